@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "comm/bucket_plan.hpp"
+
+#include "comm/latency.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace lockstep {
+namespace {
+
+constexpr double kSameSeconds = 1e-12;  // below this, two predictions differ by rounding only
+
+void check_ranges(std::span<const GradientRange> ranges) {
+  for (std::size_t i = 1; i < ranges.size(); ++i) {
+    LOCKSTEP_CHECK(ranges[i].offset + ranges[i].size == ranges[i - 1].offset);
+  }
+}
+
+/// Backward goes down through the arena: a bucket begins where its last range does.
+Bucket make_bucket(std::span<const GradientRange> ranges, std::size_t first, std::size_t last) {
+  const std::size_t offset = ranges[last].offset;
+  return {offset, ranges[first].offset + ranges[first].size - offset, first, last};
+}
+
+/// What the search for the best plan needs to know of the job.
+struct CostModel {
+  std::span<const GradientRange> ranges;
+  std::size_t bytes_per_element;
+  std::span<const LatencyPoint> latency;
+  std::vector<double> done;  ///< when backward finishes each range
+  double backward_end = 0;
+
+  CostModel(std::span<const GradientRange> r, std::size_t bytes, std::span<const LatencyPoint> l)
+      : ranges(r), bytes_per_element(bytes), latency(l) {
+    for (const GradientRange& range : ranges) {
+      done.push_back(backward_end);
+      backward_end += range.backward_seconds;
+    }
+  }
+
+  double seconds(std::size_t first, std::size_t last) const {
+    return latency_seconds(latency, make_bucket(ranges, first, last).size * bytes_per_element);
+  }
+};
+
+/// Earliest end of the first `last + 1` ranges when they go out in a given number of buckets, and where the
+/// last of these begins. An earlier end of the buckets before is never worse for those after, so the best
+/// plan of a prefix is part of a best plan.
+struct Choice {
+  double end = std::numeric_limits<double>::infinity();
+  std::size_t first = 0;
+};
+using Row = std::vector<Choice>;  // by last range
+
+Row first_row(const CostModel& model) {
+  Row row(model.ranges.size());
+  for (std::size_t last = 0; last < row.size(); ++last)
+    row[last] = {model.done[last] + model.seconds(0, last), 0};
+  return row;
+}
+
+/// The same with one bucket more.
+Row next_row(const CostModel& model, const Row& row) {
+  Row next(row.size());
+  for (std::size_t last = 1; last < row.size(); ++last) {
+    for (std::size_t first = 1; first <= last; ++first) {
+      const double end = std::max(model.done[last], row[first - 1].end) + model.seconds(first, last);
+      if (end < next[last].end) next[last] = {end, first};
+    }
+  }
+  return next;
+}
+
+std::vector<Bucket> trace_back(std::span<const GradientRange> ranges, const std::vector<Row>& rows,
+                               std::size_t buckets) {
+  std::vector<Bucket> plan(buckets);
+  std::size_t last = ranges.size() - 1;
+  for (std::size_t i = buckets; i-- > 0;) {
+    const std::size_t first = rows[i][last].first;
+    plan[i] = make_bucket(ranges, first, last);
+    last = first - 1;  // of the bucket before; wraps after bucket 0, where nobody looks
+  }
+  return plan;
+}
+
+std::string grouped(std::size_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');
+  return digits;
+}
+
+}  // namespace
+
+BucketPlan plan_buckets_of_size(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
+                                std::size_t bucket_bytes) {
+  check_ranges(ranges);
+  BucketPlan plan;
+  std::size_t first = 0;
+  for (std::size_t last = 0; last < ranges.size(); ++last) {
+    const Bucket bucket = make_bucket(ranges, first, last);
+    if (bucket.size * bytes_per_element < bucket_bytes && last + 1 < ranges.size()) continue;
+    plan.buckets.push_back(bucket);
+    first = last + 1;
+  }
+  return plan;
+}
+
+BucketPlan plan_buckets_auto(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
+                             std::span<const LatencyPoint> latency) {
+  check_ranges(ranges);
+  if (ranges.empty()) return {};
+  const CostModel model(ranges, bytes_per_element, latency);
+  std::vector<Row> rows{first_row(model)};
+  while (rows.size() < ranges.size()) rows.push_back(next_row(model, rows.back()));
+
+  std::size_t best = 0;
+  const auto exposed = [&](std::size_t row) {
+    return std::max(0.0, rows[row].back().end - model.backward_end);
+  };
+  for (std::size_t row = 1; row < rows.size(); ++row) {
+    if (exposed(row) < exposed(best) - kSameSeconds) best = row;
+  }
+  return {trace_back(ranges, rows, best + 1), exposed(best)};
+}
+
+std::string BucketPlan::describe() const {
+  std::string sizes;
+  for (const Bucket& bucket : buckets) sizes += (sizes.empty() ? "" : " + ") + grouped(bucket.size);
+  std::string text = fmt::format("{} bucket{}: {} parameters", buckets.size(), buckets.size() == 1 ? "" : "s",
+                                 sizes.empty() ? "0" : sizes);
+  if (exposed_seconds > 0) text += fmt::format(", predicted {:.0f} us exposed", exposed_seconds * 1e6);
+  return text;
+}
+
+}  // namespace lockstep

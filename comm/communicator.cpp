@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "comm/communicator.hpp"
+
+#include "kernels/runtime/error.hpp"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+// A wait begins hot: most collectives end within microseconds, and whoever yields to a busy machine is back
+// only milliseconds later. A long wait yields, and then sleeps, for then a rank is late by far more than a
+// sleep.
+constexpr Seconds kSpin{10e-3};
+constexpr Seconds kYield{100e-3};
+constexpr std::chrono::microseconds kSleep{50};
+
+void pause_after(Seconds waited, bool oversubscribed) {
+  if (waited > kYield) {
+    std::this_thread::sleep_for(kSleep);
+  } else if (oversubscribed || waited > kSpin) {
+    std::this_thread::yield();
+  }
+}
+
+[[noreturn]] void throw_peer_lost(const Communicator& comm, std::string_view what) {
+  throw PeerLostError(
+      fmt::format("rank {} of {} on {} waited {:g} s for the other ranks in {}: a rank died, hangs or cannot "
+                  "be reached; see what "
+                  "the other ranks said last and start the job again (if a rank is only slow, raise "
+                  "parallel.timeout_seconds)",
+                  comm.rank(), comm.size(), comm.host(), comm.timeout().count(), what));
+}
+
+}  // namespace
+
+void Communicator::all_reduce(std::span<std::int64_t> data) {
+  wait(*all_reduce_async(data), "an all-reduce");
+}
+
+void Communicator::all_reduce(std::span<float> data) {
+  wait(*all_reduce_async(data), "an all-reduce");
+}
+
+void Communicator::wait(PendingCollective& pending, std::string_view what) {
+  if (pending.test()) return;
+  const auto start = Clock::now();
+  while (!pending.test()) {
+    const Seconds waited = Clock::now() - start;
+    if (waited > timeout()) throw_peer_lost(*this, what);
+    pause_after(waited, oversubscribed());
+  }
+}
+
+}  // namespace lockstep

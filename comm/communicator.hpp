@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the ranks of a job can say to each other. Backends: comm/mpi, comm/thread, later comm/nccl.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// A collective under way. Destroying one that is not complete abandons it: only right when the job is
+/// ending.
+class PendingCollective {
+ public:
+  virtual ~PendingCollective() = default;
+  /// Lets the collective progress, without blocking. True when its result is in place.
+  virtual bool test() = 0;
+};
+
+/// One rank's end of a group. All collectives must be called in the same order with the same sizes on every
+/// rank. Every wait ends after timeout() with PeerLostError. Calls are not thread-safe: one thread at a time
+/// per rank.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual int local_rank() const = 0;  ///< among the ranks of this host
+  virtual const std::string& host() const = 0;
+  virtual std::string_view backend() const = 0;  ///< "mpi", "thread"
+  virtual std::chrono::duration<double> timeout() const = 0;
+  /// More ranks than cores on this host: then a waiting rank gives up its core at once, otherwise it first
+  /// spins.
+  virtual bool oversubscribed() const { return false; }
+
+  /// Starts an in-place sum over all ranks; the buffer must stay untouched until test() is true.
+  /// int64: exact, the same bits everywhere. fp32: the order of additions is the backend's.
+  virtual std::unique_ptr<PendingCollective> all_reduce_async(std::span<std::int64_t> data) = 0;
+  virtual std::unique_ptr<PendingCollective> all_reduce_async(std::span<float> data) = 0;
+  virtual void broadcast(std::span<std::byte> data, int root) = 0;
+  /// Every rank contributes `mine` (same size everywhere) and receives all, [rank][bytes].
+  virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine) = 0;
+  virtual void barrier() = 0;
+  /// Ends every rank of the job at once with this exit code, as far as the backend can; may not return.
+  virtual void abort(int exit_code) noexcept = 0;
+
+  /// Blocking forms: start, then wait().
+  void all_reduce(std::span<std::int64_t> data);
+  void all_reduce(std::span<float> data);
+  /// Tests until complete. @throws PeerLostError after timeout(): names this rank, its host and `what` was
+  /// waited for.
+  void wait(PendingCollective& pending, std::string_view what);
+};
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One bucket of the reducer: the sums of a range of the arena, and how much of them is still to come.
+#pragma once
+
+#include "comm/bucket_plan.hpp"
+#include "comm/communicator.hpp"
+#include "comm/gradient_reducer.hpp"
+#include "comm/spin_lock.hpp"
+#include "comm/step_counters.hpp"
+#include "kernels/ops.hpp"
+#include "kernels/runtime/aligned_buffer.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+/// Sums as int64 (world) or fp32 (off); the last bucket of a plan has the step's counters behind its sums.
+/// add() and arrived() may be called from several threads; the rest from one at a time.
+class GradientBucket {
+ public:
+  GradientBucket(const Bucket& range, Determinism determinism, bool carries_counters);
+
+  std::size_t begin() const { return range_.offset; }
+  std::size_t end() const { return range_.offset + range_.size; }
+  std::size_t bytes() const { return exact_.size() * sizeof(std::int64_t) + fp32_.size() * sizeof(float); }
+
+  /// Zeroes the sums. `parts` things will arrive before the bucket may leave: elements, and grains' LossSums.
+  void begin_step(std::int64_t parts);
+  /// Adds gradients for arena elements [offset, offset + size), which lie in this bucket. Does not count
+  /// them.
+  /// @returns false if one is not finite or not below `limit` (world only)
+  bool add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients, float limit);
+  /// @returns true if these were the last parts missing
+  bool arrived(std::int64_t parts);
+  bool ready() const { return missing_.load(std::memory_order_acquire) == 0; }
+
+  /// Once ready. Only of the bucket that carries them; after the all-reduce they are the sums over all ranks.
+  void set_counters(const StepCounters& counters);
+  StepCounters counters() const;
+
+  std::unique_ptr<PendingCollective> start_all_reduce(Communicator& comm);
+
+  /// Writes the mean for this bucket's range into the arena-ordered `gradient`.
+  void mean(Ops& ops, std::int64_t samples, float* gradient) const;
+  /// False if an fp32 sum is NaN or infinite.
+  bool finite() const;
+
+ private:
+  bool exact() const { return determinism_ == Determinism::kWorld; }
+
+  Bucket range_;
+  Determinism determinism_;
+  AlignedBuffer<std::int64_t> exact_;  // sums, then counters; empty unless world
+  AlignedBuffer<float> fp32_;          // the same; empty unless off
+  std::vector<SpinLock> locks_;        // one for each chunk of elements
+  std::atomic<std::int64_t> missing_{0};
+};
+
+}  // namespace lockstep

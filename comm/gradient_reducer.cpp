@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "comm/gradient_reducer.hpp"
+
+#include "comm/gradient_bucket.hpp"
+#include "comm/step_counters.hpp"
+#include "kernels/exact_sum.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+/// All buckets under way as one: whoever waits for the first lets the others progress too.
+class AllOf final : public PendingCollective {
+ public:
+  explicit AllOf(std::vector<std::unique_ptr<PendingCollective>>& parts) : parts_(parts) {}
+  bool test() override {
+    std::erase_if(parts_, [](const auto& part) { return part->test(); });
+    return parts_.empty();
+  }
+
+ private:
+  std::vector<std::unique_ptr<PendingCollective>>& parts_;
+};
+
+void check_plan(const BucketPlan& plan, std::size_t parameters) {
+  LOCKSTEP_CHECK(!plan.buckets.empty());
+  std::size_t end = parameters;
+  for (const Bucket& bucket : plan.buckets) {
+    LOCKSTEP_CHECK(bucket.offset + bucket.size == end);
+    end = bucket.offset;
+  }
+  LOCKSTEP_CHECK(end == 0);
+}
+
+}  // namespace
+
+/// Threads meet in three places: a bucket's chunk locks, the atomic counters, and comm_mutex, under which all
+/// communication happens. A part is counted as arrived after its sums are written, so whoever sees a bucket
+/// ready sees its sums.
+struct GradientReducer::State {
+  Communicator& comm;
+  Determinism determinism;
+  float gradient_limit;
+  double grain_loss_limit;
+  std::deque<GradientBucket> buckets;  // in plan order; a deque, since atomics cannot move
+
+  std::array<std::atomic<std::int64_t>, StepCounters::kCount> counters{};  // of this rank
+  StepTotals totals;
+  bool in_step = false;
+
+  std::mutex comm_mutex;
+  std::size_t launched = 0;                                 // buckets; under comm_mutex
+  std::vector<std::unique_ptr<PendingCollective>> pending;  // under comm_mutex
+  std::atomic<bool> any_pending{false};
+
+  State(Communicator& c, const BucketPlan& plan, Determinism d, std::int64_t global_grains)
+      : comm(c),
+        determinism(d),
+        gradient_limit(exact_limit(global_grains)),
+        grain_loss_limit(loss_limit(global_grains)) {
+    for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
+      buckets.emplace_back(plan.buckets[i], determinism, i + 1 == plan.buckets.size());
+    }
+  }
+
+  void count(StepCounters::Index index, std::int64_t amount) {
+    counters[index].fetch_add(amount, std::memory_order_relaxed);
+  }
+
+  StepCounters own_counters() const {
+    StepCounters own;
+    for (std::size_t i = 0; i < own.values.size(); ++i)
+      own.values[i] = counters[i].load(std::memory_order_relaxed);
+    return own;
+  }
+
+  void launch_ready();
+  void launch_next();
+};
+
+/// Starts every bucket whose turn it is. Called by whoever completes one.
+void GradientReducer::State::launch_ready() {
+  const std::lock_guard lock(comm_mutex);
+  while (launched < buckets.size() && buckets[launched].ready()) launch_next();
+}
+
+void GradientReducer::State::launch_next() {
+  GradientBucket& bucket = buckets[launched++];
+  if (launched == buckets.size()) bucket.set_counters(own_counters());
+  if (comm.size() == 1) return;
+  pending.push_back(bucket.start_all_reduce(comm));
+  any_pending.store(true, std::memory_order_relaxed);
+}
+
+GradientReducer::GradientReducer(Communicator& comm, const BucketPlan& plan, std::size_t parameters,
+                                 Determinism determinism, std::int64_t global_grains) {
+  check_plan(plan, parameters);
+  LOCKSTEP_CHECK(determinism == Determinism::kWorld || comm.size() <= static_cast<int>(kMostRanksInFp32));
+  state_ = std::make_unique<State>(comm, plan, determinism, global_grains);
+}
+
+GradientReducer::~GradientReducer() = default;
+
+void GradientReducer::begin_step(int local_grains, bool stop_requested) {
+  State& s = *state_;
+  LOCKSTEP_CHECK(local_grains >= 0 && !s.in_step);
+  s.in_step = true;
+  s.launched = 0;
+  for (auto& counter : s.counters) counter.store(0, std::memory_order_relaxed);
+  s.count(StepCounters::kStopRequests, stop_requested ? 1 : 0);
+  for (GradientBucket& bucket : s.buckets) {
+    const auto elements = static_cast<std::int64_t>(bucket.end() - bucket.begin());
+    const bool last = &bucket == &s.buckets.back();
+    bucket.begin_step(local_grains * (elements + (last ? 1 : 0)));
+  }
+  if (local_grains == 0) s.launch_ready();
+}
+
+void GradientReducer::add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients) {
+  State& s = *state_;
+  bool completed = false;
+  std::size_t added = 0;
+  for (GradientBucket& bucket : s.buckets) {
+    const std::size_t begin = std::max(offset, bucket.begin());
+    const std::size_t end = std::min(offset + size, bucket.end());
+    if (begin >= end) continue;
+    const bool fits = bucket.add(ops, begin, end - begin, gradients + (begin - offset), s.gradient_limit);
+    if (!fits) s.count(StepCounters::kNotFinite, 1);
+    completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
+    added += end - begin;
+  }
+  LOCKSTEP_CHECK(added == size);
+  if (completed) s.launch_ready();
+}
+
+void GradientReducer::add_sums(const LossSums& sums, int samples) {
+  State& s = *state_;
+  s.count(StepCounters::kSamples, samples);
+  s.count(StepCounters::kCorrect, sums.correct);
+  if (std::abs(sums.loss) < s.grain_loss_limit) {
+    s.count(StepCounters::kLoss, std::llrint(sums.loss * kLossScale));
+  } else {  // NaN too
+    s.count(StepCounters::kNotFinite, 1);
+  }
+  if (s.buckets.back().arrived(1)) s.launch_ready();
+}
+
+void GradientReducer::poll() {
+  State& s = *state_;
+  if (!s.any_pending.load(std::memory_order_relaxed)) return;
+  const std::unique_lock lock(s.comm_mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // another thread is at it
+  if (AllOf(s.pending).test()) s.any_pending.store(false, std::memory_order_relaxed);
+}
+
+double GradientReducer::wait() {
+  State& s = *state_;
+  const auto start = std::chrono::steady_clock::now();
+  const std::lock_guard lock(s.comm_mutex);
+  LOCKSTEP_CHECK(s.in_step && s.launched == s.buckets.size());
+  AllOf all(s.pending);
+  s.comm.wait(all, fmt::format("the gradients' all-reduce ({} buckets)", s.buckets.size()));
+  s.any_pending.store(false, std::memory_order_relaxed);
+  s.in_step = false;
+  s.totals = s.buckets.back().counters().totals();
+  const bool finite = std::ranges::all_of(s.buckets, &GradientBucket::finite);
+  s.totals.not_finite |= !finite;
+  if (s.comm.size() == 1) return 0;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+const StepTotals& GradientReducer::totals() const {
+  return state_->totals;
+}
+
+void GradientReducer::mean_gradient(Ops& ops, float* gradient) const {
+  LOCKSTEP_CHECK(state_->totals.samples > 0);
+  for (const GradientBucket& bucket : state_->buckets) bucket.mean(ops, state_->totals.samples, gradient);
+}
+
+}  // namespace lockstep

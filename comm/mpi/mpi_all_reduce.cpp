@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "comm/mpi/mpi_all_reduce.hpp"
+
+#include "comm/mpi/mpi_error.hpp"
+#include "comm/sum_into.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+MPI_Datatype datatype(const std::int64_t* /*type*/) {
+  return MPI_INT64_T;
+}
+MPI_Datatype datatype(const float* /*type*/) {
+  return MPI_FLOAT;
+}
+
+std::size_t largest_addition(const std::vector<Exchange>& rounds) {
+  std::size_t count = 0;
+  for (const Exchange& round : rounds) {
+    if (round.add) count = std::max(count, round.receive.count);
+  }
+  return count;
+}
+
+}  // namespace
+
+std::vector<std::byte> ReceiveBuffers::take(std::size_t bytes) {
+  std::vector<std::byte> buffer;
+  if (!free_.empty()) {
+    buffer = std::move(free_.back());
+    free_.pop_back();
+  }
+  if (buffer.size() < bytes) buffer.resize(bytes);
+  return buffer;
+}
+
+void ReceiveBuffers::give_back(std::vector<std::byte> buffer) {
+  free_.push_back(std::move(buffer));
+}
+
+template <typename T>
+MpiAllReduce<T>::MpiAllReduce(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<T> data,
+                              ReceiveBuffers& buffers)
+    : comm_(comm), tag_(tag), rounds_(std::move(rounds)), data_(data), buffers_(buffers) {
+  LOCKSTEP_CHECK(data.size() <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
+  if (rounds_.empty()) return;
+  incoming_ = buffers_.take(largest_addition(rounds_) * sizeof(T));
+  start_round();
+}
+
+template <typename T>
+MpiAllReduce<T>::~MpiAllReduce() {
+  const bool complete = round_ == rounds_.size();
+  if (complete && !incoming_.empty()) buffers_.give_back(std::move(incoming_));
+  if (complete) return;
+  // Abandoned: the job is ending. MPI may still write here, so the memory is left to it.
+  static_cast<void>(new std::vector<std::byte>(std::move(incoming_)));  // NOLINT: leaked on purpose
+  for (MPI_Request& request : requests_) {
+    if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+  }
+}
+
+template <typename T>
+bool MpiAllReduce<T>::test() {
+  while (round_ < rounds_.size()) {
+    int complete = 0;
+    LOCKSTEP_MPI(MPI_Testall(2, requests_.data(), &complete, MPI_STATUSES_IGNORE));
+    if (complete == 0) return false;
+    finish_round();
+  }
+  return true;
+}
+
+template <typename T>
+void MpiAllReduce<T>::start_round() {
+  const Exchange& round = rounds_[round_];
+  MPI_Datatype type = datatype(data_.data());
+  if (round.receive.count > 0) {
+    T* to = round.add ? incoming() : data_.data() + round.receive.offset;
+    LOCKSTEP_MPI(
+        MPI_Irecv(to, static_cast<int>(round.receive.count), type, round.peer, tag_, comm_, &requests_[0]));
+  }
+  if (round.send.count > 0) {
+    const T* from = data_.data() + round.send.offset;
+    LOCKSTEP_MPI(
+        MPI_Isend(from, static_cast<int>(round.send.count), type, round.peer, tag_, comm_, &requests_[1]));
+  }
+}
+
+template <typename T>
+void MpiAllReduce<T>::finish_round() {
+  const Exchange& round = rounds_[round_];
+  if (round.add) {
+    const std::span<const T> term{incoming(), round.receive.count};
+    sum_into(data_.subspan(round.receive.offset, round.receive.count), term);
+  }
+  if (++round_ < rounds_.size()) start_round();
+}
+
+template class MpiAllReduce<std::int64_t>;
+template class MpiAllReduce<float>;
+
+}  // namespace lockstep

@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "comm/mpi/mpi_communicator.hpp"
+
+#include "comm/host_name.hpp"
+#include "comm/mpi/mpi_all_reduce.hpp"
+#include "comm/mpi/mpi_error.hpp"
+
+#include <fmt/format.h>
+#include <mpi.h>
+#include <sched.h>
+
+#include <cstdio>
+#include <exception>
+#include <limits>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr int kTags = 32768;  // what every MPI grants; an operation's tag comes back after as many later ones
+
+/// A request of one of MPI's own non-blocking collectives.
+class MpiRequest final : public PendingCollective {
+ public:
+  explicit MpiRequest(MPI_Request request) : request_(request) {}
+  // MPI cannot cancel a collective: an abandoned one is left to it, the job is ending.
+  ~MpiRequest() override = default;
+  MpiRequest(const MpiRequest&) = delete;
+  MpiRequest& operator=(const MpiRequest&) = delete;
+
+  bool test() override {
+    int complete = 0;
+    LOCKSTEP_MPI(MPI_Test(&request_, &complete, MPI_STATUS_IGNORE));
+    return complete != 0;
+  }
+
+ private:
+  MPI_Request request_;
+};
+
+int int_count(std::size_t bytes) {
+  LOCKSTEP_CHECK(bytes <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
+  return static_cast<int>(bytes);
+}
+
+/// The ranks of one host, and the cores that they may use together.
+struct HostShare {
+  int rank = 0, size = 1, cores = 1;
+};
+
+/// A launcher may bind each rank to cores of its own: only all masks together say how many there are.
+int cores_of(MPI_Comm host) {
+  cpu_set_t mine, all;
+  CPU_ZERO(&mine);
+  CPU_ZERO(&all);
+  if (sched_getaffinity(0, sizeof(mine), &mine) != 0) CPU_SET(0, &mine);
+  LOCKSTEP_MPI(MPI_Allreduce(&mine, &all, sizeof(mine), MPI_BYTE, MPI_BOR, host));
+  return CPU_COUNT(&all);
+}
+
+HostShare share_of_host(int rank) {
+  MPI_Comm host = MPI_COMM_NULL;
+  HostShare share;
+  LOCKSTEP_MPI(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host));
+  LOCKSTEP_MPI(MPI_Comm_rank(host, &share.rank));
+  LOCKSTEP_MPI(MPI_Comm_size(host, &share.size));
+  share.cores = cores_of(host);
+  LOCKSTEP_MPI(MPI_Comm_free(&host));
+  return share;
+}
+
+class MpiCommunicator final : public Communicator {
+ public:
+  MpiCommunicator(const MpiRuntime& runtime, std::chrono::duration<double> timeout)
+      : rank_(runtime.rank()), size_(runtime.size()), host_(host_name()), timeout_(timeout) {
+    LOCKSTEP_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm_));
+    LOCKSTEP_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+    host_share_ = share_of_host(rank_);
+  }
+
+  ~MpiCommunicator() override {
+    if (std::uncaught_exceptions() > exceptions_)
+      return;  // freeing is collective, and the others may be gone
+    if (MPI_Comm_free(&comm_) != MPI_SUCCESS) fmt::print(stderr, "rank {}: MPI_Comm_free failed\n", rank_);
+  }
+  MpiCommunicator(const MpiCommunicator&) = delete;
+  MpiCommunicator& operator=(const MpiCommunicator&) = delete;
+
+  int rank() const override { return rank_; }
+  int size() const override { return size_; }
+  int local_rank() const override { return host_share_.rank; }
+  const std::string& host() const override { return host_; }
+  std::string_view backend() const override { return "mpi"; }
+  std::chrono::duration<double> timeout() const override { return timeout_; }
+  bool oversubscribed() const override { return host_share_.size > host_share_.cores; }
+
+  std::unique_ptr<PendingCollective> all_reduce_async(std::span<std::int64_t> data) override {
+    return start_all_reduce(data);
+  }
+  std::unique_ptr<PendingCollective> all_reduce_async(std::span<float> data) override {
+    return start_all_reduce(data);
+  }
+  void broadcast(std::span<std::byte> data, int root) override;
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
+  void barrier() override;
+  void abort(int exit_code) noexcept override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
+
+ private:
+  template <typename T>
+  std::unique_ptr<PendingCollective> start_all_reduce(std::span<T> data) {
+    next_tag_ = (next_tag_ + 1) % kTags;
+    auto rounds = all_reduce_schedule(rank_, size_, data.size(), sizeof(T));
+    return std::make_unique<MpiAllReduce<T>>(comm_, next_tag_, std::move(rounds), data, receive_buffers_);
+  }
+
+  int rank_, size_;
+  HostShare host_share_;
+  std::string host_;
+  std::chrono::duration<double> timeout_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int next_tag_ = 0;
+  ReceiveBuffers receive_buffers_;
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+void MpiCommunicator::broadcast(std::span<std::byte> data, int root) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  LOCKSTEP_MPI(MPI_Ibcast(data.data(), int_count(data.size()), MPI_BYTE, root, comm_, &request));
+  MpiRequest pending(request);
+  wait(pending, fmt::format("a broadcast from rank {}", root));
+}
+
+std::vector<std::byte> MpiCommunicator::all_gather(std::span<const std::byte> mine) {
+  std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size_));
+  const int count = int_count(mine.size());
+  MPI_Request request = MPI_REQUEST_NULL;
+  LOCKSTEP_MPI(MPI_Iallgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_, &request));
+  MpiRequest pending(request);
+  wait(pending, "an all-gather");
+  return all;
+}
+
+void MpiCommunicator::barrier() {
+  MPI_Request request = MPI_REQUEST_NULL;
+  LOCKSTEP_MPI(MPI_Ibarrier(comm_, &request));
+  MpiRequest pending(request);
+  wait(pending, "a barrier");
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
+                                                    std::chrono::duration<double> timeout) {
+  return std::make_unique<MpiCommunicator>(runtime, timeout);
+}
+
+}  // namespace lockstep

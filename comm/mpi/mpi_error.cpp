@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "comm/mpi/mpi_error.hpp"
+
+#include <fmt/format.h>
+#include <mpi.h>
+
+#include <array>
+
+namespace lockstep {
+
+static_assert(MPI_SUCCESS == 0, "LOCKSTEP_MPI compares with 0 so that its header does not need mpi.h");
+
+void throw_mpi_error(int status, const char* call, const char* file, int line) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  if (MPI_Error_string(status, text.data(), &length) != MPI_SUCCESS) length = 0;
+  throw MpiError(
+      fmt::format("MPI failed at {}:{} in {}: {}; see what the other ranks said and start the job again",
+                  file, line, call, std::string_view(text.data(), static_cast<std::size_t>(length))));
+}
+
+}  // namespace lockstep

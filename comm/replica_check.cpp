@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "comm/replica_check.hpp"
+
+#include "kernels/runtime/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+using Digests = std::vector<Digest>;  // of one rank
+
+constexpr std::size_t kHostBytes = 64;
+
+std::vector<Digests> gather_digests(Communicator& comm, std::span<const Digest> mine) {
+  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(mine));
+  std::vector<Digests> all(static_cast<std::size_t>(comm.size()), Digests(mine.size()));
+  auto from = bytes.begin();
+  for (Digests& rank : all) {
+    for (Digest& digest : rank) {
+      std::copy_n(from, digest.size(), digest.begin());
+      from += static_cast<std::ptrdiff_t>(digest.size());
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> gather_hosts(Communicator& comm) {
+  std::array<char, kHostBytes> mine{};
+  comm.host().copy(mine.data(), kHostBytes - 1);
+  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(mine)));
+  std::vector<std::string> hosts;
+  for (std::size_t at = 0; at < bytes.size(); at += kHostBytes) {
+    hosts.emplace_back(reinterpret_cast<const char*>(bytes.data() + at));
+  }
+  return hosts;
+}
+
+/// What most ranks have; among equally many, what rank 0 has, or else the lowest of these ranks.
+const Digests& majority(const std::vector<Digests>& all) {
+  const Digests* best = nullptr;
+  std::ptrdiff_t best_count = 0;
+  for (const Digests& candidate : all) {
+    const std::ptrdiff_t count = std::ranges::count(all, candidate);
+    if (count > best_count) {
+      best = &candidate;
+      best_count = count;
+    }
+  }
+  return *best;
+}
+
+std::string describe_difference(std::size_t rank, const std::string& host, const Digests& has,
+                                const Digests& expected, std::span<const std::string> names) {
+  const auto first = std::ranges::mismatch(has, expected).in1 - has.begin();
+  return fmt::format("rank {} on {} differs from '{}' on", rank, host,
+                     names[static_cast<std::size_t>(first)]);
+}
+
+}  // namespace
+
+void check_replicas(Communicator& comm, std::span<const Digest> digests, std::span<const std::string> names,
+                    std::int64_t step) {
+  LOCKSTEP_CHECK(digests.size() == names.size());
+  const std::vector<Digests> all = gather_digests(comm, digests);
+  const Digests& expected = majority(all);
+  if (std::ranges::all_of(all, [&](const Digests& has) { return has == expected; })) return;
+
+  const std::vector<std::string> hosts = gather_hosts(comm);
+  std::string differences;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == expected) continue;
+    if (!differences.empty()) differences += "; ";
+    differences += describe_difference(rank, hosts[rank], all[rank], expected, names);
+  }
+  throw InternalError(
+      fmt::format("at step {} the ranks' weights are no longer equal: {}; suspect that machine's memory or "
+                  "processor, leave it out "
+                  "and resume from the last checkpoint",
+                  step, differences));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The trailing elements of the last bucket: what every rank must know after a step, besides the gradient.
+#pragma once
+
+#include "comm/gradient_reducer.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace lockstep {
+
+/// The loss as fixed point, in units of 2^-32 nats: sums up to 10^9 nats, and each grain is rounded by
+/// 10^-10.
+inline constexpr double kLossScale = 4294967296.0;
+
+/// The largest |loss| of a grain such that `grains` of them cannot overflow: 2^62 / 2^32 / grains.
+constexpr double loss_limit(std::int64_t grains) {
+  return 1073741824.0 / static_cast<double>(grains < 1 ? 1 : grains);
+}
+
+/// One rank's or all ranks' sums; the element-wise sum of two of these is the one of both.
+struct StepCounters {
+  enum Index : std::size_t { kSamples, kLoss, kCorrect, kStopRequests, kNotFinite, kCount };
+  std::array<std::int64_t, kCount> values{};
+
+  StepTotals totals() const;
+};
+
+/// How many fp32 elements carry the counters exactly: six limbs of 12 bits for each, whose sums over up to
+/// 4,096 ranks are below 2^24 and so exact in fp32, in any order.
+inline constexpr std::size_t kLimbs = 6;
+inline constexpr std::size_t kMostRanksInFp32 = 4096;
+inline constexpr std::size_t kCounterFloats = StepCounters::kCount * kLimbs;
+
+/// As elements of an int64 all-reduce, StepCounters::kCount of them.
+void encode(const StepCounters& counters, std::span<std::int64_t> elements);
+StepCounters decode(std::span<const std::int64_t> elements);
+
+/// As elements of an fp32 all-reduce, kCounterFloats of them.
+void encode(const StepCounters& counters, std::span<float> elements);
+StepCounters decode(std::span<const float> elements);
+
+}  // namespace lockstep

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "comm/thread/thread_communicator.hpp"
+
+#include "comm/host_name.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <exception>
+#include <utility>
+
+namespace lockstep {
+
+using Operation = CollectiveKind::Operation;
+
+namespace {
+
+int usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+}  // namespace
+
+class ThreadCommunicator::Pending final : public PendingCollective {
+ public:
+  Pending(ThreadCommunicator& owner, std::shared_ptr<ThreadCollective> collective)
+      : owner_(owner), collective_(std::move(collective)) {}
+  ~Pending() override {
+    if (!collective_->complete.load(std::memory_order_acquire)) owner_.group_.abandon(*collective_);
+  }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
+  bool test() override {
+    if (collective_->complete.load(std::memory_order_acquire)) return true;
+    if (owner_.group_.failed()) owner_.throw_released();
+    return false;
+  }
+
+ private:
+  ThreadCommunicator& owner_;
+  std::shared_ptr<ThreadCollective> collective_;
+};
+
+ThreadCommunicator::ThreadCommunicator(ThreadGroup& group, int rank, std::chrono::duration<double> timeout)
+    : group_(group),
+      rank_(rank),
+      timeout_(timeout),
+      host_(host_name()),
+      oversubscribed_(group.size() > usable_cores()) {}
+
+std::unique_ptr<ThreadCommunicator::Pending> ThreadCommunicator::start(const CollectiveKind& kind,
+                                                                       const Contribution& contribution) {
+  if (group_.failed()) throw_released();
+  return std::make_unique<Pending>(*this, group_.arrive(rank_, next_sequence_++, kind, contribution));
+}
+
+void ThreadCommunicator::throw_released() {
+  was_released_ = true;
+  throw PeerLostError(
+      fmt::format("rank {} of {} on {} stops because {}", rank_, size(), host_, group_.reason()));
+}
+
+std::unique_ptr<PendingCollective> ThreadCommunicator::all_reduce_async(std::span<std::int64_t> data) {
+  return start({Operation::kSumInt64, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
+}
+
+std::unique_ptr<PendingCollective> ThreadCommunicator::all_reduce_async(std::span<float> data) {
+  return start({Operation::kSumFp32, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
+}
+
+void ThreadCommunicator::broadcast(std::span<std::byte> data, int root) {
+  LOCKSTEP_CHECK(root >= 0 && root < size());
+  wait(*start({Operation::kBroadcast, data.size(), root}, {{}, data}),
+       fmt::format("a broadcast from rank {}", root));
+}
+
+std::vector<std::byte> ThreadCommunicator::all_gather(std::span<const std::byte> mine) {
+  std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
+  wait(*start({Operation::kAllGather, mine.size()}, {mine, all}), "an all-gather");
+  return all;
+}
+
+void ThreadCommunicator::barrier() {
+  wait(*start({}, {}), "a barrier");
+}
+
+void ThreadCommunicator::abort(int exit_code) noexcept {
+  try {
+    group_.fail(fmt::format("rank {} aborted the job with exit code {}", rank_, exit_code));
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "rank {}: abort failed: {}\n", rank_, error.what());
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One thread's end of a ThreadGroup.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/thread/thread_group.hpp"
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+namespace lockstep {
+
+class ThreadCommunicator final : public Communicator {
+ public:
+  /// `group` outlives it.
+  ThreadCommunicator(ThreadGroup& group, int rank, std::chrono::duration<double> timeout);
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_.size(); }
+  int local_rank() const override { return rank_; }
+  const std::string& host() const override { return host_; }
+  std::string_view backend() const override { return "thread"; }
+  std::chrono::duration<double> timeout() const override { return timeout_; }
+  bool oversubscribed() const override { return oversubscribed_; }
+
+  std::unique_ptr<PendingCollective> all_reduce_async(std::span<std::int64_t> data) override;
+  std::unique_ptr<PendingCollective> all_reduce_async(std::span<float> data) override;
+  void broadcast(std::span<std::byte> data, int root) override;
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
+  void barrier() override;
+  void abort(int exit_code) noexcept override;
+
+  /// True once a wait of this rank was ended because another rank had failed.
+  bool was_released() const { return was_released_; }
+
+ private:
+  class Pending;
+
+  std::unique_ptr<Pending> start(const CollectiveKind& kind, const Contribution& contribution);
+  [[noreturn]] void throw_released();
+
+  ThreadGroup& group_;
+  int rank_;
+  std::chrono::duration<double> timeout_;
+  std::string host_;
+  bool oversubscribed_;
+  std::uint64_t next_sequence_ = 0;
+  bool was_released_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "comm/thread/thread_group.hpp"
+
+#include "comm/sum_into.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+using Operation = CollectiveKind::Operation;
+
+template <typename T>
+std::span<T> as(std::span<std::byte> bytes) {
+  return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};
+}
+
+void copy(std::span<const std::byte> from, std::span<std::byte> to) {
+  std::copy(from.begin(), from.end(), to.begin());
+}
+
+/// Adds in rank order into rank 0's buffer, and gives that to everybody.
+template <typename T>
+void sum(const std::vector<Contribution>& ranks) {
+  const std::span<T> total = as<T>(ranks[0].out);
+  for (std::size_t i = 1; i < ranks.size(); ++i) sum_into(total, std::span<const T>(as<T>(ranks[i].out)));
+  for (std::size_t i = 1; i < ranks.size(); ++i) copy(ranks[0].out, ranks[i].out);
+}
+
+void broadcast(const std::vector<Contribution>& ranks, std::size_t root) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (i != root) copy(ranks[root].out, ranks[i].out);
+  }
+}
+
+void all_gather(const std::vector<Contribution>& ranks, std::size_t bytes) {
+  for (const Contribution& to : ranks) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) copy(ranks[i].in, to.out.subspan(i * bytes, bytes));
+  }
+}
+
+const char* name_of(Operation operation) {
+  switch (operation) {
+    case Operation::kSumInt64:
+      return "an int64 all-reduce";
+    case Operation::kSumFp32:
+      return "an fp32 all-reduce";
+    case Operation::kBroadcast:
+      return "a broadcast";
+    case Operation::kAllGather:
+      return "an all-gather";
+    case Operation::kBarrier:
+      return "a barrier";
+  }
+  return "?";
+}
+
+}  // namespace
+
+std::string CollectiveKind::describe() const {
+  return fmt::format("{} of {} bytes (root {})", name_of(operation), bytes, root);
+}
+
+std::shared_ptr<ThreadCollective> ThreadGroup::arrive(int rank, std::uint64_t sequence,
+                                                      const CollectiveKind& kind,
+                                                      const Contribution& contribution) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<ThreadCollective>& entry = open_[sequence];
+  if (entry == nullptr) {
+    entry = std::make_shared<ThreadCollective>();
+    entry->kind = kind;
+    entry->contributions.resize(static_cast<std::size_t>(size_));
+  }
+  std::shared_ptr<ThreadCollective> collective = entry;
+  if (collective->kind != kind) {
+    throw InternalError(
+        fmt::format("rank {} starts {} where another rank started {}: ranks must call the same "
+                    "collectives in the same order; please report this",
+                    rank, kind.describe(), collective->kind.describe()));
+  }
+  collective->contributions[static_cast<std::size_t>(rank)] = contribution;
+  if (++collective->arrived < size_) return collective;
+  open_.erase(sequence);
+  if (collective->abandoned) return collective;
+  perform(*collective);
+  collective->complete.store(true, std::memory_order_release);
+  return collective;
+}
+
+void ThreadGroup::perform(ThreadCollective& collective) const {
+  switch (collective.kind.operation) {
+    case Operation::kSumInt64:
+      return sum<std::int64_t>(collective.contributions);
+    case Operation::kSumFp32:
+      return sum<float>(collective.contributions);
+    case Operation::kBroadcast:
+      return broadcast(collective.contributions, static_cast<std::size_t>(collective.kind.root));
+    case Operation::kAllGather:
+      return all_gather(collective.contributions, collective.kind.bytes);
+    case Operation::kBarrier:
+      return;
+  }
+}
+
+void ThreadGroup::abandon(ThreadCollective& collective) {
+  const std::lock_guard lock(mutex_);
+  collective.abandoned = true;
+}
+
+void ThreadGroup::fail(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  if (failed_.load(std::memory_order_relaxed)) return;
+  reason_ = reason;
+  failed_.store(true, std::memory_order_release);
+}
+
+std::string ThreadGroup::reason() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+}  // namespace lockstep

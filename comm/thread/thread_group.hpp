@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the threads of one group share: the collectives under way, and whether the group has failed.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// What must be the same on every rank for the n-th collective of each to be one operation.
+struct CollectiveKind {
+  enum class Operation { kSumInt64, kSumFp32, kBroadcast, kAllGather, kBarrier };
+  Operation operation = Operation::kBarrier;
+  std::size_t bytes = 0;  ///< that each rank contributes
+  int root = 0;
+  friend bool operator==(const CollectiveKind&, const CollectiveKind&) = default;
+  std::string describe() const;
+};
+
+/// One rank's buffers. In-place operations use `out` for both.
+struct Contribution {
+  std::span<const std::byte> in;
+  std::span<std::byte> out;
+};
+
+/// One collective under way: fills up as ranks arrive; the last one to come does the work for all.
+struct ThreadCollective {
+  CollectiveKind kind;
+  std::vector<Contribution> contributions;  ///< by rank
+  int arrived = 0;
+  bool abandoned = false;  ///< a rank took its buffers back: must never complete
+  std::atomic<bool> complete{false};
+};
+
+/// Thread-safe.
+class ThreadGroup {
+ public:
+  explicit ThreadGroup(int size) : size_(size) {}
+
+  int size() const { return size_; }
+  /// Rank `rank` comes to its collective number `sequence`. @throws InternalError if its kind is not the
+  /// others'
+  std::shared_ptr<ThreadCollective> arrive(int rank, std::uint64_t sequence, const CollectiveKind& kind,
+                                           const Contribution& contribution);
+  /// The buffers of a rank go away before the collective is complete.
+  void abandon(ThreadCollective& collective);
+
+  /// Releases all waiting ranks. The first reason stays.
+  void fail(const std::string& reason);
+  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  std::string reason() const;
+
+ private:
+  void perform(ThreadCollective& collective) const;
+
+  int size_;
+  mutable std::mutex mutex_;
+  std::map<std::uint64_t, std::shared_ptr<ThreadCollective>> open_;  ///< by sequence; not all ranks there yet
+  std::atomic<bool> failed_{false};
+  std::string reason_;
+};
+
+}  // namespace lockstep

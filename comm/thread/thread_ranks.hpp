@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Ranks as threads of this process: for tests, for debugging and for `parallel.backend: thread`.
+#pragma once
+
+#include "comm/communicator.hpp"
+
+#include <chrono>
+#include <functional>
+
+namespace lockstep {
+
+/// Runs `body` on `ranks` threads, each with its own end of one group, and returns when all are done.
+///
+/// Sums are added in rank order, so fp32 sums are reproducible too. An exception in one rank ends the waits
+/// of all others at once with PeerLostError; then the error of the lowest rank that failed by itself is
+/// rethrown here. Communicator::abort() releases the others in the same way; it cannot end the process's
+/// threads.
+///
+/// @throws whatever `body` throws; InternalError if two ranks' collectives do not match in kind or size
+void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
+                      std::chrono::duration<double> timeout = std::chrono::minutes(5));
+
+}  // namespace lockstep

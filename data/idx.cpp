@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The IDX reader.
+#include "data/idx.hpp"
+
+#include "data/byte_source.hpp"
+#include "data/gzip_source.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace lockstep {
+namespace {
+
+using Word = std::array<std::uint8_t, 4>;
+constexpr std::uint8_t kTypeUint8 = 0x08;
+constexpr const char* kFix = "fetch it again with launch/get-data";
+
+[[noreturn]] void fail(const ByteSource& source, std::uint64_t offset, const std::string& cause) {
+  throw DataError(
+      fmt::format("{}: offset {}{}: {}; {}", source.name(), offset, source.offset_unit(), cause, kFix));
+}
+
+void read_word(ByteSource& source, Word word, std::size_t have, const char* what, Word& out) {
+  const std::size_t count = have + source.read(std::span(word).subspan(have));
+  if (count < word.size())
+    fail(source, source.offset(), fmt::format("the file ends inside {}: truncated", what));
+  out = word;
+}
+
+std::string first_bytes(const Word& word) {
+  return fmt::format("{:02x}", fmt::join(word, " "));
+}
+
+/// Checks the magic and returns the number of dimensions.
+int dimensions_of(const ByteSource& source, const Word& magic) {
+  if (magic[0] != 0 || magic[1] != 0) {
+    const char* hint = magic[0] == '<' ? " (it looks like a web page)" : "";
+    fail(source, 0, fmt::format("not an IDX file: it begins with {}{}", first_bytes(magic), hint));
+  }
+  if (magic[2] != kTypeUint8)
+    fail(source, 2,
+         fmt::format("element type 0x{:02x} is not supported, only 0x08 (unsigned bytes)", magic[2]));
+  if (magic[3] < 1 || magic[3] > kMaxIdxDims)
+    fail(source, 3, fmt::format("{} dimensions, expected 1 to {}", magic[3], kMaxIdxDims));
+  return magic[3];
+}
+
+std::vector<std::int64_t> read_dims(ByteSource& source, int count) {
+  std::vector<std::int64_t> dims;
+  for (int i = 0; i < count; ++i) {
+    Word word{};
+    read_word(source, word, 0, "the header", word);
+    dims.push_back(std::int64_t{word[0]} << 24 | word[1] << 16 | word[2] << 8 | word[3]);
+  }
+  return dims;
+}
+
+/// The product of the sizes, if the file can hold that many bytes. Called before anything is allocated.
+std::size_t plausible_size(const ByteSource& source, std::span<const std::int64_t> dims) {
+  std::uint64_t size = 1;
+  for (std::size_t i = 0; i < dims.size(); ++i) {
+    size *= static_cast<std::uint64_t>(dims[i]);  // no overflow: below 2^31 times below 2^32
+    if (size == 0) fail(source, 4 + 4 * i, fmt::format("the header says {}: no elements", to_string(dims)));
+    if (size > kMaxIdxBytes)
+      fail(source, 4 + 4 * i,
+           fmt::format("the header says {}: more than {} bytes", to_string(dims), kMaxIdxBytes));
+  }
+  const std::uint64_t limit = source.remaining_at_most();
+  if (size > limit) {
+    fail(source, source.offset(),
+         fmt::format(
+             "the header promises {} = {} bytes, and at most {} can follow: truncated, or a wrong header",
+             to_string(dims), size, limit));
+  }
+  return size;
+}
+
+void read_elements(ByteSource& source, std::span<std::uint8_t> out) {
+  const std::size_t count = source.read(out);
+  if (count < out.size())
+    fail(source, source.offset(),
+         fmt::format("{} of {} data bytes are missing: truncated", out.size() - count, out.size()));
+  std::uint8_t extra = 0;  // asking for one more also makes gzip check its CRC
+  const std::uint64_t end = source.offset();
+  if (source.read({&extra, 1}) != 0)
+    fail(source, end, "trailing bytes after the data that the header promises");
+}
+
+IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have) {
+  Word magic{};
+  read_word(source, begin, have, "the magic number", magic);
+  IdxArray array;
+  array.dims = read_dims(source, dimensions_of(source, magic));
+  array.bytes = AlignedBuffer<std::uint8_t>(plausible_size(source, array.dims));
+  read_elements(source, array.bytes.span());
+  return array;
+}
+
+IdxArray read_any(ByteSource& source) {
+  Word begin{};
+  const std::size_t have = source.read(begin);
+  if (have == 0) fail(source, 0, "the file is empty");
+  if (have < GzipSource::kMagic.size() ||
+      !std::equal(GzipSource::kMagic.begin(), GzipSource::kMagic.end(), begin.begin()))
+    return read_plain(source, begin, have);
+  GzipSource inflated(source, std::span(begin).first(have));
+  return read_plain(inflated, Word{}, 0);
+}
+
+}  // namespace
+
+IdxArray read_idx(const std::filesystem::path& path) {
+  FileSource source(path);
+  return read_any(source);
+}
+
+IdxArray parse_idx(std::span<const std::uint8_t> file, std::string_view name) {
+  MemorySource source(file, std::string(name));
+  return read_any(source);
+}
+
+std::string to_string(std::span<const std::int64_t> dims) {
+  return fmt::format("{}", fmt::join(dims, " x "));
+}
+
+}  // namespace lockstep

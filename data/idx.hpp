@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// IDX files, the format of MNIST and its relatives: https://yann.lecun.com/exdb/mnist, "file formats".
+///
+///   2 bytes 0 | element type (0x08: uint8, the only one read here) | number of dimensions D
+///   D sizes, 32-bit big-endian | the elements, the last dimension innermost | nothing more
+#pragma once
+
+#include "kernels/runtime/aligned_buffer.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// The contents of an IDX file of uint8. At least one dimension, none of them 0.
+struct IdxArray {
+  std::vector<std::int64_t> dims;
+  AlignedBuffer<std::uint8_t> bytes;
+
+  /// Where the elements start in the (uncompressed) file.
+  std::uint64_t data_offset() const { return 4 + 4 * dims.size(); }
+};
+
+/// The most elements that a file may hold: every count and index of a data set then fits 32 bits.
+inline constexpr std::uint64_t kMaxIdxBytes = 0x7FFFFFFF;
+inline constexpr int kMaxIdxDims = 4;
+
+/// Reads an IDX file, plain or gzip (told apart by the first bytes, not by the name), in one pass into its
+/// final place. Memory is allocated only after the sizes in the header were found possible for a file of that
+/// length.
+/// @throws MissingDataError  there is no such file
+/// @throws DataError         names file, offset and what is wrong: not IDX, another element type,
+///                           sizes that do not agree with the file, gzip damage, trailing bytes
+/// @throws IoError           the file cannot be read
+IdxArray read_idx(const std::filesystem::path& path);
+
+/// The same from the bytes of a file in memory; `name` is for messages.
+IdxArray parse_idx(std::span<const std::uint8_t> file, std::string_view name);
+
+/// "60000 x 28 x 28"
+std::string to_string(std::span<const std::int64_t> dims);
+
+}  // namespace lockstep

@@ -1,0 +1,191 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Reads PNG (libpng), PGM and IDX into data/picture.hpp's Picture.
+#include "data/idx.hpp"
+#include "data/picture.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <fmt/format.h>
+#include <png.h>
+
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace lockstep {
+namespace {
+
+constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{256} << 20;
+
+void check_size(const std::string& name, std::int64_t width, std::int64_t height) {
+  if (width < 1 || height < 1 || width > kMaxPictureSide || height > kMaxPictureSide ||
+      width * height > kMaxPicturePixels) {
+    throw DataError(
+        fmt::format("{}: {} x {} pixels; pictures from 1 x 1 to {} pixels a side and {} in all are read",
+                    name, width, height, kMaxPictureSide, kMaxPicturePixels));
+  }
+}
+
+/// Frees what libpng holds, whatever happens.
+struct PngImage : png_image {
+  PngImage() : png_image{} { version = PNG_IMAGE_VERSION; }
+  ~PngImage() { png_image_free(this); }
+  PngImage(const PngImage&) = delete;
+  PngImage& operator=(const PngImage&) = delete;
+};
+
+Picture read_png(const std::string& name, std::span<const std::uint8_t> file) {
+  PngImage image;
+  if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) {
+    throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
+  }
+  check_size(name, image.width, image.height);
+  image.format = PNG_FORMAT_GRAY;
+  Picture picture{.name = name,
+                  .width = static_cast<int>(image.width),
+                  .height = static_cast<int>(image.height),
+                  .pixels = {}};
+  picture.pixels.resize(PNG_IMAGE_SIZE(image));
+  const png_color black{0, 0, 0};
+  if (png_image_finish_read(&image, &black, picture.pixels.data(), 0, nullptr) == 0) {
+    throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
+  }
+  return picture;
+}
+
+/// Reads the header of a PGM: numbers between white space and comments.
+class PgmHeader {
+ public:
+  PgmHeader(const std::string& name, std::span<const std::uint8_t> file) : name_(name), file_(file) {}
+
+  int number(const char* what) {
+    skip_space();
+    const auto* begin = reinterpret_cast<const char*>(file_.data()) + at_;
+    int value = 0;
+    const auto [end, error] = std::from_chars(begin, begin + (file_.size() - at_), value);
+    if (error != std::errc() || value < 1) {
+      throw DataError(
+          fmt::format("{}: PGM header, offset {}: expected the {}, a positive number", name_, at_, what));
+    }
+    at_ += static_cast<std::size_t>(end - begin);
+    return value;
+  }
+
+  /// Offset of the pixels: one white space after the last number.
+  std::size_t pixels() const { return at_ + 1; }
+
+ private:
+  void skip_space() {
+    while (at_ < file_.size()) {
+      if (file_[at_] == '#') {
+        while (at_ < file_.size() && file_[at_] != '\n') ++at_;
+      } else if (std::strchr(" \t\r\n", file_[at_]) != nullptr && file_[at_] != 0) {
+        ++at_;
+      } else {
+        return;
+      }
+    }
+  }
+
+  const std::string& name_;
+  std::span<const std::uint8_t> file_;
+  std::size_t at_ = 2;
+};
+
+Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file) {
+  PgmHeader header(name, file);
+  const int width = header.number("width"), height = header.number("height"),
+            largest = header.number("largest value");
+  check_size(name, width, height);
+  if (largest > 255) throw DataError(fmt::format("{}: PGM with 16 bits a pixel; save it with 8", name));
+  const auto size = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  if (header.pixels() > file.size() || file.size() - header.pixels() < size) {
+    throw DataError(fmt::format("{}: truncated PGM: {} pixels promised, {} bytes there", name, size,
+                                file.size() - std::min(header.pixels(), file.size())));
+  }
+  Picture picture{.name = name, .width = width, .height = height, .pixels = {}};
+  picture.pixels.reserve(size);
+  for (const auto value : file.subspan(header.pixels(), size)) {
+    picture.pixels.push_back(static_cast<std::uint8_t>(std::min(255, value * 255 / largest)));
+  }
+  return picture;
+}
+
+std::vector<Picture> read_idx_pictures(const std::string& name, std::span<const std::uint8_t> file,
+                                       std::optional<std::int64_t> only) {
+  const IdxArray array = parse_idx(file, name);
+  if (array.dims.size() != 3) {
+    throw DataError(fmt::format("{}: holds {}, not images; expected count x height x width", name,
+                                to_string(array.dims)));
+  }
+  check_size(name, array.dims[2], array.dims[1]);
+  if (only && *only >= array.dims[0]) {
+    throw DataError(
+        fmt::format("{}: there is no image {}; it holds 0 to {}", name, *only, array.dims[0] - 1));
+  }
+  const auto pixels = static_cast<std::size_t>(array.dims[1] * array.dims[2]);
+  std::vector<Picture> pictures;
+  for (std::int64_t i = only.value_or(0); i < (only ? *only + 1 : array.dims[0]); ++i) {
+    const auto* begin = array.bytes.data() + static_cast<std::size_t>(i) * pixels;
+    pictures.push_back({.name = fmt::format("{}[{}]", name, i),
+                        .width = static_cast<int>(array.dims[2]),
+                        .height = static_cast<int>(array.dims[1]),
+                        .pixels = std::vector<std::uint8_t>(begin, begin + pixels)});
+  }
+  return pictures;
+}
+
+struct PictureName {
+  std::string path;
+  std::optional<std::int64_t> index;
+};
+
+/// "file[12]" → file, 12; unless a file of that very name exists.
+PictureName split_index(const std::string& text) {
+  const auto open = text.rfind('[');
+  if (open == std::string::npos || text.back() != ']' || std::filesystem::exists(text))
+    return {text, std::nullopt};
+  std::int64_t index = 0;
+  const char* end = text.data() + text.size() - 1;
+  const auto [stop, error] = std::from_chars(text.data() + open + 1, end, index);
+  if (error != std::errc() || stop != end || index < 0) return {text, std::nullopt};
+  return {text.substr(0, open), index};
+}
+
+std::vector<std::uint8_t> read_file(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error) throw MissingDataError(fmt::format("{}: cannot be read: {}", path, error.message()));
+  if (size > kMaxFileBytes)
+    throw DataError(fmt::format("{}: {} bytes; at most {} are read", path, size, kMaxFileBytes));
+  std::ifstream stream(path, std::ios::binary);
+  std::vector<std::uint8_t> bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  if (!stream.good() && !stream.eof()) throw IoError(fmt::format("{}: cannot be read", path));
+  return bytes;
+}
+
+bool starts_with(std::span<const std::uint8_t> file, std::string_view magic) {
+  return file.size() >= magic.size() && std::memcmp(file.data(), magic.data(), magic.size()) == 0;
+}
+
+}  // namespace
+
+std::vector<Picture> read_pictures(const std::string& path) {
+  const auto [file_name, index] = split_index(path);
+  const auto file = read_file(file_name);
+  const bool idx = starts_with(file, std::string_view("\0\0\x08", 3)) || starts_with(file, "\x1f\x8b");
+  if (idx) return read_idx_pictures(file_name, file, index);
+  if (index)
+    throw DataError(
+        fmt::format("{}: '[{}]' picks an image of an IDX file, and this is none", file_name, *index));
+  if (starts_with(file, "\x89PNG\r\n\x1a\n")) return {read_png(file_name, file)};
+  if (starts_with(file, "P5")) return {read_pgm(file_name, file)};
+  throw DataError(fmt::format("{}: neither PNG, binary PGM (P5) nor IDX", file_name));
+}
+
+}  // namespace lockstep

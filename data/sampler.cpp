@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The permutation of an epoch and its division into batches, grains and ranks.
+#include "data/sampler.hpp"
+
+#include "kernels/random.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+/// The random words of one epoch's shuffle. Draw i is word i % 4 of
+/// philox(seed, {i / 4, attempt, random_stream(kShuffle, low 24 bits of epoch), epoch >> 24}).
+class ShuffleDraws {
+ public:
+  ShuffleDraws(std::uint64_t seed, std::int64_t epoch)
+      : seed_(seed),
+        stream_(random_stream(RandomUse::kShuffle, static_cast<std::uint32_t>(epoch & 0x00FFFFFF))),
+        epoch_high_(static_cast<std::uint32_t>(epoch >> 24)) {}
+
+  /// Uniform in [0, bound), exactly: Lemire, "Fast random integer generation in an interval", 2019. The
+  /// attempt is above 0 only for the few words (bound of 2^32) that would make small numbers likelier.
+  std::uint32_t below(std::uint32_t bound, std::uint32_t i) {
+    if (i % 4 == 0) block_ = block(i / 4, 0);
+    std::uint64_t product = std::uint64_t{block_.value[i % 4]} * bound;
+    if (static_cast<std::uint32_t>(product) < bound) {
+      const std::uint32_t threshold = (0U - bound) % bound;
+      for (std::uint32_t attempt = 1; static_cast<std::uint32_t>(product) < threshold; ++attempt)
+        product = std::uint64_t{block(i / 4, attempt).value[i % 4]} * bound;
+    }
+    return static_cast<std::uint32_t>(product >> 32);
+  }
+
+ private:
+  Philox4 block(std::uint32_t index, std::uint32_t attempt) const {
+    return philox(seed_, {{index, attempt, stream_, epoch_high_}});
+  }
+
+  std::uint64_t seed_;
+  std::uint32_t stream_, epoch_high_;
+  Philox4 block_{};
+};
+
+std::vector<std::int32_t> file_order(std::int64_t samples) {
+  LOCKSTEP_CHECK(samples >= 0 && samples <= std::numeric_limits<std::int32_t>::max());
+  std::vector<std::int32_t> order(static_cast<std::size_t>(samples));
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) {
+  return a / b + (a % b != 0 ? 1 : 0);
+}
+
+void check_sizes(const DistributedSampler::Options& o) {
+  if (o.samples <= 0 || o.samples > std::numeric_limits<std::int32_t>::max())
+    throw ConfigError(fmt::format("data set: {} samples; expected 1 to 2147483647", o.samples));
+  if (o.global_batch <= 0)
+    throw ConfigError(fmt::format("data.global_batch: {} is not above 0", o.global_batch));
+  if (o.grain <= 0) throw ConfigError(fmt::format("parallel.grain: {} is not above 0", o.grain));
+  LOCKSTEP_CHECK(o.world_size >= 1 && o.rank >= 0 && o.rank < o.world_size);
+}
+
+/// Every rank has work in a full batch if and only if there are as many grains as ranks.
+void check_work_for_all(const DistributedSampler::Options& o) {
+  const std::int64_t full_batch = std::min(o.global_batch, o.samples);
+  const std::int64_t grains = divide_up(full_batch, o.grain);
+  if (o.world_size <= grains || o.allow_idle_ranks) return;
+  throw ConfigError(
+      fmt::format("parallel.grain: a global batch of {} samples in grains of {} has work for {} rank{} at "
+                  "most, and {} were started; "
+                  "start no more than {}, lower parallel.grain or raise data.global_batch",
+                  full_batch, o.grain, grains, grains == 1 ? "" : "s", o.world_size, grains));
+}
+
+}  // namespace
+
+std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t seed, std::int64_t epoch) {
+  LOCKSTEP_CHECK(epoch >= 0 && epoch >> 56 == 0);
+  std::vector<std::int32_t> order = file_order(samples);
+  ShuffleDraws draws(seed, epoch);
+  const auto count = static_cast<std::uint32_t>(samples);
+  for (std::uint32_t i = 0; i + 1 < count; ++i) {  // place i gets one of those not placed yet: i .. count - 1
+    const std::uint32_t other = i + draws.below(count - i, i);
+    std::swap(order[i], order[other]);
+  }
+  return order;
+}
+
+DistributedSampler::DistributedSampler(const Options& options) : options_(options) {
+  check_sizes(options);
+  check_work_for_all(options);
+}
+
+std::int64_t DistributedSampler::steps_per_epoch() const {
+  return divide_up(options_.samples, options_.global_batch);
+}
+
+std::int64_t DistributedSampler::batch_samples(std::int64_t step_in_epoch) const {
+  LOCKSTEP_CHECK(step_in_epoch >= 0 && step_in_epoch < steps_per_epoch());
+  return std::min(options_.global_batch, options_.samples - step_in_epoch * options_.global_batch);
+}
+
+std::int64_t DistributedSampler::batch_grains(std::int64_t step_in_epoch) const {
+  return divide_up(batch_samples(step_in_epoch), options_.grain);
+}
+
+std::vector<Grain> DistributedSampler::local_grains(std::int64_t step_in_epoch) const {
+  const std::int64_t samples = batch_samples(step_in_epoch), grains = divide_up(samples, options_.grain);
+  const std::int64_t begin = grains * options_.rank / options_.world_size;
+  const std::int64_t end = grains * (options_.rank + 1) / options_.world_size;
+  std::vector<Grain> result;
+  result.reserve(static_cast<std::size_t>(end - begin));
+  for (std::int64_t g = begin; g < end; ++g) {
+    const std::int64_t first = g * options_.grain;
+    result.push_back({first, static_cast<int>(std::min<std::int64_t>(options_.grain, samples - first))});
+  }
+  return result;
+}
+
+void DistributedSampler::set_epoch(std::int64_t epoch) {
+  if (epoch == epoch_) return;
+  if (options_.shuffle)
+    order_ = epoch_permutation(options_.samples, options_.seed, epoch);
+  else if (order_.empty())
+    order_ = file_order(options_.samples);
+  epoch_ = epoch;
+}
+
+std::span<const std::int32_t> DistributedSampler::indices(std::int64_t step_in_epoch,
+                                                          const Grain& grain) const {
+  LOCKSTEP_CHECK(epoch_ >= 0);  // set_epoch comes first
+  LOCKSTEP_CHECK(grain.first >= 0 && grain.samples >= 0 &&
+                 grain.first + grain.samples <= batch_samples(step_in_epoch));
+  const auto begin = static_cast<std::size_t>(step_in_epoch * options_.global_batch + grain.first);
+  return std::span(order_).subspan(begin, static_cast<std::size_t>(grain.samples));
+}
+
+}  // namespace lockstep

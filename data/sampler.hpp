@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Which samples form the global batch of a step, and which of them this rank computes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+/// A fixed slice of a global batch, the unit of work: whole grains go to ranks and threads.
+struct Grain {
+  std::int64_t first = 0;  ///< position of its first sample in the global batch
+  int samples = 0;         ///< the job's grain, or fewer at the end of a batch
+};
+
+/// The order of one epoch: a permutation of [0, samples) made from (seed, epoch) alone by Fisher-Yates with
+/// Philox: exactly uniform draws, the same on every machine. `samples` fits 31 bits.
+std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t seed, std::int64_t epoch);
+
+/// Shards each global batch over ranks. The global batch of a step is the next `global_batch` entries of the
+/// epoch's permutation, whatever the number of ranks; the last batch of an epoch may be smaller. No sample is
+/// dropped or repeated in an epoch. The batch is cut into grains of `grain` samples; rank r of W computes the
+/// consecutive grains [G*r/W, G*(r+1)/W), which may be none in the last batch.
+class DistributedSampler {
+ public:
+  struct Options {
+    std::int64_t samples = 0;
+    std::int64_t global_batch = 0;
+    int grain = 64;
+    std::uint64_t seed = 0;
+    bool shuffle = true;            ///< false: file order (evaluation)
+    bool allow_idle_ranks = false;  ///< true: a rank without a grain is no error (evaluation of a small set)
+    int rank = 0;
+    int world_size = 1;
+  };
+
+  /// @throws ConfigError if a size is not positive, or if some rank would have no grain even in a full batch
+  /// (the message gives the largest usable number of ranks).
+  explicit DistributedSampler(const Options& options);
+
+  std::int64_t steps_per_epoch() const;
+  /// Samples in the global batch of this step: global_batch, or fewer in the epoch's last step.
+  std::int64_t batch_samples(std::int64_t step_in_epoch) const;
+  /// Grains in the global batch of this step, over all ranks.
+  std::int64_t batch_grains(std::int64_t step_in_epoch) const;
+  /// The grains of this rank in this step, in order.
+  std::vector<Grain> local_grains(std::int64_t step_in_epoch) const;
+
+  /// Moves to an epoch (counted from 0): makes its permutation. Cheap if already there.
+  void set_epoch(std::int64_t epoch);
+  /// Data set indices of a grain's samples, valid until set_epoch.
+  std::span<const std::int32_t> indices(std::int64_t step_in_epoch, const Grain& grain) const;
+
+ private:
+  Options options_;
+  std::int64_t epoch_ = -1;
+  std::vector<std::int32_t> order_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What is known of a data set by its name alone, with none of its files at hand.
+#pragma once
+
+#include "kernels/shapes.hpp"
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct SetFacts {
+  ImageShape shape;
+  std::vector<std::string> class_names;  ///< one for each class, in label order
+
+  int classes() const { return static_cast<int>(class_names.size()); }
+};
+
+/// @throws ConfigError  unknown set
+SetFacts set_facts(const std::string& set);
+
+}  // namespace lockstep

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// ReLU and dropout on the CPU; contracts in kernels/ops.hpp.
+#pragma once
+
+#include "kernels/random.hpp"
+#include "kernels/shapes.hpp"
+
+#include <cstddef>
+
+namespace lockstep::cpu {
+
+/// Negative numbers become 0; -0, NaN and everything else stay as they are.
+void relu_forward(std::size_t size, const float* x, float* y);
+void relu_backward(std::size_t size, const float* y, const float* dy, float* dx);
+
+/// Draws the same numbers as philox() of kernels/random.hpp, for several samples at a time.
+void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, float* y);
+
+}  // namespace lockstep::cpu

@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Convolution forward and its data gradient: one correlation kernel, run over different taps.
+#include "kernels/cpu/conv2d.hpp"
+
+#include "kernels/cpu/conv2d_taps.hpp"
+#include "kernels/cpu/lanes_scratch.hpp"
+#include "kernels/cpu/simd_targets.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <cstddef>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/conv2d.cpp"
+#include "hwy/foreach_target.h"
+// Highway asks for this order.
+#include "kernels/cpu/lanes_tile_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+namespace {
+
+/// weights(target, source, tap) → [block of targets][source][tap][target in block], as tiles read them.
+void pack_weights(const Correlation& c, std::size_t block, const float* weights, float* packed) {
+  const auto taps = static_cast<std::ptrdiff_t>(c.kernel_rows) * c.kernel_columns;
+  for_each_block(static_cast<std::size_t>(c.targets), block, [&](std::size_t first, std::size_t size) {
+    for (std::ptrdiff_t source = 0; source < c.sources; ++source) {
+      for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
+        const float* from =
+            weights + static_cast<std::ptrdiff_t>(first) * c.weight_target + source * c.weight_source + tap;
+        for (std::size_t k = 0; k < size; ++k, from += c.weight_target) *packed++ = *from;
+      }
+    }
+  });
+}
+
+/// Everything in a TileCall that is the same for all pixels of a block of `size` targets.
+TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
+  const std::ptrdiff_t batch = c.batch;
+  TileCall call;
+  call.channels = static_cast<std::size_t>(c.sources);
+  call.source_column = batch;
+  call.source_row = batch * c.source_columns;
+  call.source_channel = call.source_row * c.source_rows;
+  call.weight_column = size * c.tap_step;
+  call.weight_row = call.weight_column * c.kernel_columns;
+  call.weight_channel = size * c.kernel_rows * c.kernel_columns;
+  call.target_lane = batch * static_cast<std::ptrdiff_t>(c.rows.size() * c.columns.size());
+  return call;
+}
+
+/// One block of targets, one block of samples, all pixels.
+void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, std::ptrdiff_t size) {
+  const TileCall origin = call;
+  for (const TapRange& row : c.rows) {
+    for (const TapRange& column : c.columns) {
+      call.rows = static_cast<std::size_t>(row.count);
+      call.columns = static_cast<std::size_t>(column.count);
+      call.source = origin.source + row.source * call.source_row + column.source * call.source_column;
+      call.weights = origin.weights + size * (row.tap * c.kernel_columns + column.tap);
+      tile(call);
+      call.target += c.batch;
+    }
+  }
+}
+
+void correlate(const Correlation& c, const float* source, const float* weights, const float* bias,
+               float* target) {
+  static thread_local Scratch scratch;
+  const auto targets = static_cast<std::size_t>(c.targets), batch = static_cast<std::size_t>(c.batch);
+  const std::size_t filter = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
+  float* packed = scratch.floats(targets * filter);
+  LOCKSTEP_CHECK(packed != nullptr);  // a convolution has weights
+  const std::size_t block = tile_targets(batch / kVector);
+  pack_weights(c, block, weights, packed);
+  for (std::size_t n = 0; n < batch;) {
+    const std::size_t vectors = tile_vectors((batch - n) / kVector);
+    for_each_block(targets, block, [&](std::size_t first, std::size_t size) {
+      TileCall call = tile_call(c, static_cast<std::ptrdiff_t>(size));
+      call.source = source + n;
+      call.weights = packed + first * filter;
+      call.bias = bias == nullptr ? nullptr : bias + first;
+      call.target = target + static_cast<std::ptrdiff_t>(first) * call.target_lane + n;
+      correlate_pixels(c, call, find_tile<true>(size, vectors), static_cast<std::ptrdiff_t>(size));
+    });
+    n += vectors * kVector;
+  }
+}
+
+}  // namespace
+
+void call_correlate(const Correlation& c, const float* source, const float* weights, const float* bias,
+                    float* target) {
+  correlate(c, source, weights, bias, target);
+}
+
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lockstep::cpu {
+
+HWY_EXPORT(call_correlate);
+
+void conv2d_forward(const Conv2dShape& s, const float* x, const float* w, const float* b, float* y) {
+  const std::ptrdiff_t filter = static_cast<std::ptrdiff_t>(s.kernel_height) * s.kernel_width;
+  const Correlation correlation{
+      .batch = s.batch,
+      .sources = s.in_channels,
+      .source_rows = s.in_height,
+      .source_columns = s.in_width,
+      .targets = s.out_channels,
+      .kernel_rows = s.kernel_height,
+      .kernel_columns = s.kernel_width,
+      .tap_step = 1,
+      .weight_target = filter * s.in_channels,
+      .weight_source = filter,
+      .rows = forward_taps(s.in_height, s.out_height(), s.kernel_height, s.stride, s.padding),
+      .columns = forward_taps(s.in_width, s.out_width(), s.kernel_width, s.stride, s.padding)};
+  HWY_DYNAMIC_DISPATCH(call_correlate)(correlation, x, w, b, y);
+}
+
+void conv2d_backward_data(const Conv2dShape& s, const float* dy, const float* w, float* dx) {
+  const std::ptrdiff_t filter = static_cast<std::ptrdiff_t>(s.kernel_height) * s.kernel_width;
+  const Correlation correlation{
+      .batch = s.batch,
+      .sources = s.out_channels,
+      .source_rows = s.out_height(),
+      .source_columns = s.out_width(),
+      .targets = s.in_channels,
+      .kernel_rows = s.kernel_height,
+      .kernel_columns = s.kernel_width,
+      .tap_step = -s.stride,
+      .weight_target = filter,
+      .weight_source = filter * s.in_channels,
+      .rows = backward_taps(s.in_height, s.out_height(), s.kernel_height, s.stride, s.padding),
+      .columns = backward_taps(s.in_width, s.out_width(), s.kernel_width, s.stride, s.padding)};
+  HWY_DYNAMIC_DISPATCH(call_correlate)(correlation, dy, w, nullptr, dx);
+}
+
+}  // namespace lockstep::cpu
+#endif  // HWY_ONCE

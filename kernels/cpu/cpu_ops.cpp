@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Ops on the CPU: every op is a free function of this folder, which picks its SIMD target at the first call.
+#include "kernels/cpu/cpu_ops.hpp"
+
+#include "kernels/cpu/activation.hpp"
+#include "kernels/cpu/conv2d.hpp"
+#include "kernels/cpu/gather.hpp"
+#include "kernels/cpu/gradient_sum.hpp"
+#include "kernels/cpu/linear.hpp"
+#include "kernels/cpu/loss.hpp"
+#include "kernels/cpu/pool.hpp"
+#include "kernels/cpu/sgd.hpp"
+
+namespace lockstep::cpu {
+namespace {
+
+class CpuOps final : public Ops {
+ public:
+  std::string_view name() const override { return "cpu"; }
+  int batch_multiple() const override { return kLanes; }
+
+  void conv2d_forward(const Conv2dShape& shape, const float* x, const float* w, const float* b,
+                      float* y) override {
+    cpu::conv2d_forward(shape, x, w, b, y);
+  }
+  void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float* w, float* dx) override {
+    cpu::conv2d_backward_data(shape, dy, w, dx);
+  }
+  void conv2d_backward_weights(const Conv2dShape& shape, const float* x, const float* dy, float* dw,
+                               float* db) override {
+    cpu::conv2d_backward_weights(shape, x, dy, dw, db);
+  }
+
+  void max_pool_forward(const Pool2dShape& shape, const float* x, float* y, std::uint8_t* argmax) override {
+    cpu::max_pool_forward(shape, x, y, argmax);
+  }
+  void max_pool_backward(const Pool2dShape& shape, const float* dy, const std::uint8_t* argmax,
+                         float* dx) override {
+    cpu::max_pool_backward(shape, dy, argmax, dx);
+  }
+  void avg_pool_forward(const Pool2dShape& shape, const float* x, float* y) override {
+    cpu::avg_pool_forward(shape, x, y);
+  }
+  void avg_pool_backward(const Pool2dShape& shape, const float* dy, float* dx) override {
+    cpu::avg_pool_backward(shape, dy, dx);
+  }
+
+  void linear_forward(const LinearShape& shape, const float* x, const float* w, const float* b,
+                      float* y) override {
+    cpu::linear_forward(shape, x, w, b, y);
+  }
+  void linear_backward_data(const LinearShape& shape, const float* dy, const float* w, float* dx) override {
+    cpu::linear_backward_data(shape, dy, w, dx);
+  }
+  void linear_backward_weights(const LinearShape& shape, const float* x, const float* dy, float* dw,
+                               float* db) override {
+    cpu::linear_backward_weights(shape, x, dy, dw, db);
+  }
+
+  void relu_forward(std::size_t size, const float* x, float* y) override { cpu::relu_forward(size, x, y); }
+  void relu_backward(std::size_t size, const float* y, const float* dy, float* dx) override {
+    cpu::relu_backward(size, y, dy, dx);
+  }
+  void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, float* y) override {
+    cpu::dropout(shape, key, x, y);
+  }
+
+  void log_softmax(const LossShape& shape, const float* logits, float* y) override {
+    cpu::log_softmax(shape, logits, y);
+  }
+  void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int32_t* labels,
+                             float* dlogits, LossSums* sums) override {
+    cpu::softmax_cross_entropy(shape, logits, labels, dlogits, sums);
+  }
+
+  void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
+                     float scale, float shift, float* x) override {
+    cpu::gather_images(shape, images, index, scale, shift, x);
+  }
+  void gather_features(const GatherShape& shape, const float* features, const std::int32_t* index,
+                       float* x) override {
+    cpu::gather_features(shape, features, index, x);
+  }
+
+  bool accumulate_exact(std::size_t size, const float* g, float limit, std::int64_t* sum) override {
+    return cpu::accumulate_exact(size, g, limit, sum);
+  }
+  void mean_from_exact(std::size_t size, const std::int64_t* sum, std::int64_t count, float* g) override {
+    cpu::mean_from_exact(size, sum, count, g);
+  }
+  void accumulate(std::size_t size, const float* g, float* sum) override { cpu::accumulate(size, g, sum); }
+  void mean(std::size_t size, const float* sum, std::int64_t count, float* g) override {
+    cpu::mean(size, sum, count, g);
+  }
+  void sgd_step(const SgdParams& params, std::size_t size, const float* g, float* m, float* w) override {
+    cpu::sgd_step(params, size, g, m, w);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Ops> make_ops() {
+  return std::make_unique<CpuOps>();
+}
+
+}  // namespace lockstep::cpu

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The loop of every elementwise op, compiled once for each SIMD target: include after highway.h.
+
+#if defined(LOCKSTEP_CPU_FOR_EACH_VECTOR_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_CPU_FOR_EACH_VECTOR_INL_HPP
+#undef LOCKSTEP_CPU_FOR_EACH_VECTOR_INL_HPP
+#else
+#define LOCKSTEP_CPU_FOR_EACH_VECTOR_INL_HPP
+#endif
+
+#include "hwy/highway.h"
+
+#include <cstddef>
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+
+/// Calls body(tag, i) for vectors of float that together cover [0, size): whole ones, then single lanes.
+/// Lanes must not interact, so that bits do not depend on how the range is cut.
+template <class Body>
+HWY_INLINE void for_each_vector(std::size_t size, const Body& body) {
+  const hwy::HWY_NAMESPACE::CappedTag<float, 16> whole;
+  const hwy::HWY_NAMESPACE::CappedTag<float, 1> single;
+  const std::size_t lanes = Lanes(whole);
+  std::size_t i = 0;
+  for (; i + lanes <= size; i += lanes) body(whole, i);
+  for (; i < size; ++i) body(single, i);
+}
+
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Images of random samples, one byte a pixel, to batch-innermost floats: a transposition of 16 x 16 bytes in
+/// registers. What it waits for is memory, so the rows of the next 16 samples are prefetched meanwhile.
+#include "kernels/cpu/gather.hpp"
+#include "kernels/cpu/simd_targets.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/gather_images.cpp"
+#include "hwy/foreach_target.h"
+// Highway asks for this order.
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr int kTile = 16;  ///< samples and pixels of one transposition
+constexpr int kCacheLineBytes = 64;
+
+/// The rows of 16 samples in the data set; `real` of them are asked for, the others repeat the first.
+struct RowGroup {
+  const std::uint8_t* row[kTile];
+  int real;
+};
+
+/// Normalisation of a pixel: byte * scale + shift.
+struct Affine {
+  float scale, shift;
+};
+
+RowGroup rows_of_group(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
+                       int first) {
+  RowGroup group = {};
+  group.real = std::clamp(shape.samples - first, 0, kTile);
+  for (int i = 0; i < kTile && group.real > 0; ++i) {
+    const std::int32_t sample = index[first + (i < group.real ? i : 0)];
+    group.row[i] = images + static_cast<std::size_t>(sample) * static_cast<std::size_t>(shape.features);
+  }
+  return group;
+}
+
+HWY_INLINE void prefetch_line(const RowGroup& group, int feature) {
+  for (int i = 0; i < group.real; ++i) hwy::Prefetch(group.row[i] + feature);
+}
+
+/// tile[f][i] = row[i][first + f] for any number of pixels of 16 samples, byte by byte.
+void transpose_bytes(const RowGroup& group, int first, int features, std::uint8_t* tile) {
+  for (int f = 0; f < features; ++f) {
+    for (int i = 0; i < kTile; ++i) tile[f * kTile + i] = group.row[i][first + f];
+  }
+}
+
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE void transpose_tile(const RowGroup& group, int first, std::uint8_t* tile) {
+  transpose_bytes(group, first, kTile, tile);
+}
+#else
+using Bytes = hn::FixedTag<std::uint8_t, kTile>;
+using ByteRow = hn::Vec<Bytes>;
+
+/// One of the four equal steps of the transposition: row i is dealt out with row i + 8, byte by byte.
+HWY_INLINE void interleave_halves(const ByteRow* from, ByteRow* to) {
+  const Bytes d;
+  for (int i = 0; i < kTile / 2; ++i) {
+    to[2 * i] = hn::InterleaveLower(d, from[i], from[i + kTile / 2]);
+    to[2 * i + 1] = hn::InterleaveUpper(d, from[i], from[i + kTile / 2]);
+  }
+}
+
+/// tile[f][i] = row[i][first + f] for 16 pixels of 16 samples.
+HWY_INLINE void transpose_tile(const RowGroup& group, int first, std::uint8_t* tile) {
+  const Bytes d;
+  ByteRow rows[kTile];
+  ByteRow other[kTile];
+  for (int i = 0; i < kTile; ++i) rows[i] = hn::LoadU(d, group.row[i] + first);
+  interleave_halves(rows, other);
+  interleave_halves(other, rows);
+  interleave_halves(rows, other);
+  interleave_halves(other, rows);
+  for (int f = 0; f < kTile; ++f) hn::Store(rows[f], d, tile + f * kTile);
+}
+
+#endif
+
+/// x = byte * scale + shift for the 16 samples of each feature of a tile, 0 in columns from `real` on.
+HWY_INLINE void store_tile(const std::uint8_t* tile, int features, int batch, int real, Affine affine,
+                           float* x) {
+  const hn::CappedTag<float, kTile> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<std::uint8_t, decltype(di)> d8;
+  const int lanes = static_cast<int>(hn::Lanes(d));
+  const auto scale = hn::Set(d, affine.scale);
+  const auto shift = hn::Set(d, affine.shift);
+  for (int n = 0; n < kTile; n += lanes) {
+    const auto is_real = hn::FirstN(d, static_cast<std::size_t>(std::clamp(real - n, 0, lanes)));
+    for (int f = 0; f < features; ++f) {
+      const auto bytes = hn::LoadU(d8, tile + f * kTile + n);
+      const auto value = hn::MulAdd(hn::ConvertTo(d, hn::PromoteTo(di, bytes)), scale, shift);
+      float* row = x + static_cast<std::size_t>(f) * static_cast<std::size_t>(batch);
+      hn::StoreU(hn::IfThenElseZero(is_real, value), d, row + n);
+    }
+  }
+}
+
+void zero_columns(const GatherShape& shape, float* x) {
+  for (int f = 0; f < shape.features; ++f, x += shape.batch) std::fill_n(x, kTile, 0.0F);
+}
+
+/// Writes 16 columns, while the lines of the next group's rows are on their way.
+void gather_group(const GatherShape& shape, const RowGroup& group, const RowGroup& next, Affine affine,
+                  float* x) {
+  HWY_ALIGN std::uint8_t tile[kTile * kTile];
+  for (int first = 0; first < shape.features; first += kTile) {
+    if (first % kCacheLineBytes == 0) prefetch_line(next, first);
+    const int features = std::min(kTile, shape.features - first);
+    if (features == kTile) {
+      transpose_tile(group, first, tile);
+      store_tile(tile, kTile, shape.batch, group.real, affine, x);
+    } else {
+      transpose_bytes(group, first, features, tile);
+      store_tile(tile, features, shape.batch, group.real, affine, x);
+    }
+    x += static_cast<std::size_t>(features) * static_cast<std::size_t>(shape.batch);
+  }
+}
+
+void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
+                   float scale, float shift, float* x) {
+  RowGroup group = rows_of_group(shape, images, index, 0);
+  for (int f = 0; f < shape.features; f += kCacheLineBytes) prefetch_line(group, f);
+  for (int n = 0; n < shape.batch; n += kTile) {
+    const RowGroup next = rows_of_group(shape, images, index, n + kTile);
+    if (group.real == 0) {
+      zero_columns(shape, x + n);
+    } else {
+      gather_group(shape, group, next, {scale, shift}, x + n);
+    }
+    group = next;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lockstep::cpu {
+
+HWY_EXPORT(gather_images);
+
+void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
+                   float scale, float shift, float* x) {
+  HWY_DYNAMIC_DISPATCH(gather_images)(shape, images, index, scale, shift, x);
+}
+
+}  // namespace lockstep::cpu
+#endif

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The register tile that convolution and matrix products share: several output channels times a few vectors
+/// of samples.
+///
+/// One step multiplies V vectors of the source by K broadcast weights into K * V accumulators, which stay in
+/// registers over all taps. With 5 x 4 vectors a step of 20 multiply-adds loads 4 vectors and 5 weights: far
+/// from the load limit.
+#include "kernels/cpu/lanes_inl.hpp"
+
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#if defined(LOCKSTEP_CPU_LANES_TILE_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_CPU_LANES_TILE_INL_HPP
+#undef LOCKSTEP_CPU_LANES_TILE_INL_HPP
+#else
+#define LOCKSTEP_CPU_LANES_TILE_INL_HPP
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+
+/// One run of the tile. Target k, vector v: bias[k] + sum over taps of weight * source. Taps are a grid of
+/// channels * rows * columns, visited in this order; steps are in floats.
+struct TileCall {
+  std::size_t channels = 1, rows = 1, columns = 1;
+  std::ptrdiff_t source_channel = 0, source_row = 0, source_column = 0;
+  std::ptrdiff_t weight_channel = 0, weight_row = 0, weight_column = 0;
+  std::ptrdiff_t weight_lane = 1;  ///< from target k to target k + 1; used by strided tiles only
+  std::ptrdiff_t target_lane = 0;
+  const float* source = nullptr;
+  const float* weights = nullptr;
+  const float* bias = nullptr;  ///< one for each target, or null for 0
+  float* target = nullptr;
+};
+
+inline constexpr std::size_t kTileTargets = kManyRegisters ? 10 : 6;  ///< of a tile of one or two vectors
+inline constexpr std::size_t kWideTargets = kManyRegisters ? 5 : 6;   ///< of the widest tile
+inline constexpr std::size_t kTileVectors = kManyRegisters ? 4 : 2;
+
+/// How many targets a block should have, and how many vectors the next tile, when `vectors` of them are left.
+constexpr std::size_t tile_targets(std::size_t vectors) {
+  return vectors < kTileVectors ? kTileTargets : kWideTargets;
+}
+constexpr std::size_t tile_vectors(std::size_t vectors) {
+  return vectors >= kTileVectors ? kTileVectors : vectors >= 2 ? 2 : 1;
+}
+
+/// Address of weight k: bases three lanes apart, so that x86 can reach each group with [base + 0, 1 or 2 *
+/// lane].
+template <bool kPacked, std::size_t K>
+struct WeightCursor {
+  static constexpr std::size_t kBases = kPacked ? 1 : (K + 2) / 3;
+  const float* base[kBases];
+  std::ptrdiff_t lane;
+
+  HWY_INLINE WeightCursor(const float* weights, std::ptrdiff_t weight_lane) : lane(weight_lane) {
+    LOCKSTEP_UNROLL
+    for (std::size_t i = 0; i < kBases; ++i) base[i] = weights + static_cast<std::ptrdiff_t>(3 * i) * lane;
+  }
+  HWY_INLINE void advance(std::ptrdiff_t step) {
+    LOCKSTEP_UNROLL
+    for (std::size_t i = 0; i < kBases; ++i) base[i] += step;
+  }
+  HWY_INLINE float at(std::size_t k) const {
+    if constexpr (kPacked) return base[0][k];
+    return base[k / 3][static_cast<std::ptrdiff_t>(k % 3) * lane];
+  }
+};
+
+template <bool kPacked, std::size_t K, std::size_t V>
+HWY_NOINLINE void run_tile(const TileCall& call) {
+  Lanes sum[K][V];
+  LOCKSTEP_UNROLL
+  for (std::size_t k = 0; k < K; ++k) {
+    const Lanes start = call.bias == nullptr ? hn::Zero(kTag) : hn::Set(kTag, call.bias[k]);
+    LOCKSTEP_UNROLL
+    for (std::size_t v = 0; v < V; ++v) sum[k][v] = start;
+  }
+  const std::ptrdiff_t source_column = call.source_column, weight_column = call.weight_column;
+  const std::size_t columns = call.columns;
+  for (std::size_t c = 0; c < call.channels; ++c) {
+    for (std::size_t r = 0; r < call.rows; ++r) {
+      const auto channel = static_cast<std::ptrdiff_t>(c), row = static_cast<std::ptrdiff_t>(r);
+      const float* source = call.source + channel * call.source_channel + row * call.source_row;
+      WeightCursor<kPacked, K> weights(call.weights + channel * call.weight_channel + row * call.weight_row,
+                                       call.weight_lane);
+      for (std::size_t s = 0; s < columns; ++s) {
+        Lanes x[V];
+        LOCKSTEP_UNROLL
+        for (std::size_t v = 0; v < V; ++v) x[v] = hn::LoadU(kTag, source + v * kVector);
+        LOCKSTEP_UNROLL
+        for (std::size_t k = 0; k < K; ++k) {
+          const Lanes w = hn::Set(kTag, weights.at(k));
+          LOCKSTEP_UNROLL
+          for (std::size_t v = 0; v < V; ++v) sum[k][v] = hn::MulAdd(w, x[v], sum[k][v]);
+        }
+        source += source_column;
+        weights.advance(weight_column);
+      }
+    }
+  }
+  float* target = call.target;
+  const std::ptrdiff_t target_lane = call.target_lane;
+  LOCKSTEP_UNROLL
+  for (std::size_t k = 0; k < K; ++k, target += target_lane) {
+    LOCKSTEP_UNROLL
+    for (std::size_t v = 0; v < V; ++v) hn::StoreU(sum[k][v], kTag, target + v * kVector);
+  }
+}
+
+using TileFunction = void (*)(const TileCall&);
+
+template <bool kPacked, std::size_t V, std::size_t... K>
+constexpr std::array<TileFunction, sizeof...(K)> tiles_of(std::index_sequence<K...> /*unused*/) {
+  return {&run_tile<kPacked, K + 1, V>...};
+}
+
+/// The tile for `vectors` in {1, 2, kTileVectors} and that many targets, at most as the constants above say.
+template <bool kPacked>
+TileFunction find_tile(std::size_t targets, std::size_t vectors) {
+  using Sizes = std::make_index_sequence<kTileTargets>;
+  using WideSizes = std::make_index_sequence<kWideTargets>;
+  static constexpr auto kOneVector = tiles_of<kPacked, 1>(Sizes());
+  static constexpr auto kTwoVectors = tiles_of<kPacked, 2>(Sizes());
+  static constexpr auto kWide = tiles_of<kPacked, kTileVectors>(WideSizes());
+  if (vectors == 1) return kOneVector[targets - 1];
+  return vectors == kTileVectors ? kWide[targets - 1] : kTwoVectors[targets - 1];
+}
+
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // the toggled guard

@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Log-softmax and cross-entropy: a lane is a sample, so every sum runs over classes in their order.
+#include "kernels/cpu/loss.hpp"
+
+#include "kernels/cpu/simd_targets.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/loss.cpp"
+#include "hwy/foreach_target.h"
+// Highway asks for this order.
+#include "kernels/cpu/exp_log_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Samples = hn::CappedTag<float, 16>;
+using Labels = hn::RebindToSigned<Samples>;
+using FloatVec = hn::Vec<Samples>;
+using LabelVec = hn::Vec<Labels>;
+
+/// What the first pass over the classes finds out about a vector of samples.
+struct Peak {
+  FloatVec value;   ///< largest logit
+  LabelVec index;   ///< its class, the first among equals
+  FloatVec target;  ///< logit of the label
+};
+
+HWY_INLINE Peak find_peak(const LossShape& shape, const float* logits, LabelVec label) {
+  const Samples d;
+  const Labels di;
+  Peak peak = {hn::LoadU(d, logits), hn::Zero(di), hn::LoadU(d, logits)};
+  for (int c = 1; c < shape.classes; ++c) {
+    const auto logit =
+        hn::LoadU(d, logits + static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.batch));
+    const auto position = hn::Set(di, c);
+    const auto greater = hn::Gt(logit, peak.value);
+    peak.value = hn::IfThenElse(greater, logit, peak.value);
+    peak.index = hn::IfThenElse(hn::RebindMask(di, greater), position, peak.index);
+    peak.target = hn::IfThenElse(hn::RebindMask(d, hn::Eq(label, position)), logit, peak.target);
+  }
+  return peak;
+}
+
+/// Sum over the classes of exp(logit - peak); kStore keeps the terms, in place if e == logits.
+template <bool kStore>
+HWY_INLINE FloatVec sum_exp(const LossShape& shape, const float* logits, FloatVec peak, float* e) {
+  const Samples d;
+  auto sum = hn::Zero(d);
+  for (int c = 0; c < shape.classes; ++c) {
+    const std::size_t offset = static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.batch);
+    const auto term = exp_or_nan(d, hn::Sub(hn::LoadU(d, logits + offset), peak));
+    if (kStore) hn::StoreU(term, d, e + offset);
+    sum = hn::Add(sum, term);
+  }
+  return sum;
+}
+
+/// e holds the terms of sum_exp: becomes softmax - onehot, and 0 in lanes from `real` on.
+HWY_INLINE void finish_gradient(const LossShape& shape, FloatVec sum, LabelVec label, int real, float* e) {
+  const Samples d;
+  const Labels di;
+  const auto is_real = hn::FirstN(d, static_cast<std::size_t>(real));
+  for (int c = 0; c < shape.classes; ++c, e += shape.batch) {
+    const auto softmax = hn::Div(hn::LoadU(d, e), sum);
+    const auto onehot =
+        hn::IfThenElseZero(hn::RebindMask(d, hn::Eq(label, hn::Set(di, c))), hn::Set(d, 1.0F));
+    hn::StoreU(hn::IfThenElseZero(is_real, hn::Sub(softmax, onehot)), d, e);
+  }
+}
+
+/// Loss and verdict of up to 16 samples, to be added in order.
+struct SampleLosses {
+  HWY_ALIGN float loss[16];
+  HWY_ALIGN std::int32_t best[16];
+};
+
+HWY_INLINE void add_in_order(const SampleLosses& samples, const std::int32_t* labels, int real,
+                             LossSums* sums) {
+  for (int lane = 0; lane < real; ++lane) {
+    sums->loss += static_cast<double>(samples.loss[lane]);
+    const bool correct = samples.best[lane] == labels[lane] && !std::isnan(samples.loss[lane]);
+    sums->correct += correct ? 1 : 0;
+  }
+}
+
+/// The columns [0, Lanes(Samples())) from the given pointers on, of which `real` are samples.
+HWY_INLINE void cross_entropy_lanes(const LossShape& shape, const float* logits, const std::int32_t* labels,
+                                    int real, float* dlogits, LossSums* sums) {
+  const Samples d;
+  const Labels di;
+  HWY_ALIGN std::int32_t padded_labels[16] = {};
+  std::copy_n(labels, real, padded_labels);
+  const auto label = hn::Load(di, padded_labels);
+  const Peak peak = find_peak(shape, logits, label);
+  FloatVec sum;
+  if (dlogits == nullptr) {
+    sum = sum_exp<false>(shape, logits, peak.value, nullptr);
+  } else {
+    sum = sum_exp<true>(shape, logits, peak.value, dlogits);
+    finish_gradient(shape, sum, label, real, dlogits);
+  }
+  SampleLosses losses;
+  hn::Store(hn::Add(log_or_nan(Samples(), sum), hn::Sub(peak.value, peak.target)), d, losses.loss);
+  hn::Store(peak.index, di, losses.best);
+  add_in_order(losses, labels, real, sums);
+}
+
+void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int32_t* labels,
+                           float* dlogits, LossSums* sums) {
+  const int lanes = static_cast<int>(hn::Lanes(Samples()));
+  LossSums total;
+  for (int n = 0; n < shape.batch; n += lanes) {
+    const int real = std::clamp(shape.samples - n, 0, lanes);
+    if (real == 0 && dlogits == nullptr) break;
+    cross_entropy_lanes(shape, logits + n, labels + std::min(n, shape.samples), real,
+                        dlogits == nullptr ? nullptr : dlogits + n, &total);
+  }
+  *sums = total;
+}
+
+void log_softmax(const LossShape& shape, const float* logits, float* y) {
+  const Samples d;
+  const int lanes = static_cast<int>(hn::Lanes(d));
+  for (int n = 0; n < shape.batch; n += lanes) {
+    const auto peak = find_peak(shape, logits + n, hn::Zero(Labels())).value;
+    const auto log_sum = log_or_nan(Samples(), sum_exp<false>(shape, logits + n, peak, nullptr));
+    for (int c = 0; c < shape.classes; ++c) {
+      const std::size_t at =
+          static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.batch) + static_cast<std::size_t>(n);
+      hn::StoreU(hn::Sub(hn::Sub(hn::LoadU(d, logits + at), peak), log_sum), d, y + at);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lockstep::cpu {
+
+HWY_EXPORT(log_softmax);
+HWY_EXPORT(softmax_cross_entropy);
+
+void log_softmax(const LossShape& shape, const float* logits, float* y) {
+  HWY_DYNAMIC_DISPATCH(log_softmax)(shape, logits, y);
+}
+
+void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int32_t* labels,
+                           float* dlogits, LossSums* sums) {
+  HWY_DYNAMIC_DISPATCH(softmax_cross_entropy)(shape, logits, labels, dlogits, sums);
+}
+
+}  // namespace lockstep::cpu
+#endif

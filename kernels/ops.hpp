@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The contract of every op. Each backend (kernels/cpu, later kernels/cuda and kernels/vendor) implements
+/// this class.
+///
+/// Conventions, stated once:
+/// - Tensors are fp32 and *batch innermost*: [channel][row][column][sample]. A SIMD register or a warp holds
+/// the same
+///   pixel of different samples. `batch` in a shape is a multiple of batch_multiple(); see
+///   kernels/shapes.hpp.
+/// - Pointers are memory of the backend's device, 64-byte aligned where they start a tensor (weights and
+/// gradients
+///   inside an arena only 4-byte), and do not overlap unless an op says "in place".
+/// - Outputs are overwritten, unless an op says "accumulates".
+/// - Gradients are *sums* over the samples; nobody divides before the reduction over all ranks.
+/// - An Ops object is one execution context (a CPU thread with its scratch, a GPU stream). Calls are ordered
+/// within it.
+///   On a GPU they are queued, not synchronised. Not thread-safe; use one object per thread.
+/// - Bits depend only on arguments: not on the SIMD width of the machine (with fused multiply-add), nor on
+/// `batch`
+///   padding, nor on earlier calls.
+/// - Shapes were validated by the caller (models/); an op only asserts.
+#pragma once
+
+#include "kernels/random.hpp"
+#include "kernels/shapes.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace lockstep {
+
+/// What one grain contributes to the statistics of a step. The loss is a sum over samples, in nats.
+struct LossSums {
+  double loss = 0;
+  std::int64_t correct = 0;  ///< samples whose largest logit (first one among equals) is their label
+};
+
+/// Stochastic gradient descent as in torch.optim.SGD, without dampening.
+struct SgdParams {
+  float learning_rate = 0;
+  float momentum = 0;
+  float weight_decay = 0;
+  bool nesterov = false;
+};
+
+class Ops {
+ public:
+  virtual ~Ops() = default;
+
+  /// "cpu", "cuda", ...
+  virtual std::string_view name() const = 0;
+  /// Every `batch` is a multiple of this. 16 on CPUs: one cache line of samples.
+  virtual int batch_multiple() const = 0;
+
+  /// y = conv(x, w) + b: cross-correlation, as everywhere in deep learning.
+  /// x [C,H,W,N]  w [K,C,R,S]  b [K]  y [K,P,Q,N]
+  virtual void conv2d_forward(const Conv2dShape&, const float* x, const float* w, const float* b,
+                              float* y) = 0;
+  /// dx [C,H,W,N] from dy [K,P,Q,N].
+  virtual void conv2d_backward_data(const Conv2dShape&, const float* dy, const float* w, float* dx) = 0;
+  /// dw [K,C,R,S] and db [K], summed over samples and pixels.
+  virtual void conv2d_backward_weights(const Conv2dShape&, const float* x, const float* dy, float* dw,
+                                       float* db) = 0;
+
+  /// y = max over each window; argmax [C,P,Q,N]: position in the window (row * kernel + column) of the first
+  /// maximum (NaN wins, as in PyTorch).
+  virtual void max_pool_forward(const Pool2dShape&, const float* x, float* y, std::uint8_t* argmax) = 0;
+  virtual void max_pool_backward(const Pool2dShape&, const float* dy, const std::uint8_t* argmax,
+                                 float* dx) = 0;
+  /// y = mean over each window; the divisor is always kernel * kernel.
+  virtual void avg_pool_forward(const Pool2dShape&, const float* x, float* y) = 0;
+  virtual void avg_pool_backward(const Pool2dShape&, const float* dy, float* dx) = 0;
+
+  /// y = w x + b.   x [I,N]  w [O,I]  b [O]  y [O,N]
+  virtual void linear_forward(const LinearShape&, const float* x, const float* w, const float* b,
+                              float* y) = 0;
+  virtual void linear_backward_data(const LinearShape&, const float* dy, const float* w, float* dx) = 0;
+  virtual void linear_backward_weights(const LinearShape&, const float* x, const float* dy, float* dw,
+                                       float* db) = 0;
+
+  /// y = max(x, 0) over `size` numbers (NaN stays NaN). In place when y == x.
+  virtual void relu_forward(std::size_t size, const float* x, float* y) = 0;
+  /// dx = dy where y > 0, else 0. In place when dx == dy.
+  virtual void relu_backward(std::size_t size, const float* y, const float* dy, float* dx) = 0;
+
+  /// y = x / (1 - p) for kept units, 0 for dropped ones (see DropoutKey). In place when y == x.
+  /// The gradient is the same op with the same key applied to dy.
+  virtual void dropout(const DropoutShape&, const DropoutKey&, const float* x, float* y) = 0;
+
+  /// logits [C,N] → natural logarithm of the softmax, y [C,N]. In place when y == x.
+  virtual void log_softmax(const LossShape&, const float* logits, float* y) = 0;
+  /// Cross-entropy of the softmax, summed over samples; `labels` [samples] in [0, classes).
+  /// dlogits [C,N] = softmax - onehot for real columns, 0 for padding; may be null (evaluation). In place
+  /// when dlogits == logits. `sums` is overwritten.
+  virtual void softmax_cross_entropy(const LossShape&, const float* logits, const std::int32_t* labels,
+                                     float* dlogits, LossSums* sums) = 0;
+
+  /// x[f][n] = images[index[n]][f] * scale + shift (one fused multiply-add), 0 in padding columns.
+  /// images: uint8 [sample][features].
+  virtual void gather_images(const GatherShape&, const std::uint8_t* images, const std::int32_t* index,
+                             float scale, float shift, float* x) = 0;
+  /// x[f][n] = features[index[n]][f], 0 in padding columns. features: fp32 [sample][features].
+  virtual void gather_features(const GatherShape&, const float* features, const std::int32_t* index,
+                               float* x) = 0;
+
+  /// Accumulates: sum[i] += round(g[i] * 2^40), half to even. Returns false, having added 0 for the culprits,
+  /// if some |g[i]| >= limit or is NaN. See kernels/exact_sum.hpp.
+  virtual bool accumulate_exact(std::size_t size, const float* g, float limit, std::int64_t* sum) = 0;
+  /// g[i] = float(sum[i] * 2^-40 / count), computed in double.
+  virtual void mean_from_exact(std::size_t size, const std::int64_t* sum, std::int64_t count, float* g) = 0;
+  /// Accumulates: sum[i] += g[i].
+  virtual void accumulate(std::size_t size, const float* g, float* sum) = 0;
+  /// g[i] = sum[i] / count.
+  virtual void mean(std::size_t size, const float* sum, std::int64_t count, float* g) = 0;
+
+  /// One step of SGD over a range of the arena: d = g + decay * w; m = momentum * m + d; w -= lr * (nesterov
+  /// ? d + momentum * m : m). With momentum 0, m is not touched and may be null.
+  virtual void sgd_step(const SgdParams&, std::size_t size, const float* g, float* m, float* w) = 0;
+};
+
+}  // namespace lockstep

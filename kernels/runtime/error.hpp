@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The errors of Lockstep and the exit code each one ends the program with.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace lockstep {
+
+/// What the process returns to the shell; part of the command-line contract (README, "Exit codes").
+enum class ExitCode : int {
+  kOk = 0,
+  kUsage = 2,               ///< command line, job file or model file
+  kDataDamaged = 65,        ///< a file is there, and its contents are wrong
+  kDataMissing = 66,        ///< a file is not there
+  kDeviceUnavailable = 69,  ///< the device or backend asked for cannot be used here
+  kInternal = 70,           ///< a bug, NaN in the weights, overflow of an exact sum
+  kPeerLost = 71,           ///< another rank died, hangs or cannot be reached
+  kIo = 74,                 ///< reading or writing failed
+  kSavedOnRequest = 75,     ///< stopped by a signal or a time limit; run the same command again to go on
+};
+
+/// The base of all errors that Lockstep throws on purpose. what() is one line: file, place, cause, and the
+/// fix.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  ExitCode code() const noexcept { return code_; }
+
+ private:
+  ExitCode code_;
+};
+
+/// Defines `class NAME : public Error` that carries one exit code; the message is the only argument.
+#define LOCKSTEP_DEFINE_ERROR(NAME, CODE)                               \
+  class NAME : public Error {                                           \
+   public:                                                              \
+    explicit NAME(const std::string& message) : Error(CODE, message) {} \
+  }
+
+LOCKSTEP_DEFINE_ERROR(UsageError, ExitCode::kUsage);              ///< wrong command line
+LOCKSTEP_DEFINE_ERROR(ConfigError, ExitCode::kUsage);             ///< wrong job file or model file
+LOCKSTEP_DEFINE_ERROR(ShapeError, ExitCode::kUsage);              ///< layers or data that do not fit together
+LOCKSTEP_DEFINE_ERROR(DataError, ExitCode::kDataDamaged);         ///< damaged data set, image or checkpoint
+LOCKSTEP_DEFINE_ERROR(MissingDataError, ExitCode::kDataMissing);  ///< a file that is not there
+LOCKSTEP_DEFINE_ERROR(DeviceError, ExitCode::kDeviceUnavailable);
+LOCKSTEP_DEFINE_ERROR(NumericError, ExitCode::kInternal);  ///< NaN, infinity, overflow of an exact sum
+LOCKSTEP_DEFINE_ERROR(InternalError, ExitCode::kInternal);
+LOCKSTEP_DEFINE_ERROR(PeerLostError, ExitCode::kPeerLost);
+LOCKSTEP_DEFINE_ERROR(IoError, ExitCode::kIo);
+
+#undef LOCKSTEP_DEFINE_ERROR
+
+/// Throws InternalError with the text and place of the condition.
+[[noreturn]] void throw_check_failure(const char* condition, const char* file, int line);
+
+}  // namespace lockstep
+
+/// States what must hold here. Stays on in release builds; not for loops that must be fast.
+#define LOCKSTEP_CHECK(condition)                                                      \
+  do {                                                                                 \
+    if (!(condition)) ::lockstep::throw_check_failure(#condition, __FILE__, __LINE__); \
+  } while (false)

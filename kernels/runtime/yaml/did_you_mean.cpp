@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Finds the word that a misspelt one was meant to be, and shows words of strangers safely in messages.
+#include "kernels/runtime/yaml/strict_yaml.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kLongestWord = 64;  // no key of ours is longer
+constexpr std::size_t kNever = kLongestWord * 2;
+
+/// Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours, each at cost 1.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  if (a.size() > kLongestWord || b.size() > kLongestWord) return kNever;
+  using Row = std::array<std::size_t, kLongestWord + 1>;
+  Row before_last{};
+  Row last{};
+  Row row{};
+  std::iota(last.begin(), last.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, substituted});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+    before_last = last;
+    last = row;
+  }
+  return last[b.size()];
+}
+
+std::string folded(std::string_view word) {
+  std::string result(word.substr(0, kLongestWord + 1));
+  for (char& c : result) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c == '-') c = '_';
+  }
+  return result;
+}
+
+/// Cost of the guess that `key` means `candidate`; kNever if nobody would guess so.
+std::size_t guess_cost(const std::string& key, const std::string& candidate) {
+  const std::size_t distance = edit_distance(key, candidate);
+  const std::size_t tolerated = std::max<std::size_t>(1, std::min(key.size(), candidate.size()) / 3);
+  if (distance <= tolerated) return distance;
+  const bool part = key.size() >= 4 && candidate.size() >= 4 && key.size() <= kLongestWord &&
+                    (candidate.find(key) != candidate.npos || key.find(candidate) != key.npos);
+  return part ? tolerated + distance : kNever;
+}
+
+bool is_c1_control(std::string_view text, std::size_t at) {
+  return text[at] == '\xC2' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xA0;
+}
+
+}  // namespace
+
+std::string did_you_mean(const std::string& key, std::span<const std::string_view> candidates) {
+  const std::string word = folded(key);
+  std::size_t best_cost = kNever;
+  std::string_view best;
+  for (const std::string_view candidate : candidates) {
+    const std::size_t cost = guess_cost(word, folded(candidate));
+    if (cost < best_cost) {
+      best_cost = cost;
+      best = candidate;
+    }
+  }
+  return best_cost == kNever ? std::string() : fmt::format(" (did you mean '{}'?)", best);
+}
+
+std::string quoted_text(std::string_view text) {
+  constexpr std::size_t kShownBytes = 60;
+  std::size_t end = std::min(text.size(), kShownBytes);
+  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
+  std::string result = "'";
+  for (std::size_t at = 0; at < end; ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < 0x20 || byte == 0x7F || is_c1_control(text, at)) {
+      result += fmt::format("\\x{:02x}", byte == 0xC2 ? static_cast<unsigned char>(text[++at]) : byte);
+    } else {
+      result += text[at];
+    }
+  }
+  return result + (end < text.size() ? "...'" : "'");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The sizes that an op is called with. Plain structs, shared by every backend and by GPU code.
+///
+/// `batch` is the number of columns of a tensor, the innermost dimension: the samples of one grain, padded up
+/// to a multiple of Ops::batch_multiple(). Columns beyond the real samples hold finite numbers that nobody
+/// looks at; softmax_cross_entropy gives them a zero gradient, so they add nothing to any parameter's
+/// gradient.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep {
+
+/// One sample: [channels, height, width]. A plain feature vector is {features, 1, 1}.
+struct ImageShape {
+  int channels = 0, height = 0, width = 0;
+
+  constexpr int features() const { return channels * height * width; }
+  friend constexpr bool operator==(const ImageShape&, const ImageShape&) = default;
+};
+
+/// x [in_channels, in_height, in_width, batch] → y [out_channels, out_height(), out_width(), batch],
+/// filters [out_channels, in_channels, kernel_height, kernel_width].
+struct Conv2dShape {
+  int batch = 0;
+  int in_channels = 0, in_height = 0, in_width = 0;
+  int out_channels = 0;
+  int kernel_height = 0, kernel_width = 0;
+  int stride = 1;
+  int padding = 0;  ///< zeros around the image, on each side
+
+  constexpr int out_height() const { return (in_height + 2 * padding - kernel_height) / stride + 1; }
+  constexpr int out_width() const { return (in_width + 2 * padding - kernel_width) / stride + 1; }
+  constexpr std::size_t in_size() const {
+    return std::size_t{1} * in_channels * in_height * in_width * batch;
+  }
+  constexpr std::size_t out_size() const {
+    return std::size_t{1} * out_channels * out_height() * out_width() * batch;
+  }
+  constexpr std::size_t weight_size() const {
+    return std::size_t{1} * out_channels * in_channels * kernel_height * kernel_width;
+  }
+  /// Multiplications and additions of one direction (forward, data gradient or weight gradient) without
+  /// padding.
+  constexpr double flops() const {
+    return 2.0 * static_cast<double>(out_size()) * in_channels * kernel_height * kernel_width;
+  }
+};
+
+/// x [channels, in_height, in_width, batch] → y [channels, out_height(), out_width(), batch]. Windows never
+/// consist of padding alone: padding <= kernel / 2, as in PyTorch. Windows that would overrun are dropped.
+struct Pool2dShape {
+  int batch = 0;
+  int channels = 0, in_height = 0, in_width = 0;
+  int kernel = 2;
+  int stride = 2;
+  int padding = 0;  ///< max-pool: minus infinity; avg-pool: zeros that count in the average
+
+  constexpr int out_height() const { return (in_height + 2 * padding - kernel) / stride + 1; }
+  constexpr int out_width() const { return (in_width + 2 * padding - kernel) / stride + 1; }
+  constexpr std::size_t in_size() const { return std::size_t{1} * channels * in_height * in_width * batch; }
+  constexpr std::size_t out_size() const {
+    return std::size_t{1} * channels * out_height() * out_width() * batch;
+  }
+};
+
+/// x [in_features, batch] → y [out_features, batch], weights [out_features, in_features] as in PyTorch.
+struct LinearShape {
+  int batch = 0;
+  int in_features = 0;
+  int out_features = 0;
+
+  constexpr std::size_t weight_size() const { return std::size_t{1} * in_features * out_features; }
+  constexpr double flops() const { return 2.0 * batch * static_cast<double>(weight_size()); }
+};
+
+/// x [units, unit_size, batch]. A unit is kept or dropped as a whole: unit_size is 1 for dropout and
+/// height * width for dropout2d.
+struct DropoutShape {
+  int batch = 0;
+  int units = 0;
+  int unit_size = 1;
+  float probability = 0.5F;  ///< of dropping a unit; in [0, 1)
+};
+
+/// logits [classes, batch]; of the `batch` columns the first `samples` are real.
+struct LossShape {
+  int batch = 0;
+  int samples = 0;
+  int classes = 0;
+};
+
+/// From a data set [sample][features], take `samples` rows and lay them out as [features, batch].
+struct GatherShape {
+  int batch = 0;
+  int samples = 0;
+  int features = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,97 @@
+# shellcheck shell=bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# Fetching one data file from one mirror: resume, verify, rename into place. To be sourced by launch/get-data.
+# Expects: $set, $table (of data sets) and $dest (folder). Where a function fails it leaves the cause, for people, in $reason.
+# shellcheck disable=SC2154
+
+reason=
+
+# property FILE COLUMN: of the file's line in the table of data sets (4: bytes, 5: checksum).
+property() { awk -v set="$set" -v file="$1" -v column="$2" '$1 == "file" && $2 == set && $3 == file { print $column }' "$table"; }
+
+# digest TOOL PATH: bare hexadecimal digits.
+digest() { "$1" <"$2" | cut -d ' ' -f 1; }
+
+# is_genuine FILE PATH: PATH holds the uncompressed bytes that FILE must have.
+is_genuine() {
+  local bytes check size
+  bytes=$(property "$1" 4) check=$(property "$1" 5)
+  size=$(stat -L -c %s "$2")
+  [ "$size" -eq "$bytes" ] || { reason="$1 has $size bytes instead of $bytes"; return 1; }
+  [[ $check != md5:* ]] || [ "${check#md5:}" = "$(digest md5sum "$2")" ] || { reason="$1 has the wrong MD5 checksum"; return 1; }
+}
+
+# is_genuine_gz FILE PATH: the same of PATH compressed.
+is_genuine_gz() {
+  local check
+  check=$(property "$1" 5)
+  case $check in
+    gz-sha256:*) [ "${check#gz-sha256:}" = "$(digest sha256sum "$2")" ] || { reason="$1.gz has the wrong SHA-256 checksum"; return 1; } ;;
+    *) [ "${check#md5:}" = "$(gzip -dc "$2" 2>/dev/null | md5sum | cut -d ' ' -f 1)" ] || { reason="$1.gz is damaged or of another set (MD5 checksum)"; return 1; } ;;
+  esac
+}
+
+# unpack FILE PART TARGET: the uncompressed bytes of a download, never more than one byte too many.
+unpack() {
+  local bytes check
+  bytes=$(property "$1" 4) check=$(property "$1" 5)
+  if [[ $2 == *.gz ]]; then
+    [[ $check != gz-sha256:* ]] || is_genuine_gz "$1" "$2" || return 1
+    gzip -dc "$2" 2>/dev/null | head -c $((bytes + 1)) >"$3" && return 0
+    if [ "$(stat -c %s "$3")" -gt "$bytes" ]; then reason="$1.gz holds more than $bytes bytes"; else reason="$1.gz is no whole gzip file"; fi
+    return 1
+  else
+    [[ $check == md5:* ]] || { reason="no checksum is known for $1 uncompressed"; return 1; }
+    cp "$2" "$3" || { reason="cannot write $3"; return 1; }
+  fi
+}
+
+# accept FILE PART: verifies the download and moves it to $dest/FILE under its final name in one step.
+accept() {
+  local unpacked=$dest/.partial/$1.unpacked
+  if unpack "$1" "$2" "$unpacked" && is_genuine "$1" "$unpacked"; then
+    mv -f "$unpacked" "$dest/$1" && rm -f "$2" && return 0
+    reason="cannot write $dest/$1"
+  fi
+  rm -f "$unpacked"
+  return 1
+}
+
+# transfer URL PART: continues PART where it ends. Gives up early on a host that does not answer or has stalled.
+transfer() {
+  local message code=0
+  message=$(curl -qfsSL -C - --connect-timeout 5 --speed-limit 1000 --speed-time 15 -o "$2" "$1" 2>&1) || code=$?
+  [ "$code" -eq 0 ] || reason=$(sed -n '1s/^curl: ([0-9]*) //p' <<<"$message")
+  return "$code"
+}
+
+# obtain URL FILE PART: downloads and verifies. What an earlier, broken download left is continued; where that
+# does not give the right bytes, it is thrown away and the download starts afresh.
+# Returns 1: this mirror has no good copy of the file. 2: the mirror cannot be reached (PART stays, to be resumed).
+obtain() {
+  local resumed code
+  while true; do
+    resumed='' code=0
+    [ ! -s "$3" ] || resumed=1
+    transfer "$1" "$3" || code=$?
+    case $code in
+      0) if accept "$2" "$3"; then return 0; fi ;;
+      5 | 6 | 7 | 18 | 28 | 35 | 52 | 55 | 56) return 2 ;;
+    esac
+    rm -f "$3"
+    [ -n "$resumed" ] || return 1
+  done
+}
+
+# fetch_file MIRROR FILE: compressed if the mirror has it so, plain otherwise. Returns as obtain does.
+fetch_file() {
+  local status=0 first
+  obtain "$1/$2.gz" "$2" "$dest/.partial/$2.gz" || status=$?
+  [ "$status" -eq 1 ] || return "$status"
+  first=$reason
+  obtain "$1/$2" "$2" "$dest/.partial/$2" && return 0 || status=$?
+  [[ $first == *"$2"* ]] || first="$2.gz: $first"
+  reason=$first
+  return "$status"
+}

@@ -1,0 +1,64 @@
+# shellcheck shell=bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# What the scripts share: one-line messages, logs, becoming root. To be sourced.
+# Exit codes are the program's own: 2 usage, 66 missing data, 69 something not available, 74 input/output.
+
+repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+say() { printf '==> %s\n' "$*"; }
+note() { printf '    %s\n' "$*"; }
+
+# die CODE MESSAGE: the script's name, the cause and the fix on one line, then out.
+die() {
+  local code=$1
+  shift
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit "$code"
+}
+
+# print_help FILE: the script's own opening comment, from its third comment line on.
+print_help() { awk 'NR > 3 && !/^#/ { exit } NR > 3 { sub(/^# ?/, ""); print }' "$1"; }
+
+# logged NAME COMMAND...: all output goes to build/logs/NAME.log; a failure shows its end and returns the exit code.
+logged() {
+  local name=$1 status=0
+  shift
+  local log=$repo/build/logs/$name.log
+  mkdir -p "${log%/*}" || die 74 "cannot write to $repo/build: make it writable"
+  "$@" >"$log" 2>&1 </dev/null || status=$?
+  if [ "$status" -ne 0 ]; then
+    printf '%s: failed with exit code %s; the end of %s:\n' "$name" "$status" "$log" >&2
+    tail -n 40 "$log" | sed 's/^/    /' >&2
+  fi
+  return "$status"
+}
+
+# as_root COMMAND...: runs it as root, through sudo where we are an ordinary user. Returns 69 where that cannot be.
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    "$@"
+  elif ! command -v sudo >/dev/null; then
+    return 69
+  elif sudo -n true 2>/dev/null || [ -t 2 ]; then
+    sudo "$@"
+  else
+    return 69
+  fi
+}
+
+# allow_mpi_as_root: Open MPI refuses to start as root unless told twice; in a container root is who we are.
+allow_mpi_as_root() {
+  if [ "$(id -u)" -eq 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  fi
+}
+
+# build_jobs: compilers to run at once: one a core, fewer where memory is short (1.5 GiB each).
+build_jobs() {
+  local cores by_memory
+  cores=$(nproc)
+  by_memory=$(awk '/^MemAvailable:/ { print int($2 / 1572864) }' /proc/meminfo 2>/dev/null)
+  [ "${by_memory:-$cores}" -ge 1 ] || by_memory=1
+  if [ "${by_memory:-$cores}" -lt "$cores" ]; then echo "$by_memory"; else echo "$cores"; fi
+}

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The parts of a layer that do not depend on its kind.
+#include "models/layer.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <numeric>
+#include <utility>
+
+namespace lockstep {
+
+Layer::Layer(LayerPlace place, const ImageShape& output) : place_(std::move(place)), output_(output) {}
+
+std::size_t Layer::parameter_size() const {
+  return std::accumulate(parameters_.begin(), parameters_.end(), std::size_t{0},
+                         [](std::size_t sum, const Parameter& parameter) { return sum + parameter.size; });
+}
+
+void Layer::add_weight_and_bias(const std::vector<int>& weight_shape, int fan_in) {
+  const std::size_t weight_size =
+      std::accumulate(weight_shape.begin(), weight_shape.end(), std::size_t{1}, std::multiplies<>());
+  const int outputs = weight_shape.front();
+  parameters_.push_back({name() + ".weight", weight_shape, parameter_offset(), weight_size, fan_in});
+  parameters_.push_back({name() + ".bias",
+                         {outputs},
+                         parameter_offset() + weight_size,
+                         static_cast<std::size_t>(outputs),
+                         fan_in});
+}
+
+std::string to_string(const ImageShape& shape) {
+  if (shape.height == 1 && shape.width == 1) return std::to_string(shape.channels);
+  return fmt::format("{}x{}x{}", shape.channels, shape.height, shape.width);
+}
+
+}  // namespace lockstep

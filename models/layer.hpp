@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What every layer of a network can do. Layers are immutable and hold no numbers, only shapes and offsets.
+#pragma once
+
+#include "kernels/ops.hpp"
+#include "models/arena.hpp"
+#include "models/pass.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// What all layers share in one pass.
+struct LayerPass {
+  Ops& ops;
+  int batch = 0;
+  bool training = false;
+  PassKey key;
+};
+
+/// The tensors of one layer in one pass, batch innermost, memory of the device of the ops. The forward pass
+/// sets x, y, weights and saved, the backward pass all of them.
+struct LayerTensors {
+  const float* weights = nullptr;  ///< this layer's own range of the arena: weight, then bias
+  const float* x = nullptr;        ///< in backward: valid if needs_input()
+  float* y = nullptr;              ///< in backward: valid if needs_output()
+  std::uint8_t* saved = nullptr;   ///< saved_bytes() bytes, kept from forward to backward
+  const float* dy = nullptr;
+  float* dx = nullptr;         ///< the memory of dy unless output_memory() is kNew
+  float* gradients = nullptr;  ///< this layer's own range of the gradient arena
+};
+
+/// Where a layer stands in its network.
+struct LayerPlace {
+  std::string name;       ///< "conv1"
+  std::uint32_t index{};  ///< among all layers
+  ImageShape input;
+  std::size_t parameter_offset = 0;  ///< first element of this layer in the arena
+};
+
+class Layer {
+ public:
+  /// Where y goes: memory of its own; over x, whose bits nobody needs afterwards; or y is x, untouched.
+  enum class OutputMemory { kNew, kInPlace, kView };
+
+  virtual ~Layer() = default;
+  Layer(const Layer&) = delete;
+  Layer& operator=(const Layer&) = delete;
+
+  const std::string& name() const { return place_.name; }
+  const ImageShape& input() const { return place_.input; }
+  const ImageShape& output() const { return output_; }
+  /// Weight and bias, with their offsets in the arena; empty for layers without.
+  const std::vector<Parameter>& parameters() const { return parameters_; }
+  std::size_t parameter_offset() const { return place_.parameter_offset; }
+  std::size_t parameter_size() const;
+
+  /// "conv2d 10@5x5": the kind and what tells it from others of its kind, for people.
+  virtual std::string describe() const = 0;
+  virtual OutputMemory output_memory() const { return OutputMemory::kNew; }
+  /// backward_weights reads x.
+  virtual bool needs_input() const { return false; }
+  /// backward_data reads y: only where it is positive, so that later layers may scale y or set parts of it to
+  /// zero.
+  virtual bool needs_output() const { return false; }
+  virtual std::size_t saved_bytes(int /*batch*/) const { return 0; }
+  /// Multiplications and additions of one direction for one sample, without padding; of layers with
+  /// parameters.
+  virtual double flops_per_sample() const { return 0; }
+
+  virtual void forward(const LayerPass& pass, const LayerTensors& tensors) const = 0;
+  /// Overwrites this layer's gradients with the sums over the batch.
+  virtual void backward_weights(const LayerPass& /*pass*/, const LayerTensors& /*tensors*/) const {}
+  virtual void backward_data(const LayerPass& pass, const LayerTensors& tensors) const = 0;
+
+ protected:
+  Layer(LayerPlace place, const ImageShape& output);
+  /// Gives the layer NAME.weight of this shape and NAME.bias with one element for each output channel.
+  void add_weight_and_bias(const std::vector<int>& weight_shape, int fan_in);
+  std::uint32_t index() const { return place_.index; }
+
+ private:
+  LayerPlace place_;
+  ImageShape output_;
+  std::vector<Parameter> parameters_;
+};
+
+/// "10x24x24", or "50" for a plain vector.
+std::string to_string(const ImageShape& shape);
+
+}  // namespace lockstep

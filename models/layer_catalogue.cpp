@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The table of layer kinds: a new kind is one line here and one class in models/layers.
+#include "models/layer_catalogue.hpp"
+
+#include "models/layers/avg_pool.hpp"
+#include "models/layers/conv2d.hpp"
+#include "models/layers/dropout.hpp"
+#include "models/layers/flatten.hpp"
+#include "models/layers/linear.hpp"
+#include "models/layers/max_pool.hpp"
+#include "models/layers/relu.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep {
+namespace {
+
+constexpr std::array<std::string_view, 5> kConvKeys{"name", "out", "kernel", "stride", "padding"};
+constexpr std::array<std::string_view, 4> kPoolKeys{"name", "kernel", "stride", "padding"};
+constexpr std::array<std::string_view, 2> kLinearKeys{"name", "out"};
+constexpr std::array<std::string_view, 2> kDropoutKeys{"name", "p"};
+constexpr std::array<std::string_view, 1> kNameOnly{"name"};
+
+constexpr std::array<LayerKind, 8> kCatalogue{{
+    {"conv2d", "conv", "", kConvKeys, Conv2dLayer::make},
+    {"max_pool", "pool", "kernel", kPoolKeys, MaxPoolLayer::make},
+    {"avg_pool", "pool", "kernel", kPoolKeys, AvgPoolLayer::make},
+    {"relu", "relu", "", kNameOnly, ReluLayer::make},
+    {"dropout", "drop", "p", kDropoutKeys, DropoutLayer::make_elementwise},
+    {"dropout2d", "drop", "p", kDropoutKeys, DropoutLayer::make_channelwise},
+    {"flatten", "flatten", "", kNameOnly, FlattenLayer::make},
+    {"linear", "fc", "out", kLinearKeys, LinearLayer::make},
+}};
+
+}  // namespace
+
+std::span<const LayerKind> layer_catalogue() {
+  return kCatalogue;
+}
+
+const LayerKind* find_layer_kind(std::string_view kind) {
+  const auto* found = std::ranges::find(kCatalogue, kind, &LayerKind::kind);
+  return found == kCatalogue.end() ? nullptr : found;
+}
+
+}  // namespace lockstep

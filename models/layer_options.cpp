@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// LayerOptions: from YAML scalars to checked numbers.
+#include "models/layer_options.hpp"
+
+#include "kernels/runtime/yaml/scalar.hpp"
+#include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "models/layer.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+/// What stands in the file, for a message.
+std::string shown(const YAML::Node& node) {
+  if (node.IsScalar()) return quoted_text(node.Scalar());
+  if (node.IsMap()) return "a map";
+  return node.IsSequence() ? "a list" : "nothing";
+}
+
+}  // namespace
+
+LayerOptions::LayerOptions(Origin origin, const YAML::Node& options, std::string_view main_key)
+    : origin_(std::move(origin)), options_(options), main_key_(main_key) {}
+
+int LayerOptions::integer(const std::string& key, int least, int most, int fallback) const {
+  const YAML::Node node = find(key);
+  return node.IsDefined() ? to_integer(node, key, least, most) : fallback;
+}
+
+float LayerOptions::probability(const std::string& key, float fallback) const {
+  const YAML::Node node = find(key);
+  if (!node.IsDefined()) return fallback;
+  const std::optional<double> value = node.IsScalar() ? parse_double(node.Scalar()) : std::nullopt;
+  const float result = static_cast<float>(value.value_or(-1));
+  if (!value || *value < 0 || result >= 1) {
+    fail(node.Mark(), fmt::format("{} must be a number from 0 to below 1, not {}", key, shown(node)));
+  }
+  return result;
+}
+
+int LayerOptions::outputs() const {
+  const YAML::Node node = require("out");
+  if (node.IsScalar() && node.Scalar() == "classes") return origin_.classes;
+  return to_integer(node, "out", 1, kMaxOutputs);
+}
+
+KernelSize LayerOptions::kernel() const {
+  const YAML::Node node = require("kernel");
+  if (!node.IsSequence()) {
+    const int size = to_integer(node, "kernel", 1, kMaxKernel);
+    return {size, size};
+  }
+  if (node.size() != 2) {
+    fail(node.Mark(),
+         fmt::format("kernel must be one number or [height, width], not a list of {}", node.size()));
+  }
+  return {to_integer(node[0], "kernel height", 1, kMaxKernel),
+          to_integer(node[1], "kernel width", 1, kMaxKernel)};
+}
+
+void LayerOptions::require_fit(const KernelSize& kernel, int padding, const ImageShape& input) const {
+  if (kernel.height <= input.height + 2 * padding && kernel.width <= input.width + 2 * padding) return;
+  fail_shape(
+      fmt::format("kernel {}x{} does not fit an input of {}x{}x{}{}; use a smaller kernel or more padding",
+                  kernel.height, kernel.width, input.channels, input.height, input.width,
+                  padding == 0 ? "" : fmt::format(" with padding {}", padding)));
+}
+
+void LayerOptions::require_weights(double count) const {
+  if (count <= kMaxParameters) return;
+  fail_shape(fmt::format("{:.0f} weights are more than a network may have ({:.0f}); make 'out' smaller",
+                         count, kMaxParameters));
+}
+
+void LayerOptions::fail_shape(const std::string& message) const {
+  const std::string text = fmt::format("layer {}: {}", origin_.layer, message);
+  throw ShapeError(config_error(origin_.file, origin_.mark, text).what());
+}
+
+YAML::Node LayerOptions::find(const std::string& key) const {
+  if (options_.IsMap()) return std::as_const(options_)[key];
+  if (key == main_key_ && !options_.IsNull()) return options_;
+  return YAML::Node(YAML::NodeType::Undefined);
+}
+
+YAML::Node LayerOptions::require(const std::string& key) const {
+  const YAML::Node node = find(key);
+  if (!node.IsDefined()) fail(origin_.mark, fmt::format("'{}' is missing; write {{{}: ...}}", key, key));
+  return node;
+}
+
+int LayerOptions::to_integer(const YAML::Node& node, const std::string& key, int least, int most) const {
+  const std::optional<std::int64_t> value = node.IsScalar() ? parse_int64(node.Scalar()) : std::nullopt;
+  if (!value || *value < least || *value > most) {
+    const std::string range =
+        least == most ? fmt::format("{}", least) : fmt::format("from {} to {}", least, most);
+    fail(node.Mark(), fmt::format("{} must be a whole number {}{}, not {}", key, range,
+                                  key == "out" ? " or 'classes'" : "", shown(node)));
+  }
+  return static_cast<int>(*value);
+}
+
+void LayerOptions::fail(const YAML::Mark& mark, const std::string& message) const {
+  throw config_error(origin_.file, mark, fmt::format("layer {}: {}", origin_.layer, message));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The options of one layer as its YAML says them: `conv2d: {out: 10, kernel: 5}`, `max_pool: 2`, or `relu`.
+#pragma once
+
+#include "kernels/shapes.hpp"
+
+#include <yaml-cpp/yaml.h>
+
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+// Bounds that keep every size within int and every offset within what one MPI call can send.
+inline constexpr int kMaxKernel = 1024;
+inline constexpr int kMaxPoolKernel = 15;  ///< the position in a window fits in a byte, as max_pool stores it
+inline constexpr int kMaxOutputs = 1 << 20;
+inline constexpr double kMaxFeatures = 1 << 24;       ///< of one layer, for one sample
+inline constexpr double kMaxParameters = 2147483647;  ///< of one network
+
+struct KernelSize {
+  int height = 0, width = 0;
+};
+
+/// Reads options, each with its range and default. Every complaint is one line: file:line:column, layer,
+/// option, what was expected. Borrows `file`.
+class LayerOptions {
+ public:
+  struct Origin {
+    const std::string& file;
+    std::string layer;  ///< its name, "conv1"
+    YAML::Mark mark;    ///< where the layer begins
+    int classes = 0;    ///< what `out: classes` means
+  };
+
+  /// @param options   a map; or one value, that of `main_key`; or null
+  /// @param main_key  "kernel" for `max_pool: 2`; empty if there is no such short form
+  LayerOptions(Origin origin, const YAML::Node& options, std::string_view main_key);
+
+  /// A whole number in [least, most].
+  int integer(const std::string& key, int least, int most, int fallback) const;
+  /// A number in [0, 1).
+  float probability(const std::string& key, float fallback) const;
+  /// `out`: a whole number, or `classes`. Must be there.
+  int outputs() const;
+  /// `kernel`: `5`, or `[height, width]`. Must be there.
+  KernelSize kernel() const;
+
+  /// @throws ShapeError  if the kernel is larger than the image with its padding
+  void require_fit(const KernelSize& kernel, int padding, const ImageShape& input) const;
+  /// @throws ShapeError  if that is more than kMaxParameters
+  void require_weights(double count) const;
+  /// Ends with a ShapeError that names file, line and layer.
+  [[noreturn]] void fail_shape(const std::string& message) const;
+
+ private:
+  YAML::Node find(const std::string& key) const;
+  YAML::Node require(const std::string& key) const;
+  int to_integer(const YAML::Node& node, const std::string& key, int least, int most) const;
+  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const;
+
+  Origin origin_;
+  YAML::Node options_;
+  std::string_view main_key_;
+};
+
+}  // namespace lockstep

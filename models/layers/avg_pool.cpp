@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// AvgPoolLayer: options, shapes, and the calls of its ops.
+#include "models/layers/avg_pool.hpp"
+
+#include <utility>
+
+namespace lockstep {
+
+AvgPoolLayer::AvgPoolLayer(LayerPlace place, const Pool2dShape& shape)
+    : Layer(std::move(place), pool_output(shape)), shape_(shape) {}
+
+std::unique_ptr<Layer> AvgPoolLayer::make(const LayerOptions& options, const LayerPlace& place) {
+  return std::make_unique<AvgPoolLayer>(place, read_pool_shape(options, place.input));
+}
+
+std::string AvgPoolLayer::describe() const {
+  return describe_pool("avg_pool", shape_);
+}
+
+void AvgPoolLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
+  pass.ops.avg_pool_forward(shape_of(pass.batch), tensors.x, tensors.y);
+}
+
+void AvgPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
+  pass.ops.avg_pool_backward(shape_of(pass.batch), tensors.dy, tensors.dx);
+}
+
+}  // namespace lockstep

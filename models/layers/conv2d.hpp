@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The layer `conv2d: {out, kernel, stride: 1, padding: 0}`.
+#pragma once
+
+#include "models/layer.hpp"
+#include "models/layer_options.hpp"
+
+#include <memory>
+
+namespace lockstep {
+
+/// A two-dimensional convolution with bias; NAME.weight [out, in, height, width], NAME.bias [out].
+class Conv2dLayer final : public Layer {
+ public:
+  /// @param shape  with batch 1
+  Conv2dLayer(LayerPlace place, const Conv2dShape& shape);
+  /// @throws ConfigError, ShapeError  if an option is wrong or the kernel is larger than the padded image
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
+
+  std::string describe() const override;
+  bool needs_input() const override { return true; }
+  double flops_per_sample() const override { return shape_.flops(); }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
+  void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override;
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
+
+ private:
+  Conv2dShape shape_of(int batch) const;
+
+  Conv2dShape shape_;
+};
+
+}  // namespace lockstep

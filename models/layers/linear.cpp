@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// LinearLayer: options, shapes, and the calls of its ops.
+#include "models/layers/linear.hpp"
+
+#include <fmt/format.h>
+
+namespace lockstep {
+
+LinearLayer::LinearLayer(LayerPlace place, int outputs) : Layer(std::move(place), {outputs, 1, 1}) {
+  add_weight_and_bias({outputs, input().features()}, input().features());
+}
+
+std::unique_ptr<Layer> LinearLayer::make(const LayerOptions& options, const LayerPlace& place) {
+  const int outputs = options.outputs();
+  options.require_weights(1.0 * outputs * place.input.features());
+  return std::make_unique<LinearLayer>(place, outputs);
+}
+
+std::string LinearLayer::describe() const {
+  return fmt::format("linear {} -> {}", input().features(), output().channels);
+}
+
+void LinearLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
+  pass.ops.linear_forward(shape_of(pass.batch), tensors.x, tensors.weights, tensors.weights + weight_size(),
+                          tensors.y);
+}
+
+void LinearLayer::backward_weights(const LayerPass& pass, const LayerTensors& tensors) const {
+  pass.ops.linear_backward_weights(shape_of(pass.batch), tensors.x, tensors.dy, tensors.gradients,
+                                   tensors.gradients + weight_size());
+}
+
+void LinearLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
+  pass.ops.linear_backward_data(shape_of(pass.batch), tensors.dy, tensors.weights, tensors.dx);
+}
+
+}  // namespace lockstep

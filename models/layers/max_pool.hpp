@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The layer `max_pool: {kernel: 2, stride: as kernel, padding: 0}`, also written `max_pool: 2`.
+#pragma once
+
+#include "models/layer.hpp"
+#include "models/layer_options.hpp"
+#include "models/layers/pool_shape.hpp"
+
+#include <memory>
+
+namespace lockstep {
+
+/// The largest of each window; backward sends the gradient to where it was.
+class MaxPoolLayer final : public Layer {
+ public:
+  /// @param shape  with batch 1
+  MaxPoolLayer(LayerPlace place, const Pool2dShape& shape);
+  /// @throws ConfigError, ShapeError  if an option is wrong or the window is larger than the padded image
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
+
+  std::string describe() const override;
+  std::size_t saved_bytes(int batch) const override { return shape_of(batch).out_size(); }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
+
+ private:
+  Pool2dShape shape_of(int batch) const { return with_batch(shape_, batch); }
+
+  Pool2dShape shape_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A network built from its YAML description, and its execution for one grain at a time.
+#pragma once
+
+#include "kernels/ops.hpp"
+#include "kernels/runtime/aligned_buffer.hpp"
+#include "models/arena.hpp"
+#include "models/pass.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+class Layer;
+
+/// The layers, their shapes and the parameter layout. Immutable; holds no weights and no activations, so that
+/// many threads can execute one network.
+class Network {
+ public:
+  /// `source`: a name ("net" means net.yaml among the models that ship with Lockstep) or a path to a YAML
+  /// file.
+  /// @throws ConfigError, ShapeError  naming file, line, layer, and the shapes that do not fit; or the models
+  /// there are
+  /// @throws MissingDataError         the path is not there
+  static Network load(const std::string& source, const ImageShape& input, int classes);
+  /// The same from YAML text; `file` is for messages.
+  static Network parse(const std::string& yaml, const std::string& file, const ImageShape& input,
+                       int classes);
+
+  Network(Network&&) noexcept;
+  Network& operator=(Network&&) noexcept;
+  ~Network();
+
+  const std::string& name() const { return name_; }
+  const ImageShape& input_shape() const { return input_; }
+  int classes() const { return classes_; }
+  const ParameterLayout& parameters() const { return parameters_; }
+  const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
+  /// Multiplications and additions to train on one sample: forward, weight gradients, data gradients (not of
+  /// the first parameterised layer), without padding.
+  double training_flops_per_sample() const;
+  /// The YAML text that this network was built from: Network::parse of it gives the same network.
+  const std::string& yaml() const { return yaml_; }
+  /// Layer, output shape and parameters of each layer as a table for people.
+  std::string summary() const;
+
+  /// Fills the arena from (seed, parameter index, element): PyTorch's default (uniform in ±1/sqrt(fan_in))
+  /// or, where the YAML says `init: {normal: 0.01}`, N(0, 0.01) weights and zero biases.
+  void initialise(std::uint64_t seed, std::span<float> weights) const;
+
+ private:
+  Network() = default;
+  friend class NetworkBuilder;
+
+  std::string name_;
+  std::string yaml_;
+  ImageShape input_;
+  int classes_ = 0;
+  ParameterLayout parameters_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  double normal_std_ = 0;  ///< of the initial weights; 0: PyTorch's default
+};
+
+/// Called during backward when the gradients in [offset, offset + size) of the arena are final for this
+/// grain. The ranges arrive in backward order, each once, and together cover the arena.
+using GradientReady = std::function<void(std::size_t offset, std::size_t size)>;
+
+/// The activations of one network for one grain: what one thread (or one GPU) needs to run forward and
+/// backward. Not thread-safe. Borrows the network and the ops.
+class Execution {
+ public:
+  /// @param max_batch  columns to make room for; a multiple of ops.batch_multiple()
+  Execution(const Network& network, Ops& ops, int max_batch);
+  Execution(Execution&&) noexcept;
+  ~Execution();
+
+  /// Where the loader puts the input, [features, batch].
+  float* input();
+  /// Runs the layers; dropout is active only in training. Returns the logits [classes, batch], valid until
+  /// the next call.
+  float* forward_training(const float* weights, int batch, const PassKey& key);
+  float* forward_evaluation(const float* weights, int batch);
+  /// After forward_training: overwrites `gradients` (arena order) with the sums over this grain.
+  /// @param dlogits  [classes, batch]; may be the buffer that forward_training returned. Destroyed.
+  void backward(const float* weights, float* dlogits, float* gradients, const GradientReady& on_ready);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// NetworkBuilder: the document, its layers one by one, and what must hold at the end.
+#include "models/network_builder.hpp"
+
+#include "kernels/runtime/yaml/scalar.hpp"
+#include "kernels/runtime/yaml/strict_yaml.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <filesystem>
+#include <ranges>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr std::array<std::string_view, 3> kDocumentKeys{"name", "init", "layers"};
+constexpr std::array<std::string_view, 1> kInitKeys{"normal"};
+constexpr std::size_t kMaxLayers = 1024;
+
+}  // namespace
+
+NetworkBuilder::NetworkBuilder(const std::string& file, const ImageShape& input, int classes) : file_(file) {
+  LOCKSTEP_CHECK(input.features() > 0 && classes > 0);
+  network_.input_ = input;
+  network_.classes_ = classes;
+}
+
+Network NetworkBuilder::build(const YAML::Node& document) {
+  if (!document.IsMap()) fail(document, "a network file must be a map with 'layers: [...]'");
+  check_keys(document, kDocumentKeys, "a network");
+  read_name(document["name"]);
+  read_initialisation(document["init"]);
+  const YAML::Node layers = document["layers"];
+  if (!layers.IsDefined())
+    fail(document, "'layers' is missing; write layers: and one '- ...' line for each layer");
+  if (!layers.IsSequence() || layers.size() == 0)
+    fail(layers, "'layers' must be a list with at least one layer");
+  if (layers.size() > kMaxLayers) {
+    fail(layers, fmt::format("{} layers are too many; at most {}", layers.size(), kMaxLayers));
+  }
+  for (const YAML::Node& entry : layers) add_layer(entry);
+  check_end(layers);
+  return std::move(network_);
+}
+
+void NetworkBuilder::read_name(const YAML::Node& node) {
+  network_.name_ = std::filesystem::path(file_).stem().string();
+  if (!node.IsDefined()) return;
+  check_identifier(node);
+  network_.name_ = node.Scalar();
+}
+
+void NetworkBuilder::read_initialisation(const YAML::Node& node) {
+  if (!node.IsDefined() || (node.IsScalar() && node.Scalar() == "default")) return;
+  if (!node.IsMap()) fail(node, "init must be default or {normal: 0.01}");
+  check_keys(node, kInitKeys, "init");
+  const YAML::Node deviation = node["normal"];
+  if (!deviation.IsDefined()) fail(node, "init must be default or {normal: 0.01}");
+  const auto value = deviation.IsScalar() ? parse_double(deviation.Scalar()) : std::nullopt;
+  if (!value || *value <= 0 || *value > 1000)
+    fail(deviation, "init: normal must be a number above 0, at most 1000");
+  network_.normal_std_ = *value;
+}
+
+void NetworkBuilder::add_layer(const YAML::Node& entry) {
+  last_mark_ = entry.Mark();
+  const LayerKind& kind = kind_of(entry);
+  const YAML::Node options = entry.IsMap() ? entry.begin()->second : YAML::Node();
+  check_options(kind, options);
+  LayerPlace place;
+  place.name = name_of(kind, options);
+  place.index = static_cast<std::uint32_t>(network_.layers_.size());
+  place.input = shape_so_far();
+  place.parameter_offset = network_.parameters_.size;
+  const LayerOptions reader({file_, place.name, last_mark_, network_.classes_}, options, kind.main_key);
+  append(kind.make(reader, place), reader);
+}
+
+void NetworkBuilder::append(std::unique_ptr<Layer> layer, const LayerOptions& options) {
+  const ImageShape& shape = layer->output();
+  if (1.0 * shape.channels * shape.height * shape.width > kMaxFeatures) {
+    options.fail_shape(fmt::format("an output of {}x{}x{} is more than the {:.0f} numbers a layer may have",
+                                   shape.channels, shape.height, shape.width, kMaxFeatures));
+  }
+  ParameterLayout& layout = network_.parameters_;
+  layout.size += layer->parameter_size();
+  options.require_weights(static_cast<double>(layout.size));
+  layout.parameters.insert(layout.parameters.end(), layer->parameters().begin(), layer->parameters().end());
+  network_.layers_.push_back(std::move(layer));
+}
+
+void NetworkBuilder::check_end(const YAML::Node& layers) const {
+  if (network_.parameters_.size == 0) fail(layers, "nothing to train: add a conv2d or linear layer");
+  const Layer& last = *network_.layers_.back();
+  if (const ImageShape& shape = last.output(); shape.features() != network_.classes_) {
+    fail_shape(last_mark_,
+               fmt::format("layer {}: the network ends with an output of {}, but the data has {} classes; "
+                           "end with '- linear: classes'",
+                           last.name(), to_string(shape), network_.classes_));
+  }
+  // backward reads the sign of a relu's output, and by then the logits are overwritten with their gradient.
+  for (const auto& layer : network_.layers_ | std::views::reverse) {
+    if (layer->needs_output()) {
+      fail_shape(last_mark_,
+                 fmt::format("layer {}: a network cannot end with {}, logits need both signs; end with "
+                             "'- linear: classes'",
+                             layer->name(), layer->describe()));
+    }
+    if (layer->output_memory() == Layer::OutputMemory::kNew) break;
+  }
+}
+
+const ImageShape& NetworkBuilder::shape_so_far() const {
+  return network_.layers_.empty() ? network_.input_ : network_.layers_.back()->output();
+}
+
+void NetworkBuilder::fail(const YAML::Node& node, const std::string& message) const {
+  throw config_error(file_, node.Mark(), message);
+}
+
+void NetworkBuilder::fail_shape(const YAML::Mark& mark, const std::string& message) const {
+  throw ShapeError(config_error(file_, mark, message).what());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From the YAML of a network to its layers, shapes inferred on the way.
+#pragma once
+
+#include "models/layer_catalogue.hpp"
+#include "models/network.hpp"
+
+#include <yaml-cpp/yaml.h>
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+/// Builds one network; use once. The file looks like this (`name`, `init` and the options in brackets may be
+/// missing):
+///
+///     name: net
+///     init: default            # or {normal: 0.01}
+///     layers:
+///       - conv2d: {name: conv1, out: 10, kernel: 5}     # kernel: [height, width]; stride: 1; padding: 0
+///       - max_pool: 2                                   # {kernel: 2, stride: 2, padding: 0}; also avg_pool
+///       - relu
+///       - dropout: 0.5                                  # {p: 0.5}; also dropout2d
+///       - linear: classes                               # {out: classes}
+class NetworkBuilder {
+ public:
+  /// Borrows `file`, which is for messages.
+  NetworkBuilder(const std::string& file, const ImageShape& input, int classes);
+  /// @throws ConfigError, ShapeError  see Network::load
+  Network build(const YAML::Node& document);
+
+ private:
+  void read_name(const YAML::Node& node);
+  void read_initialisation(const YAML::Node& node);
+  void add_layer(const YAML::Node& entry);
+  void append(std::unique_ptr<Layer> layer, const LayerOptions& options);
+  void check_end(const YAML::Node& layers) const;
+
+  const LayerKind& kind_of(const YAML::Node& entry) const;
+  std::string name_of(const LayerKind& kind, const YAML::Node& options);
+  void check_options(const LayerKind& kind, const YAML::Node& options) const;
+  void check_keys(const YAML::Node& map, std::span<const std::string_view> known, std::string_view of) const;
+  void check_identifier(const YAML::Node& node) const;
+  const ImageShape& shape_so_far() const;
+  [[noreturn]] void fail(const YAML::Node& node, const std::string& message) const;
+  [[noreturn]] void fail_shape(const YAML::Mark& mark, const std::string& message) const;
+
+  const std::string& file_;
+  Network network_;
+  std::map<std::string, int> lines_;                  ///< layer name → line, counted from 1
+  std::map<std::string_view, int> layers_of_a_kind_;  ///< default name → how many so far
+  YAML::Mark last_mark_;  ///< of the layer being added, in the end of the last one
+};
+
+}  // namespace lockstep

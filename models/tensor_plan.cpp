@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// plan_tensors: which layers share a tensor, from when to when each tensor is needed, and then where it
+/// lies.
+#include "models/tensor_plan.hpp"
+
+#include "models/layer.hpp"
+#include "models/memory_plan.hpp"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+/// The moments of a pass over L layers: forward of layer i is moment i, backward of layer i is moment 2L - i.
+class Planner {
+ public:
+  Planner(const Network& network, int batch) : network_(network), batch_(batch) {
+    while (layer(first_trained_).parameters().empty()) ++first_trained_;
+  }
+
+  TensorPlan plan() {
+    name_tensors();
+    keep_activations();
+    keep_gradients();
+    keep_saved();
+    return place(plan_memory(lifetimes_));
+  }
+
+ private:
+  /// One activation, shared by a layer and those that work on its output in place. Tensor 0 is the input.
+  struct Tensor {
+    std::size_t producer = 0;  ///< the first layer that writes it
+    std::size_t reader = 0;    ///< the layer that makes another tensor of it; for the last tensor, none
+    std::size_t bytes = 0;
+  };
+
+  std::size_t layer_count() const { return network_.layers().size(); }
+  const Layer& layer(std::size_t i) const { return *network_.layers()[i]; }
+  static int forward_of(std::size_t i) { return static_cast<int>(i); }
+  int backward_of(std::size_t i) const { return static_cast<int>(2 * layer_count() - i); }
+  std::size_t bytes_of(const ImageShape& shape) const {
+    return sizeof(float) * static_cast<std::size_t>(shape.features()) * static_cast<std::size_t>(batch_);
+  }
+  std::size_t last_tensor() const { return tensors_.size() - 1; }
+  /// A tensor before the first layer with parameters, or the last one, has no gradient tensor.
+  bool has_gradient(std::size_t t) const {
+    return t > 0 && t < last_tensor() && tensors_[t].producer >= first_trained_;
+  }
+
+  void name_tensors() {
+    tensors_.push_back({0, 0, bytes_of(network_.input_shape())});
+    for (std::size_t i = 0; i < layer_count(); ++i) {
+      const Layer::OutputMemory memory = layer(i).output_memory();
+      const bool overwrites = memory == Layer::OutputMemory::kInPlace && last_tensor() > 0;
+      x_.push_back(last_tensor());
+      if (memory != Layer::OutputMemory::kView && !overwrites) {
+        tensors_.back().reader = i;
+        tensors_.push_back({i, 0, bytes_of(layer(i).output())});
+      }
+      y_.push_back(last_tensor());
+    }
+  }
+
+  void keep_activations() {
+    for (const Tensor& tensor : tensors_) {
+      lifetimes_.push_back({tensor.bytes, forward_of(tensor.producer), forward_of(tensor.producer)});
+    }
+    const auto keep = [&](std::size_t t, int moment) {
+      lifetimes_[t].last = std::max(lifetimes_[t].last, moment);
+    };
+    for (std::size_t i = 0; i < layer_count(); ++i) {
+      keep(x_[i], layer(i).needs_input() ? backward_of(i) : forward_of(i));
+      keep(y_[i], layer(i).needs_output() ? backward_of(i) : forward_of(i));
+    }
+    keep(0, backward_of(0));
+    keep(last_tensor(), backward_of(tensors_.back().producer));
+  }
+
+  void keep_gradients() {
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      const Tensor& tensor = tensors_[t];
+      lifetimes_.push_back(
+          has_gradient(t) ? Lifetime{tensor.bytes, backward_of(tensor.reader), backward_of(tensor.producer)}
+                          : Lifetime{});
+    }
+  }
+
+  void keep_saved() {
+    for (std::size_t i = 0; i < layer_count(); ++i) {
+      lifetimes_.push_back({layer(i).saved_bytes(batch_), forward_of(i), backward_of(i)});
+    }
+  }
+
+  TensorPlan place(const MemoryPlan& memory) const {
+    const auto gradient = [&](std::size_t t) {
+      return has_gradient(t) ? memory.offsets[tensors_.size() + t] : TensorPlan::kNone;
+    };
+    TensorPlan plan;
+    for (std::size_t i = 0; i < layer_count(); ++i) {
+      plan.layers.push_back({memory.offsets[x_[i]], memory.offsets[y_[i]],
+                             memory.offsets[2 * tensors_.size() + i], gradient(y_[i]), gradient(x_[i])});
+    }
+    plan.input = memory.offsets[0];
+    plan.first_trained = first_trained_;
+    plan.bytes = memory.bytes;
+    return plan;
+  }
+
+  const Network& network_;
+  int batch_;
+  std::size_t first_trained_ = 0;
+  std::vector<Tensor> tensors_;
+  std::vector<std::size_t> x_, y_;  ///< layer → tensor
+  std::vector<Lifetime>
+      lifetimes_;  ///< activations, then gradients, one for each tensor; then saved, for each layer
+};
+
+}  // namespace
+
+TensorPlan plan_tensors(const Network& network, int batch) {
+  return Planner(network, batch).plan();
+}
+
+}  // namespace lockstep

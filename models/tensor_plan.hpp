@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Which memory each layer of a network reads and writes in a training pass.
+#pragma once
+
+#include "models/network.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace lockstep {
+
+/// Offsets in bytes into one block. Activations that backward does not need give their place to others as
+/// soon as the next layer has read them, and gradients live only between two layers. The input and the last
+/// layer's output keep their place throughout, so that a pass may be repeated and the gradient of the logits
+/// may overwrite them.
+struct TensorPlan {
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  struct LayerOffsets {
+    std::size_t x = 0, y = 0;  ///< equal where the layer works in place
+    std::size_t saved = 0;
+    std::size_t dy = kNone;  ///< kNone: the caller's gradient of the logits
+    std::size_t dx = kNone;  ///< kNone: nobody needs it, nothing before this layer is trained
+  };
+
+  std::vector<LayerOffsets> layers;
+  std::size_t input = 0;
+  std::size_t first_trained = 0;  ///< the first layer with parameters, where backward ends
+  std::size_t bytes = 0;
+};
+
+TensorPlan plan_tensors(const Network& network, int batch);
+
+}  // namespace lockstep

@@ -1,0 +1,92 @@
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+"""The rival of versus_torch: Net or LeNet on MNIST in PyTorch, DistributedDataParallel over gloo.
+
+The strongest baseline we know of: the whole normalised set lies in memory as one tensor, a batch is one index_select.
+Started once per rank with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set. Rank 0 prints one line per epoch:
+"epoch SECONDS LOSS".
+"""
+import argparse
+import gzip
+import os
+import time
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 10, 5)
+        self.conv2 = nn.Conv2d(10, 20, 5)
+        self.drop = nn.Dropout2d()
+        self.fc1 = nn.Linear(320, 50)
+        self.fc2 = nn.Linear(50, 10)
+
+    def forward(self, x):
+        x = F.relu(F.max_pool2d(self.conv1(x), 2))
+        x = F.relu(F.max_pool2d(self.drop(self.conv2(x)), 2))
+        x = F.dropout(F.relu(self.fc1(x.flatten(1))), training=self.training)
+        return self.fc2(x)
+
+
+class LeNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 20, 3)
+        self.conv2 = nn.Conv2d(20, 50, 5)
+        self.fc1 = nn.Linear(800, 128)
+        self.fc2 = nn.Linear(128, 10)
+
+    def forward(self, x):
+        x = F.avg_pool2d(F.relu(self.conv1(x)), 2)
+        x = F.avg_pool2d(F.relu(self.conv2(x)), 2)
+        return self.fc2(F.relu(self.fc1(x.flatten(1))))
+
+
+def read_idx(directory, name):
+    path = os.path.join(directory, name)
+    opener = open if os.path.exists(path) else gzip.open
+    with opener(path if opener is open else path + ".gz", "rb") as stream:
+        data = stream.read()
+    dimensions = [int.from_bytes(data[4 + 4 * i : 8 + 4 * i], "big") for i in range(data[3])]
+    return np.frombuffer(data, np.uint8, offset=4 + 4 * len(dimensions)).reshape(dimensions)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--model", default="net", choices=["net", "lenet"])
+    parser.add_argument("--global-batch", type=int, default=128)
+    parser.add_argument("--epochs", type=int, default=1)
+    arguments = parser.parse_args()
+    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group("gloo")
+    torch.manual_seed(1234)
+
+    images = read_idx(arguments.data, "train-images-idx3-ubyte")
+    labels = read_idx(arguments.data, "train-labels-idx1-ubyte")
+    x = torch.from_numpy(images.copy()).float().div_(255).sub_(0.1307).div_(0.3081).unsqueeze(1)
+    y = torch.from_numpy(labels.astype(np.int64))
+    model = nn.parallel.DistributedDataParallel(Net() if arguments.model == "net" else LeNet())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.5)
+    model.train()
+    for epoch in range(arguments.epochs):
+        torch.distributed.barrier()
+        start, total, steps = time.perf_counter(), 0.0, 0
+        order = torch.randperm(len(y), generator=torch.Generator().manual_seed(epoch))[rank::world]
+        for index in order.split(arguments.global_batch // world):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x[index]), y[index])
+            loss.backward()
+            optimizer.step()
+            total, steps = total + loss.detach(), steps + 1
+        if rank == 0:
+            print(f"epoch {time.perf_counter() - start:.4f} {float(total) / steps:.4f}", flush=True)
+
+
+main()

@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Bucket plans: fixed sizes, and the best plan against all plans.
+#include "comm/bucket_plan.hpp"
+
+#include "comm/latency.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace lockstep {
+namespace {
+
+/// Ranges in backward order, so the first of them lies at the end of the arena.
+std::vector<GradientRange> ranges_of(const std::vector<std::size_t>& sizes,
+                                     const std::vector<double>& seconds = {}) {
+  std::size_t end = 0;
+  for (const std::size_t size : sizes) end += size;
+  std::vector<GradientRange> ranges;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    end -= sizes[i];
+    ranges.push_back({end, sizes[i], i < seconds.size() ? seconds[i] : 0.0});
+  }
+  return ranges;
+}
+
+std::vector<std::size_t> sizes_of(const BucketPlan& plan) {
+  std::vector<std::size_t> sizes;
+  for (const Bucket& bucket : plan.buckets) sizes.push_back(bucket.size);
+  return sizes;
+}
+
+using Sizes = std::vector<std::size_t>;
+
+TEST(BucketPlanTest, LargeParameterGetsItsOwnBucket) {
+  EXPECT_EQ(sizes_of(plan_buckets_of_size(ranges_of({1000, 10, 20}), 4, 4000)), (Sizes{1000, 30}));
+}
+
+TEST(BucketPlanTest, SmallParametersShareABucket) {
+  EXPECT_EQ(sizes_of(plan_buckets_of_size(ranges_of({10, 20, 30, 40}), 4, 200)), (Sizes{60, 40}));
+}
+
+TEST(BucketPlanTest, HugeBucketHoldsEverything) {
+  const BucketPlan plan = plan_buckets_of_size(ranges_of({10, 20, 30}), 8, 1 << 20);
+  ASSERT_EQ(plan.buckets.size(), 1U);
+  EXPECT_EQ(plan.buckets[0].offset, 0U);
+  EXPECT_EQ(plan.buckets[0].size, 60U);
+  EXPECT_EQ(plan.buckets[0].last_range, 2U);
+}
+
+TEST(BucketPlanTest, BucketsLeaveFromTheEndOfTheArena) {
+  const BucketPlan plan = plan_buckets_of_size(ranges_of({10, 20, 30}), 4, 1);
+  ASSERT_EQ(plan.buckets.size(), 3U);
+  EXPECT_EQ(plan.buckets[0].offset, 50U);
+  EXPECT_EQ(plan.buckets[1].offset, 30U);
+  EXPECT_EQ(plan.buckets[2].offset, 0U);
+}
+
+TEST(BucketPlanTest, FreeCommunicationNeedsOneBucket) {
+  const BucketPlan plan = plan_buckets_auto(ranges_of({10, 20, 30}, {1, 1, 1}), 8, {});
+  EXPECT_EQ(sizes_of(plan), (Sizes{60}));
+  EXPECT_EQ(plan.exposed_seconds, 0);
+}
+
+TEST(BucketPlanTest, LongBackwardAfterALargeLayerHidesIt) {
+  const std::vector<LatencyPoint> latency{{1000, 10e-6}, {100000, 100e-6}};
+  const BucketPlan plan = plan_buckets_auto(ranges_of({10000, 100}, {1e-3, 0}), 8, latency);
+  EXPECT_EQ(sizes_of(plan), (Sizes{10000, 100}));
+  EXPECT_NEAR(plan.exposed_seconds, 10e-6, 1e-9);
+}
+
+TEST(BucketPlanTest, LatencyThatDominatesKeepsEverythingTogether) {
+  const std::vector<LatencyPoint> latency{{1000, 100e-6}, {100000, 101e-6}};
+  EXPECT_EQ(plan_buckets_auto(ranges_of({5000, 5000}, {1e-6, 0}), 8, latency).buckets.size(), 1U);
+}
+
+/// Exposed seconds of the plan whose bucket ends are the set bits of `cuts`, straight from the model's words.
+double exposed_of(const std::vector<GradientRange>& ranges, unsigned cuts,
+                  const std::vector<LatencyPoint>& latency) {
+  double backward = 0, network_free = 0;
+  std::size_t elements = 0;
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    elements += ranges[i].size;
+    if (i + 1 == ranges.size() || ((cuts >> i) & 1U) != 0) {
+      network_free = std::max(network_free, backward) + latency_seconds(latency, elements * 8);
+      elements = 0;
+    }
+    backward += ranges[i].backward_seconds;
+  }
+  return std::max(0.0, network_free - backward);
+}
+
+TEST(BucketPlanTest, AutomaticPlanIsTheBestOfAllPlans) {
+  for (unsigned seed = 0; seed < 300; ++seed) {
+    std::mt19937 random(seed);
+    const std::size_t count = 1 + random() % 9;
+    Sizes sizes;
+    std::vector<double> seconds;
+    for (std::size_t i = 0; i < count; ++i) {
+      sizes.push_back(1 + random() % 20000);
+      seconds.push_back(1e-6 * (random() % 100));
+    }
+    const auto ranges = ranges_of(sizes, seconds);
+    const double base = 1e-6 * (1 + random() % 40);
+    const std::vector<LatencyPoint> latency{
+        {1024, base}, {65536, base + 1e-6 * (random() % 60)}, {262144, 2 * base + 1e-4}};
+
+    double best = 1;
+    int fewest = 0;
+    for (unsigned cuts = 0; cuts < 1U << (count - 1); ++cuts) {
+      const double exposed = exposed_of(ranges, cuts, latency);
+      const int buckets = 1 + std::popcount(cuts);
+      if (exposed < best - 1e-12 || (exposed < best + 1e-12 && buckets < fewest)) fewest = buckets;
+      best = std::min(best, exposed);
+    }
+    const BucketPlan plan = plan_buckets_auto(ranges, 8, latency);
+    unsigned cuts = 0;
+    for (const Bucket& bucket : plan.buckets) cuts |= 1U << bucket.last_range;
+    EXPECT_NEAR(plan.exposed_seconds, best, 1e-11) << "seed " << seed;
+    EXPECT_NEAR(exposed_of(ranges, cuts, latency), best, 1e-11) << "seed " << seed;
+    EXPECT_EQ(static_cast<int>(plan.buckets.size()), fewest) << "seed " << seed;
+  }
+}
+
+TEST(BucketPlanTest, DescriptionNamesSizesAndPrediction) {
+  BucketPlan plan;
+  plan.buckets = {{260, 21580, 0, 1}, {0, 260, 2, 2}};
+  EXPECT_EQ(plan.describe(), "2 buckets: 21,580 + 260 parameters");
+  plan.exposed_seconds = 11e-6;
+  EXPECT_EQ(plan.describe(), "2 buckets: 21,580 + 260 parameters, predicted 11 us exposed");
+  plan.buckets = {{0, 1234567, 0, 0}};
+  EXPECT_EQ(plan.describe(), "1 bucket: 1,234,567 parameters, predicted 11 us exposed");
+}
+
+TEST(LatencyTest, CurveIsLinearBetweenItsPointsAndBeyondThem) {
+  const std::vector<LatencyPoint> points{{1000, 1e-6}, {2000, 3e-6}, {4000, 4e-6}};
+  EXPECT_DOUBLE_EQ(latency_seconds(points, 10), 1e-6);
+  EXPECT_DOUBLE_EQ(latency_seconds(points, 1500), 2e-6);
+  EXPECT_DOUBLE_EQ(latency_seconds(points, 3000), 3.5e-6);
+  EXPECT_DOUBLE_EQ(latency_seconds(points, 6000), 5e-6);
+  EXPECT_EQ(latency_seconds({}, 6000), 0);
+  EXPECT_EQ(latency_seconds(std::span(points).first(1), 6000), 1e-6);
+}
+
+}  // namespace
+}  // namespace lockstep

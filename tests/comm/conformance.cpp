@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "tests/comm/conformance.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+namespace lockstep::testing {
+namespace {
+
+// Sizes around the edges: nothing, less than one element a rank, odd, both all-reduce algorithms, 4 MiB of
+// int64.
+constexpr std::size_t kCounts[] = {0, 1, 3, 1000, 8191, 8192, 65537, 524288};
+
+std::int64_t term(int rank, std::size_t i) {
+  return (static_cast<std::int64_t>(i) * 2654435761 + 977) * (rank + 1) * (i % 2 == 0 ? 1 : -1);
+}
+
+std::vector<std::int64_t> terms(int rank, std::size_t count) {
+  std::vector<std::int64_t> data(count);
+  for (std::size_t i = 0; i < count; ++i) data[i] = term(rank, i);
+  return data;
+}
+
+std::vector<std::int64_t> expected_sums(int ranks, std::size_t count) {
+  // term() is linear in rank + 1, which sums to n (n + 1) / 2
+  std::vector<std::int64_t> data = terms(0, count);
+  for (std::int64_t& value : data) value *= ranks * (ranks + 1) / 2;
+  return data;
+}
+
+void describes_the_group(Communicator& comm) {
+  EXPECT_GE(comm.rank(), 0);
+  EXPECT_LT(comm.rank(), comm.size());
+  EXPECT_LE(comm.local_rank(), comm.rank());
+  EXPECT_FALSE(comm.host().empty());
+  EXPECT_GT(comm.timeout().count(), 0);
+}
+
+void sums_integers_of_any_size(Communicator& comm) {
+  for (const std::size_t count : kCounts) {
+    std::vector<std::int64_t> data = terms(comm.rank(), count);
+    comm.all_reduce(std::span(data));
+    EXPECT_TRUE(data == expected_sums(comm.size(), count)) << count << " elements";
+  }
+}
+
+void sums_floats_to_the_same_bits_on_every_rank(Communicator& comm) {
+  for (const std::size_t count : kCounts) {
+    std::vector<float> data(count);
+    for (std::size_t i = 0; i < count; ++i)
+      data[i] = 1.0F / static_cast<float>(i + 3 + 7 * static_cast<std::size_t>(comm.rank()));
+    comm.all_reduce(std::span(data));
+    const auto all = comm.all_gather(std::as_bytes(std::span(data)));
+    const auto* first = reinterpret_cast<const float*>(all.data());
+    EXPECT_TRUE(std::equal(data.begin(), data.end(), first)) << count << " elements";
+    double exact = 0;
+    for (int rank = 0; rank < comm.size(); ++rank) exact += 1.0 / (3 + 7 * rank);
+    if (count > 0) {
+      EXPECT_NEAR(data[0], exact, 1e-6);
+    }
+  }
+}
+
+void wraps_around_like_integers_of_hardware(Communicator& comm) {
+  std::vector<std::int64_t> data{INT64_MAX};
+  comm.all_reduce(std::span(data));
+  EXPECT_EQ(static_cast<std::uint64_t>(data[0]),
+            static_cast<std::uint64_t>(INT64_MAX) * static_cast<unsigned>(comm.size()));
+}
+
+void keeps_several_collectives_apart(Communicator& comm) {
+  const std::vector<std::size_t> counts{70000, 5, 0, 9000, 1};
+  std::vector<std::vector<std::int64_t>> data;
+  std::vector<std::unique_ptr<PendingCollective>> pending;
+  data.reserve(counts.size());
+  pending.reserve(counts.size());
+  for (const std::size_t count : counts) data.push_back(terms(comm.rank(), count));
+  for (auto& part : data) pending.push_back(comm.all_reduce_async(std::span(part)));
+  std::vector<float> between{1.5F};
+  comm.all_reduce(std::span(between));
+  for (std::size_t i = pending.size(); i-- > 0;) comm.wait(*pending[i], "a collective, last one first");
+  EXPECT_EQ(between[0], 1.5F * static_cast<float>(comm.size()));
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    EXPECT_TRUE(data[i] == expected_sums(comm.size(), counts[i])) << i;
+}
+
+void stays_complete_when_tested_again(Communicator& comm) {
+  std::vector<std::int64_t> data = terms(comm.rank(), 100);
+  const auto pending = comm.all_reduce_async(std::span(data));
+  comm.wait(*pending, "an all-reduce");
+  EXPECT_TRUE(pending->test());
+  EXPECT_TRUE(pending->test());
+  EXPECT_EQ(data, expected_sums(comm.size(), 100));
+}
+
+void runs_many_in_a_row(Communicator& comm) {
+  std::int64_t sum = 0;
+  for (int i = 0; i < 500; ++i) {
+    std::int64_t value = i + comm.rank();
+    comm.all_reduce(std::span(&value, 1));
+    sum += value;
+  }
+  const std::int64_t n = comm.size();
+  EXPECT_EQ(sum, n * 499 * 500 / 2 + 500 * n * (n - 1) / 2);
+}
+
+void broadcasts_from_every_root(Communicator& comm) {
+  for (int root = 0; root < comm.size(); ++root) {
+    for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{4} << 20}) {
+      std::vector<std::byte> data(count, static_cast<std::byte>(comm.rank() + 1));
+      comm.broadcast(data, root);
+      EXPECT_TRUE(
+          std::ranges::all_of(data, [&](std::byte b) { return b == static_cast<std::byte>(root + 1); }))
+          << count << " bytes from " << root;
+    }
+  }
+}
+
+void gathers_in_rank_order(Communicator& comm) {
+  const std::vector<std::byte> mine(5, static_cast<std::byte>(comm.rank() + 7));
+  const auto all = comm.all_gather(mine);
+  const auto nothing = comm.all_gather({});
+  EXPECT_TRUE(nothing.empty());
+  ASSERT_EQ(all.size(), 5U * static_cast<std::size_t>(comm.size()));
+  for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(static_cast<std::size_t>(all[i]), i / 5 + 7);
+}
+
+void barrier_lets_everybody_through(Communicator& comm) {
+  for (int i = 0; i < 20; ++i) comm.barrier();
+  std::int64_t one = 1;
+  comm.all_reduce(std::span(&one, 1));
+  EXPECT_EQ(one, comm.size());
+}
+
+}  // namespace
+
+const std::vector<ConformanceCase>& conformance_cases() {
+  static const std::vector<ConformanceCase> cases{
+      {"DescribesTheGroup", describes_the_group},
+      {"SumsIntegersOfAnySize", sums_integers_of_any_size},
+      {"SumsFloatsToTheSameBitsOnEveryRank", sums_floats_to_the_same_bits_on_every_rank},
+      {"WrapsAroundLikeIntegersOfHardware", wraps_around_like_integers_of_hardware},
+      {"KeepsSeveralCollectivesApart", keeps_several_collectives_apart},
+      {"StaysCompleteWhenTestedAgain", stays_complete_when_tested_again},
+      {"RunsManyInARow", runs_many_in_a_row},
+      {"BroadcastsFromEveryRoot", broadcasts_from_every_root},
+      {"GathersInRankOrder", gathers_in_rank_order},
+      {"BarrierLetsEverybodyThrough", barrier_lets_everybody_through},
+  };
+  return cases;
+}
+
+}  // namespace lockstep::testing

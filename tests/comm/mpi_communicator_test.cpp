@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The MPI backend: the common checks, and plain MPI as its oracle.
+#include "comm/mpi/mpi_communicator.hpp"
+
+#include "comm/gradient_reducer.hpp"
+#include "comm/latency.hpp"
+#include "comm/mpi/mpi_error.hpp"
+#include "tests/comm/conformance.hpp"
+#include "tests/comm/reducer_job.hpp"
+#include "tests/support/mpi_test.hpp"
+
+#include <gtest/gtest.h>
+#include <mpi.h>
+
+#include <random>
+
+namespace lockstep::testing {
+namespace {
+
+std::unique_ptr<Communicator> make_comm() {
+  return make_mpi_communicator(mpi_runtime(), std::chrono::seconds(60));
+}
+
+std::mt19937_64 generator_of_this_rank() {
+  return std::mt19937_64(99 + static_cast<unsigned>(mpi_runtime().rank()));
+}
+
+class MpiConformanceTest : public ::testing::TestWithParam<ConformanceCase> {};
+
+TEST_P(MpiConformanceTest, Holds) {
+  GetParam().check(*make_comm());
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpi, MpiConformanceTest, ::testing::ValuesIn(conformance_cases()),
+                         [](const auto& param) { return param.param.name; });
+
+TEST(MpiCommunicatorTest, AgreesWithMpiAboutTheGroup) {
+  int rank = -1, size = -1;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  const auto comm = make_comm();
+  EXPECT_EQ(comm->rank(), rank);
+  EXPECT_EQ(comm->size(), size);
+  EXPECT_EQ(comm->local_rank(), rank);  // tests run on one host
+  EXPECT_EQ(comm->backend(), "mpi");
+}
+
+TEST(MpiCommunicatorTest, SumsLikeMpiAllreduce) {
+  const auto comm = make_comm();
+  auto random = generator_of_this_rank();
+  for (const std::size_t count : {1U, 129U, 8192U, 21845U, 524288U}) {
+    std::vector<std::int64_t> ours(count), theirs(count);
+    for (auto& value : ours) value = static_cast<std::int64_t>(random()) >> 4;
+    MPI_Allreduce(ours.data(), theirs.data(), static_cast<int>(count), MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    comm->all_reduce(std::span(ours));
+    EXPECT_TRUE(ours == theirs) << count << " elements";
+  }
+}
+
+TEST(MpiCommunicatorTest, BroadcastsLikeMpiBcast) {
+  const auto comm = make_comm();
+  auto random = generator_of_this_rank();
+  for (int root = 0; root < comm->size(); ++root) {
+    std::vector<std::byte> ours(100003);
+    for (auto& value : ours) value = static_cast<std::byte>(random());
+    auto theirs = ours;
+    MPI_Bcast(theirs.data(), static_cast<int>(theirs.size()), MPI_BYTE, root, MPI_COMM_WORLD);
+    comm->broadcast(ours, root);
+    EXPECT_TRUE(ours == theirs) << "root " << root;
+  }
+}
+
+TEST(MpiCommunicatorTest, GathersLikeMpiAllgather) {
+  const auto comm = make_comm();
+  auto random = generator_of_this_rank();
+  std::vector<std::byte> mine(4321);
+  for (auto& value : mine) value = static_cast<std::byte>(random());
+  std::vector<std::byte> theirs(mine.size() * static_cast<std::size_t>(comm->size()));
+  MPI_Allgather(mine.data(), 4321, MPI_BYTE, theirs.data(), 4321, MPI_BYTE, MPI_COMM_WORLD);
+  const auto ours = comm->all_gather(mine);
+  EXPECT_TRUE(ours == theirs);
+}
+
+TEST(MpiCommunicatorTest, LateRankMakesTheOthersGiveUpInTime) {
+  const auto comm = make_mpi_communicator(mpi_runtime(), std::chrono::milliseconds(200));
+  const bool late = comm->rank() == comm->size() - 1;
+  std::int64_t value = 1;
+  std::unique_ptr<PendingCollective> pending;
+  bool lost = false;
+  if (!late) {
+    pending = comm->all_reduce_async(std::span(&value, 1));
+    try {
+      comm->wait(*pending, "a rank that is late");
+    } catch (const PeerLostError&) {
+      lost = true;
+    }
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  if (late) pending = comm->all_reduce_async(std::span(&value, 1));
+  const auto start = std::chrono::steady_clock::now();
+  while (!pending->test() && std::chrono::steady_clock::now() - start < std::chrono::seconds(30)) {
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  EXPECT_EQ(lost, !late);
+  EXPECT_EQ(value, comm->size());
+}
+
+TEST(MpiCommunicatorTest, FailedCallNamesItselfAndItsPlace) {
+  try {
+    LOCKSTEP_MPI(MPI_Send(nullptr, 0, MPI_INT, 12345, 0, MPI_COMM_WORLD));
+    FAIL() << "no error";
+  } catch (const MpiError& error) {
+    EXPECT_EQ(error.code(), ExitCode::kPeerLost);
+    EXPECT_NE(std::string(error.what()).find("MPI_Send(nullptr, 0, MPI_INT, 12345"), std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("mpi_communicator_test.cpp:"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(MpiLatencyTest, EveryRankGetsTheSameCurve) {
+  const auto comm = make_comm();
+  const auto points = measure_latency(*comm, 200000);
+  const auto all = comm->all_gather(std::as_bytes(std::span(points)));
+  EXPECT_EQ(points.empty(), comm->size() == 1);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ASSERT_EQ(all[i], std::as_bytes(std::span(points))[i % std::span(points).size_bytes()]);
+  }
+}
+
+TEST(MpiReducerTest, ExactSumsEqualThoseOfOneRank) {
+  const auto comm = make_comm();
+  ReducerJob job;
+  for (const std::size_t buckets : {1U, 3U}) {
+    job.buckets = buckets;
+    const StepResult result = run_step(*comm, job, comm->rank());
+    EXPECT_EQ(result, reference_step(job)) << buckets << " buckets";
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "tests/comm/scalar_ops.hpp"
+
+#include "kernels/exact_sum.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <cmath>
+
+namespace lockstep::testing {
+namespace {
+
+[[noreturn]] void refuse() {
+  throw InternalError("the reducer called an op that it has no use for");
+}
+
+using F = float*;
+using CF = const float*;
+
+class ScalarOps final : public Ops {
+ public:
+  std::string_view name() const override { return "scalar"; }
+  int batch_multiple() const override { return 1; }
+
+  bool accumulate_exact(std::size_t size, CF g, float limit, std::int64_t* sum) override {
+    bool fits = true;
+    for (std::size_t i = 0; i < size; ++i) {
+      if (std::abs(g[i]) < limit) {
+        sum[i] += std::llrint(static_cast<double>(g[i]) * kExactScale);
+      } else {
+        fits = false;
+      }
+    }
+    return fits;
+  }
+  void mean_from_exact(std::size_t size, const std::int64_t* sum, std::int64_t count, F g) override {
+    for (std::size_t i = 0; i < size; ++i)
+      g[i] = static_cast<float>(from_exact(sum[i]) / static_cast<double>(count));
+  }
+  void accumulate(std::size_t size, CF g, F sum) override {
+    for (std::size_t i = 0; i < size; ++i) sum[i] += g[i];
+  }
+  void mean(std::size_t size, CF sum, std::int64_t count, F g) override {
+    for (std::size_t i = 0; i < size; ++i) g[i] = sum[i] / static_cast<float>(count);
+  }
+
+  void conv2d_forward(const Conv2dShape&, CF, CF, CF, F) override { refuse(); }
+  void conv2d_backward_data(const Conv2dShape&, CF, CF, F) override { refuse(); }
+  void conv2d_backward_weights(const Conv2dShape&, CF, CF, F, F) override { refuse(); }
+  void max_pool_forward(const Pool2dShape&, CF, F, std::uint8_t*) override { refuse(); }
+  void max_pool_backward(const Pool2dShape&, CF, const std::uint8_t*, F) override { refuse(); }
+  void avg_pool_forward(const Pool2dShape&, CF, F) override { refuse(); }
+  void avg_pool_backward(const Pool2dShape&, CF, F) override { refuse(); }
+  void linear_forward(const LinearShape&, CF, CF, CF, F) override { refuse(); }
+  void linear_backward_data(const LinearShape&, CF, CF, F) override { refuse(); }
+  void linear_backward_weights(const LinearShape&, CF, CF, F, F) override { refuse(); }
+  void relu_forward(std::size_t, CF, F) override { refuse(); }
+  void relu_backward(std::size_t, CF, CF, F) override { refuse(); }
+  void dropout(const DropoutShape&, const DropoutKey&, CF, F) override { refuse(); }
+  void log_softmax(const LossShape&, CF, F) override { refuse(); }
+  void softmax_cross_entropy(const LossShape&, CF, const std::int32_t*, F, LossSums*) override { refuse(); }
+  void gather_images(const GatherShape&, const std::uint8_t*, const std::int32_t*, float, float, F) override {
+    refuse();
+  }
+  void gather_features(const GatherShape&, CF, const std::int32_t*, F) override { refuse(); }
+  void sgd_step(const SgdParams&, std::size_t, CF, F, F) override { refuse(); }
+};
+
+}  // namespace
+
+std::unique_ptr<Ops> make_scalar_ops() {
+  return std::make_unique<ScalarOps>();
+}
+
+}  // namespace lockstep::testing

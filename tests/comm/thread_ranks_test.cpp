@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The thread backend: the common checks, errors and deadlines.
+#include "comm/thread/thread_ranks.hpp"
+
+#include "kernels/runtime/error.hpp"
+#include "tests/comm/conformance.hpp"
+
+#include <gtest/gtest.h>
+
+#include <latch>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace lockstep::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class ThreadConformanceTest : public ::testing::TestWithParam<std::tuple<ConformanceCase, int>> {};
+
+TEST_P(ThreadConformanceTest, Holds) {
+  const auto& [conformance, ranks] = GetParam();
+  run_thread_ranks(ranks, conformance.check);
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, ThreadConformanceTest,
+                         ::testing::Combine(::testing::ValuesIn(conformance_cases()),
+                                            ::testing::Values(1, 2, 3, 5)),
+                         [](const auto& param) {
+                           return std::get<0>(param.param).name + std::to_string(std::get<1>(param.param));
+                         });
+
+TEST(ThreadRanksTest, EveryRankRunsOnce) {
+  std::vector<int> runs(5);
+  run_thread_ranks(5, [&](Communicator& comm) { ++runs[static_cast<std::size_t>(comm.rank())]; });
+  EXPECT_EQ(runs, std::vector<int>(5, 1));
+}
+
+TEST(ThreadRanksTest, FloatSumsAreInRankOrder) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    const float terms[] = {1e8F, -1e8F, 0.25F};  // any other order loses the quarter
+    float value = terms[comm.rank()];
+    comm.all_reduce(std::span(&value, 1));
+    EXPECT_EQ(value, 0.25F);
+  });
+}
+
+TEST(ThreadRanksTest, MissingRankEndsTheWaitWithItsReason) {
+  const std::string message = message_of([] {
+    run_thread_ranks(
+        2,
+        [](Communicator& comm) {
+          comm.rank() == 0 ? comm.barrier() : std::this_thread::sleep_for(milliseconds(1));
+        },
+        milliseconds(50));
+  });
+  EXPECT_NE(message.find("rank 0 of 2 on "), std::string::npos) << message;
+  EXPECT_NE(message.find("waited 0.05 s for the other ranks in a barrier"), std::string::npos) << message;
+}
+
+TEST(ThreadRanksTest, MissingRankIsAPeerLost) {
+  const auto one_never_comes = [](Communicator& comm) {
+    std::vector<std::int64_t> data(10);
+    if (comm.rank() != 1) comm.all_reduce(std::span(data));
+  };
+  EXPECT_THROW(run_thread_ranks(3, one_never_comes, milliseconds(50)), PeerLostError);
+}
+
+TEST(ThreadRanksTest, ErrorOfOneRankReleasesTheOthersAndIsRethrown) {
+  std::vector<std::string> released(3);
+  const auto body = [&](Communicator& comm) {
+    if (comm.rank() == 2) throw std::runtime_error("disk full");
+    try {
+      comm.barrier();
+    } catch (const PeerLostError& error) {
+      released[static_cast<std::size_t>(comm.rank())] = error.what();
+      throw;
+    }
+  };
+  const std::string message = message_of([&] { run_thread_ranks(3, body, std::chrono::hours(1)); });
+  EXPECT_EQ(message, "disk full");
+  for (const int rank : {0, 1}) {
+    EXPECT_NE(released[static_cast<std::size_t>(rank)].find("rank 2 failed: disk full"), std::string::npos);
+  }
+}
+
+TEST(ThreadRanksTest, LowestRankSpeaksWhenSeveralFail) {
+  const std::string message = message_of([] {
+    run_thread_ranks(4, [](Communicator& comm) {
+      if (comm.rank() % 2 == 1) throw std::runtime_error("rank " + std::to_string(comm.rank()));
+      comm.barrier();
+    });
+  });
+  EXPECT_EQ(message, "rank 1");
+}
+
+TEST(ThreadRanksTest, AbortReleasesTheOthers) {
+  const std::string message = message_of([] {
+    run_thread_ranks(2, [](Communicator& comm) {
+      if (comm.rank() == 1) return comm.abort(70);
+      comm.barrier();
+    });
+  });
+  EXPECT_NE(message.find("rank 1 aborted the job with exit code 70"), std::string::npos) << message;
+}
+
+TEST(ThreadRanksTest, CollectivesThatDoNotMatchAreNamed) {
+  const std::string message = message_of([] {
+    run_thread_ranks(2, [](Communicator& comm) {
+      std::vector<std::int64_t> data(comm.rank() == 0 ? 4 : 5);
+      comm.all_reduce(std::span(data));
+    });
+  });
+  EXPECT_NE(message.find("an int64 all-reduce of 32 bytes"), std::string::npos) << message;
+  EXPECT_NE(message.find("an int64 all-reduce of 40 bytes"), std::string::npos) << message;
+}
+
+TEST(ThreadRanksTest, AbandonedCollectiveNeverWritesToItsBuffer) {
+  std::vector<std::int64_t> abandoned{1}, other{1};
+  std::latch is_abandoned(1);
+  const auto body = [&](Communicator& comm) {
+    if (comm.rank() == 0) {
+      comm.all_reduce_async(std::span(abandoned)).reset();
+      is_abandoned.count_down();
+    } else {
+      is_abandoned.wait();
+      EXPECT_FALSE(comm.all_reduce_async(std::span(other))->test());
+    }
+  };
+  run_thread_ranks(2, body);
+  EXPECT_EQ(abandoned[0], 1);
+  EXPECT_EQ(other[0], 1);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

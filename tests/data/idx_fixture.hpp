@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// IDX and gzip bytes, files and directories made for one test.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace lockstep::test {
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// An IDX header of uint8 with these sizes, and nothing after it.
+Bytes idx_header(std::initializer_list<std::uint32_t> dims);
+/// A whole IDX file; element i is (i * step) % modulus.
+Bytes idx_file(std::initializer_list<std::uint32_t> dims, unsigned step = 1, unsigned modulus = 256);
+/// One gzip member.
+Bytes gzip(const Bytes& plain);
+Bytes operator+(Bytes left, const Bytes& right);
+
+/// A directory that disappears with the object.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Makes the directories on the way.
+void write_file(const std::filesystem::path& path, const Bytes& bytes);
+/// The four files of a small image set: `train` and `test` images of 4 x 3, plain.
+void write_image_set(const std::filesystem::path& directory, std::uint32_t train = 20,
+                     std::uint32_t test = 5);
+
+/// Sets an environment variable (or unsets it, with a null value) and puts the old value back at the end.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const char* value);
+  ~ScopedVariable();
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  std::string name_, old_;
+  bool was_set_ = false;
+};
+
+/// Expects that `call` throws an E whose message is one line and contains every part.
+template <typename E>
+void expect_error(const std::function<void()>& call, std::initializer_list<const char*> parts) {
+  try {
+    call();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const E& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+    for (const char* part : parts)
+      EXPECT_NE(message.find(part), std::string::npos) << part << " is not in: " << message;
+  } catch (const std::exception& error) {
+    ADD_FAILURE() << "an error of another type: " << error.what();
+  }
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Image sets as a whole: the four files must belong together.
+#include "data/dataset.hpp"
+#include "kernels/runtime/error.hpp"
+#include "tests/data/idx_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <future>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Bytes;
+using test::expect_error;
+using test::idx_file;
+using test::idx_header;
+using test::operator+;
+
+/// A good small set on disk; each test damages it in its own way.
+class ImageSetTest : public testing::Test {
+ protected:
+  ImageSetTest() { test::write_image_set(directory_.path()); }
+
+  void replace(const char* name, const Bytes& bytes) const {
+    test::write_file(directory_.path() / name, bytes);
+  }
+  TrainTestData load() const { return load_dataset({.set = "mnist", .root = directory_.path().string()}); }
+  template <typename E>
+  void expect_failure(std::initializer_list<const char*> parts) const {
+    expect_error<E>([this] { load(); }, parts);
+  }
+
+  test::TemporaryDirectory directory_;
+};
+
+TEST_F(ImageSetTest, AGoodSetIsLoaded) {
+  const TrainTestData data = load();
+  EXPECT_EQ(data.origin, directory_.path().string());
+  EXPECT_EQ(data.train.name, "mnist train");
+  EXPECT_EQ(data.test.name, "mnist test");
+  EXPECT_EQ(data.train.shape, (ImageShape{1, 4, 3}));
+  EXPECT_EQ(data.train.classes, 10);
+  EXPECT_EQ(data.train.size(), 20);
+  EXPECT_EQ(data.test.size(), 5);
+  EXPECT_EQ(data.train.labels[7], 21 % 10);
+  EXPECT_EQ(data.train.images[13], 13);
+  EXPECT_EQ(data.test.images[5], 35);
+  EXPECT_EQ(data.train.features.size(), 0U);
+}
+
+TEST_F(ImageSetTest, PixelsAreNormalisedByMeanAndDeviation) {
+  const TrainTestData data =
+      load_dataset({.set = "kmnist", .root = directory_.path().string(), .mean = 0.5, .std = 0.25});
+  for (const Dataset* set : {&data.train, &data.test}) {
+    EXPECT_FLOAT_EQ(0 * set->scale + set->shift, -2.0F);
+    EXPECT_FLOAT_EQ(255 * set->scale + set->shift, 2.0F);
+  }
+}
+
+TEST_F(ImageSetTest, ASetLoadsInAThreadOfItsOwn) {
+  auto loading = std::async(std::launch::async, [this] { return load(); });
+  EXPECT_EQ(loading.get().train.size(), 20);
+}
+
+TEST_F(ImageSetTest, ALabelOutOfRangeIsAnErrorAtItsOffset) {
+  Bytes labels = idx_file({20}, 3, 10);
+  labels[8 + 17] = 10;
+  replace("train-labels-idx1-ubyte", labels);
+  expect_failure<DataError>({"train-labels-idx1-ubyte: offset 25", "label 10 is not in 0..9"});
+}
+
+TEST_F(ImageSetTest, FewerLabelsThanImagesIsAnError) {
+  replace("t10k-labels-idx1-ubyte", idx_file({4}, 1, 10));
+  expect_failure<DataError>(
+      {"t10k-images-idx3-ubyte: offset 4", "5 images", "t10k-labels-idx1-ubyte has 4 labels"});
+}
+
+TEST_F(ImageSetTest, TestImagesOfAnotherSizeAreAnError) {
+  replace("t10k-images-idx3-ubyte", idx_file({5, 3, 4}));
+  expect_failure<DataError>({"t10k-images-idx3-ubyte: offset 8", "3 x 4", "4 x 3"});
+}
+
+TEST_F(ImageSetTest, SwappedFilesAreAnError) {
+  fs::rename(directory_.path() / "train-labels-idx1-ubyte", directory_.path() / "train-images-idx3-ubyte");
+  replace("train-labels-idx1-ubyte", idx_file({20}, 3, 10));
+  expect_failure<DataError>({"train-images-idx3-ubyte: offset 3", "1 dimensions, expected 3 for images"});
+}
+
+TEST_F(ImageSetTest, OfSeveralDamagedFilesTheFirstIsNamedEveryTime) {
+  replace("t10k-images-idx3-ubyte", {});
+  replace("train-images-idx3-ubyte", idx_header({20, 4, 3}) + Bytes(239));
+  for (int i = 0; i < 20; ++i) expect_failure<DataError>({"train-images-idx3-ubyte: offset 16"});
+}
+
+TEST_F(ImageSetTest, AMissingFileIsMissingData) {
+  fs::remove(directory_.path() / "t10k-images-idx3-ubyte");
+  expect_failure<MissingDataError>({"lacks t10k-images-idx3-ubyte", "launch/get-data mnist"});
+}
+
+TEST_F(ImageSetTest, OptionsOutOfRangeAreConfigErrors) {
+  const std::string root = directory_.path().string();
+  const auto fails = [](const DatasetOptions& options, const char* part) {
+    expect_error<ConfigError>([&] { load_dataset(options); }, {part});
+  };
+  fails({.set = "cifar", .root = root}, "unknown set 'cifar'");
+  fails({.set = "mnist", .root = root, .train_samples = 10}, "data.train_samples");
+  fails({.set = "synthetic", .test_samples = -1}, "data.test_samples");
+  fails({.set = "synthetic", .train_samples = 1'000'000'000'000}, "data.train_samples");
+  fails({.set = "mnist", .root = root, .std = 0}, "data.std");
+  fails({.set = "mnist", .root = root, .std = NAN}, "data.std");
+  fails({.set = "mnist", .root = root, .mean = INFINITY}, "data.mean");
+}
+
+}  // namespace
+}  // namespace lockstep

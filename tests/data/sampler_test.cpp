@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Global batches, grains and ranks.
+#include "data/sampler.hpp"
+
+#include "kernels/runtime/error.hpp"
+#include "tests/data/idx_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace lockstep {
+namespace {
+
+using Options = DistributedSampler::Options;
+using Order = std::vector<std::int32_t>;
+
+/// Jobs with even and uneven tails, odd grains, and tails with fewer grains than ranks.
+const std::vector<Options> kJobs = {{.samples = 60000, .global_batch = 7000, .grain = 64},
+                                    {.samples = 1000, .global_batch = 512, .grain = 64},
+                                    {.samples = 1001, .global_batch = 100, .grain = 7},
+                                    {.samples = 700, .global_batch = 700, .grain = 100},
+                                    {.samples = 449, .global_batch = 448, .grain = 64},
+                                    {.samples = 50, .global_batch = 1000, .grain = 3}};
+
+std::vector<DistributedSampler> all_ranks(Options options, int world_size, std::int64_t epoch) {
+  std::vector<DistributedSampler> samplers;
+  options.world_size = world_size;
+  for (options.rank = 0; options.rank < world_size; ++options.rank) {
+    samplers.emplace_back(options);
+    samplers.back().set_epoch(epoch);
+  }
+  return samplers;
+}
+
+/// What all ranks together compute in a step, in rank order.
+Order samples_of_step(const std::vector<DistributedSampler>& ranks, std::int64_t step) {
+  Order result;
+  for (const DistributedSampler& rank : ranks)
+    for (const Grain& grain : rank.local_grains(step)) {
+      const auto indices = rank.indices(step, grain);
+      EXPECT_EQ(static_cast<int>(indices.size()), grain.samples);
+      result.insert(result.end(), indices.begin(), indices.end());
+    }
+  return result;
+}
+
+TEST(SamplerTest, EverySampleIsComputedOnceInAnEpochByAnyNumberOfRanks) {
+  for (const Options& job : kJobs) {
+    for (const int world_size : {1, 2, 3, 7}) {
+      const auto ranks = all_ranks(job, world_size, 3);
+      Order seen, expected(static_cast<std::size_t>(job.samples));
+      for (std::int64_t step = 0; step < ranks[0].steps_per_epoch(); ++step) {
+        const Order part = samples_of_step(ranks, step);
+        seen.insert(seen.end(), part.begin(), part.end());
+      }
+      std::sort(seen.begin(), seen.end());
+      std::iota(expected.begin(), expected.end(), 0);
+      EXPECT_EQ(seen, expected) << job.samples << " samples, " << world_size << " ranks";
+    }
+  }
+}
+
+TEST(SamplerTest, TheGlobalBatchIsTheNextPieceOfThePermutationForAnyNumberOfRanks) {
+  for (const Options& job : kJobs) {
+    const Order order = epoch_permutation(job.samples, job.seed, 5);
+    for (const int world_size : {1, 2, 3, 7}) {
+      const auto ranks = all_ranks(job, world_size, 5);
+      for (std::int64_t step = 0; step < ranks[0].steps_per_epoch(); ++step) {
+        const auto begin = order.begin() + step * job.global_batch;
+        EXPECT_EQ(samples_of_step(ranks, step), Order(begin, begin + ranks[0].batch_samples(step)));
+      }
+    }
+  }
+}
+
+TEST(SamplerTest, GrainsAreTheSameForAnyNumberOfRanks) {
+  for (const Options& job : kJobs) {
+    for (const int world_size : {1, 3, 7}) {
+      for (std::int64_t step = 0; step < DistributedSampler(job).steps_per_epoch(); ++step) {
+        std::int64_t next = 0, grains = 0;
+        for (const auto& rank : all_ranks(job, world_size, 0))
+          for (const Grain& grain : rank.local_grains(step)) {
+            EXPECT_EQ(grain.first, next);
+            EXPECT_EQ(grain.first, grains * job.grain);
+            next += grain.samples;
+            ++grains;
+          }
+        EXPECT_EQ(grains, DistributedSampler(job).batch_grains(step));
+      }
+    }
+  }
+}
+
+TEST(SamplerTest, TheLastBatchHoldsTheRest) {
+  const DistributedSampler sampler({.samples = 60000, .global_batch = 7000});
+  EXPECT_EQ(sampler.steps_per_epoch(), 9);
+  EXPECT_EQ(sampler.batch_samples(0), 7000);
+  EXPECT_EQ(sampler.batch_samples(8), 4000);
+  EXPECT_EQ(sampler.batch_grains(8), 63);
+  EXPECT_EQ(sampler.local_grains(8).back().samples, 4000 - 62 * 64);
+}
+
+TEST(SamplerTest, ARankMayHaveNothingToDoInTheLastBatch) {
+  const auto ranks = all_ranks({.samples = 513, .global_batch = 512}, 4, 0);
+  int idle = 0;
+  for (const auto& rank : ranks) idle += rank.local_grains(1).empty() ? 1 : 0;
+  EXPECT_EQ(idle, 3);
+}
+
+TEST(SamplerTest, AFullBatchIsSpreadEvenly) {
+  for (const auto& rank : all_ranks({.samples = 60000, .global_batch = 1000, .grain = 10}, 7, 0)) {
+    const std::size_t grains = rank.local_grains(0).size();
+    EXPECT_TRUE(grains == 14 || grains == 15) << grains;
+  }
+}
+
+TEST(SamplerTest, WithoutShufflingTheOrderIsThatOfTheFile) {
+  DistributedSampler sampler({.samples = 100, .global_batch = 30, .grain = 30, .shuffle = false});
+  sampler.set_epoch(4);
+  const auto indices = sampler.indices(2, {5, 10});
+  EXPECT_EQ(indices.front(), 65);
+  EXPECT_EQ(indices.back(), 74);
+}
+
+TEST(SamplerTest, EachEpochHasItsOwnOrderAndComingBackRestoresIt) {
+  DistributedSampler sampler({.samples = 1000, .global_batch = 64});
+  const auto first_batch = [&](std::int64_t epoch) {
+    sampler.set_epoch(epoch);
+    const auto indices = sampler.indices(0, {0, 64});
+    return Order(indices.begin(), indices.end());
+  };
+  const Order zero = first_batch(0);
+  EXPECT_NE(first_batch(1), zero);
+  EXPECT_EQ(first_batch(0), zero);
+}
+
+TEST(SamplerTest, ARankWithoutWorkIsAnErrorThatNamesTheLargestNumberOfRanks) {
+  const Options options{.samples = 60000, .global_batch = 150, .grain = 64, .world_size = 4};
+  test::expect_error<ConfigError>([&] { DistributedSampler{options}; },
+                                  {"batch of 150 samples", "grains of 64", "3 ranks at most",
+                                   "4 were started", "start no more than 3", "data.global_batch"});
+  EXPECT_NO_THROW(DistributedSampler({.samples = 60000, .global_batch = 150, .grain = 64, .world_size = 3}));
+}
+
+TEST(SamplerTest, ABatchLargerThanTheSetIsJudgedByTheSet) {
+  test::expect_error<ConfigError>(
+      [] { DistributedSampler({.samples = 64, .global_batch = 4096, .grain = 64, .world_size = 2}); },
+      {"batch of 64 samples", "1 rank at most"});
+}
+
+TEST(SamplerTest, EvaluationMayLeaveRanksIdle) {
+  const DistributedSampler sampler({.samples = 64,
+                                    .global_batch = 4096,
+                                    .grain = 64,
+                                    .allow_idle_ranks = true,
+                                    .rank = 0,
+                                    .world_size = 2});
+  EXPECT_TRUE(sampler.local_grains(0).empty());
+}
+
+TEST(SamplerTest, SizesThatAreNotPositiveAreConfigErrors) {
+  const auto fails = [](const Options& options, const char* part) {
+    test::expect_error<ConfigError>([&] { DistributedSampler{options}; }, {part});
+  };
+  fails({.samples = 0, .global_batch = 10}, "0 samples");
+  fails({.samples = std::int64_t{1} << 31, .global_batch = 10}, "2147483648 samples");
+  fails({.samples = 10, .global_batch = 0}, "data.global_batch: 0");
+  fails({.samples = 10, .global_batch = -5}, "data.global_batch: -5");
+  fails({.samples = 10, .global_batch = 10, .grain = 0}, "parallel.grain: 0");
+}
+
+TEST(SamplerTest, AStepOrGrainOutsideTheEpochIsABug) {
+  DistributedSampler sampler({.samples = 100, .global_batch = 64});
+  EXPECT_THROW(sampler.indices(0, {0, 64}), InternalError);  // before set_epoch
+  sampler.set_epoch(0);
+  EXPECT_THROW(sampler.local_grains(2), InternalError);
+  EXPECT_THROW(sampler.local_grains(-1), InternalError);
+  EXPECT_THROW(sampler.indices(1, {0, 64}), InternalError);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Samples out of a data set: every pixel of every size arrives at its place, and padding columns are zero.
+#include "kernels/cpu/gather.hpp"
+
+#include "gtest/gtest.h"
+#include "tests/kernels/reference/simd.hpp"
+#include "tests/kernels/reference/tensor.hpp"
+
+#include <cmath>
+#include <numeric>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+constexpr int kRows = 150;
+constexpr float kScale = 1.0F / 255.0F / 0.3081F;
+constexpr float kShift = -0.1307F / 0.3081F;
+
+// batch, samples, features
+const GatherShape kShapes[] = {{64, 64, 784},  {16, 16, 16},  {16, 3, 35},    {32, 17, 1},
+                               {112, 100, 63}, {64, 32, 100}, {16, 0, 20},    {48, 47, 3072},
+                               {32, 32, 17},   {64, 1, 784},  {128, 128, 129}};
+
+std::string describe(const GatherShape& s) {
+  return "batch " + std::to_string(s.batch) + ", samples " + std::to_string(s.samples) + ", features " +
+         std::to_string(s.features);
+}
+
+std::vector<std::int32_t> random_index(const GatherShape& s, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::vector<std::int32_t> index(static_cast<std::size_t>(s.samples));
+  for (std::int32_t& row : index) row = static_cast<std::int32_t>(generator() % kRows);
+  return index;
+}
+
+/// A data set of exactly kRows samples, so that a read beyond it is found by AddressSanitizer.
+std::vector<std::uint8_t> random_images(const GatherShape& s, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::vector<std::uint8_t> images(static_cast<std::size_t>(kRows) * static_cast<std::size_t>(s.features));
+  for (std::uint8_t& byte : images) byte = static_cast<std::uint8_t>(generator());
+  return images;
+}
+
+std::size_t size_of(const GatherShape& s) {
+  return static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.features);
+}
+
+std::vector<float> gather(const GatherShape& shape, float scale, float shift) {
+  std::vector<float> x(size_of(shape), NAN);
+  cpu::gather_images(shape, random_images(shape, 1).data(), random_index(shape, 2).data(), scale, shift,
+                     x.data());
+  return x;
+}
+
+/// Checks x[f][n] against value(row, f) in the columns of samples and against 0 in the others.
+template <class Value>
+void expect_gathered(const GatherShape& shape, const std::vector<float>& x, const Value& value) {
+  const auto index = random_index(shape, 2);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t f = i / static_cast<std::size_t>(shape.batch);
+    const std::size_t n = i % static_cast<std::size_t>(shape.batch);
+    const auto row = n < index.size() ? static_cast<std::size_t>(index[n]) : 0;
+    const float expected =
+        n < index.size() ? value(row * static_cast<std::size_t>(shape.features) + f) : 0.0F;
+    ASSERT_EQ(x[i], expected) << describe(shape) << ": feature " << f << " column " << n;
+  }
+}
+
+TEST(GatherImagesTest, EveryPixelIsScaledByOneFusedMultiplyAdd) {
+  for (const GatherShape& shape : kShapes) {
+    const auto images = random_images(shape, 1);
+    const reference::ForcedTarget forced(
+        reference::fused_targets().empty() ? 0 : reference::fused_targets().front());
+    if (reference::fused_targets().empty()) GTEST_SKIP() << "this machine has no fused multiply-add";
+    expect_gathered(shape, gather(shape, kScale, kShift),
+                    [&](std::size_t at) { return std::fma(static_cast<float>(images[at]), kScale, kShift); });
+  }
+}
+
+TEST(GatherImagesTest, PixelsArriveAtTheirPlacesOnEverySimdTarget) {
+  for (const std::int64_t target : reference::all_targets()) {
+    const reference::ForcedTarget forced(target);
+    SCOPED_TRACE(cpu::simd_name());
+    for (const GatherShape& shape : kShapes) {
+      const auto images = random_images(shape, 1);
+      expect_gathered(shape, gather(shape, 2.0F, -3.0F),
+                      [&](std::size_t at) { return 2.0F * static_cast<float>(images[at]) - 3.0F; });
+    }
+  }
+}
+
+TEST(GatherFeaturesTest, NumbersArriveAtTheirPlaces) {
+  for (const GatherShape& shape : kShapes) {
+    const auto features = reference::random_tensor(kRows * static_cast<std::size_t>(shape.features), 3);
+    std::vector<float> x(size_of(shape), NAN);
+    cpu::gather_features(shape, features.data(), random_index(shape, 2).data(), x.data());
+    expect_gathered(shape, x, [&](std::size_t at) { return features[at]; });
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,211 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Every op of the CPU backend against PyTorch: tests/golden/make_kernel_golden.py made the numbers.
+#include "tests/kernels/reference/golden.hpp"
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_ops.hpp"
+#include "tests/kernels/reference/tensor.hpp"
+
+namespace lockstep {
+namespace {
+
+using reference::from_columns;
+using reference::GoldenCase;
+using reference::GoldenTensor;
+using reference::padded_batch;
+using reference::to_columns;
+
+constexpr double kTolerance = 1e-6;
+
+class GoldenTest : public ::testing::Test {
+ protected:
+  GoldenCase open_case(const std::string& name) const { return {file_, name}; }
+  /// The file says how many cases of an op there are: "conv2d.0", "conv2d.1", ...
+  std::vector<GoldenCase> cases(const std::string& op, const std::string& tensor = "x") const {
+    std::vector<GoldenCase> found;
+    while (open_case(op + "." + std::to_string(found.size())).has(tensor)) {
+      found.push_back(open_case(op + "." + std::to_string(found.size())));
+    }
+    EXPECT_FALSE(found.empty()) << "no golden tensors of " << op;
+    return found;
+  }
+
+  const SafetensorsFile file_ = GoldenCase::open();
+  const std::unique_ptr<Ops> ops_ = cpu::make_ops();
+};
+
+/// Compares our columns with PyTorch's tensor.
+::testing::AssertionResult matches(const AlignedBuffer<float>& columns, const GoldenTensor<float>& golden) {
+  return reference::all_near(from_columns(columns, golden.samples()), reference::widen(golden.values),
+                             kTolerance);
+}
+
+::testing::AssertionResult matches(const std::vector<float>& values, const GoldenTensor<float>& golden) {
+  return reference::all_near(values, reference::widen(golden.values), kTolerance);
+}
+
+/// For sums of products: an error may be kTolerance of the same sum over absolute values.
+::testing::AssertionResult sums_match(const std::vector<float>& values, const GoldenCase& golden,
+                                      const std::string& tensor) {
+  const auto expected = golden.floats(tensor).values;
+  const auto magnitude = golden.floats("abs_" + tensor).values;
+  if (values.size() != expected.size()) return ::testing::AssertionFailure() << tensor << " has another size";
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::abs(values[i] - expected[i]) <= kTolerance * static_cast<double>(magnitude[i])) continue;
+    return ::testing::AssertionFailure() << tensor << "[" << i << "] is " << values[i] << " instead of "
+                                         << expected[i] << ", sum of magnitudes " << magnitude[i];
+  }
+  return ::testing::AssertionSuccess();
+}
+
+::testing::AssertionResult sums_match(const AlignedBuffer<float>& columns, const GoldenCase& golden,
+                                      const std::string& tensor) {
+  return sums_match(from_columns(columns, golden.floats(tensor).samples()), golden, tensor);
+}
+
+Conv2dShape conv2d_shape(const GoldenCase& golden) {
+  const auto x = golden.floats("x").shape;
+  const auto w = golden.floats("w").shape;
+  const auto settings = golden.integers("settings").values;
+  return {.batch = padded_batch(x[0]),
+          .in_channels = x[1],
+          .in_height = x[2],
+          .in_width = x[3],
+          .out_channels = w[0],
+          .kernel_height = w[2],
+          .kernel_width = w[3],
+          .stride = settings[0],
+          .padding = settings[1]};
+}
+
+TEST_F(GoldenTest, Conv2dEqualsPyTorch) {
+  for (const GoldenCase& golden : cases("conv2d")) {
+    const Conv2dShape shape = conv2d_shape(golden);
+    const auto x = to_columns(golden.floats("x"));
+    const auto dy = to_columns(golden.floats("dy"));
+    const auto w = golden.floats("w").values;
+    const auto b = golden.floats("b").values;
+    AlignedBuffer<float> y(shape.out_size());
+    AlignedBuffer<float> dx(shape.in_size());
+    std::vector<float> dw(w.size());
+    std::vector<float> db(b.size());
+    ops_->conv2d_forward(shape, x.data(), w.data(), b.data(), y.data());
+    ops_->conv2d_backward_data(shape, dy.data(), w.data(), dx.data());
+    ops_->conv2d_backward_weights(shape, x.data(), dy.data(), dw.data(), db.data());
+    EXPECT_TRUE(sums_match(y, golden, "y"));
+    EXPECT_TRUE(sums_match(dx, golden, "dx"));
+    EXPECT_TRUE(sums_match(dw, golden, "dw"));
+    EXPECT_TRUE(sums_match(db, golden, "db"));
+  }
+}
+
+TEST_F(GoldenTest, LinearEqualsPyTorch) {
+  for (const GoldenCase& golden : cases("linear")) {
+    const auto x = to_columns(golden.floats("x"));
+    const auto dy = to_columns(golden.floats("dy"));
+    const auto w = golden.floats("w");
+    const auto b = golden.floats("b").values;
+    const LinearShape shape = {padded_batch(golden.floats("x").samples()), w.shape[1], w.shape[0]};
+    AlignedBuffer<float> y(dy.size());
+    AlignedBuffer<float> dx(x.size());
+    std::vector<float> dw(w.values.size());
+    std::vector<float> db(b.size());
+    ops_->linear_forward(shape, x.data(), w.values.data(), b.data(), y.data());
+    ops_->linear_backward_data(shape, dy.data(), w.values.data(), dx.data());
+    ops_->linear_backward_weights(shape, x.data(), dy.data(), dw.data(), db.data());
+    EXPECT_TRUE(sums_match(y, golden, "y"));
+    EXPECT_TRUE(sums_match(dx, golden, "dx"));
+    EXPECT_TRUE(sums_match(dw, golden, "dw"));
+    EXPECT_TRUE(sums_match(db, golden, "db"));
+  }
+}
+
+Pool2dShape pool2d_shape(const GoldenCase& golden) {
+  const auto x = golden.floats("x").shape;
+  const auto settings = golden.integers("settings").values;
+  return {.batch = padded_batch(x[0]),
+          .channels = x[1],
+          .in_height = x[2],
+          .in_width = x[3],
+          .kernel = settings[0],
+          .stride = settings[1],
+          .padding = settings[2]};
+}
+
+TEST_F(GoldenTest, MaxPoolEqualsPyTorch) {
+  for (const GoldenCase& golden : cases("max_pool2d")) {
+    const Pool2dShape shape = pool2d_shape(golden);
+    AlignedBuffer<float> y(shape.out_size());
+    AlignedBuffer<std::uint8_t> argmax(shape.out_size());
+    AlignedBuffer<float> dx(shape.in_size());
+    ops_->max_pool_forward(shape, to_columns(golden.floats("x")).data(), y.data(), argmax.data());
+    ops_->max_pool_backward(shape, to_columns(golden.floats("dy")).data(), argmax.data(), dx.data());
+    EXPECT_TRUE(matches(y, golden.floats("y")));
+    EXPECT_TRUE(matches(dx, golden.floats("dx")));
+  }
+}
+
+TEST_F(GoldenTest, AvgPoolEqualsPyTorch) {
+  for (const GoldenCase& golden : cases("avg_pool2d")) {
+    const Pool2dShape shape = pool2d_shape(golden);
+    AlignedBuffer<float> y(shape.out_size());
+    AlignedBuffer<float> dx(shape.in_size());
+    ops_->avg_pool_forward(shape, to_columns(golden.floats("x")).data(), y.data());
+    ops_->avg_pool_backward(shape, to_columns(golden.floats("dy")).data(), dx.data());
+    EXPECT_TRUE(matches(y, golden.floats("y")));
+    EXPECT_TRUE(matches(dx, golden.floats("dx")));
+  }
+}
+
+TEST_F(GoldenTest, ReluEqualsPyTorch) {
+  const GoldenCase golden = cases("relu").front();
+  auto y = to_columns(golden.floats("x"));
+  auto dx = to_columns(golden.floats("dy"));
+  ops_->relu_forward(y.size(), y.data(), y.data());
+  ops_->relu_backward(dx.size(), y.data(), dx.data(), dx.data());
+  EXPECT_TRUE(matches(y, golden.floats("y")));
+  EXPECT_TRUE(matches(dx, golden.floats("dx")));
+}
+
+LossShape loss_shape(const GoldenCase& golden) {
+  const auto x = golden.floats("x");
+  return {padded_batch(x.samples()), x.samples(), x.features()};
+}
+
+TEST_F(GoldenTest, LogSoftmaxEqualsPyTorch) {
+  const GoldenCase golden = cases("log_softmax").front();
+  auto y = to_columns(golden.floats("x"));
+  ops_->log_softmax(loss_shape(golden), y.data(), y.data());
+  EXPECT_TRUE(matches(y, golden.floats("y")));
+}
+
+TEST_F(GoldenTest, CrossEntropyEqualsPyTorch) {
+  const GoldenCase golden = cases("cross_entropy").front();
+  auto dx = to_columns(golden.floats("x"));
+  LossSums sums;
+  ops_->softmax_cross_entropy(loss_shape(golden), dx.data(), golden.integers("labels").values.data(),
+                              dx.data(), &sums);
+  const auto loss = static_cast<double>(golden.floats("y").values[0]);
+  EXPECT_NEAR(sums.loss, loss, 1e-6 * loss);
+  EXPECT_EQ(sums.correct, golden.integers("correct").values[0]);
+  EXPECT_TRUE(matches(dx, golden.floats("dx")));
+}
+
+TEST_F(GoldenTest, SgdEqualsPyTorchOverSeveralSteps) {
+  for (const GoldenCase& golden : cases("sgd", "w0")) {
+    const auto settings = golden.floats("settings").values;
+    const SgdParams params = {settings[0], settings[1], settings[2], settings[3] != 0};
+    auto w = golden.floats("w0").values;
+    std::vector<float> m(w.size());
+    for (const char step : {'1', '2', '3', '4'}) {
+      ops_->sgd_step(params, w.size(), golden.floats(std::string("g") + step).values.data(), m.data(),
+                     w.data());
+      EXPECT_TRUE(matches(w, golden.floats(std::string("w") + step)))
+          << "step " << step << ", momentum " << params.momentum << ", decay " << params.weight_decay;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

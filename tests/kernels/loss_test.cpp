@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Log-softmax and cross-entropy against naive loops and finite differences, with padding, ties and broken
+/// logits.
+#include "kernels/cpu/loss.hpp"
+
+#include "gtest/gtest.h"
+#include "tests/kernels/reference/loss.hpp"
+#include "tests/kernels/reference/simd.hpp"
+#include "tests/kernels/reference/tensor.hpp"
+
+#include <limits>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+using reference::all_near;
+using reference::logit_index;
+using reference::random_tensor;
+using reference::widen;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// batch, samples, classes
+const LossShape kShapes[] = {{16, 16, 10}, {64, 64, 10}, {64, 49, 10}, {32, 1, 3},    {112, 100, 10},
+                             {16, 7, 2},   {48, 33, 26}, {16, 0, 10},  {64, 16, 100}, {16, 16, 1}};
+
+std::string describe(const LossShape& s) {
+  return "batch " + std::to_string(s.batch) + ", samples " + std::to_string(s.samples) + ", classes " +
+         std::to_string(s.classes);
+}
+
+AlignedBuffer<float> random_logits(const LossShape& s, unsigned seed, float scale = 4.0F) {
+  return random_tensor(static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.classes), seed, scale);
+}
+
+std::vector<std::int32_t> random_labels(const LossShape& s, unsigned seed) {
+  std::mt19937 generator(seed);
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(s.samples));
+  for (std::int32_t& label : labels)
+    label = static_cast<std::int32_t>(generator() % static_cast<unsigned>(s.classes));
+  return labels;
+}
+
+struct CrossEntropy {
+  LossSums sums;
+  std::vector<float> gradient;
+};
+
+CrossEntropy run(const LossShape& shape, const AlignedBuffer<float>& logits,
+                 const std::vector<std::int32_t>& labels) {
+  CrossEntropy result{{-1, -1}, std::vector<float>(logits.size(), kNan)};
+  cpu::softmax_cross_entropy(shape, logits.data(), labels.data(), result.gradient.data(), &result.sums);
+  return result;
+}
+
+TEST(CrossEntropyTest, LossAndGradientEqualNaiveLoop) {
+  for (const LossShape& shape : kShapes) {
+    SCOPED_TRACE(describe(shape));
+    const auto logits = random_logits(shape, 1);
+    const auto labels = random_labels(shape, 2);
+    const CrossEntropy actual = run(shape, logits, labels);
+    const double expected = reference::cross_entropy(shape, widen(logits.span()), labels);
+    EXPECT_NEAR(actual.sums.loss, expected, 1e-6 * (1 + expected));
+    EXPECT_TRUE(all_near(actual.gradient,
+                         reference::cross_entropy_gradient(shape, widen(logits.span()), labels), 5e-7));
+  }
+}
+
+TEST(CrossEntropyTest, ReferenceGradientEqualsFiniteDifferences) {
+  const LossShape shape = {5, 4, 6};
+  const auto logits = widen(random_logits(shape, 3).span());
+  const auto labels = random_labels(shape, 4);
+  const auto numeric = reference::finite_differences(
+      logits, [&](const std::vector<double>& at) { return reference::cross_entropy(shape, at, labels); });
+  const auto gradient = reference::cross_entropy_gradient(shape, logits, labels);
+  for (std::size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(gradient[i], numeric[i], 1e-8) << "index " << i;
+}
+
+TEST(CrossEntropyTest, PaddingColumnsDoNotMatter) {
+  const LossShape narrow = {16, 5, 10};
+  const LossShape wide = {64, 5, 10};
+  const auto logits = random_logits(narrow, 5);
+  const auto labels = random_labels(narrow, 6);
+  auto padded = random_logits(wide, 7, 1e30F);
+  for (int c = 0; c < 10; ++c) {
+    for (int n = 0; n < 5; ++n) padded[logit_index(wide, c, n)] = logits[logit_index(narrow, c, n)];
+  }
+  const CrossEntropy expected = run(narrow, logits, labels);
+  const CrossEntropy actual = run(wide, padded, labels);
+  EXPECT_EQ(actual.sums.loss, expected.sums.loss);
+  EXPECT_EQ(actual.sums.correct, expected.sums.correct);
+  for (int c = 0; c < 10; ++c) {
+    for (int n = 0; n < 64; ++n) {
+      const float gradient = n < 5 ? expected.gradient[logit_index(narrow, c, n)] : 0.0F;
+      ASSERT_EQ(actual.gradient[logit_index(wide, c, n)], gradient) << "class " << c << " column " << n;
+    }
+  }
+}
+
+TEST(CrossEntropyTest, WorksInPlaceAndWithoutGradient) {
+  for (const LossShape& shape : kShapes) {
+    SCOPED_TRACE(describe(shape));
+    auto logits = random_logits(shape, 8);
+    const auto labels = random_labels(shape, 9);
+    const CrossEntropy expected = run(shape, logits, labels);
+    LossSums sums = {-1, -1};
+    cpu::softmax_cross_entropy(shape, logits.data(), labels.data(), nullptr, &sums);
+    EXPECT_EQ(sums.loss, expected.sums.loss);
+    EXPECT_EQ(sums.correct, expected.sums.correct);
+    cpu::softmax_cross_entropy(shape, logits.data(), labels.data(), logits.data(), &sums);
+    EXPECT_EQ(sums.loss, expected.sums.loss);
+    EXPECT_TRUE(std::equal(expected.gradient.begin(), expected.gradient.end(), logits.data()));
+  }
+}
+
+TEST(CrossEntropyTest, FirstOfEqualMaximaCounts) {
+  const LossShape shape = {16, 3, 4};
+  AlignedBuffer<float> logits(64);
+  for (int n = 0; n < 3; ++n) logits[logit_index(shape, 1, n)] = logits[logit_index(shape, 3, n)] = 5;
+  EXPECT_EQ(run(shape, logits, {1, 1, 1}).sums.correct, 3);
+  EXPECT_EQ(run(shape, logits, {3, 1, 0}).sums.correct, 1);
+  EXPECT_EQ(run(shape, AlignedBuffer<float>(64), {0, 0, 3}).sums.correct, 2);
+}
+
+TEST(CrossEntropyTest, HugeLogitsDoNotOverflow) {
+  const LossShape shape = {16, 2, 3};
+  AlignedBuffer<float> logits(48);
+  logits[logit_index(shape, 0, 0)] = 3e38F;
+  logits[logit_index(shape, 1, 1)] = -3e38F;
+  const CrossEntropy result = run(shape, logits, {0, 0});
+  EXPECT_NEAR(result.sums.loss, std::log(2.0), 1e-6);
+  EXPECT_EQ(result.sums.correct, 2);
+}
+
+TEST(CrossEntropyTest, ImpossibleLabelCostsInfinity) {
+  const LossShape shape = {16, 1, 3};
+  AlignedBuffer<float> logits(48);
+  logits[logit_index(shape, 2, 0)] = -kInfinity;
+  const CrossEntropy result = run(shape, logits, {2});
+  EXPECT_EQ(result.sums.loss, static_cast<double>(kInfinity));
+  EXPECT_EQ(result.gradient[logit_index(shape, 2, 0)], -1.0F);
+}
+
+TEST(CrossEntropyTest, BrokenLogitsGiveNanForTheirSampleOnly) {
+  const LossShape shape = {16, 2, 4};
+  for (const float broken : {kNan, kInfinity}) {
+    for (int c = 0; c < 4; ++c) {
+      AlignedBuffer<float> logits(64);
+      logits[logit_index(shape, 0, 0)] = 1;
+      logits[logit_index(shape, c, 1)] = broken;
+      const CrossEntropy result = run(shape, logits, {0, c});
+      EXPECT_TRUE(std::isnan(result.sums.loss)) << broken << " in class " << c;
+      EXPECT_EQ(result.sums.correct, 1) << broken << " in class " << c;
+      EXPECT_TRUE(std::isnan(result.gradient[logit_index(shape, 3, 1)]));
+      EXPECT_TRUE(std::isfinite(result.gradient[logit_index(shape, 3, 0)]));
+      EXPECT_EQ(result.gradient[logit_index(shape, 3, 2)], 0.0F) << "padding";
+    }
+  }
+}
+
+TEST(LogSoftmaxTest, EqualsNaiveLoopAndWorksInPlace) {
+  for (const LossShape& shape : kShapes) {
+    SCOPED_TRACE(describe(shape));
+    auto logits = random_logits(shape, 10);
+    const auto expected = reference::log_softmax(shape, widen(logits.span()));
+    AlignedBuffer<float> y(logits.size());
+    cpu::log_softmax(shape, logits.data(), y.data());
+    EXPECT_TRUE(all_near(y.span(), expected, 5e-7));
+    cpu::log_softmax(shape, logits.data(), logits.data());
+    EXPECT_TRUE(std::equal(y.span().begin(), y.span().end(), logits.data()));
+  }
+}
+
+TEST(LossTest, BitsAreTheSameOnEverySimdTargetWithFusedMultiplyAdd) {
+  for (const LossShape& shape : kShapes) {
+    SCOPED_TRACE(describe(shape));
+    reference::expect_same_bits(reference::fused_targets(), [&] {
+      const auto logits = random_logits(shape, 11, 20.0F);
+      std::vector<float> all = run(shape, logits, random_labels(shape, 12)).gradient;
+      all.resize(2 * logits.size());
+      cpu::log_softmax(shape, logits.data(), all.data() + logits.size());
+      return all;
+    });
+    reference::expect_same_bits(reference::fused_targets(), [&] {
+      return std::vector<double>{
+          run(shape, random_logits(shape, 11, 20.0F), random_labels(shape, 12)).sums.loss};
+    });
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

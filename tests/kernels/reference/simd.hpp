@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Runs kernels on a SIMD target of the test's choice, to see that bits do not depend on it.
+#pragma once
+
+#include "gtest/gtest.h"
+#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/simd_targets.hpp"
+// Highway asks for this order.
+#include "hwy/highway.h"
+#include "hwy/targets.h"
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace lockstep::reference {
+
+/// While it lives, kernels are dispatched to this target.
+class ForcedTarget {
+ public:
+  explicit ForcedTarget(std::int64_t target) { choose(target); }
+  ~ForcedTarget() { choose(0); }
+  ForcedTarget(const ForcedTarget&) = delete;
+  ForcedTarget& operator=(const ForcedTarget&) = delete;
+
+ private:
+  static void choose(std::int64_t target) {
+    hwy::SetSupportedTargetsForTest(target);
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  }
+};
+
+/// The targets that the kernels are compiled for and this machine can run, and the scalar one.
+inline std::vector<std::int64_t> all_targets() {
+  std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
+  if (targets.back() != HWY_SCALAR) targets.push_back(HWY_SCALAR);
+  return targets;
+}
+
+/// Of those, the ones whose multiply-add rounds once.
+inline std::vector<std::int64_t> fused_targets() {
+  std::vector<std::int64_t> targets = all_targets();
+  std::erase_if(targets, [](std::int64_t target) { return target == HWY_SCALAR || target == HWY_SSE4; });
+  return targets;
+}
+
+/// compute() returns a vector of numbers; it must be the same on each target, bit for bit.
+template <class Compute>
+void expect_same_bits(const std::vector<std::int64_t>& targets, const Compute& compute) {
+  if (targets.size() < 2) GTEST_SKIP() << "this machine has one such instruction set only";
+  const auto expected = [&] {
+    const ForcedTarget forced(targets[0]);
+    EXPECT_EQ(cpu::simd_name(), hwy::TargetName(targets[0]));
+    return compute();
+  }();
+  for (std::size_t t = 1; t < targets.size(); ++t) {
+    const ForcedTarget forced(targets[t]);
+    ASSERT_EQ(cpu::simd_name(), hwy::TargetName(targets[t]));
+    const auto actual = compute();
+    ASSERT_EQ(actual.size(), expected.size());
+    for (std::size_t i = 0; i < actual.size(); ++i) {
+      ASSERT_EQ(std::memcmp(&actual[i], &expected[i], sizeof(actual[i])), 0)
+          << hwy::TargetName(targets[t]) << " gives " << actual[i] << " and " << hwy::TargetName(targets[0])
+          << " gives " << expected[i] << " at index " << i;
+    }
+  }
+}
+
+}  // namespace lockstep::reference

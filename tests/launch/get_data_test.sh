@@ -1,0 +1,190 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# launch/get-data, against mirrors that are folders: no network, a few kilobytes.
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+skip_without curl flock gzip md5sum
+get_data=$repo/launch/get-data
+names=(train-images-idx3-ubyte train-labels-idx1-ubyte t10k-images-idx3-ubyte t10k-labels-idx1-ubyte)
+
+# A set "tiny" in truth/, a mirror of it in good/tiny/, and the table of sets. No mirror but those a test names.
+make_world() {
+  local name
+  mkdir -p truth good/tiny
+  : >sets.txt
+  for name in "${names[@]}"; do
+    head -c $((20000 + RANDOM)) /dev/urandom >"truth/$name"
+    gzip -c "truth/$name" >"good/tiny/$name.gz"
+    echo "file tiny $name $(stat -c %s "truth/$name") md5:$(md5sum <"truth/$name" | cut -d ' ' -f 1)" >>sets.txt
+  done
+  export LOCKSTEP_DATA_SETS=$PWD/sets.txt LOCKSTEP_NO_INSTALL=1
+  unset LOCKSTEP_DATA LOCKSTEP_MIRRORS LOCKSTEP_MIRRORS_ONLY XDG_CACHE_HOME
+}
+
+mirrors() {
+  local name list=
+  for name in "$@"; do list+="file://$PWD/$name "; done
+  export LOCKSTEP_MIRRORS=$list
+}
+
+expect_complete_in() {
+  local name
+  for name in "${names[@]}"; do expect_same_file "$1/$name" "truth/$name"; done
+  expect_no_file "$1/.partial"
+}
+
+Get_data_puts_the_uncompressed_files_into_the_cache() {
+  make_world && mirrors good
+  expect_exit 0 "$get_data" tiny
+  expect_complete_in .cache/lockstep/tiny
+}
+
+Get_data_respects_root_and_xdg_cache_home() {
+  make_world && mirrors good
+  expect_exit 0 "$get_data" tiny --root "$PWD/my data"
+  expect_complete_in "my data/tiny"
+  XDG_CACHE_HOME=$PWD/xdg expect_exit 0 "$get_data" tiny
+  expect_complete_in xdg/lockstep/tiny
+}
+
+Get_data_takes_plain_files_where_a_mirror_has_no_compressed_ones() {
+  make_world && mkdir plain && cp -r truth plain/tiny && mirrors plain
+  expect_exit 0 "$get_data" tiny
+  expect_complete_in .cache/lockstep/tiny
+}
+
+Get_data_asks_no_mirror_when_the_set_is_there() {
+  make_world && mirrors good
+  expect_exit 0 "$get_data" tiny
+  mirrors nowhere
+  expect_exit 0 "$get_data" tiny
+  expect_contains "$output" "complete and verified in $HOME/.cache/lockstep/tiny"
+}
+
+Get_data_leaves_a_set_in_lockstep_data_where_it_is() {
+  make_world && mirrors nowhere
+  LOCKSTEP_DATA=$PWD/good expect_exit 0 "$get_data" tiny
+  LOCKSTEP_DATA=$PWD/truth expect_exit 0 "$get_data" tiny
+  expect_no_file .cache
+}
+
+Get_data_does_not_believe_lockstep_data_with_other_bytes() {
+  make_world && mirrors good && cp -r good other
+  gzip -c sets.txt >"other/tiny/${names[1]}.gz"
+  LOCKSTEP_DATA=$PWD/other expect_exit 0 "$get_data" tiny
+  expect_complete_in .cache/lockstep/tiny
+}
+
+Get_data_turns_to_the_next_mirror_when_one_has_damaged_files() {
+  make_world && cp -r good bad && mirrors bad good
+  printf 'x' | dd of="bad/tiny/${names[0]}.gz" bs=1 seek=5000 conv=notrunc status=none
+  head -c 3000 "good/tiny/${names[1]}.gz" >"bad/tiny/${names[1]}.gz"
+  rm "bad/tiny/${names[2]}.gz"
+  gzip -c sets.txt >"bad/tiny/${names[3]}.gz"
+  expect_exit 0 "$get_data" tiny
+  expect_complete_in .cache/lockstep/tiny
+}
+
+Get_data_keeps_the_good_files_of_a_mirror_that_lacks_one() {
+  make_world && cp -r good half && mirrors half && rm "half/tiny/${names[3]}.gz"
+  expect_exit 66 "$get_data" tiny
+  expect_same_file ".cache/lockstep/tiny/${names[0]}" "truth/${names[0]}"
+  expect_no_file ".cache/lockstep/tiny/${names[3]}"
+  mkdir -p rest/tiny && cp "good/tiny/${names[3]}.gz" rest/tiny && mirrors rest
+  expect_exit 0 "$get_data" tiny
+  expect_complete_in .cache/lockstep/tiny
+}
+
+# The mirror's copy begins with other bytes: only a download that starts where the broken one ended can succeed.
+Get_data_resumes_a_broken_download() {
+  make_world && cp -r good tail && mirrors tail
+  mkdir -p .cache/lockstep/tiny/.partial
+  head -c 3000 "good/tiny/${names[0]}.gz" >".cache/lockstep/tiny/.partial/${names[0]}.gz"
+  head -c 3000 /dev/zero | dd of="tail/tiny/${names[0]}.gz" conv=notrunc status=none
+  expect_exit 0 "$get_data" tiny
+  expect_complete_in .cache/lockstep/tiny
+}
+
+Get_data_starts_afresh_when_what_is_left_of_a_download_is_wrong() {
+  make_world && mirrors good
+  mkdir -p .cache/lockstep/tiny/.partial
+  head -c 3000 /dev/urandom >".cache/lockstep/tiny/.partial/${names[0]}.gz"
+  head -c 90000 /dev/urandom >".cache/lockstep/tiny/.partial/${names[1]}.gz"
+  expect_exit 0 "$get_data" tiny
+  expect_complete_in .cache/lockstep/tiny
+}
+
+Get_data_replaces_a_damaged_file_in_the_cache() {
+  make_world && mirrors good
+  expect_exit 0 "$get_data" tiny
+  printf 'x' | dd of=".cache/lockstep/tiny/${names[2]}" bs=1 seek=77 conv=notrunc status=none
+  expect_exit 0 "$get_data" tiny
+  expect_contains "$output" "fetching it again"
+  expect_complete_in .cache/lockstep/tiny
+}
+
+Get_data_started_four_times_at_once_fetches_once() {
+  make_world && mirrors good
+  local pids=() pid
+  for _ in 1 2 3 4; do "$get_data" tiny >>said 2>&1 & pids+=($!); done
+  for pid in "${pids[@]}"; do wait "$pid" || fail "one of four failed: $(cat said)"; done
+  expect_equal "$(grep -c 'fetching from' said)" 1
+  expect_equal "$(grep -c 'complete and verified' said)" 4
+  expect_complete_in .cache/lockstep/tiny
+}
+
+Get_data_names_every_place_when_nobody_has_the_set() {
+  make_world && mirrors nowhere elsewhere/tiny
+  echo "mirror tiny file://$PWD/public" >>sets.txt
+  LOCKSTEP_DATA=$PWD/mine expect_exit 66 "$get_data" tiny
+  local place
+  for place in mine/tiny .cache/lockstep/tiny nowhere/tiny elsewhere/tiny public; do expect_contains "$output" "$PWD/$place"; done
+  expect_contains "$output" "LOCKSTEP_MIRRORS"
+}
+
+Get_data_asks_only_the_given_mirrors_when_told_so() {
+  make_world && mirrors nowhere
+  echo "mirror tiny file://$PWD/good/tiny" >>sets.txt
+  LOCKSTEP_MIRRORS_ONLY=1 expect_exit 66 "$get_data" tiny
+  expect_exit 0 "$get_data" tiny
+}
+
+Get_data_verifies_compressed_checksums_too() {
+  make_world && cp -r good bad && mirrors bad
+  local name
+  for name in "${names[@]}"; do
+    echo "file old $name $(stat -c %s "truth/$name") gz-sha256:$(sha256sum <"good/tiny/$name.gz" | cut -d ' ' -f 1)" >>sets.txt
+  done
+  mv bad/tiny bad/old && gzip -1 -c "truth/${names[0]}" | cat - sets.txt >"bad/old/${names[0]}.gz"
+  expect_exit 66 "$get_data" old
+  expect_contains "$output" "SHA-256"
+  cp -r good/tiny good/old && mirrors bad good
+  expect_exit 0 "$get_data" old
+  expect_complete_in .cache/lockstep/old
+}
+
+Get_data_refuses_a_file_that_unpacks_to_more_than_it_should() {
+  make_world && cp -r good bomb && mirrors bomb
+  head -c 5000000 /dev/zero | gzip -c >"bomb/tiny/${names[0]}.gz"
+  expect_exit 66 "$get_data" tiny
+  expect_contains "$output" "${names[0]}.gz holds more than"
+  expect_no_file ".cache/lockstep/tiny/${names[0]}"
+}
+
+Get_data_tells_usage_errors_from_missing_data() {
+  make_world && mirrors good
+  expect_exit 2 "$get_data"
+  expect_exit 2 "$get_data" nosuchset
+  expect_contains "$output" "give one of: tiny"
+  expect_exit 2 "$get_data" tiny --frobnicate
+  expect_exit 0 "$get_data" --help
+}
+
+Get_data_names_a_folder_it_cannot_write() {
+  make_world && mirrors good && touch file
+  expect_exit 74 "$get_data" tiny --root "$PWD/file"
+  expect_contains "$output" "$PWD/file/tiny"
+}
+
+run_tests "$@"

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# tests/results.sh: what tests/run makes of the reports of ctest.
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+# shellcheck source-path=SCRIPTDIR source=../results.sh
+source "$repo/tests/results.sh"
+
+# report CASE...: writes what ctest writes, for test cases given as NAME:STATUS[:SKIP MESSAGE].
+report() {
+  local name status message
+  mkdir -p Testing/Temporary
+  touch Testing/Temporary/LastTest.log
+  for case in "$@"; do
+    IFS=: read -r name status message <<<"$case"
+    printf '\t<testcase name="%s" classname="%s" time="0.002" status="%s">\n' "$name" "$name" "$status"
+    [ -z "$message" ] || printf '\t\t<skipped message="%s"/>\n' "$message"
+    printf '\t\t<system-out>Says status=&quot;fail&quot;</system-out>\n\t</testcase>\n'
+  done >report.xml
+}
+
+# log TEST TEXT: the output of a test, as in ctest's log.
+log() { printf '%s\n' "1/9 Testing: $1" "1/9 Test: $1" "Output:" "-----" "$2" "<end of output>" >>Testing/Temporary/LastTest.log; }
+
+# conclude: everything tests/run would say about the report, in $output; its exit code in $code.
+conclude() {
+  begin part "title" >/dev/null
+  record_ctest . report.xml
+  end
+  code=0
+  output=$(summary) || code=$?
+}
+
+Results_end_with_the_sum_alone_on_a_line() {
+  report good:run better:run
+  conclude
+  expect_equal "$(tail -n 1 <<<"$output")" "2 passed, 0 failed, 0 skipped"
+  expect_equal "$code" 0
+}
+
+Results_name_what_failed() {
+  report good:run bad:fail
+  conclude
+  expect_contains "$output" "failed:  part: bad"
+  expect_contains "$output" "1 passed, 1 failed, 0 skipped"
+  expect_equal "$code" 1
+}
+
+Results_count_exit_code_77_as_skipped_with_its_reason() {
+  report good:run "away:notrun:SKIP_RETURN_CODE=77" "silent:notrun:SKIP_RETURN_CODE=77"
+  log away "skipped: curl is not installed"
+  conclude
+  expect_contains "$output" "skipped: part: away: curl is not installed"
+  expect_contains "$output" "skipped: part: silent: no reason given"
+  expect_contains "$output" "1 passed, 0 failed, 2 skipped"
+  expect_equal "$code" 0
+}
+
+Results_count_a_test_whose_program_is_missing_as_failed() {
+  report good:run "gone:notrun:Unable to find executable"
+  conclude
+  expect_contains "$output" "failed:  part: gone: Unable to find executable"
+  expect_equal "$code" 1
+}
+
+Results_list_each_case_that_googletest_skipped_once() {
+  report ranks:run
+  log ranks $'a_test.cpp:3: Skipped\nneeds\na GPU\n\n[  SKIPPED ] A.Test (0 ms)\na_test.cpp:3: Skipped\nneeds\na GPU\n\n[  SKIPPED ] A.Test (0 ms)'
+  conclude
+  expect_contains "$output" "skipped: part: ranks: A.Test: needs a GPU"
+  expect_contains "$output" "1 passed, 0 failed, 1 skipped"
+}
+
+Results_without_a_single_pass_are_no_success() {
+  report "away:notrun:SKIP_RETURN_CODE=77"
+  conclude
+  expect_equal "$code" 1
+}
+
+Results_add_up_over_the_parts() {
+  report good:run bad:fail
+  conclude
+  report good:run fine:run
+  conclude
+  expect_contains "$output" "3 passed, 1 failed, 0 skipped"
+}
+
+Check_shows_the_output_of_a_command_that_fails() {
+  repo=$PWD && mkdir -p build/logs
+  begin part "title" >/dev/null
+  check "never" sh -c 'echo because; exit 3' >said
+  check "always" true >>said
+  end
+  expect_contains "$(cat said)" because
+  expect_contains "$(cat said)" "ok      always"
+  expect_equal "$total_passed $total_failed" "1 1"
+}
+
+run_tests "$@"

@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# launch/slurm/train.sbatch, with stand-ins for srun, mpirun, scontrol and the program.
+# shellcheck disable=SC2016  # the stand-ins expand their own variables
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+
+# stand_in NAME BODY: an executable in bin/, found first on PATH.
+stand_in() {
+  mkdir -p bin
+  printf '#!/usr/bin/env bash\n%s\n' "$2" >"bin/$1"
+  chmod +x "bin/$1"
+}
+
+# A launcher that trains until it is told to stop by USR1, and then takes a moment to save.
+make_world() {
+  stand_in mpirun 'echo "mpirun $*" >>calls; trap "echo saving >>calls; sleep 0.2; exit 75" USR1; touch started; while true; do sleep 0.05; done'
+  stand_in srun '[ "$1" = --mpi=list ] && { echo "${MPI_TYPES:-none}"; exit 0; }; echo "srun $*" >>calls; exit "${SRUN_EXIT:-0}"'
+  stand_in scontrol 'echo "scontrol $*" >>calls'
+  stand_in lockstep 'exit 0'
+  touch job.yaml
+  export PATH=$PWD/bin:$PATH PROGRAM=bin/lockstep SLURM_SUBMIT_DIR=$PWD SLURM_JOB_ID=42 SLURM_NTASKS=3
+  unset LAUNCHER
+}
+
+# run_until_started: the job in the background, its pid in $batch.
+run_until_started() {
+  "$repo/launch/slurm/train.sbatch" job.yaml run.dir=x >said 2>&1 &
+  batch=$!
+  wait_for 10 test -f started
+}
+
+expect_end() {
+  local code=0
+  wait "$batch" || code=$?
+  expect_equal "$code" "$1"
+}
+
+Slurm_job_passes_usr1_on_waits_for_the_save_and_requeues() {
+  make_world && run_until_started
+  kill -USR1 "$batch"
+  expect_end 75
+  expect_equal "$(cat calls)" $'mpirun -np 3 bin/lockstep train job.yaml run.dir=x\nsaving\nscontrol requeue 42'
+}
+
+Slurm_job_survives_a_second_signal_while_it_saves() {
+  make_world && run_until_started
+  kill -USR1 "$batch"
+  wait_for 10 grep -q saving calls
+  kill -USR2 "$batch"
+  expect_end 75
+  expect_equal "$(grep -c requeue calls)" 1
+}
+
+Slurm_job_saves_but_does_not_come_back_after_scancel() {
+  make_world && run_until_started
+  kill -TERM "$batch"
+  expect_end 75
+  expect_contains "$(cat calls)" saving
+  expect_lacks "$(cat calls)" requeue
+}
+
+Slurm_job_ends_with_the_exit_code_of_the_training() {
+  make_world
+  SRUN_EXIT=71 LAUNCHER=srun expect_exit 71 "$repo/launch/slurm/train.sbatch" job.yaml
+  expect_lacks "$(cat calls)" requeue
+}
+
+Slurm_job_prefers_srun_where_it_knows_pmix() {
+  make_world
+  MPI_TYPES="none pmix pmi2" expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml train.epochs=2
+  expect_equal "$(cat calls)" "srun --mpi=pmix bin/lockstep train job.yaml train.epochs=2"
+}
+
+Slurm_job_says_what_is_missing() {
+  make_world
+  expect_exit 66 "$repo/launch/slurm/train.sbatch" nosuch.yaml
+  expect_contains "$output" nosuch.yaml
+  PROGRAM=nowhere/lockstep expect_exit 69 "$repo/launch/slurm/train.sbatch" job.yaml
+  expect_contains "$output" nowhere/lockstep
+  LAUNCHER=rsh expect_exit 2 "$repo/launch/slurm/train.sbatch" job.yaml
+}
+
+run_tests "$@"

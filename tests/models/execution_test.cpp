@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What holds for every pass: grains, padding, evaluation, dropout, and the order in which gradients get
+/// ready.
+#include "kernels/runtime/error.hpp"
+#include "tests/models/training_rig.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <utility>
+
+namespace lockstep::test {
+namespace {
+
+constexpr char kLayers[] =
+    "  - conv2d: {out: 5, kernel: 3}\n  - dropout2d: 0.4\n  - max_pool: 2\n  - relu\n"
+    "  - linear: 11\n  - relu\n  - dropout: 0.5\n  - linear: classes\n";
+constexpr ImageShape kInput{2, 8, 8};
+constexpr int kClasses = 6;
+
+void expect_near(const std::vector<float>& actual, const std::vector<float>& expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    ASSERT_NEAR(actual[i], expected[i], tolerance) << "element " << i;
+}
+
+TEST(ExecutionTest, GrainsSumToTheGradientOfTheWholeBatch) {
+  TrainingRig rig(kLayers, kInput, kClasses, 40);
+  const double loss = rig.forward(0, 40);
+  const std::vector<float> whole = rig.backward();
+  std::vector<float> sum(whole.size());
+  double loss_sum = 0;
+  for (const auto& [first, count] : {std::pair{0, 16}, {16, 9}, {25, 1}, {26, 14}}) {
+    loss_sum += rig.forward(first, count);
+    const std::vector<float> part = rig.backward();
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += part[i];
+  }
+  EXPECT_NEAR(loss_sum, loss, 1e-5 * loss);
+  expect_near(sum, whole, 2e-5);
+}
+
+TEST(ExecutionTest, PaddingColumnsChangeNoBitOfTheGradient) {
+  TrainingRig rig(kLayers, kInput, kClasses, 21);
+  const double loss = rig.forward(0, 21);
+  const std::vector<float> gradients = rig.backward();
+  EXPECT_EQ(rig.forward(0, 21, 123.5F), loss);
+  EXPECT_EQ(rig.backward(), gradients);
+}
+
+TEST(ExecutionTest, EveryPassIsRepeatable) {
+  TrainingRig rig(kLayers, kInput, kClasses, 32);
+  const double loss = rig.forward(0, 32);
+  const std::vector<float> gradients = rig.backward();
+  rig.forward(5, 20);
+  rig.backward();
+  EXPECT_EQ(rig.forward(0, 32), loss);
+  EXPECT_EQ(rig.backward(), gradients);
+}
+
+TEST(ExecutionTest, InputStaysInPlaceDuringAPass) {
+  TrainingRig rig("  - relu\n  - dropout: 0.5\n  - linear: 7\n  - relu\n  - linear: classes\n", {3, 2, 2},
+                  kClasses, 16);
+  const double loss = rig.forward(0, 16);
+  const std::vector<float> before(rig.execution().input(), rig.execution().input() + 12 * 16);
+  rig.backward();
+  EXPECT_EQ(std::vector<float>(rig.execution().input(), rig.execution().input() + 12 * 16), before);
+  EXPECT_EQ(rig.forward(0, 16), loss);
+}
+
+TEST(ExecutionTest, DropoutMaskDependsOnThePositionInTheGlobalBatchAlone) {
+  TrainingRig rig(kLayers, kInput, kClasses, 48);
+  const PassKey whole_key{1, 2, 100}, part_key{1, 2, 116};
+  rig.load(0, 48);
+  const float* logits = rig.execution().forward_training(rig.weights().data(), 48, whole_key);
+  const std::vector<float> whole(logits, logits + kClasses * 48);
+  rig.load(16, 16);
+  const float* part = rig.execution().forward_training(rig.weights().data(), 16, part_key);
+  for (int c = 0; c < kClasses; ++c) {
+    for (int n = 0; n < 16; ++n)
+      ASSERT_EQ(part[c * 16 + n], whole[c * 48 + 16 + n]) << "class " << c << ", sample " << n;
+  }
+}
+
+TEST(ExecutionTest, DropoutMaskChangesWithStepAndSeed) {
+  TrainingRig rig(kLayers, kInput, kClasses, 16);
+  const auto logits_of = [&](const PassKey& key) {
+    rig.load(0, 16);
+    const float* logits = rig.execution().forward_training(rig.weights().data(), 16, key);
+    return std::vector<float>(logits, logits + kClasses * 16);
+  };
+  const std::vector<float> base = logits_of({1, 2, 0});
+  EXPECT_NE(logits_of({1, 3, 0}), base);
+  EXPECT_NE(logits_of({9, 2, 0}), base);
+  EXPECT_NE(logits_of({1, 2, 16}), base);
+  EXPECT_EQ(logits_of({1, 2, 0}), base);
+}
+
+TEST(ExecutionTest, EvaluationDropsNothing) {
+  TrainingRig with(kLayers, kInput, kClasses, 16);
+  TrainingRig without(
+      "  - conv2d: {out: 5, kernel: 3}\n  - max_pool: 2\n  - relu\n  - linear: 11\n  - relu\n"
+      "  - linear: classes\n",
+      kInput, kClasses, 16);
+  with.load(0, 16);
+  without.load(0, 16);
+  const float* a = with.execution().forward_evaluation(with.weights().data(), 16);
+  const float* b = without.execution().forward_evaluation(without.weights().data(), 16);
+  EXPECT_EQ(std::vector<float>(a, a + kClasses * 16), std::vector<float>(b, b + kClasses * 16));
+}
+
+TEST(ExecutionTest, LeadingDropoutCopiesTheInputInEvaluation) {
+  TrainingRig with("  - dropout: 0.9\n  - linear: classes\n", kInput, kClasses, 16);
+  TrainingRig without("  - linear: classes\n", kInput, kClasses, 16);
+  with.load(0, 16);
+  without.load(0, 16);
+  const float* a = with.execution().forward_evaluation(with.weights().data(), 16);
+  const float* b = without.execution().forward_evaluation(without.weights().data(), 16);
+  EXPECT_EQ(std::vector<float>(a, a + kClasses * 16), std::vector<float>(b, b + kClasses * 16));
+}
+
+TEST(ExecutionTest, GradientsGetReadyLastLayerFirstAndAreFinalThen) {
+  TrainingRig rig(kLayers, kInput, kClasses, 16);
+  rig.forward(0, 16);
+  const std::vector<float> expected = rig.backward();
+  std::vector<float> gradients(expected.size(), -999.0F);
+  std::vector<std::pair<std::size_t, std::size_t>> ranges;
+  float* logits = nullptr;
+  rig.load(0, 16);
+  logits = rig.execution().forward_training(rig.weights().data(), 16, {7, 3, 0});
+  std::vector<std::int32_t> labels;
+  for (int i = 0; i < 16; ++i) labels.push_back(i * 5 % kClasses);
+  LossSums sums;
+  rig.ops().softmax_cross_entropy({16, 16, kClasses}, logits, labels.data(), logits, &sums);
+  rig.execution().backward(rig.weights().data(), logits, gradients.data(),
+                           [&](std::size_t offset, std::size_t size) {
+                             ranges.emplace_back(offset, size);
+                             for (std::size_t i = offset; i < offset + size; ++i)
+                               ASSERT_EQ(gradients[i], expected[i]) << "element " << i;
+                           });
+  const std::size_t conv = 5 * 2 * 9 + 5, fc1 = 11 * 45 + 11, fc2 = 6 * 11 + 6;
+  EXPECT_EQ(ranges,
+            (std::vector<std::pair<std::size_t, std::size_t>>{{conv + fc1, fc2}, {conv, fc1}, {0, conv}}));
+}
+
+TEST(ExecutionTest, BackwardNeedsAForwardTrainingBeforeIt) {
+  TrainingRig rig(kLayers, kInput, kClasses, 16);
+  std::vector<float> gradients(rig.network().parameters().size);
+  rig.load(0, 16);
+  float* logits = rig.execution().forward_evaluation(rig.weights().data(), 16);
+  EXPECT_THROW(rig.execution().backward(rig.weights().data(), logits, gradients.data(), {}), InternalError);
+}
+
+TEST(ExecutionTest, RefusesBatchesThatItHasNoRoomFor) {
+  TrainingRig rig(kLayers, kInput, kClasses, 16);
+  EXPECT_THROW(rig.execution().forward_evaluation(rig.weights().data(), 32), InternalError);
+  EXPECT_THROW(rig.execution().forward_evaluation(rig.weights().data(), 15), InternalError);
+  EXPECT_THROW(Execution(rig.network(), rig.ops(), 17), InternalError);
+}
+
+}  // namespace
+}  // namespace lockstep::test

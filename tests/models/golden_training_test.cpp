@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// 100 steps of training Net, each loss against PyTorch's: tests/golden/make_training_golden.py made the
+/// file.
+#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/exact_sum.hpp"
+#include "models/network.hpp"
+#include "trainer/checkpoint/safetensors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+constexpr int kSamples = 512, kBatch = 64, kSteps = 100, kFeatures = 784, kClasses = 10;
+constexpr float kMean = 0.1307F, kStd = 0.3081F;
+
+// models/net.yaml without dropout, which would draw other masks than PyTorch.
+constexpr char kNet[] = R"(
+layers:
+  - conv2d: {name: conv1, out: 10, kernel: 5}
+  - max_pool: 2
+  - relu
+  - conv2d: {name: conv2, out: 20, kernel: 5}
+  - max_pool: 2
+  - relu
+  - linear: {name: fc1, out: 50}
+  - relu
+  - linear: {name: fc2, out: classes}
+)";
+
+std::string golden_path() {
+  const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");
+  return std::string(source == nullptr ? "." : source) + "/tests/golden/net_100_steps.safetensors";
+}
+
+template <typename T>
+std::vector<T> values_of(const SafetensorsFile& file, const std::string& name, const char* dtype,
+                         const std::vector<std::size_t>& shape) {
+  const TensorView& tensor = file.require(name, dtype, shape);
+  std::vector<T> values(tensor.bytes.size() / sizeof(T));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+class GoldenTrainingTest : public testing::Test {
+ protected:
+  GoldenTrainingTest()
+      : file_(SafetensorsFile::read(golden_path())),
+        images_(values_of<std::uint8_t>(file_, "images", "U8", {kSamples, kFeatures})),
+        labels_(values_of<std::uint8_t>(file_, "labels", "U8", {kSamples})),
+        order_(values_of<std::int16_t>(file_, "order", "I16", {kSteps, kBatch})),
+        losses_(values_of<float>(file_, "losses", "F32", {kSteps})),
+        network_(Network::parse(kNet, "net", {1, 28, 28}, kClasses)),
+        ops_(cpu::make_ops()),
+        execution_(network_, *ops_, kBatch),
+        weights_(read_weights("initial.")),
+        gradient_(weights_.size()),
+        momentum_(weights_.size()) {}
+
+  std::vector<float> read_weights(const std::string& prefix) const {
+    std::vector<float> weights(network_.parameters().size);
+    for (const Parameter& parameter : network_.parameters().parameters) {
+      const std::vector<std::size_t> shape(parameter.shape.begin(), parameter.shape.end());
+      const auto values = values_of<float>(file_, prefix + parameter.name, "F32", shape);
+      std::copy(values.begin(), values.end(),
+                weights.begin() + static_cast<std::ptrdiff_t>(parameter.offset));
+    }
+    return weights;
+  }
+
+  /// Runs samples [first, first + count) of a step's batch; gradient_ gets the sums. Returns the loss sum.
+  double run_grain(int step, int first, int count) {
+    std::vector<std::int32_t> indices, labels;
+    for (int i = first; i < first + count; ++i) {
+      indices.push_back(order_[static_cast<std::size_t>(step * kBatch + i)]);
+      labels.push_back(labels_[static_cast<std::size_t>(indices.back())]);
+    }
+    ops_->gather_images({count, count, kFeatures}, images_.data(), indices.data(), 1 / (255 * kStd),
+                        -kMean / kStd, execution_.input());
+    const PassKey key{1, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(first)};
+    float* logits = execution_.forward_training(weights_.data(), count, key);
+    LossSums sums;
+    ops_->softmax_cross_entropy({count, count, kClasses}, logits, labels.data(), logits, &sums);
+    execution_.backward(weights_.data(), logits, gradient_.data(), {});
+    return sums.loss;
+  }
+
+  void update() {
+    ops_->sgd_step({0.01F, 0.5F, 0, false}, weights_.size(), gradient_.data(), momentum_.data(),
+                   weights_.data());
+  }
+
+  void expect_loss(int step, double loss_sum) const {
+    const double expected = losses_[static_cast<std::size_t>(step)];
+    EXPECT_NEAR(loss_sum / kBatch, expected, 1e-4 * expected) << "step " << step;
+  }
+
+  void expect_final_weights() const {
+    const std::vector<float> expected = read_weights("final.");
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(weights_[i], expected[i], 1e-4) << "weight " << i;
+  }
+
+  SafetensorsFile file_;
+  std::vector<std::uint8_t> images_, labels_;
+  std::vector<std::int16_t> order_;
+  std::vector<float> losses_;
+  Network network_;
+  std::unique_ptr<Ops> ops_;
+  Execution execution_;
+  std::vector<float> weights_, gradient_, momentum_;
+};
+
+TEST_F(GoldenTrainingTest, WholeBatchesTrainAsPytorchDoes) {
+  for (int step = 0; step < kSteps; ++step) {
+    expect_loss(step, run_grain(step, 0, kBatch));
+    ops_->mean(gradient_.size(), gradient_.data(), kBatch, gradient_.data());
+    update();
+  }
+  expect_final_weights();
+}
+
+TEST_F(GoldenTrainingTest, GrainsOf16SummedExactlyTrainAsPytorchDoes) {
+  constexpr int kGrain = 16;
+  std::vector<std::int64_t> sum(weights_.size());
+  for (int step = 0; step < kSteps; ++step) {
+    std::fill(sum.begin(), sum.end(), 0);
+    double loss = 0;
+    for (int first = 0; first < kBatch; first += kGrain) {
+      loss += run_grain(step, first, kGrain);
+      ASSERT_TRUE(
+          ops_->accumulate_exact(sum.size(), gradient_.data(), exact_limit(kBatch / kGrain), sum.data()));
+    }
+    expect_loss(step, loss);
+    ops_->mean_from_exact(sum.size(), sum.data(), kBatch, gradient_.data());
+    update();
+  }
+  expect_final_weights();
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Gradients of whole networks against finite differences of the loss.
+#include "tests/models/training_rig.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <ostream>
+
+namespace lockstep::test {
+namespace {
+
+struct GradientCase {
+  const char* name;
+  const char* layers;
+  ImageShape input;
+};
+
+std::ostream& operator<<(std::ostream& out, const GradientCase& c) {
+  return out << c.name;
+}
+
+class GradientTest : public testing::TestWithParam<GradientCase> {
+ protected:
+  static constexpr int kClasses = 4;
+  static constexpr int kSamples = 19;
+  static constexpr float kStep = 1e-4F;
+
+  /// The loss after moving every element of one tensor by `step`, with the sign of `direction`'s.
+  double loss_beside(const Parameter& parameter, const std::vector<float>& direction, float step) {
+    const std::vector<float> kept(rig_.weights().data(), rig_.weights().data() + rig_.weights().size());
+    for (std::size_t i = 0; i < parameter.size; ++i) {
+      rig_.weights()[parameter.offset + i] += step * std::copysign(1.0F, direction[i]);
+    }
+    const double loss = rig_.forward(0, kSamples);
+    std::copy(kept.begin(), kept.end(), rig_.weights().data());
+    return loss;
+  }
+
+  /// Slopes along random directions. Where a relu or max-pool has its kink within one step, the slopes of the
+  /// two sides differ and the gradient is one of them; a wrong gradient is neither.
+  void check(const Parameter& parameter, const float* gradient, double loss) {
+    const double norm = std::sqrt(std::inner_product(gradient, gradient + parameter.size, gradient, 0.0));
+    EXPECT_GT(norm, 0.01) << parameter.name;
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      const std::vector<float> direction = draw(parameter.size, seed);
+      double expected = 0;
+      for (std::size_t i = 0; i < parameter.size; ++i)
+        expected += std::copysign(1.0, direction[i]) * gradient[i];
+      const double above = (loss_beside(parameter, direction, kStep) - loss) / kStep;
+      const double below = (loss - loss_beside(parameter, direction, -kStep)) / kStep;
+      const double nearer = std::abs(above - expected) < std::abs(below - expected) ? above : below;
+      EXPECT_NEAR(nearer, expected, 0.01 * norm + 0.01) << parameter.name << ", direction " << seed;
+    }
+  }
+
+  TrainingRig rig_{GetParam().layers, GetParam().input, kClasses, kSamples};
+};
+
+TEST_P(GradientTest, AgreesWithFiniteDifferences) {
+  const double loss = rig_.forward(0, kSamples);
+  const std::vector<float> gradients = rig_.backward();
+  for (const Parameter& parameter : rig_.network().parameters().parameters) {
+    check(parameter, gradients.data() + parameter.offset, loss);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Networks, GradientTest,
+    testing::Values(
+        GradientCase{"linear", "  - linear: classes\n", {5, 1, 1}},
+        GradientCase{"mlp", "  - flatten\n  - linear: 9\n  - relu\n  - linear: classes\n", {2, 3, 3}},
+        GradientCase{"convolutions",
+                     "  - conv2d: {out: 3, kernel: 3, padding: 1}\n  - relu\n"
+                     "  - conv2d: {out: 4, kernel: [3, 2], stride: 2}\n  - relu\n  - linear: classes\n",
+                     {2, 8, 7}},
+        GradientCase{"pools",
+                     "  - conv2d: {out: 3, kernel: 3}\n  - max_pool: 2\n  - relu\n"
+                     "  - conv2d: {out: 5, kernel: 2}\n  - avg_pool: {kernel: 3, stride: 1, padding: 1}\n"
+                     "  - linear: classes\n",
+                     {1, 10, 10}},
+        GradientCase{"relu_over_pools",
+                     "  - avg_pool: 2\n  - relu\n  - conv2d: {out: 4, kernel: 2}\n  - relu\n"
+                     "  - max_pool: {kernel: 3, stride: 2, padding: 1}\n  - linear: classes\n",
+                     {2, 9, 9}},
+        GradientCase{
+            "dropouts",
+            "  - dropout: 0.25\n  - conv2d: {out: 6, kernel: 3}\n  - dropout2d: 0.5\n  - max_pool: 2\n"
+            "  - relu\n  - linear: 12\n  - relu\n  - dropout: 0.5\n  - relu\n  - linear: classes\n",
+            {1, 8, 8}},
+        GradientCase{
+            "dropout_last", "  - linear: 8\n  - relu\n  - linear: classes\n  - dropout: 0.2\n", {6, 1, 1}},
+        GradientCase{"ends_in_avg_pool",
+                     "  - conv2d: {out: 6, kernel: 3}\n  - relu\n  - conv2d: {out: classes, kernel: 1}\n"
+                     "  - avg_pool: 4\n  - flatten\n",
+                     {1, 6, 6}}),
+    [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Initial weights: ranges, moments, and bits that no machine may change.
+#include "models/initial_weights.hpp"
+
+#include "models/network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+struct Moments {
+  double mean = 0, deviation = 0, fourth = 0;
+};
+
+Moments moments_of(const std::vector<float>& numbers) {
+  Moments m;
+  const auto count = static_cast<double>(numbers.size());
+  for (const float x : numbers) m.mean += x / count;
+  double variance = 0;
+  for (const float x : numbers) variance += std::pow(x - m.mean, 2) / count;
+  for (const float x : numbers) m.fourth += std::pow(x - m.mean, 4) / count / (variance * variance);
+  m.deviation = std::sqrt(variance);
+  return m;
+}
+
+TEST(InitialWeightsTest, LogarithmAgreesWithTheLibrary) {
+  for (double x = 1e-10; x < 1e10; x *= 1.0137) {
+    EXPECT_NEAR(portable_log(x), std::log(x), 1e-14 * std::max(1.0, std::abs(std::log(x)))) << x;
+  }
+}
+
+TEST(InitialWeightsTest, QuantileInvertsTheNormalDistribution) {
+  for (double p = 1.2e-10; p < 0.5; p *= 1.31) {
+    const double low = 0.5 * std::erfc(-normal_quantile(p) / std::sqrt(2.0));
+    EXPECT_NEAR(low / p, 1, 1e-5) << p;
+    EXPECT_NEAR(normal_quantile(1 - p), -normal_quantile(p), 1e-5) << p;
+  }
+  EXPECT_EQ(normal_quantile(0.5), 0);
+}
+
+TEST(InitialWeightsTest, UniformFillsTheRangeOfItsFanIn) {
+  std::vector<float> weights(100003);
+  InitialWeights(1, 0).fill_uniform(25, weights);
+  const auto [least, most] = std::minmax_element(weights.begin(), weights.end());
+  EXPECT_GE(*least, -0.2F);
+  EXPECT_LT(*least, -0.1999F);
+  EXPECT_LE(*most, 0.2F);
+  EXPECT_GT(*most, 0.1999F);
+  EXPECT_NEAR(moments_of(weights).mean, 0, 0.002);
+  EXPECT_NEAR(moments_of(weights).deviation, 0.2 / std::sqrt(3.0), 0.001);
+}
+
+TEST(InitialWeightsTest, NormalHasItsDeviationAndTails) {
+  std::vector<float> weights(200000);
+  InitialWeights(1, 0).fill_normal(0.01, weights);
+  const Moments m = moments_of(weights);
+  EXPECT_NEAR(m.mean, 0, 1e-4);
+  EXPECT_NEAR(m.deviation, 0.01, 1e-4);
+  EXPECT_NEAR(m.fourth, 3, 0.06);
+  EXPECT_GT(*std::max_element(weights.begin(), weights.end()), 0.04F);
+}
+
+TEST(InitialWeightsTest, TensorsAndSeedsDoNotShareNumbers) {
+  std::vector<float> base(8), other_tensor(8), other_seed(8);
+  InitialWeights(1, 0).fill_uniform(4, base);
+  InitialWeights(1, 1).fill_uniform(4, other_tensor);
+  InitialWeights(2, 0).fill_uniform(4, other_seed);
+  EXPECT_NE(base, other_tensor);
+  EXPECT_NE(base, other_seed);
+}
+
+TEST(InitialWeightsTest, LongerTensorBeginsLikeAShorterOne) {
+  std::vector<float> shorter(5), longer(9);
+  InitialWeights(1, 0).fill_uniform(4, shorter);
+  InitialWeights(1, 0).fill_uniform(4, longer);
+  EXPECT_TRUE(std::equal(shorter.begin(), shorter.end(), longer.begin()));
+}
+
+TEST(InitialiseTest, DefaultIsPytorchsForEveryTensor) {
+  const Network net = Network::load("net", {1, 28, 28}, 10);
+  std::vector<float> weights(net.parameters().size);
+  net.initialise(1234, weights);
+  for (const Parameter& parameter : net.parameters().parameters) {
+    const auto bound = static_cast<float>(1 / std::sqrt(parameter.fan_in));
+    const auto magnitude = [](float a, float b) { return std::abs(a) < std::abs(b); };
+    const auto* const first = weights.data() + parameter.offset;
+    const float largest = std::abs(*std::max_element(first, first + parameter.size, magnitude));
+    EXPECT_LE(largest, bound) << parameter.name;
+    EXPECT_GT(largest, bound / 2) << parameter.name;
+  }
+}
+
+TEST(InitialiseTest, NormalLeavesBiasesZero) {
+  const Network network = Network::parse("{init: {normal: 0.5}, layers: [linear: 100, linear: classes]}",
+                                         "t.yaml", {100, 1, 1}, 10);
+  std::vector<float> weights(network.parameters().size, 7.0F);
+  network.initialise(1, weights);
+  const std::vector<float> kernel(weights.begin(), weights.begin() + 10000);
+  EXPECT_NEAR(moments_of(kernel).deviation, 0.5, 0.02);
+  EXPECT_EQ(std::vector<float>(weights.begin() + 10000, weights.begin() + 10100), std::vector<float>(100));
+}
+
+TEST(InitialiseTest, SameSeedGivesSameBits) {
+  const Network net = Network::load("net", {1, 28, 28}, 10);
+  std::vector<float> once(net.parameters().size), again(once.size()), other(once.size());
+  net.initialise(1, once);
+  net.initialise(1, again);
+  net.initialise(2, other);
+  EXPECT_EQ(once, again);
+  EXPECT_NE(once, other);
+}
+
+}  // namespace
+}  // namespace lockstep

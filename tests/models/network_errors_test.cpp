@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Every way in which a network file can be wrong, and the one line that says so.
+#include "kernels/runtime/error.hpp"
+#include "models/network.hpp"
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+
+namespace lockstep {
+namespace {
+
+struct BadFile {
+  const char* name;
+  const char* yaml;
+  const char* message;
+};
+
+std::ostream& operator<<(std::ostream& out, const BadFile& bad) {
+  return out << bad.name;
+}
+
+template <typename Exception>
+void expect_message(const BadFile& bad) {
+  try {
+    Network::parse(bad.yaml, "my.yaml", {1, 28, 28}, 10);
+    FAIL() << "accepted";
+  } catch (const Exception& error) {
+    EXPECT_STREQ(error.what(), bad.message);
+    EXPECT_EQ(error.code(), ExitCode::kUsage);
+  }
+}
+
+class MisfitTest : public testing::TestWithParam<BadFile> {};
+
+TEST_P(MisfitTest, NamesLineLayerAndShapes) {
+  expect_message<ShapeError>(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, MisfitTest,
+    testing::Values(
+        BadFile{
+            "kernel_larger_than_image",
+            "layers:\n  - conv2d: {out: 20, kernel: 20}\n  - max_pool: 3\n  - conv2d: {out: 4, kernel: 5}\n",
+            "my.yaml:4:5: layer conv2: kernel 5x5 does not fit an input of 20x3x3; use a smaller kernel or "
+            "more "
+            "padding"},
+        BadFile{"padding_is_not_enough",
+                "layers:\n  - flatten\n  - conv2d: {out: 2, kernel: 5, padding: 1}\n",
+                "my.yaml:3:5: layer conv1: kernel 5x5 does not fit an input of 784x1x1 with padding 1; use a "
+                "smaller "
+                "kernel or more padding"},
+        BadFile{"pool_larger_than_image",
+                "layers:\n  - linear: 8\n  - avg_pool: {name: last, kernel: 2}\n  - linear: classes\n",
+                "my.yaml:3:5: layer last: kernel 2x2 does not fit an input of 8x1x1; use a smaller kernel or "
+                "more "
+                "padding"},
+        BadFile{"wrong_number_of_outputs", "layers:\n  - linear: 12\n",
+                "my.yaml:2:5: layer fc1: the network ends with an output of 12, but the data has 10 classes; "
+                "end with "
+                "'- linear: classes'"},
+        BadFile{"ends_with_an_image", "layers:\n  - conv2d: {out: 10, kernel: 5}\n",
+                "my.yaml:2:5: layer conv1: the network ends with an output of 10x24x24, but the data has 10 "
+                "classes; "
+                "end with '- linear: classes'"},
+        BadFile{"ends_with_relu", "layers:\n  - linear: classes\n  - relu\n  - dropout\n",
+                "my.yaml:4:5: layer relu1: a network cannot end with relu, logits need both signs; end with "
+                "'- linear: classes'"},
+        BadFile{"output_too_large", "layers:\n  - conv2d: {out: 1000000, kernel: 5}\n",
+                "my.yaml:2:5: layer conv1: an output of 1000000x24x24 is more than the 16777216 numbers a "
+                "layer may "
+                "have"},
+        BadFile{"too_many_weights", "layers:\n  - linear: 1000000\n  - linear: 1000000\n",
+                "my.yaml:3:5: layer fc2: 1000000000000 weights are more than a network may have "
+                "(2147483647); make "
+                "'out' smaller"}),
+    [](const auto& test) { return test.param.name; });
+
+class BadFileTest : public testing::TestWithParam<BadFile> {};
+
+TEST_P(BadFileTest, IsRefusedWithOneLine) {
+  expect_message<ConfigError>(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Documents, BadFileTest,
+    testing::Values(
+        BadFile{"list", "- relu\n", "my.yaml:1:1: a network file must be a map with 'layers: [...]'"},
+        BadFile{"no_layers", "name: x\n",
+                "my.yaml:1:1: 'layers' is missing; write layers: and one '- ...' line for each layer"},
+        BadFile{"layers_not_a_list", "layers: relu\n",
+                "my.yaml:1:9: 'layers' must be a list with at least one layer"},
+        BadFile{"layers_empty", "layers: []\n",
+                "my.yaml:1:9: 'layers' must be a list with at least one layer"},
+        BadFile{
+            "unknown_document_key", "layer:\n  - relu\n",
+            "my.yaml:1:1: unknown key 'layer' (did you mean 'layers'?); a network has name, init, layers"},
+        BadFile{"bad_name", "name: a b\nlayers: [relu]\n",
+                "my.yaml:1:7: a name must be 1 to 64 letters, digits, '_', '-' or '.'"},
+        BadFile{"nothing_to_train", "layers: [relu]\n",
+                "my.yaml:1:9: nothing to train: add a conv2d or linear layer"},
+        BadFile{"bad_init", "init: xavier\nlayers: [relu]\n",
+                "my.yaml:1:7: init must be default or {normal: 0.01}"},
+        BadFile{"empty_init", "init: {}\nlayers: [relu]\n",
+                "my.yaml:1:7: init must be default or {normal: 0.01}"},
+        BadFile{"unknown_init_key", "init: {norml: 0.1}\nlayers: [relu]\n",
+                "my.yaml:1:8: unknown key 'norml' (did you mean 'normal'?); init has normal"},
+        BadFile{"negative_init", "init: {normal: -1}\nlayers: [relu]\n",
+                "my.yaml:1:16: init: normal must be a number above 0, at most 1000"}),
+    [](const auto& test) { return test.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Layers, BadFileTest,
+    testing::Values(
+        BadFile{"unknown_layer", "layers:\n  - conv3d: {out: 1}\n",
+                "my.yaml:2:5: unknown layer 'conv3d' (did you mean 'conv2d'?); there are conv2d, max_pool, "
+                "avg_pool, "
+                "relu, dropout, dropout2d, flatten, linear"},
+        BadFile{"two_layers_in_one_entry", "layers:\n  - relu:\n    flatten:\n",
+                "my.yaml:2:5: a layer must look like '- relu' or '- conv2d: {out: 10, kernel: 5}'"},
+        BadFile{"nested_list", "layers:\n  - [relu]\n",
+                "my.yaml:2:5: a layer must look like '- relu' or '- conv2d: {out: 10, kernel: 5}'"},
+        BadFile{"unknown_option", "layers:\n  - conv2d: {out: 1, kernal: 5}\n",
+                "my.yaml:2:22: unknown key 'kernal' (did you mean 'kernel'?); conv2d has name, out, kernel, "
+                "stride, "
+                "padding"},
+        BadFile{"missing_option", "layers:\n  - conv2d: {out: 1}\n",
+                "my.yaml:2:5: layer conv1: 'kernel' is missing; write {kernel: ...}"},
+        BadFile{"no_options", "layers:\n  - linear\n",
+                "my.yaml:2:5: layer fc1: 'out' is missing; write {out: ...}"},
+        BadFile{"short_form_of_conv2d", "layers:\n  - conv2d: 5\n",
+                "my.yaml:2:13: conv2d takes a map of options: {name, out, kernel, stride, padding}"},
+        BadFile{"short_form_of_relu", "layers:\n  - relu: 5\n",
+                "my.yaml:2:11: relu takes a map of options: {name}"},
+        BadFile{
+            "mistyped_number", "layers:\n  - linear: ten\n",
+            "my.yaml:2:13: layer fc1: out must be a whole number from 1 to 1048576 or 'classes', not 'ten'"},
+        BadFile{"fraction", "layers:\n  - max_pool: 2.5\n",
+                "my.yaml:2:15: layer pool1: kernel must be a whole number from 1 to 15, not '2.5'"},
+        BadFile{"zero_stride", "layers:\n  - conv2d: {out: 1, kernel: 5, stride: 0}\n",
+                "my.yaml:2:41: layer conv1: stride must be a whole number from 1 to 1024, not '0'"},
+        BadFile{"huge_number", "layers:\n  - linear: 99999999999999999999\n",
+                "my.yaml:2:13: layer fc1: out must be a whole number from 1 to 1048576 or 'classes', not "
+                "'99999999999999999999'"},
+        BadFile{"padding_as_large_as_the_kernel", "layers:\n  - conv2d: {out: 1, kernel: 3, padding: 3}\n",
+                "my.yaml:2:42: layer conv1: padding must be a whole number from 0 to 2, not '3'"},
+        BadFile{"pool_padding_above_half", "layers:\n  - max_pool: {kernel: 3, padding: 2}\n",
+                "my.yaml:2:36: layer pool1: padding must be a whole number from 0 to 1, not '2'"},
+        BadFile{"kernel_of_three_numbers", "layers:\n  - conv2d: {out: 1, kernel: [3, 3, 3]}\n",
+                "my.yaml:2:30: layer conv1: kernel must be one number or [height, width], not a list of 3"},
+        BadFile{"kernel_is_a_map", "layers:\n  - conv2d: {out: 1, kernel: {a: 3}}\n",
+                "my.yaml:2:30: layer conv1: kernel must be a whole number from 1 to 1024, not a map"},
+        BadFile{"certain_dropout", "layers:\n  - dropout: 1\n",
+                "my.yaml:2:14: layer drop1: p must be a number from 0 to below 1, not '1'"},
+        BadFile{"dropout_almost_one", "layers:\n  - dropout2d: {p: 0.99999999999}\n",
+                "my.yaml:2:20: layer drop1: p must be a number from 0 to below 1, not '0.99999999999'"},
+        BadFile{"dropout_of_a_word", "layers:\n  - dropout: half\n",
+                "my.yaml:2:14: layer drop1: p must be a number from 0 to below 1, not 'half'"},
+        BadFile{"name_used_twice", "layers:\n  - linear: {name: a, out: 3}\n  - linear: {name: a, out: 3}\n",
+                "my.yaml:3:20: layer a: line 2 has a layer of this name already; write name: ..."},
+        BadFile{"default_name_is_taken", "layers:\n  - relu: {name: relu2}\n  - relu\n",
+                "my.yaml:3:5: layer relu2: line 2 has a layer of this name already; write name: ..."},
+        BadFile{"name_is_a_list", "layers:\n  - relu: {name: [a]}\n",
+                "my.yaml:2:18: a name must be 1 to 64 letters, digits, '_', '-' or '.'"}),
+    [](const auto& test) { return test.param.name; });
+
+/// The loader's own errors are tested with it; here, that network files go through it.
+TEST(NetworkErrorsTest, YamlThatSurprisesIsRefused) {
+  for (const char* yaml :
+       {"layers: &a [relu]\n", "layers: [relu]\nlayers: [relu]\n", "layers: [relu]\n---\nlayers: []\n",
+        "layers: !list [relu]\n", "layers: [relu\n", "\x01"}) {
+    try {
+      Network::parse(yaml, "my.yaml", {1, 28, 28}, 10);
+      ADD_FAILURE() << "accepted: " << yaml;
+    } catch (const ConfigError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with("my.yaml:")) << error.what();
+      EXPECT_EQ(std::string(error.what()).find('\n'), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(NetworkErrorsTest, EmptyFileIsRefused) {
+  EXPECT_THROW(Network::parse("", "my.yaml", {1, 28, 28}, 10), ConfigError);
+}
+
+TEST(NetworkErrorsTest, ThousandsOfLayersAreRefused) {
+  std::string yaml = "layers:\n";
+  for (int i = 0; i < 1025; ++i) yaml += "  - relu\n";
+  EXPECT_THROW(Network::parse(yaml, "my.yaml", {1, 28, 28}, 10), ConfigError);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The networks that ship with Lockstep: shapes, parameters, costs, the table.
+#include "models/network.hpp"
+
+#include "kernels/runtime/error.hpp"
+#include "models/layer.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+constexpr ImageShape kMnist{1, 28, 28};
+
+Network parse(const std::string& yaml, const ImageShape& input = kMnist, int classes = 10) {
+  return Network::parse(yaml, "test.yaml", input, classes);
+}
+
+std::vector<std::string> output_shapes(const Network& network) {
+  std::vector<std::string> shapes;
+  for (const auto& layer : network.layers()) shapes.push_back(to_string(layer->output()));
+  return shapes;
+}
+
+TEST(NetworkTest, NetHas21840Parameters) {
+  const Network net = Network::load("net", kMnist, 10);
+  EXPECT_EQ(net.name(), "net");
+  EXPECT_EQ(net.classes(), 10);
+  EXPECT_EQ(net.input_shape(), kMnist);
+  EXPECT_EQ(net.parameters().size, 21840U);
+  EXPECT_EQ(output_shapes(net),
+            (std::vector<std::string>{"10x24x24", "10x12x12", "10x12x12", "20x8x8", "20x8x8", "20x4x4",
+                                      "20x4x4", "50", "50", "50", "10"}));
+}
+
+TEST(NetworkTest, NetTrainsWith2595000Flops) {
+  EXPECT_EQ(Network::load("net", kMnist, 10).training_flops_per_sample(), 2595000.0);
+}
+
+TEST(NetworkTest, LenetHas129068ParametersAndTrainsWith13258800Flops) {
+  const Network lenet = Network::load("lenet", kMnist, 10);
+  EXPECT_EQ(lenet.parameters().size, 129068U);
+  EXPECT_EQ(lenet.training_flops_per_sample(), 13258800.0);
+}
+
+TEST(NetworkTest, MlpAndLinearTakeAnyInput) {
+  EXPECT_EQ(Network::load("mlp", kMnist, 10).parameters().size, 235146U);
+  EXPECT_EQ(Network::load("mlp", {7, 1, 1}, 3).parameters().size,
+            7U * 256 + 256 + 256 * 128 + 128 + 128 * 3 + 3);
+  EXPECT_EQ(Network::load("linear", kMnist, 10).parameters().size, 7850U);
+  EXPECT_EQ(Network::load("linear", {5, 1, 1}, 2).parameters().size, 12U);
+}
+
+TEST(NetworkTest, ArenaHoldsWeightBeforeBiasInForwardOrderWithoutGaps) {
+  const Network net = Network::load("net", kMnist, 10);
+  const std::vector<Parameter>& parameters = net.parameters().parameters;
+  const std::vector<std::string> names{"conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias",
+                                       "fc1.weight",   "fc1.bias",   "fc2.weight",   "fc2.bias"};
+  const std::vector<std::vector<int>> shapes{{10, 1, 5, 5}, {10}, {20, 10, 5, 5}, {20},
+                                             {50, 320},     {50}, {10, 50},       {10}};
+  const std::vector<int> fan_in{25, 25, 250, 250, 320, 320, 50, 50};
+  ASSERT_EQ(parameters.size(), names.size());
+  std::size_t offset = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    EXPECT_EQ(parameters[i].name, names[i]);
+    EXPECT_EQ(parameters[i].shape, shapes[i]) << names[i];
+    EXPECT_EQ(parameters[i].fan_in, fan_in[i]) << names[i];
+    EXPECT_EQ(parameters[i].offset, offset) << names[i];
+    offset += parameters[i].size;
+  }
+  EXPECT_EQ(offset, 21840U);
+}
+
+TEST(NetworkTest, StridePaddingAndOblongKernelsShapeTheOutput) {
+  const Network network = parse(R"(
+layers:
+  - conv2d: {out: 4, kernel: [3, 5], stride: 2, padding: 1}
+  - max_pool: {kernel: 3, stride: 2, padding: 1}
+  - avg_pool
+  - linear: classes
+)",
+                                {3, 29, 31});
+  EXPECT_EQ(output_shapes(network), (std::vector<std::string>{"4x15x15", "4x8x8", "4x4x4", "10"}));
+}
+
+TEST(NetworkTest, LayersWithoutNamesAreCountedByKind) {
+  const Network network = parse(R"(
+layers: [conv2d: {out: 2, kernel: 3}, relu, max_pool: 2, {conv2d: {name: mine, out: 2, kernel: 3}}, avg_pool,
+         conv2d: {out: 2, kernel: 3}, dropout, dropout2d, flatten, linear: 5, linear: classes]
+)");
+  std::vector<std::string> names;
+  for (const auto& layer : network.layers()) names.push_back(layer->name());
+  EXPECT_EQ(names, (std::vector<std::string>{"conv1", "relu1", "pool1", "mine", "pool2", "conv3", "drop1",
+                                             "drop2", "flatten1", "fc1", "fc2"}));
+}
+
+TEST(NetworkTest, NameDefaultsToTheFileStem) {
+  EXPECT_EQ(Network::parse("layers: [linear: classes]", "some/dir/tiny.yaml", kMnist, 10).name(), "tiny");
+  EXPECT_EQ(parse("{name: big.one, layers: [linear: classes]}").name(), "big.one");
+}
+
+TEST(NetworkTest, SummaryIsAnAlignedTable) {
+  EXPECT_EQ(Network::load("net", kMnist, 10).summary(),
+            "layer       kind              output    parameters\n"
+            "input                         1x28x28\n"
+            "conv1       conv2d 10@5x5     10x24x24         260\n"
+            "pool1       max_pool 2        10x12x12\n"
+            "relu1       relu              10x12x12\n"
+            "conv2       conv2d 20@5x5     20x8x8         5,020\n"
+            "conv2_drop  dropout2d 0.5     20x8x8\n"
+            "pool2       max_pool 2        20x4x4\n"
+            "relu2       relu              20x4x4\n"
+            "fc1         linear 320 -> 50  50            16,050\n"
+            "relu3       relu              50\n"
+            "drop2       dropout 0.5       50\n"
+            "fc2         linear 50 -> 10   10               510\n"
+            "total                                       21,840\n");
+}
+
+TEST(NetworkTest, DescriptionsNameStrideAndPadding) {
+  const Network network = parse(R"(
+layers: [conv2d: {out: 2, kernel: 3, stride: 2, padding: 1}, max_pool: {kernel: 3, stride: 1, padding: 1},
+         linear: classes]
+)");
+  EXPECT_EQ(network.layers()[0]->describe(), "conv2d 2@3x3 stride 2 padding 1");
+  EXPECT_EQ(network.layers()[1]->describe(), "max_pool 3 stride 1 padding 1");
+}
+
+}  // namespace
+}  // namespace lockstep

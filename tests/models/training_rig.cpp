@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// TrainingRig: random weights and samples, and one pass at a time.
+#include "tests/models/training_rig.hpp"
+
+#include "kernels/random.hpp"
+
+#include <algorithm>
+
+namespace lockstep::test {
+namespace {
+
+constexpr std::uint64_t kSeed = 7;
+
+int rounded_up(int samples, const Ops& ops) {
+  return (samples + ops.batch_multiple() - 1) / ops.batch_multiple() * ops.batch_multiple();
+}
+
+}  // namespace
+
+std::vector<float> draw(std::size_t count, std::uint64_t seed) {
+  std::vector<float> numbers(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t stream = random_stream(RandomUse::kData, 0);
+    numbers[i] = 2 * uniform01(philox(seed, {{static_cast<std::uint32_t>(i), 0, stream, 0}}).value[0]) - 1;
+  }
+  return numbers;
+}
+
+TrainingRig::TrainingRig(const std::string& layers, const ImageShape& input, int classes, int samples)
+    : ops_(cpu::make_ops()),
+      network_(Network::parse("layers:\n" + layers, "rig.yaml", input, classes)),
+      execution_(network_, *ops_, rounded_up(samples, *ops_)),
+      weights_(network_.parameters().size),
+      samples_(draw(std::size_t{1} * static_cast<std::size_t>(samples * input.features()), kSeed)) {
+  network_.initialise(kSeed, weights_.span());
+  for (int i = 0; i < samples; ++i) labels_.push_back(i * 5 % classes);
+}
+
+int TrainingRig::columns(int samples) const {
+  return rounded_up(samples, *ops_);
+}
+
+void TrainingRig::load(int first, int count, float padding) {
+  const int features = network_.input_shape().features(), batch = columns(count);
+  std::fill_n(execution_.input(), features * batch, padding);
+  for (int f = 0; f < features; ++f) {
+    for (int n = 0; n < count; ++n) {
+      execution_.input()[f * batch + n] = samples_[static_cast<std::size_t>((first + n) * features + f)];
+    }
+  }
+}
+
+double TrainingRig::forward(int first, int count, float padding) {
+  load(first, count, padding);
+  const PassKey key{kSeed, 3, static_cast<std::uint32_t>(first)};
+  dlogits_ = execution_.forward_training(weights_.data(), columns(count), key);
+  LossSums sums;
+  ops_->softmax_cross_entropy({columns(count), count, network_.classes()}, dlogits_, labels_.data() + first,
+                              dlogits_, &sums);
+  return sums.loss;
+}
+
+std::vector<float> TrainingRig::backward(const GradientReady& on_ready) {
+  std::vector<float> gradients(network_.parameters().size, -999.0F);
+  execution_.backward(weights_.data(), dlogits_, gradients.data(), on_ready);
+  return gradients;
+}
+
+}  // namespace lockstep::test

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A small network with made-up weights and samples, for tests that run passes.
+#pragma once
+
+#include "kernels/cpu/cpu_ops.hpp"
+#include "models/network.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep::test {
+
+/// Numbers in [-1, 1), the same for the same seed.
+std::vector<float> draw(std::size_t count, std::uint64_t seed);
+
+/// One network, one execution, and a batch of samples [sample][features] with labels.
+class TrainingRig {
+ public:
+  /// @param layers  the YAML after "layers:"
+  TrainingRig(const std::string& layers, const ImageShape& input, int classes, int samples);
+
+  const Network& network() const { return network_; }
+  Execution& execution() { return execution_; }
+  Ops& ops() { return *ops_; }
+  AlignedBuffer<float>& weights() { return weights_; }
+  /// Columns for that many samples: the next multiple of the ops' batch.
+  int columns(int samples) const;
+
+  /// Puts samples [first, first + count) into the execution's input; padding columns get `padding`.
+  void load(int first, int count, float padding = 0);
+  /// Loads and runs these samples; loss sum of the real ones. Keeps the gradient of the logits for
+  /// backward().
+  double forward(int first, int count, float padding = 0);
+  /// After forward(): the gradient sums, arena order.
+  std::vector<float> backward(const GradientReady& on_ready = {});
+
+ private:
+  std::unique_ptr<Ops> ops_;
+  Network network_;
+  Execution execution_;
+  AlignedBuffer<float> weights_;
+  std::vector<float> samples_;
+  std::vector<std::int32_t> labels_;
+  float* dlogits_ = nullptr;
+};
+
+}  // namespace lockstep::test

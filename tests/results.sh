@@ -1,0 +1,80 @@
+# shellcheck shell=bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# Counting what tests/run has seen, over all its parts. To be sourced, after launch/lib.sh, which defines $repo.
+# shellcheck disable=SC2154
+
+total_passed=0 total_failed=0 total_skipped=0
+table=() failures=() skips=()
+
+# begin PART TITLE / end: everything recorded in between belongs to PART.
+begin() {
+  part=$1 part_start=$SECONDS part_passed=0 part_failed=0 part_skipped=0
+  printf '\n==> %s: %s\n' "$1" "$2"
+}
+
+end() {
+  table+=("$(printf '    %-8s %7d %7d %8d %8d s' "$part" "$part_passed" "$part_failed" "$part_skipped" $((SECONDS - part_start)))")
+  total_passed=$((total_passed + part_passed)) total_failed=$((total_failed + part_failed)) total_skipped=$((total_skipped + part_skipped))
+}
+
+passed() { part_passed=$((part_passed + 1)); }
+failed() { part_failed=$((part_failed + 1)) && failures+=("$part: $1") && echo "FAILED  $1"; }
+skipped() { part_skipped=$((part_skipped + 1)) && skips+=("$part: $1"); }
+
+# check NAME COMMAND...: one test that is a command. The end of its output is shown when it fails.
+check() {
+  local name=$1 log="$repo/build/logs/check-${1// /-}.log"
+  shift
+  if "$@" >"$log" 2>&1; then
+    passed && echo "ok      $name"
+  else
+    failed "$name" && echo "    the end of $log:" && tail -n 60 "$log" | sed 's/^/    /'
+  fi
+}
+
+# cases REPORT: "OUTCOME NAME" of each test case in ctest's JUnit report. Only exit code 77 is a skip: a test that could
+# not be started, because its program is missing or a fixture failed, has failed.
+cases() {
+  awk -F '"' '
+    /<testcase / { name = $2; match($0, /status="[a-z]*"/); status = substr($0, RSTART + 8, RLENGTH - 9)
+                   if (status == "run") print "passed", name; else if (status == "fail") print "failed", name }
+    /<skipped / && status == "notrun" { print (/SKIP_RETURN_CODE/ ? "skipped" : "failed"), name (/SKIP_RETURN_CODE/ ? "" : ": " $2) }
+    /<testcase / && status == "disabled" { print "skipped", name }
+  ' "$1"
+}
+
+# reasons LOG: every GoogleTest case that skipped itself and every script that said why, one a line, from ctest's log.
+reasons() {
+  awk '
+    /^[0-9]+\/[0-9]+ Testing: / { test = $3 }
+    /: Skipped$/ { text = ""; reading = 1; next }
+    reading && /^\[  SKIPPED \]/ { name = $4; if (!seen[test name]++) print test ": " name ": " (text == "" ? "no reason given" : text); reading = 0 }
+    reading && NF { text = text (text == "" ? "" : " ") $0 }
+    /^skipped: / { sub(/^skipped: /, ""); if (!seen[test]++) print test ": " $0 }
+  ' "$1"
+}
+
+# record_ctest FOLDER REPORT: adds up a run of ctest in a build folder. Cases that GoogleTest skipped count as skipped.
+record_ctest() {
+  local outcome name line explained
+  explained=$(reasons "$1/Testing/Temporary/LastTest.log")
+  while read -r line; do [ -z "$line" ] || skipped "$line"; done <<<"$explained"
+  while read -r outcome name; do
+    case $outcome in
+      passed) passed ;;
+      failed) failed "$name" >/dev/null ;;
+      skipped) grep -q "^$name: " <<<"$explained" || skipped "$name: no reason given" ;;
+    esac
+  done < <(cases "$2")
+}
+
+# summary: the table, what failed, what was skipped and why, and the one line that sums it all up. Fails if a test did.
+summary() {
+  printf '\n    %-8s %7s %7s %8s %10s\n' part passed failed skipped time
+  printf '%s\n' "${table[@]}"
+  [ ${#failures[@]} -eq 0 ] || printf '    failed:  %s\n' "${failures[@]}"
+  [ ${#skips[@]} -eq 0 ] || printf '    skipped: %s\n' "${skips[@]}"
+  printf '\n%d passed, %d failed, %d skipped\n' "$total_passed" "$total_failed" "$total_skipped"
+  [ "$total_failed" -eq 0 ] && [ "$total_passed" -gt 0 ]
+}

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Small checkpoints and a directory of one's own, for the tests of this folder.
+#pragma once
+
+#include "kernels/random.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+namespace lockstep {
+
+/// A checkpoint of a tiny model whose every number depends on the step.
+inline CheckpointState make_state(std::int64_t step, std::size_t width = 3) {
+  CheckpointState state;
+  state.facts.step = step;
+  state.facts.epoch = step / 100;
+  state.facts.step_in_epoch = step % 100;
+  state.facts.seed = 1234;
+  state.facts.epoch_samples = step * 64;
+  state.facts.epoch_loss_sum = static_cast<double>(step) * 1000003 / 7;
+  state.facts.model = {{"yaml", "layers:\n  - relu\n"}, {"classes", "10"}};
+  state.facts.job = {{"model", "net"}, {"train.seed", "1234"}};
+  state.facts.world = {{"ranks", "2"}};
+  state.facts.bucket_plan = "1 bucket";
+  state.facts.parameters = {{"fc.weight", {2, width}}, {"fc.bias", {2}}, {"scale", {}}};
+  for (std::uint32_t i = 0; i < arena_size(state.facts.parameters); ++i) {
+    const Philox4 random = philox(static_cast<std::uint64_t>(step), {{i, 0, 0, 0}});
+    state.weights.push_back(uniform01(random.value[0]) - 0.5F);
+    state.momentum.push_back(uniform01(random.value[1]));
+  }
+  return state;
+}
+
+inline bool same(const CheckpointState& a, const CheckpointState& b) {
+  return a.facts == b.facts && a.weights == b.weights && a.momentum == b.momentum;
+}
+
+/// A directory that goes with the object.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "lockstep-XXXXXX").string();
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make " + pattern);
+    path_ = pattern;
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  TemporaryDirectory(const TemporaryDirectory&) = delete;
+  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Checkpoints on the real file system: round trip, replacement, and which one a run goes on from.
+#include "trainer/checkpoint/checkpoint.hpp"
+
+#include "checkpoint_support.hpp"
+#include "kernels/runtime/error.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/safetensors.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace lockstep {
+namespace {
+
+class CheckpointTest : public ::testing::Test {
+ protected:
+  std::string save(std::int64_t step) { return save_checkpoint(env_, run_.path(), make_state(step)); }
+
+  std::optional<FoundCheckpoint> find() {
+    return find_latest(env_, run_.path(), [&](const std::string& message) { told_.push_back(message); });
+  }
+
+  static void damage(const std::string& file, std::streamoff position) {
+    std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+    stream.seekp(position);
+    stream.put('\x7F');
+    ASSERT_TRUE(stream.good()) << file;
+  }
+
+  Env& env_ = Env::posix();
+  TemporaryDirectory run_;
+  std::vector<std::string> told_;
+};
+
+TEST_F(CheckpointTest, RoundTripKeepsEveryFactAndBit) {
+  CheckpointState state = make_state(1200);
+  state.facts.test_accuracy = 0.9871;
+  state.facts.seed = ~std::uint64_t{0};
+  state.facts.epoch_loss_sum = 12345.678901234567;
+  state.weights[0] = -0.0F;
+  const std::string path = save_checkpoint(env_, run_.path(), state);
+  EXPECT_EQ(path, run_.path() + "/checkpoints/step-00001200");
+  const CheckpointState loaded = load_checkpoint(env_, path);
+  EXPECT_EQ(loaded.facts, state.facts);
+  EXPECT_EQ(weights_sha256(loaded.weights), weights_sha256(state.weights));
+  EXPECT_EQ(loaded.momentum, state.momentum);
+  EXPECT_EQ(env_.list(run_.path() + "/checkpoints"), std::vector<std::string>{"step-00001200"});
+}
+
+TEST_F(CheckpointTest, OptimiserWithoutMomentumHasNone) {
+  CheckpointState state = make_state(5);
+  state.momentum.clear();
+  EXPECT_TRUE(load_checkpoint(env_, save_checkpoint(env_, run_.path(), state)).momentum.empty());
+}
+
+TEST_F(CheckpointTest, SameStateGivesTheSameBytes) {
+  const std::string path = save(7);
+  const auto model = env_.read(path + "/" + kModelFile), manifest = env_.read(path + "/" + kManifestFile);
+  save(7);
+  EXPECT_EQ(env_.read(path + "/" + kModelFile), model);
+  EXPECT_EQ(env_.read(path + "/" + kManifestFile), manifest);
+}
+
+TEST_F(CheckpointTest, ModelFileIsPlainSafetensors) {
+  const auto file = SafetensorsFile::read(save(3) + "/" + kModelFile);
+  EXPECT_EQ(file.tensors()[0].name, "fc.weight");
+  EXPECT_EQ(file.require("fc.weight", "F32", {2, 3}).bytes.size(), 24U);
+}
+
+TEST_F(CheckpointTest, NewestIsFound) {
+  save(100);
+  save(90000000000);
+  save(300);
+  EXPECT_EQ(find()->state.facts.step, 90000000000);
+  EXPECT_TRUE(told_.empty());
+}
+
+TEST_F(CheckpointTest, DamagedNewestIsNamedAndTheOneBeforeUsed) {
+  save(100);
+  const std::string newest = save(200);
+  damage(newest + "/" + kModelFile,
+         static_cast<std::streamoff>(env_.read(newest + "/" + kModelFile).size()) - 1);
+  const auto found = find();
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(found->state.facts.step, 100);
+  ASSERT_EQ(told_.size(), 1U);
+  EXPECT_TRUE(told_[0].starts_with(newest + "/model.safetensors: tensor 'scale': ")) << told_[0];
+}
+
+TEST_F(CheckpointTest, CheckpointWithAMissingFileIsDamaged) {
+  save(100);
+  std::filesystem::remove(save(200) + "/" + kOptimizerFile);
+  EXPECT_EQ(find()->state.facts.step, 100);
+  EXPECT_NE(told_.at(0).find("optimizer.safetensors: is missing"), std::string::npos) << told_[0];
+}
+
+TEST_F(CheckpointTest, NothingIsFoundInANewRun) {
+  EXPECT_FALSE(find().has_value());
+  EXPECT_FALSE(find_latest(env_, run_.path() + "/nowhere", [](const std::string&) {}).has_value());
+}
+
+TEST_F(CheckpointTest, MissingCheckpointIsMissingData) {
+  EXPECT_THROW(load_checkpoint(env_, run_.path() + "/checkpoints/step-00000001"), MissingDataError);
+  EXPECT_THROW(verify_checkpoint(env_, run_.path() + "/checkpoints/step-00000001"), MissingDataError);
+  EXPECT_THROW(resolve_checkpoint(env_, run_.path(), [](const std::string&) {}), MissingDataError);
+}
+
+TEST_F(CheckpointTest, RunDirectoryStandsForItsNewestCheckpoint) {
+  const std::string path = save(100);
+  EXPECT_EQ(resolve_checkpoint(env_, run_.path(), [](const std::string&) {}), path);
+  EXPECT_EQ(resolve_checkpoint(env_, path, [](const std::string&) {}), path);
+}
+
+TEST_F(CheckpointTest, ReplacedOneIsUsedWhileItsSuccessorIsDamaged) {
+  const std::string path = save(100);
+  std::filesystem::rename(path, path + kReplacedSuffix);
+  save(100);
+  EXPECT_FALSE(env_.exists(path + kReplacedSuffix)) << "a good successor makes it needless";
+  std::filesystem::copy(path, path + kReplacedSuffix);
+  damage(path + "/" + kModelFile, 20);
+  EXPECT_EQ(find()->path, path + kReplacedSuffix);
+  remove_leftovers(env_, run_.path());
+  EXPECT_EQ(find()->path, path + kReplacedSuffix);
+  save(100);
+  EXPECT_EQ(find()->path, path);
+  EXPECT_FALSE(env_.exists(path + kReplacedSuffix));
+}
+
+TEST_F(CheckpointTest, LeftoversOfACrashGo) {
+  save(100);
+  const std::string directory = run_.path() + "/checkpoints";
+  std::filesystem::create_directory(directory + "/.tmp-step-00000200");
+  std::ofstream(directory + "/.tmp-step-00000200/model.safetensors") << "half";
+  remove_leftovers(env_, run_.path());
+  EXPECT_EQ(env_.list(directory), std::vector<std::string>{"step-00000100"});
+}
+
+TEST_F(CheckpointTest, CheckpointsAfterAStepAreRemoved) {
+  for (const std::int64_t step : {100, 200, 300}) save(step);
+  remove_checkpoints_after(env_, run_.path(), 100);
+  EXPECT_EQ(env_.list(run_.path() + "/checkpoints"), std::vector<std::string>{"step-00000100"});
+  remove_checkpoints_after(env_, run_.path(), -1);
+  EXPECT_TRUE(env_.list(run_.path() + "/checkpoints").empty());
+}
+
+TEST_F(CheckpointTest, NamesOfOtherThingsAreNotCheckpoints) {
+  EXPECT_EQ(checkpoint_step("step-00001200"), 1200);
+  EXPECT_EQ(checkpoint_step("step-00001200.replaced"), 1200);
+  for (const char* name :
+       {"step-", "step-1x", "step--1", ".tmp-step-00000001", "steps-1", "step-99999999999999999999"})
+    EXPECT_FALSE(checkpoint_step(name).has_value()) << name;
+}
+
+TEST_F(CheckpointTest, UnwritableRunDirectoryIsAnIoError) {
+  EXPECT_THROW(save_checkpoint(env_, "/proc/nowhere", make_state(1)), IoError);
+}
+
+}  // namespace
+}  // namespace lockstep

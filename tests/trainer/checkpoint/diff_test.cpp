@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What people are told about checkpoints: diff, inspect, verify, and whether a job may go on.
+#include "trainer/checkpoint/diff.hpp"
+
+#include "checkpoint_support.hpp"
+#include "kernels/runtime/error.hpp"
+#include "memory_env.hpp"
+#include "trainer/checkpoint/inspect.hpp"
+#include "trainer/checkpoint/resume.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace lockstep {
+namespace {
+
+TEST(DiffTest, EqualCheckpointsDoNotDiffer) {
+  CheckpointState other = make_state(100);
+  other.facts.world["ranks"] = "4";
+  const auto difference = diff_checkpoints(make_state(100), other);
+  EXPECT_TRUE(difference.empty());
+  EXPECT_EQ(to_text(difference), "no difference: the same bits\n");
+}
+
+TEST(DiffTest, FirstAndLargestDifferenceAreFound) {
+  const CheckpointState a = make_state(100);
+  CheckpointState b = a;
+  b.weights[1] += 0.25F;               // fc.weight[0,1]
+  b.weights[5] += 0.5F;                // fc.weight[1,2]
+  b.momentum[7] = -b.momentum[7] - 1;  // momentum.fc.bias[1]
+  const auto difference = diff_checkpoints(a, b);
+  ASSERT_EQ(difference.tensors.size(), 2U);
+  const TensorDifference& weight = difference.tensors[0];
+  EXPECT_EQ(weight.tensor, "fc.weight");
+  EXPECT_EQ(weight.different, 2U);
+  EXPECT_EQ(weight.first_index, (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(weight.first_a, a.weights[1]);
+  EXPECT_EQ(weight.largest_index, (std::vector<std::size_t>{1, 2}));
+  EXPECT_NEAR(weight.largest, 0.5, 1e-6);
+  EXPECT_EQ(difference.tensors[1].tensor, "momentum.fc.bias");
+  EXPECT_EQ(difference.tensors[1].first_index, (std::vector<std::size_t>{1}));
+  EXPECT_NE(to_text(difference).find("2 of 6"), std::string::npos) << to_text(difference);
+}
+
+TEST(DiffTest, SignOfZeroAndNotANumberAreDifferences) {
+  CheckpointState a = make_state(100), b = a;
+  a.weights[0] = 0.0F;
+  b.weights[0] = -0.0F;
+  b.weights[6] = std::numeric_limits<float>::quiet_NaN();
+  const auto difference = diff_checkpoints(a, b);
+  ASSERT_EQ(difference.tensors.size(), 2U);
+  EXPECT_EQ(difference.tensors[0].largest, 0);
+  EXPECT_EQ(difference.tensors[1].largest, std::numeric_limits<double>::infinity());
+}
+
+TEST(DiffTest, FactsAndOtherModelsAreTold) {
+  CheckpointState other = make_state(100, 4);
+  other.facts.step = 101;
+  other.facts.job["model"] = "lenet";
+  const auto difference = diff_checkpoints(make_state(100), other);
+  ASSERT_EQ(difference.facts.size(), 3U);
+  EXPECT_EQ(difference.facts[0], "step: 100 in A, 101 in B");
+  EXPECT_EQ(difference.facts[1], "model: net in A, lenet in B");
+  EXPECT_NE(difference.facts[2].find("different models"), std::string::npos);
+}
+
+TEST(InspectTest, TableNamesEveryTensorAndTheHash) {
+  MemoryEnv env;
+  env.make_directory("run");
+  const CheckpointState state = make_state(100);
+  const std::string path = save_checkpoint(env, "run", state);
+  const std::string text = inspect_checkpoint(env, path);
+  for (const char* part : {"fc.weight", "fc.bias", "momentum.fc.bias", "[2, 3]", "1234", "step"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
+  EXPECT_NE(text.find("weights sha256 " + weights_sha256(state.weights)), std::string::npos);
+}
+
+TEST(VerifyReportTest, GoodAndDamagedAreTold) {
+  MemoryEnv env;
+  env.make_directory("run");
+  const std::string path = save_checkpoint(env, "run", make_state(100));
+  EXPECT_EQ(verify_report(env, path, verify_checkpoint(env, path)), path + ": good: 3 files, 11 checksums\n");
+  env.file(path + "/model.safetensors").back() ^= std::byte{1};
+  const std::string report = verify_report(env, path, verify_checkpoint(env, path));
+  EXPECT_TRUE(report.starts_with(path + "/model.safetensors: tensor 'scale': ")) << report;
+}
+
+TEST(ResumeTest, SameJobMayGoOn) {
+  EXPECT_NO_THROW(require_same_job({{"model", "net"}}, {{"model", "net"}}, "c"));
+}
+
+TEST(ResumeTest, EveryDifferingKeyIsNamedWithBothValues) {
+  try {
+    require_same_job({{"model", "net"}, {"train.seed", "1"}, {"old", "x"}},
+                     {{"model", "net"}, {"train.seed", "2"}, {"new", "y"}},
+                     "runs/a/checkpoints/step-00000001");
+    FAIL() << "another job was accepted";
+  } catch (const ConfigError& error) {
+    const std::string why = error.what();
+    EXPECT_TRUE(why.starts_with("runs/a/checkpoints/step-00000001: ")) << why;
+    for (const char* part :
+         {"train.seed (was 1, now 2)", "old (was x, now not given)", "new (was not given, now y)"})
+      EXPECT_NE(why.find(part), std::string::npos) << part << " is missing in: " << why;
+    EXPECT_EQ(why.find("model"), std::string::npos) << why;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

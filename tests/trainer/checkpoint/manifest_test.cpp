@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The manifest: round trip, its seal, and contents that are sealed but wrong.
+#include "trainer/checkpoint/manifest.hpp"
+
+#include "checkpoint_support.hpp"
+#include "kernels/runtime/error.hpp"
+#include "memory_env.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+std::string manifest_text() {
+  MemoryEnv env;
+  env.make_directory("run");
+  const auto bytes = env.read(save_checkpoint(env, "run", make_state(12)) + "/" + kManifestFile);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    read_manifest(text, "m.json");
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+/// Replaces a piece of the text and seals it again.
+std::string forged(const std::string& what, const std::string& by) {
+  std::string text = manifest_text();
+  text.resize(text.size() - manifest_seal("").size());
+  const std::size_t position = text.find(what);
+  EXPECT_NE(position, std::string::npos) << what;
+  text.replace(position, what.size(), by);
+  return text + manifest_seal(text);
+}
+
+TEST(ManifestTest, RoundTrip) {
+  const std::string text = manifest_text();
+  const Manifest manifest = read_manifest(text, "m.json");
+  EXPECT_EQ(manifest.facts, make_state(12).facts);
+  EXPECT_EQ(write_manifest(manifest), text);
+}
+
+TEST(ManifestTest, ChangedTextBreaksTheSeal) {
+  std::string text = manifest_text();
+  text[20] = static_cast<char>(text[20] ^ 1);
+  EXPECT_NE(refusal(text).find("its own checksum does not match"), std::string::npos);
+  EXPECT_NE(refusal(manifest_text() + "\n").find("its own checksum does not match"), std::string::npos);
+  EXPECT_NE(refusal("{}").find("too short"), std::string::npos);
+}
+
+TEST(ManifestTest, SealedNonsenseIsNamed) {
+  const std::pair<std::string, std::string> forgeries[] = {
+      {R"("step": 12)", R"("step": "12")"},
+      {R"("step": 12)", R"("step": -12)"},
+      {R"("step": 12)", R"("step": 9223372036854775808)"},
+      {R"("seed": 1234)", R"("seed": 12.5)"},
+      {R"("bucket_plan": "1 bucket")", R"("bucket_plan": null)"},
+      {R"("model": "net")", R"("model": ["net"])"},
+      {R"("name": "model.safetensors")", R"("name": "../model.safetensors")"},
+      {R"("block_bytes": 65536)", R"("block_bytes": 0)"},
+      {R"("crc32": ")", R"("crc32": "g)"},
+      {R"("begin": 0)", R"("begin": 1)"},
+      {R"("format": "lockstep checkpoint")", R"("format": "other")"}};
+  for (const auto& [what, by] : forgeries) {
+    const std::string why = refusal(forged(what, by));
+    EXPECT_TRUE(why.starts_with("m.json: ") && why.find(" is not ") != std::string::npos)
+        << by << ": " << why;
+  }
+}
+
+TEST(ManifestTest, MissingKeyIsNamed) {
+  EXPECT_EQ(refusal(forged(R"("epoch": 0,)", "")), "m.json: manifest.epoch is missing");
+}
+
+TEST(ManifestTest, LaterVersionIsRefusedWithAHint) {
+  EXPECT_NE(refusal(forged(R"("version": 1)", R"("version": 2)")).find("format version 2"),
+            std::string::npos);
+}
+
+TEST(ManifestTest, ShapeThatOverflowsIsRefused) {
+  const std::string text = forged(R"("parameters": [)", R"("parameters": [
+   {"name": "x", "shape": [4294967296, 4294967296]},)");
+  EXPECT_NE(refusal(text).find("parameters[0].shape"), std::string::npos) << refusal(text);
+}
+
+}  // namespace
+}  // namespace lockstep

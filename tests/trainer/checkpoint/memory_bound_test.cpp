@@ -1,0 +1,133 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Hostile files of 1 MiB, each built to cost as much memory as such a file can: the readers stay under 64
+/// MiB.
+#include "kernels/runtime/error.hpp"
+#include "trainer/checkpoint/manifest.hpp"
+#include "trainer/checkpoint/safetensors.hpp"
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <string>
+
+namespace {
+
+std::atomic<std::size_t> live_bytes{0}, peak_bytes{0};
+
+void* counted_allocation(std::size_t size) {
+  void* p = std::malloc(size);
+  if (p == nullptr) throw std::bad_alloc();
+  const std::size_t now = live_bytes += ::malloc_usable_size(p) + sizeof(std::size_t);
+  if (now > peak_bytes) peak_bytes = now;
+  return p;
+}
+
+void counted_free(void* p) noexcept {
+  if (p == nullptr) return;
+  live_bytes -= ::malloc_usable_size(p) + sizeof(std::size_t);
+  std::free(p);
+}
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+  return counted_allocation(size);
+}
+void* operator new[](std::size_t size) {
+  return counted_allocation(size);
+}
+void operator delete(void* p) noexcept {
+  counted_free(p);
+}
+void operator delete[](void* p) noexcept {
+  counted_free(p);
+}
+void operator delete(void* p, std::size_t) noexcept {
+  counted_free(p);
+}
+void operator delete[](void* p, std::size_t) noexcept {
+  counted_free(p);
+}
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kInputBytes = std::size_t{1} << 20;
+constexpr std::size_t kLimitBytes = std::size_t{64} << 20;
+
+/// The pieces one after another, until the text is nearly full; {} in a piece is a number of its own.
+std::string repeated(const std::string& start, const std::string& piece, const std::string& end) {
+  std::string text = start;
+  for (std::size_t i = 0; text.size() + piece.size() + end.size() + 400 < kInputBytes; ++i) {
+    if (i > 0) text += ',';
+    const std::size_t hole = piece.find("{}");
+    text += hole == std::string::npos ? piece
+                                      : piece.substr(0, hole) + std::to_string(i) + piece.substr(hole + 2);
+  }
+  return text + end;
+}
+
+/// What reading takes beyond what was there before.
+std::size_t peak_of(const std::function<void()>& read) {
+  const std::size_t before = live_bytes;
+  peak_bytes = before;
+  try {
+    read();
+  } catch (const DataError&) {  // NOLINT(bugprone-empty-catch): most of these files are refused
+  }
+  return peak_bytes - before;
+}
+
+std::size_t peak_of_safetensors(const std::string& header) {
+  std::vector<std::byte> file(8 + header.size());
+  for (std::size_t i = 0; i < 8; ++i) file[i] = static_cast<std::byte>(header.size() >> (8 * i));
+  std::memcpy(file.data() + 8, header.data(), header.size());
+  return peak_of([&] { SafetensorsFile::parse(std::move(file), "f"); }) + kInputBytes;
+}
+
+std::size_t peak_of_manifest(std::string text) {
+  text += manifest_seal(text);
+  return peak_of([&] { read_manifest(text, "m"); }) + kInputBytes;
+}
+
+TEST(MemoryBoundTest, SafetensorsReaderStaysUnder64MiB) {
+  const std::string hostile[] = {
+      repeated("{", R"("{}":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})", "}"),
+      repeated("{", R"("{}":{"dtype":"U8","shape":[0,1,1,1,1,1,1,1,1],"data_offsets":[0,0]})", "}"),
+      repeated(R"({"__metadata__":{)", R"("{}":"")", "}}"),
+      repeated(R"({"a":{"dtype":"U8","shape":[)", "1", "]"),
+      "{\"" + std::string(kInputBytes - 400, 'a') + "\":1}",
+      "{\"a\":" + std::string(kInputBytes - 400, '[')};
+  for (const std::string& header : hostile) {
+    const std::size_t peak = peak_of_safetensors(header);
+    EXPECT_LT(peak, kLimitBytes) << header.substr(0, 80);
+    RecordProperty("peak_kib_" + std::to_string(&header - hostile), static_cast<int>(peak >> 10));
+  }
+}
+
+TEST(MemoryBoundTest, ManifestReaderStaysUnder64MiB) {
+  const std::string hostile[] = {
+      repeated(R"({"a":[)", "0", "]"),
+      repeated(R"({"a":[)", "[]", "]"),
+      repeated(R"({"a":[)", R"("")", "]"),
+      repeated(R"({"a":[)", "{}", "]"),
+      repeated("{", R"("{}":0)", ""),
+      repeated("{", R"("{}":[])", ""),
+      repeated(R"({"a":[)", "[[[0]]]", "]"),
+      repeated(R"({"a":[)", R"({"":0})", "]"),
+      "{\"a\":" + std::string(kInputBytes / 2 - 400, '[') + std::string(kInputBytes / 2 - 400, ']')};
+  for (const std::string& text : hostile) {
+    const std::size_t peak = peak_of_manifest(text);
+    EXPECT_LT(peak, kLimitBytes) << text.substr(0, 80);
+    RecordProperty("peak_kib_" + std::to_string(&text - hostile), static_cast<int>(peak >> 10));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Power lost at every point of a save: what is found afterwards is a good checkpoint, the old one or the new
+/// one.
+#include "checkpoint_support.hpp"
+#include "memory_env.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/metrics_cut.hpp"
+#include "trainer/checkpoint/retention.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+const std::string kRun = "run";
+constexpr std::uint32_t kVariants = 160;
+
+std::optional<FoundCheckpoint> recover(MemoryEnv& env) {
+  return find_latest(env, kRun, [](const std::string&) {});
+}
+
+/// What is done before the power may fail, what is done then, and what may be found at its end.
+struct Scenario {
+  std::vector<CheckpointState> before;  ///< saved and durable; the last is the newest good one
+  CheckpointState saved;
+  KeepPolicy keep;
+};
+
+/// A disk with the earlier checkpoints, all synced.
+MemoryDisk prepare(const Scenario& scenario) {
+  MemoryEnv env;
+  env.make_directory(kRun);
+  for (const CheckpointState& state : scenario.before) save_checkpoint(env, kRun, state);
+  return env.disk();
+}
+
+/// A checkpoint gets its name when it is complete, and loses it before it is taken apart.
+void expect_named_ones_are_whole(MemoryEnv& env) {
+  for (const CheckpointEntry& entry : list_checkpoints(env, kRun)) {
+    const bool aside = entry.path.ends_with(kReplacedSuffix);
+    ASSERT_TRUE(aside || verify_checkpoint(env, entry.path).empty()) << entry.path << " is not whole";
+  }
+}
+
+/// After the loss: an allowed checkpoint is found, what is left over goes, and the run can save again.
+void expect_recovers(const Scenario& scenario, MemoryEnv& env, bool finished) {
+  const auto found = recover(env);
+  const bool is_new = found && same(found->state, scenario.saved);
+  const bool is_old = found ? !scenario.before.empty() && same(found->state, scenario.before.back())
+                            : scenario.before.empty();
+  ASSERT_TRUE(is_new || (is_old && !finished)) << (found ? "found " + found->path : "no checkpoint found")
+                                               << (finished ? " after the save had returned" : "");
+  expect_named_ones_are_whole(env);
+  remove_leftovers(env, kRun);
+  save_checkpoint(env, kRun, scenario.saved);
+  const auto again = recover(env);
+  ASSERT_TRUE(again && same(again->state, scenario.saved)) << "the next save failed";
+}
+
+/// @returns the number of states tried
+std::size_t lose_power_everywhere(const Scenario& scenario) {
+  const MemoryDisk base = prepare(scenario);
+  MemoryEnv env(base);
+  save_checkpoint(env, kRun, scenario.saved);
+  const std::size_t saved_at = env.trace().size();
+  prune_checkpoints(env, kRun, scenario.keep);
+  const std::vector<DiskOp> trace = env.trace();
+
+  std::size_t states = 0;
+  for (std::size_t length = 0; length <= trace.size(); ++length) {
+    for (std::uint32_t variant = 0; variant < kVariants; ++variant, ++states) {
+      MemoryEnv found(after_power_loss(base, std::span(trace).first(length), PowerLoss::variant(variant)));
+      SCOPED_TRACE("after " + std::to_string(length) + " of " + std::to_string(trace.size()) +
+                   " operations, variant " + std::to_string(variant));
+      expect_recovers(scenario, found, length >= saved_at);
+      if (::testing::Test::HasFatalFailure()) return states;
+    }
+  }
+  return states;
+}
+
+TEST(PowerLossTest, FirstSaveLeavesNothingOrItself) {
+  const std::size_t states = lose_power_everywhere({{}, make_state(100), {}});
+  RecordProperty("states", static_cast<int>(states));
+  EXPECT_GE(states, 2400U);
+}
+
+TEST(PowerLossTest, NextSaveLeavesTheOldOrTheNewCheckpoint) {
+  const std::size_t states = lose_power_everywhere({{make_state(100), make_state(200)}, make_state(300), {}});
+  RecordProperty("states", static_cast<int>(states));
+  EXPECT_GE(states, 2400U);
+}
+
+TEST(PowerLossTest, PruningNeverTakesTheLastGoodCheckpoint) {
+  const std::size_t states = lose_power_everywhere(
+      {{make_state(100), make_state(200), make_state(250)}, make_state(300), {1, 0, false}});
+  RecordProperty("states", static_cast<int>(states));
+  EXPECT_GE(states, 4800U);
+}
+
+TEST(PowerLossTest, CheckpointOfTheSameStepIsReplacedWhole) {
+  CheckpointState other = make_state(100);
+  other.weights[0] += 1;
+  const std::size_t states = lose_power_everywhere({{make_state(100)}, other, {}});
+  RecordProperty("states", static_cast<int>(states));
+  EXPECT_GE(states, 3000U);
+}
+
+TEST(PowerLossTest, MetricsAreTheOldOrTheCutOnes) {
+  const std::string lines[] = {R"({"event":"step","step":1})", R"({"event":"step","step":2})"};
+  const std::string whole = lines[0] + "\n" + lines[1] + "\n";
+  MemoryEnv env;
+  env.make_directory(kRun);
+  write_synced(env, "run/metrics.jsonl", std::as_bytes(std::span(whole)));
+  const MemoryDisk base = env.disk();
+  env.start_trace();
+  truncate_metrics(env, "run/metrics.jsonl", 1);
+  for (std::size_t length = 0; length <= env.trace().size(); ++length) {
+    for (std::uint32_t variant = 0; variant < kVariants; ++variant) {
+      MemoryEnv found(
+          after_power_loss(base, std::span(env.trace()).first(length), PowerLoss::variant(variant)));
+      const std::size_t size = found.file("run/metrics.jsonl").size();
+      ASSERT_TRUE(size == lines[0].size() + 1 || (size == whole.size() && length < env.trace().size()))
+          << size;
+      truncate_metrics(found, "run/metrics.jsonl", 1);
+      ASSERT_EQ(found.file("run/metrics.jsonl").size(), lines[0].size() + 1);
+    }
+  }
+}
+
+/// The model itself: without the directory's fsync a rename may be lost, without the file's its bytes may be.
+TEST(PowerLossTest, ModelLosesWhatWasNotSynced) {
+  const std::vector<std::byte> bytes(8, std::byte{1});
+  MemoryEnv env;
+  env.make_directory(kRun);
+  const MemoryDisk base = env.disk();
+  env.start_trace();
+  const auto file = env.create("run/a");
+  file->write(bytes);
+  env.rename("run/a", "run/b");
+  env.sync_directory("run");
+  const auto lost = after_power_loss(base, env.trace(), {PowerLoss::Names::kDrop, PowerLoss::Data::kDrop, 0});
+  ASSERT_GE(lost.find("run/b"), 0);
+  EXPECT_EQ(lost.used_bytes(), 0U);
+  const auto names = std::span(env.trace()).first(env.trace().size() - 1);
+  EXPECT_EQ(after_power_loss(base, names, {PowerLoss::Names::kDrop, PowerLoss::Data::kKeep, 0}).find("run/b"),
+            -1);
+  EXPECT_GE(after_power_loss(base, names, {PowerLoss::Names::kKeep, PowerLoss::Data::kKeep, 0}).find("run/b"),
+            0);
+}
+
+}  // namespace
+}  // namespace lockstep

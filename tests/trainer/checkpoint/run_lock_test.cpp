@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Two jobs, one run directory: only one gets it, and only while it lives.
+#include "trainer/checkpoint/run_lock.hpp"
+
+#include "checkpoint_support.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <fstream>
+
+namespace lockstep {
+namespace {
+
+class RunLockTest : public ::testing::Test {
+ protected:
+  std::string file() const { return run_.path() + "/lock"; }
+  void leave_behind(const std::string& owner) const { std::ofstream(file()) << owner; }
+  std::string refusal(const std::string& job) {
+    try {
+      RunLock lock(Env::posix(), run_.path(), job);
+    } catch (const IoError& error) {
+      return error.what();
+    }
+    return "granted";
+  }
+
+  TemporaryDirectory run_;
+};
+
+std::string owner_text(const LockOwner& owner) {
+  return R"({"host":")" + owner.host + R"(","boot_id":")" + owner.boot_id + R"(","pid":)" +
+         std::to_string(owner.pid) + R"(,"start_ticks":)" + std::to_string(owner.start_ticks) +
+         R"(,"started":"2026-01-01","job":"old.yaml"})";
+}
+
+TEST_F(RunLockTest, SecondJobIsRefusedAndToldWhoHoldsIt) {
+  const RunLock lock(Env::posix(), run_.path(), "mnist.yaml");
+  const std::string why = refusal("other.yaml");
+  EXPECT_TRUE(why.starts_with(file() + ": ")) << why;
+  EXPECT_NE(why.find("mnist.yaml"), std::string::npos) << why;
+  EXPECT_NE(why.find("pid " + std::to_string(::getpid())), std::string::npos) << why;
+}
+
+TEST_F(RunLockTest, ReleasedLockIsFree) {
+  { const RunLock lock(Env::posix(), run_.path(), "a"); }
+  EXPECT_EQ(refusal("b"), "granted");
+}
+
+TEST_F(RunLockTest, LockOfAKilledProcessIsTakenOver) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const RunLock lock(Env::posix(), run_.path(), "killed.yaml");
+    ::raise(SIGKILL);
+  }
+  ::waitpid(child, nullptr, 0);
+  std::ifstream stream(file());
+  std::string text((std::istreambuf_iterator<char>(stream)), {});
+  EXPECT_NE(text.find("killed.yaml"), std::string::npos) << "the child did not get as far as the lock";
+  EXPECT_EQ(refusal("next.yaml"), "granted");
+}
+
+TEST_F(RunLockTest, LockOfALiveProcessIsRefused) {
+  const RunLock lock(Env::posix(), run_.path(), "parent.yaml");
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(refusal("child.yaml") == "granted" ? 1 : 0);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST_F(RunLockTest, LiveOwnerIsRespectedEvenWhereLocksDoNotWork) {
+  leave_behind(owner_text(LockOwner::self("x")));
+  EXPECT_NE(refusal("b").find("old.yaml"), std::string::npos);
+}
+
+TEST_F(RunLockTest, RecycledPidIsNotTheOwner) {
+  LockOwner owner = LockOwner::self("x");
+  owner.start_ticks += 1;
+  leave_behind(owner_text(owner));
+  EXPECT_EQ(refusal("b"), "granted");
+}
+
+TEST_F(RunLockTest, OwnerFromBeforeARestartOfThisHostIsGone) {
+  LockOwner owner = LockOwner::self("x");
+  owner.boot_id = "another";
+  leave_behind(owner_text(owner));
+  EXPECT_EQ(refusal("b"), "granted");
+}
+
+TEST_F(RunLockTest, OwnerOnAnotherHostIsRefusedNamingHostAndFile) {
+  LockOwner owner = LockOwner::self("x");
+  owner.host = "node17";
+  owner.boot_id = "another";
+  leave_behind(owner_text(owner));
+  const std::string why = refusal("b");
+  EXPECT_TRUE(why.starts_with(file())) << why;
+  EXPECT_NE(why.find("host node17"), std::string::npos) << why;
+  EXPECT_NE(why.find("delete this file"), std::string::npos) << why;
+  std::filesystem::remove(file());
+  EXPECT_EQ(refusal("b"), "granted");
+}
+
+TEST_F(RunLockTest, TornLockFileIsFree) {
+  leave_behind(R"({"host":"no)");
+  EXPECT_EQ(refusal("b"), "granted");
+}
+
+TEST_F(RunLockTest, MissingRunDirectoryIsAnIoError) {
+  EXPECT_THROW(RunLock(Env::posix(), run_.path() + "/nowhere", "a"), IoError);
+}
+
+}  // namespace
+}  // namespace lockstep

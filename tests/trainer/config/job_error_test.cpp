@@ -1,0 +1,163 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Every way in which a job file can be wrong, with the whole message.
+#include "tests/trainer/config/config_error_of.hpp"
+#include "trainer/config/job.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace lockstep {
+namespace {
+
+/// Of a job whose first line is `model: net`, so that the given text starts on line 2.
+std::string error_of(const std::string& yaml) {
+  return config_error_of([&] { parse_job("model: net\n" + yaml, "job.yaml"); });
+}
+
+TEST(JobErrorTest, MisspeltKeyGetsASuggestion) {
+  EXPECT_EQ(error_of("trian: {}\n"), "job.yaml:2:1: unknown key 'trian' (did you mean 'train'?)");
+  EXPECT_EQ(error_of("train:\n  optimiser: {lr: 1}\n"),
+            "job.yaml:3:3: unknown key 'optimiser' in 'train' (did you mean 'optimizer'?)");
+  EXPECT_EQ(error_of("train: {optimizer: {momentun: 0.5}}\n"),
+            "job.yaml:2:21: unknown key 'momentun' in 'train.optimizer' (did you mean 'momentum'?)");
+}
+
+TEST(JobErrorTest, KeyOfAnotherSectionIsPointedTo) {
+  EXPECT_EQ(error_of("epochs: 3\n"), "job.yaml:2:1: unknown key 'epochs' (did you mean 'train.epochs'?)");
+  EXPECT_EQ(error_of("train: {grain: 3}\n"),
+            "job.yaml:2:9: unknown key 'grain' in 'train' (did you mean 'parallel.grain'?)");
+}
+
+TEST(JobErrorTest, NameOfAnotherProgramIsTranslated) {
+  EXPECT_EQ(error_of("train: {learning_rate: 3}\n"),
+            "job.yaml:2:9: unknown key 'learning_rate' in 'train' (did you mean 'train.optimizer.lr'?)");
+  EXPECT_EQ(error_of("data: {batch_size: 3}\n"),
+            "job.yaml:2:8: unknown key 'batch_size' in 'data' (did you mean 'data.global_batch'?)");
+}
+
+TEST(JobErrorTest, StrangeKeyGetsTheListOfKnownOnes) {
+  EXPECT_EQ(error_of("colour: red\n"),
+            "job.yaml:2:1: unknown key 'colour'; known: model, data, train, parallel, run");
+}
+
+TEST(JobErrorTest, DottedKeyInAFileIsRefused) {
+  EXPECT_EQ(error_of("train.epochs: 3\n"),
+            "job.yaml:2:1: 'train.epochs' has a dot; nest keys instead: 'train: {epochs: 3}'");
+}
+
+TEST(JobErrorTest, WrongTypesSayWhatWasExpected) {
+  const std::string epochs =
+      "job.yaml:2:17: train.epochs: expected a whole number from 1 to 1000000000, got ";
+  EXPECT_EQ(error_of("train: {epochs: abc}\n"), epochs + "'abc'");
+  EXPECT_EQ(error_of("train: {epochs: 1.5}\n"), epochs + "'1.5'");
+  EXPECT_EQ(error_of("train: {epochs: 1e3}\n"), epochs + "'1e3'");
+  EXPECT_EQ(error_of("train: {epochs: '3'}\n"), epochs + "'3' in quotes");
+  EXPECT_EQ(error_of("train: {epochs: [3]}\n"), epochs + "a list");
+  EXPECT_EQ(error_of("train: {epochs: {a: 3}}\n"), epochs + "a map");
+  EXPECT_EQ(error_of("train: {epochs: }\n"),
+            "job.yaml:2:9: train.epochs: expected a whole number from 1 to 1000000000, got nothing");
+  EXPECT_EQ(error_of("data: {shuffle: maybe}\n"),
+            "job.yaml:2:17: data.shuffle: expected true or false, got 'maybe'");
+  EXPECT_EQ(error_of("train: {seed: -1}\n"),
+            "job.yaml:2:15: train.seed: expected a whole number from 0 to 18446744073709551615, got '-1'");
+}
+
+TEST(JobErrorTest, SectionMustBeAMap) {
+  EXPECT_EQ(error_of("run: 5\n"),
+            "job.yaml:2:6: run: expected a map with some of dir, checkpoint_every_steps, log_every_steps, "
+            "resume, got '5'");
+  EXPECT_EQ(config_error_of([] { parse_job("- model\n", "job.yaml"); }),
+            "job.yaml:1:1: a job file is a map such as 'model: net'");
+}
+
+TEST(JobErrorTest, EveryRangeHasItsEnds) {
+  const auto refused = [](const std::string& yaml) { return !error_of(yaml).empty(); };
+  for (const char* yaml : {"data: {global_batch: 0}",
+                           "data: {global_batch: -1}",
+                           "data: {std: 0}",
+                           "data: {std: -1}",
+                           "data: {mean: nan}",
+                           "train: {epochs: 0}",
+                           "train: {max_steps: -1}",
+                           "train: {optimizer: {lr: 0}}",
+                           "train: {optimizer: {lr: -0.1}}",
+                           "train: {optimizer: {lr: .inf}}",
+                           "train: {optimizer: {momentum: 1}}",
+                           "train: {optimizer: {momentum: -0.1}}",
+                           "train: {optimizer: {weight_decay: -1}}",
+                           "parallel: {ranks: -1}",
+                           "parallel: {threads: 0}",
+                           "parallel: {grain: 0}",
+                           "parallel: {grain: 4097}",
+                           "parallel: {bucket_bytes: 0}",
+                           "parallel: {bucket_bytes: 2GiB}",
+                           "parallel: {timeout_seconds: 0}",
+                           "parallel: {check_replicas_every_steps: -1}",
+                           "run: {log_every_steps: -1}",
+                           "run: {checkpoint_every_steps: -1}",
+                           "run: {dir: ''}",
+                           "run: {dir: \"a\\nb\"}",
+                           "run: {dir: \"\\e[0m\"}"}) {
+    EXPECT_TRUE(refused(yaml)) << yaml;
+  }
+}
+
+TEST(JobErrorTest, RangesAreSpeltOut) {
+  EXPECT_EQ(error_of("train: {optimizer: {lr: 0}}"),
+            "job.yaml:2:25: train.optimizer.lr: expected a number above 0, at most 1e+06, got '0'");
+  EXPECT_EQ(error_of("train: {optimizer: {momentum: 1}}"),
+            "job.yaml:2:31: train.optimizer.momentum: expected a number from 0, below 1, got '1'");
+  EXPECT_EQ(error_of("parallel: {bucket_bytes: 64KB}"),
+            "job.yaml:2:26: parallel.bucket_bytes: expected auto or a size from 4 to 1GiB such as 65536, "
+            "64KiB or 1MiB, "
+            "got '64KB'");
+}
+
+TEST(JobErrorTest, ChoiceOutsideTheListGetsASuggestion) {
+  EXPECT_EQ(error_of("data: {set: fashion_mnist}\n"),
+            "job.yaml:2:13: data.set: expected one of mnist, fashion-mnist, kmnist, random, synthetic, got "
+            "'fashion_mnist' (did you mean 'fashion-mnist'?)");
+  EXPECT_EQ(error_of("parallel: {determinism: on}\n"),
+            "job.yaml:2:25: parallel.determinism: expected one of world, off, got 'on'");
+}
+
+TEST(JobErrorTest, ModelMustBeGiven) {
+  EXPECT_EQ(config_error_of([] { parse_job("train: {epochs: 3}\n", "job.yaml"); }),
+            "job.yaml: no model given; add a line such as 'model: net'");
+  EXPECT_EQ(config_error_of([] { parse_job("", "job.yaml"); }),
+            "job.yaml: no model given; add a line such as 'model: net'");
+}
+
+TEST(JobErrorTest, NesterovNeedsMomentum) {
+  EXPECT_EQ(error_of("train:\n  optimizer:\n    momentum: 0\n    nesterov: true\n"),
+            "job.yaml:5:15: train.optimizer.nesterov needs momentum above 0; set train.optimizer.momentum");
+}
+
+TEST(JobErrorTest, SampleCountsBelongToSetsThatAreMade) {
+  EXPECT_EQ(error_of("data: {train_samples: 100}\n"),
+            "job.yaml:2:23: data.train_samples is for the sets random and synthetic; remove it for mnist");
+}
+
+TEST(JobErrorTest, RanksBelongToBackendThread) {
+  EXPECT_EQ(error_of("parallel: {backend: mpi, ranks: 4}\n"),
+            "job.yaml:2:33: parallel.ranks is for backend thread; remove it and start with 'mpirun -np 4'");
+}
+
+TEST(JobErrorTest, ResumeNoIsNotADirectory) {
+  EXPECT_EQ(error_of("run: {resume: no}\n"),
+            "job.yaml:2:15: run.resume: expected auto, never or a checkpoint directory, got 'no'");
+}
+
+TEST(JobErrorTest, UnsafeYamlIsRefusedBeforeTheSchemaLooks) {
+  EXPECT_EQ(error_of("train: {epochs: 3}\ntrain: {seed: 1}\n"),
+            "job.yaml:3:1: key 'train' is given twice (first on line 2); remove one");
+  EXPECT_EQ(error_of("train: &t {epochs: 3}\n"),
+            "job.yaml:2:8: anchors (&name) are not accepted; remove '&t'");
+  EXPECT_EQ(error_of("run: {dir: !!str x}\n"),
+            "job.yaml:2:12: tags (!name) are not accepted; write the plain value");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// key=value on the command line: as strict as the file, and named in messages.
+#include "tests/trainer/config/config_error_of.hpp"
+#include "trainer/config/job.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+Job with(const std::vector<std::string>& overrides) {
+  return parse_job("model: net\ntrain: {epochs: 2, optimizer: {momentum: 0.25}}\n", "job.yaml", overrides);
+}
+
+std::string error_of(const std::string& override_text) {
+  return config_error_of([&] { with({override_text}); });
+}
+
+TEST(JobOverrideTest, OverrideWinsOverTheFileAndTheLastOverrideWins) {
+  EXPECT_EQ(with({"train.epochs=3"}).train.epochs, 3);
+  EXPECT_EQ(with({"train.epochs=3", "train.epochs=4"}).train.epochs, 4);
+}
+
+TEST(JobOverrideTest, OtherKeysKeepTheirValues) {
+  const Job job = with({"train.optimizer.lr=0.1"});
+  EXPECT_EQ(job.train.optimizer.lr, 0.1);
+  EXPECT_EQ(job.train.optimizer.momentum, 0.25);
+  EXPECT_EQ(job.train.epochs, 2);
+}
+
+TEST(JobOverrideTest, FlowMapSetsSeveralKeysOfASection) {
+  const Job job = with({"train.optimizer={kind: sgd, lr: 0.1}"});
+  EXPECT_EQ(job.train.optimizer.lr, 0.1);
+  EXPECT_EQ(job.train.optimizer.momentum, 0.25);
+}
+
+TEST(JobOverrideTest, ValueMayHoldEqualsSignsAndBeEmpty) {
+  EXPECT_EQ(with({"run.dir=a=b"}).run.dir, "a=b");
+  EXPECT_EQ(with({"train.initial_weights="}).train.initial_weights, "");
+}
+
+TEST(JobOverrideTest, ModelMayComeFromAnOverride) {
+  EXPECT_EQ(parse_job("", "job.yaml", {"model=lenet"}).model, "lenet");
+}
+
+TEST(JobOverrideTest, UnknownKeysNameTheOverride) {
+  EXPECT_EQ(error_of("train.epoch=3"),
+            "override 'train.epoch=3': unknown key 'epoch' in 'train' (did you mean 'epochs'?)");
+  EXPECT_EQ(error_of("trian.epochs=3"),
+            "override 'trian.epochs=3': unknown key 'trian.epochs' (did you mean 'train.epochs'?)");
+  EXPECT_EQ(error_of("lr=3"), "override 'lr=3': unknown key 'lr' (did you mean 'train.optimizer.lr'?)");
+  EXPECT_EQ(
+      error_of("train.optimizer={lrr: 1}"),
+      "override 'train.optimizer={lrr: 1}': unknown key 'lrr' in 'train.optimizer' (did you mean 'lr'?)");
+}
+
+TEST(JobOverrideTest, BadValuesNameTheOverride) {
+  EXPECT_EQ(
+      error_of("train.epochs=many"),
+      "override 'train.epochs=many': train.epochs: expected a whole number from 1 to 1000000000, got 'many'");
+  EXPECT_EQ(
+      error_of("train.epochs="),
+      "override 'train.epochs=': train.epochs: expected a whole number from 1 to 1000000000, got nothing");
+  EXPECT_EQ(error_of("run=5"),
+            "override 'run=5': run: expected a map with some of dir, checkpoint_every_steps, "
+            "log_every_steps, resume, "
+            "got '5'");
+}
+
+TEST(JobOverrideTest, ShapelessOverridesAreRefused) {
+  for (const char* text : {"train.epochs", "=3", "", "--epochs"}) {
+    EXPECT_EQ(error_of(text),
+              "override '" + std::string(text) + "': expected key=value such as train.epochs=3");
+  }
+}
+
+TEST(JobOverrideTest, YamlOfAnOverrideIsStrictToo) {
+  EXPECT_EQ(error_of("run.dir=&a x"),
+            "override 'run.dir=&a x':1:1: anchors (&name) are not accepted; remove '&a'");
+  EXPECT_EQ(error_of("train={epochs: 1, epochs: 2}"),
+            "override 'train={epochs: 1, epochs: 2}':1:13: key 'epochs' is given twice (first on line 1); "
+            "remove one");
+}
+
+TEST(JobOverrideTest, RulesBetweenKeysNameTheOverrideThatBrokeThem) {
+  EXPECT_EQ(config_error_of([] {
+              with({"train.optimizer.momentum=0", "train.optimizer.nesterov=true"});
+            }),
+            "override 'train.optimizer.nesterov=true': train.optimizer.nesterov needs momentum above 0; set "
+            "train.optimizer.momentum");
+}
+
+}  // namespace
+}  // namespace lockstep

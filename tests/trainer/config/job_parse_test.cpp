@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Job files that are right.
+#include "kernels/runtime/error.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/config/job_schema.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+Job parse(const std::string& yaml) {
+  return parse_job("model: net\n" + yaml, "job.yaml");
+}
+
+TEST(JobParseTest, ModelAloneIsAJob) {
+  const Job job = parse_job("model: lenet", "job.yaml");
+  EXPECT_EQ(job.model, "lenet");
+  EXPECT_EQ(to_yaml(job), to_yaml([] {
+              Job d;
+              d.model = "lenet";
+              return d;
+            }()));
+}
+
+TEST(JobParseTest, EveryKeyOfAFileArrives) {
+  const Job job = parse(
+      "data: {set: synthetic, root: /d, global_batch: 7, mean: -0.5, std: 2, shuffle: no, train_samples: 11, "
+      "test_samples: 12}\n"
+      "train:\n  epochs: 3\n  seed: 18446744073709551615\n  max_steps: 9\n  initial_weights: w.safetensors\n"
+      "  optimizer: {kind: sgd, lr: 1e-3, momentum: 0.9, weight_decay: 5e-4, nesterov: true}\n"
+      "parallel: {device: cpu, backend: thread, ranks: 3, threads: 2, bucket_bytes: 64KiB, determinism: off, "
+      "grain: 5, "
+      "check_replicas_every_steps: 0, timeout_seconds: 1.5}\n"
+      "run: {dir: out, checkpoint_every_steps: 0, log_every_steps: 0, resume: never}\n");
+  EXPECT_EQ(job.data.set, "synthetic");
+  EXPECT_EQ(job.data.root, "/d");
+  EXPECT_EQ(job.data.global_batch, 7);
+  EXPECT_EQ(job.data.mean, -0.5);
+  EXPECT_EQ(job.data.std, 2);
+  EXPECT_FALSE(job.data.shuffle);
+  EXPECT_EQ(job.data.train_samples, 11);
+  EXPECT_EQ(job.data.test_samples, 12);
+  EXPECT_EQ(job.train.epochs, 3);
+  EXPECT_EQ(job.train.seed, std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(job.train.max_steps, 9);
+  EXPECT_EQ(job.train.initial_weights, "w.safetensors");
+  EXPECT_EQ(job.train.optimizer.lr, 1e-3);
+  EXPECT_EQ(job.train.optimizer.momentum, 0.9);
+  EXPECT_EQ(job.train.optimizer.weight_decay, 5e-4);
+  EXPECT_TRUE(job.train.optimizer.nesterov);
+  EXPECT_EQ(job.parallel.device, "cpu");
+  EXPECT_EQ(job.parallel.backend, "thread");
+  EXPECT_EQ(job.parallel.ranks, 3);
+  EXPECT_EQ(job.parallel.threads, 2);
+  EXPECT_EQ(job.parallel.bucket_bytes, 65536U);
+  EXPECT_EQ(job.parallel.determinism, "off");
+  EXPECT_EQ(job.parallel.grain, 5);
+  EXPECT_EQ(job.parallel.check_replicas_every_steps, 0);
+  EXPECT_EQ(job.parallel.timeout_seconds, 1.5);
+  EXPECT_EQ(job.run.dir, "out");
+  EXPECT_EQ(job.run.checkpoint_every_steps, 0);
+  EXPECT_EQ(job.run.log_every_steps, 0);
+  EXPECT_EQ(job.run.resume, "never");
+}
+
+TEST(JobParseTest, SectionWithNothingInItKeepsItsDefaults) {
+  EXPECT_EQ(parse("train:\n#  epochs: 3\n").train.epochs, Job().train.epochs);
+}
+
+TEST(JobParseTest, AutoBucketsAreZeroBytes) {
+  EXPECT_EQ(parse("parallel: {bucket_bytes: auto}").parallel.bucket_bytes, 0U);
+  EXPECT_EQ(parse("parallel: {bucket_bytes: 1MiB}").parallel.bucket_bytes, 1U << 20);
+}
+
+TEST(JobParseTest, NothingMeansNoInitialWeights) {
+  EXPECT_EQ(parse("train: {initial_weights: }").train.initial_weights, "");
+  EXPECT_EQ(parse("train: {initial_weights: ''}").train.initial_weights, "");
+}
+
+TEST(JobParseTest, HelpDescribesEveryKeyOnItsOwnLine) {
+  const std::string help = schema_help();
+  EXPECT_EQ(static_cast<std::size_t>(std::count(help.begin(), help.end(), '\n')), job_schema().size());
+  for (const JobKey& key : job_schema()) EXPECT_NE(help.find(key.path + ' '), std::string::npos) << key.path;
+}
+
+TEST(JobParseTest, LoadJobReadsTheFileAndMissesTheMissing) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "job_parse_test.yaml";
+  std::ofstream(path) << "model: mlp\ntrain: {epochs: 2}\n";
+  const Job job = load_job(path.string(), {"train.epochs=4"});
+  EXPECT_EQ(job.model, "mlp");
+  EXPECT_EQ(job.train.epochs, 4);
+  std::filesystem::remove(path);
+  EXPECT_THROW(load_job(path.string(), {}), MissingDataError);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The job files that ship with Lockstep.
+#include "trainer/config/job.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+std::filesystem::path jobs_directory() {
+  const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");
+  return std::filesystem::path(source == nullptr ? "." : source) / "launch" / "jobs";
+}
+
+TEST(ShippedJobsTest, AllAreValidAndWriteToDifferentDirectories) {
+  std::set<std::string> run_directories;
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(jobs_directory())) {
+    if (entry.path().extension() != ".yaml") continue;
+    SCOPED_TRACE(entry.path().string());
+    const Job job = load_job(entry.path().string(), {});
+    run_directories.insert(job.run.dir);
+    ++count;
+  }
+  EXPECT_GE(count, 5U);
+  EXPECT_EQ(run_directories.size(), count);
+}
+
+TEST(ShippedJobsTest, MainJobIsTheDefaultJob) {
+  EXPECT_EQ(to_yaml(load_job((jobs_directory() / "mnist.yaml").string(), {})), to_yaml(Job()));
+}
+
+}  // namespace
+}  // namespace lockstep

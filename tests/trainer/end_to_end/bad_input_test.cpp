@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Wrong input ends with the promised exit code and one line that names the file, the place and the fix.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing {
+namespace {
+
+struct Case {
+  std::string title;
+  std::string arguments;  ///< behind "train JOB"
+  int exit_code;
+  std::vector<std::string> mentions;
+};
+
+std::size_t lines_from_lockstep(const std::string& text) {
+  std::size_t count = 0;
+  for (auto at = text.find("lockstep: "); at != std::string::npos; at = text.find("lockstep: ", at + 1)) {
+    count += at == 0 || text[at - 1] == '\n' ? 1 : 0;
+  }
+  return count;
+}
+
+void expect_refusal(const Outcome& outcome, const Case& c) {
+  EXPECT_EQ(outcome.exit_code, c.exit_code) << c.title << "\n" << outcome.everything();
+  EXPECT_EQ(lines_from_lockstep(outcome.err), 1U) << c.title << "\n" << outcome.everything();
+  for (const auto& text : c.mentions) {
+    EXPECT_NE(outcome.err.find(text), std::string::npos) << c.title << ": no '" << text << "' in\n"
+                                                         << outcome.err;
+  }
+}
+
+const std::vector<Case>& refused_jobs() {
+  static const std::vector<Case> cases = {
+      {"misspelt key", "train.epoch=3", 2, {"train.epoch", "did you mean", "epochs"}},
+      {"mistyped value", "train.epochs=many", 2, {"train.epochs", "many"}},
+      {"empty batch", "data.global_batch=0", 2, {"data.global_batch"}},
+      {"unknown model", "model=nte", 2, {"nte"}},
+      {"ranks without work", "data.global_batch=64 parallel.backend=thread parallel.ranks=3", 2, {"2"}},
+      {"ranks meant for threads", "parallel.ranks=3", 2, {"parallel.ranks", "mpirun -np"}},
+      {"missing data",
+       "data.set=mnist data.root=/nonexistent",
+       66,
+       {"/nonexistent", "launch/get-data mnist"}},
+      {"no GPU", "parallel.device=cuda", 69, {"parallel.device"}},
+      {"run directory below a file", "run.dir=/dev/null/run", 74, {"/dev/null"}},
+  };
+  return cases;
+}
+
+TEST(BadInputTest, OneLineNamesTheFixAndNothingIsWritten) {
+  for (const Case& c : refused_jobs()) {
+    const TemporaryDirectory directory;
+    const auto job = write_small_job(directory);
+    expect_refusal(lockstep("train " + job + " " + c.arguments), c);
+    EXPECT_FALSE(std::filesystem::exists(directory.path("run/metrics.jsonl"))) << c.title;
+  }
+}
+
+TEST(BadInputTest, UnderMpirunOneRankSpeaksForAll) {
+  for (const Case& c : refused_jobs()) {
+    if (c.arguments.find("ranks") != std::string::npos) continue;
+    const TemporaryDirectory directory;
+    const auto job = write_small_job(directory);
+    expect_refusal(lockstep_on_ranks(3, "train " + job + " " + c.arguments), c);
+  }
+}
+
+TEST(BadInputTest, TooManyRanksForTheBatchAreRefused) {
+  const TemporaryDirectory directory;
+  const auto job = write_small_job(directory);
+  expect_refusal(lockstep_on_ranks(3, "train " + job + " data.global_batch=64"),
+                 {"ranks without work", "", 2, {"2"}});
+}
+
+TEST(BadInputTest, AMissingJobFileIsNamed) {
+  const Outcome outcome = lockstep("train /nonexistent/job.yaml");
+  EXPECT_EQ(outcome.exit_code, 66) << outcome.everything();
+  EXPECT_NE(outcome.err.find("/nonexistent/job.yaml"), std::string::npos) << outcome.err;
+}
+
+TEST(BadInputTest, UnknownCommandsAndOptionsAreUsageErrors) {
+  EXPECT_EQ(lockstep("tarin").exit_code, 2);
+  EXPECT_EQ(lockstep("").exit_code, 2);
+  EXPECT_EQ(lockstep("train").exit_code, 2);
+  EXPECT_EQ(lockstep("bench kernels --batch 17").exit_code, 2);
+}
+
+TEST(BadInputTest, TruncatedImagesAreDamagedData) {
+  const TemporaryDirectory directory;
+  const auto job = write_small_job(directory);
+  std::filesystem::create_directory(directory.path("mnist"));
+  for (const std::string name : {"train-images-idx3-ubyte", "t10k-images-idx3-ubyte"}) {
+    write_text(directory.path("mnist/" + name),
+               std::string("\0\0\x08\x03\0\0\x10\0\0\0\0\x1c\0\0\0\x1c", 16) + "short");
+  }
+  for (const std::string name : {"train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte"}) {
+    write_text(directory.path("mnist/" + name), std::string("\0\0\x08\x01\0\0\0\x02\0\1", 10));
+  }
+  const auto arguments =
+      "train " + job +
+      " data.set=mnist data.train_samples=0 data.test_samples=0 data.root=" + directory.path();
+  expect_refusal(lockstep_on_ranks(2, arguments), {"truncated images", "", 65, {"train-images-idx3-ubyte"}});
+}
+
+TEST(BadInputTest, TwoJobsCannotShareARunDirectory) {
+  const TemporaryDirectory directory;
+  const auto job = write_small_job(directory);
+  const auto first =
+      mpirun_command(2, "train " + job + " train.epochs=1000000") + " > /dev/null & first=$!; sleep 2; ";
+  const auto second =
+      mpirun_command(1, "train " + job) + "; code=$?; kill -TERM $first; wait $first; exit $code";
+  const Outcome outcome = run_shell(first + second);
+  EXPECT_EQ(outcome.exit_code, 74) << outcome.everything();
+  EXPECT_NE(outcome.err.find(directory.path("run")), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The commands around training, on one small trained model.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+namespace lockstep::testing {
+namespace {
+
+/// Trains once for all tests of this file.
+class CommandsTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new TemporaryDirectory;
+    trained_ = lockstep_on_ranks(2, "train " + write_small_job(*directory_) + " run.log_every_steps=0");
+    ASSERT_EQ(trained_.exit_code, 0) << trained_.everything();
+  }
+  static void TearDownTestSuite() { delete directory_; }
+  static std::string run_dir() { return directory_->path("run"); }
+
+  static TemporaryDirectory* directory_;
+  static Outcome trained_;
+};
+
+TemporaryDirectory* CommandsTest::directory_ = nullptr;
+Outcome CommandsTest::trained_;
+
+/// A PGM of a white vertical bar on black, or the reverse.
+std::string bar_picture(int width, int height, bool inverted) {
+  std::string text = "P5\n# a bar\n" + std::to_string(width) + " " + std::to_string(height) + "\n255\n";
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      const bool ink = x > width * 2 / 5 && x < width * 3 / 5 && y > height / 5 && y < height * 4 / 5;
+      text += ink != inverted ? '\xff' : '\0';
+    }
+  }
+  return text;
+}
+
+double percent_of(const std::string& out, const std::string& name) {
+  const auto at = out.find(" " + name + " ");
+  return at == std::string::npos ? -1 : std::stod(out.substr(at + name.size() + 2));
+}
+
+TEST_F(CommandsTest, HashIsWhatTrainingPrinted) {
+  EXPECT_EQ(lockstep("hash " + run_dir()).last_line(), trained_.last_line());
+}
+
+TEST_F(CommandsTest, EvalCountsEveryTestSampleOnAnyNumberOfRanks) {
+  const auto metrics = read_metrics(run_dir());
+  for (const int ranks : {1, 3}) {
+    const auto outcome = lockstep_on_ranks(ranks, "eval " + run_dir());
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    EXPECT_EQ(outcome.last_line(), trained_.last_line());
+  }
+}
+
+TEST_F(CommandsTest, PredictNamesTheClassWithProbabilitiesThatAddUp) {
+  write_text(directory_->path("bar.pgm"), bar_picture(28, 28, false));
+  const auto outcome = lockstep("predict " + run_dir() + " " + directory_->path("bar.pgm"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  double sum = 0;
+  for (int digit = 0; digit < 10; ++digit) sum += percent_of(outcome.out, std::to_string(digit));
+  EXPECT_NEAR(sum, 100, 0.1) << outcome.out;
+}
+
+TEST_F(CommandsTest, PredictSeesTheSameInALargerDarkOnLightPicture) {
+  write_text(directory_->path("bar.pgm"), bar_picture(28, 28, false));
+  write_text(directory_->path("large.pgm"), bar_picture(280, 280, true));
+  const auto small = lockstep("predict " + run_dir() + " " + directory_->path("bar.pgm"));
+  const auto large = lockstep("predict " + run_dir() + " " + directory_->path("large.pgm"));
+  ASSERT_EQ(large.exit_code, 0) << large.everything();
+  EXPECT_NE(large.out.find("inverted"), std::string::npos) << large.out;
+  EXPECT_NEAR(percent_of(large.out, "1"), percent_of(small.out, "1"), 15);
+}
+
+TEST_F(CommandsTest, PredictRefusesWhatIsNoPicture) {
+  write_text(directory_->path("text.png"), "not a picture");
+  const auto damaged = lockstep("predict " + run_dir() + " " + directory_->path("text.png"));
+  EXPECT_EQ(damaged.exit_code, 65) << damaged.everything();
+  EXPECT_NE(damaged.err.find("text.png"), std::string::npos);
+  EXPECT_EQ(lockstep("predict " + run_dir() + " /nonexistent.png").exit_code, 66);
+  EXPECT_EQ(lockstep("predict /nonexistent " + directory_->path("text.png")).exit_code, 66);
+}
+
+TEST_F(CommandsTest, VerifyNamesADamagedFile) {
+  const auto copy = directory_->path("copy");
+  std::filesystem::copy(run_dir(), copy, std::filesystem::copy_options::recursive);
+  EXPECT_EQ(lockstep("verify " + copy).exit_code, 0);
+  for (const auto& entry : std::filesystem::directory_iterator(copy + "/checkpoints")) {
+    auto bytes = read_text(entry.path() / "model.safetensors");
+    bytes[bytes.size() - 5] ^= 1;
+    write_text(entry.path() / "model.safetensors", bytes);
+  }
+  const auto outcome = lockstep("verify " + copy);
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.everything();
+  EXPECT_NE(outcome.out.find("model.safetensors"), std::string::npos) << outcome.everything();
+  EXPECT_NE(outcome.out.find("fc2.bias"), std::string::npos) << outcome.everything();
+}
+
+TEST_F(CommandsTest, DiffFindsNothingBetweenARunAndItself) {
+  EXPECT_EQ(lockstep("diff " + run_dir() + " " + run_dir()).exit_code, 0);
+  const auto other = directory_->path("other");
+  ASSERT_EQ(lockstep("train " + directory_->path("job.yaml") + " train.seed=8 run.dir=" + other).exit_code,
+            0);
+  const auto outcome = lockstep("diff " + run_dir() + " " + other);
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.everything();
+  EXPECT_NE(outcome.out.find("conv1.weight"), std::string::npos) << outcome.out;
+}
+
+TEST_F(CommandsTest, ExportWritesAZipArchiveOfArrays) {
+  const auto npz = directory_->path("weights.npz");
+  ASSERT_EQ(lockstep("export " + run_dir() + " --npz " + npz).exit_code, 0);
+  const auto bytes = read_text(npz);
+  EXPECT_EQ(bytes.substr(0, 4), "PK\x03\x04");
+  EXPECT_NE(bytes.find("conv1.weight.npy"), std::string::npos);
+}
+
+TEST_F(CommandsTest, TrainingAgainFindsNothingLeftToDo) {
+  const auto before = read_metrics(run_dir()).size();
+  const auto again = lockstep_on_ranks(3, "train " + directory_->path("job.yaml") + " run.log_every_steps=0");
+  EXPECT_EQ(again.exit_code, 0) << again.everything();
+  EXPECT_EQ(again.last_line(), trained_.last_line());
+  EXPECT_EQ(read_metrics(run_dir()).size(), before);
+}
+
+TEST_F(CommandsTest, AJobThatTrainsOtherWeightsIsNotContinued) {
+  const auto outcome = lockstep("train " + directory_->path("job.yaml") + " train.seed=8");
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
+  EXPECT_NE(outcome.err.find("train.seed"), std::string::npos) << outcome.err;
+}
+
+TEST_F(CommandsTest, StartingAfreshKeepsThePreviousRunAside) {
+  const auto copy = directory_->path("afresh");
+  std::filesystem::copy(run_dir(), copy, std::filesystem::copy_options::recursive);
+  const auto outcome =
+      lockstep("train " + directory_->path("job.yaml") + " run.resume=never run.dir=" + copy);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_EQ(lockstep("hash " + copy + "/previous-1").last_line(), trained_.last_line());
+}
+
+TEST_F(CommandsTest, ValidatePrintsTheWholeJobAndTheModelWithoutData) {
+  const auto outcome =
+      lockstep("validate " + directory_->path("job.yaml") + " data.set=mnist data.root=/nonexistent " +
+               "data.train_samples=0 data.test_samples=0");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_NE(outcome.out.find("nesterov"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("21,840"), std::string::npos) << outcome.out;
+}
+
+TEST_F(CommandsTest, EveryCommandTeachesItsUse) {
+  for (const std::string command :
+       {"train", "eval", "predict", "validate", "hash", "inspect", "verify", "diff", "export", "bench",
+        "bench kernels", "bench step", "bench allreduce"}) {
+    const auto outcome = lockstep(command + " --help");
+    EXPECT_EQ(outcome.exit_code, 0) << command;
+    EXPECT_GT(outcome.out.size(), 100U) << command;
+  }
+}
+
+TEST_F(CommandsTest, BenchmarksVerifyWhatTheyMeasure) {
+  const auto allreduce = lockstep_on_ranks(3, "bench allreduce --max-bytes 4096 --repetitions 3");
+  EXPECT_EQ(allreduce.exit_code, 0) << allreduce.everything();
+  EXPECT_NE(allreduce.out.find("busbw"), std::string::npos);
+  const auto step =
+      lockstep_on_ranks(2, "bench step " + directory_->path("job.yaml") + " --rounds 1 --steps 2");
+  EXPECT_EQ(step.exit_code, 0) << step.everything();
+  EXPECT_NE(step.out.find("world costs"), std::string::npos) << step.out;
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Runs the built program as a user would, alone or under mpirun, and looks at what it printed and wrote.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out, err;
+  std::string everything() const { return "stdout:\n" + out + "stderr:\n" + err; }
+  /// The last non-empty line of standard output.
+  std::string last_line() const;
+};
+
+/// Runs a shell command; it is killed (exit code 124) after `seconds`.
+Outcome run_shell(const std::string& command, int seconds = 120);
+
+/// `lockstep ARGUMENTS`, started directly.
+Outcome lockstep(const std::string& arguments);
+/// `mpirun -np RANKS lockstep ARGUMENTS`.
+Outcome lockstep_on_ranks(int ranks, const std::string& arguments);
+/// The command line of the latter, for tests that need to wrap it.
+std::string mpirun_command(int ranks, const std::string& arguments);
+
+/// A directory of its own for each test, removed at the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  ~TemporaryDirectory();
+  std::string path(const std::string& name = "") const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Writes a small job file on the `synthetic` set into `directory` and returns its path. Fast: a run takes
+/// well under a second.
+std::string write_small_job(const TemporaryDirectory& directory);
+
+std::string read_text(const std::string& path);
+void write_text(const std::string& path, const std::string& text);
+/// The lines of a metrics.jsonl.
+std::vector<nlohmann::json> read_metrics(const std::string& run_directory);
+/// The same without what may depend on time or on the ranks.
+std::vector<nlohmann::json> comparable_metrics(const std::string& run_directory);
+
+}  // namespace lockstep::testing

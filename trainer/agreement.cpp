@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/agreement.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <exception>
+#include <span>
+
+namespace lockstep {
+namespace {
+
+struct Outcome {
+  int code = 0;
+  std::string message;
+};
+
+Outcome attempt(const std::function<void()>& action) {
+  try {
+    action();
+    return {};
+  } catch (const Error& error) {
+    return {static_cast<int>(error.code()), error.what()};
+  } catch (const std::exception& error) {
+    return {static_cast<int>(ExitCode::kInternal), fmt::format("internal error: {}", error.what())};
+  }
+}
+
+}  // namespace
+
+void agree(Communicator& comm, const std::function<void()>& action) {
+  const Outcome mine = attempt(action);
+  const auto all = comm.all_gather(std::as_bytes(std::span(&mine.code, 1)));
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    int code = 0;
+    std::memcpy(&code, all.data() + static_cast<std::size_t>(rank) * sizeof code, sizeof code);
+    if (code == 0) continue;
+    const auto text = rank == comm.rank() ? mine.message : fmt::format("rank {} failed", rank);
+    throw AgreedError(static_cast<ExitCode>(code), text, rank);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/bench/step_bench.hpp"
+
+#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/fma_peak.hpp"
+#include "models/network.hpp"
+#include "trainer/bench/timing.hpp"
+#include "trainer/progress.hpp"
+#include "trainer/step_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::bench {
+namespace {
+
+constexpr double kPeakTurnSeconds = 0.02;
+
+/// One way to run the job's steps, and what its turns took.
+struct Contender {
+  Contender(const Job& job, Communicator& comm, const DataInAdvance& data)
+      : label(job.parallel.determinism), setup(set_up(job, comm, data)), engine(job, setup, comm) {
+    setup.network.initialise(job.train.seed, engine.weights());
+  }
+
+  /// Runs the next full-batch steps; records seconds per step and the shares of this turn.
+  void turn(int steps) {
+    engine.reset_times();
+    const auto& sampler = engine.sampler();
+    const auto full_steps = sampler.steps_per_epoch() -
+                            (sampler.batch_samples(sampler.steps_per_epoch() - 1) < sampler.batch_samples(0));
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < steps; ++i, ++step) engine.step({step / full_steps, step % full_steps, step}, false);
+    const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const StepTimes times = engine.times();
+    seconds.push_back(total / steps);
+    input.push_back(times.input / total);
+    exposed.push_back(times.exposed / total);
+    optimizer.push_back(times.optimizer / total);
+  }
+
+  std::string label;
+  JobSetup setup;
+  StepEngine engine;
+  std::int64_t step = 0;
+  std::vector<double> seconds, input, exposed, optimizer;
+};
+
+Job with_determinism(Job job, const std::string& determinism) {
+  job.parallel.determinism = determinism;
+  return job;
+}
+
+/// FLOP/s that the network's arithmetic needs per thread at this many seconds a step.
+double flops_per_thread(const Network& network, const Job& job, const Communicator& comm, double seconds) {
+  return network.training_flops_per_sample() * static_cast<double>(job.data.global_batch) / seconds /
+         (comm.size() * job.parallel.threads);
+}
+
+void print_contender(const Contender& c, const Network& network, const Job& job, const Communicator& comm,
+                     double peak) {
+  const double seconds = median(c.seconds);
+  fmt::print("{:<12} {:>12} {:>10.1f} {:>8.1f} % {:>8.2f} % {:>8.2f} % {:>8.2f} %\n", c.label,
+             with_thousands(static_cast<std::int64_t>(static_cast<double>(job.data.global_batch) / seconds)),
+             seconds * 1e6, 100 * flops_per_thread(network, job, comm, seconds) / peak, 100 * median(c.input),
+             100 * median(c.exposed), 100 * median(c.optimizer));
+}
+
+double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
+  return median(ratios);
+}
+
+}  // namespace
+
+void bench_step(Communicator& comm, const Job& job, const DataInAdvance& data, const StepOptions& options) {
+  Contender world(with_determinism(job, "world"), comm, data);
+  Contender off(with_determinism(job, "off"), comm, data);
+  const Network& network = world.setup.network;
+  std::vector<double> peaks;
+  world.turn(options.steps_per_round / 4 + 1);  // warm up: pages, caches, the epoch's permutation
+  off.turn(options.steps_per_round / 4 + 1);
+  world.seconds.clear(), off.seconds.clear();
+  for (int round = 0; round < options.rounds; ++round) {
+    comm.barrier();
+    peaks.push_back(cpu::measure_fma_peak(kPeakTurnSeconds));
+    comm.barrier();
+    world.turn(options.steps_per_round);
+    off.turn(options.steps_per_round);
+  }
+  if (comm.rank() != 0) return;
+
+  const double peak = median(peaks);
+  fmt::print("{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", network.name(),
+             with_thousands(static_cast<std::int64_t>(network.parameters().size)),
+             network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
+  fmt::print("{} ranks x {} threads, backend {}, {}; peak {:.1f} GFLOP/s a core, measured in turns\n",
+             comm.size(), job.parallel.threads, comm.backend(), cpu::simd_name(), peak * 1e-9);
+  fmt::print("napkin limit: {:.0f} us a step at the peak\n",
+             1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
+  fmt::print("buckets: {}\n\n", world.setup.plan.describe());
+  fmt::print("{:<12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "determinism", "samples/s", "us/step",
+             "of peak", "input", "exposed", "optimiser");
+  print_contender(world, network, job, comm, peak);
+  print_contender(off, network, job, comm, peak);
+  fmt::print("\nworld costs {:+.1f} % over off (median ratio of turns)\n",
+             100 * (median_ratio(world.seconds, off.seconds) - 1));
+}
+
+}  // namespace lockstep::bench

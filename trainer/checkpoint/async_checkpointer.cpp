@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One future is all there is to it: it holds the thread, and its error.
+#include "trainer/checkpoint/async_checkpointer.hpp"
+
+#include "trainer/checkpoint/checkpoint.hpp"
+
+#include <chrono>
+#include <utility>
+
+namespace lockstep {
+
+AsyncCheckpointer::AsyncCheckpointer(Env& env, std::string run_dir, const KeepPolicy& keep)
+    : env_(env), run_dir_(std::move(run_dir)), keep_(keep) {}
+
+AsyncCheckpointer::~AsyncCheckpointer() {
+  if (in_flight_.valid()) in_flight_.wait();
+}
+
+void AsyncCheckpointer::save(CheckpointState state) {
+  finish();
+  start(std::move(state));
+}
+
+bool AsyncCheckpointer::try_save(CheckpointState state) {
+  if (busy()) return false;
+  finish();
+  start(std::move(state));
+  return true;
+}
+
+void AsyncCheckpointer::finish() {
+  if (in_flight_.valid()) in_flight_.get();
+}
+
+bool AsyncCheckpointer::busy() const {
+  return in_flight_.valid() && in_flight_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+}
+
+void AsyncCheckpointer::start(CheckpointState state) {
+  in_flight_ = std::async(std::launch::async, [this, snapshot = std::move(state)] {
+    save_checkpoint(env_, run_dir_, snapshot);
+    prune_checkpoints(env_, run_dir_, keep_);
+  });
+}
+
+}  // namespace lockstep

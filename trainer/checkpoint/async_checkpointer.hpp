@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Writes checkpoints while training goes on.
+#pragma once
+
+#include "trainer/checkpoint/env.hpp"
+#include "trainer/checkpoint/retention.hpp"
+#include "trainer/checkpoint/state.hpp"
+
+#include <future>
+#include <string>
+
+namespace lockstep {
+
+/// Takes a snapshot by value and writes it on a background thread; afterwards removes what the policy does
+/// not keep. At most one save is in flight: the next one waits for it, so that a checkpoint that was asked
+/// for is always written.
+///
+/// An error of a background save is thrown once, by the next save(), try_save() or finish(), in place of what
+/// that call was to do: save() and try_save() have then not taken the new snapshot. Called by one thread.
+class AsyncCheckpointer {
+ public:
+  AsyncCheckpointer(Env& env, std::string run_dir, const KeepPolicy& keep);
+  /// Waits for the save in flight. Its error, if any, is lost: call finish() before.
+  ~AsyncCheckpointer();
+  AsyncCheckpointer(const AsyncCheckpointer&) = delete;
+  AsyncCheckpointer& operator=(const AsyncCheckpointer&) = delete;
+
+  /// Waits for the save in flight, then starts this one.
+  void save(CheckpointState state);
+  /// Starts this save and returns true, or returns false at once if one is in flight.
+  bool try_save(CheckpointState state);
+  /// Returns when nothing is in flight: the last save survives a power loss.
+  void finish();
+  bool busy() const;
+
+ private:
+  void start(CheckpointState state);
+
+  Env& env_;
+  std::string run_dir_;
+  KeepPolicy keep_;
+  std::future<void> in_flight_;
+};
+
+}  // namespace lockstep

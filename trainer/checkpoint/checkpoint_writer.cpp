@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Writing a checkpoint so that at every instant a complete one is on disk.
+#include "kernels/runtime/error.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/safetensors.hpp"
+
+#include <span>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+struct Contents {
+  std::vector<std::byte> model, optimizer;
+  std::string manifest;
+};
+
+Contents serialise(const CheckpointState& state) {
+  const auto& parameters = state.facts.parameters;
+  LOCKSTEP_CHECK(state.weights.size() == arena_size(parameters));
+  LOCKSTEP_CHECK(state.momentum.empty() || state.momentum.size() == state.weights.size());
+  LOCKSTEP_CHECK(!state.facts.test_accuracy ||
+                 (*state.facts.test_accuracy >= 0 && *state.facts.test_accuracy <= 1));
+  Contents contents;
+  contents.model = write_safetensors(tensors_of(parameters, state.weights, ""), {{"format", "pt"}});
+  contents.optimizer =
+      write_safetensors(state.momentum.empty() ? std::vector<TensorView>{}
+                                               : tensors_of(parameters, state.momentum, kMomentumPrefix));
+  contents.manifest = write_manifest(
+      {state.facts, {record_of(kModelFile, contents.model), record_of(kOptimizerFile, contents.optimizer)}});
+  return contents;
+}
+
+void write_directory(Env& env, const std::string& directory, const Contents& contents) {
+  remove_tree(env, directory);  // left by a crash
+  env.make_directory(directory);
+  write_synced(env, directory + "/" + kModelFile, contents.model);
+  write_synced(env, directory + "/" + kOptimizerFile, contents.optimizer);
+  write_synced(env, directory + "/" + kManifestFile, bytes_of(contents.manifest));
+  env.sync_directory(directory);
+}
+
+/// Moves a checkpoint of the same step aside, under a name that find_latest also looks at. Of two left by a
+/// crash the good one is kept.
+void move_aside(Env& env, const std::string& target, const std::string& aside) {
+  if (!env.exists(target)) return;
+  const bool keep_aside = env.exists(aside) && !verify_checkpoint(env, target).empty();
+  remove_tree(env, keep_aside ? target : aside);
+  if (!keep_aside) env.rename(target, aside);
+}
+
+/// Puts the complete temporary directory in its place; what had the name goes when the new one is safe.
+void publish(Env& env, const std::string& temporary, const std::string& target) {
+  const std::string aside = target + kReplacedSuffix;
+  move_aside(env, target, aside);
+  env.rename(temporary, target);
+  env.sync_directory(parent_directory(target));
+  remove_tree(env, aside);
+}
+
+void ignore_errors(const auto& cleanup) {
+  try {
+    cleanup();
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the error that led here is the one to tell
+  }
+}
+
+}  // namespace
+
+std::string save_checkpoint(Env& env, const std::string& run_dir, const CheckpointState& state) {
+  const Contents contents = serialise(state);
+  const std::string parent = run_dir + "/" + kCheckpointsDirectory;
+  const std::string name = checkpoint_name(state.facts.step);
+  const std::string temporary = parent + "/" + kTemporaryPrefix + name;
+  const std::string target = parent + "/" + name;
+  env.make_directory(parent);
+  env.sync_directory(run_dir);
+  try {
+    write_directory(env, temporary, contents);
+    publish(env, temporary, target);
+  } catch (const Error&) {
+    ignore_errors([&] { remove_tree(env, temporary); });
+    throw;
+  }
+  return target;
+}
+
+}  // namespace lockstep

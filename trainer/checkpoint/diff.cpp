@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Comparing checkpoints bit by bit.
+#include "trainer/checkpoint/diff.hpp"
+
+#include "trainer/checkpoint/directory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace lockstep {
+namespace {
+
+/// Position in a flat, row-major tensor as one index a dimension.
+std::vector<std::size_t> unravel(std::size_t position, const std::vector<std::size_t>& shape) {
+  std::vector<std::size_t> index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    index[d] = position % shape[d];
+    position /= shape[d];
+  }
+  return index;
+}
+
+double distance(float a, float b) {
+  const double difference = std::fabs(static_cast<double>(a) - b);
+  return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+}
+
+TensorDifference diff_tensor(const std::string& name, const std::vector<std::size_t>& shape,
+                             std::span<const float> a, std::span<const float> b) {
+  TensorDifference result;
+  result.tensor = name;
+  result.elements = a.size();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::bit_cast<std::uint32_t>(a[i]) == std::bit_cast<std::uint32_t>(b[i])) continue;
+    if (result.different++ == 0) {
+      result.first_index = result.largest_index = unravel(i, shape);
+      result.first_a = a[i];
+      result.first_b = b[i];
+    }
+    if (distance(a[i], b[i]) <= result.largest) continue;
+    result.largest = distance(a[i], b[i]);
+    result.largest_index = unravel(i, shape);
+  }
+  return result;
+}
+
+void diff_arena(const std::vector<CheckpointParameter>& parameters, const std::string& prefix,
+                std::span<const float> a, std::span<const float> b, std::vector<TensorDifference>* result) {
+  for (const CheckpointParameter& parameter : parameters) {
+    const std::size_t size = arena_size({parameter});
+    TensorDifference tensor =
+        diff_tensor(prefix + parameter.name, parameter.shape, a.first(size), b.first(size));
+    if (tensor.different > 0) result->push_back(std::move(tensor));
+    a = a.subspan(size);
+    b = b.subspan(size);
+  }
+}
+
+std::vector<std::string> diff_facts(const CheckpointFacts& a, const CheckpointFacts& b) {
+  std::vector<std::string> result;
+  const auto compare = [&](const char* name, const auto& x, const auto& y) {
+    if (x != y) result.push_back(fmt::format("{}: {} in A, {} in B", name, x, y));
+  };
+  compare("step", a.step, b.step);
+  compare("epoch", a.epoch, b.epoch);
+  compare("step_in_epoch", a.step_in_epoch, b.step_in_epoch);
+  compare("seed", a.seed, b.seed);
+  compare("epoch_samples", a.epoch_samples, b.epoch_samples);
+  compare("epoch_correct", a.epoch_correct, b.epoch_correct);
+  compare("epoch_loss_sum", a.epoch_loss_sum, b.epoch_loss_sum);
+  for (const auto& [key, value] : a.job) {
+    const auto found = b.job.find(key);
+    compare(key.c_str(), value, found == b.job.end() ? "nothing" : found->second);
+  }
+  for (const auto& [key, value] : b.job)
+    if (!a.job.contains(key)) compare(key.c_str(), std::string("nothing"), value);
+  return result;
+}
+
+std::string index_text(const std::vector<std::size_t>& index) {
+  return fmt::format("[{}]", fmt::join(index, ","));
+}
+
+}  // namespace
+
+CheckpointDifference diff_checkpoints(const CheckpointState& a, const CheckpointState& b) {
+  CheckpointDifference result;
+  result.facts = diff_facts(a.facts, b.facts);
+  if (a.facts.parameters != b.facts.parameters) {
+    result.facts.emplace_back("parameters: other names or shapes: these are different models");
+    return result;
+  }
+  diff_arena(a.facts.parameters, "", a.weights, b.weights, &result.tensors);
+  if (a.momentum.size() == b.momentum.size()) {
+    if (!a.momentum.empty())
+      diff_arena(a.facts.parameters, kMomentumPrefix, a.momentum, b.momentum, &result.tensors);
+  } else {
+    result.facts.push_back(fmt::format("momentum: {}", a.momentum.empty() ? "only in B" : "only in A"));
+  }
+  return result;
+}
+
+std::string to_text(const CheckpointDifference& difference) {
+  if (difference.empty()) return "no difference: the same bits\n";
+  std::string text;
+  for (const std::string& fact : difference.facts) text += fact + "\n";
+  if (difference.tensors.empty()) return text + "weights and momentum that both have: the same bits\n";
+  text += fmt::format("{:28} {:>19}  {:32} {}\n", "tensor", "elements that differ", "first: A, B",
+                      "largest |A - B|");
+  for (const TensorDifference& t : difference.tensors)
+    text += fmt::format("{:28} {:>20}  {:32} {:.9g} at {}\n", t.tensor,
+                        fmt::format("{} of {}", t.different, t.elements),
+                        fmt::format("{}: {:.9g}, {:.9g}", index_text(t.first_index), t.first_a, t.first_b),
+                        t.largest, index_text(t.largest_index));
+  return text;
+}
+
+}  // namespace lockstep

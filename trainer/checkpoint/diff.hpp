@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// How two checkpoints differ: `lockstep diff A B`.
+#pragma once
+
+#include "trainer/checkpoint/state.hpp"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// One tensor that is not the same bits in both. Momentum tensors are called "momentum.NAME".
+struct TensorDifference {
+  std::string tensor;
+  std::size_t elements = 0;              ///< that the tensor has
+  std::size_t different = 0;             ///< elements whose bits differ
+  std::vector<std::size_t> first_index;  ///< of the first one
+  float first_a = 0, first_b = 0;
+  double largest = 0;  ///< |a - b|; infinity if one of them is not a number
+  std::vector<std::size_t> largest_index;
+};
+
+struct CheckpointDifference {
+  std::vector<std::string> facts;  ///< "step: 100 in A, 200 in B"; the world is not compared
+  std::vector<TensorDifference> tensors;
+  bool empty() const { return facts.empty() && tensors.empty(); }
+};
+
+/// Weights and momentum are compared if the parameters have the same names and shapes; otherwise `facts` says
+/// why not.
+CheckpointDifference diff_checkpoints(const CheckpointState& a, const CheckpointState& b);
+
+/// A table for people; one line if there is no difference.
+std::string to_text(const CheckpointDifference& difference);
+
+}  // namespace lockstep

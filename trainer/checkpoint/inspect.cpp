@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Tables about checkpoints.
+#include "trainer/checkpoint/inspect.hpp"
+
+#include "kernels/exact_sum.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/checkpoint/directory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <span>
+
+namespace lockstep {
+namespace {
+
+std::string line(const std::string& name, const std::string& value) {
+  return fmt::format("{:16} {}\n", name, value);
+}
+
+std::string facts_text(const CheckpointFacts& facts) {
+  std::string text = line("step", fmt::format("{}", facts.step));
+  text += line("epochs done", fmt::format("{}, and {} steps of the next", facts.epoch, facts.step_in_epoch));
+  text += line("seed", fmt::format("{}", facts.seed));
+  if (facts.epoch_samples > 0)
+    text += line("epoch so far", fmt::format("{} samples, loss {:.6f}, {:.2f} % correct", facts.epoch_samples,
+                                             facts.epoch_loss_sum / static_cast<double>(facts.epoch_samples),
+                                             100.0 * static_cast<double>(facts.epoch_correct) /
+                                                 static_cast<double>(facts.epoch_samples)));
+  if (facts.test_accuracy) text += line("test accuracy", fmt::format("{:.2f} %", 100 * *facts.test_accuracy));
+  text += line("buckets", facts.bucket_plan);
+  for (const auto& [key, value] : facts.world) text += line("written by", key + " " + value);
+  for (const auto& [key, value] : facts.job) text += line("job", key + ": " + value);
+  return text;
+}
+
+std::string tensor_row(const std::string& name, const std::vector<std::size_t>& shape,
+                       std::span<const float> values) {
+  const std::string size = fmt::format("[{}]", fmt::join(shape, ", "));
+  if (values.empty()) return fmt::format("{:32} {:20} {:>10}\n", name, size, 0);
+  const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  const auto odd = std::count_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
+  return fmt::format("{:32} {:20} {:>10} {:>12.5g} {:>12.5g} {:>12.5g}{}\n", name, size, values.size(),
+                     *smallest, *largest, mean, odd == 0 ? "" : fmt::format("  {} NaN or infinite", odd));
+}
+
+std::string arena_rows(const std::vector<CheckpointParameter>& parameters, const std::string& prefix,
+                       std::span<const float> arena) {
+  std::string text;
+  for (const CheckpointParameter& parameter : parameters) {
+    const std::size_t size = arena_size({parameter});
+    text += tensor_row(prefix + parameter.name, parameter.shape, arena.first(size));
+    arena = arena.subspan(size);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string inspect_checkpoint(Env& env, const std::string& path) {
+  const CheckpointState state = load_checkpoint(env, path);
+  std::string text = line("checkpoint", path) + facts_text(state.facts);
+  text += fmt::format("\n{:32} {:20} {:>10} {:>12} {:>12} {:>12}\n", "tensor", "shape", "elements",
+                      "smallest", "largest", "mean");
+  text += arena_rows(state.facts.parameters, "", state.weights);
+  if (!state.momentum.empty()) text += arena_rows(state.facts.parameters, kMomentumPrefix, state.momentum);
+  return text + fmt::format("\nweights sha256 {}\n", weights_sha256(state.weights));
+}
+
+std::string verify_report(Env& env, const std::string& path, const std::vector<Damage>& damages) {
+  std::string text;
+  for (const Damage& damage : damages) text += to_string(damage) + "\n";
+  if (!damages.empty()) return text;
+  const Manifest manifest = load_manifest(env, path);
+  std::size_t checksums = 1 + manifest.files.size();
+  for (const FileRecord& file : manifest.files)
+    for (const SectionRecord& section : file.sections) checksums += section.crc32s.size();
+  return fmt::format("{}: good: {} files, {} checksums\n", path, 1 + manifest.files.size(), checksums);
+}
+
+}  // namespace lockstep

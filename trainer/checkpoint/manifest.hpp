@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// manifest.json: the facts of a checkpoint and the checksums of its files, sealed by a checksum of its own.
+/// The format is described in docs/checkpoint-format.md.
+#pragma once
+
+#include "trainer/checkpoint/checksums.hpp"
+#include "trainer/checkpoint/state.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+inline constexpr std::int64_t kCheckpointFormatVersion = 1;
+inline constexpr std::size_t kMaxManifestBytes = std::size_t{64} << 20;
+inline constexpr const char* kModelFile = "model.safetensors";
+inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+inline constexpr const char* kManifestFile = "manifest.json";
+
+struct Manifest {
+  CheckpointFacts facts;
+  std::vector<FileRecord> files;  ///< model, optimizer
+  friend bool operator==(const Manifest&, const Manifest&) = default;
+};
+
+/// The same manifest always gives the same text.
+std::string write_manifest(const Manifest& manifest);
+
+/// Treats the text as hostile: seal, structure, sizes and ranges are checked; memory is proportional to the
+/// text.
+/// @throws DataError naming `file` and the key
+Manifest read_manifest(std::string_view text, const std::string& file);
+
+/// What ends every manifest: the SHA-256 of all text before it. Used by the writer, the reader and its
+/// fuzzer.
+std::string manifest_seal(std::string_view body);
+
+}  // namespace lockstep

@@ -1,0 +1,208 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Reading manifest.json.
+#include "kernels/runtime/error.hpp"
+#include "trainer/checkpoint/manifest.hpp"
+#include "trainer/checkpoint/safetensors_header.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+
+/// One object of the manifest; every getter names file and key when the value is not what it must be.
+class Object {
+ public:
+  Object(const json& value, const std::string& file, std::string place)
+      : value_(value), file_(file), place_(std::move(place)) {
+    if (!value_.is_object()) throw DataError(fmt::format("{}: {} is not an object", file_, place_));
+  }
+
+  bool has(const char* key) const { return value_.contains(key); }
+
+  std::string text(const char* key) const {
+    const json& value = at(key);
+    if (!value.is_string()) wrong(key, "text");
+    return value.get<std::string>();
+  }
+
+  std::uint64_t unsigned_integer(const char* key) const {
+    const json& value = at(key);
+    if (!value.is_number_unsigned()) wrong(key, "a whole number that is not negative");
+    return value.get<std::uint64_t>();
+  }
+
+  std::int64_t integer(const char* key) const {
+    const json& value = at(key);
+    const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() <= INT64_MAX;
+    if (!fits) wrong(key, "a whole number in range");
+    return value.get<std::int64_t>();
+  }
+
+  double number(const char* key) const {
+    const json& value = at(key);
+    if (!value.is_number()) wrong(key, "a number");
+    return value.get<double>();
+  }
+
+  double fraction(const char* key) const {
+    const json& value = at(key);
+    const double number = value.is_number() ? value.get<double>() : -1;
+    if (!(number >= 0 && number <= 1)) wrong(key, "a number from 0 to 1");
+    return number;
+  }
+
+  std::map<std::string, std::string> texts(const char* key) const {
+    const json& value = at(key);
+    if (!value.is_object()) wrong(key, "an object");
+    std::map<std::string, std::string> result;
+    for (const auto& [name, entry] : value.items()) {
+      if (!entry.is_string()) wrong(key, "an object of texts");
+      result.emplace(name, entry.get<std::string>());
+    }
+    return result;
+  }
+
+  std::vector<std::size_t> sizes(const char* key) const {
+    std::vector<std::size_t> result;
+    for (const json& entry : list(key)) {
+      if (!entry.is_number_unsigned()) wrong(key, "a list of whole numbers that are not negative");
+      result.push_back(entry.get<std::size_t>());
+    }
+    return result;
+  }
+
+  const json& list(const char* key) const {
+    const json& value = at(key);
+    if (!value.is_array()) wrong(key, "a list");
+    return value;
+  }
+
+  [[noreturn]] void wrong(const char* key, const char* expected) const {
+    throw DataError(fmt::format("{}: {}.{} is not {}", file_, place_, key, expected));
+  }
+
+ private:
+  const json& at(const char* key) const {
+    const auto found = value_.find(key);
+    if (found == value_.end()) throw DataError(fmt::format("{}: {}.{} is missing", file_, place_, key));
+    return *found;
+  }
+
+  const json& value_;
+  const std::string& file_;
+  std::string place_;
+};
+
+/// The text must end with the seal of what is before it, byte by byte.
+void check_seal(std::string_view text, const std::string& file) {
+  static const std::size_t kSealBytes = manifest_seal("").size();
+  if (text.size() > kMaxManifestBytes) throw DataError(fmt::format("{}: too large for a manifest", file));
+  if (text.size() < kSealBytes) throw DataError(fmt::format("{}: too short for a manifest: cut off", file));
+  const std::string_view body = text.substr(0, text.size() - kSealBytes);
+  if (manifest_seal(body) != text.substr(body.size()))
+    throw DataError(
+        fmt::format("{}: its own checksum does not match: the manifest is damaged or cut off", file));
+}
+
+std::vector<std::uint32_t> parse_crc32s(const Object& section, std::size_t blocks) {
+  const std::string text = section.text("crc32");
+  if (text.size() % 8 != 0 || text.size() / 8 != blocks)
+    section.wrong("crc32", "eight digits for each block");
+  std::vector<std::uint32_t> crc32s(blocks);
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::size_t digit = std::string_view("0123456789abcdef").find(text[i]);
+    if (digit == std::string_view::npos) section.wrong("crc32", "hexadecimal");
+    crc32s[i / 8] = crc32s[i / 8] << 4 | static_cast<std::uint32_t>(digit);
+  }
+  return crc32s;
+}
+
+FileRecord parse_file(const Object& object, const std::string& file, const char* name) {
+  FileRecord record;
+  record.name = object.text("name");
+  if (record.name != name) object.wrong("name", name);
+  record.bytes = object.unsigned_integer("bytes");
+  record.sha256 = object.text("sha256");
+  std::size_t position = 0;
+  for (const json& entry : object.list("sections")) {
+    const Object section(entry, file, fmt::format("{}.sections[{}]", name, record.sections.size()));
+    SectionRecord s{
+        section.text("name"), section.unsigned_integer("begin"), section.unsigned_integer("end"), {}};
+    if (s.begin != position || s.end < s.begin || s.end > record.bytes)
+      section.wrong("end", "where sections meet");
+    s.crc32s = parse_crc32s(section, checksum_blocks(s.end - s.begin));
+    position = s.end;
+    record.sections.push_back(std::move(s));
+  }
+  if (position != record.bytes) object.wrong("sections", "as long as the file");
+  return record;
+}
+
+std::vector<CheckpointParameter> parse_parameters(const Object& top, const std::string& file) {
+  std::vector<CheckpointParameter> parameters;
+  for (const json& entry : top.list("parameters")) {
+    const Object object(entry, file, fmt::format("parameters[{}]", parameters.size()));
+    CheckpointParameter parameter{object.text("name"), object.sizes("shape")};
+    std::size_t bytes = 0;
+    if (parameter.shape.size() > kMaxSafetensorsRank ||
+        !safetensors_tensor_bytes("F32", parameter.shape, &bytes))
+      object.wrong("shape", "one that fits into memory");
+    parameters.push_back(std::move(parameter));
+  }
+  return parameters;
+}
+
+CheckpointFacts parse_facts(const Object& top, const std::string& file) {
+  CheckpointFacts facts;
+  facts.step = top.integer("step");
+  facts.epoch = top.integer("epoch");
+  facts.step_in_epoch = top.integer("step_in_epoch");
+  facts.seed = top.unsigned_integer("seed");
+  facts.epoch_samples = top.integer("epoch_samples");
+  facts.epoch_correct = top.integer("epoch_correct");
+  facts.epoch_loss_sum = top.number("epoch_loss_sum");
+  if (top.has("test_accuracy")) facts.test_accuracy = top.fraction("test_accuracy");
+  facts.job = top.texts("job");
+  facts.model = top.texts("model");
+  facts.world = top.texts("world");
+  facts.bucket_plan = top.text("bucket_plan");
+  facts.parameters = parse_parameters(top, file);
+  return facts;
+}
+
+void check_version(const Object& top, const std::string& file) {
+  if (top.text("format") != "lockstep checkpoint") top.wrong("format", "'lockstep checkpoint'");
+  const std::int64_t version = top.integer("version");
+  if (version != kCheckpointFormatVersion)
+    throw DataError(
+        fmt::format("{}: format version {}, this program reads version {}; use the release that wrote it",
+                    file, version, kCheckpointFormatVersion));
+  if (top.unsigned_integer("block_bytes") != kChecksumBlockBytes) top.wrong("block_bytes", "65536");
+}
+
+}  // namespace
+
+Manifest read_manifest(std::string_view text, const std::string& file) {
+  check_seal(text, file);
+  const json parsed = json::parse(text.begin(), text.end(), nullptr, false);
+  if (parsed.is_discarded()) throw DataError(fmt::format("{}: is not JSON", file));
+  const Object top(parsed, file, "manifest");
+  check_version(top, file);
+
+  Manifest manifest;
+  manifest.facts = parse_facts(top, file);
+  const json& files = top.list("files");
+  if (files.size() != 2) top.wrong("files", "a list of two files");
+  manifest.files.push_back(parse_file(Object(files[0], file, "files[0]"), file, kModelFile));
+  manifest.files.push_back(parse_file(Object(files[1], file, "files[1]"), file, kOptimizerFile));
+  return manifest;
+}
+
+}  // namespace lockstep

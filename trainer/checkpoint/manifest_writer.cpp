@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Writing manifest.json.
+#include "kernels/runtime/sha256.hpp"
+#include "trainer/checkpoint/manifest.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <span>
+
+namespace lockstep {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+/// Eight hexadecimal digits a block, one after another.
+std::string crc32_text(const std::vector<std::uint32_t>& crc32s) {
+  std::string text;
+  for (const std::uint32_t crc : crc32s) text += fmt::format("{:08x}", crc);
+  return text;
+}
+
+json file_json(const FileRecord& file) {
+  json sections = json::array();
+  for (const SectionRecord& section : file.sections)
+    sections.push_back({{"name", section.name},
+                        {"begin", section.begin},
+                        {"end", section.end},
+                        {"crc32", crc32_text(section.crc32s)}});
+  return {{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}, {"sections", sections}};
+}
+
+json parameters_json(const std::vector<CheckpointParameter>& parameters) {
+  json list = json::array();
+  for (const CheckpointParameter& p : parameters) list.push_back({{"name", p.name}, {"shape", p.shape}});
+  return list;
+}
+
+json manifest_json(const Manifest& manifest) {
+  const CheckpointFacts& facts = manifest.facts;
+  json j;
+  j["format"] = "lockstep checkpoint";
+  j["version"] = kCheckpointFormatVersion;
+  j["step"] = facts.step;
+  j["epoch"] = facts.epoch;
+  j["step_in_epoch"] = facts.step_in_epoch;
+  j["seed"] = facts.seed;
+  j["epoch_samples"] = facts.epoch_samples;
+  j["epoch_correct"] = facts.epoch_correct;
+  j["epoch_loss_sum"] = facts.epoch_loss_sum;
+  if (facts.test_accuracy) j["test_accuracy"] = *facts.test_accuracy;
+  j["job"] = facts.job;
+  j["model"] = facts.model;
+  j["world"] = facts.world;
+  j["bucket_plan"] = facts.bucket_plan;
+  j["parameters"] = parameters_json(facts.parameters);
+  j["block_bytes"] = kChecksumBlockBytes;
+  j["files"] = json::array();
+  for (const FileRecord& file : manifest.files) j["files"].push_back(file_json(file));
+  return j;
+}
+
+}  // namespace
+
+std::string manifest_seal(std::string_view body) {
+  return fmt::format(",\n \"manifest_sha256\": \"{}\"\n}}\n", hex(sha256(std::as_bytes(std::span(body)))));
+}
+
+std::string write_manifest(const Manifest& manifest) {
+  std::string body = manifest_json(manifest).dump(1, ' ', false, json::error_handler_t::replace);
+  body.resize(body.rfind('\n'));  // open again: the seal closes it
+  return body + manifest_seal(body);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Cuts a run's metrics back to the checkpoint that it goes on from, so that no step appears in them twice.
+#pragma once
+
+#include "trainer/checkpoint/env.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace lockstep {
+
+struct MetricsCut {
+  std::size_t kept_lines = 0;
+  std::size_t dropped_lines = 0;  ///< a torn last line counts
+};
+
+/// Keeps the lines from the start of metrics.jsonl up to the first that comes after `step`: one whose "step"
+/// is larger,
+/// {"event":"end"}, or text that is no JSON object (the torn end that a crash leaves). A line without "step"
+/// belongs to the ones before it. An epoch's line at exactly `step` stays only if `epoch_line_written`: the
+/// checkpoint was taken after that epoch's evaluation.
+///
+/// The file is replaced in one step, and only if something must go. A file that is not there is an empty one.
+MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step,
+                            bool epoch_line_written = true);
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Which checkpoints of a run stay: the job's `run.keep`.
+#pragma once
+
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/env.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct KeepPolicy {
+  std::int64_t last = 3;         ///< the newest so many; at least 1
+  std::int64_t every_steps = 0;  ///< and those whose step is a multiple of this; 0: none
+  bool best = true;              ///< and the one with the highest test accuracy, the older among equals
+};
+
+/// The paths to remove, oldest first. The newest good checkpoint is never among them, whatever the policy
+/// says.
+std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy);
+
+/// Removes them. @returns how many. @throws IoError
+std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy);
+
+}  // namespace lockstep

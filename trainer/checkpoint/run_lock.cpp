@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The lock file of a run directory.
+#include "trainer/checkpoint/run_lock.hpp"
+
+#include "kernels/runtime/error.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <array>
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+
+namespace lockstep {
+namespace {
+
+std::string first_line(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+/// Field 22 of /proc/PID/stat; 0 if there is no such process. Field 2, the name, may hold anything but ends
+/// with ')'.
+std::uint64_t start_ticks_of(std::int64_t pid) {
+  const std::string stat = first_line(fmt::format("/proc/{}/stat", pid));
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(stat.substr(name_end + 1));
+  std::string skipped;
+  for (int field = 3; field < 22; ++field) fields >> skipped;
+  std::uint64_t ticks = 0;
+  fields >> ticks;
+  return ticks;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string to_text(const LockOwner& owner) {
+  const nlohmann::ordered_json json = {{"host", owner.host},       {"boot_id", owner.boot_id},
+                                       {"pid", owner.pid},         {"start_ticks", owner.start_ticks},
+                                       {"started", owner.started}, {"job", owner.job}};
+  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+/// Nothing if nobody is named: a new file, a released one, or one that a power loss left empty or torn.
+std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
+  const std::vector<std::byte> bytes = env.read(path);
+  const auto* text = reinterpret_cast<const char*>(bytes.data());
+  const auto json = nlohmann::json::parse(text, text + bytes.size(), nullptr, false);
+  if (!json.is_object()) return std::nullopt;
+  try {
+    return LockOwner{json.at("host"),        json.at("boot_id"), json.at("pid"),
+                     json.at("start_ticks"), json.at("started"), json.at("job")};
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::optional<LockOwner>& owner, const char* why) {
+  if (!owner)
+    throw IoError(
+        fmt::format("{}: another job is using this run directory; wait for it, or set another "
+                    "run.dir",
+                    path));
+  throw IoError(fmt::format("{}: this run directory belongs to job {} (host {}, pid {}, since {}): {}", path,
+                            owner->job, owner->host, owner->pid, owner->started, why));
+}
+
+}  // namespace
+
+LockOwner LockOwner::self(const std::string& job) {
+  const std::int64_t pid = ::getpid();
+  return {host_name(),
+          first_line("/proc/sys/kernel/random/boot_id"),
+          pid,
+          start_ticks_of(pid),
+          fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
+          job};
+}
+
+bool is_running(const LockOwner& owner) {
+  const bool same_boot = owner.boot_id == first_line("/proc/sys/kernel/random/boot_id");
+  return same_boot && owner.start_ticks != 0 && start_ticks_of(owner.pid) == owner.start_ticks;
+}
+
+RunLock::RunLock(Env& env, const std::string& run_dir, const std::string& job)
+    : RunLock(env, run_dir, LockOwner::self(job), is_running) {}
+
+RunLock::RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
+                 const std::function<bool(const LockOwner&)>& running) {
+  const std::string path = run_dir + "/lock";
+  std::unique_ptr<FileClaim> claim = env.claim(path);
+  const std::optional<LockOwner> owner = read_owner(env, path);
+  constexpr const char* kStillRunning = "it is still running; wait for it, stop it, or set another run.dir";
+  if (claim == nullptr) refuse(path, owner, kStillRunning);
+  if (owner && running(*owner)) refuse(path, owner, kStillRunning);
+  if (owner && owner->host != self.host && owner->boot_id != self.boot_id)
+    refuse(path, owner, "if that job is gone, delete this file and start again");
+  claim->write(to_text(self));
+  claim_ = std::move(claim);
+}
+
+RunLock::~RunLock() {
+  try {
+    if (claim_ != nullptr) claim_->write("");
+  } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the owner in it ends with this process, which is
+                            // enough
+  }
+}
+
+}  // namespace lockstep

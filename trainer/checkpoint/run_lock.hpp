@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Keeps two jobs off one run directory.
+#pragma once
+
+#include "trainer/checkpoint/env.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace lockstep {
+
+/// Who holds a run directory, as written into RUN/lock. A process is known by pid and start time, a machine
+/// by its name and by the kernel's boot id.
+struct LockOwner {
+  std::string host;
+  std::string boot_id;
+  std::int64_t pid = 0;
+  std::uint64_t start_ticks = 0;  ///< since boot: field 22 of /proc/PID/stat
+  std::string started;            ///< UTC, for people
+  std::string job;
+
+  /// This process.
+  static LockOwner self(const std::string& job);
+};
+
+/// True while this process runs on this machine.
+bool is_running(const LockOwner& owner);
+
+/// Held by rank 0 from before the first look at the checkpoints to the end of the run. Two guards: flock on
+/// RUN/lock, which the kernel drops with its process; and the owner written in it, for file systems whose
+/// locks do not reach other hosts. A lock whose owner is gone (this machine, and the process has ended or the
+/// machine was restarted) is taken over. One of another host is not: nobody here can tell whether that job is
+/// still running.
+class RunLock {
+ public:
+  /// @throws IoError naming the owner and the file to delete
+  RunLock(Env& env, const std::string& run_dir, const std::string& job);
+  /// For tests: another identity, another way to tell who is running.
+  RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
+          const std::function<bool(const LockOwner&)>& running);
+  /// Empties the file, so that another host may go on at once.
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  std::unique_ptr<FileClaim> claim_;
+};
+
+}  // namespace lockstep

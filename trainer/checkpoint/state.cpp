@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Sizes and hashes of a checkpoint's numbers.
+#include "trainer/checkpoint/state.hpp"
+
+#include "kernels/runtime/sha256.hpp"
+
+#include <bit>
+#include <span>
+
+namespace lockstep {
+
+static_assert(std::endian::native == std::endian::little,
+              "files hold little-endian numbers, written as they are");
+
+std::size_t arena_size(const std::vector<CheckpointParameter>& parameters) {
+  std::size_t total = 0;
+  for (const CheckpointParameter& parameter : parameters) {
+    std::size_t size = 1;
+    for (const std::size_t dimension : parameter.shape) size *= dimension;
+    total += size;
+  }
+  return total;
+}
+
+std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& parameters,
+                                   std::span<const float> arena, const std::string& prefix) {
+  std::vector<TensorView> tensors;
+  for (const CheckpointParameter& parameter : parameters) {
+    const std::size_t size = arena_size({parameter});
+    tensors.push_back({prefix + parameter.name, "F32", parameter.shape, std::as_bytes(arena.first(size))});
+    arena = arena.subspan(size);
+  }
+  return tensors;
+}
+
+std::string weights_sha256(const std::vector<float>& weights) {
+  return hex(sha256(std::as_bytes(std::span(weights))));
+}
+
+}  // namespace lockstep

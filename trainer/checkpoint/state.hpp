@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a checkpoint holds: a position in a deterministic run, and the numbers that got there.
+#pragma once
+
+#include "trainer/checkpoint/safetensors.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// Name and shape of one tensor of the arena, in arena order.
+struct CheckpointParameter {
+  std::string name;
+  std::vector<std::size_t> shape;
+  friend bool operator==(const CheckpointParameter&, const CheckpointParameter&) = default;
+};
+
+/// Everything but the tensors. Valid for any number of ranks.
+struct CheckpointFacts {
+  std::int64_t step = 0;           ///< optimiser steps taken in all
+  std::int64_t epoch = 0;          ///< epochs completed, their evaluation included
+  std::int64_t step_in_epoch = 0;  ///< steps taken in the epoch under way
+  std::uint64_t seed = 0;
+
+  /// Sums over the steps of the epoch under way.
+  std::int64_t epoch_samples = 0;
+  std::int64_t epoch_correct = 0;
+  double epoch_loss_sum = 0;  ///< nats; steps are added in order, so that its bits do not depend on ranks
+
+  std::optional<double> test_accuracy;  ///< of the last evaluation, by which the best checkpoint is kept
+
+  std::map<std::string, std::string> job;  ///< the job's keys that determine the weights, with their values
+  std::map<std::string, std::string>
+      model;  ///< what it takes to build the network again: YAML, input, classes
+  std::map<std::string, std::string> world;  ///< ranks, device, backend, ...: for people, never compared
+  std::string bucket_plan;                   ///< for people
+  std::vector<CheckpointParameter> parameters;
+
+  friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
+};
+
+/// A complete checkpoint. Weights and momentum lie in arena order; momentum is empty if the optimiser has
+/// none.
+struct CheckpointState {
+  CheckpointFacts facts;
+  std::vector<float> weights;
+  std::vector<float> momentum;
+};
+
+/// Elements of all parameters.
+std::size_t arena_size(const std::vector<CheckpointParameter>& parameters);
+
+/// The arena cut into its tensors, `prefix` before each name. Bytes are borrowed from the arena.
+std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& parameters,
+                                   std::span<const float> arena, const std::string& prefix);
+
+/// SHA-256 of the weights in arena order as little-endian fp32: the last line of a training run.
+std::string weights_sha256(const std::vector<float>& weights);
+
+}  // namespace lockstep

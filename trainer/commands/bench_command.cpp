@@ -1,0 +1,103 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// lockstep bench kernels|allreduce|step
+#include "kernels/runtime/error.hpp"
+#include "trainer/bench/allreduce_bench.hpp"
+#include "trainer/bench/kernels_bench.hpp"
+#include "trainer/bench/step_bench.hpp"
+#include "trainer/commands/command.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/job_setup.hpp"
+#include "trainer/rank_runner.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+void add_kernels(CLI::App& bench, Action& action) {
+  auto* command = bench.add_subcommand("kernels", "Every op beside the peak of this machine, one core");
+  auto options = std::make_shared<bench::KernelsOptions>();
+  command->add_option("--batch", options->batch, "Samples a call, a multiple of 16")
+      ->check(CLI::Range(16, 4096))
+      ->check([](const std::string& text) {
+        return std::stoi(text) % 16 == 0 ? "" : text + " is no multiple of 16";
+      })
+      ->capture_default_str();
+  command->add_option("--rounds", options->rounds, "Turns of which the median is taken")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command->add_option("--filter", options->filter, "Only ops whose name contains this");
+  command->callback([=, &action] {
+    action = [=] {
+      bench::bench_kernels(*options);
+      return 0;
+    };
+  });
+}
+
+void add_allreduce(CLI::App& bench, Action& action) {
+  auto* command = bench.add_subcommand("allreduce", "The communicator alone: latency, bandwidth, errors");
+  auto options = std::make_shared<bench::AllreduceOptions>();
+  auto parallel = std::make_shared<ParallelSection>();
+  command->add_option("--min-bytes", options->min_bytes, "Smallest buffer")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  command->add_option("--max-bytes", options->max_bytes, "Largest buffer")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  command->add_option("--repetitions", options->repetitions, "Of each size")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->add_option("--backend", parallel->backend, "auto, mpi or thread")
+      ->check(CLI::IsMember({"auto", "mpi", "thread"}));
+  command->add_option("--ranks", parallel->ranks, "With --backend thread: how many")
+      ->check(CLI::Range(1, 1024));
+  command->callback([=, &action] {
+    action = [=] {
+      return run_on_ranks(*parallel, [&](Communicator& comm) {
+        return bench::bench_allreduce(comm, *options) == 0 ? 0 : static_cast<int>(ExitCode::kInternal);
+      });
+    };
+  });
+}
+
+void add_step(CLI::App& bench, Action& action) {
+  auto* command = bench.add_subcommand(
+      "step", "Whole training steps of a job: samples/s, fraction of peak, communication");
+  auto options = std::make_shared<bench::StepOptions>();
+  auto job_path = std::make_shared<std::string>();
+  auto overrides = std::make_shared<std::vector<std::string>>();
+  command->add_option("job", *job_path, "Job file, e.g. launch/jobs/mnist.yaml")->required();
+  command->add_option("overrides", *overrides, "key=value, e.g. model=lenet");
+  command->add_option("--rounds", options->rounds, "Turns of which the median is taken")
+      ->check(CLI::Range(1, 10000))
+      ->capture_default_str();
+  command->add_option("--steps", options->steps_per_round, "Steps a turn")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  command->callback([=, &action] {
+    action = [=] {
+      const Job job = load_job(*job_path, *overrides);
+      const auto data = load_in_advance(job);
+      return run_on_ranks(job.parallel, [&](Communicator& comm) {
+        bench::bench_step(comm, job, data, *options);
+        return 0;
+      });
+    };
+  });
+}
+
+}  // namespace
+
+void add_bench_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("bench", "Measure kernels, communication, or whole training steps");
+  command->require_subcommand(1);
+  add_kernels(*command, action);
+  add_allreduce(*command, action);
+  add_step(*command, action);
+}
+
+}  // namespace lockstep

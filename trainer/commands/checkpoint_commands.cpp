@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// lockstep hash, inspect, verify, diff, export: what is in a checkpoint, and is it whole?
+#include "kernels/runtime/error.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/checkpoint/diff.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/inspect.hpp"
+#include "trainer/checkpoint/npz.hpp"
+#include "trainer/commands/command.hpp"
+#include "trainer/rank_runner.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <span>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kCheckpointHelp =
+    "A run directory (its newest good checkpoint) or one checkpoint's directory";
+
+std::string resolve(const std::string& path) {
+  return resolve_checkpoint(Env::posix(), path, [](const std::string& damage) { print_error(damage); });
+}
+
+CheckpointState load(const std::string& path) {
+  return load_checkpoint(Env::posix(), resolve(path));
+}
+
+int hash(const std::string& path) {
+  fmt::print("weights sha256 {}\n", weights_sha256(load(path).weights));
+  return 0;
+}
+
+int inspect(const std::string& path) {
+  fmt::print("{}", inspect_checkpoint(Env::posix(), resolve(path)));
+  return 0;
+}
+
+/// Every checkpoint of a run, or the one that is named.
+int verify(const std::string& path) {
+  Env& env = Env::posix();
+  std::vector<std::string> paths;
+  for (const auto& entry : list_checkpoints(env, path)) paths.push_back(entry.path);
+  if (paths.empty()) paths.push_back(path);
+  bool good = true;
+  for (const auto& checkpoint : paths) {
+    const auto damages = verify_checkpoint(env, checkpoint);
+    fmt::print("{}", verify_report(env, checkpoint, damages));
+    good = good && damages.empty();
+  }
+  return good ? 0 : static_cast<int>(ExitCode::kDataDamaged);
+}
+
+/// Like diff(1): 0 if they are the same, 1 if they differ.
+int diff(const std::string& a, const std::string& b) {
+  const auto difference = diff_checkpoints(load(a), load(b));
+  fmt::print("{}", to_text(difference));
+  return difference.empty() ? 0 : 1;
+}
+
+int export_to(const std::string& path, const std::string& npz) {
+  const auto bytes = export_npz(load(path));
+  replace_file(Env::posix(), npz, bytes);
+  fmt::print("{}: {} bytes; numpy.load(\"{}\") reads it\n", npz, bytes.size(), npz);
+  return 0;
+}
+
+using OneCheckpoint = int (*)(const std::string&);
+
+void add_simple(CLI::App& app, Action& action, const std::string& name, const std::string& help,
+                OneCheckpoint run) {
+  auto* command = app.add_subcommand(name, help);
+  auto path = std::make_shared<std::string>();
+  command->add_option("checkpoint", *path, kCheckpointHelp)->required();
+  command->callback([=, &action] { action = [=] { return run(*path); }; });
+}
+
+}  // namespace
+
+void add_checkpoint_commands(CLI::App& app, Action& action) {
+  add_simple(app, action, "hash", "SHA-256 over all parameters, as training prints it last", hash);
+  add_simple(app, action, "inspect", "What is inside a checkpoint, as a table", inspect);
+  add_simple(app, action, "verify", "Check every checksum, of all checkpoints of a run or of one", verify);
+
+  auto* difference =
+      app.add_subcommand("diff", "How two checkpoints differ: tensors, elements, largest difference");
+  auto a = std::make_shared<std::string>();
+  auto b = std::make_shared<std::string>();
+  difference->add_option("a", *a, kCheckpointHelp)->required();
+  difference->add_option("b", *b, kCheckpointHelp)->required();
+  difference->footer("Exit code 0: the same weights and optimiser state; 1: they differ.");
+  difference->callback([=, &action] { action = [=] { return diff(*a, *b); }; });
+
+  auto* exporting = app.add_subcommand("export", "Write weights and optimiser state for other programs");
+  auto path = std::make_shared<std::string>();
+  auto npz = std::make_shared<std::string>();
+  exporting->add_option("checkpoint", *path, kCheckpointHelp)->required();
+  exporting->add_option("--npz", *npz, "File to write, for numpy.load")->required();
+  exporting->footer("model.safetensors inside a checkpoint is read by Python's safetensors as it is.");
+  exporting->callback([=, &action] { action = [=] { return export_to(*path, *npz); }; });
+}
+
+}  // namespace lockstep

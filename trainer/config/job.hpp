@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A job: everything that a training run depends on. Field order and names are those of the job file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct DataSection {
+  std::string set = "mnist";  ///< mnist | fashion-mnist | kmnist | random | synthetic
+  std::string root = "auto";
+  std::int64_t global_batch = 128;  ///< samples of a step, all ranks together
+  double mean = 0.1307, std = 0.3081;
+  bool shuffle = true;
+  std::int64_t train_samples = 0, test_samples = 0;  ///< of random and synthetic; 0: the set's default
+};
+
+struct OptimizerSection {
+  std::string kind = "sgd";
+  double lr = 0.01;
+  double momentum = 0.5;
+  double weight_decay = 0;
+  bool nesterov = false;
+};
+
+struct TrainSection {
+  std::int64_t epochs = 10;
+  std::uint64_t seed = 1234;
+  std::int64_t max_steps = 0;   ///< stop after so many optimiser steps; 0: no limit
+  std::string initial_weights;  ///< a safetensors file to start from; empty: initialise from the seed
+  OptimizerSection optimizer;
+};
+
+struct ParallelSection {
+  std::string device = "auto";        ///< auto | cpu | cuda
+  std::string backend = "auto";       ///< auto | mpi | thread
+  int ranks = 0;                      ///< with backend thread: how many; otherwise mpirun or srun says
+  int threads = 1;                    ///< per rank; they share the rank's grains
+  std::size_t bucket_bytes = 0;       ///< 0: auto
+  std::string determinism = "world";  ///< world | off
+  int grain = 64;
+  std::int64_t check_replicas_every_steps = 500;  ///< 0: never
+  double timeout_seconds = 300;                   ///< of every wait for other ranks
+};
+
+/// Which checkpoints stay; the newest good one always does.
+struct KeepSection {
+  std::int64_t last = 3;         ///< the newest so many
+  std::int64_t every_steps = 0;  ///< and those whose step is a multiple of this; 0: none
+  bool best = true;              ///< and the one with the highest test accuracy
+};
+
+struct RunSection {
+  std::string dir = "runs/mnist";
+  std::int64_t checkpoint_every_steps = 500;  ///< 0: only at the end
+  std::int64_t log_every_steps = 100;         ///< 0: only epochs
+  std::string resume = "auto";                ///< auto | never | a checkpoint directory
+  std::string on_save_error = "stop";         ///< stop | continue
+  double max_seconds = 0;                     ///< save and stop after so long; 0: no limit
+  KeepSection keep;
+};
+
+struct Job {
+  std::string model = "net";
+  DataSection data;
+  TrainSection train;
+  ParallelSection parallel;
+  RunSection run;
+};
+
+/// Reads a job file and applies `key=value` overrides in order ("train.optimizer.lr=0.1").
+/// @throws MissingDataError  the file is not there
+/// @throws ConfigError       one line: file:line:column, what is wrong, "did you mean"; or which override
+Job load_job(const std::string& path, const std::vector<std::string>& overrides);
+/// The same from text; `file` is for messages. `model` is left as written.
+Job parse_job(const std::string& yaml, const std::string& file,
+              const std::vector<std::string>& overrides = {});
+/// Every key of a job file, one line each: name, default, meaning and what it accepts. For --help.
+std::string schema_help();
+/// All keys with their values, in order; parse_job of it gives the same job.
+std::string to_yaml(const Job& job);
+
+}  // namespace lockstep

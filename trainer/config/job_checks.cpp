@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What must hold between the keys of a job.
+#include "trainer/config/job_reader.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string_view>
+
+namespace lockstep {
+namespace {
+
+void check_model(const JobReader& reader) {
+  if (!reader.gives("model")) reader.fail_at("model", "no model given; add a line such as 'model: net'");
+}
+
+void check_nesterov(const JobReader& reader) {
+  const OptimizerSection& optimizer = reader.job().train.optimizer;
+  if (!optimizer.nesterov || optimizer.momentum > 0) return;
+  reader.fail_at("train.optimizer.nesterov",
+                 "train.optimizer.nesterov needs momentum above 0; set train.optimizer.momentum");
+}
+
+void check_sample_counts(const JobReader& reader) {
+  const DataSection& data = reader.job().data;
+  if (data.set == "random" || data.set == "synthetic") return;
+  for (const auto& [path, count] :
+       {std::pair{"data.train_samples", data.train_samples}, {"data.test_samples", data.test_samples}}) {
+    if (count > 0)
+      reader.fail_at(
+          path, fmt::format("{} is for the sets random and synthetic; remove it for {}", path, data.set));
+  }
+}
+
+void check_ranks(const JobReader& reader) {
+  const ParallelSection& parallel = reader.job().parallel;
+  if (parallel.backend != "mpi" || parallel.ranks == 0) return;
+  reader.fail_at("parallel.ranks",
+                 fmt::format("parallel.ranks is for backend thread; remove it and start with 'mpirun -np {}'",
+                             parallel.ranks));
+}
+
+/// `resume: no` is YAML for "do not", not a directory of that name.
+void check_resume(const JobReader& reader) {
+  for (const std::string_view word : {"no", "off", "false", "none", "yes", "on", "true"}) {
+    if (reader.job().run.resume != word) continue;
+    reader.fail_at("run.resume",
+                   fmt::format("run.resume: expected auto, never or a checkpoint directory, got '{}'", word));
+  }
+}
+
+}  // namespace
+
+void check_job(const JobReader& reader) {
+  check_model(reader);
+  check_nesterov(reader);
+  check_sample_counts(reader);
+  check_ranks(reader);
+  check_resume(reader);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Job files in and out: parse_job, load_job, to_yaml, schema_help.
+#include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/config/job_reader.hpp"
+#include "trainer/config/job_schema.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+namespace lockstep {
+namespace {
+
+/// The lines that open `section` when the sections that enclose `previous` are open.
+std::string section_headers(std::string_view section, std::string_view previous) {
+  std::string lines;
+  std::size_t depth = 0;
+  for (std::size_t end = 0; end != section.npos && !section.empty(); ++depth) {
+    const std::size_t begin = end == 0 ? 0 : end + 1;
+    end = section.find('.', begin);
+    const std::string_view prefix = section.substr(0, end);
+    const bool open =
+        previous.starts_with(prefix) && (previous.size() == prefix.size() || previous[prefix.size()] == '.');
+    if (!open) lines += fmt::format("{:{}}{}:\n", "", 2 * depth, section.substr(begin, end - begin));
+  }
+  return lines;
+}
+
+std::size_t depth_of(const JobKey& key) {
+  return static_cast<std::size_t>(std::count(key.path.begin(), key.path.end(), '.'));
+}
+
+}  // namespace
+
+Job parse_job(const std::string& yaml, const std::string& file, const std::vector<std::string>& overrides) {
+  JobReader reader;
+  reader.read_file(yaml, file);
+  for (const std::string& text : overrides) reader.read_override(text);
+  reader.check();
+  return reader.job();
+}
+
+Job load_job(const std::string& path, const std::vector<std::string>& overrides) {
+  return parse_job(read_yaml_file(path), path, overrides);
+}
+
+std::string to_yaml(const Job& job) {
+  std::string yaml;
+  std::string_view section;
+  for (const JobKey& key : job_schema()) {
+    yaml += section_headers(key.section(), section);
+    section = key.section();
+    yaml += fmt::format("{:{}}{}: {}\n", "", 2 * depth_of(key), key.leaf(), key.write(job));
+  }
+  return yaml;
+}
+
+std::string schema_help() {
+  const Job defaults;
+  std::size_t width = 0;
+  for (const JobKey& key : job_schema()) width = std::max(width, key.path.size());
+  std::string help;
+  for (const JobKey& key : job_schema()) {
+    const std::string value = key.path == "model" ? "(required)" : key.write(defaults);
+    help += fmt::format("{:<{}}  {:<10}  {} ({})\n", key.path, width, value, key.meaning, key.expected);
+  }
+  return help;
+}
+
+}  // namespace lockstep

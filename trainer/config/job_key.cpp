@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What each kind of key accepts.
+#include "trainer/config/job_key.hpp"
+
+#include "kernels/runtime/yaml/printable.hpp"
+#include "kernels/runtime/yaml/scalar.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kMaxTextBytes = 4096;
+constexpr std::uint64_t kMinBucketBytes = 4;
+constexpr std::uint64_t kMaxBucketBytes = std::uint64_t{1} << 30;
+
+bool is_plain(const ScalarText& scalar) {
+  return scalar.style == ScalarText::Style::kPlain;
+}
+
+}  // namespace
+
+std::string_view JobKey::section() const {
+  const std::size_t dot = path.rfind('.');
+  return dot == path.npos ? std::string_view() : std::string_view(path).substr(0, dot);
+}
+
+JobKey&& JobKey::also_called(std::vector<std::string_view> names) && {
+  other_names = std::move(names);
+  return std::move(*this);
+}
+
+bool read_integer(const ScalarText& scalar, const IntRange& range, std::int64_t& value) {
+  const auto number = is_plain(scalar) ? parse_int64(scalar.text) : std::nullopt;
+  if (!number || *number < range.low || *number > range.high) return false;
+  value = *number;
+  return true;
+}
+
+bool read_real(const ScalarText& scalar, const RealRange& range, double& value) {
+  const auto number = is_plain(scalar) ? parse_double(scalar.text) : std::nullopt;
+  if (!number || *number < range.low || *number > range.high) return false;
+  if ((range.open_low && *number == range.low) || (range.open_high && *number == range.high)) return false;
+  value = *number;
+  return true;
+}
+
+bool read_bool(const ScalarText& scalar, bool& value) {
+  const auto truth = is_plain(scalar) ? parse_bool(scalar.text) : std::nullopt;
+  if (truth) value = *truth;
+  return truth.has_value();
+}
+
+bool read_seed(const ScalarText& scalar, std::uint64_t& value) {
+  const auto number = is_plain(scalar) ? parse_uint64(scalar.text) : std::nullopt;
+  if (number) value = *number;
+  return number.has_value();
+}
+
+bool read_choice(const ScalarText& scalar, const std::vector<std::string_view>& choices, std::string& value) {
+  if (std::find(choices.begin(), choices.end(), scalar.text) == choices.end()) return false;
+  value = scalar.text;
+  return true;
+}
+
+bool read_text(const ScalarText& scalar, bool may_be_empty, std::string& value) {
+  const std::string& text = scalar.text;
+  if (text.empty() && !may_be_empty) return false;
+  if (text.size() > kMaxTextBytes || find_unprintable(text) || text.find_first_of("\r\n\t") != text.npos)
+    return false;
+  value = text;
+  return true;
+}
+
+bool read_byte_count(const ScalarText& scalar, std::size_t& value) {
+  if (scalar.text == "auto") {
+    value = 0;
+    return true;
+  }
+  const auto bytes = is_plain(scalar) ? parse_byte_count(scalar.text) : std::nullopt;
+  if (!bytes || *bytes < kMinBucketBytes || *bytes > kMaxBucketBytes) return false;
+  value = static_cast<std::size_t>(*bytes);
+  return true;
+}
+
+std::string write_byte_count(std::size_t value) {
+  if (value == 0) return "auto";
+  if (value % (std::size_t{1} << 20) == 0) return fmt::format("{}MiB", value >> 20);
+  if (value % (std::size_t{1} << 10) == 0) return fmt::format("{}KiB", value >> 10);
+  return fmt::format("{}", value);
+}
+
+std::string describe(const IntRange& range) {
+  return fmt::format("a whole number from {} to {}", range.low, range.high);
+}
+
+std::string describe(const RealRange& range) {
+  return fmt::format("a number {} {}, {} {}", range.open_low ? "above" : "from", format_double(range.low),
+                     range.open_high ? "below" : "at most", format_double(range.high));
+}
+
+std::string describe(const std::vector<std::string_view>& choices) {
+  return fmt::format("one of {}", fmt::join(choices, ", "));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One key of a job file: its name, its place in Job, what it accepts and what it means.
+#pragma once
+
+#include "trainer/config/job.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// A scalar as it stands in the file.
+struct ScalarText {
+  enum class Style { kPlain, kQuoted, kNull };
+  std::string text;
+  Style style = Style::kPlain;
+};
+
+/// Whether two jobs that differ in this key may end in different weights.
+enum class Determines { kNothing, kWeights, kWeightsInWorldMode };
+
+struct JobKey {
+  std::string path;      ///< "train.optimizer.lr"
+  std::string meaning;   ///< one line for people, without a full stop
+  std::string expected;  ///< "a whole number from 1 to 4096"
+  Determines determines = Determines::kNothing;
+  std::vector<std::string_view> choices;      ///< of an enumeration
+  std::vector<std::string_view> other_names;  ///< what other programs call it; only for "did you mean"
+
+  /// Stores the value in the job, or returns false and leaves it alone if it is not what is expected.
+  std::function<bool(const ScalarText&, Job&)> read;
+  /// The value as a YAML scalar that `read` takes back.
+  std::function<std::string(const Job&)> write;
+
+  /// "lr" of "train.optimizer.lr"
+  std::string_view leaf() const { return std::string_view(path).substr(path.rfind('.') + 1); }
+  /// "train.optimizer" of "train.optimizer.lr"; "" at the top
+  std::string_view section() const;
+
+  JobKey&& also_called(std::vector<std::string_view> names) &&;
+};
+
+/// Converters between text and one field of Job. `Field` is called with a Job& or a const Job& and returns
+/// the field.
+struct IntRange {
+  std::int64_t low, high;
+};
+struct RealRange {
+  double low, high;
+  bool open_low = false, open_high = false;  ///< whether the bound itself is excluded
+};
+
+bool read_integer(const ScalarText& scalar, const IntRange& range, std::int64_t& value);
+bool read_real(const ScalarText& scalar, const RealRange& range, double& value);
+bool read_bool(const ScalarText& scalar, bool& value);
+bool read_seed(const ScalarText& scalar, std::uint64_t& value);
+bool read_choice(const ScalarText& scalar, const std::vector<std::string_view>& choices, std::string& value);
+bool read_text(const ScalarText& scalar, bool may_be_empty, std::string& value);
+/// "auto" is 0.
+bool read_byte_count(const ScalarText& scalar, std::size_t& value);
+std::string write_byte_count(std::size_t value);
+
+std::string describe(const IntRange& range);
+std::string describe(const RealRange& range);
+std::string describe(const std::vector<std::string_view>& choices);
+
+}  // namespace lockstep

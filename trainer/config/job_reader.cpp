@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Walks the YAML of a job file beside the schema.
+#include "trainer/config/job_reader.hpp"
+
+#include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "trainer/config/job_schema.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+std::string joined(std::string_view section, std::string_view name) {
+  return section.empty() ? std::string(name) : fmt::format("{}.{}", section, name);
+}
+
+ScalarText scalar_text(const YAML::Node& node) {
+  if (node.IsNull()) return {"", ScalarText::Style::kNull};
+  return {node.Scalar(), node.Tag() == "!" ? ScalarText::Style::kQuoted : ScalarText::Style::kPlain};
+}
+
+std::string shown(const YAML::Node& node) {
+  if (node.IsMap()) return "a map";
+  if (node.IsSequence()) return "a list";
+  if (node.IsNull()) return "nothing";
+  return quoted_text(node.Scalar()) + (node.Tag() == "!" ? " in quotes" : "");
+}
+
+/// The section that unknown path lies in, as far as it exists, and the name that is unknown there.
+std::pair<std::string_view, std::string_view> split_unknown(std::string_view path) {
+  std::size_t begin = 0;
+  for (std::size_t dot = path.find('.'); dot != path.npos; dot = path.find('.', begin)) {
+    if (!is_job_section(path.substr(0, dot))) break;
+    begin = dot + 1;
+  }
+  return {path.substr(0, begin == 0 ? 0 : begin - 1), path.substr(begin)};
+}
+
+std::vector<std::string_view> all_paths() {
+  std::vector<std::string_view> paths;
+  for (const JobKey& key : job_schema()) paths.push_back(key.path);
+  return paths;
+}
+
+/// A key elsewhere in the job that is called `name`, here or in other programs.
+std::string key_elsewhere(std::string_view section, std::string_view name) {
+  const auto is_called = [&](const JobKey& key) {
+    return key.leaf() == name ||
+           std::find(key.other_names.begin(), key.other_names.end(), name) != key.other_names.end();
+  };
+  const JobKey* found = nullptr;
+  for (const JobKey& key : job_schema()) {
+    if (is_called(key) && (found == nullptr || key.section() == section)) found = &key;
+  }
+  return found == nullptr ? std::string() : fmt::format(" (did you mean '{}'?)", found->path);
+}
+
+}  // namespace
+
+void JobReader::read_file(const std::string& yaml, const std::string& file) {
+  file_ = file;
+  const YAML::Node root = load_strict_yaml(yaml, file);
+  if (root.IsNull()) return;
+  if (!root.IsMap()) throw config_error(file, root.Mark(), "a job file is a map such as 'model: net'");
+  read_section(root, "", {file, false});
+}
+
+void JobReader::read_override(const std::string& override_text) {
+  const Source source{"override " + quoted_text(override_text), true};
+  const std::size_t equals = override_text.find('=');
+  if (equals == override_text.npos || equals == 0) {
+    throw ConfigError(source.name + ": expected key=value such as train.epochs=3");
+  }
+  const YAML::Node value = load_strict_yaml(override_text.substr(equals + 1), source.name);
+  read_node(value, override_text.substr(0, equals), YAML::Mark::null_mark(), source);
+}
+
+void JobReader::check() const {
+  check_job(*this);
+}
+
+void JobReader::read_section(const YAML::Node& node, const std::string& section, const Source& source) {
+  for (const auto& entry : node) {
+    const std::string& name = entry.first.Scalar();
+    const YAML::Mark mark = entry.first.Mark();
+    if (name.find('.') != name.npos) {
+      const Place place = place_of(mark, source);
+      throw config_error(
+          place.source, place.mark,
+          fmt::format("{} has a dot; nest keys instead: 'train: {{epochs: 3}}'", quoted_text(name)));
+    }
+    read_node(entry.second, joined(section, name), mark, source);
+  }
+}
+
+void JobReader::read_node(const YAML::Node& node, const std::string& path, const YAML::Mark& key_mark,
+                          const Source& source) {
+  if (const JobKey* key = find_job_key(path)) {
+    read_value(node, *key, place_of(node.IsNull() ? key_mark : node.Mark(), source));
+    return;
+  }
+  if (path.empty() || !is_job_section(path)) fail_unknown(path, place_of(key_mark, source));
+  if (node.IsMap()) {
+    read_section(node, path, source);
+  } else if (!node.IsNull() || source.is_override) {
+    const Place place = place_of(node.Mark(), source);
+    throw config_error(place.source, place.mark,
+                       fmt::format("{}: expected a map with some of {}, got {}", path,
+                                   fmt::join(names_in_section(path), ", "), shown(node)));
+  }
+}
+
+void JobReader::read_value(const YAML::Node& node, const JobKey& key, const Place& place) {
+  const bool is_scalar = node.IsScalar() || node.IsNull();
+  if (!is_scalar || !key.read(scalar_text(node), job_)) {
+    const std::string guess = node.IsScalar() ? did_you_mean(node.Scalar(), key.choices) : "";
+    throw config_error(place.source, place.mark,
+                       fmt::format("{}: expected {}, got {}{}", key.path, key.expected, shown(node), guess));
+  }
+  places_[key.path] = place;
+}
+
+void JobReader::fail_unknown(const std::string& path, const Place& place) const {
+  const auto [section, name] = split_unknown(path);
+  const std::vector<std::string_view> known = names_in_section(section);
+  std::string hint = did_you_mean(std::string(name), known);
+  if (hint.empty()) hint = key_elsewhere(section, name);
+  if (hint.empty()) hint = did_you_mean(path, all_paths());
+  if (hint.empty()) hint = fmt::format("; known: {}", fmt::join(known, ", "));
+  const std::string where = section.empty() ? "" : fmt::format(" in '{}'", section);
+  throw config_error(place.source, place.mark,
+                     fmt::format("unknown key {}{}{}", quoted_text(name), where, hint));
+}
+
+JobReader::Place JobReader::place_of(const YAML::Mark& mark, const Source& source) {
+  return {source.name, source.is_override ? YAML::Mark::null_mark() : mark};
+}
+
+void JobReader::fail_at(std::string_view path, const std::string& message) const {
+  const auto place = places_.find(path);
+  if (place == places_.end()) throw config_error(file_, YAML::Mark::null_mark(), message);
+  throw config_error(place->second.source, place->second.mark, message);
+}
+
+}  // namespace lockstep

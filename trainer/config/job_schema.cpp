@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Every key of a job file, described here and nowhere else.
+#include "trainer/config/job_schema.hpp"
+
+#include "kernels/runtime/yaml/scalar.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kBillion = 1'000'000'000;
+constexpr std::int64_t kTrillion = 1000 * kBillion;
+constexpr std::int64_t kMaxSteps = std::numeric_limits<std::uint32_t>::max();  // as wide as PassKey::step
+constexpr Determines kWeights = Determines::kWeights;
+
+/// The path of a key and the access to its field, which are spelt alike.
+#define FIELD(path)               \
+#path, [](auto& job) -> auto& { \
+    return job.path;              \
+  }
+
+template <typename Field>
+JobKey integer(const char* path, Field field, IntRange range, std::string meaning,
+               Determines determines = {}) {
+  const auto read = [=](const ScalarText& scalar, Job& job) {
+    std::int64_t value = 0;
+    if (!read_integer(scalar, range, value)) return false;
+    field(job) = static_cast<std::remove_reference_t<decltype(field(job))>>(value);
+    return true;
+  };
+  const auto write = [=](const Job& job) { return std::to_string(field(job)); };
+  return {path, std::move(meaning), describe(range), determines, {}, {}, read, write};
+}
+
+template <typename Field>
+JobKey real(const char* path, Field field, RealRange range, std::string meaning, Determines determines = {}) {
+  const auto read = [=](const ScalarText& scalar, Job& job) { return read_real(scalar, range, field(job)); };
+  const auto write = [=](const Job& job) { return format_double(field(job)); };
+  return {path, std::move(meaning), describe(range), determines, {}, {}, read, write};
+}
+
+template <typename Field>
+JobKey boolean(const char* path, Field field, std::string meaning, Determines determines = {}) {
+  const auto read = [=](const ScalarText& scalar, Job& job) { return read_bool(scalar, field(job)); };
+  const auto write = [=](const Job& job) { return std::string(field(job) ? "true" : "false"); };
+  return {path, std::move(meaning), "true or false", determines, {}, {}, read, write};
+}
+
+template <typename Field>
+JobKey choice(const char* path, Field field, const std::vector<std::string_view>& choices,
+              std::string meaning, Determines determines = {}) {
+  const auto read = [=](const ScalarText& scalar, Job& job) {
+    return read_choice(scalar, choices, field(job));
+  };
+  const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
+  return {path, std::move(meaning), describe(choices), determines, choices, {}, read, write};
+}
+
+/// @param may_be_empty  and then null is the empty text
+template <typename Field>
+JobKey text(const char* path, Field field, bool may_be_empty, std::string expected, std::string meaning,
+            Determines determines = {}) {
+  const auto read = [=](const ScalarText& scalar, Job& job) {
+    return read_text(scalar, may_be_empty, field(job));
+  };
+  const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
+  return {path, std::move(meaning), std::move(expected), determines, {}, {}, read, write};
+}
+
+template <typename Field>
+JobKey seed(const char* path, Field field, std::string meaning, Determines determines) {
+  const auto read = [=](const ScalarText& scalar, Job& job) { return read_seed(scalar, field(job)); };
+  const auto write = [=](const Job& job) { return std::to_string(field(job)); };
+  const std::string expected =
+      fmt::format("a whole number from 0 to {}", std::numeric_limits<std::uint64_t>::max());
+  return {path, std::move(meaning), expected, determines, {}, {}, read, write};
+}
+
+template <typename Field>
+JobKey byte_count(const char* path, Field field, std::string meaning) {
+  const auto read = [=](const ScalarText& scalar, Job& job) { return read_byte_count(scalar, field(job)); };
+  const auto write = [=](const Job& job) { return write_byte_count(field(job)); };
+  const char* expected = "auto or a size from 4 to 1GiB such as 65536, 64KiB or 1MiB";
+  return {path, std::move(meaning), expected, Determines::kNothing, {}, {}, read, write};
+}
+
+// clang-format off
+std::vector<JobKey> make_schema() {
+  return {
+    text(FIELD(model), false, "the name of a model or a path to a YAML network",
+         "the network: net, lenet, mlp, linear, or a path to a YAML file", kWeights)
+        .also_called({"network", "net", "arch"}),
+
+    choice(FIELD(data.set), {"mnist", "fashion-mnist", "kmnist", "random", "synthetic"},
+           "the data set; random and synthetic are made in memory", kWeights)
+        .also_called({"dataset", "name"}),
+    text(FIELD(data.root), false, "auto or a directory",
+         "where the files are; auto looks in $LOCKSTEP_DATA, ~/.cache/lockstep and /usr/share/datasets")
+        .also_called({"path"}),
+    integer(FIELD(data.global_batch), {1, kBillion}, "samples of a step, all ranks together", kWeights)
+        .also_called({"batch_size", "batch", "batchsize"}),
+    real(FIELD(data.mean), {-1e6, 1e6}, "subtracted from pixels in [0, 1]", kWeights),
+    real(FIELD(data.std), {1e-6, 1e6}, "pixels are divided by it after that", kWeights),
+    boolean(FIELD(data.shuffle), "a new order of the training samples in each epoch", kWeights),
+    integer(FIELD(data.train_samples), {0, kBillion}, "how many to make, of random and synthetic; 0: their default", kWeights),
+    integer(FIELD(data.test_samples), {0, kBillion}, "the same for testing"),
+
+    integer(FIELD(train.epochs), {1, kBillion}, "passes over the training samples"),
+    seed(FIELD(train.seed), "everything random is derived from it", kWeights).also_called({"random_seed"}),
+    integer(FIELD(train.max_steps), {0, kMaxSteps}, "stop after so many steps; 0: no limit").also_called({"steps"}),
+    text(FIELD(train.initial_weights), true, "a path, or nothing",
+         "a safetensors file to start from; empty: initialise from the seed", kWeights)
+        .also_called({"pretrained", "weights"}),
+
+    choice(FIELD(train.optimizer.kind), {"sgd"}, "the update rule", kWeights).also_called({"name", "type"}),
+    real(FIELD(train.optimizer.lr), {0, 1e6, true}, "learning rate", kWeights).also_called({"learning_rate", "rate"}),
+    real(FIELD(train.optimizer.momentum), {0, 1, false, true}, "share of the last update that is carried on; 0: none", kWeights),
+    real(FIELD(train.optimizer.weight_decay), {0, 1e6}, "added to the gradient, times the weight", kWeights),
+    boolean(FIELD(train.optimizer.nesterov), "look ahead along the momentum", kWeights),
+
+    choice(FIELD(parallel.device), {"auto", "cpu", "cuda"}, "what each rank computes on; auto: a GPU where there is one")
+        .also_called({"gpu"}),
+    choice(FIELD(parallel.backend), {"auto", "mpi", "thread"}, "how ranks talk; thread: ranks are threads of one process"),
+    integer(FIELD(parallel.ranks), {0, 4096}, "of backend thread; otherwise 0, and mpirun or srun says")
+        .also_called({"world_size", "workers", "np"}),
+    integer(FIELD(parallel.threads), {1, 1024}, "of each rank; they share its grains").also_called({"num_threads"}),
+    byte_count(FIELD(parallel.bucket_bytes), "gradient bytes sent at once; auto: measured on this machine")
+        .also_called({"bucket_cap_mb", "bucket_size"}),
+    choice(FIELD(parallel.determinism), {"world", "off"},
+           "world: the same weights, bit for bit, on any number of ranks; off: fp32 sums", kWeights)
+        .also_called({"deterministic"}),
+    integer(FIELD(parallel.grain), {1, 4096}, "samples that are summed in one piece; part of the job, not of the ranks",
+            Determines::kWeightsInWorldMode),
+    integer(FIELD(parallel.check_replicas_every_steps), {0, kTrillion}, "compare the ranks' weights so often; 0: never"),
+    real(FIELD(parallel.timeout_seconds), {0, 1e9, true}, "how long to wait for other ranks before giving up")
+        .also_called({"timeout"}),
+
+    text(FIELD(run.dir), false, "a directory", "where job.yaml, metrics.jsonl, checkpoints and logs go")
+        .also_called({"output", "output_dir", "out"}),
+    integer(FIELD(run.checkpoint_every_steps), {0, kTrillion}, "save so often; 0: only at the end").also_called({"save_every"}),
+    integer(FIELD(run.log_every_steps), {0, kTrillion}, "write a step line so often; 0: only epochs")
+        .also_called({"log_interval"}),
+    text(FIELD(run.resume), false, "auto, never or a checkpoint directory",
+         "auto: go on from the newest checkpoint in run.dir; never: start anew; or a checkpoint directory"),
+    choice(FIELD(run.on_save_error), {"stop", "continue"},
+           "a checkpoint cannot be written: stop with exit code 74, or warn and go on training"),
+    real(FIELD(run.max_seconds), {0, 1e9}, "save and stop (exit code 75) after so long; 0: no limit; Slurm's end time always counts")
+        .also_called({"max_time", "time_limit"}),
+    integer(FIELD(run.keep.last), {1, kBillion}, "checkpoints that stay: the newest so many"),
+    integer(FIELD(run.keep.every_steps), {0, kTrillion}, "and those whose step is a multiple of this; 0: none"),
+    boolean(FIELD(run.keep.best), "and the one with the highest test accuracy"),
+  };
+}
+// clang-format on
+#undef FIELD
+
+}  // namespace
+
+const std::vector<JobKey>& job_schema() {
+  static const std::vector<JobKey> schema = make_schema();
+  return schema;
+}
+
+const JobKey* find_job_key(std::string_view path) {
+  const auto& schema = job_schema();
+  const auto key =
+      std::find_if(schema.begin(), schema.end(), [&](const JobKey& k) { return k.path == path; });
+  return key == schema.end() ? nullptr : &*key;
+}
+
+bool is_job_section(std::string_view path) {
+  return !names_in_section(path).empty();
+}
+
+std::vector<std::string_view> names_in_section(std::string_view section) {
+  std::vector<std::string_view> names;
+  for (const JobKey& key : job_schema()) {
+    std::string_view rest = key.path;
+    if (!section.empty()) {
+      if (!rest.starts_with(section) || rest.substr(section.size(), 1) != ".") continue;
+      rest.remove_prefix(section.size() + 1);
+    }
+    const std::string_view name = rest.substr(0, rest.find('.'));
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace lockstep

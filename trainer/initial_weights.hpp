@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The weights that a run starts from.
+#pragma once
+
+#include "models/network.hpp"
+#include "trainer/config/job.hpp"
+
+#include <span>
+
+namespace lockstep {
+
+/// From train.initial_weights, a safetensors file with every parameter of the network by name (others are
+/// ignored); or, where the job names none, the network's own initialisation from the seed.
+/// @throws MissingDataError, DataError, IoError
+void initialise_weights(const Job& job, const Network& network, std::span<float> weights);
+
+}  // namespace lockstep

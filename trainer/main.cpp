@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The program: picks the command and turns errors into one line and an exit code.
+#include "kernels/runtime/error.hpp"
+#include "trainer/commands/command.hpp"
+#include "trainer/launched_rank.hpp"
+#include "trainer/rank_runner.hpp"
+
+#include <cstdio>
+#include <exception>
+
+namespace {
+
+constexpr const char* kDescription =
+    "Lockstep trains neural networks on many processes: the same weights, bit for bit, on any number of "
+    "ranks.\n\n"
+    "  lockstep train launch/jobs/mnist.yaml                   one rank\n"
+    "  mpirun -np 4 lockstep train launch/jobs/mnist.yaml      four ranks, same result\n"
+    "  lockstep predict runs/mnist digit.png                   use what was trained\n";
+
+constexpr const char* kFooter =
+    "Exit codes: 0 ok, 2 usage or job file, 65 damaged data, 66 missing data, 69 device not available,\n"
+    "70 internal error or NaN, 71 a peer was lost, 74 input/output, 75 saved on request: run me again.";
+
+/// Every rank of a job parses the same command line; one of them says what is wrong with it.
+int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return lockstep::speaks_for_all() ? app.exit(error) : 0;
+  if (lockstep::speaks_for_all()) {
+    lockstep::print_error(std::string(error.what()) + "; see 'lockstep --help'");
+  }
+  return static_cast<int>(lockstep::ExitCode::kUsage);
+}
+
+int run(const lockstep::Action& action) {
+  try {
+    return action();
+  } catch (const lockstep::Error& error) {
+    if (lockstep::speaks_for_all()) lockstep::print_error(error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    lockstep::print_error(std::string("internal error: ") + error.what());
+    return static_cast<int>(lockstep::ExitCode::kInternal);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{kDescription};
+  app.name("lockstep");
+  app.footer(kFooter);
+  app.set_version_flag("--version", std::string("lockstep ") + LOCKSTEP_VERSION);
+  app.require_subcommand(1);
+
+  lockstep::Action action;
+  lockstep::add_train_command(app, action);
+  lockstep::add_eval_command(app, action);
+  lockstep::add_predict_command(app, action);
+  lockstep::add_validate_command(app, action);
+  lockstep::add_checkpoint_commands(app, action);
+  lockstep::add_bench_command(app, action);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return report_usage(app, error);
+  }
+  return run(action);
+}

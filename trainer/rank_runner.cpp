@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/rank_runner.hpp"
+
+#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
+#include "comm/thread/thread_ranks.hpp"
+#include "kernels/runtime/error.hpp"
+#include "trainer/agreement.hpp"
+#include "trainer/stop_signal.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdio>
+
+namespace lockstep {
+namespace {
+
+/// Runs `body`; an agreed error ends here with its speaker's line, any other leaves.
+int run_body(Communicator& comm, const std::function<int(Communicator&)>& body) {
+  try {
+    return body(comm);
+  } catch (const AgreedError& error) {
+    if (comm.rank() == error.speaker()) print_error(error.what());
+    return static_cast<int>(error.code());
+  }
+}
+
+/// Errors that only this rank has: say so, and take the others down before they wait for us.
+int run_or_abort(Communicator& comm, const std::function<int(Communicator&)>& body) {
+  const auto abort_with = [&](ExitCode code, const char* what) {
+    print_error(comm.size() > 1 ? fmt::format("rank {} on {}: {}", comm.rank(), comm.host(), what) : what);
+    if (comm.size() > 1) comm.abort(static_cast<int>(code));
+    return static_cast<int>(code);
+  };
+  try {
+    return run_body(comm, body);
+  } catch (const Error& error) {
+    return abort_with(error.code(), error.what());
+  } catch (const std::exception& error) {
+    return abort_with(ExitCode::kInternal, error.what());
+  }
+}
+
+int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
+  if (parallel.ranks > 0) {
+    throw ConfigError(
+        "parallel.ranks is for parallel.backend=thread; with MPI the launcher says how many: mpirun -np N "
+        "lockstep ...");
+  }
+  const MpiRuntime runtime(nullptr, nullptr);
+  catch_stop_signals();
+  const auto comm = make_mpi_communicator(runtime, std::chrono::duration<double>(parallel.timeout_seconds));
+  const int code = run_or_abort(*comm, body);
+  return comm->rank() == 0 ? code : 0;
+}
+
+int run_on_threads(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
+  catch_stop_signals();
+  std::atomic<int> code = 0;
+  const int ranks = parallel.ranks > 0 ? parallel.ranks : 1;
+  run_thread_ranks(
+      ranks,
+      [&](Communicator& comm) {
+        const int mine = run_body(comm, body);
+        if (comm.rank() == 0) code = mine;
+      },
+      std::chrono::duration<double>(parallel.timeout_seconds));
+  return code;
+}
+
+}  // namespace
+
+int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
+  return parallel.backend == "thread" ? run_on_threads(parallel, body) : run_on_mpi(parallel, body);
+}
+
+void print_error(const std::string& message) {
+  const std::string line = "lockstep: " + message + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/run_directory.hpp"
+
+#include "kernels/runtime/error.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/checkpoint/metrics_cut.hpp"
+#include "trainer/checkpoint/resume.hpp"
+#include "trainer/config/job_hash.hpp"
+#include "trainer/rank_runner.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/basic_file_sink.h>
+
+#include <filesystem>
+#include <span>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+std::string metrics_path(const std::string& run_dir) {
+  return run_dir + "/metrics.jsonl";
+}
+
+/// All levels, unlike Env::make_directory. Made once, before anything in it matters.
+void make_directories(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error)
+    throw IoError(fmt::format("{}: cannot be created: {}; choose another run.dir", path, error.message()));
+}
+
+std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job) {
+  make_directories(job.run.dir);
+  return std::make_unique<RunLock>(env, job.run.dir, job.model + " on " + job.data.set);
+}
+
+std::shared_ptr<spdlog::logger> open_log(const std::string& run_dir) {
+  make_directories(run_dir + "/log");
+  try {
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(run_dir + "/log/rank-0.log");
+    auto log = std::make_shared<spdlog::logger>("run", std::move(sink));
+    log->flush_on(spdlog::level::info);
+    return log;
+  } catch (const spdlog::spdlog_ex& error) {
+    throw IoError(fmt::format("{}/log/rank-0.log: {}", run_dir, error.what()));
+  }
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(Env& env, const Job& job)
+    : env_(env),
+      job_(job),
+      path_(job.run.dir),
+      lock_(lock_directory(env, job)),
+      checkpointer_(
+          env, job.run.dir,
+          {.last = job.run.keep.last, .every_steps = job.run.keep.every_steps, .best = job.run.keep.best}) {}
+
+std::optional<FoundCheckpoint> RunDirectory::resume_point() {
+  std::optional<FoundCheckpoint> found;
+  if (job_.run.resume == "never") return found;
+  const auto on_damaged = [](const std::string& damage) { print_error(damage); };
+  if (job_.run.resume == "auto") {
+    found = find_latest(env_, path_, on_damaged);
+  } else {
+    auto path = resolve_checkpoint(env_, job_.run.resume, on_damaged);
+    auto state = load_checkpoint(env_, path);
+    found = FoundCheckpoint{.path = std::move(path), .state = std::move(state)};
+  }
+  if (found) require_same_job(found->state.facts.job, determining_keys(job_), found->path);
+  return found;
+}
+
+void RunDirectory::open(std::int64_t step) {
+  remove_leftovers(env_, path_);
+  if (step == 0) move_previous_run_aside();
+  remove_checkpoints_after(env_, path_, step);
+  truncate_metrics(env_, metrics_path(path_), step);
+  const std::string yaml = to_yaml(job_);
+  replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));
+  metrics_ = MetricsWriter(metrics_path(path_));
+  log_ = open_log(path_);
+}
+
+void RunDirectory::move_previous_run_aside() {
+  const bool checkpoints = !list_checkpoints(env_, path_).empty();
+  if (!checkpoints && !env_.exists(metrics_path(path_))) return;
+  int number = 1;
+  while (env_.exists(fmt::format("{}/previous-{}", path_, number))) ++number;
+  const auto aside = fmt::format("{}/previous-{}", path_, number);
+  env_.make_directory(aside);
+  for (const std::string name : {"checkpoints", "metrics.jsonl", "job.yaml"}) {
+    if (env_.exists(path_ + "/" + name)) env_.rename(path_ + "/" + name, aside + "/" + name);
+  }
+  env_.sync_directory(aside);
+  env_.sync_directory(path_);
+}
+
+void RunDirectory::save(CheckpointState state) {
+  checkpointer_.save(std::move(state));
+}
+
+void RunDirectory::finish() {
+  checkpointer_.finish();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The files of a run, in the hands of rank 0: lock, job.yaml, metrics.jsonl, log, checkpoints.
+#pragma once
+
+#include "trainer/checkpoint/async_checkpointer.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/env.hpp"
+#include "trainer/checkpoint/run_lock.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/metrics.hpp"
+
+#include <nlohmann/json.hpp>
+#include <spdlog/logger.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace lockstep {
+
+/// Holds the run's lock for as long as it lives. Calls in this order: resume_point, open, then the rest.
+class RunDirectory {
+ public:
+  /// Creates the directory and takes its lock; nothing else is written. Borrows env and job.
+  /// @throws IoError: cannot be written, or another job is using it
+  RunDirectory(Env& env, const Job& job);
+
+  /// Where the run goes on, as run.resume says; nothing: it starts from the beginning. Damaged checkpoints
+  /// are named on standard error and passed over.
+  /// @throws ConfigError  the run was made by a job that differs in what determines the weights; lists the
+  /// keys
+  std::optional<FoundCheckpoint> resume_point();
+
+  /// Makes the directory agree with a run that is at `step`: cuts metrics.jsonl back, drops later
+  /// checkpoints, writes job.yaml. At step 0, what an earlier run left here is moved to previous-N.
+  void open(std::int64_t step);
+
+  /// Appends to metrics.jsonl. @throws IoError
+  void write(const nlohmann::ordered_json& event) { metrics_.write(event); }
+  /// Appends to log/rank-0.log, with the time.
+  void log(const std::string& line) { log_->info(line); }
+
+  /// Starts saving in the background; waits for an earlier save that is still under way.
+  /// @throws IoError of this or an earlier save
+  void save(CheckpointState state);
+  /// Waits until everything is safely on disk. @throws IoError
+  void finish();
+
+ private:
+  void move_previous_run_aside();
+
+  Env& env_;
+  const Job& job_;
+  const std::string& path_;
+  std::unique_ptr<RunLock> lock_;
+  MetricsWriter metrics_;
+  std::shared_ptr<spdlog::logger> log_;
+  AsyncCheckpointer checkpointer_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/run_state.hpp"
+
+#include "kernels/runtime/error.hpp"
+#include "trainer/config/job_hash.hpp"
+#include "trainer/saved_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+std::vector<CheckpointParameter> parameters_of(const ParameterLayout& layout) {
+  std::vector<CheckpointParameter> parameters;
+  for (const Parameter& p : layout.parameters)
+    parameters.push_back({p.name, {p.shape.begin(), p.shape.end()}});
+  return parameters;
+}
+
+}  // namespace
+
+void RunState::add_step(const StepTotals& totals) {
+  ++position.global_step;
+  ++position.step_in_epoch;
+  epoch_samples += totals.samples;
+  epoch_correct += totals.correct;
+  epoch_loss += totals.loss;
+}
+
+void RunState::start_next_epoch() {
+  ++position.epoch;
+  position.step_in_epoch = 0;
+  epoch_samples = epoch_correct = 0;
+  epoch_loss = 0;
+}
+
+CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
+                         const Communicator& comm, std::span<const float> weights,
+                         std::span<const float> momentum) {
+  CheckpointState checkpoint;
+  CheckpointFacts& facts = checkpoint.facts;
+  facts.step = state.position.global_step;
+  facts.epoch = state.position.epoch;
+  facts.step_in_epoch = state.position.step_in_epoch;
+  facts.seed = job.train.seed;
+  facts.epoch_samples = state.epoch_samples;
+  facts.epoch_correct = state.epoch_correct;
+  facts.epoch_loss_sum = state.epoch_loss;
+  if (state.test_accuracy >= 0) facts.test_accuracy = state.test_accuracy;
+  facts.job = determining_keys(job);
+  facts.model = describe_model(job, setup);
+  facts.world = {{"ranks", std::to_string(comm.size())},
+                 {"threads", std::to_string(job.parallel.threads)},
+                 {"device", setup.device.description},
+                 {"backend", std::string(comm.backend())}};
+  facts.bucket_plan = setup.plan.describe();
+  facts.parameters = parameters_of(setup.network.parameters());
+  checkpoint.weights.assign(weights.begin(), weights.end());
+  if (job.train.optimizer.momentum > 0) checkpoint.momentum.assign(momentum.begin(), momentum.end());
+  return checkpoint;
+}
+
+RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
+                 std::span<float> weights, std::span<float> momentum) {
+  const CheckpointFacts& facts = checkpoint.facts;
+  if (facts.parameters != parameters_of(setup.network.parameters()) ||
+      facts.model != describe_model(job, setup)) {
+    throw ConfigError(
+        fmt::format("the checkpoint of step {} was written with another version of model '{}'; bring the "
+                    "model file back as it was, or use another run.dir",
+                    facts.step, job.model));
+  }
+  std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), weights.begin());
+  std::fill(momentum.begin(), momentum.end(), 0.0F);
+  std::copy(checkpoint.momentum.begin(), checkpoint.momentum.end(), momentum.begin());
+  return {.position = {.epoch = facts.epoch, .step_in_epoch = facts.step_in_epoch, .global_step = facts.step},
+          .epoch_samples = facts.epoch_samples,
+          .epoch_correct = facts.epoch_correct,
+          .epoch_loss = facts.epoch_loss_sum,
+          .test_accuracy = facts.test_accuracy.value_or(-1)};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The part of a run that changes from step to step, beside weights and momentum; and its way into
+/// checkpoints.
+#pragma once
+
+#include "trainer/checkpoint/state.hpp"
+#include "trainer/job_setup.hpp"
+#include "trainer/step_engine.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace lockstep {
+
+/// Plain numbers, so that it can be broadcast.
+struct RunState {
+  StepPosition position;
+  std::int64_t epoch_samples = 0;  ///< of the steps taken in the epoch under way
+  std::int64_t epoch_correct = 0;
+  double epoch_loss = 0;  ///< sum over samples; steps are added in order, so its bits do not depend on ranks
+  double test_accuracy = -1;  ///< of the last evaluation; -1 before the first
+
+  void add_step(const StepTotals& totals);
+  void start_next_epoch();
+};
+
+/// A snapshot to save.
+CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
+                         const Communicator& comm, std::span<const float> weights,
+                         std::span<const float> momentum);
+
+/// The reverse: fills weights and momentum (zeros where the checkpoint has none).
+/// @throws ConfigError if the checkpoint is of another network than the job's, or of one with other settings
+RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
+                 std::span<float> weights, std::span<float> momentum);
+
+}  // namespace lockstep

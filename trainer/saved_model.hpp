@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A trained network as it comes back from a checkpoint: all that evaluation and prediction need, with no job
+/// file.
+#pragma once
+
+#include "kernels/runtime/aligned_buffer.hpp"
+#include "models/network.hpp"
+#include "trainer/job_setup.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct SavedModel {
+  Network network;
+  AlignedBuffer<float> weights;  ///< arena order
+  std::string set;               ///< the data set that it was trained on
+  double mean = 0, std = 1;      ///< of its images, for normalisation
+  std::string checkpoint;        ///< the directory it was read from
+};
+
+/// What a checkpoint records so that load_saved_model can build the network again.
+std::map<std::string, std::string> describe_model(const Job& job, const JobSetup& setup);
+
+/// Reads a checkpoint's directory or, given a run's, its newest good checkpoint; every checksum is verified.
+/// @throws MissingDataError, DataError, IoError
+SavedModel load_saved_model(const std::string& path);
+
+}  // namespace lockstep

@@ -1,0 +1,273 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/training_run.hpp"
+
+#include "trainer/agreement.hpp"
+#include "trainer/evaluator.hpp"
+#include "trainer/initial_weights.hpp"
+#include "trainer/job_setup.hpp"
+#include "trainer/progress.hpp"
+#include "trainer/rank_runner.hpp"
+#include "trainer/run_announcement.hpp"
+#include "trainer/run_directory.hpp"
+#include "trainer/run_state.hpp"
+#include "trainer/step_engine.hpp"
+#include "trainer/stop_signal.hpp"
+#include "trainer/weights.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+AgreedError diverged(std::int64_t step) {
+  return {
+      ExitCode::kInternal,
+      fmt::format(
+          "step {}: a gradient is not a number or too large for the exact sum; lower train.optimizer.lr, or "
+          "look at the data. The weights of step {} are the last good ones",
+          step, step - 1),
+      0};
+}
+
+/// One rank's view of a run. Every rank goes through the same steps; rank 0 alone speaks and writes.
+class TrainingRun {
+ public:
+  TrainingRun(const Job& job, Communicator& comm, const DataInAdvance& data, Clock::time_point process_start)
+      : job_(job),
+        comm_(comm),
+        process_start_(process_start),
+        setup_(set_up(job, comm, data)),
+        engine_(job, setup_, comm),
+        progress_(Progress::style_for(comm.rank())),
+        steps_per_epoch_(engine_.sampler().steps_per_epoch()) {}
+
+  int run() {
+    open_directory();
+    restore_or_initialise();
+    announce();
+    while (!finished()) {
+      train_epoch();
+      if (stopping_) return stop_on_request();
+      if (epoch_finished()) finish_epoch();
+    }
+    return finish();
+  }
+
+ private:
+  void open_directory();
+  void restore_or_initialise();
+  void announce();
+  bool steps_finished() const { return state_.position.global_step >= steps_in_run(); }
+  bool epoch_finished() const;
+  bool finished() const;
+  bool is_due(std::int64_t every) const;
+  void train_epoch();
+  void after_step(const StepTotals& totals);
+  void log_step(const StepTotals& totals);
+  void finish_epoch();
+  void evaluate_now();
+  void save();
+  int stop_on_request();
+  int finish();
+  std::int64_t steps_in_run() const;
+
+  const Job& job_;
+  Communicator& comm_;
+  Clock::time_point process_start_;
+  JobSetup setup_;
+  StepEngine engine_;
+  Progress progress_;
+  std::int64_t steps_per_epoch_;
+  std::optional<RunDirectory> directory_;  ///< rank 0's
+  RunState state_;
+  std::optional<Evaluation> evaluation_;  ///< the last one
+  Clock::time_point run_start_, epoch_start_;
+  std::int64_t epoch_start_samples_ = 0;
+  std::int64_t saved_step_ = -1;
+  bool stopping_ = false;
+};
+
+void TrainingRun::open_directory() {
+  agree(comm_, [&] {
+    if (comm_.rank() == 0) directory_.emplace(Env::posix(), job_);
+  });
+}
+
+void TrainingRun::restore_or_initialise() {
+  std::optional<FoundCheckpoint> checkpoint;
+  agree(comm_, [&] {
+    if (directory_) checkpoint = directory_->resume_point();
+    if (checkpoint) {
+      state_ = restore(checkpoint->state, job_, setup_, engine_.weights(), engine_.momentum());
+      saved_step_ = state_.position.global_step;
+    } else {
+      initialise_weights(job_, setup_.network, engine_.weights());
+    }
+    if (directory_) directory_->open(state_.position.global_step);
+  });
+  comm_.broadcast(std::as_writable_bytes(std::span(&state_, 1)), 0);
+  comm_.broadcast(std::as_writable_bytes(engine_.weights()), 0);
+  comm_.broadcast(std::as_writable_bytes(engine_.momentum()), 0);
+}
+
+void TrainingRun::announce() {
+  const int hosts = count_hosts(comm_);
+  run_start_ = Clock::now();
+  if (!directory_) return;
+  for (const auto& line : announcement(job_, setup_, comm_, hosts)) progress_.say(line);
+  if (state_.position.global_step == 0) {
+    auto event = start_event(job_, setup_, comm_, hosts);
+    event["setup_seconds"] = seconds_since(process_start_);
+    directory_->write(event);
+  } else {
+    progress_.say(fmt::format("going on from step {} in {}", with_thousands(state_.position.global_step),
+                              job_.run.dir));
+  }
+}
+
+std::int64_t TrainingRun::steps_in_run() const {
+  const std::int64_t all = job_.train.epochs * steps_per_epoch_;
+  return job_.train.max_steps > 0 ? std::min(all, job_.train.max_steps) : all;
+}
+
+bool TrainingRun::epoch_finished() const {
+  return state_.position.step_in_epoch == steps_per_epoch_;
+}
+
+bool TrainingRun::finished() const {
+  return steps_finished() && !epoch_finished();
+}
+
+void TrainingRun::train_epoch() {
+  progress_.start_epoch(state_.position.epoch + 1, job_.train.epochs, state_.position.step_in_epoch,
+                        steps_per_epoch_, steps_in_run() - state_.position.global_step);
+  epoch_start_ = Clock::now();
+  epoch_start_samples_ = state_.epoch_samples;
+  while (!epoch_finished() && !steps_finished() && !stopping_) {
+    after_step(engine_.step(state_.position, stop_requested()));
+  }
+  progress_.end_epoch();
+}
+
+void TrainingRun::after_step(const StepTotals& totals) {
+  const auto step = state_.position.global_step + 1;
+  if (totals.not_finite) throw diverged(step);
+  state_.add_step(totals);
+  progress_.step(totals.samples, totals.loss / static_cast<double>(totals.samples));
+  if (is_due(job_.run.log_every_steps)) log_step(totals);
+  if (is_due(job_.parallel.check_replicas_every_steps)) {
+    expect_equal_replicas(comm_, setup_.network.parameters(), engine_.weights(), step);
+  }
+  if (epoch_finished()) return;  // what is due now comes after the evaluation
+  stopping_ = totals.stop_requested && !steps_finished();
+  if (is_due(job_.run.checkpoint_every_steps) && !stopping_) save();
+}
+
+bool TrainingRun::is_due(std::int64_t every) const {
+  return every > 0 && state_.position.global_step % every == 0;
+}
+
+void TrainingRun::log_step(const StepTotals& totals) {
+  if (!directory_) return;
+  const double rate =
+      static_cast<double>(state_.epoch_samples - epoch_start_samples_) / seconds_since(epoch_start_);
+  directory_->write({{"event", "step"},
+                     {"epoch", state_.position.epoch + 1},
+                     {"step", state_.position.global_step},
+                     {"loss", totals.loss / static_cast<double>(totals.samples)},
+                     {"samples_per_second", rate}});
+}
+
+void TrainingRun::finish_epoch() {
+  const double seconds = seconds_since(epoch_start_);
+  evaluate_now();
+  if (directory_) {
+    const double train_loss = state_.epoch_loss / static_cast<double>(state_.epoch_samples);
+    const auto rate = static_cast<double>(state_.epoch_samples - epoch_start_samples_) / seconds;
+    directory_->write({{"event", "epoch"},
+                       {"epoch", state_.position.epoch + 1},
+                       {"step", state_.position.global_step},
+                       {"train_loss", train_loss},
+                       {"train_samples", state_.epoch_samples},
+                       {"train_seconds", seconds},
+                       {"test_loss", evaluation_->loss},
+                       {"test_accuracy", evaluation_->accuracy()},
+                       {"test_samples", evaluation_->samples}});
+    progress_.say(fmt::format(
+        "epoch {:>2}/{}  train loss {:.4f}  test loss {:.4f}  accuracy {:.2f} %  {:.1f} s ({} samples/s)",
+        state_.position.epoch + 1, job_.train.epochs, train_loss, evaluation_->loss,
+        100 * evaluation_->accuracy(), seconds, with_thousands(static_cast<std::int64_t>(rate))));
+  }
+  state_.start_next_epoch();
+  if (is_due(job_.run.checkpoint_every_steps)) save();
+}
+
+void TrainingRun::evaluate_now() {
+  evaluation_ = evaluate(comm_, engine_.pool(), engine_.lanes(), setup_.data->test, job_.parallel.grain,
+                         engine_.weights());
+  state_.test_accuracy = evaluation_->accuracy();
+}
+
+void TrainingRun::save() {
+  if (!directory_ || saved_step_ == state_.position.global_step) return;
+  directory_->save(snapshot(state_, job_, setup_, comm_, engine_.weights(), engine_.momentum()));
+  saved_step_ = state_.position.global_step;
+}
+
+int TrainingRun::stop_on_request() {
+  save();
+  if (directory_) {
+    directory_->finish();
+    progress_.say(fmt::format(
+        "stopped on request at step {} of {}, saved in {}; run the same command to go on",
+        with_thousands(state_.position.global_step), with_thousands(steps_in_run()), job_.run.dir));
+  }
+  return static_cast<int>(ExitCode::kSavedOnRequest);
+}
+
+int TrainingRun::finish() {
+  if (!evaluation_ || state_.position.step_in_epoch > 0) evaluate_now();
+  expect_equal_replicas(comm_, setup_.network.parameters(), engine_.weights(), state_.position.global_step);
+  save();
+  if (!directory_) return 0;
+  const auto digest = weights_sha256(engine_.weights());
+  directory_->write({{"event", "end"},
+                     {"step", state_.position.global_step},
+                     {"seconds", seconds_since(run_start_)},
+                     {"test_loss", evaluation_->loss},
+                     {"test_accuracy", evaluation_->accuracy()},
+                     {"test_samples", evaluation_->samples},
+                     {"weights_sha256", digest}});
+  directory_->finish();
+  progress_.say(fmt::format("done: {} steps in {}, accuracy {:.2f} % of {} test samples, run directory {}",
+                            with_thousands(state_.position.global_step),
+                            format_duration(seconds_since(run_start_)), 100 * evaluation_->accuracy(),
+                            with_thousands(evaluation_->samples), job_.run.dir));
+  progress_.say("weights sha256 " + digest);
+  return 0;
+}
+
+}  // namespace
+
+int train(const Job& job) {
+  const auto process_start = Clock::now();
+  const auto data = load_in_advance(job);
+  return run_on_ranks(job.parallel,
+                      [&](Communicator& comm) { return TrainingRun(job, comm, data, process_start).run(); });
+}
+
+}  // namespace lockstep

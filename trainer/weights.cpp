@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/weights.hpp"
+
+#include "comm/replica_check.hpp"
+#include "kernels/runtime/sha256.hpp"
+#include "trainer/agreement.hpp"
+
+#include <bit>
+#include <vector>
+
+namespace lockstep {
+
+static_assert(std::endian::native == std::endian::little, "hashes and checkpoints are little-endian");
+
+std::string weights_sha256(std::span<const float> weights) {
+  return hex(sha256(std::as_bytes(weights)));
+}
+
+void expect_equal_replicas(Communicator& comm, const ParameterLayout& layout, std::span<const float> weights,
+                           std::int64_t step) {
+  std::vector<Digest> digests;
+  std::vector<std::string> names;
+  for (const Parameter& parameter : layout.parameters) {
+    digests.push_back(sha256(std::as_bytes(weights.subspan(parameter.offset, parameter.size))));
+    names.push_back(parameter.name);
+  }
+  try {
+    check_replicas(comm, digests, names, step);
+  } catch (const InternalError& error) {
+    throw AgreedError(error.code(), error.what(), 0);
+  }
+}
+
+}  // namespace lockstep
