@@ -5,14 +5,13 @@
 
 #include "models/layer.hpp"
 
-#include <ranges>
-
 namespace lockstep {
 
 std::vector<BackwardRange> backward_ranges(const Network& network) {
   std::vector<BackwardRange> ranges;
   double data_gradient = 0;
-  for (const auto& layer : network.layers() | std::views::reverse) {
+  for (std::size_t i = network.layers().size(); i-- > 0;) {
+    const Layer* layer = network.layers()[i].get();
     if (layer->parameters().empty()) continue;
     const double flops = layer->flops_per_sample();
     if (!ranges.empty()) ranges.back().flops = data_gradient + flops;

@@ -10,7 +10,6 @@
 
 #include <array>
 #include <filesystem>
-#include <ranges>
 #include <utility>
 
 namespace lockstep {
@@ -102,7 +101,8 @@ void NetworkBuilder::check_end(const YAML::Node& layers) const {
                            last.name(), to_string(shape), network_.classes_));
   }
   // backward reads the sign of a relu's output, and by then the logits are overwritten with their gradient.
-  for (const auto& layer : network_.layers_ | std::views::reverse) {
+  for (std::size_t i = network_.layers_.size(); i-- > 0;) {
+    const Layer* layer = network_.layers_[i].get();
     if (layer->needs_output()) {
       fail_shape(last_mark_,
                  fmt::format("layer {}: a network cannot end with {}, logits need both signs; end with "

@@ -15,7 +15,7 @@ constexpr const char* kDescription =
     "Lockstep trains neural networks on many processes: the same weights, bit for bit, on any number of "
     "ranks.\n\n"
     "  lockstep train launch/jobs/mnist.yaml                   one rank\n"
-    "  mpirun -np 4 lockstep train launch/jobs/mnist.yaml      four ranks, same result\n"
+    "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml      two ranks, same weights\n"
     "  lockstep predict runs/mnist digit.png                   use what was trained\n";
 
 constexpr const char* kFooter =

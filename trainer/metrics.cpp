@@ -5,6 +5,7 @@
 #include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -20,6 +21,13 @@ void MetricsWriter::write(const nlohmann::ordered_json& event) {
   const std::string line = event.dump() + "\n";
   if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0) {
     throw IoError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+  }
+}
+
+void MetricsWriter::sync() {
+  if (!file_) return;
+  if (fdatasync(fileno(file_.get())) != 0) {
+    throw IoError(fmt::format("{}: cannot be synced: {}", path_, std::strerror(errno)));
   }
 }
 

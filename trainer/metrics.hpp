@@ -21,6 +21,9 @@ class MetricsWriter {
 
   /// @throws IoError
   void write(const nlohmann::ordered_json& event);
+  /// Returns when what was written will survive a power loss. May run on another thread than write. @throws
+  /// IoError
+  void sync();
 
  private:
   struct Close {

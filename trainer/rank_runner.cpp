@@ -7,7 +7,6 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "kernels/runtime/error.hpp"
 #include "trainer/agreement.hpp"
-#include "trainer/stop_signal.hpp"
 
 #include <fmt/format.h>
 
@@ -50,14 +49,12 @@ int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communic
         "lockstep ...");
   }
   const MpiRuntime runtime(nullptr, nullptr);
-  catch_stop_signals();
   const auto comm = make_mpi_communicator(runtime, std::chrono::duration<double>(parallel.timeout_seconds));
   const int code = run_or_abort(*comm, body);
   return comm->rank() == 0 ? code : 0;
 }
 
 int run_on_threads(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
-  catch_stop_signals();
   std::atomic<int> code = 0;
   const int ranks = parallel.ranks > 0 ? parallel.ranks : 1;
   run_thread_ranks(

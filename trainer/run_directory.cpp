@@ -57,7 +57,8 @@ RunDirectory::RunDirectory(Env& env, const Job& job)
       lock_(lock_directory(env, job)),
       checkpointer_(
           env, job.run.dir,
-          {.last = job.run.keep.last, .every_steps = job.run.keep.every_steps, .best = job.run.keep.best}) {}
+          {.last = job.run.keep.last, .every_steps = job.run.keep.every_steps, .best = job.run.keep.best},
+          [this] { metrics_.sync(); }) {}
 
 std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   std::optional<FoundCheckpoint> found;
@@ -100,11 +101,22 @@ void RunDirectory::move_previous_run_aside() {
 }
 
 void RunDirectory::save(CheckpointState state) {
+  forgive_if_asked([&] { checkpointer_.finish(); });
   checkpointer_.save(std::move(state));
 }
 
+void RunDirectory::forgive_if_asked(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const IoError& error) {
+    if (job_.run.on_save_error != "continue") throw;
+    print_error(fmt::format(
+        "a checkpoint was not saved, going on without it (run.on_save_error: continue): {}", error.what()));
+  }
+}
+
 void RunDirectory::finish() {
-  checkpointer_.finish();
+  forgive_if_asked([&] { checkpointer_.finish(); });
 }
 
 }  // namespace lockstep

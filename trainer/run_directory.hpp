@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/logger.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,13 +43,14 @@ class RunDirectory {
   void log(const std::string& line) { log_->info(line); }
 
   /// Starts saving in the background; waits for an earlier save that is still under way.
-  /// @throws IoError of this or an earlier save
+  /// @throws IoError of an earlier save, unless run.on_save_error is continue: then it is a warning
   void save(CheckpointState state);
-  /// Waits until everything is safely on disk. @throws IoError
+  /// Waits until everything is safely on disk. Throws as save does.
   void finish();
 
  private:
   void move_previous_run_aside();
+  void forgive_if_asked(const std::function<void()>& action);
 
   Env& env_;
   const Job& job_;

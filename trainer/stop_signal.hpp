@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-/// Installs the handlers, which set a flag and nothing else. Call once, after MPI_Init (which installs its
-/// own).
+/// Installs the handlers, which set a flag and nothing else. Call once, before anything that takes time: Open
+/// MPI leaves these four signals alone.
 void catch_stop_signals();
 
 /// Whether a stop was asked for since the process started.

@@ -13,6 +13,7 @@
 #include "trainer/run_state.hpp"
 #include "trainer/step_engine.hpp"
 #include "trainer/stop_signal.hpp"
+#include "trainer/time_limit.hpp"
 #include "trainer/weights.hpp"
 
 #include <fmt/format.h>
@@ -53,6 +54,7 @@ class TrainingRun {
         setup_(set_up(job, comm, data)),
         engine_(job, setup_, comm),
         progress_(Progress::style_for(comm.rank())),
+        time_limit_(process_start, job.run.max_seconds, slurm_allocation_end()),
         steps_per_epoch_(engine_.sampler().steps_per_epoch()) {}
 
   int run() {
@@ -91,6 +93,7 @@ class TrainingRun {
   JobSetup setup_;
   StepEngine engine_;
   Progress progress_;
+  TimeLimit time_limit_;
   std::int64_t steps_per_epoch_;
   std::optional<RunDirectory> directory_;  ///< rank 0's
   RunState state_;
@@ -158,7 +161,7 @@ void TrainingRun::train_epoch() {
   epoch_start_ = Clock::now();
   epoch_start_samples_ = state_.epoch_samples;
   while (!epoch_finished() && !steps_finished() && !stopping_) {
-    after_step(engine_.step(state_.position, stop_requested()));
+    after_step(engine_.step(state_.position, stop_requested() || time_limit_.reached()));
   }
   progress_.end_epoch();
 }
@@ -265,6 +268,7 @@ int TrainingRun::finish() {
 
 int train(const Job& job) {
   const auto process_start = Clock::now();
+  catch_stop_signals();
   const auto data = load_in_advance(job);
   return run_on_ranks(job.parallel,
                       [&](Communicator& comm) { return TrainingRun(job, comm, data, process_start).run(); });

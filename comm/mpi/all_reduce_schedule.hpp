@@ -10,6 +10,9 @@
 ///    40,960             12.0                        15.2       10.8      11.5
 ///   174,720             32.3                        44.1       36.4      31.6
 /// 4,194,304              509                        1250        705       487
+/// Under a backward of 600 us four polls hide all of it. Where there are more ranks than cores,
+/// MPI_Iallreduce is ahead (4 ranks on 2 cores, 174,720 bytes: 81 against 130): it changes threads less
+/// often.
 #pragma once
 
 #include <cstddef>

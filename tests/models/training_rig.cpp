@@ -61,9 +61,11 @@ double TrainingRig::forward(int first, int count, float padding) {
   return sums.loss;
 }
 
-std::vector<float> TrainingRig::backward(const GradientReady& on_ready) {
+std::vector<float> TrainingRig::backward(const OnReady& on_ready) {
   std::vector<float> gradients(network_.parameters().size, -999.0F);
-  execution_.backward(weights_.data(), dlogits_, gradients.data(), on_ready);
+  execution_.backward(weights_.data(), dlogits_, gradients.data(), [&](std::size_t offset, std::size_t size) {
+    if (on_ready) on_ready(offset, size, gradients.data());
+  });
   return gradients;
 }
 

@@ -7,6 +7,7 @@
 #include "models/network.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,8 +36,10 @@ class TrainingRig {
   /// Loads and runs these samples; loss sum of the real ones. Keeps the gradient of the logits for
   /// backward().
   double forward(int first, int count, float padding = 0);
+  /// GradientReady, with the gradients as they are at that moment.
+  using OnReady = std::function<void(std::size_t offset, std::size_t size, const float* gradients)>;
   /// After forward(): the gradient sums, arena order.
-  std::vector<float> backward(const GradientReady& on_ready = {});
+  std::vector<float> backward(const OnReady& on_ready = {});
 
  private:
   std::unique_ptr<Ops> ops_;

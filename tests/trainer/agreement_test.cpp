@@ -26,7 +26,9 @@ TEST(AgreementTest, OneFailureStopsEveryRankWithTheSameCodeAndSpeaker) {
     } catch (const AgreedError& error) {
       EXPECT_EQ(error.code(), ExitCode::kDataMissing);
       EXPECT_EQ(error.speaker(), 1);
-      if (comm.rank() == 1) EXPECT_STREQ(error.what(), "no such file");
+      if (comm.rank() == 1) {
+        EXPECT_STREQ(error.what(), "no such file");
+      }
       ++stopped;
     }
   });

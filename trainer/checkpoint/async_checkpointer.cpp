@@ -10,8 +10,9 @@
 
 namespace lockstep {
 
-AsyncCheckpointer::AsyncCheckpointer(Env& env, std::string run_dir, const KeepPolicy& keep)
-    : env_(env), run_dir_(std::move(run_dir)), keep_(keep) {}
+AsyncCheckpointer::AsyncCheckpointer(Env& env, std::string run_dir, const KeepPolicy& keep,
+                                     std::function<void()> before_each)
+    : env_(env), run_dir_(std::move(run_dir)), keep_(keep), before_each_(std::move(before_each)) {}
 
 AsyncCheckpointer::~AsyncCheckpointer() {
   if (in_flight_.valid()) in_flight_.wait();
@@ -39,6 +40,7 @@ bool AsyncCheckpointer::busy() const {
 
 void AsyncCheckpointer::start(CheckpointState state) {
   in_flight_ = std::async(std::launch::async, [this, snapshot = std::move(state)] {
+    if (before_each_) before_each_();
     save_checkpoint(env_, run_dir_, snapshot);
     prune_checkpoints(env_, run_dir_, keep_);
   });

@@ -7,6 +7,7 @@
 #include "trainer/checkpoint/retention.hpp"
 #include "trainer/checkpoint/state.hpp"
 
+#include <functional>
 #include <future>
 #include <string>
 
@@ -20,7 +21,10 @@ namespace lockstep {
 /// that call was to do: save() and try_save() have then not taken the new snapshot. Called by one thread.
 class AsyncCheckpointer {
  public:
-  AsyncCheckpointer(Env& env, std::string run_dir, const KeepPolicy& keep);
+  /// @param before_each  runs on the background thread before each save: what must be on disk before the
+  /// checkpoint is
+  AsyncCheckpointer(Env& env, std::string run_dir, const KeepPolicy& keep,
+                    std::function<void()> before_each = {});
   /// Waits for the save in flight. Its error, if any, is lost: call finish() before.
   ~AsyncCheckpointer();
   AsyncCheckpointer(const AsyncCheckpointer&) = delete;
@@ -40,6 +44,7 @@ class AsyncCheckpointer {
   Env& env_;
   std::string run_dir_;
   KeepPolicy keep_;
+  std::function<void()> before_each_;
   std::future<void> in_flight_;
 };
 

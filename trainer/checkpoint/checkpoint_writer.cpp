@@ -78,7 +78,7 @@ std::string save_checkpoint(Env& env, const std::string& run_dir, const Checkpoi
   const std::string parent = run_dir + "/" + kCheckpointsDirectory;
   const std::string name = checkpoint_name(state.facts.step);
   const std::string temporary = parent + "/" + kTemporaryPrefix + name;
-  const std::string target = parent + "/" + name;
+  std::string target = parent + "/" + name;
   env.make_directory(parent);
   env.sync_directory(run_dir);
   try {

@@ -55,7 +55,8 @@ std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_d
   std::vector<CheckpointEntry> entries;
   if (!env.exists(directory)) return entries;
   for (const std::string& name : env.list(directory))
-    if (const auto step = checkpoint_step(name)) entries.push_back({*step, directory + "/" + name});
+    if (const auto step = checkpoint_step(name))
+      entries.push_back({*step, fmt::format("{}/{}", directory, name)});
   // Of two with the same step the plain name comes first: it is the newer one.
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
     return a.step != b.step ? a.step > b.step : a.path < b.path;
@@ -106,7 +107,7 @@ void remove_leftovers(Env& env, const std::string& run_dir) {
   const std::string directory = checkpoints_of(run_dir);
   if (!env.exists(directory)) return;
   for (const std::string& name : env.list(directory))
-    if (is_leftover(env, directory, name)) remove_tree(env, directory + "/" + name);
+    if (is_leftover(env, directory, name)) remove_tree(env, fmt::format("{}/{}", directory, name));
 }
 
 }  // namespace lockstep

@@ -3,6 +3,8 @@
 /// File operations that are made of several calls of Env.
 #include "trainer/checkpoint/env.hpp"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 namespace lockstep {
@@ -33,7 +35,7 @@ void replace_file(Env& env, const std::string& path, std::span<const std::byte> 
 
 void remove_tree(Env& env, const std::string& directory) {
   if (!env.exists(directory)) return;
-  for (const std::string& name : env.list(directory)) env.remove_file(directory + "/" + name);
+  for (const std::string& name : env.list(directory)) env.remove_file(fmt::format("{}/{}", directory, name));
   env.remove_directory(directory);
 }
 

@@ -32,8 +32,8 @@ std::string facts_text(const CheckpointFacts& facts) {
                                                  static_cast<double>(facts.epoch_samples)));
   if (facts.test_accuracy) text += line("test accuracy", fmt::format("{:.2f} %", 100 * *facts.test_accuracy));
   text += line("buckets", facts.bucket_plan);
-  for (const auto& [key, value] : facts.world) text += line("written by", key + " " + value);
-  for (const auto& [key, value] : facts.job) text += line("job", key + ": " + value);
+  for (const auto& [key, value] : facts.world) text += line("written by", fmt::format("{} {}", key, value));
+  for (const auto& [key, value] : facts.job) text += line("job", fmt::format("{}: {}", key, value));
   return text;
 }
 

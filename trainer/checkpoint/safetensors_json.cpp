@@ -66,14 +66,15 @@ class HeaderEvents final : public json::json_sax_t {
   }
 
   bool number_unsigned(number_unsigned_t value) override {
-    SafetensorsEntry* entry = header_.entries.empty() ? nullptr : &header_.entries.back();
+    if (place_ != Place::kShape && place_ != Place::kOffsets) return wrong("a number");
+    SafetensorsEntry& entry = header_.entries.back();  // both places are inside an entry
     if (place_ == Place::kShape) {
-      if (entry->shape.size() == kMaxSafetensorsRank) return wrong("more dimensions than any tensor has");
-      entry->shape.push_back(value);
+      if (entry.shape.size() == kMaxSafetensorsRank) return wrong("more dimensions than any tensor has");
+      entry.shape.push_back(value);
       return true;
     }
-    if (place_ != Place::kOffsets || offsets_ == 2) return wrong("a number");
-    (offsets_ == 0 ? entry->begin : entry->end) = value;
+    if (offsets_ == 2) return wrong("a number");
+    (offsets_ == 0 ? entry.begin : entry.end) = value;
     ++offsets_;
     return true;
   }

@@ -22,8 +22,8 @@ struct DataSection {
 
 struct OptimizerSection {
   std::string kind = "sgd";
-  double lr = 0.01;
-  double momentum = 0.5;
+  double lr = 0.02;
+  double momentum = 0.9;
   double weight_decay = 0;
   bool nesterov = false;
 };

@@ -48,7 +48,13 @@ class RandomJob {
     job.parallel.grain = static_cast<int>(whole(1, 4096));
     job.parallel.check_replicas_every_steps = whole(0, 1000000000000);
     job.parallel.timeout_seconds = real(1e-9, 1e9);
-    job.run = {text(), whole(0, 1000), whole(0, 1000), text()};
+    job.run = {text(),
+               whole(0, 1000),
+               whole(0, 1000),
+               text(),
+               pick({"stop", "continue"}),
+               real(0, 1e9),
+               {whole(1, 1000), whole(0, 1000), flip()}};
     return job;
   }
 
@@ -98,7 +104,7 @@ TEST(JobRoundTripTest, YamlIsNestedAsAPersonWouldWriteIt) {
   const std::string yaml = to_yaml(Job());
   EXPECT_EQ(yaml.substr(0, yaml.find("  root")), "model: net\ndata:\n  set: mnist\n");
   EXPECT_NE(yaml.find("train:\n  epochs: 10\n  seed: 1234\n"), std::string::npos) << yaml;
-  EXPECT_NE(yaml.find("  optimizer:\n    kind: sgd\n    lr: 0.01\n"), std::string::npos) << yaml;
+  EXPECT_NE(yaml.find("  optimizer:\n    kind: sgd\n    lr: 0.02\n"), std::string::npos) << yaml;
   EXPECT_NE(yaml.find("\nparallel:\n  device: auto\n"), std::string::npos) << yaml;
 }
 

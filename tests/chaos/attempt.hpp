@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One start of the job in a run directory, and what it said.
+#pragma once
+
+#include "tests/chaos/chaos_job.hpp"
+#include "tests/chaos/child_process.hpp"
+#include "tests/chaos/run_facts.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::chaos {
+
+/// Directories of one life; removed by whoever made them.
+struct LifeDirectories {
+  std::string home;           ///< of all that follows but shared memory
+  std::string shared_memory;  ///< for Open MPI's segments
+  std::string run() const { return home + "/run"; }
+  std::string temporary() const { return home + "/tmp"; }
+};
+
+class Attempt {
+ public:
+  /// Starts training; `before` is remembered for the checks that follow.
+  Attempt(const ChaosJob& job, const Placement& placement, const LifeDirectories& directories);
+
+  ChildProcess& process() { return process_; }
+  const Placement& placement() const { return placement_; }
+  const std::string& run_dir() const { return run_dir_; }
+  const RunFacts& before() const { return before_; }
+
+  /// Process ids of the ranks, or of the only process; empty while there is none.
+  std::vector<pid_t> ranks() const;
+  /// What rank 0 has said until now on standard output or standard error.
+  std::string out() const;
+  std::string err() const;
+  /// The step in a line of output like "going on from step 120 in ..."; nothing if it was not said.
+  std::optional<std::int64_t> step_after(const std::string& words) const;
+
+  /// Waits for the end, of the launcher and of all it started, and returns the exit code.
+  /// @throws Violation if something is still alive after two minutes
+  int wait();
+
+ private:
+  Placement placement_;
+  std::string run_dir_, out_path_, err_path_, rank_name_;
+  RunFacts before_;
+  ChildProcess process_;
+};
+
+}  // namespace lockstep::chaos

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "tests/chaos/chaos_job.hpp"
+
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace lockstep::chaos {
+namespace {
+
+/// Dropout, momentum, an uneven last batch that leaves ranks without work, every step in metrics.jsonl.
+constexpr const char* kJob =
+    "model: net\n"
+    "data: {set: synthetic, train_samples: 2375, test_samples: 200, global_batch: 60}\n"
+    "train: {epochs: 4, seed: 7, optimizer: {kind: sgd, lr: 0.02, momentum: 0.9}}\n"
+    "parallel: {device: cpu, grain: 16, check_replicas_every_steps: 50}\n"
+    "run: {checkpoint_every_steps: 6, log_every_steps: 1}\n";
+
+}  // namespace
+
+std::string Placement::describe() const {
+  return fmt::format("{} {}, {} thread{} each", ranks,
+                     thread_backend ? "ranks as threads of one process" : "ranks under mpirun", threads,
+                     threads == 1 ? "" : "s");
+}
+
+Placement random_placement(Dice& dice) {
+  Placement placement;
+  placement.ranks = static_cast<int>(dice.between(1, 4));
+  placement.threads = dice.percent(15) ? 2 : 1;
+  placement.thread_backend = dice.percent(15);
+  return placement;
+}
+
+ChaosJob::ChaosJob(std::string program, const std::string& directory)
+    : program_(std::move(program)), file_(directory + "/job.yaml") {
+  testing::write_text(file_, kJob);
+}
+
+std::vector<std::string> ChaosJob::train_command(const Placement& placement,
+                                                 const std::string& run_dir) const {
+  std::vector<std::string> command;
+  const auto ranks = std::to_string(placement.ranks);
+  if (!placement.thread_backend) command = {"mpirun", "--bind-to", "none", "-np", ranks};
+  command.insert(command.end(), {program_, "train", file_, "run.dir=" + run_dir,
+                                 "parallel.threads=" + std::to_string(placement.threads)});
+  if (placement.thread_backend) {
+    command.insert(command.end(), {"parallel.backend=thread", "parallel.ranks=" + ranks});
+  }
+  return command;
+}
+
+Environment launcher_environment(const std::string& temporary, const std::string& shared_memory) {
+  return {"OMPI_ALLOW_RUN_AS_ROOT=1",
+          "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+          "OMPI_MCA_rmaps_base_oversubscribe=1",
+          "OMPI_MCA_mpi_yield_when_idle=1",
+          "OMPI_MCA_btl_vader_single_copy_mechanism=none",
+          "OMPI_MCA_btl_vader_backing_directory=" + shared_memory,
+          "TMPDIR=" + temporary};
+}
+
+}  // namespace lockstep::chaos

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The job that the chaos tests disturb, and the ways to start it.
+#pragma once
+
+#include "tests/chaos/child_process.hpp"
+#include "tests/chaos/dice.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep::chaos {
+
+/// Steps between checkpoints: no divisor of the epoch's 40 steps, so saves meet epochs at all distances.
+inline constexpr std::int64_t kCheckpointInterval = 6;
+inline constexpr std::int64_t kStepsInRun = 160;
+
+/// Where a run is computed. None of it may leave a trace in the result.
+struct Placement {
+  int ranks = 1;
+  int threads = 1;
+  bool thread_backend = false;  ///< ranks are threads of one process, without mpirun
+
+  std::string describe() const;
+};
+
+/// 1 to 4 ranks, now and then with two threads each, now and then as threads of one process.
+Placement random_placement(Dice& dice);
+
+/// Files and settings shared by all runs of one test.
+class ChaosJob {
+ public:
+  /// Writes job.yaml into `directory`. `program` is the path of lockstep.
+  ChaosJob(std::string program, const std::string& directory);
+
+  const std::string& program() const { return program_; }
+  /// The command line that trains in `run_dir`.
+  std::vector<std::string> train_command(const Placement& placement, const std::string& run_dir) const;
+
+ private:
+  std::string program_, file_;
+};
+
+/// What Open MPI needs: permission to run as root and on few cores; its session files in `temporary` and
+/// shared memory in `shared_memory`, because a killed launcher removes nothing.
+Environment launcher_environment(const std::string& temporary, const std::string& shared_memory);
+
+}  // namespace lockstep::chaos

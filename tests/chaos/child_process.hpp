@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A program running in a session of its own, so that everything it started can be found, struck and cleared
+/// away, even after it has died itself.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::chaos {
+
+using Environment = std::vector<std::string>;  ///< NAME=value, beside what this process has
+
+class ChildProcess {
+ public:
+  /// Starts `command` (looked up in PATH) with its output in two files.
+  /// @throws std::system_error if it cannot be started
+  ChildProcess(const std::vector<std::string>& command, const Environment& environment,
+               const std::string& out_path, const std::string& err_path);
+  /// Kills what is left of the session.
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  pid_t pid() const { return pid_; }
+
+  /// Nothing while it runs; then its exit code, 128 + n if signal n ended it, as a shell has it.
+  std::optional<int> exit_code();
+  /// The same after waiting for at most `limit`.
+  std::optional<int> wait(std::chrono::milliseconds limit);
+
+  /// Living processes of its session whose executable is called `name`, in order of their ids.
+  std::vector<pid_t> members(const std::string& name) const;
+
+  /// Waits until nothing of the session lives any more. False after `limit`.
+  bool wait_until_gone(std::chrono::milliseconds limit);
+  /// SIGKILL to the whole session until nothing of it lives.
+  void clear_away();
+
+ private:
+  pid_t pid_ = 0;
+  std::optional<int> exit_code_;
+};
+
+/// Orphans of sessions become children of this process, which then knows when they are gone. Call once.
+void adopt_orphans();
+
+}  // namespace lockstep::chaos

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The ways to disturb a run, behind one interface.
+#pragma once
+
+#include "tests/chaos/attempt.hpp"
+#include "tests/chaos/dice.hpp"
+#include "tests/chaos/tally.hpp"
+
+#include <memory>
+
+namespace lockstep::chaos {
+
+/// How an attempt ended after a blow.
+enum class Ending {
+  kDisturbed,  ///< it is not done: start again
+  kDone,       ///< it ended well in spite of the blow
+};
+
+class Disturbance {
+ public:
+  virtual ~Disturbance() = default;
+  Disturbance() = default;
+  Disturbance(const Disturbance&) = delete;
+  Disturbance& operator=(const Disturbance&) = delete;
+
+  /// Names what will be counted.
+  virtual void open_sections(Tally& tally) const = 0;
+  /// Strikes a running attempt, waits until all of it has ended and checks how.
+  /// @throws Violation
+  virtual Ending strike(Attempt& attempt, Dice& dice, Tally& tally) const = 0;
+  /// Whether the run leaves the same set of checkpoints as the undisturbed one (a stop adds one of its own).
+  virtual bool keeps_checkpoint_set() const = 0;
+};
+
+/// SIGKILL: one rank, all ranks, the launcher, or everything at the same time.
+std::unique_ptr<Disturbance> make_kill();
+/// SIGTERM, SIGINT, SIGUSR1 or SIGUSR2: to the launcher or to one rank.
+std::unique_ptr<Disturbance> make_signal();
+
+}  // namespace lockstep::chaos

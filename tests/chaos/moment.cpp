@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "tests/chaos/moment.hpp"
+
+#include "tests/chaos/run_facts.hpp"
+#include "tests/chaos/violation.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <functional>
+#include <thread>
+
+namespace lockstep::chaos {
+namespace {
+
+using std::chrono::microseconds;
+
+/// Asks `happened` again and again. False if the process ended first.
+bool poll(const std::function<bool()>& happened, microseconds pause, ChildProcess& process) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (!happened()) {
+    if (process.exit_code()) return false;
+    if (std::chrono::steady_clock::now() > deadline) throw Violation("no progress for two minutes: it hangs");
+    std::this_thread::sleep_for(pause);
+  }
+  return true;
+}
+
+}  // namespace
+
+std::string Moment::describe() const {
+  if (kind == Kind::kStartUp) return fmt::format("{} after the start", delay);
+  return fmt::format("{} after {} step {}", delay, kind == Kind::kSave ? "a save seen from" : "logging", step);
+}
+
+Moment random_moment(Dice& dice, std::int64_t first_step) {
+  const auto choice = dice.between(1, 100);
+  if (choice <= 25) return {Moment::Kind::kStartUp, 0, microseconds(dice.between(0, 700'000))};
+  if (choice <= 60) {
+    const auto step = first_step + dice.between(1, 30);
+    return {Moment::Kind::kSave, step, microseconds(dice.between(0, 3'000))};
+  }
+  const auto step = first_step + dice.between(1, 60);
+  return {Moment::Kind::kStep, step, microseconds(dice.between(0, 15'000))};
+}
+
+bool await(const Moment& moment, ChildProcess& process, const std::string& run_dir) {
+  if (moment.kind != Moment::Kind::kStartUp) {
+    const auto logged = [&] { return last_logged_step(run_dir) >= moment.step; };
+    if (!poll(logged, microseconds(1000), process)) return false;
+  }
+  if (moment.kind == Moment::Kind::kSave &&
+      !poll([&] { return is_saving(run_dir); }, microseconds(200), process)) {
+    return false;
+  }
+  std::this_thread::sleep_for(moment.delay);
+  return !process.exit_code();
+}
+
+}  // namespace lockstep::chaos

@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "tests/chaos/reference.hpp"
+
+#include "tests/chaos/chaos_job.hpp"
+#include "tests/chaos/violation.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace lockstep::chaos {
+namespace {
+
+void compare_bytes(const std::string& name, const std::string& mine, const std::string& reference,
+                   std::vector<std::string>* differences) {
+  if (mine == reference) return;
+  const auto [here, there] = std::mismatch(mine.begin(), mine.end(), reference.begin(), reference.end());
+  differences->push_back(fmt::format("{}: first differs at byte {} ({} bytes, reference {})", name,
+                                     here - mine.begin(), mine.size(), reference.size()));
+}
+
+void compare_metrics(const std::vector<nlohmann::json>& mine, const std::vector<nlohmann::json>& reference,
+                     std::vector<std::string>* differences) {
+  if (mine == reference) return;
+  const auto [here, there] = std::mismatch(mine.begin(), mine.end(), reference.begin(), reference.end());
+  differences->push_back(fmt::format("metrics.jsonl: first differs in line {}: {}, reference {}",
+                                     here - mine.begin() + 1, here == mine.end() ? "(none)" : here->dump(),
+                                     there == reference.end() ? "(none)" : there->dump()));
+}
+
+std::string require_bytes(const std::string& path) {
+  auto bytes = testing::read_text(path);
+  if (bytes.empty()) throw Violation(path + ": missing or empty after a finished run");
+  return bytes;
+}
+
+}  // namespace
+
+Result::Result(const std::string& run_dir) {
+  const auto directory = run_dir + "/checkpoints";
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    checkpoints_.push_back(entry.path().filename());
+  }
+  std::sort(checkpoints_.begin(), checkpoints_.end());
+  const auto last = fmt::format("{}/step-{:08}", directory, kStepsInRun);
+  weights_ = require_bytes(last + "/model.safetensors");
+  optimizer_ = require_bytes(last + "/optimizer.safetensors");
+  try {
+    metrics_ = testing::comparable_metrics(run_dir);
+  } catch (const nlohmann::json::exception& error) {
+    throw Violation(fmt::format("{}/metrics.jsonl: {}", run_dir, error.what()));
+  }
+}
+
+std::vector<std::string> Result::differences_from(const Result& reference) const {
+  std::vector<std::string> differences;
+  compare_bytes("model.safetensors", weights_, reference.weights_, &differences);
+  compare_bytes("optimizer.safetensors", optimizer_, reference.optimizer_, &differences);
+  compare_metrics(metrics_, reference.metrics_, &differences);
+  return differences;
+}
+
+}  // namespace lockstep::chaos

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The undisturbed run, and how another one differs from it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+namespace lockstep::chaos {
+
+/// What must be equal, byte for byte, however often a run was disturbed.
+class Result {
+ public:
+  /// Reads a finished run. @throws Violation if a part is missing or no JSON
+  explicit Result(const std::string& run_dir);
+
+  /// One line for each difference: which file, where first. Empty: equal.
+  std::vector<std::string> differences_from(const Result& reference) const;
+
+  /// Directories in RUN/checkpoints, in order.
+  const std::vector<std::string>& checkpoints() const { return checkpoints_; }
+
+ private:
+  std::vector<std::string> checkpoints_;
+  std::string weights_, optimizer_;      ///< bytes of the last checkpoint's files
+  std::vector<nlohmann::json> metrics_;  ///< without times and rank facts
+};
+
+}  // namespace lockstep::chaos

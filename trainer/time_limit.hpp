@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// When a run must stop by itself: the job's own limit, or the end of its Slurm allocation.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+namespace lockstep {
+
+/// Reached once `max_seconds` have passed since `start` (0: no limit), or kMarginSeconds before the Unix time
+/// `allocation_end`, whichever comes first.
+class TimeLimit {
+ public:
+  /// Enough to finish a step and write a checkpoint before Slurm sends SIGTERM and, 30 s later, SIGKILL.
+  static constexpr double kMarginSeconds = 60;
+
+  TimeLimit(std::chrono::steady_clock::time_point start, double max_seconds,
+            std::optional<std::int64_t> allocation_end);
+
+  bool reached() const { return std::chrono::steady_clock::now() >= end_; }
+
+ private:
+  std::chrono::steady_clock::time_point end_;
+};
+
+/// $SLURM_JOB_END_TIME, which Slurm sets to the end of the allocation in Unix seconds. Nothing if it is not
+/// set or not a number.
+std::optional<std::int64_t> slurm_allocation_end();
+
+}  // namespace lockstep
