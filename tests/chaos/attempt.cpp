@@ -51,7 +51,8 @@ int Attempt::wait() {
   const auto code = process_.wait(kPatience);
   if (!code) throw Violation("it has not ended after two minutes: it hangs");
   if (!process_.wait_until_gone(kOrphansMayLive)) {
-    throw Violation("the launcher has ended, but a rank is still alive 20 s later and holds the run directory");
+    throw Violation(
+        "the launcher has ended, but a rank is still alive 20 s later and holds the run directory");
   }
   return *code;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/child_process.hpp"
 
+#include <cctype>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -10,7 +11,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <sstream>

@@ -47,10 +47,12 @@ const char* kill_something(Attempt& attempt, Dice& dice) {
 /// save starts only when the one before it is on disk. So once step L is logged, the save of the last due
 /// step before L has started (it may be in flight), and the one an interval earlier is complete.
 void check_loss(const RunFacts& after) {
-  const auto started = std::max<std::int64_t>(after.last_logged - 1, 0) / kCheckpointInterval * kCheckpointInterval;
+  const auto started =
+      std::max<std::int64_t>(after.last_logged - 1, 0) / kCheckpointInterval * kCheckpointInterval;
   if (after.newest_checkpoint >= started - kCheckpointInterval) return;
-  throw Violation(fmt::format("step {} was logged, but the newest checkpoint is that of step {}; it must be {} or later",
-                              after.last_logged, after.newest_checkpoint, started - kCheckpointInterval));
+  throw Violation(
+      fmt::format("step {} was logged, but the newest checkpoint is that of step {}; it must be {} or later",
+                  after.last_logged, after.newest_checkpoint, started - kCheckpointInterval));
 }
 
 class Kill final : public Disturbance {

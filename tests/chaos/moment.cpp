@@ -31,7 +31,8 @@ bool poll(const std::function<bool()>& happened, microseconds pause, ChildProces
 
 std::string Moment::describe() const {
   if (kind == Kind::kStartUp) return fmt::format("{} after the start", delay);
-  return fmt::format("{} after {} step {}", delay, kind == Kind::kSave ? "a save seen from" : "logging", step);
+  return fmt::format("{} after {} step {}", delay, kind == Kind::kSave ? "a save seen from" : "logging",
+                     step);
 }
 
 Moment random_moment(Dice& dice, std::int64_t first_step) {

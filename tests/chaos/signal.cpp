@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ constexpr const char* kToLauncher = "to the launcher";
 constexpr const char* kToRank = "to one rank";
 constexpr const char* kStopped = "all ranks stopped at the same step, saved, exit 75";
 constexpr const char* kDone = "it was already done, exit 0";
+constexpr const char* kUnheard = "the launcher had no rank to tell yet: ran to its end, exit 0";
 constexpr const char* kEarly = "before the program could catch it: ended with nothing lost";
 constexpr const char* kOutOfGrace = "the launcher killed its ranks a second after its signal";
 
@@ -30,6 +32,7 @@ struct Blow {
   int number = 0;
   bool to_launcher = false;
   bool announced = false;  ///< rank 0 had spoken: all ranks were catching signals by then
+  std::int64_t step = 0;   ///< the last one logged then
 };
 
 const std::vector<std::pair<std::string, int>>& signals() {
@@ -41,7 +44,8 @@ const std::vector<std::pair<std::string, int>>& signals() {
 Blow send_signal(Attempt& attempt, Dice& dice) {
   const auto& [name, number] = dice.pick(signals());
   const auto ranks = attempt.ranks();
-  Blow blow{name, number, dice.percent(60) || ranks.empty(), !attempt.out().empty()};
+  Blow blow{name, number, dice.percent(60) || ranks.empty(), !attempt.out().empty(),
+            last_logged_step(attempt.run_dir())};
   if (attempt.placement().thread_backend) blow.to_launcher = false;
   const auto target = blow.to_launcher || ranks.empty() ? attempt.process().pid() : dice.pick(ranks);
   kill(target, number);
@@ -54,8 +58,10 @@ void check_stopped(const Attempt& attempt) {
   const auto said = attempt.step_after("stopped on request at step ");
   if (!said) throw Violation("exit code 75, but it does not say at which step it stopped");
   if (after.newest_checkpoint == *said && after.last_logged == *said && !after.saving) return;
-  throw Violation(fmt::format("it says that it stopped at step {}, but the newest checkpoint is that of step {} and the last step logged {}",
-                              *said, after.newest_checkpoint, after.last_logged));
+  throw Violation(
+      fmt::format("it says that it stopped at step {}, but the newest checkpoint is that of step {} and the "
+                  "last step logged {}",
+                  *said, after.newest_checkpoint, after.last_logged));
 }
 
 /// mpirun leaves its ranks one second after SIGTERM and SIGINT, which a busy machine may not grant.
@@ -64,8 +70,15 @@ bool is_out_of_grace(const Blow& blow, Clock::duration elapsed) {
   return blow.to_launcher && kills && elapsed > std::chrono::milliseconds(900);
 }
 
+/// Exit code 0: the signal came too late to matter, or too early to reach anybody.
+const char* judge_done(const Blow& blow) {
+  if (!blow.announced) return kUnheard;
+  if (blow.step >= kStepsInRun / 2) return kDone;
+  throw Violation(fmt::format("{} at step {} was ignored: it ran to its end", blow.name, blow.step));
+}
+
 const char* judge(const Attempt& attempt, const Blow& blow, int exit_code, Clock::duration elapsed) {
-  if (exit_code == 0) return kDone;
+  if (exit_code == 0) return judge_done(blow);
   if (exit_code == kSaved) {
     check_stopped(attempt);
     return kStopped;
@@ -83,7 +96,7 @@ class Signal final : public Disturbance {
     for (const auto& signal : signals()) names.push_back(signal.first);
     tally.section("sent", names);
     tally.section("where", {kToLauncher, kToRank});
-    tally.section("ended", {kStopped, kDone, kEarly, kOutOfGrace});
+    tally.section("ended", {kStopped, kDone, kUnheard, kEarly, kOutOfGrace});
   }
   bool keeps_checkpoint_set() const override { return false; }
 
@@ -95,7 +108,7 @@ class Signal final : public Disturbance {
     tally.add(blow.name);
     tally.add(blow.to_launcher ? kToLauncher : kToRank);
     tally.add(ended);
-    return ended == kDone ? Ending::kDone : Ending::kDisturbed;
+    return code == 0 ? Ending::kDone : Ending::kDisturbed;
   }
 };
 

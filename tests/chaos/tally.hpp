@@ -40,7 +40,7 @@ class Tally {
 class Rounds {
  public:
   explicit Rounds(std::int64_t total) : total_(total) {}
-  bool take();      ///< false: there is none left
+  bool take();       ///< false: there is none left
   void give_back();  ///< the blow did not fall
   bool finished() const;
   std::int64_t taken() const;

@@ -45,7 +45,7 @@ const std::vector<Case>& refused_jobs() {
       {"ranks without work", "data.global_batch=64 parallel.backend=thread parallel.ranks=3", 2, {"2"}},
       {"ranks meant for threads", "parallel.ranks=3", 2, {"parallel.ranks", "mpirun -np"}},
       {"missing data",
-       "data.set=mnist data.root=/nonexistent",
+       "data.set=mnist data.train_samples=0 data.test_samples=0 data.root=/nonexistent",
        66,
        {"/nonexistent", "launch/get-data mnist"}},
       {"no GPU", "parallel.device=cuda", 69, {"parallel.device"}},

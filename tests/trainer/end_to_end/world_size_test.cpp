@@ -18,7 +18,7 @@ struct TrainedRun {
 
 /// Trains the small job in a run directory of its own.
 TrainedRun train(const TemporaryDirectory& directory, const std::string& label, int ranks,
-          const std::string& overrides) {
+                 const std::string& overrides) {
   const auto run_dir = directory.path("run-" + label);
   const auto arguments = "train " + write_small_job(directory) + " run.dir=" + run_dir + " " + overrides;
   const Outcome outcome = ranks == 0 ? lockstep(arguments) : lockstep_on_ranks(ranks, arguments);

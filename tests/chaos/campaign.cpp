@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "tests/chaos/campaign.hpp"
+
+#include "tests/chaos/life.hpp"
+#include "tests/chaos/scratch.hpp"
+#include "tests/chaos/violation.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace lockstep::chaos {
+namespace {
+
+class Campaign {
+ public:
+  Campaign(const Options& options, std::string name, const Disturbance& disturbance)
+      : options_(options), name_(std::move(name)), disturbance_(disturbance), rounds_(options.rounds) {}
+
+  int run();
+
+ private:
+  void run_reference(const ChaosJob& job);
+  void work(World& world);
+  void live(World& world, std::int64_t number);
+  void report(const std::string& what, const std::string& story, std::int64_t number);
+  void show_progress();
+  bool more_to_do() const { return violations_ == 0 && !rounds_.finished(); }
+
+  const Options& options_;
+  std::string name_;
+  const Disturbance& disturbance_;
+  Scratch scratch_;
+  Tally tally_;
+  Rounds rounds_;
+  std::optional<Result> reference_;
+  std::string reference_hash_;
+  std::atomic<std::int64_t> next_life_{1};
+  std::atomic<int> violations_{0};
+  std::mutex output_;
+  std::int64_t shown_tenths_ = 0;
+};
+
+void Campaign::run_reference(const ChaosJob& job) {
+  const auto directories = scratch_.make("reference");
+  Attempt attempt(job, {.ranks = 1, .threads = 1, .thread_backend = true}, directories);
+  if (attempt.wait() != 0) throw Violation("the undisturbed run failed:\n" + attempt.out() + attempt.err());
+  reference_.emplace(directories.run());
+  reference_hash_ = testing::Outcome{0, attempt.out(), ""}.last_line();
+}
+
+/// A worker: one life after another.
+void Campaign::work(World& world) {
+  while (more_to_do()) live(world, next_life_++);
+}
+
+void Campaign::live(World& world, std::int64_t number) {
+  const auto directories = scratch_.make(fmt::format("life-{}", number));
+  Life life(world, directories, Dice(options_.seed, number));
+  try {
+    life.run();
+    scratch_.remove(directories);
+    show_progress();
+  } catch (const std::exception& error) {
+    report(error.what(), life.story(), number);
+  }
+}
+
+void Campaign::report(const std::string& what, const std::string& story, std::int64_t number) {
+  const std::lock_guard lock(output_);
+  ++violations_;
+  scratch_.keep();
+  fmt::print(stderr,
+             "chaos {}: VIOLATION in life {} of seed {}, about round {}, {}:\n{}\n"
+             "  files: {}/life-{}\n  again: tests/chaos/run {} --seed {} --life {}\n",
+             name_, number, options_.seed, rounds_.taken(), story, what, scratch_.path(), number, name_,
+             options_.seed, number);
+}
+
+void Campaign::show_progress() {
+  const std::lock_guard lock(output_);
+  const auto tenths = rounds_.taken() * 10 / rounds_.total();
+  if (tenths == shown_tenths_ || tenths == 10) return;
+  shown_tenths_ = tenths;
+  fmt::print("chaos {}: {} of {} rounds, {} runs compared\n", name_, rounds_.taken(), rounds_.total(),
+             tally_.count(kRunsCompared));
+  std::fflush(stdout);
+}
+
+int Campaign::run() {
+  const auto start = std::chrono::steady_clock::now();
+  const ChaosJob job(options_.program, scratch_.path());
+  disturbance_.open_sections(tally_);
+  tally_.section("runs", {kResumes, kOtherRanks, kRunsCompared});
+  run_reference(job);
+  World world{job, *reference_, reference_hash_, disturbance_, tally_, rounds_};
+  if (options_.only_life > 0) {
+    live(world, options_.only_life);
+  } else {
+    std::vector<std::thread> workers;
+    for (int i = 0; i < options_.jobs; ++i) workers.emplace_back([&] { work(world); });
+    for (auto& worker : workers) worker.join();
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  fmt::print("{}\nchaos {}: {} rounds with seed {} in {:.0f} s, {} mismatches\n", tally_.text(), name_,
+             rounds_.taken(), options_.seed, elapsed.count(), violations_);
+  return violations_ == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int run_campaign(const Options& options, const std::string& name, const Disturbance& disturbance) {
+  return Campaign(options, name, disturbance).run();
+}
+
+}  // namespace lockstep::chaos

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// chaos kill | signal: disturbs training runs at random and checks that nothing of it can be seen
+/// afterwards.
+#include "tests/chaos/campaign.hpp"
+#include "tests/chaos/child_process.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <exception>
+#include <functional>
+
+namespace {
+
+using lockstep::chaos::Disturbance;
+using lockstep::chaos::Options;
+
+constexpr const char* kDescription =
+    "Disturbs training runs at random moments, lets them go on on another number of ranks, and compares "
+    "every\n"
+    "byte of their weights, optimiser state and metrics with a run that was never disturbed.\n";
+
+void add_campaign(CLI::App& app, Options& options, const std::string& name, const std::string& help,
+                  std::int64_t rounds, std::unique_ptr<Disturbance> (*make)(), int& exit_code) {
+  auto* command = app.add_subcommand(name, help);
+  command->preparse_callback([&options, rounds](std::size_t) { options.rounds = rounds; });
+  command->add_option("--rounds", options.rounds, fmt::format("How many times to strike; default {}", rounds))
+      ->check(CLI::PositiveNumber);
+  command->add_option("--seed", options.seed, "Of all random choices; default 1");
+  command->add_option("--life", options.only_life, "Only this run of that seed, as a failure names it");
+  command->add_option("--jobs", options.jobs, "Runs at the same time; default 3")->check(CLI::Range(1, 64));
+  command->add_option("--program", options.program, "Path of lockstep; default $LOCKSTEP_PROGRAM")
+      ->envname("LOCKSTEP_PROGRAM")
+      ->required();
+  command->callback([&, name, make] { exit_code = lockstep::chaos::run_campaign(options, name, *make()); });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{kDescription};
+  app.name("chaos");
+  app.footer("Exit codes: 0 all promises kept, 1 a promise broken (with the seed that shows it), 2 usage.");
+  app.require_subcommand(1);
+  Options options;
+  int exit_code = 0;
+  add_campaign(app, options, "kill", "SIGKILL to one rank, all ranks, the launcher or everything", 60,
+               lockstep::chaos::make_kill, exit_code);
+  add_campaign(app, options, "signal", "SIGTERM, SIGINT, SIGUSR1, SIGUSR2 to the launcher or one rank", 20,
+               lockstep::chaos::make_signal, exit_code);
+  lockstep::chaos::adopt_orphans();
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "chaos: {}\n", error.what());
+    return 1;
+  }
+  return exit_code;
+}
