@@ -21,4 +21,14 @@ void BatchLoader::load(Ops& ops, std::span<const std::int32_t> indices, int batc
     ops.gather_features(shape, dataset_.features.data(), indices.data(), x);
 }
 
+void BatchLoader::prefetch(std::span<const std::int32_t> indices) const {
+  constexpr std::size_t kLineBytes = 64;
+  if (dataset_.images.size() == 0) return;
+  const auto bytes = static_cast<std::size_t>(dataset_.shape.features());
+  for (const std::int32_t index : indices) {
+    const std::uint8_t* image = dataset_.images.data() + static_cast<std::size_t>(index) * bytes;
+    for (std::size_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(image + at);
+  }
+}
+
 }  // namespace lockstep

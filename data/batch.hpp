@@ -27,6 +27,10 @@ class BatchLoader {
   void load(Ops& ops, std::span<const std::int32_t> indices, int batch_columns, float* x,
             std::int32_t* labels) const;
 
+  /// Asks the processor to have these samples in its cache soon; returns at once. Worth it while computing on
+  /// the batch before: random samples come from main memory, which a gather would wait for.
+  void prefetch(std::span<const std::int32_t> indices) const;
+
  private:
   const Dataset& dataset_;
 };

@@ -84,7 +84,7 @@ float* Execution::forward_evaluation(const float* weights, int batch) {
 }
 
 void Execution::backward(const float* weights, float* dlogits, float* gradients,
-                         const GradientReady& on_ready) {
+                         const GradientReady& on_ready, const BetweenLayers& between_layers) {
   State& state = *state_;
   LOCKSTEP_CHECK(state.trained_batch > 0);
   const LayerPass pass{state.ops, state.trained_batch, true, state.key};
@@ -96,6 +96,7 @@ void Execution::backward(const float* weights, float* dlogits, float* gradients,
     // Before the data gradient, so that communication has the longest time to hide in.
     if (on_ready && !layer.parameters().empty()) on_ready(layer.parameter_offset(), layer.parameter_size());
     if (i > state.plan.first_trained) layer.backward_data(pass, tensors);
+    if (between_layers) between_layers();
   }
 }
 

@@ -71,6 +71,10 @@ class Network {
 /// grain. The ranges arrive in backward order, each once, and together cover the arena.
 using GradientReady = std::function<void(std::size_t offset, std::size_t size)>;
 
+/// Called during backward after each layer: the moments to look after something else, such as messages under
+/// way.
+using BetweenLayers = std::function<void()>;
+
 /// The activations of one network for one grain: what one thread (or one GPU) needs to run forward and
 /// backward. Not thread-safe. Borrows the network and the ops.
 class Execution {
@@ -88,7 +92,8 @@ class Execution {
   float* forward_evaluation(const float* weights, int batch);
   /// After forward_training: overwrites `gradients` (arena order) with the sums over this grain.
   /// @param dlogits  [classes, batch]; may be the buffer that forward_training returned. Destroyed.
-  void backward(const float* weights, float* dlogits, float* gradients, const GradientReady& on_ready);
+  void backward(const float* weights, float* dlogits, float* gradients, const GradientReady& on_ready,
+                const BetweenLayers& between_layers = {});
 
  private:
   struct State;

@@ -93,11 +93,18 @@ void StepEngine::compute_grain(Lane& lane, const StepPosition& position, const G
   lane.ops->softmax_cross_entropy({.batch = columns, .samples = grain.samples, .classes = network_.classes()},
                                   logits, lane.labels.data(), logits, &sums);
   reducer_.add_sums(sums, grain.samples);
+  prefetch_next(position, grain);
   float* gradients = lane.gradients.data();
-  lane.execution.backward(weights_.data(), logits, gradients, [&](std::size_t offset, std::size_t size) {
+  const auto add = [&](std::size_t offset, std::size_t size) {
     reducer_.add(*lane.ops, offset, size, gradients + offset);
-    reducer_.poll();
-  });
+  };
+  lane.execution.backward(weights_.data(), logits, gradients, add, [&] { reducer_.poll(); });
+}
+
+void StepEngine::prefetch_next(const StepPosition& position, const Grain& grain) {
+  const auto next = position.step_in_epoch + 1;
+  if (next >= sampler_.steps_per_epoch() || sampler_.batch_samples(next) != sampler_.batch_samples(0)) return;
+  loader_.prefetch(sampler_.indices(next, grain));
 }
 
 StepTimes StepEngine::times() const {

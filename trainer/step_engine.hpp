@@ -60,6 +60,8 @@ class StepEngine {
  private:
   void compute(const StepPosition& position, const std::vector<Grain>& grains);
   void compute_grain(Lane& lane, const StepPosition& position, const Grain& grain);
+  /// The samples at the same place in the next step's batch.
+  void prefetch_next(const StepPosition& position, const Grain& grain);
 
   const Network& network_;
   std::uint64_t seed_;

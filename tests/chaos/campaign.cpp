@@ -32,6 +32,7 @@ class Campaign {
   void live(World& world, std::int64_t number);
   void report(const std::string& what, const std::string& story, std::int64_t number);
   void show_progress();
+  void tell(const std::string& story);
   bool more_to_do() const { return violations_ == 0 && !rounds_.finished(); }
 
   const Options& options_;
@@ -94,13 +95,20 @@ void Campaign::show_progress() {
   std::fflush(stdout);
 }
 
+void Campaign::tell(const std::string& story) {
+  const std::lock_guard lock(output_);
+  fmt::print("{}\n", story);
+  std::fflush(stdout);
+}
+
 int Campaign::run() {
   const auto start = std::chrono::steady_clock::now();
   const ChaosJob job(options_.program, scratch_.path());
   disturbance_.open_sections(tally_);
   tally_.section("runs", {kResumes, kOtherRanks, kRunsCompared});
   run_reference(job);
-  World world{job, *reference_, reference_hash_, disturbance_, tally_, rounds_};
+  World world{job, *reference_, reference_hash_, disturbance_, tally_, rounds_, {}};
+  if (options_.verbose) world.tell = [this](const std::string& story) { tell(story); };
   if (options_.only_life > 0) {
     live(world, options_.only_life);
   } else {

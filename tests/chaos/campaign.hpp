@@ -16,6 +16,7 @@ struct Options {
   std::uint64_t seed = 1;
   std::int64_t only_life = 0;  ///< this one alone; 0: as many as the rounds need
   int jobs = 3;                ///< lives at the same time
+  bool verbose = false;        ///< tells of every start
 };
 
 /// Prints the tally, or what went wrong and how to see it again. Returns 0, or 1 after a violation.

@@ -8,6 +8,7 @@
 #include "tests/chaos/tally.hpp"
 
 #include <memory>
+#include <string>
 
 namespace lockstep::chaos {
 
@@ -26,9 +27,9 @@ class Disturbance {
 
   /// Names what will be counted.
   virtual void open_sections(Tally& tally) const = 0;
-  /// Strikes a running attempt, waits until all of it has ended and checks how.
+  /// Strikes a running attempt, waits until all of it has ended and checks how. Adds to `story` what it did.
   /// @throws Violation
-  virtual Ending strike(Attempt& attempt, Dice& dice, Tally& tally) const = 0;
+  virtual Ending strike(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) const = 0;
   /// Whether the run leaves the same set of checkpoints as the undisturbed one (a stop adds one of its own).
   virtual bool keeps_checkpoint_set() const = 0;
 };

@@ -63,8 +63,9 @@ class Kill final : public Disturbance {
   }
   bool keeps_checkpoint_set() const override { return true; }
 
-  Ending strike(Attempt& attempt, Dice& dice, Tally& tally) const override {
+  Ending strike(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) const override {
     const auto* kind = kill_something(attempt, dice);
+    story += fmt::format(", killed {}", kind);
     if (attempt.wait() == 0) {
       tally.add(kTooLate);
       return Ending::kDone;

@@ -43,6 +43,7 @@ bool Life::attempt() {
   Attempt attempt(world_.job, placement, directories_);
   const auto ending = strike ? disturb(attempt) : let_finish(attempt);
   check_after(attempt, ending);
+  if (world_.tell) world_.tell(story_);
   if (ending == Ending::kDone) compare(attempt);
   return ending == Ending::kDone;
 }
@@ -54,8 +55,7 @@ Ending Life::disturb(Attempt& attempt) {
     world_.rounds.give_back();
     return let_finish(attempt);
   }
-  const auto ending = world_.disturbance.strike(attempt, dice_, world_.tally);
-  story_ += ", struck";
+  const auto ending = world_.disturbance.strike(attempt, dice_, world_.tally, story_);
   return ending;
 }
 

@@ -10,6 +10,7 @@
 #include "tests/chaos/tally.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace lockstep::chaos {
@@ -22,6 +23,7 @@ struct World {
   const Disturbance& disturbance;
   Tally& tally;
   Rounds& rounds;
+  std::function<void(const std::string&)> tell;  ///< gets the story of every attempt; may be empty
 };
 
 inline constexpr const char* kRunsCompared = "finished and compared: all bytes equal";

@@ -31,6 +31,7 @@ void add_campaign(CLI::App& app, Options& options, const std::string& name, cons
   command->add_option("--seed", options.seed, "Of all random choices; default 1");
   command->add_option("--life", options.only_life, "Only this run of that seed, as a failure names it");
   command->add_option("--jobs", options.jobs, "Runs at the same time; default 3")->check(CLI::Range(1, 64));
+  command->add_flag("--verbose", options.verbose, "Tell of every start: where, when struck, how it ended");
   command->add_option("--program", options.program, "Path of lockstep; default $LOCKSTEP_PROGRAM")
       ->envname("LOCKSTEP_PROGRAM")
       ->required();

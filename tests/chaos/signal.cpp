@@ -52,6 +52,10 @@ Blow send_signal(Attempt& attempt, Dice& dice) {
   return blow;
 }
 
+const char* where(const Blow& blow) {
+  return blow.to_launcher ? kToLauncher : kToRank;
+}
+
 /// After exit code 75 the run directory is at one step in everything.
 void check_stopped(const Attempt& attempt) {
   const auto after = look_at(attempt.run_dir());
@@ -65,7 +69,7 @@ void check_stopped(const Attempt& attempt) {
 }
 
 /// mpirun leaves its ranks one second after SIGTERM and SIGINT, which a busy machine may not grant.
-bool is_out_of_grace(const Blow& blow, Clock::duration elapsed) {
+bool is_out_of_grace(const Blow& blow, std::chrono::duration<double> elapsed) {
   const bool kills = blow.number == SIGTERM || blow.number == SIGINT;
   return blow.to_launcher && kills && elapsed > std::chrono::milliseconds(900);
 }
@@ -77,7 +81,8 @@ const char* judge_done(const Blow& blow) {
   throw Violation(fmt::format("{} at step {} was ignored: it ran to its end", blow.name, blow.step));
 }
 
-const char* judge(const Attempt& attempt, const Blow& blow, int exit_code, Clock::duration elapsed) {
+const char* judge(const Attempt& attempt, const Blow& blow, int exit_code,
+                  std::chrono::duration<double> elapsed) {
   if (exit_code == 0) return judge_done(blow);
   if (exit_code == kSaved) {
     check_stopped(attempt);
@@ -85,8 +90,7 @@ const char* judge(const Attempt& attempt, const Blow& blow, int exit_code, Clock
   }
   if (is_out_of_grace(blow, elapsed)) return kOutOfGrace;
   if (!blow.announced) return kEarly;
-  throw Violation(fmt::format("{} {}: exit code {}, expected 75", blow.name,
-                              blow.to_launcher ? kToLauncher : kToRank, exit_code));
+  throw Violation(fmt::format("exit code {}, expected 75", exit_code));
 }
 
 class Signal final : public Disturbance {
@@ -100,13 +104,16 @@ class Signal final : public Disturbance {
   }
   bool keeps_checkpoint_set() const override { return false; }
 
-  Ending strike(Attempt& attempt, Dice& dice, Tally& tally) const override {
+  Ending strike(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) const override {
     const auto sent = Clock::now();
     const auto blow = send_signal(attempt, dice);
+    story += fmt::format(", {} {} at step {}", blow.name, where(blow), blow.step);
     const int code = attempt.wait();
-    const auto* ended = judge(attempt, blow, code, Clock::now() - sent);
+    const std::chrono::duration<double> elapsed = Clock::now() - sent;
+    story += fmt::format(", exit code {} after {:.2f} s", code, elapsed.count());
+    const auto* ended = judge(attempt, blow, code, elapsed);
     tally.add(blow.name);
-    tally.add(blow.to_launcher ? kToLauncher : kToRank);
+    tally.add(where(blow));
     tally.add(ended);
     return code == 0 ? Ending::kDone : Ending::kDisturbed;
   }

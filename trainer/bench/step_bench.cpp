@@ -11,8 +11,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +25,23 @@ namespace {
 
 constexpr double kPeakTurnSeconds = 0.02;
 
+/// In each step, the rank that was the last to finish its backward waits for nothing but communication; the
+/// others also wait for that rank. Sum over the steps of the shortest wait. Collective.
+double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& waits) {
+  const auto bytes = comm.all_gather(std::as_bytes(std::span(waits)));
+  double sum = 0;
+  for (std::size_t step = 0; step < waits.size(); ++step) {
+    double shortest = waits[step];
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(comm.size()); ++rank) {
+      double wait = 0;
+      std::memcpy(&wait, bytes.data() + (rank * waits.size() + step) * sizeof wait, sizeof wait);
+      shortest = std::min(shortest, wait);
+    }
+    sum += shortest;
+  }
+  return sum;
+}
+
 /// One way to run the job's steps, and what its turns took.
 struct Contender {
   Contender(const Job& job, Communicator& comm, const DataInAdvance& data)
@@ -30,18 +50,25 @@ struct Contender {
   }
 
   /// Runs the next full-batch steps; records seconds per step and the shares of this turn.
-  void turn(int steps) {
+  void turn(Communicator& comm, int steps) {
     engine.reset_times();
     const auto& sampler = engine.sampler();
     const auto full_steps = sampler.steps_per_epoch() -
                             (sampler.batch_samples(sampler.steps_per_epoch() - 1) < sampler.batch_samples(0));
     const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < steps; ++i, ++step) engine.step({step / full_steps, step % full_steps, step}, false);
+    std::vector<double> waits;
+    for (int i = 0; i < steps; ++i, ++step) {
+      const double waited = engine.times().exposed;
+      engine.step({step / full_steps, step % full_steps, step}, false);
+      waits.push_back(engine.times().exposed - waited);
+    }
     const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     const StepTimes times = engine.times();
+    const double communication = waits_of_last_arrivals(comm, waits);
     seconds.push_back(total / steps);
     input.push_back(times.input / total);
-    exposed.push_back(times.exposed / total);
+    exposed.push_back(communication / total);
+    skew.push_back((times.exposed - communication) / total);
     optimizer.push_back(times.optimizer / total);
   }
 
@@ -49,7 +76,7 @@ struct Contender {
   JobSetup setup;
   StepEngine engine;
   std::int64_t step = 0;
-  std::vector<double> seconds, input, exposed, optimizer;
+  std::vector<double> seconds, input, exposed, skew, optimizer;
 };
 
 Job with_determinism(Job job, const std::string& determinism) {
@@ -66,10 +93,10 @@ double flops_per_thread(const Network& network, const Job& job, const Communicat
 void print_contender(const Contender& c, const Network& network, const Job& job, const Communicator& comm,
                      double peak) {
   const double seconds = median(c.seconds);
-  fmt::print("{:<12} {:>12} {:>10.1f} {:>8.1f} % {:>8.2f} % {:>8.2f} % {:>8.2f} %\n", c.label,
+  fmt::print("{:<12} {:>12} {:>10.1f} {:>8.1f} % {:>8.2f} % {:>8.2f} % {:>8.2f} % {:>8.2f} %\n", c.label,
              with_thousands(static_cast<std::int64_t>(static_cast<double>(job.data.global_batch) / seconds)),
              seconds * 1e6, 100 * flops_per_thread(network, job, comm, seconds) / peak, 100 * median(c.input),
-             100 * median(c.exposed), 100 * median(c.optimizer));
+             100 * median(c.exposed), 100 * median(c.skew), 100 * median(c.optimizer));
 }
 
 double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
@@ -85,15 +112,15 @@ void bench_step(Communicator& comm, const Job& job, const DataInAdvance& data, c
   Contender off(with_determinism(job, "off"), comm, data);
   const Network& network = world.setup.network;
   std::vector<double> peaks;
-  world.turn(options.steps_per_round / 4 + 1);  // warm up: pages, caches, the epoch's permutation
-  off.turn(options.steps_per_round / 4 + 1);
+  world.turn(comm, options.steps_per_round / 4 + 1);  // warm up: pages, caches, the epoch's permutation
+  off.turn(comm, options.steps_per_round / 4 + 1);
   world.seconds.clear(), off.seconds.clear();
   for (int round = 0; round < options.rounds; ++round) {
     comm.barrier();
     peaks.push_back(cpu::measure_fma_peak(kPeakTurnSeconds));
     comm.barrier();
-    world.turn(options.steps_per_round);
-    off.turn(options.steps_per_round);
+    world.turn(comm, options.steps_per_round);
+    off.turn(comm, options.steps_per_round);
   }
   if (comm.rank() != 0) return;
 
@@ -106,8 +133,8 @@ void bench_step(Communicator& comm, const Job& job, const DataInAdvance& data, c
   fmt::print("napkin limit: {:.0f} us a step at the peak\n",
              1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
   fmt::print("buckets: {}\n\n", world.setup.plan.describe());
-  fmt::print("{:<12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "determinism", "samples/s", "us/step",
-             "of peak", "input", "exposed", "optimiser");
+  fmt::print("{:<12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "determinism", "samples/s",
+             "us/step", "of peak", "input", "exposed", "skew", "optimiser");
   print_contender(world, network, job, comm, peak);
   print_contender(off, network, job, comm, peak);
   fmt::print("\nworld costs {:+.1f} % over off (median ratio of turns)\n",

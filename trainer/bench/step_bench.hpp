@@ -16,8 +16,11 @@ struct StepOptions {
 
 /// Collective. Runs the job's steps with determinism `world` and `off`, and the fused multiply-add peak of
 /// this core, in turns; rank 0 prints medians: samples/s, microseconds a step, fraction of the peak
-/// (arithmetic of the network over time and over all threads), shares of input, exposed communication and
-/// optimiser, and what `world` costs.
+/// (arithmetic of the network over time and over all threads), what `world` costs, and the shares of a step:
+///   input      gathering and normalising the batch
+///   exposed    communication that backward did not hide: in each step, the wait of the rank that was ready
+///   last skew       rank 0's waiting for ranks that were ready later, because the machine kept them
+///   optimiser  mean gradient and SGD
 void bench_step(Communicator& comm, const Job& job, const DataInAdvance& data, const StepOptions& options);
 
 }  // namespace lockstep::bench
