@@ -2,12 +2,16 @@
 // SPDX-License-Identifier: MIT
 /// The program: picks the command and turns errors into one line and an exit code.
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/yaml/strict_yaml.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/launched_rank.hpp"
 #include "trainer/rank_runner.hpp"
 
-#include <cstdio>
+#include <algorithm>
 #include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace {
 
@@ -21,6 +25,17 @@ constexpr const char* kDescription =
 constexpr const char* kFooter =
     "Exit codes: 0 ok, 2 usage or job file, 65 damaged data, 66 missing data, 69 device not available,\n"
     "70 internal error or NaN, 71 a peer was lost, 74 input/output, 75 saved on request: run me again.";
+
+/// CLI11 would only say that a command is missing.
+void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  throw lockstep::UsageError("there is no command " + lockstep::quoted_text(argv[1]) +
+                             lockstep::did_you_mean(argv[1], candidates) + "; see 'lockstep --help'");
+}
 
 /// Every rank of a job parses the same command line; one of them says what is wrong with it.
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
@@ -60,9 +75,12 @@ int main(int argc, char** argv) {
   lockstep::add_checkpoint_commands(app, action);
   lockstep::add_bench_command(app, action);
   try {
+    refuse_unknown_command(app, argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error);
+  } catch (const lockstep::UsageError& error) {
+    return run([&]() -> int { throw error; });
   }
   return run(action);
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/attempt.hpp"
 
+#include "tests/chaos/patience.hpp"
 #include "tests/chaos/violation.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
@@ -14,11 +15,13 @@ namespace {
 
 constexpr std::chrono::minutes kPatience{2};
 constexpr std::chrono::seconds kOrphansMayLive{20};
+constexpr std::chrono::seconds kLauncherMayLinger{15};  // mpirun takes about two to end
 
 }  // namespace
 
 Attempt::Attempt(const ChaosJob& job, const Placement& placement, const LifeDirectories& directories)
-    : placement_(placement),
+    : job_(job),
+      placement_(placement),
       run_dir_(directories.run()),
       out_path_(directories.home + "/out"),
       err_path_(directories.home + "/err"),
@@ -45,6 +48,17 @@ std::optional<std::int64_t> Attempt::step_after(const std::string& words) const 
   const auto at = said.find(words);
   if (at == std::string::npos) return std::nullopt;
   return std::strtoll(said.c_str() + at + words.size(), nullptr, 10);
+}
+
+int Attempt::wait_after_blow() {
+  Patience patience(kLauncherMayLinger);
+  while (!process_.wait(std::chrono::milliseconds(50))) {
+    if (!ranks().empty()) patience = Patience(kLauncherMayLinger);
+    if (!patience.is_exhausted()) continue;
+    launcher_hung_ = true;
+    process_.clear_away();
+  }
+  return wait();
 }
 
 int Attempt::wait() {

@@ -28,6 +28,7 @@ class Attempt {
   Attempt(const ChaosJob& job, const Placement& placement, const LifeDirectories& directories);
 
   ChildProcess& process() { return process_; }
+  const ChaosJob& job() const { return job_; }
   const Placement& placement() const { return placement_; }
   const std::string& run_dir() const { return run_dir_; }
   const RunFacts& before() const { return before_; }
@@ -43,12 +44,18 @@ class Attempt {
   /// Waits for the end, of the launcher and of all it started, and returns the exit code.
   /// @throws Violation if something is still alive after two minutes
   int wait();
+  /// The same after a blow. Open MPI's mpirun can then hang in its own end, after all ranks are gone (a
+  /// deadlock in PMIx_server_finalize, seen in 4.1.4 when a rank dies while it connects): it is killed.
+  int wait_after_blow();
+  bool launcher_hung() const { return launcher_hung_; }
 
  private:
+  const ChaosJob& job_;
   Placement placement_;
   std::string run_dir_, out_path_, err_path_, rank_name_;
   RunFacts before_;
   ChildProcess process_;
+  bool launcher_hung_ = false;
 };
 
 }  // namespace lockstep::chaos

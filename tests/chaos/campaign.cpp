@@ -53,7 +53,7 @@ void Campaign::run_reference(const ChaosJob& job) {
   const auto directories = scratch_.make("reference");
   Attempt attempt(job, {.ranks = 1, .threads = 1, .thread_backend = true}, directories);
   if (attempt.wait() != 0) throw Violation("the undisturbed run failed:\n" + attempt.out() + attempt.err());
-  reference_.emplace(directories.run());
+  reference_.emplace(directories.run(), job.steps());
   reference_hash_ = testing::Outcome{0, attempt.out(), ""}.last_line();
 }
 
@@ -103,7 +103,7 @@ void Campaign::tell(const std::string& story) {
 
 int Campaign::run() {
   const auto start = std::chrono::steady_clock::now();
-  const ChaosJob job(options_.program, scratch_.path());
+  const ChaosJob job(options_.program, scratch_.path(), disturbance_.epochs());
   disturbance_.open_sections(tally_);
   tally_.section("runs", {kResumes, kOtherRanks, kRunsCompared});
   run_reference(job);
@@ -113,6 +113,7 @@ int Campaign::run() {
     live(world, options_.only_life);
   } else {
     std::vector<std::thread> workers;
+    workers.reserve(static_cast<std::size_t>(options_.jobs));
     for (int i = 0; i < options_.jobs; ++i) workers.emplace_back([&] { work(world); });
     for (auto& worker : workers) worker.join();
   }

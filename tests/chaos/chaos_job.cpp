@@ -15,16 +15,15 @@ namespace {
 constexpr const char* kJob =
     "model: net\n"
     "data: {set: synthetic, train_samples: 2375, test_samples: 200, global_batch: 60}\n"
-    "train: {epochs: 4, seed: 7, optimizer: {kind: sgd, lr: 0.02, momentum: 0.9}}\n"
+    "train: {seed: 7, optimizer: {kind: sgd, lr: 0.02, momentum: 0.9}}\n"
     "parallel: {device: cpu, grain: 16, check_replicas_every_steps: 50}\n"
     "run: {checkpoint_every_steps: 6, log_every_steps: 1}\n";
 
 }  // namespace
 
 std::string Placement::describe() const {
-  return fmt::format("{} {}, {} thread{} each", ranks,
-                     thread_backend ? "ranks as threads of one process" : "ranks under mpirun", threads,
-                     threads == 1 ? "" : "s");
+  return fmt::format("{} rank{} {}, {} thread{} each", ranks, ranks == 1 ? "" : "s",
+                     thread_backend ? "in one process" : "under mpirun", threads, threads == 1 ? "" : "s");
 }
 
 Placement random_placement(Dice& dice) {
@@ -35,8 +34,8 @@ Placement random_placement(Dice& dice) {
   return placement;
 }
 
-ChaosJob::ChaosJob(std::string program, const std::string& directory)
-    : program_(std::move(program)), file_(directory + "/job.yaml") {
+ChaosJob::ChaosJob(std::string program, const std::string& directory, std::int64_t epochs)
+    : program_(std::move(program)), file_(directory + "/job.yaml"), epochs_(epochs) {
   testing::write_text(file_, kJob);
 }
 
@@ -45,8 +44,9 @@ std::vector<std::string> ChaosJob::train_command(const Placement& placement,
   std::vector<std::string> command;
   const auto ranks = std::to_string(placement.ranks);
   if (!placement.thread_backend) command = {"mpirun", "--bind-to", "none", "-np", ranks};
-  command.insert(command.end(), {program_, "train", file_, "run.dir=" + run_dir,
-                                 "parallel.threads=" + std::to_string(placement.threads)});
+  command.insert(command.end(),
+                 {program_, "train", file_, "run.dir=" + run_dir, "train.epochs=" + std::to_string(epochs_),
+                  "parallel.threads=" + std::to_string(placement.threads)});
   if (placement.thread_backend) {
     command.insert(command.end(), {"parallel.backend=thread", "parallel.ranks=" + ranks});
   }

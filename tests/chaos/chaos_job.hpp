@@ -14,7 +14,7 @@ namespace lockstep::chaos {
 
 /// Steps between checkpoints: no divisor of the epoch's 40 steps, so saves meet epochs at all distances.
 inline constexpr std::int64_t kCheckpointInterval = 6;
-inline constexpr std::int64_t kStepsInRun = 160;
+inline constexpr std::int64_t kStepsInEpoch = 40;
 
 /// Where a run is computed. None of it may leave a trace in the result.
 struct Placement {
@@ -32,14 +32,16 @@ Placement random_placement(Dice& dice);
 class ChaosJob {
  public:
   /// Writes job.yaml into `directory`. `program` is the path of lockstep.
-  ChaosJob(std::string program, const std::string& directory);
+  ChaosJob(std::string program, const std::string& directory, std::int64_t epochs);
 
   const std::string& program() const { return program_; }
+  std::int64_t steps() const { return epochs_ * kStepsInEpoch; }
   /// The command line that trains in `run_dir`.
   std::vector<std::string> train_command(const Placement& placement, const std::string& run_dir) const;
 
  private:
   std::string program_, file_;
+  std::int64_t epochs_;
 };
 
 /// What Open MPI needs: permission to run as root and on few cores; its session files in `temporary` and

@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/child_process.hpp"
 
+#include "tests/chaos/patience.hpp"
+
 #include <cctype>
 #include <fcntl.h>
-#include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -63,6 +65,7 @@ bool is_dead(const ProcessFacts& facts) {
 /// Pointers as exec wants them; `texts` must stay.
 std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
+  pointers.reserve(texts.size() + 1);
   for (auto& text : texts) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;
@@ -128,8 +131,8 @@ std::optional<int> ChildProcess::exit_code() {
 }
 
 std::optional<int> ChildProcess::wait(std::chrono::milliseconds limit) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  while (!exit_code() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kPoll);
+  Patience patience(limit);
+  while (!exit_code() && !patience.is_exhausted()) std::this_thread::sleep_for(kPoll);
   return exit_code();
 }
 
@@ -143,7 +146,7 @@ std::vector<pid_t> ChildProcess::members(const std::string& name) const {
 }
 
 bool ChildProcess::wait_until_gone(std::chrono::milliseconds limit) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
+  Patience patience(limit);
   while (true) {
     const auto left = session_members(pid_);
     if (left.empty()) return true;
@@ -151,7 +154,7 @@ bool ChildProcess::wait_until_gone(std::chrono::milliseconds limit) {
       if (is_dead(facts) && facts.pid != pid_) waitpid(facts.pid, nullptr, WNOHANG);
     }
     exit_code();
-    if (std::chrono::steady_clock::now() > deadline) return false;
+    if (patience.is_exhausted()) return false;
     std::this_thread::sleep_for(kPoll);
   }
 }

@@ -7,6 +7,7 @@
 #include "tests/chaos/dice.hpp"
 #include "tests/chaos/tally.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -25,6 +26,8 @@ class Disturbance {
   Disturbance(const Disturbance&) = delete;
   Disturbance& operator=(const Disturbance&) = delete;
 
+  /// Length of the job that is disturbed.
+  virtual std::int64_t epochs() const = 0;
   /// Names what will be counted.
   virtual void open_sections(Tally& tally) const = 0;
   /// Strikes a running attempt, waits until all of it has ended and checks how. Adds to `story` what it did.

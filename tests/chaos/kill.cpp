@@ -5,9 +5,9 @@
 #include "tests/chaos/violation.hpp"
 
 #include <fmt/format.h>
-#include <signal.h>
 
 #include <algorithm>
+#include <csignal>
 
 namespace lockstep::chaos {
 namespace {
@@ -20,6 +20,7 @@ constexpr const char* kStartUp = "before it had written anything";
 constexpr const char* kSaving = "in the middle of a save";
 constexpr const char* kPruning = "while old checkpoints were removed";
 constexpr const char* kBeyond = "losing more than an interval, for a save was in flight";
+constexpr const char* kHung = "mpirun hung after all ranks were gone, and was killed";
 constexpr const char* kTooLate = "too late: it ended well (not a round)";
 
 /// Whom the dice choose; what is not there yet cannot be killed.
@@ -58,15 +59,18 @@ void check_loss(const RunFacts& after) {
 class Kill final : public Disturbance {
  public:
   void open_sections(Tally& tally) const override {
-    tally.section("killed", {kOneRank, kAllRanks, kLauncher, kEverything, kTooLate});
+    tally.section("killed", {kOneRank, kAllRanks, kLauncher, kEverything, kTooLate, kHung});
     tally.section("when", {kStartUp, kSaving, kPruning, kBeyond});
   }
+  std::int64_t epochs() const override { return 4; }
   bool keeps_checkpoint_set() const override { return true; }
 
   Ending strike(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) const override {
     const auto* kind = kill_something(attempt, dice);
     story += fmt::format(", killed {}", kind);
-    if (attempt.wait() == 0) {
+    const int code = attempt.wait_after_blow();
+    if (attempt.launcher_hung()) tally.add(kHung);
+    if (code == 0) {
       tally.add(kTooLate);
       return Ending::kDone;
     }

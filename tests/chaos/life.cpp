@@ -27,8 +27,8 @@ bool ends_with_line(const std::string& text, const std::string& line) {
 
 }  // namespace
 
-Life::Life(World& world, const LifeDirectories& directories, Dice dice)
-    : world_(world), directories_(directories), dice_(std::move(dice)) {}
+Life::Life(World& world, const LifeDirectories& directories, const Dice& dice)
+    : world_(world), directories_(directories), dice_(dice) {}
 
 void Life::run() {
   while (!attempt()) {
@@ -110,7 +110,7 @@ void Life::verify_checkpoints() {
 }
 
 void Life::compare(const Attempt& attempt) {
-  const Result result(attempt.run_dir());
+  const Result result(attempt.run_dir(), world_.job.steps());
   auto differences = result.differences_from(world_.reference);
   if (world_.disturbance.keeps_checkpoint_set() && result.checkpoints() != world_.reference.checkpoints()) {
     differences.push_back(fmt::format("kept checkpoints: {}, reference: {}",

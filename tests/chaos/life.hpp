@@ -32,7 +32,7 @@ inline constexpr const char* kOtherRanks = "on another number of ranks than befo
 
 class Life {
  public:
-  Life(World& world, const LifeDirectories& directories, Dice dice);
+  Life(World& world, const LifeDirectories& directories, const Dice& dice);
 
   /// Starts the job again and again until it is done, then compares it with the undisturbed run.
   /// @throws Violation at the first broken promise

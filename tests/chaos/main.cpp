@@ -8,7 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <cstdio>
 #include <exception>
 #include <functional>
 
@@ -38,9 +38,7 @@ void add_campaign(CLI::App& app, Options& options, const std::string& name, cons
   command->callback([&, name, make] { exit_code = lockstep::chaos::run_campaign(options, name, *make()); });
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app{kDescription};
   app.name("chaos");
   app.footer("Exit codes: 0 all promises kept, 1 a promise broken (with the seed that shows it), 2 usage.");
@@ -56,9 +54,17 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "chaos: {}\n", error.what());
-    return 1;
   }
   return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "chaos: %s\n", error.what());
+    return 1;
+  }
 }

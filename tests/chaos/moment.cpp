@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/moment.hpp"
 
+#include "tests/chaos/patience.hpp"
 #include "tests/chaos/run_facts.hpp"
 #include "tests/chaos/violation.hpp"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <functional>
@@ -18,10 +18,10 @@ using std::chrono::microseconds;
 
 /// Asks `happened` again and again. False if the process ended first.
 bool poll(const std::function<bool()>& happened, microseconds pause, ChildProcess& process) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  Patience patience(std::chrono::minutes(2));
   while (!happened()) {
     if (process.exit_code()) return false;
-    if (std::chrono::steady_clock::now() > deadline) throw Violation("no progress for two minutes: it hangs");
+    if (patience.is_exhausted()) throw Violation("no progress for two minutes: it hangs");
     std::this_thread::sleep_for(pause);
   }
   return true;
@@ -30,9 +30,10 @@ bool poll(const std::function<bool()>& happened, microseconds pause, ChildProces
 }  // namespace
 
 std::string Moment::describe() const {
-  if (kind == Kind::kStartUp) return fmt::format("{} after the start", delay);
-  return fmt::format("{} after {} step {}", delay, kind == Kind::kSave ? "a save seen from" : "logging",
-                     step);
+  const double milliseconds = std::chrono::duration<double, std::milli>(delay).count();
+  if (kind == Kind::kStartUp) return fmt::format("{:.1f} ms after the start", milliseconds);
+  return fmt::format("{:.1f} ms after {} step {}", milliseconds,
+                     kind == Kind::kSave ? "a save seen after" : "logging", step);
 }
 
 Moment random_moment(Dice& dice, std::int64_t first_step) {

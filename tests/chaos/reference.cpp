@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/reference.hpp"
 
-#include "tests/chaos/chaos_job.hpp"
 #include "tests/chaos/violation.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
@@ -40,13 +39,13 @@ std::string require_bytes(const std::string& path) {
 
 }  // namespace
 
-Result::Result(const std::string& run_dir) {
+Result::Result(const std::string& run_dir, std::int64_t steps) {
   const auto directory = run_dir + "/checkpoints";
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     checkpoints_.push_back(entry.path().filename());
   }
   std::sort(checkpoints_.begin(), checkpoints_.end());
-  const auto last = fmt::format("{}/step-{:08}", directory, kStepsInRun);
+  const auto last = fmt::format("{}/step-{:08}", directory, steps);
   weights_ = require_bytes(last + "/model.safetensors");
   optimizer_ = require_bytes(last + "/optimizer.safetensors");
   try {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@ namespace lockstep::chaos {
 /// What must be equal, byte for byte, however often a run was disturbed.
 class Result {
  public:
-  /// Reads a finished run. @throws Violation if a part is missing or no JSON
-  explicit Result(const std::string& run_dir);
+  /// Reads a finished run of so many steps. @throws Violation if a part is missing or no JSON
+  Result(const std::string& run_dir, std::int64_t steps);
 
   /// One line for each difference: which file, where first. Empty: equal.
   std::vector<std::string> differences_from(const Result& reference) const;

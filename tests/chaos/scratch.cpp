@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/scratch.hpp"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <system_error>
 
 namespace lockstep::chaos {

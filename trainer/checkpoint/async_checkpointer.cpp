@@ -41,8 +41,9 @@ bool AsyncCheckpointer::busy() const {
 void AsyncCheckpointer::start(CheckpointState state) {
   in_flight_ = std::async(std::launch::async, [this, snapshot = std::move(state)] {
     if (before_each_) before_each_();
-    save_checkpoint(env_, run_dir_, snapshot);
-    prune_checkpoints(env_, run_dir_, keep_);
+    known_.good = save_checkpoint(env_, run_dir_, snapshot);
+    known_.accuracy[known_.good] = snapshot.facts.test_accuracy;
+    prune_checkpoints(env_, run_dir_, keep_, known_);
   });
 }
 

@@ -45,6 +45,7 @@ class AsyncCheckpointer {
   std::string run_dir_;
   KeepPolicy keep_;
   std::function<void()> before_each_;
+  KnownCheckpoints known_;  ///< used by the save in flight only
   std::future<void> in_flight_;
 };
 

@@ -7,6 +7,8 @@
 #include "trainer/checkpoint/env.hpp"
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,11 +20,25 @@ struct KeepPolicy {
   bool best = true;              ///< and the one with the highest test accuracy, the older among equals
 };
 
+/// What a process knows of checkpoints without reading them back, because it wrote or read them before.
+/// Pruning after each save would otherwise cost more than the save.
+struct KnownCheckpoints {
+  std::map<std::string, std::optional<double>> accuracy;  ///< path → test accuracy
+  std::string good;                                       ///< path of one that is whole: just written
+};
+
 /// The paths to remove, oldest first. The newest good checkpoint is never among them, whatever the policy
 /// says.
-std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy);
+/// @param known  is asked before the disk, and learns what was read
+std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy,
+                                            KnownCheckpoints& known);
 
 /// Removes them. @returns how many. @throws IoError
+std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy,
+                              KnownCheckpoints& known);
+
+/// The same for callers that know nothing.
+std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy);
 std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy);
 
 }  // namespace lockstep

@@ -86,7 +86,9 @@ TEST(BadInputTest, AMissingJobFileIsNamed) {
 }
 
 TEST(BadInputTest, UnknownCommandsAndOptionsAreUsageErrors) {
-  EXPECT_EQ(lockstep("tarin").exit_code, 2);
+  const Outcome misspelt = lockstep("tarin");
+  EXPECT_EQ(misspelt.exit_code, 2);
+  EXPECT_NE(misspelt.err.find("did you mean 'train'"), std::string::npos) << misspelt.err;
   EXPECT_EQ(lockstep("").exit_code, 2);
   EXPECT_EQ(lockstep("train").exit_code, 2);
   EXPECT_EQ(lockstep("bench kernels --batch 17").exit_code, 2);
