@@ -38,7 +38,7 @@ class Draws {
   std::uint32_t below(std::uint32_t bound) {
     return static_cast<std::uint32_t>((std::uint64_t{bits()} * bound) >> 32);
   }
-  /// From N(0, 1), by Marsaglia's polar method (one of its pair is thrown away).
+  /// From N(0, 1), by the inverse of its distribution function.
   double normal();
 
  private:

@@ -30,10 +30,4 @@ class InitialWeights {
   std::uint32_t parameter_;
 };
 
-/// The inverse of the standard normal distribution function, for 1e-11 <= p <= 1 - 1e-11: relative error
-/// below 1e-6. Source: Wichura, Algorithm AS 241 (PPND7), Applied Statistics 37, 1988.
-double normal_quantile(double p);
-/// Natural logarithm of x > 0, relative error below 1e-14; the same bits on every machine.
-double portable_log(double x);
-
 }  // namespace lockstep

@@ -4,17 +4,17 @@
 
 #include "trainer/agreement.hpp"
 #include "trainer/evaluator.hpp"
-#include "trainer/initial_weights.hpp"
 #include "trainer/job_setup.hpp"
 #include "trainer/progress.hpp"
 #include "trainer/rank_runner.hpp"
+#include "trainer/replicas.hpp"
 #include "trainer/run_announcement.hpp"
 #include "trainer/run_directory.hpp"
 #include "trainer/run_state.hpp"
+#include "trainer/starting_weights.hpp"
 #include "trainer/step_engine.hpp"
 #include "trainer/stop_signal.hpp"
 #include "trainer/time_limit.hpp"
-#include "trainer/weights.hpp"
 
 #include <fmt/format.h>
 

@@ -34,8 +34,9 @@ std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& param
   return tensors;
 }
 
-std::string weights_sha256(const std::vector<float>& weights) {
-  return hex(sha256(std::as_bytes(std::span(weights))));
+std::string weights_sha256(std::span<const float> weights) {
+  static_assert(std::endian::native == std::endian::little, "hashes and checkpoints are little-endian");
+  return hex(sha256(std::as_bytes(weights)));
 }
 
 }  // namespace lockstep

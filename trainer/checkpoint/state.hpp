@@ -62,6 +62,6 @@ std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& param
                                    std::span<const float> arena, const std::string& prefix);
 
 /// SHA-256 of the weights in arena order as little-endian fp32: the last line of a training run.
-std::string weights_sha256(const std::vector<float>& weights);
+std::string weights_sha256(std::span<const float> weights);
 
 }  // namespace lockstep

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: MIT
 /// lockstep eval CHECKPOINT
 #include "trainer/agreement.hpp"
+#include "trainer/checkpoint/state.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/evaluator.hpp"
 #include "trainer/job_setup.hpp"
 #include "trainer/progress.hpp"
 #include "trainer/rank_runner.hpp"
 #include "trainer/saved_model.hpp"
-#include "trainer/weights.hpp"
 
 #include <fmt/format.h>
 

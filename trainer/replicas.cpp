@@ -1,21 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "trainer/weights.hpp"
+#include "trainer/replicas.hpp"
 
 #include "comm/replica_check.hpp"
 #include "kernels/runtime/sha256.hpp"
 #include "trainer/agreement.hpp"
 
-#include <bit>
+#include <string>
 #include <vector>
 
 namespace lockstep {
-
-static_assert(std::endian::native == std::endian::little, "hashes and checkpoints are little-endian");
-
-std::string weights_sha256(std::span<const float> weights) {
-  return hex(sha256(std::as_bytes(weights)));
-}
 
 void expect_equal_replicas(Communicator& comm, const ParameterLayout& layout, std::span<const float> weights,
                            std::int64_t step) {

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "trainer/initial_weights.hpp"
+#include "trainer/starting_weights.hpp"
 
 #include "trainer/checkpoint/safetensors.hpp"
 
