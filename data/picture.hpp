@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,10 @@ inline constexpr std::int64_t kMaxPicturePixels = std::int64_t{64} << 20;
 /// one that "PATH[i]" names.
 /// @throws MissingDataError, DataError naming the file and what is wrong with it
 std::vector<Picture> read_pictures(const std::string& path);
+
+/// The same from the bytes of a file; `name` is for messages, `only` picks one image of an IDX file.
+std::vector<Picture> parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
+                                    std::optional<std::int64_t> only = {});
 
 /// Scaled to width x height by averaging over areas: exact for the same size.
 Picture resize(const Picture& picture, int width, int height);

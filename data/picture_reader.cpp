@@ -177,15 +177,19 @@ bool starts_with(std::span<const std::uint8_t> file, std::string_view magic) {
 
 std::vector<Picture> read_pictures(const std::string& path) {
   const auto [file_name, index] = split_index(path);
-  const auto file = read_file(file_name);
+  return parse_pictures(read_file(file_name), file_name, index);
+}
+
+std::vector<Picture> parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
+                                    std::optional<std::int64_t> only) {
   const bool idx = starts_with(file, std::string_view("\0\0\x08", 3)) || starts_with(file, "\x1f\x8b");
-  if (idx) return read_idx_pictures(file_name, file, index);
-  if (index)
-    throw DataError(
-        fmt::format("{}: '[{}]' picks an image of an IDX file, and this is none", file_name, *index));
-  if (starts_with(file, "\x89PNG\r\n\x1a\n")) return {read_png(file_name, file)};
-  if (starts_with(file, "P5")) return {read_pgm(file_name, file)};
-  throw DataError(fmt::format("{}: neither PNG, binary PGM (P5) nor IDX", file_name));
+  if (idx) return read_idx_pictures(name, file, only);
+  if (only) {
+    throw DataError(fmt::format("{}: '[{}]' picks an image of an IDX file, and this is none", name, *only));
+  }
+  if (starts_with(file, "\x89PNG\r\n\x1a\n")) return {read_png(name, file)};
+  if (starts_with(file, "P5")) return {read_pgm(name, file)};
+  throw DataError(fmt::format("{}: neither PNG, binary PGM (P5) nor IDX", name));
 }
 
 }  // namespace lockstep
