@@ -8,9 +8,11 @@
 #include "trainer/rank_runner.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -37,24 +39,32 @@ void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
                              lockstep::did_you_mean(argv[1], candidates) + "; see 'lockstep --help'");
 }
 
-/// Every rank of a job parses the same command line; one of them says what is wrong with it.
+/// An error before the ranks are connected. As a rule it strikes all alike: the first rank says it, and its
+/// exit code makes the launcher end the others, which give it a second for that. A rank that is still there
+/// then failed alone.
+int end_with(lockstep::ExitCode code, const std::string& message) {
+  if (lockstep::speaks_for_all()) {
+    lockstep::print_error(message);
+  } else {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    lockstep::print_error("rank " + std::to_string(lockstep::launched_rank()) + ": " + message);
+  }
+  return static_cast<int>(code);
+}
+
+/// Also where --help and --version end up.
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return lockstep::speaks_for_all() ? app.exit(error) : 0;
-  if (lockstep::speaks_for_all()) {
-    lockstep::print_error(std::string(error.what()) + "; see 'lockstep --help'");
-  }
-  return static_cast<int>(lockstep::ExitCode::kUsage);
+  return end_with(lockstep::ExitCode::kUsage, std::string(error.what()) + "; see 'lockstep --help'");
 }
 
 int run(const lockstep::Action& action) {
   try {
     return action();
   } catch (const lockstep::Error& error) {
-    if (lockstep::speaks_for_all()) lockstep::print_error(error.what());
-    return static_cast<int>(error.code());
+    return end_with(error.code(), error.what());
   } catch (const std::exception& error) {
-    lockstep::print_error(std::string("internal error: ") + error.what());
-    return static_cast<int>(lockstep::ExitCode::kInternal);
+    return end_with(lockstep::ExitCode::kInternal, std::string("internal error: ") + error.what());
   }
 }
 

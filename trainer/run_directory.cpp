@@ -77,7 +77,7 @@ std::optional<FoundCheckpoint> RunDirectory::resume_point() {
 
 void RunDirectory::open(std::int64_t step) {
   remove_leftovers(env_, path_);
-  if (step == 0) move_previous_run_aside();
+  if (step == 0) clear_for_a_new_run();
   remove_checkpoints_after(env_, path_, step);
   truncate_metrics(env_, metrics_path(path_), step);
   const std::string yaml = to_yaml(job_);
@@ -86,9 +86,16 @@ void RunDirectory::open(std::int64_t step) {
   log_ = open_log(path_);
 }
 
+void RunDirectory::clear_for_a_new_run() {
+  const bool interrupted_before_it_saved = job_.run.resume == "auto" && list_checkpoints(env_, path_).empty();
+  if (interrupted_before_it_saved) {
+    env_.remove_file(metrics_path(path_));
+  } else if (env_.exists(metrics_path(path_)) || !list_checkpoints(env_, path_).empty()) {
+    move_previous_run_aside();
+  }
+}
+
 void RunDirectory::move_previous_run_aside() {
-  const bool checkpoints = !list_checkpoints(env_, path_).empty();
-  if (!checkpoints && !env_.exists(metrics_path(path_))) return;
   int number = 1;
   while (env_.exists(fmt::format("{}/previous-{}", path_, number))) ++number;
   const auto aside = fmt::format("{}/previous-{}", path_, number);

@@ -34,7 +34,8 @@ class RunDirectory {
   std::optional<FoundCheckpoint> resume_point();
 
   /// Makes the directory agree with a run that is at `step`: cuts metrics.jsonl back, drops later
-  /// checkpoints, writes job.yaml. At step 0, what an earlier run left here is moved to previous-N.
+  /// checkpoints, writes job.yaml. At step 0, what an earlier run left here is moved to previous-N, unless it
+  /// is this very run, interrupted before it had saved anything.
   void open(std::int64_t step);
 
   /// Appends to metrics.jsonl. @throws IoError
@@ -49,6 +50,7 @@ class RunDirectory {
   void finish();
 
  private:
+  void clear_for_a_new_run();
   void move_previous_run_aside();
   void forgive_if_asked(const std::function<void()>& action);
 

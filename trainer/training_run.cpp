@@ -73,6 +73,7 @@ class TrainingRun {
   void open_directory();
   void restore_or_initialise();
   void announce();
+  void say(const std::string& line);
   bool steps_finished() const { return state_.position.global_step >= steps_in_run(); }
   bool epoch_finished() const;
   bool finished() const;
@@ -127,18 +128,24 @@ void TrainingRun::restore_or_initialise() {
   comm_.broadcast(std::as_writable_bytes(engine_.momentum()), 0);
 }
 
+/// To the person who watches, and to the log.
+void TrainingRun::say(const std::string& line) {
+  progress_.say(line);
+  directory_->log(line);
+}
+
 void TrainingRun::announce() {
   const int hosts = count_hosts(comm_);
   run_start_ = Clock::now();
   if (!directory_) return;
-  for (const auto& line : announcement(job_, setup_, comm_, hosts)) progress_.say(line);
+  for (const auto& line : announcement(job_, setup_, comm_, hosts)) say(line);
   if (state_.position.global_step == 0) {
     auto event = start_event(job_, setup_, comm_, hosts);
     event["setup_seconds"] = seconds_since(process_start_);
     directory_->write(event);
   } else {
-    progress_.say(fmt::format("going on from step {} in {}", with_thousands(state_.position.global_step),
-                              job_.run.dir));
+    say(fmt::format("going on from step {} in {}", with_thousands(state_.position.global_step),
+                    job_.run.dir));
   }
 }
 
@@ -210,7 +217,7 @@ void TrainingRun::finish_epoch() {
                        {"test_loss", evaluation_->loss},
                        {"test_accuracy", evaluation_->accuracy()},
                        {"test_samples", evaluation_->samples}});
-    progress_.say(fmt::format(
+    say(fmt::format(
         "epoch {:>2}/{}  train loss {:.4f}  test loss {:.4f}  accuracy {:.2f} %  {:.1f} s ({} samples/s)",
         state_.position.epoch + 1, job_.train.epochs, train_loss, evaluation_->loss,
         100 * evaluation_->accuracy(), seconds, with_thousands(static_cast<std::int64_t>(rate))));
@@ -235,9 +242,9 @@ int TrainingRun::stop_on_request() {
   save();
   if (directory_) {
     directory_->finish();
-    progress_.say(fmt::format(
-        "stopped on request at step {} of {}, saved in {}; run the same command to go on",
-        with_thousands(state_.position.global_step), with_thousands(steps_in_run()), job_.run.dir));
+    say(fmt::format("stopped on request at step {} of {}, saved in {}; run the same command to go on",
+                    with_thousands(state_.position.global_step), with_thousands(steps_in_run()),
+                    job_.run.dir));
   }
   return static_cast<int>(ExitCode::kSavedOnRequest);
 }
@@ -256,11 +263,10 @@ int TrainingRun::finish() {
                      {"test_samples", evaluation_->samples},
                      {"weights_sha256", digest}});
   directory_->finish();
-  progress_.say(fmt::format("done: {} steps in {}, accuracy {:.2f} % of {} test samples, run directory {}",
-                            with_thousands(state_.position.global_step),
-                            format_duration(seconds_since(run_start_)), 100 * evaluation_->accuracy(),
-                            with_thousands(evaluation_->samples), job_.run.dir));
-  progress_.say("weights sha256 " + digest);
+  say(fmt::format("done: {} steps in {}, accuracy {:.2f} % of {} test samples, run directory {}",
+                  with_thousands(state_.position.global_step), format_duration(seconds_since(run_start_)),
+                  100 * evaluation_->accuracy(), with_thousands(evaluation_->samples), job_.run.dir));
+  say("weights sha256 " + digest);
   return 0;
 }
 

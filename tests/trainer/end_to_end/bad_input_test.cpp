@@ -123,5 +123,25 @@ TEST(BadInputTest, TwoJobsCannotShareARunDirectory) {
   EXPECT_NE(outcome.err.find(directory.path("run")), std::string::npos) << outcome.err;
 }
 
+/// No file may grow beyond 30 KB: a checkpoint's does.
+Outcome train_where_nothing_can_be_saved(const TemporaryDirectory& directory,
+                                         const std::string& on_save_error) {
+  const auto arguments =
+      write_small_job(directory) + " parallel.backend=thread run.on_save_error=" + on_save_error;
+  return run_shell("trap '' XFSZ; ulimit -f 60; exec $LOCKSTEP_PROGRAM train " + arguments);
+}
+
+TEST(BadInputTest, ARunThatCannotSaveStopsUnlessToldToGoOn) {
+  const TemporaryDirectory stopping;
+  const Outcome stopped = train_where_nothing_can_be_saved(stopping, "stop");
+  EXPECT_EQ(stopped.exit_code, 74) << stopped.everything();
+  EXPECT_NE(stopped.err.find("model.safetensors"), std::string::npos) << stopped.err;
+  const TemporaryDirectory continuing;
+  const Outcome continued = train_where_nothing_can_be_saved(continuing, "continue");
+  EXPECT_EQ(continued.exit_code, 0) << continued.everything();
+  EXPECT_NE(continued.err.find("going on without it"), std::string::npos) << continued.err;
+  EXPECT_EQ(continued.last_line().substr(0, 15), "weights sha256 ");
+}
+
 }  // namespace
 }  // namespace lockstep::testing
