@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 namespace lockstep {
 namespace {
@@ -13,8 +14,8 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr std::size_t kSmallestBytes = 1024;
 constexpr std::size_t kGrowth = 4;
-constexpr int kWarmUps = 2;
-constexpr int kMostRepeats = 15;
+constexpr int kLeastRounds = 3;  // the first one warms up connections and caches
+constexpr int kMostRounds = 20;
 
 template <typename T>
 void broadcast_from_first(Communicator& comm, std::span<T> data) {
@@ -34,17 +35,11 @@ double time_once(Communicator& comm, std::span<std::int64_t> data) {
   return Seconds(Clock::now() - start).count();
 }
 
-/// How often to time a size that took `seconds` when warm: rank 0 decides for all. 0: no time left.
-int agree_on_repeats(Communicator& comm, double seconds, double budget_left) {
-  const double affordable = std::max(0.0, budget_left) / std::max(seconds, 1e-9);
-  int repeats = static_cast<int>(std::min<double>(kMostRepeats, affordable));
-  broadcast_from_first(comm, std::span(&repeats, 1));
-  return repeats;
-}
-
-/// A machine that is busy with something else, or waits for a slow peer, only ever makes a time longer.
-double shortest(const std::vector<double>& values) {
-  return *std::min_element(values.begin(), values.end());
+/// Rank 0's clock decides for all.
+bool agree_on_another_round(Communicator& comm, int rounds_done, bool time_left) {
+  std::uint8_t go_on = rounds_done < kLeastRounds || (rounds_done < kMostRounds && time_left) ? 1 : 0;
+  broadcast_from_first(comm, std::span(&go_on, 1));
+  return go_on != 0;
 }
 
 }  // namespace
@@ -52,19 +47,17 @@ double shortest(const std::vector<double>& values) {
 std::vector<LatencyPoint> measure_latency(Communicator& comm, std::size_t max_bytes, Seconds budget) {
   std::vector<LatencyPoint> points;
   if (comm.size() == 1) return points;
-  const std::vector<std::size_t> sizes = sizes_up_to(max_bytes);
-  std::vector<std::int64_t> data(sizes.back() / sizeof(std::int64_t));
+  for (const std::size_t bytes : sizes_up_to(max_bytes)) {
+    points.push_back({bytes, std::numeric_limits<double>::max()});
+  }
+  std::vector<std::int64_t> data(points.back().bytes / sizeof(std::int64_t));
   const auto start = Clock::now();
-  for (const std::size_t bytes : sizes) {
-    const std::span<std::int64_t> part(data.data(), bytes / sizeof(std::int64_t));
-    double warm = 0;
-    for (int i = 0; i < kWarmUps; ++i) warm = time_once(comm, part);
-    const double left = (budget - (Clock::now() - start)).count();
-    const int repeats = agree_on_repeats(comm, warm, left);
-    std::vector<double> times{warm};
-    for (int i = 0; i < repeats; ++i) times.push_back(time_once(comm, part));
-    points.push_back({bytes, shortest(times)});
-    if (repeats == 0) break;
+  for (int round = 0; agree_on_another_round(comm, round, Clock::now() - start < budget); ++round) {
+    for (LatencyPoint& point : points) {
+      const double seconds = time_once(comm, std::span(data.data(), point.bytes / sizeof(std::int64_t)));
+      // A machine that is busy with something else, or waits for a slow peer, only ever makes a time longer.
+      point.seconds = std::min(point.seconds, seconds);
+    }
   }
   broadcast_from_first(comm, std::span(points));
   return points;

@@ -13,9 +13,9 @@
 
 namespace lockstep {
 
-/// Times int64 all-reduces of 1 KiB, 4 KiB, ... up to `max_bytes`, ascending. A collective call; every rank
-/// gets rank 0's shortest times, so that all plan alike. Where the network is slow, the larger sizes are left
-/// out once the budget is used up. One rank alone: empty, nothing costs anything.
+/// Times int64 all-reduces of 1 KiB, 4 KiB, ... up to `max_bytes`, ascending, in rounds over all sizes until
+/// the budget is used up, but at least three rounds. A collective call; every rank gets rank 0's shortest
+/// times, so that all plan alike. One rank alone: empty, nothing costs anything.
 std::vector<LatencyPoint> measure_latency(
     Communicator& comm, std::size_t max_bytes,
     std::chrono::duration<double> budget = std::chrono::milliseconds(15));
