@@ -85,5 +85,18 @@ TEST(SignalTest, AStoppedRunEndsAsIfItHadNotBeenStopped) {
   EXPECT_EQ(comparable_metrics(run_dir), comparable_metrics(directory.path("undisturbed")));
 }
 
+TEST(SignalTest, ATimeLimitStopsARunAsASignalDoes) {
+  const TemporaryDirectory directory;
+  const auto run_dir = directory.path("run");
+  const auto limited = lockstep_on_ranks(2, long_job(directory, run_dir) + " run.max_seconds=2");
+  EXPECT_EQ(limited.exit_code, 75) << limited.everything();
+  EXPECT_EQ(lockstep("hash " + run_dir).last_line(), hash_at_step(directory, saved_step(run_dir)));
+  const auto at_the_end_of_its_allocation =
+      run_shell("export SLURM_JOB_END_TIME=$(($(date +%s) + 30)); exec $LOCKSTEP_PROGRAM " +
+                long_job(directory, directory.path("slurm")) + " parallel.backend=thread");
+  EXPECT_EQ(at_the_end_of_its_allocation.exit_code, 75) << at_the_end_of_its_allocation.everything();
+  EXPECT_EQ(saved_step(directory.path("slurm")), 1);
+}
+
 }  // namespace
 }  // namespace lockstep::testing
