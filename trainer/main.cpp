@@ -40,13 +40,13 @@ void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
 }
 
 /// An error before the ranks are connected. As a rule it strikes all alike: the first rank says it, and its
-/// exit code makes the launcher end the others, which give it a second for that. A rank that is still there
+/// exit code makes the launcher end the others, for which mpirun takes a second. A rank that is still there
 /// then failed alone.
 int end_with(lockstep::ExitCode code, const std::string& message) {
   if (lockstep::speaks_for_all()) {
     lockstep::print_error(message);
   } else {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::this_thread::sleep_for(std::chrono::seconds(3));
     lockstep::print_error("rank " + std::to_string(lockstep::launched_rank()) + ": " + message);
   }
   return static_cast<int>(code);

@@ -6,6 +6,7 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
 #include "trainer/checkpoint/resume.hpp"
+#include "trainer/checkpoint/retention.hpp"
 #include "trainer/config/job_hash.hpp"
 #include "trainer/rank_runner.hpp"
 
@@ -29,6 +30,11 @@ void make_directories(const std::string& path) {
   std::filesystem::create_directories(path, error);
   if (error)
     throw IoError(fmt::format("{}: cannot be created: {}; choose another run.dir", path, error.message()));
+}
+
+KeepPolicy keep_policy(const Job& job) {
+  const KeepSection& keep = job.run.keep;
+  return {.last = keep.last, .every_steps = keep.every_steps, .best = keep.best};
 }
 
 std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job) {
@@ -55,10 +61,7 @@ RunDirectory::RunDirectory(Env& env, const Job& job)
       job_(job),
       path_(job.run.dir),
       lock_(lock_directory(env, job)),
-      checkpointer_(
-          env, job.run.dir,
-          {.last = job.run.keep.last, .every_steps = job.run.keep.every_steps, .best = job.run.keep.best},
-          [this] { metrics_.sync(); }) {}
+      checkpointer_(env, job.run.dir, keep_policy(job), [this] { metrics_.sync(); }) {}
 
 std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   std::optional<FoundCheckpoint> found;
@@ -79,6 +82,7 @@ void RunDirectory::open(std::int64_t step) {
   remove_leftovers(env_, path_);
   if (step == 0) clear_for_a_new_run();
   remove_checkpoints_after(env_, path_, step);
+  prune_checkpoints(env_, path_, keep_policy(job_));  // a kill may have come between a save and its pruning
   truncate_metrics(env_, metrics_path(path_), step);
   const std::string yaml = to_yaml(job_);
   replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));

@@ -105,7 +105,7 @@ int Campaign::run() {
   const auto start = std::chrono::steady_clock::now();
   const ChaosJob job(options_.program, scratch_.path(), disturbance_.epochs());
   disturbance_.open_sections(tally_);
-  tally_.section("runs", {kResumes, kOtherRanks, kRunsCompared, kKeptMore});
+  tally_.section("runs", {kResumes, kOtherRanks, kRunsCompared});
   run_reference(job);
   World world{job, *reference_, reference_hash_, disturbance_, tally_, rounds_, {}};
   if (options_.verbose) world.tell = [this](const std::string& story) { tell(story); };

@@ -29,7 +29,6 @@ struct World {
 
 inline constexpr const char* kRunsCompared = "finished and compared: all bytes equal";
 inline constexpr const char* kResumes = "went on from a checkpoint";
-inline constexpr const char* kKeptMore = "of them with more checkpoints than run.keep says";
 inline constexpr const char* kOtherRanks = "on another number of ranks than before";
 
 class Life {
@@ -50,8 +49,7 @@ class Life {
   void check_after(const Attempt& attempt, Ending ending);
   void check_resume(const Attempt& attempt, const RunFacts& after);
   void verify_checkpoints();
-  void compare_kept(const Attempt& attempt, const std::vector<std::string>& kept,
-                    std::vector<std::string>* differences);
+  void compare_kept(const std::vector<std::string>& kept, std::vector<std::string>* differences);
   void compare(const Attempt& attempt);
 
   World& world_;
