@@ -1,0 +1,268 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Convolution with stride 1 and square filters, for the forward direction and, with filters turned around,
+/// for the data gradient of images too wide for conv2d_scatter.cuh.
+///
+/// A thread computes 2 rows x kColumns columns of kFilters outputs of one sample. For each channel it loads
+/// the patch of the input below that tile into registers; every weight comes from shared memory once, as a
+/// part of a float4 that all lanes share, and serves the 2 * kColumns pixels.
+#pragma once
+
+#include "kernels/cuda/conv2d_groups.cuh"
+#include "kernels/cuda/conv2d_plan.cuh"
+
+#include <type_traits>
+
+namespace lockstep::LOCKSTEP_GPU {
+
+inline constexpr int kTileRows = 2;
+
+struct DirectArgs {
+  explicit DirectArgs(int all_channels) : groups(all_channels) {}
+
+  int batch = 0, height = 0, width = 0;  ///< of the input
+  int padding = 0;                       ///< may be negative
+  int tiles_wide = 1;
+  ChannelGroups groups;  ///< of the input's channels
+  int channels_at_a_time = 1;
+  const float* x = nullptr;  ///< [channels, height, width, batch]
+  FilterView filters;
+};
+
+/// The tile of outputs a block computes, and the sample of this lane, which may be beyond the batch.
+struct TilePlace {
+  int row, column;              ///< of the tile's first pixel
+  int first_row, first_column;  ///< pixels before these are another tile's
+  int filter;                   ///< first one
+  int sample;
+
+  /// Tiles of images that have no border are moved to lie inside.
+  template <int kColumns, int kFilters, bool kBorder>
+  static __device__ TilePlace of_block(int tiles_wide, const OutputSize& y) {
+    const int tile = static_cast<int>(blockIdx.x), down = tile / tiles_wide;
+    const int row = down * kTileRows, column = (tile - down * tiles_wide) * kColumns;
+    return {kBorder ? row : min(row, y.height - kTileRows),
+            kBorder ? column : min(column, y.width - kColumns),
+            row,
+            column,
+            static_cast<int>(blockIdx.y) * kFilters,
+            static_cast<int>(blockIdx.z * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp)};
+  }
+};
+
+/// The patch of one channel below a tile.
+template <int kSize, int kColumns>
+struct Patch {
+  static constexpr int kHeight = kTileRows + kSize - 1, kWidth = kColumns + kSize - 1;
+  float at[kHeight][kWidth];
+};
+
+/// Where the patches of a tile are that lies inside the image. A pointer walks from pixel to pixel: that
+/// costs one instruction each, and compilers have no reason to keep an address for each.
+template <int kSize, int kColumns>
+struct InnerPlace {
+  using Pixels = Patch<kSize, kColumns>;
+  const float* corner;  ///< this lane's; moves from channel to channel
+  unsigned pixel_stride, row_stride;
+
+  __device__ InnerPlace(const DirectArgs& args, const TilePlace& tile, const float* plane)
+      : corner(plane + static_cast<std::size_t>(tile.row * args.width + tile.column) * args.batch +
+               min(tile.sample, args.batch - 1)),
+        pixel_stride(args.batch),
+        row_stride(args.width * args.batch) {}
+
+  __device__ void load(Pixels& patch) const {
+    const float* row = corner;
+#pragma unroll
+    for (int i = 0; i < Pixels::kHeight; ++i) {
+      const float* pixel = row;
+#pragma unroll
+      for (int j = 0; j < Pixels::kWidth; ++j) {
+        patch.at[i][j] = __ldg(pixel);
+        pixel += pixel_stride;
+      }
+      row += row_stride;
+    }
+  }
+};
+
+/// Where the patches of a tile are that may reach beyond the image: pixels there are 0. What is loaded for
+/// them is the nearest pixel inside.
+template <int kSize, int kColumns>
+struct BorderPlace {
+  using Pixels = Patch<kSize, kColumns>;
+  const float* corner;                 ///< as above
+  unsigned down[Pixels::kHeight - 1];  ///< steps from row to row
+  unsigned right[Pixels::kWidth - 1];  ///< and from pixel to pixel
+  unsigned rows = 0, columns = 0;      ///< bits of those outside
+
+  __device__ BorderPlace(const DirectArgs& args, const TilePlace& tile, const float* plane) {
+    const int top = tile.row - args.padding, left = tile.column - args.padding;
+    const int row_stride = args.width * args.batch;
+    corner = plane + static_cast<std::size_t>(nearest(top, args.height)) * row_stride +
+             static_cast<std::size_t>(nearest(left, args.width)) * args.batch +
+             min(tile.sample, args.batch - 1);
+#pragma unroll
+    for (int i = 0; i < Pixels::kHeight; ++i) {
+      const int h = top + i;
+      if (h < 0 || h >= args.height) rows |= 1U << i;
+      if (i > 0) down[i - 1] = (nearest(h, args.height) - nearest(h - 1, args.height)) * row_stride;
+    }
+#pragma unroll
+    for (int j = 0; j < Pixels::kWidth; ++j) {
+      const int w = left + j;
+      if (w < 0 || w >= args.width) columns |= 1U << j;
+      if (j > 0) right[j - 1] = (nearest(w, args.width) - nearest(w - 1, args.width)) * args.batch;
+    }
+  }
+  static __device__ int nearest(int place, int size) {
+    return min(max(place, 0), size - 1);
+  }
+
+  __device__ void load(Pixels& patch) const {
+    const float* row = corner;
+#pragma unroll
+    for (int i = 0; i < Pixels::kHeight; ++i) {
+      const float* pixel = row;
+#pragma unroll
+      for (int j = 0; j < Pixels::kWidth; ++j) {
+        patch.at[i][j] = __ldg(pixel);
+        if (j + 1 < Pixels::kWidth) pixel += right[j];
+      }
+      if (i + 1 < Pixels::kHeight) row += down[i];
+    }
+    if (rows != 0 || columns != 0) clear_outside(patch);
+  }
+  __device__ void clear_outside(Pixels& patch) const {
+#pragma unroll
+    for (int i = 0; i < Pixels::kHeight; ++i) {
+#pragma unroll
+      for (int j = 0; j < Pixels::kWidth; ++j) {
+        if (((rows >> i | columns >> j) & 1) != 0) patch.at[i][j] = 0;
+      }
+    }
+  }
+};
+
+/// The sums of a thread: [filter][row][column].
+template <int kColumns, int kFilters>
+struct TileSums {
+  static constexpr int kCount = kFilters * kTileRows * kColumns;
+  float at[kFilters][kTileRows][kColumns] = {};
+
+  /// Adds what one channel contributes, taps in order. The weights lie [tap][filter].
+  template <int kSize>
+  __device__ void add_channel(const Patch<kSize, kColumns>& x, const float* weights) {
+    constexpr int kWeights = kSize * kSize * kFilters;
+#pragma unroll
+    for (int first = 0; first < kWeights; first += 4) {
+      float weight[4];
+      load_four(weights + first, weight);
+#pragma unroll
+      for (int i = first; i < first + 4 && i < kWeights; ++i) {
+        const int tap = i / kFilters, r = tap / kSize, s = tap % kSize;
+#pragma unroll
+        for (int a = 0; a < kTileRows; ++a)
+#pragma unroll
+          for (int b = 0; b < kColumns; ++b) {
+            float& sum = at[i % kFilters][a][b];
+            sum = fmaf(x.at[a + r][b + s], weight[i - first], sum);
+          }
+      }
+    }
+  }
+  __device__ void put(const GroupSums& sums, int group) const {
+#pragma unroll
+    for (int f = 0; f < kFilters; ++f)
+#pragma unroll
+      for (int a = 0; a < kTileRows; ++a)
+#pragma unroll
+        for (int b = 0; b < kColumns; ++b) sums.put(group, (f * kTileRows + a) * kColumns + b, at[f][a][b]);
+  }
+};
+
+/// @param store  what becomes of the outputs: store.template tile<kColumns, kFilters>(sums, place), called by
+///               all threads, shares them among the warps
+/// Grid: tiles, filters / kFilters, batch / 32. Block: a warp for each group of channels.
+template <int kSize, bool kBorder, int kColumns, int kFilters, class Store>
+__global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp, kBorder || kFilters > 5 ? 2 : 3)
+    convolve_directly(DirectArgs args, OutputSize y, Store store) {
+  using Cache = FilterCache<kSize * kSize, kSize * kSize, kFilters>;
+  using Place = std::conditional_t<kBorder, BorderPlace<kSize, kColumns>, InnerPlace<kSize, kColumns>>;
+  LOCKSTEP_DYNAMIC_SHARED(float, shared);
+  const int group = static_cast<int>(threadIdx.x) / kSamplesPerWarp;
+  const auto tile = TilePlace::of_block<kColumns, kFilters, kBorder>(args.tiles_wide, y);
+  const std::size_t plane_stride = static_cast<std::size_t>(args.height) * args.width * args.batch;
+  const int first = group * args.groups.per_group;
+  const int channels = min(args.groups.per_group, args.groups.channels - first);
+  Place place(args, tile, args.x + first * plane_stride);
+
+  TileSums<kColumns, kFilters> sums;
+  for (int from = 0; from < args.groups.per_group; from += args.channels_at_a_time) {
+    if (from > 0) __syncthreads();
+    Cache::fill(shared, args.filters, tile.filter, args.groups.per_group, from, args.channels_at_a_time);
+    __syncthreads();
+    const float* weights = shared + group * args.channels_at_a_time * Cache::kChannelFloats;
+    const int count = min(args.channels_at_a_time, channels - from);
+    for (int c = 0; c < count; ++c) {
+      Patch<kSize, kColumns> patch;
+      place.load(patch);
+      sums.add_channel(patch, weights);
+      place.corner += plane_stride;
+      weights += Cache::kChannelFloats;
+    }
+  }
+  __syncthreads();  // The cache is no longer needed.
+  const GroupSums all = {shared, args.groups.count, sums.kCount};
+  sums.put(all, group);
+  __syncthreads();
+  store.template tile<kColumns, kFilters>(all, tile);
+}
+
+template <int kColumnsOfTile, int kFiltersOfTile>
+struct DirectTile {
+  static constexpr int kColumns = kColumnsOfTile, kFilters = kFiltersOfTile;
+
+  static dim3 grid(const OutputSize& y, int batch) {
+    return dim3(pieces(y.height, kTileRows) * pieces(y.width, kColumns), pieces(y.filters, kFilters),
+                pieces(batch, kSamplesPerWarp));
+  }
+  static double clocks(const Chip& chip, const OutputSize& y, int batch, const ChannelGroups& groups,
+                       int size) {
+    const double weights = 1.0 * groups.per_group * size * size * kFilters;
+    const WarpWork work = {kTileRows * kColumns * weights,
+                           1.0 * groups.per_group * (kTileRows + size - 1) * (kColumns + size - 1), weights};
+    return guess_clocks(rounds_of(chip, grid(y, batch)), groups.count, work);
+  }
+};
+
+template <int kSize, bool kBorder, class Tile, class Store>
+void launch_tile(cudaStream_t stream, const OutputSize& y, DirectArgs args, const Store& store) {
+  using Cache = FilterCache<kSize * kSize, kSize * kSize, Tile::kFilters>;
+  args.tiles_wide = pieces(y.width, Tile::kColumns);
+  args.channels_at_a_time = channels_at_a_time(args.groups, Cache::kChannelFloats);
+  const int cached = args.groups.count * args.channels_at_a_time * Cache::kChannelFloats;
+  const int sums = args.groups.threads() * TileSums<Tile::kColumns, Tile::kFilters>::kCount;
+  const LaunchShape shape = {Tile::grid(y, args.batch), dim3(args.groups.threads()),
+                             std::max(cached, sums) * sizeof(float)};
+  launch(stream, shape, convolve_directly<kSize, kBorder, Tile::kColumns, Tile::kFilters, Store>, args, y,
+         store);
+}
+
+/// Queues one launch; nothing if there are no outputs. `args` lacks what depends on the tile.
+template <int kSize, class Store>
+void launch_direct(cudaStream_t stream, const Chip& chip, const OutputSize& y, const DirectArgs& args,
+                   const Store& store) {
+  if (y.height == 0 || y.width == 0) return;
+  const auto guess = [&](auto tile) { return tile.clocks(chip, y, args.batch, args.groups, kSize); };
+  constexpr int kMostColumns = 4;
+  if (args.padding == 0 && y.height >= kTileRows && y.width >= kMostColumns) {
+    run_best<DirectTile<kMostColumns, 10>, DirectTile<kMostColumns, 5>, DirectTile<2, 5>, DirectTile<2, 2>>(
+        guess, [&](auto tile) { launch_tile<kSize, false, decltype(tile)>(stream, y, args, store); });
+  } else {
+    run_best<DirectTile<kMostColumns, 5>, DirectTile<2, 2>>(
+        guess, [&](auto tile) { launch_tile<kSize, true, decltype(tile)>(stream, y, args, store); });
+  }
+}
+
+}  // namespace lockstep::LOCKSTEP_GPU

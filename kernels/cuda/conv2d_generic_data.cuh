@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Data gradient of a convolution with filters of any size, stride and padding. A thread has one pixel of 4
+/// channels of one sample.
+#pragma once
+
+#include "kernels/cuda/conv2d_groups.cuh"
+#include "kernels/shapes.hpp"
+
+namespace lockstep::LOCKSTEP_GPU {
+
+inline constexpr int kGenericChannels = 4;
+inline constexpr int kGenericDataWarps = 4;
+
+/// The taps of one dimension that reach a pixel: first, first + stride, ... below `end`; the first one from
+/// output `output`, the next from the one before it.
+struct TapRange {
+  int first, end, output;
+
+  __device__ TapRange(int pixel, const Conv2dShape& shape, int taps, int outputs)
+      : first((pixel + shape.padding) % shape.stride), output((pixel + shape.padding) / shape.stride) {
+    if (output >= outputs) {
+      first += (output - outputs + 1) * shape.stride;
+      output = outputs - 1;
+    }
+    end = min(taps, pixel + shape.padding + 1);
+  }
+};
+
+/// @param store  store.one(channel, row, column, sample, dx)
+/// Grid: pixels of dx / kGenericDataWarps, channels / kGenericChannels, batch / 32. A warp for each pixel.
+template <class Store>
+__global__ void __launch_bounds__(kGenericDataWarps* kSamplesPerWarp)
+    generic_data_gradient(Conv2dShape shape, OutputSize y, const float* dy, const float* w, Store store) {
+  const int pixel = static_cast<int>(blockIdx.x * kGenericDataWarps + threadIdx.x / kSamplesPerWarp);
+  const int row = pixel / shape.in_width, column = pixel - row * shape.in_width;
+  const int first_channel = static_cast<int>(blockIdx.y) * kGenericChannels;
+  const int sample = static_cast<int>(blockIdx.z * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp);
+  if (row >= shape.in_height || sample >= shape.batch) return;
+
+  const TapRange rows(row, shape, shape.kernel_height, y.height);
+  const TapRange columns(column, shape, shape.kernel_width, y.width);
+  const int taps = shape.kernel_height * shape.kernel_width;
+  const int channels = min(kGenericChannels, shape.in_channels - first_channel);
+  float sums[kGenericChannels] = {};
+  for (int k = 0; k < shape.out_channels; ++k) {
+    const float* weights = w + (static_cast<std::size_t>(k) * shape.in_channels + first_channel) * taps;
+    for (int r = rows.first, p = rows.output; r < rows.end; r += shape.stride, --p) {
+      const float* line = dy + (static_cast<std::size_t>(k) * y.height + p) * y.width * shape.batch + sample;
+      for (int s = columns.first, q = columns.output; s < columns.end; s += shape.stride, --q) {
+        const float gradient = __ldg(line + static_cast<std::size_t>(q) * shape.batch);
+        const float* weight = weights + r * shape.kernel_width + s;
+#pragma unroll
+        for (int c = 0; c < kGenericChannels; ++c)
+          sums[c] = fmaf(gradient, c < channels ? __ldg(weight + c * taps) : 0.0F, sums[c]);
+      }
+    }
+  }
+#pragma unroll
+  for (int c = 0; c < kGenericChannels; ++c) {
+    if (c < channels) store.one(first_channel + c, row, column, sample, sums[c]);
+  }
+}
+
+/// Queues one launch.
+template <class Store>
+void launch_generic_data(cudaStream_t stream, const Conv2dShape& s, const float* dy, const float* w,
+                         const Store& store) {
+  const OutputSize y = {s.out_channels, s.out_height(), s.out_width()};
+  const dim3 grid(pieces(s.in_height * s.in_width, kGenericDataWarps),
+                  pieces(s.in_channels, kGenericChannels), pieces(s.batch, kSamplesPerWarp));
+  launch(stream, {grid, dim3(kGenericDataWarps * kSamplesPerWarp)}, generic_data_gradient<Store>, s, y, dy, w,
+         store);
+}
+
+}  // namespace lockstep::LOCKSTEP_GPU

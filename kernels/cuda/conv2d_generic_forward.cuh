@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Convolution with filters of any size, stride and padding. A thread has one pool window of 4 filters of one
+/// sample.
+#pragma once
+
+#include "kernels/cuda/conv2d_groups.cuh"
+#include "kernels/cuda/epilogue.cuh"
+#include "kernels/shapes.hpp"
+
+namespace lockstep::LOCKSTEP_GPU {
+
+inline constexpr int kGenericFilters = 4;
+inline constexpr int kGenericWarps = 4;
+
+/// The pixels of x under tap (r, s) of a window whose first output is (p, q); 0 outside the image.
+template <int kPool>
+__device__ inline void load_under_tap(const Conv2dShape& shape, const float* plane, int p, int q, int r,
+                                      int s, float (&x)[kPool * kPool]) {
+#pragma unroll
+  for (int k = 0; k < kPool * kPool; ++k) {
+    const int h = (p + k / kPool) * shape.stride - shape.padding + r;
+    const int w = (q + k % kPool) * shape.stride - shape.padding + s;
+    const bool inside = h >= 0 && h < shape.in_height && w >= 0 && w < shape.in_width;
+    x[k] = inside ? __ldg(plane + static_cast<std::size_t>(h * shape.in_width + w) * shape.batch) : 0.0F;
+  }
+}
+
+/// @param store  store.template window<kPool>(place, sums, last) takes what a thread has summed
+/// Grid: windows / kGenericWarps, filters / kGenericFilters, batch / 32. A warp for each window.
+template <int kPool, class Store>
+__global__ void __launch_bounds__(kGenericWarps* kSamplesPerWarp)
+    convolve_generic(Conv2dShape shape, OutputSize y, const float* x, const float* w, Store store) {
+  const int columns = y.width / kPool, rows = y.height / kPool;
+  const int window = static_cast<int>(blockIdx.x * kGenericWarps + threadIdx.x / kSamplesPerWarp);
+  const int row = window / columns, column = window - row * columns;
+  const int first_filter = static_cast<int>(blockIdx.y) * kGenericFilters;
+  const int sample = static_cast<int>(blockIdx.z * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp);
+  if (row >= rows || sample >= shape.batch) return;
+
+  const int taps = shape.kernel_height * shape.kernel_width;
+  const std::size_t plane = static_cast<std::size_t>(shape.in_height) * shape.in_width * shape.batch;
+  const std::size_t filter = static_cast<std::size_t>(shape.in_channels) * taps;
+  const int filters = min(kGenericFilters, shape.out_channels - first_filter);
+  const float* weight = w + first_filter * filter;
+  float sums[kGenericFilters][kPool * kPool] = {};
+  for (int c = 0; c < shape.in_channels; ++c) {
+    for (int r = 0; r < shape.kernel_height; ++r) {
+      for (int s = 0; s < shape.kernel_width; ++s, ++weight) {
+        float under[kPool * kPool];
+        load_under_tap<kPool>(shape, x + c * plane + sample, row * kPool, column * kPool, r, s, under);
+#pragma unroll
+        for (int f = 0; f < kGenericFilters; ++f) {
+          const float factor = f < filters ? __ldg(weight + f * filter) : 0.0F;
+#pragma unroll
+          for (int k = 0; k < kPool * kPool; ++k) sums[f][k] = fmaf(under[k], factor, sums[f][k]);
+        }
+      }
+    }
+  }
+  LastDraw last;
+#pragma unroll
+  for (int f = 0; f < kGenericFilters; ++f) {
+    store.template window<kPool>({y.height, y.width, first_filter + f, row, column, sample}, sums[f], last);
+  }
+}
+
+/// Queues one launch; nothing if there are no outputs.
+template <int kPool, class Store>
+void launch_generic_forward(cudaStream_t stream, const Conv2dShape& s, const float* x, const float* w,
+                            const Store& store) {
+  const OutputSize y = {s.out_channels, s.out_height(), s.out_width()};
+  const int windows = y.height / kPool * (y.width / kPool);
+  if (windows == 0) return;
+  const dim3 grid(pieces(windows, kGenericWarps), pieces(s.out_channels, kGenericFilters),
+                  pieces(s.batch, kSamplesPerWarp));
+  launch(stream, {grid, dim3(kGenericWarps * kSamplesPerWarp)}, convolve_generic<kPool, Store>, s, y, x, w,
+         store);
+}
+
+}  // namespace lockstep::LOCKSTEP_GPU

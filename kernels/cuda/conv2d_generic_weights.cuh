@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Weight gradient of a convolution with filters of any size, stride and padding. A thread has 4 taps,
+/// counted through all input channels, of 4 filters.
+#pragma once
+
+#include "kernels/cuda/conv2d_lane_sums.cuh"
+#include "kernels/cuda/conv2d_split.cuh"
+#include "kernels/cuda/exact_sum.cuh"
+#include "kernels/shapes.hpp"
+
+namespace lockstep::LOCKSTEP_GPU {
+
+/// Four taps in a row, from `first` on; beyond the last one they repeat it.
+struct TapGroup {
+  static constexpr int kTaps = 4;
+  const float* planes[kTaps];  ///< of x
+  int r[kTaps], s[kTaps];
+
+  __device__ TapGroup(const WeightGradientArgs& args, int first) {
+    const Conv2dShape& shape = args.shape;
+    const int taps = shape.kernel_height * shape.kernel_width;
+    const std::size_t plane = static_cast<std::size_t>(shape.in_height) * shape.in_width * shape.batch;
+#pragma unroll
+    for (int i = 0; i < kTaps; ++i) {
+      const int tap = min(first + i, shape.in_channels * taps - 1), channel = tap / taps;
+      planes[i] = args.x + channel * plane;
+      r[i] = (tap - channel * taps) / shape.kernel_width;
+      s[i] = (tap - channel * taps) % shape.kernel_width;
+    }
+  }
+  /// x under tap i for pixel (p, q) of dy; 0 outside the image.
+  __device__ float at(const Conv2dShape& shape, int i, int p, int q, int sample) const {
+    const int h = p * shape.stride - shape.padding + r[i], w = q * shape.stride - shape.padding + s[i];
+    if (h < 0 || h >= shape.in_height || w < 0 || w >= shape.in_width) return 0;
+    return __ldg(planes[i] + static_cast<std::size_t>(h * shape.in_width + w) * shape.batch + sample);
+  }
+};
+
+/// The sums of a thread, [filter][tap], and those for the bias behind them.
+struct GenericSums {
+  static constexpr int kFilters = 4, kTaps = TapGroup::kTaps, kBias = kFilters * kTaps;
+  static constexpr int kCount = kBias + kFilters;
+  float at[kCount] = {};
+
+  __device__ void add_pixel(const WeightGradientArgs& args, const TapGroup& taps, int first_filter, int p,
+                            int q, int sample) {
+    float x[kTaps];
+#pragma unroll
+    for (int i = 0; i < kTaps; ++i) x[i] = taps.at(args.shape, i, p, q, sample);
+#pragma unroll
+    for (int f = 0; f < kFilters; ++f) {
+      const int k = min(first_filter + f, args.y.filters - 1);
+      const std::size_t pixel = static_cast<std::size_t>(k * args.y.height + p) * args.y.width + q;
+      const float dy = __ldg(args.dy + pixel * args.shape.batch + sample);
+      at[kBias + f] += dy;
+#pragma unroll
+      for (int i = 0; i < kTaps; ++i) at[f * kTaps + i] = fmaf(x[i], dy, at[f * kTaps + i]);
+    }
+  }
+};
+
+/// Grid: tap groups x filters / 4, terms, grains.
+__global__ void __launch_bounds__(GradientSplit::kMostWarps* kSamplesPerWarp)
+    generic_weight_gradient(WeightGradientArgs args, int tap_groups) {
+  using Block = BlockSums<GenericSums::kCount>;
+  LOCKSTEP_SHARED(float, shared, (GradientSplit::kMostWarps * Block::kFloats));
+  const int block = static_cast<int>(blockIdx.x), filter_block = block / tap_groups;
+  const int first_tap = (block - filter_block * tap_groups) * GenericSums::kTaps;
+  const int first_filter = filter_block * GenericSums::kFilters;
+  const TapGroup taps(args, first_tap);
+  const GradientUnit unit(args.split, args.y.height, args.shape.batch);
+
+  GenericSums sums;
+  for (int n = unit.first_sample + static_cast<int>(threadIdx.x) % kSamplesPerWarp; n < unit.end_sample;
+       n += kSamplesPerWarp) {
+    for (int p = unit.first_row; p < unit.end_row; ++p)
+      for (int q = 0; q < args.y.width; ++q) sums.add_pixel(args, taps, first_filter, p, q, n);
+  }
+  const Block all = {shared};
+  all.put(sums.at);
+  __syncthreads();
+  const int filter_taps = args.shape.in_channels * args.shape.kernel_height * args.shape.kernel_width;
+  const ExactGradient& gradient = args.gradient;
+  for (int i = threadIdx.x; i < GenericSums::kCount; i += blockDim.x) {
+    const bool is_bias = i >= GenericSums::kBias;
+    const int filter = first_filter + (is_bias ? i - GenericSums::kBias : i / GenericSums::kTaps);
+    const int tap = is_bias ? first_tap : first_tap + i % GenericSums::kTaps;
+    if (filter >= args.y.filters || tap >= filter_taps || (is_bias && first_tap > 0)) continue;
+    std::int64_t* const sum =
+        is_bias ? gradient.db + filter : gradient.dw + static_cast<std::size_t>(filter) * filter_taps + tap;
+    add_exact(sum, all.total(i), gradient.limit, gradient.refused);
+  }
+}
+
+/// Queues one launch.
+inline void launch_generic_weights(cudaStream_t stream, const WeightGradientArgs& args) {
+  const Conv2dShape& s = args.shape;
+  const int tap_groups = pieces(s.in_channels * s.kernel_height * s.kernel_width, GenericSums::kTaps);
+  const dim3 grid(tap_groups * pieces(args.y.filters, GenericSums::kFilters), args.split.terms,
+                  pieces(s.batch, args.split.grain));
+  launch(stream, {grid, dim3(args.split.threads())}, generic_weight_gradient, args, tap_groups);
+}
+
+}  // namespace lockstep::LOCKSTEP_GPU

@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/stream.hpp"
+#include "kernels/device/device_messages.hpp"
+#include "kernels/runtime/error.hpp"
+
+namespace lockstep::LOCKSTEP_GPU {
+
+namespace {
+
+/// The name of this namespace in quotes.
+#define LOCKSTEP_QUOTED(name) #name
+#define LOCKSTEP_QUOTED_EXPANSION(name) LOCKSTEP_QUOTED(name)
+constexpr std::string_view kKind = LOCKSTEP_QUOTED_EXPANSION(LOCKSTEP_GPU);
+
+/// Of the current device.
+std::size_t free_bytes() {
+  std::size_t free = 0, total = 0;
+  LOCKSTEP_CUDA(cudaMemGetInfo(&free, &total));
+  return free;
+}
+
+class GpuDevice final : public Device {
+ public:
+  explicit GpuDevice(const DeviceFacts& facts) : facts_(facts) {
+    use();
+    facts_.free_bytes = free_bytes();
+  }
+
+  const DeviceFacts& facts() const override { return facts_; }
+  std::string_view kind() const override { return kKind; }
+
+  void* allocate(std::size_t bytes) override {
+    use();
+    void* memory = nullptr;
+    const cudaError_t status = cudaMalloc(&memory, bytes);
+    if (status == cudaErrorMemoryAllocation) {
+      static_cast<void>(cudaGetLastError());
+      throw DeviceError(out_of_memory_message(facts_, bytes, free_bytes()));
+    }
+    LOCKSTEP_CUDA(status);
+    return memory;
+  }
+  void free(void* memory) noexcept override {
+    LOCKSTEP_CUDA_NOEXCEPT(cudaSetDevice(facts_.index));
+    LOCKSTEP_CUDA_NOEXCEPT(cudaFree(memory));
+  }
+
+  void* allocate_pinned(std::size_t bytes) override {
+    use();
+    void* memory = nullptr;
+    const cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+    if (status == cudaErrorMemoryAllocation) {
+      static_cast<void>(cudaGetLastError());
+      throw DeviceError(out_of_pinned_memory_message(bytes));
+    }
+    LOCKSTEP_CUDA(status);
+    return memory;
+  }
+  void free_pinned(void* memory) noexcept override {
+    LOCKSTEP_CUDA_NOEXCEPT(cudaSetDevice(facts_.index));
+    LOCKSTEP_CUDA_NOEXCEPT(cudaFreeHost(memory));
+  }
+
+  std::unique_ptr<Stream> make_stream(Priority priority) override {
+    return LOCKSTEP_GPU::make_stream(facts_.index, priority);
+  }
+  std::unique_ptr<Event> make_event(Timing timing) override {
+    return LOCKSTEP_GPU::make_event(facts_.index, timing);
+  }
+
+ private:
+  void use() const { LOCKSTEP_CUDA(cudaSetDevice(facts_.index)); }
+
+  DeviceFacts facts_;
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_device(const DeviceFacts& facts) {
+  return std::make_unique<GpuDevice>(facts);
+}
+
+}  // namespace lockstep::LOCKSTEP_GPU

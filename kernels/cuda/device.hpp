@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One device over the CUDA runtime.
+#pragma once
+
+#include "kernels/device/device.hpp"
+
+#include <gpu/launch.cuh>
+
+#include <memory>
+
+namespace lockstep::LOCKSTEP_GPU {
+
+/// Makes the device's context, if this process has none yet.
+/// @param facts  as read_facts() gave them
+/// @throws DeviceError if the device cannot be used
+std::unique_ptr<Device> make_device(const DeviceFacts& facts);
+
+}  // namespace lockstep::LOCKSTEP_GPU

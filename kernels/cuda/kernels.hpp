@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The hand-written kernels as functions, one for each op of kernels/device/device_ops.hpp, whose contract
+/// they have. Each queues one launch (or as many as it says) on the stream. Compiled for GPUs and for the
+/// emulator.
+#pragma once
+
+#include "kernels/device/device_ops.hpp"
+
+#include <gpu/launch.cuh>
+
+namespace lockstep::LOCKSTEP_GPU {
+
+/// What a launch may adapt to. Never changes the bits of a result.
+struct Chip {
+  int multiprocessors = 1;
+};
+
+/// How the numbers of one sample lie: element f of sample n at f * feature_stride + n * sample_stride.
+/// Batch innermost: {batch, 1}. Sample outermost, as vendor libraries like it: {1, features}.
+struct TensorLayout {
+  std::size_t feature_stride = 1, sample_stride = 1;
+};
+
+// gather.cu
+void gather(cudaStream_t, int batch, const DeviceDataset&, const BatchPlace&, TensorLayout layout, float* x,
+            std::int32_t* labels);
+
+// conv2d_forward.cu
+void conv2d_forward(cudaStream_t, const Chip&, const Conv2dShape&, const float* x, const float* w,
+                    const float* b, const Epilogue&, const StepState* state, float* y, std::uint8_t* mask);
+// conv2d_backward_data.cu
+void conv2d_backward_data(cudaStream_t, const Chip&, const Conv2dShape&, const float* dy, const float* w,
+                          const Expansion* expand, float* dx);
+// conv2d_backward_weights.cu
+void conv2d_backward_weights(cudaStream_t, const Chip&, const Conv2dShape&, int grain, const float* x,
+                             const float* dy, const ExactGradient&);
+
+// linear_forward.cu
+void linear_forward(cudaStream_t, const Chip&, const LinearShape&, const float* x, const float* w,
+                    const float* b, const Epilogue&, const StepState* state, float* y, std::uint8_t* mask);
+// linear_backward_data.cu
+void linear_backward_data(cudaStream_t, const Chip&, const LinearShape&, const float* dy, const float* w,
+                          const Expansion* expand, float* dx);
+// linear_backward_weights.cu
+void linear_backward_weights(cudaStream_t, const Chip&, const LinearShape&, int grain, const float* x,
+                             const float* dy, const ExactGradient&);
+
+// epilogue.cu. Both layouts, for the vendor ops too: [channel][row][column][sample] or, with batch_innermost
+// false, [sample][channel][row][column]; masks likewise.
+void epilogue_forward(cudaStream_t, const ImageShape&, int batch, bool batch_innermost, const float* x,
+                      const Epilogue&, const StepState* state, float* y, std::uint8_t* mask);
+void epilogue_backward(cudaStream_t, const Expansion&, int batch, bool batch_innermost, const float* dy,
+                       float* dx);
+
+// pool_max.cu, pool_avg.cu
+void max_pool_forward(cudaStream_t, const Pool2dShape&, const float* x, float* y, std::uint8_t* argmax);
+void max_pool_backward(cudaStream_t, const Pool2dShape&, const float* dy, const std::uint8_t* argmax,
+                       float* dx);
+void avg_pool_forward(cudaStream_t, const Pool2dShape&, const float* x, float* y);
+void avg_pool_backward(cudaStream_t, const Pool2dShape&, const float* dy, float* dx);
+
+// loss.cu
+void softmax_cross_entropy(cudaStream_t, const LossShape&, TensorLayout layout, const float* logits,
+                           const LossTarget&, float* dlogits);
+
+// exact_sum.cu
+void accumulate_exact(cudaStream_t, std::size_t size, const float* g, float limit, std::int64_t* sum,
+                      std::int64_t* refused);
+void exact_to_fp32(cudaStream_t, std::size_t size, const std::int64_t* sum, float* g);
+
+// sgd.cu
+void sgd_update(cudaStream_t, const UpdateArgs&);
+
+}  // namespace lockstep::LOCKSTEP_GPU

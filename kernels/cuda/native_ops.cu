@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "kernels/cuda/kernels.hpp"
+#include "kernels/cuda/native_ops.hpp"
+
+namespace lockstep::LOCKSTEP_GPU {
+
+namespace {
+
+TensorLayout batch_innermost_layout(int batch) {
+  return {static_cast<std::size_t>(batch), 1};
+}
+
+/// Each op is one function of kernels.hpp, which has its name.
+class NativeOps final : public DeviceOps {
+ public:
+  explicit NativeOps(const DeviceFacts& facts) : index_(facts.index), chip_{facts.multiprocessors} {}
+
+  std::string_view name() const override { return "native"; }
+
+  void gather(Stream& stream, int batch, const DeviceDataset& dataset, const BatchPlace& place, float* x,
+              std::int32_t* labels) override {
+    LOCKSTEP_GPU::gather(on(stream), batch, dataset, place, batch_innermost_layout(batch), x, labels);
+  }
+
+  void conv2d_forward(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,
+                      const float* b, const Epilogue& epilogue, const StepState* state, float* y,
+                      std::uint8_t* mask) override {
+    LOCKSTEP_GPU::conv2d_forward(on(stream), chip_, shape, x, w, b, epilogue, state, y, mask);
+  }
+  void conv2d_backward_data(Stream& stream, const Conv2dShape& shape, const float* dy, const float* w,
+                            const Expansion* expand, float* dx) override {
+    LOCKSTEP_GPU::conv2d_backward_data(on(stream), chip_, shape, dy, w, expand, dx);
+  }
+  void conv2d_backward_weights(Stream& stream, const Conv2dShape& shape, int grain, const float* x,
+                               const float* dy, const ExactGradient& gradient) override {
+    LOCKSTEP_GPU::conv2d_backward_weights(on(stream), chip_, shape, grain, x, dy, gradient);
+  }
+
+  void linear_forward(Stream& stream, const LinearShape& shape, const float* x, const float* w,
+                      const float* b, const Epilogue& epilogue, const StepState* state, float* y,
+                      std::uint8_t* mask) override {
+    LOCKSTEP_GPU::linear_forward(on(stream), chip_, shape, x, w, b, epilogue, state, y, mask);
+  }
+  void linear_backward_data(Stream& stream, const LinearShape& shape, const float* dy, const float* w,
+                            const Expansion* expand, float* dx) override {
+    LOCKSTEP_GPU::linear_backward_data(on(stream), chip_, shape, dy, w, expand, dx);
+  }
+  void linear_backward_weights(Stream& stream, const LinearShape& shape, int grain, const float* x,
+                               const float* dy, const ExactGradient& gradient) override {
+    LOCKSTEP_GPU::linear_backward_weights(on(stream), chip_, shape, grain, x, dy, gradient);
+  }
+
+  void epilogue_forward(Stream& stream, const ImageShape& image, int batch, const float* x,
+                        const Epilogue& epilogue, const StepState* state, float* y,
+                        std::uint8_t* mask) override {
+    LOCKSTEP_GPU::epilogue_forward(on(stream), image, batch, true, x, epilogue, state, y, mask);
+  }
+  void epilogue_backward(Stream& stream, const Expansion& expand, int batch, const float* dy,
+                         float* dx) override {
+    LOCKSTEP_GPU::epilogue_backward(on(stream), expand, batch, true, dy, dx);
+  }
+
+  void max_pool_forward(Stream& stream, const Pool2dShape& shape, const float* x, float* y,
+                        std::uint8_t* argmax) override {
+    LOCKSTEP_GPU::max_pool_forward(on(stream), shape, x, y, argmax);
+  }
+  void max_pool_backward(Stream& stream, const Pool2dShape& shape, const float* dy,
+                         const std::uint8_t* argmax, float* dx) override {
+    LOCKSTEP_GPU::max_pool_backward(on(stream), shape, dy, argmax, dx);
+  }
+  void avg_pool_forward(Stream& stream, const Pool2dShape& shape, const float* x, float* y) override {
+    LOCKSTEP_GPU::avg_pool_forward(on(stream), shape, x, y);
+  }
+  void avg_pool_backward(Stream& stream, const Pool2dShape& shape, const float* dy, float* dx) override {
+    LOCKSTEP_GPU::avg_pool_backward(on(stream), shape, dy, dx);
+  }
+
+  void softmax_cross_entropy(Stream& stream, const LossShape& shape, const float* logits,
+                             const LossTarget& target, float* dlogits) override {
+    const TensorLayout layout = batch_innermost_layout(shape.batch);
+    LOCKSTEP_GPU::softmax_cross_entropy(on(stream), shape, layout, logits, target, dlogits);
+  }
+
+  void accumulate_exact(Stream& stream, std::size_t size, const float* g, float limit, std::int64_t* sum,
+                        std::int64_t* refused) override {
+    LOCKSTEP_GPU::accumulate_exact(on(stream), size, g, limit, sum, refused);
+  }
+  void exact_to_fp32(Stream& stream, std::size_t size, const std::int64_t* sum, float* g) override {
+    LOCKSTEP_GPU::exact_to_fp32(on(stream), size, sum, g);
+  }
+  void sgd_update(Stream& stream, const UpdateArgs& args) override {
+    LOCKSTEP_GPU::sgd_update(on(stream), args);
+  }
+
+ private:
+  /// Kernels start on the calling thread's current device, which must be the stream's.
+  cudaStream_t on(Stream& stream) const {
+    LOCKSTEP_CUDA(cudaSetDevice(index_));
+    return static_cast<cudaStream_t>(stream.native_handle());
+  }
+
+  int index_;
+  Chip chip_;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceOps> make_native_ops(Device& device) {
+  return std::make_unique<NativeOps>(device.facts());
+}
+
+}  // namespace lockstep::LOCKSTEP_GPU

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "kernels/cuda/device.hpp"
+#include "kernels/cuda/facts.hpp"
+#include "kernels/cuda/native_ops.hpp"
+#include "kernels/device/device_messages.hpp"
+#include "kernels/runtime/error.hpp"
+
+namespace lockstep::LOCKSTEP_GPU {
+
+namespace {
+
+class GpuPlatform final : public Platform {
+ public:
+  std::vector<DeviceFacts> devices() const override {
+    std::vector<DeviceFacts> devices;
+    for (int index = 0, count = device_count(); index < count; ++index) devices.push_back(read_facts(index));
+    return devices;
+  }
+  std::vector<std::vector<PeerLink>> links() const override { return read_links(); }
+  std::string versions() const override { return read_versions(); }
+
+  std::unique_ptr<Device> make_device(int index) const override {
+    if (index < 0 || index >= device_count()) throw DeviceError(no_such_device_message(index, devices()));
+    return LOCKSTEP_GPU::make_device(read_facts(index));
+  }
+  std::unique_ptr<DeviceOps> make_ops(Device& device) const override { return make_native_ops(device); }
+};
+
+}  // namespace
+
+const Platform& platform() {
+  static const GpuPlatform platform;
+  return platform;
+}
+
+}  // namespace lockstep::LOCKSTEP_GPU

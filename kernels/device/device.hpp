@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A GPU as the rest of the program sees it: memory, streams, events, graphs. No CUDA header is needed to use
+/// it. kernels/cuda implements it twice from the same sources: for GPUs, and for the emulator.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace lockstep {
+
+class DeviceOps;
+
+/// What a GPU is. Bytes, MHz.
+struct DeviceFacts {
+  int index = 0;  ///< among the visible ones
+  std::string name;
+  std::string uuid;     ///< "GPU-8f0c...", unique to the physical device (or to a MIG slice of it)
+  std::string pci_bus;  ///< "0000:65:00.0"
+  std::size_t total_bytes = 0;
+  std::size_t free_bytes = 0;  ///< when the Device was made; 0 from Platform::devices(), which occupies none
+  int compute_major = 0, compute_minor = 0;
+  int multiprocessors = 0;
+  int clock_mhz = 0, memory_clock_mhz = 0;
+  int memory_bus_bits = 0;
+  std::size_t l2_bytes = 0;
+  std::size_t shared_bytes_per_block = 0;      ///< without asking for more
+  std::size_t max_shared_bytes_per_block = 0;  ///< after asking
+};
+
+/// A mark in a stream.
+class Event {
+ public:
+  virtual ~Event() = default;
+  /// True when all work queued before the last record() is done. @throws DeviceError if that work failed
+  virtual bool done() = 0;
+  /// From `start` to this event, both done and made with timing.
+  virtual double seconds_since(const Event& start) const = 0;
+};
+
+/// A captured series of operations, ready to be launched again.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  virtual std::size_t nodes() const = 0;
+};
+
+/// A queue of work: operations of one stream run in order, those of two streams as events order them. Calls
+/// return at once unless they say so. While capturing, operations are recorded instead of run.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  /// cudaStream_t, for kernels, NCCL and libraries.
+  virtual void* native_handle() const = 0;
+
+  /// Asynchronous where the host memory is pinned; then it must stay untouched until the copy is done.
+  virtual void copy_to_device(void* device, const void* host, std::size_t bytes) = 0;
+  virtual void copy_to_host(void* host, const void* device, std::size_t bytes) = 0;
+  virtual void copy_on_device(void* to, const void* from, std::size_t bytes) = 0;
+  virtual void fill_zero(void* device, std::size_t bytes) = 0;
+
+  virtual void record(Event& event) = 0;
+  /// Later work of this stream runs after the event's. During capture this is how a second stream joins in.
+  virtual void wait(const Event& event) = 0;
+  /// Blocks until all work queued so far is done. Not for work that other ranks take part in: that may never
+  /// end; poll an Event with a deadline.
+  virtual void synchronize() = 0;
+
+  virtual void begin_capture() = 0;
+  virtual std::unique_ptr<Graph> end_capture() = 0;
+  virtual void launch(Graph& graph) = 0;
+};
+
+/// One GPU, used by one rank. Every call makes it the calling thread's current device first. Must outlive all
+/// that it made. Errors throw DeviceError (cannot be used) or InternalError (a call that should not fail
+/// did).
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceFacts& facts() const = 0;
+  /// "cuda" or "emulated".
+  virtual std::string_view kind() const = 0;
+
+  /// Contents unspecified, aligned to 256 bytes. @throws DeviceError naming wanted and free bytes
+  virtual void* allocate(std::size_t bytes) = 0;
+  virtual void free(void* memory) noexcept = 0;
+  /// Host memory that copies reach without staging.
+  virtual void* allocate_pinned(std::size_t bytes) = 0;
+  virtual void free_pinned(void* memory) noexcept = 0;
+
+  /// Work of kHigh starts before waiting work of kNormal. Never waits for the legacy default stream.
+  enum class Priority { kNormal, kHigh };
+  virtual std::unique_ptr<Stream> make_stream(Priority priority = Priority::kNormal) = 0;
+  enum class Timing { kOff, kOn };
+  virtual std::unique_ptr<Event> make_event(Timing timing = Timing::kOff) = 0;
+};
+
+/// How GPU a of a machine reaches GPU b.
+struct PeerLink {
+  bool access = false;       ///< a can read b's memory
+  int performance_rank = 0;  ///< CUDA's: lower is better
+  bool nvlink = false;       ///< atomics work across the link, as they do over NVLink and not over PCIe
+};
+
+/// A kind of device: the machine's GPUs, or the emulator.
+class Platform {
+ public:
+  virtual ~Platform() = default;
+  /// Visible devices; never empty. @throws DeviceError: one line, why there is none and what to do
+  virtual std::vector<DeviceFacts> devices() const = 0;
+  /// [from][to]; the diagonal means nothing.
+  virtual std::vector<std::vector<PeerLink>> links() const = 0;
+  /// "driver 13.0, runtime 13.0"
+  virtual std::string versions() const = 0;
+  /// @throws DeviceError if there is no device `index`: says how many there are
+  virtual std::unique_ptr<Device> make_device(int index) const = 0;
+  /// The hand-written kernels. Borrows the device.
+  virtual std::unique_ptr<DeviceOps> make_ops(Device& device) const = 0;
+};
+
+namespace cuda {
+/// The GPUs. In a build without CUDA it throws DeviceError from every call.
+const Platform& platform();
+}  // namespace cuda
+namespace emulated {
+/// A GPU in host code, for machines without one: slow, exact, and it finds faults (docs/emulation.md).
+const Platform& platform();
+}  // namespace emulated
+
+/// Owns `size` elements of T in device memory. Movable.
+template <typename T>
+class DeviceBuffer {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  DeviceBuffer() = default;
+  DeviceBuffer(Device& device, std::size_t size)
+      : data_(size == 0 ? nullptr : static_cast<T*>(device.allocate(size * sizeof(T))), Deleter{&device}),
+        size_(size) {}
+
+  T* data() const noexcept { return data_.get(); }
+  std::size_t size() const noexcept { return size_; }
+  std::size_t bytes() const noexcept { return size_ * sizeof(T); }
+
+ private:
+  struct Deleter {
+    Device* device = nullptr;
+    void operator()(T* p) const noexcept { device->free(p); }
+  };
+  std::unique_ptr<T[], Deleter> data_;
+  std::size_t size_ = 0;
+};
+
+/// Owns `size` elements of T in pinned host memory, zeroed. Movable.
+template <typename T>
+class PinnedBuffer {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  PinnedBuffer() = default;
+  PinnedBuffer(Device& device, std::size_t size)
+      : data_(size == 0 ? nullptr : static_cast<T*>(device.allocate_pinned(size * sizeof(T))),
+              Deleter{&device}),
+        size_(size) {
+    for (T& element : span()) element = T{};
+  }
+
+  T* data() const noexcept { return data_.get(); }
+  std::size_t size() const noexcept { return size_; }
+  std::size_t bytes() const noexcept { return size_ * sizeof(T); }
+  std::span<T> span() const noexcept { return {data_.get(), size_}; }
+  T& operator[](std::size_t i) const { return data_[i]; }
+
+ private:
+  struct Deleter {
+    Device* device = nullptr;
+    void operator()(T* p) const noexcept { device->free_pinned(p); }
+  };
+  std::unique_ptr<T[], Deleter> data_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the messages about devices say: one line, the cause and what to do.
+#pragma once
+
+#include "kernels/device/device.hpp"
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace lockstep {
+
+/// How a search for GPUs failed. Versions as CUDA counts them: 13000 is 13.0.
+struct FailedSearch {
+  std::string error;                           ///< "cudaErrorNoDevice (no CUDA-capable device is detected)"
+  int driver_version = 0;                      ///< the newest CUDA it supports; 0: there is no driver
+  int runtime_version = 0;                     ///< that the program was built with
+  std::optional<std::string> visible_devices;  ///< CUDA_VISIBLE_DEVICES, if it is set
+};
+std::string no_device_message(const FailedSearch& search);
+
+/// @param devices  those that are there
+std::string no_such_device_message(int index, std::span<const DeviceFacts> devices);
+
+std::string out_of_memory_message(const DeviceFacts& device, std::size_t wanted_bytes,
+                                  std::size_t free_bytes);
+std::string out_of_pinned_memory_message(std::size_t wanted_bytes);
+
+/// 13020 is "13.2".
+std::string version_text(int version);
+
+/// As nvidia-smi writes it: "GPU-8f0c3f7a-...", or "MIG-..." for a slice of one, which its name gives away.
+std::string uuid_text(const std::array<unsigned char, 16>& bytes, const std::string& device_name);
+
+}  // namespace lockstep

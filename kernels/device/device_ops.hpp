@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The contract of every op on a GPU. kernels/cuda implements it by hand, kernels/vendor with cuDNN and
+/// cuBLAS.
+///
+/// It differs from kernels/ops.hpp, the contract on CPUs, where a GPU wants it different: launches are dear,
+/// so layers are fused (kernels/device/epilogue.hpp) and all grains of a rank go through an op together; and
+/// nothing comes back to the host, so counts and flags stay on the device.
+///
+/// Conventions, stated once:
+/// - Every op is queued on its stream and returns; nothing is synchronised. All pointers are device memory
+///   and do not overlap unless an op says "in place". An op may be captured in a graph.
+/// - Tensors are fp32, batch innermost, [channel][row][column][sample], like those of the CPU; `batch` is any
+///   number from 1 on, without padding columns. (Vendor ops keep their tensors as [sample][channel][row]
+///   [column], see batch_innermost(); masks and argmax likewise.)
+/// - Outputs are overwritten, unless an op says "accumulates".
+/// - The columns of a tensor are whole grains, one after another: columns [g * grain, (g + 1) * grain) are
+///   grain g, the last one may be shorter. Gradients of parameters are summed within a grain (or a part of
+///   one) in fp32 in a fixed order and then added as 64-bit fixed point (kernels/exact_sum.hpp), which is
+///   exact; so the bits depend on grain, shape and data alone: not on how many grains a rank has, on
+///   the device's number of multiprocessors, or on which block is first.
+/// - A grain adds at most kPartialSums terms to an element of an exact sum.
+/// - Shapes were validated by the caller; an op only asserts (LOCKSTEP_CHECK).
+#pragma once
+
+#include "kernels/device/device.hpp"
+#include "kernels/device/epilogue.hpp"
+#include "kernels/device/step_state.hpp"
+#include "kernels/ops.hpp"
+#include "kernels/shapes.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep {
+
+inline constexpr int kPartialSums = 16;
+
+/// Which samples of a data set form the batch: column n is sample order[step_in_epoch * stride + first + n],
+/// or that number itself where order is null.
+struct BatchPlace {
+  const std::int32_t* order = nullptr;  ///< a permutation of the data set, or null
+  const StepState* state = nullptr;     ///< null: step_in_epoch is 0
+  std::int64_t stride = 0;              ///< samples of a global batch
+  std::int64_t first = 0;               ///< position of column 0 in the global batch
+};
+
+/// A data set on the device. Either images or features are there.
+struct DeviceDataset {
+  const std::uint8_t* images = nullptr;  ///< [sample][features]; value = byte * scale + shift (one fma)
+  const float* features_fp32 = nullptr;  ///< [sample][features]
+  const std::int32_t* labels = nullptr;  ///< [sample]
+  int features = 0;
+  float scale = 1, shift = 0;
+};
+
+/// Where gradients of a weight and its bias go. Accumulates.
+struct ExactGradient {
+  std::int64_t* dw = nullptr;
+  std::int64_t* db = nullptr;
+  /// Each term with |term| >= limit, or NaN, is left out and counted in *refused.
+  float limit = 0;
+  std::int64_t* refused = nullptr;
+};
+
+/// The loss of samples whose |loss| is not below `loss_limit` is left out, and counted as kNotFinite.
+struct LossTarget {
+  const std::int32_t* labels = nullptr;  ///< [batch]
+  std::int64_t* counters = nullptr;      ///< [kStepCounters], accumulates
+  double loss_limit = 0;                 ///< nats
+  const StepState* state = nullptr;      ///< its stop_requested is added once to kStopRequests; may be null
+};
+
+/// Everything that moves the weights once the sums are complete.
+struct UpdateArgs {
+  std::size_t parameters = 0;
+  std::int64_t* sums = nullptr;      ///< [kCounterSlots + parameters]; zeroed when done
+  const float* fp32_sums = nullptr;  ///< [parameters]; null: use `sums`. (determinism: off)
+  float* weights = nullptr;          ///< [parameters], in place
+  float* momentum = nullptr;         ///< [parameters], in place; null if sgd.momentum is 0
+  SgdParams sgd;                     ///< learning_rate comes from *state instead
+  StepState* state = nullptr;
+};
+
+class DeviceOps {
+ public:
+  virtual ~DeviceOps() = default;
+  /// "native" or "vendor".
+  virtual std::string_view name() const = 0;
+  virtual bool batch_innermost() const { return true; }
+
+  /// x [features, batch] and labels [batch] of the samples at `place`.
+  virtual void gather(Stream&, int batch, const DeviceDataset&, const BatchPlace&, float* x,
+                      std::int32_t* labels) = 0;
+
+  /// y = epilogue(conv(x, w) + b).  x [C,H,W,N]  w [K,C,R,S]  b [K]  y [K, P / pool, Q / pool, N]
+  /// @param state  its `step` keys dropout; may be null if the epilogue has none
+  /// @param mask   [size of y] bytes, see Epilogue; null: not wanted
+  virtual void conv2d_forward(Stream&, const Conv2dShape&, const float* x, const float* w, const float* b,
+                              const Epilogue&, const StepState* state, float* y, std::uint8_t* mask) = 0;
+  /// dx from dy [K,P,Q,N]: [C,H,W,N], or, with `expand` (then C, H, W are the epilogue's output), the
+  /// gradient before that epilogue, [channels, height, width, N].
+  virtual void conv2d_backward_data(Stream&, const Conv2dShape&, const float* dy, const float* w,
+                                    const Expansion* expand, float* dx) = 0;
+  /// Accumulates dw [K,C,R,S] and db [K].
+  virtual void conv2d_backward_weights(Stream&, const Conv2dShape&, int grain, const float* x,
+                                       const float* dy, const ExactGradient&) = 0;
+
+  /// y = epilogue(w x + b).  x [I,N]  w [O,I]  b [O]  y [O,N]. The epilogue has no pool.
+  virtual void linear_forward(Stream&, const LinearShape&, const float* x, const float* w, const float* b,
+                              const Epilogue&, const StepState* state, float* y, std::uint8_t* mask) = 0;
+  /// dx [I,N] from dy [O,N], or, with `expand` (then I is the size of the epilogue's output), the gradient
+  /// before that epilogue.
+  virtual void linear_backward_data(Stream&, const LinearShape&, const float* dy, const float* w,
+                                    const Expansion* expand, float* dx) = 0;
+  virtual void linear_backward_weights(Stream&, const LinearShape&, int grain, const float* x,
+                                       const float* dy, const ExactGradient&) = 0;
+
+  /// The epilogue alone, on x [channels, height, width, N]; and its way back.
+  virtual void epilogue_forward(Stream&, const ImageShape&, int batch, const float* x, const Epilogue&,
+                                const StepState* state, float* y, std::uint8_t* mask) = 0;
+  virtual void epilogue_backward(Stream&, const Expansion&, int batch, const float* dy, float* dx) = 0;
+
+  /// Pools of any window, stride and padding; argmax [size of y] as kernels/ops.hpp says.
+  virtual void max_pool_forward(Stream&, const Pool2dShape&, const float* x, float* y,
+                                std::uint8_t* argmax) = 0;
+  virtual void max_pool_backward(Stream&, const Pool2dShape&, const float* dy, const std::uint8_t* argmax,
+                                 float* dx) = 0;
+  virtual void avg_pool_forward(Stream&, const Pool2dShape&, const float* x, float* y) = 0;
+  virtual void avg_pool_backward(Stream&, const Pool2dShape&, const float* dy, float* dx) = 0;
+
+  /// Cross-entropy of the softmax: adds samples, loss (each sample's rounded to 2^-32 nats, so that sums are
+  /// exact) and correct answers to the counters. dlogits [classes, batch] = softmax - onehot; null: not
+  /// wanted. In place when dlogits == logits. LossShape::samples equals batch.
+  virtual void softmax_cross_entropy(Stream&, const LossShape&, const float* logits, const LossTarget&,
+                                     float* dlogits) = 0;
+
+  /// Accumulates: sum[i] += round(g[i] * 2^40), half to even; see ExactGradient for the limit.
+  virtual void accumulate_exact(Stream&, std::size_t size, const float* g, float limit, std::int64_t* sum,
+                                std::int64_t* refused) = 0;
+  /// g[i] = float(sum[i] * 2^-40).
+  virtual void exact_to_fp32(Stream&, std::size_t size, const std::int64_t* sum, float* g) = 0;
+
+  /// One step of SGD (as Ops::sgd_step) with the mean gradient: each sum divided by the counter kSamples, in
+  /// double. Then zeroes the sums and advances the state: step, step_in_epoch, steps_done, last, sums. If
+  /// kNotFinite is set, weights and momentum stay as they are and the state is only marked halted; a halted
+  /// state is never advanced.
+  virtual void sgd_update(Stream&, const UpdateArgs&) = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Stands in for kernels/cuda in a build without CUDA.
+#include "kernels/device/device.hpp"
+#include "kernels/device/device_ops.hpp"
+#include "kernels/runtime/error.hpp"
+
+namespace lockstep::cuda {
+
+namespace {
+
+class NoCudaPlatform final : public Platform {
+ public:
+  std::vector<DeviceFacts> devices() const override { refuse(); }
+  std::vector<std::vector<PeerLink>> links() const override { refuse(); }
+  std::string versions() const override { refuse(); }
+  std::unique_ptr<Device> make_device(int /*index*/) const override { refuse(); }
+  std::unique_ptr<DeviceOps> make_ops(Device& /*device*/) const override { refuse(); }
+
+ private:
+  [[noreturn]] static void refuse() {
+    throw DeviceError(
+        "this build has no GPU kernels: it was made without the CUDA toolkit; install the CUDA toolkit "
+        "and build again (launch/build), or use parallel.device=cpu or auto");
+  }
+};
+
+}  // namespace
+
+const Platform& platform() {
+  static const NoCudaPlatform platform;
+  return platform;
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Runs the threads of one block. Each is a fiber that gives way at barriers and warp operations; threads
+/// that never do run one after another on the same fiber.
+#pragma once
+
+#include "kernels/emulation/fiber.hpp"
+#include "kernels/emulation/order.hpp"
+#include "kernels/emulation/place.hpp"
+#include "kernels/emulation/shared_memory.hpp"
+#include "kernels/emulation/vector_types.hpp"
+#include "kernels/emulation/warp.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace lockstep::emulation {
+
+/// A kernel with its arguments: run(context) is one thread of it.
+struct Kernel {
+  void (*run)(const void* context);
+  const void* context;
+};
+
+/// What a barrier tells its threads about their predicates.
+struct BarrierVotes {
+  int count = 0;  ///< of threads whose predicate is not 0
+  bool all = false;
+};
+
+/// Belongs to one OS thread; keeps its fibers from block to block. `here()` is the calling OS thread's.
+class BlockRunner {
+ public:
+  static BlockRunner& here();
+
+  BlockRunner() = default;
+  BlockRunner(const BlockRunner&) = delete;
+  BlockRunner& operator=(const BlockRunner&) = delete;
+  ~BlockRunner();
+
+  /// Runs all threads to their end. blockIdx, blockDim and gridDim are set.
+  /// @throws what a thread threw, or InternalError for a fault of the kernel; all other threads are unwound
+  void run(const Kernel& kernel, std::size_t shared_bytes);
+
+  // Called by the running thread of a kernel.
+  BarrierVotes barrier(bool predicate, const Place& place);
+  std::uint64_t exchange(const WarpRequest& request);
+  unsigned lane() const;
+  SharedMemory& shared_memory() noexcept { return shared_memory_; }
+
+  Order& order() noexcept { return order_; }
+
+ private:
+  enum class State : std::uint8_t { kReady, kAtBarrier, kInWarpOp, kEnded };
+  struct Thread {
+    uint3 index{};
+    State state = State::kReady;
+    Fiber* fiber = nullptr;  // null: not started
+    Place place;             // of what it waits for
+  };
+
+  static void serve(Fiber& self);
+  void start_threads();
+  void run_thread(Thread& thread, Fiber& fiber);
+  void suspend();
+  Thread* next_thread();
+  bool release_barrier();
+  void make_ready(Thread& thread);
+  void resume(Fiber& self, Thread* next);
+  void fail_where_stuck();
+  std::string stuck_reason(const Thread& thread) const;
+  void abandon_threads();
+  Fiber& idle_fiber();
+  std::size_t number(const Thread& thread) const;
+
+  Order order_;
+  SharedMemory shared_memory_;
+  Kernel kernel_{};
+  std::vector<Thread> threads_;
+  std::vector<Warp> warps_;
+  std::vector<Thread*> ready_;  // from next_ on
+  std::size_t next_ = 0;
+  std::size_t living_ = 0, at_barrier_ = 0;
+  int predicates_ = 0;    // of the threads at the barrier
+  BarrierVotes votes_{};  // of the last barrier
+  Thread* current_ = nullptr;
+  std::exception_ptr failure_;  // set: all threads are being unwound
+
+  Fiber main_;
+  std::deque<Fiber> fibers_;
+  std::vector<Fiber*> idle_;
+  Thread* starting_ = nullptr;  // what an idle fiber shall run; null: end
+};
+
+/// "thread (5,0,0)"
+std::string thread_name(const uint3& index);
+
+}  // namespace lockstep::emulation

@@ -1,0 +1,193 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The functions that kernels call, with CUDA's names and meaning.
+#pragma once
+
+#include "kernels/emulation/block.hpp"
+#include "kernels/emulation/place.hpp"
+#include "kernels/emulation/warp.hpp"
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's
+namespace lockstep::emulation {
+
+// --- barriers and votes of a block
+
+inline void __syncthreads(const Place& place = Place::here()) {
+  BlockRunner::here().barrier(false, place);
+}
+inline int __syncthreads_count(int predicate, const Place& place = Place::here()) {
+  return BlockRunner::here().barrier(predicate != 0, place).count;
+}
+inline int __syncthreads_or(int predicate, const Place& place = Place::here()) {
+  return BlockRunner::here().barrier(predicate != 0, place).count > 0 ? 1 : 0;
+}
+inline int __syncthreads_and(int predicate, const Place& place = Place::here()) {
+  return BlockRunner::here().barrier(predicate != 0, place).all ? 1 : 0;
+}
+/// One thread runs at a time, and each sees what the others wrote.
+inline void __threadfence() {}
+inline void __threadfence_block() {}
+
+// --- warps
+
+inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
+
+inline unsigned __ballot_sync(unsigned mask, int predicate, const Place& place = Place::here()) {
+  return static_cast<unsigned>(
+      BlockRunner::here().exchange({WarpOp::kBallot, mask, 0, predicate != 0 ? 1U : 0U, place}));
+}
+inline int __any_sync(unsigned mask, int predicate, const Place& place = Place::here()) {
+  return __ballot_sync(mask, predicate, place) != 0 ? 1 : 0;
+}
+inline int __all_sync(unsigned mask, int predicate, const Place& place = Place::here()) {
+  return __ballot_sync(mask, predicate, place) == mask ? 1 : 0;
+}
+inline void __syncwarp(unsigned mask = kAllLanes, const Place& place = Place::here()) {
+  __ballot_sync(mask, 0, place);
+}
+
+/// The value of lane `source`.
+template <typename T>
+T exchange_with(unsigned mask, T value, unsigned source, const Place& place) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+  WarpRequest request{WarpOp::kShuffle, mask, source, 0, place};
+  std::memcpy(&request.value, &value, sizeof value);
+  const std::uint64_t answer = BlockRunner::here().exchange(request);
+  std::memcpy(&value, &answer, sizeof value);
+  return value;
+}
+
+template <typename T>
+T __shfl_sync(unsigned mask, T value, int source, int width = 32, const Place& place = Place::here()) {
+  const unsigned segment = BlockRunner::here().lane() & ~static_cast<unsigned>(width - 1);
+  return exchange_with(mask, value,
+                       segment + (static_cast<unsigned>(source) & static_cast<unsigned>(width - 1)), place);
+}
+template <typename T>
+T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, const Place& place = Place::here()) {
+  const unsigned lane = BlockRunner::here().lane();
+  const unsigned within = lane & static_cast<unsigned>(width - 1);
+  return exchange_with(mask, value, within >= delta ? lane - delta : lane, place);
+}
+template <typename T>
+T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
+                   const Place& place = Place::here()) {
+  const unsigned lane = BlockRunner::here().lane();
+  const unsigned within = lane & static_cast<unsigned>(width - 1);
+  return exchange_with(mask, value, within + delta < static_cast<unsigned>(width) ? lane + delta : lane,
+                       place);
+}
+template <typename T>
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, const Place& place = Place::here()) {
+  const unsigned lane = BlockRunner::here().lane();
+  const unsigned source = lane ^ static_cast<unsigned>(lane_mask);
+  const unsigned segment_end = (lane | static_cast<unsigned>(width - 1)) + 1;
+  return exchange_with(mask, value, source < segment_end ? source : lane, place);
+}
+
+// --- atomics: nothing else runs in between
+
+template <typename T>
+T atomicExch(T* address, T value) {
+  const T old = *address;
+  *address = value;
+  return old;
+}
+inline int atomicAdd(int* address, int value) {
+  return atomicExch(address,
+                    static_cast<int>(static_cast<unsigned>(*address) + static_cast<unsigned>(value)));
+}
+inline unsigned atomicAdd(unsigned* address, unsigned value) {
+  return atomicExch(address, *address + value);
+}
+inline unsigned long long atomicAdd(unsigned long long* address, unsigned long long value) {
+  return atomicExch(address, *address + value);
+}
+inline float atomicAdd(float* address, float value) {
+  return atomicExch(address, *address + value);
+}
+template <typename T>
+T atomicMax(T* address, T value) {
+  return atomicExch(address, *address < value ? value : *address);
+}
+template <typename T>
+T atomicMin(T* address, T value) {
+  return atomicExch(address, value < *address ? value : *address);
+}
+template <typename T>
+T atomicOr(T* address, T value) {
+  return atomicExch(address, *address | value);
+}
+template <typename T>
+T atomicCAS(T* address, T compare, T value) {
+  return atomicExch(address, *address == compare ? value : *address);
+}
+
+// --- loads and stores with a cache hint
+
+template <typename T>
+T __ldg(const T* address) {
+  return *address;
+}
+template <typename T>
+T __ldcs(const T* address) {
+  return *address;
+}
+template <typename T>
+T __ldcg(const T* address) {
+  return *address;
+}
+template <typename T>
+void __stcs(T* address, T value) {
+  *address = value;
+}
+
+// --- arithmetic
+
+using std::max;
+using std::min;
+
+/// Rounds half to even; saturates, and NaN becomes the smallest number.
+inline long long __double2ll_rn(double x) {
+  using Limits = std::numeric_limits<long long>;
+  constexpr double kBound = 9223372036854775808.0;  // 2^63
+  if (!(x >= -kBound)) return Limits::min();
+  return x >= kBound ? Limits::max() : std::llrint(x);
+}
+inline long long __float2ll_rn(float x) {
+  return __double2ll_rn(static_cast<double>(x));
+}
+inline unsigned __umulhi(unsigned a, unsigned b) {
+  return static_cast<unsigned>((std::uint64_t{a} * b) >> 32);
+}
+inline int __popc(unsigned x) {
+  return std::popcount(x);
+}
+inline int __clz(int x) {
+  return std::countl_zero(static_cast<unsigned>(x));
+}
+/// Position of the lowest set bit, from 1; 0 if there is none.
+inline int __ffs(int x) {
+  return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1;
+}
+inline float __int_as_float(int x) {
+  return std::bit_cast<float>(x);
+}
+inline int __float_as_int(float x) {
+  return std::bit_cast<int>(x);
+}
+inline float __uint_as_float(unsigned x) {
+  return std::bit_cast<float>(x);
+}
+inline unsigned __float_as_uint(float x) {
+  return std::bit_cast<unsigned>(x);
+}
+
+}  // namespace lockstep::emulation
+// NOLINTEND(bugprone-reserved-identifier)

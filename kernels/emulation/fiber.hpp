@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A thread of a kernel needs a stack of its own, to be left in the middle of the kernel and resumed: a
+/// fiber.
+#pragma once
+
+#include <boost/context/fiber.hpp>
+
+#include <cstddef>
+
+namespace lockstep::emulation {
+
+/// A stack and the place at which it was left; or, default made, the stack of the calling OS thread, from
+/// which others are entered. AddressSanitizer is told of every switch. Belongs to one OS thread.
+class Fiber {
+ public:
+  using Body = void (*)(Fiber& self);
+
+  Fiber() = default;
+  /// Calls body(*this) on a new stack, which has a guard page at its end, when it is first switched to.
+  /// @param index  of the fiber among those of its pool: staggers the tops of the stacks in the caches
+  Fiber(Body body, std::size_t index);
+  Fiber(const Fiber&) = delete;
+  Fiber& operator=(const Fiber&) = delete;
+  ~Fiber() = default;
+
+  /// Leaves this fiber, which is the running one, and goes on with `to`. Returns when another fiber switches
+  /// to this one. A fiber whose body returns goes on with the one that switched to it last.
+  void switch_to(Fiber& to);
+
+ private:
+  boost::context::fiber run(Body body, boost::context::fiber&& previous);
+  void entered(boost::context::fiber&& previous);
+
+  Fiber* resumed_by_ = nullptr;
+  const void* stack_bottom_ = nullptr;  // with its size, set while context_ is made
+  std::size_t stack_bytes_ = 0;
+  void* fake_stack_ = nullptr;
+  boost::context::fiber context_;
+};
+
+}  // namespace lockstep::emulation

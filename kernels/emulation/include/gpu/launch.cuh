@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// How the kernels of kernels/cuda name themselves, start and share memory in the emulator: the header of the
+/// same name in kernels/cuda/include, for the host.
+#pragma once
+
+#include "kernels/cuda/error.hpp"
+#include "kernels/emulation/grid.hpp"
+#include "kernels/emulation/place.hpp"
+#include "kernels/emulation/stream.hpp"
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <tuple>
+
+/// The namespace of everything in kernels/cuda: lockstep::emulated here, lockstep::cuda on a GPU.
+#define LOCKSTEP_GPU emulated
+
+/// `type name[count]` in the shared memory of a block, where count is a constant. Filled with 0xFF.
+#define LOCKSTEP_SHARED(type, name, count) \
+  auto& name = ::lockstep::emulation::shared_array<type, count>([] {}, ::lockstep::emulation::Place::here())
+
+/// `type* name`: the dynamic shared memory of the launch, aligned to 16 bytes. Once in a kernel.
+#define LOCKSTEP_DYNAMIC_SHARED(type, name) \
+  type* const name = static_cast<type*>(::lockstep::emulation::BlockRunner::here().shared_memory().dynamic())
+
+namespace lockstep::emulation {
+
+/// The array that belongs to Site, a type which only one place in the source has.
+template <typename T, std::size_t kCount, typename Site>
+T (&shared_array(Site /*site*/, const Place& place))
+[kCount] {
+  static const char site = 0;
+  void* memory = BlockRunner::here().shared_memory().array(&site, place, kCount * sizeof(T), alignof(T));
+  return *static_cast<T(*)[kCount]>(memory);
+}
+
+}  // namespace lockstep::emulation
+
+namespace lockstep::emulated {
+
+struct LaunchShape {
+  dim3 grid, block;
+  std::size_t shared_bytes = 0;  ///< dynamic
+  emulation::Place place = emulation::Place::here();
+};
+
+/// Runs kernel(args...), or records it if the stream captures.
+/// @throws InternalError if the launch is not possible, or for a fault of the kernel (run_grid())
+template <typename... Parameters, typename... Arguments>
+void launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Parameters...),
+            const Arguments&... arguments) {
+  const emulation::GridShape grid = {shape.grid, shape.block, shape.shared_bytes, shape.place};
+  emulation::check_shape(grid);
+  emulation::queue(
+      stream, [grid, kernel, parameters = std::tuple<Parameters...>(static_cast<Parameters>(arguments)...)] {
+        const auto one_thread = [&] { std::apply(kernel, parameters); };
+        const auto run = [](const void* context) { (*static_cast<decltype(&one_thread)>(context))(); };
+        emulation::run_grid(grid, {run, &one_thread});
+      });
+}
+
+}  // namespace lockstep::emulated

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Where in a source file something was asked for: std::source_location, which clang 14 lacks.
+#pragma once
+
+#include <cstring>
+#include <string>
+
+namespace lockstep::emulation {
+
+struct Place {
+  const char* file = "";
+  int line = 0;
+
+  /// The caller's, where it stands as a default argument or default member initialiser.
+  static constexpr Place here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    return {file, line};
+  }
+  friend bool operator==(const Place& a, const Place& b) {
+    return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
+  }
+};
+
+/// "loss.cu:87"
+std::string to_string(const Place& place);
+
+}  // namespace lockstep::emulation

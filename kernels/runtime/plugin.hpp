@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Parts of the program that are loaded when they are asked for, because they need libraries that a machine
+/// may not have: lockstep_nccl.so needs NCCL, lockstep_vendor.so needs cuDNN and cuBLAS.
+///
+/// Such a part is a shared object beside the program with one extern "C" function, declared in a header that
+/// both sides include. CMake: lockstep_add_plugin() in CMakeLists.txt. It carries its own copy of what it
+/// links (kernels/runtime, cudart), so nothing may depend on the two sides sharing a global variable;
+/// classes, virtual calls and exceptions cross the boundary as usual.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct Plugin {
+  std::string name;       ///< of the file, without ".so": "lockstep_nccl"
+  std::string needs;      ///< what must be installed: "NCCL"
+  std::string otherwise;  ///< what else the user can do: "use parallel.backend=mpi"
+};
+
+/// Where plugins are looked for, in this order: the folder of the running executable, and ../lib from there.
+std::vector<std::filesystem::path> plugin_folders();
+
+/// Loads the plugin, if it is not loaded yet, and returns the address of its extern "C" `symbol`. It stays
+/// loaded until the process ends.
+/// @throws DeviceError  file, cause and fix, if it is not there, does not load or lacks the symbol
+void* plugin_symbol(const Plugin& plugin, const std::string& symbol);
+
+/// The same for a function: plugin_function<decltype(lockstep_make_nccl)>(plugin, "lockstep_make_nccl").
+template <typename Function>
+Function* plugin_function(const Plugin& plugin, const std::string& symbol) {
+  return reinterpret_cast<Function*>(plugin_symbol(plugin, symbol));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "kernels/vendor/channel_bias.hpp"
+
+namespace lockstep::vendor {
+namespace {
+constexpr float kOne = 1, kZero = 0;
+}  // namespace
+
+ChannelBias::ChannelBias(int batch, const ImageShape& output)
+    : y_(describe_tensor(batch, output)), b_(describe_tensor(1, {output.channels, 1, 1})) {}
+
+void ChannelBias::add(StreamContext& context, const float* b, float* y) const {
+  LOCKSTEP_CUDNN(cudnnAddTensor(context.cudnn(), &kOne, b_.get(), b, &kOne, y_.get(), y));
+}
+
+void ChannelBias::gradient(StreamContext& context, const float* dy, float* db) const {
+  LOCKSTEP_CUDNN(cudnnConvolutionBackwardBias(context.cudnn(), &kOne, y_.get(), dy, &kZero, b_.get(), db));
+}
+
+}  // namespace lockstep::vendor

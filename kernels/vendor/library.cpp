@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "kernels/vendor/library.hpp"
+
+#include "kernels/cuda/error.hpp"
+
+namespace lockstep::vendor {
+
+Library::Library(Device& device, VendorAlgorithms algorithms) : device_(device), algorithms_(algorithms) {
+  LOCKSTEP_CUDA(cudaSetDevice(device.facts().index));
+  const CudnnHandle cudnn = create_cudnn();
+  const CublasHandle cublas = create_cublas();
+}
+
+StreamContext& Library::on(Stream& stream) {
+  LOCKSTEP_CUDA(cudaSetDevice(device_.facts().index));
+  const auto handle = static_cast<cudaStream_t>(stream.native_handle());
+  return contexts_.try_emplace(handle, device_, handle).first->second;
+}
+
+Conv2d& Library::layer(const Conv2dShape& shape) {
+  const auto& [batch, channels, height, width, out, kernel_height, kernel_width, stride, padding] = shape;
+  const std::array key = {batch, channels, height, width, out, kernel_height, kernel_width, stride, padding};
+  return convolutions_.try_emplace(key, shape, algorithms_).first->second;
+}
+
+Linear& Library::layer(const LinearShape& shape) {
+  const std::array key = {shape.batch, shape.in_features, shape.out_features};
+  return linears_.try_emplace(key, shape).first->second;
+}
+
+Pool& Library::pool(const Pool2dShape& shape, cudnnPoolingMode_t mode) {
+  const auto& [batch, channels, height, width, kernel, stride, padding] = shape;
+  const std::array key = {batch, channels, height, width, kernel, stride, padding, static_cast<int>(mode)};
+  return pools_.try_emplace(key, shape, mode).first->second;
+}
+
+}  // namespace lockstep::vendor

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "kernels/runtime/error.hpp"
+#include "kernels/runtime/plugin.hpp"
+#include "kernels/vendor/vendor.hpp"
+
+namespace lockstep {
+
+std::unique_ptr<VendorOps> make_vendor_ops(Device& device, VendorAlgorithms algorithms) {
+  if (device.kind() != "cuda") {
+    throw DeviceError("parallel.kernels=vendor needs a GPU, and this device is " +
+                      std::string(device.kind()) + ": use parallel.kernels=native");
+  }
+  static const Plugin plugin = {
+      .name = "lockstep_vendor", .needs = "cuDNN 9 and cuBLAS", .otherwise = "use parallel.kernels=native"};
+  const auto make = plugin_function<decltype(lockstep_make_vendor_ops)>(plugin, "lockstep_make_vendor_ops");
+  return std::unique_ptr<VendorOps>(make(device, algorithms));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "kernels/cuda/kernels.hpp"
+#include "kernels/vendor/library.hpp"
+#include "kernels/vendor/vendor_ops.hpp"
+
+#include <algorithm>
+
+namespace lockstep::vendor {
+namespace {
+
+/// The hand-written kernels, compiled for the same device.
+namespace native = LOCKSTEP_GPU;
+
+native::TensorLayout sample_outermost(int features) {
+  return {1, static_cast<std::size_t>(features)};
+}
+
+std::size_t size_of(const ImageShape& image, int batch) {
+  return static_cast<std::size_t>(image.features()) * static_cast<std::size_t>(batch);
+}
+
+/// [sample][channel] is one dimension for a pool, and a batch of one has nothing inside of it: so the
+/// hand-written pools take this layout too.
+Pool2dShape samples_as_channels(Pool2dShape shape) {
+  shape.channels *= shape.batch;
+  shape.batch = 1;
+  return shape;
+}
+
+class Ops final : public VendorOps {
+ public:
+  Ops(Device& device, VendorAlgorithms algorithms) : library_(device, algorithms) {}
+
+  void gather(Stream& stream, int batch, const DeviceDataset& dataset, const BatchPlace& place, float* x,
+              std::int32_t* labels) override {
+    native::gather(on(stream), batch, dataset, place, sample_outermost(dataset.features), x, labels);
+  }
+
+  void conv2d_forward(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,
+                      const float* b, const Epilogue& epilogue, const StepState* state, float* y,
+                      std::uint8_t* mask) override {
+    forward(stream, shape, x, w, b, epilogue, state, y, mask);
+  }
+  void conv2d_backward_data(Stream& stream, const Conv2dShape& shape, const float* dy, const float* w,
+                            const Expansion* expand, float* dx) override {
+    backward_data(stream, shape, dy, w, expand, dx);
+  }
+  void conv2d_backward_weights(Stream& stream, const Conv2dShape& shape, int grain, const float* x,
+                               const float* dy, const ExactGradient& gradient) override {
+    backward_weights(stream, shape, grain, x, dy, gradient);
+  }
+
+  void linear_forward(Stream& stream, const LinearShape& shape, const float* x, const float* w,
+                      const float* b, const Epilogue& epilogue, const StepState* state, float* y,
+                      std::uint8_t* mask) override {
+    forward(stream, shape, x, w, b, epilogue, state, y, mask);
+  }
+  void linear_backward_data(Stream& stream, const LinearShape& shape, const float* dy, const float* w,
+                            const Expansion* expand, float* dx) override {
+    backward_data(stream, shape, dy, w, expand, dx);
+  }
+  void linear_backward_weights(Stream& stream, const LinearShape& shape, int grain, const float* x,
+                               const float* dy, const ExactGradient& gradient) override {
+    backward_weights(stream, shape, grain, x, dy, gradient);
+  }
+
+  void epilogue_forward(Stream& stream, const ImageShape& image, int batch, const float* x,
+                        const Epilogue& epilogue, const StepState* state, float* y,
+                        std::uint8_t* mask) override {
+    native::epilogue_forward(on(stream), image, batch, false, x, epilogue, state, y, mask);
+  }
+  void epilogue_backward(Stream& stream, const Expansion& expand, int batch, const float* dy,
+                         float* dx) override {
+    native::epilogue_backward(on(stream), expand, batch, false, dy, dx);
+  }
+
+  void max_pool_forward(Stream& stream, const Pool2dShape& shape, const float* x, float* y,
+                        std::uint8_t* argmax) override {
+    native::max_pool_forward(on(stream), samples_as_channels(shape), x, y, argmax);
+  }
+  void max_pool_backward(Stream& stream, const Pool2dShape& shape, const float* dy,
+                         const std::uint8_t* argmax, float* dx) override {
+    native::max_pool_backward(on(stream), samples_as_channels(shape), dy, argmax, dx);
+  }
+  void avg_pool_forward(Stream& stream, const Pool2dShape& shape, const float* x, float* y) override {
+    library_.pool(shape, kAveragePool).forward(library_.on(stream), x, y);
+  }
+  void avg_pool_backward(Stream& stream, const Pool2dShape& shape, const float* dy, float* dx) override {
+    library_.pool(shape, kAveragePool).backward(library_.on(stream), dx, dy, dy, dx);
+  }
+
+  void softmax_cross_entropy(Stream& stream, const LossShape& shape, const float* logits,
+                             const LossTarget& target, float* dlogits) override {
+    native::softmax_cross_entropy(on(stream), shape, sample_outermost(shape.classes), logits, target,
+                                  dlogits);
+  }
+
+  void accumulate_exact(Stream& stream, std::size_t size, const float* g, float limit, std::int64_t* sum,
+                        std::int64_t* refused) override {
+    native::accumulate_exact(on(stream), size, g, limit, sum, refused);
+  }
+  void exact_to_fp32(Stream& stream, std::size_t size, const std::int64_t* sum, float* g) override {
+    native::exact_to_fp32(on(stream), size, sum, g);
+  }
+  void sgd_update(Stream& stream, const UpdateArgs& args) override { native::sgd_update(on(stream), args); }
+
+  void conv2d_forward_alone(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,
+                            float* y) override {
+    library_.layer(shape).forward(library_.on(stream), x, w, y);
+  }
+  void conv2d_backward_weights_alone(Stream& stream, const Conv2dShape& shape, const float* x,
+                                     const float* dy, float* dw) override {
+    library_.layer(shape).backward_weights(library_.on(stream), x, dy, dw);
+  }
+  void linear_forward_alone(Stream& stream, const LinearShape& shape, const float* x, const float* w,
+                            float* y) override {
+    library_.layer(shape).forward(library_.on(stream), x, w, y);
+  }
+  void linear_backward_weights_alone(Stream& stream, const LinearShape& shape, const float* x,
+                                     const float* dy, float* dw) override {
+    library_.layer(shape).backward_weights(library_.on(stream), x, dy, dw);
+  }
+  void max_pool_forward_alone(Stream& stream, const Pool2dShape& shape, const float* x, float* y) override {
+    library_.pool(shape, CUDNN_POOLING_MAX).forward(library_.on(stream), x, y);
+  }
+  void max_pool_backward_alone(Stream& stream, const Pool2dShape& shape, const float* x, const float* y,
+                               const float* dy, float* dx) override {
+    library_.pool(shape, CUDNN_POOLING_MAX).backward(library_.on(stream), x, y, dy, dx);
+  }
+  void softmax_alone(Stream& stream, const LossShape& shape, const float* logits,
+                     float* probabilities) override {
+    constexpr float kOne = 1, kZero = 0;
+    const TensorDescriptor rows = describe_tensor(shape.batch, {shape.classes, 1, 1});
+    LOCKSTEP_CUDNN(cudnnSoftmaxForward(library_.on(stream).cudnn(), CUDNN_SOFTMAX_ACCURATE,
+                                       CUDNN_SOFTMAX_MODE_CHANNEL, &kOne, rows.get(), logits, &kZero,
+                                       rows.get(), probabilities));
+  }
+
+ private:
+  static constexpr auto kAveragePool = CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING;
+
+  cudaStream_t on(Stream& stream) { return library_.on(stream).stream(); }
+
+  // Shape is Conv2dShape or LinearShape.
+  template <typename Shape>
+  void forward(Stream& stream, const Shape& shape, const float* x, const float* w, const float* b,
+               const Epilogue& epilogue, const StepState* state, float* y, std::uint8_t* mask) {
+    StreamContext& context = library_.on(stream);
+    auto& layer = library_.layer(shape);
+    const bool straight = epilogue.count == 0 && mask == nullptr;
+    const std::size_t size = size_of(layer.output(), shape.batch);
+    float* sums = straight ? y : context.floats(Scratch::kBeforeEpilogue, size);
+    layer.forward(context, x, w, sums);
+    layer.bias().add(context, b, sums);
+    if (straight) return;
+    native::epilogue_forward(context.stream(), layer.output(), shape.batch, false, sums, epilogue, state, y,
+                             mask);
+  }
+
+  template <typename Shape>
+  void backward_data(Stream& stream, const Shape& shape, const float* dy, const float* w,
+                     const Expansion* expand, float* dx) {
+    StreamContext& context = library_.on(stream);
+    auto& layer = library_.layer(shape);
+    if (expand == nullptr) {
+      layer.backward_data(context, dy, w, dx);
+      return;
+    }
+    float* pooled = context.floats(Scratch::kBeforeEpilogue, size_of(layer.input(), shape.batch));
+    layer.backward_data(context, dy, w, pooled);
+    native::epilogue_backward(context.stream(), *expand, shape.batch, false, pooled, dx);
+  }
+
+  /// Samples are outermost, so a grain is a piece of each tensor.
+  template <typename Shape>
+  void backward_weights(Stream& stream, const Shape& shape, int grain, const float* x, const float* dy,
+                        const ExactGradient& gradient) {
+    for (int first = 0; first < shape.batch; first += grain) {
+      Shape part = shape;
+      part.batch = std::min(grain, shape.batch - first);
+      auto& layer = library_.layer(part);
+      add_grain(library_.on(stream), layer, x + size_of(layer.input(), first),
+                dy + size_of(layer.output(), first), gradient);
+    }
+  }
+
+  template <typename Layer>
+  void add_grain(StreamContext& context, Layer& layer, const float* x, const float* dy,
+                 const ExactGradient& gradient) {
+    const std::size_t weights = layer.weight_size();
+    const auto biases = static_cast<std::size_t>(layer.output().channels);
+    float* dw = context.floats(Scratch::kWeightGradient, weights);
+    float* db = context.floats(Scratch::kBiasGradient, biases);
+    layer.backward_weights(context, x, dy, dw);
+    layer.bias().gradient(context, dy, db);
+    native::accumulate_exact(context.stream(), weights, dw, gradient.limit, gradient.dw, gradient.refused);
+    native::accumulate_exact(context.stream(), biases, db, gradient.limit, gradient.db, gradient.refused);
+  }
+
+  Library library_;
+};
+
+}  // namespace
+
+std::unique_ptr<VendorOps> make_ops(Device& device, VendorAlgorithms algorithms) {
+  return std::make_unique<Ops>(device, algorithms);
+}
+
+}  // namespace lockstep::vendor

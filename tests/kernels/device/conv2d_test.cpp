@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Convolutions on a device against naive loops in double, fused ops against their parts, and the
+/// independence of the bits from the order of threads, from the batch and from other grains.
+#include "tests/kernels/device/conv2d_problem.hpp"
+
+#include <algorithm>
+#include <limits>
+
+namespace lockstep::test {
+namespace {
+
+using reference::worst_difference;
+
+constexpr float kNoLimit = 4e6F;
+
+// batch, C, H, W, K, R, S, stride, padding
+const Conv2dShape kShapes[] = {
+    {5, 1, 28, 28, 10, 5, 5, 1, 0}, {2, 1, 28, 28, 20, 3, 3, 1, 0}, {3, 4, 7, 12, 6, 5, 5, 1, 0},
+    {1, 6, 8, 13, 11, 5, 5, 1, 0},  {1, 1, 5, 7, 1, 1, 1, 1, 0},    {17, 3, 5, 7, 4, 3, 3, 1, 0},
+    {100, 1, 9, 9, 2, 5, 5, 1, 0},  {33, 7, 6, 6, 5, 5, 5, 1, 2},   {37, 3, 8, 9, 13, 3, 3, 1, 1},
+    {9, 2, 16, 15, 3, 3, 3, 1, 1},  {7, 2, 17, 18, 4, 5, 5, 1, 0},  {2, 20, 7, 6, 7, 3, 3, 1, 2},
+    {2, 3, 5, 5, 2, 5, 5, 1, 4},    {3, 2, 3, 4, 3, 5, 5, 1, 2},    {17, 1, 3, 3, 1, 3, 3, 1, 0},
+    {40, 7, 5, 5, 3, 5, 5, 1, 0},   {31, 5, 6, 6, 7, 1, 1, 1, 0},   {6, 4, 7, 9, 3, 7, 3, 1, 0},
+    {16, 3, 7, 7, 5, 2, 2, 1, 0},   {17, 2, 8, 8, 3, 4, 4, 2, 1},   {100, 2, 5, 7, 3, 3, 3, 2, 1},
+    {8, 3, 11, 10, 6, 3, 3, 2, 0},  {7, 5, 10, 7, 2, 5, 3, 3, 2},   {12, 6, 9, 9, 8, 2, 2, 3, 0},
+    {4, 11, 3, 3, 20, 1, 1, 2, 0},
+};
+
+// The same; their weight gradients take the emulator long. The second convolutions of Net and LeNet, and two
+// that have filters of some channels at a time in shared memory.
+const Conv2dShape kLargeShapes[] = {
+    {3, 10, 12, 12, 20, 5, 5, 1, 0},
+    {1, 20, 13, 13, 50, 5, 5, 1, 0},
+    {1, 200, 5, 6, 5, 5, 5, 1, 0},
+    {1, 3, 7, 7, 200, 5, 5, 1, 0},
+};
+
+constexpr EpilogueStep kRelu = {}, kMax = {EpilogueKind::kMaxPool}, kAvg = {EpilogueKind::kAvgPool};
+constexpr EpilogueStep kDropout2d = {EpilogueKind::kDropout, true, 4, 0.5F};
+constexpr EpilogueStep kDropout = {EpilogueKind::kDropout, false, 9, 0.25F};
+
+// steps, count, pool, seed, first sample
+const Epilogue kEpilogues[] = {
+    {{kRelu}, 1, 1, 11, 0},       {{kMax}, 1, 2, 11, 0},
+    {{kAvg}, 1, 2, 11, 0},        {{kDropout2d, kMax, kRelu}, 3, 2, 11, 64},
+    {{kRelu, kAvg}, 2, 2, 11, 0}, {{kRelu, kDropout}, 2, 1, 11, 64},
+};
+
+const Conv2dShape kEpilogueShapes[] = {
+    {3, 10, 12, 12, 20, 5, 5, 1, 0}, {2, 5, 13, 13, 11, 5, 5, 1, 0}, {17, 3, 8, 7, 4, 3, 3, 1, 1},
+    {33, 2, 5, 7, 3, 3, 3, 1, 0},    {9, 2, 9, 11, 5, 2, 2, 2, 0},   {2, 3, 6, 6, 2, 5, 5, 1, 0},
+};
+
+std::vector<Conv2dShape> all_shapes() {
+  std::vector<Conv2dShape> shapes(std::begin(kShapes), std::end(kShapes));
+  shapes.insert(shapes.end(), std::begin(kLargeShapes), std::end(kLargeShapes));
+  return shapes;
+}
+
+template <typename T>
+bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+}
+
+/// What an op with an epilogue writes.
+struct Activation {
+  std::vector<float> y;
+  std::vector<std::uint8_t> mask;
+};
+
+class Conv2dTest : public testing::Test {
+ protected:
+  std::vector<float> forward(const Conv2dOnDevice& p) {
+    const auto y = rig_.poisoned<float>(p.shape.out_size());
+    rig_.ops().conv2d_forward(rig_.stream(), p.shape, p.x(), p.w(), p.b(), {}, nullptr, y.data(), nullptr);
+    return rig_.download(y);
+  }
+
+  std::vector<float> backward_data(const Conv2dOnDevice& p) {
+    const auto dx = rig_.poisoned<float>(p.shape.in_size());
+    rig_.ops().conv2d_backward_data(rig_.stream(), p.shape, p.dy(), p.w(), nullptr, dx.data());
+    return rig_.download(dx);
+  }
+
+  /// dw, db, refused.
+  std::vector<std::int64_t> backward_weights(const Conv2dOnDevice& p, int grain, float limit = kNoLimit) {
+    const ExactSums sums(rig_, p.shape, limit);
+    rig_.ops().conv2d_backward_weights(rig_.stream(), p.shape, grain, p.x(), p.dy(), sums.gradient);
+    return sums.download(rig_);
+  }
+
+  /// @param sums  as backward_weights() returns them
+  void expect_gradient_of(const Conv2dProblem& p, std::span<const std::int64_t> sums) {
+    const auto dw = as_floats(sums.first(p.w.size())), db = as_floats(sums.subspan(p.w.size(), p.b.size()));
+    EXPECT_EQ(worst_difference(reference::conv2d_backward_weights(p.shape, p.x, p.dy), dw), "");
+    EXPECT_EQ(worst_difference(reference::conv2d_backward_bias(p.shape, p.dy), db), "") << "bias";
+    EXPECT_EQ(sums.back(), 0) << "terms refused";
+  }
+
+  std::size_t outputs(const Conv2dShape& s, const Epilogue& e) {
+    return static_cast<std::size_t>(s.out_channels * e.out(s.out_height()) * e.out(s.out_width()) * s.batch);
+  }
+
+  DeviceBuffer<StepState> step(std::uint32_t number) {
+    StepState state;
+    state.step = number;
+    return rig_.upload(std::vector<StepState>{state});
+  }
+
+  Activation fused(const Conv2dOnDevice& p, const Epilogue& epilogue) {
+    const auto y = rig_.poisoned<float>(outputs(p.shape, epilogue));
+    const auto mask = rig_.poisoned<std::uint8_t>(y.size());
+    const auto state = step(7);
+    rig_.ops().conv2d_forward(rig_.stream(), p.shape, p.x(), p.w(), p.b(), epilogue, state.data(), y.data(),
+                              mask.data());
+    return {rig_.download(y), rig_.download(mask)};
+  }
+
+  Activation in_two_ops(const Conv2dOnDevice& p, const Epilogue& epilogue) {
+    const Conv2dShape& s = p.shape;
+    const auto before = rig_.upload(forward(p));
+    const auto y = rig_.poisoned<float>(outputs(s, epilogue));
+    const auto mask = rig_.poisoned<std::uint8_t>(y.size());
+    const auto state = step(7);
+    rig_.ops().epilogue_forward(rig_.stream(), {s.out_channels, s.out_height(), s.out_width()}, s.batch,
+                                before.data(), epilogue, state.data(), y.data(), mask.data());
+    return {rig_.download(y), rig_.download(mask)};
+  }
+
+  DeviceRig rig_;
+};
+
+TEST_F(Conv2dTest, ForwardAgreesWithNaiveLoopsInEveryOrderOfThreads) {
+  for (const Conv2dShape& shape : all_shapes()) {
+    SCOPED_TRACE(describe(shape));
+    const Conv2dProblem p(shape);
+    const Conv2dOnDevice on_device(rig_, p);
+    const auto y = same_in_every_order([&] { return forward(on_device); });
+    EXPECT_EQ(worst_difference(reference::conv2d_forward(shape, p.x, p.w, p.b), y), "");
+  }
+}
+
+TEST_F(Conv2dTest, DataGradientAgreesWithNaiveLoopsInEveryOrderOfThreads) {
+  for (const Conv2dShape& shape : all_shapes()) {
+    SCOPED_TRACE(describe(shape));
+    const Conv2dProblem p(shape);
+    const Conv2dOnDevice on_device(rig_, p);
+    const auto dx = same_in_every_order([&] { return backward_data(on_device); });
+    EXPECT_EQ(worst_difference(reference::conv2d_backward_data(shape, p.dy, p.w), dx), "");
+  }
+}
+
+TEST_F(Conv2dTest, WeightGradientAgreesWithNaiveLoopsInEveryOrderOfThreads) {
+  constexpr int kGrains[] = {64, 37, 16, 100};
+  int i = 0;
+  for (const Conv2dShape& shape : kShapes) {
+    const int grain = kGrains[i++ % 4];
+    SCOPED_TRACE(describe(shape) + ", grain " + std::to_string(grain));
+    const Conv2dProblem p(shape);
+    const Conv2dOnDevice on_device(rig_, p);
+    expect_gradient_of(p, same_in_every_order([&] { return backward_weights(on_device, grain); }));
+  }
+}
+
+TEST_F(Conv2dTest, LargeWeightGradientsAgreeWithNaiveLoops) {
+  for (const Conv2dShape& shape : kLargeShapes) {
+    SCOPED_TRACE(describe(shape));
+    const Conv2dProblem p(shape);
+    expect_gradient_of(p, backward_weights(Conv2dOnDevice(rig_, p), 64));
+  }
+}
+
+TEST_F(Conv2dTest, FusedEpilogueEqualsTheTwoOpsBitForBit) {
+  for (const Conv2dShape& shape : kEpilogueShapes) {
+    const Conv2dProblem p(shape);
+    const Conv2dOnDevice on_device(rig_, p);
+    for (const Epilogue& epilogue : kEpilogues) {
+      SCOPED_TRACE(describe(shape) + ", epilogue " + std::to_string(&epilogue - kEpilogues));
+      const Activation actual = fused(on_device, epilogue), expected = in_two_ops(on_device, epilogue);
+      EXPECT_TRUE(same_bits(actual.y, expected.y)) << "y";
+      EXPECT_EQ(actual.mask, expected.mask);
+    }
+  }
+}
+
+TEST_F(Conv2dTest, FusedExpansionEqualsTheTwoOpsBitForBit) {
+  for (const Conv2dShape& shape : kEpilogueShapes) {
+    const Conv2dProblem p(shape);
+    const Conv2dOnDevice on_device(rig_, p);
+    const auto unfused = rig_.upload(backward_data(on_device));
+    for (const int pool : {1, 2}) {
+      for (const int dropped : {0, 1}) {  // A row and a column that no window covers.
+        if (dropped >= pool) continue;
+        SCOPED_TRACE(describe(shape) + ", pool " + std::to_string(pool) + ", dropped " +
+                     std::to_string(dropped));
+        std::vector<std::uint8_t> mask(shape.in_size());
+        std::mt19937 bits(static_cast<std::uint32_t>(kConv2dSeed));
+        for (std::uint8_t& m : mask) m = static_cast<std::uint8_t>(bits() & (pool == 2 ? 15U : 1U));
+        const auto device_mask = rig_.upload(mask);
+        const Expansion expand = {
+            shape.in_channels, shape.in_height * pool + dropped, shape.in_width * pool + dropped, pool, 1.5F,
+            device_mask.data()};
+        const auto size = static_cast<std::size_t>(expand.channels * expand.height * expand.width) *
+                          static_cast<std::size_t>(shape.batch);
+        const auto actual = rig_.poisoned<float>(size), expected = rig_.poisoned<float>(size);
+        rig_.ops().conv2d_backward_data(rig_.stream(), shape, on_device.dy(), on_device.w(), &expand,
+                                        actual.data());
+        rig_.ops().epilogue_backward(rig_.stream(), expand, shape.batch, unfused.data(), expected.data());
+        EXPECT_TRUE(same_bits(rig_.download(actual), rig_.download(expected)));
+      }
+    }
+  }
+}
+
+/// Bits must not depend on how many other samples are there.
+TEST_F(Conv2dTest, ASampleIsTheSameInEveryBatch) {
+  for (const Conv2dShape& shape : {Conv2dShape{37, 3, 8, 9, 13, 3, 3, 1, 1},
+                                   {40, 7, 6, 5, 3, 5, 5, 1, 0},
+                                   {35, 3, 7, 7, 5, 2, 2, 2, 0}}) {
+    SCOPED_TRACE(describe(shape));
+    const Conv2dProblem p(shape), one = p.columns(33, 1);
+    const Conv2dOnDevice all_on_device(rig_, p), one_on_device(rig_, one);
+    EXPECT_TRUE(same_bits(p.columns_of(forward(all_on_device), 33, 1), forward(one_on_device)));
+    EXPECT_TRUE(same_bits(p.columns_of(backward_data(all_on_device), 33, 1), backward_data(one_on_device)));
+  }
+}
+
+TEST_F(Conv2dTest, GrainsTogetherEqualGrainsOneByOneBitForBit) {
+  struct Case {
+    Conv2dShape shape;
+    int grain;
+  };
+  for (const auto& [shape, grain] : {Case{{256, 1, 10, 10, 3, 5, 5, 1, 0}, 64},
+                                     {{145, 3, 7, 6, 4, 3, 3, 1, 1}, 37},  // the last grain is short
+                                     {{64, 5, 12, 12, 10, 5, 5, 1, 0}, 16},
+                                     {{100, 3, 6, 7, 5, 2, 3, 2, 1}, 32}}) {
+    SCOPED_TRACE(describe(shape) + ", grain " + std::to_string(grain));
+    const Conv2dProblem p(shape);
+    std::vector<std::int64_t> sums;
+    for (int first = 0; first < shape.batch; first += grain) {
+      const Conv2dProblem part = p.columns(first, std::min(grain, shape.batch - first));
+      const auto terms = backward_weights(Conv2dOnDevice(rig_, part), grain);
+      sums.resize(terms.size());
+      for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += terms[i];
+    }
+    EXPECT_EQ(backward_weights(Conv2dOnDevice(rig_, p), grain), sums);
+  }
+}
+
+TEST_F(Conv2dTest, AGrainAddsAtMostSixteenTermsToASum) {
+  for (const Conv2dShape& shape : {Conv2dShape{64, 1, 28, 28, 2, 5, 5, 1, 0},
+                                   {64, 1, 20, 20, 3, 2, 2, 1, 0},
+                                   {300, 2, 40, 4, 2, 3, 3, 1, 1}}) {
+    SCOPED_TRACE(describe(shape));
+    Conv2dProblem p(shape);
+    std::fill(p.x.begin(), p.x.end(), 1.0);
+    std::fill(p.dy.begin(), p.dy.end(), 1.0);
+    const auto sums = backward_weights(Conv2dOnDevice(rig_, p), shape.batch, 1e-30F);
+    const auto elements = static_cast<std::int64_t>(sums.size() - 1);
+    EXPECT_GE(sums.back(), elements);
+    EXPECT_LE(sums.back(), elements * kPartialSums);
+    EXPECT_TRUE(std::all_of(sums.begin(), sums.end() - 1, [](std::int64_t sum) { return sum == 0; }));
+  }
+}
+
+TEST_F(Conv2dTest, NanIsRefusedOnceForEachWeightItReaches) {
+  for (const Conv2dShape& shape : {Conv2dShape{50, 2, 9, 9, 3, 5, 5, 1, 0},
+                                   {50, 2, 9, 9, 3, 5, 5, 1, 2},
+                                   {50, 2, 9, 9, 3, 4, 4, 1, 0}}) {
+    SCOPED_TRACE(describe(shape));
+    Conv2dProblem p(shape);
+    std::fill(p.x.begin(), p.x.end(), 0.0);
+    std::fill(p.dy.begin(), p.dy.end(), 1.0);
+    const std::size_t centre = static_cast<std::size_t>(4 * shape.in_width + 4) * 50;
+    p.x[centre + 49] = std::numeric_limits<double>::quiet_NaN();  // of channel 0; all its taps reach it
+    const auto sums = backward_weights(Conv2dOnDevice(rig_, p), 64);
+    EXPECT_EQ(sums.back(), shape.out_channels * shape.kernel_height * shape.kernel_width);
+    const double pixels = shape.out_height() * shape.out_width() * shape.batch;
+    for (std::size_t k = 0; k < p.b.size(); ++k) EXPECT_EQ(from_exact(sums[p.w.size() + k]), pixels);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "kernels/device/device_messages.hpp"
+
+#include "kernels/device/device_ops.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+void expect_one_line_with(const std::string& text, const std::vector<std::string>& parts) {
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  for (const std::string& part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
+}
+
+DeviceFacts device(int index, const std::string& name) {
+  DeviceFacts facts;
+  facts.index = index;
+  facts.name = name;
+  facts.total_bytes = std::size_t{80} << 30;
+  return facts;
+}
+
+TEST(DeviceMessagesTest, AMachineWithoutADriver) {
+  const FailedSearch search{
+      "cudaErrorInsufficientDriver (CUDA driver version is insufficient)", 0, 13000, {}};
+  expect_one_line_with(no_device_message(search),
+                       {"CUDA driver not found: this machine has no NVIDIA driver (libcuda.so.1)",
+                        "parallel.device=cpu or auto"});
+}
+
+TEST(DeviceMessagesTest, ADriverOlderThanTheToolkitSaysBothVersions) {
+  const FailedSearch search{"cudaErrorInsufficientDriver (...)", 11040, 13020, {}};
+  expect_one_line_with(no_device_message(search), {"too old", "CUDA 11.4", "CUDA 13.2", "update the driver"});
+}
+
+TEST(DeviceMessagesTest, NoVisibleDeviceQuotesTheVariableThatHidesThem) {
+  const FailedSearch hidden{"cudaErrorNoDevice (...)", 13000, 13000, ""};
+  expect_one_line_with(no_device_message(hidden), {"CUDA_VISIBLE_DEVICES is ''", "nvidia-smi -L"});
+  const FailedSearch none{"cudaErrorNoDevice (...)", 13000, 13000, {}};
+  const auto text = no_device_message(none);
+  expect_one_line_with(text, {"no GPU is visible", "--gpus all", "--gpus-per-node"});
+  EXPECT_EQ(text.find("CUDA_VISIBLE_DEVICES"), std::string::npos) << text;
+}
+
+TEST(DeviceMessagesTest, AnyOtherCauseIsQuoted) {
+  const FailedSearch search{"cudaErrorSystemNotReady (system not yet initialized)", 13000, 13000, {}};
+  expect_one_line_with(no_device_message(search), {"cudaErrorSystemNotReady (system not yet initialized)"});
+}
+
+TEST(DeviceMessagesTest, DeviceThreeOfOne) {
+  const std::array one = {device(0, "NVIDIA H100 80GB HBM3")};
+  expect_one_line_with(no_such_device_message(3, one),
+                       {"there is no GPU 3: this process sees 1 GPU (index 0: NVIDIA H100 80GB HBM3)",
+                        "CUDA_VISIBLE_DEVICES"});
+  const std::array two = {device(0, "A"), device(1, "B")};
+  expect_one_line_with(no_such_device_message(2, two), {"sees 2 GPUs (index 0: A, index 1: B)"});
+}
+
+TEST(DeviceMessagesTest, OutOfMemorySaysHowMuchThereIs) {
+  expect_one_line_with(out_of_memory_message(device(1, "A"), std::size_t{100} << 30, std::size_t{1} << 29),
+                       {"GPU 1 (A)", "100.00 GiB wanted", "0.50 GiB of 80.00 GiB free", "data.global_batch"});
+  expect_one_line_with(out_of_pinned_memory_message(std::size_t{3} << 30),
+                       {"3.00 GiB of pinned host memory"});
+}
+
+TEST(DeviceMessagesTest, UuidsReadAsNvidiaSmiWritesThem) {
+  const std::array<unsigned char, 16> bytes = {0x8f, 0x0c, 0x3f, 0x7a, 0x01, 0x23, 0x45, 0x67,
+                                               0x89, 0xab, 0xcd, 0xef, 0x00, 0x11, 0xfe, 0xff};
+  EXPECT_EQ(uuid_text(bytes, "NVIDIA H100 80GB HBM3"), "GPU-8f0c3f7a-0123-4567-89ab-cdef0011feff");
+  EXPECT_EQ(uuid_text(bytes, "NVIDIA A100-SXM4-40GB MIG 1g.5gb"), "MIG-8f0c3f7a-0123-4567-89ab-cdef0011feff");
+}
+
+/// This test holds the platform of a build without CUDA, whatever its own build has.
+TEST(NoCudaTest, EveryCallSaysHowToGetGpuKernels) {
+  const std::vector<std::string> parts = {"this build has no GPU kernels", "install the CUDA toolkit",
+                                          "parallel.device=cpu"};
+  const auto expect_refusal = [&](const auto& call) {
+    try {
+      call();
+      FAIL() << "no error";
+    } catch (const DeviceError& error) {
+      expect_one_line_with(error.what(), parts);
+    }
+  };
+  expect_refusal([] { cuda::platform().devices(); });
+  expect_refusal([] { cuda::platform().links(); });
+  expect_refusal([] { static_cast<void>(cuda::platform().versions()); });
+  expect_refusal([] { cuda::platform().make_device(0); });
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Batches taken out of a data set on a device, bit for bit against the definition.
+#include "tests/kernels/device/rig.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace lockstep::test {
+namespace {
+
+struct GatherCase {
+  int batch, features, samples;
+  std::int64_t step, stride, first;
+  bool shuffled;
+};
+
+const GatherCase kCases[] = {
+    {1, 1, 1, 0, 1, 0, false},       {1, 35, 9, 3, 2, 1, true},      {17, 35, 40, 1, 20, 2, true},
+    {100, 35, 100, 0, 100, 0, true}, {64, 784, 200, 2, 64, 0, true}, {3, 784, 7, 0, 3, 0, false},
+    {16, 32, 50, 1, 16, 16, true},   {32, 33, 64, 0, 32, 32, true},  {33, 31, 80, 1, 40, 7, true},
+    {31, 64, 80, 0, 31, 5, false},   {5, 3, 30, 4, 5, 0, true},      {96, 7, 200, 1, 100, 4, true},
+    {65, 130, 70, 0, 65, 5, true},   {2, 100, 10, 4, 2, 0, true},    {40, 36, 41, 0, 40, 1, false},
+    {128, 12, 300, 1, 128, 0, true}, {7, 1, 70, 9, 7, 0, true},      {12, 4, 64, 2, 20, 8, true},
+    {1, 784, 3, 2, 1, 0, true},      {50, 49, 99, 0, 50, 49, true},  {64, 20, 640, 9, 64, 0, true},
+};
+
+std::string describe(const GatherCase& c) {
+  return "batch " + std::to_string(c.batch) + ", features " + std::to_string(c.features) + ", samples " +
+         std::to_string(c.samples) + ", step " + std::to_string(c.step) + ", stride " +
+         std::to_string(c.stride) + ", first " + std::to_string(c.first) + (c.shuffled ? ", shuffled" : "");
+}
+
+constexpr float kScale = 1.0F / (255.0F * 0.3081F), kShift = -0.1307F / 0.3081F;
+
+class DeviceGatherTest : public testing::Test {
+ protected:
+  /// x and behind it the labels, as floats.
+  template <typename T>
+  std::vector<float> gather(const GatherCase& c, const std::vector<T>& set) {
+    const auto values = rig_.upload(set);
+    const auto labels = rig_.upload(labels_of(c));
+    const auto order = rig_.upload(order_of(c));
+    const auto state = rig_.upload(std::vector<StepState>{state_at(c.step)});
+    DeviceDataset data;
+    if constexpr (std::is_same_v<T, float>) {
+      data.features_fp32 = values.data();
+    } else {
+      data.images = values.data();
+    }
+    data.labels = labels.data();
+    data.features = c.features;
+    data.scale = kScale;
+    data.shift = kShift;
+    const auto x = rig_.poisoned<float>(static_cast<std::size_t>(c.features * c.batch));
+    const auto batch_labels = rig_.poisoned<std::int32_t>(static_cast<std::size_t>(c.batch));
+    const BatchPlace place = {c.shuffled ? order.data() : nullptr, c.step == 0 ? nullptr : state.data(),
+                              c.stride, c.first};
+    rig_.ops().gather(rig_.stream(), c.batch, data, place, x.data(), batch_labels.data());
+    std::vector<float> all = rig_.download(x);
+    for (const std::int32_t label : rig_.download(batch_labels)) all.push_back(static_cast<float>(label));
+    return all;
+  }
+
+  template <typename T, typename Value>
+  static std::vector<float> expected(const GatherCase& c, const std::vector<T>& set, const Value& value) {
+    std::vector<float> all;
+    for (int f = 0; f < c.features; ++f)
+      for (int n = 0; n < c.batch; ++n)
+        all.push_back(value(set[static_cast<std::size_t>(sample_at(c, n) * c.features + f)]));
+    for (int n = 0; n < c.batch; ++n)
+      all.push_back(static_cast<float>(labels_of(c)[static_cast<std::size_t>(sample_at(c, n))]));
+    return all;
+  }
+
+  static std::vector<std::int32_t> order_of(const GatherCase& c) {
+    std::vector<std::int32_t> order(static_cast<std::size_t>(c.samples));
+    std::iota(order.begin(), order.end(), 0);
+    if (c.shuffled) std::shuffle(order.begin(), order.end(), std::mt19937(5));
+    return order;
+  }
+  static int sample_at(const GatherCase& c, int n) {
+    return order_of(c)[static_cast<std::size_t>(c.step * c.stride + c.first + n)];
+  }
+  static std::vector<std::int32_t> labels_of(const GatherCase& c) {
+    std::vector<std::int32_t> labels;
+    for (int i = 0; i < c.samples; ++i) labels.push_back(i * 7 % 10);
+    return labels;
+  }
+  static StepState state_at(std::int64_t step) {
+    StepState state;
+    state.step_in_epoch = step;
+    state.step = 999;
+    return state;
+  }
+
+  DeviceRig rig_;
+};
+
+TEST_F(DeviceGatherTest, ImagesAreNormalisedByOneFusedMultiplyAdd) {
+  for (const GatherCase& c : kCases) {
+    SCOPED_TRACE(describe(c));
+    std::vector<std::uint8_t> images(static_cast<std::size_t>(c.samples * c.features));
+    std::mt19937 engine(1);
+    for (auto& byte : images) byte = static_cast<std::uint8_t>(engine());
+    const auto wanted = expected(
+        c, images, [](std::uint8_t byte) { return std::fma(static_cast<float>(byte), kScale, kShift); });
+    EXPECT_EQ(same_in_every_order([&] { return gather(c, images); }), wanted);
+  }
+}
+
+TEST_F(DeviceGatherTest, FeaturesAreCopied) {
+  for (const GatherCase& c : kCases) {
+    SCOPED_TRACE(describe(c));
+    const auto numbers = random_numbers(static_cast<std::size_t>(c.samples * c.features), 2);
+    const std::vector<float> features(numbers.begin(), numbers.end());
+    EXPECT_EQ(gather(c, features), expected(c, features, [](float feature) { return feature; }));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,344 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Fully connected layers on a device against naive loops in double, fused ops against their parts, and the
+/// independence of the bits from batch and grains.
+#include "tests/kernels/reference/linear.hpp"
+
+#include "kernels/exact_sum.hpp"
+#include "tests/kernels/device/rig.hpp"
+
+#include <limits>
+#include <sstream>
+
+namespace lockstep::test {
+namespace {
+
+using reference::Sums;
+using reference::worst_difference;
+
+constexpr std::uint64_t kSeed = 20260511;
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+// batch, inputs, outputs
+const LinearShape kShapes[] = {
+    {1, 1, 1},    {17, 1, 10},  {100, 1, 1},   {1, 7, 50},   {17, 7, 1},    {100, 7, 128},
+    {1, 35, 10},  {17, 35, 50}, {100, 35, 10}, {1, 320, 50}, {64, 320, 50}, {17, 320, 1},
+    {1, 800, 10}, {17, 800, 5}, {33, 128, 10}, {64, 50, 10}, {3, 9, 128},   {31, 65, 17},
+    {65, 12, 33}, {37, 19, 3},  {130, 3, 100}, {2, 1030, 2}, {96, 2, 2},    {5, 8, 131},
+};
+
+/// Too slow for ten thread orders.
+const LinearShape kLargeShapes[] = {{100, 320, 50}, {100, 800, 128}, {256, 50, 10}};
+
+std::string describe(const LinearShape& s) {
+  std::ostringstream text;
+  text << "seed " << kSeed << ", batch " << s.batch << ", " << s.in_features << " inputs, " << s.out_features
+       << " outputs";
+  return text.str();
+}
+
+std::size_t in_size(const LinearShape& s) {
+  return static_cast<std::size_t>(s.in_features) * static_cast<std::size_t>(s.batch);
+}
+std::size_t out_size(const LinearShape& s) {
+  return static_cast<std::size_t>(s.out_features) * static_cast<std::size_t>(s.batch);
+}
+
+/// The arguments of all three directions.
+struct Problem {
+  explicit Problem(const LinearShape& s)
+      : shape(s),
+        x(reference::random_numbers(kSeed, 1, in_size(s))),
+        w(reference::random_numbers(kSeed, 2, s.weight_size())),
+        b(reference::random_numbers(kSeed, 3, static_cast<std::size_t>(s.out_features))),
+        dy(reference::random_numbers(kSeed, 4, out_size(s))) {}
+
+  /// The same layer on columns [first, first + count).
+  Problem columns(int first, int count) const {
+    Problem part = *this;
+    part.shape.batch = count;
+    part.x = columns_of(x, first, count);
+    part.dy = columns_of(dy, first, count);
+    return part;
+  }
+  template <typename T>
+  std::vector<T> columns_of(const std::vector<T>& from, int first, int count) const {
+    std::vector<T> part;
+    for (std::size_t row = 0; row < from.size(); row += static_cast<std::size_t>(shape.batch)) {
+      const auto begin = from.begin() + static_cast<std::ptrdiff_t>(row) + first;
+      part.insert(part.end(), begin, begin + count);
+    }
+    return part;
+  }
+
+  LinearShape shape;
+  std::vector<double> x, w, b, dy;
+};
+
+/// What an op with an epilogue writes.
+struct Activation {
+  std::vector<float> y;
+  std::vector<std::uint8_t> mask;
+};
+
+/// dw, db, and the count of refused numbers, as integers.
+using ExactSums = std::vector<std::int64_t>;
+
+class LinearTest : public testing::Test {
+ protected:
+  /// Weights and biases one after another, from an address that is aligned to nothing but a float.
+  DeviceBuffer<float> arena(const Problem& p) {
+    std::vector<double> numbers = {NAN};
+    numbers.insert(numbers.end(), p.w.begin(), p.w.end());
+    numbers.insert(numbers.end(), p.b.begin(), p.b.end());
+    return rig_.upload(numbers);
+  }
+
+  Activation forward(const Problem& p, const Epilogue& epilogue = {}) {
+    const auto x = rig_.upload(p.x), weights = arena(p);
+    const auto y = rig_.poisoned<float>(p.dy.size());
+    const auto mask = rig_.poisoned<std::uint8_t>(p.dy.size());
+    const auto state = rig_.upload(std::vector<StepState>{state_});
+    const float* w = weights.data() + 1;
+    rig_.ops().linear_forward(rig_.stream(), p.shape, x.data(), w, w + p.w.size(), epilogue, state.data(),
+                              y.data(), mask.data());
+    return {rig_.download(y), rig_.download(mask)};
+  }
+
+  Activation epilogue_alone(const Problem& p, const std::vector<float>& sums, const Epilogue& epilogue) {
+    const auto x = rig_.upload(sums);
+    const auto y = rig_.poisoned<float>(sums.size());
+    const auto mask = rig_.poisoned<std::uint8_t>(sums.size());
+    const auto state = rig_.upload(std::vector<StepState>{state_});
+    rig_.ops().epilogue_forward(rig_.stream(), {p.shape.out_features, 1, 1}, p.shape.batch, x.data(),
+                                epilogue, state.data(), y.data(), mask.data());
+    return {rig_.download(y), rig_.download(mask)};
+  }
+
+  std::vector<float> backward_data(const Problem& p, const Expansion* expand, std::size_t dx_size) {
+    const auto dy = rig_.upload(p.dy), weights = arena(p);
+    const auto dx = rig_.poisoned<float>(dx_size);
+    rig_.ops().linear_backward_data(rig_.stream(), p.shape, dy.data(), weights.data() + 1, expand, dx.data());
+    return rig_.download(dx);
+  }
+  std::vector<float> backward_data(const Problem& p) { return backward_data(p, nullptr, p.x.size()); }
+
+  std::vector<float> expand_alone(const Expansion& expand, int batch, const std::vector<float>& gradient,
+                                  std::size_t dx_size) {
+    const auto dy = rig_.upload(gradient);
+    const auto dx = rig_.poisoned<float>(dx_size);
+    rig_.ops().epilogue_backward(rig_.stream(), expand, batch, dy.data(), dx.data());
+    return rig_.download(dx);
+  }
+
+  /// Adds to sums that start as `before`, or as 0.
+  ExactSums backward_weights(const Problem& p, int grain, ExactSums before = {}) {
+    before.resize(p.w.size() + p.b.size() + 1);
+    const auto x = rig_.upload(p.x), dy = rig_.upload(p.dy);
+    const auto sums = rig_.upload(before);
+    std::int64_t* const db = sums.data() + p.w.size();
+    rig_.ops().linear_backward_weights(rig_.stream(), p.shape, grain, x.data(), dy.data(),
+                                       {sums.data(), db, exact_limit(64), db + p.b.size()});
+    return rig_.download(sums);
+  }
+
+  DeviceRig rig_;
+  StepState state_ = [] {
+    StepState state;
+    state.step = 4711;
+    return state;
+  }();
+};
+
+std::vector<float> as_floats(const ExactSums& sums, std::size_t first, std::size_t size) {
+  std::vector<float> values(size);
+  for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<float>(from_exact(sums[first + i]));
+  return values;
+}
+
+/// The tolerance of an exact sum of small terms is that of its fixed point.
+Sums with_fixed_point_error(Sums sums) {
+  for (double& magnitude : sums.magnitude) magnitude += 1e-6;
+  return sums;
+}
+
+void expect_weight_gradients(const Problem& p, const ExactSums& sums) {
+  const Sums dw = with_fixed_point_error(reference::linear_backward_weights(p.shape, p.x, p.dy));
+  const Sums db = with_fixed_point_error(reference::linear_backward_bias(p.shape, p.dy));
+  EXPECT_EQ(worst_difference(dw, as_floats(sums, 0, p.w.size())), "") << "weights";
+  EXPECT_EQ(worst_difference(db, as_floats(sums, p.w.size(), p.b.size())), "") << "biases";
+  EXPECT_EQ(sums.back(), 0) << "refused";
+}
+
+// --- against naive loops, in every thread order
+
+TEST_F(LinearTest, ForwardAgreesWithNaiveLoops) {
+  for (const LinearShape& shape : kShapes) {
+    SCOPED_TRACE(describe(shape));
+    const Problem p(shape);
+    const auto y = same_in_every_order([&] { return forward(p).y; });
+    EXPECT_EQ(worst_difference(reference::linear_forward(shape, p.x, p.w, p.b), y), "");
+  }
+}
+
+TEST_F(LinearTest, BackwardDataAgreesWithNaiveLoops) {
+  for (const LinearShape& shape : kShapes) {
+    SCOPED_TRACE(describe(shape));
+    const Problem p(shape);
+    const auto dx = same_in_every_order([&] { return backward_data(p); });
+    EXPECT_EQ(worst_difference(reference::linear_backward_data(shape, p.dy, p.w), dx), "");
+  }
+}
+
+TEST_F(LinearTest, BackwardWeightsAgreesWithNaiveLoops) {
+  for (const LinearShape& shape : kShapes) {
+    const Problem p(shape);
+    for (const int grain : {64, 37, 200}) {
+      SCOPED_TRACE(describe(shape) + ", grain " + std::to_string(grain));
+      expect_weight_gradients(p, same_in_every_order([&] { return backward_weights(p, grain); }));
+    }
+  }
+}
+
+TEST_F(LinearTest, LargeLayersAgreeWithNaiveLoops) {
+  for (const LinearShape& shape : kLargeShapes) {
+    SCOPED_TRACE(describe(shape));
+    const Problem p(shape);
+    EXPECT_EQ(worst_difference(reference::linear_forward(shape, p.x, p.w, p.b), forward(p).y), "");
+    EXPECT_EQ(worst_difference(reference::linear_backward_data(shape, p.dy, p.w), backward_data(p)), "");
+    expect_weight_gradients(p, backward_weights(p, 64));
+  }
+}
+
+// --- fused ops against their parts
+
+constexpr EpilogueStep kRelu = {};
+constexpr EpilogueStep kDropout = {EpilogueKind::kDropout, false, 9, 0.5F};
+constexpr EpilogueStep kDropout2d = {EpilogueKind::kDropout, true, 4, 0.25F};
+
+const Epilogue kEpilogues[] = {
+    {{}, 0, 1, 11, 64},
+    {{kRelu}, 1, 1, 11, 64},
+    {{kRelu, kDropout}, 2, 1, 11, 128},
+    {{kDropout}, 1, 1, 0xFEDCBA9876543210ULL, 64},
+    {{kDropout2d, kRelu, kDropout}, 3, 1, 11, 0xFFFFFFF0U},
+};
+
+TEST_F(LinearTest, FusedEpilogueEqualsTheEpilogueAlone) {
+  for (const LinearShape shape : {LinearShape{17, 35, 50}, {100, 7, 5}, {64, 320, 10}, {1, 800, 7}}) {
+    const Problem p(shape);
+    const std::vector<float> sums = forward(p).y;
+    for (std::size_t e = 0; e < std::size(kEpilogues); ++e) {
+      SCOPED_TRACE(describe(shape) + ", epilogue " + std::to_string(e));
+      const Activation fused = forward(p, kEpilogues[e]), parts = epilogue_alone(p, sums, kEpilogues[e]);
+      EXPECT_EQ(fused.y, parts.y);
+      EXPECT_EQ(fused.mask, parts.mask);
+    }
+  }
+}
+
+TEST_F(LinearTest, MaskAndStateMayBeMissing) {
+  const Problem p({17, 35, 50});
+  const Epilogue relu = {{kRelu}, 1};
+  const auto x = rig_.upload(p.x), weights = arena(p);
+  const auto y = rig_.poisoned<float>(p.dy.size());
+  const float* w = weights.data() + 1;
+  rig_.ops().linear_forward(rig_.stream(), p.shape, x.data(), w, w + p.w.size(), relu, nullptr, y.data(),
+                            nullptr);
+  EXPECT_EQ(rig_.download(y), forward(p, relu).y);
+}
+
+struct ExpansionCase {
+  int channels, height, width, pool, batch, outputs;
+};
+const ExpansionCase kExpansions[] = {
+    {35, 1, 1, 1, 17, 10}, {3, 5, 7, 1, 33, 4},    {5, 5, 7, 2, 17, 50}, {20, 8, 8, 2, 64, 7},
+    {7, 3, 2, 2, 100, 11}, {50, 9, 9, 2, 1, 128},  {1, 2, 2, 2, 5, 1},   {320, 1, 1, 1, 64, 50},
+    {11, 7, 4, 2, 70, 65}, {4, 13, 15, 2, 40, 10},
+};
+
+TEST_F(LinearTest, FusedExpansionEqualsTheExpansionAlone) {
+  for (const ExpansionCase& c : kExpansions) {
+    Expansion expand{c.channels, c.height, c.width, c.pool, 1.75F};
+    const int features = c.channels * expand.pooled_height() * expand.pooled_width();
+    const LinearShape shape = {c.batch, features, c.outputs};
+    SCOPED_TRACE(describe(shape) + ", expanded to " + std::to_string(c.height) + " x " +
+                 std::to_string(c.width));
+    const Problem p(shape);
+    std::mt19937 engine(7);
+    std::vector<std::uint8_t> bits(p.x.size());
+    for (std::uint8_t& mask : bits) mask = static_cast<std::uint8_t>(engine() % (1U << c.pool * c.pool));
+    const auto mask = rig_.upload(bits);
+    expand.mask = mask.data();
+    const auto dx_size = static_cast<std::size_t>(c.channels * c.height * c.width * c.batch);
+    const auto fused = same_in_every_order([&] { return backward_data(p, &expand, dx_size); });
+    EXPECT_EQ(fused, expand_alone(expand, c.batch, backward_data(p), dx_size));
+  }
+}
+
+// --- independence of the bits
+
+TEST_F(LinearTest, ColumnDoesNotDependOnItsBatch) {
+  for (const LinearShape shape : {LinearShape{300, 35, 17}, {129, 320, 9}, {70, 9, 130}}) {
+    const Problem p(shape);
+    const std::vector<float> y = forward(p).y, dx = backward_data(p);
+    for (const auto& [first, count] : {std::pair{0, 1}, {33, 17}, {shape.batch - 5, 5}}) {
+      SCOPED_TRACE(describe(shape) + ", columns from " + std::to_string(first));
+      const Problem part = p.columns(first, count);
+      EXPECT_EQ(forward(part).y, p.columns_of(y, first, count));
+      EXPECT_EQ(backward_data(part), p.columns_of(dx, first, count));
+    }
+  }
+}
+
+TEST_F(LinearTest, GrainsTogetherEqualGrainsOneByOne) {
+  struct Cut {
+    LinearShape shape;
+    int grain;
+  };
+  for (const Cut& cut : {Cut{{148, 35, 10}, 37},
+                         {{100, 33, 17}, 64},
+                         {{256, 20, 3}, 64},
+                         {{9, 7, 5}, 2},
+                         {{230, 5, 4}, 100},
+                         {{50, 7, 3}, 64}}) {
+    SCOPED_TRACE(describe(cut.shape) + ", grain " + std::to_string(cut.grain));
+    const Problem p(cut.shape);
+    ExactSums one_by_one;
+    for (int first = 0; first < cut.shape.batch; first += cut.grain) {
+      const Problem grain = p.columns(first, std::min(cut.grain, cut.shape.batch - first));
+      one_by_one = backward_weights(grain, cut.grain, one_by_one);
+    }
+    EXPECT_EQ(backward_weights(p, cut.grain), one_by_one);
+  }
+}
+
+TEST_F(LinearTest, NumbersBeyondTheLimitAreRefusedAndTheOthersCount) {
+  Problem p({100, 7, 5});
+  const ExactSums expected = backward_weights(p, 64);
+  p.dy[3 * 100 + 70] = kNan;  // output 3, in the second grain
+  p.dy[1 * 100 + 5] = 1000 * exact_limit(64);
+  const ExactSums sums = backward_weights(p, 64);
+  EXPECT_EQ(sums.back(), 2 * (7 + 1)) << "seven weights and a bias of two outputs";
+  for (const std::size_t output : {0, 2, 4}) {
+    for (std::size_t input = 0; input < 7; ++input)
+      EXPECT_EQ(sums[output * 7 + input], expected[output * 7 + input]);
+    EXPECT_EQ(sums[35 + output], expected[35 + output]);
+  }
+  const ExactSums first_grain = backward_weights(p.columns(0, 64), 64);
+  for (std::size_t i = 3 * 7; i < 4 * 7; ++i) EXPECT_EQ(sums[i], first_grain[i]) << "weight " << i;
+}
+
+TEST_F(LinearTest, TheLimitItselfIsRefused) {
+  Problem p({1, 1, 1});
+  p.x[0] = -1;
+  p.dy[0] = exact_limit(64);
+  EXPECT_EQ(backward_weights(p, 64), (ExactSums{0, 0, 2}));
+  p.dy[0] = std::nextafter(exact_limit(64), 0.0F);
+  const auto term = static_cast<std::int64_t>(p.dy[0] * kExactScale);
+  EXPECT_EQ(backward_weights(p, 64, {1, 2, 3}), (ExactSums{1 - term, 2 + term, 3}))
+      << "adds to what is there";
+}
+
+}  // namespace
+}  // namespace lockstep::test

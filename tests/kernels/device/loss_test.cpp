@@ -1,0 +1,260 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Softmax and cross-entropy on a device against naive loops in double, with ties, broken logits, and the
+/// counters that a step sends around.
+#include "tests/kernels/reference/loss.hpp"
+
+#include "tests/kernels/device/rig.hpp"
+
+#include <array>
+#include <limits>
+#include <sstream>
+
+namespace lockstep::test {
+namespace {
+
+using reference::logit_index;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr double kLossLimit = 1e6;
+
+LossShape loss_shape(int batch, int classes) {
+  return {batch, batch, classes};
+}
+
+std::vector<LossShape> all_shapes() {
+  std::vector<LossShape> shapes;
+  for (const int batch : {1, 17, 100, 300, 32, 64})
+    for (const int classes : {1, 2, 10, 37, 16}) shapes.push_back(loss_shape(batch, classes));
+  return shapes;
+}
+
+std::string describe(const LossShape& s) {
+  std::ostringstream text;
+  text << "batch " << s.batch << ", " << s.classes << " classes";
+  return text.str();
+}
+
+std::vector<double> random_logits(const LossShape& s, double scale) {
+  auto logits = random_numbers(static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.classes), 20);
+  for (double& logit : logits) logit = static_cast<double>(static_cast<float>(logit * scale));
+  return logits;
+}
+
+std::vector<std::int32_t> random_labels(const LossShape& s) {
+  std::mt19937 engine(21);
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(s.batch));
+  for (std::int32_t& label : labels)
+    label = static_cast<std::int32_t>(engine() % static_cast<unsigned>(s.classes));
+  return labels;
+}
+
+using Counters = std::vector<std::int64_t>;
+
+struct Result {
+  std::vector<float> gradient;
+  Counters counters;
+};
+
+enum class Gradient { kApart, kInPlace, kNotWanted };
+
+class LossTest : public testing::Test {
+ protected:
+  /// Adds to counters that start as `before`.
+  Result run(const LossShape& shape, const std::vector<double>& logits,
+             const std::vector<std::int32_t>& labels, Gradient gradient = Gradient::kApart,
+             Counters before = Counters(kStepCounters), double limit = kLossLimit) {
+    const auto x = rig_.upload(logits);
+    const auto label_memory = rig_.upload(labels);
+    const auto counters = rig_.upload(before);
+    const auto apart = rig_.poisoned<float>(logits.size());
+    const auto state = rig_.upload(std::vector<StepState>{state_});
+    const LossTarget target = {label_memory.data(), counters.data(), limit, state.data()};
+    const std::array<float*, 3> dlogits = {apart.data(), x.data(), nullptr};
+    rig_.ops().softmax_cross_entropy(rig_.stream(), shape, x.data(), target,
+                                     dlogits.at(static_cast<std::size_t>(gradient)));
+    return {rig_.download(gradient == Gradient::kInPlace ? x : apart), rig_.download(counters)};
+  }
+
+  DeviceRig rig_;
+  StepState state_;
+};
+
+double loss_of(const Counters& counters) {
+  return static_cast<double>(counters[kLoss]) / kLossScale;
+}
+
+/// How many samples have their label as the first of their largest logits.
+std::int64_t correct_answers(const LossShape& s, const std::vector<double>& logits,
+                             const std::vector<std::int32_t>& labels) {
+  std::int64_t correct = 0;
+  for (int n = 0; n < s.batch; ++n) {
+    int best = 0;
+    for (int c = 1; c < s.classes; ++c)
+      if (logits[logit_index(s, c, n)] > logits[logit_index(s, best, n)]) best = c;
+    if (labels[static_cast<std::size_t>(n)] == best) ++correct;
+  }
+  return correct;
+}
+
+TEST_F(LossTest, AgreesWithNaiveLoops) {
+  for (const LossShape& shape : all_shapes()) {
+    for (const double scale : {1.0, 30.0}) {
+      SCOPED_TRACE(describe(shape) + ", logits up to " + std::to_string(scale));
+      const auto logits = random_logits(shape, scale);
+      const auto labels = random_labels(shape);
+      Counters counters;
+      const auto gradient = same_in_every_order([&] {
+        const Result result = run(shape, logits, labels);
+        EXPECT_TRUE(counters.empty() || counters == result.counters) << "counters change with thread order";
+        counters = result.counters;
+        return result.gradient;
+      });
+      expect_close(std::span<const float>(gradient),
+                   std::span<const double>(reference::cross_entropy_gradient(shape, logits, labels)), 5e-7,
+                   "gradient");
+      const double loss = reference::cross_entropy(shape, logits, labels);
+      EXPECT_NEAR(loss_of(counters), loss, 5e-7 * (shape.batch + loss));
+      EXPECT_EQ(counters[kSamples], shape.batch);
+      EXPECT_EQ(counters[kCorrect], correct_answers(shape, logits, labels));
+      EXPECT_EQ(counters[kStopRequests], 0);
+      EXPECT_EQ(counters[kNotFinite], 0);
+    }
+  }
+}
+
+TEST_F(LossTest, GradientMayBeInPlaceOrMissing) {
+  for (const LossShape& shape : all_shapes()) {
+    SCOPED_TRACE(describe(shape));
+    const auto logits = random_logits(shape, 4);
+    const auto labels = random_labels(shape);
+    const Result apart = run(shape, logits, labels);
+    const Result in_place = run(shape, logits, labels, Gradient::kInPlace);
+    EXPECT_EQ(in_place.gradient, apart.gradient);
+    EXPECT_EQ(in_place.counters, apart.counters);
+    EXPECT_EQ(run(shape, logits, labels, Gradient::kNotWanted).counters, apart.counters);
+  }
+}
+
+TEST_F(LossTest, CountersAccumulate) {
+  const LossShape shape = loss_shape(100, 10);
+  const auto logits = random_logits(shape, 4);
+  const auto labels = random_labels(shape);
+  const Counters before = {10, -(std::int64_t{1} << 50), 7, 3, 1};
+  const Counters once = run(shape, logits, labels).counters;
+  const Counters after = run(shape, logits, labels, Gradient::kApart, before).counters;
+  for (std::size_t i = 0; i < kStepCounters; ++i) EXPECT_EQ(after[i], before[i] + once[i]) << "counter " << i;
+}
+
+TEST_F(LossTest, SampleDoesNotDependOnItsBatch) {
+  const LossShape shape = loss_shape(70, 13), alone = loss_shape(1, 13);
+  const auto logits = random_logits(shape, 8);
+  const auto labels = random_labels(shape);
+  const Result together = run(shape, logits, labels);
+  Counters one_by_one(kStepCounters);
+  for (int n = 0; n < shape.batch; ++n) {
+    std::vector<double> column;
+    for (int c = 0; c < shape.classes; ++c) column.push_back(logits[logit_index(shape, c, n)]);
+    const Result result =
+        run(alone, column, {labels[static_cast<std::size_t>(n)]}, Gradient::kApart, one_by_one);
+    one_by_one = result.counters;
+    for (int c = 0; c < shape.classes; ++c)
+      ASSERT_EQ(result.gradient[static_cast<std::size_t>(c)], together.gradient[logit_index(shape, c, n)])
+          << "class " << c << " of sample " << n;
+  }
+  EXPECT_EQ(together.counters, one_by_one);
+}
+
+TEST_F(LossTest, StopRequestOfTheStateIsCountedOnce) {
+  const LossShape shape = loss_shape(300, 10);
+  const auto logits = random_logits(shape, 4);
+  state_.stop_requested = 1;
+  EXPECT_EQ(run(shape, logits, random_labels(shape)).counters[kStopRequests], 1);
+}
+
+TEST_F(LossTest, StateMayBeMissing) {
+  const LossShape shape = loss_shape(3, 2);
+  const auto logits = rig_.upload(random_logits(shape, 4));
+  const auto labels = rig_.upload(random_labels(shape));
+  const auto counters = rig_.zeroed<std::int64_t>(kStepCounters);
+  rig_.ops().softmax_cross_entropy(rig_.stream(), shape, logits.data(),
+                                   {labels.data(), counters.data(), kLossLimit, nullptr}, nullptr);
+  EXPECT_EQ(rig_.download(counters)[kSamples], 3);
+  EXPECT_EQ(rig_.download(counters)[kStopRequests], 0);
+}
+
+TEST_F(LossTest, FirstOfEqualMaximaCounts) {
+  const LossShape shape = loss_shape(3, 20);
+  std::vector<double> logits(60);
+  EXPECT_EQ(run(shape, logits, {0, 0, 19}).counters[kCorrect], 2) << "all equal";
+  for (int n = 0; n < 3; ++n) logits[logit_index(shape, 5, n)] = logits[logit_index(shape, 18, n)] = 5;
+  EXPECT_EQ(run(shape, logits, {5, 5, 5}).counters[kCorrect], 3);
+  EXPECT_EQ(run(shape, logits, {18, 5, 0}).counters[kCorrect], 1);
+}
+
+TEST_F(LossTest, HugeLogitsDoNotOverflow) {
+  const LossShape shape = loss_shape(2, 3);
+  std::vector<double> logits(6);
+  logits[logit_index(shape, 0, 0)] = 3e38F;
+  logits[logit_index(shape, 1, 1)] = -3e38F;
+  const Result result = run(shape, logits, {0, 0});
+  EXPECT_NEAR(loss_of(result.counters), std::log(2.0), 1e-6);
+  EXPECT_EQ(result.counters[kCorrect], 2);
+  EXPECT_EQ(result.counters[kNotFinite], 0);
+  EXPECT_EQ(result.gradient[logit_index(shape, 1, 0)], 0.0F);
+}
+
+/// Sample 1 of 3 is broken; the loss of the others counts.
+void expect_one_refused(const Result& result) {
+  EXPECT_EQ(result.counters[kNotFinite], 1);
+  EXPECT_EQ(result.counters[kSamples], 3);
+  EXPECT_EQ(result.counters[kCorrect], 2);
+  EXPECT_NEAR(loss_of(result.counters), 2 * std::log(1 + 3 * std::exp(-1.0)), 1e-6);
+}
+
+TEST_F(LossTest, BrokenLogitsAreCountedForTheirSampleOnly) {
+  const LossShape shape = loss_shape(3, 4);
+  for (const float broken : {kNan, kInfinity}) {
+    for (int c = 0; c < 4; ++c) {
+      SCOPED_TRACE(std::to_string(broken) + " in class " + std::to_string(c));
+      std::vector<double> logits(12);
+      logits[logit_index(shape, 0, 0)] = logits[logit_index(shape, 0, 2)] = 1;
+      logits[logit_index(shape, c, 1)] = static_cast<double>(broken);
+      const Result result = run(shape, logits, {0, c, 0});
+      expect_one_refused(result);
+      for (int k = 0; k < 4; ++k) {
+        EXPECT_TRUE(std::isnan(result.gradient[logit_index(shape, k, 1)])) << k;
+        EXPECT_TRUE(std::isfinite(result.gradient[logit_index(shape, k, 2)])) << k;
+      }
+    }
+  }
+}
+
+TEST_F(LossTest, ImpossibleLabelIsCounted) {
+  const LossShape shape = loss_shape(3, 4);
+  std::vector<double> logits(12);
+  logits[logit_index(shape, 0, 0)] = logits[logit_index(shape, 0, 2)] = 1;
+  logits[logit_index(shape, 3, 1)] = -kInfinity;
+  const Result result = run(shape, logits, {0, 3, 0});
+  expect_one_refused(result);
+  EXPECT_EQ(result.gradient[logit_index(shape, 3, 1)], -1.0F);
+  for (int c = 0; c < 4; ++c) logits[logit_index(shape, c, 1)] = -kInfinity;
+  expect_one_refused(run(shape, logits, {0, 0, 0}));
+}
+
+TEST_F(LossTest, LossAtTheLimitIsLeftOut) {
+  const LossShape shape = loss_shape(2, 2);
+  std::vector<double> logits(4);
+  logits[logit_index(shape, 0, 0)] = 40;  // label 1: a loss of 40; the other sample: ln 2
+  const Counters none(kStepCounters);
+  const Counters within = run(shape, logits, {1, 0}, Gradient::kApart, none, 40.001).counters;
+  EXPECT_EQ(within[kNotFinite], 0);
+  EXPECT_NEAR(loss_of(within), 40 + std::log(2.0), 1e-6);
+  const Counters beyond = run(shape, logits, {1, 0}, Gradient::kApart, none, 40).counters;
+  EXPECT_EQ(beyond[kNotFinite], 1);
+  EXPECT_NEAR(loss_of(beyond), std::log(2.0), 1e-6);
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Pools of any window on a device against naive loops: ties, NaN, overlap, padding, odd edges.
+#include "tests/kernels/reference/pool.hpp"
+
+#include "tests/kernels/device/rig.hpp"
+
+#include <limits>
+
+namespace lockstep::test {
+namespace {
+
+// batch, channels, height, width, kernel, stride, padding
+const Pool2dShape kShapes[] = {
+    {1, 1, 2, 2, 2, 2, 0},    {1, 2, 5, 7, 2, 2, 0},  {17, 2, 5, 7, 2, 2, 0}, {100, 1, 5, 7, 2, 2, 0},
+    {4, 3, 8, 8, 2, 2, 0},    {8, 2, 7, 9, 2, 2, 0},  {64, 1, 6, 4, 2, 2, 0}, {4, 2, 5, 7, 3, 2, 1},
+    {1, 2, 7, 5, 3, 1, 1},    {3, 2, 9, 9, 3, 3, 0},  {16, 1, 8, 8, 2, 1, 0}, {2, 3, 5, 5, 5, 1, 0},
+    {12, 1, 7, 7, 3, 2, 0},   {5, 1, 4, 4, 1, 1, 0},  {4, 2, 6, 7, 4, 3, 2},  {7, 1, 3, 3, 2, 3, 1},
+    {2, 1, 20, 20, 16, 2, 8}, {17, 2, 5, 7, 3, 1, 0}, {4, 2, 1, 9, 1, 2, 0},  {20, 1, 6, 6, 2, 4, 0},
+    {8, 1, 5, 5, 2, 2, 1},    {1, 9, 4, 4, 2, 2, 0},
+};
+
+std::string describe(const Pool2dShape& s) {
+  return "batch " + std::to_string(s.batch) + ", " + std::to_string(s.channels) + " x " +
+         std::to_string(s.in_height) + " x " + std::to_string(s.in_width) + ", kernel " +
+         std::to_string(s.kernel) + ", stride " + std::to_string(s.stride) + ", padding " +
+         std::to_string(s.padding);
+}
+
+/// Few different numbers, so that windows have ties; some NaN and infinities.
+std::vector<double> coarse_numbers(std::size_t size, std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::vector<double> numbers(size);
+  for (double& number : numbers) {
+    const auto draw = engine() % 64;
+    number = draw == 0   ? std::numeric_limits<double>::quiet_NaN()
+             : draw == 1 ? -std::numeric_limits<double>::infinity()
+                         : static_cast<double>(draw % 5) - 2;
+  }
+  return numbers;
+}
+
+class DevicePoolTest : public testing::Test {
+ protected:
+  struct MaxPooled {
+    std::vector<float> y;
+    std::vector<std::uint8_t> argmax;
+  };
+
+  MaxPooled max_forward(const Pool2dShape& shape, const std::vector<double>& x) {
+    const auto from = rig_.upload(x);
+    const auto y = rig_.poisoned<float>(shape.out_size());
+    const auto argmax = rig_.poisoned<std::uint8_t>(shape.out_size());
+    rig_.ops().max_pool_forward(rig_.stream(), shape, from.data(), y.data(), argmax.data());
+    return {rig_.download(y), rig_.download(argmax)};
+  }
+  std::vector<float> max_backward(const Pool2dShape& shape, const std::vector<double>& dy,
+                                  const std::vector<std::uint8_t>& argmax) {
+    const auto from = rig_.upload(dy);
+    const auto taps = rig_.upload(argmax);
+    const auto dx = rig_.poisoned<float>(shape.in_size());
+    rig_.ops().max_pool_backward(rig_.stream(), shape, from.data(), taps.data(), dx.data());
+    return rig_.download(dx);
+  }
+  std::vector<float> avg_forward(const Pool2dShape& shape, const std::vector<double>& x) {
+    const auto from = rig_.upload(x);
+    const auto y = rig_.poisoned<float>(shape.out_size());
+    rig_.ops().avg_pool_forward(rig_.stream(), shape, from.data(), y.data());
+    return rig_.download(y);
+  }
+  std::vector<float> avg_backward(const Pool2dShape& shape, const std::vector<double>& dy) {
+    const auto from = rig_.upload(dy);
+    const auto dx = rig_.poisoned<float>(shape.in_size());
+    rig_.ops().avg_pool_backward(rig_.stream(), shape, from.data(), dx.data());
+    return rig_.download(dx);
+  }
+
+  DeviceRig rig_;
+};
+
+TEST_F(DevicePoolTest, FirstMaximumAndNanWin) {
+  for (const Pool2dShape& shape : kShapes) {
+    SCOPED_TRACE(describe(shape));
+    const auto x = coarse_numbers(shape.in_size(), 1);
+    const auto expected = reference::max_pool_forward(shape, x);
+    const MaxPooled actual = max_forward(shape, x);
+    EXPECT_EQ(actual.argmax, expected.argmax);
+    for (std::size_t i = 0; i < actual.y.size(); ++i) {
+      const auto wanted = static_cast<float>(expected.y[i]);
+      if (std::isnan(wanted)) {
+        EXPECT_TRUE(std::isnan(actual.y[i])) << "index " << i;
+      } else {
+        EXPECT_EQ(actual.y[i], wanted) << "index " << i;
+      }
+    }
+  }
+}
+
+TEST_F(DevicePoolTest, WindowOfMinusInfinitiesIsWonByItsFirstPixel) {
+  for (const Pool2dShape& shape : {Pool2dShape{4, 1, 5, 5, 3, 2, 1}, Pool2dShape{3, 1, 4, 4, 2, 2, 0}}) {
+    SCOPED_TRACE(describe(shape));
+    const std::vector<double> x(shape.in_size(), -std::numeric_limits<double>::infinity());
+    EXPECT_EQ(max_forward(shape, x).argmax, reference::max_pool_forward(shape, x).argmax);
+  }
+}
+
+TEST_F(DevicePoolTest, MaxBackwardEqualsNaiveLoop) {
+  for (const Pool2dShape& shape : kShapes) {
+    const auto argmax = reference::max_pool_forward(shape, random_numbers(shape.in_size(), 2)).argmax;
+    const auto dy = random_numbers(shape.out_size(), 3);
+    const auto expected = reference::max_pool_backward(shape, dy, argmax);
+    expect_close<float>(max_backward(shape, dy, argmax), expected, 2e-6, describe(shape));
+  }
+}
+
+TEST_F(DevicePoolTest, AvgForwardEqualsNaiveLoop) {
+  for (const Pool2dShape& shape : kShapes) {
+    const auto x = random_numbers(shape.in_size(), 4);
+    expect_close<float>(avg_forward(shape, x), reference::avg_pool_forward(shape, x), 1e-6, describe(shape));
+  }
+}
+
+TEST_F(DevicePoolTest, AvgBackwardEqualsNaiveLoop) {
+  for (const Pool2dShape& shape : kShapes) {
+    const auto dy = random_numbers(shape.out_size(), 5);
+    const auto expected = reference::avg_pool_backward(shape, dy);
+    expect_close<float>(avg_backward(shape, dy), expected, 1e-6, describe(shape));
+  }
+}
+
+TEST_F(DevicePoolTest, BitsAreTheSameInEveryOrderOfThreads) {
+  for (const Pool2dShape& shape : {kShapes[2], kShapes[7], kShapes[14]}) {
+    SCOPED_TRACE(describe(shape));
+    const auto x = random_numbers(shape.in_size(), 6);
+    const auto dy = random_numbers(shape.out_size(), 7);
+    same_in_every_order([&] {
+      const MaxPooled pooled = max_forward(shape, x);
+      std::vector<float> all = pooled.y;
+      for (const auto& part :
+           {max_backward(shape, dy, pooled.argmax), avg_forward(shape, x), avg_backward(shape, dy)})
+        all.insert(all.end(), part.begin(), part.end());
+      return all;
+    });
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the tests of device ops stand on: a device, its ops, memory whose overruns and gaps show, and several
+/// orders in which the emulator runs its threads. The same tests are built for the emulator and for GPUs.
+#pragma once
+
+#include "kernels/device/device.hpp"
+#include "kernels/device/device_ops.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::test {
+
+/// The platform this binary was built for.
+const Platform& platform_under_test();
+/// Seeds of thread orders to try: ten in the emulator; on a GPU, where order is the hardware's, two runs.
+std::vector<std::uint64_t> thread_orders();
+void set_thread_order(std::uint64_t seed);
+
+/// A device with one stream and the native ops.
+class DeviceRig {
+ public:
+  DeviceRig();
+
+  Device& device() { return *device_; }
+  DeviceOps& ops() { return *ops_; }
+  Stream& stream() { return *stream_; }
+
+  /// A copy in device memory, which starts `offset` elements after an aligned address.
+  template <typename T>
+  DeviceBuffer<T> upload(std::span<const T> values) {
+    DeviceBuffer<T> buffer(*device_, values.size());
+    stream_->copy_to_device(buffer.data(), values.data(), values.size_bytes());
+    stream_->synchronize();
+    return buffer;
+  }
+  template <typename T>
+  DeviceBuffer<T> upload(const std::vector<T>& values) {
+    return upload(std::span<const T>(values));
+  }
+  DeviceBuffer<float> upload(const std::vector<double>& values) {
+    return upload(std::vector<float>(values.begin(), values.end()));
+  }
+  /// Every byte 0xFF: a float NaN, so that elements nobody wrote show.
+  template <typename T>
+  DeviceBuffer<T> poisoned(std::size_t size) {
+    std::vector<T> values(size);
+    if (size > 0) std::memset(values.data(), 0xFF, size * sizeof(T));
+    return upload(values);
+  }
+  template <typename T>
+  DeviceBuffer<T> zeroed(std::size_t size) {
+    return upload(std::vector<T>(size, T{}));
+  }
+  /// Waits for the stream.
+  template <typename T>
+  std::vector<T> download(const DeviceBuffer<T>& buffer) {
+    std::vector<T> values(buffer.size());
+    stream_->copy_to_host(values.data(), buffer.data(), buffer.bytes());
+    stream_->synchronize();
+    return values;
+  }
+
+ private:
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<DeviceOps> ops_;
+  std::unique_ptr<Stream> stream_;
+};
+
+/// Runs `compute`, which returns a std::vector (or std::pair of them), in every thread order; expects the
+/// same bits each time and returns the first result.
+template <typename Compute>
+auto same_in_every_order(const Compute& compute) {
+  const auto orders = thread_orders();
+  set_thread_order(orders.front());
+  const auto first = compute();
+  for (std::size_t i = 1; i < orders.size(); ++i) {
+    set_thread_order(orders[i]);
+    const auto again = compute();
+    EXPECT_EQ(std::memcmp(again.data(), first.data(), first.size() * sizeof(first[0])), 0)
+        << "another result in thread order " << orders[i];
+  }
+  set_thread_order(0);
+  return first;
+}
+
+/// Numbers in [-1, 1) that are exact in fp32, the same for the same seed.
+inline std::vector<double> random_numbers(std::size_t size, std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::vector<double> numbers(size);
+  for (double& number : numbers)
+    number = static_cast<double>(static_cast<std::int32_t>(engine() >> 8) - (1 << 23)) / (1 << 23);
+  return numbers;
+}
+
+/// Each element within `tolerance` times the sum of the absolute values of its terms (or 1, if larger).
+template <typename Actual>
+void expect_close(std::span<const Actual> actual, std::span<const double> expected, double tolerance,
+                  const std::string& what) {
+  ASSERT_EQ(actual.size(), expected.size()) << what;
+  std::size_t worst = 0;
+  double worst_error = -1;
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const double error =
+        std::abs(static_cast<double>(actual[i]) - expected[i]) / std::max(1.0, std::abs(expected[i]));
+    if (!(error <= worst_error)) worst = i, worst_error = error;
+  }
+  if (!actual.empty()) {
+    EXPECT_LE(worst_error, tolerance)
+        << what << ": element " << worst << " is " << actual[worst] << ", expected " << expected[worst];
+  }
+}
+
+}  // namespace lockstep::test

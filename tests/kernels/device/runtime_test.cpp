@@ -1,0 +1,329 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Devices, memory, streams, events and graphs.
+#include "kernels/exact_sum.hpp"
+#include "kernels/runtime/error.hpp"
+#include "tests/kernels/device/rig.hpp"
+
+#include <cctype>
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <set>
+#include <thread>
+
+namespace lockstep::test {
+namespace {
+
+class RuntimeTest : public testing::Test {
+ protected:
+  Device& device() { return rig_.device(); }
+  Stream& stream() { return rig_.stream(); }
+
+  /// first, first + 1, ... in pinned memory.
+  PinnedBuffer<int> counting(std::size_t size, int first) {
+    PinnedBuffer<int> buffer(device(), size);
+    std::iota(buffer.span().begin(), buffer.span().end(), first);
+    return buffer;
+  }
+  /// Queues a copy of all of it.
+  static void send(Stream& stream, const DeviceBuffer<int>& to, const PinnedBuffer<int>& from) {
+    stream.copy_to_device(to.data(), from.data(), from.bytes());
+  }
+  static void fetch(Stream& stream, const PinnedBuffer<int>& to, const DeviceBuffer<int>& from) {
+    stream.copy_to_host(to.data(), from.data(), from.bytes());
+  }
+
+  DeviceRig rig_;
+};
+
+template <typename T>
+std::vector<T> contents(const PinnedBuffer<T>& buffer) {
+  return {buffer.span().begin(), buffer.span().end()};
+}
+
+/// The same with every hexadecimal digit replaced by x.
+std::string outline(std::string text) {
+  for (char& c : text) c = std::isxdigit(static_cast<unsigned char>(c)) != 0 ? 'x' : c;
+  return text;
+}
+
+/// The text of the Error that `call` throws.
+template <typename Error, typename Call>
+std::string error_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no such error";
+}
+
+void expect_contains(const std::string& text, const std::vector<std::string>& parts) {
+  for (const std::string& part : parts) EXPECT_NE(text.find(part), std::string::npos) << text;
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+}
+
+TEST_F(RuntimeTest, FactsDescribeADevice) {
+  const DeviceFacts& facts = device().facts();
+  EXPECT_EQ(facts.index, 0);
+  EXPECT_FALSE(facts.name.empty());
+  EXPECT_EQ(outline(facts.uuid.substr(3)), "-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") << facts.uuid;
+  EXPECT_EQ(outline(facts.pci_bus), "xxxx:xx:xx.x") << facts.pci_bus;
+  EXPECT_GT(facts.free_bytes, 0U);
+  EXPECT_LE(facts.free_bytes, facts.total_bytes);
+  EXPECT_GE(facts.compute_major, 8);
+  EXPECT_GT(facts.multiprocessors, 0);
+  EXPECT_GT(facts.clock_mhz, 0);
+  EXPECT_GT(facts.memory_clock_mhz, 0);
+  EXPECT_GT(facts.memory_bus_bits, 0);
+  EXPECT_GT(facts.l2_bytes, 0U);
+  EXPECT_GE(facts.shared_bytes_per_block, std::size_t{48} << 10);
+  EXPECT_GE(facts.max_shared_bytes_per_block, facts.shared_bytes_per_block);
+}
+
+TEST_F(RuntimeTest, DevicesAreNumberedAndHaveUuidsOfTheirOwn) {
+  const auto devices = platform_under_test().devices();
+  ASSERT_FALSE(devices.empty());
+  std::set<std::string> uuids;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    EXPECT_EQ(devices[i].index, static_cast<int>(i));
+    uuids.insert(devices[i].uuid);
+  }
+  EXPECT_EQ(uuids.size(), devices.size());
+  EXPECT_EQ(devices[0].uuid, device().facts().uuid);
+}
+
+TEST_F(RuntimeTest, EveryPairOfDevicesHasALink) {
+  const auto links = platform_under_test().links();
+  const std::size_t count = platform_under_test().devices().size();
+  ASSERT_EQ(links.size(), count);
+  for (const auto& row : links) EXPECT_EQ(row.size(), count);
+}
+
+TEST_F(RuntimeTest, VersionsNameDriverAndRuntime) {
+  const auto text = platform_under_test().versions();
+  int driver_major = 0, driver_minor = 0, runtime_major = 0, runtime_minor = 0;
+  EXPECT_EQ(std::sscanf(text.c_str(), "driver %d.%d, runtime %d.%d", &driver_major, &driver_minor,
+                        &runtime_major, &runtime_minor),
+            4)
+      << text;
+  EXPECT_GE(runtime_major, 12) << text;
+}
+
+TEST_F(RuntimeTest, ADeviceThatIsNotThereIsRefusedWithThoseThatAre) {
+  const int count = static_cast<int>(platform_under_test().devices().size());
+  for (const int index : {count, count + 2, -1}) {
+    const auto text = error_of<DeviceError>([&] { platform_under_test().make_device(index); });
+    expect_contains(text, {"there is no GPU " + std::to_string(index),
+                           "sees " + std::to_string(count) + " GPU", "index 0: " + device().facts().name});
+  }
+}
+
+TEST_F(RuntimeTest, MemoryIsAlignedAndKeepsWhatIsCopiedThere) {
+  for (const std::size_t size : {1, 3, 64, 1'000, 1'000'003}) {
+    const auto sent = counting(size, 7);
+    const DeviceBuffer<int> first(device(), size), second(device(), size);
+    const PinnedBuffer<int> received(device(), size);
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(second.data()) % 256, 0U);
+    send(stream(), first, sent);
+    stream().copy_on_device(second.data(), first.data(), first.bytes());
+    fetch(stream(), received, second);
+    stream().synchronize();
+    EXPECT_EQ(contents(received), contents(sent)) << size << " numbers";
+  }
+}
+
+TEST_F(RuntimeTest, NothingIsCopiedFromAnEmptyBuffer) {
+  const DeviceBuffer<int> empty(device(), 0);
+  EXPECT_EQ(empty.data(), nullptr);
+  stream().copy_to_device(empty.data(), nullptr, 0);
+  stream().fill_zero(empty.data(), 0);
+  stream().copy_to_host(nullptr, empty.data(), 0);
+  stream().synchronize();
+}
+
+TEST_F(RuntimeTest, OrdinaryHostMemoryMayChangeAsSoonAsTheCopyReturns) {
+  std::vector<int> sent(1'000, 5);
+  const DeviceBuffer<int> buffer(device(), sent.size());
+  stream().copy_to_device(buffer.data(), sent.data(), buffer.bytes());
+  std::fill(sent.begin(), sent.end(), -1);
+  EXPECT_EQ(rig_.download(buffer), std::vector<int>(sent.size(), 5));
+}
+
+TEST_F(RuntimeTest, FillZeroZeroesExactlyItsBytes) {
+  const auto buffer = rig_.poisoned<std::uint8_t>(100);
+  stream().fill_zero(buffer.data() + 10, 77);
+  const auto values = rig_.download(buffer);
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], i < 10 || i >= 87 ? 0xFF : 0) << i;
+}
+
+TEST_F(RuntimeTest, PinnedMemoryStartsAsZeros) {
+  for (int round = 0; round < 3; ++round) {
+    const PinnedBuffer<int> buffer(device(), 1'000);
+    EXPECT_EQ(contents(buffer), std::vector<int>(1'000, 0));
+    std::fill(buffer.span().begin(), buffer.span().end(), -1);
+  }
+}
+
+TEST_F(RuntimeTest, TooMuchMemoryIsRefusedWithNumbersAndNothingElseSuffers) {
+  const std::size_t too_many = 2 * device().facts().total_bytes;
+  const auto text = error_of<DeviceError>([&] { device().allocate(too_many); });
+  expect_contains(text, {"GPU 0 (" + device().facts().name + ")", "GiB wanted", "GiB free", "global_batch"});
+  const auto sum = rig_.zeroed<std::int64_t>(1);
+  const auto refused = rig_.zeroed<std::int64_t>(1);
+  const auto one = rig_.upload(std::vector<float>{1.0F});
+  rig_.ops().accumulate_exact(stream(), 1, one.data(), 2, sum.data(), refused.data());
+  EXPECT_EQ(rig_.download(sum)[0], std::int64_t{1} << 40);
+}
+
+TEST_F(RuntimeTest, AnEventOrdersTheWorkOfTwoStreams) {
+  const std::size_t size = 4'000'000;
+  const auto other = device().make_stream(Device::Priority::kHigh);
+  const auto sent_event = device().make_event();
+  const DeviceBuffer<int> first(device(), size), second(device(), size);
+  const PinnedBuffer<int> received(device(), size);
+  for (int round = 0; round < 3; ++round) {
+    const auto sent = counting(size, round);
+    send(stream(), first, sent);
+    stream().copy_on_device(second.data(), first.data(), first.bytes());
+    stream().record(*sent_event);
+    other->wait(*sent_event);
+    fetch(*other, received, second);
+    other->synchronize();
+    ASSERT_EQ(contents(received), contents(sent)) << "round " << round;
+    stream().synchronize();
+  }
+}
+
+TEST_F(RuntimeTest, AnEventIsDoneAfterItsWork) {
+  const auto event = device().make_event();
+  const auto sent = counting(1'000'000, 0);
+  const DeviceBuffer<int> buffer(device(), sent.size());
+  send(stream(), buffer, sent);
+  stream().record(*event);
+  while (!event->done()) std::this_thread::yield();
+  stream().synchronize();
+  EXPECT_TRUE(event->done());
+}
+
+TEST_F(RuntimeTest, EventsMeasureTimeIfTheyWereMadeForIt) {
+  const auto start = device().make_event(Device::Timing::kOn);
+  const auto end = device().make_event(Device::Timing::kOn);
+  const auto untimed = device().make_event();
+  const DeviceBuffer<int> buffer(device(), 1'000'000);
+  stream().record(*start);
+  stream().fill_zero(buffer.data(), buffer.bytes());
+  stream().record(*end);
+  stream().record(*untimed);
+  stream().synchronize();
+  EXPECT_GT(end->seconds_since(*start), 0);
+  EXPECT_LT(end->seconds_since(*start), 10);
+  EXPECT_THROW(untimed->seconds_since(*start), InternalError);
+  EXPECT_GT(end->seconds_since(*start), 0) << "the error before stays";
+}
+
+TEST_F(RuntimeTest, AGraphRunsWhenItIsLaunchedAndReadsMemoryAnew) {
+  const PinnedBuffer<int> in(device(), 1'000), out(device(), 1'000);
+  const DeviceBuffer<int> first(device(), 1'000), second(device(), 1'000);
+  stream().begin_capture();
+  send(stream(), first, in);
+  stream().copy_on_device(second.data(), first.data(), first.bytes());
+  fetch(stream(), out, second);
+  const auto graph = stream().end_capture();
+  EXPECT_EQ(graph->nodes(), 3U);
+  std::fill(out.span().begin(), out.span().end(), -1);
+  stream().synchronize();
+  EXPECT_EQ(out[999], -1) << "ran while it was captured";
+  for (const int value : {3, 4, 5}) {
+    std::fill(in.span().begin(), in.span().end(), value);
+    stream().launch(*graph);
+    stream().synchronize();
+    EXPECT_EQ(contents(out), std::vector<int>(1'000, value));
+  }
+}
+
+TEST_F(RuntimeTest, AGraphHoldsKernels) {
+  const auto sum = rig_.zeroed<std::int64_t>(100);
+  const auto refused = rig_.zeroed<std::int64_t>(1);
+  const auto terms = rig_.upload(std::vector<float>(100, 0.5F));
+  stream().begin_capture();
+  for (int i = 0; i < 2; ++i)
+    rig_.ops().accumulate_exact(stream(), 100, terms.data(), 1, sum.data(), refused.data());
+  const auto graph = stream().end_capture();
+  EXPECT_GE(graph->nodes(), 2U);
+  for (int i = 0; i < 3; ++i) stream().launch(*graph);
+  EXPECT_EQ(rig_.download(sum), std::vector<std::int64_t>(100, 3 * (std::int64_t{1} << 40)));
+}
+
+TEST_F(RuntimeTest, ASecondStreamJoinsACapture) {
+  const std::size_t size = 1'000'000;
+  const auto side = device().make_stream(Device::Priority::kHigh);
+  const auto fork = device().make_event(), join = device().make_event();
+  const PinnedBuffer<int> in(device(), size), out(device(), size);
+  const DeviceBuffer<int> first(device(), size), second(device(), size);
+  stream().begin_capture();
+  send(stream(), first, in);
+  stream().record(*fork);
+  side->wait(*fork);
+  side->copy_on_device(second.data(), first.data(), first.bytes());
+  side->record(*join);
+  stream().wait(*join);
+  fetch(stream(), out, second);
+  const auto graph = stream().end_capture();
+  EXPECT_EQ(graph->nodes(), 3U);
+  for (const int value : {1, 2, 3}) {
+    std::fill(in.span().begin(), in.span().end(), value);
+    stream().launch(*graph);
+    stream().synchronize();
+    ASSERT_EQ(contents(out), std::vector<int>(size, value));
+  }
+  side->synchronize();
+}
+
+TEST_F(RuntimeTest, AStreamThatDoesNotComeBackFailsTheCapture) {
+  const auto side = device().make_stream();
+  const auto fork = device().make_event();
+  const DeviceBuffer<int> buffer(device(), 100);
+  const auto text = error_of<InternalError>([&] {
+    stream().begin_capture();
+    stream().fill_zero(buffer.data(), buffer.bytes());
+    stream().record(*fork);
+    side->wait(*fork);
+    side->fill_zero(buffer.data(), buffer.bytes());
+    stream().end_capture();
+  });
+  expect_contains(text, {"cudaStreamEndCapture", "cudaErrorStreamCaptureUnjoined"});
+  stream().fill_zero(buffer.data(), buffer.bytes());
+  EXPECT_EQ(rig_.download(buffer), std::vector<int>(100, 0));
+}
+
+TEST_F(RuntimeTest, AnErrorInTheMiddleOfACaptureLeavesTheDeviceUsable) {
+  const DeviceBuffer<int> buffer(device(), 100);
+  const auto text = error_of<InternalError>([&] {
+    const auto capturing = device().make_stream();
+    capturing->begin_capture();
+    capturing->fill_zero(buffer.data(), buffer.bytes());
+    capturing->synchronize();
+  });
+  expect_contains(text, {"internal error: cudaStreamSynchronize", "stream.cu:", "please report"});
+  stream().fill_zero(buffer.data(), buffer.bytes());
+  EXPECT_EQ(rig_.download(buffer), std::vector<int>(100, 0));
+}
+
+TEST_F(RuntimeTest, OtherThreadsWorkOnDuringACapture) {
+  const DeviceBuffer<int> buffer(device(), 100);
+  stream().begin_capture();
+  stream().fill_zero(buffer.data(), buffer.bytes());
+  std::thread other_rank([] {
+    DeviceRig rig;
+    EXPECT_EQ(rig.download(rig.upload(std::vector<int>{1, 2, 3})), (std::vector<int>{1, 2, 3}));
+  });
+  other_rank.join();
+  const auto graph = stream().end_capture();
+  EXPECT_EQ(graph->nodes(), 1U);
+}
+
+}  // namespace
+}  // namespace lockstep::test

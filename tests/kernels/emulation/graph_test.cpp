@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Streams, events and graphs of the emulator: captured work is recorded, not run, and replayed as recorded.
+#include "tests/kernels/emulation/rig.hpp"
+
+namespace lockstep::emulated {
+namespace {
+
+/// Two streams and an event.
+class GraphTest : public EmulatorTest {
+ protected:
+  GraphTest() {
+    LOCKSTEP_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+    LOCKSTEP_CUDA(cudaStreamCreateWithFlags(&side_, cudaStreamNonBlocking));
+    LOCKSTEP_CUDA(cudaEventCreateWithFlags(&event_, cudaEventDisableTiming));
+  }
+  ~GraphTest() override {
+    LOCKSTEP_CUDA_NOEXCEPT(cudaEventDestroy(event_));
+    LOCKSTEP_CUDA_NOEXCEPT(cudaStreamDestroy(side_));
+    LOCKSTEP_CUDA_NOEXCEPT(cudaStreamDestroy(stream_));
+    if (executable_ != nullptr) LOCKSTEP_CUDA_NOEXCEPT(cudaGraphExecDestroy(executable_));
+  }
+
+  void begin() { LOCKSTEP_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal)); }
+  /// Returns the number of nodes.
+  std::size_t end() {
+    cudaGraph_t graph = nullptr;
+    std::size_t nodes = 0;
+    LOCKSTEP_CUDA(cudaStreamEndCapture(stream_, &graph));
+    LOCKSTEP_CUDA(cudaGraphGetNodes(graph, nullptr, &nodes));
+    LOCKSTEP_CUDA(cudaGraphInstantiate(&executable_, graph, 0));
+    LOCKSTEP_CUDA(cudaGraphDestroy(graph));
+    return nodes;
+  }
+  void replay() { LOCKSTEP_CUDA(cudaGraphLaunch(executable_, stream_)); }
+
+  /// What `to` queues from now on runs after what `from` has queued.
+  void order(cudaStream_t from, cudaStream_t to) {
+    LOCKSTEP_CUDA(cudaEventRecord(event_, from));
+    LOCKSTEP_CUDA(cudaStreamWaitEvent(to, event_));
+  }
+
+  cudaStream_t stream_ = nullptr, side_ = nullptr;
+  cudaEvent_t event_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+__global__ void append_kernel(int digit, int* number) {
+  *number = *number * 10 + digit;
+}
+
+TEST_F(GraphTest, ReplaysFrozenArgumentsOnCurrentMemory) {
+  const DeviceArray<int> number(1, 0);
+  int digit = 1, host = 5;
+  begin();
+  LOCKSTEP_CUDA(cudaMemcpyAsync(number.data(), &host, 4, cudaMemcpyHostToDevice, stream_));
+  launch(stream_, {1, 1}, append_kernel, digit, number.data());
+  digit = 2;
+  launch(stream_, {1, 1}, append_kernel, digit, number.data());
+  digit = 9;
+  EXPECT_EQ(end(), 3U);
+  EXPECT_EQ(number[0], 0) << "capturing ran something";
+  replay();
+  EXPECT_EQ(number[0], 512);
+  host = 7;
+  replay();
+  EXPECT_EQ(number[0], 712);
+}
+
+TEST_F(GraphTest, AnotherStreamJoinsThroughEvents) {
+  const DeviceArray<int> number(1, 0);
+  begin();
+  launch(stream_, {1, 1}, append_kernel, 1, number.data());
+  order(stream_, side_);
+  launch(side_, {1, 1}, append_kernel, 2, number.data());
+  order(side_, stream_);
+  launch(stream_, {1, 1}, append_kernel, 3, number.data());
+  EXPECT_EQ(end(), 3U);
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    set_thread_order(seed);
+    number[0] = 0;
+    replay();
+    EXPECT_EQ(number[0], 123) << "order " << seed;
+  }
+  launch(side_, {1, 1}, append_kernel, 4, number.data());
+  EXPECT_EQ(number[0], 1234) << "after the capture the other stream runs again";
+}
+
+TEST_F(GraphTest, AForgottenWaitShowsInSomeOrder) {
+  const DeviceArray<int> number(1, 0);
+  begin();
+  order(stream_, side_);
+  launch(side_, {1, 1}, append_kernel, 1, number.data());
+  launch(stream_, {1, 1}, append_kernel, 2, number.data());  // must wait for the other, but does not
+  order(side_, stream_);
+  end();
+  const auto results = results_of_ten_orders([&] {
+    number[0] = 0;
+    replay();
+    return number[0];
+  });
+  EXPECT_EQ(results, (std::set<int>{12, 21}));
+}
+
+TEST_F(GraphTest, WorkThatDoesNotReturnToTheFirstStreamIsAnError) {
+  const DeviceArray<int> number(1, 0);
+  begin();
+  order(stream_, side_);
+  launch(side_, {1, 1}, append_kernel, 1, number.data());
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureUnjoined);
+  EXPECT_EQ(graph, nullptr);
+  EXPECT_EQ(cudaStreamSynchronize(side_), cudaSuccess) << "the capture is over";
+}
+
+TEST_F(GraphTest, CallsThatMakeNoSenseWhileCapturingAreErrors) {
+  LOCKSTEP_CUDA(cudaEventRecord(event_, side_));
+  begin();
+  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), cudaErrorStreamCaptureUnsupported);
+  EXPECT_EQ(cudaStreamWaitEvent(stream_, event_), cudaErrorStreamCaptureIsolation);
+  LOCKSTEP_CUDA(cudaEventRecord(event_, stream_));
+  EXPECT_EQ(cudaEventQuery(event_), cudaErrorCapturedEvent);
+  LOCKSTEP_CUDA(cudaStreamWaitEvent(side_, event_));
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(side_, &graph), cudaErrorStreamCaptureUnmatched);
+  EXPECT_EQ(end(), 0U);
+}
+
+TEST_F(GraphTest, EventsMeasureTime) {
+  cudaEvent_t start = nullptr, stop = nullptr;
+  LOCKSTEP_CUDA(cudaEventCreateWithFlags(&start, cudaEventDefault));
+  LOCKSTEP_CUDA(cudaEventCreateWithFlags(&stop, cudaEventDefault));
+  float milliseconds = -1;
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, stop), cudaErrorInvalidResourceHandle);
+  LOCKSTEP_CUDA(cudaEventRecord(start, stream_));
+  LOCKSTEP_CUDA(cudaEventRecord(stop, stream_));
+  LOCKSTEP_CUDA(cudaEventElapsedTime(&milliseconds, start, stop));
+  EXPECT_GE(milliseconds, 0.0F);
+  EXPECT_EQ(cudaEventElapsedTime(&milliseconds, start, event_), cudaErrorInvalidResourceHandle);
+  LOCKSTEP_CUDA(cudaEventDestroy(stop));
+  LOCKSTEP_CUDA(cudaEventDestroy(start));
+}
+
+}  // namespace
+}  // namespace lockstep::emulated

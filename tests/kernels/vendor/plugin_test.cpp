@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The plugin itself, on machines with and without a GPU: that it loads, and that calls, virtual calls and
+/// exceptions cross its border.
+#include "kernels/runtime/error.hpp"
+#include "kernels/vendor/vendor.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::test {
+namespace {
+
+/// Says that it is a GPU, of a number that no machine has.
+class NoSuchGpu final : public Device {
+ public:
+  NoSuchGpu() { facts_.index = 12345; }
+  const DeviceFacts& facts() const override { return facts_; }
+  std::string_view kind() const override { return "cuda"; }
+  void* allocate(std::size_t) override { return nullptr; }
+  void free(void*) noexcept override {}
+  void* allocate_pinned(std::size_t) override { return nullptr; }
+  void free_pinned(void*) noexcept override {}
+  std::unique_ptr<Stream> make_stream(Priority) override { return nullptr; }
+  std::unique_ptr<Event> make_event(Timing) override { return nullptr; }
+
+ private:
+  DeviceFacts facts_;
+};
+
+TEST(VendorPluginTest, LoadsAndItsErrorsAreOurs) {
+  NoSuchGpu gpu;
+  try {
+    make_vendor_ops(gpu);
+    FAIL() << "a device that is not there was used";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("cudaSetDevice"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Scratch memory of the vendor kernels. With the fake libraries only.
+#include "kernels/vendor/stream_context.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::vendor {
+namespace {
+
+/// The emulator's device, which counts what is given back.
+class CountingDevice final : public Device {
+ public:
+  const DeviceFacts& facts() const override { return device_->facts(); }
+  std::string_view kind() const override { return device_->kind(); }
+  void* allocate(std::size_t bytes) override { return device_->allocate(bytes); }
+  void free(void* memory) noexcept override {
+    if (memory != nullptr) ++freed;
+    device_->free(memory);
+  }
+  void* allocate_pinned(std::size_t bytes) override { return device_->allocate_pinned(bytes); }
+  void free_pinned(void* memory) noexcept override { device_->free_pinned(memory); }
+  std::unique_ptr<Stream> make_stream(Priority priority) override { return device_->make_stream(priority); }
+  std::unique_ptr<Event> make_event(Timing timing) override { return device_->make_event(timing); }
+
+  int freed = 0;
+
+ private:
+  std::unique_ptr<Device> device_ = emulated::platform().make_device(0);
+};
+
+class StreamContextTest : public ::testing::Test {
+ protected:
+  CountingDevice device_;
+  std::unique_ptr<Stream> stream_ = device_.make_stream(Device::Priority::kNormal);
+  StreamContext context_{device_, static_cast<cudaStream_t>(stream_->native_handle())};
+};
+
+TEST_F(StreamContextTest, MemoryThatIsLargeEnoughIsUsedAgain) {
+  float* first = context_.floats(Scratch::kBeforeEpilogue, 100);
+  EXPECT_EQ(context_.floats(Scratch::kBeforeEpilogue, 60), first);
+}
+
+TEST_F(StreamContextTest, OutgrownMemoryStaysForTheGraphsThatUseIt) {
+  float* first = context_.floats(Scratch::kBeforeEpilogue, 100);
+  EXPECT_NE(context_.floats(Scratch::kBeforeEpilogue, 200), first);
+  EXPECT_EQ(device_.freed, 0);
+}
+
+TEST_F(StreamContextTest, EachPurposeHasItsOwnMemory) {
+  EXPECT_NE(context_.floats(Scratch::kWeightGradient, 10), context_.floats(Scratch::kBiasGradient, 10));
+}
+
+TEST_F(StreamContextTest, StreamsDoNotShareMemory) {
+  const auto stream = device_.make_stream(Device::Priority::kNormal);
+  StreamContext other(device_, static_cast<cudaStream_t>(stream->native_handle()));
+  EXPECT_NE(context_.floats(Scratch::kX, 10), other.floats(Scratch::kX, 10));
+}
+
+}  // namespace
+}  // namespace lockstep::vendor

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the tests of vendor kernels stand on: native and vendor ops of one device, fed with the same numbers,
+/// each in its own layout. Built twice: for GPUs with cuDNN and cuBLAS, and for the emulator with fakes of
+/// them (fake_libraries/), which show that the libraries are called rightly.
+#pragma once
+
+#include "kernels/vendor/vendor.hpp"
+#include "tests/kernels/device/rig.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace lockstep::test {
+
+std::unique_ptr<VendorOps> vendor_ops_under_test(
+    Device& device, VendorAlgorithms algorithms = VendorAlgorithms::kReproducible);
+/// Sizes of batches to try: those of real training on a GPU, a few samples in the emulator.
+std::vector<int> batches_under_test();
+
+class VendorRig : public DeviceRig {
+ public:
+  VendorRig() : vendor_(vendor_ops_under_test(device())) {}
+  DeviceOps& native() { return ops(); }
+  VendorOps& vendor() { return *vendor_; }
+
+ private:
+  std::unique_ptr<VendorOps> vendor_;
+};
+
+/// [feature][sample] → [sample][feature].
+template <typename T>
+std::vector<T> to_samples(const std::vector<T>& columns, int batch) {
+  const auto samples = static_cast<std::size_t>(batch), features = columns.size() / samples;
+  std::vector<T> result(columns.size());
+  for (std::size_t f = 0; f < features; ++f)
+    for (std::size_t n = 0; n < samples; ++n) result[n * features + f] = columns[f * samples + n];
+  return result;
+}
+
+/// [sample][feature] → [feature][sample].
+template <typename T>
+std::vector<T> to_columns(const std::vector<T>& samples, int batch) {
+  return to_samples(samples, static_cast<int>(samples.size()) / batch);
+}
+
+inline std::vector<float> random_floats(std::size_t size, std::uint32_t seed) {
+  const std::vector<double> numbers = random_numbers(size, seed);
+  return {numbers.begin(), numbers.end()};
+}
+
+/// A masks' byte for each of `size` windows of pool * pool elements.
+inline std::vector<std::uint8_t> random_masks(std::size_t size, int pool, std::uint32_t seed) {
+  std::mt19937 engine(seed);
+  std::vector<std::uint8_t> masks(size);
+  for (auto& mask : masks) mask = static_cast<std::uint8_t>(engine() >> 8 & ((1U << (pool * pool)) - 1));
+  return masks;
+}
+
+/// Each element within `tolerance` times the largest absolute value.
+template <typename T>
+void expect_agreement(const std::vector<T>& native, const std::vector<T>& vendor, double tolerance,
+                      const std::string& what) {
+  ASSERT_EQ(native.size(), vendor.size()) << what;
+  double largest = 0, worst_error = -1;
+  std::size_t worst = 0;
+  for (std::size_t i = 0; i < native.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(native[i])));
+    const double error = std::abs(static_cast<double>(native[i]) - static_cast<double>(vendor[i]));
+    if (!(error <= worst_error)) worst = i, worst_error = error;
+  }
+  constexpr std::size_t kFew = 50;  // which dropout and ReLU may all turn to 0
+  if (native.size() >= kFew) {
+    EXPECT_GT(largest, 0) << what << ": nothing was computed";
+  }
+  EXPECT_LE(worst_error, tolerance * largest) << what << ": element " << worst << " is " << native[worst]
+                                              << " natively and " << vendor[worst] << " by the vendor";
+}
+
+inline constexpr double kVendorTolerance = 1e-5;
+
+/// The gradients of a layer as exact sums, side by side: native, then vendor.
+class ExactSums {
+ public:
+  ExactSums(VendorRig& rig, std::size_t weights, std::size_t biases)
+      : rig_(rig),
+        dw_(rig.zeroed<std::int64_t>(weights)),
+        db_(rig.zeroed<std::int64_t>(biases)),
+        refused_(rig.zeroed<std::int64_t>(1)) {}
+
+  ExactGradient target(float limit = 65536) const {
+    return {.dw = dw_.data(), .db = db_.data(), .limit = limit, .refused = refused_.data()};
+  }
+  std::vector<std::int64_t> dw() { return rig_.download(dw_); }
+  std::vector<std::int64_t> db() { return rig_.download(db_); }
+  std::int64_t refused() { return rig_.download(refused_)[0]; }
+
+ private:
+  VendorRig& rig_;
+  DeviceBuffer<std::int64_t> dw_, db_, refused_;
+};
+
+inline void expect_agreement(ExactSums& native, ExactSums& vendor, const std::string& what) {
+  expect_agreement(native.dw(), vendor.dw(), kVendorTolerance, what + " dw");
+  expect_agreement(native.db(), vendor.db(), kVendorTolerance, what + " db");
+  EXPECT_EQ(native.refused(), 0) << what;
+  EXPECT_EQ(vendor.refused(), 0) << what;
+}
+
+/// The epilogues of Net and LeNet, and none.
+inline std::vector<Epilogue> epilogues_under_test(bool with_pool) {
+  const EpilogueStep relu{.kind = EpilogueKind::kRelu};
+  const EpilogueStep dropout{
+      .kind = EpilogueKind::kDropout, .whole_channels = with_pool, .layer = 3, .probability = 0.5F};
+  const auto epilogue = [](std::initializer_list<EpilogueStep> steps, int pool) {
+    Epilogue made;
+    for (const EpilogueStep& step : steps) made.steps[made.count++] = step;
+    made.pool = pool;
+    made.seed = 17;
+    made.first_sample = 5;
+    return made;
+  };
+  if (!with_pool) return {epilogue({}, 1), epilogue({relu}, 1), epilogue({relu, dropout}, 1)};
+  return {epilogue({}, 1), epilogue({dropout, {.kind = EpilogueKind::kMaxPool}, relu}, 2),
+          epilogue({relu, {.kind = EpilogueKind::kAvgPool}}, 2)};
+}
+
+}  // namespace lockstep::test
