@@ -5,6 +5,7 @@
 
 #include "kernels/ops.hpp"
 #include "models/arena.hpp"
+#include "models/layer_op.hpp"
 #include "models/pass.hpp"
 
 #include <cstddef>
@@ -61,6 +62,7 @@ class Layer {
 
   /// "conv2d 10@5x5": the kind and what tells it from others of its kind, for people.
   virtual std::string describe() const = 0;
+  virtual LayerOp op() const = 0;
   virtual OutputMemory output_memory() const { return OutputMemory::kNew; }
   /// backward_weights reads x.
   virtual bool needs_input() const { return false; }

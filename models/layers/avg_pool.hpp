@@ -20,6 +20,7 @@ class AvgPoolLayer final : public Layer {
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
 
   std::string describe() const override;
+  LayerOp op() const override { return AvgPoolOp{shape_}; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
 

@@ -19,6 +19,7 @@ class Conv2dLayer final : public Layer {
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
 
   std::string describe() const override;
+  LayerOp op() const override { return shape_; }
   bool needs_input() const override { return true; }
   double flops_per_sample() const override { return shape_.flops(); }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;

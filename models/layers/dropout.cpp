@@ -19,6 +19,11 @@ std::string DropoutLayer::describe() const {
   return fmt::format("{} {}", unit_ == Unit::kChannel ? "dropout2d" : "dropout", probability_);
 }
 
+LayerOp DropoutLayer::op() const {
+  const bool whole_channels = unit_ == Unit::kChannel && input().height * input().width > 1;
+  return DropoutOp{probability_, whole_channels, index()};
+}
+
 void DropoutLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
   DropoutShape shape = shape_of(pass.batch);
   if (!pass.training) shape.probability = 0;

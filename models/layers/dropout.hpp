@@ -23,6 +23,7 @@ class DropoutLayer final : public Layer {
   static std::unique_ptr<Layer> make_channelwise(const LayerOptions& options, const LayerPlace& place);
 
   std::string describe() const override;
+  LayerOp op() const override;
   OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;

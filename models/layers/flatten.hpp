@@ -19,6 +19,7 @@ class FlattenLayer final : public Layer {
   }
 
   std::string describe() const override { return "flatten"; }
+  LayerOp op() const override { return ViewOp{}; }
   OutputMemory output_memory() const override { return OutputMemory::kView; }
   void forward(const LayerPass& /*pass*/, const LayerTensors& /*tensors*/) const override {}
   void backward_data(const LayerPass& /*pass*/, const LayerTensors& /*tensors*/) const override {}

@@ -18,6 +18,7 @@ class LinearLayer final : public Layer {
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
 
   std::string describe() const override;
+  LayerOp op() const override { return shape_of(1); }
   bool needs_input() const override { return true; }
   double flops_per_sample() const override { return shape_of(1).flops(); }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;

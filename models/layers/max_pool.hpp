@@ -20,6 +20,7 @@ class MaxPoolLayer final : public Layer {
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
 
   std::string describe() const override;
+  LayerOp op() const override { return MaxPoolOp{shape_}; }
   std::size_t saved_bytes(int batch) const override { return shape_of(batch).out_size(); }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;

@@ -17,6 +17,7 @@ class ReluLayer final : public Layer {
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
 
   std::string describe() const override { return "relu"; }
+  LayerOp op() const override { return ReluOp{}; }
   OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
   bool needs_output() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;

@@ -1,0 +1,98 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The activations and gradients of one network on a GPU, for all grains of a rank at once: what models'
+/// Execution is on a CPU.
+#pragma once
+
+#include "kernels/device/device.hpp"
+#include "kernels/device/device_ops.hpp"
+#include "models/network.hpp"
+#include "models/stages.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+namespace lockstep {
+
+/// What a pass on a device needs besides the weights.
+struct DevicePass {
+  int batch = 0;
+  std::uint64_t seed = 0;
+  std::uint32_t first_sample = 0;    ///< position of column 0 in the global batch
+  const StepState* state = nullptr;  ///< device memory
+};
+
+/// Where the gradients of all parameters go: arena order, as exact sums.
+struct DeviceGradient {
+  int grain = 0;                    ///< columns of a grain
+  std::int64_t* arena = nullptr;    ///< [parameters]
+  std::int64_t* refused = nullptr;  ///< counts terms that an exact sum cannot take
+  float limit = 0;                  ///< see ExactGradient
+};
+
+/// Called during backward when everything that this rank adds to [offset, offset + size) of the arena is
+/// queued on `stream`. In backward order.
+using DeviceGradientReady = std::function<void(Stream& stream, std::size_t offset, std::size_t size)>;
+
+/// Queues passes on streams; waits for nothing. Borrows network, device and ops. Tensors are never shared
+/// between stages: weight gradients run beside data gradients, and all of it fits the GPU's cache for the
+/// networks this is made for.
+class DeviceExecution {
+ public:
+  enum class Purpose { kTraining, kEvaluation };
+  DeviceExecution(const Network& network, Device& device, DeviceOps& ops, int max_batch, Purpose purpose);
+
+  /// Where gather puts the batch: [features, batch] and [batch].
+  float* input() { return input_.data(); }
+  std::int32_t* labels() { return labels_.data(); }
+  int max_batch() const { return max_batch_; }
+
+  /// Returns the logits [classes, batch], valid until the next pass.
+  float* forward_training(Stream& stream, const float* weights, const DevicePass& pass);
+  float* forward_evaluation(Stream& stream, const float* weights, int batch);
+
+  /// After forward_training of the same pass and the loss: data gradients on `main`, weight gradients on
+  /// `side` and the last one on `main`. Afterwards `main` waits for `side`.
+  /// @param dlogits  [classes, batch]; may be the buffer that forward_training returned
+  void backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass, float* dlogits,
+                const DeviceGradient& gradient, const DeviceGradientReady& on_ready);
+
+ private:
+  /// A stage with its memory.
+  struct Unit {
+    Stage stage;
+    DeviceBuffer<float> y;            ///< [output, batch]
+    DeviceBuffer<std::uint8_t> mask;  ///< of the epilogue, or the argmax of a general max pool
+    DeviceBuffer<float> gradient_memory;
+    DeviceBuffer<float> detour;  ///< gradient of y, where a general pool hands it to an epilogue
+    float* gradient =
+        nullptr;  ///< [before_epilogue, batch]: its own memory, or another's with the same numbers
+    std::unique_ptr<Event> ready;  ///< its gradient is there
+  };
+
+  void allocate_gradients(Device& device);
+  const float* input_of(std::size_t i) const;
+  float* run_forward(Stream& stream, const float* weights, const DevicePass& pass, bool training);
+  void forward_stage(Stream& stream, Unit& unit, const float* weights, const DevicePass& pass, const float* x,
+                     bool training);
+  /// The way back through the epilogue of unit i; null if there is nothing to undo.
+  const Expansion* expansion_of(std::size_t i);
+  void start_from_logits(Stream& stream, int batch, float* dlogits);
+  void backward_weights(Stream& stream, std::size_t i, int batch, const DeviceGradient& gradient);
+  /// From the gradient of unit i to that of unit i - 1.
+  void backward_data(Stream& stream, std::size_t i, const float* weights, int batch);
+
+  DeviceOps& ops_;
+  int max_batch_;
+  DeviceBuffer<float> input_;
+  DeviceBuffer<std::int32_t> labels_;
+  std::vector<Unit> units_;
+  std::size_t first_trained_ = 0;
+  std::vector<Expansion> expansions_;  ///< of each unit
+  std::unique_ptr<Event> side_done_;
+};
+
+}  // namespace lockstep

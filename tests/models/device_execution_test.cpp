@@ -1,0 +1,201 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Whole passes on a device against the CPU's Execution, which stands on finite differences and PyTorch: the
+/// same logits, losses and gradients, dropout masks included.
+#include "models/device_execution.hpp"
+
+#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/exact_sum.hpp"
+#include "tests/kernels/device/rig.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace lockstep::test {
+namespace {
+
+constexpr int kClasses = 6;
+constexpr std::uint64_t kSeed = 99;
+constexpr std::uint32_t kStep = 3, kFirstSample = 40;
+constexpr float kLimit = 1e4F;
+
+struct Result {
+  std::vector<float> logits;      ///< [classes][batch]
+  std::vector<double> gradients;  ///< arena order
+  double loss = 0;
+  std::int64_t correct = 0;
+};
+
+/// A network, its weights and a batch of samples.
+struct Problem {
+  Problem(const std::string& layers, const ImageShape& input, int batch_size)
+      : network(Network::parse("layers:\n" + layers, "test.yaml", input, kClasses)),
+        batch(batch_size),
+        weights(network.parameters().size),
+        x(random_numbers(static_cast<std::size_t>(input.features() * batch), 17)) {
+    network.initialise(5, weights.span());
+    for (int n = 0; n < batch; ++n) labels.push_back((n * 7 + 1) % kClasses);
+  }
+
+  Network network;
+  int batch;
+  AlignedBuffer<float> weights;
+  std::vector<double> x;  ///< [features][batch]
+  std::vector<std::int32_t> labels;
+};
+
+Result on_cpu(const Problem& problem) {
+  const auto ops = cpu::make_ops();
+  const int columns = (problem.batch + 15) / 16 * 16;
+  const auto batch = static_cast<std::size_t>(problem.batch), width = static_cast<std::size_t>(columns);
+  Execution execution(problem.network, *ops, columns);
+  for (std::size_t i = 0; i < problem.x.size(); ++i) {
+    execution.input()[i / batch * width + i % batch] = static_cast<float>(problem.x[i]);
+  }
+  float* logits = execution.forward_training(problem.weights.data(), columns, {kSeed, kStep, kFirstSample});
+  Result result;
+  for (std::size_t i = 0; i < kClasses * batch; ++i) {
+    result.logits.push_back(logits[i / batch * width + i % batch]);
+  }
+  LossSums sums;
+  ops->softmax_cross_entropy({columns, problem.batch, kClasses}, logits, problem.labels.data(), logits,
+                             &sums);
+  AlignedBuffer<float> gradients(problem.weights.size());
+  execution.backward(problem.weights.data(), logits, gradients.data(), {});
+  result.gradients.assign(gradients.span().begin(), gradients.span().end());
+  result.loss = sums.loss;
+  result.correct = sums.correct;
+  return result;
+}
+
+/// Forward, loss and backward on the device; all in one graph if `captured`.
+Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool captured = false) {
+  const std::size_t parameters = problem.weights.size();
+  const auto weights = rig.upload(problem.weights.span());
+  const auto sums = rig.zeroed<std::int64_t>(kCounterSlots + parameters);
+  StepState state;
+  state.step = kStep;
+  const auto device_state = rig.upload(std::vector<StepState>{state});
+  DeviceExecution execution(problem.network, rig.device(), rig.ops(), problem.batch,
+                            DeviceExecution::Purpose::kTraining);
+  const auto side = rig.device().make_stream();
+  const std::vector<float> x(problem.x.begin(), problem.x.end());
+  rig.stream().copy_to_device(execution.input(), x.data(), x.size() * sizeof(float));
+  rig.stream().copy_to_device(execution.labels(), problem.labels.data(), problem.labels.size() * 4);
+  rig.stream().synchronize();
+
+  const DevicePass pass{problem.batch, kSeed, kFirstSample, device_state.data()};
+  const auto logits_copy = rig.poisoned<float>(kClasses * static_cast<std::size_t>(problem.batch));
+  if (captured) rig.stream().begin_capture();
+  float* logits = execution.forward_training(rig.stream(), weights.data(), pass);
+  rig.stream().copy_on_device(logits_copy.data(), logits, logits_copy.bytes());
+  rig.ops().softmax_cross_entropy(rig.stream(), {problem.batch, problem.batch, kClasses}, logits,
+                                  {execution.labels(), sums.data(), 1e6, device_state.data()}, logits);
+  std::size_t covered = parameters;
+  execution.backward(rig.stream(), *side, weights.data(), pass, logits,
+                     {grain, sums.data() + kCounterSlots, sums.data() + kNotFinite, kLimit},
+                     [&](Stream& /*stream*/, std::size_t offset, std::size_t size) {
+                       EXPECT_EQ(offset + size, covered);
+                       covered = offset;
+                     });
+  EXPECT_EQ(covered, 0U);
+  if (captured) {
+    const auto graph = rig.stream().end_capture();
+    rig.stream().launch(*graph);
+    rig.stream().synchronize();
+  }
+  Result result;
+  result.logits = rig.download(logits_copy);
+  const auto totals = rig.download(sums);
+  EXPECT_EQ(totals[kSamples], problem.batch);
+  EXPECT_EQ(totals[kNotFinite], 0);
+  result.loss = static_cast<double>(totals[kLoss]) / kLossScale;
+  result.correct = totals[kCorrect];
+  for (std::size_t i = 0; i < parameters; ++i) {
+    result.gradients.push_back(from_exact(totals[kCounterSlots + i]));
+  }
+  return result;
+}
+
+void expect_same(const Result& actual, const Result& expected, const std::string& what) {
+  expect_close(std::span<const float>(actual.logits),
+               std::span<const double>(std::vector<double>(expected.logits.begin(), expected.logits.end())),
+               1e-5, what + ": logits");
+  expect_close(std::span<const double>(actual.gradients), std::span<const double>(expected.gradients), 3e-5,
+               what + ": gradients");
+  EXPECT_NEAR(actual.loss, expected.loss, 1e-5 * expected.loss) << what;
+  EXPECT_EQ(actual.correct, expected.correct) << what;
+}
+
+const char* const kNetworks[] = {
+    // As Net, smaller.
+    "  - conv2d: {out: 4, kernel: 3}\n  - max_pool: 2\n  - relu\n  - conv2d: {out: 5, kernel: 2}\n"
+    "  - dropout2d: 0.4\n  - max_pool: 2\n  - relu\n  - linear: 11\n  - relu\n  - dropout: 0.5\n"
+    "  - linear: classes\n",
+    // As LeNet, with an image that the pool does not divide.
+    "  - conv2d: {out: 3, kernel: 4}\n  - relu\n  - avg_pool: 2\n  - flatten\n  - linear: 9\n  - relu\n"
+    "  - linear: classes\n",
+    // Pools that are stages of their own, between and behind epilogues; strides and padding.
+    "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - relu\n"
+    "  - max_pool: {kernel: 3, stride: 1, padding: 1}\n  - dropout: 0.3\n"
+    "  - conv2d: {out: 6, kernel: 3, stride: 2, padding: 1}\n  - max_pool: 2\n"
+    "  - avg_pool: {kernel: 2, stride: 1}\n  - relu\n  - linear: classes\n",
+    // Layers before the first and behind the last parameters.
+    "  - dropout: 0.2\n  - avg_pool: 2\n  - relu\n  - linear: 7\n  - dropout: 0.5\n  - linear: classes\n"
+    "  - dropout: 0.4\n",
+    // Two pools in a row, and an epilogue that is too long for one stage.
+    "  - conv2d: {out: 3, kernel: 1}\n  - avg_pool: 2\n  - max_pool: 2\n  - relu\n  - linear: 8\n  - relu\n"
+    "  - dropout: 0.1\n  - relu\n  - dropout: 0.2\n  - relu\n  - dropout: 0.3\n  - relu\n  - linear: "
+    "classes\n",
+    "  - linear: classes\n",
+};
+
+TEST(DeviceExecutionTest, AgreesWithTheCpu) {
+  DeviceRig rig;
+  for (const char* layers : kNetworks) {
+    for (const int batch : {1, 17, 33}) {
+      const Problem problem(layers, {2, 9, 11}, batch);
+      expect_same(on_device(rig, problem, 16), on_cpu(problem), layers + std::to_string(batch));
+    }
+  }
+}
+
+TEST(DeviceExecutionTest, GradientsHaveTheSameBitsInEveryThreadOrder) {
+  DeviceRig rig;
+  const Problem problem(kNetworks[0], {2, 9, 11}, 21);
+  same_in_every_order([&] { return on_device(rig, problem, 8).gradients; });
+}
+
+TEST(DeviceExecutionTest, GraphHasTheSameBits) {
+  DeviceRig rig;
+  for (const char* layers : kNetworks) {
+    const Problem problem(layers, {2, 9, 11}, 10);
+    EXPECT_EQ(on_device(rig, problem, 4, true).gradients, on_device(rig, problem, 4).gradients) << layers;
+  }
+}
+
+TEST(DeviceExecutionTest, EvaluationHasNoDropout) {
+  DeviceRig rig;
+  const Problem with_dropout(kNetworks[0], {2, 9, 11}, 5);
+  std::string layers = kNetworks[0];
+  for (const std::string line : {"  - dropout2d: 0.4\n", "  - dropout: 0.5\n"}) {
+    layers.erase(layers.find(line), line.size());
+  }
+  const Problem without(layers, {2, 9, 11}, 5);
+  const auto weights = rig.upload(with_dropout.weights.span());
+  DeviceExecution execution(with_dropout.network, rig.device(), rig.ops(), 5,
+                            DeviceExecution::Purpose::kEvaluation);
+  const std::vector<float> x(with_dropout.x.begin(), with_dropout.x.end());
+  rig.stream().copy_to_device(execution.input(), x.data(), x.size() * sizeof(float));
+  const float* logits = execution.forward_evaluation(rig.stream(), weights.data(), 5);
+  std::vector<float> evaluated(kClasses * 5);
+  rig.stream().copy_to_host(evaluated.data(), logits, evaluated.size() * sizeof(float));
+  rig.stream().synchronize();
+  const std::vector<float> expected = on_cpu(without).logits;
+  for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(evaluated[i], expected[i], 1e-5);
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Which layers become one stage.
+#include "models/stages.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr ImageShape kInput{1, 28, 28};
+
+std::vector<Stage> stages_of(const std::string& layers) {
+  return fuse_layers(Network::parse("layers:\n" + layers, "test.yaml", kInput, 10));
+}
+
+char letter(const EpilogueStep& step) {
+  switch (step.kind) {
+    case EpilogueKind::kRelu:
+      return 'r';
+    case EpilogueKind::kDropout:
+      return step.whole_channels ? 'D' : 'd';
+    case EpilogueKind::kMaxPool:
+      return 'm';
+    case EpilogueKind::kAvgPool:
+      return 'a';
+  }
+  return '?';
+}
+
+/// "conv+mr linear+rd linear": the heads and the letters of their epilogues.
+std::string describe(const std::vector<Stage>& stages) {
+  static const char* const kHeads[] = {"alone", "conv", "linear", "max", "avg"};
+  std::string text;
+  for (const Stage& stage : stages) {
+    text += (text.empty() ? "" : " ") + std::string(kHeads[stage.head.index()]);
+    for (int i = 0; i < stage.epilogue.count; ++i) {
+      text += (i == 0 ? "+" : "") + std::string(1, letter(stage.epilogue.steps[i]));
+    }
+  }
+  return text;
+}
+
+TEST(StagesTest, NetIsFourStages) {
+  const auto stages = fuse_layers(Network::load("net", kInput, 10));
+  EXPECT_EQ(describe(stages), "conv+mr conv+Dmr linear+rd linear");
+  EXPECT_EQ(stages[1].before_epilogue, (ImageShape{20, 8, 8}));
+  EXPECT_EQ(stages[1].output, (ImageShape{20, 4, 4}));
+  EXPECT_EQ(stages[1].epilogue.steps[0].layer, 4U);
+  EXPECT_EQ(stages[2].epilogue.steps[1].layer, 9U);
+}
+
+TEST(StagesTest, LenetIsFourStages) {
+  const auto stages = fuse_layers(Network::load("lenet", kInput, 10));
+  EXPECT_EQ(describe(stages), "conv+ra conv+ra linear+r linear");
+  EXPECT_EQ(stages[1].output, (ImageShape{50, 4, 4}));
+}
+
+TEST(StagesTest, ParametersOfAllStagesCoverTheArena) {
+  const Network network = Network::load("net", kInput, 10);
+  std::size_t next = 0;
+  for (const Stage& stage : fuse_layers(network)) {
+    if (!stage.trained()) continue;
+    EXPECT_EQ(stage.parameter_offset, next);
+    next += stage.parameter_size();
+  }
+  EXPECT_EQ(next, network.parameters().size);
+}
+
+TEST(StagesTest, WhatDoesNotFitAnEpilogueIsAStageOfItsOwn) {
+  const std::string tail = "  - linear: classes\n";
+  EXPECT_EQ(describe(stages_of("  - max_pool: 2\n  - relu\n" + tail)), "alone+mr linear");
+  EXPECT_EQ(describe(stages_of("  - conv2d: {out: 3, kernel: 3}\n  - max_pool: 3\n  - relu\n" + tail)),
+            "conv max alone+r linear");
+  EXPECT_EQ(describe(stages_of("  - conv2d: {out: 3, kernel: 3}\n  - relu\n  - avg_pool: {kernel: 2, stride: "
+                               "1}\n" +
+                               tail)),
+            "conv+r avg linear");
+  EXPECT_EQ(describe(stages_of(
+                "  - conv2d: {out: 3, kernel: 3}\n  - max_pool: 2\n  - avg_pool: 2\n  - relu\n" + tail)),
+            "conv+m alone+ar linear");
+  EXPECT_EQ(describe(stages_of("  - linear: 5\n  - relu\n  - dropout: 0.1\n  - relu\n  - dropout: 0.2\n"
+                               "  - relu\n  - dropout: 0.3\n  - relu\n" +
+                               tail)),
+            "linear+rdrdrd alone+r linear");
+}
+
+TEST(StagesTest, ViewsAndDropoutOfNothingDisappear) {
+  EXPECT_EQ(describe(stages_of("  - flatten\n  - dropout: 0\n  - linear: classes\n")), "linear");
+}
+
+TEST(StagesTest, DropoutOfChannelsAfterFlattenIsOfElements) {
+  EXPECT_EQ(describe(stages_of("  - conv2d: {out: 3, kernel: 3}\n  - flatten\n  - dropout2d: 0.5\n"
+                               "  - linear: classes\n")),
+            "conv+d linear");
+}
+
+TEST(StagesTest, EvaluationLeavesDropoutOut) {
+  const auto stages = fuse_layers(Network::load("net", kInput, 10));
+  EXPECT_EQ(without_dropout(stages[1].epilogue).count, 2);
+  EXPECT_EQ(without_dropout(stages[1].epilogue).pool, 2);
+  EXPECT_EQ(without_dropout(stages[2].epilogue).count, 1);
+}
+
+}  // namespace
+}  // namespace lockstep
