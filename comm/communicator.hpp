@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the ranks of a job can say to each other. Backends: comm/mpi, comm/thread, later comm/nccl.
+/// What the ranks of a job can say to each other. Backends: comm/mpi, comm/thread. (For sums in device
+/// memory see comm/device_all_reduce.hpp.)
 #pragma once
 
 #include <chrono>
@@ -33,6 +34,7 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual int local_rank() const = 0;  ///< among the ranks of this host
+  virtual int local_size() const = 0;  ///< how many those are
   virtual const std::string& host() const = 0;
   virtual std::string_view backend() const = 0;  ///< "mpi", "thread"
   virtual std::chrono::duration<double> timeout() const = 0;

@@ -21,8 +21,7 @@ constexpr std::uint32_t kExponentMask = 0x7F80'0000U;
 GradientBucket::GradientBucket(const Bucket& range, Determinism determinism, bool carries_counters)
     : range_(range), determinism_(determinism), locks_((range.size + kChunk - 1) / kChunk) {
   if (exact()) {
-    exact_ =
-        AlignedBuffer<std::int64_t>(range.size + (carries_counters ? std::size_t{StepCounters::kCount} : 0));
+    exact_ = AlignedBuffer<std::int64_t>(range.size + (carries_counters ? std::size_t{kStepCounters} : 0));
   } else {
     fp32_ = AlignedBuffer<float>(range.size + (carries_counters ? kCounterFloats : 0));
   }

@@ -57,7 +57,7 @@ struct GradientReducer::State {
   double grain_loss_limit;
   std::deque<GradientBucket> buckets;  // in plan order; a deque, since atomics cannot move
 
-  std::array<std::atomic<std::int64_t>, StepCounters::kCount> counters{};  // of this rank
+  std::array<std::atomic<std::int64_t>, kStepCounters> counters{};  // of this rank
   StepTotals totals;
   bool in_step = false;
 
@@ -76,7 +76,7 @@ struct GradientReducer::State {
     }
   }
 
-  void count(StepCounters::Index index, std::int64_t amount) {
+  void count(StepCounter index, std::int64_t amount) {
     counters[index].fetch_add(amount, std::memory_order_relaxed);
   }
 
@@ -120,7 +120,7 @@ void GradientReducer::begin_step(int local_grains, bool stop_requested) {
   s.in_step = true;
   s.launched = 0;
   for (auto& counter : s.counters) counter.store(0, std::memory_order_relaxed);
-  s.count(StepCounters::kStopRequests, stop_requested ? 1 : 0);
+  s.count(kStopRequests, stop_requested ? 1 : 0);
   for (GradientBucket& bucket : s.buckets) {
     const auto elements = static_cast<std::int64_t>(bucket.end() - bucket.begin());
     const bool last = &bucket == &s.buckets.back();
@@ -138,7 +138,7 @@ void GradientReducer::add(Ops& ops, std::size_t offset, std::size_t size, const 
     const std::size_t end = std::min(offset + size, bucket.end());
     if (begin >= end) continue;
     const bool fits = bucket.add(ops, begin, end - begin, gradients + (begin - offset), s.gradient_limit);
-    if (!fits) s.count(StepCounters::kNotFinite, 1);
+    if (!fits) s.count(kNotFinite, 1);
     completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
     added += end - begin;
   }
@@ -148,12 +148,12 @@ void GradientReducer::add(Ops& ops, std::size_t offset, std::size_t size, const 
 
 void GradientReducer::add_sums(const LossSums& sums, int samples) {
   State& s = *state_;
-  s.count(StepCounters::kSamples, samples);
-  s.count(StepCounters::kCorrect, sums.correct);
+  s.count(kSamples, samples);
+  s.count(kCorrect, sums.correct);
   if (std::abs(sums.loss) < s.grain_loss_limit) {
-    s.count(StepCounters::kLoss, std::llrint(sums.loss * kLossScale));
+    s.count(kLoss, std::llrint(sums.loss * kLossScale));
   } else {  // NaN too
-    s.count(StepCounters::kNotFinite, 1);
+    s.count(kNotFinite, 1);
   }
   if (s.buckets.back().arrived(1)) s.launch_ready();
 }

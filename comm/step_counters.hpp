@@ -4,6 +4,7 @@
 #pragma once
 
 #include "comm/gradient_reducer.hpp"
+#include "kernels/device/step_state.hpp"
 
 #include <array>
 #include <cstddef>
@@ -12,19 +13,9 @@
 
 namespace lockstep {
 
-/// The loss as fixed point, in units of 2^-32 nats: sums up to 10^9 nats, and each grain is rounded by
-/// 10^-10.
-inline constexpr double kLossScale = 4294967296.0;
-
-/// The largest |loss| of a grain such that `grains` of them cannot overflow: 2^62 / 2^32 / grains.
-constexpr double loss_limit(std::int64_t grains) {
-  return 1073741824.0 / static_cast<double>(grains < 1 ? 1 : grains);
-}
-
 /// One rank's or all ranks' sums; the element-wise sum of two of these is the one of both.
 struct StepCounters {
-  enum Index : std::size_t { kSamples, kLoss, kCorrect, kStopRequests, kNotFinite, kCount };
-  std::array<std::int64_t, kCount> values{};
+  std::array<std::int64_t, kStepCounters> values{};  ///< by StepCounter
 
   StepTotals totals() const;
 };
@@ -33,9 +24,9 @@ struct StepCounters {
 /// 4,096 ranks are below 2^24 and so exact in fp32, in any order.
 inline constexpr std::size_t kLimbs = 6;
 inline constexpr std::size_t kMostRanksInFp32 = 4096;
-inline constexpr std::size_t kCounterFloats = StepCounters::kCount * kLimbs;
+inline constexpr std::size_t kCounterFloats = kStepCounters * kLimbs;
 
-/// As elements of an int64 all-reduce, StepCounters::kCount of them.
+/// As elements of an int64 all-reduce, kStepCounters of them.
 void encode(const StepCounters& counters, std::span<std::int64_t> elements);
 StepCounters decode(std::span<const std::int64_t> elements);
 

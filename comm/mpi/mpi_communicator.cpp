@@ -90,6 +90,7 @@ class MpiCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   int local_rank() const override { return host_share_.rank; }
+  int local_size() const override { return host_share_.size; }
   const std::string& host() const override { return host_; }
   std::string_view backend() const override { return "mpi"; }
   std::chrono::duration<double> timeout() const override { return timeout_; }

@@ -20,6 +20,7 @@ class ThreadCommunicator final : public Communicator {
   int rank() const override { return rank_; }
   int size() const override { return group_.size(); }
   int local_rank() const override { return rank_; }
+  int local_size() const override { return group_.size(); }
   const std::string& host() const override { return host_; }
   std::string_view backend() const override { return "thread"; }
   std::chrono::duration<double> timeout() const override { return timeout_; }

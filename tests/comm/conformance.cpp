@@ -36,6 +36,8 @@ void describes_the_group(Communicator& comm) {
   EXPECT_GE(comm.rank(), 0);
   EXPECT_LT(comm.rank(), comm.size());
   EXPECT_LE(comm.local_rank(), comm.rank());
+  EXPECT_LT(comm.local_rank(), comm.local_size());
+  EXPECT_LE(comm.local_size(), comm.size());
   EXPECT_FALSE(comm.host().empty());
   EXPECT_GT(comm.timeout().count(), 0);
 }

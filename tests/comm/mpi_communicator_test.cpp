@@ -43,6 +43,7 @@ TEST(MpiCommunicatorTest, AgreesWithMpiAboutTheGroup) {
   EXPECT_EQ(comm->rank(), rank);
   EXPECT_EQ(comm->size(), size);
   EXPECT_EQ(comm->local_rank(), rank);  // tests run on one host
+  EXPECT_EQ(comm->local_size(), size);
   EXPECT_EQ(comm->backend(), "mpi");
 }
 

@@ -32,7 +32,7 @@ TEST(StepCountersTest, FloatSumsOverTheMostRanksAreExact) {
 
 TEST(StepCountersTest, LossIsScaledBack) {
   StepCounters counters;
-  counters.values[StepCounters::kLoss] = std::int64_t{5} << 31;
+  counters.values[kLoss] = std::int64_t{5} << 31;
   EXPECT_EQ(counters.totals().loss, 2.5);
 }
 

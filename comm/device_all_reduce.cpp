@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "comm/device_all_reduce.hpp"
+
+namespace lockstep {
+namespace {
+
+/// Device work as something that the communicator can wait for.
+class DeviceWork final : public PendingCollective {
+ public:
+  DeviceWork(Event& event, DeviceAllReduce* all_reduce) : event_(event), all_reduce_(all_reduce) {}
+
+  bool test() override {
+    if (event_.done()) return true;
+    if (all_reduce_ != nullptr) all_reduce_->check();
+    return false;
+  }
+
+ private:
+  Event& event_;
+  DeviceAllReduce* all_reduce_;
+};
+
+}  // namespace
+
+void wait_for(Event& event, Communicator& comm, std::string_view what, DeviceAllReduce* all_reduce) {
+  DeviceWork work(event, all_reduce);
+  comm.wait(work, what);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// How sums in device memory are added up over all ranks. Implementations: comm/nccl, comm/staged.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "kernels/device/device.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep {
+
+/// One rank's end. Making one is collective; so is all_reduce(): every rank calls it in the same order with
+/// the same types and counts, and captures it in a graph where the others do. One thread at a time per rank.
+/// Graphs that hold its operations must be destroyed before it.
+class DeviceAllReduce {
+ public:
+  virtual ~DeviceAllReduce() = default;
+
+  /// "NCCL 2.28.9", "mpi through pinned memory"
+  virtual std::string_view name() const = 0;
+  /// True: all_reduce() only queues work, which may be captured in a graph and overlap other streams' work.
+  /// False: the host takes part. all_reduce() waits for the work queued before it and for the other ranks,
+  /// and cannot be captured.
+  virtual bool on_stream() const = 0;
+
+  /// In place: device memory [count], after the work that is on the stream now, becomes the sum over all
+  /// ranks for the work queued on it afterwards. int64: exact, wraps around, the same bits everywhere. fp32:
+  /// the same bits on every rank; which, is the backend's.
+  /// @throws PeerLostError  the other ranks did not come within the communicator's timeout()
+  virtual void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) = 0;
+  virtual void all_reduce(Stream& stream, float* device, std::size_t count) = 0;
+
+  /// Throws what went wrong with queued work, as far as the backend knows of it; cheap, to be called while
+  /// waiting. A peer that is gone may show in nothing but a wait that does not end.
+  virtual void check() = 0;
+};
+
+/// Waits for work on this rank's device in which other ranks may take part.
+/// @param all_reduce  which one it contains, or null
+/// @throws PeerLostError  after comm.timeout(): names this rank, its host and `what` was waited for
+/// @throws what Event::done() and DeviceAllReduce::check() throw
+void wait_for(Event& event, Communicator& comm, std::string_view what, DeviceAllReduce* all_reduce);
+
+}  // namespace lockstep

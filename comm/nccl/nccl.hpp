@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// All-reduce of device memory over NCCL. It is in lockstep_nccl.so, which is loaded when it is asked for:
+/// the program runs where there is no NCCL.
+#pragma once
+
+#include "comm/device_all_reduce.hpp"
+
+#include <memory>
+
+namespace lockstep {
+
+/// Loads the library and NCCL with it. Says nothing yet about GPUs or the network.
+/// @throws DeviceError  cause and fix, if it is not there or cannot be loaded
+void load_nccl();
+
+/// Queues on streams. A collective call over `comm`, by which the ranks find each other; every rank on a GPU
+/// of its own, which is `device`. Borrows both. Signal handlers stay as they were.
+///
+/// While a rank waits, nothing blocks: creation and every all-reduce end after comm.timeout() with
+/// PeerLostError. Outside a graph, an all-reduce costs its caller some 30 us, since NCCL starts a thread for
+/// it.
+/// @throws DeviceError    see load_nccl()
+/// @throws NcclError      (an Error) what NCCL says, with the exit code that fits
+/// @throws PeerLostError  not all ranks came
+std::unique_ptr<DeviceAllReduce> make_nccl_all_reduce(Communicator& comm, Device& device);
+
+}  // namespace lockstep

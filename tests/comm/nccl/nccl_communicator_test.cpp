@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The life of an NCCL communicator, with a stand-in for the library.
+#include "comm/nccl/nccl_communicator.hpp"
+
+#include "comm/nccl/nccl_error.hpp"
+#include "comm/thread/thread_ranks.hpp"
+#include "tests/comm/nccl/fake_nccl.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <functional>
+#include <future>
+#include <string>
+#include <thread>
+
+namespace lockstep::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using Calls = std::vector<std::string>;
+
+class NcclCommunicatorTest : public ::testing::Test {
+ protected:
+  NcclCommunicatorTest() { use_fake_nccl(nccl_); }
+
+  static void alone(const std::function<void(Communicator&)>& body) {
+    run_thread_ranks(1, body, milliseconds(100));
+  }
+  /// What() of the PeerLostError or NcclError that `body` throws; its code in `code`.
+  static std::string message_of(const std::function<void()>& body, ExitCode code) {
+    try {
+      body();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code) << error.what();
+      return error.what();
+    }
+    ADD_FAILURE() << "no error";
+    return "";
+  }
+
+  FakeNccl nccl_;
+};
+
+TEST_F(NcclCommunicatorTest, ConnectsWithoutBlockingAndEndsInGoodOrder) {
+  nccl_.polls_until_connected = 5;
+  nccl_.polls_until_finalized = 3;
+  alone([](Communicator& comm) { NcclCommunicator(comm).connect(); });
+  EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "finalize", "destroy"}));
+}
+
+TEST_F(NcclCommunicatorTest, ACommunicatorThatNeverConnectedNeedsNoEnd) {
+  alone([](Communicator& comm) { const NcclCommunicator unused(comm); });
+  EXPECT_TRUE(nccl_.calls().empty());
+}
+
+TEST_F(NcclCommunicatorTest, EveryRankComesWithTheIdOfRankZero) {
+  run_thread_ranks(3, [](Communicator& comm) { NcclCommunicator(comm).connect(); });
+  EXPECT_EQ(nccl_.first_id_bytes, std::vector<char>(3, 'u'));
+  for (const char* call : {"init 0 of 3", "init 1 of 3", "init 2 of 3"})
+    EXPECT_TRUE(nccl_.called(call)) << call;
+}
+
+TEST_F(NcclCommunicatorTest, RanksThatDoNotComeAreAPeerLostWithTheFix) {
+  nccl_.polls_until_connected = FakeNccl::kNever;
+  const auto text = message_of([] { alone([](Communicator& comm) { NcclCommunicator(comm).connect(); }); },
+                               ExitCode::kPeerLost);
+  EXPECT_NE(text.find("rank 0 of 1 on "), std::string::npos) << text;
+  EXPECT_NE(text.find("creation of the NCCL communicator"), std::string::npos) << text;
+  EXPECT_NE(text.find("NCCL_SOCKET_IFNAME"), std::string::npos) << text;
+  EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
+}
+
+TEST_F(NcclCommunicatorTest, AFailedCreationSaysWhatNcclSaid) {
+  nccl_.creation = ncclSystemError;
+  const auto text = message_of([] { alone([](Communicator& comm) { NcclCommunicator(comm).connect(); }); },
+                               ExitCode::kPeerLost);
+  EXPECT_NE(text.find("ncclCommInitRankConfig"), std::string::npos) << text;
+  EXPECT_NE(text.find("socket closed by peer"), std::string::npos) << text;
+  EXPECT_EQ(nccl_.calls(), Calls{"init 0 of 1"});
+}
+
+TEST_F(NcclCommunicatorTest, SettlesWhenTheLastCallIsCarriedOut) {
+  alone([&](Communicator& comm) {
+    NcclCommunicator connected(comm);
+    connected.connect();
+    nccl_.polls_until_settled = 7;
+    ncclAllReduce(nullptr, nullptr, 1, ncclInt64, ncclSum, connected.handle(), nullptr);
+    connected.settle("a sum");
+    ncclResult_t state = ncclInProgress;
+    ncclCommGetAsyncError(connected.handle(), &state);
+    EXPECT_EQ(state, ncclSuccess);
+  });
+}
+
+TEST_F(NcclCommunicatorTest, ACallThatIsNeverCarriedOutIsAPeerLost) {
+  const auto text = message_of(
+      [&] {
+        alone([&](Communicator& comm) {
+          NcclCommunicator connected(comm);
+          connected.connect();
+          nccl_.polls_until_settled = FakeNccl::kNever;
+          ncclAllReduce(nullptr, nullptr, 1, ncclInt64, ncclSum, connected.handle(), nullptr);
+          connected.settle("a sum");
+        });
+      },
+      ExitCode::kPeerLost);
+  EXPECT_NE(text.find("in a sum"), std::string::npos) << text;
+  EXPECT_TRUE(nccl_.called("abort"));
+  EXPECT_FALSE(nccl_.called("finalize"));
+}
+
+TEST_F(NcclCommunicatorTest, AFailureInTheBackgroundIsThrownByCheck) {
+  alone([&](Communicator& comm) {
+    NcclCommunicator connected(comm);
+    connected.connect();
+    EXPECT_NO_THROW(connected.check());
+    nccl_.failure = ncclRemoteError;
+    const auto text = message_of([&] { connected.check(); }, ExitCode::kPeerLost);
+    EXPECT_NE(text.find("remote process exited"), std::string::npos) << text;
+  });
+  EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
+}
+
+TEST_F(NcclCommunicatorTest, WhileAnExceptionIsOnItsWayItAborts) {
+  const auto fail = [](Communicator& comm) {
+    NcclCommunicator connected(comm);
+    connected.connect();
+    throw std::runtime_error("disk full");
+  };
+  EXPECT_THROW(alone(fail), std::runtime_error);
+  EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
+}
+
+TEST_F(NcclCommunicatorTest, PeersThatAreGoneAtTheEndAreNotWaitedForLong) {
+  nccl_.polls_until_finalized = FakeNccl::kNever;
+  alone([](Communicator& comm) { NcclCommunicator(comm).connect(); });
+  EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "finalize", "abort"}));
+}
+
+TEST_F(NcclCommunicatorTest, AnAbortThatHangsIsLeftBehind) {
+  std::promise<void> end, ended;
+  nccl_.on_abort = [&, go_on = end.get_future().share()] {
+    go_on.wait();
+    ended.set_value();
+  };
+  const auto fail = [](Communicator& comm) {
+    NcclCommunicator connected(comm);
+    connected.connect();
+    throw std::runtime_error("disk full");
+  };
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW(alone(fail), std::runtime_error);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+  end.set_value();
+  ended.get_future().wait();
+}
+
+TEST_F(NcclCommunicatorTest, SignalHandlersStayOurs) {
+  struct sigaction ours = {}, after = {}, before = {};
+  ours.sa_handler = [](int) {};
+  sigaction(SIGUSR1, &ours, &before);
+  nccl_.on_creation = [] { std::signal(SIGUSR1, SIG_IGN); };
+  alone([](Communicator& comm) { NcclCommunicator(comm).connect(); });
+  sigaction(SIGUSR1, &before, &after);
+  EXPECT_EQ(after.sa_handler, ours.sa_handler);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

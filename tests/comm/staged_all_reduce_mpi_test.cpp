@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// All-reduce through host memory between processes.
+#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/staged/staged_all_reduce.hpp"
+#include "tests/comm/device_all_reduce_checks.hpp"
+#include "tests/support/mpi_test.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+namespace lockstep::testing {
+namespace {
+
+class StagedAllReduceMpiTest : public ::testing::TestWithParam<DeviceAllReduceCase> {};
+
+TEST_P(StagedAllReduceMpiTest, Holds) {
+  const auto comm = make_mpi_communicator(mpi_runtime(), std::chrono::seconds(60));
+  const auto device = emulated::platform().make_device(0);
+  const auto all_reduce = make_staged_all_reduce(*comm, *device);
+  GetParam().check({*comm, *device, *all_reduce});
+}
+
+INSTANTIATE_TEST_SUITE_P(Mpi, StagedAllReduceMpiTest, ::testing::ValuesIn(device_all_reduce_cases()),
+                         [](const auto& param) { return param.param.name; });
+
+}  // namespace
+}  // namespace lockstep::testing
