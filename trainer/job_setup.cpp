@@ -45,15 +45,14 @@ DataInAdvance load_in_advance(const Job& job) {
 
 JobSetup set_up(const Job& job, Communicator& comm, const DataInAdvance& data) {
   std::shared_ptr<const TrainTestData> loaded;
-  DeviceChoice device;
   std::optional<Network> network;
+  DeviceChoice device = choose_device(job.parallel, comm);
   agree(comm, [&] {
-    device = choose_device(job.parallel);
     loaded = data.get();
     network = Network::load(job.model, loaded->train.shape, loaded->train.classes);
     const DistributedSampler every_rank_has_work(sampler_options(job, loaded->train, comm));
   });
-  BucketPlan plan = plan_buckets(job, *network, comm);
+  BucketPlan plan = plan_buckets(job, *network, device, comm);
   return {.data = std::move(loaded),
           .device = std::move(device),
           .network = std::move(*network),

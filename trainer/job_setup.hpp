@@ -8,7 +8,7 @@
 #include "data/dataset.hpp"
 #include "models/network.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/device_choice.hpp"
+#include "trainer/device/device_choice.hpp"
 
 #include <future>
 #include <memory>

@@ -83,6 +83,7 @@ int main(int argc, char** argv) {
   lockstep::add_predict_command(app, action);
   lockstep::add_validate_command(app, action);
   lockstep::add_checkpoint_commands(app, action);
+  lockstep::add_devices_command(app, action);
   lockstep::add_bench_command(app, action);
   try {
     refuse_unknown_command(app, argc, argv);

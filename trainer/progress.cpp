@@ -49,9 +49,9 @@ void Progress::start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t
   start_ = last_ = Clock::now();
 }
 
-void Progress::step(std::int64_t samples, double mean_loss) {
+void Progress::steps(std::int64_t count, std::int64_t samples, double mean_loss) {
   if (style_ == Style::kSilent) return;
-  ++done_;
+  done_ += count;
   samples_ += samples;
   loss_ = mean_loss;
   const auto now = Clock::now();

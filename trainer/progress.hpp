@@ -25,8 +25,9 @@ class Progress {
   /// Steps of the run that are left when the epoch starts count for the ETA.
   void start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t steps_done, std::int64_t steps,
                    std::int64_t steps_left_in_run);
-  /// After each step; draws only when enough time has passed.
-  void step(std::int64_t samples, double mean_loss);
+  /// After some steps of so many samples; draws only when enough time has passed. The loss is the last
+  /// step's.
+  void steps(std::int64_t count, std::int64_t samples, double mean_loss);
   /// Wipes the bar.
   void end_epoch();
 

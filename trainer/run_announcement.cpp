@@ -24,6 +24,16 @@ std::string bucket_plan_text(const JobSetup& setup, const Communicator& comm) {
   return comm.size() == 1 ? "none, one rank" : setup.plan.describe();
 }
 
+std::string device_text(const Job& job, const JobSetup& setup, const Communicator& comm) {
+  const DeviceChoice& device = setup.device;
+  if (device.gpu == nullptr) {
+    return fmt::format("{}, {} each, backend {}", device.description, plural(job.parallel.threads, "thread"),
+                       comm.backend());
+  }
+  return fmt::format("{}, {} kernels, graph {}; {}", device.description, device.gpu->ops->name(),
+                     job.parallel.graph, device.communication);
+}
+
 }  // namespace
 
 int count_hosts(Communicator& comm) {
@@ -46,8 +56,8 @@ std::vector<std::string> announcement(const Job& job, const JobSetup& setup, con
                   network.name(), with_thousands(static_cast<std::int64_t>(network.parameters().size)),
                   job.data.set, with_thousands(setup.data->train.size()),
                   with_thousands(setup.data->test.size()), setup.data->origin),
-      fmt::format("{} on {}, {}, {} each, backend {}", plural(comm.size(), "rank"), plural(hosts, "host"),
-                  setup.device.description, plural(job.parallel.threads, "thread"), comm.backend()),
+      fmt::format("{} on {}, {}", plural(comm.size(), "rank"), plural(hosts, "host"),
+                  device_text(job, setup, comm)),
       fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; buckets: {}",
                   with_thousands(sampler.batch_samples(0)), plural(sampler.batch_grains(0), "grain"),
                   job.parallel.grain, plural(sampler.steps_per_epoch(), "step"), job.parallel.determinism,
@@ -63,7 +73,7 @@ nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const 
           {"hosts", hosts},
           {"threads", job.parallel.threads},
           {"device", setup.device.kind},
-          {"backend", comm.backend()},
+          {"backend", setup.device.backend},
           {"buckets", bucket_plan_text(setup, comm)},
           {"model", setup.network.name()},
           {"parameters", setup.network.parameters().size},

@@ -22,12 +22,12 @@ std::vector<CheckpointParameter> parameters_of(const ParameterLayout& layout) {
 
 }  // namespace
 
-void RunState::add_step(const StepTotals& totals) {
-  ++position.global_step;
-  ++position.step_in_epoch;
-  epoch_samples += totals.samples;
-  epoch_correct += totals.correct;
-  epoch_loss += totals.loss;
+void RunState::add(const StepSeries& series) {
+  position.global_step += series.steps;
+  position.step_in_epoch += series.steps;
+  epoch_samples += series.samples;
+  epoch_correct += series.correct;
+  epoch_loss += series.loss;
 }
 
 void RunState::start_next_epoch() {
@@ -55,7 +55,7 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
   facts.world = {{"ranks", std::to_string(comm.size())},
                  {"threads", std::to_string(job.parallel.threads)},
                  {"device", setup.device.description},
-                 {"backend", std::string(comm.backend())}};
+                 {"backend", setup.device.backend}};
   facts.bucket_plan = setup.plan.describe();
   facts.parameters = parameters_of(setup.network.parameters());
   checkpoint.weights.assign(weights.begin(), weights.end());

@@ -18,10 +18,11 @@ struct RunState {
   StepPosition position;
   std::int64_t epoch_samples = 0;  ///< of the steps taken in the epoch under way
   std::int64_t epoch_correct = 0;
-  double epoch_loss = 0;  ///< sum over samples; steps are added in order, so its bits do not depend on ranks
+  double epoch_loss =
+      0;  ///< sum over samples; exact multiples of 2^-32 are added, so its bits do not depend on ranks
   double test_accuracy = -1;  ///< of the last evaluation; -1 before the first
 
-  void add_step(const StepTotals& totals);
+  void add(const StepSeries& series);
   void start_next_epoch();
 };
 

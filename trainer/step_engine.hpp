@@ -1,23 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// One training step: the heart of the program. Everything around it (epochs, logs, checkpoints) is
+/// Training steps: the heart of the program. Everything around them (epochs, logs, checkpoints) is
 /// training_run.
 #pragma once
 
 #include "comm/communicator.hpp"
 #include "comm/gradient_reducer.hpp"
-#include "data/batch.hpp"
 #include "data/sampler.hpp"
-#include "models/network.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/evaluator.hpp"
 #include "trainer/job_setup.hpp"
-#include "trainer/lane.hpp"
-#include "trainer/optimizer.hpp"
-#include "trainer/worker_pool.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
 
 namespace lockstep {
 
@@ -28,51 +24,56 @@ struct StepPosition {
   std::int64_t global_step = 0;    ///< optimiser steps taken before this one
 };
 
+/// What a series of steps came to, over all ranks.
+struct StepSeries {
+  std::int64_t steps = 0;    ///< steps that moved the weights
+  std::int64_t samples = 0;  ///< of those steps
+  std::int64_t correct = 0;
+  double loss = 0;  ///< sum over samples
+  /// Of the last of those steps; or, when it says not_finite, of the step after them, which was refused.
+  StepTotals last;
+};
+
 /// Seconds spent since the engine was made or reset_times() was called.
 struct StepTimes {
   double total = 0;
-  double input = 0;    ///< gather and normalise, of the busiest thread
-  double exposed = 0;  ///< waiting for communication after backward had ended
-  double optimizer = 0;
+  double input = 0;      ///< CPU: gather and normalise, of the busiest thread
+  double exposed = 0;    ///< CPU: waiting for communication after backward had ended
+  double optimizer = 0;  ///< CPU
+  double queueing = 0;   ///< GPU: the host's time to queue the steps
 };
 
 /// How the job's training data is sharded: which samples this rank computes.
 DistributedSampler::Options sampler_options(const Job& job, const Dataset& data, const Communicator& comm);
 
-/// Trains one rank's share of each global batch. Holds the weights. Collective: all ranks step together.
+/// One rank's share of the training: computes its grains, sums gradients over all ranks while backward runs,
+/// moves the weights. Collective: all ranks make the same calls.
 class StepEngine {
  public:
-  /// Borrows all references.
-  StepEngine(const Job& job, const JobSetup& setup, Communicator& comm);
+  virtual ~StepEngine() = default;
 
-  /// Computes this rank's grains, sums gradients over all ranks while backward runs, moves the weights.
-  /// When the totals say not_finite, the weights were left as they were.
-  StepTotals step(const StepPosition& position, bool stop_requested);
+  /// Trains `count` steps from `position` on, which lie in one epoch; fewer if one is not finite: then the
+  /// weights stay as they were before it.
+  virtual StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
+  /// The longest series that is worth while; the same on all ranks. Requests to stop are heard between them.
+  virtual std::int64_t longest_series() const = 0;
+  /// Loss and accuracy over the job's test set, spread over all ranks.
+  virtual Evaluation evaluate() = 0;
 
-  const DistributedSampler& sampler() const { return sampler_; }
-  std::span<float> weights() { return weights_.span(); }
-  std::span<float> momentum() { return optimizer_.momentum(); }
-  WorkerPool& pool() { return pool_; }
-  std::vector<Lane>& lanes() { return lanes_; }
-  StepTimes times() const;
-  void reset_times();
+  /// Brings weights and momentum from where they are trained to the host, and back after a change there.
+  /// Nothing to do on a CPU.
+  virtual void fetch_state() {}
+  virtual void commit_state() {}
+  /// The host's [parameters].
+  virtual std::span<float> weights() = 0;
+  virtual std::span<float> momentum() = 0;
 
- private:
-  void compute(const StepPosition& position, const std::vector<Grain>& grains);
-  void compute_grain(Lane& lane, const StepPosition& position, const Grain& grain);
-  /// The samples at the same place in the next step's batch.
-  void prefetch_next(const StepPosition& position, const Grain& grain);
-
-  const Network& network_;
-  std::uint64_t seed_;
-  DistributedSampler sampler_;
-  BatchLoader loader_;
-  WorkerPool pool_;
-  std::vector<Lane> lanes_;
-  AlignedBuffer<float> weights_, gradient_;  ///< arena order
-  Optimizer optimizer_;
-  GradientReducer reducer_;
-  StepTimes times_;
+  virtual const DistributedSampler& sampler() const = 0;
+  virtual StepTimes times() const = 0;
+  virtual void reset_times() = 0;
 };
+
+/// The engine for the setup's device. Borrows all references.
+std::unique_ptr<StepEngine> make_step_engine(const Job& job, const JobSetup& setup, Communicator& comm);
 
 }  // namespace lockstep

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,10 +53,10 @@ class TrainingRun {
         comm_(comm),
         process_start_(process_start),
         setup_(set_up(job, comm, data)),
-        engine_(job, setup_, comm),
+        engine_(make_step_engine(job, setup_, comm)),
         progress_(Progress::style_for(comm.rank())),
         time_limit_(process_start, job.run.max_seconds, slurm_allocation_end()),
-        steps_per_epoch_(engine_.sampler().steps_per_epoch()) {}
+        steps_per_epoch_(engine_->sampler().steps_per_epoch()) {}
 
   int run() {
     open_directory();
@@ -79,7 +80,9 @@ class TrainingRun {
   bool finished() const;
   bool is_due(std::int64_t every) const;
   void train_epoch();
-  void after_step(const StepTotals& totals);
+  std::int64_t next_series() const;
+  void after_series(const StepSeries& series);
+  void check_replicas_now();
   void log_step(const StepTotals& totals);
   void finish_epoch();
   void evaluate_now();
@@ -92,7 +95,7 @@ class TrainingRun {
   Communicator& comm_;
   Clock::time_point process_start_;
   JobSetup setup_;
-  StepEngine engine_;
+  std::unique_ptr<StepEngine> engine_;
   Progress progress_;
   TimeLimit time_limit_;
   std::int64_t steps_per_epoch_;
@@ -116,16 +119,17 @@ void TrainingRun::restore_or_initialise() {
   agree(comm_, [&] {
     if (directory_) checkpoint = directory_->resume_point();
     if (checkpoint) {
-      state_ = restore(checkpoint->state, job_, setup_, engine_.weights(), engine_.momentum());
+      state_ = restore(checkpoint->state, job_, setup_, engine_->weights(), engine_->momentum());
       saved_step_ = state_.position.global_step;
     } else {
-      initialise_weights(job_, setup_.network, engine_.weights());
+      initialise_weights(job_, setup_.network, engine_->weights());
     }
     if (directory_) directory_->open(state_.position.global_step);
   });
   comm_.broadcast(std::as_writable_bytes(std::span(&state_, 1)), 0);
-  comm_.broadcast(std::as_writable_bytes(engine_.weights()), 0);
-  comm_.broadcast(std::as_writable_bytes(engine_.momentum()), 0);
+  comm_.broadcast(std::as_writable_bytes(engine_->weights()), 0);
+  comm_.broadcast(std::as_writable_bytes(engine_->momentum()), 0);
+  engine_->commit_state();
 }
 
 /// To the person who watches, and to the log.
@@ -168,23 +172,38 @@ void TrainingRun::train_epoch() {
   epoch_start_ = Clock::now();
   epoch_start_samples_ = state_.epoch_samples;
   while (!epoch_finished() && !steps_finished() && !stopping_) {
-    after_step(engine_.step(state_.position, stop_requested() || time_limit_.reached()));
+    after_series(engine_->run(state_.position, next_series(), stop_requested() || time_limit_.reached()));
   }
   progress_.end_epoch();
 }
 
-void TrainingRun::after_step(const StepTotals& totals) {
-  const auto step = state_.position.global_step + 1;
-  if (totals.not_finite) throw diverged(step);
-  state_.add_step(totals);
-  progress_.step(totals.samples, totals.loss / static_cast<double>(totals.samples));
-  if (is_due(job_.run.log_every_steps)) log_step(totals);
-  if (is_due(job_.parallel.check_replicas_every_steps)) {
-    expect_equal_replicas(comm_, setup_.network.parameters(), engine_.weights(), step);
+/// How many steps to go to whatever comes first: the end of the epoch or run, or something that is due.
+std::int64_t TrainingRun::next_series() const {
+  const auto step = state_.position.global_step;
+  std::int64_t count = std::min(
+      {engine_->longest_series(), steps_per_epoch_ - state_.position.step_in_epoch, steps_in_run() - step});
+  for (const std::int64_t every : {job_.run.log_every_steps, job_.run.checkpoint_every_steps,
+                                   job_.parallel.check_replicas_every_steps}) {
+    if (every > 0) count = std::min(count, every - step % every);
   }
+  return count;
+}
+
+void TrainingRun::after_series(const StepSeries& series) {
+  state_.add(series);
+  const auto step = state_.position.global_step;
+  if (series.last.not_finite) throw diverged(step + 1);
+  progress_.steps(series.steps, series.samples, series.last.loss / static_cast<double>(series.last.samples));
+  if (is_due(job_.run.log_every_steps)) log_step(series.last);
+  if (is_due(job_.parallel.check_replicas_every_steps)) check_replicas_now();
   if (epoch_finished()) return;  // what is due now comes after the evaluation
-  stopping_ = totals.stop_requested && !steps_finished();
+  stopping_ = series.last.stop_requested && !steps_finished();
   if (is_due(job_.run.checkpoint_every_steps) && !stopping_) save();
+}
+
+void TrainingRun::check_replicas_now() {
+  engine_->fetch_state();
+  expect_equal_replicas(comm_, setup_.network.parameters(), engine_->weights(), state_.position.global_step);
 }
 
 bool TrainingRun::is_due(std::int64_t every) const {
@@ -227,14 +246,14 @@ void TrainingRun::finish_epoch() {
 }
 
 void TrainingRun::evaluate_now() {
-  evaluation_ = evaluate(comm_, engine_.pool(), engine_.lanes(), setup_.data->test, job_.parallel.grain,
-                         engine_.weights());
+  evaluation_ = engine_->evaluate();
   state_.test_accuracy = evaluation_->accuracy();
 }
 
 void TrainingRun::save() {
   if (!directory_ || saved_step_ == state_.position.global_step) return;
-  directory_->save(snapshot(state_, job_, setup_, comm_, engine_.weights(), engine_.momentum()));
+  engine_->fetch_state();
+  directory_->save(snapshot(state_, job_, setup_, comm_, engine_->weights(), engine_->momentum()));
   saved_step_ = state_.position.global_step;
 }
 
@@ -251,10 +270,10 @@ int TrainingRun::stop_on_request() {
 
 int TrainingRun::finish() {
   if (!evaluation_ || state_.position.step_in_epoch > 0) evaluate_now();
-  expect_equal_replicas(comm_, setup_.network.parameters(), engine_.weights(), state_.position.global_step);
+  check_replicas_now();
   save();
   if (!directory_) return 0;
-  const auto digest = weights_sha256(engine_.weights());
+  const auto digest = weights_sha256(engine_->weights());
   directory_->write({{"event", "end"},
                      {"step", state_.position.global_step},
                      {"seconds", seconds_since(run_start_)},

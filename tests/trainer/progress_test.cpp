@@ -27,7 +27,7 @@ TEST(ProgressTest, RanksOtherThanTheFirstAreSilent) {
   Progress progress(Progress::Style::kSilent);
   progress.say("hello");
   progress.start_epoch(1, 1, 0, 10, 10);
-  progress.step(64, 2.3);
+  progress.steps(1, 64, 2.3);
   progress.end_epoch();
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
 }

@@ -5,6 +5,7 @@
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/cpu/fma_peak.hpp"
 #include "models/network.hpp"
+#include "trainer/bench/device_step_bench.hpp"
 #include "trainer/bench/timing.hpp"
 #include "trainer/progress.hpp"
 #include "trainer/step_engine.hpp"
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -45,25 +47,27 @@ double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& wai
 /// One way to run the job's steps, and what its turns took.
 struct Contender {
   Contender(const Job& job, Communicator& comm, const DataInAdvance& data)
-      : label(job.parallel.determinism), setup(set_up(job, comm, data)), engine(job, setup, comm) {
-    setup.network.initialise(job.train.seed, engine.weights());
+      : label(job.parallel.determinism),
+        setup(set_up(job, comm, data)),
+        engine(make_step_engine(job, setup, comm)) {
+    setup.network.initialise(job.train.seed, engine->weights());
   }
 
   /// Runs the next full-batch steps; records seconds per step and the shares of this turn.
   void turn(Communicator& comm, int steps) {
-    engine.reset_times();
-    const auto& sampler = engine.sampler();
+    engine->reset_times();
+    const auto& sampler = engine->sampler();
     const auto full_steps = sampler.steps_per_epoch() -
                             (sampler.batch_samples(sampler.steps_per_epoch() - 1) < sampler.batch_samples(0));
     const auto start = std::chrono::steady_clock::now();
     std::vector<double> waits;
     for (int i = 0; i < steps; ++i, ++step) {
-      const double waited = engine.times().exposed;
-      engine.step({step / full_steps, step % full_steps, step}, false);
-      waits.push_back(engine.times().exposed - waited);
+      const double waited = engine->times().exposed;
+      engine->run({step / full_steps, step % full_steps, step}, 1, false);
+      waits.push_back(engine->times().exposed - waited);
     }
     const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    const StepTimes times = engine.times();
+    const StepTimes times = engine->times();
     const double communication = waits_of_last_arrivals(comm, waits);
     seconds.push_back(total / steps);
     input.push_back(times.input / total);
@@ -74,7 +78,7 @@ struct Contender {
 
   std::string label;
   JobSetup setup;
-  StepEngine engine;
+  std::unique_ptr<StepEngine> engine;
   std::int64_t step = 0;
   std::vector<double> seconds, input, exposed, skew, optimizer;
 };
@@ -109,6 +113,7 @@ double median_ratio(const std::vector<double>& a, const std::vector<double>& b) 
 
 void bench_step(Communicator& comm, const Job& job, const DataInAdvance& data, const StepOptions& options) {
   Contender world(with_determinism(job, "world"), comm, data);
+  if (world.setup.device.gpu) return bench_device_step(comm, job, data, options);
   Contender off(with_determinism(job, "off"), comm, data);
   const Network& network = world.setup.network;
   std::vector<double> peaks;

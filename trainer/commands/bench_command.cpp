@@ -3,6 +3,7 @@
 /// lockstep bench kernels|allreduce|step
 #include "kernels/runtime/error.hpp"
 #include "trainer/bench/allreduce_bench.hpp"
+#include "trainer/bench/gpu_kernels_bench.hpp"
 #include "trainer/bench/kernels_bench.hpp"
 #include "trainer/bench/step_bench.hpp"
 #include "trainer/commands/command.hpp"
@@ -10,21 +11,42 @@
 #include "trainer/job_setup.hpp"
 #include "trainer/rank_runner.hpp"
 
+#include <fmt/format.h>
+
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace lockstep {
 namespace {
 
+/// The samples of a call on a CPU fill whole vectors.
+int cpu_batch(std::optional<int> batch) {
+  constexpr int kMultiple = 16;
+  if (batch && *batch % kMultiple != 0) {
+    throw UsageError(fmt::format("--batch {}: on a CPU it must be a multiple of {}", *batch, kMultiple));
+  }
+  return batch.value_or(bench::KernelsOptions{}.batch);
+}
+
 void add_kernels(CLI::App& bench, Action& action) {
-  auto* command = bench.add_subcommand("kernels", "Every op beside the peak of this machine, one core");
-  auto options = std::make_shared<bench::KernelsOptions>();
-  command->add_option("--batch", options->batch, "Samples a call, a multiple of 16")
-      ->check(CLI::Range(16, 4096))
-      ->check([](const std::string& text) {
-        return std::stoi(text) % 16 == 0 ? "" : text + " is no multiple of 16";
-      })
+  auto* command = bench.add_subcommand(
+      "kernels",
+      "Every op beside the peak of this machine: one core, or a GPU with cuDNN and cuBLAS beside it");
+  auto options = std::make_shared<bench::GpuKernelsOptions>();
+  options->device = "cpu";
+  command->add_option("--device", options->device, "cpu, cuda or emulated")
+      ->check(CLI::IsMember({"cpu", "cuda", "emulated"}))
+      ->capture_default_str();
+  command
+      ->add_option(
+          "--batch", options->batch,
+          "Samples a call; default: 64 on a CPU, which takes multiples of 16; on a GPU 64 for Net, 256 "
+          "for LeNet")
+      ->check(CLI::Range(1, 4096));
+  command->add_option("--grain", options->grain, "Samples whose gradient is summed in fp32, on a GPU")
+      ->check(CLI::Range(1, 4096))
       ->capture_default_str();
   command->add_option("--rounds", options->rounds, "Turns of which the median is taken")
       ->check(CLI::Range(1, 10000))
@@ -32,7 +54,11 @@ void add_kernels(CLI::App& bench, Action& action) {
   command->add_option("--filter", options->filter, "Only ops whose name contains this");
   command->callback([=, &action] {
     action = [=] {
-      bench::bench_kernels(*options);
+      if (options->device == "cpu") {
+        bench::bench_kernels({cpu_batch(options->batch), options->rounds, options->filter});
+      } else {
+        bench::bench_gpu_kernels(*options);
+      }
       return 0;
     };
   });
@@ -44,6 +70,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
   auto parallel = std::make_shared<ParallelSection>();
   command->add_option("--min-bytes", options->min_bytes, "Smallest buffer")
       ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::size_t{8}, std::size_t{1} << 40))
       ->capture_default_str();
   command->add_option("--max-bytes", options->max_bytes, "Largest buffer")
       ->transform(CLI::AsSizeValue(false))
@@ -51,12 +78,17 @@ void add_allreduce(CLI::App& bench, Action& action) {
   command->add_option("--repetitions", options->repetitions, "Of each size")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  command->add_option("--backend", parallel->backend, "auto, mpi or thread")
-      ->check(CLI::IsMember({"auto", "mpi", "thread"}));
+  command->add_option("--backend", options->backend, "auto, mpi, nccl or thread")
+      ->check(CLI::IsMember({"auto", "mpi", "nccl", "thread"}));
+  command
+      ->add_option("--device", options->device, "Where the buffers are; auto: cuda with nccl, otherwise cpu")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda", "emulated"}))
+      ->capture_default_str();
   command->add_option("--ranks", parallel->ranks, "With --backend thread: how many")
       ->check(CLI::Range(1, 1024));
   command->callback([=, &action] {
     action = [=] {
+      parallel->backend = options->backend;
       return run_on_ranks(*parallel, [&](Communicator& comm) {
         return bench::bench_allreduce(comm, *options) == 0 ? 0 : static_cast<int>(ExitCode::kInternal);
       });

@@ -4,6 +4,8 @@
 #include "trainer/agreement.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/commands/command.hpp"
+#include "trainer/config/device_name.hpp"
+#include "trainer/device/device_evaluator.hpp"
 #include "trainer/evaluator.hpp"
 #include "trainer/job_setup.hpp"
 #include "trainer/progress.hpp"
@@ -44,6 +46,25 @@ void check_fit(const SavedModel& model, const Dataset& data) {
       fmt::format("{} has samples of another shape than {} was trained on", data.name, model.checkpoint));
 }
 
+Evaluation evaluate_on_cpu(Communicator& comm, const DeviceChoice& device, const ParallelSection& parallel,
+                           const SavedModel& model, const Dataset& data) {
+  WorkerPool pool(parallel.threads);
+  std::vector<Lane> lanes;
+  for (int i = 0; i < pool.threads(); ++i)
+    lanes.emplace_back(model.network, device.make_ops(), parallel.grain);
+  return evaluate(comm, pool, lanes, data, parallel.grain, model.weights.span());
+}
+
+Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedModel& model,
+                              const Dataset& data) {
+  const auto stream = gpu.device->make_stream();
+  DeviceBuffer<float> weights(*gpu.device, model.weights.size());
+  stream->copy_to_device(weights.data(), model.weights.data(), weights.bytes());
+  stream->synchronize();
+  DeviceEvaluator evaluator(model.network, gpu, *stream, data);
+  return evaluator.evaluate(comm, weights.data());
+}
+
 int evaluate_checkpoint(const Options& options, Communicator& comm) {
   std::optional<SavedModel> model;
   std::shared_ptr<const TrainTestData> sets;
@@ -53,12 +74,10 @@ int evaluate_checkpoint(const Options& options, Communicator& comm) {
     check_fit(*model, sets->test);
   });
   const Dataset& data = options.train_set ? sets->train : sets->test;
-  const int grain = options.parallel.grain;
-  const auto device = choose_device(options.parallel);
-  WorkerPool pool(options.parallel.threads);
-  std::vector<Lane> lanes;
-  for (int i = 0; i < pool.threads(); ++i) lanes.emplace_back(model->network, device.make_ops(), grain);
-  const Evaluation result = evaluate(comm, pool, lanes, data, grain, model->weights.span());
+  const DeviceChoice device = choose_device(options.parallel, comm);
+  const Evaluation result = device.gpu != nullptr
+                                ? evaluate_on_device(comm, *device.gpu, *model, data)
+                                : evaluate_on_cpu(comm, device, options.parallel, *model, data);
   if (comm.rank() != 0) return 0;
   fmt::print("{}\n{}: loss {:.4f}, accuracy {:.2f} % ({} of {})\nweights sha256 {}\n", model->checkpoint,
              data.name, result.loss, 100 * result.accuracy(), with_thousands(result.correct),
@@ -77,6 +96,13 @@ void add_eval_command(CLI::App& app, Action& action) {
   command->add_option("--root", options->root, "Where the set lies, as data.root of a job file")
       ->capture_default_str();
   command->add_flag("--train", options->train_set, "The training half instead of the test half");
+  command
+      ->add_option("--device", options->parallel.device,
+                   fmt::format("{}, as parallel.device of a job file", kDeviceNames))
+      ->check([](const std::string& text) {
+        return parse_device_name(text) ? "" : fmt::format("'{}' is not {}", text, kDeviceNames);
+      })
+      ->capture_default_str();
   command->add_option("--threads", options->parallel.threads, "Of each rank")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();

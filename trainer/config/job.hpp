@@ -37,8 +37,10 @@ struct TrainSection {
 };
 
 struct ParallelSection {
-  std::string device = "auto";        ///< auto | cpu | cuda
-  std::string backend = "auto";       ///< auto | mpi | thread
+  std::string device = "auto";        ///< auto | cpu | cuda | cuda:N | emulated
+  std::string backend = "auto";       ///< auto | mpi | nccl | thread
+  std::string kernels = "native";     ///< on a GPU: native | vendor
+  std::string graph = "on";           ///< on a GPU: on | off
   int ranks = 0;                      ///< with backend thread: how many; otherwise mpirun or srun says
   int threads = 1;                    ///< per rank; they share the rank's grains
   std::size_t bucket_bytes = 0;       ///< 0: auto

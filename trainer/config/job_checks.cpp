@@ -35,10 +35,19 @@ void check_sample_counts(const JobReader& reader) {
 
 void check_ranks(const JobReader& reader) {
   const ParallelSection& parallel = reader.job().parallel;
-  if (parallel.backend != "mpi" || parallel.ranks == 0) return;
+  if ((parallel.backend != "mpi" && parallel.backend != "nccl") || parallel.ranks == 0) return;
   reader.fail_at("parallel.ranks",
                  fmt::format("parallel.ranks is for backend thread; remove it and start with 'mpirun -np {}'",
                              parallel.ranks));
+}
+
+void check_backend(const JobReader& reader) {
+  const ParallelSection& parallel = reader.job().parallel;
+  if (parallel.backend != "nccl" || (parallel.device != "cpu" && parallel.device != "emulated")) return;
+  reader.fail_at(
+      "parallel.backend",
+      fmt::format("parallel.backend=nccl needs GPUs, but parallel.device is {}; use backend auto or mpi",
+                  parallel.device));
 }
 
 /// `resume: no` is YAML for "do not", not a directory of that name.
@@ -57,6 +66,7 @@ void check_job(const JobReader& reader) {
   check_nesterov(reader);
   check_sample_counts(reader);
   check_ranks(reader);
+  check_backend(reader);
   check_resume(reader);
 }
 

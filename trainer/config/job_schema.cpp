@@ -4,6 +4,7 @@
 #include "trainer/config/job_schema.hpp"
 
 #include "kernels/runtime/yaml/scalar.hpp"
+#include "trainer/config/device_name.hpp"
 
 #include <fmt/format.h>
 
@@ -90,6 +91,18 @@ JobKey byte_count(const char* path, Field field, std::string meaning) {
   return {path, std::move(meaning), expected, Determines::kNothing, {}, {}, read, write};
 }
 
+template <typename Field>
+JobKey device(const char* path, Field field, std::string meaning) {
+  const auto read = [=](const ScalarText& scalar, Job& job) {
+    std::string value;
+    if (!read_text(scalar, false, value) || !parse_device_name(value)) return false;
+    field(job) = value;
+    return true;
+  };
+  const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
+  return {path, std::move(meaning), std::string(kDeviceNames), Determines::kNothing, {}, {}, read, write};
+}
+
 // clang-format off
 std::vector<JobKey> make_schema() {
   return {
@@ -124,9 +137,13 @@ std::vector<JobKey> make_schema() {
     real(FIELD(train.optimizer.weight_decay), {0, 1e6}, "added to the gradient, times the weight", kWeights),
     boolean(FIELD(train.optimizer.nesterov), "look ahead along the momentum", kWeights),
 
-    choice(FIELD(parallel.device), {"auto", "cpu", "cuda"}, "what each rank computes on; auto: a GPU where there is one")
+    device(FIELD(parallel.device),
+           "what each rank computes on; auto: a GPU where there is one; cuda:N: that GPU; emulated: the GPU kernels in host code")
         .also_called({"gpu"}),
-    choice(FIELD(parallel.backend), {"auto", "mpi", "thread"}, "how ranks talk; thread: ranks are threads of one process"),
+    choice(FIELD(parallel.backend), {"auto", "mpi", "nccl", "thread"},
+           "how ranks talk; nccl: gradients stay on GPUs; thread: ranks are threads of one process"),
+    choice(FIELD(parallel.kernels), {"native", "vendor"}, "on a GPU: hand-written kernels, or cuDNN and cuBLAS"),
+    choice(FIELD(parallel.graph), {"on", "off"}, "on a GPU: launch whole steps as CUDA graphs; the bits are the same"),
     integer(FIELD(parallel.ranks), {0, 4096}, "of backend thread; otherwise 0, and mpirun or srun says")
         .also_called({"world_size", "workers", "np"}),
     integer(FIELD(parallel.threads), {1, 1024}, "of each rank; they share its grains").also_called({"num_threads"}),

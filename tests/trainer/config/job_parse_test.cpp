@@ -36,7 +36,8 @@ TEST(JobParseTest, EveryKeyOfAFileArrives) {
       "test_samples: 12}\n"
       "train:\n  epochs: 3\n  seed: 18446744073709551615\n  max_steps: 9\n  initial_weights: w.safetensors\n"
       "  optimizer: {kind: sgd, lr: 1e-3, momentum: 0.9, weight_decay: 5e-4, nesterov: true}\n"
-      "parallel: {device: cpu, backend: thread, ranks: 3, threads: 2, bucket_bytes: 64KiB, determinism: off, "
+      "parallel: {device: cpu, backend: thread, kernels: vendor, graph: off, ranks: 3, threads: 2, "
+      "bucket_bytes: 64KiB, determinism: off, "
       "grain: 5, "
       "check_replicas_every_steps: 0, timeout_seconds: 1.5}\n"
       "run: {dir: out, checkpoint_every_steps: 0, log_every_steps: 0, resume: never}\n");
@@ -58,6 +59,8 @@ TEST(JobParseTest, EveryKeyOfAFileArrives) {
   EXPECT_TRUE(job.train.optimizer.nesterov);
   EXPECT_EQ(job.parallel.device, "cpu");
   EXPECT_EQ(job.parallel.backend, "thread");
+  EXPECT_EQ(job.parallel.kernels, "vendor");
+  EXPECT_EQ(job.parallel.graph, "off");
   EXPECT_EQ(job.parallel.ranks, 3);
   EXPECT_EQ(job.parallel.threads, 2);
   EXPECT_EQ(job.parallel.bucket_bytes, 65536U);
@@ -69,6 +72,20 @@ TEST(JobParseTest, EveryKeyOfAFileArrives) {
   EXPECT_EQ(job.run.checkpoint_every_steps, 0);
   EXPECT_EQ(job.run.log_every_steps, 0);
   EXPECT_EQ(job.run.resume, "never");
+}
+
+TEST(JobParseTest, DeviceMayNameAGpu) {
+  for (const char* device : {"auto", "cpu", "cuda", "cuda:0", "cuda:15", "emulated"}) {
+    EXPECT_EQ(parse(std::string("parallel: {device: '") + device + "'}\n").parallel.device, device);
+  }
+  for (const char* device : {"gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1234", "cuda: 1", "CUDA"}) {
+    EXPECT_THROW(parse(std::string("parallel: {device: '") + device + "'}\n"), ConfigError) << device;
+  }
+}
+
+TEST(JobParseTest, NcclNeedsGpus) {
+  EXPECT_THROW(parse("parallel: {device: cpu, backend: nccl}\n"), ConfigError);
+  EXPECT_EQ(parse("parallel: {device: cuda, backend: nccl}\n").parallel.backend, "nccl");
 }
 
 TEST(JobParseTest, SectionWithNothingInItKeepsItsDefaults) {

@@ -39,8 +39,10 @@ class RandomJob {
                  whole(0, 4294967295),
                  flip() ? text() : "",
                  {"sgd", real(1e-12, 1e6), real(1e-9, 0.999), real(0, 1e6), flip()}};
-    job.parallel.device = pick({"auto", "cpu", "cuda"});
+    job.parallel.device = pick({"auto", "cpu", "cuda", "cuda:3", "emulated"});
     job.parallel.backend = pick({"auto", "thread"});
+    job.parallel.kernels = pick({"native", "vendor"});
+    job.parallel.graph = pick({"on", "off"});
     job.parallel.ranks = static_cast<int>(whole(0, 4096));
     job.parallel.threads = static_cast<int>(whole(1, 1024));
     job.parallel.bucket_bytes = static_cast<std::size_t>(whole(4, 1 << 20) << (flip() ? 10 : 0));

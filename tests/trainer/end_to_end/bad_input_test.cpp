@@ -5,12 +5,16 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 namespace lockstep::testing {
 namespace {
+
+// What is refused without a GPU is to be refused on every machine.
+[[maybe_unused]] const int kNoGpuIsVisible = setenv("CUDA_VISIBLE_DEVICES", "", 1);
 
 struct Case {
   std::string title;
@@ -49,6 +53,12 @@ const std::vector<Case>& refused_jobs() {
        66,
        {"/nonexistent", "launch/get-data mnist"}},
       {"no GPU", "parallel.device=cuda", 69, {"parallel.device"}},
+      {"no such GPU", "parallel.device=cuda:97", 69, {"parallel.device"}},
+      {"NCCL without a GPU", "parallel.device=auto parallel.backend=nccl", 69, {"nccl"}},
+      {"vendor kernels on the emulator",
+       "parallel.device=emulated parallel.kernels=vendor",
+       69,
+       {"parallel.kernels"}},
       {"run directory below a file", "run.dir=/dev/null/run", 74, {"/dev/null"}},
   };
   return cases;

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Every case of `bench kernels` once, on the emulator with fake vendor libraries: what it reads and writes
+/// lies within its memory.
+#include "trainer/bench/kernel_contest.hpp"
+
+#include "kernels/vendor/vendor_ops.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace lockstep::bench {
+namespace {
+
+class KernelContestTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  KernelContestTest()
+      : device_(emulated::platform().make_device(0)),
+        stream_(device_->make_stream()),
+        native_(emulated::platform().make_ops(*device_)),
+        vendor_(vendor::make_ops(*device_, VendorAlgorithms::kReproducible)),
+        fastest_(vendor::make_ops(*device_, VendorAlgorithms::kFastest)) {}
+
+  std::vector<KernelCase> cases() const {
+    return kernel_cases(Network::load(GetParam(), {1, 28, 28}, 10), 3);
+  }
+  void run(const QueueCall& queue) {
+    for (int call = 0; queue && call < 2; ++call) queue(*stream_, call);
+  }
+
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<DeviceOps> native_;
+  std::unique_ptr<VendorOps> vendor_, fastest_;
+};
+
+TEST_P(KernelContestTest, EveryRivalRunsWithinItsMemory) {
+  int vendors = 0, libraries = 0;
+  for (const KernelCase& kernel : cases()) {
+    SCOPED_TRACE(kernel.name);
+    BenchMemory memory(*device_, *stream_);
+    const auto contest = make_contest(kernel, 2, 1, {*native_, vendor_.get(), fastest_.get()}, memory);
+    ASSERT_TRUE(contest.native);
+    for (const QueueCall& queue : {contest.restore, contest.native, contest.vendor, contest.library})
+      run(queue);
+    vendors += contest.vendor ? 1 : 0;
+    libraries += contest.library ? 1 : 0;
+  }
+  EXPECT_GE(vendors, 11) << "each layer's three directions, but for the first one's data gradient";
+  EXPECT_GE(libraries, 12) << "the same, and softmax";
+}
+
+TEST_P(KernelContestTest, WithoutVendorsThereAreNoRivals) {
+  for (const KernelCase& kernel : cases()) {
+    BenchMemory memory(*device_, *stream_);
+    const auto contest = make_contest(kernel, 2, 1, {*native_}, memory);
+    EXPECT_TRUE(contest.native && !contest.vendor && !contest.library) << kernel.name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Networks, KernelContestTest, ::testing::Values("net", "lenet"));
+
+}  // namespace
+}  // namespace lockstep::bench

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/commands/device_report.hpp"
+
+#include "kernels/device/device_ops.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+namespace lockstep {
+namespace {
+
+/// Three GPUs with the UUIDs of tests/kernels/device/fake_nvml.cpp, none of which can be used. GPUs 0 and 1
+/// read each other's memory.
+class FakePlatform final : public Platform {
+ public:
+  std::vector<DeviceFacts> devices() const override { return {device(0), device(1), device(2)}; }
+  std::vector<std::vector<PeerLink>> links() const override {
+    const PeerLink none, near{true, 1, false};
+    return {{none, near, none}, {near, none, none}, {none, none, none}};
+  }
+  std::string versions() const override { return "driver 13.0, runtime 13.0"; }
+  std::unique_ptr<Device> make_device(int /*index*/) const override { throw DeviceError("in use"); }
+  std::unique_ptr<DeviceOps> make_ops(Device& /*device*/) const override { throw DeviceError("in use"); }
+
+ private:
+  static DeviceFacts device(int index) {
+    DeviceFacts facts;
+    facts.index = index;
+    facts.name = index == 1 ? "NVIDIA H100 80GB HBM3" : "A";
+    facts.uuid = std::string("GPU-") + static_cast<char>('a' + index);
+    facts.pci_bus = "0000:65:00.0";
+    facts.total_bytes = std::size_t{80} << 30;
+    facts.compute_major = 9;
+    facts.multiprocessors = 132;
+    facts.clock_mhz = 1980;
+    facts.memory_clock_mhz = 2619;
+    facts.memory_bus_bits = 5120;
+    facts.l2_bytes = std::size_t{50} << 20;
+    facts.shared_bytes_per_block = std::size_t{48} << 10;
+    facts.max_shared_bytes_per_block = std::size_t{227} << 10;
+    return facts;
+  }
+};
+
+TEST(DeviceReportTest, TablesAreAligned) {
+  const auto text = to_text(report_devices(FakePlatform(), nullptr));
+  EXPECT_EQ(text, R"(3 GPUs; driver 13.0, runtime 13.0
+
+GPU  name                   compute  SMs  MHz   GiB   free  GB/s  L2 MiB  shared KiB
+0    A                      9.0      132  1980  80.0  ?     3352  50      227
+1    NVIDIA H100 80GB HBM3  9.0      132  1980  80.0  ?     3352  50      227
+2    A                      9.0      132  1980  80.0  ?     3352  50      227
+
+GPU  PCI bus       UUID
+0    0000:65:00.0  GPU-a
+1    0000:65:00.0  GPU-b
+2    0000:65:00.0  GPU-c
+
+GPU  0    1    2
+0    .    P2P  -
+1    P2P  .    -
+2    -    -    .
+NVL: NVLink; P2P: reads the other's memory directly; -: through the host
+)");
+}
+
+TEST(DeviceReportTest, NvmlKnowsMoreThanCuda) {
+  const auto nvml = Nvml::open(LOCKSTEP_FAKE_NVML);
+  ASSERT_NE(nvml, nullptr);
+  const auto report = report_devices(FakePlatform(), nvml.get());
+  EXPECT_EQ(report.versions, "driver 13.0, runtime 13.0, kernel module 580.65.06");
+  EXPECT_EQ(report.devices[2].free_bytes, std::size_t{100 + 'c'});
+  EXPECT_TRUE(report.links[1][0].nvlink);
+  EXPECT_FALSE(report.links[1][2].nvlink);
+  EXPECT_NE(to_text(report).find("0    .    NVL  -"), std::string::npos) << to_text(report);
+}
+
+TEST(DeviceReportTest, JsonHoldsEveryFact) {
+  const auto json = to_json(report_devices(FakePlatform(), nullptr));
+  EXPECT_EQ(json["versions"], "driver 13.0, runtime 13.0");
+  ASSERT_EQ(json["devices"].size(), 3U);
+  const auto expected =
+      nlohmann::json::parse(R"({"index": 1, "name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-b",
+    "pci_bus": "0000:65:00.0", "memory_total_bytes": 85899345920, "memory_free_bytes": null,
+    "compute_capability": "9.0", "multiprocessors": 132, "clock_mhz": 1980, "memory_clock_mhz": 2619,
+    "memory_bus_bits": 5120, "l2_bytes": 52428800, "shared_bytes_per_block": 49152,
+    "max_shared_bytes_per_block": 232448})");
+  EXPECT_EQ(json["devices"][1], expected);
+  EXPECT_EQ(json["links"][1][0],
+            nlohmann::json::parse(R"({"p2p": true, "nvlink": false, "performance_rank": 1})"));
+  EXPECT_TRUE(json["links"][1][1].is_null());
+}
+
+TEST(DeviceReportTest, TheEmulatedDeviceSaysHowMuchMemoryIsFree) {
+  const auto report = report_devices(emulated::platform(), nullptr);
+  ASSERT_EQ(report.devices.size(), 1U);
+  EXPECT_GT(report.devices[0].free_bytes, 0U);
+  EXPECT_EQ(to_text(report).find("NVL"), std::string::npos) << "a table of links for one device";
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Training through the GPU path, from the command line, on the emulated device.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing {
+namespace {
+
+/// Small: the emulator takes a good part of a second for a step. Three steps an epoch, the last one smaller.
+std::string tiny_job(const TemporaryDirectory& directory) {
+  const auto path = directory.path("tiny.yaml");
+  write_text(path,
+             "model: net\n"
+             "data: {set: synthetic, train_samples: 80, test_samples: 21, global_batch: 32}\n"
+             "train: {epochs: 1, seed: 7, optimizer: {kind: sgd, lr: 0.05, momentum: 0.5}}\n"
+             "parallel: {device: emulated, grain: 8}\n"
+             "run: {dir: unused, checkpoint_every_steps: 2, log_every_steps: 1}\n");
+  return path;
+}
+
+struct TrainedRun {
+  std::string last_line;
+  std::vector<nlohmann::json> metrics;
+};
+
+TrainedRun train(const TemporaryDirectory& directory, const std::string& label, int ranks,
+                 const std::string& overrides) {
+  const auto run_dir = directory.path("run-" + label);
+  const auto arguments = "train " + tiny_job(directory) + " run.dir=" + run_dir + " " + overrides;
+  const Outcome outcome = ranks == 1 ? lockstep(arguments) : lockstep_on_ranks(ranks, arguments);
+  EXPECT_EQ(outcome.exit_code, 0) << label << "\n" << outcome.everything();
+  EXPECT_EQ(outcome.last_line().substr(0, 15), "weights sha256 ") << label << "\n" << outcome.everything();
+  return {outcome.last_line(), comparable_metrics(run_dir)};
+}
+
+void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::string& label) {
+  EXPECT_EQ(run.last_line, reference.last_line) << label;
+  EXPECT_EQ(run.metrics, reference.metrics) << label;
+}
+
+TEST(DeviceTest, RanksBackendsBucketsAndGraphsLeaveNoTrace) {
+  const TemporaryDirectory directory;
+  const TrainedRun alone = train(directory, "alone", 1, "");
+  ASSERT_EQ(alone.metrics.size(), 6U);  // start, 3 steps, 1 epoch, end
+  EXPECT_EQ(alone.metrics[4]["train_samples"], 80);
+  EXPECT_EQ(alone.metrics[4]["test_samples"], 21);
+  expect_same(train(directory, "np2", 2, ""), alone, "2 ranks over MPI");
+  expect_same(train(directory, "np3", 3, "parallel.graph=off parallel.bucket_bytes=1000"), alone, "3 ranks");
+  expect_same(train(directory, "thread4", 1, "parallel.backend=thread parallel.ranks=4"), alone, "4 threads");
+  expect_same(train(directory, "direct", 1, "parallel.graph=off"), alone, "without graphs");
+  expect_same(train(directory, "series", 1, "run.log_every_steps=1 run.checkpoint_every_steps=0"), alone,
+              "without checkpoints");
+}
+
+TEST(DeviceTest, ThreadOrderLeavesNoTrace) {
+  const TemporaryDirectory directory;
+  const TrainedRun natural = train(directory, "natural", 1, "train.max_steps=1");
+  setenv("LOCKSTEP_THREAD_ORDER", "11", 1);
+  const TrainedRun shuffled = train(directory, "shuffled", 1, "train.max_steps=1");
+  unsetenv("LOCKSTEP_THREAD_ORDER");
+  expect_same(shuffled, natural, "shuffled threads");
+}
+
+TEST(DeviceTest, LossCurveIsTheCpus) {
+  const TemporaryDirectory directory;
+  const TrainedRun device = train(directory, "device", 1, "");
+  for (const std::string overrides : {"parallel.device=cpu", "parallel.determinism=off"}) {
+    const TrainedRun other = train(directory, overrides.substr(overrides.size() - 3), 2, overrides);
+    ASSERT_EQ(other.metrics.size(), device.metrics.size()) << overrides;
+    for (std::size_t i = 1; i < 4; ++i) {
+      EXPECT_NEAR(device.metrics[i]["loss"].get<double>(), other.metrics[i]["loss"].get<double>(), 1e-4)
+          << overrides << " " << other.metrics[i];
+    }
+    EXPECT_NEAR(device.metrics[4]["test_loss"].get<double>(), other.metrics[4]["test_loss"].get<double>(),
+                1e-4);
+  }
+}
+
+TEST(DeviceTest, StoppedRunGoesOnToTheSameBits) {
+  const TemporaryDirectory directory;
+  const TrainedRun whole = train(directory, "whole", 1, "train.epochs=2");
+  train(directory, "parts", 2, "train.epochs=2 train.max_steps=4");
+  expect_same(train(directory, "parts", 1, "train.epochs=2"), whole, "stopped after 4 steps on 2 ranks");
+}
+
+TEST(DeviceTest, DivergedTrainingKeepsTheLastGoodWeights) {
+  const TemporaryDirectory directory;
+  const auto arguments = "train " + tiny_job(directory) + " run.dir=" + directory.path("run") +
+                         " train.optimizer.lr=1e6 train.epochs=5";
+  const Outcome outcome = lockstep(arguments);
+  EXPECT_EQ(outcome.exit_code, 70) << outcome.everything();
+  EXPECT_NE(outcome.err.find("train.optimizer.lr"), std::string::npos) << outcome.everything();
+}
+
+TEST(DeviceTest, EvaluationOfItsCheckpointAgrees) {
+  const TemporaryDirectory directory;
+  const TrainedRun run = train(directory, "run", 1, "train.max_steps=1");
+  std::vector<std::string> outputs;
+  for (const std::string device : {"cpu", "emulated"}) {
+    const Outcome outcome = lockstep("eval " + directory.path("run-run") + " --device " + device);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    EXPECT_EQ(outcome.last_line(), run.last_line) << device;
+    outputs.push_back(outcome.out);
+  }
+  EXPECT_EQ(outputs[0], outputs[1]);
+}
+
+TEST(DeviceTest, BenchStepRuns) {
+  const TemporaryDirectory directory;
+  const Outcome outcome = lockstep("bench step " + tiny_job(directory) + " --rounds 1 --steps 1");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  for (const char* text : {"native, graph", "native, no graph", "us/step"}) {
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << outcome.everything();
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing

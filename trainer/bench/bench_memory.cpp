@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/bench/bench_memory.hpp"
+
+#include <algorithm>
+#include <random>
+
+namespace lockstep::bench {
+namespace {
+
+std::vector<std::int64_t> random_integers(std::size_t size) {
+  std::minstd_rand engine(1);
+  std::vector<std::int64_t> values(size);
+  for (std::int64_t& value : values) value = static_cast<std::int64_t>(engine()) << 10;
+  return values;
+}
+
+}  // namespace
+
+template <typename T>
+T* BenchMemory::upload(const std::vector<T>& values) {
+  buffers_.emplace_back(device_, values.size() * sizeof(T));
+  stream_.copy_to_device(buffers_.back().data(), values.data(), values.size() * sizeof(T));
+  stream_.synchronize();
+  return reinterpret_cast<T*>(buffers_.back().data());
+}
+
+float* BenchMemory::floats(std::size_t size) {
+  std::minstd_rand engine(static_cast<std::uint32_t>(size) + 1);
+  std::vector<float> values(size);
+  for (float& value : values) value = static_cast<float>(engine() % 2048) / 1024.0F - 1.0F;
+  return upload(values);
+}
+
+std::int64_t* BenchMemory::integers(std::size_t size) {
+  return upload(random_integers(size));
+}
+
+std::int64_t* BenchMemory::step_sums(std::size_t parameters, int samples) {
+  auto values = random_integers(kCounterSlots + parameters);
+  std::fill_n(values.begin(), kCounterSlots, 0);
+  values[kSamples] = samples;
+  return upload(values);
+}
+
+std::uint8_t* BenchMemory::bytes(std::size_t size, unsigned below) {
+  std::minstd_rand engine(1);
+  std::vector<std::uint8_t> values(size);
+  for (std::uint8_t& value : values) value = static_cast<std::uint8_t>(engine() / 16 % below);
+  return upload(values);
+}
+
+std::int32_t* BenchMemory::labels(std::size_t size, int classes) {
+  std::vector<std::int32_t> values(size);
+  for (std::size_t i = 0; i < size; ++i) values[i] = static_cast<std::int32_t>(i * 7) % classes;
+  return upload(values);
+}
+
+StepState* BenchMemory::state() {
+  return upload(std::vector<StepState>{{.learning_rate = 1e-6F, .step = 5}});
+}
+
+}  // namespace lockstep::bench

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/bench/device_step_bench.hpp"
+
+#include "models/network.hpp"
+#include "trainer/agreement.hpp"
+#include "trainer/bench/timing.hpp"
+#include "trainer/progress.hpp"
+#include "trainer/step_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::bench {
+namespace {
+
+/// One way to run the job's steps, and what its turns took.
+class Contender {
+ public:
+  Contender(std::string label, const Job& job, Communicator& comm, const DataInAdvance& data)
+      : label_(std::move(label)),
+        job_(job),
+        setup_(set_up(job_, comm, data)),
+        engine_(make_step_engine(job_, setup_, comm)) {
+    setup_.network.initialise(job_.train.seed, engine_->weights());
+    engine_->commit_state();
+    const DistributedSampler& sampler = engine_->sampler();
+    const std::int64_t steps = sampler.steps_per_epoch();
+    full_steps_ = steps - (sampler.batch_samples(steps - 1) < sampler.batch_samples(0) ? 1 : 0);
+  }
+
+  /// Runs the next full-batch steps; their time includes the waiting for the last of them.
+  void turn(std::int64_t steps) {
+    engine_->reset_times();
+    const auto start = std::chrono::steady_clock::now();
+    for (std::int64_t left = steps; left > 0;) {
+      const std::int64_t in_epoch = step_ % full_steps_;
+      const std::int64_t count = std::min({left, engine_->longest_series(), full_steps_ - in_epoch});
+      engine_->run({step_ / full_steps_, in_epoch, step_}, count, false);
+      step_ += count;
+      left -= count;
+    }
+    const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    seconds_.push_back(total / static_cast<double>(steps));
+    queueing_.push_back(engine_->times().queueing / static_cast<double>(steps));
+  }
+
+  void forget_turns() {
+    seconds_.clear();
+    queueing_.clear();
+  }
+
+  void print() const {
+    const double seconds = median(seconds_);
+    const double samples = static_cast<double>(engine_->sampler().batch_samples(0));
+    fmt::print("{:<22} {:>10.2f} {:>10.2f} {:>14} {:>10.1f}\n", label_, seconds * 1e6,
+               median(queueing_) * 1e6, with_thousands(static_cast<std::int64_t>(samples / seconds)),
+               setup_.network.training_flops_per_sample() * samples / seconds * 1e-9);
+  }
+
+  const JobSetup& setup() const { return setup_; }
+
+ private:
+  std::string label_;
+  Job job_;
+  JobSetup setup_;
+  std::unique_ptr<StepEngine> engine_;
+  std::int64_t full_steps_ = 0, step_ = 0;
+  std::vector<double> seconds_, queueing_;
+};
+
+/// The job with one key changed.
+Job with(Job job, std::string ParallelSection::*key, const std::string& value) {
+  job.parallel.*key = value;
+  return job;
+}
+
+/// A way that may not be there (cuDNN is not installed): then it is left out, with the reason.
+void add_if_possible(std::list<Contender>& contenders, const std::string& label, const Job& job,
+                     Communicator& comm, const DataInAdvance& data) {
+  try {
+    contenders.emplace_back(label, job, comm, data);
+  } catch (const AgreedError& error) {
+    if (comm.rank() == 0) fmt::print("without {}: {}\n", label, error.what());
+  }
+}
+
+}  // namespace
+
+void bench_device_step(Communicator& comm, const Job& job, const DataInAdvance& data,
+                       const StepOptions& options) {
+  std::list<Contender> contenders;
+  contenders.emplace_back("native, graph", with(job, &ParallelSection::graph, "on"), comm, data);
+  contenders.emplace_back("native, no graph", with(job, &ParallelSection::graph, "off"), comm, data);
+  contenders.emplace_back("determinism off", with(job, &ParallelSection::determinism, "off"), comm, data);
+  add_if_possible(contenders, "vendor, graph", with(job, &ParallelSection::kernels, "vendor"), comm, data);
+
+  for (Contender& contender : contenders) {
+    contender.turn(options.steps_per_round / 4 + 3);  // loads kernels, captures
+    contender.forget_turns();
+  }
+  for (int round = 0; round < options.rounds; ++round) {
+    for (Contender& contender : contenders) {
+      comm.barrier();
+      contender.turn(options.steps_per_round);
+    }
+  }
+  if (comm.rank() != 0) return;
+
+  const JobSetup& setup = contenders.front().setup();
+  fmt::print("{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", setup.network.name(),
+             with_thousands(static_cast<std::int64_t>(setup.network.parameters().size)),
+             setup.network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
+  fmt::print("{} ranks, {}; {}\n\n", comm.size(), setup.device.description, setup.device.communication);
+  fmt::print("{:<22} {:>10} {:>10} {:>14} {:>10}\n", "", "us/step", "host us", "samples/s", "GFLOP/s");
+  for (const Contender& contender : contenders) contender.print();
+}
+
+}  // namespace lockstep::bench

@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/bench/kernel_cases.hpp"
+
+#include <fmt/format.h>
+
+namespace lockstep::bench {
+namespace {
+
+constexpr double kFloat = 4, kByte = 1, kInteger = 8;
+
+std::string text_of(const EpilogueStep& step) {
+  switch (step.kind) {
+    case EpilogueKind::kRelu:
+      return "relu";
+    case EpilogueKind::kDropout:
+      return step.whole_channels ? "dropout2d" : "dropout";
+    case EpilogueKind::kMaxPool:
+      return "max_pool";
+    case EpilogueKind::kAvgPool:
+      return "avg_pool";
+  }
+  return {};
+}
+
+std::string text_of(const Epilogue& epilogue) {
+  std::string text;
+  for (int i = 0; i < epilogue.count; ++i) text += " " + text_of(epilogue.steps[i]);
+  return text;
+}
+
+std::string text_of(const ImageShape& image) {
+  return fmt::format("{}x{}x{}", image.channels, image.height, image.width);
+}
+
+std::size_t weights_of(const Stage& stage) {
+  return stage.weight_size + stage.bias_size;
+}
+
+double flops_of(const Stage& stage, int batch) {
+  if (std::holds_alternative<Conv2dShape>(stage.head)) return conv2d_of(stage, batch).flops();
+  if (std::holds_alternative<LinearShape>(stage.head)) return linear_of(stage, batch).flops();
+  return 0;
+}
+
+const EpilogueStep* pool_of(const Epilogue& epilogue) {
+  for (int i = 0; i < epilogue.count; ++i) {
+    const EpilogueKind kind = epilogue.steps[i].kind;
+    if (kind == EpilogueKind::kMaxPool || kind == EpilogueKind::kAvgPool) return &epilogue.steps[i];
+  }
+  return nullptr;
+}
+
+/// Collects the cases of one network.
+class Cases {
+ public:
+  Cases(const Network& network, int batch)
+      : network_(network), batch_(batch), stages_(fuse_layers(network)), names_(names_of(stages_)) {}
+
+  std::vector<KernelCase> collect() {
+    const double features = network_.input_shape().features();
+    add("gather", GatherOp{network_.input_shape().features()}, 0, (kByte + kFloat) * features * batch_);
+    for (std::size_t i = 0; i < stages_.size(); ++i) add_forward(i);
+    const double logits = network_.classes() * batch_;
+    add("loss", LossOp{network_.classes()}, 0, 2 * kFloat * logits + kFloat * batch_);
+    for (std::size_t i = stages_.size(); i-- > first_trained();) add_backward(i);
+    const auto parameters = static_cast<double>(network_.parameters().size);
+    add("update", UpdateOp{network_.parameters().size}, 0, (2 * kInteger + 4 * kFloat) * parameters);
+    for (std::size_t i = 0; i < stages_.size(); ++i) add_parts(i);
+    return std::move(cases_);
+  }
+
+ private:
+  static std::vector<std::string> names_of(const std::vector<Stage>& stages) {
+    std::vector<std::string> names;
+    int convolutions = 0, linears = 0, others = 0;
+    for (const Stage& stage : stages) {
+      if (std::holds_alternative<Conv2dShape>(stage.head)) {
+        names.push_back(fmt::format("conv{}", ++convolutions));
+      } else if (std::holds_alternative<LinearShape>(stage.head)) {
+        names.push_back(fmt::format("fc{}", ++linears));
+      } else {
+        names.push_back(fmt::format("stage{}", ++others));
+      }
+    }
+    return names;
+  }
+
+  std::size_t first_trained() const {
+    std::size_t first = 0;
+    while (!stages_[first].trained()) ++first;
+    return first;
+  }
+
+  void add(const std::string& what, KernelOp op, double flops, double bytes) {
+    cases_.push_back({network_.name() + " " + what, std::move(op), batch_, flops, bytes});
+  }
+
+  double floats(const ImageShape& image) const { return kFloat * image.features() * batch_; }
+  double masks(const Stage& stage) const {
+    return stage.epilogue.count > 0 ? kByte * stage.output.features() * batch_ : 0;
+  }
+
+  void add_forward(std::size_t i) {
+    const Stage& stage = stages_[i];
+    if (!stage.trained()) return;
+    const double bytes = floats(stage.input) + floats(stage.output) + masks(stage) +
+                         kFloat * static_cast<double>(weights_of(stage));
+    const std::string epilogue = stage.epilogue.count > 0 ? "," + text_of(stage.epilogue) : "";
+    add(names_[i] + " forward" + epilogue, ForwardOp{stage}, flops_of(stage, batch_), bytes);
+  }
+
+  void add_backward(std::size_t i) {
+    const Stage& stage = stages_[i];
+    if (!stage.trained()) return;
+    const double flops = flops_of(stage, batch_), dy = floats(stage.before_epilogue);
+    const auto weights = static_cast<double>(weights_of(stage));
+    add(names_[i] + " weight gradient", WeightGradientOp{stage}, flops,
+        floats(stage.input) + dy + 2 * kInteger * weights);
+    if (i == first_trained()) return;
+    const Stage& before = stages_[i - 1];
+    const std::string expansion = before.epilogue.count > 0 ? "," + text_of(before.epilogue) : "";
+    add(names_[i] + " data gradient" + expansion, DataGradientOp{stage, before}, flops,
+        dy + floats(before.before_epilogue) + masks(before) + kFloat * weights);
+  }
+
+  void add_parts(std::size_t i) {
+    const Stage& stage = stages_[i];
+    if (stage.epilogue.count == 0) return;
+    const double bytes = floats(stage.before_epilogue) + floats(stage.output) + masks(stage);
+    const std::string what = names_[i] + " epilogue";
+    add(what + " forward," + text_of(stage.epilogue), EpilogueOp{stage, false}, 0, bytes);
+    add(what + " backward," + text_of(stage.epilogue), EpilogueOp{stage, true}, 0, bytes);
+    if (const EpilogueStep* pool = pool_of(stage.epilogue)) add_pool(stage, *pool);
+  }
+
+  void add_pool(const Stage& stage, const EpilogueStep& step) {
+    const ImageShape& image = stage.before_epilogue;
+    const std::string what = text_of(step) + " of " + text_of(image);
+    const Pool2dShape shape{batch_, image.channels, image.height, image.width};
+    const bool max = step.kind == EpilogueKind::kMaxPool;
+    const double bytes = floats(image) + floats(stage.output) + (max ? masks(stage) : 0);
+    add(what + " forward", PoolOp{shape, max, false}, 0, bytes);
+    add(what + " backward", PoolOp{shape, max, true}, 0, bytes);
+  }
+
+  const Network& network_;
+  int batch_;
+  std::vector<Stage> stages_;
+  std::vector<std::string> names_;
+  std::vector<KernelCase> cases_;
+};
+
+}  // namespace
+
+std::vector<KernelCase> kernel_cases(const Network& network, int batch) {
+  return Cases(network, batch).collect();
+}
+
+Conv2dShape conv2d_of(const Stage& stage, int batch) {
+  Conv2dShape shape = std::get<Conv2dShape>(stage.head);
+  shape.batch = batch;
+  return shape;
+}
+
+LinearShape linear_of(const Stage& stage, int batch) {
+  LinearShape shape = std::get<LinearShape>(stage.head);
+  shape.batch = batch;
+  return shape;
+}
+
+}  // namespace lockstep::bench

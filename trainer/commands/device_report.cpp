@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/commands/device_report.hpp"
+
+#include "kernels/runtime/error.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace lockstep {
+
+namespace {
+
+using Row = std::vector<std::string>;
+
+/// 0 if the device cannot be used, which is no reason not to list it.
+std::size_t free_bytes_by_cuda(const Platform& platform, int index) {
+  try {
+    return platform.make_device(index)->facts().free_bytes;
+  } catch (const DeviceError&) {
+    return 0;
+  }
+}
+
+std::size_t free_bytes(const Platform& platform, const Nvml* nvml, const DeviceFacts& device) {
+  const auto known = nvml != nullptr ? nvml->free_bytes(device.uuid) : std::nullopt;
+  return known ? *known : free_bytes_by_cuda(platform, device.index);
+}
+
+void ask_about_nvlink(const Nvml& nvml, DeviceReport& report) {
+  const std::size_t count = report.devices.size();
+  for (std::size_t a = 0; a < count; ++a) {
+    for (std::size_t b = 0; b < count; ++b) {
+      if (a == b) continue;
+      const auto known = nvml.nvlink(report.devices[a].uuid, report.devices[b].uuid);
+      report.links[a][b].nvlink = known.value_or(report.links[a][b].nvlink);
+    }
+  }
+}
+
+std::string aligned(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}", row[i], widths[i] + 2);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string in_units_of(double unit, std::size_t bytes, int decimals) {
+  return bytes == 0 ? "?" : fmt::format("{:.{}f}", static_cast<double>(bytes) / unit, decimals);
+}
+
+std::string compute_capability(const DeviceFacts& device) {
+  return fmt::format("{}.{}", device.compute_major, device.compute_minor);
+}
+
+/// Memory sends twice a clock.
+double gigabytes_per_second(const DeviceFacts& device) {
+  return 2.0 * device.memory_clock_mhz * device.memory_bus_bits / 8 / 1000;
+}
+
+std::string facts_table(const DeviceReport& report) {
+  constexpr double kKib = 1 << 10, kMib = 1 << 20, kGib = 1 << 30;
+  std::vector<Row> rows = {
+      {"GPU", "name", "compute", "SMs", "MHz", "GiB", "free", "GB/s", "L2 MiB", "shared KiB"}};
+  for (const DeviceFacts& device : report.devices)
+    rows.push_back({fmt::to_string(device.index), device.name, compute_capability(device),
+                    fmt::to_string(device.multiprocessors), fmt::to_string(device.clock_mhz),
+                    in_units_of(kGib, device.total_bytes, 1), in_units_of(kGib, device.free_bytes, 1),
+                    fmt::format("{:.0f}", gigabytes_per_second(device)),
+                    in_units_of(kMib, device.l2_bytes, 0),
+                    in_units_of(kKib, device.max_shared_bytes_per_block, 0)});
+  return aligned(rows);
+}
+
+std::string names_table(const DeviceReport& report) {
+  std::vector<Row> rows = {{"GPU", "PCI bus", "UUID"}};
+  for (const DeviceFacts& device : report.devices)
+    rows.push_back({fmt::to_string(device.index), device.pci_bus, device.uuid});
+  return aligned(rows);
+}
+
+std::string symbol(const PeerLink& link) {
+  if (link.nvlink) return "NVL";
+  return link.access ? "P2P" : "-";
+}
+
+std::string links_table(const DeviceReport& report) {
+  Row head = {"GPU"};
+  for (const DeviceFacts& device : report.devices) head.push_back(fmt::to_string(device.index));
+  std::vector<Row> rows = {head};
+  for (std::size_t from = 0; from < report.links.size(); ++from) {
+    Row row = {fmt::to_string(report.devices[from].index)};
+    for (std::size_t to = 0; to < report.links[from].size(); ++to)
+      row.push_back(from == to ? "." : symbol(report.links[from][to]));
+    rows.push_back(row);
+  }
+  return aligned(rows) + "NVL: NVLink; P2P: reads the other's memory directly; -: through the host\n";
+}
+
+nlohmann::json known_or_null(std::size_t bytes) {
+  return bytes == 0 ? nlohmann::json() : nlohmann::json(bytes);
+}
+
+nlohmann::json device_json(const DeviceFacts& device) {
+  return {{"index", device.index},
+          {"name", device.name},
+          {"uuid", device.uuid},
+          {"pci_bus", device.pci_bus},
+          {"memory_total_bytes", device.total_bytes},
+          {"memory_free_bytes", known_or_null(device.free_bytes)},
+          {"compute_capability", compute_capability(device)},
+          {"multiprocessors", device.multiprocessors},
+          {"clock_mhz", device.clock_mhz},
+          {"memory_clock_mhz", device.memory_clock_mhz},
+          {"memory_bus_bits", device.memory_bus_bits},
+          {"l2_bytes", device.l2_bytes},
+          {"shared_bytes_per_block", device.shared_bytes_per_block},
+          {"max_shared_bytes_per_block", device.max_shared_bytes_per_block}};
+}
+
+nlohmann::json links_json(const DeviceReport& report) {
+  auto links = nlohmann::json::array();
+  for (std::size_t from = 0; from < report.links.size(); ++from) {
+    auto row = nlohmann::json::array();
+    for (std::size_t to = 0; to < report.links[from].size(); ++to) {
+      const PeerLink& link = report.links[from][to];
+      row.push_back(
+          {{"p2p", link.access}, {"nvlink", link.nvlink}, {"performance_rank", link.performance_rank}});
+      if (from == to) row.back() = nullptr;
+    }
+    links.push_back(row);
+  }
+  return links;
+}
+
+}  // namespace
+
+DeviceReport report_devices(const Platform& platform, const Nvml* nvml) {
+  DeviceReport report;
+  report.devices = platform.devices();  // says best why there is none
+  report.links = platform.links();
+  report.versions = platform.versions();
+  for (DeviceFacts& device : report.devices) device.free_bytes = free_bytes(platform, nvml, device);
+  if (nvml == nullptr) return report;
+  ask_about_nvlink(*nvml, report);
+  if (const auto version = nvml->driver_version()) report.versions += ", kernel module " + *version;
+  return report;
+}
+
+std::string to_text(const DeviceReport& report) {
+  const std::size_t count = report.devices.size();
+  std::string text = fmt::format("{} GPU{}; {}\n\n", count, count == 1 ? "" : "s", report.versions) +
+                     facts_table(report) + "\n" + names_table(report);
+  return count == 1 ? text : text + "\n" + links_table(report);
+}
+
+nlohmann::json to_json(const DeviceReport& report) {
+  auto devices = nlohmann::json::array();
+  for (const DeviceFacts& device : report.devices) devices.push_back(device_json(device));
+  return {{"versions", report.versions}, {"devices", devices}, {"links", links_json(report)}};
+}
+
+}  // namespace lockstep

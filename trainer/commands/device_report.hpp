@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What 'lockstep devices' says.
+#pragma once
+
+#include "kernels/device/device.hpp"
+#include "kernels/device/nvml.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct DeviceReport {
+  std::string versions;              ///< "driver 13.0, runtime 13.0, kernel module 580.65.06"
+  std::vector<DeviceFacts> devices;  ///< free_bytes is 0 where it is not known
+  std::vector<std::vector<PeerLink>> links;
+};
+
+/// @param nvml  null: free memory is asked of CUDA, which occupies some for that; and what can be told of
+///              NVLink is whether atomics work across a link
+/// @throws DeviceError  why there is no device and what to do
+DeviceReport report_devices(const Platform& platform, const Nvml* nvml);
+
+/// Tables with aligned columns.
+std::string to_text(const DeviceReport& report);
+/// {"versions": ..., "devices": [{...}], "links": [[{...}]]}, null on the diagonal of links.
+nlohmann::json to_json(const DeviceReport& report);
+
+}  // namespace lockstep

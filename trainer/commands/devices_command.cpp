@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// lockstep devices [--json] [--emulated]
+#include "kernels/device/device.hpp"
+#include "kernels/device/nvml.hpp"
+#include "kernels/runtime/error.hpp"
+#include "trainer/commands/command.hpp"
+#include "trainer/commands/device_report.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <memory>
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kFooter = R"(Without a GPU it says why, and the exit code is 69.
+
+--json prints one object:
+  {"versions": "driver 13.0, runtime 13.0",
+   "devices": [{"index": 0, "name", "uuid", "pci_bus", "memory_total_bytes", "memory_free_bytes",
+                "compute_capability": "9.0", "multiprocessors", "clock_mhz", "memory_clock_mhz",
+                "memory_bus_bits", "l2_bytes", "shared_bytes_per_block", "max_shared_bytes_per_block"}],
+   "links": [[null, {"p2p": true, "nvlink": true, "performance_rank": 0}], ...]}
+memory_free_bytes is null where it is not known; links[a][b] is how a reaches b, the lowest rank is the fastest.
+Without a GPU: {"devices": [], "reason": "..."}.)";
+
+DeviceReport report_of(bool emulated) {
+  if (emulated) return report_devices(emulated::platform(), nullptr);
+  const auto nvml = Nvml::open();
+  return report_devices(cuda::platform(), nvml.get());
+}
+
+int print_as_text(bool emulated) {
+  fmt::print("{}", to_text(report_of(emulated)));
+  return 0;
+}
+
+int print_as_json(bool emulated) {
+  try {
+    fmt::print("{}\n", to_json(report_of(emulated)).dump(2));
+    return 0;
+  } catch (const DeviceError& error) {
+    const nlohmann::json none = {{"devices", nlohmann::json::array()}, {"reason", error.what()}};
+    fmt::print("{}\n", none.dump(2));
+    return static_cast<int>(error.code());
+  }
+}
+
+}  // namespace
+
+void add_devices_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("devices", "The GPUs of this machine and how they are connected");
+  auto json = std::make_shared<bool>(false);
+  auto emulated = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "For programs");
+  command->add_flag("--emulated", *emulated, "The device that parallel.device=emulated trains on");
+  command->footer(kFooter);
+  command->callback(
+      [=, &action] { action = [=] { return *json ? print_as_json(*emulated) : print_as_text(*emulated); }; });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/device/device_choice.hpp"
+
+#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/runtime/error.hpp"
+#include "kernels/vendor/vendor.hpp"
+#include "trainer/agreement.hpp"
+#include "trainer/config/device_name.hpp"
+#include "trainer/device/all_reduce_choice.hpp"
+#include "trainer/device/device_mapping.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+/// One number of every rank, by rank. Collective.
+template <typename Number>
+std::vector<Number> gather_numbers(Communicator& comm, Number mine) {
+  const auto bytes = comm.all_gather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<Number> all(static_cast<std::size_t>(comm.size()));
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  return all;
+}
+
+/// Why this process cannot use a GPU; empty: it can.
+std::string gpu_problem() {
+  try {
+    cuda::platform().devices();
+    return "";
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+}
+
+/// What `auto` means: GPUs if every rank has one, the CPU if none has.
+DeviceKind choose_kind(const ParallelSection& parallel, Communicator& comm) {
+  const std::string problem = gpu_problem();
+  const auto with_gpu = gather_numbers<int>(comm, problem.empty() ? 1 : 0);
+  DeviceKind kind = DeviceKind::kCpu;
+  agree(comm, [&] {
+    if (std::ranges::count(with_gpu, 0) == 0) {
+      kind = DeviceKind::kCuda;
+    } else if (parallel.backend == "nccl") {
+      throw DeviceError(fmt::format("parallel.backend=nccl: {}", problem));
+    } else if (std::ranges::count(with_gpu, 1) > 0 && !problem.empty()) {
+      throw DeviceError(
+          fmt::format("parallel.device=auto: other ranks have a GPU, but on {} there is none: {}; leave this "
+                      "host out, or set parallel.device=cpu",
+                      comm.host(), problem));
+    }
+  });
+  return kind;
+}
+
+std::shared_ptr<Gpu> make_gpu(const Platform& platform, const ParallelSection& parallel,
+                              std::optional<int> requested, const Communicator& comm) {
+  const int visible = static_cast<int>(platform.devices().size());
+  auto gpu = std::make_shared<Gpu>();
+  gpu->device = platform.make_device(choose_gpu(comm.local_rank(), comm.local_size(), visible, requested));
+  gpu->ops = parallel.kernels == "vendor" ? make_vendor_ops(*gpu->device) : platform.make_ops(*gpu->device);
+  return gpu;
+}
+
+DeviceChoice choose_cpu(Communicator& comm) {
+  return {.kind = "cpu",
+          .description = "cpu (" + cpu::simd_name() + ")",
+          .make_ops = [] { return cpu::make_ops(); },
+          .gpu = nullptr,
+          .communication = "",
+          .backend = std::string(comm.backend())};
+}
+
+DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& parallel,
+                           std::optional<int> requested, Communicator& comm) {
+  std::shared_ptr<Gpu> gpu;
+  agree(comm, [&] { gpu = make_gpu(platform, parallel, requested, comm); });
+  AllReduceSetup setup = set_up_all_reduce(comm, *gpu->device, parallel.backend);
+  gpu->all_reduce = std::move(setup.all_reduce);
+  const bool on_stream = gpu->all_reduce != nullptr && gpu->all_reduce->on_stream();
+  return {.kind = std::string(gpu->device->kind()),
+          .description = gpu->device->facts().name,
+          .make_ops = {},
+          .gpu = gpu,
+          .communication = "gradients: " + setup.description,
+          .backend = on_stream ? "nccl" : std::string(comm.backend())};
+}
+
+}  // namespace
+
+DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm) {
+  const auto name = parse_device_name(parallel.device);
+  if (!name) throw ConfigError(fmt::format("'{}' is no device: {}", parallel.device, kDeviceNames));
+  const DeviceKind kind = name->kind == DeviceKind::kAuto ? choose_kind(parallel, comm) : name->kind;
+  if (kind == DeviceKind::kCuda) return choose_gpu_of(cuda::platform(), parallel, name->index, comm);
+  if (kind == DeviceKind::kEmulated) {
+    return choose_gpu_of(emulated::platform(), parallel, /*requested=*/0, comm);
+  }
+  return choose_cpu(comm);
+}
+
+}  // namespace lockstep
