@@ -1,0 +1,28 @@
+# shellcheck shell=sh
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# Where a bundle's programs find its libraries, plugins, models and data. Sourced by its commands (bundle-command), in
+# any shell, with $bundle set to the bundle's folder. What the caller has set stays in force, except Open MPI's places.
+
+# cuda_folders: those of CUDA Toolkit and of Python's nvidia-* wheels that hold NCCL, cuDNN or cuBLAS, each after a colon.
+cuda_folders() {
+  for folder in "${CUDA_HOME:-/usr/local/cuda}/lib64" \
+    "$(dirname "$(command -v python3 || echo /usr/bin/python3)")"/../lib/python3*/site-packages/nvidia/*/lib \
+    "${VIRTUAL_ENV:-/usr/local}"/lib/python3*/*-packages/nvidia/*/lib; do
+    for library in "$folder"/libnccl.so.* "$folder"/libcudnn.so.* "$folder"/libcublas.so.*; do
+      if [ -e "$library" ]; then printf ':%s' "$folder" && break; fi
+    done
+  done
+}
+
+LD_LIBRARY_PATH="${bundle:?}/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$(cuda_folders)"
+export LD_LIBRARY_PATH
+export LOCKSTEP_MODELS="${LOCKSTEP_MODELS:-$bundle/share/lockstep/models}"
+if [ -d "$bundle/data" ]; then export LOCKSTEP_DATA="${LOCKSTEP_DATA:-$bundle/data}"; fi
+
+# Open MPI's and PMIx's plugins and texts; and no plugins of another hwloc than ours.
+export OPAL_PREFIX="$bundle" OPAL_SYSCONFDIR="$bundle/etc/openmpi"
+export PMIX_PREFIX="$bundle/pmix" PMIX_EXEC_PREFIX="$bundle/pmix" PMIX_LIBDIR="$bundle/pmix/lib" PMIX_DATADIR="$bundle/pmix/share"
+export HWLOC_PLUGINS_PATH="$bundle/lib/hwloc"
+# mpirun refuses to start where there is no way to other machines, although it needs none on a single one.
+if ! command -v ssh >/dev/null && ! command -v rsh >/dev/null; then export OMPI_MCA_plm="${OMPI_MCA_plm:-^rsh}"; fi

@@ -1,0 +1,98 @@
+# shellcheck shell=bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# Benchmarks on a GPU, the race against PyTorch, and the one table that comes of them. To be sourced, after programs.sh.
+# shellcheck disable=SC2016,SC2154  # Markdown's backticks; $lockstep, $logs, $data and others are set by programs.sh and run
+
+models=(net lenet)
+declare -A batch=([net]=64 [lenet]=256) title=([net]="Net, batch 64" [lenet]="LeNet, batch 256")
+
+# step_command MODEL: what measures our step.
+step_command() {
+  printf '%q ' "$lockstep" bench step "$repo/launch/jobs/mnist.yaml" "model=$1" "data.global_batch=${batch[$1]}" \
+    parallel.device=cuda "${data[@]}" --rounds 5 --steps 1000
+}
+
+run_benchmarks() {
+  local model
+  attempt "bench kernels" 60 "$lockstep" bench kernels --device cuda || true
+  for model in "${models[@]}"; do attempt "bench step $model" 30 bash -c "$(step_command "$model")" || true; done
+  optional=yes attempt "bench allreduce nccl" 30 "$lockstep" bench allreduce --backend nccl --max-bytes 16MiB || true
+  attempt "bench allreduce mpi" 30 "$mpirun" -np 2 --bind-to none "$lockstep" bench allreduce --backend mpi --device cuda --max-bytes 1MiB || true
+}
+
+# find_torch: a Python with PyTorch that sees the GPU.
+find_torch() {
+  for python in "${PYTHON:-python3}" /opt/torch/.venv/bin/python3 /usr/bin/python3; do
+    if "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then return 0; fi
+  done
+  return 1
+}
+
+# Both take turns in one run: a round of every mode of PyTorch, then a run of ours.
+race() {
+  local model folder=()
+  if ! find_torch; then skip "race against PyTorch: no python3 with a PyTorch that sees the GPU (PYTHON=... names one)" && return; fi
+  [ -z "$mnist" ] || folder=(--data "$mnist")
+  for model in "${models[@]}"; do
+    budget "$race_seconds"
+    attempt "race $model" "$race_seconds" "$python" "$repo/tests/gpu/versus_torch.py" --model "$model" --batch "${batch[$model]}" "${folder[@]}" \
+      --rounds 3 --steps 300 --budget $((race_seconds - 30)) --between "$(step_command "$model") >>'$logs/turns-$model.log'" || true
+  done
+}
+
+median() { sort -g | awk '{ v[NR] = $1 } END { if (NR) print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
+
+# ours MODEL WAY COLUMN: of `bench step`, the median over its runs; columns from the right: 3 us a step, 2 host us.
+ours() { cat "$logs/turns-$1.log" "$logs/bench-step-$1.log" 2>/dev/null | awk -v way="$2" -v column="$3" 'index($0, way) == 1 { print $(NF - column) }' | median; }
+
+# theirs MODEL MODE: microseconds a step, if that mode ran.
+theirs() { sed -n "s/.*\"mode\": \"$2\", \"us_per_step\": \([0-9.]*\).*/\1/p" "$logs/race-$1.log" 2>/dev/null; }
+
+ratio() { awk -v a="$1" -v b="$2" 'BEGIN { if (a > 0 && b > 0) printf "%.2f", a / b }'; }
+
+# row LABEL NET LENET COMMAND: a number that is not there is a dash.
+row() { printf '| %s | %s | %s | %s |\n' "$1" "${2:--}" "${3:--}" "$4"; }
+
+our_row() { row "$1" "$(ours net "$2" "$3")" "$(ours lenet "$2" "$3")" '`bench step`'; }
+their_row() { row "$1" "$(theirs net "$2")" "$(theirs lenet "$2")" '`tests/gpu/versus_torch.py`'; }
+ratio_row() { row "$1" "$(ratio "$(theirs net "$2")" "$(ours net 'native, graph' 3)")" "$(ratio "$(theirs lenet "$2")" "$(ours lenet 'native, graph' 3)")" 'medians of turns'; }
+
+# worst MODEL COLUMN: the smallest ratio that `bench kernels` has for an op, and that op. Columns: 2 vendor, 3 alone.
+worst() {
+  awk -F '|' -v model="$1 " -v column="$2" 'index($0, model) == 1 && NF == 3 {
+      count = split($column, cells, " "); ratio = cells[count]
+      if (ratio != "-" && (least == "" || ratio + 0 < least + 0)) { least = ratio; op = substr($1, length(model) + 1, 53 - length(model)) }
+    }
+    END { if (least != "") { sub(/ +$/, "", op); print least " (" op ")" } }' "$logs/bench-kernels.log" 2>/dev/null
+}
+
+worst_row() { row "$1" "$(worst net "$2")" "$(worst lenet "$2")" '`bench kernels`'; }
+
+# about_machine: what the numbers were taken on, in one line.
+about_machine() {
+  local gpu torch
+  gpu=$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null | head -n 1 | sed 's/, /, driver /')
+  torch=$(sed -n 's/^{"torch": "\([^"]*\)".*"cudnn": \([0-9]*\).*/PyTorch \1 with cuDNN \2/p' "$logs/race-net.log" 2>/dev/null)
+  printf '%s; %s; Lockstep %s; %s\n' "${gpu:-GPU unknown}" "$(cuda_versions)" "$("$lockstep" --version | sed 's/.* //')" "${torch:-no PyTorch}"
+}
+
+cuda_versions() { "$lockstep" devices | grep -oE '[Dd]river [0-9.]+.*untime [0-9.]+' | head -n 1 | sed 's/^/CUDA: /'; }
+
+print_table() {
+  printf 'Microseconds a step, fp32, one GPU: %s. Command: `tests/gpu/run`.\n\n' "$(about_machine)"
+  printf '| | %s | %s | from |\n|---|---|---|---|\n' "${title[net]}" "${title[lenet]}"
+  our_row "Lockstep" "native, graph" 3
+  our_row "its part on the host" "native, graph" 2
+  our_row "Lockstep, no graph" "native, no graph" 3
+  our_row "Lockstep, cuDNN and cuBLAS" "vendor, graph" 3
+  their_row "PyTorch, eager" eager
+  their_row "PyTorch, whole step in a CUDA graph" graph
+  their_row "PyTorch, torch.compile reduce-overhead" compile
+  their_row "PyTorch, torch.compile max-autotune in a CUDA graph" compile-graph
+  ratio_row "PyTorch eager / Lockstep" eager
+  ratio_row "PyTorch graph / Lockstep" graph
+  ratio_row "PyTorch compile in a graph / Lockstep" compile-graph
+  worst_row "op by cuDNN or cuBLAS / native, smallest" 2
+  worst_row "fastest library call alone / native op, smallest" 3
+}

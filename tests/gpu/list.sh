@@ -1,0 +1,16 @@
+# shellcheck shell=bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# The tests that need a GPU, as a build folder has them. To be sourced.
+
+# gpu_tests BUILD: one line for each test labelled gpu: its name, its number of ranks (0: not under mpirun), its program
+# (not-built, if it is not there).
+gpu_tests() {
+  ctest --test-dir "$1" -N -V -L '^gpu$' | awk '
+    / Test command: / {
+      ranks = 0
+      if (match($0, /"?-(n|np)"? "[0-9]+"/)) { ranks = substr($0, RSTART, RLENGTH); gsub(/[^0-9]/, "", ranks) }
+      program = $NF == "command:" ? "" : $NF; gsub(/"/, "", program)
+    }
+    / Test +#[0-9]+: / { print $NF, ranks, (program == "" ? "not-built" : program); program = "" }'
+}

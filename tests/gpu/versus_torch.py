@@ -1,0 +1,244 @@
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+"""The rival of `bench step` on a GPU: Net or LeNet in PyTorch, one GPU, fp32 without TF32.
+
+The strongest baselines we know of. All images lie on the GPU as uint8; a step gathers and normalises its batch there, and
+finds its place in the epoch there, too, so that nothing is copied from the host. SGD is the fused one, cuDNN picks its
+fastest algorithms. A step may be run in several modes:
+
+  eager          the step as it is written
+  graph          the whole step, update included, as one CUDA graph
+  compile        model and loss through torch.compile(mode="reduce-overhead"), as PyTorch recommends it for small models
+  compile-graph  model and loss through torch.compile(mode="max-autotune-no-cudagraphs"), and the whole step as one CUDA graph
+
+Modes take turns: each round times --steps steps of every mode, waits for the device, and then runs the shell command
+--between, if there is one (a turn of the program that PyTorch is compared with). Prints one JSON object a line: first the
+facts, then for each mode its median in microseconds a step, all rounds, and the mean loss of the first and the last
+round; or why it does not run here. Needs torch and numpy.
+"""
+import argparse
+import gzip
+import json
+import os
+import signal
+import statistics
+import subprocess
+import time
+
+import numpy as np
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+MODES = ["eager", "graph", "compile", "compile-graph"]
+COMPILE_MODE = {"compile": "reduce-overhead", "compile-graph": "max-autotune-no-cudagraphs"}
+
+
+class Net(nn.Module):
+    """models/net.yaml"""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 10, 5)
+        self.conv2 = nn.Conv2d(10, 20, 5)
+        self.conv2_drop = nn.Dropout2d()
+        self.fc1 = nn.Linear(320, 50)
+        self.drop = nn.Dropout()
+        self.fc2 = nn.Linear(50, 10)
+
+    def forward(self, x):
+        x = F.relu(F.max_pool2d(self.conv1(x), 2))
+        x = F.relu(F.max_pool2d(self.conv2_drop(self.conv2(x)), 2))
+        return self.fc2(self.drop(F.relu(self.fc1(x.flatten(1)))))
+
+
+class LeNet(nn.Module):
+    """models/lenet.yaml"""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 20, 3)
+        self.conv2 = nn.Conv2d(20, 50, 5)
+        self.fc1 = nn.Linear(800, 128)
+        self.fc2 = nn.Linear(128, 10)
+
+    def forward(self, x):
+        x = F.avg_pool2d(F.relu(self.conv1(x)), 2)
+        x = F.avg_pool2d(F.relu(self.conv2(x)), 2)
+        return self.fc2(F.relu(self.fc1(x.flatten(1))))
+
+
+def read_idx(directory, name):
+    path = os.path.join(directory, name)
+    opener = open if os.path.exists(path) else gzip.open
+    with opener(path if opener is open else path + ".gz", "rb") as stream:
+        data = stream.read()
+    dimensions = [int.from_bytes(data[4 + 4 * i : 8 + 4 * i], "big") for i in range(data[3])]
+    return np.frombuffer(data, np.uint8, offset=4 + 4 * len(dimensions)).reshape(dimensions)
+
+
+def load_data(directory, samples):
+    """MNIST, or as many images of noise, which take the same time."""
+    if directory:
+        return read_idx(directory, "train-images-idx3-ubyte"), read_idx(directory, "train-labels-idx1-ubyte")
+    generator = np.random.default_rng(1234)
+    return generator.integers(0, 256, (samples, 28, 28), np.uint8), generator.integers(0, 10, samples, np.uint8)
+
+
+class Training:
+    """A model with its data and its place in an endless series of epochs, all on the device."""
+
+    def __init__(self, arguments, images, labels, mode):
+        torch.manual_seed(1234)
+        device = arguments.device
+        self.images = torch.from_numpy(images.copy()).to(device)
+        self.labels = torch.from_numpy(labels.astype(np.int64)).to(device)
+        self.order = torch.randperm(len(labels) // arguments.batch * arguments.batch, device=device)
+        self.offsets = torch.arange(arguments.batch, device=device)
+        self.position = torch.zeros((), dtype=torch.int64, device=device)
+        self.loss_sum = torch.zeros((), device=device)
+        self.batch = arguments.batch
+        self.model = (Net() if arguments.model == "net" else LeNet()).to(device)
+        fused = {"fused": True} if device == "cuda" else {}
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.5, **fused)
+        self.loss_of = self.loss
+        if mode in COMPILE_MODE:
+            self.loss_of = torch.compile(self.loss, mode=COMPILE_MODE[mode])
+
+    def loss(self, pixels, labels):
+        x = (pixels.float() * (1 / (255 * 0.3081)) - 0.1307 / 0.3081).unsqueeze(1)
+        return F.cross_entropy(self.model(x), labels)
+
+    def step(self):
+        index = self.order[self.position + self.offsets]
+        loss = self.loss_of(self.images[index], self.labels[index])
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.loss_sum.add_(loss.detach())
+        self.position.add_(self.batch).remainder_(len(self.order))
+
+    def take_loss(self, steps):
+        loss = float(self.loss_sum) / steps
+        self.loss_sum.zero_()
+        return loss
+
+
+def captured(training):
+    """The whole step as a CUDA graph. It is warmed up on a stream of its own, as capturing wants it."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(5):
+            training.step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        training.step()
+    training.graph = graph
+    return graph.replay
+
+
+class TooLong(Exception):
+    pass
+
+
+def give_up(_signal, _frame):
+    raise TooLong("took longer than its share of --budget to start")
+
+
+class Contender:
+    """One mode, ready to run, with what its turns took."""
+
+    def __init__(self, arguments, images, labels, mode):
+        if "graph" in mode and arguments.device == "cpu":
+            raise RuntimeError("a CPU has no CUDA graphs")
+        self.mode, self.microseconds, self.losses = mode, [], []
+        self.training = Training(arguments, images, labels, mode)
+        self.run = captured(self.training) if "graph" in mode else self.training.step
+        self.turn(arguments, 20)
+        self.microseconds, self.losses = [], []
+
+    def turn(self, arguments, steps):
+        synchronize(arguments.device)
+        start = time.perf_counter()
+        for _ in range(steps):
+            self.run()
+        synchronize(arguments.device)
+        self.microseconds.append((time.perf_counter() - start) / steps * 1e6)
+        self.losses.append(self.training.take_loss(steps))
+
+    def report(self):
+        return {
+            "mode": self.mode,
+            "us_per_step": round(statistics.median(self.microseconds), 3),
+            "rounds": [round(value, 3) for value in self.microseconds],
+            "first_loss": round(self.losses[0], 5),
+            "last_loss": round(self.losses[-1], 5),
+        }
+
+
+def synchronize(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def prepare(arguments, images, labels):
+    """The contenders that run here, and for the others why they do not."""
+    contenders, refusals = [], []
+    signal.signal(signal.SIGALRM, give_up)
+    end = time.monotonic() + arguments.budget
+    for number, mode in enumerate(arguments.modes):
+        signal.alarm(max(1, int((end - time.monotonic()) / (len(arguments.modes) - number))))
+        try:
+            contenders.append(Contender(arguments, images, labels, mode))
+        except Exception as error:  # whatever a mode fails with, the others still race
+            refusals.append({"mode": mode, "error": f"{type(error).__name__}: {error}".splitlines()[0]})
+        finally:
+            signal.alarm(0)
+    return contenders, refusals
+
+
+def facts(arguments):
+    name = torch.cuda.get_device_name() if arguments.device == "cuda" else "cpu"
+    cudnn = torch.backends.cudnn.version() if arguments.device == "cuda" else None
+    return {
+        "torch": torch.__version__, "device": name, "cudnn": cudnn, "model": arguments.model, "batch": arguments.batch,
+        "steps": arguments.steps, "data": arguments.data or "noise",
+    }
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="net", choices=["net", "lenet"])
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
+    parser.add_argument("--data", help="holds the MNIST files, plain or .gz; without it the images are noise")
+    parser.add_argument("--samples", type=int, default=60000, help="of noise")
+    parser.add_argument("--modes", nargs="+", default=MODES, choices=MODES)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=500)
+    parser.add_argument("--between", help="a shell command to run after each round")
+    parser.add_argument("--budget", type=float, default=240, help="seconds for all modes together to compile and capture")
+    return parser.parse_args()
+
+
+def main():
+    arguments = parse_arguments()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    images, labels = load_data(arguments.data, arguments.samples)
+    contenders, refusals = prepare(arguments, images, labels)
+    print(json.dumps(facts(arguments)), flush=True)
+    for _ in range(arguments.rounds):
+        for contender in contenders:
+            contender.turn(arguments, arguments.steps)
+        if arguments.between:
+            subprocess.run(arguments.between, shell=True, check=True)
+    for line in [contender.report() for contender in contenders] + refusals:
+        print(json.dumps(line), flush=True)
+
+
+if __name__ == "__main__":
+    main()

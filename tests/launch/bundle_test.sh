@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# launch/bundle: one bundle of this build, made once, and what it can do elsewhere.
+# shellcheck disable=SC2016  # inner shells expand their own variables
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+skip_without ctest mpirun ompi_info strip
+build=$(dirname "${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}")
+made=$(mktemp -d)
+trap 'rm -rf "$made"' EXIT
+training=(data.set=synthetic data.train_samples=400 data.test_samples=100 train.epochs=1 train.max_steps=3
+  parallel.device=cpu run.dir=run run.checkpoint_every_steps=0)
+mpi=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+  OMPI_MCA_btl_vader_single_copy_mechanism=none)
+
+make_bundle() { "$repo/launch/bundle" --build "$build" "$@"; }
+weights() { grep -o '"weights_sha256":"[0-9a-f]*' "$1/metrics.jsonl"; }
+
+# bare_root FOLDER TOOL...: a root directory with a C library, a few tools and the bundle, and not a file more.
+bare_root() {
+  local root=$1 tool file
+  shift
+  mkdir -p "$root"/{bin,dev,proc,sys,tmp}
+  for tool in "$@"; do
+    cp "$(readlink -f "$(command -v "$tool")")" "$root/bin/$tool"
+    for file in $(ldd "$root/bin/$tool" | grep -o '/[^ ]*'); do mkdir -p "$root${file%/*}" && cp -L "$file" "$root$file"; done
+  done
+  for file in $(ldd "$made/bundle/libexec/lockstep" | grep -oE '/[^ ]*/(libc|libm|libpthread|libdl|librt)\.so[^ ]*'); do cp -L "$file" "$root${file%/*}/"; done
+  cp -r "$made/bundle" "$root/bundle"
+}
+
+# in_root FOLDER COMMAND...: in name spaces of our own, where an ordinary user may do it, too.
+in_root() {
+  local root=$1
+  shift
+  unshare --map-root-user --mount --pid --fork bash -c '
+    root=$1 && shift
+    mount --rbind /dev "$root/dev" && mount --rbind /sys "$root/sys" && mount -t proc proc "$root/proc" && exec chroot "$root" "$@"' \
+    in_root "$root" "$@"
+}
+
+Bundle_is_small() {
+  local kibibytes
+  kibibytes=$(du -sk "$made/bundle" | cut -f 1)
+  [ "$kibibytes" -lt 61440 ] || fail "$kibibytes KiB"
+}
+
+Bundle_trains_in_another_place_with_an_empty_environment() {
+  cp -r "$made/bundle" "a place"
+  expect_exit 0 env -i PATH=/usr/bin:/bin HOME="$PWD" "${mpi[@]}" \
+    "a place/bin/mpirun" -np 2 --bind-to none "a place/bin/lockstep" train "a place/launch/jobs/mnist.yaml" "${training[@]}"
+  mv run run-2
+  expect_exit 0 env -i PATH=/usr/bin:/bin HOME="$PWD" "a place/bin/lockstep" train "a place/launch/jobs/mnist.yaml" "${training[@]}"
+  expect_equal "$(weights run)" "$(weights run-2)"
+}
+
+Bundle_trains_where_there_is_only_a_c_library() {
+  bare_root "$PWD/root" sh env readlink dirname basename
+  if ! in_root "$PWD/root" /bin/sh -c : 2>said; then
+    echo "skipped: ${FUNCNAME[0]}: no name spaces of our own here: $(xargs <said)"
+    return
+  fi
+  expect_exit 0 in_root "$PWD/root" /bin/env -i PATH=/bin HOME=/tmp "${mpi[@]}" \
+    /bundle/bin/mpirun -np 2 --bind-to none -wdir /tmp /bundle/bin/lockstep train /bundle/launch/jobs/mnist.yaml "${training[@]}"
+  expect_file root/tmp/run/metrics.jsonl
+}
+
+Bundle_finds_cuda_libraries_of_toolkit_and_python() {
+  mkdir -p toolkit/lib64 venv/bin venv/lib/python3.12/site-packages/nvidia/{nccl,cufft,cu13}/lib
+  touch toolkit/lib64/libcudnn.so.9 venv/lib/python3.12/site-packages/nvidia/{nccl/lib/libnccl.so.2,cu13/lib/libcublas.so.13,cufft/lib/libcufft.so.12}
+  ln -s /bin/true venv/bin/python3
+  output=$(env -i PATH="$PWD/venv/bin:/usr/bin:/bin" CUDA_HOME="$PWD/toolkit" LD_LIBRARY_PATH=/mine sh -c '
+    bundle=$1 && . "$bundle/libexec/environment.sh" && echo "$LD_LIBRARY_PATH"' sh "$made/bundle")
+  expect_contains "$output" "$made/bundle/lib:/mine:$PWD/toolkit/lib64:"
+  expect_contains "$output" "/nvidia/nccl/lib"
+  expect_contains "$output" "/nvidia/cu13/lib"
+  expect_lacks "$output" cufft
+}
+
+Bundle_takes_data_along() {
+  mkdir -p data/mnist
+  for name in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; do echo "$name" >"data/mnist/$name-ubyte"; done
+  expect_exit 0 make_bundle --data data out --archive
+  expect_same_file out/data/mnist/t10k-labels-idx1-ubyte data/mnist/t10k-labels-idx1-ubyte
+  expect_contains "$(tar -tzf out.tar.gz)" out/data/mnist/train-images-idx3-ubyte
+  expect_exit 65 out/bin/lockstep train out/launch/jobs/mnist.yaml run.dir=run
+  expect_contains "$output" "$PWD/out/data/mnist"
+}
+
+Bundle_replaces_a_bundle_and_nothing_else() {
+  cp -r "$made/bundle" out && touch out/old
+  expect_exit 0 make_bundle out
+  expect_no_file out/old
+  mkdir precious
+  expect_exit 2 make_bundle precious
+  expect_contains "$output" precious
+}
+
+Bundle_says_what_is_missing() {
+  mkdir empty
+  expect_exit 66 "$repo/launch/bundle" --build empty out
+  expect_contains "$output" "no program"
+  expect_exit 66 make_bundle --data empty out
+  expect_contains "$output" "no MNIST files"
+  expect_no_file out
+}
+
+make_bundle "$made/bundle" || exit 1
+run_tests "$@"

@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# tests/gpu/run itself, without a GPU: in a folder that looks like a bundle, with stand-ins for the program and all tools.
+# shellcheck disable=SC2016  # the stand-ins expand their own variables
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+
+# stand_in FILE BODY: an executable script.
+stand_in() {
+  mkdir -p "${1%/*}"
+  printf '#!/usr/bin/env bash\n%s\n' "$2" >"$1"
+  chmod +x "$1"
+}
+
+# What the stand-in for the program says. A training writes the weights, and losses that fall a little; ODD names the key=value that makes
+# another result, BROKEN and ABSENT those that end with exit codes 70 and 69.
+program='
+case "$1 ${2:-}" in
+  "--version "*) echo "lockstep 0.0.0"; exit ;;
+  "devices "*) [ -z "${NO_GPU:-}" ] || { echo "lockstep: $NO_GPU" >&2; exit 69; }; echo "1 GPU; driver 13.0, runtime 13.0"; exit ;;
+  "bench step") printf "%s\n" "native, graph  20.00 0.10 1 1" "native, no graph 60.00 50.00 1 1"; exit ;;
+  "bench kernels") printf "%-53s %s\n" "net fc1 forward, relu" "2.00 1.00 5 6 |   2.40   1.20 |    4.00   2.00"; exit ;;
+  "bench allreduce") [[ ${ABSENT:-} != *nccl* || $* != *nccl* ]] || { echo "lockstep: no NCCL" >&2; exit 69; }; exit ;;
+  bench*) exit ;;
+esac
+all=" $* "
+[ -z "${BROKEN:-}" ] || [[ $all != *" $BROKEN "* ]] || exit 70
+for absent in ${ABSENT:-} parallel.device=cuda:99; do
+  if [[ $all == *" $absent "* ]]; then echo "lockstep: no $absent" >&2 && exit 69; fi
+done
+if [ -n "${RANKS:-}" ] && [[ $all == *backend=nccl* ]]; then echo "lockstep: two ranks on one GPU" >&2; exit 69; fi
+for argument in "$@"; do if [[ $argument == run.dir=* ]]; then folder=${argument#run.dir=}; fi; done
+shift_by=0
+[ -z "${ODD:-}" ] || [[ $all != *" $ODD "* ]] || shift_by=2
+mkdir -p "$folder"
+for ((step = 1; step <= 120; ++step)); do echo "{\"event\":\"step\",\"step\":$step,\"loss\":1.$((1000 - step + shift_by))}"; done >"$folder/metrics.jsonl"
+echo "{\"event\":\"epoch\",\"train_loss\":0.5}" >>"$folder/metrics.jsonl"
+echo "{\"event\":\"end\",\"weights_sha256\":\"abc$shift_by\"}" >>"$folder/metrics.jsonl"'
+
+make_world() {
+  mkdir -p bundle/{launch,tests} bin
+  cp -r "$repo/tests/gpu" "$repo/tests/results.sh" bundle/tests/
+  cp "$repo/launch/lib.sh" bundle/launch/
+  stand_in bundle/bin/lockstep "$program"
+  stand_in bundle/bin/mpirun 'while [[ $1 != */lockstep && $1 != sh ]]; do shift; done; RANKS=2 exec "$@"'
+  stand_in bundle/libexec/a_gpu_test 'printf "[  SKIPPED ] A.Case (0 ms)\n"'
+  stand_in bundle/libexec/b_gpu_test '[ -n "$RANKS" ]'
+  : >bundle/libexec/environment.sh
+  printf '%s\n' "a_gpu_test 0 a_gpu_test" "b_gpu_test_np2 2 b_gpu_test" >bundle/tests/gpu/tests.txt
+  stand_in bin/nvidia-smi '[ "$1" = -L ] || echo "NVIDIA Test, 1.2.3"'
+  stand_in bin/compute-sanitizer 'echo "$*" >>"$HOME/calls"; [ -z "${RACE:-}" ] || [ "$2" != "$RACE" ] || { echo "========= Error: Race reported"; exit 86; }'
+  stand_in bin/python3 'case $1 in
+    -c) exit 0 ;;
+    *) printf "%s\n" "{\"torch\": \"9.9\", \"device\": \"x\", \"cudnn\": 999}" "{\"mode\": \"eager\", \"us_per_step\": 500.0}" "{\"mode\": \"graph\", \"us_per_step\": 90.0}" ;;
+  esac'
+  export PATH=$PWD/bin:$PATH
+  unset OUT CUDA_HOME LOCKSTEP_DATA XDG_CACHE_HOME PYTHON
+}
+
+gpu_run() { bundle/tests/gpu/run "$@"; }
+
+Gpu_suite_passes_and_prints_one_table() {
+  make_world
+  OUT=$PWD/out expect_exit 0 gpu_run
+  expect_contains "$output" "| Lockstep | 20.00 | 20.00 |"
+  expect_contains "$output" "| op by cuDNN or cuBLAS / native, smallest | 1.20 (fc1 forward, relu)"
+  expect_contains "$output" "| PyTorch eager / Lockstep | 25.00 | 25.00 |"
+  expect_contains "$output" "NVIDIA Test, driver 1.2.3; CUDA: driver 13.0, runtime 13.0; Lockstep 0.0.0; PyTorch 9.9 with cuDNN 999"
+  expect_contains "$output" "skipped: tests: a_gpu_test: A.Case"
+  [[ $(tail -n 1 <<<"$output") =~ ^[0-9]+" passed, 0 failed, 1 skipped"$ ]] || fail "last line: $(tail -n 1 <<<"$output")"
+  expect_file out/table.md
+  expect_file out/gpu-logs.tar.gz
+  expect_contains "$(cat calls)" "--tool racecheck"
+  expect_lacks "$(cat calls)" b_gpu_test
+}
+
+Gpu_suite_without_a_gpu_says_why_and_runs_nothing() {
+  make_world
+  NO_GPU="the driver is too old" expect_exit 69 gpu_run
+  expect_equal "$output" "run: no GPU: the driver is too old; nothing run"
+  rm bin/nvidia-smi
+  if [ -e /dev/nvidiactl ] || command -v nvidia-smi >/dev/null; then return; fi
+  expect_exit 69 gpu_run
+  expect_equal "$output" "run: no GPU: this machine has no NVIDIA driver; nothing run"
+}
+
+Gpu_suite_sees_other_weights() {
+  make_world
+  ODD=parallel.graph=off expect_exit 1 gpu_run training
+  expect_contains "$output" "failed:  training: same bits, no graph: other weights"
+  expect_contains "$output" "failed:  training: same bits, 2 ranks on one, no graph: other weights"
+  expect_contains "$output" "ok      same bits, 20 repetitions"
+}
+
+Gpu_suite_sees_another_loss_curve() {
+  make_world
+  ODD=parallel.device=cpu expect_exit 1 gpu_run training
+  expect_contains "$output" "loss curve, gpu: not the CPU's within 1e-3"
+}
+
+Gpu_suite_goes_on_after_a_failure() {
+  make_world
+  BROKEN=parallel.kernels=vendor RACE=racecheck expect_exit 1 gpu_run
+  expect_contains "$output" "failed:  sanitizer: racecheck a_gpu_test: exit code 86: ========= Error: Race reported"
+  expect_contains "$output" "ok      memcheck a_gpu_test"
+  expect_contains "$output" "failed:  training: loss curve, vendor: exit code 70"
+  expect_contains "$output" "ok      race lenet"
+}
+
+Gpu_suite_skips_libraries_that_are_not_there() {
+  make_world
+  ABSENT="parallel.kernels=vendor" expect_exit 0 gpu_run training
+  expect_contains "$output" "skipped: training: loss curve, vendor: lockstep: no parallel.kernels=vendor"
+  ABSENT="parallel.backend=nccl" expect_exit 0 gpu_run training benchmarks
+  expect_contains "$output" "skipped: training: same bits, NCCL, 1 rank: lockstep: no parallel.backend=nccl"
+  expect_contains "$output" "skipped: benchmarks: bench allreduce nccl: lockstep: no NCCL"
+  ABSENT="parallel.graph=off" expect_exit 1 gpu_run training
+  expect_contains "$output" "failed:  training: same bits, no graph: exit code 69"
+}
+
+Gpu_suite_stops_a_part_when_its_time_is_over() {
+  make_world
+  stand_in bundle/libexec/a_gpu_test 'exec sleep 100'
+  sed -i 's/budget [0-9]* && run_tests/budget 1 \&\& run_tests/' bundle/tests/gpu/run
+  expect_exit 1 gpu_run tests
+  expect_contains "$output" "failed:  tests: a_gpu_test: took too long"
+}
+
+Gpu_suite_refuses_what_it_does_not_know() {
+  make_world
+  expect_exit 2 gpu_run trainin
+  expect_exit 2 gpu_run --device tpu
+}
+
+run_tests "$@"
