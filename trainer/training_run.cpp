@@ -15,6 +15,7 @@
 #include "trainer/step_engine.hpp"
 #include "trainer/stop_signal.hpp"
 #include "trainer/time_limit.hpp"
+#include "trainer/undestroyed_on_loss.hpp"
 
 #include <fmt/format.h>
 
@@ -59,18 +60,16 @@ class TrainingRun {
         steps_per_epoch_(engine_->sampler().steps_per_epoch()) {}
 
   int run() {
-    open_directory();
-    restore_or_initialise();
-    announce();
-    while (!finished()) {
-      train_epoch();
-      if (stopping_) return stop_on_request();
-      if (epoch_finished()) finish_epoch();
+    try {
+      return run_to_the_end();
+    } catch (...) {
+      directory_.reset();  // A save that is under way is brought to its end, whatever happens to the rest.
+      throw;
     }
-    return finish();
   }
 
  private:
+  int run_to_the_end();
   void open_directory();
   void restore_or_initialise();
   void announce();
@@ -107,6 +106,18 @@ class TrainingRun {
   std::int64_t saved_step_ = -1;
   bool stopping_ = false;
 };
+
+int TrainingRun::run_to_the_end() {
+  open_directory();
+  restore_or_initialise();
+  announce();
+  while (!finished()) {
+    train_epoch();
+    if (stopping_) return stop_on_request();
+    if (epoch_finished()) finish_epoch();
+  }
+  return finish();
+}
 
 void TrainingRun::open_directory() {
   agree(comm_, [&] {
@@ -295,8 +306,10 @@ int train(const Job& job) {
   const auto process_start = Clock::now();
   catch_stop_signals();
   const auto data = load_in_advance(job);
-  return run_on_ranks(job.parallel,
-                      [&](Communicator& comm) { return TrainingRun(job, comm, data, process_start).run(); });
+  return run_on_ranks(job.parallel, [&](Communicator& comm) {
+    return run_undestroyed_on_loss(std::make_unique<TrainingRun>(job, comm, data, process_start),
+                                   [](TrainingRun& run) { return run.run(); });
+  });
 }
 
 }  // namespace lockstep

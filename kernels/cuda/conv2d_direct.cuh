@@ -181,8 +181,10 @@ struct TileSums {
   }
 };
 
-/// @param store  what becomes of the outputs: store.template tile<kColumns, kFilters>(sums, place), called by
-///               all threads, shares them among the warps
+/// @param store  what becomes of the outputs. store.early(place) begins what needs not wait for them;
+///               store.template tile<kColumns, kFilters>(sums, place, early), called by all threads, shares
+///               them among the warps; if store.from_registers, there is one warp, and
+///               store.registers(sums, place, early) takes them as they are.
 /// Grid: tiles, filters / kFilters, batch / 32. Block: a warp for each group of channels.
 template <int kSize, bool kBorder, int kColumns, int kFilters, class Store>
 __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp, kBorder || kFilters > 5 ? 2 : 3)
@@ -195,28 +197,38 @@ __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp, kBorder
   const std::size_t plane_stride = static_cast<std::size_t>(args.height) * args.width * args.batch;
   const int first = group * args.groups.per_group;
   const int channels = min(args.groups.per_group, args.groups.channels - first);
+  const auto early = store.early(tile);
   Place place(args, tile, args.x + first * plane_stride);
+  float* const weights = shared + group * args.channels_at_a_time * Cache::kChannelFloats;  // of this warp
 
   TileSums<kColumns, kFilters> sums;
-  for (int from = 0; from < args.groups.per_group; from += args.channels_at_a_time) {
-    if (from > 0) __syncthreads();
-    Cache::fill(shared, args.filters, tile.filter, args.groups.per_group, from, args.channels_at_a_time);
-    __syncthreads();
-    const float* weights = shared + group * args.channels_at_a_time * Cache::kChannelFloats;
-    const int count = min(args.channels_at_a_time, channels - from);
-    for (int c = 0; c < count; ++c) {
-      Patch<kSize, kColumns> patch;
-      place.load(patch);
-      sums.add_channel(patch, weights);
-      place.corner += plane_stride;
-      weights += Cache::kChannelFloats;
+  const float* of_channel = weights;
+  // Of narrow tiles, pixels may be on their way while the weights come; wide ones lack registers, not warps.
+  constexpr bool kLoadsFirst = kColumns == 2;
+#pragma unroll 1
+  for (int c = 0, cached = 0; c < channels; ++c, --cached) {
+    Patch<kSize, kColumns> patch;
+    if constexpr (kLoadsFirst) place.load(patch);
+    if (cached == 0) {
+      cached = min(args.channels_at_a_time, channels - c);
+      of_channel = weights;
+      __syncwarp();  // The warp has done with the weights before.
+      Cache::fill(weights, args.filters, tile.filter, first + c, cached);
+      __syncwarp();
     }
+    if constexpr (!kLoadsFirst) place.load(patch);
+    sums.add_channel(patch, of_channel);
+    place.corner += plane_stride;
+    of_channel += Cache::kChannelFloats;
   }
-  __syncthreads();  // The cache is no longer needed.
+  if constexpr (Store::kCanTakeRegisters) {
+    if (store.from_registers) return store.registers(sums, tile, early);
+  }
+  __syncthreads();  // The caches are no longer needed.
   const GroupSums all = {shared, args.groups.count, sums.kCount};
   sums.put(all, group);
   __syncthreads();
-  store.template tile<kColumns, kFilters>(all, tile);
+  store.template tile<kColumns, kFilters>(all, tile, early);
 }
 
 template <int kColumnsOfTile, int kFiltersOfTile>

@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(GradientSplit::kMostWarps* kSamplesPerWarp)
   const int first_tap = (block - filter_block * tap_groups) * GenericSums::kTaps;
   const int first_filter = filter_block * GenericSums::kFilters;
   const TapGroup taps(args, first_tap);
-  const GradientUnit unit(args.split, args.y.height, args.shape.batch);
+  const GradientUnit unit(args);
 
   GenericSums sums;
   for (int n = unit.first_sample + static_cast<int>(threadIdx.x) % kSamplesPerWarp; n < unit.end_sample;
@@ -93,13 +93,15 @@ __global__ void __launch_bounds__(GradientSplit::kMostWarps* kSamplesPerWarp)
   }
 }
 
-/// Queues one launch.
+/// Queues one launch, or several for more than 65,535 grains.
 inline void launch_generic_weights(cudaStream_t stream, const WeightGradientArgs& args) {
   const Conv2dShape& s = args.shape;
   const int tap_groups = pieces(s.in_channels * s.kernel_height * s.kernel_width, GenericSums::kTaps);
-  const dim3 grid(tap_groups * pieces(args.y.filters, GenericSums::kFilters), args.split.terms,
-                  pieces(s.batch, args.split.grain));
-  launch(stream, {grid, dim3(args.split.threads())}, generic_weight_gradient, args, tap_groups);
+  const int blocks = tap_groups * pieces(args.y.filters, GenericSums::kFilters);
+  for_grains(args, [&](const WeightGradientArgs& part, unsigned grains) {
+    launch(stream, {dim3(blocks, args.split.terms, grains), dim3(args.split.threads())},
+           generic_weight_gradient, part, tap_groups);
+  });
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

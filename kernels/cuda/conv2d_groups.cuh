@@ -7,7 +7,6 @@
 #include <gpu/launch.cuh>
 
 #include <algorithm>
-#include <cstddef>
 
 namespace lockstep::LOCKSTEP_GPU {
 
@@ -49,22 +48,26 @@ struct GroupSums {
   __device__ float total(int output) const {
     const float* sum = sums + output * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp;
     float result = sum[0];
-    for (int group = 1; group < groups; ++group) result += sum[group * outputs * kSamplesPerWarp];
+#pragma unroll
+    for (int group = 1; group < ChannelGroups::kMost; ++group)
+      if (group < groups) result += sum[group * outputs * kSamplesPerWarp];
     return result;
   }
 };
 
 /// Filters as a convolution of any direction wants them: weight of output f, channel c, tap t of kTaps. The
-/// data gradient runs through the taps backwards.
+/// data gradient runs through the taps backwards. Fewer than 2^31 weights.
 struct FilterView {
   const float* weights = nullptr;
-  int filters = 0, channels = 0;
-  std::size_t filter_stride = 0, channel_stride = 0;
+  int filters = 0;
+  int filter_stride = 0, channel_stride = 0;
   bool backwards = false;
 
+  /// 0 for filters beyond the last one.
   __device__ float at(int filter, int channel, int tap, int taps) const {
-    if (filter >= filters || channel >= channels) return 0;
-    return weights[filter * filter_stride + channel * channel_stride + (backwards ? taps - 1 - tap : tap)];
+    if (filter >= filters) return 0;
+    return __ldg(weights +
+                 (filter * filter_stride + channel * channel_stride + (backwards ? taps - 1 - tap : tap)));
   }
 };
 
@@ -74,23 +77,44 @@ inline int channels_at_a_time(const ChannelGroups& groups, int floats) {
   return std::clamp(kFloats / (groups.count * floats), 1, groups.per_group);
 }
 
-/// Copies the weights of kFilters outputs, from `first_filter` on, and of the channels from..from + count of
-/// each group into shared memory: weight of tap t, filter f at [group * count + channel][t / kLine]
-/// [t % kLine][f], where each line of kLine taps starts at a multiple of 4 floats.
+/// Weights of kFilters outputs and some channels of a group in shared memory: that of channel c, tap t and
+/// filter f at [c][t / kLine][t % kLine][f], where each line of kLine taps starts at a multiple of 4 floats.
 template <int kTaps, int kLine, int kFilters>
 struct FilterCache {
   static constexpr int kLineFloats = pieces(kLine * kFilters, 4) * 4;
   static constexpr int kChannelFloats = kTaps / kLine * kLineFloats;
 
-  static __device__ void fill(float* cache, const FilterView& view, int first_filter, int per_group, int from,
-                              int count) {
-    const int groups = static_cast<int>(blockDim.x) / kSamplesPerWarp;
-    for (int i = threadIdx.x; i < groups * count * kFilters * kTaps; i += blockDim.x) {
-      const int tap = i % kTaps, filter = i / kTaps % kFilters, slot = i / (kTaps * kFilters);
-      const int group = slot / count, channel = from + slot - group * count;
-      const bool is_there = channel < per_group;
-      cache[slot * kChannelFloats + tap / kLine * kLineFloats + tap % kLine * kFilters + filter] =
-          is_there ? view.at(first_filter + filter, group * per_group + channel, tap, kTaps) : 0.0F;
+  /// The order in which weights are copied: for most views, that in which they lie in memory.
+  struct WeightPlace {
+    int tap, filter, channel;
+
+    __device__ explicit WeightPlace(int i)
+        : tap(i % kTaps), filter(i / kTaps % kFilters), channel(i / (kTaps * kFilters)) {}
+    __device__ int in_cache() const {
+      return channel * kChannelFloats + tap / kLine * kLineFloats + tap % kLine * kFilters + filter;
+    }
+  };
+
+  /// A warp copies the weights of `channels` channels from `first_channel` on.
+  static __device__ void fill(float* cache, const FilterView& view, int first_filter, int first_channel,
+                              int channels) {
+    constexpr int kAtOnce = 8;  // Loads on their way: after each alone, a warp would wait for the L2 cache.
+    const int size = channels * kFilters * kTaps;
+#pragma unroll 1
+    for (int first = threadIdx.x % kSamplesPerWarp; first < size; first += kAtOnce * kSamplesPerWarp) {
+      float weights[kAtOnce];
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const int i = first + j * kSamplesPerWarp;
+        const WeightPlace at(i);
+        weights[j] =
+            i < size ? view.at(first_filter + at.filter, first_channel + at.channel, at.tap, kTaps) : 0.0F;
+      }
+#pragma unroll
+      for (int j = 0; j < kAtOnce; ++j) {
+        const int i = first + j * kSamplesPerWarp;
+        if (i < size) cache[WeightPlace(i).in_cache()] = weights[j];
+      }
     }
   }
 };

@@ -10,6 +10,10 @@
 
 #include "kernels/cuda/conv2d_plan.cuh"
 
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
 namespace lockstep::LOCKSTEP_GPU {
 
 struct ScatterArgs {
@@ -30,6 +34,41 @@ struct RowPlace {
   int sample;
 };
 
+/// The rows of dx with the most work first, from the middle outwards: the last blocks to start are short.
+__device__ inline int row_of_block(int block, int rows) {
+  const int middle = (rows - 1) / 2;
+  return block % 2 != 0 ? middle + (block + 1) / 2 : middle - block / 2;
+}
+
+/// The rows of dy that reach a row of dx, of one channel after another, by falling row.
+struct RowWalk {
+  const float* plane;  ///< this lane's first pixel of the first channel
+  unsigned next, row_stride, channel_step;
+  int rows, row = 0;  ///< of a channel; the number of the next one
+
+  /// @param bottom  tap row r belongs to row bottom - r of dy
+  __device__ RowWalk(const ScatterArgs& args, const float* first, int bottom, int begin, int end)
+      : plane(first),
+        next((bottom - begin) * args.width * args.batch),
+        row_stride(args.width * args.batch),
+        channel_step((args.height + end - begin - 1) * row_stride),
+        rows(end - begin) {}
+
+  /// @param is_full  whether the row has kColumns pixels, and not one less
+  template <int kColumns>
+  __device__ void load(unsigned batch, bool is_full, float (&pixels)[kColumns]) {
+    const float* pixel = plane + next;
+#pragma unroll
+    for (int q = 0; q < kColumns; ++q) {
+      pixels[q] = q + 1 < kColumns || is_full ? __ldg(pixel) : 0.0F;
+      pixel += batch;
+    }
+    const bool is_last = ++row == rows;
+    next += is_last ? channel_step : 0U - row_stride;
+    if (is_last) row = 0;
+  }
+};
+
 /// A row of dx, [channel][column], from the first column that any pixel of dy reaches on; it begins in the
 /// padding.
 template <int kSize, int kColumns, int kFilters>
@@ -38,55 +77,23 @@ struct RowSums {
   using Cache = FilterCache<kSize * kSize, kSize, kFilters>;
   float at[kFilters][kWidth] = {};
 
-  /// What rows begin..end - 1 of the taps contribute, of one channel of dy.
+  /// Adds to each sum in the order of the pixels, with few weights in use at a time.
   ///
-  /// @param dy       this lane's first pixel of the channel
-  /// @param bottom   tap row r belongs to row bottom - r of dy
-  /// @param weights  of the channel
-  __device__ void add_channel(const ScatterArgs& args, const float* dy, int bottom, int begin, int end,
-                              const float* weights) {
-    const std::size_t row_stride = static_cast<std::size_t>(args.width) * args.batch;
-    const bool is_full = args.width == kColumns;
-    if constexpr (kFilters > 2) {
-#pragma unroll 1
-      for (int r = begin; r < end; ++r) {
-        float pixels[kColumns];
-        load_row(dy + (bottom - r) * row_stride, static_cast<unsigned>(args.batch), is_full, pixels);
-        add_row(pixels, is_full, weights + r * Cache::kLineFloats);
-      }
-    } else {  // Few registers in use, and few warps: wait once for all rows, those that are not there too.
-      float pixels[kSize][kColumns];
-#pragma unroll
-      for (int r = 0; r < kSize; ++r) {
-        const int row = min(max(bottom - r, 0), args.height - 1);
-        load_row(dy + row * row_stride, static_cast<unsigned>(args.batch), is_full, pixels[r]);
-      }
-#pragma unroll
-      for (int r = 0; r < kSize; ++r)
-        if (r >= begin && r < end) add_row(pixels[r], is_full, weights + r * Cache::kLineFloats);
-    }
-  }
-  static __device__ void load_row(const float* dy, unsigned batch, bool is_full, float (&pixels)[kColumns]) {
-#pragma unroll
-    for (int q = 0; q < kColumns; ++q) {
-      pixels[q] = q + 1 < kColumns || is_full ? __ldg(dy) : 0.0F;
-      dy += batch;
-    }
-  }
   /// @param weights  a row of taps, [column][channel]
-  /// @param is_full  whether the row has kColumns pixels, and not one less
+  /// @param is_full  as above
   __device__ void add_row(const float (&pixels)[kColumns], bool is_full, const float* weights) {
     float weight[Cache::kLineFloats];
 #pragma unroll
     for (int i = 0; i < Cache::kLineFloats; i += 4) load_four(weights + i, weight + i);
 #pragma unroll
-    for (int q = 0; q < kColumns; ++q) {
-      if (q + 1 == kColumns && !is_full) break;
+    for (int s = kSize - 1; s >= 0; --s) {
 #pragma unroll
-      for (int s = 0; s < kSize; ++s)
+      for (int q = 0; q < kColumns; ++q) {
+        if (q + 1 == kColumns && !is_full) break;
 #pragma unroll
         for (int f = 0; f < kFilters; ++f)
           at[f][q + s] = fmaf(pixels[q], weight[s * kFilters + f], at[f][q + s]);
+      }
     }
   }
   __device__ void put(const GroupSums& sums, int group) const {
@@ -97,38 +104,89 @@ struct RowSums {
   }
 };
 
-/// @param store  store.template row<kWidth, kFilters>(sums, place), called by all threads
-/// Grid: rows of dx, channels of dx / kFilters, batch / 32. Block: a warp for each group of channels of dy.
-template <int kSize, int kColumns, int kFilters, class Store>
-__global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp, kColumns > 10 ? 2 : 3)
-    scatter_rows(ScatterArgs args, Store store) {
+/// How many rows are on their way: as many as registers allow, since kernels with few filters have few warps
+/// too.
+template <int kFilters>
+inline constexpr int kRowsAhead = kFilters > 2 ? 1 : 5;
+
+/// The rows of some channels: while one is added, the next ones are on their way.
+template <int kSize, int kColumns, int kFilters>
+struct RowQueue {
   using Sums = RowSums<kSize, kColumns, kFilters>;
   using Cache = typename Sums::Cache;
+  static constexpr int kAhead = kRowsAhead<kFilters>, kSlots = kAhead + 1;
+  static constexpr int kFloats = Sums::kCount + Cache::kLineFloats + kSlots * kColumns;  // In registers.
+  /// On a multiprocessor at a time: as many as nvcc 13 finds registers for, without spills.
+  static constexpr int kBlocks = kFloats > 96 || kColumns > (kFilters == 2 ? 8 : 10) ? 2 : 3;
+  RowWalk& walk;
+  unsigned batch;
+  bool is_full;
+  int left, row = 0;
+  float pixels[kSlots][kColumns];
+
+  __device__ RowQueue(const ScatterArgs& args, RowWalk& from, int channels)
+      : walk(from), batch(args.batch), is_full(args.width == kColumns), left(channels * from.rows) {}
+
+  __device__ void start() {
+#pragma unroll
+    for (int i = 0; i < kAhead; ++i)
+      if (i < left) walk.load(batch, is_full, pixels[i]);
+  }
+  /// @returns whether there are more rows
+  template <int kSlot>
+  __device__ __forceinline__ bool add_next(Sums& sums, const float*& weights) {
+    if (left > kAhead) walk.load(batch, is_full, pixels[(kSlot + kAhead) % kSlots]);
+    sums.add_row(pixels[kSlot], is_full, weights);
+    const bool is_last = ++row == walk.rows;
+    weights += is_last ? Cache::kChannelFloats - (row - 1) * Cache::kLineFloats : Cache::kLineFloats;
+    if (is_last) row = 0;
+    return --left > 0;
+  }
+  /// A slot is known when this is compiled: only then do all of them lie in registers.
+  ///
+  /// @param weights  of the first row
+  template <std::size_t... kSlot>
+  __device__ __forceinline__ void add_all(Sums& sums, const float* weights, std::index_sequence<kSlot...>) {
+    if (left <= 0) return;
+    while ((add_next<kSlot>(sums, weights) && ...)) {
+    }
+  }
+};
+
+/// @param store  store.template row<kWidth, kFilters>(sums, place), called by all threads
+/// Grid: channels of dx / kFilters, batch / 32, rows of dx. Block: a warp for each group of channels of dy.
+template <int kSize, int kColumns, int kFilters, class Store>
+__global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
+                                  RowQueue<kSize, kColumns, kFilters>::kBlocks)
+    scatter_rows(ScatterArgs args, Store store) {
+  using Queue = RowQueue<kSize, kColumns, kFilters>;
+  using Sums = typename Queue::Sums;
+  using Cache = typename Queue::Cache;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int group = static_cast<int>(threadIdx.x) / kSamplesPerWarp;
-  const RowPlace place = {static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y) * kFilters,
-                          static_cast<int>(blockIdx.z * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp)};
+  const RowPlace place = {row_of_block(blockIdx.z, gridDim.z), static_cast<int>(blockIdx.x) * kFilters,
+                          static_cast<int>(blockIdx.y * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp)};
   const std::size_t plane_stride = static_cast<std::size_t>(args.height) * args.width * args.batch;
   const int first = group * args.groups.per_group;
   const int channels = min(args.groups.per_group, args.groups.channels - first);
   const int bottom = place.row + args.padding;
   const int begin = max(bottom - args.height + 1, 0), end = min(bottom + 1, kSize);
-  const float* plane = args.dy + first * plane_stride + min(place.sample, args.batch - 1);
+  RowWalk walk(args, args.dy + first * plane_stride + min(place.sample, args.batch - 1), bottom, begin, end);
+  float* const cache = shared + group * args.channels_at_a_time * Cache::kChannelFloats;
 
   Sums sums;
-  for (int from = 0; from < args.groups.per_group; from += args.channels_at_a_time) {
-    if (from > 0) __syncthreads();
-    Cache::fill(shared, args.filters, place.filter, args.groups.per_group, from, args.channels_at_a_time);
-    __syncthreads();
-    const float* weights = shared + group * args.channels_at_a_time * Cache::kChannelFloats;
+  for (int from = 0; from < channels; from += args.channels_at_a_time) {
     const int count = min(args.channels_at_a_time, channels - from);
-    for (int c = 0; c < count; ++c) {
-      sums.add_channel(args, plane, bottom, begin, end, weights);
-      plane += plane_stride;
-      weights += Cache::kChannelFloats;
-    }
+    Queue rows(args, walk, count);
+    // With few sums, there are registers for rows that are on their way while the weights come.
+    if constexpr (kFilters == 2) rows.start();
+    __syncwarp();  // The warp has done with the weights before.
+    Cache::fill(cache, args.filters, place.filter, first + from, count);
+    __syncwarp();
+    if constexpr (kFilters > 2) rows.start();
+    rows.add_all(sums, cache + begin * Cache::kLineFloats, std::make_index_sequence<Queue::kSlots>());
   }
-  __syncthreads();  // The cache is no longer needed.
+  __syncthreads();  // The caches are no longer needed.
   const GroupSums all = {shared, args.groups.count, Sums::kCount};
   sums.put(all, group);
   __syncthreads();
@@ -140,7 +198,7 @@ struct ScatterTile {
   static constexpr int kColumns = kColumnsOfRow, kFilters = kFiltersOfRow;
 
   static dim3 grid(const OutputSize& dx, int batch) {
-    return dim3(dx.height, pieces(dx.filters, kFilters), pieces(batch, kSamplesPerWarp));
+    return dim3(pieces(dx.filters, kFilters), pieces(batch, kSamplesPerWarp), dx.height);
   }
   /// @param height  of dy: on average, height / dx.height of the tap rows reach a row of dx
   static double clocks(const Chip& chip, const OutputSize& dx, int height, int batch,
@@ -149,7 +207,8 @@ struct ScatterTile {
     const double reached = 1.0 * height / dx.height * blocks.x * blocks.y * blocks.z;
     const double weights = 1.0 * groups.per_group * size * size * kFilters;
     const WarpWork work = {kColumns * weights, 1.0 * groups.per_group * size * kColumns, weights};
-    return guess_clocks(std::max(1.0, reached / chip.multiprocessors), groups.count, work);
+    constexpr double kUneven = 0.5;  // The last blocks do not keep all multiprocessors busy.
+    return guess_clocks(std::max(1.0, reached / chip.multiprocessors + kUneven), groups.count, work);
   }
 };
 
@@ -179,15 +238,15 @@ void launch_scatter(cudaStream_t stream, const Chip& chip, const OutputSize& dx,
   const auto run = [&](auto tile) { launch_rows<kSize, decltype(tile)>(stream, dx, args, store); };
   switch ((args.width + 1) / 2) {
     case 2:
-      return run_best<ScatterTile<4, 5>, ScatterTile<4, 2>>(guess, run);
+      return run_best<ScatterTile<4, 5>, ScatterTile<4, 4>, ScatterTile<4, 2>>(guess, run);
     case 3:
-      return run_best<ScatterTile<6, 5>, ScatterTile<6, 2>>(guess, run);
+      return run_best<ScatterTile<6, 5>, ScatterTile<6, 4>, ScatterTile<6, 2>>(guess, run);
     case 4:
-      return run_best<ScatterTile<8, 5>, ScatterTile<8, 2>>(guess, run);
+      return run_best<ScatterTile<8, 5>, ScatterTile<8, 4>, ScatterTile<8, 2>>(guess, run);
     case 5:
-      return run_best<ScatterTile<10, 5>, ScatterTile<10, 2>>(guess, run);
+      return run_best<ScatterTile<10, 5>, ScatterTile<10, 4>, ScatterTile<10, 2>>(guess, run);
     default:
-      return run_best<ScatterTile<12, 5>, ScatterTile<12, 2>>(guess, run);
+      return run_best<ScatterTile<12, 5>, ScatterTile<12, 4>, ScatterTile<12, 2>>(guess, run);
   }
 }
 

@@ -46,7 +46,7 @@ struct GradientSplit {
   constexpr int threads() const { return warps * kSamplesPerWarp; }
 };
 
-/// What every weight gradient kernel is called with.
+/// What every weight gradient kernel is called with: gridDim.z grains from first_grain on.
 struct WeightGradientArgs {
   Conv2dShape shape;
   OutputSize y;
@@ -54,24 +54,36 @@ struct WeightGradientArgs {
   const float* x;
   const float* dy;
   ExactGradient gradient;
+  int first_grain = 0;
 };
+
+/// Calls run(args, grains) for as many grains at a time as a grid may have; mostly once.
+template <class Run>
+void for_grains(WeightGradientArgs args, const Run& run) {
+  constexpr int kMostGrains = 65535;
+  const int grains = pieces(args.shape.batch, args.split.grain);
+  for (; args.first_grain < grains; args.first_grain += kMostGrains)
+    run(args, static_cast<unsigned>(std::min(kMostGrains, grains - args.first_grain)));
+}
 
 /// What one warp sums over.
 struct GradientUnit {
   int first_row, end_row;
   int first_sample, end_sample;  ///< columns of the batch; lane l begins at the l-th and proceeds by 32
 
-  /// Of this warp: unit blockIdx.y * warps + warp of grain blockIdx.z. Empty for warps beyond the last unit.
-  __device__ GradientUnit(const GradientSplit& split, int height, int batch) {
+  /// Of this warp: unit blockIdx.y * warps + warp of grain first_grain + blockIdx.z. Empty for warps beyond
+  /// the last unit.
+  __device__ explicit GradientUnit(const WeightGradientArgs& args) {
+    const GradientSplit& split = args.split;
     const int unit =
         static_cast<int>(blockIdx.y) * split.warps + static_cast<int>(threadIdx.x) / kSamplesPerWarp;
     const int sample_unit = unit / split.row_units;
     const int samples = split.sample_groups * kSamplesPerWarp;
-    const int grain_begin = static_cast<int>(blockIdx.z) * split.grain;
+    const int grain_begin = (args.first_grain + static_cast<int>(blockIdx.z)) * split.grain;
     first_row = (unit - sample_unit * split.row_units) * split.rows;
-    end_row = min(height, first_row + split.rows);
+    end_row = min(args.y.height, first_row + split.rows);
     first_sample = grain_begin + sample_unit * samples;
-    end_sample = min(min(batch, grain_begin + split.grain), first_sample + samples);
+    end_sample = min(min(args.shape.batch, grain_begin + split.grain), first_sample + samples);
   }
 };
 

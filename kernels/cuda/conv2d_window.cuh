@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(GradientSplit::kMostWarps* kSamplesPerWarp, 1)
   const int channels = args.shape.in_channels, block = static_cast<int>(blockIdx.x);
   const int filter_block = block / channels, c = block - filter_block * channels;
   const int first_filter = filter_block * kFilters;
-  const GradientUnit unit(args.split, args.y.height, args.shape.batch);
+  const GradientUnit unit(args);
   const auto batch = static_cast<std::size_t>(args.shape.batch);
   const float* plane =
       args.x + static_cast<std::size_t>(c * args.shape.in_height) * args.shape.in_width * batch;
@@ -207,18 +207,19 @@ struct WindowTile {
   }
 };
 
-/// Queues one launch.
+/// Queues one launch, or several for more than 65,535 grains.
 template <int kSize>
 void launch_window(cudaStream_t stream, const Chip& chip, const WeightGradientArgs& args) {
   const auto guess = [&](auto tile) { return tile.clocks(chip, args, kSize); };
   const auto run = [&](auto tile) {
     using Tile = decltype(tile);
-    const LaunchShape shape = {Tile::grid(args), dim3(args.split.threads())};
-    if (args.shape.padding == 0) {
-      launch(stream, shape, square_weight_gradient<kSize, false, Tile::kFilters>, args);
-    } else {
-      launch(stream, shape, square_weight_gradient<kSize, true, Tile::kFilters>, args);
-    }
+    const auto kernel = args.shape.padding == 0 ? square_weight_gradient<kSize, false, Tile::kFilters>
+                                                : square_weight_gradient<kSize, true, Tile::kFilters>;
+    for_grains(args, [&](const WeightGradientArgs& part, unsigned grains) {
+      dim3 grid = Tile::grid(args);
+      grid.z = grains;
+      launch(stream, {grid, dim3(args.split.threads())}, kernel, part);
+    });
   };
   run_best<WindowTile<5>, WindowTile<2>, WindowTile<1>>(guess, run);
 }

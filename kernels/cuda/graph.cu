@@ -18,7 +18,8 @@ struct DestroyCaptured {
 GpuGraph::GpuGraph(cudaGraph_t captured, cudaStream_t stream) {
   const std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyCaptured> owner(captured);
   LOCKSTEP_CUDA(cudaGraphGetNodes(captured, nullptr, &nodes_));
-  LOCKSTEP_CUDA(cudaGraphInstantiate(&handle_, captured, 0));
+  // Else all nodes would run at the launching stream's priority, not at those of the streams they came from.
+  LOCKSTEP_CUDA(cudaGraphInstantiate(&handle_, captured, cudaGraphInstantiateFlagUseNodePriority));
   const cudaError_t uploaded = cudaGraphUpload(handle_, stream);
   if (uploaded != cudaSuccess) LOCKSTEP_CUDA_NOEXCEPT(cudaGraphExecDestroy(handle_));
   LOCKSTEP_CUDA(uploaded);

@@ -5,6 +5,7 @@
 #include "kernels/emulation/runtime_api.hpp"
 #include "kernels/emulation/status.hpp"
 #include "kernels/emulation/stream.hpp"
+#include "kernels/emulation/unsafe_calls.hpp"
 
 #include <cstring>
 #include <new>
@@ -34,21 +35,25 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
+  if (const cudaError_t status = check_unsafe_call(); status != cudaSuccess) return status;
   *memory = bytes == 0 ? nullptr : DeviceMemory::instance().allocate(bytes);
   return finish(bytes == 0 || *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
 cudaError_t cudaFree(void* memory) {
+  if (const cudaError_t status = check_unsafe_call(); status != cudaSuccess) return status;
   return finish(memory == nullptr || DeviceMemory::instance().free(memory) ? cudaSuccess
                                                                            : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned /*flags*/) {
+  if (const cudaError_t status = check_unsafe_call(); status != cudaSuccess) return status;
   *memory = ::operator new(bytes, kHostAlignment, std::nothrow);
   return finish(*memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
 cudaError_t cudaFreeHost(void* memory) {
+  if (const cudaError_t status = check_unsafe_call(); status != cudaSuccess) return status;
   ::operator delete(memory, kHostAlignment);
   return cudaSuccess;
 }

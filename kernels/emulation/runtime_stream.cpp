@@ -5,11 +5,29 @@
 #include "kernels/emulation/runtime_api.hpp"
 #include "kernels/emulation/status.hpp"
 #include "kernels/emulation/stream.hpp"
+#include "kernels/emulation/unsafe_calls.hpp"
 
+#include <cstdint>
 #include <memory>
+#include <thread>
 #include <utility>
 
 namespace lockstep::emulation {
+namespace {
+
+/// A call that makes no sense in this capture, which is invalid from now on.
+cudaError_t refuse(Capture& capture, cudaError_t status) {
+  capture.invalid = true;
+  return finish(status);
+}
+
+/// The status of a capture that its origin ends.
+cudaError_t outcome(const Capture& capture, const OperationGraph::Frontier& frontier) {
+  if (capture.invalid) return cudaErrorStreamCaptureInvalidated;
+  return capture.graph.covered_by(frontier) ? cudaSuccess : cudaErrorStreamCaptureUnjoined;
+}
+
+}  // namespace
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned /*flags*/) {
   *stream = new Stream;
@@ -21,20 +39,24 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  if (stream->point.active() && stream->point.capture->origin == stream) stream->point.capture->ended = true;
   delete stream;
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  const bool capturing = stream != nullptr && stream->point.active();
-  return finish(capturing ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
+  if (stream != nullptr && stream->point.active())
+    return refuse(*stream->point.capture, cudaErrorStreamCaptureUnsupported);
+  return check_unsafe_call();
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned /*flags*/) {
   CapturePoint& point = stream->point;
-  if (!event->point.active())
-    return finish(point.active() && event->recorded ? cudaErrorStreamCaptureIsolation : cudaSuccess);
-  if (point.active() && point.capture != event->point.capture) return finish(cudaErrorStreamCaptureMerge);
+  const bool orders_something = event->recorded && event->point.capture != point.capture;
+  if (point.active() && orders_something)
+    return refuse(*point.capture,
+                  event->point.active() ? cudaErrorStreamCaptureMerge : cudaErrorStreamCaptureIsolation);
+  if (!event->point.active()) return cudaSuccess;
   point.join(event->point);
   return cudaSuccess;
 }
@@ -58,7 +80,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return finish(event->point.capture != nullptr ? cudaErrorCapturedEvent : cudaSuccess);
+  if (event->point.active()) return refuse(*event->point.capture, cudaErrorCapturedEvent);
+  if (event->point.capture != nullptr) return finish(cudaErrorCapturedEvent);
+  return check_unsafe_call();
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -72,10 +96,15 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEve
   return cudaSuccess;
 }
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode /*mode*/) {
-  if (stream == nullptr || stream->point.active()) return finish(cudaErrorStreamCaptureUnsupported);
-  stream->point = {std::make_shared<Capture>(), {}};
-  stream->point.capture->origin = stream;
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  if (stream == nullptr) return finish(cudaErrorStreamCaptureUnsupported);
+  if (stream->point.active()) return refuse(*stream->point.capture, cudaErrorStreamCaptureUnsupported);
+  const auto capture = std::make_shared<Capture>();
+  capture->origin = stream;
+  stream->point = {capture, {}};
+  if (mode == cudaStreamCaptureModeRelaxed) return cudaSuccess;
+  capture->thread = std::this_thread::get_id();
+  forbid_unsafe_calls(capture);
   return cudaSuccess;
 }
 
@@ -84,11 +113,13 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (!stream->point.active()) return finish(cudaErrorInvalidValue);
   Capture& capture = *stream->point.capture;
   if (capture.origin != stream) return finish(cudaErrorStreamCaptureUnmatched);
+  if (capture.thread != std::thread::id{} && capture.thread != std::this_thread::get_id())
+    return finish(cudaErrorStreamCaptureWrongThread);
   capture.ended = true;
-  const bool joined = capture.graph.covered_by(stream->point.frontier);
-  if (joined) *graph = new OperationGraph(std::move(capture.graph));
+  const cudaError_t status = outcome(capture, stream->point.frontier);
+  if (status == cudaSuccess) *graph = new OperationGraph(std::move(capture.graph));
   stream->point = {};
-  return finish(joined ? cudaSuccess : cudaErrorStreamCaptureUnjoined);
+  return finish(status);
 }
 
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void* nodes, std::size_t* count) {
@@ -97,8 +128,9 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, void* nodes, std::size_t* count
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
-                                 unsigned long long /*flags*/) {
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags) {
+  if ((flags & ~std::uint64_t{cudaGraphInstantiateFlagUseNodePriority}) != 0)
+    return finish(cudaErrorInvalidValue);
   *executable = new OperationGraph(*graph);
   return cudaSuccess;
 }

@@ -32,6 +32,7 @@ enum cudaError_t : int {
   cudaErrorStreamCaptureUnjoined = 904,
   cudaErrorStreamCaptureIsolation = 905,
   cudaErrorCapturedEvent = 907,
+  cudaErrorStreamCaptureWrongThread = 908,
 };
 
 enum cudaMemcpyKind : int {
@@ -65,6 +66,10 @@ enum cudaStreamCaptureMode : int {
   cudaStreamCaptureModeGlobal = 0,
   cudaStreamCaptureModeThreadLocal = 1,
   cudaStreamCaptureModeRelaxed = 2,
+};
+
+enum cudaGraphInstantiateFlags : int {
+  cudaGraphInstantiateFlagUseNodePriority = 8,
 };
 
 inline constexpr unsigned cudaEventDefault = 0, cudaEventDisableTiming = 2;

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <memory>
+#include <thread>
 
 namespace lockstep::emulation {
 
@@ -16,7 +17,9 @@ struct Stream;
 /// A graph that is being recorded by the stream that began it and those that joined in.
 struct Capture {
   const Stream* origin = nullptr;
+  std::thread::id thread;  ///< which must end it; none if that may be any
   OperationGraph graph;
+  bool invalid = false;  ///< a call was refused meanwhile: no graph will come of it
   bool ended = false;
 };
 

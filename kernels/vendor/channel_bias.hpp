@@ -6,6 +6,8 @@
 #include "kernels/vendor/owners.hpp"
 #include "kernels/vendor/stream_context.hpp"
 
+#include <cstddef>
+
 namespace lockstep::vendor {
 
 class ChannelBias {
@@ -17,6 +19,7 @@ class ChannelBias {
   void gradient(StreamContext& context, const float* dy, float* db) const;
 
  private:
+  std::size_t y_size_, b_size_;
   TensorDescriptor y_, b_;
 };
 

@@ -13,9 +13,13 @@ Library::Library(Device& device, VendorAlgorithms algorithms) : device_(device),
 }
 
 StreamContext& Library::on(Stream& stream) {
-  LOCKSTEP_CUDA(cudaSetDevice(device_.facts().index));
-  const auto handle = static_cast<cudaStream_t>(stream.native_handle());
+  const cudaStream_t handle = handle_of(stream);
   return contexts_.try_emplace(handle, device_, handle).first->second;
+}
+
+cudaStream_t Library::handle_of(Stream& stream) {
+  LOCKSTEP_CUDA(cudaSetDevice(device_.facts().index));
+  return static_cast<cudaStream_t>(stream.native_handle());
 }
 
 Conv2d& Library::layer(const Conv2dShape& shape) {

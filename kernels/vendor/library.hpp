@@ -22,6 +22,8 @@ class Library {
 
   /// What the stream's work is queued with. Makes the device the calling thread's current one.
   StreamContext& on(Stream& stream);
+  /// The same for work that needs nothing of the libraries: no context is made.
+  cudaStream_t handle_of(Stream& stream);
 
   Conv2d& layer(const Conv2dShape& shape);
   Linear& layer(const LinearShape& shape);

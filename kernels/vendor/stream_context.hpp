@@ -14,7 +14,7 @@
 namespace lockstep::vendor {
 
 /// What scratch memory is for. Each purpose has its own.
-enum class Scratch { kWorkspace, kBeforeEpilogue, kWeightGradient, kBiasGradient, kX, kW, kDy, kCount };
+enum class Scratch { kWorkspace, kBeforeEpilogue, kWeightGradient, kBiasGradient, kX, kW, kB, kDy, kCount };
 
 /// A handle's workspace may serve one stream at a time, and cuBLAS gives the same bits only under that
 /// condition, so each stream has handles of its own. Not thread-safe.

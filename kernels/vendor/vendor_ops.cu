@@ -140,7 +140,7 @@ class Ops final : public VendorOps {
  private:
   static constexpr auto kAveragePool = CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING;
 
-  cudaStream_t on(Stream& stream) { return library_.on(stream).stream(); }
+  cudaStream_t on(Stream& stream) { return library_.handle_of(stream); }
 
   // Shape is Conv2dShape or LinearShape.
   template <typename Shape>

@@ -7,6 +7,7 @@
 #include "trainer/bench/timing.hpp"
 #include "trainer/progress.hpp"
 #include "trainer/step_engine.hpp"
+#include "trainer/undestroyed_on_loss.hpp"
 
 #include <fmt/format.h>
 
@@ -92,11 +93,8 @@ void add_if_possible(std::list<Contender>& contenders, const std::string& label,
   }
 }
 
-}  // namespace
-
-void bench_device_step(Communicator& comm, const Job& job, const DataInAdvance& data,
-                       const StepOptions& options) {
-  std::list<Contender> contenders;
+void run_contest(std::list<Contender>& contenders, Communicator& comm, const Job& job,
+                 const DataInAdvance& data, const StepOptions& options) {
   contenders.emplace_back("native, graph", with(job, &ParallelSection::graph, "on"), comm, data);
   contenders.emplace_back("native, no graph", with(job, &ParallelSection::graph, "off"), comm, data);
   contenders.emplace_back("determinism off", with(job, &ParallelSection::determinism, "off"), comm, data);
@@ -121,6 +119,15 @@ void bench_device_step(Communicator& comm, const Job& job, const DataInAdvance& 
   fmt::print("{} ranks, {}; {}\n\n", comm.size(), setup.device.description, setup.device.communication);
   fmt::print("{:<22} {:>10} {:>10} {:>14} {:>10}\n", "", "us/step", "host us", "samples/s", "GFLOP/s");
   for (const Contender& contender : contenders) contender.print();
+}
+
+}  // namespace
+
+void bench_device_step(Communicator& comm, const Job& job, const DataInAdvance& data,
+                       const StepOptions& options) {
+  run_undestroyed_on_loss(std::make_unique<std::list<Contender>>(), [&](std::list<Contender>& contenders) {
+    run_contest(contenders, comm, job, data, options);
+  });
 }
 
 }  // namespace lockstep::bench

@@ -26,7 +26,7 @@ LossShape loss_shape(int batch, int classes) {
 std::vector<LossShape> all_shapes() {
   std::vector<LossShape> shapes;
   for (const int batch : {1, 17, 100, 300, 32, 64})
-    for (const int classes : {1, 2, 10, 37, 16}) shapes.push_back(loss_shape(batch, classes));
+    for (const int classes : {1, 2, 10, 37, 16, 5, 64}) shapes.push_back(loss_shape(batch, classes));
   return shapes;
 }
 
@@ -193,6 +193,24 @@ TEST_F(LossTest, FirstOfEqualMaximaCounts) {
   EXPECT_EQ(run(shape, logits, {18, 5, 0}).counters[kCorrect], 1);
 }
 
+/// Whichever lanes and turns have them.
+TEST_F(LossTest, FirstOfEveryPairOfEqualMaximaCounts) {
+  constexpr int kClasses = 37, kPairs = kClasses * (kClasses - 1) / 2;
+  const LossShape shape = loss_shape(kPairs, kClasses);
+  std::vector<double> logits(std::size_t{kPairs} * kClasses, -1);
+  std::vector<std::int32_t> firsts, seconds;
+  for (int i = 0; i < kClasses; ++i) {
+    for (int j = i + 1; j < kClasses; ++j) {
+      const int n = static_cast<int>(firsts.size());
+      logits[logit_index(shape, i, n)] = logits[logit_index(shape, j, n)] = 3;
+      firsts.push_back(i);
+      seconds.push_back(j);
+    }
+  }
+  EXPECT_EQ(run(shape, logits, firsts).counters[kCorrect], kPairs);
+  EXPECT_EQ(run(shape, logits, seconds).counters[kCorrect], 0);
+}
+
 TEST_F(LossTest, HugeLogitsDoNotOverflow) {
   const LossShape shape = loss_shape(2, 3);
   std::vector<double> logits(6);
@@ -228,6 +246,21 @@ TEST_F(LossTest, BrokenLogitsAreCountedForTheirSampleOnly) {
         EXPECT_TRUE(std::isfinite(result.gradient[logit_index(shape, k, 2)])) << k;
       }
     }
+  }
+}
+
+/// Sample c has its broken logit in class c.
+TEST_F(LossTest, ABrokenLogitOfAnyClassIsCounted) {
+  constexpr int kClasses = 37;
+  const LossShape shape = loss_shape(kClasses, kClasses);
+  const std::vector<std::int32_t> labels(kClasses, 20);
+  for (const float broken : {kNan, kInfinity}) {
+    std::vector<double> logits = random_logits(shape, 4);
+    for (int c = 0; c < kClasses; ++c) logits[logit_index(shape, c, c)] = static_cast<double>(broken);
+    const Result result = run(shape, logits, labels);
+    EXPECT_EQ(result.counters[kNotFinite], kClasses) << broken;
+    EXPECT_EQ(result.counters[kCorrect], 0) << broken;
+    for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_TRUE(std::isnan(result.gradient[i])) << i;
   }
 }
 

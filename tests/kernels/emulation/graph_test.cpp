@@ -3,6 +3,10 @@
 /// Streams, events and graphs of the emulator: captured work is recorded, not run, and replayed as recorded.
 #include "tests/kernels/emulation/rig.hpp"
 
+#include <functional>
+#include <thread>
+#include <utility>
+
 namespace lockstep::emulated {
 namespace {
 
@@ -28,9 +32,15 @@ class GraphTest : public EmulatorTest {
     std::size_t nodes = 0;
     LOCKSTEP_CUDA(cudaStreamEndCapture(stream_, &graph));
     LOCKSTEP_CUDA(cudaGraphGetNodes(graph, nullptr, &nodes));
-    LOCKSTEP_CUDA(cudaGraphInstantiate(&executable_, graph, 0));
+    LOCKSTEP_CUDA(cudaGraphInstantiate(&executable_, graph, cudaGraphInstantiateFlagUseNodePriority));
     LOCKSTEP_CUDA(cudaGraphDestroy(graph));
     return nodes;
+  }
+  /// Ends a capture during which a call was refused.
+  void expect_invalid() {
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureInvalidated);
+    EXPECT_EQ(graph, nullptr);
   }
   void replay() { LOCKSTEP_CUDA(cudaGraphLaunch(executable_, stream_)); }
 
@@ -113,18 +123,103 @@ TEST_F(GraphTest, WorkThatDoesNotReturnToTheFirstStreamIsAnError) {
   EXPECT_EQ(cudaStreamSynchronize(side_), cudaSuccess) << "the capture is over";
 }
 
-TEST_F(GraphTest, CallsThatMakeNoSenseWhileCapturingAreErrors) {
-  LOCKSTEP_CUDA(cudaEventRecord(event_, side_));
+TEST_F(GraphTest, CallsThatMakeNoSenseWhileCapturingInvalidateTheCapture) {
+  const std::pair<std::function<cudaError_t()>, cudaError_t> calls[] = {
+      {[&] { return cudaStreamSynchronize(stream_); }, cudaErrorStreamCaptureUnsupported},
+      {[&] { return cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal); },
+       cudaErrorStreamCaptureUnsupported},
+      {[&] { return cudaStreamWaitEvent(stream_, event_); }, cudaErrorStreamCaptureIsolation},
+      {[&] { return cudaEventRecord(event_, stream_), cudaEventQuery(event_); }, cudaErrorCapturedEvent},
+  };
+  for (const auto& [call, status] : calls) {
+    SCOPED_TRACE(cudaGetErrorName(status));
+    LOCKSTEP_CUDA(cudaEventRecord(event_, side_));
+    begin();
+    EXPECT_EQ(call(), status);
+    expect_invalid();
+  }
+}
+
+TEST_F(GraphTest, AnEventOfACaptureThatIsOverTellsNothing) {
   begin();
-  EXPECT_EQ(cudaStreamSynchronize(stream_), cudaErrorStreamCaptureUnsupported);
-  EXPECT_EQ(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeGlobal), cudaErrorStreamCaptureUnsupported);
-  EXPECT_EQ(cudaStreamWaitEvent(stream_, event_), cudaErrorStreamCaptureIsolation);
   LOCKSTEP_CUDA(cudaEventRecord(event_, stream_));
+  end();
   EXPECT_EQ(cudaEventQuery(event_), cudaErrorCapturedEvent);
-  LOCKSTEP_CUDA(cudaStreamWaitEvent(side_, event_));
+  EXPECT_EQ(cudaEventSynchronize(event_), cudaErrorCapturedEvent);
+}
+
+TEST_F(GraphTest, OnlyTheStreamThatBeganEndsTheCapture) {
+  begin();
+  order(stream_, side_);
   cudaGraph_t graph = nullptr;
   EXPECT_EQ(cudaStreamEndCapture(side_, &graph), cudaErrorStreamCaptureUnmatched);
   EXPECT_EQ(end(), 0U);
+}
+
+TEST_F(GraphTest, OnlyTheThreadThatBeganEndsTheCapture) {
+  begin();
+  std::thread([&] {
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream_, &graph), cudaErrorStreamCaptureWrongThread);
+  }).join();
+  EXPECT_EQ(end(), 0U);
+}
+
+/// Calls that no graph can hold, though they touch nothing that is captured.
+TEST_F(GraphTest, UnsafeCallsAreRefusedWhileTheThreadCaptures) {
+  void *memory = nullptr, *pinned = nullptr, *none = nullptr;
+  LOCKSTEP_CUDA(cudaMalloc(&memory, 4));
+  LOCKSTEP_CUDA(cudaHostAlloc(&pinned, 4, cudaHostAllocDefault));
+  LOCKSTEP_CUDA(cudaEventRecord(event_, side_));
+  const std::pair<const char*, std::function<cudaError_t()>> calls[] = {
+      {"cudaMalloc", [&] { return cudaMalloc(&none, 4); }},
+      {"cudaFree", [&] { return cudaFree(memory); }},
+      {"cudaHostAlloc", [&] { return cudaHostAlloc(&none, 4, cudaHostAllocDefault); }},
+      {"cudaFreeHost", [&] { return cudaFreeHost(pinned); }},
+      {"cudaStreamSynchronize", [&] { return cudaStreamSynchronize(side_); }},
+      {"cudaEventQuery", [&] { return cudaEventQuery(event_); }},
+      {"cudaEventSynchronize", [&] { return cudaEventSynchronize(event_); }},
+  };
+  for (const auto& [name, call] : calls) {
+    SCOPED_TRACE(name);
+    begin();
+    EXPECT_EQ(call(), cudaErrorStreamCaptureUnsupported);
+    expect_invalid();
+  }
+  EXPECT_EQ(none, nullptr);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess) << "no capture is left";
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+}
+
+TEST_F(GraphTest, UnsafeCallsAreAllowedInOtherThreadsAndInRelaxedMode) {
+  const auto allocate = [] { const DeviceArray<int> number(1, 0); };
+  begin();
+  std::thread(allocate).join();
+  EXPECT_EQ(end(), 0U);
+  LOCKSTEP_CUDA(cudaStreamBeginCapture(side_, cudaStreamCaptureModeRelaxed));
+  allocate();
+  cudaGraph_t graph = nullptr;
+  LOCKSTEP_CUDA(cudaStreamEndCapture(side_, &graph));
+  LOCKSTEP_CUDA(cudaGraphDestroy(graph));
+}
+
+TEST_F(GraphTest, DestroyingTheStreamAbandonsItsCapture) {
+  cudaStream_t stream = nullptr;
+  LOCKSTEP_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  LOCKSTEP_CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  order(stream, side_);
+  LOCKSTEP_CUDA(cudaStreamDestroy(stream));
+  const DeviceArray<int> number(1, 0);
+  launch(side_, {1, 1}, append_kernel, 1, number.data());
+  EXPECT_EQ(number[0], 1);
+}
+
+TEST_F(GraphTest, UnknownFlagsAreRefused) {
+  begin();
+  cudaGraph_t graph = nullptr;
+  LOCKSTEP_CUDA(cudaStreamEndCapture(stream_, &graph));
+  EXPECT_EQ(cudaGraphInstantiate(&executable_, graph, 16), cudaErrorInvalidValue);
+  LOCKSTEP_CUDA(cudaGraphDestroy(graph));
 }
 
 TEST_F(GraphTest, EventsMeasureTime) {

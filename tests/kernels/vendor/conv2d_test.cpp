@@ -143,6 +143,22 @@ TEST(VendorConv2dTest, WeightsNeedNoAlignment) {
   EXPECT_EQ(run(shifted.data() + 1), run(straight.data()));
 }
 
+TEST(VendorConv2dTest, BiasesNeedNoAlignment) {
+  VendorRig rig;
+  const Conv2dShape shape{3, 2, 6, 6, 4, 3, 3};
+  const auto x = rig.upload(to_samples(random_floats(shape.in_size(), 1), 3));
+  const auto w = rig.upload(random_floats(shape.weight_size(), 2));
+  const auto numbers = random_floats(5, 3);
+  const auto shifted = rig.upload(numbers);
+  const auto straight = rig.upload(std::vector<float>(numbers.begin() + 1, numbers.end()));
+  const auto run = [&](const float* b) {
+    const auto y = rig.poisoned<float>(shape.out_size());
+    rig.vendor().conv2d_forward(rig.stream(), shape, x.data(), w.data(), b, {}, nullptr, y.data(), nullptr);
+    return rig.download(y);
+  };
+  EXPECT_EQ(run(shifted.data() + 1), run(straight.data()));
+}
+
 TEST(VendorConv2dTest, CallsAloneAgreeWithNative) {
   VendorRig rig;
   const auto fastest = vendor_ops_under_test(rig.device(), VendorAlgorithms::kFastest);

@@ -3,17 +3,22 @@
 /// Scratch memory of the vendor kernels. With the fake libraries only.
 #include "kernels/vendor/stream_context.hpp"
 
+#include "kernels/vendor/vendor_ops.hpp"
+
 #include <gtest/gtest.h>
 
 namespace lockstep::vendor {
 namespace {
 
-/// The emulator's device, which counts what is given back.
+/// The emulator's device, which counts what is taken and given back.
 class CountingDevice final : public Device {
  public:
   const DeviceFacts& facts() const override { return device_->facts(); }
   std::string_view kind() const override { return device_->kind(); }
-  void* allocate(std::size_t bytes) override { return device_->allocate(bytes); }
+  void* allocate(std::size_t bytes) override {
+    ++allocated;
+    return device_->allocate(bytes);
+  }
   void free(void* memory) noexcept override {
     if (memory != nullptr) ++freed;
     device_->free(memory);
@@ -23,7 +28,7 @@ class CountingDevice final : public Device {
   std::unique_ptr<Stream> make_stream(Priority priority) override { return device_->make_stream(priority); }
   std::unique_ptr<Event> make_event(Timing timing) override { return device_->make_event(timing); }
 
-  int freed = 0;
+  int allocated = 0, freed = 0;
 
  private:
   std::unique_ptr<Device> device_ = emulated::platform().make_device(0);
@@ -55,6 +60,18 @@ TEST_F(StreamContextTest, StreamsDoNotShareMemory) {
   const auto stream = device_.make_stream(Device::Priority::kNormal);
   StreamContext other(device_, static_cast<cudaStream_t>(stream->native_handle()));
   EXPECT_NE(context_.floats(Scratch::kX, 10), other.floats(Scratch::kX, 10));
+}
+
+/// As the stream of the all-reduce.
+TEST(StreamWithoutLibrariesTest, TakesNoMemory) {
+  CountingDevice device;
+  const auto stream = device.make_stream(Device::Priority::kHigh);
+  const DeviceBuffer<std::int64_t> sums(device, 1);
+  const DeviceBuffer<float> floats(device, 1);
+  const auto ops = make_ops(device, VendorAlgorithms::kReproducible);
+  stream->fill_zero(sums.data(), sums.bytes());
+  ops->exact_to_fp32(*stream, 1, sums.data(), floats.data());
+  EXPECT_EQ(device.allocated, 2) << "the test's own";
 }
 
 }  // namespace

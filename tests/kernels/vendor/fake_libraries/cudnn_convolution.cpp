@@ -3,7 +3,6 @@
 #include "tests/kernels/vendor/fake_libraries/cudnn_objects.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <iterator>
 #include <vector>
@@ -11,10 +10,6 @@
 namespace {
 
 constexpr std::size_t kWorkspaceBytes = 1024;
-
-bool is_aligned(const void* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
-}
 
 /// The sizes that belong together, and where the three tensors lie.
 struct Problem {

@@ -45,6 +45,7 @@ float pooled(const cudnnPoolingStruct& pool, const cudnnTensorStruct& shape, con
 cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* /*alpha*/, cudnnTensorDescriptor_t a_desc,
                              const void* a, const void* /*beta*/, cudnnTensorDescriptor_t c_desc, void* c) {
   if (!(*a_desc == cudnnTensorStruct{1, c_desc->c, 1, 1})) return CUDNN_STATUS_BAD_PARAM;
+  if (!is_aligned(a) || !is_aligned(c)) return CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER;
   lockstep::emulation::queue(handle->stream, [=, shape = *c_desc] {
     for_each_element(shape, [&](int i, int j, int k, int l) {
       static_cast<float*>(c)[shape.at(i, j, k, l)] += static_cast<const float*>(a)[j];
@@ -57,6 +58,7 @@ cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void* /*a
                                            cudnnTensorDescriptor_t dy_desc, const void* dy,
                                            const void* /*beta*/, cudnnTensorDescriptor_t db_desc, void* db) {
   if (!(*db_desc == cudnnTensorStruct{1, dy_desc->c, 1, 1})) return CUDNN_STATUS_BAD_PARAM;
+  if (!is_aligned(dy) || !is_aligned(db)) return CUDNN_STATUS_BAD_PARAM_MISALIGNED_POINTER;
   lockstep::emulation::queue(handle->stream, [=, shape = *dy_desc] {
     std::vector<double> sums(static_cast<std::size_t>(shape.c));
     for_each_element(shape, [&](int i, int j, int k, int l) {

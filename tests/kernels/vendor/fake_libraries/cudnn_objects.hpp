@@ -7,6 +7,13 @@
 
 #include <cudnn.h>
 
+#include <cstdint>
+
+/// Stricter than cuDNN, whose kernels may load 16 bytes at once, or not.
+inline bool is_aligned(const void* pointer) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0;
+}
+
 struct cudnnContext {
   cudaStream_t stream = nullptr;
 };
