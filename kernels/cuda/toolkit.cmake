@@ -64,6 +64,9 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION) # CMake 3.25.1 does not know it
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 endif()
+if(NOT TARGET CUDA::nvToolsExt) # CMake 3.25's module marks it as deprecated, but CUDA 13 has it no more
+  add_library(CUDA::nvToolsExt INTERFACE IMPORTED)
+endif()
 find_package(CUDAToolkit REQUIRED)
 set(LOCKSTEP_CUDA ON)
 lockstep_cuda_summary("with CUDA ${version} (${LOCKSTEP_NVCC})")
