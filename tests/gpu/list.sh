@@ -6,11 +6,15 @@
 # gpu_tests BUILD: one line for each test labelled gpu: its name, its number of ranks (0: not under mpirun), its program
 # (not-built, if it is not there).
 gpu_tests() {
-  ctest --test-dir "$1" -N -V -L '^gpu$' | awk '
+  local list
+  list=$(mktemp -d) # a folder of its own: in the build folder, even listing overwrites the log of a run under way
+  echo "subdirs(\"$(realpath "$1")\")" >"$list/CTestTestfile.cmake"
+  ctest --test-dir "$list" -N -V -L '^gpu$' | awk '
     / Test command: / {
       ranks = 0
       if (match($0, /"?-(n|np)"? "[0-9]+"/)) { ranks = substr($0, RSTART, RLENGTH); gsub(/[^0-9]/, "", ranks) }
       program = $NF == "command:" ? "" : $NF; gsub(/"/, "", program)
     }
     / Test +#[0-9]+: / { print $NF, ranks, (program == "" ? "not-built" : program); program = "" }'
+  rm -rf "$list"
 }
