@@ -56,8 +56,8 @@ StepSeries CpuStepEngine::run(const StepPosition& position, std::int64_t count, 
   return series;
 }
 
-Evaluation CpuStepEngine::evaluate() {
-  return lockstep::evaluate(comm_, pool_, lanes_, test_, grain_, weights_.span());
+Evaluation CpuStepEngine::evaluate(const LeaveEvaluation& leave) {
+  return lockstep::evaluate(comm_, pool_, lanes_, test_, grain_, weights_.span(), leave);
 }
 
 StepTotals CpuStepEngine::step(const StepPosition& position, bool stop_requested) {

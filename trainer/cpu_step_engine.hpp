@@ -23,7 +23,7 @@ class CpuStepEngine final : public StepEngine {
 
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t longest_series() const override { return 1; }
-  Evaluation evaluate() override;
+  Evaluation evaluate(const LeaveEvaluation& leave) override;
 
   std::span<float> weights() override { return weights_.span(); }
   std::span<float> momentum() override { return optimizer_.momentum(); }

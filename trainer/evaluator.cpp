@@ -44,15 +44,17 @@ ExactSums evaluate_grain(Lane& lane, const BatchLoader& loader, std::span<const 
 }  // namespace
 
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<Lane>& lanes, const Dataset& data,
-                    int grain, std::span<const float> weights) {
+                    int grain, std::span<const float> weights, const LeaveEvaluation& leave) {
   const BatchLoader loader(data);
   const std::int64_t grains = (data.size() + grain - 1) / grain;
   const std::int64_t last = grains * (comm.rank() + 1) / comm.size();
   std::atomic<std::int64_t> next = grains * comm.rank() / comm.size();
   std::vector<ExactSums> sums(lanes.size());
+  std::atomic<bool> left = false;
   pool.run([&](int thread) {
     const auto lane = static_cast<std::size_t>(thread);
-    for (std::int64_t g = next++; g < last; g = next++) {
+    for (std::int64_t g = next++; g < last && !left; g = next++) {
+      if (leave()) left = true;
       std::vector<std::int32_t> indices(
           static_cast<std::size_t>(std::min<std::int64_t>(grain, data.size() - g * grain)));
       std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(g * grain));
@@ -60,12 +62,14 @@ Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<Lane>& lan
       sums[lane].samples += part.samples, sums[lane].loss += part.loss, sums[lane].correct += part.correct;
     }
   });
-  std::array<std::int64_t, 3> total{};
+  std::array<std::int64_t, 4> total{};
   for (const auto& part : sums) total[0] += part.samples, total[1] += part.loss, total[2] += part.correct;
+  total[3] = left ? 1 : 0;
   comm.all_reduce(std::span<std::int64_t>(total));
   return {.samples = total[0],
           .correct = total[2],
-          .loss = from_exact(total[1]) / static_cast<double>(std::max<std::int64_t>(total[0], 1))};
+          .loss = from_exact(total[1]) / static_cast<double>(std::max<std::int64_t>(total[0], 1)),
+          .interrupted = total[3] > 0};
 }
 
 }  // namespace lockstep

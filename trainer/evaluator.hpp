@@ -9,6 +9,7 @@
 #include "trainer/worker_pool.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -18,16 +19,25 @@ struct Evaluation {
   std::int64_t samples = 0;
   std::int64_t correct = 0;
   double loss = 0;  ///< mean over samples, in nats
+  /// A rank was told to leave it before its end: the numbers are of a part of the set, and worth nothing.
+  bool interrupted = false;
 
   double accuracy() const {
     return samples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(samples);
   }
 };
 
+/// Whether to give an evaluation up, because the run is to stop. May differ between ranks.
+using LeaveEvaluation = std::function<bool()>;
+inline bool never_leave() {
+  return false;
+}
+
 /// Evaluates `weights` on `data`. The set is cut into grains that do not depend on the number of ranks, sums
 /// are exact integers, so the result is the same to the last bit on any number of ranks and threads.
 /// Collective.
+/// @param leave  asked before each grain, by several threads, whether to give up; all ranks then hear of it
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<Lane>& lanes, const Dataset& data,
-                    int grain, std::span<const float> weights);
+                    int grain, std::span<const float> weights, const LeaveEvaluation& leave = never_leave);
 
 }  // namespace lockstep

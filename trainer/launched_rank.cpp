@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/launched_rank.hpp"
 
+#include "comm/mpi/mpi_runtime.hpp"
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -10,15 +12,41 @@
 
 namespace lockstep {
 
+namespace {
+
+const char* variable(const char* name) {
+  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody changes the environment
+}
+
+/// argv[1..], as Open MPI joins them.
+std::string joined(int argc, const char* const* argv) {
+  std::string text;
+  for (int i = 1; i < argc; ++i) text += (i == 1 ? "" : " ") + std::string(argv[i]);
+  return text;
+}
+
+bool has_value(const char* name, const std::string& value) {
+  const char* now = variable(name);
+  return now != nullptr && now == value;
+}
+
+}  // namespace
+
 int launched_rank() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
-    if (const char* value = std::getenv(name)) return static_cast<int>(std::strtol(value, nullptr, 10));
-  }
-  return 0;
+  return launcher_rank(variable);
+}
+
+int launched_ranks() {
+  return launcher_world_size(variable);
 }
 
 bool speaks_for_all() {
   return launched_rank() == 0;
+}
+
+bool repeats_rank_0(int argc, const char* const* argv) {
+  return launched_rank() != 0 && has_value("OMPI_NUM_APP_CTX", "1") && has_value("OMPI_COMMAND", argv[0]) &&
+         has_value("OMPI_ARGV", joined(argc, argv));
 }
 
 bool output_is_terminal() {

@@ -6,16 +6,25 @@
 #include "trainer/commands/command.hpp"
 #include "trainer/launched_rank.hpp"
 #include "trainer/rank_runner.hpp"
+#include "trainer/standard_streams.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace {
+
+/// As the shell has it for a program that a SIGPIPE ended: where that is ignored, this is how quietly a
+/// command ends whose output nobody reads any more.
+constexpr int kBrokenPipe = 128 + SIGPIPE;
 
 constexpr const char* kDescription =
     "Lockstep trains neural networks on many processes: the same weights, bit for bit, on any number of "
@@ -58,9 +67,28 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   return end_with(lockstep::ExitCode::kUsage, std::string(error.what()) + "; see 'lockstep --help'");
 }
 
-int run(const lockstep::Action& action) {
+/// What a command is beside its arguments.
+struct Kind {
+  bool of_all_ranks = false;     ///< train, eval, bench: the processes that a launcher started are its ranks
+  bool goes_on_unheard = false;  ///< train: what it prints is not what it was started for
+};
+
+Kind kind_of(const CLI::App& app) {
+  const bool train = app.got_subcommand("train");
+  return {.of_all_ranks = train || app.got_subcommand("eval") || app.got_subcommand("bench"),
+          .goes_on_unheard = train};
+}
+
+int run(const lockstep::Action& action, const Kind& kind = {}) {
   try {
-    return action();
+    const int code = action();
+    if (!kind.goes_on_unheard) lockstep::finish_standard_output();
+    return code;
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) == 0)
+      return end_with(lockstep::ExitCode::kInternal, std::string("internal error: ") + error.what());
+    if (error.code().value() == EPIPE) return kBrokenPipe;
+    return end_with(lockstep::ExitCode::kIo, std::string("standard output: ") + error.what());
   } catch (const lockstep::Error& error) {
     return end_with(error.code(), error.what());
   } catch (const std::exception& error) {
@@ -71,6 +99,7 @@ int run(const lockstep::Action& action) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  lockstep::open_standard_streams();
   CLI::App app{kDescription};
   app.name("lockstep");
   app.footer(kFooter);
@@ -93,5 +122,7 @@ int main(int argc, char** argv) {
   } catch (const lockstep::UsageError& error) {
     return run([&]() -> int { throw error; });
   }
-  return run(action);
+  const Kind kind = kind_of(app);
+  if (!kind.of_all_ranks && lockstep::repeats_rank_0(argc, argv)) return 0;
+  return run(action, kind);
 }

@@ -4,31 +4,96 @@
 
 #include "kernels/runtime/error.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
+#include <string_view>
+#include <utility>
 
 namespace lockstep {
+namespace {
 
-MetricsWriter::MetricsWriter(const std::string& path) : path_(path), file_(std::fopen(path.c_str(), "ae")) {
-  if (!file_) throw IoError(fmt::format("{}: cannot be opened for writing: {}", path, std::strerror(errno)));
+[[noreturn]] void fail(const std::string& path, const char* what, int error) {
+  throw IoError(fmt::format("{}: cannot be {}: {}", path, what, std::strerror(error)));
 }
 
-void MetricsWriter::write(const nlohmann::ordered_json& event) {
-  if (!file_) return;
-  const std::string line = event.dump() + "\n";
-  if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() || std::fflush(file_.get()) != 0) {
-    throw IoError(fmt::format("{}: cannot be written: {}", path_, std::strerror(errno)));
+/// 0, or the errno of the write that failed; part of the text may be in the file then.
+int write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    text.remove_prefix(static_cast<std::size_t>(written));
   }
+  return 0;
+}
+
+}  // namespace
+
+class MetricsWriter::File {
+ public:
+  explicit File(std::string path)
+      : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
+    if (fd_ < 0) fail(path_, "opened for writing", errno);
+  }
+  ~File() { ::close(fd_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  void append(const std::string& line) {
+    const std::lock_guard lock(mutex_);
+    unwritten_ += line;
+    const off_t size = ::lseek(fd_, 0, SEEK_END);
+    if (const int error = write_all(fd_, unwritten_); error != 0) {
+      take_back(size);
+      fail(path_, "written", error);
+    }
+    unwritten_.clear();
+  }
+
+  void sync() {
+    const std::lock_guard lock(mutex_);
+    if (!unwritten_.empty()) fail(path_, "written", ENOSPC);
+    if (::fdatasync(fd_) != 0) fail(path_, "synced", errno);
+  }
+
+  bool is_complete() const {
+    const std::lock_guard lock(mutex_);
+    return unwritten_.empty();
+  }
+
+ private:
+  /// Half a line would stand before the next whole one.
+  void take_back(off_t size) const {
+    if (size >= 0 && ::ftruncate(fd_, size) != 0) fail(path_, "cut back to whole lines", errno);
+  }
+
+  std::string path_;
+  int fd_;
+  mutable std::mutex mutex_;
+  std::string unwritten_;  ///< whole lines
+};
+
+MetricsWriter::MetricsWriter() = default;
+MetricsWriter::MetricsWriter(const std::string& path) : file_(std::make_unique<File>(path)) {}
+MetricsWriter::~MetricsWriter() = default;
+MetricsWriter::MetricsWriter(MetricsWriter&&) noexcept = default;
+MetricsWriter& MetricsWriter::operator=(MetricsWriter&&) noexcept = default;
+
+void MetricsWriter::write(const nlohmann::ordered_json& event) {
+  if (file_) file_->append(event.dump() + "\n");
 }
 
 void MetricsWriter::sync() {
-  if (!file_) return;
-  if (fdatasync(fileno(file_.get())) != 0) {
-    throw IoError(fmt::format("{}: cannot be synced: {}", path_, std::strerror(errno)));
-  }
+  if (file_) file_->sync();
+}
+
+bool MetricsWriter::is_complete() const {
+  return !file_ || file_->is_complete();
 }
 
 }  // namespace lockstep

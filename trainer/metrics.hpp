@@ -5,32 +5,34 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstdio>
 #include <memory>
 #include <string>
 
 namespace lockstep {
 
-/// Appends events to a file; each line is written whole and flushed, so that a reader never sees half of one.
-/// A default-constructed writer (ranks other than 0) swallows everything.
+/// Appends events to a file. A line is in it whole or not at all: what a full disk cut short is taken back,
+/// kept in memory, and written before the next line. A default-constructed writer (ranks other than 0)
+/// swallows everything.
 class MetricsWriter {
  public:
-  MetricsWriter() = default;
+  MetricsWriter();
   /// Opens for appending. @throws IoError
   explicit MetricsWriter(const std::string& path);
+  ~MetricsWriter();
+  MetricsWriter(MetricsWriter&&) noexcept;
+  MetricsWriter& operator=(MetricsWriter&&) noexcept;
 
-  /// @throws IoError
+  /// @throws IoError if the line is not in the file yet
   void write(const nlohmann::ordered_json& event);
-  /// Returns when what was written will survive a power loss. May run on another thread than write. @throws
-  /// IoError
+  /// Returns when all lines will survive a power loss. May run on another thread than write.
+  /// @throws IoError also if a line is not in the file yet
   void sync();
+  /// Whether every line is in the file.
+  bool is_complete() const;
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const noexcept { std::fclose(file); }
-  };
-  std::string path_;
-  std::unique_ptr<std::FILE, Close> file_;
+  class File;
+  std::unique_ptr<File> file_;
 };
 
 }  // namespace lockstep

@@ -3,11 +3,14 @@
 #include "trainer/progress.hpp"
 
 #include "trainer/launched_rank.hpp"
+#include "trainer/rank_runner.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 
 namespace lockstep {
 namespace {
@@ -15,6 +18,17 @@ namespace {
 constexpr std::chrono::milliseconds kBarInterval{100};
 constexpr std::chrono::seconds kPlainInterval{5};
 constexpr int kBarWidth = 24;
+
+/// What nobody can read any more is dropped: the terminal is gone, or `train ... | head -1` has seen enough.
+/// Any other reason is said once.
+void print(const std::string& text) {
+  static bool listening = true;
+  if (!listening) return;
+  listening = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (listening || errno == EPIPE || errno == EIO) return;
+  print_error(fmt::format("warning: standard output cannot be written, going on without it: {}",
+                          std::strerror(errno)));
+}
 
 std::string bar(double fraction) {
   const int full = static_cast<int>(fraction * kBarWidth);
@@ -37,8 +51,7 @@ Progress::~Progress() {
 void Progress::say(const std::string& line) {
   if (style_ == Style::kSilent) return;
   wipe();
-  fmt::print("{}\n", line);
-  std::fflush(stdout);
+  print(line + "\n");
 }
 
 void Progress::start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t steps_done,
@@ -73,20 +86,18 @@ void Progress::draw(double seconds) {
   const auto text = fmt::format("{}/{} steps  {} samples/s  loss {:.4f}  ETA {}", done_, steps_, rate, loss_,
                                 format_duration(eta));
   if (style_ == Style::kPlain) {
-    fmt::print("epoch {:>2}/{}  {}\n", epoch_, epochs_, text);
+    print(fmt::format("epoch {:>2}/{}  {}\n", epoch_, epochs_, text));
   } else {
     const double fraction =
         static_cast<double>(done_) / static_cast<double>(std::max<std::int64_t>(steps_, 1));
-    fmt::print("\r\033[2Kepoch {:>2}/{}  {}  {}", epoch_, epochs_, bar(fraction), text);
+    print(fmt::format("\r\033[2Kepoch {:>2}/{}  {}  {}", epoch_, epochs_, bar(fraction), text));
     drawn_ = true;
   }
-  std::fflush(stdout);
 }
 
 void Progress::wipe() {
   if (!drawn_) return;
-  fmt::print("\r\033[2K");
-  std::fflush(stdout);
+  print("\r\033[2K");
   drawn_ = false;
 }
 

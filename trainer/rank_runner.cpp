@@ -4,17 +4,24 @@
 
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
+#include "comm/mpi/rank_watch.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "kernels/runtime/error.hpp"
 #include "trainer/agreement.hpp"
+#include "trainer/launched_rank.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 
 namespace lockstep {
 namespace {
+
+/// A machine under load takes seconds to start all ranks, however short the other waits are to be.
+constexpr std::chrono::seconds kLeastForStart{10};
 
 /// Runs `body`; an agreed error ends here with its speaker's line, any other leaves.
 int run_body(Communicator& comm, const std::function<int(Communicator&)>& body) {
@@ -48,13 +55,25 @@ int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communic
         "parallel.ranks is for parallel.backend=thread; with MPI the launcher says how many: mpirun -np N "
         "lockstep ...");
   }
+  const std::chrono::duration<double> timeout(parallel.timeout_seconds);
+  RankWatch watch(launched_ranks());
+  watch.expect(Meeting::kInit, std::max<std::chrono::duration<double>>(timeout, kLeastForStart));
   const MpiRuntime runtime(nullptr, nullptr);
-  const auto comm = make_mpi_communicator(runtime, std::chrono::duration<double>(parallel.timeout_seconds));
+  const auto comm = make_mpi_communicator(runtime, timeout);
+  watch.met();
   const int code = run_or_abort(*comm, body);
+  watch.expect(Meeting::kFinalize, timeout);
   return comm->rank() == 0 ? code : 0;
 }
 
 int run_on_threads(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
+  if (launched_ranks() > 1) {
+    throw UsageError(fmt::format(
+        "the launcher started {} processes, and with parallel.backend=thread each of them would run all "
+        "ranks by itself: start one process, without mpirun or srun, or leave out "
+        "parallel.backend=thread",
+        launched_ranks()));
+  }
   std::atomic<int> code = 0;
   const int ranks = parallel.ranks > 0 ? parallel.ranks : 1;
   run_thread_ranks(

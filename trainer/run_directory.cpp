@@ -48,6 +48,12 @@ std::shared_ptr<spdlog::logger> open_log(const std::string& run_dir) {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(run_dir + "/log/rank-0.log");
     auto log = std::make_shared<spdlog::logger>("run", std::move(sink));
     log->flush_on(spdlog::level::info);
+    log->set_error_handler([run_dir, said = false](const std::string& why) mutable {
+      if (!std::exchange(said, true)) {
+        print_error(fmt::format(
+            "warning: {}/log/rank-0.log cannot be written, the run goes on without it: {}", run_dir, why));
+      }
+    });
     return log;
   } catch (const spdlog::spdlog_ex& error) {
     throw IoError(fmt::format("{}/log/rank-0.log: {}", run_dir, error.what()));
@@ -78,12 +84,12 @@ std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   return found;
 }
 
-void RunDirectory::open(std::int64_t step) {
+void RunDirectory::open(std::int64_t step, bool evaluated) {
   remove_leftovers(env_, path_);
   if (step == 0) clear_for_a_new_run();
   remove_checkpoints_after(env_, path_, step);
   prune_checkpoints(env_, path_, keep_policy(job_));  // a kill may have come between a save and its pruning
-  truncate_metrics(env_, metrics_path(path_), step);
+  truncate_metrics(env_, metrics_path(path_), step, evaluated);
   const std::string yaml = to_yaml(job_);
   replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));
   metrics_ = MetricsWriter(metrics_path(path_));
@@ -112,22 +118,30 @@ void RunDirectory::move_previous_run_aside() {
 }
 
 void RunDirectory::save(CheckpointState state) {
-  forgive_if_asked([&] { checkpointer_.finish(); });
-  checkpointer_.save(std::move(state));
-}
-
-void RunDirectory::forgive_if_asked(const std::function<void()>& action) {
   try {
-    action();
+    checkpointer_.finish();
   } catch (const IoError& error) {
     if (job_.run.on_save_error != "continue") throw;
     print_error(fmt::format(
         "a checkpoint was not saved, going on without it (run.on_save_error: continue): {}", error.what()));
   }
+  checkpointer_.save(std::move(state));
 }
 
-void RunDirectory::finish() {
-  forgive_if_asked([&] { checkpointer_.finish(); });
+void RunDirectory::write(const nlohmann::ordered_json& event) {
+  const bool all_was_written = metrics_.is_complete();
+  try {
+    metrics_.write(event);
+  } catch (const IoError& error) {
+    if (job_.run.on_save_error != "continue") throw;
+    if (!all_was_written) return;  // has been said
+    print_error(fmt::format("{}; kept in memory for later (run.on_save_error: continue)", error.what()));
+  }
+}
+
+void RunDirectory::write_durably(const nlohmann::ordered_json& event) {
+  metrics_.write(event);
+  metrics_.sync();
 }
 
 }  // namespace lockstep

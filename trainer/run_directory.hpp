@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <spdlog/logger.h>
 
-#include <functional>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,23 +36,29 @@ class RunDirectory {
   /// Makes the directory agree with a run that is at `step`: cuts metrics.jsonl back, drops later
   /// checkpoints, writes job.yaml. At step 0, what an earlier run left here is moved to previous-N, unless it
   /// is this very run, interrupted before it had saved anything.
-  void open(std::int64_t step);
+  /// @param evaluated  the epoch that ends with this step, if one does, had been evaluated
+  void open(std::int64_t step, bool evaluated);
 
-  /// Appends to metrics.jsonl. @throws IoError
-  void write(const nlohmann::ordered_json& event) { metrics_.write(event); }
+  /// Appends to metrics.jsonl. @throws IoError, unless run.on_save_error is continue: then it is a warning,
+  /// and the lines are kept for later
+  void write(const nlohmann::ordered_json& event);
+  /// The same, and returns when all of the file will survive a power loss. @throws IoError if it will not
+  void write_durably(const nlohmann::ordered_json& event);
   /// Appends to log/rank-0.log, with the time.
   void log(const std::string& line) { log_->info(line); }
 
   /// Starts saving in the background; waits for an earlier save that is still under way.
   /// @throws IoError of an earlier save, unless run.on_save_error is continue: then it is a warning
   void save(CheckpointState state);
-  /// Waits until everything is safely on disk. Throws as save does.
-  void finish();
+  /// Waits for the save under way, but not for ever. True if there is none any more.
+  bool finished_within(std::chrono::milliseconds limit) { return checkpointer_.finished_within(limit); }
+  /// Waits until the last save is safely on disk. @throws IoError if it is not, whatever run.on_save_error
+  /// says
+  void finish() { checkpointer_.finish(); }
 
  private:
   void clear_for_a_new_run();
   void move_previous_run_aside();
-  void forgive_if_asked(const std::function<void()>& action);
 
   Env& env_;
   const Job& job_;

@@ -57,8 +57,9 @@ class StepEngine {
   virtual StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
   /// The longest series that is worth while; the same on all ranks. Requests to stop are heard between them.
   virtual std::int64_t longest_series() const = 0;
-  /// Loss and accuracy over the job's test set, spread over all ranks.
-  virtual Evaluation evaluate() = 0;
+  /// Loss and accuracy over the job's test set, spread over all ranks. A rank whose `leave` says so gives up,
+  /// and all hear of it.
+  virtual Evaluation evaluate(const LeaveEvaluation& leave) = 0;
 
   /// Brings weights and momentum from where they are trained to the host, and back after a change there.
   /// Nothing to do on a CPU.

@@ -1,35 +1,102 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Everything that the handler touches is lock-free or set before it is installed.
 #include "trainer/stop_signal.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "trainer/launched_rank.hpp"
+#include "trainer/stop_requests.hpp"
 
+#include <fmt/format.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstring>
 
 namespace lockstep {
 namespace {
 
-// sig_atomic_t would do within one thread; the flag is read by the training thread and set on any.
+constexpr std::array<int, 5> kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+/// What the shell reports for a process that a signal ended.
+constexpr int kEndedBySignal = 128;
+
+StopRequests requests;
 std::atomic<int> received_signal{0};
-static_assert(std::atomic<int>::is_always_lock_free);
+
+/// Set before the handlers are.
+bool speaker = true;
+std::array<char, 64> line_start{};  ///< "lockstep: ", "lockstep: rank 3: ", behind what wipes a progress bar
+
+std::int64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+/// One write, of functions that a signal handler may call.
+void say(const char* signal, const char* text) {
+  std::array<char, 256> line{};
+  std::size_t size = 0;
+  for (const char* part : {static_cast<const char*>(line_start.data()), signal, text}) {
+    const std::size_t length = std::strlen(part);
+    if (size + length > line.size()) return;
+    std::memcpy(line.data() + size, part, length);
+    size += length;
+  }
+  if (write(STDERR_FILENO, line.data(), size) < 0) return;  // nobody listens: nothing to be done
+}
 
 void on_signal(int signal) {
-  int none = 0;
-  if (!received_signal.compare_exchange_strong(none, signal))
-    _exit(static_cast<int>(ExitCode::kSavedOnRequest));
+  const int saved_errno = errno;
+  switch (requests.add(monotonic_ns())) {
+    case StopRequests::Verdict::kStop:
+      received_signal = signal;
+      if (speaker) say(stop_signal_name(signal), " received: stopping after this step, then saving\n");
+      break;
+    case StopRequests::Verdict::kSame:
+      break;
+    case StopRequests::Verdict::kPatience:
+      if (speaker)
+        say(stop_signal_name(signal), " again: still stopping; the next one leaves at once, unsaved\n");
+      break;
+    case StopRequests::Verdict::kLeave:
+      say(stop_signal_name(signal),
+          " again: leaving now, without saving; the run goes on from its last checkpoint\n");
+      _exit(kEndedBySignal + signal);
+  }
+  errno = saved_errno;
+}
+
+void prepare_line_start() {
+  speaker = speaks_for_all();
+  const auto text = fmt::format("{}lockstep: {}", output_is_terminal() ? "\r\033[2K" : "",
+                                speaker ? "" : fmt::format("rank {}: ", launched_rank()));
+  text.copy(line_start.data(), line_start.size() - 1);
+}
+
+bool is_ignored(int signal) {
+  struct sigaction action = {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 }  // namespace
 
 void catch_stop_signals() {
+  prepare_line_start();
   struct sigaction action = {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) sigaction(signal, &action, nullptr);
+  for (const int signal : kStopSignals) {
+    sigaddset(&action.sa_mask, signal);  // one at a time: leaving shall not interrupt a word
+  }
+  for (const int signal : kStopSignals) {
+    if (signal != SIGHUP || !is_ignored(SIGHUP)) sigaction(signal, &action, nullptr);
+  }
+  std::signal(SIGPIPE, SIG_IGN);
 }
 
 bool stop_requested() noexcept {
@@ -38,6 +105,23 @@ bool stop_requested() noexcept {
 
 int stop_signal() noexcept {
   return received_signal.load();
+}
+
+const char* stop_signal_name(int signal) noexcept {
+  switch (signal) {
+    case SIGINT:
+      return "SIGINT";
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGHUP:
+      return "SIGHUP";
+    case SIGUSR1:
+      return "SIGUSR1";
+    case SIGUSR2:
+      return "SIGUSR2";
+    default:
+      return "a signal";
+  }
 }
 
 }  // namespace lockstep

@@ -20,14 +20,21 @@ Clock::duration seconds(double value) {
       std::chrono::duration<double>(std::min(value, kForeverSeconds)));
 }
 
+double unix_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace
 
 TimeLimit::TimeLimit(Clock::time_point start, double max_seconds, std::optional<std::int64_t> allocation_end)
     : end_(start + seconds(max_seconds > 0 ? max_seconds : kForeverSeconds)) {
   if (!allocation_end) return;
-  const std::chrono::duration<double> unix_now = std::chrono::system_clock::now().time_since_epoch();
-  const double left = static_cast<double>(*allocation_end) - unix_now.count() - kMarginSeconds;
+  const double left = static_cast<double>(*allocation_end) - unix_now() - kMarginSeconds;
   end_ = std::min(end_, Clock::now() + seconds(std::max(left, 0.0)));
+}
+
+bool has_passed(std::int64_t unix_seconds) {
+  return static_cast<double>(unix_seconds) < unix_now();
 }
 
 std::optional<std::int64_t> slurm_allocation_end() {

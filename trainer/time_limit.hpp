@@ -25,6 +25,9 @@ class TimeLimit {
   std::chrono::steady_clock::time_point end_;
 };
 
+/// Whether this Unix time is in the past.
+bool has_passed(std::int64_t unix_seconds);
+
 /// $SLURM_JOB_END_TIME, which Slurm sets to the end of the allocation in Unix seconds. Nothing if it is not
 /// set or not a number.
 std::optional<std::int64_t> slurm_allocation_end();

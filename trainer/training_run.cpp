@@ -5,6 +5,7 @@
 #include "trainer/agreement.hpp"
 #include "trainer/evaluator.hpp"
 #include "trainer/job_setup.hpp"
+#include "trainer/launched_rank.hpp"
 #include "trainer/progress.hpp"
 #include "trainer/rank_runner.hpp"
 #include "trainer/replicas.hpp"
@@ -49,14 +50,15 @@ AgreedError diverged(std::int64_t step) {
 /// One rank's view of a run. Every rank goes through the same steps; rank 0 alone speaks and writes.
 class TrainingRun {
  public:
-  TrainingRun(const Job& job, Communicator& comm, const DataInAdvance& data, Clock::time_point process_start)
+  TrainingRun(const Job& job, Communicator& comm, const DataInAdvance& data, Clock::time_point process_start,
+              const TimeLimit& time_limit)
       : job_(job),
         comm_(comm),
         process_start_(process_start),
         setup_(set_up(job, comm, data)),
         engine_(make_step_engine(job, setup_, comm)),
         progress_(Progress::style_for(comm.rank())),
-        time_limit_(process_start, job.run.max_seconds, slurm_allocation_end()),
+        time_limit_(time_limit),
         steps_per_epoch_(engine_->sampler().steps_per_epoch()) {}
 
   int run() {
@@ -83,9 +85,13 @@ class TrainingRun {
   void after_series(const StepSeries& series);
   void check_replicas_now();
   void log_step(const StepTotals& totals);
+  bool stop_wanted() const { return stop_requested() || time_limit_.reached(); }
+  bool leave_evaluation() const;
+  void say_why_it_stops();
   void finish_epoch();
-  void evaluate_now();
+  bool evaluate_now();
   void save();
+  void wait_until_saved(const char* what_ends);
   int stop_on_request();
   int finish();
   std::int64_t steps_in_run() const;
@@ -103,7 +109,8 @@ class TrainingRun {
   std::optional<Evaluation> evaluation_;  ///< the last one
   Clock::time_point run_start_, epoch_start_;
   std::int64_t epoch_start_samples_ = 0;
-  std::int64_t saved_step_ = -1;
+  std::int64_t first_step_ = 0;   ///< where this start of the run began
+  std::int64_t saved_step_ = -1;  ///< the state as it is now is saved, or being saved, if it is of this step
   bool stopping_ = false;
 };
 
@@ -113,8 +120,8 @@ int TrainingRun::run_to_the_end() {
   announce();
   while (!finished()) {
     train_epoch();
+    if (!stopping_ && epoch_finished()) finish_epoch();
     if (stopping_) return stop_on_request();
-    if (epoch_finished()) finish_epoch();
   }
   return finish();
 }
@@ -135,9 +142,13 @@ void TrainingRun::restore_or_initialise() {
     } else {
       initialise_weights(job_, setup_.network, engine_->weights());
     }
-    if (directory_) directory_->open(state_.position.global_step);
+    if (directory_) {
+      const bool evaluated = state_.position.step_in_epoch < steps_per_epoch_;
+      directory_->open(state_.position.global_step, evaluated);
+    }
   });
   comm_.broadcast(std::as_writable_bytes(std::span(&state_, 1)), 0);
+  first_step_ = state_.position.global_step;
   comm_.broadcast(std::as_writable_bytes(engine_->weights()), 0);
   comm_.broadcast(std::as_writable_bytes(engine_->momentum()), 0);
   engine_->commit_state();
@@ -183,7 +194,7 @@ void TrainingRun::train_epoch() {
   epoch_start_ = Clock::now();
   epoch_start_samples_ = state_.epoch_samples;
   while (!epoch_finished() && !steps_finished() && !stopping_) {
-    after_series(engine_->run(state_.position, next_series(), stop_requested() || time_limit_.reached()));
+    after_series(engine_->run(state_.position, next_series(), stop_wanted()));
   }
   progress_.end_epoch();
 }
@@ -207,9 +218,22 @@ void TrainingRun::after_series(const StepSeries& series) {
   progress_.steps(series.steps, series.samples, series.last.loss / static_cast<double>(series.last.samples));
   if (is_due(job_.run.log_every_steps)) log_step(series.last);
   if (is_due(job_.parallel.check_replicas_every_steps)) check_replicas_now();
-  if (epoch_finished()) return;  // what is due now comes after the evaluation
   stopping_ = series.last.stop_requested && !steps_finished();
+  if (stopping_) say_why_it_stops();
+  if (epoch_finished()) return;  // what is due now comes after the evaluation
   if (is_due(job_.run.checkpoint_every_steps) && !stopping_) save();
+}
+
+/// Of a signal to this rank its handler has spoken at once.
+void TrainingRun::say_why_it_stops() {
+  if (!directory_) return;
+  if (stop_requested()) {
+    directory_->log(fmt::format("{} received: stopping", stop_signal_name(stop_signal())));
+  } else {
+    say(time_limit_.reached()
+            ? "the time is up (run.max_seconds, or the end of the allocation): stopping after this step"
+            : "another rank was told to stop: stopping after this step");
+  }
 }
 
 void TrainingRun::check_replicas_now() {
@@ -234,7 +258,7 @@ void TrainingRun::log_step(const StepTotals& totals) {
 
 void TrainingRun::finish_epoch() {
   const double seconds = seconds_since(epoch_start_);
-  evaluate_now();
+  if (!evaluate_now()) return;
   if (directory_) {
     const double train_loss = state_.epoch_loss / static_cast<double>(state_.epoch_samples);
     const auto rate = static_cast<double>(state_.epoch_samples - epoch_start_samples_) / seconds;
@@ -253,12 +277,29 @@ void TrainingRun::finish_epoch() {
         100 * evaluation_->accuracy(), seconds, with_thousands(static_cast<std::int64_t>(rate))));
   }
   state_.start_next_epoch();
+  saved_step_ = -1;  // what is saved of this step, if anything, is from before the evaluation
   if (is_due(job_.run.checkpoint_every_steps)) save();
 }
 
-void TrainingRun::evaluate_now() {
-  evaluation_ = engine_->evaluate();
-  state_.test_accuracy = evaluation_->accuracy();
+/// A signal ends an evaluation: the run is saved as it was before, and starts with the evaluation when it
+/// goes on. The time limit does so only after a step, so that every start gets further; and not at the end of
+/// the run.
+bool TrainingRun::leave_evaluation() const {
+  const bool got_further = state_.position.global_step > first_step_;
+  return stop_requested() || (got_further && !steps_finished() && time_limit_.reached());
+}
+
+/// False if it was left, on all ranks: then the run is stopping.
+bool TrainingRun::evaluate_now() {
+  const Evaluation evaluation = engine_->evaluate([this] { return leave_evaluation(); });
+  stopping_ = evaluation.interrupted;
+  if (stopping_) {
+    say_why_it_stops();
+    return false;
+  }
+  evaluation_ = evaluation;
+  state_.test_accuracy = evaluation.accuracy();
+  return true;
 }
 
 void TrainingRun::save() {
@@ -268,10 +309,32 @@ void TrainingRun::save() {
   saved_step_ = state_.position.global_step;
 }
 
+/// Returns when the last save is safely on disk. Ranks other than 0 hear of it every second, so that a slow
+/// disk is not taken for a lost rank. @throws AgreedError if it is not: then this is no end of a run
+void TrainingRun::wait_until_saved(const char* what_ends) {
+  const auto pulse = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::min<std::chrono::duration<double>>(std::chrono::seconds(1), comm_.timeout() / 4));
+  for (char saved = 0; saved == 0;) {
+    saved = directory_ && directory_->finished_within(pulse) ? 1 : 0;
+    comm_.broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
+  }
+  agree(comm_, [&] {
+    if (!directory_) return;
+    try {
+      directory_->finish();
+    } catch (const IoError& error) {
+      throw IoError(
+          fmt::format("{} at step {}, but that step is not saved: {}; the same command goes on from the last "
+                      "checkpoint in {}",
+                      what_ends, with_thousands(state_.position.global_step), error.what(), job_.run.dir));
+    }
+  });
+}
+
 int TrainingRun::stop_on_request() {
   save();
+  wait_until_saved("stopped on request");
   if (directory_) {
-    directory_->finish();
     say(fmt::format("stopped on request at step {} of {}, saved in {}; run the same command to go on",
                     with_thousands(state_.position.global_step), with_thousands(steps_in_run()),
                     job_.run.dir));
@@ -280,19 +343,20 @@ int TrainingRun::stop_on_request() {
 }
 
 int TrainingRun::finish() {
-  if (!evaluation_ || state_.position.step_in_epoch > 0) evaluate_now();
+  const bool evaluated = evaluation_ && state_.position.step_in_epoch == 0;
+  if (!evaluated && !evaluate_now()) return stop_on_request();
   check_replicas_now();
   save();
+  wait_until_saved("the run ended");
   if (!directory_) return 0;
   const auto digest = weights_sha256(engine_->weights());
-  directory_->write({{"event", "end"},
-                     {"step", state_.position.global_step},
-                     {"seconds", seconds_since(run_start_)},
-                     {"test_loss", evaluation_->loss},
-                     {"test_accuracy", evaluation_->accuracy()},
-                     {"test_samples", evaluation_->samples},
-                     {"weights_sha256", digest}});
-  directory_->finish();
+  directory_->write_durably({{"event", "end"},
+                             {"step", state_.position.global_step},
+                             {"seconds", seconds_since(run_start_)},
+                             {"test_loss", evaluation_->loss},
+                             {"test_accuracy", evaluation_->accuracy()},
+                             {"test_samples", evaluation_->samples},
+                             {"weights_sha256", digest}});
   say(fmt::format("done: {} steps in {}, accuracy {:.2f} % of {} test samples, run directory {}",
                   with_thousands(state_.position.global_step), format_duration(seconds_since(run_start_)),
                   100 * evaluation_->accuracy(), with_thousands(evaluation_->samples), job_.run.dir));
@@ -300,14 +364,29 @@ int TrainingRun::finish() {
   return 0;
 }
 
+/// The end of the Slurm allocation, unless it has passed: then the variable was left by another job, or the
+/// administrator lets jobs overrun, and it says nothing.
+std::optional<std::int64_t> allocation_end() {
+  const auto end = slurm_allocation_end();
+  if (!end || !has_passed(*end)) return end;
+  if (speaks_for_all()) {
+    print_error(
+        fmt::format("warning: SLURM_JOB_END_TIME={} is in the past: ignored; unset it, or set "
+                    "run.max_seconds for a limit",
+                    *end));
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int train(const Job& job) {
   const auto process_start = Clock::now();
   catch_stop_signals();
+  const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end());
   const auto data = load_in_advance(job);
   return run_on_ranks(job.parallel, [&](Communicator& comm) {
-    return run_undestroyed_on_loss(std::make_unique<TrainingRun>(job, comm, data, process_start),
+    return run_undestroyed_on_loss(std::make_unique<TrainingRun>(job, comm, data, process_start, time_limit),
                                    [](TrainingRun& run) { return run.run(); });
   });
 }

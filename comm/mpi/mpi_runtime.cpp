@@ -39,6 +39,13 @@ void refuse_singletons(int world_size) {
 
 }  // namespace
 
+int launcher_rank(const std::function<const char*(const char*)>& environment) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+    if (const char* value = environment(name)) return static_cast<int>(std::strtol(value, nullptr, 10));
+  }
+  return 0;
+}
+
 int launcher_world_size(const std::function<const char*(const char*)>& environment) {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
     const char* value = environment(name);

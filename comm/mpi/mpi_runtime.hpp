@@ -29,6 +29,10 @@ class MpiRuntime {
   int rank_ = 0, size_ = 1;
 };
 
+/// This process's rank as the launcher set it; 0 when it was started alone.
+/// @param environment  like getenv: the value of a variable, or null
+int launcher_rank(const std::function<const char*(const char*)>& environment);
+
 /// How many processes the launcher says it started: Open MPI's mpirun, a PMI launcher (srun, MPICH), or srun
 /// without PMI, in this order. 1 if nobody says. SLURM_NTASKS is not asked: it is also set where a batch
 /// script runs one process by itself.

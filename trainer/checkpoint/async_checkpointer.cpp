@@ -34,8 +34,12 @@ void AsyncCheckpointer::finish() {
   if (in_flight_.valid()) in_flight_.get();
 }
 
+bool AsyncCheckpointer::finished_within(std::chrono::milliseconds limit) const {
+  return !in_flight_.valid() || in_flight_.wait_for(limit) == std::future_status::ready;
+}
+
 bool AsyncCheckpointer::busy() const {
-  return in_flight_.valid() && in_flight_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  return !finished_within(std::chrono::milliseconds(0));
 }
 
 void AsyncCheckpointer::start(CheckpointState state) {

@@ -7,6 +7,7 @@
 #include "trainer/checkpoint/retention.hpp"
 #include "trainer/checkpoint/state.hpp"
 
+#include <chrono>
 #include <functional>
 #include <future>
 #include <string>
@@ -36,6 +37,9 @@ class AsyncCheckpointer {
   bool try_save(CheckpointState state);
   /// Returns when nothing is in flight: the last save survives a power loss.
   void finish();
+  /// Waits, but not longer than `limit`. True if nothing is in flight any more; finish() then returns at
+  /// once.
+  bool finished_within(std::chrono::milliseconds limit) const;
   bool busy() const;
 
  private:

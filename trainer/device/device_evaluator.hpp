@@ -21,9 +21,11 @@ class DeviceEvaluator {
   /// Each rank takes its share of the set. Every sample's loss becomes an integer before it is added, so the
   /// result has the same bits on any number of ranks. Collective.
   /// @param weights  device memory, arena order
-  Evaluation evaluate(Communicator& comm, const float* weights);
+  /// @param leave    asked before each batch is queued whether to give up; all ranks then hear of it
+  Evaluation evaluate(Communicator& comm, const float* weights, const LeaveEvaluation& leave = never_leave);
 
  private:
+  bool queue_share(std::int64_t first, std::int64_t last, const float* weights, const LeaveEvaluation& leave);
   void queue_batch(std::int64_t first, int batch, const float* weights);
 
   const Gpu& gpu_;

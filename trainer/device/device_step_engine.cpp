@@ -107,8 +107,8 @@ void DeviceStepEngine::wait_for_state() {
   wait_for(*series_done_, comm_, "the training steps on the GPU", gpu_.all_reduce.get());
 }
 
-Evaluation DeviceStepEngine::evaluate() {
-  return evaluator_.evaluate(comm_, step_.weights());
+Evaluation DeviceStepEngine::evaluate(const LeaveEvaluation& leave) {
+  return evaluator_.evaluate(comm_, step_.weights(), leave);
 }
 
 void DeviceStepEngine::fetch_state() {

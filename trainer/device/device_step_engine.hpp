@@ -20,7 +20,7 @@ class DeviceStepEngine final : public StepEngine {
 
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t longest_series() const override { return longest_series_; }
-  Evaluation evaluate() override;
+  Evaluation evaluate(const LeaveEvaluation& leave) override;
 
   void fetch_state() override;
   void commit_state() override;
