@@ -33,16 +33,16 @@ Expansion make_expansion(const Stage& stage, const std::uint8_t* mask) {
           .mask = mask};
 }
 
-bool is_general_pool(const Stage& stage) {
-  return std::holds_alternative<MaxPoolOp>(stage.head) || std::holds_alternative<AvgPoolOp>(stage.head);
-}
-
 bool is_epilogue_alone(const Stage& stage) {
   return std::holds_alternative<std::monostate>(stage.head);
 }
 
+bool has_epilogue(const Stage& stage) {
+  return stage.epilogue.count > 0;
+}
+
 bool keeps_mask(const Stage& stage) {
-  return stage.epilogue.count > 0 || std::holds_alternative<MaxPoolOp>(stage.head);
+  return has_epilogue(stage) || std::holds_alternative<MaxPoolOp>(stage.head);
 }
 
 }  // namespace
@@ -62,10 +62,12 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
                       .mask = DeviceBuffer<std::uint8_t>(device, mask ? size : 0),
                       .gradient_memory = {},
                       .detour = {},
-                      .ready = device.make_event()});
+                      .ready = device.make_event(),
+                      .expansion = {},
+                      .fused_expansion = {}});
+    units_.back().expansion = make_expansion(units_.back().stage, units_.back().mask.data());
   }
   while (!units_[first_trained_].stage.trained()) ++first_trained_;
-  for (const Unit& unit : units_) expansions_.push_back(make_expansion(unit.stage, unit.mask.data()));
   if (purpose == Purpose::kTraining) allocate_gradients(device);
 }
 
@@ -73,7 +75,7 @@ void DeviceExecution::allocate_gradients(Device& device) {
   for (std::size_t i = units_.size(); i-- > first_trained_;) {
     Unit& unit = units_[i];
     const Unit* next = i + 1 < units_.size() ? &units_[i + 1] : nullptr;
-    if (unit.stage.epilogue.count == 0) {
+    if (!has_epilogue(unit.stage)) {
       if (next == nullptr) continue;  // the caller's gradient of the logits
       if (is_epilogue_alone(next->stage)) {
         unit.gradient = next->gradient;  // the same numbers
@@ -82,9 +84,19 @@ void DeviceExecution::allocate_gradients(Device& device) {
     }
     unit.gradient_memory = DeviceBuffer<float>(device, size_of(unit.stage.before_epilogue, max_batch_));
     unit.gradient = unit.gradient_memory.data();
-    if (next != nullptr && is_general_pool(next->stage) && unit.stage.epilogue.count > 0) {
-      unit.detour = DeviceBuffer<float>(device, size_of(unit.stage.output, max_batch_));
-    }
+    if (next != nullptr && has_epilogue(unit.stage)) plan_way_back(device, unit, next->stage);
+  }
+}
+
+void DeviceExecution::plan_way_back(Device& device, Unit& unit, const Stage& next) const {
+  if (is_epilogue_alone(next)) return;
+  unit.fused_expansion = unit.expansion;
+  if (const auto shape = shape_through_epilogue(unit.stage, next)) {
+    unit.fused_expansion.channels = shape->channels;
+    unit.fused_expansion.height = shape->height;
+    unit.fused_expansion.width = shape->width;
+  } else {
+    unit.detour = DeviceBuffer<float>(device, size_of(unit.stage.output, max_batch_));
   }
 }
 
@@ -141,10 +153,6 @@ void DeviceExecution::forward_stage(Stream& stream, Unit& unit, const float* wei
              stage.head);
 }
 
-const Expansion* DeviceExecution::expansion_of(std::size_t i) {
-  return units_[i].stage.epilogue.count > 0 ? &expansions_[i] : nullptr;
-}
-
 void DeviceExecution::backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass,
                                float* dlogits, const DeviceGradient& gradient,
                                const DeviceGradientReady& on_ready) {
@@ -171,8 +179,8 @@ void DeviceExecution::backward(Stream& main, Stream& side, const float* weights,
 
 void DeviceExecution::start_from_logits(Stream& stream, int batch, float* dlogits) {
   Unit& last = units_.back();
-  if (const Expansion* expansion = expansion_of(units_.size() - 1)) {
-    ops_.epilogue_backward(stream, *expansion, batch, dlogits, last.gradient);
+  if (has_epilogue(last.stage)) {
+    ops_.epilogue_backward(stream, last.expansion, batch, dlogits, last.gradient);
   } else {
     last.gradient = dlogits;
   }
@@ -196,18 +204,19 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i, const float* 
   const Unit& unit = units_[i];
   const Unit& before = units_[i - 1];
   const float* dy = unit.gradient;
-  float* dx = before.detour.size() > 0 ? before.detour.data() : before.gradient;
+  const bool expands = has_epilogue(before.stage), apart = before.detour.size() > 0;
+  float* dx = apart ? before.detour.data() : before.gradient;
   const float* w = weights + unit.stage.parameter_offset;
-  const Expansion* expansion = expansion_of(i - 1);
+  const Expansion* fused = expands && !apart ? &before.fused_expansion : nullptr;
   std::visit(Overloaded{[&](std::monostate) {
                           // Its own way back is behind us: dy is the gradient of what the stage before made.
-                          if (expansion) ops_.epilogue_backward(stream, *expansion, batch, dy, dx);
+                          if (expands) ops_.epilogue_backward(stream, before.expansion, batch, dy, dx);
                         },
                         [&](const Conv2dShape& shape) {
-                          ops_.conv2d_backward_data(stream, with_columns(shape, batch), dy, w, expansion, dx);
+                          ops_.conv2d_backward_data(stream, with_columns(shape, batch), dy, w, fused, dx);
                         },
                         [&](const LinearShape& shape) {
-                          ops_.linear_backward_data(stream, with_columns(shape, batch), dy, w, expansion, dx);
+                          ops_.linear_backward_data(stream, with_columns(shape, batch), dy, w, fused, dx);
                         },
                         [&](const MaxPoolOp& pool) {
                           ops_.max_pool_backward(stream, with_columns(pool.shape, batch), dy,
@@ -217,7 +226,7 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i, const float* 
                           ops_.avg_pool_backward(stream, with_columns(pool.shape, batch), dy, dx);
                         }},
              unit.stage.head);
-  if (before.detour.size() > 0) ops_.epilogue_backward(stream, *expansion, batch, dx, before.gradient);
+  if (apart) ops_.epilogue_backward(stream, before.expansion, batch, dx, before.gradient);
 }
 
 }  // namespace lockstep

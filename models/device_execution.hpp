@@ -67,19 +67,21 @@ class DeviceExecution {
     DeviceBuffer<float> y;            ///< [output, batch]
     DeviceBuffer<std::uint8_t> mask;  ///< of the epilogue, or the argmax of a general max pool
     DeviceBuffer<float> gradient_memory;
-    DeviceBuffer<float> detour;  ///< gradient of y, where a general pool hands it to an epilogue
+    DeviceBuffer<float> detour;  ///< gradient of y, where the stage behind cannot store through the epilogue
     float* gradient =
         nullptr;  ///< [before_epilogue, batch]: its own memory, or another's with the same numbers
     std::unique_ptr<Event> ready;  ///< its gradient is there
+    Expansion expansion;           ///< the way back through the epilogue, if there is one
+    Expansion fused_expansion;     ///< the same in the shape that the stage behind has, where that stores it
   };
 
   void allocate_gradients(Device& device);
+  /// Whether `next` stores the gradient of its input through the epilogue of `unit` itself, or into a detour.
+  void plan_way_back(Device& device, Unit& unit, const Stage& next) const;
   const float* input_of(std::size_t i) const;
   float* run_forward(Stream& stream, const float* weights, const DevicePass& pass, bool training);
   void forward_stage(Stream& stream, Unit& unit, const float* weights, const DevicePass& pass, const float* x,
                      bool training);
-  /// The way back through the epilogue of unit i; null if there is nothing to undo.
-  const Expansion* expansion_of(std::size_t i);
   void start_from_logits(Stream& stream, int batch, float* dlogits);
   void backward_weights(Stream& stream, std::size_t i, int batch, const DeviceGradient& gradient);
   /// From the gradient of unit i to that of unit i - 1.
@@ -91,7 +93,6 @@ class DeviceExecution {
   DeviceBuffer<std::int32_t> labels_;
   std::vector<Unit> units_;
   std::size_t first_trained_ = 0;
-  std::vector<Expansion> expansions_;  ///< of each unit
   std::unique_ptr<Event> side_done_;
 };
 

@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// fuse_layers: one walk over the layers, in which each either joins the last stage or begins another.
+/// fuse_layers: one walk over the layers, in which each either joins the last stage or begins another. And what
+/// holds between two stages.
 #include "models/stages.hpp"
 
+#include "kernels/runtime/error.hpp"
 #include "models/layer.hpp"
 
 #include <algorithm>
@@ -15,6 +17,10 @@ bool is_epilogue_pool(const Pool2dShape& shape) {
   return shape.kernel == 2 && shape.stride == 2 && shape.padding == 0;
 }
 
+ImageShape pooled(const ImageShape& shape, int pool) {
+  return {shape.channels, shape.height / pool, shape.width / pool};
+}
+
 class Fuser {
  public:
   std::vector<Stage> fuse(const Network& network) {
@@ -22,6 +28,7 @@ class Fuser {
       layer_ = layer.get();
       std::visit([this](const auto& op) { add(op); }, layer_->op());
     }
+    check();
     return std::move(stages_);
   }
 
@@ -82,6 +89,16 @@ class Fuser {
     return stage.epilogue.count < Epilogue::kMaxSteps && (pool == 1 || stage.epilogue.pool == 1);
   }
 
+  /// Views are in no stage, so neighbours may differ in shape, but never in size; and within a stage an
+  /// epilogue leaves what its pool leaves.
+  void check() const {
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      const Stage& stage = stages_[i];
+      LOCKSTEP_CHECK(stage.output == pooled(stage.before_epilogue, stage.epilogue.pool));
+      LOCKSTEP_CHECK(i == 0 || stages_[i - 1].output.features() == stage.input.features());
+    }
+  }
+
   const Layer* layer_ = nullptr;
   std::vector<Stage> stages_;
 };
@@ -90,6 +107,14 @@ class Fuser {
 
 std::vector<Stage> fuse_layers(const Network& network) {
   return Fuser().fuse(network);
+}
+
+std::optional<ImageShape> shape_through_epilogue(const Stage& before, const Stage& stage) {
+  if (std::holds_alternative<LinearShape>(stage.head)) return before.before_epilogue;
+  if (!std::holds_alternative<Conv2dShape>(stage.head)) return std::nullopt;
+  if (before.output == stage.input) return before.before_epilogue;
+  if (before.epilogue.pool == 1) return stage.input;
+  return std::nullopt;
 }
 
 Epilogue without_dropout(const Epilogue& epilogue) {

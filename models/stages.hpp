@@ -8,6 +8,7 @@
 #include "models/network.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -35,6 +36,15 @@ struct Stage {
 /// before it if that has a head or epilogue that can take it (kernels/device/epilogue.hpp); as a rule a stage
 /// for each convolution and linear layer comes out.
 std::vector<Stage> fuse_layers(const Network& network);
+
+/// The shape in which the kernel that computes the data gradient of `stage` sees the numbers before the epilogue
+/// of `before`, the stage in front of it, so that it can store straight through that epilogue; none if it
+/// cannot, and the way back through the epilogue needs a kernel of its own.
+///
+/// A kernel can where the shapes of both sides are the same, or where, behind a `flatten`, they differ and
+/// nothing depends on the shape: a linear layer's numbers have none, and an epilogue without a pool looks at
+/// each number alone. General pools never do, and an epilogue alone computes no data gradient.
+std::optional<ImageShape> shape_through_epilogue(const Stage& before, const Stage& stage);
 
 /// The epilogue without dropout, which evaluation leaves out.
 Epilogue without_dropout(const Epilogue& epilogue);

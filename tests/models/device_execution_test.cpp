@@ -150,6 +150,19 @@ const char* const kNetworks[] = {
     "  - dropout: 0.1\n  - relu\n  - dropout: 0.2\n  - relu\n  - dropout: 0.3\n  - relu\n  - linear: "
     "classes\n",
     "  - linear: classes\n",
+    // Convolutions behind flatten, whose input has another shape than the epilogue in front of them: without a
+    // pool, with one, through an epilogue alone, and twice in a row.
+    "  - conv2d: {out: 10, kernel: [1, 6]}\n  - relu\n  - flatten\n  - conv2d: {out: 5, kernel: 1}\n"
+    "  - linear: classes\n",
+    "  - conv2d: {out: 3, kernel: 2}\n  - dropout: 0.5\n  - max_pool: 2\n  - flatten\n"
+    "  - conv2d: {out: 5, kernel: 3, padding: 2}\n  - avg_pool: 2\n  - flatten\n  - linear: classes\n",
+    "  - conv2d: {out: 3, kernel: 3}\n  - max_pool: {kernel: 3, stride: 2, padding: 1}\n  - flatten\n"
+    "  - relu\n  - dropout2d: 0.3\n  - conv2d: {out: 4, kernel: 5, padding: 4}\n  - avg_pool: 2\n"
+    "  - flatten\n  - conv2d: {out: 4, kernel: 1}\n  - relu\n  - flatten\n"
+    "  - conv2d: {out: classes, kernel: 1}\n",
+    "  - conv2d: {out: 4, kernel: 3}\n  - avg_pool: 2\n  - flatten\n"
+    "  - max_pool: {kernel: 3, stride: 1, padding: 1}\n  - relu\n  - conv2d: {out: 3, kernel: 1}\n"
+    "  - linear: classes\n",
 };
 
 TEST(DeviceExecutionTest, AgreesWithTheCpu) {
