@@ -48,9 +48,10 @@ FileSource::FileSource(const std::filesystem::path& path)
     size_ = static_cast<std::uint64_t>(status.st_size);
     return;
   }
-  const std::string cause = failed != 0 ? reason(errno) : "not a regular file";
+  const int error = errno;
   ::close(descriptor_);
-  throw DataError(fmt::format("{}: {}; put the file itself there", name_, cause));
+  if (failed != 0) throw IoError(fmt::format("{}: cannot be examined: {}", name_, reason(error)));
+  throw DataError(fmt::format("{}: not a regular file; put the file itself there", name_));
 }
 
 FileSource::~FileSource() {

@@ -25,6 +25,8 @@ class ByteSource {
   /// No more than so many bytes are still to come. What may be allocated on the word of a header is bounded
   /// by this.
   virtual std::uint64_t remaining_at_most() const = 0;
+  /// So much memory may be taken before anything has been read; more only as data arrive.
+  virtual std::uint64_t worth_reserving() const { return remaining_at_most(); }
   /// Bytes read so far; a message adds what they are bytes of ("" or " of the uncompressed data").
   virtual std::uint64_t offset() const = 0;
   virtual const char* offset_unit() const { return ""; }

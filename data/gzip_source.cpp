@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 
 namespace lockstep {
 namespace {
@@ -15,8 +16,9 @@ namespace {
 constexpr std::size_t kInputBytes = std::size_t{256} << 10;
 constexpr std::size_t kLargestPiece = std::size_t{1} << 30;  // zlib counts in 32 bits
 constexpr std::uint64_t kLargestExpansion = 1032;            // zlib's technical notes: 258 bytes from 2 bits
-constexpr std::uint64_t kHeldByZlib = 64;                    // more than it keeps in its bit buffer
-constexpr int kGzipOnly = 15 + 16;                           // the largest window, a gzip header
+constexpr std::uint64_t kUsualExpansion = 8;
+constexpr std::uint64_t kHeldByZlib = 64;  // more than it keeps in its bit buffer
+constexpr int kGzipOnly = 15 + 16;         // the largest window, a gzip header
 constexpr const char* kFix = "fetch it again with launch/get-data";
 
 }  // namespace
@@ -25,8 +27,7 @@ GzipSource::GzipSource(ByteSource& compressed, std::span<const std::uint8_t> alr
     : compressed_(compressed), input_(already_read.begin(), already_read.end()) {
   stream_.next_in = input_.data();
   stream_.avail_in = static_cast<uInt>(input_.size());
-  if (inflateInit2(&stream_, kGzipOnly) != Z_OK)
-    throw InternalError(fmt::format("{}: zlib cannot start: out of memory", name()));
+  if (inflateInit2(&stream_, kGzipOnly) != Z_OK) throw std::bad_alloc();
 }
 
 GzipSource::~GzipSource() {
@@ -36,6 +37,10 @@ GzipSource::~GzipSource() {
 std::uint64_t GzipSource::remaining_at_most() const {
   if (ended_) return 0;
   return (compressed_.remaining_at_most() + stream_.avail_in + kHeldByZlib) * kLargestExpansion;
+}
+
+std::uint64_t GzipSource::worth_reserving() const {
+  return kUsualExpansion * (compressed_.remaining_at_most() + stream_.avail_in) + kInputBytes;
 }
 
 std::size_t GzipSource::read(std::span<std::uint8_t> out) {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -81,15 +82,29 @@ std::size_t plausible_size(const ByteSource& source, std::span<const std::int64_
   return size;
 }
 
-void read_elements(ByteSource& source, std::span<std::uint8_t> out) {
-  const std::size_t count = source.read(out);
-  if (count < out.size())
+/// The buffer grows as data arrive: what a header promises costs nothing yet.
+AlignedBuffer<std::uint8_t> read_growing(ByteSource& source, std::size_t size) {
+  AlignedBuffer<std::uint8_t> buffer(std::min<std::uint64_t>(size, source.worth_reserving()));
+  std::size_t count = source.read(buffer.span());
+  while (count == buffer.size() && count < size) {
+    AlignedBuffer<std::uint8_t> larger(std::min(size, 2 * buffer.size()));
+    std::copy_n(buffer.data(), count, larger.data());
+    buffer = std::move(larger);
+    count += source.read(buffer.span().subspan(count));
+  }
+  if (count < size)
     fail(source, source.offset(),
-         fmt::format("{} of {} data bytes are missing: truncated", out.size() - count, out.size()));
+         fmt::format("{} of {} data bytes are missing: truncated", size - count, size));
+  return buffer;
+}
+
+AlignedBuffer<std::uint8_t> read_elements(ByteSource& source, std::size_t size) {
+  auto elements = read_growing(source, size);
   std::uint8_t extra = 0;  // asking for one more also makes gzip check its CRC
   const std::uint64_t end = source.offset();
   if (source.read({&extra, 1}) != 0)
     fail(source, end, "trailing bytes after the data that the header promises");
+  return elements;
 }
 
 IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have) {
@@ -97,8 +112,7 @@ IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have) {
   read_word(source, begin, have, "the magic number", magic);
   IdxArray array;
   array.dims = read_dims(source, dimensions_of(source, magic));
-  array.bytes = AlignedBuffer<std::uint8_t>(plausible_size(source, array.dims));
-  read_elements(source, array.bytes.span());
+  array.bytes = read_elements(source, plausible_size(source, array.dims));
   return array;
 }
 

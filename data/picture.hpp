@@ -3,10 +3,14 @@
 /// Pictures that a person wants classified: PNG, PGM, or the images of an IDX file, as 8-bit grey.
 #pragma once
 
+#include "data/idx.hpp"
+
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -22,15 +26,50 @@ struct Picture {
 inline constexpr int kMaxPictureSide = 16384;
 inline constexpr std::int64_t kMaxPicturePixels = std::int64_t{64} << 20;
 
+/// The pictures of a file, made one at a time: an IDX file may hold millions of small ones.
+class Pictures {
+ public:
+  explicit Pictures(Picture picture) : single_(std::move(picture)) {}
+  /// Images `first` to before `first + count` of an IDX file.
+  Pictures(IdxArray images, std::string name, std::size_t first, std::size_t count)
+      : images_(std::move(images)), name_(std::move(name)), first_(first), count_(count) {}
+
+  std::size_t size() const { return count_; }
+  Picture operator[](std::size_t index) const;
+
+  class Iterator {
+   public:
+    Iterator(const Pictures& pictures, std::size_t index) : pictures_(&pictures), index_(index) {}
+    Picture operator*() const { return (*pictures_)[index_]; }
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return index_ != other.index_; }
+
+   private:
+    const Pictures* pictures_;
+    std::size_t index_;
+  };
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, count_}; }
+
+ private:
+  std::optional<Picture> single_;
+  IdxArray images_;
+  std::string name_;
+  std::size_t first_ = 0, count_ = 1;
+};
+
 /// Reads a file by its contents, not its name. PNG of any kind is turned to grey on black where it is
 /// transparent; PGM is binary (P5) with up to 8 bits; an IDX file of images gives all of them, or only the
 /// one that "PATH[i]" names.
-/// @throws MissingDataError, DataError naming the file and what is wrong with it
-std::vector<Picture> read_pictures(const std::string& path);
+/// @throws MissingDataError, DataError naming the file and what is wrong with it, IoError
+Pictures read_pictures(const std::string& path);
 
 /// The same from the bytes of a file; `name` is for messages, `only` picks one image of an IDX file.
-std::vector<Picture> parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
-                                    std::optional<std::int64_t> only = {});
+Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
+                        std::optional<std::int64_t> only = {});
 
 /// Scaled to width x height by averaging over areas: exact for the same size.
 Picture resize(const Picture& picture, int width, int height);

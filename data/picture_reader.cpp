@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Reads PNG (libpng), PGM and IDX into data/picture.hpp's Picture.
+#include "data/byte_source.hpp"
 #include "data/idx.hpp"
 #include "data/picture.hpp"
 #include "kernels/runtime/error.hpp"
@@ -11,8 +12,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -20,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{256} << 20;
+constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
 
 void check_size(const std::string& name, std::int64_t width, std::int64_t height) {
   if (width < 1 || height < 1 || width > kMaxPictureSide || height > kMaxPictureSide ||
@@ -116,9 +115,9 @@ Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file) {
   return picture;
 }
 
-std::vector<Picture> read_idx_pictures(const std::string& name, std::span<const std::uint8_t> file,
-                                       std::optional<std::int64_t> only) {
-  const IdxArray array = parse_idx(file, name);
+Pictures read_idx_pictures(const std::string& name, std::span<const std::uint8_t> file,
+                           std::optional<std::int64_t> only) {
+  IdxArray array = parse_idx(file, name);
   if (array.dims.size() != 3) {
     throw DataError(fmt::format("{}: holds {}, not images; expected count x height x width", name,
                                 to_string(array.dims)));
@@ -128,16 +127,8 @@ std::vector<Picture> read_idx_pictures(const std::string& name, std::span<const 
     throw DataError(
         fmt::format("{}: there is no image {}; it holds 0 to {}", name, *only, array.dims[0] - 1));
   }
-  const auto pixels = static_cast<std::size_t>(array.dims[1] * array.dims[2]);
-  std::vector<Picture> pictures;
-  for (std::int64_t i = only.value_or(0); i < (only ? *only + 1 : array.dims[0]); ++i) {
-    const auto* begin = array.bytes.data() + static_cast<std::size_t>(i) * pixels;
-    pictures.push_back({.name = fmt::format("{}[{}]", name, i),
-                        .width = static_cast<int>(array.dims[2]),
-                        .height = static_cast<int>(array.dims[1]),
-                        .pixels = std::vector<std::uint8_t>(begin, begin + pixels)});
-  }
-  return pictures;
+  const auto all = static_cast<std::size_t>(array.dims[0]);
+  return {std::move(array), name, static_cast<std::size_t>(only.value_or(0)), only ? 1 : all};
 }
 
 struct PictureName {
@@ -158,14 +149,12 @@ PictureName split_index(const std::string& text) {
 }
 
 std::vector<std::uint8_t> read_file(const std::string& path) {
-  std::error_code error;
-  const auto size = std::filesystem::file_size(path, error);
-  if (error) throw MissingDataError(fmt::format("{}: cannot be read: {}", path, error.message()));
+  FileSource file(path);
+  const std::uint64_t size = file.remaining_at_most();
   if (size > kMaxFileBytes)
     throw DataError(fmt::format("{}: {} bytes; at most {} are read", path, size, kMaxFileBytes));
-  std::ifstream stream(path, std::ios::binary);
-  std::vector<std::uint8_t> bytes((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
-  if (!stream.good() && !stream.eof()) throw IoError(fmt::format("{}: cannot be read", path));
+  std::vector<std::uint8_t> bytes(size);
+  bytes.resize(file.read(bytes));
   return bytes;
 }
 
@@ -175,20 +164,30 @@ bool starts_with(std::span<const std::uint8_t> file, std::string_view magic) {
 
 }  // namespace
 
-std::vector<Picture> read_pictures(const std::string& path) {
+Picture Pictures::operator[](std::size_t index) const {
+  if (single_) return *single_;
+  const auto pixels = static_cast<std::size_t>(images_.dims[1] * images_.dims[2]);
+  const auto* begin = images_.bytes.data() + (first_ + index) * pixels;
+  return {.name = fmt::format("{}[{}]", name_, first_ + index),
+          .width = static_cast<int>(images_.dims[2]),
+          .height = static_cast<int>(images_.dims[1]),
+          .pixels = std::vector<std::uint8_t>(begin, begin + pixels)};
+}
+
+Pictures read_pictures(const std::string& path) {
   const auto [file_name, index] = split_index(path);
   return parse_pictures(read_file(file_name), file_name, index);
 }
 
-std::vector<Picture> parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
-                                    std::optional<std::int64_t> only) {
+Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
+                        std::optional<std::int64_t> only) {
   const bool idx = starts_with(file, std::string_view("\0\0\x08", 3)) || starts_with(file, "\x1f\x8b");
   if (idx) return read_idx_pictures(name, file, only);
   if (only) {
     throw DataError(fmt::format("{}: '[{}]' picks an image of an IDX file, and this is none", name, *only));
   }
-  if (starts_with(file, "\x89PNG\r\n\x1a\n")) return {read_png(name, file)};
-  if (starts_with(file, "P5")) return {read_pgm(name, file)};
+  if (starts_with(file, "\x89PNG\r\n\x1a\n")) return Pictures(read_png(name, file));
+  if (starts_with(file, "P5")) return Pictures(read_pgm(name, file));
   throw DataError(fmt::format("{}: neither PNG, binary PGM (P5) nor IDX", name));
 }
 

@@ -50,13 +50,17 @@ unpack() {
 # accept FILE PART: verifies the download and moves it to $dest/FILE under its final name in one step.
 accept() {
   local unpacked=$dest/.partial/$1.unpacked
+  rm -f -- "$unpacked"
   if unpack "$1" "$2" "$unpacked" && is_genuine "$1" "$unpacked"; then
-    mv -f "$unpacked" "$dest/$1" && rm -f "$2" && return 0
+    mv -fT -- "$unpacked" "$dest/$1" 2>/dev/null && rm -f -- "$2" && return 0
     reason="cannot write $dest/$1"
   fi
   rm -f "$unpacked"
   return 1
 }
+
+# is_private PATH: a regular file that has this one name; no link to something of somebody's.
+is_private() { [ -f "$1" ] && [ ! -L "$1" ] && [ "$(stat -c %h -- "$1")" -eq 1 ]; }
 
 # transfer URL PART: continues PART where it ends. Gives up early on a host that does not answer or has stalled.
 transfer() {
@@ -71,6 +75,8 @@ transfer() {
 # Returns 1: this mirror has no good copy of the file. 2: the mirror cannot be reached (PART stays, to be resumed).
 obtain() {
   local resumed code
+  # Only what an earlier call of ours may have left is gone on with: a file, and one that has no other name.
+  [ ! -e "$3" ] && [ ! -L "$3" ] || is_private "$3" || rm -f -- "$3"
   while true; do
     resumed='' code=0
     [ ! -s "$3" ] || resumed=1

@@ -6,14 +6,16 @@
 
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
-say() { printf '==> %s\n' "$*"; }
-note() { printf '    %s\n' "$*"; }
+# shown TEXT...: without control characters; names of files and what the environment says may hold any.
+shown() { printf %s "${*//[[:cntrl:]]/?}"; }
+say() { printf '==> %s\n' "$(shown "$*")"; }
+note() { printf '    %s\n' "$(shown "$*")"; }
 
 # die CODE MESSAGE: the script's name, the cause and the fix on one line, then out.
 die() {
   local code=$1
   shift
-  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  printf '%s: %s\n' "${0##*/}" "$(shown "$*")" >&2
   exit "$code"
 }
 

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <exception>
 #include <span>
+#include <string>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -20,10 +22,9 @@ Outcome attempt(const std::function<void()>& action) {
   try {
     action();
     return {};
-  } catch (const Error& error) {
-    return {static_cast<int>(error.code()), error.what()};
   } catch (const std::exception& error) {
-    return {static_cast<int>(ExitCode::kInternal), fmt::format("internal error: {}", error.what())};
+    auto [code, text] = explain(error);
+    return {static_cast<int>(code), std::move(text)};
   }
 }
 

@@ -85,14 +85,15 @@ int run(const lockstep::Action& action, const Kind& kind = {}) {
     if (!kind.goes_on_unheard) lockstep::finish_standard_output();
     return code;
   } catch (const std::system_error& error) {
-    if (std::ferror(stdout) == 0)
-      return end_with(lockstep::ExitCode::kInternal, std::string("internal error: ") + error.what());
+    if (std::ferror(stdout) == 0) {
+      const auto [code, text] = lockstep::explain(error);
+      return end_with(code, text);
+    }
     if (error.code().value() == EPIPE) return kBrokenPipe;
     return end_with(lockstep::ExitCode::kIo, std::string("standard output: ") + error.what());
-  } catch (const lockstep::Error& error) {
-    return end_with(error.code(), error.what());
   } catch (const std::exception& error) {
-    return end_with(lockstep::ExitCode::kInternal, std::string("internal error: ") + error.what());
+    const auto [code, text] = lockstep::explain(error);
+    return end_with(code, text);
   }
 }
 
@@ -119,8 +120,9 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error);
-  } catch (const lockstep::UsageError& error) {
-    return run([&]() -> int { throw error; });
+  } catch (const std::exception& error) {
+    const auto [code, text] = lockstep::explain(error);
+    return end_with(code, text);
   }
   const Kind kind = kind_of(app);
   if (!kind.of_all_ranks && lockstep::repeats_rank_0(argc, argv)) return 0;

@@ -21,6 +21,9 @@ namespace {
   throw IoError(fmt::format("{}: cannot be {}: {}", path, what, std::strerror(error)));
 }
 
+/// Not through a symbolic link, and without waiting for the reader of a FIFO.
+constexpr int kFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+
 /// 0, or the errno of the write that failed; part of the text may be in the file then.
 int write_all(int fd, std::string_view text) {
   while (!text.empty()) {
@@ -37,7 +40,7 @@ int write_all(int fd, std::string_view text) {
 class MetricsWriter::File {
  public:
   explicit File(std::string path)
-      : path_(std::move(path)), fd_(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)) {
+      : path_(std::move(path)), fd_(::open(path_.c_str(), kFlags, 0666)) {
     if (fd_ < 0) fail(path_, "opened for writing", errno);
   }
   ~File() { ::close(fd_); }
@@ -85,7 +88,7 @@ MetricsWriter::MetricsWriter(MetricsWriter&&) noexcept = default;
 MetricsWriter& MetricsWriter::operator=(MetricsWriter&&) noexcept = default;
 
 void MetricsWriter::write(const nlohmann::ordered_json& event) {
-  if (file_) file_->append(event.dump() + "\n");
+  if (file_) file_->append(event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 void MetricsWriter::sync() {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/progress.hpp"
 
+#include "kernels/runtime/printable.hpp"
 #include "trainer/launched_rank.hpp"
 #include "trainer/rank_runner.hpp"
 
@@ -51,7 +52,7 @@ Progress::~Progress() {
 void Progress::say(const std::string& line) {
   if (style_ == Style::kSilent) return;
   wipe();
-  print(line + "\n");
+  print(printable(line) + "\n");
 }
 
 void Progress::start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t steps_done,

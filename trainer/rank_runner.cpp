@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 
 namespace lockstep {
 namespace {
@@ -35,17 +34,16 @@ int run_body(Communicator& comm, const std::function<int(Communicator&)>& body) 
 
 /// Errors that only this rank has: say so, and take the others down before they wait for us.
 int run_or_abort(Communicator& comm, const std::function<int(Communicator&)>& body) {
-  const auto abort_with = [&](ExitCode code, const char* what) {
+  const auto abort_with = [&](ExitCode code, const std::string& what) {
     print_error(comm.size() > 1 ? fmt::format("rank {} on {}: {}", comm.rank(), comm.host(), what) : what);
     if (comm.size() > 1) comm.abort(static_cast<int>(code));
     return static_cast<int>(code);
   };
   try {
     return run_body(comm, body);
-  } catch (const Error& error) {
-    return abort_with(error.code(), error.what());
   } catch (const std::exception& error) {
-    return abort_with(ExitCode::kInternal, error.what());
+    const auto [code, text] = explain(error);
+    return abort_with(code, text);
   }
 }
 
@@ -90,11 +88,6 @@ int run_on_threads(const ParallelSection& parallel, const std::function<int(Comm
 
 int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   return parallel.backend == "thread" ? run_on_threads(parallel, body) : run_on_mpi(parallel, body);
-}
-
-void print_error(const std::string& message) {
-  const std::string line = "lockstep: " + message + "\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "kernels/runtime/output.hpp"  // print_error, which goes with every command
 #include "trainer/config/job.hpp"
 
 #include <functional>
@@ -17,8 +18,5 @@ namespace lockstep {
 /// @returns the exit code for this process: under MPI only rank 0's is non-zero after an orderly end, because
 /// launchers pick one of several at random
 int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body);
-
-/// Prints "lockstep: MESSAGE" on standard error as one write, so that ranks do not mix their lines.
-void print_error(const std::string& message);
 
 }  // namespace lockstep

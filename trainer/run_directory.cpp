@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <spdlog/sinks/basic_file_sink.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -43,7 +44,9 @@ std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job) {
 }
 
 std::shared_ptr<spdlog::logger> open_log(const std::string& run_dir) {
+  require_own(Env::posix(), run_dir + "/log", EntryKind::kDirectory);
   make_directories(run_dir + "/log");
+  make_own(Env::posix(), run_dir + "/log/rank-0.log");
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(run_dir + "/log/rank-0.log");
     auto log = std::make_shared<spdlog::logger>("run", std::move(sink));
@@ -74,21 +77,23 @@ std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   if (job_.run.resume == "never") return found;
   const auto on_damaged = [](const std::string& damage) { print_error(damage); };
   if (job_.run.resume == "auto") {
-    found = find_latest(env_, path_, on_damaged);
+    found = find_latest(env_, path_, on_damaged, &damaged_);
   } else {
-    auto path = resolve_checkpoint(env_, job_.run.resume, on_damaged);
-    auto state = load_checkpoint(env_, path);
-    found = FoundCheckpoint{.path = std::move(path), .state = std::move(state)};
+    found = open_checkpoint(env_, job_.run.resume, on_damaged);
   }
   if (found) require_same_job(found->state.facts.job, determining_keys(job_), found->path);
   return found;
 }
 
 void RunDirectory::open(std::int64_t step, bool evaluated) {
+  require_own(env_, path_ + "/" + kCheckpointsDirectory, EntryKind::kDirectory);
   remove_leftovers(env_, path_);
   if (step == 0) clear_for_a_new_run();
-  remove_checkpoints_after(env_, path_, step);
+  keep_damaged_aside();
+  move_later_checkpoints_aside(step);
   prune_checkpoints(env_, path_, keep_policy(job_));  // a kill may have come between a save and its pruning
+  best_accuracy_ = best_accuracy(env_, path_);
+  make_own(env_, metrics_path(path_));
   truncate_metrics(env_, metrics_path(path_), step, evaluated);
   const std::string yaml = to_yaml(job_);
   replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));
@@ -97,21 +102,54 @@ void RunDirectory::open(std::int64_t step, bool evaluated) {
 }
 
 void RunDirectory::clear_for_a_new_run() {
-  const bool interrupted_before_it_saved = job_.run.resume == "auto" && list_checkpoints(env_, path_).empty();
+  const bool interrupted_before_it_saved =
+      job_.run.resume == "auto" && damaged_.empty() && list_checkpoints(env_, path_).empty();
   if (interrupted_before_it_saved) {
     env_.remove_file(metrics_path(path_));
-  } else if (env_.exists(metrics_path(path_)) || !list_checkpoints(env_, path_).empty()) {
+  } else if (env_.entry(metrics_path(path_)).kind != EntryKind::kNothing ||
+             !list_checkpoints(env_, path_).empty()) {
     move_previous_run_aside();
   }
 }
 
-void RunDirectory::move_previous_run_aside() {
+/// previous-1, or the first number that is free, newly made.
+std::string RunDirectory::make_previous() {
   int number = 1;
-  while (env_.exists(fmt::format("{}/previous-{}", path_, number))) ++number;
-  const auto aside = fmt::format("{}/previous-{}", path_, number);
+  while (env_.entry(fmt::format("{}/previous-{}", path_, number)).kind != EntryKind::kNothing) ++number;
+  auto aside = fmt::format("{}/previous-{}", path_, number);
   env_.make_directory(aside);
+  return aside;
+}
+
+/// Where run.resume names an earlier checkpoint, the later ones and their metrics are somebody's work all the
+/// same.
+void RunDirectory::move_later_checkpoints_aside(std::int64_t step) {
+  const auto later = checkpoints_after(env_, path_, step);
+  if (later.empty()) return;
+  const auto aside = make_previous();
+  const auto checkpoints = aside + "/" + kCheckpointsDirectory;
+  env_.make_directory(checkpoints);
+  if (env_.entry(metrics_path(path_)).kind == EntryKind::kFile)
+    write_synced(env_, metrics_path(aside), env_.read(metrics_path(path_)));
+  for (const CheckpointEntry& entry : later)
+    env_.rename(entry.path, checkpoints + entry.path.substr(entry.path.rfind('/')));
+  for (const auto& directory : {checkpoints, aside, path_ + "/" + kCheckpointsDirectory, path_})
+    env_.sync_directory(directory);
+  print_error(fmt::format("{}: the checkpoints after step {} were moved there", checkpoints, step));
+}
+
+/// What resume_point passed over; gone by now where a new run has moved everything aside.
+void RunDirectory::keep_damaged_aside() {
+  std::erase_if(damaged_,
+                [&](const std::string& path) { return env_.entry(path).kind == EntryKind::kNothing; });
+  set_aside_damaged(env_, path_, damaged_, [](const std::string& line) { print_error(line); });
+}
+
+void RunDirectory::move_previous_run_aside() {
+  const auto aside = make_previous();
   for (const std::string name : {"checkpoints", "metrics.jsonl", "job.yaml"}) {
-    if (env_.exists(path_ + "/" + name)) env_.rename(path_ + "/" + name, aside + "/" + name);
+    if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
+      env_.rename(path_ + "/" + name, aside + "/" + name);
   }
   env_.sync_directory(aside);
   env_.sync_directory(path_);
@@ -125,6 +163,7 @@ void RunDirectory::save(CheckpointState state) {
     print_error(fmt::format(
         "a checkpoint was not saved, going on without it (run.on_save_error: continue): {}", error.what()));
   }
+  best_accuracy_ = std::max(best_accuracy_, state.facts.test_accuracy.value_or(-1));
   checkpointer_.save(std::move(state));
 }
 

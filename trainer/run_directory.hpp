@@ -3,6 +3,7 @@
 /// The files of a run, in the hands of rank 0: lock, job.yaml, metrics.jsonl, log, checkpoints.
 #pragma once
 
+#include "kernels/runtime/printable.hpp"
 #include "trainer/checkpoint/async_checkpointer.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/env.hpp"
@@ -17,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -33,9 +35,10 @@ class RunDirectory {
   /// keys
   std::optional<FoundCheckpoint> resume_point();
 
-  /// Makes the directory agree with a run that is at `step`: cuts metrics.jsonl back, drops later
-  /// checkpoints, writes job.yaml. At step 0, what an earlier run left here is moved to previous-N, unless it
-  /// is this very run, interrupted before it had saved anything.
+  /// Makes the directory agree with a run that is at `step`: cuts metrics.jsonl back, writes job.yaml, and
+  /// moves what is later aside: damaged checkpoints to step-N.damaged, others (run.resume named an earlier
+  /// one) to previous-N. At step 0, what an earlier run left here is moved to previous-N, unless it is this
+  /// very run, interrupted before it had saved anything.
   /// @param evaluated  the epoch that ends with this step, if one does, had been evaluated
   void open(std::int64_t step, bool evaluated);
 
@@ -45,7 +48,10 @@ class RunDirectory {
   /// The same, and returns when all of the file will survive a power loss. @throws IoError if it will not
   void write_durably(const nlohmann::ordered_json& event);
   /// Appends to log/rank-0.log, with the time.
-  void log(const std::string& line) { log_->info(line); }
+  void log(const std::string& line) { log_->info(printable_line(line)); }
+
+  /// Whether a checkpoint of this test accuracy is better than all that there are.
+  bool would_be_best(double test_accuracy) const { return test_accuracy > best_accuracy_; }
 
   /// Starts saving in the background; waits for an earlier save that is still under way.
   /// @throws IoError of an earlier save, unless run.on_save_error is continue: then it is a warning
@@ -58,7 +64,10 @@ class RunDirectory {
 
  private:
   void clear_for_a_new_run();
+  std::string make_previous();
   void move_previous_run_aside();
+  void move_later_checkpoints_aside(std::int64_t step);
+  void keep_damaged_aside();
 
   Env& env_;
   const Job& job_;
@@ -66,6 +75,8 @@ class RunDirectory {
   std::unique_ptr<RunLock> lock_;
   MetricsWriter metrics_;
   std::shared_ptr<spdlog::logger> log_;
+  double best_accuracy_ = -1;         ///< of the checkpoints there are; -1: none was evaluated
+  std::vector<std::string> damaged_;  ///< paths of checkpoints that resume_point passed over
   AsyncCheckpointer checkpointer_;
 };
 

@@ -49,7 +49,7 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
   facts.epoch_samples = state.epoch_samples;
   facts.epoch_correct = state.epoch_correct;
   facts.epoch_loss_sum = state.epoch_loss;
-  if (state.test_accuracy >= 0) facts.test_accuracy = state.test_accuracy;
+  if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
   facts.job = determining_keys(job);
   facts.model = describe_model(job, setup);
   facts.world = {{"ranks", std::to_string(comm.size())},
@@ -80,7 +80,8 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
           .epoch_samples = facts.epoch_samples,
           .epoch_correct = facts.epoch_correct,
           .epoch_loss = facts.epoch_loss_sum,
-          .test_accuracy = facts.test_accuracy.value_or(-1)};
+          .test_accuracy = facts.test_accuracy.value_or(-1),
+          .evaluated_step = facts.test_accuracy ? facts.step : -1};
 }
 
 }  // namespace lockstep

@@ -20,7 +20,10 @@ struct RunState {
   std::int64_t epoch_correct = 0;
   double epoch_loss =
       0;  ///< sum over samples; exact multiples of 2^-32 are added, so its bits do not depend on ranks
-  double test_accuracy = -1;  ///< of the last evaluation; -1 before the first
+  double test_accuracy = -1;         ///< of the last evaluation; -1 before the first
+  std::int64_t evaluated_step = -1;  ///< the step whose weights that was an evaluation of
+
+  bool is_evaluated() const { return evaluated_step == position.global_step && test_accuracy >= 0; }
 
   void add(const StepSeries& series);
   void start_next_epoch();

@@ -60,9 +60,8 @@ std::map<std::string, std::string> describe_model(const Job& job, const JobSetup
 
 SavedModel load_saved_model(const std::string& path) {
   Env& env = Env::posix();
-  const auto directory =
-      resolve_checkpoint(env, path, [](const std::string& damage) { print_error(damage); });
-  const CheckpointState checkpoint = load_checkpoint(env, directory);
+  const auto [directory, checkpoint, damaged] =
+      open_checkpoint(env, path, [](const std::string& damage) { print_error(damage); });
   const Description model(checkpoint.facts.model, directory);
   const ImageShape input{model.number<int>("channels"), model.number<int>("height"),
                          model.number<int>("width")};

@@ -90,6 +90,7 @@ class TrainingRun {
   void say_why_it_stops();
   void finish_epoch();
   bool evaluate_now();
+  bool is_best() const;
   void save();
   void wait_until_saved(const char* what_ends);
   int stop_on_request();
@@ -139,6 +140,7 @@ void TrainingRun::restore_or_initialise() {
     if (checkpoint) {
       state_ = restore(checkpoint->state, job_, setup_, engine_->weights(), engine_->momentum());
       saved_step_ = state_.position.global_step;
+      saved_evaluated_ = state_.is_evaluated();
     } else {
       initialise_weights(job_, setup_.network, engine_->weights());
     }
@@ -221,7 +223,8 @@ void TrainingRun::after_series(const StepSeries& series) {
   stopping_ = series.last.stop_requested && !steps_finished();
   if (stopping_) say_why_it_stops();
   if (epoch_finished()) return;  // what is due now comes after the evaluation
-  if (is_due(job_.run.checkpoint_every_steps) && !stopping_) save();
+  // The last one comes after its evaluation, too, and carries what was measured on it.
+  if (is_due(job_.run.checkpoint_every_steps) && !stopping_ && !steps_finished()) save();
 }
 
 /// Of a signal to this rank its handler has spoken at once.
@@ -278,7 +281,13 @@ void TrainingRun::finish_epoch() {
   }
   state_.start_next_epoch();
   saved_step_ = -1;  // what is saved of this step, if anything, is from before the evaluation
-  if (is_due(job_.run.checkpoint_every_steps)) save();
+  if (is_due(job_.run.checkpoint_every_steps) || is_best()) save();
+}
+
+/// The weights that are best are those that were evaluated: they are saved now, in the background, or they
+/// are gone.
+bool TrainingRun::is_best() const {
+  return job_.run.keep.best && directory_ && directory_->would_be_best(state_.test_accuracy);
 }
 
 /// A signal ends an evaluation: the run is saved as it was before, and starts with the evaluation when it
@@ -299,14 +308,17 @@ bool TrainingRun::evaluate_now() {
   }
   evaluation_ = evaluation;
   state_.test_accuracy = evaluation.accuracy();
+  state_.evaluated_step = state_.position.global_step;
   return true;
 }
 
 void TrainingRun::save() {
-  if (!directory_ || saved_step_ == state_.position.global_step) return;
+  const bool saved = saved_step_ == state_.position.global_step && saved_evaluated_ == state_.is_evaluated();
+  if (!directory_ || saved) return;
   engine_->fetch_state();
   directory_->save(snapshot(state_, job_, setup_, comm_, engine_->weights(), engine_->momentum()));
   saved_step_ = state_.position.global_step;
+  saved_evaluated_ = state_.is_evaluated();
 }
 
 /// Returns when the last save is safely on disk. Ranks other than 0 hear of it every second, so that a slow

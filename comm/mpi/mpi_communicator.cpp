@@ -5,6 +5,7 @@
 #include "comm/host_name.hpp"
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/mpi_error.hpp"
+#include "kernels/runtime/output.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -82,7 +83,8 @@ class MpiCommunicator final : public Communicator {
   ~MpiCommunicator() override {
     if (std::uncaught_exceptions() > exceptions_)
       return;  // freeing is collective, and the others may be gone
-    if (MPI_Comm_free(&comm_) != MPI_SUCCESS) fmt::print(stderr, "rank {}: MPI_Comm_free failed\n", rank_);
+    if (MPI_Comm_free(&comm_) != MPI_SUCCESS)
+      print_error(fmt::format("rank {}: MPI_Comm_free failed", rank_));
   }
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;

@@ -4,6 +4,7 @@
 
 #include "comm/host_name.hpp"
 #include "comm/mpi/mpi_error.hpp"
+#include "kernels/runtime/output.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -64,7 +65,7 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) {
 }
 
 MpiRuntime::~MpiRuntime() {
-  if (MPI_Finalize() != MPI_SUCCESS) fmt::print(stderr, "rank {}: MPI_Finalize failed\n", rank_);
+  if (MPI_Finalize() != MPI_SUCCESS) print_error(fmt::format("rank {}: MPI_Finalize failed", rank_));
 }
 
 }  // namespace lockstep

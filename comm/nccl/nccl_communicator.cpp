@@ -4,6 +4,7 @@
 
 #include "comm/nccl/nccl_error.hpp"
 #include "comm/nccl/signal_handlers.hpp"
+#include "kernels/runtime/output.hpp"
 
 #include <fmt/format.h>
 
@@ -49,7 +50,7 @@ ncclResult_t poll_until_final(ncclComm_t handle, Seconds patience) {
 }
 
 void warn(const Communicator& comm, const char* what) {
-  fmt::print(stderr, "rank {} on {}: {}\n", comm.rank(), comm.host(), what);
+  print_error(fmt::format("rank {} on {}: {}", comm.rank(), comm.host(), what));
 }
 
 }  // namespace

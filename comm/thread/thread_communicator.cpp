@@ -4,6 +4,7 @@
 
 #include "comm/host_name.hpp"
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/output.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -93,7 +94,7 @@ void ThreadCommunicator::abort(int exit_code) noexcept {
   try {
     group_.fail(fmt::format("rank {} aborted the job with exit code {}", rank_, exit_code));
   } catch (const std::exception& error) {
-    fmt::print(stderr, "rank {}: abort failed: {}\n", rank_, error.what());
+    print_error(fmt::format("rank {}: abort failed: {}", rank_, error.what()));
   }
 }
 

@@ -25,7 +25,7 @@ std::string text_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& exception) {
-    return exception.what();
+    return explain(exception).text;
   } catch (...) {
     return "an unknown error";
   }

@@ -3,6 +3,7 @@
 /// The errors of Lockstep and the exit code each one ends the program with.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -51,6 +52,15 @@ LOCKSTEP_DEFINE_ERROR(PeerLostError, ExitCode::kPeerLost);
 LOCKSTEP_DEFINE_ERROR(IoError, ExitCode::kIo);
 
 #undef LOCKSTEP_DEFINE_ERROR
+
+/// What an exception that nobody expected means to the person who started the program.
+struct Explanation {
+  ExitCode code;
+  std::string text;  ///< one line
+};
+
+/// Ours as they are; memory that ran out as a sentence that says what helps; all others as an internal error.
+Explanation explain(const std::exception& error);
 
 /// Throws InternalError with the text and place of the condition.
 [[noreturn]] void throw_check_failure(const char* condition, const char* file, int line);

@@ -56,7 +56,7 @@ TEST(PictureTest, GreyPngKeepsItsPixels) {
 TEST(PictureTest, ColourPngTurnsGreyAndTransparentTurnsBlack) {
   const Bytes pixels = {255, 255, 255, 255, 255, 255, 255, 0};
   const auto pictures = parse_pictures(encode_png(2, 1, PNG_FORMAT_RGBA, pixels), "picture");
-  EXPECT_EQ(pictures.at(0).pixels, (Bytes{255, 0}));
+  EXPECT_EQ(pictures[0].pixels, (Bytes{255, 0}));
 }
 
 TEST(PictureTest, EveryTruncationAndBitFlipOfAPngIsAnErrorOrAPicture) {
@@ -74,7 +74,7 @@ TEST(PictureTest, EveryTruncationAndBitFlipOfAPngIsAnErrorOrAPicture) {
 TEST(PictureTest, PgmWithCommentsAndAnotherMaximumIsScaled) {
   const auto pictures =
       parse_pictures(bytes_of(std::string("P5 # made by hand\n2 1\n# largest\n15\n\x0f\x03", 37)), "picture");
-  EXPECT_EQ(pictures.at(0).pixels, (Bytes{255, 51}));
+  EXPECT_EQ(pictures[0].pixels, (Bytes{255, 51}));
 }
 
 TEST(PictureTest, DamagedPgmSaysWhatIsWrong) {
@@ -98,7 +98,7 @@ TEST(PictureTest, AnIdxFileHoldsManyPicturesOfWhichOneCanBePicked) {
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[1].name, "set[1]");
   EXPECT_EQ(all[1].pixels, (Bytes{30, 40}));
-  EXPECT_EQ(parse_pictures(file, "set", 1).at(0).pixels, (Bytes{30, 40}));
+  EXPECT_EQ(parse_pictures(file, "set", 1)[0].pixels, (Bytes{30, 40}));
   EXPECT_NE(error_of(file, 2).find("there is no image 2"), std::string::npos);
 }
 

@@ -3,6 +3,7 @@
 #include "trainer/bench/allreduce_bench.hpp"
 
 #include "comm/staged/staged_all_reduce.hpp"
+#include "kernels/runtime/output.hpp"
 #include "trainer/agreement.hpp"
 #include "trainer/bench/allreduce_buffers.hpp"
 #include "trainer/device/all_reduce_choice.hpp"
@@ -50,12 +51,12 @@ std::int64_t wrong_elements(Communicator& comm, Buffer& buffer, const std::vecto
 
 void print_title(const Communicator& comm, const AllreduceOptions& options, const std::string& path) {
   if (comm.rank() != 0) return;
-  fmt::print("all-reduce over {}, {} rank{}, median of {}\n\n", path, comm.size(),
-             comm.size() == 1 ? "" : "s", options.repetitions);
-  fmt::print("{:>12} {:>12} {:>6} {:>6} {:>10} {:>8} {:>8} {:>7}\n", "size", "count", "type", "redop", "time",
-             "algbw", "busbw", "#wrong");
-  fmt::print("{:>12} {:>12} {:>6} {:>6} {:>10} {:>8} {:>8} {:>7}\n", "(B)", "(elements)", "", "", "(us)",
-             "(GB/s)", "(GB/s)", "");
+  print("all-reduce over {}, {} rank{}, median of {}\n\n", path, comm.size(), comm.size() == 1 ? "" : "s",
+        options.repetitions);
+  print("{:>12} {:>12} {:>6} {:>6} {:>10} {:>8} {:>8} {:>7}\n", "size", "count", "type", "redop", "time",
+        "algbw", "busbw", "#wrong");
+  print("{:>12} {:>12} {:>6} {:>6} {:>10} {:>8} {:>8} {:>7}\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)",
+        "(GB/s)", "");
 }
 
 struct Row {
@@ -69,8 +70,8 @@ void print_row(const Communicator& comm, const Row& row) {
   if (comm.rank() != 0) return;
   const double algorithm = row.seconds > 0 ? static_cast<double>(row.bytes) / row.seconds * 1e-9 : 0;
   const double bus = algorithm * 2 * (comm.size() - 1) / comm.size();
-  fmt::print("{:>12} {:>12} {:>6} {:>6} {:>10.2f} {:>8.2f} {:>8.2f} {:>7}\n", row.bytes, row.count, row.type,
-             "sum", row.seconds * 1e6, algorithm, bus, row.wrong);
+  print("{:>12} {:>12} {:>6} {:>6} {:>10.2f} {:>8.2f} {:>8.2f} {:>7}\n", row.bytes, row.count, row.type,
+        "sum", row.seconds * 1e6, algorithm, bus, row.wrong);
 }
 
 /// Checked before and after it is timed. @returns the number of wrong elements

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/device_step_bench.hpp"
 
+#include "kernels/runtime/output.hpp"
 #include "models/network.hpp"
 #include "trainer/agreement.hpp"
 #include "trainer/bench/timing.hpp"
@@ -61,9 +62,9 @@ class Contender {
   void print() const {
     const double seconds = median(seconds_);
     const double samples = static_cast<double>(engine_->sampler().batch_samples(0));
-    fmt::print("{:<22} {:>10.2f} {:>10.2f} {:>14} {:>10.1f}\n", label_, seconds * 1e6,
-               median(queueing_) * 1e6, with_thousands(static_cast<std::int64_t>(samples / seconds)),
-               setup_.network.training_flops_per_sample() * samples / seconds * 1e-9);
+    lockstep::print("{:<22} {:>10.2f} {:>10.2f} {:>14} {:>10.1f}\n", label_, seconds * 1e6,
+                    median(queueing_) * 1e6, with_thousands(static_cast<std::int64_t>(samples / seconds)),
+                    setup_.network.training_flops_per_sample() * samples / seconds * 1e-9);
   }
 
   const JobSetup& setup() const { return setup_; }
@@ -89,7 +90,7 @@ void add_if_possible(std::list<Contender>& contenders, const std::string& label,
   try {
     contenders.emplace_back(label, job, comm, data);
   } catch (const AgreedError& error) {
-    if (comm.rank() == 0) fmt::print("without {}: {}\n", label, error.what());
+    if (comm.rank() == 0) lockstep::print("without {}: {}\n", label, error.what());
   }
 }
 
@@ -113,11 +114,12 @@ void run_contest(std::list<Contender>& contenders, Communicator& comm, const Job
   if (comm.rank() != 0) return;
 
   const JobSetup& setup = contenders.front().setup();
-  fmt::print("{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", setup.network.name(),
-             with_thousands(static_cast<std::int64_t>(setup.network.parameters().size)),
-             setup.network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
-  fmt::print("{} ranks, {}; {}\n\n", comm.size(), setup.device.description, setup.device.communication);
-  fmt::print("{:<22} {:>10} {:>10} {:>14} {:>10}\n", "", "us/step", "host us", "samples/s", "GFLOP/s");
+  lockstep::print(
+      "{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", setup.network.name(),
+      with_thousands(static_cast<std::int64_t>(setup.network.parameters().size)),
+      setup.network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
+  lockstep::print("{} ranks, {}; {}\n\n", comm.size(), setup.device.description, setup.device.communication);
+  lockstep::print("{:<22} {:>10} {:>10} {:>14} {:>10}\n", "", "us/step", "host us", "samples/s", "GFLOP/s");
   for (const Contender& contender : contenders) contender.print();
 }
 

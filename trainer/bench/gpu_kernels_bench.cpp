@@ -3,6 +3,7 @@
 #include "trainer/bench/gpu_kernels_bench.hpp"
 
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/output.hpp"
 #include "trainer/bench/kernel_contest.hpp"
 #include "trainer/bench/kernel_table.hpp"
 #include "trainer/bench/timing.hpp"
@@ -161,13 +162,13 @@ ratio     how many times as long as native: above 1 native is faster
 
 void print_preface(const GpuBench& bench, const GpuLimits& limits, const GpuKernelsOptions& options) {
   const DeviceFacts& facts = bench.facts();
-  if (options.device != "cuda") fmt::print("This device is emulated: the times mean nothing.\n");
-  fmt::print("{}, {} multiprocessors, {} MHz: {:.1f} TFLOP/s in fp32, {:.2f} TB/s to memory (nominal)\n",
-             facts.name, facts.multiprocessors, facts.clock_mhz, limits.flops_per_second * 1e-12,
-             nominal_memory_bytes_per_second(facts) * 1e-12);
-  fmt::print(kExplanation, limits.launch_seconds * 1e6, limits.bytes_per_second * 1e-12, facts.l2_bytes >> 20,
-             bench.rounds());
-  if (!bench.without_vendor().empty()) fmt::print("\nWithout vendor kernels: {}\n", bench.without_vendor());
+  if (options.device != "cuda") print("This device is emulated: the times mean nothing.\n");
+  print("{}, {} multiprocessors, {} MHz: {:.1f} TFLOP/s in fp32, {:.2f} TB/s to memory (nominal)\n",
+        facts.name, facts.multiprocessors, facts.clock_mhz, limits.flops_per_second * 1e-12,
+        nominal_memory_bytes_per_second(facts) * 1e-12);
+  print(kExplanation, limits.launch_seconds * 1e6, limits.bytes_per_second * 1e-12, facts.l2_bytes >> 20,
+        bench.rounds());
+  if (!bench.without_vendor().empty()) print("\nWithout vendor kernels: {}\n", bench.without_vendor());
 }
 
 }  // namespace
@@ -180,15 +181,15 @@ void bench_gpu_kernels(const GpuKernelsOptions& options) {
   for (const Model& model : kModels) {
     const auto cases = cases_of(model, options);
     if (cases.empty()) continue;
-    fmt::print("\n{}, batch {}, grain {}\n{}\n", model.name, batch_of(model, options), options.grain,
-               table_header());
+    print("\n{}, batch {}, grain {}\n{}\n", model.name, batch_of(model, options), options.grain,
+          table_header());
     for (const KernelCase& kernel : cases) {
       rows.push_back({kernel, bench.measure(kernel, options.grain)});
-      fmt::print("{}\n", table_line(rows.back(), limits));
+      print("{}\n", table_line(rows.back(), limits));
       std::fflush(stdout);
     }
   }
-  if (const auto text = verdict(rows); !text.empty()) fmt::print("\n{}\n", text);
+  if (const auto text = verdict(rows); !text.empty()) print("\n{}\n", text);
 }
 
 }  // namespace lockstep::bench

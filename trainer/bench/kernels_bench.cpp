@@ -6,6 +6,7 @@
 #include "kernels/cpu/fma_peak.hpp"
 #include "kernels/ops.hpp"
 #include "kernels/runtime/aligned_buffer.hpp"
+#include "kernels/runtime/output.hpp"
 #include "trainer/bench/timing.hpp"
 
 #include <fmt/format.h>
@@ -151,10 +152,10 @@ std::vector<Case> all_cases(int n, Ops& ops, Tensors& t) {
 void print_case(const Case& c, double seconds, double peak) {
   const double microseconds = seconds * 1e6;
   if (c.flops > 0) {
-    fmt::print("{:<44} {:>9.1f} {:>9.1f} {:>8.0f} %\n", c.name, microseconds, c.flops / seconds * 1e-9,
-               100 * c.flops / seconds / peak);
+    print("{:<44} {:>9.1f} {:>9.1f} {:>8.0f} %\n", c.name, microseconds, c.flops / seconds * 1e-9,
+          100 * c.flops / seconds / peak);
   } else {
-    fmt::print("{:<44} {:>9.1f} {:>22.1f}\n", c.name, microseconds, c.bytes / seconds * 1e-9);
+    print("{:<44} {:>9.1f} {:>22.1f}\n", c.name, microseconds, c.bytes / seconds * 1e-9);
   }
 }
 
@@ -173,11 +174,11 @@ void bench_kernels(const KernelsOptions& options) {
   const auto seconds = interleaved_medians(runs, options.rounds, kTurnSeconds);
   const double peak = median(peaks);
 
-  fmt::print(
+  print(
       "One core, {}, {} samples a call; peak of fused multiply-adds, measured in turns with the ops: {:.1f} "
       "GFLOP/s\n\n",
       cpu::simd_name(), options.batch, peak * 1e-9);
-  fmt::print("{:<44} {:>9} {:>9} {:>10} {:>9}\n", "op", "us", "GFLOP/s", "of peak", "GB/s");
+  print("{:<44} {:>9} {:>9} {:>10} {:>9}\n", "op", "us", "GFLOP/s", "of peak", "GB/s");
   for (std::size_t i = 0; i < cases.size(); ++i) print_case(cases[i], seconds[i], peak);
 }
 

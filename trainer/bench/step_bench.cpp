@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/cpu/fma_peak.hpp"
+#include "kernels/runtime/output.hpp"
 #include "models/network.hpp"
 #include "trainer/bench/device_step_bench.hpp"
 #include "trainer/bench/timing.hpp"
@@ -97,10 +98,10 @@ double flops_per_thread(const Network& network, const Job& job, const Communicat
 void print_contender(const Contender& c, const Network& network, const Job& job, const Communicator& comm,
                      double peak) {
   const double seconds = median(c.seconds);
-  fmt::print("{:<12} {:>12} {:>10.1f} {:>8.1f} % {:>8.2f} % {:>8.2f} % {:>8.2f} % {:>8.2f} %\n", c.label,
-             with_thousands(static_cast<std::int64_t>(static_cast<double>(job.data.global_batch) / seconds)),
-             seconds * 1e6, 100 * flops_per_thread(network, job, comm, seconds) / peak, 100 * median(c.input),
-             100 * median(c.exposed), 100 * median(c.skew), 100 * median(c.optimizer));
+  print("{:<12} {:>12} {:>10.1f} {:>8.1f} % {:>8.2f} % {:>8.2f} % {:>8.2f} % {:>8.2f} %\n", c.label,
+        with_thousands(static_cast<std::int64_t>(static_cast<double>(job.data.global_batch) / seconds)),
+        seconds * 1e6, 100 * flops_per_thread(network, job, comm, seconds) / peak, 100 * median(c.input),
+        100 * median(c.exposed), 100 * median(c.skew), 100 * median(c.optimizer));
 }
 
 double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
@@ -130,20 +131,20 @@ void bench_step(Communicator& comm, const Job& job, const DataInAdvance& data, c
   if (comm.rank() != 0) return;
 
   const double peak = median(peaks);
-  fmt::print("{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", network.name(),
-             with_thousands(static_cast<std::int64_t>(network.parameters().size)),
-             network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
-  fmt::print("{} ranks x {} threads, backend {}, {}; peak {:.1f} GFLOP/s a core, measured in turns\n",
-             comm.size(), job.parallel.threads, comm.backend(), cpu::simd_name(), peak * 1e-9);
-  fmt::print("napkin limit: {:.0f} us a step at the peak\n",
-             1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
-  fmt::print("buckets: {}\n\n", world.setup.plan.describe());
-  fmt::print("{:<12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "determinism", "samples/s",
-             "us/step", "of peak", "input", "exposed", "skew", "optimiser");
+  print("{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", network.name(),
+        with_thousands(static_cast<std::int64_t>(network.parameters().size)),
+        network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
+  print("{} ranks x {} threads, backend {}, {}; peak {:.1f} GFLOP/s a core, measured in turns\n", comm.size(),
+        job.parallel.threads, comm.backend(), cpu::simd_name(), peak * 1e-9);
+  print("napkin limit: {:.0f} us a step at the peak\n",
+        1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
+  print("buckets: {}\n\n", world.setup.plan.describe());
+  print("{:<12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "determinism", "samples/s", "us/step",
+        "of peak", "input", "exposed", "skew", "optimiser");
   print_contender(world, network, job, comm, peak);
   print_contender(off, network, job, comm, peak);
-  fmt::print("\nworld costs {:+.1f} % over off (median ratio of turns)\n",
-             100 * (median_ratio(world.seconds, off.seconds) - 1));
+  print("\nworld costs {:+.1f} % over off (median ratio of turns)\n",
+        100 * (median_ratio(world.seconds, off.seconds) - 1));
 }
 
 }  // namespace lockstep::bench

@@ -15,17 +15,41 @@
 namespace lockstep {
 namespace {
 
-/// A file that belongs to a checkpoint: missing is damaged.
-std::vector<std::byte> read_part(Env& env, const std::string& directory, const std::string& name) {
+/// Something that `ask` asks about a file of a checkpoint. If it is missing the checkpoint is damaged, unless
+/// that is gone as a whole: the run may have pruned it this moment, which begins with renaming it.
+auto ask_part(Env& env, const std::string& directory, const std::string& name, const auto& ask) {
   const std::string path = directory + "/" + name;
-  if (!env.exists(directory))
+  try {
+    return ask(path);
+  } catch (const MissingDataError&) {
+    if (env.exists(directory))
+      throw DataError(fmt::format("{}: is missing: the checkpoint is not complete", path));
     throw MissingDataError(
         fmt::format("{}: there is no such checkpoint; see RUN/checkpoints for those there are", directory));
-  try {
-    return env.read(path);
-  } catch (const MissingDataError&) {
-    throw DataError(fmt::format("{}: is missing: the checkpoint is not complete", path));
   }
+}
+
+std::vector<std::byte> read_part(Env& env, const std::string& directory, const std::string& name) {
+  return ask_part(env, directory, name, [&](const std::string& path) { return env.read(path); });
+}
+
+std::uint64_t size_of_part(Env& env, const std::string& directory, const std::string& name) {
+  return ask_part(env, directory, name, [&](const std::string& path) { return env.size(path); });
+}
+
+/// A file and what is wrong with it. One of another size than recorded is not read: it could be of any.
+struct CheckedFile {
+  std::vector<std::byte> bytes;
+  std::vector<Damage> damages;
+};
+
+CheckedFile read_checked(Env& env, const std::string& directory, const FileRecord& record) {
+  const std::string path = directory + "/" + record.name;
+  const std::uint64_t size = size_of_part(env, directory, record.name);
+  if (size != record.bytes) return {{}, {size_damage(record, size, path)}};
+  CheckedFile file{read_part(env, directory, record.name), {}};
+  file.damages = check_against(record, file.bytes, path);
+  return file;
 }
 
 /// Copies the tensors into one buffer of arena order. Bytes may be unaligned, hence memcpy.
@@ -47,23 +71,22 @@ std::vector<float> gather(const SafetensorsFile& file, const std::vector<Checkpo
 }
 
 SafetensorsFile read_verified(Env& env, const std::string& directory, const FileRecord& record) {
-  const std::string path = directory + "/" + record.name;
-  std::vector<std::byte> bytes = read_part(env, directory, record.name);
-  const std::vector<Damage> damages = check_against(record, bytes, path);
+  auto [bytes, damages] = read_checked(env, directory, record);
   if (!damages.empty()) throw DataError(to_string(damages.front()));
-  return SafetensorsFile::parse(std::move(bytes), path);
+  return SafetensorsFile::parse(std::move(bytes), directory + "/" + record.name);
 }
 
-}  // namespace
-
-Manifest load_manifest(Env& env, const std::string& path) {
-  const std::vector<std::byte> bytes = read_part(env, path, kManifestFile);
+Manifest manifest_of(Env& env, const std::string& directory) {
+  const std::string path = directory + "/" + kManifestFile;
+  if (size_of_part(env, directory, kManifestFile) > kMaxManifestBytes)
+    throw DataError(fmt::format("{}: too large for a manifest", path));
+  const std::vector<std::byte> bytes = read_part(env, directory, kManifestFile);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return read_manifest(text, path + "/" + kManifestFile);
+  return read_manifest(text, path);
 }
 
-CheckpointState load_checkpoint(Env& env, const std::string& path) {
-  const Manifest manifest = load_manifest(env, path);
+CheckpointState state_of(Env& env, const std::string& path) {
+  const Manifest manifest = manifest_of(env, path);
   const SafetensorsFile model = read_verified(env, path, manifest.files[0]);
   const SafetensorsFile optimizer = read_verified(env, path, manifest.files[1]);
   CheckpointState state;
@@ -74,26 +97,40 @@ CheckpointState load_checkpoint(Env& env, const std::string& path) {
   return state;
 }
 
-std::vector<Damage> verify_checkpoint(Env& env, const std::string& path) {
+std::vector<Damage> damages_of(Env& env, const std::string& path) {
   std::vector<Damage> damages;
   const auto note = [&](const std::string& name, const Error& error) {
     damages.push_back({path + "/" + name, "", error.what()});
   };
   try {
-    const Manifest manifest = load_manifest(env, path);
+    const Manifest manifest = manifest_of(env, path);
     for (const FileRecord& record : manifest.files) {
       try {
-        const auto found = check_against(record, read_part(env, path, record.name), path + "/" + record.name);
+        const auto found = read_checked(env, path, record).damages;
         damages.insert(damages.end(), found.begin(), found.end());
       } catch (const DataError& error) {
         note(record.name, error);
       }
     }
-    if (damages.empty()) load_checkpoint(env, path);
+    if (damages.empty()) state_of(env, path);
   } catch (const DataError& error) {
     note(kManifestFile, error);
   }
   return damages;
+}
+
+}  // namespace
+
+Manifest load_manifest(Env& env, const std::string& path) {
+  return read_patiently(env, [&] { return manifest_of(env, path); });
+}
+
+CheckpointState load_checkpoint(Env& env, const std::string& path) {
+  return read_patiently(env, [&] { return state_of(env, path); });
+}
+
+std::vector<Damage> verify_checkpoint(Env& env, const std::string& path) {
+  return read_patiently(env, [&] { return damages_of(env, path); });
 }
 
 }  // namespace lockstep

@@ -38,7 +38,6 @@ Contents serialise(const CheckpointState& state) {
 }
 
 void write_directory(Env& env, const std::string& directory, const Contents& contents) {
-  remove_tree(env, directory);  // left by a crash
   env.make_directory(directory);
   write_synced(env, directory + "/" + kModelFile, contents.model);
   write_synced(env, directory + "/" + kOptimizerFile, contents.optimizer);
@@ -49,10 +48,15 @@ void write_directory(Env& env, const std::string& directory, const Contents& con
 /// Moves a checkpoint of the same step aside, under a name that find_latest also looks at. Of two left by a
 /// crash the good one is kept.
 void move_aside(Env& env, const std::string& target, const std::string& aside) {
-  if (!env.exists(target)) return;
-  const bool keep_aside = env.exists(aside) && !verify_checkpoint(env, target).empty();
-  remove_tree(env, keep_aside ? target : aside);
-  if (!keep_aside) env.rename(target, aside);
+  if (env.entry(target).kind == EntryKind::kNothing) return;
+  const bool keep_aside = env.exists(aside) && env.exists(target) && !verify_checkpoint(env, target).empty();
+  if (keep_aside) {
+    env.rename(target, free_name(env, target + kDamagedSuffix, "-"));
+    return;
+  }
+  if (!env.remove_directory(aside, checkpoint_files()))  // somebody keeps something there
+    env.rename(aside, free_name(env, aside, "-"));
+  env.rename(target, aside);
 }
 
 /// Puts the complete temporary directory in its place; what had the name goes when the new one is safe.
@@ -61,7 +65,15 @@ void publish(Env& env, const std::string& temporary, const std::string& target) 
   move_aside(env, target, aside);
   env.rename(temporary, target);
   env.sync_directory(parent_directory(target));
-  remove_tree(env, aside);
+  env.remove_directory(aside, checkpoint_files());
+}
+
+/// Where to write: the usual name without what a crash left there, or another where something else has that
+/// name.
+std::string temporary_directory(Env& env, const std::string& parent, const std::string& name) {
+  const std::string usual = parent + "/" + kTemporaryPrefix + name;
+  env.remove_directory(usual, checkpoint_files());
+  return free_name(env, usual);
 }
 
 void ignore_errors(const auto& cleanup) {
@@ -77,15 +89,16 @@ std::string save_checkpoint(Env& env, const std::string& run_dir, const Checkpoi
   const Contents contents = serialise(state);
   const std::string parent = run_dir + "/" + kCheckpointsDirectory;
   const std::string name = checkpoint_name(state.facts.step);
-  const std::string temporary = parent + "/" + kTemporaryPrefix + name;
   std::string target = parent + "/" + name;
+  require_own(env, parent, EntryKind::kDirectory);
   env.make_directory(parent);
+  const std::string temporary = temporary_directory(env, parent, name);
   env.sync_directory(run_dir);
   try {
     write_directory(env, temporary, contents);
     publish(env, temporary, target);
   } catch (const Error&) {
-    ignore_errors([&] { remove_tree(env, temporary); });
+    ignore_errors([&] { env.remove_directory(temporary, checkpoint_files()); });
     throw;
   }
   return target;

@@ -3,6 +3,7 @@
 /// Making and checking the checksums of a file.
 #include "trainer/checkpoint/checksums.hpp"
 
+#include "kernels/runtime/printable.hpp"
 #include "kernels/runtime/sha256.hpp"
 #include "trainer/checkpoint/safetensors.hpp"
 #include "trainer/checkpoint/safetensors_header.hpp"
@@ -34,15 +35,6 @@ SectionRecord section_of(const std::string& name, std::span<const std::byte> fil
   return section;
 }
 
-/// What is wrong when the size is: names the first tensor that is not whole.
-Damage size_damage(const FileRecord& record, std::size_t size, const std::string& path) {
-  const auto hit = std::find_if(record.sections.begin(), record.sections.end(),
-                                [&](const auto& s) { return s.end > size; });
-  const std::string sizes = fmt::format("the file is {} bytes long and should be {}", size, record.bytes);
-  if (hit == record.sections.end()) return {path, "", sizes + ": it was added to"};
-  return {path, hit->name, sizes + (hit->name.empty() ? ": cut off inside the header" : ": cut off here")};
-}
-
 void check_section(const SectionRecord& section, std::span<const std::byte> bytes, const std::string& path,
                    std::vector<Damage>* damages) {
   for (std::size_t i = 0; i < section.crc32s.size(); ++i) {
@@ -60,7 +52,7 @@ void check_section(const SectionRecord& section, std::span<const std::byte> byte
 
 std::string to_string(const Damage& damage) {
   if (damage.tensor.empty()) return fmt::format("{}: {}", damage.path, damage.cause);
-  return fmt::format("{}: tensor {}: {}", damage.path, quote_name(damage.tensor), damage.cause);
+  return fmt::format("{}: tensor {}: {}", damage.path, quoted_text(damage.tensor), damage.cause);
 }
 
 std::size_t checksum_blocks(std::size_t bytes) {
@@ -80,6 +72,14 @@ FileRecord record_of(const std::string& name, std::span<const std::byte> safeten
     begin = end;
   }
   return record;
+}
+
+Damage size_damage(const FileRecord& record, std::uint64_t size, const std::string& path) {
+  const auto hit = std::find_if(record.sections.begin(), record.sections.end(),
+                                [&](const auto& s) { return s.end > size; });
+  const std::string sizes = fmt::format("the file is {} bytes long and should be {}", size, record.bytes);
+  if (hit == record.sections.end()) return {path, "", sizes + ": it was added to"};
+  return {path, hit->name, sizes + (hit->name.empty() ? ": cut off inside the header" : ": cut off here")};
 }
 
 std::vector<Damage> check_against(const FileRecord& record, std::span<const std::byte> bytes,

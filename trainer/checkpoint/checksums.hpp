@@ -47,6 +47,9 @@ std::size_t checksum_blocks(std::size_t bytes);
 /// The record of a safetensors file with these bytes.
 FileRecord record_of(const std::string& name, std::span<const std::byte> safetensors);
 
+/// What is wrong with a file of another size than recorded: names the first tensor that is not whole.
+Damage size_damage(const FileRecord& record, std::uint64_t size, const std::string& path);
+
 /// Compares; empty if every byte is as recorded.
 std::vector<Damage> check_against(const FileRecord& record, std::span<const std::byte> bytes,
                                   const std::string& path);

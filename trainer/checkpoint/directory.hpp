@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ namespace lockstep {
 inline constexpr const char* kCheckpointsDirectory = "checkpoints";
 inline constexpr const char* kTemporaryPrefix = ".tmp-";  ///< being written, or being removed
 inline constexpr const char* kReplacedSuffix =
-    ".replaced";  ///< moved aside while its successor takes its name
+    ".replaced";                                           ///< moved aside while its successor takes its name
+inline constexpr const char* kDamagedSuffix = ".damaged";  ///< moved aside because it is damaged
 inline constexpr const char* kMomentumPrefix = "momentum.";  ///< of tensors in optimizer.safetensors
 
 /// "step-00001200"
@@ -36,25 +38,53 @@ std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_d
 struct FoundCheckpoint {
   std::string path;
   CheckpointState state;
+  std::vector<std::string> damaged;  ///< newer ones that were passed over, each proved to be damaged
 };
 
+using OnDamaged = std::function<void(const std::string&)>;
+
 /// The newest checkpoint that verifies. `on_damaged` is told about each newer one, in one line that names it.
-std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
-                                           const std::function<void(const std::string&)>& on_damaged);
+/// Only what is proved to be damaged is passed over: a file that cannot be read now is tried again, and then
+/// the error leaves. One that goes away meanwhile, because the run that is under way prunes it, makes it look
+/// again.
+/// @param damaged  is given all that were passed over, also where none is good
+/// @throws IoError
+std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir, const OnDamaged& on_damaged,
+                                           std::vector<std::string>* damaged = nullptr);
 
-/// What a command is given: a checkpoint's directory, or a run's, whose newest good checkpoint is meant.
-/// @throws MissingDataError if it is neither
-std::string resolve_checkpoint(Env& env, const std::string& path,
-                               const std::function<void(const std::string&)>& on_damaged);
+/// What a command is given, read and verified: a checkpoint's directory, or a run's, whose newest good
+/// checkpoint is meant.
+/// @throws MissingDataError if it is neither; DataError, IoError
+FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged);
 
-/// Removes the checkpoints of steps after `step`, which a resumed run will write again (-1: all of them, for
-/// a run that starts afresh).
-void remove_checkpoints_after(Env& env, const std::string& run_dir, std::int64_t step);
+/// Only its directory.
+std::string resolve_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged);
 
-/// Removes checkpoints such that a crash on the way leaves none of them half there under its name.
+/// Takes damaged checkpoints out of the way, to step-N.damaged (or .damaged-2, ...), and says what became of
+/// each. Nothing reads or removes them there.
+void set_aside_damaged(Env& env, const std::string& run_dir, const std::vector<std::string>& paths,
+                       const std::function<void(const std::string&)>& say);
+
+/// The checkpoints of steps after `step`, which a run that goes on from there will write again.
+std::vector<CheckpointEntry> checkpoints_after(Env& env, const std::string& run_dir, std::int64_t step);
+
+/// Removes checkpoints such that a crash on the way leaves none of them half there under its name. Of each
+/// only the files that a checkpoint has; what else lies there stays, below a name that begins with
+/// kTemporaryPrefix.
 void remove_checkpoints(Env& env, const std::string& run_dir, const std::vector<std::string>& paths);
 
-/// Removes what interrupted saves and removals left. Call it with the run's lock held and no save in flight.
+/// Whether a checkpoint is a directory of the run's own that holds nothing but a checkpoint's files: no
+/// symbolic link to somebody else's, and no notes of somebody's. Only such a one is ever pruned.
+bool is_own_checkpoint(Env& env, const std::string& path);
+
+/// Removes what interrupted saves and removals of this program left: only names that it gives, and in them
+/// only the files of a checkpoint. Call it with the run's lock held and no save in flight.
 void remove_leftovers(Env& env, const std::string& run_dir);
+
+/// The names of the files of a checkpoint.
+std::span<const std::string> checkpoint_files();
+
+/// The first of `path`, `path`.2, `path`.3, ... that nothing has.
+std::string free_name(Env& env, const std::string& path, const char* separator = ".");
 
 }  // namespace lockstep

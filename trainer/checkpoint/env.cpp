@@ -33,10 +33,24 @@ void replace_file(Env& env, const std::string& path, std::span<const std::byte> 
   env.sync_directory(parent_directory(path));
 }
 
-void remove_tree(Env& env, const std::string& directory) {
-  if (!env.exists(directory)) return;
-  for (const std::string& name : env.list(directory)) env.remove_file(fmt::format("{}/{}", directory, name));
-  env.remove_directory(directory);
+void require_own(Env& env, const std::string& path, EntryKind kind) {
+  const Entry entry = env.entry(path);
+  if (entry.kind == EntryKind::kNothing) return;
+  const char* const fix =
+      "a run writes only into its own directory: move this away, or choose another run.dir";
+  if (entry.kind == EntryKind::kLink) throw IoError(fmt::format("{}: is a symbolic link; {}", path, fix));
+  if (entry.kind != kind) {
+    throw IoError(
+        fmt::format("{}: is no {}; {}", path, kind == EntryKind::kFile ? "regular file" : "directory", fix));
+  }
+  if (kind == EntryKind::kFile && entry.names > 1)
+    throw IoError(fmt::format("{}: is a file that has another name elsewhere (a hard link); {}", path, fix));
+}
+
+void make_own(Env& env, const std::string& path) {
+  const Entry entry = env.entry(path);
+  if (entry.kind == EntryKind::kFile && entry.names > 1) replace_file(env, path, env.read(path));
+  require_own(env, path, EntryKind::kFile);
 }
 
 std::string parent_directory(const std::string& path) {

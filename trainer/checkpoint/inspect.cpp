@@ -4,6 +4,7 @@
 #include "trainer/checkpoint/inspect.hpp"
 
 #include "kernels/exact_sum.hpp"
+#include "kernels/runtime/printable.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 
@@ -18,7 +19,7 @@ namespace lockstep {
 namespace {
 
 std::string line(const std::string& name, const std::string& value) {
-  return fmt::format("{:16} {}\n", name, value);
+  return fmt::format("{:16} {}\n", name, printable_line(value));
 }
 
 std::string facts_text(const CheckpointFacts& facts) {
@@ -61,8 +62,7 @@ std::string arena_rows(const std::vector<CheckpointParameter>& parameters, const
 
 }  // namespace
 
-std::string inspect_checkpoint(Env& env, const std::string& path) {
-  const CheckpointState state = load_checkpoint(env, path);
+std::string inspect_checkpoint(const std::string& path, const CheckpointState& state) {
   std::string text = line("checkpoint", path) + facts_text(state.facts);
   text += fmt::format("\n{:32} {:20} {:>10} {:>12} {:>12} {:>12}\n", "tensor", "shape", "elements",
                       "smallest", "largest", "mean");
@@ -71,15 +71,17 @@ std::string inspect_checkpoint(Env& env, const std::string& path) {
   return text + fmt::format("\nweights sha256 {}\n", weights_sha256(state.weights));
 }
 
-std::string verify_report(Env& env, const std::string& path, const std::vector<Damage>& damages) {
+Verification verify(Env& env, const std::string& path) {
   std::string text;
-  for (const Damage& damage : damages) text += to_string(damage) + "\n";
-  if (!damages.empty()) return text;
+  const std::vector<Damage> damages = verify_checkpoint(env, path);
+  for (const Damage& damage : damages) text += printable_line(to_string(damage)) + "\n";
+  if (!damages.empty()) return {false, text};
   const Manifest manifest = load_manifest(env, path);
   std::size_t checksums = 1 + manifest.files.size();
   for (const FileRecord& file : manifest.files)
     for (const SectionRecord& section : file.sections) checksums += section.crc32s.size();
-  return fmt::format("{}: good: {} files, {} checksums\n", path, 1 + manifest.files.size(), checksums);
+  return {true, fmt::format("{}: good: {} files, {} checksums\n", printable_line(path),
+                            1 + manifest.files.size(), checksums)};
 }
 
 }  // namespace lockstep

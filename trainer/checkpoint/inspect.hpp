@@ -3,20 +3,23 @@
 /// What is inside a checkpoint, for people: `lockstep inspect` and `lockstep verify`.
 #pragma once
 
-#include "trainer/checkpoint/checksums.hpp"
 #include "trainer/checkpoint/env.hpp"
+#include "trainer/checkpoint/state.hpp"
 
 #include <string>
-#include <vector>
 
 namespace lockstep {
 
 /// Facts and a table of tensors with shape, smallest, largest and mean value, and the weights' SHA-256.
-/// Verifies first.
-/// @throws DataError, MissingDataError, IoError
-std::string inspect_checkpoint(Env& env, const std::string& path);
+std::string inspect_checkpoint(const std::string& path, const CheckpointState& state);
 
-/// "PATH: good: 2 files, 31 checksums", or one line for each damage.
-std::string verify_report(Env& env, const std::string& path, const std::vector<Damage>& damages);
+struct Verification {
+  bool good = false;
+  std::string report;  ///< "PATH: good: 3 files, 31 checksums", or one line for each damage
+};
+
+/// Every checksum of one checkpoint.
+/// @throws MissingDataError if there is no such directory; IoError
+Verification verify(Env& env, const std::string& path);
 
 }  // namespace lockstep

@@ -32,7 +32,7 @@ std::string write_manifest(const Manifest& manifest);
 
 /// Treats the text as hostile: seal, structure, sizes and ranges are checked; memory is proportional to the
 /// text.
-/// @throws DataError naming `file` and the key
+/// @throws DataError naming `file` and the key; ConfigError if another version of this program wrote it
 Manifest read_manifest(std::string_view text, const std::string& file);
 
 /// What ends every manifest: the SHA-256 of all text before it. Used by the writer, the reader and its

@@ -8,7 +8,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cmath>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 namespace lockstep {
@@ -145,8 +148,12 @@ FileRecord parse_file(const Object& object, const std::string& file, const char*
   return record;
 }
 
+/// Together they are no larger than a file may be, and no name is there twice: memory for all of them is
+/// asked for at once.
 std::vector<CheckpointParameter> parse_parameters(const Object& top, const std::string& file) {
   std::vector<CheckpointParameter> parameters;
+  std::set<std::string> names;
+  std::size_t total = 0;
   for (const json& entry : top.list("parameters")) {
     const Object object(entry, file, fmt::format("parameters[{}]", parameters.size()));
     CheckpointParameter parameter{object.text("name"), object.sizes("shape")};
@@ -154,9 +161,23 @@ std::vector<CheckpointParameter> parse_parameters(const Object& top, const std::
     if (parameter.shape.size() > kMaxSafetensorsRank ||
         !safetensors_tensor_bytes("F32", parameter.shape, &bytes))
       object.wrong("shape", "one that fits into memory");
+    if (bytes > std::numeric_limits<std::size_t>::max() - total)
+      object.wrong("shape", "one that fits into memory together with those before it");
+    total += bytes;
+    if (!names.insert(parameter.name).second) object.wrong("name", "another than those before it");
     parameters.push_back(std::move(parameter));
   }
   return parameters;
+}
+
+/// Before there was "test_step", the accuracy was that of the last evaluation, whatever has been trained
+/// since; only at the end of an epoch is that an evaluation of these weights.
+std::optional<double> parse_test_accuracy(const Object& top, const CheckpointFacts& facts) {
+  if (!top.has("test_accuracy")) return std::nullopt;
+  const double accuracy = top.fraction("test_accuracy");
+  const bool of_these_weights = top.has("test_step") ? top.integer("test_step") == facts.step
+                                                     : facts.step_in_epoch == 0 && facts.step > 0;
+  return of_these_weights ? std::optional(accuracy) : std::nullopt;
 }
 
 CheckpointFacts parse_facts(const Object& top, const std::string& file) {
@@ -168,7 +189,7 @@ CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   facts.epoch_samples = top.integer("epoch_samples");
   facts.epoch_correct = top.integer("epoch_correct");
   facts.epoch_loss_sum = top.number("epoch_loss_sum");
-  if (top.has("test_accuracy")) facts.test_accuracy = top.fraction("test_accuracy");
+  facts.test_accuracy = parse_test_accuracy(top, facts);
   facts.job = top.texts("job");
   facts.model = top.texts("model");
   facts.world = top.texts("world");
@@ -177,11 +198,25 @@ CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   return facts;
 }
 
+/// The parameters are the tensors of the model file: one section each, behind that of the header.
+void check_sections(const Manifest& manifest, const Object& top) {
+  std::map<std::string_view, std::size_t> bytes;
+  for (const CheckpointParameter& p : manifest.facts.parameters)
+    bytes[p.name] = sizeof(float) * arena_size({p});
+  std::size_t matches = 0;
+  for (const SectionRecord& section : manifest.files[0].sections) {
+    const auto parameter = bytes.find(section.name);
+    if (parameter != bytes.end() && parameter->second == section.end - section.begin) ++matches;
+  }
+  if (matches != bytes.size() || manifest.files[0].sections.size() != bytes.size() + 1)
+    top.wrong("parameters", "what the sections of model.safetensors are");
+}
+
 void check_version(const Object& top, const std::string& file) {
   if (top.text("format") != "lockstep checkpoint") top.wrong("format", "'lockstep checkpoint'");
   const std::int64_t version = top.integer("version");
   if (version != kCheckpointFormatVersion)
-    throw DataError(
+    throw ConfigError(  // not damaged: nothing may pass it over
         fmt::format("{}: format version {}, this program reads version {}; use the release that wrote it",
                     file, version, kCheckpointFormatVersion));
   if (top.unsigned_integer("block_bytes") != kChecksumBlockBytes) top.wrong("block_bytes", "65536");
@@ -202,6 +237,7 @@ Manifest read_manifest(std::string_view text, const std::string& file) {
   if (files.size() != 2) top.wrong("files", "a list of two files");
   manifest.files.push_back(parse_file(Object(files[0], file, "files[0]"), file, kModelFile));
   manifest.files.push_back(parse_file(Object(files[1], file, "files[1]"), file, kOptimizerFile));
+  check_sections(manifest, top);
   return manifest;
 }
 

@@ -49,7 +49,10 @@ json manifest_json(const Manifest& manifest) {
   j["epoch_samples"] = facts.epoch_samples;
   j["epoch_correct"] = facts.epoch_correct;
   j["epoch_loss_sum"] = facts.epoch_loss_sum;
-  if (facts.test_accuracy) j["test_accuracy"] = *facts.test_accuracy;
+  if (facts.test_accuracy) {
+    j["test_accuracy"] = *facts.test_accuracy;
+    j["test_step"] = facts.step;
+  }
   j["job"] = facts.job;
   j["model"] = facts.model;
   j["world"] = facts.world;

@@ -15,12 +15,17 @@
 #include <cerrno>
 #include <cstdio>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace lockstep {
 namespace {
 
-std::string hint(int error) {
+enum class Access { kRead, kWrite };
+
+std::string hint(int error, Access access) {
+  if (access == Access::kRead && (error == EACCES || error == EPERM))
+    return "; this user must be allowed to read it";
   switch (error) {
     case ENOSPC:
     case EDQUOT:
@@ -37,17 +42,21 @@ std::string hint(int error) {
   }
 }
 
+std::string failure(const std::string& path, const char* action, int error, Access access) {
+  return fmt::format("{}: cannot {}: {}{}", path, action, std::generic_category().message(error),
+                     hint(error, access));
+}
+
+/// Reading: only a name that is not there is missing; anything else may pass.
 [[noreturn]] void fail(const std::string& path, const char* action, int error) {
-  const std::string text =
-      fmt::format("{}: cannot {}: {}{}", path, action, std::generic_category().message(error), hint(error));
-  if (error == ENOENT) throw MissingDataError(text);
+  const std::string text = failure(path, action, error, Access::kRead);
+  if (error == ENOENT || error == ENOTDIR) throw MissingDataError(text);
   throw IoError(text);
 }
 
-/// Like fail(), for writing: a file that vanished then is an I/O error, not missing input.
+/// Writing: a file that vanished then is an I/O error, not missing input.
 [[noreturn]] void fail_io(const std::string& path, const char* action, int error) {
-  throw IoError(
-      fmt::format("{}: cannot {}: {}{}", path, action, std::generic_category().message(error), hint(error)));
+  throw IoError(failure(path, action, error, Access::kWrite));
 }
 
 /// Calls again while a signal interrupts the call.
@@ -135,10 +144,7 @@ class PosixEnv : public Env {
 
   std::vector<std::byte> read(const std::string& path) override {
     const Descriptor fd = open_or_fail(path, O_RDONLY | O_NONBLOCK, "open");  // a FIFO must not hang us
-    struct stat info {};
-    if (::fstat(fd.get(), &info) != 0) fail(path, "stat", errno);
-    if (!S_ISREG(info.st_mode)) throw IoError(fmt::format("{}: is not a regular file", path));
-    std::vector<std::byte> bytes(static_cast<std::size_t>(info.st_size));
+    std::vector<std::byte> bytes(size_of(fd, path));
     std::size_t done = 0;
     while (done < bytes.size()) {
       const ssize_t got = retry([&] { return ::read(fd.get(), bytes.data() + done, bytes.size() - done); });
@@ -147,6 +153,10 @@ class PosixEnv : public Env {
       done += static_cast<std::size_t>(got);
     }
     return bytes;
+  }
+
+  std::uint64_t size(const std::string& path) override {
+    return size_of(open_or_fail(path, O_RDONLY | O_NONBLOCK, "open"), path);
   }
 
   void rename(const std::string& from, const std::string& to) override {
@@ -176,6 +186,7 @@ class PosixEnv : public Env {
     while (const dirent* entry = ::readdir(directory)) {
       const std::string name = entry->d_name;
       if (name != "." && name != "..") names.push_back(name);
+      errno = 0;  // by which the end is told from an error
     }
     const int error = errno;
     ::closedir(directory);
@@ -195,18 +206,68 @@ class PosixEnv : public Env {
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) fail_io(path, "remove", errno);
   }
 
-  void remove_directory(const std::string& path) override {
-    if (::rmdir(path.c_str()) != 0 && errno != ENOENT) fail_io(path, "remove the directory", errno);
+  Entry entry(const std::string& path) override {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0) {
+      if (errno != ENOENT && errno != ENOTDIR) fail(path, "stat", errno);
+      return {};
+    }
+    const auto kind = S_ISREG(info.st_mode)   ? EntryKind::kFile
+                      : S_ISDIR(info.st_mode) ? EntryKind::kDirectory
+                      : S_ISLNK(info.st_mode) ? EntryKind::kLink
+                                              : EntryKind::kOther;
+    return {kind, static_cast<std::uint64_t>(info.st_nlink)};
+  }
+
+  bool remove_directory(const std::string& path, std::span<const std::string> files) override {
+    if (entry(path).kind == EntryKind::kLink) {
+      remove_file(path);
+      return true;
+    }
+    const int opened =
+        retry([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC); });
+    if (opened < 0 && errno == ENOENT) return true;
+    if (opened < 0 && (errno == ENOTDIR || errno == ELOOP)) return false;
+    if (opened < 0) fail_io(path, "open the directory", errno);
+    const Descriptor directory(opened);
+    for (const std::string& name : files) {
+      const int removed = ::unlinkat(directory.get(), name.c_str(), 0);
+      // A directory of that name is none of ours (POSIX says EPERM, Linux EISDIR).
+      if (removed != 0 && errno != ENOENT && errno != EISDIR) fail_io(path + "/" + name, "remove", errno);
+    }
+    if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return true;
+    if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)
+      fail_io(path, "remove the directory", errno);
+    return false;
   }
 
   std::unique_ptr<FileClaim> claim(const std::string& path) override {
-    Descriptor fd = open_or_fail(path, O_RDWR | O_CREAT, "open the lock file");
+    Descriptor fd = open_lock(path);
     if (retry([&] { return ::flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
       if (errno == EWOULDBLOCK) return nullptr;
       const bool no_locks_here = errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP;
       if (!no_locks_here) fail_io(path, "lock", errno);
     }
     return std::make_unique<PosixClaim>(path, std::move(fd));
+  }
+
+  void pause(std::chrono::milliseconds duration) override { std::this_thread::sleep_for(duration); }
+
+ private:
+  /// Not through a symbolic link, and no file that somebody has under another name: the owner is written into
+  /// it.
+  static Descriptor open_lock(const std::string& path) {
+    require_own(Env::posix(), path, EntryKind::kFile);
+    Descriptor fd = open_or_fail(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, "open the lock file");
+    size_of(fd, path);  // a FIFO or a device put there meanwhile
+    return fd;
+  }
+
+  static std::uint64_t size_of(const Descriptor& fd, const std::string& path) {
+    struct stat info {};
+    if (::fstat(fd.get(), &info) != 0) fail(path, "stat", errno);
+    if (!S_ISREG(info.st_mode)) throw DataError(fmt::format("{}: is not a regular file", path));
+    return static_cast<std::uint64_t>(info.st_size);
   }
 };
 

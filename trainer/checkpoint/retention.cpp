@@ -13,25 +13,25 @@
 namespace lockstep {
 namespace {
 
-std::optional<double> read_accuracy(Env& env, const CheckpointEntry& entry) {
-  try {
-    return load_manifest(env, entry.path).facts.test_accuracy;
-  } catch (const Error&) {
-    return std::nullopt;  // damaged: never the best
-  }
-}
+/// What is known of one that cannot be read at this moment: nothing, so it stays.
+enum class Condition { kGood, kDamaged, kUnknown };
 
 std::optional<double> accuracy_of(Env& env, const CheckpointEntry& entry, KnownCheckpoints& known) {
   const auto found = known.accuracy.find(entry.path);
   if (found != known.accuracy.end()) return found->second;
-  return known.accuracy[entry.path] = read_accuracy(env, entry);
+  try {
+    return known.accuracy[entry.path] = load_manifest(env, entry.path).facts.test_accuracy;
+  } catch (const DataError&) {
+    return known.accuracy[entry.path] = std::nullopt;  // damaged: never the best
+  }
 }
 
-bool is_good(Env& env, const CheckpointEntry& entry) {
+Condition condition_of(Env& env, const CheckpointEntry& entry, const KnownCheckpoints& known) {
+  if (entry.path == known.good) return Condition::kGood;
   try {
-    return verify_checkpoint(env, entry.path).empty();
+    return verify_checkpoint(env, entry.path).empty() ? Condition::kGood : Condition::kDamaged;
   } catch (const Error&) {
-    return false;
+    return Condition::kUnknown;
   }
 }
 
@@ -40,20 +40,46 @@ void keep_best(Env& env, const std::vector<CheckpointEntry>& newest_first, Known
   const CheckpointEntry* best = nullptr;
   double best_accuracy = -1;
   for (const CheckpointEntry& entry : newest_first) {
-    const auto accuracy = accuracy_of(env, entry, known);
-    if (!accuracy || *accuracy < best_accuracy) continue;
-    best_accuracy = *accuracy;
-    best = &entry;
+    try {
+      const auto accuracy = accuracy_of(env, entry, known);
+      if (!accuracy || *accuracy < best_accuracy) continue;
+      best_accuracy = *accuracy;
+      best = &entry;
+    } catch (const Error&) {
+      kept->insert(entry.path);  // it may be the best
+    }
   }
   if (best != nullptr) kept->insert(best->path);
+}
+
+/// Down to the newest one that is good, those that are not proved to be damaged.
+void keep_newest_good(Env& env, const std::vector<CheckpointEntry>& newest_first,
+                      const KnownCheckpoints& known, std::set<std::string>* kept) {
+  for (const CheckpointEntry& entry : newest_first) {
+    const Condition condition = condition_of(env, entry, known);
+    if (condition != Condition::kDamaged) kept->insert(entry.path);
+    if (condition == Condition::kGood) return;
+  }
+}
+
+/// Links to checkpoints of others, and those that somebody keeps something in, are not ours to prune or to
+/// count.
+std::vector<CheckpointEntry> own_checkpoints(Env& env, const std::string& run_dir,
+                                             const KnownCheckpoints& known) {
+  std::vector<CheckpointEntry> entries = list_checkpoints(env, run_dir);
+  std::erase_if(entries, [&](const CheckpointEntry& entry) {
+    return entry.path != known.good && !is_own_checkpoint(env, entry.path);
+  });
+  return entries;
 }
 
 }  // namespace
 
 std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy,
                                             KnownCheckpoints& known) {
-  const std::vector<CheckpointEntry> entries = list_checkpoints(env, run_dir);
   const auto last = static_cast<std::size_t>(std::max<std::int64_t>(policy.last, 1));
+  if (list_checkpoints(env, run_dir).size() <= last) return {};
+  const std::vector<CheckpointEntry> entries = own_checkpoints(env, run_dir, known);
   if (entries.size() <= last) return {};
 
   std::set<std::string> kept;
@@ -61,10 +87,7 @@ std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir
   for (const CheckpointEntry& entry : entries)
     if (policy.every_steps > 0 && entry.step % policy.every_steps == 0) kept.insert(entry.path);
   if (policy.best) keep_best(env, entries, known, &kept);
-  const auto newest_good = std::find_if(entries.begin(), entries.end(), [&](const auto& entry) {
-    return entry.path == known.good || is_good(env, entry);
-  });
-  if (newest_good != entries.end()) kept.insert(newest_good->path);
+  keep_newest_good(env, entries, known, &kept);
 
   std::vector<std::string> removed;
   for (const CheckpointEntry& entry : entries)
@@ -89,6 +112,17 @@ std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir
 std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy) {
   KnownCheckpoints nothing;
   return prune_checkpoints(env, run_dir, policy, nothing);
+}
+
+double best_accuracy(Env& env, const std::string& run_dir) {
+  double best = -1;
+  for (const CheckpointEntry& entry : list_checkpoints(env, run_dir)) {
+    try {
+      best = std::max(best, load_manifest(env, entry.path).facts.test_accuracy.value_or(-1));
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): then a later one may be saved as the best
+    }
+  }
+  return best;
 }
 
 }  // namespace lockstep

@@ -28,7 +28,7 @@ struct KnownCheckpoints {
 };
 
 /// The paths to remove, oldest first. The newest good checkpoint is never among them, whatever the policy
-/// says.
+/// says; nor is one that cannot be read now, or that is not the run's own (is_own_checkpoint).
 /// @param known  is asked before the disk, and learns what was read
 std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy,
                                             KnownCheckpoints& known);
@@ -36,6 +36,10 @@ std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir
 /// Removes them. @returns how many. @throws IoError
 std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy,
                               KnownCheckpoints& known);
+
+/// The highest test accuracy of the checkpoints there are; -1 if none has one. Damaged ones do not count, and
+/// none that cannot be read.
+double best_accuracy(Env& env, const std::string& run_dir);
 
 /// The same for callers that know nothing.
 std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy);

@@ -56,6 +56,7 @@ class SafetensorsFile {
   std::string file_;
   std::vector<std::byte> bytes_;
   std::vector<TensorView> tensors_;
+  std::vector<std::size_t> by_name_;  ///< positions in tensors_, sorted by name
   std::map<std::string, std::string> metadata_;
 };
 

@@ -4,6 +4,7 @@
 #include "trainer/checkpoint/safetensors_header.hpp"
 
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/printable.hpp"
 #include "trainer/checkpoint/safetensors_json.hpp"
 
 #include <fmt/format.h>
@@ -38,14 +39,14 @@ constexpr std::array<std::pair<std::string_view, std::size_t>, 17> kDtypes = {{{
 void check_entry(const SafetensorsEntry& entry, const std::string& file) {
   std::size_t bytes = 0;
   if (safetensors_dtype_bytes(entry.dtype) == 0)
-    throw DataError(fmt::format("{}: tensor {}: unknown dtype {}", file, quote_name(entry.name),
-                                quote_name(entry.dtype)));
+    throw DataError(fmt::format("{}: tensor {}: unknown dtype {}", file, quoted_text(entry.name),
+                                quoted_text(entry.dtype)));
   if (!safetensors_tensor_bytes(entry.dtype, entry.shape, &bytes))
     throw DataError(
-        fmt::format("{}: tensor {}: its shape is too large for any file", file, quote_name(entry.name)));
+        fmt::format("{}: tensor {}: its shape is too large for any file", file, quoted_text(entry.name)));
   if (entry.end < entry.begin || entry.end - entry.begin != bytes)
     throw DataError(fmt::format("{}: tensor {}: data_offsets [{}, {}] do not hold the {} bytes of its shape",
-                                file, quote_name(entry.name), entry.begin, entry.end, bytes));
+                                file, quoted_text(entry.name), entry.begin, entry.end, bytes));
 }
 
 /// The ranges, in order, must cover the data with neither overlap nor hole.
@@ -55,7 +56,7 @@ void check_tiling(const std::vector<SafetensorsEntry>& entries, std::size_t data
   for (const SafetensorsEntry& entry : entries) {
     if (entry.begin != position)
       throw DataError(fmt::format("{}: tensor {}: starts at byte {} of the data where {} was expected: {}",
-                                  file, quote_name(entry.name), entry.begin, position,
+                                  file, quoted_text(entry.name), entry.begin, position,
                                   entry.begin < position ? "tensors overlap" : "there is a hole"));
     position = entry.end;
   }
@@ -72,7 +73,7 @@ void check_names(const std::vector<SafetensorsEntry>& entries, const std::string
   std::sort(names.begin(), names.end());
   const auto twin = std::adjacent_find(names.begin(), names.end());
   if (twin != names.end())
-    throw DataError(fmt::format("{}: tensor {}: is there twice", file, quote_name(*twin)));
+    throw DataError(fmt::format("{}: tensor {}: is there twice", file, quoted_text(*twin)));
 }
 
 }  // namespace
@@ -105,19 +106,6 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::size_t da
   });
   check_tiling(header.entries, data_bytes, file);
   return header;
-}
-
-std::string quote_name(std::string_view name) {
-  constexpr std::size_t kMaxShown = 80;
-  std::string text = "'";
-  for (const char c : name.substr(0, kMaxShown)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F)
-      text += fmt::format("\\x{:02x}", byte);
-    else
-      text += c;
-  }
-  return text + (name.size() > kMaxShown ? "...'" : "'");
 }
 
 }  // namespace lockstep

@@ -43,7 +43,4 @@ std::size_t safetensors_dtype_bytes(std::string_view dtype);
 bool safetensors_tensor_bytes(std::string_view dtype, const std::vector<std::size_t>& shape,
                               std::size_t* bytes);
 
-/// A name that may hold anything, quoted for a one-line message: shortened, control characters escaped.
-std::string quote_name(std::string_view name);
-
 }  // namespace lockstep

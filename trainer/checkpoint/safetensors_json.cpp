@@ -4,6 +4,7 @@
 #include "trainer/checkpoint/safetensors_json.hpp"
 
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/printable.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -144,7 +145,7 @@ class HeaderEvents final : public json::json_sax_t {
     const std::string& name = in_entry && !in_metadata_ ? header_.entries.back().name : name_;
     throw DataError(
         fmt::format("{}: the header holds {} at tensor {}, which has no place in a safetensors header", file_,
-                    what, quote_name(name)));
+                    what, quoted_text(name)));
   }
 
   const std::string& file_;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Reading safetensors from bytes that nobody vouches for.
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/printable.hpp"
 #include "trainer/checkpoint/env.hpp"
 #include "trainer/checkpoint/safetensors.hpp"
 #include "trainer/checkpoint/safetensors_header.hpp"
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace lockstep {
@@ -58,6 +60,10 @@ SafetensorsFile SafetensorsFile::parse(std::vector<std::byte> bytes, const std::
   for (SafetensorsEntry& entry : header.entries)
     result.tensors_.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape),
                                data.subspan(entry.begin, entry.end - entry.begin)});
+  result.by_name_.resize(result.tensors_.size());
+  std::iota(result.by_name_.begin(), result.by_name_.end(), std::size_t{0});
+  std::sort(result.by_name_.begin(), result.by_name_.end(),
+            [&](std::size_t a, std::size_t b) { return result.tensors_[a].name < result.tensors_[b].name; });
   return result;
 }
 
@@ -67,17 +73,18 @@ SafetensorsFile SafetensorsFile::read(const std::string& path) {
 
 const TensorView* SafetensorsFile::find(const std::string& name) const {
   const auto found =
-      std::find_if(tensors_.begin(), tensors_.end(), [&](const auto& t) { return t.name == name; });
-  return found == tensors_.end() ? nullptr : &*found;
+      std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                       [&](std::size_t i, const std::string& n) { return tensors_[i].name < n; });
+  return found == by_name_.end() || tensors_[*found].name != name ? nullptr : &tensors_[*found];
 }
 
 const TensorView& SafetensorsFile::require(const std::string& name, const std::string& dtype,
                                            const std::vector<std::size_t>& shape) const {
   const TensorView* tensor = find(name);
   if (tensor == nullptr)
-    throw DataError(fmt::format("{}: has no tensor {}; is it of another model?", file_, quote_name(name)));
+    throw DataError(fmt::format("{}: has no tensor {}; is it of another model?", file_, quoted_text(name)));
   if (tensor->dtype != dtype || tensor->shape != shape)
-    throw DataError(fmt::format("{}: tensor {} is {} {}, but the model needs {} {}", file_, quote_name(name),
+    throw DataError(fmt::format("{}: tensor {} is {} {}, but the model needs {} {}", file_, quoted_text(name),
                                 tensor->dtype, shape_text(tensor->shape), dtype, shape_text(shape)));
   return *tensor;
 }

@@ -34,7 +34,7 @@ struct CheckpointFacts {
   std::int64_t epoch_correct = 0;
   double epoch_loss_sum = 0;  ///< nats; steps are added in order, so that its bits do not depend on ranks
 
-  std::optional<double> test_accuracy;  ///< of the last evaluation, by which the best checkpoint is kept
+  std::optional<double> test_accuracy;  ///< of these very weights; nothing if they were not evaluated
 
   std::map<std::string, std::string> job;  ///< the job's keys that determine the weights, with their values
   std::map<std::string, std::string>

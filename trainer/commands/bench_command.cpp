@@ -74,6 +74,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
       ->capture_default_str();
   command->add_option("--max-bytes", options->max_bytes, "Largest buffer")
       ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::size_t{8}, std::size_t{1} << 40))
       ->capture_default_str();
   command->add_option("--repetitions", options->repetitions, "Of each size")
       ->check(CLI::Range(1, 100000))
@@ -87,6 +88,10 @@ void add_allreduce(CLI::App& bench, Action& action) {
   command->add_option("--ranks", parallel->ranks, "With --backend thread: how many")
       ->check(CLI::Range(1, 1024));
   command->callback([=, &action] {
+    if (options->min_bytes > options->max_bytes) {
+      throw UsageError(
+          fmt::format("--min-bytes {} is more than --max-bytes {}", options->min_bytes, options->max_bytes));
+    }
     action = [=] {
       parallel->backend = options->backend;
       return run_on_ranks(*parallel, [&](Communicator& comm) {

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: MIT
 /// lockstep hash, inspect, verify, diff, export: what is in a checkpoint, and is it whole?
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/output.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/diff.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/inspect.hpp"
 #include "trainer/checkpoint/npz.hpp"
+#include "trainer/checkpoint/output_file.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/rank_runner.hpp"
 
@@ -22,21 +24,22 @@ namespace {
 constexpr const char* kCheckpointHelp =
     "A run directory (its newest good checkpoint) or one checkpoint's directory";
 
-std::string resolve(const std::string& path) {
-  return resolve_checkpoint(Env::posix(), path, [](const std::string& damage) { print_error(damage); });
+FoundCheckpoint open(const std::string& path) {
+  return open_checkpoint(Env::posix(), path, [](const std::string& damage) { print_error(damage); });
 }
 
 CheckpointState load(const std::string& path) {
-  return load_checkpoint(Env::posix(), resolve(path));
+  return open(path).state;
 }
 
 int hash(const std::string& path) {
-  fmt::print("weights sha256 {}\n", weights_sha256(load(path).weights));
+  print("weights sha256 {}\n", weights_sha256(load(path).weights));
   return 0;
 }
 
 int inspect(const std::string& path) {
-  fmt::print("{}", inspect_checkpoint(Env::posix(), resolve(path)));
+  const FoundCheckpoint found = open(path);
+  print("{}", inspect_checkpoint(found.path, found.state));
   return 0;
 }
 
@@ -48,9 +51,14 @@ int verify(const std::string& path) {
   if (paths.empty()) paths.push_back(path);
   bool good = true;
   for (const auto& checkpoint : paths) {
-    const auto damages = verify_checkpoint(env, checkpoint);
-    fmt::print("{}", verify_report(env, checkpoint, damages));
-    good = good && damages.empty();
+    try {
+      const Verification result = verify(env, checkpoint);
+      print("{}", result.report);
+      good = good && result.good;
+    } catch (const MissingDataError&) {
+      if (checkpoint == path) throw;
+      print("{}: gone: the run has pruned it meanwhile\n", checkpoint);
+    }
   }
   return good ? 0 : static_cast<int>(ExitCode::kDataDamaged);
 }
@@ -58,14 +66,14 @@ int verify(const std::string& path) {
 /// Like diff(1): 0 if they are the same, 1 if they differ.
 int diff(const std::string& a, const std::string& b) {
   const auto difference = diff_checkpoints(load(a), load(b));
-  fmt::print("{}", to_text(difference));
+  print("{}", to_text(difference));
   return difference.empty() ? 0 : 1;
 }
 
-int export_to(const std::string& path, const std::string& npz) {
+int export_to(const std::string& path, const std::string& npz, bool force) {
   const auto bytes = export_npz(load(path));
-  replace_file(Env::posix(), npz, bytes);
-  fmt::print("{}: {} bytes; numpy.load(\"{}\") reads it\n", npz, bytes.size(), npz);
+  write_output_file(Env::posix(), npz, bytes, force);
+  print("{}: {} bytes; numpy.load(\"{}\") reads it\n", npz, bytes.size(), npz);
   return 0;
 }
 
@@ -99,9 +107,11 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
   auto path = std::make_shared<std::string>();
   auto npz = std::make_shared<std::string>();
   exporting->add_option("checkpoint", *path, kCheckpointHelp)->required();
+  auto force = std::make_shared<bool>(false);
   exporting->add_option("--npz", *npz, "File to write, for numpy.load")->required();
+  exporting->add_flag("--force", *force, "Replace the file if it is there already");
   exporting->footer("model.safetensors inside a checkpoint is read by Python's safetensors as it is.");
-  exporting->callback([=, &action] { action = [=] { return export_to(*path, *npz); }; });
+  exporting->callback([=, &action] { action = [=] { return export_to(*path, *npz, *force); }; });
 }
 
 }  // namespace lockstep

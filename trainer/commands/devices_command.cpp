@@ -4,6 +4,7 @@
 #include "kernels/device/device.hpp"
 #include "kernels/device/nvml.hpp"
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/output.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/commands/device_report.hpp"
 
@@ -33,17 +34,17 @@ DeviceReport report_of(bool emulated) {
 }
 
 int print_as_text(bool emulated) {
-  fmt::print("{}", to_text(report_of(emulated)));
+  print("{}", to_text(report_of(emulated)));
   return 0;
 }
 
 int print_as_json(bool emulated) {
   try {
-    fmt::print("{}\n", to_json(report_of(emulated)).dump(2));
+    print("{}\n", to_json(report_of(emulated)).dump(2));
     return 0;
   } catch (const DeviceError& error) {
     const nlohmann::json none = {{"devices", nlohmann::json::array()}, {"reason", error.what()}};
-    fmt::print("{}\n", none.dump(2));
+    print("{}\n", none.dump(2));
     return static_cast<int>(error.code());
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep eval CHECKPOINT
+#include "kernels/runtime/output.hpp"
 #include "trainer/agreement.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/commands/command.hpp"
@@ -79,9 +80,9 @@ int evaluate_checkpoint(const Options& options, Communicator& comm) {
                                 ? evaluate_on_device(comm, *device.gpu, *model, data)
                                 : evaluate_on_cpu(comm, device, options.parallel, *model, data);
   if (comm.rank() != 0) return 0;
-  fmt::print("{}\n{}: loss {:.4f}, accuracy {:.2f} % ({} of {})\nweights sha256 {}\n", model->checkpoint,
-             data.name, result.loss, 100 * result.accuracy(), with_thousands(result.correct),
-             with_thousands(result.samples), weights_sha256(model->weights.span()));
+  print("{}\n{}: loss {:.4f}, accuracy {:.2f} % ({} of {})\nweights sha256 {}\n", model->checkpoint,
+        data.name, result.loss, 100 * result.accuracy(), with_thousands(result.correct),
+        with_thousands(result.samples), weights_sha256(model->weights.span()));
   return 0;
 }
 

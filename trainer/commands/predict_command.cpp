@@ -5,6 +5,7 @@
 #include "data/set_facts.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/output.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/saved_model.hpp"
 
@@ -77,9 +78,9 @@ std::vector<std::string> names_of_classes(const SavedModel& model) {
 void print_prediction(const std::string& image, const std::vector<float>& probabilities,
                       const std::vector<std::string>& names) {
   const auto best = std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin();
-  fmt::print("{}: {}\n", image, names[static_cast<std::size_t>(best)]);
+  print("{}: {}\n", image, names[static_cast<std::size_t>(best)]);
   for (std::size_t c = 0; c < probabilities.size(); ++c) {
-    fmt::print("  {:>12} {:>6.2f} % {}\n", names[c], 100 * probabilities[c], bar(probabilities[c]));
+    print("  {:>12} {:>6.2f} % {}\n", names[c], 100 * probabilities[c], bar(probabilities[c]));
   }
 }
 

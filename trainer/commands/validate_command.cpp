@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// lockstep validate JOB.yaml [key=value ...]
 #include "data/set_facts.hpp"
+#include "kernels/runtime/output.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/config/job.hpp"
@@ -19,7 +20,7 @@ int validate(const std::string& path, const std::vector<std::string>& overrides)
   const Job job = load_job(path, overrides);
   const SetFacts data = set_facts(job.data.set);
   const auto network = Network::load(job.model, data.shape, data.classes());
-  fmt::print("{}\n{}\n{}: ok\n", to_yaml(job), network.summary(), path);
+  print("{}\n{}\n{}: ok\n", to_yaml(job), network.summary(), path);
   return 0;
 }
 

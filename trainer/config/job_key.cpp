@@ -3,7 +3,7 @@
 /// What each kind of key accepts.
 #include "trainer/config/job_key.hpp"
 
-#include "kernels/runtime/yaml/printable.hpp"
+#include "kernels/runtime/printable.hpp"
 #include "kernels/runtime/yaml/scalar.hpp"
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Finds the word that a misspelt one was meant to be, and shows words of strangers safely in messages.
+/// Finds the word that a misspelt one was meant to be.
 #include "kernels/runtime/yaml/strict_yaml.hpp"
 
 #include <fmt/format.h>
@@ -57,10 +57,6 @@ std::size_t guess_cost(const std::string& key, const std::string& candidate) {
   return part ? tolerated + distance : kNever;
 }
 
-bool is_c1_control(std::string_view text, std::size_t at) {
-  return text[at] == '\xC2' && at + 1 < text.size() && static_cast<unsigned char>(text[at + 1]) < 0xA0;
-}
-
 }  // namespace
 
 std::string did_you_mean(const std::string& key, std::span<const std::string_view> candidates) {
@@ -75,22 +71,6 @@ std::string did_you_mean(const std::string& key, std::span<const std::string_vie
     }
   }
   return best_cost == kNever ? std::string() : fmt::format(" (did you mean '{}'?)", best);
-}
-
-std::string quoted_text(std::string_view text) {
-  constexpr std::size_t kShownBytes = 60;
-  std::size_t end = std::min(text.size(), kShownBytes);
-  while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80) --end;
-  std::string result = "'";
-  for (std::size_t at = 0; at < end; ++at) {
-    const auto byte = static_cast<unsigned char>(text[at]);
-    if (byte < 0x20 || byte == 0x7F || is_c1_control(text, at)) {
-      result += fmt::format("\\x{:02x}", byte == 0xC2 ? static_cast<unsigned char>(text[++at]) : byte);
-    } else {
-      result += text[at];
-    }
-  }
-  return result + (end < text.size() ? "...'" : "'");
 }
 
 }  // namespace lockstep

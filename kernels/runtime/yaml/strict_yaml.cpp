@@ -3,17 +3,18 @@
 /// Strict YAML: check the bytes, check the events, and only then build the node.
 #include "kernels/runtime/yaml/strict_yaml.hpp"
 
-#include "kernels/runtime/yaml/printable.hpp"
 #include "kernels/runtime/yaml/strict_handler.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <sstream>
 #include <string>
+#include <system_error>
 
 namespace lockstep {
 namespace {
@@ -47,6 +48,19 @@ void check_brackets(std::string_view text, const std::string& file) {
   }
 }
 
+std::string reason(int error) {
+  return error == ETIMEDOUT ? "nobody writes into it" : std::generic_category().message(error);
+}
+
+/// 0, or what is wrong: ETIMEDOUT after ten seconds without a byte.
+int wait_until_readable(int file) {
+  pollfd ready{file, POLLIN, 0};
+  constexpr int kMilliseconds = 10'000;
+  int result = ::poll(&ready, 1, kMilliseconds);
+  while (result < 0 && errno == EINTR) result = ::poll(&ready, 1, kMilliseconds);
+  return result < 0 ? errno : result == 0 ? ETIMEDOUT : 0;
+}
+
 void check_events(const std::string& text, const std::string& file) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
@@ -57,12 +71,14 @@ void check_events(const std::string& text, const std::string& file) {
 
 }  // namespace
 
-YAML::Node load_strict_yaml(const std::string& text, const std::string& file) {
-  if (text.size() > kMaxYamlBytes) {
+YAML::Node load_strict_yaml(const std::string& given, const std::string& file) {
+  if (given.size() > kMaxYamlBytes) {
     throw config_error(file, YAML::Mark(),
                        fmt::format("more than {} bytes; is this the right file?", kMaxYamlBytes));
   }
-  if (text.starts_with(kByteOrderMark)) return load_strict_yaml(text.substr(kByteOrderMark.size()), file);
+  const std::string text = given.substr(given.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
+  if (text.starts_with(kByteOrderMark))
+    throw config_error(file, mark_of(text, 0), "a second byte order mark; a YAML file is plain UTF-8 text");
   check_bytes(text, file);
   check_brackets(text, file);
   try {
@@ -74,16 +90,26 @@ YAML::Node load_strict_yaml(const std::string& text, const std::string& file) {
 }
 
 std::string read_yaml_file(const std::string& path) {
-  errno = 0;
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) {
-    if (errno == ENOENT) throw MissingDataError(fmt::format("{}: no such file; check the path", path));
-    throw IoError(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
-  }
+  // Not blocking: a FIFO that nobody writes to must not hang us. One that somebody does write to is fine, as
+  // in `lockstep train <(make-job)`, and is waited for.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0 && errno == ENOENT)
+    throw MissingDataError(fmt::format("{}: no such file; check the path", path));
+  if (file < 0) throw IoError(fmt::format("{}: cannot be opened: {}", path, reason(errno)));
   std::string text(kMaxYamlBytes + 1, '\0');
-  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (stream.bad()) throw IoError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
-  text.resize(static_cast<std::size_t>(stream.gcount()));
+  std::size_t size = 0;
+  ssize_t count = 1;
+  int error = 0;
+  while (count > 0 && size < text.size() && error == 0) {
+    error = wait_until_readable(file);
+    if (error == 0) count = ::read(file, text.data() + size, text.size() - size);
+    if (error == 0 && count < 0 && errno != EINTR && errno != EAGAIN) error = errno;
+    size += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+    count = count < 0 ? 1 : count;
+  }
+  ::close(file);
+  if (error != 0) throw IoError(fmt::format("{}: cannot be read: {}", path, reason(error)));
+  text.resize(size);
   return text;
 }
 

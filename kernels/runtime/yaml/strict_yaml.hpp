@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/printable.hpp"  // quoted_text, which goes with every message
 
 #include <yaml-cpp/yaml.h>
 
@@ -45,8 +46,5 @@ ConfigError config_error(const std::string& file, const YAML::Mark& mark, const 
 /// " (did you mean 'x'?)" for the candidate that `key` is most likely a misspelling of, or "" if none is
 /// near.
 std::string did_you_mean(const std::string& key, std::span<const std::string_view> candidates);
-
-/// The text in single quotes, fit for a one-line message: control characters escaped, clipped if long.
-std::string quoted_text(std::string_view text);
 
 }  // namespace lockstep

@@ -138,12 +138,26 @@ TEST_F(CheckpointTest, LeftoversOfACrashGo) {
   EXPECT_EQ(env_.list(directory), std::vector<std::string>{"step-00000100"});
 }
 
-TEST_F(CheckpointTest, CheckpointsAfterAStepAreRemoved) {
+TEST_F(CheckpointTest, CheckpointsAfterAStepAreListedNewestFirst) {
   for (const std::int64_t step : {100, 200, 300}) save(step);
-  remove_checkpoints_after(env_, run_.path(), 100);
-  EXPECT_EQ(env_.list(run_.path() + "/checkpoints"), std::vector<std::string>{"step-00000100"});
-  remove_checkpoints_after(env_, run_.path(), -1);
-  EXPECT_TRUE(env_.list(run_.path() + "/checkpoints").empty());
+  const auto later = checkpoints_after(env_, run_.path(), 100);
+  ASSERT_EQ(later.size(), 2U);
+  EXPECT_EQ(later[0].step, 300);
+  EXPECT_EQ(later[1].step, 200);
+}
+
+TEST_F(CheckpointTest, DamagedOnesAreKeptAside) {
+  save(100);
+  for (int time = 1; time <= 2; ++time) {
+    damage(save(200) + "/" + kModelFile, 20);
+    const auto found = find();
+    ASSERT_TRUE(found);
+    EXPECT_EQ(found->state.facts.step, 100);
+    set_aside_damaged(env_, run_.path(), found->damaged, [](const std::string&) {});
+  }
+  EXPECT_EQ(env_.list(run_.path() + "/checkpoints"),
+            (std::vector<std::string>{"step-00000100", "step-00000200.damaged", "step-00000200.damaged-2"}));
+  EXPECT_EQ(list_checkpoints(env_, run_.path()).size(), 1U);
 }
 
 TEST_F(CheckpointTest, NamesOfOtherThingsAreNotCheckpoints) {

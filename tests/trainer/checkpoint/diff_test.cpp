@@ -71,7 +71,7 @@ TEST(InspectTest, TableNamesEveryTensorAndTheHash) {
   env.make_directory("run");
   const CheckpointState state = make_state(100);
   const std::string path = save_checkpoint(env, "run", state);
-  const std::string text = inspect_checkpoint(env, path);
+  const std::string text = inspect_checkpoint(path, load_checkpoint(env, path));
   for (const char* part : {"fc.weight", "fc.bias", "momentum.fc.bias", "[2, 3]", "1234", "step"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
   EXPECT_NE(text.find("weights sha256 " + weights_sha256(state.weights)), std::string::npos);
@@ -81,9 +81,9 @@ TEST(VerifyReportTest, GoodAndDamagedAreTold) {
   MemoryEnv env;
   env.make_directory("run");
   const std::string path = save_checkpoint(env, "run", make_state(100));
-  EXPECT_EQ(verify_report(env, path, verify_checkpoint(env, path)), path + ": good: 3 files, 11 checksums\n");
+  EXPECT_EQ(verify(env, path).report, path + ": good: 3 files, 11 checksums\n");
   env.file(path + "/model.safetensors").back() ^= std::byte{1};
-  const std::string report = verify_report(env, path, verify_checkpoint(env, path));
+  const std::string report = verify(env, path).report;
   EXPECT_TRUE(report.starts_with(path + "/model.safetensors: tensor 'scale': ")) << report;
 }
 

@@ -58,10 +58,10 @@ TEST(IoErrorTest, DyingDiskKeepsTheLastGoodCheckpoint) {
   EXPECT_GE(fail_every_call(200, true), 40U);
 }
 TEST(IoErrorTest, FailedReplacementKeepsTheCheckpointOfThatStep) {
-  EXPECT_GE(fail_every_call(100, false), 30U);
+  EXPECT_GE(fail_every_call(100, false), 25U);
 }
 TEST(IoErrorTest, DyingDiskDuringReplacementKeepsACheckpoint) {
-  EXPECT_GE(fail_every_call(100, true), 30U);
+  EXPECT_GE(fail_every_call(100, true), 25U);
 }
 
 TEST(IoErrorTest, FullDiskAtAnyByteKeepsTheLastGoodCheckpointAndLeavesNoRubbish) {

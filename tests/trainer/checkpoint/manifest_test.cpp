@@ -78,8 +78,45 @@ TEST(ManifestTest, MissingKeyIsNamed) {
 }
 
 TEST(ManifestTest, LaterVersionIsRefusedWithAHint) {
-  EXPECT_NE(refusal(forged(R"("version": 1)", R"("version": 2)")).find("format version 2"),
-            std::string::npos);
+  try {
+    read_manifest(forged(R"("version": 1)", R"("version": 2)"), "m.json");
+    FAIL() << "read";
+  } catch (const ConfigError& error) {  // no DataError: it is not damaged
+    EXPECT_NE(std::string(error.what()).find("format version 2"), std::string::npos) << error.what();
+  }
+}
+
+TEST(ManifestTest, TensorThatIsListedTwiceIsRefused) {
+  const std::string text = forged(R"("parameters": [)", R"("parameters": [
+   {"name": "fc.bias", "shape": [2]},)");
+  EXPECT_NE(refusal(text).find(".name is not another than those before it"), std::string::npos)
+      << refusal(text);
+}
+
+TEST(ManifestTest, ParametersAreTheTensorsOfTheModelFile) {
+  const std::string other = forged(R"("parameters": [)", R"("parameters": [
+   {"name": "x", "shape": [2]},)");
+  EXPECT_NE(refusal(other).find("parameters"), std::string::npos) << refusal(other);
+}
+
+/// As written before there was "test_step".
+TEST(ManifestTest, AccuracyOfAnEarlierEvaluationIsNotTakenForThisOne) {
+  CheckpointState state = make_state(12);
+  state.facts.test_accuracy = 0.75;
+  MemoryEnv env;
+  env.make_directory("run");
+  const auto bytes = env.read(save_checkpoint(env, "run", state) + "/" + kManifestFile);
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  EXPECT_EQ(read_manifest(text, "m.json").facts.test_accuracy, 0.75);
+  text.resize(text.size() - manifest_seal("").size());
+  const auto strip = [&](const std::string& what, const std::string& by) {
+    text.replace(text.find(what), what.size(), by);
+  };
+  strip(" \"test_step\": 12,\n", "");
+  EXPECT_EQ(read_manifest(text + manifest_seal(text), "m.json").facts.test_accuracy, std::nullopt);
+  strip("\"step_in_epoch\": 12", "\"step_in_epoch\": 0");
+  EXPECT_EQ(read_manifest(text + manifest_seal(text), "m.json").facts.test_accuracy, 0.75)
+      << "saved right after its evaluation";
 }
 
 TEST(ManifestTest, ShapeThatOverflowsIsRefused) {

@@ -94,6 +94,11 @@ std::vector<std::byte> MemoryEnv::read(const std::string& path) {
   return file(path);
 }
 
+std::uint64_t MemoryEnv::size(const std::string& path) {
+  begin("stat", path);
+  return file(path).size();
+}
+
 void MemoryEnv::rename(const std::string& from, const std::string& to) {
   begin("rename", from);
   const int moved = existing("rename", from);
@@ -143,11 +148,22 @@ void MemoryEnv::remove_file(const std::string& path) {
           .name = last_component(path)});
 }
 
-void MemoryEnv::remove_directory(const std::string& path) {
+Entry MemoryEnv::entry(const std::string& path) {
+  begin("stat", path);
   const int node = disk_.find(path);
-  if (node >= 0 && !disk_.nodes[static_cast<std::size_t>(node)].entries.empty())
-    throw IoError(path + ": cannot remove: not empty");
+  if (node < 0) return {};
+  return {disk_.nodes[static_cast<std::size_t>(node)].directory ? EntryKind::kDirectory : EntryKind::kFile,
+          1};
+}
+
+bool MemoryEnv::remove_directory(const std::string& path, std::span<const std::string> files) {
+  const auto node = static_cast<std::size_t>(disk_.find(path));
+  if (disk_.find(path) < 0) return true;
+  if (!disk_.nodes[node].directory) return false;
+  for (const std::string& name : files) remove_file(path + "/" + name);
+  if (!disk_.nodes[node].entries.empty()) return false;
   remove_file(path);
+  return true;
 }
 
 std::unique_ptr<FileClaim> MemoryEnv::claim(const std::string& path) {

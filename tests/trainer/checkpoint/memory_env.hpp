@@ -40,14 +40,20 @@ class MemoryEnv : public Env {
 
   std::unique_ptr<WritableFile> create(const std::string& path) override;
   std::vector<std::byte> read(const std::string& path) override;
+  std::uint64_t size(const std::string& path) override;
   void rename(const std::string& from, const std::string& to) override;
   void sync_directory(const std::string& path) override;
   void make_directory(const std::string& path) override;
   std::vector<std::string> list(const std::string& path) override;
   bool exists(const std::string& path) override;
   void remove_file(const std::string& path) override;
-  void remove_directory(const std::string& path) override;
+  Entry entry(const std::string& path) override;
+  bool remove_directory(const std::string& path, std::span<const std::string> files) override;
   std::unique_ptr<FileClaim> claim(const std::string& path) override;
+  void pause(std::chrono::milliseconds) override { ++pauses_; }
+
+  /// How often somebody waited for better times.
+  std::size_t pauses() const { return pauses_; }
 
  private:
   friend class MemoryFile;
@@ -59,7 +65,7 @@ class MemoryEnv : public Env {
 
   MemoryDisk disk_;
   std::vector<DiskOp> trace_;
-  std::size_t calls_ = 0, fail_at_ = kNever, capacity_ = kNever;
+  std::size_t pauses_ = 0, calls_ = 0, fail_at_ = kNever, capacity_ = kNever;
   bool for_good_ = false;
 };
 

@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "kernels/runtime/output.hpp"
+
+#include "kernels/runtime/printable.hpp"
+
+#include <cerrno>
+#include <exception>
+#include <string>
+#include <system_error>
+
+namespace lockstep {
+
+void write_printable(std::FILE* stream, std::string_view text) {
+  const std::string shown = printable(text);
+  if (std::fwrite(shown.data(), 1, shown.size(), stream) != shown.size())
+    throw std::system_error(errno, std::generic_category(), "cannot write");
+}
+
+void print_error(std::string_view message) noexcept {
+  try {
+    const std::string line = "lockstep: " + printable_line(message) + "\n";
+    std::fwrite(line.data(), 1, line.size(), stderr);
+  } catch (const std::exception&) {
+    std::fputs("lockstep: not enough memory\n", stderr);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// To be preloaded: lets reading below some path fail, as a disk, a network file system or a full table of
+/// files does.
+///
+///   READ_FAULTS_PATH=checkpoints   calls whose path, or whose file's path, contains this are counted
+///   READ_FAULTS_AT=7               from this one on (the first is 1) they fail
+///   READ_FAULTS_COUNT=1            so many of them; without it all
+///   READ_FAULTS_ERRNO=5            with this error
+/// Counted: open, opendir, read, readdir, stat, lstat, fstat. What would create a file is not reading.
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static atomic_long calls;
+
+static long number(const char* name, long otherwise) {
+  const char* text = getenv(name);
+  return text != NULL ? atol(text) : otherwise;
+}
+
+static bool fails(const char* path) {
+  const char* part = getenv("READ_FAULTS_PATH");
+  if (part == NULL || path == NULL || strstr(path, part) == NULL) return false;
+  const long call = ++calls, first = number("READ_FAULTS_AT", 0), count = number("READ_FAULTS_COUNT", -1);
+  if (first <= 0 || call < first || (count >= 0 && call >= first + count)) return false;
+  errno = (int)number("READ_FAULTS_ERRNO", EIO);
+  return true;
+}
+
+static bool file_fails(int fd) {
+  char link[64], path[4096];
+  snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+  const ssize_t size = readlink(link, path, sizeof path - 1);
+  if (size < 0) return false;
+  path[size] = 0;
+  return fails(path);
+}
+
+#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+
+static mode_t mode_of(int flags, va_list more) {
+  return (flags & O_CREAT) != 0 ? (mode_t)va_arg(more, int) : 0;
+}
+
+int open(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const mode_t mode = mode_of(flags, more);
+  va_end(more);
+  if ((flags & O_CREAT) == 0 && fails(path)) return -1;
+  return REAL(open)(path, flags, mode);
+}
+
+int open64(const char* path, int flags, ...) {
+  va_list more;
+  va_start(more, flags);
+  const mode_t mode = mode_of(flags, more);
+  va_end(more);
+  if ((flags & O_CREAT) == 0 && fails(path)) return -1;
+  return REAL(open64)(path, flags, mode);
+}
+
+DIR* opendir(const char* path) {
+  return fails(path) ? NULL : REAL(opendir)(path);
+}
+
+ssize_t read(int fd, void* bytes, size_t count) {
+  return file_fails(fd) ? -1 : REAL(read)(fd, bytes, count);
+}
+
+struct dirent* readdir(DIR* directory) {
+  return file_fails(dirfd(directory)) ? NULL : REAL(readdir)(directory);
+}
+
+int stat(const char* path, struct stat* info) {
+  return fails(path) ? -1 : REAL(stat)(path, info);
+}
+
+int lstat(const char* path, struct stat* info) {
+  return fails(path) ? -1 : REAL(lstat)(path, info);
+}
+
+int fstat(int fd, struct stat* info) {
+  return file_fails(fd) ? -1 : REAL(fstat)(fd, info);
+}

@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a checkpoint says of its accuracy is what an evaluation of it says, and the best weights that were
+/// evaluated are among those that are kept. Three random runs, or as many as LOCKSTEP_CAMPAIGN says.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <random>
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Ten noisy patterns, hard enough that the accuracy moves up and down.
+class PatternSet {
+ public:
+  explicit PatternSet(const std::string& directory) : directory_(directory) {
+    fs::create_directories(directory);
+    for (auto& pattern : patterns_)
+      for (auto& pixel : pattern) pixel = static_cast<int>(random_() % 256);
+    write("train", 640);
+    write("t10k", 250);
+  }
+
+ private:
+  static void put(std::string& file, std::uint32_t value) {
+    for (int shift = 24; shift >= 0; shift -= 8) file += static_cast<char>(value >> shift & 0xFF);
+  }
+
+  void write(const std::string& half, std::uint32_t count) {
+    std::string images{0, 0, 8, 3}, labels{0, 0, 8, 1};
+    for (const std::uint32_t size : {count, 28U, 28U}) put(images, size);
+    put(labels, count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const std::size_t label = random_() % 10;
+      labels += static_cast<char>(label);
+      for (const int pixel : patterns_[label])
+        images += static_cast<char>(random_() % 8 == 0 ? pixel : static_cast<int>(random_() % 256));
+    }
+    write_text(directory_ + "/" + half + "-images-idx3-ubyte", images);
+    write_text(directory_ + "/" + half + "-labels-idx1-ubyte", labels);
+  }
+
+  std::string directory_;
+  std::mt19937 random_{7};
+  std::array<std::array<int, 784>, 10> patterns_{};
+};
+
+/// "93.20" of the first "accuracy  93.20 %"; nothing if there is none.
+std::string accuracy_in(const std::string& text) {
+  const auto end = text.find(" %", std::min(text.find("accuracy"), text.size()));
+  if (end == std::string::npos) return "";
+  return text.substr(text.rfind(' ', end - 1) + 1, end - text.rfind(' ', end - 1) - 1);
+}
+
+class BestTest : public ::testing::Test {
+ protected:
+  BestTest() : set_(directory_.path("data/mnist")) {}
+
+  Outcome run(const std::string& arguments) {
+    return run_shell("LOCKSTEP_DATA=" + directory_.path("data") + " " + std::getenv("LOCKSTEP_PROGRAM") +
+                     " " + arguments);
+  }
+
+  /// Highest test accuracy that the run has measured at a moment when it could save.
+  static double best_measured(const std::string& run_directory) {
+    double best = 0;
+    for (const auto& event : read_metrics(run_directory))
+      if (event.contains("test_accuracy")) best = std::max(best, event["test_accuracy"].get<double>());
+    return best;
+  }
+
+  void expect_labels_hold(const std::string& run_directory) {
+    std::string best_label = "none";
+    double best = -1;
+    for (const auto& entry : fs::directory_iterator(run_directory + "/checkpoints")) {
+      const auto label = accuracy_in(run("inspect " + entry.path().string()).out);
+      if (label.empty()) continue;
+      EXPECT_EQ(label, accuracy_in(run("eval " + entry.path().string()).out)) << entry.path();
+      if (std::stod(label) > best) best = std::stod(label), best_label = label;
+    }
+    EXPECT_GE(best, 100 * best_measured(run_directory) - 0.0051) << best_label;
+  }
+
+  TemporaryDirectory directory_;
+  PatternSet set_;
+};
+
+TEST_F(BestTest, LabelsAreWhatAnEvaluationSays) {
+  const char* campaign = std::getenv("LOCKSTEP_CAMPAIGN");
+  const int runs = campaign != nullptr ? std::max(3, std::atoi(campaign)) : 3;
+  std::mt19937 random(20260301);
+  for (int i = 0; i < runs && !HasFailure(); ++i) {
+    const auto pick = [&](std::initializer_list<const char*> values) {
+      return std::string(values.begin()[random() % values.size()]);
+    };
+    const auto job =
+        "model: " + pick({"linear", "mlp", "net"}) +
+        "\ndata: {set: mnist, global_batch: " + pick({"32", "64", "96"}) +
+        "}\ntrain: {epochs: " + pick({"3", "5", "8"}) + ", max_steps: " + pick({"0", "0", "23", "31"}) +
+        ", seed: " + std::to_string(random() % 1000) + ", optimizer: {lr: " + pick({"0.02", "0.1", "0.4"}) +
+        "}}\nparallel: {device: cpu, grain: 32}\nrun: {checkpoint_every_steps: " +
+        pick({"0", "3", "7", "10", "20"}) + ", keep: {last: " + pick({"1", "2"}) + "}}\n";
+    SCOPED_TRACE(job);
+    write_text(directory_.path("job.yaml"), job);
+    const auto run_directory = directory_.path("run-" + std::to_string(i));
+    // Stopped on the way, half of the times: the best may be from before and from after.
+    if (random() % 2 == 0)
+      run("train " + directory_.path("job.yaml") + " train.max_steps=13 run.dir=" + run_directory);
+    const auto trained = run("train " + directory_.path("job.yaml") + " run.dir=" + run_directory);
+    ASSERT_EQ(trained.exit_code, 0) << trained.everything();
+    expect_labels_hold(run_directory);
+  }
+}
+
+TEST_F(BestTest, WithoutItOnlyTheEndIsSaved) {
+  write_text(directory_.path("job.yaml"),
+             "model: linear\ntrain: {epochs: 3}\nparallel: {device: cpu}\nrun: {checkpoint_every_steps: 0, "
+             "keep: {best: false}}\n");
+  ASSERT_EQ(run("train " + directory_.path("job.yaml") + " run.dir=" + directory_.path("run")).exit_code, 0);
+  EXPECT_EQ(std::distance(fs::directory_iterator(directory_.path("run/checkpoints")), {}), 1);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

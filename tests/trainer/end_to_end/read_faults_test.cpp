@@ -1,0 +1,109 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Runs that go on while reading their checkpoints fails, at one system call or from one on: an error that
+/// passes costs nothing, one that stays ends with 74, and every checkpoint is still there.
+///
+/// ctest lets some calls fail. All of them, with three kinds of error: LOCKSTEP_CAMPAIGN=1.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <set>
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool campaign() {
+  return std::getenv("LOCKSTEP_CAMPAIGN") != nullptr;
+}
+
+/// A run that was stopped in its second epoch, and the weights that it ends with when nothing disturbs it.
+class ReadFaultsTest : public ::testing::Test {
+ protected:
+  ReadFaultsTest() {
+    const auto calm = go_on("calm", "");
+    EXPECT_EQ(calm.exit_code, 0) << calm.everything();
+    weights_ = calm.last_line();
+    EXPECT_EQ(lockstep("train " + job_ + " run.dir=" + base_ + " train.max_steps=5 train.epochs=3").exit_code,
+              0);
+  }
+
+  Outcome go_on(const std::string& name, const std::string& environment) {
+    const auto run = directory_.path(name);
+    if (fs::exists(base_)) fs::copy(base_, run, fs::copy_options::recursive);
+    return run_shell(environment + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + job_ +
+                     " train.epochs=3 run.dir=" + run);
+  }
+
+  static std::string faults(int at, int count, int error) {
+    return "LD_PRELOAD=" + std::string(std::getenv("LOCKSTEP_READ_FAULTS")) +
+           " READ_FAULTS_PATH=checkpoints READ_FAULTS_AT=" + std::to_string(at) +
+           (count > 0 ? " READ_FAULTS_COUNT=" + std::to_string(count) : "") +
+           " READ_FAULTS_ERRNO=" + std::to_string(error);
+  }
+
+  static std::set<std::string> checkpoints(const std::string& run) {
+    std::set<std::string> names;
+    for (const auto& entry : fs::directory_iterator(run + "/checkpoints"))
+      names.insert(entry.path().filename());
+    return names;
+  }
+
+  /// Nothing that was there is gone or called damaged, and without faults the run ends as if nothing had
+  /// been.
+  void expect_whole(const std::string& name) {
+    const auto run = directory_.path(name);
+    for (const auto& checkpoint : checkpoints(run))
+      EXPECT_EQ(checkpoint.find("damaged"), std::string::npos) << checkpoint;
+    const auto verified = lockstep("verify " + run);
+    EXPECT_EQ(verified.exit_code, 0) << verified.everything();
+    fs::rename(run, run + "-1");
+    const auto again = run_shell(std::string(std::getenv("LOCKSTEP_PROGRAM")) + " train " + job_ +
+                                 " train.epochs=3 run.dir=" + run + "-1");
+    EXPECT_EQ(again.exit_code, 0) << again.everything();
+    EXPECT_EQ(again.last_line(), weights_);
+  }
+
+  TemporaryDirectory directory_;
+  std::string job_ = write_small_job(directory_), base_ = directory_.path("base"), weights_;
+};
+
+TEST_F(ReadFaultsTest, ErrorThatPassesCostsNothing) {
+  for (int at = 1; at <= (campaign() ? 120 : 40); at += campaign() ? 1 : 9) {
+    for (const int error : campaign() ? std::vector{5, 13, 24} : std::vector{5}) {  // EIO, EACCES, EMFILE
+      const auto name = "once-" + std::to_string(at) + "-" + std::to_string(error);
+      const auto outcome = go_on(name, faults(at, 1, error));
+      SCOPED_TRACE(name + "\n" + outcome.everything());
+      // Cleaning up and saving are not only reading: there an error may end the run, but nothing else.
+      EXPECT_TRUE(outcome.exit_code == 0 || outcome.exit_code == 74) << outcome.exit_code;
+      if (outcome.exit_code == 0) {
+        EXPECT_EQ(outcome.last_line(), weights_);
+      }
+      EXPECT_TRUE(outcome.exit_code == 0 || at >= 20) << "looking for the newest one waits for better times";
+      expect_whole(name);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+TEST_F(ReadFaultsTest, ErrorThatStaysIsSaidAndTouchesNothing) {
+  const auto before = checkpoints(base_);
+  for (int at = 1; at <= (campaign() ? 60 : 25); at += campaign() ? 1 : 8) {
+    for (const int error : campaign() ? std::vector{5, 13, 24} : std::vector{24}) {
+      const auto name = "for-good-" + std::to_string(at) + "-" + std::to_string(error);
+      const auto outcome = go_on(name, faults(at, 0, error));
+      SCOPED_TRACE(name + "\n" + outcome.everything());
+      EXPECT_EQ(outcome.exit_code, 74);
+      for (const auto& checkpoint : before)
+        EXPECT_TRUE(fs::exists(directory_.path(name) + "/checkpoints/" + checkpoint)) << checkpoint;
+      expect_whole(name);
+      if (HasFailure()) return;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing
