@@ -100,7 +100,9 @@ CheckpointState state_of(Env& env, const std::string& path) {
 std::vector<Damage> damages_of(Env& env, const std::string& path) {
   std::vector<Damage> damages;
   const auto note = [&](const std::string& name, const Error& error) {
-    damages.push_back({path + "/" + name, "", error.what()});
+    const std::string file = path + "/" + name, text = error.what();
+    const bool named = text.starts_with(file + ": ");  // to_string names it, too
+    damages.push_back({file, "", named ? text.substr(file.size() + 2) : text});
   };
   try {
     const Manifest manifest = manifest_of(env, path);

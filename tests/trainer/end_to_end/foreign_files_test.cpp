@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Files that somebody else has put where the program reads and writes: links, FIFOs, folders, names and
+/// contents made to harm. Nothing of anybody's is changed, nothing hangs, and nothing of it reaches the
+/// terminal raw.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ForeignFilesTest : public ::testing::Test {
+ protected:
+  ForeignFilesTest() { write_text(victim_, "mine"); }
+
+  /// A run of its own that has been stopped, before something is put into it.
+  std::string make_run(const std::string& name) {
+    const auto run = directory_.path(name);
+    if (base_.empty()) {
+      base_ = directory_.path("base");
+      EXPECT_EQ(lockstep("train " + job_ + " train.max_steps=4 run.dir=" + base_).exit_code, 0);
+    }
+    fs::copy(base_, run, fs::copy_options::recursive);
+    return run;
+  }
+
+  Outcome go_on(const std::string& run) { return lockstep("train " + job_ + " run.dir=" + run); }
+
+  void expect_refused(const std::string& run, const std::string& what) {
+    const auto outcome = go_on(run);
+    EXPECT_EQ(outcome.exit_code, 74) << outcome.everything();
+    EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.err;
+    EXPECT_EQ(read_text(victim_), "mine");
+  }
+
+  TemporaryDirectory directory_;
+  std::string job_ = write_small_job(directory_), victim_ = directory_.path("victim"), base_;
+};
+
+TEST_F(ForeignFilesTest, RunIsNotWrittenThroughLinks) {
+  for (const std::string name : {"metrics.jsonl", "log/rank-0.log", "lock"}) {
+    const auto run = make_run("link-" + name.substr(0, 3));
+    fs::remove(run + "/" + name);
+    fs::create_symlink(victim_, run + "/" + name);
+    expect_refused(run, name + ": is a symbolic link");
+  }
+  const auto run = make_run("linked-checkpoints");
+  fs::rename(run + "/checkpoints", directory_.path("elsewhere"));
+  fs::create_directory_symlink(directory_.path("elsewhere"), run + "/checkpoints");
+  expect_refused(run, "checkpoints: is a symbolic link");
+  EXPECT_FALSE(fs::is_empty(directory_.path("elsewhere")));
+}
+
+TEST_F(ForeignFilesTest, FifosAndFoldersInPlaceOfFilesAreNamed) {
+  for (const std::string name : {"metrics.jsonl", "log/rank-0.log", "lock"}) {
+    for (const bool fifo : {true, false}) {
+      const auto run = make_run((fifo ? "fifo-" : "folder-") + name.substr(0, 3));
+      fs::remove(run + "/" + name);
+      if (fifo) {
+        ASSERT_EQ(::mkfifo((run + "/" + name).c_str(), 0600), 0);
+      } else {
+        fs::create_directory(run + "/" + name);
+      }
+      expect_refused(run, name + ": is no regular file");
+    }
+  }
+}
+
+TEST_F(ForeignFilesTest, CopyMadeOfHardLinksStaysAsItWas) {
+  const auto run = make_run("run"), copy = directory_.path("copy");
+  ASSERT_EQ(run_shell("cp -al " + run + " " + copy + " && rm " + copy + "/lock").exit_code, 0);
+  const auto metrics = read_text(copy + "/metrics.jsonl"), log = read_text(copy + "/log/rank-0.log");
+  EXPECT_EQ(go_on(run).exit_code, 0);
+  EXPECT_EQ(read_text(copy + "/metrics.jsonl"), metrics);
+  EXPECT_EQ(read_text(copy + "/log/rank-0.log"), log);
+  EXPECT_EQ(lockstep("verify " + copy).exit_code, 0);
+}
+
+TEST_F(ForeignFilesTest, TemporaryNamesOfOthersStopNoStart) {
+  const auto run = make_run("run");
+  fs::create_directory(directory_.path("precious"));
+  write_text(directory_.path("precious/model.safetensors"), "mine");
+  fs::create_directory_symlink(directory_.path("precious"), run + "/checkpoints/.tmp-evil");
+  write_text(run + "/checkpoints/.tmp-file", "mine");
+  fs::create_directories(run + "/checkpoints/.tmp-step-00000006/folder");
+  const auto outcome = go_on(run);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_EQ(read_text(directory_.path("precious/model.safetensors")), "mine");
+  EXPECT_EQ(read_text(run + "/checkpoints/.tmp-file"), "mine");
+  EXPECT_TRUE(fs::exists(run + "/checkpoints/.tmp-step-00000006/folder"));
+}
+
+TEST_F(ForeignFilesTest, DamagedCheckpointIsKeptAsideAndTheOneBeforeItIsUsed) {
+  const auto run = make_run("run");
+  const auto newest = run + "/checkpoints/step-00000004";
+  fs::resize_file(newest + "/model.safetensors", 100);
+  const auto outcome = go_on(run);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_NE(outcome.err.find("kept as step-00000004.damaged"), std::string::npos) << outcome.err;
+  EXPECT_EQ(fs::file_size(newest + ".damaged/model.safetensors"), 100U);
+}
+
+TEST_F(ForeignFilesTest, GoingBackKeepsWhatCameLater) {
+  const auto run = make_run("run");
+  const auto back = run + "/checkpoints/step-00000003";
+  ASSERT_TRUE(fs::exists(back));
+  const auto outcome = lockstep("train " + job_ + " run.dir=" + run + " run.resume=" + back);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_EQ(lockstep("verify " + run + "/previous-1/checkpoints/step-00000004").exit_code, 0);
+  EXPECT_TRUE(fs::exists(run + "/previous-1/metrics.jsonl"));
+}
+
+TEST_F(ForeignFilesTest, ExportReplacesNothingUnlessTold) {
+  const auto run = make_run("run");
+  const auto file = directory_.path("out.npz"), command = "export " + run + " --npz ";
+  EXPECT_EQ(lockstep(command + file).exit_code, 0);
+  EXPECT_EQ(lockstep(command + file).exit_code, 2);
+  EXPECT_EQ(lockstep(command + file + " --force").exit_code, 0);
+  EXPECT_EQ(lockstep(command + victim_).exit_code, 2);
+  ASSERT_EQ(::mkfifo(directory_.path("fifo").c_str(), 0600), 0);
+  fs::create_symlink(victim_, directory_.path("link"));
+  for (const std::string& target :
+       {std::string("''"), std::string("/dev/null"), directory_.path("fifo"), directory_.path("link"), run})
+    EXPECT_EQ(lockstep(command + target + " --force").exit_code, 2) << target;
+  EXPECT_TRUE(fs::is_character_file("/dev/null") && fs::is_fifo(directory_.path("fifo")));
+  EXPECT_EQ(read_text(victim_), "mine");
+}
+
+TEST_F(ForeignFilesTest, NothingForeignReachesTheTerminalRaw) {
+  const auto run = make_run("run");
+  const std::string evil = "\x1b[31m\x9b\xe2\x80\xae", quoted = "'" + evil + "'";
+  write_text(
+      run + "/lock",
+      R"({"host":"\u001b[31m","boot_id":"b","pid":1,"start_ticks":1,"started":"\u202e","job":"\u009b"})");
+  fs::create_directory(directory_.path(evil));
+  const std::string commands[] = {"verify " + quoted,
+                                  "eval " + quoted,
+                                  "inspect '" + directory_.path(evil) + "'",
+                                  "eval " + run + " --device " + quoted,
+                                  "predict " + run + " " + quoted,
+                                  "predict " + run + " --invert " + quoted + " x",
+                                  quoted,
+                                  "train " + quoted,
+                                  "train " + job_ + " " + quoted,
+                                  "train " + job_ + " data.root=" + quoted,
+                                  "train " + job_ + " run.dir=" + run,
+                                  "export " + run + " --npz " + quoted + "/x"};
+  for (const auto& command : commands) {
+    const auto outcome = lockstep(command);
+    EXPECT_NE(outcome.exit_code, 0) << command;
+    for (const std::string raw : {"\x1b", "\x9b", "\xe2\x80\xae"})
+      EXPECT_EQ(outcome.everything().find(raw), std::string::npos) << command << "\n" << outcome.everything();
+  }
+}
+
+TEST_F(ForeignFilesTest, FilesMadeToTakeMemoryAreOneSentence) {
+  std::string marks;
+  for (int i = 0; i < 300000; ++i) marks += "\xEF\xBB\xBF";
+  write_text(directory_.path("marks.yaml"), marks + "model: net\n");
+  EXPECT_EQ(lockstep("validate " + directory_.path("marks.yaml")).exit_code, 2);
+  EXPECT_EQ(lockstep("bench allreduce --max-bytes -1").exit_code, 2);
+  const auto small = run_shell("ulimit -v 400000; " + std::string(std::getenv("LOCKSTEP_PROGRAM")) +
+                               " train " + job_ + " data.train_samples=900000");
+  EXPECT_EQ(small.exit_code, 70) << small.everything();
+  EXPECT_NE(small.err.find("not enough memory"), std::string::npos) << small.err;
+}
+
+TEST_F(ForeignFilesTest, FifoThatNobodyWritesToIsNotWaitedForWithoutEnd) {
+  ASSERT_EQ(::mkfifo(directory_.path("fifo").c_str(), 0600), 0);
+  EXPECT_EQ(lockstep("predict " + make_run("run") + " " + directory_.path("fifo")).exit_code, 65);
+  EXPECT_EQ(run_shell("cat " + job_ + " > " + directory_.path("fifo") + " & " +
+                      std::getenv("LOCKSTEP_PROGRAM") + " validate " + directory_.path("fifo"))
+                .exit_code,
+            0);
+}
+
+}  // namespace
+}  // namespace lockstep::testing
