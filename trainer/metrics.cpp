@@ -18,7 +18,8 @@ namespace lockstep {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* what, int error) {
-  throw IoError(fmt::format("{}: cannot be {}: {}", path, what, std::strerror(error)));
+  const char* hint = error == ENOSPC ? "; free some space or choose another run.dir" : "";
+  throw IoError(fmt::format("{}: cannot be {}: {}{}", path, what, std::strerror(error), hint));
 }
 
 /// 0, or the errno of the write that failed; part of the text may be in the file then.
