@@ -18,7 +18,8 @@ namespace lockstep {
 namespace {
 
 [[noreturn]] void fail(const std::string& path, const char* what, int error) {
-  throw IoError(fmt::format("{}: cannot be {}: {}", path, what, std::strerror(error)));
+  const char* hint = error == ENOSPC ? "; free some space or choose another run.dir" : "";
+  throw IoError(fmt::format("{}: cannot be {}: {}{}", path, what, std::strerror(error), hint));
 }
 
 /// Not through a symbolic link, and without waiting for the reader of a FIFO.

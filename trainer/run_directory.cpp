@@ -14,6 +14,8 @@
 #include <spdlog/sinks/basic_file_sink.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -40,7 +42,11 @@ KeepPolicy keep_policy(const Job& job) {
 
 std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job) {
   make_directories(job.run.dir);
-  return std::make_unique<RunLock>(env, job.run.dir, job.model + " on " + job.data.set);
+  // Not so long that the other ranks, who wait for this one, take it for lost.
+  const double seconds = std::min(5.0, job.parallel.timeout_seconds / 2);
+  const LockPatience patience{std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)),
+                              print_error};
+  return std::make_unique<RunLock>(env, job.run.dir, job.model + " on " + job.data.set, patience);
 }
 
 std::shared_ptr<spdlog::logger> open_log(const std::string& run_dir) {

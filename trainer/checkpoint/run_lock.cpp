@@ -16,6 +16,7 @@
 #include <iterator>
 #include <optional>
 #include <sstream>
+#include <thread>
 
 namespace lockstep {
 namespace {
@@ -77,6 +78,20 @@ std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
                             owner->job, owner->host, owner->pid, owner->started, why));
 }
 
+bool wait_for(const std::function<bool()>& is_free, const std::string& path, const LockPatience& patience) {
+  constexpr std::chrono::milliseconds kPause{50};
+  const auto give_up = std::chrono::steady_clock::now() + patience.limit;
+  if (patience.limit > kPause && patience.say) {
+    patience.say(fmt::format("{}: another job is using this run directory; waiting {:.2g} s for its end",
+                             path, std::chrono::duration<double>(patience.limit).count()));
+  }
+  while (std::chrono::steady_clock::now() < give_up) {
+    std::this_thread::sleep_for(kPause);
+    if (is_free()) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 LockOwner LockOwner::self(const std::string& job) {
@@ -94,17 +109,22 @@ bool is_running(const LockOwner& owner) {
   return same_boot && owner.start_ticks != 0 && start_ticks_of(owner.pid) == owner.start_ticks;
 }
 
-RunLock::RunLock(Env& env, const std::string& run_dir, const std::string& job)
-    : RunLock(env, run_dir, LockOwner::self(job), is_running) {}
+RunLock::RunLock(Env& env, const std::string& run_dir, const std::string& job, const LockPatience& patience)
+    : RunLock(env, run_dir, LockOwner::self(job), is_running, patience) {}
 
 RunLock::RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
-                 const std::function<bool(const LockOwner&)>& running) {
+                 const std::function<bool(const LockOwner&)>& running, const LockPatience& patience) {
   const std::string path = run_dir + "/lock";
-  std::unique_ptr<FileClaim> claim = env.claim(path);
-  const std::optional<LockOwner> owner = read_owner(env, path);
-  constexpr const char* kStillRunning = "it is still running; wait for it, stop it, or set another run.dir";
-  if (claim == nullptr) refuse(path, owner, kStillRunning);
-  if (owner && running(*owner)) refuse(path, owner, kStillRunning);
+  std::unique_ptr<FileClaim> claim;
+  std::optional<LockOwner> owner;
+  const auto is_free = [&] {
+    claim = env.claim(path);
+    owner = read_owner(env, path);
+    if (claim != nullptr && owner && running(*owner)) claim.reset();
+    return claim != nullptr;
+  };
+  if (!is_free() && !wait_for(is_free, path, patience))
+    refuse(path, owner, "it is still running; wait for it, stop it, or set another run.dir");
   if (owner && owner->host != self.host && owner->boot_id != self.boot_id)
     refuse(path, owner, "if that job is gone, delete this file and start again");
   claim->write(to_text(self));

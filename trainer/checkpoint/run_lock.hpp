@@ -5,6 +5,7 @@
 
 #include "trainer/checkpoint/env.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -29,18 +30,27 @@ struct LockOwner {
 /// True while this process runs on this machine.
 bool is_running(const LockOwner& owner);
 
+/// How long a lock that another job holds is waited for.
+struct LockPatience {
+  std::chrono::milliseconds limit{0};
+  std::function<void(const std::string&)> say = {};  ///< gets one line before the first wait; may be empty
+};
+
 /// Held by rank 0 from before the first look at the checkpoints to the end of the run. Two guards: flock on
 /// RUN/lock, which the kernel drops with its process; and the owner written in it, for file systems whose
 /// locks do not reach other hosts. A lock whose owner is gone (this machine, and the process has ended or the
 /// machine was restarted) is taken over. One of another host is not: nobody here can tell whether that job is
 /// still running.
+///
+/// Ranks outlive a launcher that was killed by a second or two, and a run that was told to stop saves first:
+/// so a lock of this machine is waited for a little before it is refused.
 class RunLock {
  public:
   /// @throws IoError naming the owner and the file to delete
-  RunLock(Env& env, const std::string& run_dir, const std::string& job);
+  RunLock(Env& env, const std::string& run_dir, const std::string& job, const LockPatience& patience);
   /// For tests: another identity, another way to tell who is running.
   RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
-          const std::function<bool(const LockOwner&)>& running);
+          const std::function<bool(const LockOwner&)>& running, const LockPatience& patience = {});
   /// Empties the file, so that another host may go on at once.
   ~RunLock();
   RunLock(const RunLock&) = delete;

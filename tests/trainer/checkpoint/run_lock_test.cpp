@@ -10,7 +10,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -21,7 +25,7 @@ class RunLockTest : public ::testing::Test {
   void leave_behind(const std::string& owner) const { std::ofstream(file()) << owner; }
   std::string refusal(const std::string& job) {
     try {
-      RunLock lock(Env::posix(), run_.path(), job);
+      RunLock lock(Env::posix(), run_.path(), job, patience_);
     } catch (const IoError& error) {
       return error.what();
     }
@@ -29,6 +33,7 @@ class RunLockTest : public ::testing::Test {
   }
 
   TemporaryDirectory run_;
+  LockPatience patience_;
 };
 
 std::string owner_text(const LockOwner& owner) {
@@ -38,7 +43,7 @@ std::string owner_text(const LockOwner& owner) {
 }
 
 TEST_F(RunLockTest, SecondJobIsRefusedAndToldWhoHoldsIt) {
-  const RunLock lock(Env::posix(), run_.path(), "mnist.yaml");
+  const RunLock lock(Env::posix(), run_.path(), "mnist.yaml", {});
   const std::string why = refusal("other.yaml");
   EXPECT_TRUE(why.starts_with(file() + ": ")) << why;
   EXPECT_NE(why.find("mnist.yaml"), std::string::npos) << why;
@@ -46,14 +51,14 @@ TEST_F(RunLockTest, SecondJobIsRefusedAndToldWhoHoldsIt) {
 }
 
 TEST_F(RunLockTest, ReleasedLockIsFree) {
-  { const RunLock lock(Env::posix(), run_.path(), "a"); }
+  { const RunLock lock(Env::posix(), run_.path(), "a", {}); }
   EXPECT_EQ(refusal("b"), "granted");
 }
 
 TEST_F(RunLockTest, LockOfAKilledProcessIsTakenOver) {
   const pid_t child = ::fork();
   if (child == 0) {
-    const RunLock lock(Env::posix(), run_.path(), "killed.yaml");
+    const RunLock lock(Env::posix(), run_.path(), "killed.yaml", {});
     ::raise(SIGKILL);
   }
   ::waitpid(child, nullptr, 0);
@@ -64,12 +69,30 @@ TEST_F(RunLockTest, LockOfAKilledProcessIsTakenOver) {
 }
 
 TEST_F(RunLockTest, LockOfALiveProcessIsRefused) {
-  const RunLock lock(Env::posix(), run_.path(), "parent.yaml");
+  const RunLock lock(Env::posix(), run_.path(), "parent.yaml", {});
   const pid_t child = ::fork();
   if (child == 0) ::_exit(refusal("child.yaml") == "granted" ? 1 : 0);
   int status = 0;
   ::waitpid(child, &status, 0);
   EXPECT_EQ(status, 0);
+}
+
+TEST_F(RunLockTest, AnOwnerThatIsAboutToEndIsWaitedForAndThatIsSaid) {
+  auto lock = std::make_unique<RunLock>(Env::posix(), run_.path(), "ending.yaml", LockPatience{});
+  std::vector<std::string> said;
+  patience_ = {std::chrono::seconds(60), [&](const std::string& line) {
+                 said.push_back(line);
+                 lock.reset();
+               }};
+  EXPECT_EQ(refusal("next.yaml"), "granted");
+  ASSERT_EQ(said.size(), 1U);
+  EXPECT_TRUE(said[0].starts_with(file() + ": ")) << said[0];
+}
+
+TEST_F(RunLockTest, PatienceHasAnEnd) {
+  const RunLock lock(Env::posix(), run_.path(), "parent.yaml", {});
+  patience_.limit = std::chrono::milliseconds(120);
+  EXPECT_NE(refusal("next.yaml").find("still running"), std::string::npos);
 }
 
 TEST_F(RunLockTest, LiveOwnerIsRespectedEvenWhereLocksDoNotWork) {
@@ -110,7 +133,7 @@ TEST_F(RunLockTest, TornLockFileIsFree) {
 }
 
 TEST_F(RunLockTest, MissingRunDirectoryIsAnIoError) {
-  EXPECT_THROW(RunLock(Env::posix(), run_.path() + "/nowhere", "a"), IoError);
+  EXPECT_THROW(RunLock(Env::posix(), run_.path() + "/nowhere", "a", {}), IoError);
 }
 
 }  // namespace

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# Training under a real Slurm, which this script starts and ends: srun, sbatch with launch/slurm/train.sbatch, scancel, requeue.
+# Skipped, with the reason, where Slurm is not installed. Needs $LOCKSTEP_PROGRAM.
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+# shellcheck source-path=SCRIPTDIR source=slurm_here.sh
+source "$(dirname "${BASH_SOURCE[0]}")/slurm_here.sh"
+
+# Long enough to be disturbed, and a twentieth of it short enough to be compared.
+write_job() {
+  cat >job.yaml <<'END'
+model: net
+data: {set: synthetic, train_samples: 1100, test_samples: 100, global_batch: 110}
+train: {epochs: 100000, seed: 7, optimizer: {kind: sgd, lr: 0.02, momentum: 0.5}}
+parallel: {device: cpu, grain: 11}
+run: {dir: run, checkpoint_every_steps: 0, log_every_steps: 1}
+END
+}
+
+# submit LAUNCHER: the job, in the background; its number in $job.
+submit() {
+  job=$(LAUNCHER=$1 PROGRAM=$LOCKSTEP_PROGRAM sbatch --parsable --output=said --ntasks-per-node=2 --time=10 "$repo/launch/slurm/train.sbatch" job.yaml)
+  wait_for 30 grep -qs '"step":20,' run/metrics.jsonl
+}
+
+job_is() { [ "$(squeue -h -j "$job" -o %T 2>/dev/null)" = "$1" ]; }
+saved_step() { basename "$(find run/checkpoints -name 'step-*' | sort | tail -n 1)" | sed 's/step-0*//'; }
+
+# expect_saved: the stop left a checkpoint, and five steps more end as in a run that nobody disturbed.
+expect_saved() {
+  local last undisturbed resumed
+  expect_contains "$(cat run/log/rank-0.log)" "stopped on request at step"  # mpirun, told to end, no longer hands on what ranks say
+  last=$(($(saved_step) + 5))
+  resumed=$("$LOCKSTEP_PROGRAM" train job.yaml train.max_steps=$last | tail -n 1)
+  undisturbed=$("$LOCKSTEP_PROGRAM" train job.yaml run.dir=calm train.max_steps=$last | tail -n 1)
+  expect_contains "$undisturbed" "weights sha256"
+  expect_equal "$resumed" "$undisturbed"
+}
+
+Slurm_starts_ranks_with_srun_that_train_to_the_same_weights() {
+  write_job
+  expect_exit 0 srun --mpi=pmix -n 3 "$LOCKSTEP_PROGRAM" train job.yaml train.max_steps=25
+  expect_contains "$output" "3 ranks"
+  expect_equal "$(tail -n 1 <<<"$output")" "$("$LOCKSTEP_PROGRAM" train job.yaml run.dir=calm train.max_steps=25 | tail -n 1)"
+}
+
+Slurm_scancel_saves_under_srun() {
+  write_job && submit srun
+  scancel "$job"
+  wait_for 40 job_is ''
+  expect_equal "$(grep -c 'SIGTERM received' said)" 1
+  expect_saved
+}
+
+Slurm_scancel_saves_under_mpirun() {
+  write_job && submit mpirun
+  scancel "$job"
+  wait_for 40 job_is ''
+  expect_saved
+}
+
+Slurm_warning_saves_requeues_and_goes_on() {
+  write_job && submit srun
+  scancel --batch --signal=USR1 "$job"
+  wait_for 40 grep -q "queueing job $job again" said
+  wait_for 40 job_is PENDING
+  scontrol update JobId="$job" StartTime=now
+  wait_for 40 grep -q 'going on from step' said
+  scancel "$job"
+  wait_for 40 job_is ''
+  expect_saved
+}
+
+Slurm_hands_on_exit_codes() {
+  write_job
+  expect_exit 2 srun --mpi=pmix -n 2 "$LOCKSTEP_PROGRAM" train job.yaml data.global_batch=0
+  expect_exit 75 srun --mpi=pmix -n 2 "$LOCKSTEP_PROGRAM" train job.yaml run.max_seconds=0.1
+  expect_exit 2 srun -n 2 "$LOCKSTEP_PROGRAM" train job.yaml parallel.backend=thread
+}
+
+# A rank that stays away is named, as under mpirun. srun returns the highest code: here 143 of the one that it ended.
+Slurm_rank_that_is_another_program_is_named() {
+  write_job
+  printf '0 %s train job.yaml parallel.timeout_seconds=1\n1 sleep 60\n' "$LOCKSTEP_PROGRAM" >programs
+  expect_exit 143 timeout 50 srun --mpi=pmix --kill-on-bad-exit=1 -n 2 --multi-prog programs
+  expect_contains "$output" "rank 1 (pid"
+  expect_contains "$output" "is another program: "
+}
+
+reason=$(why_no_slurm)
+[ -z "$reason" ] || { echo "skipped: $reason"; exit 77; }
+: "${LOCKSTEP_PROGRAM:?set it to the path of lockstep}"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
+slurm_files=$(mktemp -d)
+trap 'stop_slurm; rm -rf "$slurm_files"' EXIT
+start_slurm "$slurm_files" || exit 1
+run_tests "$@"
