@@ -6,9 +6,11 @@
 #include "tests/chaos/violation.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 namespace lockstep::chaos {
 namespace {
@@ -16,6 +18,14 @@ namespace {
 constexpr std::chrono::minutes kPatience{2};
 constexpr std::chrono::seconds kOrphansMayLive{20};
 constexpr std::chrono::seconds kLauncherMayLinger{15};  // mpirun takes about two to end
+
+std::string log_path(const std::string& run_dir) {
+  return run_dir + "/log/rank-0.log";
+}
+
+bool slurm_job_exists(const std::string& name) {
+  return !testing::run_shell("squeue -h -n " + name).out.empty();
+}
 
 }  // namespace
 
@@ -27,6 +37,7 @@ Attempt::Attempt(const ChaosJob& job, const Placement& placement, const LifeDire
       err_path_(directories.home + "/err"),
       rank_name_(std::filesystem::path(job.program()).filename()),
       before_(look_at(run_dir_)),
+      log_before_(testing::read_text(log_path(run_dir_)).size()),
       process_(job.train_command(placement, run_dir_),
                launcher_environment(directories.temporary(), directories.shared_memory), out_path_,
                err_path_) {}
@@ -43,14 +54,20 @@ std::string Attempt::err() const {
   return testing::read_text(err_path_);
 }
 
+std::string Attempt::log() const {
+  const auto all = testing::read_text(log_path(run_dir_));
+  return all.substr(std::min(log_before_, all.size()));
+}
+
 std::optional<std::int64_t> Attempt::step_after(const std::string& words) const {
-  const auto said = out();
+  const auto said = out() + log();
   const auto at = said.find(words);
   if (at == std::string::npos) return std::nullopt;
   return std::strtoll(said.c_str() + at + words.size(), nullptr, 10);
 }
 
 int Attempt::wait_after_blow() {
+  if (placement_.start == Placement::Start::kSlurm) return wait();
   Patience patience(kLauncherMayLinger);
   while (!process_.wait(std::chrono::milliseconds(50))) {
     if (!ranks().empty()) patience = Patience(kLauncherMayLinger);
@@ -68,7 +85,17 @@ int Attempt::wait() {
     throw Violation(
         "the launcher has ended, but a rank is still alive 20 s later and holds the run directory");
   }
+  if (placement_.start == Placement::Start::kSlurm) wait_for_slurm();
   return *code;
+}
+
+/// srun ends before its job does.
+void Attempt::wait_for_slurm() const {
+  const auto name = ChaosJob::slurm_name(run_dir_);
+  for (Patience patience(kPatience); slurm_job_exists(name);) {
+    if (patience.is_exhausted()) throw Violation("the Slurm job is still there after two minutes");
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
 }
 
 }  // namespace lockstep::chaos

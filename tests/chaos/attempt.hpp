@@ -38,7 +38,10 @@ class Attempt {
   /// What rank 0 has said until now on standard output or standard error.
   std::string out() const;
   std::string err() const;
-  /// The step in a line of output like "going on from step 120 in ..."; nothing if it was not said.
+  /// What rank 0 has added to its log since the start.
+  std::string log() const;
+  /// The step in a line of output, or of the log, like "going on from step 120 in ..."; nothing if it was not
+  /// said. (An mpirun that was told to end no longer hands on what its ranks print.)
   std::optional<std::int64_t> step_after(const std::string& words) const;
 
   /// Waits for the end, of the launcher and of all it started, and returns the exit code.
@@ -50,10 +53,13 @@ class Attempt {
   bool launcher_hung() const { return launcher_hung_; }
 
  private:
+  void wait_for_slurm() const;
+
   const ChaosJob& job_;
   Placement placement_;
   std::string run_dir_, out_path_, err_path_, rank_name_;
   RunFacts before_;
+  std::size_t log_before_;  ///< bytes of the log
   ChildProcess process_;
   bool launcher_hung_ = false;
 };

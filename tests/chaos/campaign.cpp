@@ -51,7 +51,7 @@ class Campaign {
 
 void Campaign::run_reference(const ChaosJob& job) {
   const auto directories = scratch_.make("reference");
-  Attempt attempt(job, {.ranks = 1, .threads = 1, .thread_backend = true}, directories);
+  Attempt attempt(job, {.ranks = 1, .threads = 1, .start = Placement::Start::kThreads}, directories);
   if (attempt.wait() != 0) throw Violation("the undisturbed run failed:\n" + attempt.out() + attempt.err());
   reference_.emplace(directories.run(), job.steps());
   reference_hash_ = testing::Outcome{0, attempt.out(), ""}.last_line();

@@ -17,6 +17,7 @@ struct Options {
   std::int64_t only_life = 0;  ///< this one alone; 0: as many as the rounds need
   int jobs = 3;                ///< lives at the same time
   bool verbose = false;        ///< tells of every start
+  bool slurm = false;          ///< some runs under a Slurm that is running here
 };
 
 /// Prints the tally, or what went wrong and how to see it again. Returns 0, or 1 after a violation.

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+#include <map>
 #include <utility>
 
 namespace lockstep::chaos {
@@ -22,15 +24,19 @@ constexpr const char* kJob =
 }  // namespace
 
 std::string Placement::describe() const {
-  return fmt::format("{} rank{} {}, {} thread{} each", ranks, ranks == 1 ? "" : "s",
-                     thread_backend ? "in one process" : "under mpirun", threads, threads == 1 ? "" : "s");
+  static const std::map<Start, std::string> names = {{Start::kMpirun, "under mpirun"},
+                                                     {Start::kAlone, "alone"},
+                                                     {Start::kThreads, "in one process"},
+                                                     {Start::kSlurm, "under srun"}};
+  return fmt::format("{} rank{} {}{}, {} thread{} each", ranks, ranks == 1 ? "" : "s", names.at(start),
+                     under_timeout ? " behind timeout" : "", threads, threads == 1 ? "" : "s");
 }
 
 Placement random_placement(Dice& dice) {
   Placement placement;
   placement.ranks = static_cast<int>(dice.between(1, 4));
   placement.threads = dice.percent(15) ? 2 : 1;
-  placement.thread_backend = dice.percent(15);
+  if (dice.percent(15)) placement.start = Placement::Start::kThreads;
   return placement;
 }
 
@@ -43,14 +49,22 @@ std::vector<std::string> ChaosJob::train_command(const Placement& placement,
                                                  const std::string& run_dir) const {
   std::vector<std::string> command;
   const auto ranks = std::to_string(placement.ranks);
-  if (!placement.thread_backend) command = {"mpirun", "--bind-to", "none", "-np", ranks};
+  if (placement.under_timeout) command = {"timeout", "--preserve-status", "600"};
+  const auto add = [&](const std::vector<std::string>& words) {
+    command.insert(command.end(), words.begin(), words.end());
+  };
+  using Start = Placement::Start;
+  if (placement.start == Start::kMpirun) add({"mpirun", "--bind-to", "none", "-np", ranks});
+  if (placement.start == Start::kSlurm) add({"srun", "--mpi=pmix", "-J", slurm_name(run_dir), "-n", ranks});
   command.insert(command.end(),
                  {program_, "train", file_, "run.dir=" + run_dir, "train.epochs=" + std::to_string(epochs_),
                   "parallel.threads=" + std::to_string(placement.threads)});
-  if (placement.thread_backend) {
-    command.insert(command.end(), {"parallel.backend=thread", "parallel.ranks=" + ranks});
-  }
+  if (placement.start == Start::kThreads) add({"parallel.backend=thread", "parallel.ranks=" + ranks});
   return command;
+}
+
+std::string ChaosJob::slurm_name(const std::string& run_dir) {
+  return fmt::format("chaos-{:x}", std::hash<std::string>{}(run_dir));
 }
 
 Environment launcher_environment(const std::string& temporary, const std::string& shared_memory) {

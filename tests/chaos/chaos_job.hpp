@@ -18,10 +18,19 @@ inline constexpr std::int64_t kStepsInEpoch = 40;
 
 /// Where a run is computed. None of it may leave a trace in the result.
 struct Placement {
+  enum class Start {
+    kMpirun,
+    kAlone,    ///< one rank, without a launcher
+    kThreads,  ///< ranks are threads of one process, without a launcher
+    kSlurm,    ///< srun, as a job of its own
+  };
+
   int ranks = 1;
   int threads = 1;
-  bool thread_backend = false;  ///< ranks are threads of one process, without mpirun
+  Start start = Start::kMpirun;
+  bool under_timeout = false;  ///< all of it behind GNU timeout, which signals twice
 
+  bool has_launcher() const { return start == Start::kMpirun || start == Start::kSlurm; }
   std::string describe() const;
 };
 
@@ -38,6 +47,8 @@ class ChaosJob {
   std::int64_t steps() const { return epochs_ * kStepsInEpoch; }
   /// The command line that trains in `run_dir`.
   std::vector<std::string> train_command(const Placement& placement, const std::string& run_dir) const;
+  /// What a run in `run_dir` is called where it is a Slurm job.
+  static std::string slurm_name(const std::string& run_dir);
 
  private:
   std::string program_, file_;

@@ -96,7 +96,12 @@ struct SpawnSettings {
     posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, out_path.c_str(), kWrite, 0644);
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, err_path.c_str(), kWrite, 0644);
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+    // A shell without job control leaves SIGINT ignored, nohup SIGHUP.
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGINT, SIGHUP}) sigaddset(&signals, signal);
+    posix_spawnattr_setsigdefault(&attributes, &signals);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF);
   }
   ~SpawnSettings() {
     posix_spawn_file_actions_destroy(&files);

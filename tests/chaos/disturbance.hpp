@@ -26,6 +26,8 @@ class Disturbance {
   Disturbance(const Disturbance&) = delete;
   Disturbance& operator=(const Disturbance&) = delete;
 
+  /// Where the next start of a run is computed.
+  virtual Placement place(Dice& dice) const { return random_placement(dice); }
   /// Length of the job that is disturbed.
   virtual std::int64_t epochs() const = 0;
   /// Names what will be counted.
@@ -39,7 +41,9 @@ class Disturbance {
 
 /// SIGKILL: one rank, all ranks, the launcher, or everything at the same time.
 std::unique_ptr<Disturbance> make_kill();
-/// SIGTERM, SIGINT, SIGUSR1 or SIGUSR2: to the launcher or to one rank.
-std::unique_ptr<Disturbance> make_signal();
+/// One to three of SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2, up to two seconds apart: to the launcher, to
+/// GNU timeout, to one rank, or through Slurm's scancel.
+/// @param slurm  a Slurm is running here ($SLURM_CONF)
+std::unique_ptr<Disturbance> make_signal(bool slurm);
 
 }  // namespace lockstep::chaos

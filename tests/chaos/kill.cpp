@@ -26,7 +26,7 @@ constexpr const char* kTooLate = "too late: it ended well (not a round)";
 /// Whom the dice choose; what is not there yet cannot be killed.
 const char* choose(const Attempt& attempt, const std::vector<pid_t>& ranks, Dice& dice) {
   const auto choice = dice.between(1, 100);
-  if (attempt.placement().thread_backend) return kEverything;
+  if (!attempt.placement().has_launcher()) return kEverything;
   if (ranks.empty()) return choice <= 50 ? kLauncher : kEverything;
   if (choice <= 40) return kOneRank;
   if (choice <= 60) return kAllRanks;

@@ -39,7 +39,7 @@ void Life::run() {
 /// One start. True when the run is done.
 bool Life::attempt() {
   const bool strike = !dice_.percent(10) && world_.rounds.take();
-  const auto placement = random_placement(dice_);
+  const auto placement = world_.disturbance.place(dice_);
   story_ = fmt::format("on {}, {}", placement.describe(), strike ? "disturbed" : "undisturbed");
   Attempt attempt(world_.job, placement, directories_);
   const auto ending = strike ? disturb(attempt) : let_finish(attempt);

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
+#include <memory>
 
 namespace {
 
@@ -23,7 +24,8 @@ constexpr const char* kDescription =
     "byte of their weights, optimiser state and metrics with a run that was never disturbed.\n";
 
 void add_campaign(CLI::App& app, Options& options, const std::string& name, const std::string& help,
-                  std::int64_t rounds, std::unique_ptr<Disturbance> (*make)(), int& exit_code) {
+                  std::int64_t rounds, const std::function<std::unique_ptr<Disturbance>()>& make,
+                  int& exit_code) {
   auto* command = app.add_subcommand(name, help);
   command->preparse_callback([&options, rounds](std::size_t) { options.rounds = rounds; });
   command->add_option("--rounds", options.rounds, fmt::format("How many times to strike; default {}", rounds))
@@ -47,8 +49,11 @@ int run(int argc, char** argv) {
   int exit_code = 0;
   add_campaign(app, options, "kill", "SIGKILL to one rank, all ranks, the launcher or everything", 60,
                lockstep::chaos::make_kill, exit_code);
-  add_campaign(app, options, "signal", "SIGTERM, SIGINT, SIGUSR1, SIGUSR2 to the launcher or one rank", 20,
-               lockstep::chaos::make_signal, exit_code);
+  add_campaign(
+      app, options, "signal", "One to three signals that ask for a stop, to the launcher or one rank", 20,
+      [&] { return lockstep::chaos::make_signal(options.slurm); }, exit_code);
+  app.get_subcommand("signal")->add_flag("--slurm", options.slurm,
+                                         "Some runs under Slurm, whose $SLURM_CONF must be set");
   lockstep::chaos::adopt_orphans();
   try {
     app.parse(argc, argv);

@@ -1,18 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The four signals that ask for a stop, and how a run must end after one.
+/// The signals that ask for a stop, and how a run must end after them: exit code 75 only with a checkpoint of
+/// that very stop.
 #include "tests/chaos/disturbance.hpp"
+#include "tests/chaos/signal_series.hpp"
 #include "tests/chaos/violation.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace lockstep::chaos {
 namespace {
@@ -20,45 +19,22 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kSaved = 75;
+constexpr int kLeftBehind = 128;  ///< and the signal
 constexpr const char* kStopWords = "stopped on request at step ";
-constexpr const char* kToLauncher = "to the launcher";
-constexpr const char* kToRank = "to one rank, or the only process";
+constexpr const char* kLeavingWords = "leaving now, without saving";
+constexpr const char* kAlone = "alone";
+constexpr const char* kThreads = "in one process, ranks as threads";
+constexpr const char* kMpirun = "under mpirun";
+constexpr const char* kSlurm = "under srun, in a job of Slurm's";
+constexpr const char* kTimeout = "of these, behind GNU timeout";
 constexpr const char* kStopped = "all ranks stopped at the same step, saved, exit 75";
-constexpr const char* kLauncherToo = "the same, and mpirun, told to end itself, made it exit 1";
+constexpr const char* kLauncherToo = "the same, and the launcher, told to end itself, made it another code";
 constexpr const char* kDone = "it was already done";
-constexpr const char* kUnheard = "mpirun had no rank to tell yet: ran to its end, exit 0";
+constexpr const char* kUnheard = "the launcher had no rank to tell yet: ran to its end, exit 0";
 constexpr const char* kEarly = "before the program could catch it: ended, nothing lost";
+constexpr const char* kLeft = "told three times, it left unsaved and said so";
 constexpr const char* kHung = "mpirun hung after all ranks were gone, and was killed";
-constexpr const char* kOutOfGrace = "mpirun killed its ranks before they had saved";
-
-struct Blow {
-  std::string name;
-  int number = 0;
-  bool to_launcher = false;
-  bool announced = false;  ///< rank 0 had spoken: all ranks were catching signals by then
-  std::int64_t step = 0;   ///< the last one logged then
-};
-
-const std::vector<std::pair<std::string, int>>& signals() {
-  static const std::vector<std::pair<std::string, int>> all = {
-      {"SIGTERM", SIGTERM}, {"SIGINT", SIGINT}, {"SIGUSR1", SIGUSR1}, {"SIGUSR2", SIGUSR2}};
-  return all;
-}
-
-Blow send_signal(Attempt& attempt, Dice& dice) {
-  const auto& [name, number] = dice.pick(signals());
-  const auto ranks = attempt.ranks();
-  Blow blow{name, number, dice.percent(60) || ranks.empty(), !attempt.out().empty(),
-            last_logged_step(attempt.run_dir())};
-  if (attempt.placement().thread_backend) blow.to_launcher = false;
-  const auto target = blow.to_launcher || ranks.empty() ? attempt.process().pid() : dice.pick(ranks);
-  kill(target, number);
-  return blow;
-}
-
-const char* where(const Blow& blow) {
-  return blow.to_launcher ? kToLauncher : kToRank;
-}
+constexpr const char* kOutOfGrace = "the launcher killed its ranks before they had saved";
 
 bool says_stopped(const Attempt& attempt) {
   return attempt.step_after(kStopWords).has_value();
@@ -76,69 +52,107 @@ void check_stopped(const Attempt& attempt) {
                   *said, after.newest_checkpoint, after.last_logged));
 }
 
-/// Exit code 0: the signal came too late to matter, or so early that mpirun had nobody to pass it to.
-const char* judge_done(const Attempt& attempt, const Blow& blow) {
-  if (blow.to_launcher && !blow.announced) return kUnheard;
-  if (std::max(blow.step, attempt.before().newest_checkpoint) >= attempt.job().steps() / 2) return kDone;
-  throw Violation(fmt::format("the signal at step {} was ignored: it ran to its end", blow.step));
+/// Exit code 0: the signals came too late to matter, or so early that a launcher had nobody to pass them to.
+const char* judge_done(const Attempt& attempt, const SignalSeries& series) {
+  if (attempt.placement().has_launcher() && !series.announced) return kUnheard;
+  if (std::max(series.step, attempt.before().newest_checkpoint) >= attempt.job().steps() / 2) return kDone;
+  throw Violation("the signals were ignored: it ran to its end");
 }
 
-/// mpirun's own verdict does not count: told to end by SIGTERM or SIGINT, it sends its ranks SIGTERM after
-/// one second and SIGKILL after another, whatever they do, and returns 1, whatever they return.
-const char* judge_ended_launcher(const Attempt& attempt, const Blow& blow) {
+/// A launcher's own verdict does not count: told to end by SIGTERM, SIGINT or SIGHUP, mpirun sends its ranks
+/// SIGTERM after one second and SIGKILL after another, whatever they do, and returns 1, whatever they return.
+const char* judge_ended_launcher(const Attempt& attempt, const SignalSeries& series) {
   if (attempt.out().find("weights sha256") != std::string::npos) return kDone;
-  if (!says_stopped(attempt)) return blow.announced ? kOutOfGrace : kEarly;
+  if (!says_stopped(attempt)) return series.announced ? kOutOfGrace : kEarly;
   check_stopped(attempt);
   return kLauncherToo;
 }
 
-const char* judge(const Attempt& attempt, const Blow& blow, int exit_code) {
-  if (exit_code == 0) return judge_done(attempt, blow);
+const char* judge(const Attempt& attempt, const SignalSeries& series, int exit_code) {
+  if (exit_code == 0) return judge_done(attempt, series);
   if (exit_code == kSaved) {
     check_stopped(attempt);
     return kStopped;
   }
-  const bool told_to_end = blow.to_launcher && (blow.number == SIGTERM || blow.number == SIGINT);
-  if (told_to_end || attempt.launcher_hung()) {
-    return judge_ended_launcher(attempt, blow);
+  const bool said_so = attempt.err().find(kLeavingWords) != std::string::npos;
+  if (said_so && exit_code > kLeftBehind && series.sent.size() >= 3) return kLeft;
+  const bool launcher_ends = attempt.placement().has_launcher() && series.ends_launcher();
+  if (launcher_ends || attempt.launcher_hung()) return judge_ended_launcher(attempt, series);
+  if (!series.announced) return kEarly;
+  throw Violation(fmt::format("exit code {}, expected 75:\n{}", exit_code, attempt.err()));
+}
+
+const char* name_of(Placement::Start start) {
+  switch (start) {
+    case Placement::Start::kAlone:
+      return kAlone;
+    case Placement::Start::kThreads:
+      return kThreads;
+    case Placement::Start::kSlurm:
+      return kSlurm;
+    case Placement::Start::kMpirun:
+      break;
   }
-  if (!blow.announced) return kEarly;
-  throw Violation(fmt::format("exit code {}, expected 75", exit_code));
+  return kMpirun;
 }
 
 class Signal final : public Disturbance {
  public:
+  explicit Signal(bool slurm) : slurm_(slurm) {}
+
   void open_sections(Tally& tally) const override {
-    std::vector<std::string> names;
-    for (const auto& signal : signals()) names.push_back(signal.first);
-    tally.section("sent", names);
-    tally.section("where", {kToLauncher, kToRank});
-    tally.section("ended", {kStopped, kLauncherToo, kDone, kUnheard, kEarly, kOutOfGrace, kHung});
+    tally.section("started", {kAlone, kThreads, kMpirun, kSlurm, kTimeout});
+    tally.section("sent", signal_names());
+    tally.section("in a row", {count_label(1), count_label(2), count_label(3)});
+    tally.section("ended", {kStopped, kLauncherToo, kDone, kUnheard, kEarly, kLeft, kOutOfGrace, kHung});
   }
   /// Long enough that the run is not over when mpirun passes SIGTERM on, a second late.
   std::int64_t epochs() const override { return 16; }
   bool keeps_checkpoint_set() const override { return false; }
 
+  Placement place(Dice& dice) const override {
+    using Start = Placement::Start;
+    Placement placement = random_placement(dice);
+    const auto choice = dice.between(1, 100);
+    placement.start = choice <= 40   ? Start::kMpirun
+                      : choice <= 60 ? Start::kThreads
+                      : choice <= 80 ? Start::kAlone
+                      : slurm_       ? Start::kSlurm
+                                     : Start::kThreads;
+    if (placement.start == Start::kAlone) placement.ranks = 1;
+    placement.under_timeout = placement.start != Start::kSlurm && dice.percent(25);
+    return placement;
+  }
+
   Ending strike(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) const override {
-    const auto sent = Clock::now();
-    const auto blow = send_signal(attempt, dice);
-    story += fmt::format(", {} {} at step {}", blow.name, where(blow), blow.step);
+    const auto start = Clock::now();
+    const auto series = send_signals(attempt, dice);
+    story += ", " + series.describe();
     const int code = attempt.wait_after_blow();
     if (attempt.launcher_hung()) tally.add(kHung);
-    const std::chrono::duration<double> elapsed = Clock::now() - sent;
+    const std::chrono::duration<double> elapsed = Clock::now() - start;
     story += fmt::format(", exit code {} after {:.2f} s", code, elapsed.count());
-    const auto* ended = judge(attempt, blow, code);
-    tally.add(blow.name);
-    tally.add(where(blow));
+    const auto* ended = judge(attempt, series, code);
+    tally.add(name_of(attempt.placement().start));
+    if (attempt.placement().under_timeout) tally.add(kTimeout);
+    for (const auto& signal : series.sent) tally.add(signal.name);
+    tally.add(count_label(series.sent.size()));
     tally.add(ended);
     return code == 0 ? Ending::kDone : Ending::kDisturbed;
   }
+
+ private:
+  static std::string count_label(std::size_t count) {
+    return count == 1 ? "one" : count == 2 ? "two, up to 2 s apart" : "three";
+  }
+
+  bool slurm_;
 };
 
 }  // namespace
 
-std::unique_ptr<Disturbance> make_signal() {
-  return std::make_unique<Signal>();
+std::unique_ptr<Disturbance> make_signal(bool slurm) {
+  return std::make_unique<Signal>(slurm);
 }
 
 }  // namespace lockstep::chaos

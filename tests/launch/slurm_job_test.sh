@@ -13,9 +13,10 @@ stand_in() {
   chmod +x "bin/$1"
 }
 
-# A launcher that trains until it is told to stop by USR1, and then takes a moment to save.
+# A launcher that trains until it is told to stop, and then takes a moment to save.
 make_world() {
-  stand_in mpirun 'echo "mpirun $*" >>calls; trap "echo saving >>calls; sleep 0.2; exit 75" USR1; touch started; while true; do sleep 0.05; done'
+  stand_in mpirun 'echo "mpirun $*" >>calls; stop() { echo "saving after $1" >>calls; sleep 0.2; exit 75; }; trap "stop USR1" USR1; trap "stop TERM" TERM
+    echo $$ >started; while true; do sleep 0.05; done'
   stand_in srun '[ "$1" = --mpi=list ] && { echo "${MPI_TYPES:-none}"; exit 0; }; echo "srun $*" >>calls; exit "${SRUN_EXIT:-0}"'
   stand_in scontrol 'echo "scontrol $*" >>calls'
   stand_in lockstep 'exit 0'
@@ -28,7 +29,7 @@ make_world() {
 run_until_started() {
   "$repo/launch/slurm/train.sbatch" job.yaml run.dir=x >said 2>&1 &
   batch=$!
-  wait_for 10 test -f started
+  wait_for 10 test -s started
 }
 
 expect_end() {
@@ -41,7 +42,7 @@ Slurm_job_passes_usr1_on_waits_for_the_save_and_requeues() {
   make_world && run_until_started
   kill -USR1 "$batch"
   expect_end 75
-  expect_equal "$(cat calls)" $'mpirun -np 3 bin/lockstep train job.yaml run.dir=x\nsaving\nscontrol requeue 42'
+  expect_equal "$(cat calls)" $'mpirun -np 3 bin/lockstep train job.yaml run.dir=x\nsaving after USR1\nscontrol requeue 42'
 }
 
 Slurm_job_survives_a_second_signal_while_it_saves() {
@@ -53,12 +54,25 @@ Slurm_job_survives_a_second_signal_while_it_saves() {
   expect_equal "$(grep -c requeue calls)" 1
 }
 
-Slurm_job_saves_but_does_not_come_back_after_scancel() {
+# Slurm itself sends TERM to the ranks: a second signal of the script's would be one too many.
+Slurm_job_lets_scancel_save_without_a_signal_of_its_own_and_does_not_come_back() {
   make_world && run_until_started
   kill -TERM "$batch"
+  wait_for 10 grep -q "TERM received" said
+  sleep 0.3
+  expect_lacks "$(cat calls)" saving
+  kill -TERM "$(cat started)"
   expect_end 75
-  expect_contains "$(cat calls)" saving
-  expect_lacks "$(cat calls)" requeue
+  expect_equal "$(cat calls)" $'mpirun -np 3 bin/lockstep train job.yaml run.dir=x\nsaving after TERM'
+}
+
+Slurm_job_passes_only_the_first_warning_on() {
+  make_world && run_until_started
+  kill -USR1 "$batch"
+  wait_for 10 grep -q saving calls
+  kill -USR1 "$batch"
+  expect_end 75
+  expect_equal "$(grep -c 'asking the ranks' said)" 1
 }
 
 Slurm_job_ends_with_the_exit_code_of_the_training() {
