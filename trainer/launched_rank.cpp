@@ -25,6 +25,11 @@ std::string joined(int argc, const char* const* argv) {
   return text;
 }
 
+/// Open MPI names the program without its directory.
+std::string without_directory(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 bool has_value(const char* name, const std::string& value) {
   const char* now = variable(name);
   return now != nullptr && now == value;
@@ -45,8 +50,8 @@ bool speaks_for_all() {
 }
 
 bool repeats_rank_0(int argc, const char* const* argv) {
-  return launched_rank() != 0 && has_value("OMPI_NUM_APP_CTX", "1") && has_value("OMPI_COMMAND", argv[0]) &&
-         has_value("OMPI_ARGV", joined(argc, argv));
+  return launched_rank() != 0 && has_value("OMPI_NUM_APP_CTX", "1") &&
+         has_value("OMPI_COMMAND", without_directory(argv[0])) && has_value("OMPI_ARGV", joined(argc, argv));
 }
 
 bool output_is_terminal() {

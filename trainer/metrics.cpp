@@ -52,16 +52,17 @@ class MetricsWriter::File {
     const std::lock_guard lock(mutex_);
     unwritten_ += line;
     const off_t size = ::lseek(fd_, 0, SEEK_END);
-    if (const int error = write_all(fd_, unwritten_); error != 0) {
+    write_error_ = write_all(fd_, unwritten_);
+    if (write_error_ != 0) {
       take_back(size);
-      fail(path_, "written", error);
+      fail(path_, "written", write_error_);
     }
     unwritten_.clear();
   }
 
   void sync() {
     const std::lock_guard lock(mutex_);
-    if (!unwritten_.empty()) fail(path_, "written", ENOSPC);
+    if (!unwritten_.empty()) fail(path_, "written", write_error_);
     if (::fdatasync(fd_) != 0) fail(path_, "synced", errno);
   }
 
@@ -80,6 +81,7 @@ class MetricsWriter::File {
   int fd_;
   mutable std::mutex mutex_;
   std::string unwritten_;  ///< whole lines
+  int write_error_ = 0;    ///< why they are not written
 };
 
 MetricsWriter::MetricsWriter() = default;

@@ -36,6 +36,12 @@ TEST(TimeLimitTest, TheEarlierLimitWins) {
   EXPECT_TRUE(TimeLimit(steady_clock::now(), 100000, unix_seconds_from_now(10)).reached());
 }
 
+TEST(TimeLimitTest, AStaleEndTimeIsTold) {
+  EXPECT_TRUE(has_passed(unix_seconds_from_now(-5)));
+  EXPECT_TRUE(has_passed(1));
+  EXPECT_FALSE(has_passed(unix_seconds_from_now(5)));
+}
+
 TEST(TimeLimitTest, SlurmsEndTimeIsReadFromTheEnvironment) {
   setenv("SLURM_JOB_END_TIME", "1700000000", 1);
   EXPECT_EQ(slurm_allocation_end(), 1700000000);

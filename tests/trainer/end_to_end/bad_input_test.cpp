@@ -150,9 +150,65 @@ TEST(BadInputTest, ARunThatCannotSaveStopsUnlessToldToGoOn) {
   EXPECT_NE(stopped.err.find("model.safetensors"), std::string::npos) << stopped.err;
   const TemporaryDirectory continuing;
   const Outcome continued = train_where_nothing_can_be_saved(continuing, "continue");
-  EXPECT_EQ(continued.exit_code, 0) << continued.everything();
+  EXPECT_EQ(continued.exit_code, 74) << continued.everything();
   EXPECT_NE(continued.err.find("going on without it"), std::string::npos) << continued.err;
-  EXPECT_EQ(continued.last_line().substr(0, 15), "weights sha256 ");
+  EXPECT_NE(continued.err.find("the run ended at step 6, but that step is not saved"), std::string::npos)
+      << continued.err;
+  EXPECT_EQ(continued.out.find("done"), std::string::npos) << continued.out;
+}
+
+/// No file may grow beyond 2 KB: neither the log nor metrics.jsonl.
+TEST(BadInputTest, ALogThatCannotBeWrittenIsSaidOnceInOurWords) {
+  const TemporaryDirectory directory;
+  const auto run =
+      run_shell("{ (trap '' XFSZ; ulimit -f 4; exec $LOCKSTEP_PROGRAM train " + write_small_job(directory) +
+                " parallel.backend=thread run.on_save_error=continue run.checkpoint_every_steps=0 "
+                "train.epochs=30); echo exit code $?; } 2>&1 | cat");
+  const std::string& said = run.out;
+  EXPECT_NE(said.find("exit code 74"), std::string::npos) << said;
+  EXPECT_EQ(said.find("LOG ERROR"), std::string::npos) << said;
+  const auto log = said.find("log/rank-0.log cannot be written, the run goes on without it");
+  EXPECT_NE(log, std::string::npos) << said;
+  EXPECT_EQ(said.find("log/rank-0.log cannot", log + 1), std::string::npos) << said;
+  EXPECT_NE(said.find("metrics.jsonl: cannot be written"), std::string::npos) << said;
+}
+
+TEST(BadInputTest, WithAllStandardStreamsClosedFilesStayClean) {
+  const TemporaryDirectory directory;
+  const auto outcome = run_shell("$LOCKSTEP_PROGRAM train " + write_small_job(directory) + " <&- >&- 2>&-");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(read_metrics(directory.path("run")).back()["event"], "end");
+}
+
+TEST(BadInputTest, OutputThatCannotBeWrittenIsAnError) {
+  const auto outcome = run_shell("$LOCKSTEP_PROGRAM devices --emulated > /dev/full");
+  EXPECT_EQ(outcome.exit_code, 74);
+  EXPECT_NE(outcome.err.find("standard output"), std::string::npos) << outcome.err;
+}
+
+TEST(BadInputTest, ThreadsInEachOfSeveralProcessesAreRefused) {
+  const TemporaryDirectory directory;
+  const auto job = "train " + write_small_job(directory) + " parallel.backend=thread parallel.ranks=2";
+  expect_refusal(lockstep_on_ranks(2, job),
+                 {"threads under mpirun", "", 2, {"2 processes", "without mpirun"}});
+  EXPECT_FALSE(std::filesystem::exists(directory.path("run")));
+}
+
+TEST(BadInputTest, ACommandOfOneProcessSpeaksOnceUnderMpirun) {
+  const auto outcome = lockstep_on_ranks(2, "devices --emulated");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_EQ(outcome.out, lockstep("devices --emulated").out);
+}
+
+/// A rank that is another program: rank 0 says so when the least time for a start has passed.
+TEST(BadInputTest, ARankThatDoesNotComeIsNamed) {
+  const TemporaryDirectory directory;
+  const auto outcome = run_shell(mpirun_command(
+      1, "train " + write_small_job(directory) + " parallel.timeout_seconds=1 : -np 1 sleep 100"));
+  EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
+  EXPECT_NE(outcome.err.find("waited 10 s for the other ranks in MPI_Init: rank 1 (pid "), std::string::npos)
+      << outcome.err;
+  EXPECT_NE(outcome.err.find("is another program: "), std::string::npos) << outcome.err;
 }
 
 }  // namespace

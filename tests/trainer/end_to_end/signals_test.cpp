@@ -34,6 +34,12 @@ std::string hash_at_step(const TemporaryDirectory& directory, std::int64_t step)
   return outcome.last_line();
 }
 
+int count_of(const std::string& words, const std::string& text) {
+  int count = 0;
+  for (auto at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) ++count;
+  return count;
+}
+
 std::int64_t saved_step(const std::string& run_dir) {
   std::int64_t step = -1;
   for (const auto& entry : std::filesystem::directory_iterator(run_dir + "/checkpoints")) {
@@ -42,14 +48,14 @@ std::int64_t saved_step(const std::string& run_dir) {
   return step;
 }
 
-/// Open MPI's mpirun, itself sent INT or TERM, passes TERM on but returns 1 whatever the ranks return. It
-/// forwards USR1 and USR2 and returns what rank 0 does.
+/// Open MPI's mpirun, itself sent INT, TERM or HUP, passes TERM on but returns 1 whatever the ranks return.
+/// It forwards USR1 and USR2 and returns what rank 0 does.
 int exit_code_of_mpirun(const std::string& signal) {
-  return signal == "INT" || signal == "TERM" ? 1 : 75;
+  return signal == "USR1" || signal == "USR2" ? 75 : 1;
 }
 
 TEST(SignalTest, EachSignalStopsAllRanksWithEverythingSaved) {
-  for (const std::string signal : {"INT", "TERM", "USR1", "USR2"}) {
+  for (const std::string signal : {"INT", "TERM", "HUP", "USR1", "USR2"}) {
     const TemporaryDirectory directory;
     const auto run_dir = directory.path("run");
     const auto command = mpirun_command(3, long_job(directory, run_dir));
@@ -57,6 +63,7 @@ TEST(SignalTest, EachSignalStopsAllRanksWithEverythingSaved) {
     EXPECT_EQ(outcome.exit_code, exit_code_of_mpirun(signal)) << signal << "\n" << outcome.everything();
     EXPECT_NE(outcome.out.find("stopped on request at step"), std::string::npos)
         << signal << outcome.everything();
+    EXPECT_EQ(count_of("stopping after this step", outcome.err), 1) << outcome.everything();
     const auto hash = lockstep("hash " + run_dir);
     EXPECT_EQ(hash.last_line(), hash_at_step(directory, saved_step(run_dir))) << signal;
   }
@@ -85,6 +92,85 @@ TEST(SignalTest, AStoppedRunEndsAsIfItHadNotBeenStopped) {
   EXPECT_EQ(comparable_metrics(run_dir), comparable_metrics(directory.path("undisturbed")));
 }
 
+/// `lockstep ARGUMENTS` in the shell, in place of the shell, with SIGHUP as on a terminal.
+std::string directly(const std::string& arguments) {
+  return "env --default-signal=HUP,INT $LOCKSTEP_PROGRAM " + arguments;
+}
+
+TEST(SignalTest, SignalsCloseToEachOtherAreOneStop) {
+  for (const std::string twice :
+       {"TERM $run; kill -USR1", "INT $run; sleep 0.3; kill -0 $run && kill -INT", "HUP $run; kill -HUP"}) {
+    const TemporaryDirectory directory;
+    const auto run_dir = directory.path("run");
+    const auto outcome =
+        run_and_signal(directly(long_job(directory, run_dir) + " parallel.backend=thread parallel.ranks=2"),
+                       run_dir, twice, "$run");
+    EXPECT_EQ(outcome.exit_code, 75) << twice << "\n" << outcome.everything();
+    EXPECT_EQ(lockstep("hash " + run_dir).last_line(), hash_at_step(directory, saved_step(run_dir))) << twice;
+  }
+}
+
+/// GNU timeout signals its child, and then the group that it is in.
+TEST(SignalTest, ARunBehindTimeoutIsSaved) {
+  const TemporaryDirectory directory;
+  const auto run_dir = directory.path("run");
+  const auto job = long_job(directory, run_dir) + " parallel.backend=thread parallel.ranks=2";
+  const auto outcome =
+      run_and_signal("env --default-signal=INT timeout --preserve-status 100 $LOCKSTEP_PROGRAM " + job,
+                     run_dir, "TERM", "$run");
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.everything();
+  EXPECT_EQ(lockstep("hash " + run_dir).last_line(), hash_at_step(directory, saved_step(run_dir)));
+}
+
+TEST(SignalTest, UnderNohupAHangUpMeansNothing) {
+  const TemporaryDirectory directory;
+  const auto run_dir = directory.path("run");
+  const auto outcome = run_and_signal("nohup $LOCKSTEP_PROGRAM " + long_job(directory, run_dir), run_dir,
+                                      "HUP $run; sleep 0.3; kill -USR1", "$run");
+  EXPECT_EQ(outcome.exit_code, 75) << outcome.everything();
+  EXPECT_NE(outcome.err.find("SIGUSR1 received"), std::string::npos) << outcome.everything();
+}
+
+/// Rank 1 is stopped, so that rank 0 cannot stop in good order.
+TEST(SignalTest, TheThirdRequestLeavesUnsavedAndSaysSo) {
+  const TemporaryDirectory directory;
+  const auto run_dir = directory.path("run");
+  const auto command = mpirun_command(2, long_job(directory, run_dir));
+  const auto outcome = run_and_signal(
+      command, run_dir,
+      "STOP $(pgrep -P $run | tail -n 1); r=$(pgrep -P $run | head -n 1); kill -INT $r; sleep 1.2; "
+      "kill -INT $r; sleep 1.2; kill -INT",
+      "$r");
+  EXPECT_EQ(outcome.exit_code, 128 + 2) << outcome.everything();
+  EXPECT_NE(outcome.err.find("leaving now, without saving"), std::string::npos) << outcome.everything();
+  EXPECT_FALSE(std::filesystem::exists(run_dir + "/checkpoints"));
+}
+
+/// A test set so large that the signal arrives in its evaluation.
+TEST(SignalTest, ARunStoppedInAnEvaluationEndsAsIfItHadNotBeen) {
+  const TemporaryDirectory directory;
+  const auto run_dir = directory.path("run");
+  const auto job = "train " + write_small_job(directory) +
+                   " train.epochs=1 data.test_samples=150000 parallel.backend=thread ";
+  const auto stopped = run_and_signal(directly(job + "run.dir=" + run_dir), run_dir, "TERM", "$run");
+  ASSERT_EQ(stopped.exit_code, 75) << stopped.everything();
+  ASSERT_EQ(saved_step(run_dir), 3) << "it stopped later than in the first evaluation";
+  const auto resumed = lockstep(job + "run.dir=" + run_dir);
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.everything();
+  const auto calm = lockstep(job + "run.dir=" + directory.path("calm"));
+  EXPECT_EQ(resumed.last_line(), calm.last_line());
+  EXPECT_EQ(comparable_metrics(run_dir), comparable_metrics(directory.path("calm")));
+}
+
+TEST(SignalTest, WhenNobodyReadsWhatItPrintsARunGoesOn) {
+  const TemporaryDirectory directory;
+  const auto outcome = run_shell("{ $LOCKSTEP_PROGRAM train " + write_small_job(directory) +
+                                 " train.epochs=20; echo $? > " + directory.path("code") + "; } | head -n 1");
+  EXPECT_EQ(read_text(directory.path("code")), "0\n") << outcome.everything();
+  EXPECT_EQ(read_metrics(directory.path("run")).back()["event"], "end");
+  EXPECT_EQ(outcome.err, "");
+}
+
 TEST(SignalTest, ATimeLimitStopsARunAsASignalDoes) {
   const TemporaryDirectory directory;
   const auto run_dir = directory.path("run");
@@ -96,6 +182,14 @@ TEST(SignalTest, ATimeLimitStopsARunAsASignalDoes) {
                 long_job(directory, directory.path("slurm")) + " parallel.backend=thread");
   EXPECT_EQ(at_the_end_of_its_allocation.exit_code, 75) << at_the_end_of_its_allocation.everything();
   EXPECT_EQ(saved_step(directory.path("slurm")), 1);
+}
+
+TEST(SignalTest, AnEndOfAllocationInThePastIsIgnoredWithAWarning) {
+  const TemporaryDirectory directory;
+  const auto outcome = run_shell("SLURM_JOB_END_TIME=1700000000 $LOCKSTEP_PROGRAM train " +
+                                 write_small_job(directory) + " parallel.backend=thread parallel.ranks=2");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_EQ(count_of("SLURM_JOB_END_TIME=1700000000 is in the past", outcome.err), 1) << outcome.everything();
 }
 
 }  // namespace
