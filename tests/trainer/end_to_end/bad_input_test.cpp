@@ -128,8 +128,8 @@ TEST(BadInputTest, TwoJobsCannotShareARunDirectory) {
       mpirun_command(2, "train " + job + " train.epochs=1000000") + " > /dev/null & first=$!\n";
   const auto until_it_runs = "for i in $(seq 600); do [ -s " + directory.path("run/metrics.jsonl") +
                              " ] && break; sleep 0.05; done\n";
-  const auto second =
-      mpirun_command(1, "train " + job) + "; code=$?; kill -TERM $first; wait $first; exit $code";
+  const auto second = mpirun_command(1, "train " + job + " parallel.timeout_seconds=2") +
+                      "; code=$?; kill -TERM $first; wait $first; exit $code";
   const Outcome outcome = run_shell(first + until_it_runs + second);
   EXPECT_EQ(outcome.exit_code, 74) << outcome.everything();
   EXPECT_NE(outcome.err.find(directory.path("run")), std::string::npos) << outcome.err;

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// late_rank WHERE, under mpirun: MPI's start and end with a deadline of one second, to which the last rank
+/// does not come. WHERE is init, init-stopped, finalize or nowhere.
+#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
+#include "comm/mpi/rank_watch.hpp"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+constexpr std::chrono::seconds kShort{1};   ///< where somebody will not come
+constexpr std::chrono::seconds kLong{100};  ///< where all will, however slow the machine is
+
+const char* variable(const char* name) {
+  return std::getenv(name);
+}
+
+/// What a rank is that hangs somewhere in code of its own. The tests' deadline ends it.
+void stay_away() {
+  while (true) pause();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::string where = argc > 1 ? argv[1] : "nowhere";
+  const int ranks = lockstep::launcher_world_size(variable);
+  const bool last = lockstep::launcher_rank(variable) == ranks - 1;
+  if (last && where == "init") stay_away();
+  if (last && where == "init-stopped") std::raise(SIGSTOP);
+
+  lockstep::RankWatch watch(ranks);
+  watch.expect(lockstep::Meeting::kInit, where.starts_with("init") ? kShort : kLong);
+  const lockstep::MpiRuntime runtime(nullptr, nullptr);
+  const auto comm = lockstep::make_mpi_communicator(runtime, kLong);
+  watch.met();
+  if (last && where == "finalize") stay_away();
+  watch.expect(lockstep::Meeting::kFinalize, where == "finalize" ? kShort : kLong);
+  return 0;
+}
