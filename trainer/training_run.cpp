@@ -111,7 +111,8 @@ class TrainingRun {
   Clock::time_point run_start_, epoch_start_;
   std::int64_t epoch_start_samples_ = 0;
   std::int64_t first_step_ = 0;   ///< where this start of the run began
-  std::int64_t saved_step_ = -1;  ///< the state as it is now is saved, or being saved, if it is of this step
+  std::int64_t saved_step_ = -1;  ///< of the checkpoint that is saved, or being saved
+  bool saved_evaluated_ = false;  ///< and whether it holds the evaluation of that step
   bool stopping_ = false;
 };
 
@@ -280,7 +281,6 @@ void TrainingRun::finish_epoch() {
         100 * evaluation_->accuracy(), seconds, with_thousands(static_cast<std::int64_t>(rate))));
   }
   state_.start_next_epoch();
-  saved_step_ = -1;  // what is saved of this step, if anything, is from before the evaluation
   if (is_due(job_.run.checkpoint_every_steps) || is_best()) save();
 }
 
@@ -335,10 +335,10 @@ void TrainingRun::wait_until_saved(const char* what_ends) {
     try {
       directory_->finish();
     } catch (const IoError& error) {
-      throw IoError(
-          fmt::format("{} at step {}, but that step is not saved: {}; the same command goes on from the last "
-                      "checkpoint in {}",
-                      what_ends, with_thousands(state_.position.global_step), error.what(), job_.run.dir));
+      throw IoError(fmt::format(
+          "{} at step {}, but that step is not saved: {}; the same command goes on from the newest "
+          "checkpoint in {}, if there is one",
+          what_ends, with_thousands(state_.position.global_step), error.what(), job_.run.dir));
     }
   });
 }

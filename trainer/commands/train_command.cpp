@@ -24,7 +24,12 @@ void add_train_command(CLI::App& app, Action& action) {
       "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml\n"
       "  lockstep train launch/jobs/mnist.yaml parallel.backend=thread parallel.ranks=3\n\n"
       "Run again with the same run.dir, it goes on from the last checkpoint, on any number of ranks.\n"
-      "SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 save and stop all ranks at the same step (exit code 75).\n\n"
+      "SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save and stop all ranks at the same step (exit code 75, "
+      "once that "
+      "step is on disk).\n"
+      "What comes within a second counts once; the third request, or one after five seconds, leaves unsaved "
+      "(128 + "
+      "signal).\n\n"
       "Keys of a job file:\n" +
       schema_help());
   command->callback([=, &action] { action = [=] { return train(load_job(*job, *overrides)); }; });
