@@ -7,12 +7,11 @@
 #include "comm/mpi/absence_report.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/output.hpp"
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 
 namespace lockstep {
@@ -88,8 +87,7 @@ void RankWatch::watch() {
     if (changed_.wait_until(lock, deadline_, over)) continue;
     const Absence absence = look_around(meeting_, ranks_, limit_.count());
     if (!speaks_for_host(absence) && changed_.wait_for(lock, kOthersSpeak, over)) continue;
-    const auto line = fmt::format("lockstep: {}\n", absence_report(absence));
-    std::fwrite(line.data(), 1, line.size(), stderr);
+    print_error(absence_report(absence));
     if (changed_.wait_for(lock, kLastWords, over)) continue;
     _exit(static_cast<int>(ExitCode::kPeerLost));
   }
