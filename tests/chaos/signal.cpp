@@ -28,9 +28,9 @@ constexpr const char* kMpirun = "under mpirun";
 constexpr const char* kSlurm = "under srun, in a job of Slurm's";
 constexpr const char* kTimeout = "of these, behind GNU timeout";
 constexpr const char* kStopped = "all ranks stopped at the same step, saved, exit 75";
-constexpr const char* kLauncherToo = "the same, and the launcher, told to end itself, made it another code";
+constexpr const char* kLauncherToo = "the same, but the launcher, told to end, returned another";
 constexpr const char* kDone = "it was already done";
-constexpr const char* kUnheard = "the launcher had no rank to tell yet: ran to its end, exit 0";
+constexpr const char* kUnheard = "the launcher had no rank to tell yet: exit 0";
 constexpr const char* kEarly = "before the program could catch it: ended, nothing lost";
 constexpr const char* kLeft = "told three times, it left unsaved and said so";
 constexpr const char* kHung = "mpirun hung after all ranks were gone, and was killed";
@@ -68,7 +68,17 @@ const char* judge_ended_launcher(const Attempt& attempt, const SignalSeries& ser
   return kLauncherToo;
 }
 
+/// Launchers that are told to end hide much, but not this.
+void check_no_crash(const Attempt& attempt) {
+  for (const char* words : {"exited on signal 6", "exited on signal 11", "Segmentation fault"}) {
+    const bool of_a_rank = attempt.err().find(words) != std::string::npos;
+    const bool of_mpirun = attempt.err().find("*** Process received signal ***") != std::string::npos;
+    if (of_a_rank && !of_mpirun) throw Violation("a rank crashed:\n" + attempt.err());
+  }
+}
+
 const char* judge(const Attempt& attempt, const SignalSeries& series, int exit_code) {
+  check_no_crash(attempt);
   if (exit_code == 0) return judge_done(attempt, series);
   if (exit_code == kSaved) {
     check_stopped(attempt);
