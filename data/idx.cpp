@@ -4,7 +4,9 @@
 #include "data/idx.hpp"
 
 #include "data/byte_source.hpp"
+#include "data/fingerprint.hpp"
 #include "data/gzip_source.hpp"
+#include "data/trailing_hash.hpp"
 #include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 namespace lockstep {
@@ -82,15 +85,30 @@ std::size_t plausible_size(const ByteSource& source, std::span<const std::int64_
   return size;
 }
 
+/// Reads as much of `out` as there is, and returns how much; where that is all of it, it is in the hash, too.
+/// @param hash  or null
+std::size_t fill(ByteSource& source, std::span<std::uint8_t> out, Sha256* hash) {
+  constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+  std::optional<TrailingHash> trailing;
+  if (hash != nullptr) trailing.emplace(*hash, out);
+  std::size_t count = 0;
+  for (std::size_t got = 1; got > 0 && count < out.size(); count += got) {
+    if (trailing) trailing->reached(count);
+    got = source.read(out.subspan(count, std::min(kPieceBytes, out.size() - count)));
+  }
+  if (trailing && count == out.size()) trailing->finish();
+  return count;
+}
+
 /// The buffer grows as data arrive: what a header promises costs nothing yet.
-AlignedBuffer<std::uint8_t> read_growing(ByteSource& source, std::size_t size) {
+AlignedBuffer<std::uint8_t> read_growing(ByteSource& source, std::size_t size, Sha256* hash) {
   AlignedBuffer<std::uint8_t> buffer(std::min<std::uint64_t>(size, source.worth_reserving()));
-  std::size_t count = source.read(buffer.span());
+  std::size_t count = fill(source, buffer.span(), hash);
   while (count == buffer.size() && count < size) {
     AlignedBuffer<std::uint8_t> larger(std::min(size, 2 * buffer.size()));
     std::copy_n(buffer.data(), count, larger.data());
     buffer = std::move(larger);
-    count += source.read(buffer.span().subspan(count));
+    count += fill(source, buffer.span().subspan(count), hash);
   }
   if (count < size)
     fail(source, source.offset(),
@@ -98,8 +116,8 @@ AlignedBuffer<std::uint8_t> read_growing(ByteSource& source, std::size_t size) {
   return buffer;
 }
 
-AlignedBuffer<std::uint8_t> read_elements(ByteSource& source, std::size_t size) {
-  auto elements = read_growing(source, size);
+AlignedBuffer<std::uint8_t> read_elements(ByteSource& source, std::size_t size, Sha256* hash) {
+  auto elements = read_growing(source, size, hash);
   std::uint8_t extra = 0;  // asking for one more also makes gzip check its CRC
   const std::uint64_t end = source.offset();
   if (source.read({&extra, 1}) != 0)
@@ -107,36 +125,46 @@ AlignedBuffer<std::uint8_t> read_elements(ByteSource& source, std::size_t size) 
   return elements;
 }
 
-IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have) {
+enum class Hashing { kNone, kWhileReading };
+
+IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have, Hashing hashing) {
   Word magic{};
   read_word(source, begin, have, "the magic number", magic);
   IdxArray array;
   array.dims = read_dims(source, dimensions_of(source, magic));
-  array.bytes = read_elements(source, plausible_size(source, array.dims));
+  const std::size_t size = plausible_size(source, array.dims);
+  if (hashing == Hashing::kNone) {
+    array.bytes = read_elements(source, size, nullptr);
+    return array;
+  }
+  Sha256 hash;
+  hash.update(idx_file_head(kTypeUint8, array.dims));
+  array.bytes = read_elements(source, size, &hash);
+  array.sha256 = hex(hash.finish());
   return array;
 }
 
-IdxArray read_any(ByteSource& source) {
+IdxArray read_any(ByteSource& source, Hashing hashing) {
   Word begin{};
   const std::size_t have = source.read(begin);
   if (have == 0) fail(source, 0, "the file is empty");
   if (have < GzipSource::kMagic.size() ||
       !std::equal(GzipSource::kMagic.begin(), GzipSource::kMagic.end(), begin.begin()))
-    return read_plain(source, begin, have);
+    return read_plain(source, begin, have, hashing);
   GzipSource inflated(source, std::span(begin).first(have));
-  return read_plain(inflated, Word{}, 0);
+  return read_plain(inflated, Word{}, 0, hashing);
 }
 
 }  // namespace
 
 IdxArray read_idx(const std::filesystem::path& path) {
   FileSource source(path);
-  return read_any(source);
+  return read_any(source, Hashing::kWhileReading);
 }
 
 IdxArray parse_idx(std::span<const std::uint8_t> file, std::string_view name) {
   MemorySource source(file, std::string(name));
-  return read_any(source);
+  return read_any(source, Hashing::kNone);
 }
 
 std::string to_string(std::span<const std::int64_t> dims) {

@@ -59,6 +59,7 @@ Dataset combine(std::string name, LoadedFile images, const LoadedFile& labels) {
   set.shape = {1, static_cast<int>(dims[1]), static_cast<int>(dims[2])};
   set.classes = kImageSetClasses;
   set.labels = checked_labels(labels);
+  set.fingerprint = {.samples = images.array.sha256, .labels = labels.array.sha256};
   set.images = std::move(images.array.bytes);
   return set;
 }
@@ -75,7 +76,8 @@ TrainTestData load_image_set(const std::string& set, const ImageSetFiles& files)
   data.train = combine(set + " train", std::move(images), train_labels.get());
   images = test_images.get();
   data.test = combine(set + " test", std::move(images), test_labels.get());
-  data.origin = files.directory.string();
+  data.directory = files.directory.string();
+  data.origin = data.directory;
   if (data.train.shape == data.test.shape) return data;
   throw DataError(fmt::format("{}: offset 8: images of {} x {}, but those of {} are {} x {}; {}",
                               files.test_images.string(), data.test.shape.height, data.test.shape.width,

@@ -5,6 +5,7 @@
 #include "kernels/runtime/error.hpp"
 #include "trainer/agreement.hpp"
 #include "trainer/bucket_planning.hpp"
+#include "trainer/rank_facts.hpp"
 #include "trainer/step_engine.hpp"
 
 #include <exception>
@@ -26,11 +27,12 @@ DatasetOptions dataset_options(const Job& job) {
 
 }  // namespace
 
-DataInAdvance load_in_advance(const Job& job) {
+DataInAdvance load_in_advance(const Job& job, const std::string& remembered) {
   DatasetOptions options = dataset_options(job);
   try {
     // Reads the environment, so not on the other thread: MPI_Init may be changing it meanwhile.
-    options.root = resolve_data_root(options.set, options.root);
+    options.directory =
+        resolve_data_root(options.set, options.root, options.root == "auto" ? remembered : "");
   } catch (const Error&) {
     std::promise<std::shared_ptr<const TrainTestData>> failed;
     failed.set_exception(std::current_exception());
@@ -52,6 +54,7 @@ JobSetup set_up(const Job& job, Communicator& comm, const DataInAdvance& data) {
     network = Network::load(job.model, loaded->train.shape, loaded->train.classes);
     const DistributedSampler every_rank_has_work(sampler_options(job, loaded->train, comm));
   });
+  expect_equal_ranks(comm, setup_facts(job, *network, *loaded, device));
   BucketPlan plan = plan_buckets(job, *network, device, comm);
   return {.data = std::move(loaded),
           .device = std::move(device),

@@ -12,6 +12,7 @@
 
 #include <future>
 #include <memory>
+#include <string>
 
 namespace lockstep {
 
@@ -19,7 +20,8 @@ namespace lockstep {
 using DataInAdvance = std::shared_future<std::shared_ptr<const TrainTestData>>;
 
 /// Starts loading the job's data set on a thread of its own, so that it is there when MPI is up.
-DataInAdvance load_in_advance(const Job& job);
+/// @param remembered  where data.root=auto looks first, or empty
+DataInAdvance load_in_advance(const Job& job, const std::string& remembered = "");
 
 struct JobSetup {
   std::shared_ptr<const TrainTestData> data;
@@ -29,8 +31,8 @@ struct JobSetup {
 };
 
 /// Gets everything ready and checks that it fits together, so that a rank that cannot go on stops all of them
-/// in good order. Collective.
-/// @throws AgreedError  any error of any rank
+/// in good order; and that all ranks got the same network and data. Collective: the ranks' jobs are equal.
+/// @throws AgreedError  any error of any rank, any difference between them
 JobSetup set_up(const Job& job, Communicator& comm, const DataInAdvance& data);
 
 }  // namespace lockstep

@@ -3,12 +3,14 @@
 /// Image sets as a whole: the four files must belong together.
 #include "data/dataset.hpp"
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/sha256.hpp"
 #include "tests/data/idx_fixture.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <future>
+#include <span>
 
 namespace lockstep {
 namespace {
@@ -50,6 +52,38 @@ TEST_F(ImageSetTest, AGoodSetIsLoaded) {
   EXPECT_EQ(data.train.images[13], 13);
   EXPECT_EQ(data.test.images[5], 35);
   EXPECT_EQ(data.train.features.size(), 0U);
+}
+
+std::string sha256_of(const Bytes& file) {
+  return hex(sha256(std::as_bytes(std::span(file))));
+}
+
+TEST_F(ImageSetTest, ItsFingerprintIsThatOfTheFilesHoweverTheyArePacked) {
+  const TrainTestData plain = load();
+  EXPECT_EQ(plain.train.fingerprint.samples, sha256_of(idx_file({20, 4, 3})));
+  EXPECT_EQ(plain.train.fingerprint.labels, sha256_of(idx_file({20}, 3, 10)));
+  EXPECT_EQ(plain.train.fingerprint, fingerprint_of(plain.train));
+  replace("train-images-idx3-ubyte.gz", test::gzip(idx_file({20, 4, 3})));
+  fs::remove(directory_.path() / "train-images-idx3-ubyte");
+  EXPECT_EQ(load().train.fingerprint, plain.train.fingerprint);
+}
+
+TEST_F(ImageSetTest, OneByteOfALargeFileChangesItsFingerprint) {
+  Bytes images = idx_file({700, 60, 70}, 3);
+  replace("train-images-idx3-ubyte", images);
+  replace("train-labels-idx1-ubyte", idx_file({700}, 3, 10));
+  replace("t10k-images-idx3-ubyte", idx_file({5, 60, 70}));
+  EXPECT_EQ(load().train.fingerprint.samples, sha256_of(images));
+  images.back() ^= 1;
+  replace("train-images-idx3-ubyte.gz", test::gzip(images));
+  fs::remove(directory_.path() / "train-images-idx3-ubyte");
+  EXPECT_EQ(load().train.fingerprint.samples, sha256_of(images));
+}
+
+TEST_F(ImageSetTest, AGivenDirectoryIsMeantItselfAndNoneWithin) {
+  test::write_image_set(directory_.path() / "mnist", 40);
+  EXPECT_EQ(load().train.size(), 40);
+  EXPECT_EQ(load_dataset({.set = "mnist", .directory = directory_.path().string()}).train.size(), 20);
 }
 
 TEST_F(ImageSetTest, PixelsAreNormalisedByMeanAndDeviation) {
