@@ -32,23 +32,23 @@ struct Dataset {
 struct TrainTestData {
   Dataset train, test;
   std::string directory;  ///< of its files; empty: made in memory
-  std::string origin;  ///< where it came from, for the start-up line: a directory, or "made in memory"
+  std::string origin;     ///< where it came from, for the start-up line: a directory, or "made in memory"
 };
 
 /// The `data:` section of a job file as far as loading is concerned.
 struct DatasetOptions {
-  std::string set = "mnist";  ///< mnist | fashion-mnist | kmnist | random | synthetic
-  std::string root = "auto";  ///< see resolve_data_root
+  std::string set = "mnist";   ///< mnist | fashion-mnist | kmnist | random | synthetic
+  std::string root = "auto";   ///< see resolve_data_root
   std::string directory = {};  ///< that holds the files themselves: its answer. Empty: `root` is asked
-  double mean = 0.1307;       ///< of the training images scaled to [0, 1]
+  double mean = 0.1307;        ///< of the training images scaled to [0, 1]
   double std = 0.3081;
   std::uint64_t seed = 1234;       ///< of random and synthetic
   std::int64_t train_samples = 0;  ///< of random and synthetic; 0: the set's default. Of file sets: must be 0
   std::int64_t test_samples = 0;
 };
 
-/// The directory that holds the files of an image set: `first`, if it is not empty and does; of a given `root`,
-/// ROOT/SET or ROOT itself; of `auto`, the first of $LOCKSTEP_DATA/SET, $LOCKSTEP_DATA,
+/// The directory that holds the files of an image set: `first`, if it is not empty and does; of a given
+/// `root`, ROOT/SET or ROOT itself; of `auto`, the first of $LOCKSTEP_DATA/SET, $LOCKSTEP_DATA,
 /// ${XDG_CACHE_HOME:-~/.cache}/lockstep/SET, /usr/share/datasets/SET that has all four files. Empty for a set
 /// that is made in memory.
 ///

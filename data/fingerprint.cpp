@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::uint8_t kUint8 = 0x08, kFp32 = 0x0d;
 
-std::string digest_of(std::uint8_t type, std::span<const std::int64_t> dims, std::span<const std::byte> data) {
+std::string digest_of(std::uint8_t type, std::span<const std::int64_t> dims,
+                      std::span<const std::byte> data) {
   Sha256 hash;
   hash.update(idx_file_head(type, dims));
   hash.update(data);

@@ -62,7 +62,8 @@ bool has_light_background(const Picture& picture) {
 bool has_light_border(std::span<const std::uint8_t> pixels, int width, int height) {
   std::int64_t sum = 0, count = 0;
   const auto add = [&](int y, int x) {
-    sum += pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)];
+    sum +=
+        pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)];
     ++count;
   };
   for (int y = 0; y < height; ++y) {

@@ -35,14 +35,15 @@ void compare(const std::string& what, const std::string& then, const std::string
              std::vector<std::string>& differences) {
   if (then == now) return;
   constexpr std::size_t kShownDigits = 16;
-  differences.push_back(
-      fmt::format("{} (sha256 {} then, {} now)", what, then.substr(0, kShownDigits), now.substr(0, kShownDigits)));
+  differences.push_back(fmt::format("{} (sha256 {} then, {} now)", what, then.substr(0, kShownDigits),
+                                    now.substr(0, kShownDigits)));
 }
 
 void compare_half(const Fingerprint& then, std::int64_t samples, const Dataset& now,
                   std::vector<std::string>& differences) {
   if (samples != now.size())
-    differences.push_back(fmt::format("the number of {} samples ({} then, {} now)", now.name, samples, now.size()));
+    differences.push_back(
+        fmt::format("the number of {} samples ({} then, {} now)", now.name, samples, now.size()));
   compare(now.name + " samples", then.samples, now.fingerprint.samples, differences);
   compare(now.name + " labels", then.labels, now.fingerprint.labels, differences);
 }
@@ -54,14 +55,13 @@ std::string place_of(const DataRecord& record) {
 }  // namespace
 
 std::map<std::string, std::string> describe_data(const Job& job, const TrainTestData& data) {
-  std::map<std::string, std::string> entries = {
-      {"set", job.data.set},
-      {"train_samples", std::to_string(data.train.size())},
-      {"test_samples", std::to_string(data.test.size())},
-      {"train_samples_sha256", data.train.fingerprint.samples},
-      {"train_labels_sha256", data.train.fingerprint.labels},
-      {"test_samples_sha256", data.test.fingerprint.samples},
-      {"test_labels_sha256", data.test.fingerprint.labels}};
+  std::map<std::string, std::string> entries = {{"set", job.data.set},
+                                                {"train_samples", std::to_string(data.train.size())},
+                                                {"test_samples", std::to_string(data.test.size())},
+                                                {"train_samples_sha256", data.train.fingerprint.samples},
+                                                {"train_labels_sha256", data.train.fingerprint.labels},
+                                                {"test_samples_sha256", data.test.fingerprint.samples},
+                                                {"test_labels_sha256", data.test.fingerprint.labels}};
   if (data.train.images.size() > 0) entries["background"] = mostly_light(data.train) ? "light" : "dark";
   if (!data.directory.empty())
     entries["directory"] = std::filesystem::absolute(data.directory).lexically_normal().string();
@@ -84,8 +84,8 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   options.std = model.number<double>("std");
   options.seed = facts.seed;
   if (is_made_in_memory(options.set)) {
-    options.train_samples = record.can_be_checked() ? record.train_samples
-                                                    : job.number_or<std::int64_t>("data.train_samples", 0);
+    options.train_samples =
+        record.can_be_checked() ? record.train_samples : job.number_or<std::int64_t>("data.train_samples", 0);
     options.test_samples = record.test_samples;
   }
   return record;
@@ -109,10 +109,11 @@ void require_same_data(const CheckpointFacts& facts, const Job& job, const Train
   }
   const auto differences = data_differences(record, now);
   if (differences.empty()) return;
-  throw DataError(fmt::format(
-      "{} was trained on other data than these ({}): {}. Its own were {}: bring them back, or name their place "
-      "with data.root; or start afresh with run.resume=never or another run.dir",
-      checkpoint, now.origin, fmt::join(differences, ", "), place_of(record)));
+  throw DataError(
+      fmt::format("{} was trained on other data than these ({}): {}. Its own were {}: bring them back, or "
+                  "name their place "
+                  "with data.root; or start afresh with run.resume=never or another run.dir",
+                  checkpoint, now.origin, fmt::join(differences, ", "), place_of(record)));
 }
 
 std::string recorded_directory(const Job& job) noexcept {

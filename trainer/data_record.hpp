@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The data that a run is trained on, as its checkpoints remember it: where it was and what it held. So nobody
-/// who goes on from a checkpoint, or judges it, takes another set of the same name for it.
+/// The data that a run is trained on, as its checkpoints remember it: where it was and what it held. So
+/// nobody who goes on from a checkpoint, or judges it, takes another set of the same name for it.
 #pragma once
 
 #include "data/dataset.hpp"
@@ -38,13 +38,13 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
 /// 0123456789abcdef then, fedcba9876543210 now)". Empty: they are the same, or cannot be checked.
 std::vector<std::string> data_differences(const DataRecord& record, const TrainTestData& now);
 
-/// For a run that goes on. Of a set that is made in memory the test half may have another size than before, if
-/// the job says so.
+/// For a run that goes on. Of a set that is made in memory the test half may have another size than before,
+/// if the job says so.
 /// @throws DataError  naming what differs, both places, and what to do
 void require_same_data(const CheckpointFacts& facts, const Job& job, const TrainTestData& now);
 
-/// Where the newest checkpoint of the run that `job` goes on with had its data: for data.root=auto, which looks
-/// there first. Empty if there is none, or it does not say. Never throws: this is only a hint, the data
+/// Where the newest checkpoint of the run that `job` goes on with had its data: for data.root=auto, which
+/// looks there first. Empty if there is none, or it does not say. Never throws: this is only a hint, the data
 /// themselves are compared later.
 std::string recorded_directory(const Job& job) noexcept;
 

@@ -28,10 +28,10 @@ using RankFacts = std::vector<RankFact>;
 /// 69 for program, libraries and machine, 2 for job and network, 65 for checkpoint and data.
 ExitCode exit_code_of(FactKind kind);
 
-/// Compares `mine` over all ranks. Collective. Equal ranks exchange one digest of 32 bytes, which is the first
-/// message of every version of the program; only where digests differ do the facts themselves travel.
-/// @throws AgreedError, on every rank: one line with each key that differs, its values, and the ranks that have
-/// them
+/// Compares `mine` over all ranks. Collective. Equal ranks exchange one digest of 32 bytes, which is the
+/// first message of every version of the program; only where digests differ do the facts themselves travel.
+/// @throws AgreedError, on every rank: one line with each key that differs, its values, and the ranks that
+/// have them
 void expect_equal_ranks(Communicator& comm, const RankFacts& mine);
 
 /// "0, 2-12": ascending ranks as ranges.
@@ -42,6 +42,7 @@ struct RankDifference {
   FactKind kind;
   std::string message;
 };
-RankDifference describe_difference(const std::vector<RankFacts>& facts, const std::vector<std::string>& hosts);
+RankDifference describe_difference(const std::vector<RankFacts>& facts,
+                                   const std::vector<std::string>& hosts);
 
 }  // namespace lockstep

@@ -5,12 +5,27 @@
 #include "trainer/progress.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
+namespace {
+
+/// The keys that end the job no later than where its run stands.
+std::string what_to_raise(const Job& job, const RunLength& length) {
+  std::vector<std::string> keys;
+  if (job.train.epochs * length.steps_per_epoch <= length.taken)
+    keys.push_back(fmt::format("train.epochs={} or more", length.taken / length.steps_per_epoch + 1));
+  if (job.train.max_steps > 0 && job.train.max_steps <= length.taken)
+    keys.push_back(fmt::format("train.max_steps={} or more (0: no limit)", length.taken + 1));
+  return fmt::format("{}", fmt::join(keys, " and "));
+}
+
+}  // namespace
 
 std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch) {
   const std::int64_t all = job.train.epochs * steps_per_epoch;
@@ -38,20 +53,16 @@ bool nothing_left(Env& env, const std::string& run_dir, const RunLength& length,
 }
 
 std::string nothing_left_text(const Job& job, const RunLength& length) {
-  const auto taken = with_thousands(length.taken);
-  const std::int64_t epochs = length.taken / length.steps_per_epoch;
-  const bool limited_by_epochs = length.asked == job.train.epochs * length.steps_per_epoch;
-  const std::string how = limited_by_epochs ? fmt::format("train.epochs={}", epochs + 1)
-                                            : fmt::format("train.max_steps above {}", length.taken);
+  const std::string taken = with_thousands(length.taken);
   const std::string state =
       length.taken == length.asked
-          ? fmt::format("{} holds all {} steps", job.run.dir, taken)
-          : fmt::format("{} holds {} steps, more than the {} asked for", job.run.dir, taken,
-                        with_thousands(length.asked));
+          ? fmt::format("holds all {} steps", taken)
+          : fmt::format("holds {} steps, more than the {} asked for", taken, with_thousands(length.asked));
   return fmt::format(
-      "already finished: {}; nothing was trained or written. To train on, say {} or more; to start afresh, "
-      "run.resume=never or another run.dir",
-      state, how);
+      "already finished: {} {}; nothing was trained or written. To train on, set {}; to start afresh, "
+      "run.resume=never "
+      "or another run.dir",
+      job.run.dir, state, what_to_raise(job, length));
 }
 
 }  // namespace lockstep

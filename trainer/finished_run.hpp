@@ -22,13 +22,13 @@ struct RunLength {
 /// Steps that the job asks for in all.
 std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch);
 
-/// The weights_sha256 that the last line of RUN/metrics.jsonl gives, if that line is the end of a run of so many
-/// steps. @throws IoError
+/// The weights_sha256 that the last line of RUN/metrics.jsonl gives, if that line is the end of a run of so
+/// many steps. @throws IoError
 std::optional<std::string> recorded_end(Env& env, const std::string& run_dir, std::int64_t steps);
 
-/// True if nothing is left to do: more steps were taken than the job asks for; or as many, and the end of the run
-/// is on disk with the weights of this digest. (A run that was killed between its last checkpoint and its end is
-/// still brought to its end.)
+/// True if nothing is left to do: more steps were taken than the job asks for; or as many, and the end of the
+/// run is on disk with the weights of this digest. (A run that was killed between its last checkpoint and its
+/// end is still brought to its end.)
 bool nothing_left(Env& env, const std::string& run_dir, const RunLength& length, const std::string& digest);
 
 /// What to say then, and what to change.

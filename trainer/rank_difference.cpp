@@ -56,13 +56,15 @@ std::string line_of(std::string_view text, std::size_t number) {
   return std::string(text.substr(0, text.find('\n')));
 }
 
-/// Of long texts only the first line that differs is shown. @returns its number from 1; 0: they are of one line
+/// Of long texts only the first line that differs is shown. @returns its number from 1; 0: they are of one
+/// line
 std::size_t keep_differing_line(std::vector<Group>& groups) {
   const auto many_lines = [](const Group& g) { return g.value.find('\n') != std::string::npos; };
   if (std::ranges::none_of(groups, many_lines)) return 0;
   for (std::size_t line = 0;; ++line) {
     const std::string first = line_of(groups[0].value, line);
-    if (std::ranges::all_of(groups, [&](const Group& g) { return line_of(g.value, line) == first; })) continue;
+    if (std::ranges::all_of(groups, [&](const Group& g) { return line_of(g.value, line) == first; }))
+      continue;
     for (Group& g : groups) {
       g.value = line_of(g.value, line);
       g.value.erase(0, g.value.find_first_not_of(' '));
@@ -169,7 +171,8 @@ std::string rank_ranges(const std::vector<int>& ranks) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-RankDifference describe_difference(const std::vector<RankFacts>& facts, const std::vector<std::string>& hosts) {
+RankDifference describe_difference(const std::vector<RankFacts>& facts,
+                                   const std::vector<std::string>& hosts) {
   std::optional<FactKind> kind;
   std::vector<std::string> lines;
   for (const auto& [its_kind, key] : all_keys(facts)) {

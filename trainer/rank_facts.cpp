@@ -65,7 +65,8 @@ int add_gpu_library(dl_phdr_info* info, std::size_t /*size*/, void* facts) {
 
 /// Highway's names of instruction sets with fused multiply-add, without which other bits come out.
 bool has_fused_multiply_add(std::string_view simd) {
-  return !simd.starts_with("SSE") && !simd.starts_with("SSSE") && !simd.starts_with("EMU") && simd != "SCALAR";
+  return !simd.starts_with("SSE") && !simd.starts_with("SSSE") && !simd.starts_with("EMU") &&
+         simd != "SCALAR";
 }
 
 }  // namespace
@@ -111,8 +112,8 @@ RankFacts device_facts(const DeviceChoice& device) {
   RankFacts facts = {{FactKind::kMachine, "the kind of device", device.kind}};
   if (device.gpu == nullptr) {
     const std::string simd = cpu::simd_name();
-    facts.push_back({FactKind::kMachine, "fused multiply-add", has_fused_multiply_add(simd) ? "there" : "missing",
-                     simd});
+    facts.push_back(
+        {FactKind::kMachine, "fused multiply-add", has_fused_multiply_add(simd) ? "there" : "missing", simd});
     return facts;
   }
   for (const fs::path& plugin : loaded_plugins()) {

@@ -21,12 +21,12 @@ void hash_program_in_advance();
 /// The executable, by the SHA-256 of its file; the command that it runs; the library that carries messages.
 RankFacts program_facts(const std::string& command, const Communicator& comm);
 
-/// Every key of the job, as to_yaml writes it. Of sets that are read from files data.root is left out: hosts may
-/// have them in different places, and the data themselves are compared.
+/// Every key of the job, as to_yaml writes it. Of sets that are read from files data.root is left out: hosts
+/// may have them in different places, and the data themselves are compared.
 RankFacts job_facts(const Job& job);
 
-/// What came of the job's names on this machine: the network's text, the data, the arithmetic of the device, and
-/// the plugins and libraries that drive it.
+/// What came of the job's names on this machine: the network's text, the data, the arithmetic of the device,
+/// and the plugins and libraries that drive it.
 RankFacts setup_facts(const Job& job, const Network& network, const TrainTestData& data,
                       const DeviceChoice& device);
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Reading the maps of texts that a manifest holds ("model", "data"), with errors that name checkpoint and key.
+/// Reading the maps of texts that a manifest holds ("model", "data"), with errors that name checkpoint and
+/// key.
 #pragma once
 
 #include "kernels/runtime/error.hpp"
@@ -19,7 +20,8 @@ namespace lockstep {
 class RecordedValues {
  public:
   /// @param section  the manifest's name for the map
-  RecordedValues(const std::map<std::string, std::string>& entries, std::string checkpoint, std::string section)
+  RecordedValues(const std::map<std::string, std::string>& entries, std::string checkpoint,
+                 std::string section)
       : entries_(entries), checkpoint_(std::move(checkpoint)), section_(std::move(section)) {}
 
   bool has(const std::string& key) const { return entries_.contains(key); }

@@ -22,8 +22,8 @@ std::vector<CheckpointParameter> parameters_of(const ParameterLayout& layout) {
   return parameters;
 }
 
-/// A position that is not one of this job on these data would be trained from all the same: past the end of an
-/// epoch, for instance, and then for ever.
+/// A position that is not one of this job on these data would be trained from all the same: past the end of
+/// an epoch, for instance, and then for ever.
 void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler) {
   const std::int64_t steps = sampler.steps_per_epoch(), batch = sampler.batch_samples(0);
   const std::int64_t last_batch = sampler.batch_samples(steps - 1);
@@ -38,11 +38,13 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
                         facts.epoch_samples == samples_after(facts.step_in_epoch) && facts.epoch_correct >= 0 &&
                         facts.epoch_correct <= facts.epoch_samples && std::isfinite(facts.epoch_loss_sum);
   if (possible) return;
-  throw DataError(fmt::format(
-      "the checkpoint of step {} stands after {} epochs, {} steps and {} samples, where a run with {} steps an "
-      "epoch in batches of {} cannot stand: the data set has changed its size, or the manifest is damaged; bring "
-      "the data back as they were, or start afresh with run.resume=never or another run.dir",
-      facts.step, facts.epoch, facts.step_in_epoch, facts.epoch_samples, steps, batch));
+  throw DataError(
+      fmt::format("the checkpoint of step {} stands after {} epochs, {} steps and {} samples, where a run "
+                  "with {} steps an "
+                  "epoch in batches of {} cannot stand: the data set has changed its size, or the manifest "
+                  "is damaged; bring "
+                  "the data back as they were, or start afresh with run.resume=never or another run.dir",
+                  facts.step, facts.epoch, facts.step_in_epoch, facts.epoch_samples, steps, batch));
 }
 
 }  // namespace

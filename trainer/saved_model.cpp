@@ -5,12 +5,14 @@
 #include "kernels/runtime/error.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
+#include "trainer/config/job_hash.hpp"
 #include "trainer/rank_runner.hpp"
 #include "trainer/recorded_values.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 namespace lockstep {
 namespace {
@@ -21,7 +23,22 @@ int read_grain(const CheckpointFacts& facts, const std::string& checkpoint) {
   const RecordedValues job(facts.job, checkpoint, "job");
   const int grain = job.number_or<int>("parallel.grain", ParallelSection{}.grain);
   if (grain >= 1 && grain <= kLargest) return grain;
-  throw DataError(fmt::format("{}: the manifest's job.parallel.grain is {}, not 1 to {}", checkpoint, grain, kLargest));
+  throw DataError(
+      fmt::format("{}: the manifest's job.parallel.grain is {}, not 1 to {}", checkpoint, grain, kLargest));
+}
+
+/// A checkpoint that does not say what it was trained on may lie in a run whose job.yaml still does.
+void recall_from_job_file(const CheckpointFacts& facts, const std::string& checkpoint, DataRecord& record) {
+  if (record.can_be_checked()) return;
+  try {
+    const auto run_dir = std::filesystem::absolute(checkpoint).lexically_normal().parent_path().parent_path();
+    const Job job = load_job((run_dir / "job.yaml").string(), {});
+    if (!differing_keys(facts.job, determining_keys(job)).empty()) return;
+    record.options.root = job.data.root;
+    if (is_made_in_memory(record.options.set)) record.options.test_samples = job.data.test_samples;
+  } catch (const Error&) {
+    return;  // not a run's directory, or of another job: the defaults stay
+  }
 }
 
 }  // namespace
@@ -51,6 +68,7 @@ SavedModel load_saved_model(const std::string& path) {
       .data = read_data_record(checkpoint.facts, directory),
       .grain = read_grain(checkpoint.facts, directory),
       .checkpoint = directory};
+  recall_from_job_file(checkpoint.facts, directory, saved.data);
   if (saved.network.parameters().size != checkpoint.weights.size()) {
     throw DataError(fmt::format("{}: {} weights, but its model has {} parameters", directory,
                                 checkpoint.weights.size(), saved.network.parameters().size));

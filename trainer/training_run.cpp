@@ -151,8 +151,7 @@ void TrainingRun::restore_or_initialise() {
       saved_step_ = state_.position.global_step;
       saved_evaluated_ = state_.is_evaluated();
       data_checked_ = read_data_record(checkpoint->state.facts, checkpoint->path).can_be_checked();
-      nothing_left_ =
-          nothing_left(Env::posix(), job_.run.dir, length(), weights_sha256(engine_->weights()));
+      nothing_left_ = nothing_left(Env::posix(), job_.run.dir, length(), weights_sha256(engine_->weights()));
     } else {
       initialise_weights(job_, setup_.network, engine_->weights());
     }
@@ -187,7 +186,8 @@ void TrainingRun::announce() {
   } else {
     say(fmt::format("going on from step {} in {}", with_thousands(state_.position.global_step),
                     job_.run.dir));
-    if (!data_checked_) say("its checkpoint does not say which data it was trained on: they were not compared");
+    if (!data_checked_)
+      say("its checkpoint does not say which data it was trained on: they were not compared");
   }
 }
 

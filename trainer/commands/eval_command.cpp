@@ -6,9 +6,9 @@
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/config/device_name.hpp"
+#include "trainer/data_record.hpp"
 #include "trainer/device/device_evaluator.hpp"
 #include "trainer/evaluator.hpp"
-#include "trainer/data_record.hpp"
 #include "trainer/progress.hpp"
 #include "trainer/rank_facts.hpp"
 #include "trainer/rank_runner.hpp"
@@ -43,10 +43,11 @@ DatasetOptions data_options(const Options& options, const SavedModel& model) {
   DatasetOptions wanted = model.data.options;
   if (!options.set.empty() && options.set != wanted.set) {
     wanted.set = options.set;
+    wanted.root = "auto";
     wanted.directory.clear();
     wanted.train_samples = wanted.test_samples = 0;
   }
-  wanted.directory = options.data.empty() ? resolve_data_root(wanted.set, "auto", wanted.directory)
+  wanted.directory = options.data.empty() ? resolve_data_root(wanted.set, wanted.root, wanted.directory)
                                           : resolve_data_root(wanted.set, options.data);
   return wanted;
 }
@@ -62,7 +63,8 @@ std::string relation_of(const Options& options, const SavedModel& model, const T
   if (!options.data.empty() || !options.set.empty()) return "not what it was trained on: " + what;
   const std::string place = own.options.directory.empty() ? "memory" : own.options.directory;
   throw DataError(fmt::format(
-      "{}: was trained on other data ({}) than those found ({}): {}; say --data DIR with the directory that holds its "
+      "{}: was trained on other data ({}) than those found ({}): {}; say --data DIR with the directory that "
+      "holds its "
       "own, or --data {} to judge it on these",
       model.checkpoint, place, found.origin, what, found.directory.empty() ? "DIR" : found.directory));
 }
@@ -144,9 +146,10 @@ void add_eval_command(CLI::App& app, Action& action) {
   command->add_option("checkpoint", options->checkpoint, "A run directory or one of its checkpoints")
       ->required();
   command->add_option("--set", options->set, "Data set; default: the one it was trained on");
-  command->add_option("--data,--root", options->data,
-                      "A directory to take the set from, whatever the run was trained on; default: where the run "
-                      "had it, then as data.root=auto, and the data must be those that it was trained on");
+  command->add_option(
+      "--data,--root", options->data,
+      "A directory to take the set from, whatever the run was trained on; default: where the run "
+      "had it, then as data.root=auto, and the data must be those that it was trained on");
   command->add_flag("--train", options->train_set, "The training half instead of the test half");
   command
       ->add_option("--device", options->parallel.device,

@@ -55,8 +55,8 @@ class Predictor {
   Execution execution_;
 };
 
-/// What is done to a picture so that it looks like the training images, and what is said about it. `auto` compares
-/// its background with theirs; images of IDX files are data, and data are what they are.
+/// What is done to a picture so that it looks like the training images, and what is said about it. `auto`
+/// compares its background with theirs; images of IDX files are data, and data are what they are.
 Picture prepare(Picture picture, const SavedModel& model, const std::string& invert_option) {
   const bool light = has_light_background(picture), trained_on_light = model.data.light_background;
   const char* of_training = trained_on_light ? "light" : "dark";
@@ -131,7 +131,8 @@ void add_predict_command(CLI::App& app, Action& action) {
       ->required();
   command
       ->add_option("--invert", options->invert,
-                   "auto: pictures whose background (light or dark, by their border) is not that of the training images; "
+                   "auto: pictures whose background (light or dark, by their border) is not that of the "
+                   "training images; "
                    "never images of IDX files")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->capture_default_str();

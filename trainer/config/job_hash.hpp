@@ -21,8 +21,8 @@ std::map<std::string, std::string> determining_keys(const Job& job);
 std::vector<std::string> differing_keys(const std::map<std::string, std::string>& stored,
                                         const std::map<std::string, std::string>& now);
 
-/// May a job go on from a checkpoint? Compares the determining keys as the checkpoint stored them and as the job
-/// has them now. A key that is younger than the checkpoint had its default then.
+/// May a job go on from a checkpoint? Compares the determining keys as the checkpoint stored them and as the
+/// job has them now. A key that is younger than the checkpoint had its default then.
 /// @throws ConfigError naming `checkpoint` and every key that differs, with both values
 void require_same_job(const std::map<std::string, std::string>& stored, const Job& job,
                       const std::string& checkpoint);

@@ -80,8 +80,9 @@ TEST(ResumeTest, AKeyYoungerThanTheCheckpointHadItsDefault) {
   auto stored = determining_keys(parse_job("model: net", "job.yaml"));
   stored.erase("train.optimizer.nesterov");
   EXPECT_NO_THROW(require_same_job(stored, parse_job("model: net", "job.yaml"), "c"));
-  EXPECT_THROW(require_same_job(stored, parse_job("model: net", "job.yaml", {"train.optimizer.nesterov=yes"}), "c"),
-               ConfigError);
+  EXPECT_THROW(
+      require_same_job(stored, parse_job("model: net", "job.yaml", {"train.optimizer.nesterov=yes"}), "c"),
+      ConfigError);
 }
 
 }  // namespace
