@@ -35,8 +35,9 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
   const std::int64_t of_whole_epochs = facts.step - facts.step_in_epoch;
   const bool possible = in_epoch && of_whole_epochs >= 0 && of_whole_epochs % steps == 0 &&
                         of_whole_epochs / steps == facts.epoch &&
-                        facts.epoch_samples == samples_after(facts.step_in_epoch) && facts.epoch_correct >= 0 &&
-                        facts.epoch_correct <= facts.epoch_samples && std::isfinite(facts.epoch_loss_sum);
+                        facts.epoch_samples == samples_after(facts.step_in_epoch) &&
+                        facts.epoch_correct >= 0 && facts.epoch_correct <= facts.epoch_samples &&
+                        std::isfinite(facts.epoch_loss_sum);
   if (possible) return;
   throw DataError(
       fmt::format("the checkpoint of step {} stands after {} epochs, {} steps and {} samples, where a run "
