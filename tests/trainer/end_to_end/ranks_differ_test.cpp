@@ -68,14 +68,6 @@ TEST(RanksDifferTest, AnotherSetOnOneOfThirteen) {
                  {"data.set is synthetic on ranks 0-3, 5-12, but random on rank 4"});
 }
 
-TEST(RanksDifferTest, AnotherBackendIsRefusedByThatRank) {
-  const TemporaryDirectory directory;
-  const std::string train = program() + " train " + write_small_job(directory);
-  const Outcome outcome = launch({"1 " + train, "1 " + train + " parallel.backend=thread"});
-  EXPECT_NE(outcome.exit_code, 0) << outcome.everything();
-  EXPECT_NE(outcome.err.find("parallel.backend"), std::string::npos) << outcome.everything();
-}
-
 TEST(RanksDifferTest, OneByteOfOneRanksImages) {
   const TemporaryDirectory directory;
   const std::string train = program() + " train " + write_small_job(directory);
@@ -126,14 +118,6 @@ TEST(RanksDifferTest, AnotherProgram) {
   write_text(directory.path("other"), read_text(program()) + "x");
   expect_refusal(directory, launch({"1 " + program() + train, "1 " + directory.path("other") + train}), 69,
                  {"the program is ", "on rank 0", directory.path("other") + ") on rank 1"});
-}
-
-TEST(RanksDifferTest, AnotherCommand) {
-  const TemporaryDirectory directory;
-  const std::string job = write_small_job(directory);
-  expect_refusal(directory,
-                 launch({"1 " + program() + " train " + job, "1 " + program() + " bench step " + job}), 2,
-                 {"the command is train on rank 0, but bench step on rank 1"});
 }
 
 }  // namespace
