@@ -58,15 +58,13 @@ ImageSetFiles find_files(const DatasetOptions& options) {
 }
 
 TrainTestData make(const DatasetOptions& options, Kind kind) {
-  TrainTestData data = kind == Kind::kRandom ? make_random_set(options) : make_synthetic_set(options);
-  data.train.fingerprint = fingerprint_of(data.train);
-  data.test.fingerprint = fingerprint_of(data.test);
-  return data;
+  return kind == Kind::kRandom ? make_random_set(options) : make_synthetic_set(options);
 }
 
 TrainTestData load(const DatasetOptions& options, Kind kind) {
   TrainTestData data =
       kind == Kind::kFiles ? load_image_set(options.set, find_files(options)) : make(options, kind);
+  for (Dataset* half : {&data.train, &data.test}) half->quick = quick_fingerprint_of(*half);
   if (kind == Kind::kRandom) return data;
   set_normalisation(data.train, options);
   set_normalisation(data.test, options);

@@ -24,7 +24,7 @@ struct Dataset {
   AlignedBuffer<std::uint8_t> images;  ///< [sample][features], or empty
   AlignedBuffer<float> features;       ///< [sample][features], or empty
   float scale = 1.0F, shift = 0.0F;    ///< 1 / (255 * std) and -mean / std
-  Fingerprint fingerprint;             ///< of samples and labels, before normalisation
+  Fingerprint quick;                   ///< quick_fingerprint_of it, by load_dataset
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
 };

@@ -4,9 +4,7 @@
 #include "data/idx.hpp"
 
 #include "data/byte_source.hpp"
-#include "data/fingerprint.hpp"
 #include "data/gzip_source.hpp"
-#include "data/trailing_hash.hpp"
 #include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
@@ -15,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <utility>
 
 namespace lockstep {
@@ -85,30 +82,15 @@ std::size_t plausible_size(const ByteSource& source, std::span<const std::int64_
   return size;
 }
 
-/// Reads as much of `out` as there is, and returns how much; where that is all of it, it is in the hash, too.
-/// @param hash  or null
-std::size_t fill(ByteSource& source, std::span<std::uint8_t> out, Sha256* hash) {
-  constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
-  std::optional<TrailingHash> trailing;
-  if (hash != nullptr) trailing.emplace(*hash, out);
-  std::size_t count = 0;
-  for (std::size_t got = 1; got > 0 && count < out.size(); count += got) {
-    if (trailing) trailing->reached(count);
-    got = source.read(out.subspan(count, std::min(kPieceBytes, out.size() - count)));
-  }
-  if (trailing && count == out.size()) trailing->finish();
-  return count;
-}
-
 /// The buffer grows as data arrive: what a header promises costs nothing yet.
-AlignedBuffer<std::uint8_t> read_growing(ByteSource& source, std::size_t size, Sha256* hash) {
+AlignedBuffer<std::uint8_t> read_growing(ByteSource& source, std::size_t size) {
   AlignedBuffer<std::uint8_t> buffer(std::min<std::uint64_t>(size, source.worth_reserving()));
-  std::size_t count = fill(source, buffer.span(), hash);
+  std::size_t count = source.read(buffer.span());
   while (count == buffer.size() && count < size) {
     AlignedBuffer<std::uint8_t> larger(std::min(size, 2 * buffer.size()));
     std::copy_n(buffer.data(), count, larger.data());
     buffer = std::move(larger);
-    count += fill(source, buffer.span().subspan(count), hash);
+    count += source.read(buffer.span().subspan(count));
   }
   if (count < size)
     fail(source, source.offset(),
@@ -116,8 +98,8 @@ AlignedBuffer<std::uint8_t> read_growing(ByteSource& source, std::size_t size, S
   return buffer;
 }
 
-AlignedBuffer<std::uint8_t> read_elements(ByteSource& source, std::size_t size, Sha256* hash) {
-  auto elements = read_growing(source, size, hash);
+AlignedBuffer<std::uint8_t> read_elements(ByteSource& source, std::size_t size) {
+  auto elements = read_growing(source, size);
   std::uint8_t extra = 0;  // asking for one more also makes gzip check its CRC
   const std::uint64_t end = source.offset();
   if (source.read({&extra, 1}) != 0)
@@ -125,46 +107,36 @@ AlignedBuffer<std::uint8_t> read_elements(ByteSource& source, std::size_t size, 
   return elements;
 }
 
-enum class Hashing { kNone, kWhileReading };
-
-IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have, Hashing hashing) {
+IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have) {
   Word magic{};
   read_word(source, begin, have, "the magic number", magic);
   IdxArray array;
   array.dims = read_dims(source, dimensions_of(source, magic));
-  const std::size_t size = plausible_size(source, array.dims);
-  if (hashing == Hashing::kNone) {
-    array.bytes = read_elements(source, size, nullptr);
-    return array;
-  }
-  Sha256 hash;
-  hash.update(idx_file_head(kTypeUint8, array.dims));
-  array.bytes = read_elements(source, size, &hash);
-  array.sha256 = hex(hash.finish());
+  array.bytes = read_elements(source, plausible_size(source, array.dims));
   return array;
 }
 
-IdxArray read_any(ByteSource& source, Hashing hashing) {
+IdxArray read_any(ByteSource& source) {
   Word begin{};
   const std::size_t have = source.read(begin);
   if (have == 0) fail(source, 0, "the file is empty");
   if (have < GzipSource::kMagic.size() ||
       !std::equal(GzipSource::kMagic.begin(), GzipSource::kMagic.end(), begin.begin()))
-    return read_plain(source, begin, have, hashing);
+    return read_plain(source, begin, have);
   GzipSource inflated(source, std::span(begin).first(have));
-  return read_plain(inflated, Word{}, 0, hashing);
+  return read_plain(inflated, Word{}, 0);
 }
 
 }  // namespace
 
 IdxArray read_idx(const std::filesystem::path& path) {
   FileSource source(path);
-  return read_any(source, Hashing::kWhileReading);
+  return read_any(source);
 }
 
 IdxArray parse_idx(std::span<const std::uint8_t> file, std::string_view name) {
   MemorySource source(file, std::string(name));
-  return read_any(source, Hashing::kNone);
+  return read_any(source);
 }
 
 std::string to_string(std::span<const std::int64_t> dims) {

@@ -21,7 +21,6 @@ namespace lockstep {
 struct IdxArray {
   std::vector<std::int64_t> dims;
   AlignedBuffer<std::uint8_t> bytes;
-  std::string sha256;  ///< of the file, uncompressed, in hexadecimal; parse_idx leaves it empty
 
   /// Where the elements start in the (uncompressed) file.
   std::uint64_t data_offset() const { return 4 + 4 * dims.size(); }

@@ -39,13 +39,13 @@ void compare(const std::string& what, const std::string& then, const std::string
                                     now.substr(0, kShownDigits)));
 }
 
-void compare_half(const Fingerprint& then, std::int64_t samples, const Dataset& now,
+void compare_half(const Fingerprint& then, std::int64_t samples, const Dataset& now, const Fingerprint& is,
                   std::vector<std::string>& differences) {
   if (samples != now.size())
     differences.push_back(
         fmt::format("the number of {} samples ({} then, {} now)", now.name, samples, now.size()));
-  compare(now.name + " samples", then.samples, now.fingerprint.samples, differences);
-  compare(now.name + " labels", then.labels, now.fingerprint.labels, differences);
+  compare(now.name + " samples", then.samples, is.samples, differences);
+  compare(now.name + " labels", then.labels, is.labels, differences);
 }
 
 std::string place_of(const DataRecord& record) {
@@ -54,14 +54,15 @@ std::string place_of(const DataRecord& record) {
 
 }  // namespace
 
-std::map<std::string, std::string> describe_data(const Job& job, const TrainTestData& data) {
+std::map<std::string, std::string> describe_data(const Job& job, const TrainTestData& data,
+                                                 const SetFingerprints& fingerprints) {
   std::map<std::string, std::string> entries = {{"set", job.data.set},
                                                 {"train_samples", std::to_string(data.train.size())},
                                                 {"test_samples", std::to_string(data.test.size())},
-                                                {"train_samples_sha256", data.train.fingerprint.samples},
-                                                {"train_labels_sha256", data.train.fingerprint.labels},
-                                                {"test_samples_sha256", data.test.fingerprint.samples},
-                                                {"test_labels_sha256", data.test.fingerprint.labels}};
+                                                {"train_samples_sha256", fingerprints.train.samples},
+                                                {"train_labels_sha256", fingerprints.train.labels},
+                                                {"test_samples_sha256", fingerprints.test.samples},
+                                                {"test_labels_sha256", fingerprints.test.labels}};
   if (data.train.images.size() > 0) entries["background"] = mostly_light(data.train) ? "light" : "dark";
   if (!data.directory.empty())
     entries["directory"] = std::filesystem::absolute(data.directory).lexically_normal().string();
@@ -72,8 +73,10 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   const RecordedValues model(facts.model, checkpoint, "model"), job(facts.job, checkpoint, "job"),
       data(facts.data, checkpoint, "data");
   DataRecord record;
-  record.train = {data.text_or("train_samples_sha256", ""), data.text_or("train_labels_sha256", "")};
-  record.test = {data.text_or("test_samples_sha256", ""), data.text_or("test_labels_sha256", "")};
+  record.fingerprints.train = {data.text_or("train_samples_sha256", ""),
+                               data.text_or("train_labels_sha256", "")};
+  record.fingerprints.test = {data.text_or("test_samples_sha256", ""),
+                              data.text_or("test_labels_sha256", "")};
   record.train_samples = data.number_or<std::int64_t>("train_samples", 0);
   record.test_samples = data.number_or<std::int64_t>("test_samples", 0);
   record.light_background = data.text_or("background", "dark") == "light";
@@ -91,23 +94,25 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   return record;
 }
 
-std::vector<std::string> data_differences(const DataRecord& record, const TrainTestData& now) {
+std::vector<std::string> data_differences(const DataRecord& record, const TrainTestData& now,
+                                          const SetFingerprints& fingerprints) {
   std::vector<std::string> differences;
   if (!record.can_be_checked()) return differences;
-  compare_half(record.train, record.train_samples, now.train, differences);
-  compare_half(record.test, record.test_samples, now.test, differences);
+  compare_half(record.fingerprints.train, record.train_samples, now.train, fingerprints.train, differences);
+  compare_half(record.fingerprints.test, record.test_samples, now.test, fingerprints.test, differences);
   return differences;
 }
 
-void require_same_data(const CheckpointFacts& facts, const Job& job, const TrainTestData& now) {
+void require_same_data(const CheckpointFacts& facts, const Job& job, const TrainTestData& now,
+                       const SetFingerprints& fingerprints) {
   const std::string checkpoint = fmt::format("the checkpoint of step {}", facts.step);
   DataRecord record = read_data_record(facts, checkpoint);
   const bool other_size_asked_for = is_made_in_memory(job.data.set) && record.test_samples != now.test.size();
   if (other_size_asked_for) {
-    record.test = now.test.fingerprint;
+    record.fingerprints.test = fingerprints.test;
     record.test_samples = now.test.size();
   }
-  const auto differences = data_differences(record, now);
+  const auto differences = data_differences(record, now, fingerprints);
   if (differences.empty()) return;
   throw DataError(
       fmt::format("{} was trained on other data than these ({}): {}. Its own were {}: bring them back, or "

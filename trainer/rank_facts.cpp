@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/runtime/plugin.hpp"
-#include "kernels/runtime/sha256.hpp"
+#include "kernels/runtime/quick_digest.hpp"
 #include "trainer/config/job_schema.hpp"
 
 #include <fmt/format.h>
@@ -25,20 +25,19 @@ namespace fs = std::filesystem;
 
 constexpr const char* kSelf = "/proc/self/exe";
 
-/// In hexadecimal; of a file that cannot be read, that it cannot.
-std::string file_sha256(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> piece(std::size_t{1} << 18);
-  Sha256 hash;
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
-    hash.update(std::as_bytes(std::span(piece).first(static_cast<std::size_t>(file.gcount()))));
-  }
-  return file.eof() ? hex(hash.finish()) : "unreadable";
+/// Of a file that cannot be read, that it cannot.
+std::string file_digest(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  if (!file || size < 0) return "unreadable";
+  std::vector<char> bytes(static_cast<std::size_t>(size));
+  file.seekg(0).read(bytes.data(), size);
+  return file ? quick_digest(std::as_bytes(std::span(bytes))) : "unreadable";
 }
 
 /// Made by the first call; the file is that of the process, whatever stands under its name by now.
-const std::string& program_sha256() {
-  static const std::string digest = file_sha256(kSelf);
+const std::string& program_digest() {
+  static const std::string digest = file_digest(kSelf);
   return digest;
 }
 
@@ -72,11 +71,11 @@ bool has_fused_multiply_add(std::string_view simd) {
 }  // namespace
 
 void hash_program_in_advance() {
-  static const auto hashing = std::async(std::launch::async, [] { program_sha256(); });
+  static const auto hashing = std::async(std::launch::async, [] { program_digest(); });
 }
 
 RankFacts program_facts(const std::string& command, const Communicator& comm) {
-  return {{FactKind::kProgram, "the program", program_sha256(), program_path()},
+  return {{FactKind::kProgram, "the program", program_digest(), program_path()},
           {FactKind::kProgram, "its version", LOCKSTEP_VERSION},
           {FactKind::kLibrary, "the message-passing library", comm.library()},
           {FactKind::kJob, "the command", command}};
@@ -102,8 +101,8 @@ RankFacts data_facts(const TrainTestData& data) {
   };
   for (const Dataset* half : {&data.train, &data.test}) {
     add(fmt::format("the number of {} samples", half->name), std::to_string(half->size()));
-    add(fmt::format("the sha256 of {} samples", half->name), half->fingerprint.samples);
-    add(fmt::format("the sha256 of {} labels", half->name), half->fingerprint.labels);
+    add(fmt::format("the digest of {} samples", half->name), half->quick.samples);
+    add(fmt::format("the digest of {} labels", half->name), half->quick.labels);
   }
   return facts;
 }
@@ -117,7 +116,7 @@ RankFacts device_facts(const DeviceChoice& device) {
     return facts;
   }
   for (const fs::path& plugin : loaded_plugins()) {
-    facts.push_back({FactKind::kProgram, plugin.filename().string(), file_sha256(plugin), plugin.string()});
+    facts.push_back({FactKind::kProgram, plugin.filename().string(), file_digest(plugin), plugin.string()});
   }
   dl_iterate_phdr(add_gpu_library, &facts);
   return facts;

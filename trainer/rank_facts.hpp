@@ -18,7 +18,7 @@ namespace lockstep {
 /// called before MPI is brought up.
 void hash_program_in_advance();
 
-/// The executable, by the SHA-256 of its file; the command that it runs; the library that carries messages.
+/// The executable, by the digest of its file; the command that it runs; the library that carries messages.
 RankFacts program_facts(const std::string& command, const Communicator& comm);
 
 /// Every key of the job, as to_yaml writes it. Of sets that are read from files data.root is left out: hosts

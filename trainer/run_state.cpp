@@ -80,7 +80,7 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
   if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
   facts.job = determining_keys(job);
   facts.model = describe_model(job, setup);
-  facts.data = describe_data(job, *setup.data);
+  facts.data = describe_data(job, *setup.data, setup.fingerprints->get());
   facts.world = {{"ranks", std::to_string(comm.size())},
                  {"threads", std::to_string(job.parallel.threads)},
                  {"device", setup.device.description},
@@ -95,7 +95,7 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
                  const DistributedSampler& sampler, std::span<float> weights, std::span<float> momentum) {
   const CheckpointFacts& facts = checkpoint.facts;
-  require_same_data(facts, job, *setup.data);
+  require_same_data(facts, job, *setup.data, setup.fingerprints->get());
   if (facts.parameters != parameters_of(setup.network.parameters()) ||
       facts.model != describe_model(job, setup)) {
     throw ConfigError(

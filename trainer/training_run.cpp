@@ -190,6 +190,7 @@ void TrainingRun::announce() {
     if (!data_checked_)
       say("its checkpoint does not say which data it was trained on: they were not compared");
   }
+  setup_.fingerprints->start();  // the first checkpoint wants them
 }
 
 RunLength TrainingRun::length() const {

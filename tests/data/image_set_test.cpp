@@ -10,6 +10,8 @@
 
 #include <cmath>
 #include <future>
+#include <memory>
+#include <set>
 #include <span>
 
 namespace lockstep {
@@ -60,24 +62,40 @@ std::string sha256_of(const Bytes& file) {
 
 TEST_F(ImageSetTest, ItsFingerprintIsThatOfTheFilesHoweverTheyArePacked) {
   const TrainTestData plain = load();
-  EXPECT_EQ(plain.train.fingerprint.samples, sha256_of(idx_file({20, 4, 3})));
-  EXPECT_EQ(plain.train.fingerprint.labels, sha256_of(idx_file({20}, 3, 10)));
-  EXPECT_EQ(plain.train.fingerprint, fingerprint_of(plain.train));
+  const Fingerprint of_files{.samples = sha256_of(idx_file({20, 4, 3})),
+                             .labels = sha256_of(idx_file({20}, 3, 10))};
+  EXPECT_EQ(fingerprint_of(plain.train), of_files);
   replace("train-images-idx3-ubyte.gz", test::gzip(idx_file({20, 4, 3})));
   fs::remove(directory_.path() / "train-images-idx3-ubyte");
-  EXPECT_EQ(load().train.fingerprint, plain.train.fingerprint);
+  EXPECT_EQ(fingerprint_of(load().train), of_files);
+  EXPECT_EQ(load().train.quick, plain.train.quick);
 }
 
-TEST_F(ImageSetTest, OneByteOfALargeFileChangesItsFingerprint) {
-  Bytes images = idx_file({700, 60, 70}, 3);
-  replace("train-images-idx3-ubyte", images);
-  replace("train-labels-idx1-ubyte", idx_file({700}, 3, 10));
-  replace("t10k-images-idx3-ubyte", idx_file({5, 60, 70}));
-  EXPECT_EQ(load().train.fingerprint.samples, sha256_of(images));
-  images.back() ^= 1;
-  replace("train-images-idx3-ubyte.gz", test::gzip(images));
-  fs::remove(directory_.path() / "train-images-idx3-ubyte");
-  EXPECT_EQ(load().train.fingerprint.samples, sha256_of(images));
+TEST_F(ImageSetTest, FingerprintsInTheBackgroundAreTheSame) {
+  const auto data = std::make_shared<TrainTestData>(load());
+  for (const bool early : {false, true}) {
+    LazyFingerprints lazy(data);
+    if (early) lazy.start();
+    EXPECT_EQ(lazy.get().train, fingerprint_of(data->train));
+    EXPECT_EQ(lazy.get().test, fingerprint_of(data->test));
+  }
+}
+
+TEST_F(ImageSetTest, AnyBitAndTwoBitsAnywhereChangeTheQuickFingerprint) {
+  TrainTestData data = load();
+  const std::string before = quick_fingerprint_of(data.train).samples;
+  std::set<std::string> seen = {before};
+  for (std::size_t i = 0; i < data.train.images.size(); ++i) {
+    for (const std::size_t other :
+         {i, (i + 64) % data.train.images.size()}) {  // the same lane, a block later
+      data.train.images[i] ^= 0x80;
+      if (other != i) data.train.images[other] ^= 0x80;
+      EXPECT_TRUE(seen.insert(quick_fingerprint_of(data.train).samples).second) << i << ", " << other;
+      data.train.images[i] ^= 0x80;
+      if (other != i) data.train.images[other] ^= 0x80;
+    }
+  }
+  EXPECT_EQ(quick_fingerprint_of(data.train).samples, before);
 }
 
 TEST_F(ImageSetTest, AGivenDirectoryIsMeantItselfAndNoneWithin) {

@@ -130,12 +130,12 @@ TEST(EqualRanksTest, OneByteOfDataIsADifference) {
   TrainTestData data = load_dataset({.set = "synthetic", .train_samples = 20, .test_samples = 5});
   const RankFacts good = data_facts(data);
   data.train.images[7] ^= 1;
-  data.train.fingerprint = fingerprint_of(data.train);
+  data.train.quick = quick_fingerprint_of(data.train);
   const RankFacts bad = data_facts(data);
   const Refusal refusal = compare(3, [&](int rank) { return rank == 2 ? bad : good; });
   EXPECT_EQ(refusal.codes, std::set{ExitCode::kDataDamaged});
   ASSERT_EQ(refusal.messages.size(), 1U);
-  EXPECT_NE(refusal.messages.begin()->find("the sha256 of synthetic train samples is "), std::string::npos)
+  EXPECT_NE(refusal.messages.begin()->find("the digest of synthetic train samples is "), std::string::npos)
       << *refusal.messages.begin();
   EXPECT_NE(refusal.messages.begin()->find("on rank 2"), std::string::npos);
 }

@@ -76,7 +76,7 @@ TEST(RanksDifferTest, OneByteOfOneRanksImages) {
   images.back() ^= 1;
   write_text(directory.path("bad/train-images-idx3-ubyte"), images);
   expect_refusal(directory, launch({"2 " + train + good, "1 " + train + bad}), 65,
-                 {"the sha256 of mnist train samples is ", directory.path("good") + ") on ranks 0-1",
+                 {"the digest of mnist train samples is ", directory.path("good") + ") on ranks 0-1",
                   directory.path("bad") + ") on rank 2"});
 }
 
