@@ -37,6 +37,8 @@ class Communicator {
   virtual int local_size() const = 0;  ///< how many those are
   virtual const std::string& host() const = 0;
   virtual std::string_view backend() const = 0;  ///< "mpi", "thread"
+  /// What carries the messages, with its version: "Open MPI v4.1.4, ..."; empty if it is part of the program.
+  virtual std::string library() const { return ""; }
   virtual std::chrono::duration<double> timeout() const = 0;
   /// More ranks than cores on this host: then a waiting rank gives up its core at once, otherwise it first
   /// spins.

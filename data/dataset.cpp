@@ -52,13 +52,20 @@ void set_normalisation(Dataset& set, const DatasetOptions& options) {
   set.shift = static_cast<float>(-options.mean / options.std);
 }
 
+ImageSetFiles find_files(const DatasetOptions& options) {
+  if (!options.directory.empty()) return find_image_set(options.set, {options.directory});
+  return find_image_set(options.set, candidate_places(options.set, options.root));
+}
+
+TrainTestData make(const DatasetOptions& options, Kind kind) {
+  return kind == Kind::kRandom ? make_random_set(options) : make_synthetic_set(options);
+}
+
 TrainTestData load(const DatasetOptions& options, Kind kind) {
-  if (kind == Kind::kRandom) return make_random_set(options);
   TrainTestData data =
-      kind == Kind::kSynthetic
-          ? make_synthetic_set(options)
-          : load_image_set(options.set,
-                           find_image_set(options.set, candidate_places(options.set, options.root)));
+      kind == Kind::kFiles ? load_image_set(options.set, find_files(options)) : make(options, kind);
+  for (Dataset* half : {&data.train, &data.test}) half->quick = quick_fingerprint_of(*half);
+  if (kind == Kind::kRandom) return data;
   set_normalisation(data.train, options);
   set_normalisation(data.test, options);
   return data;
@@ -66,9 +73,15 @@ TrainTestData load(const DatasetOptions& options, Kind kind) {
 
 }  // namespace
 
-std::string resolve_data_root(const std::string& set, const std::string& root) {
-  if (kind_of(set) != Kind::kFiles) return root;
-  return find_image_set(set, candidate_places(set, root)).directory.string();
+std::string resolve_data_root(const std::string& set, const std::string& root, const std::string& first) {
+  if (is_made_in_memory(set)) return "";
+  std::vector<std::filesystem::path> places = candidate_places(set, root);
+  if (!first.empty()) places.insert(places.begin(), first);
+  return find_image_set(set, places).directory.string();
+}
+
+bool is_made_in_memory(const std::string& set) {
+  return kind_of(set) != Kind::kFiles;
 }
 
 TrainTestData load_dataset(const DatasetOptions& options) {

@@ -3,6 +3,7 @@
 /// A labelled data set in memory, and how to get one by name.
 #pragma once
 
+#include "data/fingerprint.hpp"
 #include "kernels/runtime/aligned_buffer.hpp"
 #include "kernels/shapes.hpp"
 
@@ -23,35 +24,42 @@ struct Dataset {
   AlignedBuffer<std::uint8_t> images;  ///< [sample][features], or empty
   AlignedBuffer<float> features;       ///< [sample][features], or empty
   float scale = 1.0F, shift = 0.0F;    ///< 1 / (255 * std) and -mean / std
+  Fingerprint quick;                   ///< quick_fingerprint_of it, by load_dataset
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
 struct TrainTestData {
   Dataset train, test;
-  std::string origin;  ///< where it came from, for the start-up line: a directory, or "made in memory"
+  std::string directory;  ///< of its files; empty: made in memory
+  std::string origin;     ///< where it came from, for the start-up line: a directory, or "made in memory"
 };
 
 /// The `data:` section of a job file as far as loading is concerned.
 struct DatasetOptions {
-  std::string set = "mnist";  ///< mnist | fashion-mnist | kmnist | random | synthetic
-  std::string root = "auto";  ///< see resolve_data_root
-  double mean = 0.1307;       ///< of the training images scaled to [0, 1]
+  std::string set = "mnist";   ///< mnist | fashion-mnist | kmnist | random | synthetic
+  std::string root = "auto";   ///< see resolve_data_root
+  std::string directory = {};  ///< that holds the files themselves: its answer. Empty: `root` is asked
+  double mean = 0.1307;        ///< of the training images scaled to [0, 1]
   double std = 0.3081;
   std::uint64_t seed = 1234;       ///< of random and synthetic
   std::int64_t train_samples = 0;  ///< of random and synthetic; 0: the set's default. Of file sets: must be 0
   std::int64_t test_samples = 0;
 };
 
-/// The directory that holds the files of an image set: of a given `root`, ROOT/SET or ROOT itself; of `auto`,
-/// the first of $LOCKSTEP_DATA/SET, $LOCKSTEP_DATA, ${XDG_CACHE_HOME:-~/.cache}/lockstep/SET,
-/// /usr/share/datasets/SET that has all four files. A set that is made in memory has none: `root` comes back
-/// as it is.
+/// The directory that holds the files of an image set: `first`, if it is not empty and does; of a given
+/// `root`, ROOT/SET or ROOT itself; of `auto`, the first of $LOCKSTEP_DATA/SET, $LOCKSTEP_DATA,
+/// ${XDG_CACHE_HOME:-~/.cache}/lockstep/SET, /usr/share/datasets/SET that has all four files. Empty for a set
+/// that is made in memory.
 ///
 /// This is the only part of loading that reads the environment. Whoever loads in a thread while another
-/// thread may set variables (MPI_Init does) calls it first and passes its answer on as DatasetOptions::root.
+/// thread may set variables (MPI_Init does) calls it first and passes its answer on as
+/// DatasetOptions::directory.
 /// @throws MissingDataError, ConfigError  as load_dataset
-std::string resolve_data_root(const std::string& set, const std::string& root);
+std::string resolve_data_root(const std::string& set, const std::string& root, const std::string& first = "");
+
+/// Whether a set's samples are made rather than read. @throws ConfigError  unknown set
+bool is_made_in_memory(const std::string& set);
 
 /// Loads or makes a data set. Safe in a thread of its own; of `root: auto` see resolve_data_root.
 /// @throws MissingDataError  names every place looked at and the command that fetches the set

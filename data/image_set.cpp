@@ -75,7 +75,8 @@ TrainTestData load_image_set(const std::string& set, const ImageSetFiles& files)
   data.train = combine(set + " train", std::move(images), train_labels.get());
   images = test_images.get();
   data.test = combine(set + " test", std::move(images), test_labels.get());
-  data.origin = files.directory.string();
+  data.directory = files.directory.string();
+  data.origin = data.directory;
   if (data.train.shape == data.test.shape) return data;
   throw DataError(fmt::format("{}: offset 8: images of {} x {}, but those of {} are {} x {}; {}",
                               files.test_images.string(), data.test.shape.height, data.test.shape.width,

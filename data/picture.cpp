@@ -56,15 +56,19 @@ void invert(Picture& picture) {
 }
 
 bool has_light_background(const Picture& picture) {
-  const auto width = static_cast<std::size_t>(picture.width),
-             height = static_cast<std::size_t>(picture.height);
+  return has_light_border(picture.pixels, picture.width, picture.height);
+}
+
+bool has_light_border(std::span<const std::uint8_t> pixels, int width, int height) {
   std::int64_t sum = 0, count = 0;
-  for (std::size_t y = 0; y < height; ++y) {
-    for (std::size_t x = 0; x < width; ++x) {
-      if (y != 0 && y + 1 != height && x != 0 && x + 1 != width) continue;
-      sum += picture.pixels[y * width + x];
-      ++count;
-    }
+  const auto add = [&](int y, int x) {
+    sum +=
+        pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)];
+    ++count;
+  };
+  for (int y = 0; y < height; ++y) {
+    const bool whole_row = y == 0 || y + 1 == height;
+    for (int x = 0; x < width; x += whole_row || width == 1 ? 1 : width - 1) add(y, x);
   }
   return count > 0 && sum > 127 * count;
 }

@@ -19,6 +19,7 @@ namespace lockstep {
 struct Picture {
   std::string name;  ///< the path; with "[i]" behind it for image i of an IDX file
   int width = 0, height = 0;
+  bool from_idx = false;             ///< one of a data set, not a photograph
   std::vector<std::uint8_t> pixels;  ///< [height][width]
 };
 
@@ -79,5 +80,7 @@ void invert(Picture& picture);
 
 /// Whether the border is mostly light, as on a scan of ink on paper.
 bool has_light_background(const Picture& picture);
+/// The same of pixels [height][width].
+bool has_light_border(std::span<const std::uint8_t> pixels, int width, int height);
 
 }  // namespace lockstep

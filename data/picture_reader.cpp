@@ -171,6 +171,7 @@ Picture Pictures::operator[](std::size_t index) const {
   return {.name = fmt::format("{}[{}]", name_, first_ + index),
           .width = static_cast<int>(images_.dims[2]),
           .height = static_cast<int>(images_.dims[1]),
+          .from_idx = true,
           .pixels = std::vector<std::uint8_t>(begin, begin + pixels)};
 }
 

@@ -28,6 +28,11 @@ Outcome attempt(const std::function<void()>& action) {
   }
 }
 
+/// What strikes rank 0 strikes all, or is about what only rank 0 does. Others failed where rank 0 did not.
+std::string named(const Communicator& comm, const std::string& message) {
+  return comm.rank() == 0 ? message : fmt::format("rank {} on {}: {}", comm.rank(), comm.host(), message);
+}
+
 }  // namespace
 
 void agree(Communicator& comm, const std::function<void()>& action) {
@@ -37,7 +42,7 @@ void agree(Communicator& comm, const std::function<void()>& action) {
     int code = 0;
     std::memcpy(&code, all.data() + static_cast<std::size_t>(rank) * sizeof code, sizeof code);
     if (code == 0) continue;
-    const auto text = rank == comm.rank() ? mine.message : fmt::format("rank {} failed", rank);
+    const auto text = rank == comm.rank() ? named(comm, mine.message) : fmt::format("rank {} failed", rank);
     throw AgreedError(static_cast<ExitCode>(code), text, rank);
   }
 }

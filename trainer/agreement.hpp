@@ -26,7 +26,8 @@ class AgreedError : public Error {
 };
 
 /// Runs `action` on this rank, then asks all others how theirs ended (one collective). If any failed, every
-/// rank throws AgreedError with the code of the lowest failing rank, which is the speaker.
+/// rank throws AgreedError with the code of the lowest failing rank, which is the speaker; if that is not
+/// rank 0, the message begins with its number and host.
 void agree(Communicator& comm, const std::function<void()>& action);
 
 }  // namespace lockstep

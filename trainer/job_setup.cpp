@@ -5,6 +5,8 @@
 #include "kernels/runtime/error.hpp"
 #include "trainer/agreement.hpp"
 #include "trainer/bucket_planning.hpp"
+#include "trainer/launched_rank.hpp"
+#include "trainer/rank_facts.hpp"
 #include "trainer/step_engine.hpp"
 
 #include <exception>
@@ -26,37 +28,46 @@ DatasetOptions dataset_options(const Job& job) {
 
 }  // namespace
 
-DataInAdvance load_in_advance(const Job& job) {
+DataInAdvance load_in_advance(const Job& job, const std::string& remembered) {
   DatasetOptions options = dataset_options(job);
+  // Both read the environment, so not on the other thread: MPI_Init may be changing it meanwhile.
+  const bool compared_soon = !remembered.empty() && launched_rank() == 0;
   try {
-    // Reads the environment, so not on the other thread: MPI_Init may be changing it meanwhile.
-    options.root = resolve_data_root(options.set, options.root);
+    options.directory =
+        resolve_data_root(options.set, options.root, options.root == "auto" ? remembered : "");
   } catch (const Error&) {
-    std::promise<std::shared_ptr<const TrainTestData>> failed;
+    std::promise<LoadedData> failed;
     failed.set_exception(std::current_exception());
     return failed.get_future().share();
   }
   return std::async(std::launch::async,
-                    [options]() -> std::shared_ptr<const TrainTestData> {
-                      return std::make_shared<TrainTestData>(load_dataset(options));
+                    [options, compared_soon] {
+                      LoadedData loaded;
+                      loaded.sets = std::make_shared<TrainTestData>(load_dataset(options));
+                      loaded.fingerprints = std::make_shared<LazyFingerprints>(loaded.sets);
+                      if (compared_soon) loaded.fingerprints->start();
+                      return loaded;
                     })
       .share();
 }
 
 JobSetup set_up(const Job& job, Communicator& comm, const DataInAdvance& data) {
-  std::shared_ptr<const TrainTestData> loaded;
+  LoadedData loaded;
   std::optional<Network> network;
   DeviceChoice device = choose_device(job.parallel, comm);
   agree(comm, [&] {
     loaded = data.get();
-    network = Network::load(job.model, loaded->train.shape, loaded->train.classes);
-    const DistributedSampler every_rank_has_work(sampler_options(job, loaded->train, comm));
+    const Dataset& train = loaded.sets->train;
+    network = Network::load(job.model, train.shape, train.classes);
+    const DistributedSampler every_rank_has_work(sampler_options(job, train, comm));
   });
+  expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));
   BucketPlan plan = plan_buckets(job, *network, device, comm);
-  return {.data = std::move(loaded),
+  return {.data = std::move(loaded.sets),
           .device = std::move(device),
           .network = std::move(*network),
-          .plan = std::move(plan)};
+          .plan = std::move(plan),
+          .fingerprints = std::move(loaded.fingerprints)};
 }
 
 }  // namespace lockstep

@@ -5,7 +5,6 @@
 #include "kernels/runtime/error.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
-#include "trainer/checkpoint/resume.hpp"
 #include "trainer/checkpoint/retention.hpp"
 #include "trainer/config/job_hash.hpp"
 #include "trainer/rank_runner.hpp"
@@ -87,7 +86,7 @@ std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   } else {
     found = open_checkpoint(env_, job_.run.resume, on_damaged);
   }
-  if (found) require_same_job(found->state.facts.job, determining_keys(job_), found->path);
+  if (found) require_same_job(found->state.facts.job, job_, found->path);
   return found;
 }
 

@@ -4,11 +4,13 @@
 
 #include "kernels/runtime/error.hpp"
 #include "trainer/config/job_hash.hpp"
+#include "trainer/data_record.hpp"
 #include "trainer/saved_model.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace lockstep {
 namespace {
@@ -18,6 +20,32 @@ std::vector<CheckpointParameter> parameters_of(const ParameterLayout& layout) {
   for (const Parameter& p : layout.parameters)
     parameters.push_back({p.name, {p.shape.begin(), p.shape.end()}});
   return parameters;
+}
+
+/// A position that is not one of this job on these data would be trained from all the same: past the end of
+/// an epoch, for instance, and then for ever.
+void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler) {
+  const std::int64_t steps = sampler.steps_per_epoch(), batch = sampler.batch_samples(0);
+  const std::int64_t last_batch = sampler.batch_samples(steps - 1);
+  const auto samples_after = [&](std::int64_t taken) {
+    return taken < steps ? taken * batch : (steps - 1) * batch + last_batch;
+  };
+  // All steps of an epoch may be taken and its evaluation still to come.
+  const bool in_epoch = facts.epoch >= 0 && facts.step_in_epoch >= 0 && facts.step_in_epoch <= steps;
+  const std::int64_t of_whole_epochs = facts.step - facts.step_in_epoch;
+  const bool possible = in_epoch && of_whole_epochs >= 0 && of_whole_epochs % steps == 0 &&
+                        of_whole_epochs / steps == facts.epoch &&
+                        facts.epoch_samples == samples_after(facts.step_in_epoch) &&
+                        facts.epoch_correct >= 0 && facts.epoch_correct <= facts.epoch_samples &&
+                        std::isfinite(facts.epoch_loss_sum);
+  if (possible) return;
+  throw DataError(
+      fmt::format("the checkpoint of step {} stands after {} epochs, {} steps and {} samples, where a run "
+                  "with {} steps an "
+                  "epoch in batches of {} cannot stand: the data set has changed its size, or the manifest "
+                  "is damaged; bring "
+                  "the data back as they were, or start afresh with run.resume=never or another run.dir",
+                  facts.step, facts.epoch, facts.step_in_epoch, facts.epoch_samples, steps, batch));
 }
 
 }  // namespace
@@ -52,6 +80,7 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
   if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
   facts.job = determining_keys(job);
   facts.model = describe_model(job, setup);
+  facts.data = describe_data(job, *setup.data, setup.fingerprints->get());
   facts.world = {{"ranks", std::to_string(comm.size())},
                  {"threads", std::to_string(job.parallel.threads)},
                  {"device", setup.device.description},
@@ -64,8 +93,9 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
 }
 
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
-                 std::span<float> weights, std::span<float> momentum) {
+                 const DistributedSampler& sampler, std::span<float> weights, std::span<float> momentum) {
   const CheckpointFacts& facts = checkpoint.facts;
+  require_same_data(facts, job, *setup.data, setup.fingerprints->get());
   if (facts.parameters != parameters_of(setup.network.parameters()) ||
       facts.model != describe_model(job, setup)) {
     throw ConfigError(
@@ -73,6 +103,7 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
                     "model file back as it was, or use another run.dir",
                     facts.step, job.model));
   }
+  require_possible_position(facts, sampler);
   std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), weights.begin());
   std::fill(momentum.begin(), momentum.end(), 0.0F);
   std::copy(checkpoint.momentum.begin(), checkpoint.momentum.end(), momentum.begin());

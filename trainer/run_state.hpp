@@ -36,7 +36,9 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
 
 /// The reverse: fills weights and momentum (zeros where the checkpoint has none).
 /// @throws ConfigError if the checkpoint is of another network than the job's, or of one with other settings
+/// @throws DataError   if it was trained on other data than the job's, or stands where a run of this job on
+///                     these data cannot stand
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
-                 std::span<float> weights, std::span<float> momentum);
+                 const DistributedSampler& sampler, std::span<float> weights, std::span<float> momentum);
 
 }  // namespace lockstep

@@ -5,44 +5,41 @@
 #include "kernels/runtime/error.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
+#include "trainer/config/job_hash.hpp"
 #include "trainer/rank_runner.hpp"
+#include "trainer/recorded_values.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <filesystem>
 
 namespace lockstep {
 namespace {
 
-/// The entries of CheckpointFacts::model, with errors that name the checkpoint.
-class Description {
- public:
-  Description(const std::map<std::string, std::string>& entries, std::string path)
-      : entries_(entries), path_(std::move(path)) {}
+/// Of the grains that evaluation works in.
+int read_grain(const CheckpointFacts& facts, const std::string& checkpoint) {
+  constexpr int kLargest = 4096;
+  const RecordedValues job(facts.job, checkpoint, "job");
+  const int grain = job.number_or<int>("parallel.grain", ParallelSection{}.grain);
+  if (grain >= 1 && grain <= kLargest) return grain;
+  throw DataError(
+      fmt::format("{}: the manifest's job.parallel.grain is {}, not 1 to {}", checkpoint, grain, kLargest));
+}
 
-  const std::string& text(const std::string& key) const {
-    const auto entry = entries_.find(key);
-    if (entry == entries_.end())
-      throw DataError(fmt::format("{}: the manifest does not say model.{}", path_, key));
-    return entry->second;
+/// A checkpoint that does not say what it was trained on may lie in a run whose job.yaml still does.
+void recall_from_job_file(const CheckpointFacts& facts, const std::string& checkpoint, DataRecord& record) {
+  if (record.can_be_checked()) return;
+  try {
+    const auto run_dir = std::filesystem::absolute(checkpoint).lexically_normal().parent_path().parent_path();
+    const Job job = load_job((run_dir / "job.yaml").string(), {});
+    if (!differing_keys(facts.job, determining_keys(job)).empty()) return;
+    record.options.root = job.data.root;
+    if (is_made_in_memory(record.options.set)) record.options.test_samples = job.data.test_samples;
+  } catch (const Error&) {
+    return;  // not a run's directory, or of another job: the defaults stay
   }
-
-  template <typename Number>
-  Number number(const std::string& key) const {
-    const std::string& value = text(key);
-    Number result{};
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), result);
-    if (error != std::errc() || end != value.data() + value.size()) {
-      throw DataError(fmt::format("{}: the manifest's model.{} is '{}', not a number", path_, key, value));
-    }
-    return result;
-  }
-
- private:
-  const std::map<std::string, std::string>& entries_;
-  std::string path_;
-};
+}
 
 }  // namespace
 
@@ -62,16 +59,16 @@ SavedModel load_saved_model(const std::string& path) {
   Env& env = Env::posix();
   const auto [directory, checkpoint, damaged] =
       open_checkpoint(env, path, [](const std::string& damage) { print_error(damage); });
-  const Description model(checkpoint.facts.model, directory);
+  const RecordedValues model(checkpoint.facts.model, directory, "model");
   const ImageShape input{model.number<int>("channels"), model.number<int>("height"),
                          model.number<int>("width")};
   SavedModel saved{
       .network = Network::parse(model.text("yaml"), directory, input, model.number<int>("classes")),
       .weights = AlignedBuffer<float>(checkpoint.weights.size()),
-      .set = model.text("set"),
-      .mean = model.number<double>("mean"),
-      .std = model.number<double>("std"),
+      .data = read_data_record(checkpoint.facts, directory),
+      .grain = read_grain(checkpoint.facts, directory),
       .checkpoint = directory};
+  recall_from_job_file(checkpoint.facts, directory, saved.data);
   if (saved.network.parameters().size != checkpoint.weights.size()) {
     throw DataError(fmt::format("{}: {} weights, but its model has {} parameters", directory,
                                 checkpoint.weights.size(), saved.network.parameters().size));

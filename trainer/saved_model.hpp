@@ -6,6 +6,7 @@
 
 #include "kernels/runtime/aligned_buffer.hpp"
 #include "models/network.hpp"
+#include "trainer/data_record.hpp"
 #include "trainer/job_setup.hpp"
 
 #include <map>
@@ -17,8 +18,8 @@ namespace lockstep {
 struct SavedModel {
   Network network;
   AlignedBuffer<float> weights;  ///< arena order
-  std::string set;               ///< the data set that it was trained on
-  double mean = 0, std = 1;      ///< of its images, for normalisation
+  DataRecord data;               ///< what it was trained on, normalisation included
+  int grain = 64;                ///< the run's own; of runs without exact sums, which do not say, the default
   std::string checkpoint;        ///< the directory it was read from
 };
 

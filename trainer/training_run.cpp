@@ -3,10 +3,13 @@
 #include "trainer/training_run.hpp"
 
 #include "trainer/agreement.hpp"
+#include "trainer/data_record.hpp"
 #include "trainer/evaluator.hpp"
+#include "trainer/finished_run.hpp"
 #include "trainer/job_setup.hpp"
 #include "trainer/launched_rank.hpp"
 #include "trainer/progress.hpp"
+#include "trainer/rank_facts.hpp"
 #include "trainer/rank_runner.hpp"
 #include "trainer/replicas.hpp"
 #include "trainer/run_announcement.hpp"
@@ -95,6 +98,8 @@ class TrainingRun {
   void wait_until_saved(const char* what_ends);
   int stop_on_request();
   int finish();
+  int report_nothing_left();
+  RunLength length() const;
   std::int64_t steps_in_run() const;
 
   const Job& job_;
@@ -114,11 +119,14 @@ class TrainingRun {
   std::int64_t saved_step_ = -1;  ///< of the checkpoint that is saved, or being saved
   bool saved_evaluated_ = false;  ///< and whether it holds the evaluation of that step
   bool stopping_ = false;
+  bool nothing_left_ = false;
+  bool data_checked_ = true;  ///< rank 0: the checkpoint says what it was trained on
 };
 
 int TrainingRun::run_to_the_end() {
   open_directory();
   restore_or_initialise();
+  if (nothing_left_) return report_nothing_left();
   announce();
   while (!finished()) {
     train_epoch();
@@ -139,17 +147,21 @@ void TrainingRun::restore_or_initialise() {
   agree(comm_, [&] {
     if (directory_) checkpoint = directory_->resume_point();
     if (checkpoint) {
-      state_ = restore(checkpoint->state, job_, setup_, engine_->weights(), engine_->momentum());
+      state_ = restore(checkpoint->state, job_, setup_, engine_->sampler(), engine_->weights(),
+                       engine_->momentum());
       saved_step_ = state_.position.global_step;
       saved_evaluated_ = state_.is_evaluated();
+      data_checked_ = read_data_record(checkpoint->state.facts, checkpoint->path).can_be_checked();
+      nothing_left_ = nothing_left(Env::posix(), job_.run.dir, length(), weights_sha256(engine_->weights()));
     } else {
       initialise_weights(job_, setup_.network, engine_->weights());
     }
-    if (directory_) {
+    if (directory_ && !nothing_left_) {
       const bool evaluated = state_.position.step_in_epoch < steps_per_epoch_;
       directory_->open(state_.position.global_step, evaluated);
     }
   });
+  comm_.broadcast(std::as_writable_bytes(std::span(&nothing_left_, 1)), 0);
   comm_.broadcast(std::as_writable_bytes(std::span(&state_, 1)), 0);
   first_step_ = state_.position.global_step;
   comm_.broadcast(std::as_writable_bytes(engine_->weights()), 0);
@@ -175,12 +187,18 @@ void TrainingRun::announce() {
   } else {
     say(fmt::format("going on from step {} in {}", with_thousands(state_.position.global_step),
                     job_.run.dir));
+    if (!data_checked_)
+      say("its checkpoint does not say which data it was trained on: they were not compared");
   }
+  setup_.fingerprints->start();  // the first checkpoint wants them
+}
+
+RunLength TrainingRun::length() const {
+  return {.steps_per_epoch = steps_per_epoch_, .asked = steps_in_run(), .taken = state_.position.global_step};
 }
 
 std::int64_t TrainingRun::steps_in_run() const {
-  const std::int64_t all = job_.train.epochs * steps_per_epoch_;
-  return job_.train.max_steps > 0 ? std::min(all, job_.train.max_steps) : all;
+  return steps_asked(job_, steps_per_epoch_);
 }
 
 bool TrainingRun::epoch_finished() const {
@@ -211,10 +229,12 @@ std::int64_t TrainingRun::next_series() const {
                                    job_.parallel.check_replicas_every_steps}) {
     if (every > 0) count = std::min(count, every - step % every);
   }
+  LOCKSTEP_CHECK(count > 0);  // or the epoch would never end
   return count;
 }
 
 void TrainingRun::after_series(const StepSeries& series) {
+  LOCKSTEP_CHECK(series.steps > 0 || series.last.not_finite);
   state_.add(series);
   const auto step = state_.position.global_step;
   if (series.last.not_finite) throw diverged(step + 1);
@@ -354,6 +374,13 @@ int TrainingRun::stop_on_request() {
   return static_cast<int>(ExitCode::kSavedOnRequest);
 }
 
+int TrainingRun::report_nothing_left() {
+  if (!directory_) return 0;
+  progress_.say(nothing_left_text(job_, length()));
+  progress_.say("weights sha256 " + weights_sha256(engine_->weights()));
+  return 0;
+}
+
 int TrainingRun::finish() {
   const bool evaluated = evaluation_ && state_.position.step_in_epoch == 0;
   if (!evaluated && !evaluate_now()) return stop_on_request();
@@ -396,8 +423,10 @@ int train(const Job& job) {
   const auto process_start = Clock::now();
   catch_stop_signals();
   const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end());
-  const auto data = load_in_advance(job);
+  hash_program_in_advance();
+  const auto data = load_in_advance(job, recorded_directory(job));
   return run_on_ranks(job.parallel, [&](Communicator& comm) {
+    expect_equal_ranks(comm, program_facts("train", comm) + job_facts(job));
     return run_undestroyed_on_loss(std::make_unique<TrainingRun>(job, comm, data, process_start, time_limit),
                                    [](TrainingRun& run) { return run.run(); });
   });

@@ -11,6 +11,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <limits>
@@ -95,6 +96,7 @@ class MpiCommunicator final : public Communicator {
   int local_size() const override { return host_share_.size; }
   const std::string& host() const override { return host_; }
   std::string_view backend() const override { return "mpi"; }
+  std::string library() const override;
   std::chrono::duration<double> timeout() const override { return timeout_; }
   bool oversubscribed() const override { return host_share_.size > host_share_.cores; }
 
@@ -126,6 +128,13 @@ class MpiCommunicator final : public Communicator {
   ReceiveBuffers receive_buffers_;
   int exceptions_ = std::uncaught_exceptions();
 };
+
+std::string MpiCommunicator::library() const {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  LOCKSTEP_MPI(MPI_Get_library_version(text.data(), &length));
+  return text.data();
+}
 
 void MpiCommunicator::broadcast(std::span<std::byte> data, int root) {
   MPI_Request request = MPI_REQUEST_NULL;

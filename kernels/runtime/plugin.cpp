@@ -7,11 +7,30 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <mutex>
 #include <system_error>
 
 namespace lockstep {
 
 namespace {
+
+/// Ranks may be threads.
+struct LoadedPlugins {
+  std::mutex mutex;
+  std::vector<std::filesystem::path> files;
+};
+
+LoadedPlugins& loaded() {
+  static LoadedPlugins plugins;
+  return plugins;
+}
+
+void remember(const std::filesystem::path& file) {
+  const std::lock_guard lock(loaded().mutex);
+  auto& files = loaded().files;
+  if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+}
 
 /// @throws DeviceError if no folder holds the file
 std::filesystem::path find_plugin(const Plugin& plugin) {
@@ -35,7 +54,10 @@ std::string last_loader_error(const std::filesystem::path& file) {
 
 void* load(const Plugin& plugin, const std::filesystem::path& file) {
   void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle != nullptr) return handle;
+  if (handle != nullptr) {
+    remember(file);
+    return handle;
+  }
   throw DeviceError(
       fmt::format("cannot load {}: {}; install {} or add the folder that holds it to LD_LIBRARY_PATH, or {}",
                   file.string(), last_loader_error(file), plugin.needs, plugin.otherwise));
@@ -48,6 +70,11 @@ std::vector<std::filesystem::path> plugin_folders() {
   const auto executable = std::filesystem::read_symlink("/proc/self/exe", unreadable);
   const auto folder = unreadable ? std::filesystem::current_path(unreadable) : executable.parent_path();
   return {folder, (folder / "../lib").lexically_normal()};
+}
+
+std::vector<std::filesystem::path> loaded_plugins() {
+  const std::lock_guard lock(loaded().mutex);
+  return loaded().files;
 }
 
 void* plugin_symbol(const Plugin& plugin, const std::string& symbol) {

@@ -24,6 +24,9 @@ struct Plugin {
 /// Where plugins are looked for, in this order: the folder of the running executable, and ../lib from there.
 std::vector<std::filesystem::path> plugin_folders();
 
+/// The files of the plugins that were loaded so far, in the order of their first use.
+std::vector<std::filesystem::path> loaded_plugins();
+
 /// Loads the plugin, if it is not loaded yet, and returns the address of its extern "C" `symbol`. It stays
 /// loaded until the process ends.
 /// @throws DeviceError  file, cause and fix, if it is not there, does not load or lacks the symbol

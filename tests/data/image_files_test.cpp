@@ -96,7 +96,16 @@ TEST_F(ImageFilesTest, NothingFoundNamesEveryPlaceAndTheCommand) {
 }
 
 TEST_F(ImageFilesTest, SetsMadeInMemoryNeedNoRoot) {
-  EXPECT_EQ(resolve_data_root("synthetic", "auto"), "auto");
+  EXPECT_EQ(resolve_data_root("synthetic", "auto"), "");
+}
+
+TEST_F(ImageFilesTest, ThePlaceThatARunRemembersComesFirstIfItStillHoldsTheSet) {
+  write_image_set(place("own"));
+  write_image_set(place("remembered"));
+  const std::string own = place("own").string(), remembered = place("remembered").string();
+  EXPECT_EQ(resolve_data_root("mnist", own, remembered), remembered);
+  fs::remove(place("remembered/t10k-labels-idx1-ubyte"));
+  EXPECT_EQ(resolve_data_root("mnist", own, remembered), own);
 }
 
 TEST_F(ImageFilesTest, AnUnknownSetIsAnErrorThatListsTheKnownOnes) {

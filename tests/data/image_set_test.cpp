@@ -3,12 +3,16 @@
 /// Image sets as a whole: the four files must belong together.
 #include "data/dataset.hpp"
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/sha256.hpp"
 #include "tests/data/idx_fixture.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <future>
+#include <memory>
+#include <set>
+#include <span>
 
 namespace lockstep {
 namespace {
@@ -50,6 +54,54 @@ TEST_F(ImageSetTest, AGoodSetIsLoaded) {
   EXPECT_EQ(data.train.images[13], 13);
   EXPECT_EQ(data.test.images[5], 35);
   EXPECT_EQ(data.train.features.size(), 0U);
+}
+
+std::string sha256_of(const Bytes& file) {
+  return hex(sha256(std::as_bytes(std::span(file))));
+}
+
+TEST_F(ImageSetTest, ItsFingerprintIsThatOfTheFilesHoweverTheyArePacked) {
+  const TrainTestData plain = load();
+  const Fingerprint of_files{.samples = sha256_of(idx_file({20, 4, 3})),
+                             .labels = sha256_of(idx_file({20}, 3, 10))};
+  EXPECT_EQ(fingerprint_of(plain.train), of_files);
+  replace("train-images-idx3-ubyte.gz", test::gzip(idx_file({20, 4, 3})));
+  fs::remove(directory_.path() / "train-images-idx3-ubyte");
+  EXPECT_EQ(fingerprint_of(load().train), of_files);
+  EXPECT_EQ(load().train.quick, plain.train.quick);
+}
+
+TEST_F(ImageSetTest, FingerprintsInTheBackgroundAreTheSame) {
+  const auto data = std::make_shared<TrainTestData>(load());
+  for (const bool early : {false, true}) {
+    LazyFingerprints lazy(data);
+    if (early) lazy.start();
+    EXPECT_EQ(lazy.get().train, fingerprint_of(data->train));
+    EXPECT_EQ(lazy.get().test, fingerprint_of(data->test));
+  }
+}
+
+TEST_F(ImageSetTest, AnyBitAndTwoBitsAnywhereChangeTheQuickFingerprint) {
+  TrainTestData data = load();
+  const std::string before = quick_fingerprint_of(data.train).samples;
+  std::set<std::string> seen = {before};
+  for (std::size_t i = 0; i < data.train.images.size(); ++i) {
+    for (const std::size_t other :
+         {i, (i + 64) % data.train.images.size()}) {  // the same lane, a block later
+      data.train.images[i] ^= 0x80;
+      if (other != i) data.train.images[other] ^= 0x80;
+      EXPECT_TRUE(seen.insert(quick_fingerprint_of(data.train).samples).second) << i << ", " << other;
+      data.train.images[i] ^= 0x80;
+      if (other != i) data.train.images[other] ^= 0x80;
+    }
+  }
+  EXPECT_EQ(quick_fingerprint_of(data.train).samples, before);
+}
+
+TEST_F(ImageSetTest, AGivenDirectoryIsMeantItselfAndNoneWithin) {
+  test::write_image_set(directory_.path() / "mnist", 40);
+  EXPECT_EQ(load().train.size(), 40);
+  EXPECT_EQ(load_dataset({.set = "mnist", .directory = directory_.path().string()}).train.size(), 20);
 }
 
 TEST_F(ImageSetTest, PixelsAreNormalisedByMeanAndDeviation) {

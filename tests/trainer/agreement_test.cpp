@@ -27,7 +27,7 @@ TEST(AgreementTest, OneFailureStopsEveryRankWithTheSameCodeAndSpeaker) {
       EXPECT_EQ(error.code(), ExitCode::kDataMissing);
       EXPECT_EQ(error.speaker(), 1);
       if (comm.rank() == 1) {
-        EXPECT_STREQ(error.what(), "no such file");
+        EXPECT_EQ(error.what(), "rank 1 on " + comm.host() + ": no such file");
       }
       ++stopped;
     }

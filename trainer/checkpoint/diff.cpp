@@ -63,6 +63,10 @@ void diff_arena(const std::vector<CheckpointParameter>& parameters, const std::s
   }
 }
 
+bool both_have(const CheckpointFacts& a, const CheckpointFacts& b, const std::string& key) {
+  return a.data.contains(key) && b.data.contains(key);
+}
+
 std::vector<std::string> diff_facts(const CheckpointFacts& a, const CheckpointFacts& b) {
   std::vector<std::string> result;
   const auto compare = [&](const char* name, const auto& x, const auto& y) {
@@ -81,6 +85,9 @@ std::vector<std::string> diff_facts(const CheckpointFacts& a, const CheckpointFa
   }
   for (const auto& [key, value] : b.job)
     if (!a.job.contains(key)) compare(key.c_str(), std::string("nothing"), value);
+  // Where data lie makes no difference, and older checkpoints do not know theirs.
+  for (const auto& [key, value] : a.data)
+    if (key != "directory" && both_have(a, b, key)) compare(("data " + key).c_str(), value, b.data.at(key));
   return result;
 }
 

@@ -34,6 +34,7 @@ std::string facts_text(const CheckpointFacts& facts) {
   if (facts.test_accuracy) text += line("test accuracy", fmt::format("{:.2f} %", 100 * *facts.test_accuracy));
   text += line("buckets", facts.bucket_plan);
   for (const auto& [key, value] : facts.world) text += line("written by", fmt::format("{} {}", key, value));
+  for (const auto& [key, value] : facts.data) text += line("data", fmt::format("{}: {}", key, value));
   for (const auto& [key, value] : facts.job) text += line("job", fmt::format("{}: {}", key, value));
   return text;
 }

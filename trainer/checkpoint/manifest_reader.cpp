@@ -192,6 +192,7 @@ CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   facts.test_accuracy = parse_test_accuracy(top, facts);
   facts.job = top.texts("job");
   facts.model = top.texts("model");
+  if (top.has("data")) facts.data = top.texts("data");
   facts.world = top.texts("world");
   facts.bucket_plan = top.text("bucket_plan");
   facts.parameters = parse_parameters(top, file);

@@ -55,6 +55,7 @@ json manifest_json(const Manifest& manifest) {
   }
   j["job"] = facts.job;
   j["model"] = facts.model;
+  if (!facts.data.empty()) j["data"] = facts.data;
   j["world"] = facts.world;
   j["bucket_plan"] = facts.bucket_plan;
   j["parameters"] = parameters_json(facts.parameters);

@@ -39,6 +39,7 @@ struct CheckpointFacts {
   std::map<std::string, std::string> job;  ///< the job's keys that determine the weights, with their values
   std::map<std::string, std::string>
       model;  ///< what it takes to build the network again: YAML, input, classes
+  std::map<std::string, std::string> data;   ///< what the run is trained on; empty in older checkpoints
   std::map<std::string, std::string> world;  ///< ranks, device, backend, ...: for people, never compared
   std::string bucket_plan;                   ///< for people
   std::vector<CheckpointParameter> parameters;

@@ -9,6 +9,7 @@
 #include "trainer/commands/command.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/job_setup.hpp"
+#include "trainer/rank_facts.hpp"
 #include "trainer/rank_runner.hpp"
 
 #include <fmt/format.h>
@@ -28,6 +29,19 @@ int cpu_batch(std::optional<int> batch) {
     throw UsageError(fmt::format("--batch {}: on a CPU it must be a multiple of {}", *batch, kMultiple));
   }
   return batch.value_or(bench::KernelsOptions{}.batch);
+}
+
+RankFacts option_facts(const bench::AllreduceOptions& options) {
+  return {{FactKind::kJob, "--min-bytes", std::to_string(options.min_bytes)},
+          {FactKind::kJob, "--max-bytes", std::to_string(options.max_bytes)},
+          {FactKind::kJob, "--repetitions", std::to_string(options.repetitions)},
+          {FactKind::kJob, "--backend", options.backend},
+          {FactKind::kJob, "--device", options.device}};
+}
+
+RankFacts option_facts(const bench::StepOptions& options) {
+  return {{FactKind::kJob, "--rounds", std::to_string(options.rounds)},
+          {FactKind::kJob, "--steps", std::to_string(options.steps_per_round)}};
 }
 
 void add_kernels(CLI::App& bench, Action& action) {
@@ -94,7 +108,9 @@ void add_allreduce(CLI::App& bench, Action& action) {
     }
     action = [=] {
       parallel->backend = options->backend;
+      hash_program_in_advance();
       return run_on_ranks(*parallel, [&](Communicator& comm) {
+        expect_equal_ranks(comm, program_facts("bench allreduce", comm) + option_facts(*options));
         return bench::bench_allreduce(comm, *options) == 0 ? 0 : static_cast<int>(ExitCode::kInternal);
       });
     };
@@ -118,8 +134,10 @@ void add_step(CLI::App& bench, Action& action) {
   command->callback([=, &action] {
     action = [=] {
       const Job job = load_job(*job_path, *overrides);
+      hash_program_in_advance();
       const auto data = load_in_advance(job);
       return run_on_ranks(job.parallel, [&](Communicator& comm) {
+        expect_equal_ranks(comm, program_facts("bench step", comm) + job_facts(job) + option_facts(*options));
         bench::bench_step(comm, job, data, *options);
         return 0;
       });

@@ -6,14 +6,16 @@
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/config/device_name.hpp"
+#include "trainer/data_record.hpp"
 #include "trainer/device/device_evaluator.hpp"
 #include "trainer/evaluator.hpp"
-#include "trainer/job_setup.hpp"
 #include "trainer/progress.hpp"
+#include "trainer/rank_facts.hpp"
 #include "trainer/rank_runner.hpp"
 #include "trainer/saved_model.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <optional>
@@ -24,21 +26,57 @@ namespace {
 
 struct Options {
   std::string checkpoint;
-  std::string set;  ///< empty: what it was trained on
-  std::string root = "auto";
+  std::string set;   ///< empty: what it was trained on
+  std::string data;  ///< a directory; empty: where the run had it
   bool train_set = false;
   ParallelSection parallel;
 };
 
-/// The data that the options and the model ask for, described as a job so that it loads as in training.
-Job data_job(const Options& options, const SavedModel& model) {
-  Job job;
-  job.data.set = options.set.empty() ? model.set : options.set;
-  job.data.root = options.root;
-  job.data.mean = model.mean;
-  job.data.std = model.std;
-  job.parallel = options.parallel;
-  return job;
+/// The data to judge a model on, and what they have to do with those that it was trained on.
+struct EvaluationData {
+  std::shared_ptr<const TrainTestData> sets;
+  std::string relation;
+};
+
+/// What to load: the run's own data unless the options name others.
+DatasetOptions data_options(const Options& options, const SavedModel& model) {
+  DatasetOptions wanted = model.data.options;
+  if (!options.set.empty() && options.set != wanted.set) {
+    wanted.set = options.set;
+    wanted.root = "auto";
+    wanted.directory.clear();
+    wanted.train_samples = wanted.test_samples = 0;
+  }
+  wanted.directory = options.data.empty() ? resolve_data_root(wanted.set, wanted.root, wanted.directory)
+                                          : resolve_data_root(wanted.set, options.data);
+  return wanted;
+}
+
+/// @throws DataError  these are not the run's own data, and nobody asked for others
+std::string relation_of(const Options& options, const SavedModel& model, const TrainTestData& found) {
+  const DataRecord& own = model.data;
+  if (!options.set.empty() && options.set != own.options.set) return "not the set that it was trained on";
+  if (!own.can_be_checked()) return "the checkpoint does not say what it was trained on: not checked";
+  const auto differences =
+      data_differences(own, found, {fingerprint_of(found.train), fingerprint_of(found.test)});
+  if (differences.empty()) return "what it was trained on";
+  const std::string what = fmt::format("{}", fmt::join(differences, ", "));
+  if (!options.data.empty() || !options.set.empty()) return "not what it was trained on: " + what;
+  const std::string place = own.options.directory.empty() ? "memory" : own.options.directory;
+  throw DataError(fmt::format(
+      "{}: was trained on other data ({}) than those found ({}): {}; say --data DIR with the directory that "
+      "holds its "
+      "own, or --data {} to judge it on these",
+      model.checkpoint, place, found.origin, what, found.directory.empty() ? "DIR" : found.directory));
+}
+
+/// @param checking  whether this rank compares them with those that the model was trained on; all have the
+/// same
+EvaluationData load_data(const Options& options, const SavedModel& model, bool checking) {
+  EvaluationData data;
+  data.sets = std::make_shared<TrainTestData>(load_dataset(data_options(options, model)));
+  if (checking) data.relation = relation_of(options, model, *data.sets);
+  return data;
 }
 
 void check_fit(const SavedModel& model, const Dataset& data) {
@@ -51,9 +89,8 @@ Evaluation evaluate_on_cpu(Communicator& comm, const DeviceChoice& device, const
                            const SavedModel& model, const Dataset& data) {
   WorkerPool pool(parallel.threads);
   std::vector<Lane> lanes;
-  for (int i = 0; i < pool.threads(); ++i)
-    lanes.emplace_back(model.network, device.make_ops(), parallel.grain);
-  return evaluate(comm, pool, lanes, data, parallel.grain, model.weights.span());
+  for (int i = 0; i < pool.threads(); ++i) lanes.emplace_back(model.network, device.make_ops(), model.grain);
+  return evaluate(comm, pool, lanes, data, model.grain, model.weights.span());
 }
 
 Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedModel& model,
@@ -66,23 +103,41 @@ Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedMod
   return evaluator.evaluate(comm, weights.data());
 }
 
+RankFacts option_facts(const Options& options) {
+  return {{FactKind::kJob, "--set", options.set},
+          {FactKind::kJob, "--train", options.train_set ? "given" : "not given"},
+          {FactKind::kJob, "--device", options.parallel.device},
+          {FactKind::kJob, "--threads", std::to_string(options.parallel.threads)}};
+}
+
+/// While a run goes on, two ranks may find two newest checkpoints.
+RankFacts model_facts(const SavedModel& model) {
+  return RankFacts{{FactKind::kCheckpoint, "the sha256 of the weights", weights_sha256(model.weights.span()),
+                    model.checkpoint}} +
+         network_facts(model.network);
+}
+
 int evaluate_checkpoint(const Options& options, Communicator& comm) {
+  expect_equal_ranks(comm, program_facts("eval", comm) + option_facts(options));
   std::optional<SavedModel> model;
-  std::shared_ptr<const TrainTestData> sets;
+  EvaluationData loaded;
+  agree(comm, [&] { model = load_saved_model(options.checkpoint); });
+  expect_equal_ranks(comm, model_facts(*model));
   agree(comm, [&] {
-    model = load_saved_model(options.checkpoint);
-    sets = load_in_advance(data_job(options, *model)).get();
-    check_fit(*model, sets->test);
+    loaded = load_data(options, *model, comm.rank() == 0);
+    check_fit(*model, loaded.sets->test);
   });
-  const Dataset& data = options.train_set ? sets->train : sets->test;
   const DeviceChoice device = choose_device(options.parallel, comm);
+  expect_equal_ranks(comm, data_facts(*loaded.sets) + device_facts(device));
+  const Dataset& data = options.train_set ? loaded.sets->train : loaded.sets->test;
   const Evaluation result = device.gpu != nullptr
                                 ? evaluate_on_device(comm, *device.gpu, *model, data)
                                 : evaluate_on_cpu(comm, device, options.parallel, *model, data);
   if (comm.rank() != 0) return 0;
-  print("{}\n{}: loss {:.4f}, accuracy {:.2f} % ({} of {})\nweights sha256 {}\n", model->checkpoint,
-        data.name, result.loss, 100 * result.accuracy(), with_thousands(result.correct),
-        with_thousands(result.samples), weights_sha256(model->weights.span()));
+  print("{}\n{}: loss {:.4f}, accuracy {:.2f} % ({} of {})\ndata: {} ({})\nweights sha256 {}\n",
+        model->checkpoint, data.name, result.loss, 100 * result.accuracy(), with_thousands(result.correct),
+        with_thousands(result.samples), loaded.sets->origin, loaded.relation,
+        weights_sha256(model->weights.span()));
   return 0;
 }
 
@@ -94,8 +149,10 @@ void add_eval_command(CLI::App& app, Action& action) {
   command->add_option("checkpoint", options->checkpoint, "A run directory or one of its checkpoints")
       ->required();
   command->add_option("--set", options->set, "Data set; default: the one it was trained on");
-  command->add_option("--root", options->root, "Where the set lies, as data.root of a job file")
-      ->capture_default_str();
+  command->add_option(
+      "--data,--root", options->data,
+      "A directory to take the set from, whatever the run was trained on; default: where the run "
+      "had it, then as data.root=auto, and the data must be those that it was trained on");
   command->add_flag("--train", options->train_set, "The training half instead of the test half");
   command
       ->add_option("--device", options->parallel.device,
@@ -109,6 +166,7 @@ void add_eval_command(CLI::App& app, Action& action) {
       ->capture_default_str();
   command->callback([=, &action] {
     action = [=] {
+      hash_program_in_advance();
       return run_on_ranks(options->parallel,
                           [&](Communicator& comm) { return evaluate_checkpoint(*options, comm); });
     };

@@ -36,8 +36,9 @@ class Predictor {
   std::vector<float> predict(const Picture& picture) {
     const int batch = ops_->batch_multiple();
     const std::int32_t first = 0;
-    const auto scale = static_cast<float>(1.0 / (255.0 * model_.std));
-    const auto shift = static_cast<float>(-model_.mean / model_.std);
+    const DatasetOptions& data = model_.data.options;
+    const auto scale = static_cast<float>(1.0 / (255.0 * data.std));
+    const auto shift = static_cast<float>(-data.mean / data.std);
     ops_->gather_images({.batch = batch, .samples = 1, .features = static_cast<int>(picture.pixels.size())},
                         picture.pixels.data(), &first, scale, shift, execution_.input());
     float* logits = execution_.forward_evaluation(model_.weights.data(), batch);
@@ -54,11 +55,26 @@ class Predictor {
   Execution execution_;
 };
 
-Picture prepare(Picture picture, const ImageShape& shape, const std::string& invert_option) {
-  if (invert_option == "yes" || (invert_option == "auto" && has_light_background(picture))) {
+/// What is done to a picture so that it looks like the training images, and what is said about it. `auto`
+/// compares its background with theirs; images of IDX files are data, and data are what they are.
+Picture prepare(Picture picture, const SavedModel& model, const std::string& invert_option) {
+  const bool light = has_light_background(picture), trained_on_light = model.data.light_background;
+  const char* of_training = trained_on_light ? "light" : "dark";
+  const char* said = "";
+  if (invert_option == "yes") {
     invert(picture);
-    picture.name += " (inverted: light background)";
+    said = " (inverted)";
+  } else if (invert_option == "auto" && picture.from_idx) {
+    said = " (as in the file)";
+  } else if (invert_option == "auto" && light != trained_on_light) {
+    invert(picture);
+    picture.name += fmt::format(" (inverted: {} background, that of the training images is {})",
+                                light ? "light" : "dark", of_training);
+  } else if (invert_option == "auto") {
+    picture.name += fmt::format(" (not inverted: {} background, like the training images)", of_training);
   }
+  picture.name += said;
+  const ImageShape& shape = model.network.input_shape();
   return resize(picture, shape.width, shape.height);
 }
 
@@ -70,7 +86,7 @@ std::string bar(float probability) {
 }
 
 std::vector<std::string> names_of_classes(const SavedModel& model) {
-  auto names = set_facts(model.set).class_names;
+  auto names = set_facts(model.data.options.set).class_names;
   names.resize(static_cast<std::size_t>(model.network.classes()), "?");
   return names;
 }
@@ -95,7 +111,7 @@ int predict(const Options& options) {
   Predictor predictor(model);
   for (const auto& path : options.images) {
     for (const auto& read : read_pictures(path)) {
-      const Picture picture = prepare(read, shape, options.invert);
+      const Picture picture = prepare(read, model, options.invert);
       print_prediction(picture.name, predictor.predict(picture), names);
     }
   }
@@ -115,7 +131,9 @@ void add_predict_command(CLI::App& app, Action& action) {
       ->required();
   command
       ->add_option("--invert", options->invert,
-                   "Dark on light pictures: auto looks at the border; training images are light on black")
+                   "auto: pictures whose background (light or dark, by their border) is not that of the "
+                   "training images; "
+                   "never images of IDX files")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->capture_default_str();
   command->footer(

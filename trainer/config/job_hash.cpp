@@ -3,9 +3,11 @@
 /// The determining keys of a job, read off the schema.
 #include "trainer/config/job_hash.hpp"
 
+#include "kernels/runtime/error.hpp"
 #include "trainer/config/job_schema.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <set>
 
@@ -32,19 +34,35 @@ std::map<std::string, std::string> determining_keys(const Job& job) {
   return values;
 }
 
-std::vector<std::string> differing_keys(const std::map<std::string, std::string>& here,
-                                        const std::map<std::string, std::string>& there) {
+std::vector<std::string> differing_keys(const std::map<std::string, std::string>& stored,
+                                        const std::map<std::string, std::string>& now) {
   std::set<std::string> keys;
-  for (const auto* side : {&here, &there}) {
+  for (const auto* side : {&stored, &now}) {
     for (const auto& entry : *side) keys.insert(entry.first);
   }
   std::vector<std::string> differences;
   for (const std::string& key : keys) {
-    const std::string mine = value_or_nothing(here, key);
-    const std::string theirs = value_or_nothing(there, key);
-    if (mine != theirs) differences.push_back(fmt::format("{}: {} here, {} there", key, mine, theirs));
+    const std::string was = value_or_nothing(stored, key);
+    const std::string is = value_or_nothing(now, key);
+    if (was != is) differences.push_back(fmt::format("{} (was {}, now {})", key, was, is));
   }
   return differences;
+}
+
+void require_same_job(const std::map<std::string, std::string>& stored, const Job& job,
+                      const std::string& checkpoint) {
+  const auto now = determining_keys(job);
+  auto then = stored;
+  const Job defaults;
+  for (const auto& entry : now) {
+    if (!stored.contains(entry.first)) then[entry.first] = find_job_key(entry.first)->write(defaults);
+  }
+  const auto differences = differing_keys(then, now);
+  if (differences.empty()) return;
+  throw ConfigError(fmt::format(
+      "{}: was written by a job that trains other weights; what differs: {}. Set these back, choose another "
+      "run.dir, or start afresh with run.resume=never",
+      checkpoint, fmt::join(differences, ", ")));
 }
 
 }  // namespace lockstep

@@ -17,8 +17,14 @@ namespace lockstep {
 /// from one resume to the next.
 std::map<std::string, std::string> determining_keys(const Job& job);
 
-/// One entry for each key that differs or is only in one of the two: "train.seed: 1234 here, 1 there".
-std::vector<std::string> differing_keys(const std::map<std::string, std::string>& here,
-                                        const std::map<std::string, std::string>& there);
+/// One entry for each key that differs or is only in one of the two: "train.seed (was 1, now 1234)".
+std::vector<std::string> differing_keys(const std::map<std::string, std::string>& stored,
+                                        const std::map<std::string, std::string>& now);
+
+/// May a job go on from a checkpoint? Compares the determining keys as the checkpoint stored them and as the
+/// job has them now. A key that is younger than the checkpoint had its default then.
+/// @throws ConfigError naming `checkpoint` and every key that differs, with both values
+void require_same_job(const std::map<std::string, std::string>& stored, const Job& job,
+                      const std::string& checkpoint);
 
 }  // namespace lockstep

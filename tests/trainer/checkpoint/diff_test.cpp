@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What people are told about checkpoints: diff, inspect, verify, and whether a job may go on.
+/// What people are told about checkpoints: diff, inspect, verify.
 #include "trainer/checkpoint/diff.hpp"
 
 #include "checkpoint_support.hpp"
 #include "kernels/runtime/error.hpp"
 #include "memory_env.hpp"
 #include "trainer/checkpoint/inspect.hpp"
-#include "trainer/checkpoint/resume.hpp"
 
 #include <gtest/gtest.h>
 
@@ -85,26 +84,6 @@ TEST(VerifyReportTest, GoodAndDamagedAreTold) {
   env.file(path + "/model.safetensors").back() ^= std::byte{1};
   const std::string report = verify(env, path).report;
   EXPECT_TRUE(report.starts_with(path + "/model.safetensors: tensor 'scale': ")) << report;
-}
-
-TEST(ResumeTest, SameJobMayGoOn) {
-  EXPECT_NO_THROW(require_same_job({{"model", "net"}}, {{"model", "net"}}, "c"));
-}
-
-TEST(ResumeTest, EveryDifferingKeyIsNamedWithBothValues) {
-  try {
-    require_same_job({{"model", "net"}, {"train.seed", "1"}, {"old", "x"}},
-                     {{"model", "net"}, {"train.seed", "2"}, {"new", "y"}},
-                     "runs/a/checkpoints/step-00000001");
-    FAIL() << "another job was accepted";
-  } catch (const ConfigError& error) {
-    const std::string why = error.what();
-    EXPECT_TRUE(why.starts_with("runs/a/checkpoints/step-00000001: ")) << why;
-    for (const char* part :
-         {"train.seed (was 1, now 2)", "old (was x, now not given)", "new (was not given, now y)"})
-      EXPECT_NE(why.find(part), std::string::npos) << part << " is missing in: " << why;
-    EXPECT_EQ(why.find("model"), std::string::npos) << why;
-  }
 }
 
 }  // namespace

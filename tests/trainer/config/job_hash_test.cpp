@@ -3,6 +3,8 @@
 /// Which changes to a job a resume must refuse.
 #include "trainer/config/job_hash.hpp"
 
+#include "kernels/runtime/error.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,7 +16,7 @@ namespace {
 std::vector<std::string> changes(const std::string& override_text, const std::string& base = "model: net") {
   const Job before = parse_job(base, "job.yaml");
   const Job after = parse_job(base, "job.yaml", {override_text});
-  return differing_keys(determining_keys(after), determining_keys(before));
+  return differing_keys(determining_keys(before), determining_keys(after));
 }
 
 TEST(JobHashTest, EqualJobsDoNotDiffer) {
@@ -22,7 +24,7 @@ TEST(JobHashTest, EqualJobsDoNotDiffer) {
 }
 
 TEST(JobHashTest, WhatDeterminesTheWeightsIsNamedWithBothValues) {
-  EXPECT_EQ(changes("train.seed=1"), std::vector<std::string>{"train.seed: 1 here, 1234 there"});
+  EXPECT_EQ(changes("train.seed=1"), std::vector<std::string>{"train.seed (was 1234, now 1)"});
   for (const char* text :
        {"model=lenet", "data.set=random", "data.global_batch=64", "data.mean=0", "data.std=1",
         "data.shuffle=no", "train.optimizer.lr=0.5", "train.optimizer.momentum=0",
@@ -48,7 +50,39 @@ TEST(JobHashTest, GrainMayChangeWhenSumsAreNotExact) {
 
 TEST(JobHashTest, KeyThatOnlyOneSideHasIsADifference) {
   EXPECT_EQ(differing_keys({{"a", "1"}}, {{"b", "2"}}),
-            (std::vector<std::string>{"a: 1 here, not given there", "b: not given here, 2 there"}));
+            (std::vector<std::string>{"a (was 1, now not given)", "b (was not given, now 2)"}));
+}
+
+TEST(ResumeTest, TheSameJobMayGoOn) {
+  const Job job = parse_job("model: net", "job.yaml");
+  EXPECT_NO_THROW(require_same_job(determining_keys(job), job, "c"));
+}
+
+TEST(ResumeTest, EveryDifferingKeyIsNamedWithBothValues) {
+  const Job before = parse_job("{model: net, train: {seed: 1}}", "job.yaml");
+  const Job now = parse_job("{model: net, train: {seed: 2}, data: {shuffle: no}}", "job.yaml");
+  auto stored = determining_keys(before);
+  stored["old"] = "x";
+  try {
+    require_same_job(stored, now, "runs/a/checkpoints/step-00000001");
+    FAIL() << "another job was accepted";
+  } catch (const ConfigError& error) {
+    const std::string why = error.what();
+    EXPECT_TRUE(why.starts_with("runs/a/checkpoints/step-00000001: ")) << why;
+    for (const char* part :
+         {"train.seed (was 1, now 2)", "old (was x, now not given)", "data.shuffle (was true, now false)"})
+      EXPECT_NE(why.find(part), std::string::npos) << part << " is missing in: " << why;
+    EXPECT_EQ(why.find("model"), std::string::npos) << why;
+  }
+}
+
+TEST(ResumeTest, AKeyYoungerThanTheCheckpointHadItsDefault) {
+  auto stored = determining_keys(parse_job("model: net", "job.yaml"));
+  stored.erase("train.optimizer.nesterov");
+  EXPECT_NO_THROW(require_same_job(stored, parse_job("model: net", "job.yaml"), "c"));
+  EXPECT_THROW(
+      require_same_job(stored, parse_job("model: net", "job.yaml", {"train.optimizer.nesterov=yes"}), "c"),
+      ConfigError);
 }
 
 }  // namespace

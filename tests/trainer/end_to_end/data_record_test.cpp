@@ -1,0 +1,232 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A run knows its data again: evaluation and resume use its own set, and refuse what only has the same name.
+#include "tests/data/idx_fixture.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+#include "trainer/checkpoint/manifest.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+namespace lockstep::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kImages = "/train-images-idx3-ubyte";
+
+/// Training on a small image set in OWN while another one of the same name lies where $LOCKSTEP_DATA points
+/// to.
+class DataRecordTest : public ::testing::Test {
+ protected:
+  DataRecordTest() {
+    test::write_image_set(own(), 40, 10);
+    test::write_image_set(directory_.path("lockstep-data/mnist"), 40, 10);
+    write_text(directory_.path("lockstep-data/mnist/t10k-images-idx3-ubyte"),
+               read_text(own() + "/t10k-images-idx3-ubyte").replace(40, 3, "xyz"));
+    write_text(directory_.path("job.yaml"),
+               "model: linear\n"
+               "data: {set: mnist, global_batch: 16, root: " +
+                   own() +
+                   "}\n"
+                   "train: {epochs: 2, optimizer: {lr: 0.3, momentum: 0}}\n"
+                   "parallel: {device: cpu, grain: 4, backend: thread}\n"
+                   "run: {dir: " +
+                   run() + ", checkpoint_every_steps: 2}\n");
+  }
+
+  std::string own() const { return directory_.path("own"); }
+  std::string other() const { return directory_.path("lockstep-data"); }
+  std::string run() const { return directory_.path("run"); }
+  Outcome command(const std::string& arguments) const {
+    return run_shell("LOCKSTEP_DATA=" + other() + " $LOCKSTEP_PROGRAM " + arguments);
+  }
+  Outcome train(const std::string& overrides = "") const {
+    return command("train " + directory_.path("job.yaml") + " " + overrides);
+  }
+  void train_well(const std::string& overrides = "") const {
+    const Outcome outcome = train(overrides);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  }
+  void flip_byte(const std::string& file, std::size_t offset) const {
+    std::string bytes = read_text(own() + file);
+    bytes[offset] ^= 1;
+    write_text(own() + file, bytes);
+  }
+  /// Rewrites the manifest of every checkpoint, sealed as it should be.
+  void edit_manifests(const std::function<void(CheckpointFacts&)>& edit) const {
+    for (const auto& entry : fs::directory_iterator(run() + "/checkpoints")) {
+      const std::string path = entry.path() / kManifestFile;
+      Manifest manifest = read_manifest(read_text(path), path);
+      edit(manifest.facts);
+      write_text(path, write_manifest(manifest));
+    }
+  }
+  /// As version 0.1.0 wrote them first.
+  void forget_data() const {
+    edit_manifests([](CheckpointFacts& facts) { facts.data.clear(); });
+  }
+
+  TemporaryDirectory directory_;
+};
+
+void expect_says(const Outcome& outcome, int exit_code, std::initializer_list<std::string> mentions) {
+  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.everything();
+  const std::string& text = exit_code == 0 ? outcome.out : outcome.err;
+  for (const std::string& mention : mentions)
+    EXPECT_NE(text.find(mention), std::string::npos) << "no '" << mention << "' in " << outcome.everything();
+}
+
+/// "12.34 %" as eval prints the accuracy in metrics.jsonl.
+std::string last_accuracy(const std::string& run_dir) {
+  char text[32];
+  std::snprintf(text, sizeof text, "accuracy %.2f %%",
+                100 * read_metrics(run_dir).back()["test_accuracy"].get<double>());
+  return text;
+}
+
+TEST_F(DataRecordTest, EvaluationUsesTheRunsOwnSetWhateverElseHasItsName) {
+  train_well();
+  expect_says(command("eval " + run()), 0, {last_accuracy(run()), own() + " (what it was trained on)"});
+  expect_says(command("inspect " + run()), 0, {"directory: " + own(), "train_samples_sha256: "});
+}
+
+TEST_F(DataRecordTest, EvaluationRefusesOneByteOfDifferenceInAnyFile) {
+  train_well();
+  for (const auto& [file, what] : {std::pair{kImages, "mnist train samples (sha256 "},
+                                   {"/train-labels-idx1-ubyte", "mnist train labels (sha256 "},
+                                   {"/t10k-images-idx3-ubyte", "mnist test samples (sha256 "},
+                                   {"/t10k-labels-idx1-ubyte", "mnist test labels (sha256 "}}) {
+    flip_byte(file, 16);
+    expect_says(command("eval " + run()), 65, {what, own(), "--data"});
+    flip_byte(file, 16);
+  }
+  expect_says(command("eval " + run()), 0, {"what it was trained on"});
+}
+
+TEST_F(DataRecordTest, ToldToEvaluateOnOtherDataItDoesAndSaysSo) {
+  train_well();
+  for (const std::string option : {"--data ", "--root "})
+    expect_says(command("eval " + run() + " " + option + other()), 0,
+                {"not what it was trained on: mnist test samples", "lockstep-data"});
+  fs::remove_all(own());
+  expect_says(command("eval " + run()), 65, {own(), "lockstep-data/mnist", "mnist test samples", "--data"});
+}
+
+TEST_F(DataRecordTest, TheSameDataMayMoveAndBePackedOtherwise) {
+  train_well();
+  fs::rename(own(), directory_.path("moved"));
+  const std::string images = read_text(directory_.path("moved") + kImages);
+  test::write_file(directory_.path("moved") + kImages + ".gz", test::gzip({images.begin(), images.end()}));
+  fs::remove(directory_.path("moved") + kImages);
+  expect_says(command("eval " + run() + " --data " + directory_.path("moved")), 0,
+              {"(what it was trained on)"});
+  expect_says(train("train.epochs=3 data.root=" + directory_.path("moved")), 0, {"going on from step 6"});
+}
+
+TEST_F(DataRecordTest, ResumeRefusesOtherDataAndTouchesNothing) {
+  train_well();
+  expect_says(train("train.epochs=3 data.root=" + other()), 65,
+              {"mnist test samples (sha256 ", own(), "lockstep-data/mnist", "run.resume=never"});
+  flip_byte(kImages, 20);
+  expect_says(train("train.epochs=3"), 65, {"mnist train samples"});
+  flip_byte(kImages, 20);
+  EXPECT_EQ(read_metrics(run()).back()["step"], 6);
+  expect_says(train("train.epochs=3"), 0, {"going on from step 6"});
+}
+
+TEST_F(DataRecordTest, ResumeWithAutoLooksFirstWhereTheRunHadItsData) {
+  train_well("train.max_steps=3");
+  expect_says(train("data.root=auto"), 0, {"going on from step 3", own()});
+  const std::string digest = command("hash " + run()).last_line();
+  fs::remove_all(run());
+  train_well();
+  EXPECT_EQ(command("hash " + run()).last_line(), digest);
+}
+
+TEST_F(DataRecordTest, ASetOfAnotherSizeIsRefusedAndNeverTrainedForEver) {
+  train_well("train.max_steps=5");
+  for (const std::uint32_t samples : {20U, 80U}) {
+    test::write_image_set(own(), samples, 10);
+    expect_says(train(), 65,
+                {"the number of mnist train samples (40 then, " + std::to_string(samples) + " now)"});
+  }
+  forget_data();
+  for (const std::uint32_t samples : {20U, 80U}) {
+    test::write_image_set(own(), samples, 10);
+    expect_says(train(), 65, {"the checkpoint of step 5 stands after 1 epochs, 2 steps and 32 samples"});
+  }
+}
+
+TEST_F(DataRecordTest, APositionThatCannotBeIsRefused) {
+  train_well("train.max_steps=5");
+  const std::function<void(CheckpointFacts&)> damages[] = {[](CheckpointFacts& f) { f.step_in_epoch = 4; },
+                                                           [](CheckpointFacts& f) { f.epoch = 2; },
+                                                           [](CheckpointFacts& f) { f.step = INT64_MAX; },
+                                                           [](CheckpointFacts& f) { f.epoch = INT64_MAX; },
+                                                           [](CheckpointFacts& f) { f.epoch_samples = 31; },
+                                                           [](CheckpointFacts& f) { f.epoch_correct = 33; },
+                                                           [](CheckpointFacts& f) { f.step_in_epoch = INT64_MAX; }};
+  const auto good = fs::path(directory_.path("good"));
+  fs::copy(run(), good, fs::copy_options::recursive);
+  for (const auto& damage : damages) {
+    edit_manifests(damage);
+    expect_says(train(), 65, {"cannot stand"});
+    fs::remove_all(run());
+    fs::copy(good, run(), fs::copy_options::recursive);
+  }
+  expect_says(train(), 0, {"going on from step 5"});
+}
+
+TEST_F(DataRecordTest, CheckpointsThatDoNotKnowTheirDataStillWorkWithANote) {
+  train_well("train.max_steps=3");
+  forget_data();
+  expect_says(command("eval " + run()), 0, {"not checked", own(), last_accuracy(run())});
+  expect_says(train(), 0, {"going on from step 3", "does not say which data it was trained on"});
+  expect_says(command("eval " + run()), 0, {"what it was trained on"});
+}
+
+TEST_F(DataRecordTest, WhatIsMadeInMemoryIsMadeAgainAsTheRunHadIt) {
+  for (const std::string set : {"synthetic", "random"}) {
+    const std::string run_dir = directory_.path(set);
+    train_well("data.set=" + set +
+               " train.seed=99 data.train_samples=300 data.test_samples=77 run.dir=" + run_dir);
+    expect_says(command("eval " + run_dir), 0,
+                {last_accuracy(run_dir), "of 77)", "(what it was trained on)"});
+    expect_says(command("eval " + run_dir + " --train"), 0, {"of 300)"});
+  }
+}
+
+/// Negatives: the background of every image is light.
+TEST_F(DataRecordTest, PredictionLeavesImagesOfIdxFilesAsTheyAre) {
+  for (const std::string file : {kImages, "/t10k-images-idx3-ubyte"}) {
+    std::string bytes = read_text(own() + file);
+    for (std::size_t i = 16; i < bytes.size(); ++i) bytes[i] = static_cast<char>(bytes[i] | '\xc0');
+    write_text(own() + file, bytes);
+  }
+  train_well();
+  const std::string images = " " + own() + "/t10k-images-idx3-ubyte ";
+  const auto verdicts = [&](const std::string& option) {
+    std::string text = command("predict " + run() + images + option).out;
+    const std::string note = " (as in the file)";
+    for (auto at = text.find(note); at != std::string::npos; at = text.find(note))
+      text.erase(at, note.size());
+    return text;
+  };
+  EXPECT_EQ(verdicts("--invert auto"), verdicts("--invert no"));
+  EXPECT_NE(verdicts("--invert yes"), verdicts("--invert no"));
+  expect_says(command("predict " + run() + images), 0, {"[0] (as in the file): "});
+  write_text(directory_.path("light.pgm"), "P5 3 4 255\n" + std::string(12, '\xf0'));
+  write_text(directory_.path("dark.pgm"), "P5 3 4 255\n" + std::string(12, '\x0f'));
+  expect_says(
+      command("predict " + run() + " " + directory_.path("light.pgm") + " " + directory_.path("dark.pgm")), 0,
+      {"light.pgm (not inverted: light background, like the training images)",
+       "dark.pgm (inverted: dark background, that of the training images is light)"});
+}
+
+}  // namespace
+}  // namespace lockstep::testing
