@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 namespace lockstep {
 namespace {
@@ -44,6 +45,31 @@ class Description {
   std::string path_;
 };
 
+/// The network that a manifest describes. What is wrong with it is damage, not a mistake in somebody's model
+/// file.
+Network recorded_network(const auto& model, const std::string& checkpoint) {
+  const auto size = [&](const char* key) {
+    const int value = model.template number<int>(key);
+    if (value < 1)
+      throw DataError(
+          fmt::format("{}: the manifest's model.{} is {}, not 1 or more", checkpoint, key, value));
+    return value;
+  };
+  const ImageShape input{size("channels"), size("height"), size("width")};
+  try {
+    return Network::parse(model.text("yaml"), checkpoint, input, size("classes"));
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kUsage) throw;
+    throw DataError(fmt::format("{}; the manifest's model is damaged", error.what()));
+  }
+}
+
+void check_normalisation(double mean, double std, const std::string& checkpoint) {
+  if (std::isfinite(mean) && std::isfinite(std) && std > 0) return;
+  throw DataError(fmt::format("{}: the manifest's model.mean and model.std, {} and {}, cannot be", checkpoint,
+                              mean, std));
+}
+
 }  // namespace
 
 std::map<std::string, std::string> describe_model(const Job& job, const JobSetup& setup) {
@@ -63,15 +89,13 @@ SavedModel load_saved_model(const std::string& path) {
   const auto [directory, checkpoint, damaged] =
       open_checkpoint(env, path, [](const std::string& damage) { print_error(damage); });
   const Description model(checkpoint.facts.model, directory);
-  const ImageShape input{model.number<int>("channels"), model.number<int>("height"),
-                         model.number<int>("width")};
-  SavedModel saved{
-      .network = Network::parse(model.text("yaml"), directory, input, model.number<int>("classes")),
-      .weights = AlignedBuffer<float>(checkpoint.weights.size()),
-      .set = model.text("set"),
-      .mean = model.number<double>("mean"),
-      .std = model.number<double>("std"),
-      .checkpoint = directory};
+  SavedModel saved{.network = recorded_network(model, directory),
+                   .weights = AlignedBuffer<float>(checkpoint.weights.size()),
+                   .set = model.text("set"),
+                   .mean = model.number<double>("mean"),
+                   .std = model.number<double>("std"),
+                   .checkpoint = directory};
+  check_normalisation(saved.mean, saved.std, directory);
   if (saved.network.parameters().size != checkpoint.weights.size()) {
     throw DataError(fmt::format("{}: {} weights, but its model has {} parameters", directory,
                                 checkpoint.weights.size(), saved.network.parameters().size));
