@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 namespace lockstep {
@@ -41,6 +42,31 @@ void recall_from_job_file(const CheckpointFacts& facts, const std::string& check
   }
 }
 
+/// The network that a manifest describes. What is wrong with it is damage, not a mistake in somebody's model
+/// file.
+Network recorded_network(const RecordedValues& model, const std::string& checkpoint) {
+  const auto size = [&](const char* key) {
+    const int value = model.number<int>(key);
+    if (value < 1)
+      throw DataError(
+          fmt::format("{}: the manifest's model.{} is {}, not 1 or more", checkpoint, key, value));
+    return value;
+  };
+  const ImageShape input{size("channels"), size("height"), size("width")};
+  try {
+    return Network::parse(model.text("yaml"), checkpoint, input, size("classes"));
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kUsage) throw;
+    throw DataError(fmt::format("{}; the manifest's model is damaged", error.what()));
+  }
+}
+
+void check_normalisation(double mean, double std, const std::string& checkpoint) {
+  if (std::isfinite(mean) && std::isfinite(std) && std > 0) return;
+  throw DataError(fmt::format("{}: the manifest's model.mean and model.std, {} and {}, cannot be", checkpoint,
+                              mean, std));
+}
+
 }  // namespace
 
 std::map<std::string, std::string> describe_model(const Job& job, const JobSetup& setup) {
@@ -60,14 +86,12 @@ SavedModel load_saved_model(const std::string& path) {
   const auto [directory, checkpoint, damaged] =
       open_checkpoint(env, path, [](const std::string& damage) { print_error(damage); });
   const RecordedValues model(checkpoint.facts.model, directory, "model");
-  const ImageShape input{model.number<int>("channels"), model.number<int>("height"),
-                         model.number<int>("width")};
-  SavedModel saved{
-      .network = Network::parse(model.text("yaml"), directory, input, model.number<int>("classes")),
-      .weights = AlignedBuffer<float>(checkpoint.weights.size()),
-      .data = read_data_record(checkpoint.facts, directory),
-      .grain = read_grain(checkpoint.facts, directory),
-      .checkpoint = directory};
+  SavedModel saved{.network = recorded_network(model, directory),
+                   .weights = AlignedBuffer<float>(checkpoint.weights.size()),
+                   .data = read_data_record(checkpoint.facts, directory),
+                   .grain = read_grain(checkpoint.facts, directory),
+                   .checkpoint = directory};
+  check_normalisation(saved.data.options.mean, saved.data.options.std, directory);
   recall_from_job_file(checkpoint.facts, directory, saved.data);
   if (saved.network.parameters().size != checkpoint.weights.size()) {
     throw DataError(fmt::format("{}: {} weights, but its model has {} parameters", directory,

@@ -3,6 +3,7 @@
 /// Job files and overrides from strangers: any bytes give a job that reads back unchanged, or one line of
 /// complaint.
 #include "kernels/runtime/error.hpp"
+#include "tests/fuzz/expand.hpp"
 #include "trainer/config/job.hpp"
 
 #include <cstddef>
@@ -38,7 +39,7 @@ void require_round_trip(const lockstep::Job& job) noexcept {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  std::vector<std::string> overrides = split(std::string(reinterpret_cast<const char*>(data), size));
+  std::vector<std::string> overrides = split(lockstep::fuzz::expand(data, size));
   const std::string file = overrides.front();
   overrides.erase(overrides.begin());
   try {

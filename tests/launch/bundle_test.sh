@@ -89,9 +89,14 @@ Bundle_takes_data_along() {
 }
 
 Bundle_replaces_a_bundle_and_nothing_else() {
+  local temporary="$PWD/it's a \$(touch broken) \"folder\""
   cp -r "$made/bundle" out && touch out/old
-  expect_exit 0 make_bundle out
+  mkdir "$temporary" out.partial && touch out.partial/precious
+  TMPDIR=$temporary expect_exit 0 make_bundle out
   expect_no_file out/old
+  expect_file out.partial/precious
+  expect_no_file broken
+  expect_equal "$(ls -A "$temporary")" ""
   mkdir precious
   expect_exit 2 make_bundle precious
   expect_contains "$output" precious

@@ -54,6 +54,38 @@ Get_data_takes_plain_files_where_a_mirror_has_no_compressed_ones() {
   expect_complete_in .cache/lockstep/tiny
 }
 
+Get_data_writes_through_no_link() {
+  local cache=.cache/lockstep/tiny
+  make_world && mirrors good
+  mkdir -p "$cache" victim && echo mine >victim/file
+  ln -s "$PWD/victim/file" "$cache/.lock"
+  expect_exit 74 "$get_data" tiny
+  expect_contains "$output" ".lock is not a file of ours"
+  rm "$cache/.lock" && ln -s "$PWD/victim" "$cache/.partial"
+  expect_exit 74 "$get_data" tiny
+  expect_contains "$output" ".partial is a symbolic link"
+  rm "$cache/.partial" && mkdir "$cache/.partial"
+  ln -s "$PWD/victim/file" "$cache/.partial/${names[0]}.gz"
+  ln -s "$PWD/victim/file" "$cache/.partial/${names[0]}.unpacked"
+  ln "$PWD/victim/file" "$cache/.partial/${names[1]}.gz"
+  expect_exit 0 "$get_data" tiny
+  expect_equal "$(cat victim/file)" mine
+  expect_complete_in "$cache"
+}
+
+Get_data_leaves_what_is_not_its_own() {
+  make_world && mirrors good
+  mkdir -p .cache/lockstep/tiny/.partial/folder && echo mine >.cache/lockstep/tiny/.partial/notes
+  expect_exit 0 "$get_data" tiny
+  expect_equal "$(cat .cache/lockstep/tiny/.partial/notes)" mine
+}
+
+Get_data_says_nothing_that_a_terminal_obeys() {
+  make_world && mirrors nowhere
+  expect_exit 66 "$get_data" tiny --root "$PWD/"$'\e[31mred'
+  expect_lacks "$output" $'\e'
+}
+
 Get_data_asks_no_mirror_when_the_set_is_there() {
   make_world && mirrors good
   expect_exit 0 "$get_data" tiny

@@ -56,6 +56,8 @@ std::string to_text(const LockOwner& owner) {
 
 /// Nothing if nobody is named: a new file, a released one, or one that a power loss left empty or torn.
 std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
+  constexpr std::uint64_t kMostBytes = 65536;
+  if (env.size(path) > kMostBytes) return std::nullopt;  // nothing that we wrote
   const std::vector<std::byte> bytes = env.read(path);
   const auto* text = reinterpret_cast<const char*>(bytes.data());
   const auto json = nlohmann::json::parse(text, text + bytes.size(), nullptr, false);

@@ -160,7 +160,7 @@ std::vector<JobKey> make_schema() {
 
     text(FIELD(run.dir), false, "a directory", "where job.yaml, metrics.jsonl, checkpoints and logs go")
         .also_called({"output", "output_dir", "out"}),
-    integer(FIELD(run.checkpoint_every_steps), {0, kTrillion}, "save so often; 0: only at the end").also_called({"save_every"}),
+    integer(FIELD(run.checkpoint_every_steps), {0, kTrillion}, "save so often; 0: only at the end, and what run.keep.best asks for").also_called({"save_every"}),
     integer(FIELD(run.log_every_steps), {0, kTrillion}, "write a step line so often; 0: only epochs")
         .also_called({"log_interval"}),
     text(FIELD(run.resume), false, "auto, never or a checkpoint directory",
@@ -171,7 +171,7 @@ std::vector<JobKey> make_schema() {
         .also_called({"max_time", "time_limit"}),
     integer(FIELD(run.keep.last), {1, kBillion}, "checkpoints that stay: the newest so many"),
     integer(FIELD(run.keep.every_steps), {0, kTrillion}, "and those whose step is a multiple of this; 0: none"),
-    boolean(FIELD(run.keep.best), "and the one with the highest test accuracy"),
+    boolean(FIELD(run.keep.best), "and the one with the highest test accuracy, saved when it was measured"),
   };
 }
 // clang-format on

@@ -159,6 +159,32 @@ TEST_F(ForeignFilesTest, NothingForeignReachesTheTerminalRaw) {
   }
 }
 
+TEST_F(ForeignFilesTest, NonsenseUnderAGoodSealIsDamage) {
+  const auto run = make_run("run"), file = run + "/checkpoints/step-00000004/manifest.json";
+  const auto manifest = read_text(file);
+  const std::pair<std::string, std::string> forgeries[] = {
+      {R"("channels": "1")", R"("channels": "-1")"},
+      {R"("height": "28")", R"("height": "0")"},
+      {R"("width": "28")", R"("width": "2000000000")"},
+      {R"("classes": "10")", R"("classes": "99999999999")"},
+      {R"(conv2d)", R"(conv9d)"},
+      {R"("name": "conv1.bias")", R"("name": "conv1.weight")"},
+      {R"("mean": "0.1307")", R"("mean": "nan")"},
+      {R"("std": "0.3081")", R"("std": "0")"},
+      {R"("step": 4,)", R"("step": -4,)"}};
+  for (const auto& [what, by] : forgeries) {
+    auto text = manifest.substr(0, manifest.rfind(",\n \"manifest_sha256\""));
+    ASSERT_NE(text.find(what), std::string::npos) << what;
+    text.replace(text.find(what), what.size(), by);
+    write_text(directory_.path("body"), text);
+    const auto sum = run_shell("sha256sum < " + directory_.path("body")).out.substr(0, 64);
+    write_text(file, text + ",\n \"manifest_sha256\": \"" + sum + "\"\n}\n");
+    const auto outcome = lockstep("eval " + run + "/checkpoints/step-00000004");
+    EXPECT_EQ(outcome.exit_code, 65) << by << "\n" << outcome.everything();
+    EXPECT_EQ(outcome.err.find("report this"), std::string::npos) << outcome.err;
+  }
+}
+
 TEST_F(ForeignFilesTest, FilesMadeToTakeMemoryAreOneSentence) {
   std::string marks;
   for (int i = 0; i < 300000; ++i) marks += "\xEF\xBB\xBF";
