@@ -40,8 +40,7 @@ int write_all(int fd, std::string_view text) {
 
 class MetricsWriter::File {
  public:
-  explicit File(std::string path)
-      : path_(std::move(path)), fd_(::open(path_.c_str(), kFlags, 0666)) {
+  explicit File(std::string path) : path_(std::move(path)), fd_(::open(path_.c_str(), kFlags, 0666)) {
     if (fd_ < 0) fail(path_, "opened for writing", errno);
   }
   ~File() { ::close(fd_); }
@@ -89,7 +88,8 @@ MetricsWriter::MetricsWriter(MetricsWriter&&) noexcept = default;
 MetricsWriter& MetricsWriter::operator=(MetricsWriter&&) noexcept = default;
 
 void MetricsWriter::write(const nlohmann::ordered_json& event) {
-  if (file_) file_->append(event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  if (file_)
+    file_->append(event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
 }
 
 void MetricsWriter::sync() {
