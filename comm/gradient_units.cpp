@@ -12,12 +12,19 @@ namespace lockstep {
 namespace {
 
 constexpr int kRaise = 16;
-/// Fewer bits than a float has.
-constexpr double kTooFine = 0x1p24;
-/// What remains of 62 bits is room for terms and for gradients that grow.
+/// Of the largest sum. What remains of 62 bits is room for terms and for gradients that grow.
 constexpr int kWantedBits = 40;
+/// With fewer bits than a float has, the unit is too large.
+constexpr int kLeastBits = 24;
+/// Of a term before it reaches the limit, where millions of grains leave little: at least 2^6 times as large.
+constexpr int kRoomToGrow = 6;
 constexpr int kLowerFromZero = 64;
 constexpr std::int64_t kRefinedEvery = 1024;
+
+/// A term below the limit has so many.
+int term_bits(std::int64_t global_grains) {
+  return std::ilogb(exact_limit(global_grains, 0));
+}
 
 int largest_exponent(std::int64_t global_grains) {
   int exponent = 0;
@@ -30,6 +37,8 @@ int largest_exponent(std::int64_t global_grains) {
 GradientUnits::GradientUnits(std::span<const std::size_t> sizes, std::int64_t global_grains)
     : exponents_(sizes.size(), kExactExponent),
       global_grains_(global_grains),
+      wanted_bits_(std::min(kWantedBits, term_bits(global_grains) - kRoomToGrow)),
+      least_bits_(std::min(kLeastBits, wanted_bits_ - kRaise)),
       largest_exponent_(largest_exponent(global_grains)) {
   std::size_t end = 0;
   for (const std::size_t size : sizes) ends_.push_back(end += size);
@@ -60,8 +69,8 @@ bool GradientUnits::refine(std::span<const double> largest_sums, std::int64_t gl
   LOCKSTEP_CHECK(largest_sums.size() == tensors());
   bool changed = false;
   for (std::size_t i = 0; i < tensors(); ++i) {
-    if (largest_sums[i] >= kTooFine || exponents_[i] <= kLeastExactExponent) continue;
-    const int lower = largest_sums[i] == 0 ? kLowerFromZero : kWantedBits - std::ilogb(largest_sums[i]);
+    if (largest_sums[i] >= std::ldexp(1.0, least_bits_) || exponents_[i] <= kLeastExactExponent) continue;
+    const int lower = largest_sums[i] == 0 ? kLowerFromZero : wanted_bits_ - std::ilogb(largest_sums[i]);
     exponents_[i] = static_cast<std::int16_t>(std::max(exponents_[i] - lower, kLeastExactExponent));
     changed = true;
   }

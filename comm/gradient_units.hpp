@@ -42,13 +42,13 @@ class GradientUnits {
   void restore(std::span<const std::int16_t> exponents, std::int64_t changed_at);
   ExactFormat format(std::size_t tensor) const { return exact_format(global_grains_, exponents_[tensor]); }
 
-  /// After step `global_step` was computed and terms were too large: those tensors' units become 2^16 times as
-  /// large, but no larger than it takes for every float.
+  /// After step `global_step` was computed and terms were too large: those tensors' units become 2^16 times
+  /// as large, but no larger than it takes for every float.
   void raise(std::span<const TensorRefusals> refusals, std::int64_t global_step);
 
-  /// After a step was computed whose terms all fit: a tensor whose largest |sum|, in its units, has fewer than 24 bits
-  /// gets a unit in which it has 41; one whose sums are all zero gets one 2^-64 times as large. No smaller
-  /// than 2^kLeastExactExponent, in which every float is exact.
+  /// After a step was computed whose terms all fit: a tensor whose largest |sum|, in its units, has fewer
+  /// than 24 bits gets a unit in which it has 41; one whose sums are all zero gets one 2^-64 times as large.
+  /// No smaller than 2^kLeastExactExponent, in which every float is exact.
   /// @returns whether any unit changed: then the step is to be repeated
   bool refine(std::span<const double> largest_sums, std::int64_t global_step);
 
@@ -62,7 +62,8 @@ class GradientUnits {
   std::vector<std::int16_t> exponents_;
   std::int64_t global_grains_;
   std::int64_t changed_at_ = 0;
-  int largest_exponent_;  ///< with which every float is below the limit
+  int wanted_bits_, least_bits_;  ///< of a tensor's largest sum
+  int largest_exponent_;          ///< with which every float is below the limit
 };
 
 /// The largest |sum|, as refine() wants it.
