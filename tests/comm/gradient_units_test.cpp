@@ -65,7 +65,7 @@ TEST(GradientUnitsTest, EverySizeSettlesWithABitOfEveryDigit) {
       EXPECT_LE(settle(units, term), 8) << "2^" << bit << ", " << grains << " grains";
       const ExactFormat format = units.format(0);
       EXPECT_LT(term, format.limit) << "2^" << bit << ", " << grains << " grains";
-      const int bits = std::min(22, std::ilogb(double{format.limit} * format.scale) - 17);
+      const int bits = std::min(22, std::ilogb(double{format.limit} * format.scale) - 24);
       const bool all_digits =
           units.exponents()[0] == kLeastExactExponent || double{term} * format.scale >= std::ldexp(1.0, bits);
       EXPECT_TRUE(all_digits) << "2^" << bit << ", " << grains << " grains";
