@@ -103,6 +103,7 @@ class TrainingRun {
   std::int64_t epoch_start_samples_ = 0;
   std::int64_t first_step_ = 0;   ///< where this start of the run began
   std::int64_t saved_step_ = -1;  ///< the state as it is now is saved, or being saved, if it is of this step
+  bool saved_evaluated_ = false;  ///< and so is whether these weights were evaluated
   bool stopping_ = false;
 };
 
