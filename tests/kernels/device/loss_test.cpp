@@ -143,7 +143,7 @@ TEST_F(LossTest, CountersAccumulate) {
   const LossShape shape = loss_shape(100, 10);
   const auto logits = random_logits(shape, 4);
   const auto labels = random_labels(shape);
-  const Counters before = {10, -(std::int64_t{1} << 50), 7, 3, 1};
+  const Counters before = {10, 7, 3, 1, -(std::int64_t{1} << 50), 5, -6, 8, 9, 11};
   const Counters once = run(shape, logits, labels).counters;
   const Counters after = run(shape, logits, labels, Gradient::kApart, before).counters;
   for (std::size_t i = 0; i < kStepCounters; ++i) EXPECT_EQ(after[i], before[i] + once[i]) << "counter " << i;
