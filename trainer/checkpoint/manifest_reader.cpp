@@ -208,7 +208,8 @@ CheckpointUnits parse_units(const Object& units, std::size_t tensors) {
   CheckpointUnits result;
   for (const std::int64_t exponent : units.integers("exponents", kLeastExactExponent, 127))
     result.exponents.push_back(static_cast<std::int16_t>(exponent));
-  if (result.exponents.size() != tensors) units.wrong("exponents", "a list of one number for each tensor");
+  if (result.exponents.size() != tensors)
+    units.wrong("exponents", "a list of one number for each of the parameters");
   result.changed_at = units.integer("changed_at");
   return result;
 }

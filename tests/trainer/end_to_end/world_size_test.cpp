@@ -93,6 +93,7 @@ TEST(WorldSizeTest, GradientsOfAnySizeTrainAsInFp32OnAnyNumberOfRanks) {
     train(directory, label("parts-"), 0, jobs[i] + " train.max_steps=2");
     expect_same(train(directory, label("parts-"), 2, jobs[i]), alone, "resumed after 2 steps");
     const TrainedRun fp32 = train(directory, label("off-"), 0, jobs[i] + " parallel.determinism=off");
+    ASSERT_EQ(fp32.metrics.size(), alone.metrics.size());
     for (std::size_t line = 0; line < alone.metrics.size(); ++line) {
       if (alone.metrics[line]["event"] != "step") continue;
       const auto loss = fp32.metrics[line]["loss"].get<double>();
