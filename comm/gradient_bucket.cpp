@@ -5,7 +5,7 @@
 #include "kernels/runtime/error.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <cmath>
 #include <mutex>
 
 namespace lockstep {
@@ -13,8 +13,6 @@ namespace {
 
 // Two threads that add to the same range follow each other a chunk apart, instead of one after the other.
 constexpr std::size_t kChunk = 4096;
-
-constexpr std::uint32_t kExponentMask = 0x7F80'0000U;
 
 }  // namespace
 
@@ -33,20 +31,33 @@ void GradientBucket::begin_step(std::int64_t parts) {
   missing_.store(parts, std::memory_order_release);
 }
 
+template <typename F>
+void GradientBucket::for_each_tensor(const GradientUnits& units, const F& f) const {
+  for (std::size_t tensor = units.tensor_at(begin()), at = begin(); at < end(); ++tensor) {
+    const std::size_t stop = std::min(units.end(tensor), end());
+    f(tensor, at - begin(), stop - at);
+    at = stop;
+  }
+}
+
 bool GradientBucket::add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients,
-                         float limit) {
+                         const GradientUnits& units) {
   bool fits = true;
   const std::size_t first = offset - range_.offset;
+  std::size_t tensor = units.tensor_at(offset);
   for (std::size_t at = first; at < first + size;) {
     const std::size_t chunk = at / kChunk;
-    const std::size_t count = std::min((chunk + 1) * kChunk, first + size) - at;
+    if (range_.offset + at == units.end(tensor)) ++tensor;
+    const std::size_t stop =
+        std::min({(chunk + 1) * kChunk, first + size, units.end(tensor) - range_.offset});
     const std::lock_guard lock(locks_[chunk]);
     if (exact()) {
-      fits &= ops.accumulate_exact(count, gradients + (at - first), limit, exact_.data() + at);
+      fits &=
+          ops.accumulate_exact(stop - at, gradients + (at - first), units.format(tensor), exact_.data() + at);
     } else {
-      ops.accumulate(count, gradients + (at - first), fp32_.data() + at);
+      ops.accumulate(stop - at, gradients + (at - first), fp32_.data() + at);
     }
-    at += count;
+    at = stop;
   }
   return fits;
 }
@@ -73,20 +84,31 @@ std::unique_ptr<PendingCollective> GradientBucket::start_all_reduce(Communicator
   return exact() ? comm.all_reduce_async(exact_.span()) : comm.all_reduce_async(fp32_.span());
 }
 
-void GradientBucket::mean(Ops& ops, std::int64_t samples, float* gradient) const {
-  if (exact()) {
-    ops.mean_from_exact(range_.size, exact_.data(), samples, gradient + range_.offset);
-  } else {
+void GradientBucket::mean(Ops& ops, std::int64_t samples, float* gradient, const GradientUnits& units) const {
+  if (!exact()) {
     ops.mean(range_.size, fp32_.data(), samples, gradient + range_.offset);
+    return;
   }
+  for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
+    ops.mean_from_exact(size, exact_.data() + first, units.format(tensor).scale, samples,
+                        gradient + range_.offset + first);
+  });
 }
 
-bool GradientBucket::finite() const {
-  bool finite = true;
-  for (const float sum : fp32_.span()) {
-    finite &= (std::bit_cast<std::uint32_t>(sum) & kExponentMask) != kExponentMask;
-  }
-  return finite;
+void GradientBucket::count_not_finite(const GradientUnits& units, std::span<TensorRefusals> refusals) const {
+  if (exact()) return;
+  for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
+    std::int64_t count = 0;
+    for (const float sum : fp32_.span().subspan(first, size)) count += std::isfinite(sum) ? 0 : 1;
+    refusals[tensor].not_finite += count;
+  });
+}
+
+void GradientBucket::find_largest(const GradientUnits& units, std::span<double> largest) const {
+  LOCKSTEP_CHECK(exact());
+  for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
+    largest[tensor] = std::max(largest[tensor], largest_magnitude(exact_.span().subspan(first, size)));
+  });
 }
 
 }  // namespace lockstep

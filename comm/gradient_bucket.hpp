@@ -6,6 +6,7 @@
 #include "comm/bucket_plan.hpp"
 #include "comm/communicator.hpp"
 #include "comm/gradient_reducer.hpp"
+#include "comm/gradient_units.hpp"
 #include "comm/spin_lock.hpp"
 #include "comm/step_counters.hpp"
 #include "kernels/ops.hpp"
@@ -34,8 +35,9 @@ class GradientBucket {
   void begin_step(std::int64_t parts);
   /// Adds gradients for arena elements [offset, offset + size), which lie in this bucket. Does not count
   /// them.
-  /// @returns false if one is not finite or not below `limit` (world only)
-  bool add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients, float limit);
+  /// @returns false if one does not fit the format of its tensor (world only)
+  bool add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients,
+           const GradientUnits& units);
   /// @returns true if these were the last parts missing
   bool arrived(std::int64_t parts);
   bool ready() const { return missing_.load(std::memory_order_acquire) == 0; }
@@ -47,11 +49,18 @@ class GradientBucket {
   std::unique_ptr<PendingCollective> start_all_reduce(Communicator& comm);
 
   /// Writes the mean for this bucket's range into the arena-ordered `gradient`.
-  void mean(Ops& ops, std::int64_t samples, float* gradient) const;
-  /// False if an fp32 sum is NaN or infinite.
-  bool finite() const;
+  void mean(Ops& ops, std::int64_t samples, float* gradient, const GradientUnits& units) const;
+  /// Counts fp32 sums that are NaN or infinite as such, for their tensors (off only).
+  void count_not_finite(const GradientUnits& units, std::span<TensorRefusals> refusals) const;
+  /// The largest |sum| of each tensor so far and of this bucket's part of it, in units (world only).
+  void find_largest(const GradientUnits& units, std::span<double> largest) const;
 
  private:
+  /// Calls f(tensor, begin, size) for each tensor that has elements here, the range counted from this
+  /// bucket's begin.
+  template <typename F>
+  void for_each_tensor(const GradientUnits& units, const F& f) const;
+
   bool exact() const { return determinism_ == Determinism::kWorld; }
 
   Bucket range_;

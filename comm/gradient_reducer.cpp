@@ -4,7 +4,6 @@
 
 #include "comm/gradient_bucket.hpp"
 #include "comm/step_counters.hpp"
-#include "kernels/exact_sum.hpp"
 #include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
@@ -52,12 +51,14 @@ void check_plan(const BucketPlan& plan, std::size_t parameters) {
 /// ready sees its sums.
 struct GradientReducer::State {
   Communicator& comm;
+  const GradientUnits& units;
   Determinism determinism;
-  float gradient_limit;
-  double grain_loss_limit;
+  double narrow_limit;                 // of a grain's loss
   std::deque<GradientBucket> buckets;  // in plan order; a deque, since atomics cannot move
 
   std::array<std::atomic<std::int64_t>, kStepCounters> counters{};  // of this rank
+  std::mutex refusals_mutex;
+  std::vector<TensorRefusals> refusals;  // of this rank; after wait() of all
   StepTotals totals;
   bool in_step = false;
 
@@ -66,18 +67,19 @@ struct GradientReducer::State {
   std::vector<std::unique_ptr<PendingCollective>> pending;  // under comm_mutex
   std::atomic<bool> any_pending{false};
 
-  State(Communicator& c, const BucketPlan& plan, Determinism d, std::int64_t global_grains)
+  State(Communicator& c, const BucketPlan& plan, const GradientUnits& u, Determinism d)
       : comm(c),
+        units(u),
         determinism(d),
-        gradient_limit(exact_limit(global_grains)),
-        grain_loss_limit(loss_limit(global_grains)) {
+        narrow_limit(narrow_loss_limit(u.global_grains())),
+        refusals(u.tensors()) {
     for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
       buckets.emplace_back(plan.buckets[i], determinism, i + 1 == plan.buckets.size());
     }
   }
 
-  void count(StepCounter index, std::int64_t amount) {
-    counters[index].fetch_add(amount, std::memory_order_relaxed);
+  void count(int index, std::int64_t amount) {
+    counters[static_cast<std::size_t>(index)].fetch_add(amount, std::memory_order_relaxed);
   }
 
   StepCounters own_counters() const {
@@ -87,9 +89,50 @@ struct GradientReducer::State {
     return own;
   }
 
+  void count_loss(double loss);
+  void count_refusals(std::size_t offset, std::size_t size, const float* gradients);
+  void gather_refusals();
   void launch_ready();
   void launch_next();
 };
+
+/// Those below the limit are one counter's, with the rounding that they always had.
+void GradientReducer::State::count_loss(double loss) {
+  if (std::abs(loss) < narrow_limit) {
+    count(kLoss, std::llrint(loss * kLossScale));
+    return;
+  }
+  const WideSum term = wide_term(loss * kLossScale);
+  for (int limb = 0; limb < kWideLimbs; ++limb)
+    count(kLoss + limb, term.limbs[static_cast<std::size_t>(limb)]);
+}
+
+/// The terms of a range of which some did not fit.
+void GradientReducer::State::count_refusals(std::size_t offset, std::size_t size, const float* gradients) {
+  const std::lock_guard lock(refusals_mutex);
+  std::size_t i = 0;
+  for (std::size_t tensor = units.tensor_at(offset); i < size; ++tensor) {
+    const float limit = units.format(tensor).limit;
+    for (; i < size && offset + i < units.end(tensor); ++i) {
+      if (std::abs(gradients[i]) < limit) continue;
+      ++(std::isfinite(gradients[i]) ? refusals[tensor].too_large : refusals[tensor].not_finite);
+      count(kRefused, 1);
+    }
+  }
+}
+
+/// Sums what each rank refused, all ranks having learnt that some did; or finds fp32 sums that are not
+/// finite, which are the same everywhere.
+void GradientReducer::State::gather_refusals() {
+  if (determinism == Determinism::kWorld) {
+    if (totals.refused == 0) return;
+    static_assert(sizeof(TensorRefusals) == 2 * sizeof(std::int64_t));
+    comm.all_reduce(std::span(&refusals.front().too_large, 2 * refusals.size()));
+    return;
+  }
+  for (const GradientBucket& bucket : buckets) bucket.count_not_finite(units, refusals);
+  for (const TensorRefusals& tensor : refusals) totals.refused += tensor.not_finite;
+}
 
 /// Starts every bucket whose turn it is. Called by whoever completes one.
 void GradientReducer::State::launch_ready() {
@@ -105,11 +148,11 @@ void GradientReducer::State::launch_next() {
   any_pending.store(true, std::memory_order_relaxed);
 }
 
-GradientReducer::GradientReducer(Communicator& comm, const BucketPlan& plan, std::size_t parameters,
-                                 Determinism determinism, std::int64_t global_grains) {
-  check_plan(plan, parameters);
+GradientReducer::GradientReducer(Communicator& comm, const BucketPlan& plan, const GradientUnits& units,
+                                 Determinism determinism) {
+  check_plan(plan, units.parameters());
   LOCKSTEP_CHECK(determinism == Determinism::kWorld || comm.size() <= static_cast<int>(kMostRanksInFp32));
-  state_ = std::make_unique<State>(comm, plan, determinism, global_grains);
+  state_ = std::make_unique<State>(comm, plan, units, determinism);
 }
 
 GradientReducer::~GradientReducer() = default;
@@ -120,6 +163,7 @@ void GradientReducer::begin_step(int local_grains, bool stop_requested) {
   s.in_step = true;
   s.launched = 0;
   for (auto& counter : s.counters) counter.store(0, std::memory_order_relaxed);
+  s.refusals.assign(s.refusals.size(), {});
   s.count(kStopRequests, stop_requested ? 1 : 0);
   for (GradientBucket& bucket : s.buckets) {
     const auto elements = static_cast<std::int64_t>(bucket.end() - bucket.begin());
@@ -137,8 +181,8 @@ void GradientReducer::add(Ops& ops, std::size_t offset, std::size_t size, const 
     const std::size_t begin = std::max(offset, bucket.begin());
     const std::size_t end = std::min(offset + size, bucket.end());
     if (begin >= end) continue;
-    const bool fits = bucket.add(ops, begin, end - begin, gradients + (begin - offset), s.gradient_limit);
-    if (!fits) s.count(kNotFinite, 1);
+    const float* from = gradients + (begin - offset);
+    if (!bucket.add(ops, begin, end - begin, from, s.units)) s.count_refusals(begin, end - begin, from);
     completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
     added += end - begin;
   }
@@ -150,11 +194,9 @@ void GradientReducer::add_sums(const LossSums& sums, int samples) {
   State& s = *state_;
   s.count(kSamples, samples);
   s.count(kCorrect, sums.correct);
-  if (std::abs(sums.loss) < s.grain_loss_limit) {
-    s.count(kLoss, std::llrint(sums.loss * kLossScale));
-  } else {  // NaN too
-    s.count(kNotFinite, 1);
-  }
+  const bool adds_up = std::isfinite(sums.loss);
+  s.count(kRefused, sums.not_finite + (adds_up ? 0 : 1));
+  if (adds_up) s.count_loss(sums.loss);
   if (s.buckets.back().arrived(1)) s.launch_ready();
 }
 
@@ -176,8 +218,7 @@ double GradientReducer::wait() {
   s.any_pending.store(false, std::memory_order_relaxed);
   s.in_step = false;
   s.totals = s.buckets.back().counters().totals();
-  const bool finite = std::ranges::all_of(s.buckets, &GradientBucket::finite);
-  s.totals.not_finite |= !finite;
+  s.gather_refusals();
   if (s.comm.size() == 1) return 0;
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
@@ -186,9 +227,20 @@ const StepTotals& GradientReducer::totals() const {
   return state_->totals;
 }
 
+std::span<const TensorRefusals> GradientReducer::refusals() const {
+  return state_->refusals;
+}
+
+std::vector<double> GradientReducer::largest_sums() const {
+  std::vector<double> largest(state_->units.tensors());
+  for (const GradientBucket& bucket : state_->buckets) bucket.find_largest(state_->units, largest);
+  return largest;
+}
+
 void GradientReducer::mean_gradient(Ops& ops, float* gradient) const {
   LOCKSTEP_CHECK(state_->totals.samples > 0);
-  for (const GradientBucket& bucket : state_->buckets) bucket.mean(ops, state_->totals.samples, gradient);
+  for (const GradientBucket& bucket : state_->buckets)
+    bucket.mean(ops, state_->totals.samples, gradient, state_->units);
 }
 
 }  // namespace lockstep

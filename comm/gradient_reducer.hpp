@@ -5,12 +5,15 @@
 
 #include "comm/bucket_plan.hpp"
 #include "comm/communicator.hpp"
+#include "comm/gradient_units.hpp"
 #include "kernels/ops.hpp"
+#include "kernels/runtime/wide_sum.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace lockstep {
 
@@ -20,10 +23,14 @@ enum class Determinism { kWorld, kOff };
 /// Travels in the last bucket behind the gradients, so that every rank knows the same at the same step.
 struct StepTotals {
   std::int64_t samples = 0;
-  double loss = 0;  ///< sum over samples
+  WideSum loss_units;  ///< sum over samples, in units of 2^-32 nats
   std::int64_t correct = 0;
   bool stop_requested = false;
-  bool not_finite = false;  ///< some rank saw NaN, infinity or a number too large for the exact sum
+  /// Numbers that are in no sum: samples whose loss is not finite, and gradients that are not or are too
+  /// large (GradientReducer::refusals() tells of which tensors). Any makes the sums of this step worthless.
+  std::int64_t refused = 0;
+
+  double loss() const;  ///< sum over samples, in nats, rounded once
 };
 
 /// One per rank. A step:
@@ -36,9 +43,10 @@ struct StepTotals {
 /// rank.
 class GradientReducer {
  public:
-  /// @param global_grains  grains in a full global batch, which bounds the exact sums (kernels/exact_sum.hpp)
-  GradientReducer(Communicator& comm, const BucketPlan& plan, std::size_t parameters, Determinism determinism,
-                  std::int64_t global_grains);
+  /// @param units  of all tensors that the plan covers; borrowed. May change between steps, on all ranks
+  /// alike
+  GradientReducer(Communicator& comm, const BucketPlan& plan, const GradientUnits& units,
+                  Determinism determinism);
   ~GradientReducer();
 
   void begin_step(int local_grains, bool stop_requested);
@@ -50,6 +58,10 @@ class GradientReducer {
   double wait();
 
   const StepTotals& totals() const;
+  /// Of each tensor, over all ranks; all zero if nothing was refused.
+  std::span<const TensorRefusals> refusals() const;
+  /// Of each tensor the largest |sum| in its units (GradientUnits::refine). Only under `world`.
+  std::vector<double> largest_sums() const;
   /// Writes the mean gradient over the whole global batch, arena order.
   void mean_gradient(Ops& ops, float* gradient) const;
 

@@ -7,17 +7,24 @@
 namespace lockstep {
 namespace {
 
-constexpr unsigned kLimbBits = 12;
-constexpr std::uint64_t kLimbMask = (std::uint64_t{1} << kLimbBits) - 1;
+constexpr unsigned kDigitBits = 12;
+constexpr std::uint64_t kDigitMask = (std::uint64_t{1} << kDigitBits) - 1;
 
 }  // namespace
 
+double StepTotals::loss() const {
+  return loss_units.value() / kLossScale;
+}
+
 StepTotals StepCounters::totals() const {
-  return {.samples = values[kSamples],
-          .loss = static_cast<double>(values[kLoss]) / kLossScale,
-          .correct = values[kCorrect],
-          .stop_requested = values[kStopRequests] != 0,
-          .not_finite = values[kNotFinite] != 0};
+  StepTotals totals{.samples = values[kSamples],
+                    .loss_units = {},
+                    .correct = values[kCorrect],
+                    .stop_requested = values[kStopRequests] != 0,
+                    .refused = values[kRefused]};
+  std::copy_n(values.begin() + kLoss, kWideLimbs, totals.loss_units.limbs.begin());
+  totals.loss_units.carry();
+  return totals;
 }
 
 void encode(const StepCounters& counters, std::span<std::int64_t> elements) {
@@ -34,19 +41,19 @@ void encode(const StepCounters& counters, std::span<float> elements) {
   std::size_t i = 0;
   for (const std::int64_t value : counters.values) {
     auto rest = static_cast<std::uint64_t>(value);
-    for (std::size_t limb = 0; limb < kLimbs; ++limb, rest >>= kLimbBits) {
-      elements[i++] = static_cast<float>(rest & kLimbMask);
+    for (std::size_t digit = 0; digit < kDigits; ++digit, rest >>= kDigitBits) {
+      elements[i++] = static_cast<float>(rest & kDigitMask);
     }
   }
 }
 
 StepCounters decode(std::span<const float> elements) {
-  // Modulo 2^64 a negative number and the carries out of the limbs come out right by themselves.
+  // Modulo 2^64 a negative number and the carries out of the digits come out right by themselves.
   StepCounters counters;
   for (std::size_t v = 0; v < counters.values.size(); ++v) {
     std::uint64_t value = 0;
-    for (std::size_t limb = kLimbs; limb-- > 0;) {
-      value = (value << kLimbBits) + static_cast<std::uint64_t>(elements[v * kLimbs + limb]);
+    for (std::size_t digit = kDigits; digit-- > 0;) {
+      value = (value << kDigitBits) + static_cast<std::uint64_t>(elements[v * kDigits + digit]);
     }
     counters.values[v] = static_cast<std::int64_t>(value);
   }

@@ -20,11 +20,11 @@ struct StepCounters {
   StepTotals totals() const;
 };
 
-/// How many fp32 elements carry the counters exactly: six limbs of 12 bits for each, whose sums over up to
+/// How many fp32 elements carry the counters exactly: six digits of 12 bits for each, whose sums over up to
 /// 4,096 ranks are below 2^24 and so exact in fp32, in any order.
-inline constexpr std::size_t kLimbs = 6;
+inline constexpr std::size_t kDigits = 6;
 inline constexpr std::size_t kMostRanksInFp32 = 4096;
-inline constexpr std::size_t kCounterFloats = kStepCounters * kLimbs;
+inline constexpr std::size_t kCounterFloats = kStepCounters * kDigits;
 
 /// As elements of an int64 all-reduce, kStepCounters of them.
 void encode(const StepCounters& counters, std::span<std::int64_t> elements);

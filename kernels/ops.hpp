@@ -22,6 +22,7 @@
 /// - Shapes were validated by the caller (models/); an op only asserts.
 #pragma once
 
+#include "kernels/exact_sum.hpp"
 #include "kernels/random.hpp"
 #include "kernels/shapes.hpp"
 
@@ -32,10 +33,11 @@
 
 namespace lockstep {
 
-/// What one grain contributes to the statistics of a step. The loss is a sum over samples, in nats.
+/// What one grain contributes to the statistics of a step.
 struct LossSums {
-  double loss = 0;
-  std::int64_t correct = 0;  ///< samples whose largest logit (first one among equals) is their label
+  double loss = 0;              ///< sum over the samples whose loss is finite, in nats
+  std::int64_t correct = 0;     ///< samples whose largest logit (first one among equals) is their label
+  std::int64_t not_finite = 0;  ///< samples whose loss is NaN or infinite
 };
 
 /// Stochastic gradient descent as in torch.optim.SGD, without dampening.
@@ -106,11 +108,14 @@ class Ops {
   virtual void gather_features(const GatherShape&, const float* features, const std::int32_t* index,
                                float* x) = 0;
 
-  /// Accumulates: sum[i] += round(g[i] * 2^40), half to even. Returns false, having added 0 for the culprits,
-  /// if some |g[i]| >= limit or is NaN. See kernels/exact_sum.hpp.
-  virtual bool accumulate_exact(std::size_t size, const float* g, float limit, std::int64_t* sum) = 0;
-  /// g[i] = float(sum[i] * 2^-40 / count), computed in double.
-  virtual void mean_from_exact(std::size_t size, const std::int64_t* sum, std::int64_t count, float* g) = 0;
+  /// Accumulates: sum[i] += round(g[i] * format.scale), half to even. Returns false, having added 0 for the
+  /// culprits, if some |g[i]| >= format.limit or is NaN. See kernels/exact_sum.hpp.
+  virtual bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format,
+                                std::int64_t* sum) = 0;
+  /// g[i] = float(sum[i] / (scale * count)), computed in double with one rounding to float; `scale` is the
+  /// power of two that the terms were multiplied by.
+  virtual void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, std::int64_t count,
+                               float* g) = 0;
   /// Accumulates: sum[i] += g[i].
   virtual void accumulate(std::size_t size, const float* g, float* sum) = 0;
   /// g[i] = sum[i] / count.

@@ -41,6 +41,12 @@ bool has_epilogue(const Stage& stage) {
   return stage.epilogue.count > 0;
 }
 
+ExactTarget target_of(const DeviceGradient& gradient, std::size_t tensor, std::size_t offset) {
+  std::int64_t* of_tensor =
+      gradient.refusals == nullptr ? nullptr : gradient.refusals + tensor * kRefusalKinds;
+  return {gradient.arena + offset, gradient.formats[tensor], {gradient.refused, of_tensor}};
+}
+
 bool keeps_mask(const Stage& stage) {
   return has_epilogue(stage) || std::holds_alternative<MaxPoolOp>(stage.head);
 }
@@ -54,9 +60,12 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
       input_(device, size_of(network.input_shape(), max_batch)),
       labels_(device, static_cast<std::size_t>(max_batch)),
       side_done_(device.make_event()) {
+  std::size_t tensors = 0;
   for (Stage& stage : fuse_layers(network)) {
     const std::size_t size = size_of(stage.output, max_batch);
     const bool mask = keeps_mask(stage);
+    const std::size_t first_tensor = tensors;
+    if (stage.trained()) tensors += 2;
     units_.push_back({.stage = std::move(stage),
                       .y = DeviceBuffer<float>(device, size),
                       .mask = DeviceBuffer<std::uint8_t>(device, mask ? size : 0),
@@ -64,7 +73,8 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
                       .detour = {},
                       .ready = device.make_event(),
                       .expansion = {},
-                      .fused_expansion = {}});
+                      .fused_expansion = {},
+                      .first_tensor = first_tensor});
     units_.back().expansion = make_expansion(units_.back().stage, units_.back().mask.data());
   }
   while (!units_[first_trained_].stage.trained()) ++first_trained_;
@@ -189,8 +199,9 @@ void DeviceExecution::start_from_logits(Stream& stream, int batch, float* dlogit
 void DeviceExecution::backward_weights(Stream& stream, std::size_t i, int batch,
                                        const DeviceGradient& gradient) {
   const Unit& unit = units_[i];
-  std::int64_t* dw = gradient.arena + unit.stage.parameter_offset;
-  const ExactGradient target{dw, dw + unit.stage.weight_size, gradient.limit, gradient.refused};
+  const std::size_t weight = unit.stage.parameter_offset, bias = weight + unit.stage.weight_size;
+  const ExactGradient target{target_of(gradient, unit.first_tensor, weight),
+                             target_of(gradient, unit.first_tensor + 1, bias)};
   if (const auto* conv = std::get_if<Conv2dShape>(&unit.stage.head)) {
     ops_.conv2d_backward_weights(stream, with_columns(*conv, batch), gradient.grain, input_of(i),
                                  unit.gradient, target);

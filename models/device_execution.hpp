@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace lockstep {
@@ -27,10 +28,11 @@ struct DevicePass {
 
 /// Where the gradients of all parameters go: arena order, as exact sums.
 struct DeviceGradient {
-  int grain = 0;                    ///< columns of a grain
-  std::int64_t* arena = nullptr;    ///< [parameters]
-  std::int64_t* refused = nullptr;  ///< counts terms that an exact sum cannot take
-  float limit = 0;                  ///< see ExactGradient
+  int grain = 0;                         ///< columns of a grain
+  std::int64_t* arena = nullptr;         ///< [parameters]
+  std::int64_t* refused = nullptr;       ///< Refusals::all
+  std::span<const ExactFormat> formats;  ///< of each tensor, in arena order; the host's
+  std::int64_t* refusals = nullptr;      ///< [tensors][kRefusalKinds], Refusals::of_tensor; may be null
 };
 
 /// Called during backward when everything that this rank adds to [offset, offset + size) of the arena is
@@ -73,6 +75,7 @@ class DeviceExecution {
     std::unique_ptr<Event> ready;  ///< its gradient is there
     Expansion expansion;           ///< the way back through the epilogue, if there is one
     Expansion fused_expansion;     ///< the same in the shape that the stage behind has, where that stores it
+    std::size_t first_tensor = 0;  ///< its weight's number in arena order; the bias comes next
   };
 
   void allocate_gradients(Device& device);

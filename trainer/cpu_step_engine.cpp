@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 
 namespace lockstep {
 namespace {
@@ -38,21 +39,13 @@ CpuStepEngine::CpuStepEngine(const Job& job, const JobSetup& setup, Communicator
       weights_(setup.network.parameters().size),
       gradient_(setup.network.parameters().size),
       optimizer_(job.train.optimizer, setup.network.parameters().size),
-      reducer_(comm, setup.plan, setup.network.parameters().size,
-               job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld,
-               sampler_.batch_grains(0)) {}
+      determinism_(job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld),
+      units_(make_gradient_units(setup.network, sampler_.batch_grains(0))),
+      reducer_(comm, setup.plan, units_, determinism_) {}
 
 StepSeries CpuStepEngine::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   StepSeries series;
-  for (; series.steps < count; ++series.steps) {
-    const StepPosition at{position.epoch, position.step_in_epoch + series.steps,
-                          position.global_step + series.steps};
-    series.last = step(at, stop_requested);
-    if (series.last.not_finite) break;
-    series.samples += series.last.samples;
-    series.correct += series.last.correct;
-    series.loss += series.last.loss;
-  }
+  while (series.steps < count && !series.failure) step(after(position, series.steps), stop_requested, series);
   return series;
 }
 
@@ -60,25 +53,37 @@ Evaluation CpuStepEngine::evaluate(const LeaveEvaluation& leave) {
   return lockstep::evaluate(comm_, pool_, lanes_, test_, grain_, weights_.span(), leave);
 }
 
-StepTotals CpuStepEngine::step(const StepPosition& position, bool stop_requested) {
+void CpuStepEngine::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
   const auto start = Clock::now();
-  sampler_.set_epoch(position.epoch);
-  const auto grains = sampler_.local_grains(position.step_in_epoch);
-
-  reducer_.begin_step(static_cast<int>(grains.size()), stop_requested);
-  compute(position, grains);
-  times_.exposed += reducer_.wait();
-
+  StepTrial trial(units_, position.global_step);
+  const bool taken = reduce(position, stop_requested, trial) == StepTrial::Verdict::kTake;
   const auto reduced = Clock::now();
-  const StepTotals totals = reducer_.totals();
-  if (!totals.not_finite) {
+  if (taken) {
     Ops& ops = *lanes_.front().ops;
     reducer_.mean_gradient(ops, gradient_.data());
     optimizer_.step(ops, gradient_.span(), weights_.span());
+    series.add(reducer_.totals());
+  } else {
+    series.last = reducer_.totals();
+    series.failure = trial.failure();
   }
   times_.optimizer += seconds_since(reduced);
   times_.total += seconds_since(start);
-  return totals;
+}
+
+StepTrial::Verdict CpuStepEngine::reduce(const StepPosition& position, bool stop_requested,
+                                         StepTrial& trial) {
+  sampler_.set_epoch(position.epoch);
+  const auto grains = sampler_.local_grains(position.step_in_epoch);
+  std::function<std::vector<double>()> largest_sums;
+  if (determinism_ == Determinism::kWorld) largest_sums = [this] { return reducer_.largest_sums(); };
+  for (;;) {
+    reducer_.begin_step(static_cast<int>(grains.size()), stop_requested);
+    compute(position, grains);
+    times_.exposed += reducer_.wait();
+    const auto verdict = trial.judge(reducer_.totals(), reducer_.refusals(), largest_sums);
+    if (verdict != StepTrial::Verdict::kRepeat) return verdict;
+  }
 }
 
 void CpuStepEngine::compute(const StepPosition& position, const std::vector<Grain>& grains) {

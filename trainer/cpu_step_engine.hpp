@@ -27,12 +27,16 @@ class CpuStepEngine final : public StepEngine {
 
   std::span<float> weights() override { return weights_.span(); }
   std::span<float> momentum() override { return optimizer_.momentum(); }
+  GradientUnits& gradient_units() override { return units_; }
   const DistributedSampler& sampler() const override { return sampler_; }
   StepTimes times() const override;
   void reset_times() override;
 
  private:
-  StepTotals step(const StepPosition& position, bool stop_requested);
+  /// Adds what the step came to to the series: a step taken, or a failure.
+  void step(const StepPosition& position, bool stop_requested, StepSeries& series);
+  /// Computes the step's sums over all ranks, again where the units must change.
+  StepTrial::Verdict reduce(const StepPosition& position, bool stop_requested, StepTrial& trial);
   void compute(const StepPosition& position, const std::vector<Grain>& grains);
   void compute_grain(Lane& lane, const StepPosition& position, const Grain& grain);
   /// The samples at the same place in the next step's batch.
@@ -49,6 +53,8 @@ class CpuStepEngine final : public StepEngine {
   std::vector<Lane> lanes_;
   AlignedBuffer<float> weights_, gradient_;  ///< arena order
   Optimizer optimizer_;
+  Determinism determinism_;
+  GradientUnits units_;
   GradientReducer reducer_;
   StepTimes times_;
 };

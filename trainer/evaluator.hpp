@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace lockstep {
@@ -18,7 +19,8 @@ namespace lockstep {
 struct Evaluation {
   std::int64_t samples = 0;
   std::int64_t correct = 0;
-  double loss = 0;  ///< mean over samples, in nats
+  std::int64_t not_finite = 0;  ///< samples whose loss is NaN or infinite
+  double loss = 0;              ///< mean over samples, in nats; NaN if that of some is not finite
   /// A rank was told to leave it before its end: the numbers are of a part of the set, and worth nothing.
   bool interrupted = false;
 
@@ -26,6 +28,13 @@ struct Evaluation {
     return samples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(samples);
   }
 };
+
+/// @param loss_sum  over the samples whose loss is finite, in nats
+Evaluation make_evaluation(std::int64_t samples, std::int64_t correct, std::int64_t not_finite,
+                           double loss_sum);
+
+/// For people: "0.0312", "1.7e+12", or "not finite (3 of 10,000 samples)".
+std::string describe_loss(const Evaluation& evaluation);
 
 /// Whether to give an evaluation up, because the run is to stop. May differ between ranks.
 using LeaveEvaluation = std::function<bool()>;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
@@ -84,8 +85,8 @@ void Progress::draw(double seconds) {
   const double eta = seconds / static_cast<double>(std::max<std::int64_t>(taken, 1)) *
                      static_cast<double>(std::max<std::int64_t>(left_in_run_ - taken, 0));
   const auto rate = with_thousands(static_cast<std::int64_t>(static_cast<double>(samples_) / seconds));
-  const auto text = fmt::format("{}/{} steps  {} samples/s  loss {:.4f}  ETA {}", done_, steps_, rate, loss_,
-                                format_duration(eta));
+  const auto text = fmt::format("{}/{} steps  {} samples/s  loss {}  ETA {}", done_, steps_, rate,
+                                format_loss(loss_), format_duration(eta));
   if (style_ == Style::kPlain) {
     print(fmt::format("epoch {:>2}/{}  {}\n", epoch_, epochs_, text));
   } else {
@@ -107,6 +108,10 @@ std::string format_duration(double seconds) {
   const auto hours = whole / 3600, minutes = whole / 60 % 60;
   if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60);
   return fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+std::string format_loss(double loss) {
+  return std::abs(loss) < 1e6 ? fmt::format("{:.4f}", loss) : fmt::format("{:.4e}", loss);
 }
 
 std::string with_thousands(std::int64_t value) {

@@ -47,6 +47,8 @@ class Progress {
 
 /// "1:05", "2:03:04".
 std::string format_duration(double seconds);
+/// "0.0312"; from a million on "1.7e+12".
+std::string format_loss(double loss);
 /// "60,000".
 std::string with_thousands(std::int64_t value);
 

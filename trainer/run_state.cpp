@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/run_state.hpp"
 
+#include "kernels/device/step_state.hpp"
 #include "kernels/runtime/error.hpp"
 #include "trainer/config/job_hash.hpp"
 #include "trainer/data_record.hpp"
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -48,6 +50,17 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
                   facts.step, facts.epoch, facts.step_in_epoch, facts.epoch_samples, steps, batch));
 }
 
+/// Checkpoints of before they were kept have the sum in double alone.
+WideSum epoch_loss_units(const CheckpointFacts& facts) {
+  WideSum sum;
+  if (facts.epoch_loss_units.size() == sum.limbs.size()) {
+    std::ranges::copy(facts.epoch_loss_units, sum.limbs.begin());
+  } else {
+    sum.add(facts.epoch_loss_sum * kLossScale);
+  }
+  return sum;
+}
+
 }  // namespace
 
 void RunState::add(const StepSeries& series) {
@@ -55,19 +68,23 @@ void RunState::add(const StepSeries& series) {
   position.step_in_epoch += series.steps;
   epoch_samples += series.samples;
   epoch_correct += series.correct;
-  epoch_loss += series.loss;
+  epoch_loss_units += series.loss_units;
+}
+
+double RunState::epoch_loss() const {
+  return epoch_loss_units.value() / kLossScale;
 }
 
 void RunState::start_next_epoch() {
   ++position.epoch;
   position.step_in_epoch = 0;
   epoch_samples = epoch_correct = 0;
-  epoch_loss = 0;
+  epoch_loss_units = {};
 }
 
 CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
                          const Communicator& comm, std::span<const float> weights,
-                         std::span<const float> momentum) {
+                         std::span<const float> momentum, const GradientUnits& units) {
   CheckpointState checkpoint;
   CheckpointFacts& facts = checkpoint.facts;
   facts.step = state.position.global_step;
@@ -76,7 +93,9 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
   facts.seed = job.train.seed;
   facts.epoch_samples = state.epoch_samples;
   facts.epoch_correct = state.epoch_correct;
-  facts.epoch_loss_sum = state.epoch_loss;
+  facts.epoch_loss_sum = state.epoch_loss();
+  facts.epoch_loss_units.assign(state.epoch_loss_units.limbs.begin(), state.epoch_loss_units.limbs.end());
+  facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
   if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
   facts.job = determining_keys(job);
   facts.model = describe_model(job, setup);
@@ -93,7 +112,8 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
 }
 
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
-                 const DistributedSampler& sampler, std::span<float> weights, std::span<float> momentum) {
+                 const DistributedSampler& sampler, std::span<float> weights, std::span<float> momentum,
+                 GradientUnits& units) {
   const CheckpointFacts& facts = checkpoint.facts;
   require_same_data(facts, job, *setup.data, setup.fingerprints->get());
   if (facts.parameters != parameters_of(setup.network.parameters()) ||
@@ -107,12 +127,22 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
   std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), weights.begin());
   std::fill(momentum.begin(), momentum.end(), 0.0F);
   std::copy(checkpoint.momentum.begin(), checkpoint.momentum.end(), momentum.begin());
+  if (!facts.gradient_units.exponents.empty())
+    units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
   return {.position = {.epoch = facts.epoch, .step_in_epoch = facts.step_in_epoch, .global_step = facts.step},
           .epoch_samples = facts.epoch_samples,
           .epoch_correct = facts.epoch_correct,
-          .epoch_loss = facts.epoch_loss_sum,
+          .epoch_loss_units = epoch_loss_units(facts),
           .test_accuracy = facts.test_accuracy.value_or(-1),
           .evaluated_step = facts.test_accuracy ? facts.step : -1};
+}
+
+void broadcast(Communicator& comm, GradientUnits& units) {
+  std::vector<std::int16_t> exponents(units.exponents().begin(), units.exponents().end());
+  std::int64_t changed_at = units.changed_at();
+  comm.broadcast(std::as_writable_bytes(std::span(exponents)), 0);
+  comm.broadcast(std::as_writable_bytes(std::span(&changed_at, 1)), 0);
+  units.restore(exponents, changed_at);
 }
 
 }  // namespace lockstep

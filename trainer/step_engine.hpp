@@ -10,9 +10,11 @@
 #include "trainer/config/job.hpp"
 #include "trainer/evaluator.hpp"
 #include "trainer/job_setup.hpp"
+#include "trainer/step_trial.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 namespace lockstep {
@@ -29,10 +31,20 @@ struct StepSeries {
   std::int64_t steps = 0;    ///< steps that moved the weights
   std::int64_t samples = 0;  ///< of those steps
   std::int64_t correct = 0;
-  double loss = 0;  ///< sum over samples
-  /// Of the last of those steps; or, when it says not_finite, of the step after them, which was refused.
+  WideSum loss_units;  ///< sum over samples, in units of 2^-32 nats
+  /// Of the last of those steps; or, if there is a failure, of the step after them.
   StepTotals last;
+  std::optional<StepFailure> failure;  ///< why the step after them could not be taken
+
+  /// Counts a step that moved the weights.
+  void add(const StepTotals& step);
 };
+
+/// `count` steps further in the same epoch.
+StepPosition after(const StepPosition& position, std::int64_t count);
+
+/// The job's units as they are before the first step.
+GradientUnits make_gradient_units(const Network& network, std::int64_t global_grains);
 
 /// Seconds spent since the engine was made or reset_times() was called.
 struct StepTimes {
@@ -52,8 +64,8 @@ class StepEngine {
  public:
   virtual ~StepEngine() = default;
 
-  /// Trains `count` steps from `position` on, which lie in one epoch; fewer if one is not finite: then the
-  /// weights stay as they were before it.
+  /// Trains `count` steps from `position` on, which lie in one epoch; fewer if one fails: then the weights
+  /// stay as they were before it.
   virtual StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
   /// The longest series that is worth while; the same on all ranks. Requests to stop are heard between them.
   virtual std::int64_t longest_series() const = 0;
@@ -61,13 +73,15 @@ class StepEngine {
   /// and all hear of it.
   virtual Evaluation evaluate(const LeaveEvaluation& leave) = 0;
 
-  /// Brings weights and momentum from where they are trained to the host, and back after a change there.
-  /// Nothing to do on a CPU.
+  /// Brings weights and momentum from where they are trained to the host, and back after a change there or of
+  /// the units. Nothing to do on a CPU.
   virtual void fetch_state() {}
   virtual void commit_state() {}
   /// The host's [parameters].
   virtual std::span<float> weights() = 0;
   virtual std::span<float> momentum() = 0;
+  /// Part of the state: what a checkpoint must keep, because it decides bits.
+  virtual GradientUnits& gradient_units() = 0;
 
   virtual const DistributedSampler& sampler() const = 0;
   virtual StepTimes times() const = 0;

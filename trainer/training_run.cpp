@@ -17,6 +17,7 @@
 #include "trainer/run_state.hpp"
 #include "trainer/starting_weights.hpp"
 #include "trainer/step_engine.hpp"
+#include "trainer/step_failure.hpp"
 #include "trainer/stop_signal.hpp"
 #include "trainer/time_limit.hpp"
 #include "trainer/undestroyed_on_loss.hpp"
@@ -38,16 +39,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-AgreedError diverged(std::int64_t step) {
-  return {
-      ExitCode::kInternal,
-      fmt::format(
-          "step {}: a gradient is not a number or too large for the exact sum; lower train.optimizer.lr, or "
-          "look at the data. The weights of step {} are the last good ones",
-          step, step - 1),
-      0};
 }
 
 /// One rank's view of a run. Every rank goes through the same steps; rank 0 alone speaks and writes.
@@ -148,7 +139,7 @@ void TrainingRun::restore_or_initialise() {
     if (directory_) checkpoint = directory_->resume_point();
     if (checkpoint) {
       state_ = restore(checkpoint->state, job_, setup_, engine_->sampler(), engine_->weights(),
-                       engine_->momentum());
+                       engine_->momentum(), engine_->gradient_units());
       saved_step_ = state_.position.global_step;
       saved_evaluated_ = state_.is_evaluated();
       data_checked_ = read_data_record(checkpoint->state.facts, checkpoint->path).can_be_checked();
@@ -166,6 +157,7 @@ void TrainingRun::restore_or_initialise() {
   first_step_ = state_.position.global_step;
   comm_.broadcast(std::as_writable_bytes(engine_->weights()), 0);
   comm_.broadcast(std::as_writable_bytes(engine_->momentum()), 0);
+  broadcast(comm_, engine_->gradient_units());
   engine_->commit_state();
 }
 
@@ -234,11 +226,18 @@ std::int64_t TrainingRun::next_series() const {
 }
 
 void TrainingRun::after_series(const StepSeries& series) {
-  LOCKSTEP_CHECK(series.steps > 0 || series.last.not_finite);
+  LOCKSTEP_CHECK(series.steps > 0 || series.failure);
   state_.add(series);
   const auto step = state_.position.global_step;
-  if (series.last.not_finite) throw diverged(step + 1);
-  progress_.steps(series.steps, series.samples, series.last.loss / static_cast<double>(series.last.samples));
+  if (series.failure) {
+    engine_->fetch_state();
+    throw AgreedError(ExitCode::kInternal,
+                      describe_failure(*series.failure, series.last.samples, step + 1,
+                                       setup_.network.parameters(), engine_->weights()),
+                      0);
+  }
+  progress_.steps(series.steps, series.samples,
+                  series.last.loss() / static_cast<double>(series.last.samples));
   if (is_due(job_.run.log_every_steps)) log_step(series.last);
   if (is_due(job_.parallel.check_replicas_every_steps)) check_replicas_now();
   stopping_ = series.last.stop_requested && !steps_finished();
@@ -276,7 +275,7 @@ void TrainingRun::log_step(const StepTotals& totals) {
   directory_->write({{"event", "step"},
                      {"epoch", state_.position.epoch + 1},
                      {"step", state_.position.global_step},
-                     {"loss", totals.loss / static_cast<double>(totals.samples)},
+                     {"loss", totals.loss() / static_cast<double>(totals.samples)},
                      {"samples_per_second", rate}});
 }
 
@@ -284,7 +283,7 @@ void TrainingRun::finish_epoch() {
   const double seconds = seconds_since(epoch_start_);
   if (!evaluate_now()) return;
   if (directory_) {
-    const double train_loss = state_.epoch_loss / static_cast<double>(state_.epoch_samples);
+    const double train_loss = state_.epoch_loss() / static_cast<double>(state_.epoch_samples);
     const auto rate = static_cast<double>(state_.epoch_samples - epoch_start_samples_) / seconds;
     directory_->write({{"event", "epoch"},
                        {"epoch", state_.position.epoch + 1},
@@ -292,13 +291,13 @@ void TrainingRun::finish_epoch() {
                        {"train_loss", train_loss},
                        {"train_samples", state_.epoch_samples},
                        {"train_seconds", seconds},
-                       {"test_loss", evaluation_->loss},
+                       {"test_loss", evaluation_->loss},  // null if not finite
                        {"test_accuracy", evaluation_->accuracy()},
                        {"test_samples", evaluation_->samples}});
-    say(fmt::format(
-        "epoch {:>2}/{}  train loss {:.4f}  test loss {:.4f}  accuracy {:.2f} %  {:.1f} s ({} samples/s)",
-        state_.position.epoch + 1, job_.train.epochs, train_loss, evaluation_->loss,
-        100 * evaluation_->accuracy(), seconds, with_thousands(static_cast<std::int64_t>(rate))));
+    say(fmt::format("epoch {:>2}/{}  train loss {}  test loss {}  accuracy {:.2f} %  {:.1f} s ({} samples/s)",
+                    state_.position.epoch + 1, job_.train.epochs, format_loss(train_loss),
+                    describe_loss(*evaluation_), 100 * evaluation_->accuracy(), seconds,
+                    with_thousands(static_cast<std::int64_t>(rate))));
   }
   state_.start_next_epoch();
   if (is_due(job_.run.checkpoint_every_steps) || is_best()) save();
@@ -336,7 +335,8 @@ void TrainingRun::save() {
   const bool saved = saved_step_ == state_.position.global_step && saved_evaluated_ == state_.is_evaluated();
   if (!directory_ || saved) return;
   engine_->fetch_state();
-  directory_->save(snapshot(state_, job_, setup_, comm_, engine_->weights(), engine_->momentum()));
+  directory_->save(snapshot(state_, job_, setup_, comm_, engine_->weights(), engine_->momentum(),
+                            engine_->gradient_units()));
   saved_step_ = state_.position.global_step;
   saved_evaluated_ = state_.is_evaluated();
 }
@@ -392,7 +392,7 @@ int TrainingRun::finish() {
   directory_->write_durably({{"event", "end"},
                              {"step", state_.position.global_step},
                              {"seconds", seconds_since(run_start_)},
-                             {"test_loss", evaluation_->loss},
+                             {"test_loss", evaluation_->loss},  // null if not finite
                              {"test_accuracy", evaluation_->accuracy()},
                              {"test_samples", evaluation_->samples},
                              {"weights_sha256", digest}});

@@ -83,11 +83,13 @@ class CpuOps final : public Ops {
     cpu::gather_features(shape, features, index, x);
   }
 
-  bool accumulate_exact(std::size_t size, const float* g, float limit, std::int64_t* sum) override {
-    return cpu::accumulate_exact(size, g, limit, sum);
+  bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format,
+                        std::int64_t* sum) override {
+    return cpu::accumulate_exact(size, g, format, sum);
   }
-  void mean_from_exact(std::size_t size, const std::int64_t* sum, std::int64_t count, float* g) override {
-    cpu::mean_from_exact(size, sum, count, g);
+  void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, std::int64_t count,
+                       float* g) override {
+    cpu::mean_from_exact(size, sum, scale, count, g);
   }
   void accumulate(std::size_t size, const float* g, float* sum) override { cpu::accumulate(size, g, sum); }
   void mean(std::size_t size, const float* sum, std::int64_t count, float* g) override {

@@ -40,27 +40,27 @@ HWY_INLINE hn::VFromD<hn::RebindToSigned<D64>> round_to_int64(D64 d64, V64 x) {
 
 /// Adds the lanes at [i, i + Lanes(d64)) and returns whether all of them were below the limit. NaN is not.
 template <class D64>
-HWY_INLINE bool accumulate_exact_lanes(D64 d64, std::size_t i, const float* g, float limit,
+HWY_INLINE bool accumulate_exact_lanes(D64 d64, std::size_t i, const float* g, const ExactFormat& format,
                                        std::int64_t* sum) {
   const hn::Rebind<float, D64> d32;
   const hn::RebindToSigned<D64> di64;
   const auto value = hn::LoadU(d32, g + i);
-  const auto good = hn::Lt(hn::Abs(value), hn::Set(d32, limit));
+  const auto good = hn::Lt(hn::Abs(value), hn::Set(d32, format.limit));
   const auto wide = hn::PromoteTo(d64, hn::IfThenElseZero(good, value));
-  // A float times 2^40 is exact in double.
-  const auto fixed = round_to_int64(d64, hn::Mul(wide, hn::Set(d64, kExactScale)));
+  // A float times a power of two is exact in double.
+  const auto fixed = round_to_int64(d64, hn::Mul(wide, hn::Set(d64, format.scale)));
   hn::StoreU(hn::Add(hn::LoadU(di64, sum + i), fixed), di64, sum + i);
   return hn::AllTrue(d32, good);
 }
 
-bool accumulate_exact(std::size_t size, const float* g, float limit, std::int64_t* sum) {
+bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format, std::int64_t* sum) {
   const hn::CappedTag<double, 8> whole;
   const hn::CappedTag<double, 1> single;
   const std::size_t lanes = hn::Lanes(whole);
   bool good = true;
   std::size_t i = 0;
-  for (; i + lanes <= size; i += lanes) good &= accumulate_exact_lanes(whole, i, g, limit, sum);
-  for (; i < size; ++i) good &= accumulate_exact_lanes(single, i, g, limit, sum);
+  for (; i + lanes <= size; i += lanes) good &= accumulate_exact_lanes(whole, i, g, format, sum);
+  for (; i < size; ++i) good &= accumulate_exact_lanes(single, i, g, format, sum);
   return good;
 }
 
@@ -83,10 +83,10 @@ HWY_INLINE void mean_from_exact_all(std::size_t size, const std::int64_t* sum, d
   for (; i < size; ++i) mean_from_exact_lanes<kDivide>(single, sum + i, factor, g + i);
 }
 
-void mean_from_exact(std::size_t size, const std::int64_t* sum, std::int64_t count, float* g) {
-  // Division by 2^40 * count, which is exact in double; for a power of two, multiplication gives the same
+void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, std::int64_t count, float* g) {
+  // Division by scale * count, which is exact in double; for a power of two, multiplication gives the same
   // bits sooner.
-  const double divisor = kExactScale * static_cast<double>(count);
+  const double divisor = scale * static_cast<double>(count);
   if (std::has_single_bit(static_cast<std::uint64_t>(count))) {
     mean_from_exact_all<false>(size, sum, 1 / divisor, g);
   } else {
@@ -119,12 +119,12 @@ HWY_EXPORT(mean_from_exact);
 HWY_EXPORT(accumulate);
 HWY_EXPORT(mean);
 
-bool accumulate_exact(std::size_t size, const float* g, float limit, std::int64_t* sum) {
-  return HWY_DYNAMIC_DISPATCH(accumulate_exact)(size, g, limit, sum);
+bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format, std::int64_t* sum) {
+  return HWY_DYNAMIC_DISPATCH(accumulate_exact)(size, g, format, sum);
 }
 
-void mean_from_exact(std::size_t size, const std::int64_t* sum, std::int64_t count, float* g) {
-  HWY_DYNAMIC_DISPATCH(mean_from_exact)(size, sum, count, g);
+void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, std::int64_t count, float* g) {
+  HWY_DYNAMIC_DISPATCH(mean_from_exact)(size, sum, scale, count, g);
 }
 
 void accumulate(std::size_t size, const float* g, float* sum) {

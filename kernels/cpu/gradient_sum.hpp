@@ -4,13 +4,15 @@
 /// kernels/ops.hpp, the exact format in kernels/exact_sum.hpp. Pointers need no alignment.
 #pragma once
 
+#include "kernels/exact_sum.hpp"
+
 #include <cstddef>
 #include <cstdint>
 
 namespace lockstep::cpu {
 
-bool accumulate_exact(std::size_t size, const float* g, float limit, std::int64_t* sum);
-void mean_from_exact(std::size_t size, const std::int64_t* sum, std::int64_t count, float* g);
+bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format, std::int64_t* sum);
+void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, std::int64_t count, float* g);
 void accumulate(std::size_t size, const float* g, float* sum);
 void mean(std::size_t size, const float* sum, std::int64_t count, float* g);
 

@@ -83,9 +83,14 @@ struct SampleLosses {
 HWY_INLINE void add_in_order(const SampleLosses& samples, const std::int32_t* labels, int real,
                              LossSums* sums) {
   for (int lane = 0; lane < real; ++lane) {
-    sums->loss += static_cast<double>(samples.loss[lane]);
-    const bool correct = samples.best[lane] == labels[lane] && !std::isnan(samples.loss[lane]);
+    const float loss = samples.loss[lane];
+    const bool correct = samples.best[lane] == labels[lane] && !std::isnan(loss);
     sums->correct += correct ? 1 : 0;
+    if (std::isfinite(loss)) {
+      sums->loss += static_cast<double>(loss);
+    } else {
+      ++sums->not_finite;
+    }
   }
 }
 

@@ -15,7 +15,7 @@ void log_softmax(const LossShape& shape, const float* logits, float* y);
 
 /// The loss of a sample is computed in float; the samples are added in double, in their order. Logits with
 /// NaN or +infinity, or none but -infinity, give a NaN loss and NaN gradients for that sample, which never
-/// counts as correct.
+/// counts as correct. Losses that are not finite are counted, not added.
 void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int32_t* labels,
                            float* dlogits, LossSums* sums);
 

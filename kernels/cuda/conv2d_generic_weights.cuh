@@ -87,9 +87,11 @@ __global__ void __launch_bounds__(GradientSplit::kMostWarps* kSamplesPerWarp)
     const int filter = first_filter + (is_bias ? i - GenericSums::kBias : i / GenericSums::kTaps);
     const int tap = is_bias ? first_tap : first_tap + i % GenericSums::kTaps;
     if (filter >= args.y.filters || tap >= filter_taps || (is_bias && first_tap > 0)) continue;
-    std::int64_t* const sum =
-        is_bias ? gradient.db + filter : gradient.dw + static_cast<std::size_t>(filter) * filter_taps + tap;
-    add_exact(sum, all.total(i), gradient.limit, gradient.refused);
+    if (is_bias) {
+      add_exact(gradient.bias, filter, all.total(i));
+    } else {
+      add_exact(gradient.weight, static_cast<std::size_t>(filter) * filter_taps + tap, all.total(i));
+    }
   }
 }
 

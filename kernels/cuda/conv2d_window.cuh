@@ -181,11 +181,10 @@ __global__ void __launch_bounds__(GradientSplit::kMostWarps* kSamplesPerWarp, 1)
   for (int i = threadIdx.x; i < filters * Sums::kTaps; i += blockDim.x) {
     const int f = i / Sums::kTaps, tap = i % Sums::kTaps;
     const std::size_t filter = static_cast<std::size_t>(first_filter + f) * channels + c;
-    add_exact(gradient.dw + filter * Sums::kTaps + tap, taps.total(i), gradient.limit, gradient.refused);
+    add_exact(gradient.weight, filter * Sums::kTaps + tap, taps.total(i));
   }
   if (c == 0 && static_cast<int>(threadIdx.x) < filters) {
-    add_exact(gradient.db + first_filter + threadIdx.x, biases.total(threadIdx.x), gradient.limit,
-              gradient.refused);
+    add_exact(gradient.bias, first_filter + threadIdx.x, biases.total(threadIdx.x));
   }
 }
 

@@ -18,50 +18,61 @@ namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
 template <int kWidth>
-__device__ void accumulate_pack(const float* g, float limit, std::int64_t* sum, std::int64_t* refused) {
-  const Pack<float, kWidth> terms = load_pack<kWidth>(g);
-  Pack<std::int64_t, kWidth> sums = load_pack<kWidth>(sum);
+__device__ void accumulate_pack(const float* g, const ExactTarget& to, std::size_t first) {
+  const Pack<float, kWidth> terms = load_pack<kWidth>(g + first);
+  Pack<std::int64_t, kWidth> sums = load_pack<kWidth>(to.sums + first);
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
-    if (fabsf(terms.at[i]) < limit) {
-      sums.at[i] += fixed_point(terms.at[i]);
+    if (fits(terms.at[i], to.format)) {
+      sums.at[i] += fixed_point(terms.at[i], to.format);
     } else {
-      add_integer(refused, 1);
+      refuse(terms.at[i], to.refusals);
     }
   }
-  store_pack(sum, sums);
+  store_pack(to.sums + first, sums);
 }
 
 template <int kWidth>
-__global__ void accumulate(std::size_t size, const float* g, float limit, std::int64_t* sum,
-                           std::int64_t* refused) {
+__global__ void accumulate(std::size_t size, const float* g, ExactTarget to) {
   const std::size_t first = std::size_t{thread_number()} * kWidth;
   if (first + kWidth <= size) {
-    accumulate_pack<kWidth>(g + first, limit, sum + first, refused);
+    accumulate_pack<kWidth>(g, to, first);
   } else {
 #pragma unroll 1
-    for (std::size_t i = first; i < size; ++i) accumulate_pack<1>(g + i, limit, sum + i, refused);
+    for (std::size_t i = first; i < size; ++i) accumulate_pack<1>(g, to, i);
   }
 }
 
+/// Of neighbouring sums; kExactExponent where there are none.
 template <int kWidth>
-__device__ void convert_pack(const std::int64_t* sum, float* g) {
-  const Pack<std::int64_t, kWidth> sums = load_pack<kWidth>(sum);
+__device__ Pack<std::int16_t, kWidth> load_exponents(const std::int16_t* exponents, std::size_t first) {
+  if (exponents != nullptr) return load_pack<kWidth>(exponents + first);
+  Pack<std::int16_t, kWidth> same;
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) same.at[i] = kExactExponent;
+  return same;
+}
+
+template <int kWidth>
+__device__ void convert_pack(const std::int64_t* sum, const std::int16_t* exponents, float* g,
+                             std::size_t first) {
+  const Pack<std::int64_t, kWidth> sums = load_pack<kWidth>(sum + first);
+  const Pack<std::int16_t, kWidth> units = load_exponents<kWidth>(exponents, first);
   Pack<float, kWidth> values;
 #pragma unroll
   for (int i = 0; i < kWidth; ++i)
-    values.at[i] = static_cast<float>(static_cast<double>(sums.at[i]) * (1 / kExactScale));
-  store_pack(g, values);
+    values.at[i] = static_cast<float>(static_cast<double>(sums.at[i]) * double_power_of_two(units.at[i]));
+  store_pack(g + first, values);
 }
 
 template <int kWidth>
-__global__ void convert(std::size_t size, const std::int64_t* sum, float* g) {
+__global__ void convert(std::size_t size, const std::int64_t* sum, const std::int16_t* exponents, float* g) {
   const std::size_t first = std::size_t{thread_number()} * kWidth;
   if (first + kWidth <= size) {
-    convert_pack<kWidth>(sum + first, g + first);
+    convert_pack<kWidth>(sum, exponents, g, first);
   } else {
 #pragma unroll 1
-    for (std::size_t i = first; i < size; ++i) convert_pack<1>(sum + i, g + i);
+    for (std::size_t i = first; i < size; ++i) convert_pack<1>(sum, exponents, g, i);
   }
 }
 
@@ -72,22 +83,22 @@ LaunchShape threads_for(std::size_t size, std::size_t width) {
 
 }  // namespace
 
-void accumulate_exact(cudaStream_t stream, std::size_t size, const float* g, float limit, std::int64_t* sum,
-                      std::int64_t* refused) {
+void accumulate_exact(cudaStream_t stream, std::size_t size, const float* g, const ExactTarget& to) {
   if (size == 0) return;
-  if (is_packable<2>(g) && is_packable<2>(sum)) {
-    launch(stream, threads_for(size, 2), accumulate<2>, size, g, limit, sum, refused);
+  if (is_packable<2>(g) && is_packable<2>(to.sums)) {
+    launch(stream, threads_for(size, 2), accumulate<2>, size, g, to);
   } else {
-    launch(stream, threads_for(size, 1), accumulate<1>, size, g, limit, sum, refused);
+    launch(stream, threads_for(size, 1), accumulate<1>, size, g, to);
   }
 }
 
-void exact_to_fp32(cudaStream_t stream, std::size_t size, const std::int64_t* sum, float* g) {
+void exact_to_fp32(cudaStream_t stream, std::size_t size, const std::int64_t* sum,
+                   const std::int16_t* exponents, float* g) {
   if (size == 0) return;
-  if (is_packable<2>(g) && is_packable<2>(sum)) {
-    launch(stream, threads_for(size, 2), convert<2>, size, sum, g);
+  if (is_packable<2>(g) && is_packable<2>(sum) && is_packable<2>(exponents)) {
+    launch(stream, threads_for(size, 2), convert<2>, size, sum, exponents, g);
   } else {
-    launch(stream, threads_for(size, 1), convert<1>, size, sum, g);
+    launch(stream, threads_for(size, 1), convert<1>, size, sum, exponents, g);
   }
 }
 

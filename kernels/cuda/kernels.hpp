@@ -65,9 +65,9 @@ void softmax_cross_entropy(cudaStream_t, const LossShape&, TensorLayout layout, 
                            const LossTarget&, float* dlogits);
 
 // exact_sum.cu
-void accumulate_exact(cudaStream_t, std::size_t size, const float* g, float limit, std::int64_t* sum,
-                      std::int64_t* refused);
-void exact_to_fp32(cudaStream_t, std::size_t size, const std::int64_t* sum, float* g);
+void accumulate_exact(cudaStream_t, std::size_t size, const float* g, const ExactTarget&);
+void exact_to_fp32(cudaStream_t, std::size_t size, const std::int64_t* sum, const std::int16_t* exponents,
+                   float* g);
 
 // sgd.cu
 void sgd_update(cudaStream_t, const UpdateArgs&);

@@ -111,11 +111,13 @@ __device__ inline void sum_grain(const WeightsArgs& args, const Columns& grain, 
 }
 
 __device__ inline void add_weight(const WeightsArgs& args, int o, int i, float term) {
-  const ExactGradient& to = args.gradient;
   const int inputs = args.shape.in_features;
   if (o >= args.shape.out_features || i > inputs) return;
-  std::int64_t* const sum = i == inputs ? to.db + o : to.dw + static_cast<std::size_t>(o) * inputs + i;
-  add_exact(sum, term, to.limit, to.refused);
+  if (i == inputs) {
+    add_exact(args.gradient.bias, o, term);
+  } else {
+    add_exact(args.gradient.weight, static_cast<std::size_t>(o) * inputs + i, term);
+  }
 }
 
 template <int kPer>

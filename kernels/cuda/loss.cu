@@ -121,9 +121,22 @@ __device__ inline Answer find_answer(const Part& part, float peak, int label) {
 }
 
 struct Verdict {
-  std::int64_t loss = 0;  ///< in units of 1 / kLossScale
+  std::int64_t loss = 0;  ///< in units of 1 / kLossScale; 0 if it is too large for that
+  float wide_loss = 0;    ///< it then
   bool correct = false, refused = false;
 };
+
+/// Adds a finite loss of at least 2^31 units to the limbs of the loss, of which its 24 bits touch two. Only
+/// where the network went astray, so that it costs nothing elsewhere.
+__device__ void add_wide_loss(std::int64_t* counters, float loss) {
+  const unsigned bits = __float_as_uint(loss);
+  const int lowest = static_cast<int>((bits >> 23) & 0xFFU) - 127 - 23 + 32;  // bit of the sum
+  const auto digits = static_cast<std::int64_t>((bits & 0x7FFFFFU) | 0x800000U) << lowest % kWideLimbBits;
+  const std::int64_t sign = loss < 0 ? -1 : 1;
+  const int limb = lowest / kWideLimbBits;
+  add_integer(counters + kLoss + limb, sign * (digits & 0xFFFFFFFFLL));
+  add_integer(counters + kLoss + limb + 1, sign * (digits >> kWideLimbBits));
+}
 
 /// Of sample n, the same in all of its lanes. They compute together, so `n` is one of the batch in every
 /// lane; `counts` tells whether it is this lane's to store.
@@ -143,8 +156,10 @@ __device__ inline Verdict judge_sample(const LossArgs& args, int n, bool counts)
   const float loss = log_from_one(sum) + (peak - answer.logit);
   Verdict verdict;
   verdict.correct = answer.is_largest && loss == loss;
-  verdict.refused = !(fabsf(loss) < args.target.loss_limit);
-  if (!verdict.refused) verdict.loss = __double2ll_rn(static_cast<double>(loss) * kLossScale);
+  const bool narrow = fabsf(loss) < args.target.narrow_limit;
+  if (narrow) verdict.loss = __double2ll_rn(static_cast<double>(loss) * kLossScale);
+  verdict.refused = !(fabsf(loss) < INFINITY);
+  if (!narrow && !verdict.refused) verdict.wide_loss = loss;
   return verdict;
 }
 
@@ -169,6 +184,8 @@ __global__ void __launch_bounds__(kLanes) loss_kernel(LossArgs args) {
   const bool counts = n < args.batch;
   Verdict verdict = judge_sample(args, counts ? n : args.batch - 1, counts);
   if (!counts) verdict = {};
+  if (verdict.wide_loss != 0 && threadIdx.x < kPerWarp)
+    add_wide_loss(args.target.counters, verdict.wide_loss);
   const std::int64_t loss = sum_of_samples(verdict.loss);
   const int correct = count_samples(verdict.correct);
   const int refused = count_samples(verdict.refused);
@@ -176,7 +193,7 @@ __global__ void __launch_bounds__(kLanes) loss_kernel(LossArgs args) {
   std::int64_t* const counters = args.target.counters;
   add_integer(counters + kLoss, loss);
   add_integer(counters + kCorrect, correct);
-  if (refused > 0) add_integer(counters + kNotFinite, refused);
+  if (refused > 0) add_integer(counters + kRefused, refused);
   if (blockIdx.x != 0) return;
   add_integer(counters + kSamples, args.batch);
   if (stops > 0) add_integer(counters + kStopRequests, stops);
@@ -187,6 +204,7 @@ __global__ void __launch_bounds__(kLanes) loss_kernel(LossArgs args) {
 void softmax_cross_entropy(cudaStream_t stream, const LossShape& shape, TensorLayout layout,
                            const float* logits, const LossTarget& target, float* dlogits) {
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.classes >= 1 && shape.samples == shape.batch);
+  LOCKSTEP_CHECK(target.narrow_limit >= narrow_loss_limit(kMostLossTerms));
   const LossArgs args = {shape.batch, shape.classes, layout, logits, target, dlogits};
   launch(stream, {dim3(static_cast<unsigned>(tiles(shape.batch, kPerWarp))), dim3(kLanes)}, loss_kernel,
          args);

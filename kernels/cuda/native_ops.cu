@@ -82,12 +82,13 @@ class NativeOps final : public DeviceOps {
     LOCKSTEP_GPU::softmax_cross_entropy(on(stream), shape, layout, logits, target, dlogits);
   }
 
-  void accumulate_exact(Stream& stream, std::size_t size, const float* g, float limit, std::int64_t* sum,
-                        std::int64_t* refused) override {
-    LOCKSTEP_GPU::accumulate_exact(on(stream), size, g, limit, sum, refused);
+  void accumulate_exact(Stream& stream, std::size_t size, const float* g,
+                        const ExactTarget& target) override {
+    LOCKSTEP_GPU::accumulate_exact(on(stream), size, g, target);
   }
-  void exact_to_fp32(Stream& stream, std::size_t size, const std::int64_t* sum, float* g) override {
-    LOCKSTEP_GPU::exact_to_fp32(on(stream), size, sum, g);
+  void exact_to_fp32(Stream& stream, std::size_t size, const std::int64_t* sum, const std::int16_t* exponents,
+                     float* g) override {
+    LOCKSTEP_GPU::exact_to_fp32(on(stream), size, sum, exponents, g);
   }
   void sgd_update(Stream& stream, const UpdateArgs& args) override {
     LOCKSTEP_GPU::sgd_update(on(stream), args);

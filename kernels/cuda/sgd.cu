@@ -10,9 +10,14 @@
 /// weights move, not after: its trip to L2 and back hides behind theirs. (6) Sums, weights and momentum are
 /// loaded together with the counters, before the barrier: one trip to L2 instead of three.
 ///
+/// The units of the sums are an array of 2 bytes a parameter, loaded with the rest, and none at all while
+/// every tensor has the first unit, as in most runs. A search for the parameter's tensor would have been a
+/// chain of loads before the division, and scales of 8 bytes four times the traffic.
+///
 /// Limit: 16 bytes of sums (read and zeroed) and 16 of weights and momentum a parameter: Net (21,840) 0.7 MB,
 /// 43 blocks; LeNet (129,068) 4.1 MB, 253 blocks: 0.2 and 0.8 us from L2. What counts is the chain of
 /// one load -> barrier and fence -> division in double -> store, about 0.7 us.
+#include "kernels/cuda/exact_sum.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/thread_each.cuh"
@@ -29,25 +34,26 @@ constexpr int kParametersPerThread = 2;
 struct StepFacts {
   std::int64_t samples;
   float learning_rate;
-  bool moves;  ///< the step is finite, and so were all before it
+  bool moves;  ///< the step refused no number, nor did one before it
 };
 
 /// No branch: that would wait for the first of them before it loads the next.
 __device__ StepFacts read_facts(const UpdateArgs& args) {
-  const std::int64_t not_finite = args.sums[kNotFinite], samples = args.sums[kSamples];
+  const std::int64_t refused = args.sums[kRefused], samples = args.sums[kSamples];
   const std::uint32_t halted = args.state->halted;
-  return {samples, args.state->learning_rate, (not_finite | halted) == 0};
+  return {samples, args.state->learning_rate, (refused | halted) == 0};
 }
 
-/// float(sum * 2^-40 / count) in double, as kernels/cpu/gradient_sum.cpp.
-__device__ float mean_of(std::int64_t sum, std::int64_t count) {
-  return static_cast<float>(static_cast<double>(sum) / (kExactScale * static_cast<double>(count)));
+/// float(sum / (scale * count)) in double, as kernels/cpu/gradient_sum.cpp.
+__device__ float mean_of(std::int64_t sum, double scale, std::int64_t count) {
+  return static_cast<float>(static_cast<double>(sum) / (scale * static_cast<double>(count)));
 }
 
 /// Some neighbouring parameters before the step.
 template <int kWidth>
 struct Parameters {
   Pack<std::int64_t, kWidth> sums = {};
+  Pack<std::int16_t, kWidth> exponents = {};
   Pack<float, kWidth> fp32_sums = {}, weights = {}, momentum = {};
 };
 
@@ -58,6 +64,7 @@ __device__ Parameters<kWidth> load_parameters(const UpdateArgs& args, std::size_
     loaded.fp32_sums = load_pack<kWidth>(args.fp32_sums + first);
   } else {
     loaded.sums = load_pack<kWidth>(args.sums + kCounterSlots + first);
+    if (args.exponents != nullptr) loaded.exponents = load_pack<kWidth>(args.exponents + first);
   }
   loaded.weights = load_pack<kWidth>(args.weights + first);
   if (args.sgd.momentum != 0) loaded.momentum = load_pack<kWidth>(args.momentum + first);
@@ -70,8 +77,9 @@ __device__ Pack<float, kWidth> mean_gradient(const UpdateArgs& args, const Param
   Pack<float, kWidth> mean;
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
+    const double scale = args.exponents == nullptr ? kExactScale : double_power_of_two(-from.exponents.at[i]);
     mean.at[i] = args.fp32_sums != nullptr ? from.fp32_sums.at[i] / static_cast<float>(count)
-                                           : mean_of(from.sums.at[i], count);
+                                           : mean_of(from.sums.at[i], scale, count);
   }
   return mean;
 }
@@ -156,7 +164,8 @@ __global__ void update(UpdateArgs args) {
 template <int kWidth>
 bool in_packs(const UpdateArgs& args) {
   return is_packable<kWidth>(args.sums + kCounterSlots) && is_packable<kWidth>(args.weights) &&
-         is_packable<kWidth>(args.momentum) && is_packable<kWidth>(args.fp32_sums);
+         is_packable<kWidth>(args.momentum) && is_packable<kWidth>(args.fp32_sums) &&
+         is_packable<kWidth>(args.exponents);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@
 #include "kernels/device/device.hpp"
 #include "kernels/device/epilogue.hpp"
 #include "kernels/device/step_state.hpp"
+#include "kernels/exact_sum.hpp"
 #include "kernels/ops.hpp"
 #include "kernels/shapes.hpp"
 
@@ -34,8 +35,6 @@
 #include <string_view>
 
 namespace lockstep {
-
-inline constexpr int kPartialSums = 16;
 
 /// Which samples of a data set form the batch: column n is sample order[step_in_epoch * stride + first + n],
 /// or that number itself where order is null.
@@ -55,20 +54,31 @@ struct DeviceDataset {
   float scale = 1, shift = 0;
 };
 
-/// Where gradients of a weight and its bias go. Accumulates.
-struct ExactGradient {
-  std::int64_t* dw = nullptr;
-  std::int64_t* db = nullptr;
-  /// Each term with |term| >= limit, or NaN, is left out and counted in *refused.
-  float limit = 0;
-  std::int64_t* refused = nullptr;
+/// Where terms that an exact sum cannot take are counted: those with |term| >= limit, and NaN. Accumulates.
+struct Refusals {
+  std::int64_t* all = nullptr;  ///< of all kinds and tensors: kRefused of the step's counters
+  /// Of this tensor: [0] finite ones, [1] NaN and infinite ones. May be null.
+  std::int64_t* of_tensor = nullptr;
+};
+inline constexpr int kRefusalKinds = 2;
+
+/// Where the gradient of one tensor goes. Accumulates.
+struct ExactTarget {
+  std::int64_t* sums = nullptr;
+  ExactFormat format;
+  Refusals refusals;
 };
 
-/// The loss of samples whose |loss| is not below `loss_limit` is left out, and counted as kNotFinite.
+/// Where gradients of a weight and its bias go.
+struct ExactGradient {
+  ExactTarget weight, bias;
+};
+
+/// Samples whose loss is not finite are left out, and counted as kRefused.
 struct LossTarget {
   const std::int32_t* labels = nullptr;  ///< [batch]
   std::int64_t* counters = nullptr;      ///< [kStepCounters], accumulates
-  double loss_limit = 0;                 ///< nats
+  double narrow_limit = 0;               ///< nats, see narrow_loss_limit()
   const StepState* state = nullptr;      ///< its stop_requested is added once to kStopRequests; may be null
 };
 
@@ -77,9 +87,11 @@ struct UpdateArgs {
   std::size_t parameters = 0;
   std::int64_t* sums = nullptr;      ///< [kCounterSlots + parameters]; zeroed when done
   const float* fp32_sums = nullptr;  ///< [parameters]; null: use `sums`. (determinism: off)
-  float* weights = nullptr;          ///< [parameters], in place
-  float* momentum = nullptr;         ///< [parameters], in place; null if sgd.momentum is 0
-  SgdParams sgd;                     ///< learning_rate comes from *state instead
+  /// [parameters]: the unit of each sum is 2^exponent; null: kExactExponent for all of them.
+  const std::int16_t* exponents = nullptr;
+  float* weights = nullptr;   ///< [parameters], in place
+  float* momentum = nullptr;  ///< [parameters], in place; null if sgd.momentum is 0
+  SgdParams sgd;              ///< learning_rate comes from *state instead
   StepState* state = nullptr;
 };
 
@@ -136,15 +148,15 @@ class DeviceOps {
   virtual void softmax_cross_entropy(Stream&, const LossShape&, const float* logits, const LossTarget&,
                                      float* dlogits) = 0;
 
-  /// Accumulates: sum[i] += round(g[i] * 2^40), half to even; see ExactGradient for the limit.
-  virtual void accumulate_exact(Stream&, std::size_t size, const float* g, float limit, std::int64_t* sum,
-                                std::int64_t* refused) = 0;
-  /// g[i] = float(sum[i] * 2^-40).
-  virtual void exact_to_fp32(Stream&, std::size_t size, const std::int64_t* sum, float* g) = 0;
+  /// Accumulates: sums[i] += round(g[i] * scale), half to even.
+  virtual void accumulate_exact(Stream&, std::size_t size, const float* g, const ExactTarget&) = 0;
+  /// g[i] = float(sum[i] * 2^exponents[i]); null: kExactExponent for all of them.
+  virtual void exact_to_fp32(Stream&, std::size_t size, const std::int64_t* sum,
+                             const std::int16_t* exponents, float* g) = 0;
 
   /// One step of SGD (as Ops::sgd_step) with the mean gradient: each sum divided by the counter kSamples, in
   /// double. Then zeroes the sums and advances the state: step, step_in_epoch, steps_done, last, sums. If
-  /// kNotFinite is set, weights and momentum stay as they are and the state is only marked halted; a halted
+  /// kRefused is set, weights and momentum stay as they are and the state is only marked halted; a halted
   /// state is never advanced.
   virtual void sgd_update(Stream&, const UpdateArgs&) = 0;
 };

@@ -4,26 +4,42 @@
 /// read and advance it, so that a captured step can be launched again and again with the same arguments.
 #pragma once
 
+#include "kernels/runtime/wide_sum.hpp"
+
 #include <cstdint>
 
 namespace lockstep {
 
 /// What every rank must know after a step besides the gradient, in this order, as comm/step_counters.hpp:
-/// samples, loss in units of 2^-32 nats, correct answers, stop requests, numbers refused by an exact sum.
-enum StepCounter : int { kSamples, kLoss, kCorrect, kStopRequests, kNotFinite, kStepCounters };
+/// samples, correct answers, stop requests, numbers that a sum could not take (losses that are not finite,
+/// gradients beyond the limit of their format), the limbs of the loss.
+enum StepCounter : int {
+  kSamples,
+  kCorrect,
+  kStopRequests,
+  kRefused,
+  kLoss,
+  kStepCounters = kLoss + kWideLimbs
+};
 
-/// The loss as fixed point, in units of 2^-32 nats: sums up to 10^9 nats, and each grain is rounded by
-/// 10^-10.
+/// The loss as fixed point, in units of 2^-32 nats, a WideSum: every finite float fits, and each grain is
+/// rounded by 10^-10.
 inline constexpr double kLossScale = 4294967296.0;
 
-/// The largest |loss| of a grain such that `grains` of them cannot overflow: 2^62 / 2^32 / grains.
-constexpr double loss_limit(std::int64_t grains) {
-  return 1073741824.0 / static_cast<double>(grains < 1 ? 1 : grains);
+/// A term below this goes into the first limb as it is, however many bits it has: `terms` of them cannot
+/// overflow, being 2^62 / 2^32 / terms. Larger ones, which only networks have that went astray, are spread
+/// over the limbs (wide_term).
+constexpr double narrow_loss_limit(std::int64_t terms) {
+  return 1073741824.0 / static_cast<double>(terms < 1 ? 1 : terms);
 }
+
+/// So many terms may be spread over limbs: 2^31 of 32 bits.
+inline constexpr std::int64_t kMostLossTerms = std::int64_t{1} << 31;
 
 /// The buffer of exact sums holds the counters in its first elements and the arena behind them, so that the
 /// bucket that leaves last, the one at the start of the arena, carries the counters.
-inline constexpr int kCounterSlots = 8;
+inline constexpr int kCounterSlots = 12;
+static_assert(kCounterSlots >= kStepCounters && kCounterSlots % 4 == 0);
 
 /// The host writes all of it before a series of steps and reads it after them.
 struct StepState {
@@ -34,7 +50,7 @@ struct StepState {
   float learning_rate = 0;
   std::uint32_t step = 0;            ///< optimiser steps taken before the next one; keys dropout
   std::uint32_t stop_requested = 0;  ///< this rank's wish, counted in every step
-  std::uint32_t halted = 0;       ///< set by a step that is not finite: it and all later steps change nothing
+  std::uint32_t halted = 0;  ///< set by a step that refused a number: it and all later steps change nothing
   std::uint32_t blocks_done = 0;  ///< the update's own: its last block advances this state
   std::uint32_t padding = 0;
 };

@@ -176,6 +176,9 @@ inline int __clz(int x) {
 inline int __ffs(int x) {
   return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1;
 }
+inline double __hiloint2double(int high, int low) {
+  return std::bit_cast<double>(std::uint64_t{static_cast<unsigned>(high)} << 32 | static_cast<unsigned>(low));
+}
 inline float __int_as_float(int x) {
   return std::bit_cast<float>(x);
 }

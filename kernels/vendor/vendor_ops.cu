@@ -96,12 +96,13 @@ class Ops final : public VendorOps {
                                   dlogits);
   }
 
-  void accumulate_exact(Stream& stream, std::size_t size, const float* g, float limit, std::int64_t* sum,
-                        std::int64_t* refused) override {
-    native::accumulate_exact(on(stream), size, g, limit, sum, refused);
+  void accumulate_exact(Stream& stream, std::size_t size, const float* g,
+                        const ExactTarget& target) override {
+    native::accumulate_exact(on(stream), size, g, target);
   }
-  void exact_to_fp32(Stream& stream, std::size_t size, const std::int64_t* sum, float* g) override {
-    native::exact_to_fp32(on(stream), size, sum, g);
+  void exact_to_fp32(Stream& stream, std::size_t size, const std::int64_t* sum, const std::int16_t* exponents,
+                     float* g) override {
+    native::exact_to_fp32(on(stream), size, sum, exponents, g);
   }
   void sgd_update(Stream& stream, const UpdateArgs& args) override { native::sgd_update(on(stream), args); }
 
@@ -194,8 +195,8 @@ class Ops final : public VendorOps {
     float* db = context.floats(Scratch::kBiasGradient, biases);
     layer.backward_weights(context, x, dy, dw);
     layer.bias().gradient(context, dy, db);
-    native::accumulate_exact(context.stream(), weights, dw, gradient.limit, gradient.dw, gradient.refused);
-    native::accumulate_exact(context.stream(), biases, db, gradient.limit, gradient.db, gradient.refused);
+    native::accumulate_exact(context.stream(), weights, dw, gradient.weight);
+    native::accumulate_exact(context.stream(), biases, db, gradient.bias);
   }
 
   Library library_;

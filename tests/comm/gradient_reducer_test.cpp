@@ -19,6 +19,10 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
+GradientUnits one_tensor(std::size_t size, std::int64_t grains) {
+  return {std::vector<std::size_t>{size}, grains};
+}
+
 class ReducerRanksTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(ReducerRanksTest, SumsAreExactForAnyPlan) {
@@ -68,7 +72,7 @@ TEST_P(ReducerRanksTest, StopRequestOfOneRankReachesAll) {
     job.determinism = determinism;
     const StepResult result = run_on_threads(GetParam(), job);
     EXPECT_TRUE(result.stop_requested);
-    EXPECT_FALSE(result.not_finite);
+    EXPECT_EQ(result.refused, 0);
   }
 }
 
@@ -78,7 +82,49 @@ TEST_P(ReducerRanksTest, NanInOneGrainReachesAll) {
   job.spoilt_value = kNan;
   for (const Determinism determinism : {Determinism::kWorld, Determinism::kOff}) {
     job.determinism = determinism;
-    EXPECT_TRUE(run_on_threads(GetParam(), job).not_finite);
+    EXPECT_EQ(run_on_threads(GetParam(), job).refused, 1);
+  }
+}
+
+TEST_P(ReducerRanksTest, AllKnowWhichTensorRefusedWhat) {
+  ReducerJob job;
+  job.spoilt_grain = 3;
+  job.spoilt_value = 1e30F;  // in the second tensor
+  StepResult result = run_on_threads(GetParam(), job);
+  EXPECT_EQ(result.refusals[1], (TensorRefusals{.too_large = 1, .not_finite = 0}));
+  job.spoilt_value = kNan;
+  result = run_on_threads(GetParam(), job);
+  EXPECT_EQ(result.refusals[1], (TensorRefusals{.too_large = 0, .not_finite = 1}));
+  EXPECT_EQ(result.refusals[0], TensorRefusals{});
+  EXPECT_EQ(result.refusals[3], TensorRefusals{});
+}
+
+/// The mean gradient scaled by a power of two is the same digits, if the units are scaled as well.
+TEST_P(ReducerRanksTest, GradientsOfAnySizeHaveTheSameDigits) {
+  ReducerJob job;
+  const StepResult plain = run_on_threads(GetParam(), job);
+  for (const int shift : {-90, -40, 60, 100}) {
+    job.gradient_exponent = shift;
+    job.exponents.assign(kTensors, static_cast<std::int16_t>(kExactExponent + shift));
+    StepResult scaled = run_on_threads(GetParam(), job);
+    for (float& value : scaled.gradient) value = std::ldexp(value, -shift);
+    EXPECT_EQ(scaled, plain) << "2^" << shift;
+  }
+}
+
+/// Up to the largest a grain can have: 64 samples of the largest float, and more grains than one counter
+/// takes.
+TEST_P(ReducerRanksTest, HugeLossesAddUpInBothModes) {
+  ReducerJob job;
+  for (const double loss : {1e3, 3e9, 1e20, 3e38, 64 * 3.4e38}) {
+    job.spoilt_grain = 2;
+    job.spoilt_loss = loss;
+    for (const Determinism determinism : {Determinism::kWorld, Determinism::kOff}) {
+      job.determinism = determinism;
+      const StepResult result = run_on_threads(GetParam(), job);
+      EXPECT_EQ(result.refused, 0) << loss;
+      EXPECT_NEAR(result.loss / reference_loss(job), 1, 1e-12) << loss;
+    }
   }
 }
 
@@ -88,7 +134,7 @@ TEST_P(ReducerRanksTest, InfiniteLossReachesAll) {
   job.spoilt_loss = std::numeric_limits<double>::infinity();
   for (const Determinism determinism : {Determinism::kWorld, Determinism::kOff}) {
     job.determinism = determinism;
-    EXPECT_TRUE(run_on_threads(GetParam(), job).not_finite);
+    EXPECT_EQ(run_on_threads(GetParam(), job).refused, 1);
   }
 }
 
@@ -100,7 +146,7 @@ TEST_P(ReducerRanksTest, FloatModeAgreesAndCountsExactly) {
   EXPECT_EQ(result.samples, exact.samples);
   EXPECT_EQ(result.correct, exact.correct);
   EXPECT_EQ(result.loss, exact.loss);
-  EXPECT_FALSE(result.not_finite);
+  EXPECT_EQ(result.refused, 0);
   for (std::size_t i = 0; i < job.parameters; ++i) {
     ASSERT_NEAR(result.gradient[i], exact.gradient[i],
                 1e-6F * std::ldexp(1.0F, static_cast<int>(i % 24) - 12))
@@ -120,21 +166,23 @@ TEST(GradientReducerTest, LargestNumberThatCannotOverflowIsTheLimit) {
   ReducerJob job;
   job.spoilt_grain = 0;
   job.spoilt_value = std::nextafter(exact_limit(job.grains), 0.0F);
-  EXPECT_FALSE(run_on_threads(2, job).not_finite);
+  EXPECT_EQ(run_on_threads(2, job).refused, 0);
   job.spoilt_value = exact_limit(job.grains);
-  EXPECT_TRUE(run_on_threads(2, job).not_finite);
+  EXPECT_EQ(run_on_threads(2, job).refused, 1);
 }
 
 TEST(GradientReducerTest, FlagsDoNotOutliveTheirStep) {
   run_thread_ranks(2, [](Communicator& comm) {
     const auto ops = make_scalar_ops();
-    GradientReducer reducer(comm, even_plan(1, 1), 1, Determinism::kWorld, 2);
+    const GradientUnits units = one_tensor(1, 2);
+    GradientReducer reducer(comm, even_plan(1, 1), units, Determinism::kWorld);
     for (const float gradient : {kNan, 1.0F}) {
       reducer.begin_step(1, std::isnan(gradient));
       reducer.add(*ops, 0, 1, &gradient);
       reducer.add_sums({1.0, 0}, 1);
       reducer.wait();
-      EXPECT_EQ(reducer.totals().not_finite, std::isnan(gradient));
+      EXPECT_EQ(reducer.totals().refused, std::isnan(gradient) ? 2 : 0);
+      EXPECT_EQ(reducer.refusals()[0].not_finite, std::isnan(gradient) ? 2 : 0);
       EXPECT_EQ(reducer.totals().stop_requested, std::isnan(gradient));
     }
   });
@@ -142,7 +190,8 @@ TEST(GradientReducerTest, FlagsDoNotOutliveTheirStep) {
 
 TEST(GradientReducerTest, WaitingForAGrainThatWasNotAddedIsABug) {
   const auto body = [](Communicator& comm) {
-    GradientReducer reducer(comm, even_plan(10, 2), 10, Determinism::kWorld, 1);
+    const GradientUnits units = one_tensor(10, 1);
+    GradientReducer reducer(comm, even_plan(10, 2), units, Determinism::kWorld);
     reducer.begin_step(1, false);
     reducer.wait();
   };
@@ -153,7 +202,8 @@ TEST(GradientReducerTest, OneGrainTooManyIsABug) {
   const auto body = [](Communicator& comm) {
     const float gradients[10] = {};
     const auto ops = make_scalar_ops();
-    GradientReducer reducer(comm, even_plan(10, 2), 10, Determinism::kWorld, 1);
+    const GradientUnits units = one_tensor(10, 1);
+    GradientReducer reducer(comm, even_plan(10, 2), units, Determinism::kWorld);
     reducer.begin_step(1, false);
     reducer.add(*ops, 0, 10, gradients);
     reducer.add(*ops, 0, 10, gradients);
@@ -163,7 +213,8 @@ TEST(GradientReducerTest, OneGrainTooManyIsABug) {
 
 TEST(GradientReducerTest, PlanMustCoverTheArena) {
   const auto body = [](Communicator& comm) {
-    GradientReducer reducer(comm, even_plan(10, 2), 11, Determinism::kWorld, 1);
+    const GradientUnits units = one_tensor(11, 1);
+    GradientReducer reducer(comm, even_plan(10, 2), units, Determinism::kWorld);
   };
   EXPECT_THROW(run_thread_ranks(1, body), InternalError);
 }
@@ -173,7 +224,8 @@ TEST(GradientReducerTest, RankThatDiesEndsTheWait) {
     const float gradients[10] = {};
     const auto ops = make_scalar_ops();
     if (comm.rank() == 1) return;
-    GradientReducer reducer(comm, even_plan(10, 1), 10, Determinism::kWorld, 1);
+    const GradientUnits units = one_tensor(10, 1);
+    GradientReducer reducer(comm, even_plan(10, 1), units, Determinism::kWorld);
     reducer.begin_step(1, false);
     reducer.add(*ops, 0, 10, gradients);
     reducer.add_sums({}, 1);

@@ -25,9 +25,19 @@ LossSums sums_of(const ReducerJob& job, int grain) {
   return sums;
 }
 
+/// Tensors that end where neither buckets nor pieces do.
+GradientUnits units_of(const ReducerJob& job) {
+  std::vector<std::size_t> sizes = {1, job.parameters / 2, 3};
+  sizes.push_back(job.parameters - sizes[0] - sizes[1] - sizes[2]);
+  GradientUnits units(sizes, job.grains);
+  if (!job.exponents.empty()) units.restore(job.exponents, 0);
+  return units;
+}
+
 std::vector<float> gradients_of(const ReducerJob& job, int grain) {
   std::vector<float> gradients(job.parameters);
-  for (std::size_t i = 0; i < gradients.size(); ++i) gradients[i] = gradient_of(grain, i);
+  for (std::size_t i = 0; i < gradients.size(); ++i)
+    gradients[i] = std::ldexp(gradient_of(grain, i), job.gradient_exponent);
   if (grain == job.spoilt_grain && job.spoilt_value != 0) gradients[job.parameters / 3] = job.spoilt_value;
   return gradients;
 }
@@ -77,7 +87,7 @@ std::ostream& operator<<(std::ostream& out, const StepResult& r) {
     checksum += r.gradient[i] * static_cast<double>(i % 97 + 1);
   return out << r.gradient.size() << " gradients (checksum " << checksum << "), samples " << r.samples
              << ", correct " << r.correct << ", loss " << r.loss << ", stop " << r.stop_requested
-             << ", not finite " << r.not_finite;
+             << ", refused " << r.refused;
 }
 
 float gradient_of(int grain, std::size_t parameter) {
@@ -103,8 +113,8 @@ StepResult run_step(Communicator& comm, const ReducerJob& job, int rank) {
   for (int grain = 0; grain < job.grains; ++grain) {
     if (job.owner(grain, comm.size()) == rank) mine.push_back(grain);
   }
-  GradientReducer reducer(comm, even_plan(job.parameters, job.buckets), job.parameters, job.determinism,
-                          job.grains);
+  GradientUnits units = units_of(job);
+  GradientReducer reducer(comm, even_plan(job.parameters, job.buckets), units, job.determinism);
   for (int step = 0; step < job.steps; ++step) {
     reducer.begin_step(static_cast<int>(mine.size()), rank == job.stopping_rank && step + 1 == job.steps);
     add_all(reducer, job, mine);
@@ -114,9 +124,10 @@ StepResult run_step(Communicator& comm, const ReducerJob& job, int rank) {
   StepResult result{std::vector<float>(job.parameters),
                     totals.samples,
                     totals.correct,
-                    totals.loss,
+                    totals.loss(),
                     totals.stop_requested,
-                    totals.not_finite};
+                    totals.refused,
+                    {reducer.refusals().begin(), reducer.refusals().end()}};
   reducer.mean_gradient(*make_scalar_ops(), result.gradient.data());
   return result;
 }
@@ -128,6 +139,12 @@ StepResult run_on_threads(int ranks, const ReducerJob& job) {
   });
   for (const StepResult& result : results) EXPECT_TRUE(same_bits(result, results[0])) << result;
   return results[0];
+}
+
+double reference_loss(const ReducerJob& job) {
+  double loss = 0;
+  for (int grain = 0; grain < job.grains; ++grain) loss += sums_of(job, grain).loss;
+  return loss;
 }
 
 StepResult reference_step(const ReducerJob& job) {

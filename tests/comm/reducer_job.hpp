@@ -26,16 +26,23 @@ struct ReducerJob {
   float spoilt_value = 0;
   double spoilt_loss = 0;  ///< its loss is this, if not 0
   bool sums_before_gradients = true;
+  std::vector<std::int16_t> exponents;  ///< of the kTensors tensors' units; empty: the first ones
+  int gradient_exponent = 0;            ///< all gradients are 2^this times as large
   /// Which rank computes a grain.
   std::function<int(int grain, int ranks)> owner = [](int grain, int ranks) { return grain % ranks; };
 };
+
+/// Of a job's arena: of sizes that fit neither buckets nor pieces.
+inline constexpr std::size_t kTensors = 4;
 
 /// What a rank knows after a step.
 struct StepResult {
   std::vector<float> gradient;
   std::int64_t samples = 0, correct = 0;
   double loss = 0;
-  bool stop_requested = false, not_finite = false;
+  bool stop_requested = false;
+  std::int64_t refused = 0;
+  std::vector<TensorRefusals> refusals = std::vector<TensorRefusals>(kTensors);
   friend bool operator==(const StepResult&, const StepResult&) = default;
   friend std::ostream& operator<<(std::ostream& out, const StepResult& r);
 };
@@ -49,5 +56,8 @@ StepResult run_step(Communicator& comm, const ReducerJob& job, int rank);
 StepResult run_on_threads(int ranks, const ReducerJob& job);
 /// What must come out under `determinism: world`, summed here in plain 64-bit arithmetic.
 StepResult reference_step(const ReducerJob& job);
+
+/// The sum of the losses in double.
+double reference_loss(const ReducerJob& job);
 
 }  // namespace lockstep::testing

@@ -22,20 +22,21 @@ class ScalarOps final : public Ops {
   std::string_view name() const override { return "scalar"; }
   int batch_multiple() const override { return 1; }
 
-  bool accumulate_exact(std::size_t size, CF g, float limit, std::int64_t* sum) override {
+  bool accumulate_exact(std::size_t size, CF g, const ExactFormat& format, std::int64_t* sum) override {
     bool fits = true;
     for (std::size_t i = 0; i < size; ++i) {
-      if (std::abs(g[i]) < limit) {
-        sum[i] += std::llrint(static_cast<double>(g[i]) * kExactScale);
+      if (std::abs(g[i]) < format.limit) {
+        sum[i] += std::llrint(static_cast<double>(g[i]) * format.scale);
       } else {
         fits = false;
       }
     }
     return fits;
   }
-  void mean_from_exact(std::size_t size, const std::int64_t* sum, std::int64_t count, F g) override {
+  void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, std::int64_t count,
+                       F g) override {
     for (std::size_t i = 0; i < size; ++i)
-      g[i] = static_cast<float>(from_exact(sum[i]) / static_cast<double>(count));
+      g[i] = static_cast<float>(static_cast<double>(sum[i]) / (scale * static_cast<double>(count)));
   }
   void accumulate(std::size_t size, CF g, F sum) override {
     for (std::size_t i = 0; i < size; ++i) sum[i] += g[i];

@@ -33,7 +33,9 @@ TEST(StepCountersTest, FloatSumsOverTheMostRanksAreExact) {
 TEST(StepCountersTest, LossIsScaledBack) {
   StepCounters counters;
   counters.values[kLoss] = std::int64_t{5} << 31;
-  EXPECT_EQ(counters.totals().loss, 2.5);
+  EXPECT_EQ(counters.totals().loss(), 2.5);
+  counters.values[kLoss + 3] = 1;
+  EXPECT_EQ(counters.totals().loss(), 0x1p64);  // and 2.5, which is beyond double
 }
 
 }  // namespace

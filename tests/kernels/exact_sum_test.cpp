@@ -40,7 +40,7 @@ std::int64_t fixed(float value) {
 
 std::vector<std::int64_t> accumulate(const std::vector<float>& g, float limit = kLimit) {
   std::vector<std::int64_t> sum(g.size());
-  EXPECT_TRUE(cpu::accumulate_exact(g.size(), g.data(), limit, sum.data()));
+  EXPECT_TRUE(cpu::accumulate_exact(g.size(), g.data(), {.limit = limit}, sum.data()));
   return sum;
 }
 
@@ -69,8 +69,8 @@ TEST(AccumulateExactTest, HalvesGoToEven) {
 TEST(AccumulateExactTest, AddsToWhatIsThere) {
   std::vector<std::int64_t> sum(21, 1000);
   const std::vector<float> g(21, 3.0F);
-  EXPECT_TRUE(cpu::accumulate_exact(21, g.data(), kLimit, sum.data()));
-  EXPECT_TRUE(cpu::accumulate_exact(21, g.data(), kLimit, sum.data()));
+  EXPECT_TRUE(cpu::accumulate_exact(21, g.data(), {.limit = kLimit}, sum.data()));
+  EXPECT_TRUE(cpu::accumulate_exact(21, g.data(), {.limit = kLimit}, sum.data()));
   EXPECT_EQ(sum, std::vector<std::int64_t>(21, 1000 + 2 * fixed(3.0F)));
 }
 
@@ -79,7 +79,8 @@ TEST(AccumulateExactTest, OrderOfGrainsDoesNotMatter) {
   for (unsigned i = 0; i < 20; ++i) grains.push_back(wide_range(50, kLimit, 10 + i));
   const auto total = [&] {
     std::vector<std::int64_t> sum(50);
-    for (const auto& g : grains) EXPECT_TRUE(cpu::accumulate_exact(50, g.data(), kLimit, sum.data()));
+    for (const auto& g : grains)
+      EXPECT_TRUE(cpu::accumulate_exact(50, g.data(), {.limit = kLimit}, sum.data()));
     return sum;
   };
   const std::vector<std::int64_t> expected = total();
@@ -99,18 +100,49 @@ TEST(AccumulateExactTest, ReportsAndLeavesOutWhatDoesNotFit) {
       std::vector<std::int64_t> expected(37, fixed(2.0F) + 5);
       expected[at] = 5;
       std::vector<std::int64_t> sum(37, 5);
-      EXPECT_FALSE(cpu::accumulate_exact(37, g.data(), kLimit, sum.data())) << culprit << " at " << at;
+      EXPECT_FALSE(cpu::accumulate_exact(37, g.data(), {.limit = kLimit}, sum.data()))
+          << culprit << " at " << at;
       EXPECT_EQ(sum, expected) << culprit << " at " << at;
     }
   }
 }
 
 TEST(AccumulateExactTest, TermsBelowTheLimitCannotOverflow) {
-  for (const std::int64_t terms : {1, 2, 3, 64, 1000, 60000}) {
-    const auto largest = static_cast<double>(std::nextafter(exact_limit(terms), 0.0F));
-    EXPECT_LT(largest * kExactScale * static_cast<double>(terms), 0x1p62 * 1.0001) << terms << " terms";
+  for (const std::int64_t grains : {1, 2, 3, 64, 1000, 60000}) {
+    for (int exponent = kLeastExactExponent; exponent < 90; ++exponent) {
+      const ExactFormat format = exact_format(grains, exponent);
+      const auto largest = static_cast<double>(std::nextafter(format.limit, 0.0F));
+      EXPECT_LT(largest * format.scale * static_cast<double>(grains * kPartialSums), 0x1p62 * 1.0001)
+          << grains << " grains, units of 2^" << exponent;
+    }
   }
-  EXPECT_EQ(exact_limit(64), 65536.0F);
+  EXPECT_EQ(exact_limit(64), 4096.0F);
+  EXPECT_EQ(exact_limit(1, 70), std::numeric_limits<float>::infinity());
+}
+
+/// From the least float to the largest, each in units that hold it.
+TEST(AccumulateExactTest, EveryUnitTakesItsOwnMagnitudesOnEverySimdTarget) {
+  for (const std::int64_t target : reference::all_targets()) {
+    const reference::ForcedTarget forced(target);
+    SCOPED_TRACE(cpu::simd_name());
+    for (int exponent = kLeastExactExponent; exponent <= 67; exponent += 9) {
+      const ExactFormat format = exact_format(1, exponent);
+      std::vector<float> g;
+      for (const float mantissa : {1.0F, -1.2345678F, 1.9999999F}) {
+        for (int bit = 0; bit < 58; ++bit) g.push_back(std::ldexp(mantissa, exponent + bit));
+      }
+      std::erase_if(g, [](float value) { return !std::isfinite(value); });
+      std::vector<std::int64_t> sum(g.size());
+      EXPECT_TRUE(cpu::accumulate_exact(g.size(), g.data(), format, sum.data())) << exponent;
+      std::vector<float> back(g.size());
+      cpu::mean_from_exact(g.size(), sum.data(), format.scale, 1, back.data());
+      for (std::size_t i = 0; i < g.size(); ++i) {
+        const std::int64_t units = std::llrint(std::ldexp(double{g[i]}, -exponent));
+        ASSERT_EQ(sum[i], units) << g[i] << " in units of 2^" << exponent;
+        ASSERT_EQ(back[i], static_cast<float>(std::ldexp(static_cast<double>(units), exponent))) << g[i];
+      }
+    }
+  }
 }
 
 TEST(MeanFromExactTest, DividesInDoubleOnEverySimdTarget) {
@@ -123,7 +155,7 @@ TEST(MeanFromExactTest, DividesInDoubleOnEverySimdTarget) {
         std::vector<std::int64_t> sum(size);
         for (auto& value : sum) value = static_cast<std::int64_t>(generator()) >> (1 + generator() % 62);
         std::vector<float> g(size);
-        cpu::mean_from_exact(size, sum.data(), count, g.data());
+        cpu::mean_from_exact(size, sum.data(), kExactScale, count, g.data());
         for (std::size_t i = 0; i < size; ++i) {
           ASSERT_EQ(g[i], static_cast<float>(from_exact(sum[i]) / static_cast<double>(count)))
               << sum[i] << " / " << count;

@@ -93,9 +93,10 @@ Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool capture
   rig.stream().copy_on_device(logits_copy.data(), logits, logits_copy.bytes());
   rig.ops().softmax_cross_entropy(rig.stream(), {problem.batch, problem.batch, kClasses}, logits,
                                   {execution.labels(), sums.data(), 1e6, device_state.data()}, logits);
+  const std::vector<ExactFormat> formats(problem.network.parameters().parameters.size(), {.limit = kLimit});
   std::size_t covered = parameters;
   execution.backward(rig.stream(), *side, weights.data(), pass, logits,
-                     {grain, sums.data() + kCounterSlots, sums.data() + kNotFinite, kLimit},
+                     {grain, sums.data() + kCounterSlots, sums.data() + kRefused, formats},
                      [&](Stream& /*stream*/, std::size_t offset, std::size_t size) {
                        EXPECT_EQ(offset + size, covered);
                        covered = offset;
@@ -110,7 +111,7 @@ Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool capture
   result.logits = rig.download(logits_copy);
   const auto totals = rig.download(sums);
   EXPECT_EQ(totals[kSamples], problem.batch);
-  EXPECT_EQ(totals[kNotFinite], 0);
+  EXPECT_EQ(totals[kRefused], 0);
   result.loss = static_cast<double>(totals[kLoss]) / kLossScale;
   result.correct = totals[kCorrect];
   for (std::size_t i = 0; i < parameters; ++i) {

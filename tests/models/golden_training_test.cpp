@@ -134,10 +134,10 @@ TEST_F(GoldenTrainingTest, GrainsOf16SummedExactlyTrainAsPytorchDoes) {
     for (int first = 0; first < kBatch; first += kGrain) {
       loss += run_grain(step, first, kGrain);
       ASSERT_TRUE(
-          ops_->accumulate_exact(sum.size(), gradient_.data(), exact_limit(kBatch / kGrain), sum.data()));
+          ops_->accumulate_exact(sum.size(), gradient_.data(), exact_format(kBatch / kGrain), sum.data()));
     }
     expect_loss(step, loss);
-    ops_->mean_from_exact(sum.size(), sum.data(), kBatch, gradient_.data());
+    ops_->mean_from_exact(sum.size(), sum.data(), kExactScale, kBatch, gradient_.data());
     update();
   }
   expect_final_weights();

@@ -68,7 +68,7 @@ class GpuBench {
     const std::int64_t* sum = memory.integers(1);
     const auto medians = medians_of(
         {[=](Stream& stream, int) { stream.copy_on_device(to, from, size * sizeof(float)); },
-         [=, ops = native_.get()](Stream& stream, int) { ops->exact_to_fp32(stream, 1, sum, to); }});
+         [=, ops = native_.get()](Stream& stream, int) { ops->exact_to_fp32(stream, 1, sum, nullptr, to); }});
     return {.flops_per_second = nominal_flops_per_second(facts()),
             .bytes_per_second = 2 * static_cast<double>(size * sizeof(float)) / *medians[0],
             .launch_seconds = *medians[1]};

@@ -11,7 +11,7 @@ namespace lockstep::bench {
 namespace {
 
 constexpr int kImages = 60000;  // of the data set that a batch is gathered from, as MNIST
-constexpr float kLimit = exact_limit(64);
+const ExactFormat kFormat = exact_format(64);
 
 std::size_t size_of(const ImageShape& image, int batch) {
   return static_cast<std::size_t>(image.features()) * static_cast<std::size_t>(batch);
@@ -91,7 +91,7 @@ class Builder {
     const auto logits = floats(size), dlogits = floats(size);
     const LossTarget target{.labels = memory_.labels(static_cast<std::size_t>(batch_), op.classes),
                             .counters = memory_.integers(kCounterSlots),
-                            .loss_limit = 1e6};
+                            .narrow_limit = 1e6};
     auto contest = native([=](DeviceOps& ops, Stream& stream, int call) {
       ops.softmax_cross_entropy(stream, shape, logits(call), target, dlogits(call));
     });
@@ -161,10 +161,9 @@ class Builder {
   KernelContest weights_contest(const Stage& stage, const Shape& shape) {
     const auto x = floats(size_of(stage.input, batch_)), dy = floats(size_of(stage.before_epilogue, batch_));
     std::int64_t* sums = memory_.integers(stage.weight_size + stage.bias_size + 1);
-    const ExactGradient gradient{.dw = sums,
-                                 .db = sums + stage.weight_size,
-                                 .limit = kLimit,
-                                 .refused = sums + stage.weight_size + stage.bias_size};
+    const Refusals refusals{.all = sums + stage.weight_size + stage.bias_size};
+    const ExactGradient gradient{.weight = {sums, kFormat, refusals},
+                                 .bias = {sums + stage.weight_size, kFormat, refusals}};
     float* dw = memory_.floats(stage.weight_size);
     auto contest = both([=, grain = grain_](DeviceOps& ops, Stream& stream, int call) {
       backward_weights(ops, stream, shape, grain, x(call), dy(call), gradient);

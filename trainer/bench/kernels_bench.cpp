@@ -114,7 +114,7 @@ void add_elementwise(int batch, Ops& ops, Tensors& t, std::vector<Case>& out) {
   float* m = t.make(parameters);
   auto sums = std::make_shared<AlignedBuffer<std::int64_t>>(parameters);
   out.push_back({"exact sum 21,840", 0, bytes_of(5 * parameters),
-                 [=, &ops] { ops.accumulate_exact(parameters, g, 1e4F, sums->data()); }});
+                 [=, &ops] { ops.accumulate_exact(parameters, g, {.limit = 1e4F}, sums->data()); }});
   out.push_back({"sgd momentum 21,840", 0, bytes_of(5 * parameters),
                  [=, &ops] { ops.sgd_step({.learning_rate = 0, .momentum = 0.5F}, parameters, g, m, w); }});
 }

@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Reading manifest.json.
+#include "kernels/exact_sum.hpp"
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/wide_sum.hpp"
 #include "trainer/checkpoint/manifest.hpp"
 #include "trainer/checkpoint/safetensors_header.hpp"
 
@@ -80,6 +82,21 @@ class Object {
     }
     return result;
   }
+
+  /// Whole numbers from `least` to `most`.
+  std::vector<std::int64_t> integers(const char* key, std::int64_t least, std::int64_t most) const {
+    std::vector<std::int64_t> result;
+    for (const json& entry : list(key)) {
+      const bool is_small = !entry.is_number_unsigned() || entry.get<std::uint64_t>() <= INT64_MAX;
+      const bool fits = entry.is_number_integer() && is_small && entry.get<std::int64_t>() >= least &&
+                        entry.get<std::int64_t>() <= most;
+      if (!fits) wrong(key, "a list of whole numbers in range");
+      result.push_back(entry.get<std::int64_t>());
+    }
+    return result;
+  }
+
+  Object object(const char* key) const { return {at(key), file_, fmt::format("{}.{}", place_, key)}; }
 
   const json& list(const char* key) const {
     const json& value = at(key);
@@ -180,6 +197,23 @@ std::optional<double> parse_test_accuracy(const Object& top, const CheckpointFac
   return of_these_weights ? std::optional(accuracy) : std::nullopt;
 }
 
+std::vector<std::int64_t> parse_loss_units(const Object& top) {
+  constexpr std::int64_t kLimb = std::int64_t{1} << kWideLimbBits;
+  auto limbs = top.integers("epoch_loss_units", -kLimb, kLimb - 1);
+  if (limbs.size() != kWideLimbs) top.wrong("epoch_loss_units", "a list of six numbers");
+  return limbs;
+}
+
+CheckpointUnits parse_units(const Object& units, std::size_t tensors) {
+  CheckpointUnits result;
+  for (const std::int64_t exponent : units.integers("exponents", kLeastExactExponent, 127))
+    result.exponents.push_back(static_cast<std::int16_t>(exponent));
+  if (result.exponents.size() != tensors)
+    units.wrong("exponents", "a list of one number for each of the parameters");
+  result.changed_at = units.integer("changed_at");
+  return result;
+}
+
 CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   CheckpointFacts facts;
   facts.step = top.integer("step");
@@ -189,6 +223,9 @@ CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   facts.epoch_samples = top.integer("epoch_samples");
   facts.epoch_correct = top.integer("epoch_correct");
   facts.epoch_loss_sum = top.number("epoch_loss_sum");
+  constexpr double kAnyLossOfAnEpoch = 0x1p157;  // the largest float for 2^29 samples
+  if (!(std::abs(facts.epoch_loss_sum) < kAnyLossOfAnEpoch)) top.wrong("epoch_loss_sum", "a sum of losses");
+  if (top.has("epoch_loss_units")) facts.epoch_loss_units = parse_loss_units(top);
   facts.test_accuracy = parse_test_accuracy(top, facts);
   facts.job = top.texts("job");
   facts.model = top.texts("model");
@@ -196,6 +233,8 @@ CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   facts.world = top.texts("world");
   facts.bucket_plan = top.text("bucket_plan");
   facts.parameters = parse_parameters(top, file);
+  if (top.has("gradient_units"))
+    facts.gradient_units = parse_units(top.object("gradient_units"), facts.parameters.size());
   return facts;
 }
 

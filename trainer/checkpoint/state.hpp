@@ -22,6 +22,13 @@ struct CheckpointParameter {
   friend bool operator==(const CheckpointParameter&, const CheckpointParameter&) = default;
 };
 
+/// The units of the gradients' exact sums (comm/gradient_units.hpp), which decide the bits of what follows.
+struct CheckpointUnits {
+  std::vector<std::int16_t> exponents;  ///< one a tensor, in arena order; empty: those of a run's start
+  std::int64_t changed_at = 0;          ///< the step at which one of them last changed
+  friend bool operator==(const CheckpointUnits&, const CheckpointUnits&) = default;
+};
+
 /// Everything but the tensors. Valid for any number of ranks.
 struct CheckpointFacts {
   std::int64_t step = 0;           ///< optimiser steps taken in all
@@ -32,7 +39,10 @@ struct CheckpointFacts {
   /// Sums over the steps of the epoch under way.
   std::int64_t epoch_samples = 0;
   std::int64_t epoch_correct = 0;
-  double epoch_loss_sum = 0;  ///< nats; steps are added in order, so that its bits do not depend on ranks
+  double epoch_loss_sum = 0;  ///< nats
+  /// The same without rounding: six limbs of 32 bits of a multiple of 2^-32 nats, least first. May be empty.
+  std::vector<std::int64_t> epoch_loss_units;
+  CheckpointUnits gradient_units;
 
   std::optional<double> test_accuracy;  ///< of these very weights; nothing if they were not evaluated
 

@@ -134,8 +134,8 @@ int evaluate_checkpoint(const Options& options, Communicator& comm) {
                                 ? evaluate_on_device(comm, *device.gpu, *model, data)
                                 : evaluate_on_cpu(comm, device, options.parallel, *model, data);
   if (comm.rank() != 0) return 0;
-  print("{}\n{}: loss {:.4f}, accuracy {:.2f} % ({} of {})\ndata: {} ({})\nweights sha256 {}\n",
-        model->checkpoint, data.name, result.loss, 100 * result.accuracy(), with_thousands(result.correct),
+  print("{}\n{}: loss {}, accuracy {:.2f} % ({} of {})\ndata: {} ({})\nweights sha256 {}\n", model->checkpoint,
+        data.name, describe_loss(result), 100 * result.accuracy(), with_thousands(result.correct),
         with_thousands(result.samples), loaded.sets->origin, loaded.relation,
         weights_sha256(model->weights.span()));
   return 0;

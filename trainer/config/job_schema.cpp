@@ -150,7 +150,8 @@ std::vector<JobKey> make_schema() {
     byte_count(FIELD(parallel.bucket_bytes), "gradient bytes sent at once; auto: measured on this machine")
         .also_called({"bucket_cap_mb", "bucket_size"}),
     choice(FIELD(parallel.determinism), {"world", "off"},
-           "world: the same weights, bit for bit, on any number of ranks; off: fp32 sums", kWeights)
+           "world: the same weights, bit for bit, on any number of ranks, with the range of fp32: only NaN and infinity "
+           "stop a run; off: fp32 sums", kWeights)
         .also_called({"deterministic"}),
     integer(FIELD(parallel.grain), {1, 4096}, "samples that are summed in one piece; part of the job, not of the ranks",
             Determines::kWeightsInWorldMode),

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/device/device_evaluator.hpp"
 
+#include "comm/step_counters.hpp"
+
 #include <algorithm>
 #include <span>
 
@@ -10,8 +12,6 @@ namespace {
 
 /// Enough to fill a GPU, and small enough for its cache.
 constexpr std::int64_t kMostColumns = 1000;
-/// What a sample counts whose loss is not a number: the weights have diverged, and the mean shall show it.
-constexpr double kLargestLoss = 1e6;
 
 int columns_for(const Dataset& data) {
   return static_cast<int>(std::min(kMostColumns, data.size()));
@@ -37,13 +37,10 @@ Evaluation DeviceEvaluator::evaluate(Communicator& comm, const float* weights, c
   stream_.synchronize();
   comm.all_reduce(host_counters_.span());
   comm.all_reduce(std::span(&left, 1));
-  const std::int64_t samples = host_counters_[kSamples];
-  const double loss = static_cast<double>(host_counters_[kLoss]) / kLossScale +
-                      kLargestLoss * static_cast<double>(host_counters_[kNotFinite]);
-  return {.samples = samples,
-          .correct = host_counters_[kCorrect],
-          .loss = loss / static_cast<double>(std::max<std::int64_t>(samples, 1)),
-          .interrupted = left > 0};
+  const StepTotals totals = decode(host_counters_.span().first(kStepCounters)).totals();
+  Evaluation evaluation = make_evaluation(totals.samples, totals.correct, totals.refused, totals.loss());
+  evaluation.interrupted = left > 0;
+  return evaluation;
 }
 
 /// False if it was left before its end.
@@ -64,7 +61,7 @@ void DeviceEvaluator::queue_batch(std::int64_t first, int batch, const float* we
   const float* logits = execution_.forward_evaluation(stream_, weights, batch);
   const LossTarget target{.labels = execution_.labels(),
                           .counters = counters_.data(),
-                          .loss_limit = std::min(kLargestLoss, loss_limit(data_.size()))};
+                          .narrow_limit = narrow_loss_limit(data_.size())};
   ops.softmax_cross_entropy(stream_, {.batch = batch, .samples = batch, .classes = classes_}, logits, target,
                             nullptr);
 }

@@ -3,6 +3,7 @@
 /// One training step on a GPU as work queued on streams: captured in a graph or not, the same calls.
 #pragma once
 
+#include "comm/gradient_units.hpp"
 #include "models/device_execution.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/device/device_data.hpp"
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace lockstep {
 
@@ -31,16 +33,23 @@ struct BatchShare {
 /// each time.
 class DeviceStep {
  public:
-  /// @param max_columns    of a share
-  /// @param global_batch   samples of a full batch, all ranks together
-  /// @param global_grains  grains of it
+  /// @param max_columns     of a share
+  /// @param global_batch    samples of a full batch, all ranks together
+  /// @param global_grains   grains of it
+  /// @param longest_series  steps whose losses are added up before the host writes the state again
   DeviceStep(const Job& job, const JobSetup& setup, int max_columns, std::int64_t global_batch,
-             std::int64_t global_grains);
+             std::int64_t global_grains, std::int64_t longest_series);
 
   /// Gathers the batch, runs forward and backward; with a reduction on streams, that too.
   void queue_gradients(const BatchShare& share);
   /// Moves the weights and advances the state.
   void queue_update();
+  /// Drops what gradients left in the sums.
+  void queue_zero_sums();
+  /// The units of the sums; after a change, use_units() makes all that is queued from then on use them.
+  GradientUnits& units() { return units_; }
+  const GradientUnits& units() const { return units_; }
+  void use_units();
   Reduction& reduction() { return reduction_; }
   Stream& stream() { return *main_; }
 
@@ -50,11 +59,22 @@ class DeviceStep {
   /// After the stream has come this far, state() is what the device had.
   void queue_state_to_host();
   const StepState& state() const { return host_state_[0]; }
+  /// Between gradients and update: after the stream has come this far, counters() is what the step counted,
+  /// over all ranks once it is reduced.
+  void queue_counters_to_host();
+  std::span<const std::int64_t> counters() const { return host_counters_.span().first(kStepCounters); }
+
+  // For the few steps that need them; these wait for the stream.
+  /// What this rank refused since the sums were last zeroed by queue_zero_sums().
+  std::vector<TensorRefusals> own_refusals();
+  /// Of each tensor, over all ranks once the step is reduced: see GradientUnits::refine().
+  std::vector<double> largest_sums();
 
   float* weights() { return weights_.data(); }
   float* momentum() { return momentum_.data(); }
 
  private:
+  std::vector<double> largest_fp32_sums();
   void queue_loss_and_backward(float* logits, const DevicePass& pass);
 
   const Gpu& gpu_;
@@ -62,18 +82,22 @@ class DeviceStep {
   std::uint64_t seed_;
   int classes_;
   std::int64_t global_batch_;
-  double loss_limit_;
-  float gradient_limit_;
+  double narrow_limit_;
+  GradientUnits units_;
+  std::vector<ExactFormat> formats_;  ///< of the units in use
   SgdParams sgd_;
   std::unique_ptr<Stream> main_, side_;
   DeviceData data_;
   DeviceExecution execution_;
   std::size_t parameters_;
   DeviceBuffer<float> weights_, momentum_;
-  DeviceBuffer<std::int64_t> sums_;  ///< [kCounterSlots + parameters]
+  DeviceBuffer<std::int64_t> sums_;       ///< [kCounterSlots + parameters]
+  DeviceBuffer<std::int64_t> refusals_;   ///< [tensors][kRefusalKinds]
+  DeviceBuffer<std::int16_t> exponents_;  ///< [parameters]; empty while all units are the first ones
   DeviceBuffer<std::int32_t> order_;
   DeviceBuffer<StepState> state_;
   PinnedBuffer<StepState> host_state_;
+  PinnedBuffer<std::int64_t> host_counters_;
   Reduction reduction_;
 };
 

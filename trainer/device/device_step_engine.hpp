@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace lockstep {
 
@@ -26,14 +27,26 @@ class DeviceStepEngine final : public StepEngine {
   void commit_state() override;
   std::span<float> weights() override { return weights_.span(); }
   std::span<float> momentum() override { return momentum_.span(); }
+  GradientUnits& gradient_units() override { return step_.units(); }
   const DistributedSampler& sampler() const override { return sampler_; }
   StepTimes times() const override { return times_; }
   void reset_times() override { times_ = {}; }
 
  private:
   BatchShare share_of(std::int64_t step_in_epoch) const;
+  void go_to_epoch(std::int64_t epoch);
+  void queue_state(const StepPosition& position, bool stop_requested);
+  /// How many of the next steps need not be watched.
+  std::int64_t unseen_steps(const StepPosition& position, std::int64_t most) const;
+  /// Steps that nobody looks at before the last of them is done; fewer if one refuses a number.
+  void run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested, StepSeries& series);
+  /// One step that the host looks at between reduction and update.
+  void run_watched(const StepPosition& position, bool stop_requested, StepSeries& series);
+  StepTrial::Verdict reduce(const StepPosition& position, StepTrial& trial, StepTotals& totals);
+  std::vector<TensorRefusals> refusals_of_all();
+  void use_units();
   void queue_steps(std::int64_t first, std::int64_t count);
-  void wait_for_state();
+  void wait_for_stream();
 
   const Gpu& gpu_;
   Communicator& comm_;

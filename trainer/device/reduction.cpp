@@ -73,7 +73,8 @@ void Reduction::launch(Stream& stream, const Piece& piece) {
     return;
   }
   float* fp32 = fp32_.data() + piece.bucket.offset;
-  ops_.exact_to_fp32(stream, piece.bucket.size, sums_ + behind_counters, fp32);
+  const std::int16_t* exponents = exponents_ == nullptr ? nullptr : exponents_ + piece.bucket.offset;
+  ops_.exact_to_fp32(stream, piece.bucket.size, sums_ + behind_counters, exponents, fp32);
   all_reduce_->all_reduce(stream, fp32, piece.bucket.size);
   if (carries_counters) all_reduce_->all_reduce(stream, sums_, kCounterSlots);
 }

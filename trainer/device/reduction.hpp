@@ -28,6 +28,8 @@ class Reduction {
 
   /// True if reduce() must be called between backward and update; then it cannot be part of a graph.
   bool on_host() const { return all_reduce_ != nullptr && !all_reduce_->on_stream(); }
+  /// Of the sums, as UpdateArgs has them; borrowed, from now on.
+  void set_exponents(const std::int16_t* exponents) { exponents_ = exponents; }
   /// fp32 sums, or null: see UpdateArgs.
   const float* fp32_sums() const { return fp32_.data(); }
 
@@ -57,6 +59,7 @@ class Reduction {
   DeviceOps& ops_;
   DeviceAllReduce* all_reduce_;
   std::int64_t* sums_;
+  const std::int16_t* exponents_ = nullptr;
   DeviceBuffer<float> fp32_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> done_;

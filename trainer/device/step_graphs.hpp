@@ -21,6 +21,8 @@ class StepGraphs {
 
   /// Queues `count` steps of the same share of the batch.
   void queue(const BatchShare& share, std::int64_t count);
+  /// After the step's units have changed: captured work has the old ones. Nothing may be queued any more.
+  void forget() { captured_.clear(); }
 
  private:
   /// What is captured for one shape. With a reduction by the host a step is two graphs with that in between;

@@ -89,12 +89,15 @@ class ExactSums {
  public:
   ExactSums(DeviceRig& rig, const Conv2dShape& s, float limit)
       : sums_(rig.zeroed<std::int64_t>(s.weight_size() + static_cast<std::size_t>(s.out_channels) + 1)),
-        gradient{sums_.data(), sums_.data() + s.weight_size(), limit, sums_.data() + sums_.size() - 1} {}
+        refusals_{sums_.data() + sums_.size() - 1},
+        gradient{{sums_.data(), {.limit = limit}, refusals_},
+                 {sums_.data() + s.weight_size(), {.limit = limit}, refusals_}} {}
 
   std::vector<std::int64_t> download(DeviceRig& rig) const { return rig.download(sums_); }
 
  private:
   DeviceBuffer<std::int64_t> sums_;
+  Refusals refusals_;
 
  public:
   const ExactGradient gradient;

@@ -29,22 +29,22 @@ std::vector<float> wide_range(std::size_t size, std::uint32_t seed) {
 
 class DeviceExactSumTest : public testing::Test {
  protected:
-  /// The sums after `times` additions of g to `start`, and behind them the count of refused terms. Memory
-  /// starts `offset` elements after an aligned address.
+  /// The sums after `times` additions of g to `start`, and behind them the counts of refused terms: all,
+  /// finite ones, others. Memory starts `offset` elements after an aligned address.
   std::vector<std::int64_t> accumulate(const std::vector<float>& g, std::int64_t start, int times,
-                                       std::size_t offset = 0) {
+                                       std::size_t offset = 0, ExactFormat format = {.limit = kLimit}) {
     std::vector<float> shifted(offset);
     shifted.insert(shifted.end(), g.begin(), g.end());
     const auto terms = rig_.upload(shifted);
     const auto sums = rig_.upload(std::vector<std::int64_t>(offset + g.size(), start));
-    const auto refused = rig_.zeroed<std::int64_t>(1);
+    const auto refused = rig_.zeroed<std::int64_t>(1 + kRefusalKinds);
     for (int i = 0; i < times; ++i) {
-      rig_.ops().accumulate_exact(rig_.stream(), g.size(), terms.data() + offset, kLimit,
-                                  sums.data() + offset, refused.data());
+      rig_.ops().accumulate_exact(rig_.stream(), g.size(), terms.data() + offset,
+                                  {sums.data() + offset, format, {refused.data(), refused.data() + 1}});
     }
     std::vector<std::int64_t> result = rig_.download(sums);
     result.erase(result.begin(), result.begin() + static_cast<std::ptrdiff_t>(offset));
-    result.push_back(rig_.download(refused)[0]);
+    for (const std::int64_t count : rig_.download(refused)) result.push_back(count);
     return result;
   }
 
@@ -56,8 +56,9 @@ TEST_F(DeviceExactSumTest, HasTheBitsOfTheCpu) {
     SCOPED_TRACE("size " + std::to_string(size));
     const std::vector<float> g = wide_range(size, 1);
     std::vector<std::int64_t> expected(size, -5);
-    for (int i = 0; i < 2; ++i) EXPECT_TRUE(cpu::accumulate_exact(size, g.data(), kLimit, expected.data()));
-    expected.push_back(0);
+    for (int i = 0; i < 2; ++i)
+      EXPECT_TRUE(cpu::accumulate_exact(size, g.data(), {.limit = kLimit}, expected.data()));
+    expected.insert(expected.end(), {0, 0, 0});
     EXPECT_EQ(same_in_every_order([&] { return accumulate(g, -5, 2); }), expected);
     EXPECT_EQ(accumulate(g, -5, 2, 1), expected) << "unaligned";
   }
@@ -67,7 +68,7 @@ TEST_F(DeviceExactSumTest, HalvesGoToEven) {
   const float unit = 0x1p-40F;
   const std::vector<float> g = {0.5F * unit,  1.5F * unit,  2.5F * unit,  -0.5F * unit,  -1.5F * unit,
                                 0.49F * unit, 0.51F * unit, -2.5F * unit, 4097.5F * unit};
-  EXPECT_EQ(accumulate(g, 0, 1), (std::vector<std::int64_t>{0, 2, 2, 0, -2, 0, 1, -2, 4098, 0}));
+  EXPECT_EQ(accumulate(g, 0, 1), (std::vector<std::int64_t>{0, 2, 2, 0, -2, 0, 1, -2, 4098, 0, 0, 0}));
 }
 
 TEST_F(DeviceExactSumTest, CountsAndLeavesOutWhatDoesNotFit) {
@@ -81,8 +82,20 @@ TEST_F(DeviceExactSumTest, CountsAndLeavesOutWhatDoesNotFit) {
       g[size - 1 - i] = culprits[i];
       expected[size - 1 - i] = 5;
     }
-    expected.push_back(static_cast<std::int64_t>(culprits.size()));
+    expected.insert(expected.end(), {6, 3, 3});
     EXPECT_EQ(same_in_every_order([&] { return accumulate(g, 5, 1); }), expected);
+  }
+}
+
+TEST_F(DeviceExactSumTest, EveryUnitHasTheBitsOfTheCpu) {
+  for (int exponent = kLeastExactExponent; exponent <= 67; exponent += 27) {
+    const ExactFormat format = exact_format(1, exponent);
+    std::vector<float> g;
+    for (int bit = -30; bit < 58; ++bit) g.push_back(std::ldexp(-1.2345678F, exponent + bit));
+    std::vector<std::int64_t> expected(g.size(), 3);
+    EXPECT_TRUE(cpu::accumulate_exact(g.size(), g.data(), format, expected.data()));
+    expected.insert(expected.end(), {0, 0, 0});
+    EXPECT_EQ(accumulate(g, 3, 1, 0, format), expected) << "units of 2^" << exponent;
   }
 }
 
@@ -94,13 +107,21 @@ TEST_F(DeviceExactSumTest, ConvertsToFp32) {
     for (auto& sum : sums) sum = static_cast<std::int64_t>(engine()) >> (1 + engine() % 62);
     const auto from = rig_.upload(sums);
     std::vector<float> expected(size);
-    cpu::mean_from_exact(size, sums.data(), 1, expected.data());
+    cpu::mean_from_exact(size, sums.data(), kExactScale, 1, expected.data());
     EXPECT_EQ(same_in_every_order([&] {
                 const auto g = rig_.poisoned<float>(size);
-                rig_.ops().exact_to_fp32(rig_.stream(), size, from.data(), g.data());
+                rig_.ops().exact_to_fp32(rig_.stream(), size, from.data(), nullptr, g.data());
                 return rig_.download(g);
               }),
               expected);
+    std::vector<std::int16_t> exponents(size);
+    for (auto& exponent : exponents) exponent = static_cast<std::int16_t>(engine() % 200 - 149);
+    for (std::size_t i = 0; i < size; ++i)
+      cpu::mean_from_exact(1, &sums[i], std::ldexp(1.0, -exponents[i]), 1, &expected[i]);
+    const auto units = rig_.upload(exponents);
+    const auto g = rig_.poisoned<float>(size);
+    rig_.ops().exact_to_fp32(rig_.stream(), size, from.data(), units.data(), g.data());
+    EXPECT_EQ(rig_.download(g), expected) << "each with a unit of its own";
   }
 }
 

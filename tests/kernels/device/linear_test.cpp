@@ -137,8 +137,9 @@ class LinearTest : public testing::Test {
     const auto x = rig_.upload(p.x), dy = rig_.upload(p.dy);
     const auto sums = rig_.upload(before);
     std::int64_t* const db = sums.data() + p.w.size();
-    rig_.ops().linear_backward_weights(rig_.stream(), p.shape, grain, x.data(), dy.data(),
-                                       {sums.data(), db, exact_limit(64), db + p.b.size()});
+    rig_.ops().linear_backward_weights(
+        rig_.stream(), p.shape, grain, x.data(), dy.data(),
+        {{sums.data(), exact_format(64), {db + p.b.size()}}, {db, exact_format(64), {db + p.b.size()}}});
     return rig_.download(sums);
   }
 

@@ -82,7 +82,9 @@ class LossTest : public testing::Test {
 };
 
 double loss_of(const Counters& counters) {
-  return static_cast<double>(counters[kLoss]) / kLossScale;
+  WideSum sum;
+  std::copy_n(counters.begin() + kLoss, kWideLimbs, sum.limbs.begin());
+  return sum.value() / kLossScale;
 }
 
 /// How many samples have their label as the first of their largest logits.
@@ -119,7 +121,7 @@ TEST_F(LossTest, AgreesWithNaiveLoops) {
       EXPECT_EQ(counters[kSamples], shape.batch);
       EXPECT_EQ(counters[kCorrect], correct_answers(shape, logits, labels));
       EXPECT_EQ(counters[kStopRequests], 0);
-      EXPECT_EQ(counters[kNotFinite], 0);
+      EXPECT_EQ(counters[kRefused], 0);
     }
   }
 }
@@ -141,7 +143,7 @@ TEST_F(LossTest, CountersAccumulate) {
   const LossShape shape = loss_shape(100, 10);
   const auto logits = random_logits(shape, 4);
   const auto labels = random_labels(shape);
-  const Counters before = {10, -(std::int64_t{1} << 50), 7, 3, 1};
+  const Counters before = {10, 7, 3, 1, -(std::int64_t{1} << 50), 5, -6, 8, 9, 11};
   const Counters once = run(shape, logits, labels).counters;
   const Counters after = run(shape, logits, labels, Gradient::kApart, before).counters;
   for (std::size_t i = 0; i < kStepCounters; ++i) EXPECT_EQ(after[i], before[i] + once[i]) << "counter " << i;
@@ -219,13 +221,13 @@ TEST_F(LossTest, HugeLogitsDoNotOverflow) {
   const Result result = run(shape, logits, {0, 0});
   EXPECT_NEAR(loss_of(result.counters), std::log(2.0), 1e-6);
   EXPECT_EQ(result.counters[kCorrect], 2);
-  EXPECT_EQ(result.counters[kNotFinite], 0);
+  EXPECT_EQ(result.counters[kRefused], 0);
   EXPECT_EQ(result.gradient[logit_index(shape, 1, 0)], 0.0F);
 }
 
 /// Sample 1 of 3 is broken; the loss of the others counts.
 void expect_one_refused(const Result& result) {
-  EXPECT_EQ(result.counters[kNotFinite], 1);
+  EXPECT_EQ(result.counters[kRefused], 1);
   EXPECT_EQ(result.counters[kSamples], 3);
   EXPECT_EQ(result.counters[kCorrect], 2);
   EXPECT_NEAR(loss_of(result.counters), 2 * std::log(1 + 3 * std::exp(-1.0)), 1e-6);
@@ -258,7 +260,7 @@ TEST_F(LossTest, ABrokenLogitOfAnyClassIsCounted) {
     std::vector<double> logits = random_logits(shape, 4);
     for (int c = 0; c < kClasses; ++c) logits[logit_index(shape, c, c)] = static_cast<double>(broken);
     const Result result = run(shape, logits, labels);
-    EXPECT_EQ(result.counters[kNotFinite], kClasses) << broken;
+    EXPECT_EQ(result.counters[kRefused], kClasses) << broken;
     EXPECT_EQ(result.counters[kCorrect], 0) << broken;
     for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_TRUE(std::isnan(result.gradient[i])) << i;
   }
@@ -276,17 +278,40 @@ TEST_F(LossTest, ImpossibleLabelIsCounted) {
   expect_one_refused(run(shape, logits, {0, 0, 0}));
 }
 
-TEST_F(LossTest, LossAtTheLimitIsLeftOut) {
+/// Wherever the border between one counter and several lies.
+TEST_F(LossTest, SumIsExactOnBothSidesOfTheNarrowLimit) {
   const LossShape shape = loss_shape(2, 2);
   std::vector<double> logits(4);
   logits[logit_index(shape, 0, 0)] = 40;  // label 1: a loss of 40; the other sample: ln 2
   const Counters none(kStepCounters);
-  const Counters within = run(shape, logits, {1, 0}, Gradient::kApart, none, 40.001).counters;
-  EXPECT_EQ(within[kNotFinite], 0);
-  EXPECT_NEAR(loss_of(within), 40 + std::log(2.0), 1e-6);
-  const Counters beyond = run(shape, logits, {1, 0}, Gradient::kApart, none, 40).counters;
-  EXPECT_EQ(beyond[kNotFinite], 1);
-  EXPECT_NEAR(loss_of(beyond), std::log(2.0), 1e-6);
+  const Counters narrow = run(shape, logits, {1, 0}, Gradient::kApart, none, 40.001).counters;
+  const Counters wide = run(shape, logits, {1, 0}, Gradient::kApart, none, 40).counters;
+  EXPECT_NEAR(loss_of(narrow), 40 + std::log(2.0), 1e-6);
+  EXPECT_EQ(loss_of(wide), loss_of(narrow));
+  EXPECT_EQ(narrow[kLoss + 1], 0);
+  EXPECT_EQ(wide[kLoss + 1], 40);
+  for (const Counters& counters : {narrow, wide}) EXPECT_EQ(counters[kRefused], 0);
+}
+
+/// Losses of every magnitude up to the largest float, against sums in double.
+TEST_F(LossTest, SumsHoldEveryFiniteFloat) {
+  for (const int exponent : {2, 15, 31, 32, 33, 60, 64, 96, 127}) {
+    const LossShape shape = loss_shape(100, 2);
+    std::vector<double> logits(200);
+    double expected = 0;
+    for (int n = 0; n < 100; ++n) {
+      const float logit = std::ldexp(1.0F + static_cast<float>(n) / 101, exponent);
+      logits[logit_index(shape, 0, n)] = double{logit};
+      expected += std::log1p(std::exp(-double{logit})) + double{logit};
+    }
+    const std::vector<std::int32_t> labels(100, 1);
+    Counters counters;
+    same_in_every_order([&] {
+      return counters = run(shape, logits, labels, Gradient::kApart, Counters(kStepCounters), 1).counters;
+    });
+    EXPECT_EQ(counters[kRefused], 0) << exponent;
+    EXPECT_NEAR(loss_of(counters) / expected, 1, 1e-6) << exponent;
+  }
 }
 
 }  // namespace

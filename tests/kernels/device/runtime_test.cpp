@@ -174,7 +174,7 @@ TEST_F(RuntimeTest, TooMuchMemoryIsRefusedWithNumbersAndNothingElseSuffers) {
   const auto sum = rig_.zeroed<std::int64_t>(1);
   const auto refused = rig_.zeroed<std::int64_t>(1);
   const auto one = rig_.upload(std::vector<float>{1.0F});
-  rig_.ops().accumulate_exact(stream(), 1, one.data(), 2, sum.data(), refused.data());
+  rig_.ops().accumulate_exact(stream(), 1, one.data(), {sum.data(), {.limit = 2}, {refused.data()}});
   EXPECT_EQ(rig_.download(sum)[0], std::int64_t{1} << 40);
 }
 
@@ -250,7 +250,7 @@ TEST_F(RuntimeTest, AGraphHoldsKernels) {
   const auto terms = rig_.upload(std::vector<float>(100, 0.5F));
   stream().begin_capture();
   for (int i = 0; i < 2; ++i)
-    rig_.ops().accumulate_exact(stream(), 100, terms.data(), 1, sum.data(), refused.data());
+    rig_.ops().accumulate_exact(stream(), 100, terms.data(), {sum.data(), {.limit = 1}, {refused.data()}});
   const auto graph = stream().end_capture();
   EXPECT_GE(graph->nodes(), 2U);
   for (int i = 0; i < 3; ++i) stream().launch(*graph);

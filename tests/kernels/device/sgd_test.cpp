@@ -19,12 +19,24 @@ const SgdParams kParams[] = {{9, 0, 0, false},       {9, 0, 0.01F, false}, {9, 0
                              {9, 0.9F, 0.01F, true}, {9, 0.9F, 0, true},   {9, 0, 0, true}};
 const std::int64_t kCounts[] = {64, 100, 1, 96, 7};
 
-enum class Sums { kExact, kFp32 };
+enum class Sums { kExact, kFp32, kExactInUnitsOfTheirOwn };
+
+/// Of the k-th parameter where each has its own.
+std::int16_t exponent_of(std::size_t k) {
+  return static_cast<std::int16_t>(static_cast<int>(k * 37 % 60) - 75);
+}
+
+double scale_of(Sums kind, std::size_t k) {
+  return kind == Sums::kExactInUnitsOfTheirOwn ? std::ldexp(1.0, -exponent_of(k)) : kExactScale;
+}
 
 std::string describe(const SgdParams& p, std::size_t size, std::int64_t count, Sums sums) {
   return "size " + std::to_string(size) + ", momentum " + std::to_string(p.momentum) + ", decay " +
          std::to_string(p.weight_decay) + (p.nesterov ? ", Nesterov" : "") + ", count " +
-         std::to_string(count) + (sums == Sums::kFp32 ? ", fp32 sums" : "");
+         std::to_string(count) +
+         (sums == Sums::kFp32                     ? ", fp32 sums"
+          : sums == Sums::kExactInUnitsOfTheirOwn ? ", units of their own"
+                                                  : "");
 }
 
 std::vector<float> floats(std::size_t size, std::uint32_t seed) {
@@ -35,7 +47,12 @@ std::vector<float> floats(std::size_t size, std::uint32_t seed) {
 /// The counters of step i and the sums behind them, as gradients of that step would have left them.
 std::vector<std::int64_t> exact_sums(std::size_t size, std::int64_t count, unsigned i) {
   std::mt19937_64 engine(100 + i);
-  std::vector<std::int64_t> sums = {count, 1000 + i, 3 * i, i % 2, 0, 0, 0, 0};
+  std::vector<std::int64_t> sums(kCounterSlots);
+  sums[kSamples] = count;
+  sums[kLoss] = 1000 + i;
+  sums[kLoss + 5] = -7;
+  sums[kCorrect] = 3 * i;
+  sums[kStopRequests] = i % 2;
   for (std::size_t k = 0; k < size; ++k)
     sums.push_back(static_cast<std::int64_t>(engine()) >> (14 + engine() % 40));
   return sums;
@@ -70,6 +87,7 @@ struct Model {
     if (kind == Sums::kFp32) args.fp32_sums = fp32_sums.data() + offset;
     args.weights = weights.data() + offset;
     if (params.momentum != 0) args.momentum = momentum.data() + offset;
+    if (kind == Sums::kExactInUnitsOfTheirOwn) args.exponents = exponents.data();
     args.sgd = params;
     args.state = state.data();
     rig.ops().sgd_update(rig.stream(), args);
@@ -81,6 +99,11 @@ struct Model {
   DeviceBuffer<float> momentum = rig.upload(floats(offset + size, 2));
   DeviceBuffer<std::int64_t> sums;
   DeviceBuffer<float> fp32_sums;
+  DeviceBuffer<std::int16_t> exponents = rig.upload([&] {
+    std::vector<std::int16_t> all;
+    for (std::size_t k = 0; k < size; ++k) all.push_back(exponent_of(k));
+    return all;
+  }());
   DeviceBuffer<StepState> state;
 };
 
@@ -105,7 +128,8 @@ class DeviceSgdTest : public testing::Test {
       if (kind == Sums::kFp32) {
         cpu::mean(size, floats(size, static_cast<std::uint32_t>(sums[kLoss])).data(), count, g.data());
       } else {
-        cpu::mean_from_exact(size, sums.data() + kCounterSlots, count, g.data());
+        for (std::size_t k = 0; k < size; ++k)
+          cpu::mean_from_exact(1, &sums[kCounterSlots + k], scale_of(kind, k), count, &g[k]);
       }
       cpu::sgd_step(params, size, g.data(), momentum.data(), all.data());
     }
@@ -121,7 +145,7 @@ TEST_F(DeviceSgdTest, HasTheBitsOfTheCpu) {
   for (const std::size_t size : kSizes) {
     for (const SgdParams& params : kParams) {
       const std::int64_t count = kCounts[turn++ % std::size(kCounts)];
-      for (const Sums kind : {Sums::kExact, Sums::kFp32}) {
+      for (const Sums kind : {Sums::kExact, Sums::kFp32, Sums::kExactInUnitsOfTheirOwn}) {
         SCOPED_TRACE(describe(params, size, count, kind));
         EXPECT_EQ(train(params, size, count, kind), train_on_cpu(params, size, count, kind));
       }
@@ -141,7 +165,7 @@ TEST_F(DeviceSgdTest, WeightsNeedNoAlignment) {
     const std::vector<float> before = model.weights_now();
     model.update({9, 0, 0, false}, exact_sums(300, 64, 1));
     std::vector<float> expected = before, g(300);
-    cpu::mean_from_exact(300, exact_sums(300, 64, 1).data() + kCounterSlots, 64, g.data());
+    cpu::mean_from_exact(300, exact_sums(300, 64, 1).data() + kCounterSlots, kExactScale, 64, g.data());
     cpu::sgd_step({kLearningRate, 0, 0, false}, 300, g.data(), nullptr, expected.data());
     EXPECT_EQ(model.weights_now(), expected) << "offset " << offset;
   }
@@ -164,7 +188,10 @@ TEST_F(DeviceSgdTest, SumsAndCountersAreZeroedAndTheStateGoesOn) {
       EXPECT_EQ(state.stop_requested, 1U);
       EXPECT_EQ(state.halted, 0U);
       EXPECT_EQ(state.blocks_done, 0U);
-      const std::int64_t last[] = {64, 1002, 6, 0, 0, 0, 0, 0}, sums[] = {192, 3003, 9, 1, 0, 0, 0, 0};
+      const std::vector<std::int64_t> last = exact_sums(0, 64, 2);
+      std::vector<std::int64_t> sums(kCounterSlots);
+      sums[kSamples] = 192, sums[kLoss] = 3003, sums[kLoss + 5] = -21, sums[kCorrect] = 9,
+      sums[kStopRequests] = 1;
       for (std::size_t k = 0; k < kCounterSlots; ++k) {
         EXPECT_EQ(state.last[k], last[k]) << "counter " << k;
         EXPECT_EQ(state.sums[k], sums[k]) << "counter " << k;
@@ -183,7 +210,7 @@ TEST_F(DeviceSgdTest, StepThatIsNotFiniteOnlyHalts) {
     const auto weights = model.weights_now(), momentum = model.momentum_now();
     expected.halted = 1;
     auto broken = exact_sums(size, 64, 1);
-    broken[kNotFinite] = 1;
+    broken[kRefused] = 1;
     // The step after it is finite, but comes from weights that should not be: it changes nothing either.
     for (const auto& sums : {broken, exact_sums(size, 64, 2)}) {
       model.update(kParams[2], sums);

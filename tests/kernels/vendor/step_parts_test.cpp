@@ -40,7 +40,7 @@ TEST(VendorStepTest, LossAgreesWithNativeAndSoftmaxOfTheLibrary) {
     const auto run = [&](DeviceOps& ops, const std::vector<float>& input) {
       const auto counters = rig.zeroed<std::int64_t>(kStepCounters);
       const auto dlogits = rig.poisoned<float>(logits.size());
-      const LossTarget target{.labels = labels.data(), .counters = counters.data(), .loss_limit = 1e6};
+      const LossTarget target{.labels = labels.data(), .counters = counters.data(), .narrow_limit = 1e6};
       ops.softmax_cross_entropy(rig.stream(), shape, rig.upload(input).data(), target, dlogits.data());
       return std::pair(rig.download(dlogits), rig.download(counters));
     };

@@ -70,7 +70,7 @@ TEST(StreamWithoutLibrariesTest, TakesNoMemory) {
   const DeviceBuffer<float> floats(device, 1);
   const auto ops = make_ops(device, VendorAlgorithms::kReproducible);
   stream->fill_zero(sums.data(), sums.bytes());
-  ops->exact_to_fp32(*stream, 1, sums.data(), floats.data());
+  ops->exact_to_fp32(*stream, 1, sums.data(), nullptr, floats.data());
   EXPECT_EQ(device.allocated, 2) << "the test's own";
 }
 

@@ -92,7 +92,9 @@ class ExactSums {
         refused_(rig.zeroed<std::int64_t>(1)) {}
 
   ExactGradient target(float limit = 65536) const {
-    return {.dw = dw_.data(), .db = db_.data(), .limit = limit, .refused = refused_.data()};
+    const ExactFormat format = {.limit = limit};
+    return {.weight = {dw_.data(), format, {refused_.data()}},
+            .bias = {db_.data(), format, {refused_.data()}}};
   }
   std::vector<std::int64_t> dw() { return rig_.download(dw_); }
   std::vector<std::int64_t> db() { return rig_.download(db_); }

@@ -65,6 +65,14 @@ TEST(ManifestTest, SealedNonsenseIsNamed) {
       {R"("block_bytes": 65536)", R"("block_bytes": 0)"},
       {R"("crc32": ")", R"("crc32": "g)"},
       {R"("begin": 0)", R"("begin": 1)"},
+      {"-149", "-150"},
+      {"-149", "128"},
+      {"-149", "-149.0"},
+      {"-149,", ""},
+      {R"("changed_at": 6)", R"("changed_at": -6)"},
+      {R"("epoch_loss_sum": )", R"("epoch_loss_sum": 1e300, "_": )"},
+      {R"("epoch_loss_units": [)", R"("epoch_loss_units": [ 1,)"},
+      {"4294967295", "4294967296"},
       {R"("format": "lockstep checkpoint")", R"("format": "other")"}};
   for (const auto& [what, by] : forgeries) {
     const std::string why = refusal(forged(what, by));
@@ -97,6 +105,19 @@ TEST(ManifestTest, ParametersAreTheTensorsOfTheModelFile) {
   const std::string other = forged(R"("parameters": [)", R"("parameters": [
    {"name": "x", "shape": [2]},)");
   EXPECT_NE(refusal(other).find("parameters"), std::string::npos) << refusal(other);
+}
+
+/// As written before there were units.
+TEST(ManifestTest, OlderOnesHaveNoUnits) {
+  CheckpointState state = make_state(12);
+  state.facts.epoch_loss_units.clear();
+  state.facts.gradient_units = {};
+  MemoryEnv env;
+  env.make_directory("run");
+  const auto bytes = env.read(save_checkpoint(env, "run", state) + "/" + kManifestFile);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  EXPECT_EQ(text.find("units"), std::string::npos);
+  EXPECT_EQ(read_manifest(text, "m.json").facts, state.facts);
 }
 
 /// As written before there was "test_step".

@@ -92,7 +92,7 @@ class Training {
   Training(Reduce reduce, bool graphs, Buckets buckets = Buckets::kEach)
       : job_(make_job(reduce)),
         setup_(make_setup(reduce, buckets)),
-        step_(job_, setup_, kBatch, kBatch, 3),
+        step_(job_, setup_, kBatch, kBatch, 3, 64),
         graphs_(step_, graphs) {
     std::vector<std::int32_t> order(kSamples);
     std::iota(order.rbegin(), order.rend(), 0);

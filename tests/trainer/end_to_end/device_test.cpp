@@ -89,6 +89,40 @@ TEST(DeviceTest, StoppedRunGoesOnToTheSameBits) {
   expect_same(train(directory, "parts", 1, "train.epochs=2"), whole, "stopped after 4 steps on 2 ranks");
 }
 
+/// Gradients of 10^-14 and of 10^14, where no first unit fits.
+TEST(DeviceTest, GradientsOfAnySizeLeaveNoTraceEither) {
+  const TemporaryDirectory directory;
+  write_text(directory.path("small.yaml"),
+             "init: {normal: 1e-14}\nlayers:\n  - flatten\n  - linear: 4\n  - relu\n  - linear: classes\n");
+  write_text(directory.path("huge.yaml"),
+             "init: {normal: 1000}\nlayers:\n  - flatten\n  - linear: 4\n  - relu\n  - linear: 4\n  - "
+             "linear: classes\n");
+  const std::string jobs[] = {
+      "model=" + directory.path("small.yaml"),
+      "model=" + directory.path("huge.yaml") + " data.std=1e-6 train.optimizer.lr=1e-20"};
+  for (std::size_t i = 0; i < std::size(jobs); ++i) {
+    SCOPED_TRACE(jobs[i]);
+    const std::string job = jobs[i] + " train.epochs=2";
+    const auto label = [&](const std::string& name) { return name + std::to_string(i); };
+    const TrainedRun alone = train(directory, label("alone"), 1, job);
+    expect_same(train(directory, label("direct"), 1, job + " parallel.graph=off run.log_every_steps=1"),
+                alone, "direct");
+    expect_same(train(directory, label("np3-"), 1, job + " parallel.backend=thread parallel.ranks=3"), alone,
+                "3 ranks");
+    train(directory, label("parts"), 2, job + " train.max_steps=2");
+    expect_same(train(directory, label("parts"), 1, job), alone, "resumed after 2 steps");
+    const TrainedRun cpu =
+        train(directory, label("cpu"), 1, job + " parallel.device=cpu parallel.determinism=off");
+    ASSERT_EQ(cpu.metrics.size(), alone.metrics.size());
+    ASSERT_GT(alone.metrics.size(), 4U);
+    for (std::size_t line = 1; line < 4; ++line) {
+      EXPECT_NEAR(alone.metrics[line]["loss"].get<double>() / cpu.metrics[line]["loss"].get<double>(), 1,
+                  1e-3)
+          << alone.metrics[line];
+    }
+  }
+}
+
 TEST(DeviceTest, DivergedTrainingKeepsTheLastGoodWeights) {
   const TemporaryDirectory directory;
   const auto arguments = "train " + tiny_job(directory) + " run.dir=" + directory.path("run") +

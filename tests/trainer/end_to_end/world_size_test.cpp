@@ -68,6 +68,40 @@ TEST(WorldSizeTest, BucketsMakeNoDifference) {
   expect_same(train(directory, "large", 3, "parallel.bucket_bytes=100000000"), automatic, "one bucket");
 }
 
+/// Where 2^-40 would have been far too coarse, or far too fine: the units of the exact sums follow.
+TEST(WorldSizeTest, GradientsOfAnySizeTrainAsInFp32OnAnyNumberOfRanks) {
+  const TemporaryDirectory directory;
+  write_text(directory.path("tiny.yaml"),
+             "init: {normal: 1e-14}\nlayers:\n  - flatten\n  - linear: 16\n  - relu\n  - linear: classes\n");
+  write_text(
+      directory.path("huge.yaml"),
+      "init: {normal: 1000}\nlayers:\n  - flatten\n  - linear: 16\n  - relu\n  - linear: 16\n  - relu\n"
+      "  - linear: classes\n");
+  const std::string jobs[] = {
+      "model=" + directory.path("tiny.yaml") + " train.optimizer.lr=0.5",
+      "model=" + directory.path("huge.yaml") + " data.std=1e-4 train.optimizer.lr=1e-12"};
+  for (std::size_t i = 0; i < std::size(jobs); ++i) {
+    SCOPED_TRACE(jobs[i]);
+    const auto label = [&](const std::string& name) { return name + std::to_string(i); };
+    const TrainedRun alone = train(directory, label("np1-"), 0, jobs[i]);
+    for (const int ranks : {3, 7}) {
+      const std::string overrides =
+          jobs[i] + " parallel.backend=thread parallel.ranks=" + std::to_string(ranks);
+      expect_same(train(directory, label("ranks" + std::to_string(ranks) + "-"), 0, overrides), alone,
+                  overrides);
+    }
+    train(directory, label("parts-"), 0, jobs[i] + " train.max_steps=2");
+    expect_same(train(directory, label("parts-"), 2, jobs[i]), alone, "resumed after 2 steps");
+    const TrainedRun fp32 = train(directory, label("off-"), 0, jobs[i] + " parallel.determinism=off");
+    ASSERT_EQ(fp32.metrics.size(), alone.metrics.size());
+    for (std::size_t line = 0; line < alone.metrics.size(); ++line) {
+      if (alone.metrics[line]["event"] != "step") continue;
+      const auto loss = fp32.metrics[line]["loss"].get<double>();
+      EXPECT_NEAR(alone.metrics[line]["loss"].get<double>() / loss, 1, 1e-3) << alone.metrics[line];
+    }
+  }
+}
+
 TEST(WorldSizeTest, WithoutDeterminismTheLossCurvesAgree) {
   const TemporaryDirectory directory;
   const TrainedRun exact = train(directory, "world", 1, "");

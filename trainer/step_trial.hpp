@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Whether a step's sums may move the weights: decided between the reduction and the update, by every rank
+/// alike. A step is a trial that may be repeated with other units, since everything random in it is keyed by
+/// its position.
+#pragma once
+
+#include "comm/gradient_reducer.hpp"
+#include "comm/gradient_units.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+/// Why a step could not be taken.
+struct StepFailure {
+  static constexpr std::size_t kNoTensor = SIZE_MAX;
+
+  std::int64_t losses = 0;  ///< samples whose loss is NaN or infinite
+  std::int64_t terms = 0;   ///< parts of the gradient that are NaN or infinite
+  std::size_t tensor =
+      kNoTensor;  ///< the last one in arena order with such terms, where backward met them first
+};
+
+class StepTrial {
+ public:
+  enum class Verdict {
+    kTake,    ///< move the weights
+    kRepeat,  ///< units have changed: compute the same step again
+    kFail,    ///< NaN or infinity: no unit helps
+  };
+
+  /// @param units  borrowed; those of this rank's reducer or device
+  StepTrial(GradientUnits& units, std::int64_t global_step);
+
+  /// @param refusals      of each tensor over all ranks; looked at if something was refused
+  /// @param largest_sums  asked for the largest |sum| of each tensor in its units, at the few steps where
+  /// that
+  ///                      matters; none: fp32 sums, which have no unit
+  Verdict judge(const StepTotals& totals, std::span<const TensorRefusals> refusals,
+                const std::function<std::vector<double>()>& largest_sums);
+
+  /// After kFail.
+  const StepFailure& failure() const { return failure_; }
+
+ private:
+  GradientUnits& units_;
+  std::int64_t global_step_;
+  bool may_refine_;
+  StepFailure failure_;
+};
+
+}  // namespace lockstep
