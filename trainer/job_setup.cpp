@@ -5,6 +5,7 @@
 #include "kernels/runtime/error.hpp"
 #include "trainer/agreement.hpp"
 #include "trainer/bucket_planning.hpp"
+#include "trainer/memory_need.hpp"
 #include "trainer/step_engine.hpp"
 
 #include <exception>
@@ -51,6 +52,7 @@ JobSetup set_up(const Job& job, Communicator& comm, const DataInAdvance& data) {
     loaded = data.get();
     network = Network::load(job.model, loaded->train.shape, loaded->train.classes);
     const DistributedSampler every_rank_has_work(sampler_options(job, loaded->train, comm));
+    require_training_memory(job, *network, *loaded, device, comm);
   });
   BucketPlan plan = plan_buckets(job, *network, device, comm);
   return {.data = std::move(loaded),

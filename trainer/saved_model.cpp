@@ -58,20 +58,30 @@ std::map<std::string, std::string> describe_model(const Job& job, const JobSetup
           {"std", fmt::format("{}", job.data.std)}};
 }
 
+Network recorded_network(const CheckpointFacts& facts, const std::string& checkpoint) {
+  const Description model(facts.model, checkpoint);
+  const ImageShape input{model.number<int>("channels"), model.number<int>("height"),
+                         model.number<int>("width")};
+  try {
+    return Network::parse(model.text("yaml"), checkpoint, input, model.number<int>("classes"));
+  } catch (const Error& error) {
+    // Whatever is wrong with it, it is the file that is damaged, not the command line.
+    if (error.code() != ExitCode::kUsage) throw;
+    throw DataError(fmt::format("{} (the model in its manifest)", error.what()));
+  }
+}
+
 SavedModel load_saved_model(const std::string& path) {
   Env& env = Env::posix();
   const auto [directory, checkpoint, damaged] =
       open_checkpoint(env, path, [](const std::string& damage) { print_error(damage); });
   const Description model(checkpoint.facts.model, directory);
-  const ImageShape input{model.number<int>("channels"), model.number<int>("height"),
-                         model.number<int>("width")};
-  SavedModel saved{
-      .network = Network::parse(model.text("yaml"), directory, input, model.number<int>("classes")),
-      .weights = AlignedBuffer<float>(checkpoint.weights.size()),
-      .set = model.text("set"),
-      .mean = model.number<double>("mean"),
-      .std = model.number<double>("std"),
-      .checkpoint = directory};
+  SavedModel saved{.network = recorded_network(checkpoint.facts, directory),
+                   .weights = AlignedBuffer<float>(checkpoint.weights.size()),
+                   .set = model.text("set"),
+                   .mean = model.number<double>("mean"),
+                   .std = model.number<double>("std"),
+                   .checkpoint = directory};
   if (saved.network.parameters().size != checkpoint.weights.size()) {
     throw DataError(fmt::format("{}: {} weights, but its model has {} parameters", directory,
                                 checkpoint.weights.size(), saved.network.parameters().size));

@@ -12,14 +12,15 @@ namespace lockstep {
 /// What the process returns to the shell; part of the command-line contract (README, "Exit codes").
 enum class ExitCode : int {
   kOk = 0,
-  kUsage = 2,               ///< command line, job file or model file
-  kDataDamaged = 65,        ///< a file is there, and its contents are wrong
-  kDataMissing = 66,        ///< a file is not there
-  kDeviceUnavailable = 69,  ///< the device or backend asked for cannot be used here
-  kInternal = 70,           ///< a bug, NaN in the weights, overflow of an exact sum
-  kPeerLost = 71,           ///< another rank died, hangs or cannot be reached
-  kIo = 74,                 ///< reading or writing failed
-  kSavedOnRequest = 75,     ///< stopped by a signal or a time limit; run the same command again to go on
+  kUsage = 2,         ///< command line, job file or model file
+  kDataDamaged = 65,  ///< a file is there, and its contents are wrong
+  kDataMissing = 66,  ///< a file is not there
+  kDeviceUnavailable =
+      69,          ///< the device or backend asked for cannot be used here, or there is too little memory
+  kInternal = 70,  ///< a bug, NaN in the weights, overflow of an exact sum
+  kPeerLost = 71,  ///< another rank died, hangs or cannot be reached
+  kIo = 74,        ///< reading or writing failed
+  kSavedOnRequest = 75,  ///< stopped by a signal or a time limit; run the same command again to go on
 };
 
 /// The base of all errors that Lockstep throws on purpose. what() is one line: file, place, cause, and the
@@ -46,6 +47,7 @@ LOCKSTEP_DEFINE_ERROR(ShapeError, ExitCode::kUsage);              ///< layers or
 LOCKSTEP_DEFINE_ERROR(DataError, ExitCode::kDataDamaged);         ///< damaged data set, image or checkpoint
 LOCKSTEP_DEFINE_ERROR(MissingDataError, ExitCode::kDataMissing);  ///< a file that is not there
 LOCKSTEP_DEFINE_ERROR(DeviceError, ExitCode::kDeviceUnavailable);
+LOCKSTEP_DEFINE_ERROR(MemoryError, ExitCode::kDeviceUnavailable);  ///< this machine has too little
 LOCKSTEP_DEFINE_ERROR(NumericError, ExitCode::kInternal);  ///< NaN, infinity, overflow of an exact sum
 LOCKSTEP_DEFINE_ERROR(InternalError, ExitCode::kInternal);
 LOCKSTEP_DEFINE_ERROR(PeerLostError, ExitCode::kPeerLost);
