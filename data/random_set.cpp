@@ -4,6 +4,8 @@
 #include "data/random_set.hpp"
 
 #include "data/draws.hpp"
+#include "kernels/runtime/checked_size.hpp"
+#include "kernels/runtime/memory.hpp"
 
 namespace lockstep {
 namespace {
@@ -45,6 +47,9 @@ Dataset make_half(const DatasetOptions& options, DataStream stream, const char* 
 TrainTestData make_random_set(const DatasetOptions& options) {
   const auto train = options.train_samples != 0 ? options.train_samples : kRandomSetTrainSamples;
   const auto test = options.test_samples != 0 ? options.test_samples : kRandomSetTestSamples;
+  require_memory(
+      checked_product(checked_sum(train, test), kRandomSetFeatures * sizeof(float) + sizeof(std::int32_t)),
+      "the data set random", "lower data.train_samples and data.test_samples");
   TrainTestData data;
   data.train = make_half(options, DataStream::kRandomTrain, "random train", train);
   data.test = make_half(options, DataStream::kRandomTest, "random test", test);

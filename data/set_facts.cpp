@@ -4,6 +4,7 @@
 
 #include "data/image_set.hpp"
 #include "data/random_set.hpp"
+#include "data/synthetic_set.hpp"
 #include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@ namespace lockstep {
 namespace {
 
 constexpr ImageShape kSmallImage{1, 28, 28};
+constexpr std::int64_t kTrainImages = 60000, kTestImages = 10000;  // of MNIST and its relatives
 
 std::vector<std::string> numbered(int classes) {
   std::vector<std::string> names;
@@ -22,14 +24,28 @@ std::vector<std::string> numbered(int classes) {
 }  // namespace
 
 SetFacts set_facts(const std::string& set) {
-  if (set == "mnist" || set == "synthetic") return {kSmallImage, numbered(kImageSetClasses)};
+  if (set == "mnist") return {kSmallImage, numbered(kImageSetClasses), kTrainImages, kTestImages};
+  if (set == "synthetic") {
+    return {kSmallImage, numbered(kSyntheticSetClasses), kSyntheticSetTrainSamples, kSyntheticSetTestSamples};
+  }
   if (set == "fashion-mnist") {
     return {kSmallImage,
             {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
-             "Ankle boot"}};
+             "Ankle boot"},
+            kTrainImages,
+            kTestImages};
   }
-  if (set == "kmnist") return {kSmallImage, {"お", "き", "す", "つ", "な", "は", "ま", "や", "れ", "を"}};
-  if (set == "random") return {{kRandomSetFeatures, 1, 1}, numbered(kRandomSetClasses)};
+  if (set == "kmnist") {
+    return {
+        kSmallImage, {"お", "き", "す", "つ", "な", "は", "ま", "や", "れ", "を"}, kTrainImages, kTestImages};
+  }
+  if (set == "random") {
+    return {{kRandomSetFeatures, 1, 1},
+            numbered(kRandomSetClasses),
+            kRandomSetTrainSamples,
+            kRandomSetTestSamples,
+            true};
+  }
   throw ConfigError(
       fmt::format("data.set: unknown set '{}'; one of mnist, fashion-mnist, kmnist, random, synthetic", set));
 }

@@ -5,6 +5,7 @@
 
 #include "kernels/shapes.hpp"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,9 @@ namespace lockstep {
 
 struct SetFacts {
   ImageShape shape;
-  std::vector<std::string> class_names;  ///< one for each class, in label order
+  std::vector<std::string> class_names;              ///< one for each class, in label order
+  std::int64_t train_samples = 0, test_samples = 0;  ///< as it is published, or made unless told otherwise
+  bool is_fp32 = false;                              ///< its features; otherwise bytes
 
   int classes() const { return static_cast<int>(class_names.size()); }
 };

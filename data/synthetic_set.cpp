@@ -6,6 +6,8 @@
 #include "data/digit_strokes.hpp"
 #include "data/draws.hpp"
 #include "data/pen.hpp"
+#include "kernels/runtime/checked_size.hpp"
+#include "kernels/runtime/memory.hpp"
 
 #include <algorithm>
 #include <array>
@@ -90,6 +92,8 @@ Dataset make_half(std::uint64_t seed, DataStream stream, const char* name, std::
 TrainTestData make_synthetic_set(const DatasetOptions& options) {
   const auto train = options.train_samples != 0 ? options.train_samples : kSyntheticSetTrainSamples;
   const auto test = options.test_samples != 0 ? options.test_samples : kSyntheticSetTestSamples;
+  require_memory(checked_product(checked_sum(train, test), kPixels + sizeof(std::int32_t)),
+                 "the data set synthetic", "lower data.train_samples and data.test_samples");
   TrainTestData data;
   data.train = make_half(options.seed, DataStream::kSyntheticTrain, "synthetic train", train);
   data.test = make_half(options.seed, DataStream::kSyntheticTest, "synthetic test", test);

@@ -13,7 +13,8 @@
 
 namespace lockstep {
 
-/// One sample: [channels, height, width]. A plain feature vector is {features, 1, 1}.
+/// One sample: [channels, height, width]. A plain feature vector is {features, 1, 1}. At most 2^24 numbers
+/// (models/limits.hpp), checked when a network is built of it.
 struct ImageShape {
   int channels = 0, height = 0, width = 0;
 

@@ -3,6 +3,7 @@
 #include "models/device_execution.hpp"
 
 #include "kernels/runtime/error.hpp"
+#include "models/device_memory.hpp"
 
 namespace lockstep {
 namespace {
@@ -47,10 +48,6 @@ ExactTarget target_of(const DeviceGradient& gradient, std::size_t tensor, std::s
   return {gradient.arena + offset, gradient.formats[tensor], {gradient.refused, of_tensor}};
 }
 
-bool keeps_mask(const Stage& stage) {
-  return has_epilogue(stage) || std::holds_alternative<MaxPoolOp>(stage.head);
-}
-
 }  // namespace
 
 DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceOps& ops, int max_batch,
@@ -60,53 +57,44 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
       input_(device, size_of(network.input_shape(), max_batch)),
       labels_(device, static_cast<std::size_t>(max_batch)),
       side_done_(device.make_event()) {
+  check_device_limits(network, max_batch);
+  std::vector<Stage> stages = fuse_layers(network);
+  const auto plan = plan_stage_memory(stages, purpose == Purpose::kTraining);
+  const auto batch = static_cast<std::size_t>(max_batch);
   std::size_t tensors = 0;
-  for (Stage& stage : fuse_layers(network)) {
-    const std::size_t size = size_of(stage.output, max_batch);
-    const bool mask = keeps_mask(stage);
+  for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::size_t first_tensor = tensors;
-    if (stage.trained()) tensors += 2;
-    units_.push_back({.stage = std::move(stage),
-                      .y = DeviceBuffer<float>(device, size),
-                      .mask = DeviceBuffer<std::uint8_t>(device, mask ? size : 0),
-                      .gradient_memory = {},
-                      .detour = {},
+    if (stages[i].trained()) tensors += 2;
+    units_.push_back({.stage = std::move(stages[i]),
+                      .y = DeviceBuffer<float>(device, plan[i].y * batch),
+                      .mask = DeviceBuffer<std::uint8_t>(device, plan[i].mask * batch),
+                      .gradient_memory = DeviceBuffer<float>(device, plan[i].gradient * batch),
+                      .detour = DeviceBuffer<float>(device, plan[i].detour * batch),
                       .ready = device.make_event(),
                       .expansion = {},
                       .fused_expansion = {},
                       .first_tensor = first_tensor});
-    units_.back().expansion = make_expansion(units_.back().stage, units_.back().mask.data());
   }
   while (!units_[first_trained_].stage.trained()) ++first_trained_;
-  if (purpose == Purpose::kTraining) allocate_gradients(device);
+  if (purpose == Purpose::kTraining) plan_gradients();
 }
 
-void DeviceExecution::allocate_gradients(Device& device) {
+void DeviceExecution::plan_gradients() {
   for (std::size_t i = units_.size(); i-- > first_trained_;) {
     Unit& unit = units_[i];
     const Unit* next = i + 1 < units_.size() ? &units_[i + 1] : nullptr;
-    if (!has_epilogue(unit.stage)) {
-      if (next == nullptr) continue;  // the caller's gradient of the logits
-      if (is_epilogue_alone(next->stage)) {
-        unit.gradient = next->gradient;  // the same numbers
-        continue;
-      }
-    }
-    unit.gradient_memory = DeviceBuffer<float>(device, size_of(unit.stage.before_epilogue, max_batch_));
     unit.gradient = unit.gradient_memory.data();
-    if (next != nullptr && has_epilogue(unit.stage)) plan_way_back(device, unit, next->stage);
-  }
-}
-
-void DeviceExecution::plan_way_back(Device& device, Unit& unit, const Stage& next) const {
-  if (is_epilogue_alone(next)) return;
-  unit.fused_expansion = unit.expansion;
-  if (const auto shape = shape_through_epilogue(unit.stage, next)) {
+    if (!has_epilogue(unit.stage)) {
+      // The same numbers; of the last one the caller's gradient of the logits.
+      if (next != nullptr && is_epilogue_alone(next->stage)) unit.gradient = next->gradient;
+      continue;
+    }
+    unit.expansion = unit.fused_expansion = make_expansion(unit.stage, unit.mask.data());
+    const auto shape = next == nullptr ? std::nullopt : shape_through_epilogue(unit.stage, next->stage);
+    if (!shape) continue;
     unit.fused_expansion.channels = shape->channels;
     unit.fused_expansion.height = shape->height;
     unit.fused_expansion.width = shape->width;
-  } else {
-    unit.detour = DeviceBuffer<float>(device, size_of(unit.stage.output, max_batch_));
   }
 }
 

@@ -45,6 +45,8 @@ using DeviceGradientReady = std::function<void(Stream& stream, std::size_t offse
 class DeviceExecution {
  public:
   enum class Purpose { kTraining, kEvaluation };
+  /// @throws ShapeError   see check_device_limits (models/device_memory.hpp)
+  /// @throws DeviceError  the device has no room
   DeviceExecution(const Network& network, Device& device, DeviceOps& ops, int max_batch, Purpose purpose);
 
   /// Where gather puts the batch: [features, batch] and [batch].
@@ -78,9 +80,8 @@ class DeviceExecution {
     std::size_t first_tensor = 0;  ///< its weight's number in arena order; the bias comes next
   };
 
-  void allocate_gradients(Device& device);
-  /// Whether `next` stores the gradient of its input through the epilogue of `unit` itself, or into a detour.
-  void plan_way_back(Device& device, Unit& unit, const Stage& next) const;
+  /// Where each gradient lies, and the way back through each epilogue.
+  void plan_gradients();
   const float* input_of(std::size_t i) const;
   float* run_forward(Stream& stream, const float* weights, const DevicePass& pass, bool training);
   void forward_stage(Stream& stream, Unit& unit, const float* weights, const DevicePass& pass, const float* x,

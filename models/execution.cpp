@@ -2,17 +2,32 @@
 // SPDX-License-Identifier: MIT
 /// Execution: runs the layers over the memory that plan_tensors laid out.
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/memory.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"
 
+#include <fmt/format.h>
+
 namespace lockstep {
+namespace {
+
+/// The plan, if there is memory for it: a small file can describe a network of which no machine holds one
+/// sample.
+TensorPlan affordable_plan(const Network& network, int columns) {
+  TensorPlan plan = plan_tensors(network, columns);
+  require_memory(plan.bytes, fmt::format("model {}, {} samples at a time,", network.name(), columns),
+                 "use fewer threads or ranks on this machine, a smaller parallel.grain, or a smaller model");
+  return plan;
+}
+
+}  // namespace
 
 struct Execution::State {
   State(const Network& network, Ops& its_ops, int its_max_batch)
       : ops(its_ops),
         max_batch(its_max_batch),
-        plan(plan_tensors(network, its_max_batch)),
+        plan(affordable_plan(network, its_max_batch)),
         memory(plan.bytes) {
     for (const auto& layer : network.layers()) layers.push_back(layer.get());
   }

@@ -6,6 +6,7 @@
 #include "kernels/runtime/yaml/scalar.hpp"
 #include "kernels/runtime/yaml/strict_yaml.hpp"
 #include "models/layer.hpp"
+#include "models/limits.hpp"
 
 #include <fmt/format.h>
 
@@ -71,10 +72,10 @@ void LayerOptions::require_fit(const KernelSize& kernel, int padding, const Imag
                   padding == 0 ? "" : fmt::format(" with padding {}", padding)));
 }
 
-void LayerOptions::require_weights(double count) const {
+void LayerOptions::require_weights(std::uint64_t count) const {
   if (count <= kMaxParameters) return;
-  fail_shape(fmt::format("{:.0f} weights are more than a network may have ({:.0f}); make 'out' smaller",
-                         count, kMaxParameters));
+  fail_shape(fmt::format("{} weights are more than a network may have ({}); make 'out' smaller", count,
+                         kMaxParameters));
 }
 
 void LayerOptions::fail_shape(const std::string& message) const {

@@ -7,17 +7,11 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace lockstep {
-
-// Bounds that keep every size within int and every offset within what one MPI call can send.
-inline constexpr int kMaxKernel = 1024;
-inline constexpr int kMaxPoolKernel = 15;  ///< the position in a window fits in a byte, as max_pool stores it
-inline constexpr int kMaxOutputs = 1 << 20;
-inline constexpr double kMaxFeatures = 1 << 24;       ///< of one layer, for one sample
-inline constexpr double kMaxParameters = 2147483647;  ///< of one network
 
 struct KernelSize {
   int height = 0, width = 0;
@@ -50,7 +44,7 @@ class LayerOptions {
   /// @throws ShapeError  if the kernel is larger than the image with its padding
   void require_fit(const KernelSize& kernel, int padding, const ImageShape& input) const;
   /// @throws ShapeError  if that is more than kMaxParameters
-  void require_weights(double count) const;
+  void require_weights(std::uint64_t count) const;
   /// Ends with a ShapeError that names file, line and layer.
   [[noreturn]] void fail_shape(const std::string& message) const;
 

@@ -80,6 +80,7 @@ using BetweenLayers = std::function<void()>;
 class Execution {
  public:
   /// @param max_batch  columns to make room for; a multiple of ops.batch_multiple()
+  /// @throws MemoryError  this machine has too little for them
   Execution(const Network& network, Ops& ops, int max_batch);
   Execution(Execution&&) noexcept;
   ~Execution();

@@ -3,8 +3,10 @@
 /// NetworkBuilder: the document, its layers one by one, and what must hold at the end.
 #include "models/network_builder.hpp"
 
+#include "kernels/runtime/checked_size.hpp"
 #include "kernels/runtime/yaml/scalar.hpp"
 #include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "models/limits.hpp"
 
 #include <fmt/format.h>
 
@@ -17,12 +19,21 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kDocumentKeys{"name", "init", "layers"};
 constexpr std::array<std::string_view, 1> kInitKeys{"normal"};
-constexpr std::size_t kMaxLayers = 1024;
+
+/// Before it is known that ImageShape::features may be asked.
+std::uint64_t features_of(const ImageShape& shape) {
+  return checked_product(shape.channels, shape.height, shape.width);
+}
 
 }  // namespace
 
 NetworkBuilder::NetworkBuilder(const std::string& file, const ImageShape& input, int classes) : file_(file) {
-  LOCKSTEP_CHECK(input.features() > 0 && classes > 0);
+  if (input.channels < 1 || input.height < 1 || input.width < 1 || features_of(input) > kMaxFeatures) {
+    throw ShapeError(fmt::format("{}: an input of {}x{}x{} is not one to {} numbers", file, input.channels,
+                                 input.height, input.width, kMaxFeatures));
+  }
+  if (classes < 1 || classes > kMaxClasses)
+    throw ShapeError(fmt::format("{}: {} classes are not one to {}", file, classes, kMaxClasses));
   network_.input_ = input;
   network_.classes_ = classes;
 }
@@ -80,13 +91,13 @@ void NetworkBuilder::add_layer(const YAML::Node& entry) {
 
 void NetworkBuilder::append(std::unique_ptr<Layer> layer, const LayerOptions& options) {
   const ImageShape& shape = layer->output();
-  if (1.0 * shape.channels * shape.height * shape.width > kMaxFeatures) {
-    options.fail_shape(fmt::format("an output of {}x{}x{} is more than the {:.0f} numbers a layer may have",
+  if (features_of(shape) > kMaxFeatures) {
+    options.fail_shape(fmt::format("an output of {}x{}x{} is more than the {} numbers a layer may have",
                                    shape.channels, shape.height, shape.width, kMaxFeatures));
   }
   ParameterLayout& layout = network_.parameters_;
   layout.size += layer->parameter_size();
-  options.require_weights(static_cast<double>(layout.size));
+  options.require_weights(layout.size);
   layout.parameters.insert(layout.parameters.end(), layer->parameters().begin(), layer->parameters().end());
   network_.layers_.push_back(std::move(layer));
 }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// fuse_layers: one walk over the layers, in which each either joins the last stage or begins another. And what
-/// holds between two stages.
+/// fuse_layers: one walk over the layers, in which each either joins the last stage or begins another. And
+/// what holds between two stages.
 #include "models/stages.hpp"
 
 #include "kernels/runtime/error.hpp"

@@ -37,9 +37,9 @@ struct Stage {
 /// for each convolution and linear layer comes out.
 std::vector<Stage> fuse_layers(const Network& network);
 
-/// The shape in which the kernel that computes the data gradient of `stage` sees the numbers before the epilogue
-/// of `before`, the stage in front of it, so that it can store straight through that epilogue; none if it
-/// cannot, and the way back through the epilogue needs a kernel of its own.
+/// The shape in which the kernel that computes the data gradient of `stage` sees the numbers before the
+/// epilogue of `before`, the stage in front of it, so that it can store straight through that epilogue; none
+/// if it cannot, and the way back through the epilogue needs a kernel of its own.
 ///
 /// A kernel can where the shapes of both sides are the same, or where, behind a `flatten`, they differ and
 /// nothing depends on the shape: a linear layer's numbers have none, and an epilogue without a pool looks at

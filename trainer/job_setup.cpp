@@ -6,6 +6,7 @@
 #include "trainer/agreement.hpp"
 #include "trainer/bucket_planning.hpp"
 #include "trainer/launched_rank.hpp"
+#include "trainer/memory_need.hpp"
 #include "trainer/rank_facts.hpp"
 #include "trainer/step_engine.hpp"
 
@@ -60,6 +61,7 @@ JobSetup set_up(const Job& job, Communicator& comm, const DataInAdvance& data) {
     const Dataset& train = loaded.sets->train;
     network = Network::load(job.model, train.shape, train.classes);
     const DistributedSampler every_rank_has_work(sampler_options(job, train, comm));
+    require_training_memory(job, *network, *loaded.sets, device, comm);
   });
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));
   BucketPlan plan = plan_buckets(job, *network, device, comm);

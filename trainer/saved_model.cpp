@@ -42,25 +42,6 @@ void recall_from_job_file(const CheckpointFacts& facts, const std::string& check
   }
 }
 
-/// The network that a manifest describes. What is wrong with it is damage, not a mistake in somebody's model
-/// file.
-Network recorded_network(const RecordedValues& model, const std::string& checkpoint) {
-  const auto size = [&](const char* key) {
-    const int value = model.number<int>(key);
-    if (value < 1)
-      throw DataError(
-          fmt::format("{}: the manifest's model.{} is {}, not 1 or more", checkpoint, key, value));
-    return value;
-  };
-  const ImageShape input{size("channels"), size("height"), size("width")};
-  try {
-    return Network::parse(model.text("yaml"), checkpoint, input, size("classes"));
-  } catch (const Error& error) {
-    if (error.code() != ExitCode::kUsage) throw;
-    throw DataError(fmt::format("{}; the manifest's model is damaged", error.what()));
-  }
-}
-
 void check_normalisation(double mean, double std, const std::string& checkpoint) {
   if (std::isfinite(mean) && std::isfinite(std) && std > 0) return;
   throw DataError(fmt::format("{}: the manifest's model.mean and model.std, {} and {}, cannot be", checkpoint,
@@ -81,12 +62,28 @@ std::map<std::string, std::string> describe_model(const Job& job, const JobSetup
           {"std", fmt::format("{}", job.data.std)}};
 }
 
+Network recorded_network(const CheckpointFacts& facts, const std::string& checkpoint) {
+  const RecordedValues model(facts.model, checkpoint, "model");
+  const auto size = [&](const char* key) {
+    const int value = model.number<int>(key);
+    if (value >= 1) return value;
+    throw DataError(fmt::format("{}: the manifest's model.{} is {}, not 1 or more", checkpoint, key, value));
+  };
+  const ImageShape input{size("channels"), size("height"), size("width")};
+  try {
+    return Network::parse(model.text("yaml"), checkpoint, input, size("classes"));
+  } catch (const Error& error) {
+    // Whatever is wrong with it, it is the file that is damaged, not the command line.
+    if (error.code() != ExitCode::kUsage) throw;
+    throw DataError(fmt::format("{}; the manifest's model is damaged", error.what()));
+  }
+}
+
 SavedModel load_saved_model(const std::string& path) {
   Env& env = Env::posix();
   const auto [directory, checkpoint, damaged] =
       open_checkpoint(env, path, [](const std::string& damage) { print_error(damage); });
-  const RecordedValues model(checkpoint.facts.model, directory, "model");
-  SavedModel saved{.network = recorded_network(model, directory),
+  SavedModel saved{.network = recorded_network(checkpoint.facts, directory),
                    .weights = AlignedBuffer<float>(checkpoint.weights.size()),
                    .data = read_data_record(checkpoint.facts, directory),
                    .grain = read_grain(checkpoint.facts, directory),

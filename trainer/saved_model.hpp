@@ -6,6 +6,7 @@
 
 #include "kernels/runtime/aligned_buffer.hpp"
 #include "models/network.hpp"
+#include "trainer/checkpoint/state.hpp"
 #include "trainer/data_record.hpp"
 #include "trainer/job_setup.hpp"
 
@@ -25,6 +26,11 @@ struct SavedModel {
 
 /// What a checkpoint records so that load_saved_model can build the network again.
 std::map<std::string, std::string> describe_model(const Job& job, const JobSetup& setup);
+
+/// The network that a checkpoint records.
+/// @throws DataError  it says none, or one that cannot be built: damaged, or beyond the limits of
+/// models/limits.hpp
+Network recorded_network(const CheckpointFacts& facts, const std::string& checkpoint);
 
 /// Reads a checkpoint's directory or, given a run's, its newest good checkpoint; every checksum is verified.
 /// @throws MissingDataError, DataError, IoError

@@ -11,6 +11,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <exception>
@@ -136,11 +137,17 @@ std::string MpiCommunicator::library() const {
   return text.data();
 }
 
+/// In pieces: MPI counts with int, and the weights of a large network are more bytes than that.
 void MpiCommunicator::broadcast(std::span<std::byte> data, int root) {
-  MPI_Request request = MPI_REQUEST_NULL;
-  LOCKSTEP_MPI(MPI_Ibcast(data.data(), int_count(data.size()), MPI_BYTE, root, comm_, &request));
-  MpiRequest pending(request);
-  wait(pending, fmt::format("a broadcast from rank {}", root));
+  constexpr std::size_t kPiece = std::size_t{1} << 30;
+  do {
+    const auto piece = data.first(std::min(data.size(), kPiece));
+    MPI_Request request = MPI_REQUEST_NULL;
+    LOCKSTEP_MPI(MPI_Ibcast(piece.data(), int_count(piece.size()), MPI_BYTE, root, comm_, &request));
+    MpiRequest pending(request);
+    wait(pending, fmt::format("a broadcast from rank {}", root));
+    data = data.subspan(piece.size());
+  } while (!data.empty());
 }
 
 std::vector<std::byte> MpiCommunicator::all_gather(std::span<const std::byte> mine) {

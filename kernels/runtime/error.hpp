@@ -15,7 +15,7 @@ enum class ExitCode : int {
   kUsage = 2,               ///< command line, job file or model file
   kDataDamaged = 65,        ///< a file is there, and its contents are wrong
   kDataMissing = 66,        ///< a file is not there
-  kDeviceUnavailable = 69,  ///< the device or backend asked for cannot be used here
+  kDeviceUnavailable = 69,  ///< the device, backend or memory asked for is not to be had here
   kInternal = 70,           ///< a bug; NaN or infinity in losses or gradients
   kPeerLost = 71,           ///< another rank died, hangs or cannot be reached
   kIo = 74,                 ///< reading or writing failed
@@ -46,7 +46,8 @@ LOCKSTEP_DEFINE_ERROR(ShapeError, ExitCode::kUsage);              ///< layers or
 LOCKSTEP_DEFINE_ERROR(DataError, ExitCode::kDataDamaged);         ///< damaged data set, image or checkpoint
 LOCKSTEP_DEFINE_ERROR(MissingDataError, ExitCode::kDataMissing);  ///< a file that is not there
 LOCKSTEP_DEFINE_ERROR(DeviceError, ExitCode::kDeviceUnavailable);
-LOCKSTEP_DEFINE_ERROR(NumericError, ExitCode::kInternal);  ///< NaN, infinity
+LOCKSTEP_DEFINE_ERROR(MemoryError, ExitCode::kDeviceUnavailable);  ///< this machine has too little
+LOCKSTEP_DEFINE_ERROR(NumericError, ExitCode::kInternal);          ///< NaN, infinity
 LOCKSTEP_DEFINE_ERROR(InternalError, ExitCode::kInternal);
 LOCKSTEP_DEFINE_ERROR(PeerLostError, ExitCode::kPeerLost);
 LOCKSTEP_DEFINE_ERROR(IoError, ExitCode::kIo);

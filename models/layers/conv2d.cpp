@@ -3,6 +3,9 @@
 /// Conv2dLayer: options, shapes, and the calls of its ops.
 #include "models/layers/conv2d.hpp"
 
+#include "kernels/runtime/checked_size.hpp"
+#include "models/limits.hpp"
+
 #include <fmt/format.h>
 
 namespace lockstep {
@@ -26,7 +29,8 @@ std::unique_ptr<Layer> Conv2dLayer::make(const LayerOptions& options, const Laye
   shape.stride = options.integer("stride", 1, kMaxKernel, 1);
   shape.padding = options.integer("padding", 0, std::min(kernel.height, kernel.width) - 1, 0);
   options.require_fit(kernel, shape.padding, place.input);
-  options.require_weights(1.0 * shape.out_channels * shape.in_channels * kernel.height * kernel.width);
+  options.require_weights(
+      checked_product(shape.out_channels, shape.in_channels, kernel.height, kernel.width));
   return std::make_unique<Conv2dLayer>(place, shape);
 }
 

@@ -3,6 +3,9 @@
 /// LinearLayer: options, shapes, and the calls of its ops.
 #include "models/layers/linear.hpp"
 
+#include "kernels/runtime/checked_size.hpp"
+#include "models/limits.hpp"
+
 #include <fmt/format.h>
 
 namespace lockstep {
@@ -13,7 +16,7 @@ LinearLayer::LinearLayer(LayerPlace place, int outputs) : Layer(std::move(place)
 
 std::unique_ptr<Layer> LinearLayer::make(const LayerOptions& options, const LayerPlace& place) {
   const int outputs = options.outputs();
-  options.require_weights(1.0 * outputs * place.input.features());
+  options.require_weights(checked_product(outputs, place.input.features()));
   return std::make_unique<LinearLayer>(place, outputs);
 }
 

@@ -3,6 +3,8 @@
 /// Options and shapes of pooling layers.
 #include "models/layers/pool_shape.hpp"
 
+#include "models/limits.hpp"
+
 #include <fmt/format.h>
 
 namespace lockstep {

@@ -151,7 +151,8 @@ const char* const kNetworks[] = {
     "  - dropout: 0.1\n  - relu\n  - dropout: 0.2\n  - relu\n  - dropout: 0.3\n  - relu\n  - linear: "
     "classes\n",
     "  - linear: classes\n",
-    // Convolutions behind flatten, whose input has another shape than the epilogue in front of them: without a
+    // Convolutions behind flatten, whose input has another shape than the epilogue in front of them: without
+    // a
     // pool, with one, through an epilogue alone, and twice in a row.
     "  - conv2d: {out: 10, kernel: [1, 6]}\n  - relu\n  - flatten\n  - conv2d: {out: 5, kernel: 1}\n"
     "  - linear: classes\n",

@@ -185,6 +185,24 @@ TEST(NetworkErrorsTest, EmptyFileIsRefused) {
   EXPECT_THROW(Network::parse("", "my.yaml", {1, 28, 28}, 10), ConfigError);
 }
 
+TEST(NetworkErrorsTest, InputsBeyondTheLimitsAreRefused) {
+  const std::string yaml = "layers:\n  - conv2d: {out: 10, kernel: 1024}\n  - linear: classes\n";
+  constexpr int kMost = 2147483647;
+  for (const ImageShape& input : {ImageShape{1, 65536, 65537},
+                                  {kMost, kMost, kMost},
+                                  {0, 28, 28},
+                                  {1, -28, 28},
+                                  {-1, -1, 28},
+                                  {1, 4096, 4097}}) {
+    EXPECT_THROW(Network::parse(yaml, "my.yaml", input, 10), ShapeError) << to_string(input);
+  }
+  EXPECT_NO_THROW(Network::parse("layers:\n  - linear: classes\n", "my.yaml", {1, 4096, 4096}, 10));
+  for (const int classes : {0, -5, kMost}) {
+    EXPECT_THROW(Network::parse("layers:\n  - linear: classes\n", "my.yaml", {1, 28, 28}, classes),
+                 ShapeError);
+  }
+}
+
 TEST(NetworkErrorsTest, ThousandsOfLayersAreRefused) {
   std::string yaml = "layers:\n";
   for (int i = 0; i < 1025; ++i) yaml += "  - relu\n";

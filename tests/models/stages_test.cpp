@@ -3,6 +3,8 @@
 /// Which layers become one stage.
 #include "models/stages.hpp"
 
+#include "models/layer.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -96,6 +98,29 @@ TEST(StagesTest, DropoutOfChannelsAfterFlattenIsOfElements) {
   EXPECT_EQ(describe(stages_of("  - conv2d: {out: 3, kernel: 3}\n  - flatten\n  - dropout2d: 0.5\n"
                                "  - linear: classes\n")),
             "conv+d linear");
+}
+
+/// The shape in which the last stage sees the epilogue before it: "3x26x26", or "none".
+std::string seen_by_last(const std::string& layers) {
+  const auto stages = stages_of(layers);
+  const auto shape = shape_through_epilogue(stages[stages.size() - 2], stages.back());
+  return shape ? to_string(*shape) : "none";
+}
+
+TEST(StagesTest, AKernelStoresThroughAnEpilogueOfItsOwnShapeOnly) {
+  const std::string conv = "  - conv2d: {out: 3, kernel: 3}\n",
+                    pointwise = "  - conv2d: {out: 10, kernel: 1}\n";
+  const std::string all = "  - conv2d: {out: classes, kernel: [26, 26]}\n";
+  EXPECT_EQ(seen_by_last(conv + "  - relu\n" + all), "3x26x26");
+  EXPECT_EQ(seen_by_last(conv + "  - relu\n  - max_pool: 2\n  - conv2d: {out: classes, kernel: [13, 13]}\n"),
+            "3x26x26");
+  EXPECT_EQ(seen_by_last(conv + "  - relu\n  - flatten\n" + pointwise), "2028");
+  EXPECT_EQ(seen_by_last(conv + "  - relu\n  - max_pool: 2\n  - flatten\n" + pointwise), "none");
+  EXPECT_EQ(seen_by_last(conv + "  - relu\n  - max_pool: 2\n  - flatten\n  - linear: classes\n"), "3x26x26");
+  EXPECT_EQ(
+      seen_by_last("  - conv2d: {out: 10, kernel: 3}\n  - relu\n  - avg_pool: {kernel: 15, stride: 15}\n"
+                   "  - flatten\n"),
+      "none");
 }
 
 TEST(StagesTest, EvaluationLeavesDropoutOut) {

@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/output_file.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/rank_runner.hpp"
+#include "trainer/saved_model.hpp"
 
 #include <fmt/format.h>
 
@@ -39,7 +40,8 @@ int hash(const std::string& path) {
 
 int inspect(const std::string& path) {
   const FoundCheckpoint found = open(path);
-  print("{}", inspect_checkpoint(found.path, found.state));
+  const std::string network = recorded_network(found.state.facts, found.path).summary();
+  print("{}\n{}", inspect_checkpoint(found.path, found.state), network);
   return 0;
 }
 

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// How much memory a process may still take, asked before it takes much: afterwards Linux kills it without a
+/// word.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace lockstep {
+
+struct FreeMemory {
+  std::uint64_t bytes = 0;
+  std::string limited_by;  ///< "this machine", "the memory limit of its container or Slurm job", "ulimit -v"
+};
+
+/// The least of what the machine has available (swap included), what the cgroups of this process leave, and
+/// what ulimit -v and -d leave. Bounds that cannot be read do not count.
+/// @param root  where /proc and /sys lie, for tests
+FreeMemory free_memory(const std::filesystem::path& root = "/");
+
+/// @param what  "the activations of net, 64 samples at a time"
+/// @param help  what makes it smaller
+/// @throws MemoryError  there is not that much left: what, how much, how much there is, and the help
+void require_memory(std::uint64_t bytes, const std::string& what, const std::string& help);
+
+/// "7.3 GiB", "12 MiB", "640 B"; "more than 64 bits can count" of kTooLarge.
+std::string format_memory(std::uint64_t bytes);
+
+}  // namespace lockstep

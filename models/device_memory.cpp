@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "models/device_memory.hpp"
+
+#include "kernels/runtime/checked_size.hpp"
+#include "kernels/runtime/error.hpp"
+#include "models/layer.hpp"
+#include "models/limits.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+std::uint64_t elements(const ImageShape& shape) {
+  return static_cast<std::uint64_t>(shape.features());
+}
+
+bool is_epilogue_alone(const Stage& stage) {
+  return std::holds_alternative<std::monostate>(stage.head);
+}
+
+/// @param next  null: the last stage
+void plan_gradients(const Stage& stage, const Stage* next, StageMemory& memory) {
+  const bool has_epilogue = stage.epilogue.count > 0;
+  // Otherwise the gradient of the logits is the caller's, and that of an epilogue alone is the same as its
+  // own.
+  if (has_epilogue || (next != nullptr && !is_epilogue_alone(*next)))
+    memory.gradient = elements(stage.before_epilogue);
+  if (!has_epilogue || next == nullptr || is_epilogue_alone(*next)) return;
+  if (!shape_through_epilogue(stage, *next)) memory.detour = elements(stage.output);
+}
+
+[[noreturn]] void fail(const Layer& layer, const std::string& what) {
+  throw ShapeError(
+      fmt::format("layer {} ({}): {}; use parallel.device=cpu", layer.name(), layer.describe(), what));
+}
+
+void check_tensor(const Layer& layer, const ImageShape& shape, std::int64_t samples) {
+  if (checked_product(shape.features(), samples) <= kMaxDeviceElements) return;
+  fail(layer,
+       fmt::format("{} numbers for each of {} samples of a rank are more than a GPU kernel can count ({}); "
+                   "lower data.global_batch or use more ranks",
+                   shape.features(), samples, kMaxDeviceElements));
+}
+
+void check_convolution(const Layer& layer, const Conv2dShape& shape) {
+  if (std::max({shape.in_channels, shape.out_channels, shape.in_height}) <= kMaxDeviceSide) return;
+  fail(layer,
+       fmt::format(
+           "a convolution of {} channels of height {} into {} is beyond what a GPU's grid can have ({})",
+           shape.in_channels, shape.in_height, shape.out_channels, kMaxDeviceSide));
+}
+
+}  // namespace
+
+std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, bool training) {
+  std::vector<StageMemory> plan;
+  bool trained = false;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    const Stage& stage = stages[i];
+    trained = trained || stage.trained();
+    StageMemory memory;
+    memory.y = elements(stage.output);
+    if (stage.epilogue.count > 0 || std::holds_alternative<MaxPoolOp>(stage.head)) memory.mask = memory.y;
+    if (training && trained) plan_gradients(stage, i + 1 < stages.size() ? &stages[i + 1] : nullptr, memory);
+    plan.push_back(memory);
+  }
+  return plan;
+}
+
+std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training) {
+  std::uint64_t numbers = checked_sum(elements(network.input_shape()), 1U);  // and a label
+  std::uint64_t bytes = 0;
+  for (const StageMemory& memory : plan_stage_memory(fuse_layers(network), training)) {
+    numbers = checked_sum(numbers, memory.y, memory.gradient, memory.detour);
+    bytes = checked_sum(bytes, memory.mask);
+  }
+  return checked_product(checked_sum(checked_product(numbers, sizeof(float)), bytes), samples);
+}
+
+void check_device_limits(const Network& network, std::int64_t samples) {
+  if (samples > kMaxDeviceSamples) {
+    throw ShapeError(
+        fmt::format("{} samples of one rank in a step are more than a GPU's grid can have ({}); lower "
+                    "data.global_batch or use more ranks",
+                    samples, kMaxDeviceSamples));
+  }
+  for (const auto& layer : network.layers()) {
+    check_tensor(*layer, layer->input(), samples);
+    check_tensor(*layer, layer->output(), samples);
+    const LayerOp op = layer->op();
+    if (const auto* conv = std::get_if<Conv2dShape>(&op)) check_convolution(*layer, *conv);
+  }
+}
+
+}  // namespace lockstep

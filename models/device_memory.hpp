@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a network takes on a GPU, before anything is allocated there.
+#pragma once
+
+#include "models/network.hpp"
+#include "models/stages.hpp"
+
+#include <cstdint>
+#include <vector>
+
+namespace lockstep {
+
+/// What DeviceExecution keeps for one stage, for each sample.
+struct StageMemory {
+  std::uint64_t y = 0;         ///< numbers: the output
+  std::uint64_t mask = 0;      ///< bytes: of the epilogue, or the argmax of a general max pool
+  std::uint64_t gradient = 0;  ///< numbers: its own gradient before the epilogue; 0: another's, or none
+  std::uint64_t detour =
+      0;  ///< numbers: the gradient of y, where the stage behind cannot store through the epilogue
+};
+
+/// One for each stage. Evaluation needs no gradients.
+std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, bool training);
+
+/// Bytes of activations, masks and gradients for that many samples at a time.
+std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training);
+
+/// @throws ShapeError  a tensor or a convolution of this network is larger than GPU kernels can number, with
+/// so many samples of one rank in a step: which layer, the limit, and what helps
+void check_device_limits(const Network& network, std::int64_t samples);
+
+}  // namespace lockstep

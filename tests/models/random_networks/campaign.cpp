@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Any number of random networks, one after another, with a tally; tests/models/random_networks/run starts
+/// it.
+#include "tests/models/random_networks/trial.hpp"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+using lockstep::test::RandomCase;
+using lockstep::test::Verdict;
+
+struct Options {
+  std::uint64_t first = 1;
+  std::int64_t count = 2000;
+  std::vector<std::string> devices{"cpu", "emulated"};
+  bool verbose = false;
+};
+
+struct Tally {
+  std::int64_t trials = 0, mismatches = 0, with_ties = 0, ties = 0;
+  double worst = 0;
+
+  void add(const Verdict& verdict) {
+    ++trials;
+    mismatches += verdict.mismatch.empty() ? 0 : 1;
+    with_ties += verdict.ties > 0 ? 1 : 0;
+    ties += verdict.ties;
+    worst = std::max(worst, verdict.worst);
+  }
+};
+
+void run(const RandomCase& trial, const Options& options, Tally& tally) {
+  if (options.verbose) fmt::print("{}", trial.describe());
+  for (const std::string& device : options.devices) {
+    std::fflush(stdout);
+    const Verdict verdict = lockstep::test::try_case(trial, device);
+    tally.add(verdict);
+    if (options.verbose)
+      fmt::print("{}: {:.3f} of what is allowed, {} ties\n", device, verdict.worst, verdict.ties);
+    if (verdict.mismatch.empty()) continue;
+    fmt::print("seed {} on {}: {}\n{}", trial.seed, device, verdict.mismatch, trial.describe());
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app{"Trains random networks for two steps and compares them with double precision"};
+  app.add_option("--seed", options.first, "Seed of the first network")->capture_default_str();
+  app.add_option("--count", options.count, "How many, one seed after another")->capture_default_str();
+  app.add_option("--device", options.devices, "cpu, emulated, cuda; several are allowed")
+      ->capture_default_str();
+  app.add_flag("--verbose", options.verbose,
+               "Print every network before it is tried: shows which one crashes");
+  CLI11_PARSE(app, argc, argv);
+  Tally tally;
+  for (std::int64_t i = 0; i < options.count; ++i) {
+    run(lockstep::test::make_random_case(options.first + static_cast<std::uint64_t>(i)), options, tally);
+  }
+  fmt::print(
+      "{} networks from seed {}, {} trials: {} mismatches; {} ties in {} trials; worst error {:.3f} of what "
+      "rounding allows\n",
+      options.count, options.first, tally.trials, tally.mismatches, tally.ties, tally.with_ties, tally.worst);
+  return tally.mismatches == 0 ? 0 : 1;
+}

@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Every layer by naive loops in double, with bounds on what fp32 may make of it. Tensors are
+/// [channel][row][column][sample] without padding columns.
+#pragma once
+
+#include "kernels/random.hpp"
+#include "models/layer_op.hpp"
+#include "tests/models/random_networks/bounded.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace lockstep::test {
+
+/// What a layer reads in both directions. Shapes of ops have the true batch.
+struct LayerContext {
+  std::span<const float> weights;  ///< weight, then bias
+  int batch = 0;
+  bool training = false;
+  DropoutKey dropout;  ///< without the layer
+  int units = 1;       ///< of dropout, in a sample
+};
+
+/// y of x.
+Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Bounded& x);
+/// The gradient of x from that of y; counts decisions that rounding may turn.
+Bounded layer_backward(const LayerOp& op, const LayerContext& context, const Bounded& x, const Bounded& dy,
+                       std::int64_t& ties);
+/// The gradient of weight and bias, summed over samples; empty for layers without.
+Bounded weight_gradient(const LayerOp& op, const LayerContext& context, const Bounded& x, const Bounded& dy);
+
+}  // namespace lockstep::test

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "tests/models/random_networks/reference_step.hpp"
+
+#include "models/layer.hpp"
+#include "tests/models/random_networks/reference_layers.hpp"
+
+#include <algorithm>
+
+namespace lockstep::test {
+namespace {
+
+class Pass {
+ public:
+  Pass(const Network& network, std::span<const float> weights, const Batch& batch, const PassKey* key)
+      : network_(network), weights_(weights), batch_(batch), key_(key) {}
+
+  ReferenceStep run() {
+    forward();
+    Bounded gradient = loss();
+    if (key_ != nullptr) backward(std::move(gradient));
+    return std::move(step_);
+  }
+
+ private:
+  LayerContext context_of(const Layer& layer) const {
+    LayerContext context;
+    context.weights = weights_.subspan(layer.parameter_offset());
+    context.batch = batch_.samples();
+    context.training = key_ != nullptr;
+    if (key_ != nullptr) context.dropout = {key_->seed, key_->step, 0, key_->first_sample};
+    const LayerOp op = layer.op();
+    const auto* drop = std::get_if<DropoutOp>(&op);
+    const bool by_channel = drop != nullptr && drop->whole_channels;
+    context.units = by_channel ? layer.input().channels : static_cast<int>(layer.input().features());
+    return context;
+  }
+
+  void forward() {
+    Bounded input(batch_.x.size());
+    input.value = batch_.x;
+    activations_.push_back(std::move(input));
+    for (const auto& layer : network_.layers())
+      activations_.push_back(layer_forward(layer->op(), context_of(*layer), activations_.back()));
+  }
+
+  /// Softmax and cross-entropy; the gradient of the logits.
+  Bounded loss() {
+    const Bounded& logits = activations_.back();
+    Bounded gradient(logits.size());
+    double variance = 0;
+    for (std::size_t n = 0; n < batch_.labels.size(); ++n) variance += loss_of_sample(n, logits, gradient);
+    step_.loss_allowed = Bounded::kSigmas * std::sqrt(variance);
+    return gradient;
+  }
+
+  /// @returns the variance of its loss
+  double loss_of_sample(std::size_t n, const Bounded& logits, Bounded& gradient) {
+    const auto classes = static_cast<std::size_t>(network_.classes());
+    const auto at = [&](std::size_t c) { return c * batch_.labels.size() + n; };
+    const auto label = static_cast<std::size_t>(batch_.labels[n]);
+    std::size_t best = 0;
+    for (std::size_t c = 1; c < classes; ++c) best = logits.value[at(c)] > logits.value[at(best)] ? c : best;
+    double sum = 0;
+    for (std::size_t c = 0; c < classes; ++c) sum += std::exp(logits.value[at(c)] - logits.value[at(best)]);
+    step_.loss += logits.value[at(best)] + std::log(sum) - logits.value[at(label)];
+    count_correct(n, logits, best, label);
+
+    // exp and log of fp32 are good to a few units; their arguments were rounded too.
+    const double spread = logits.value[at(best)] - logits.value[at(label)];
+    const double own = 8 * Bounded::kUnit * (1 + spread + std::log(sum));
+    double variance = own * own;
+    std::vector<double> p(classes);
+    double common = 0;
+    for (std::size_t c = 0; c < classes; ++c) {
+      p[c] = std::exp(logits.value[at(c)] - logits.value[at(best)]) / sum;
+      common += p[c] * p[c] * logits.variance[at(c)];
+    }
+    for (std::size_t c = 0; c < classes; ++c) {
+      const double hit = c == label ? 1 : 0, distance = logits.value[at(best)] - logits.value[at(c)];
+      variance += (p[c] - hit) * (p[c] - hit) * logits.variance[at(c)];
+      gradient.value[at(c)] = p[c] - hit;
+      const double rounding = 8 * Bounded::kUnit * (p[c] * (1 + distance) + hit);
+      gradient.variance[at(c)] = p[c] * p[c] * (common + logits.variance[at(c)]) + rounding * rounding;
+    }
+    return variance;
+  }
+
+  void count_correct(std::size_t n, const Bounded& logits, std::size_t best, std::size_t label) {
+    const auto at = [&](std::size_t c) { return c * batch_.labels.size() + n; };
+    const auto may_beat = [&](std::size_t a, std::size_t b) {
+      const double sigma = std::sqrt(logits.variance[at(a)]) + std::sqrt(logits.variance[at(b)]);
+      return sigma > 0 && logits.value[at(b)] - logits.value[at(a)] <= Bounded::kSigmas * sigma;
+    };
+    bool sure = best == label, possible = best == label || may_beat(label, best);
+    for (std::size_t c = 0; c < static_cast<std::size_t>(network_.classes()); ++c)
+      sure = sure && (c == label || !may_beat(c, label));
+    step_.least_correct += sure ? 1 : 0;
+    step_.most_correct += possible ? 1 : 0;
+  }
+
+  void backward(Bounded gradient) {
+    step_.gradients = Bounded(network_.parameters().size);
+    for (std::size_t i = network_.layers().size(); i-- > 0;) {
+      const Layer& layer = *network_.layers()[i];
+      const LayerContext context = context_of(layer);
+      put(weight_gradient(layer.op(), context, activations_[i], gradient), layer.parameter_offset());
+      gradient = layer_backward(layer.op(), context, activations_[i], gradient, step_.ties);
+    }
+  }
+
+  void put(const Bounded& part, std::size_t offset) {
+    const auto at = static_cast<std::ptrdiff_t>(offset);
+    std::copy(part.value.begin(), part.value.end(), step_.gradients.value.begin() + at);
+    std::copy(part.variance.begin(), part.variance.end(), step_.gradients.variance.begin() + at);
+    std::copy(part.tie.begin(), part.tie.end(), step_.gradients.tie.begin() + at);
+  }
+
+  const Network& network_;
+  std::span<const float> weights_;
+  const Batch& batch_;
+  const PassKey* key_;                ///< null: evaluation
+  std::vector<Bounded> activations_;  ///< the input, then each layer's output
+  ReferenceStep step_;
+};
+
+}  // namespace
+
+ReferenceStep reference_training(const Network& network, std::span<const float> weights, const Batch& batch,
+                                 const PassKey& key) {
+  return Pass(network, weights, batch, &key).run();
+}
+
+ReferenceStep reference_evaluation(const Network& network, std::span<const float> weights,
+                                   const Batch& batch) {
+  return Pass(network, weights, batch, nullptr).run();
+}
+
+}  // namespace lockstep::test

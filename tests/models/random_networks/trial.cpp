@@ -1,0 +1,211 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "tests/models/random_networks/trial.hpp"
+
+#include "comm/thread/thread_ranks.hpp"
+#include "tests/models/random_networks/reference_step.hpp"
+#include "trainer/bucket_planning.hpp"
+#include "trainer/starting_weights.hpp"
+#include "trainer/step_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <numeric>
+
+namespace lockstep::test {
+namespace {
+
+/// Half a unit of the exact sum's last place, for each of the terms that a grain may add.
+constexpr double kExactRounding = 0x1p-41 * kPartialSums;
+
+Batch batch_of(const Dataset& data, std::span<const std::int32_t> indices) {
+  const auto features = static_cast<std::size_t>(data.shape.features());
+  Batch batch;
+  batch.x.resize(features * indices.size());
+  for (std::size_t n = 0; n < indices.size(); ++n) {
+    const auto sample = static_cast<std::size_t>(indices[n]);
+    batch.labels.push_back(data.labels[sample]);
+    for (std::size_t f = 0; f < features; ++f) {
+      const std::size_t at = sample * features + f;
+      batch.x[f * indices.size() + n] =
+          data.images.size() > 0 ? std::fma(static_cast<float>(data.images[at]), data.scale, data.shift)
+                                 : data.features[at];
+    }
+  }
+  return batch;
+}
+
+/// Collects the worst of many comparisons.
+class Judge {
+ public:
+  explicit Judge(Verdict* verdict) : verdict_(verdict) {}
+
+  void count_ties(std::int64_t ties) { verdict_->ties += ties; }
+
+  void compare(double actual, double expected, double allowed, const auto& name) {
+    const double error = std::abs(actual - expected);
+    double share = error == 0 ? 0 : error / allowed;
+    if (std::isnan(share)) share = INFINITY;
+    verdict_->worst = std::max(verdict_->worst, share);
+    if (share <= 1 || share <= worst_mismatch_) return;
+    worst_mismatch_ = share;
+    verdict_->mismatch =
+        fmt::format("{}: {:.9g}, expected {:.9g} within {:.2g}", name(), actual, expected, allowed);
+  }
+
+ private:
+  Verdict* verdict_;
+  double worst_mismatch_ = 0;
+};
+
+JobSetup set_up(const RandomCase& trial, const Job& job, Communicator& comm) {
+  const Dataset& train = trial.data->train;
+  Network network = Network::parse(trial.yaml, "random.yaml", train.shape, train.classes);
+  DeviceChoice device = choose_device(job.parallel, comm);
+  BucketPlan plan = plan_buckets(job, network, device, comm);
+  return {.data = trial.data,
+          .device = std::move(device),
+          .network = std::move(network),
+          .plan = std::move(plan)};
+}
+
+std::vector<float> copy(std::span<const float> numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+
+/// The samples of each step of the first epoch, as all ranks together see them.
+std::vector<Batch> batches_of(const Job& job, const Dataset& data) {
+  DistributedSampler sampler({.samples = data.size(),
+                              .global_batch = job.data.global_batch,
+                              .grain = job.parallel.grain,
+                              .seed = job.train.seed,
+                              .shuffle = job.data.shuffle});
+  sampler.set_epoch(0);
+  std::vector<Batch> batches;
+  std::size_t first = 0;
+  for (std::int64_t step = 0; step < sampler.steps_per_epoch(); ++step) {
+    const auto samples = static_cast<std::size_t>(sampler.batch_samples(step));
+    batches.push_back(batch_of(data, sampler.order().subspan(first, samples)));
+    first += samples;
+  }
+  return batches;
+}
+
+/// One rank of the training. All ranks take the same steps; rank 0 judges, if there is something to fill in.
+class Training {
+ public:
+  Training(const RandomCase& trial, const Job& job, Communicator& comm, Verdict* verdict)
+      : job_(job),
+        is_judge_(verdict != nullptr && comm.rank() == 0),
+        judge_(verdict),
+        setup_(set_up(trial, job, comm)),
+        engine_(make_step_engine(job_, setup_, comm)) {
+    initialise_weights(job_, setup_.network, engine_->weights());
+    engine_->commit_state();
+  }
+
+  void run() {
+    const std::vector<Batch> batches = batches_of(job_, setup_.data->train);
+    for (std::size_t step = 0; step < batches.size(); ++step)
+      run_step(static_cast<std::int64_t>(step), batches[step]);
+    const std::vector<float> weights = copy(engine_->weights());
+    const Evaluation evaluation = engine_->evaluate(never_leave);
+    if (is_judge_) judge_evaluation(evaluation, weights);
+  }
+
+ private:
+  struct State {
+    std::vector<float> weights, momentum;
+  };
+
+  void run_step(std::int64_t step, const Batch& batch) {
+    engine_->fetch_state();
+    const State before{copy(engine_->weights()), copy(engine_->momentum())};
+    const StepSeries series = engine_->run({0, step, step}, 1, false);
+    engine_->fetch_state();
+    if (!is_judge_) return;
+    const PassKey key{job_.train.seed, static_cast<std::uint32_t>(step), 0};
+    const ReferenceStep expected = reference_training(setup_.network, before.weights, batch, key);
+    judge_.count_ties(expected.ties);
+    const std::string name = fmt::format("step {}", step + 1);
+    judge_sums(name, series.loss, series.correct, series.samples, batch, expected);
+    judge_.compare(static_cast<double>(series.steps), 1, 0, [&] { return name + ": steps done"; });
+    for (const Parameter& parameter : setup_.network.parameters().parameters) {
+      for (std::size_t i = 0; i < parameter.size; ++i) {
+        judge_parameter(
+            parameter.offset + i, before, expected.gradients, batch.samples(),
+            [&](const char* what) { return fmt::format("{}: {} of {}[{}]", name, what, parameter.name, i); });
+      }
+    }
+  }
+
+  void judge_sums(const std::string& name, double loss, std::int64_t correct, std::int64_t samples,
+                  const Batch& batch, const ReferenceStep& expected) {
+    judge_.compare(static_cast<double>(samples), batch.samples(), 0, [&] { return name + ": samples"; });
+    judge_.compare(loss, expected.loss, expected.loss_allowed + 1e-9 * batch.samples(),
+                   [&] { return name + ": loss"; });
+    const auto middle = 0.5 * static_cast<double>(expected.least_correct + expected.most_correct);
+    const auto half = 0.5 * static_cast<double>(expected.most_correct - expected.least_correct);
+    judge_.compare(static_cast<double>(correct), middle, half, [&] { return name + ": correct answers"; });
+  }
+
+  /// Momentum is how the mean gradient shows, and the weight must follow it.
+  void judge_parameter(std::size_t i, const State& before, const Bounded& sums, int samples,
+                       const auto& name) {
+    const OptimizerSection& sgd = job_.train.optimizer;
+    const double w = before.weights[i], m = before.momentum[i], new_m = engine_->momentum()[i];
+    const double decay = static_cast<float>(sgd.weight_decay), carried = static_cast<float>(sgd.momentum);
+    const double gradient = sums.value[i] / samples, direction = gradient + decay * w;
+    const double rounding = 4 * Bounded::kUnit * (std::abs(gradient) + std::abs(decay * w) + std::abs(m));
+    const double grains = std::ceil(1.0 * samples / job_.parallel.grain);
+    judge_.compare(new_m, carried * m + direction,
+                   (sums.allowed(i) + grains * kExactRounding) / samples + rounding,
+                   [&] { return name("momentum"); });
+    const double moved = sgd.nesterov ? new_m - carried * m + carried * new_m : new_m;
+    const double step = static_cast<float>(sgd.lr) * moved;
+    judge_.compare(
+        engine_->weights()[i], w - step,
+        4 * Bounded::kUnit * (std::abs(w) + static_cast<float>(sgd.lr) * (2 * std::abs(new_m) + std::abs(m))),
+        [&] { return name("value"); });
+  }
+
+  void judge_evaluation(const Evaluation& evaluation, std::span<const float> weights) {
+    const Dataset& test = setup_.data->test;
+    std::vector<std::int32_t> all(test.labels.size());
+    std::iota(all.begin(), all.end(), 0);
+    const Batch batch = batch_of(test, all);
+    judge_sums("evaluation", evaluation.loss * static_cast<double>(evaluation.samples), evaluation.correct,
+               evaluation.samples, batch, reference_evaluation(setup_.network, weights, batch));
+  }
+
+  const Job& job_;
+  bool is_judge_;
+  Judge judge_;
+  JobSetup setup_;
+  std::unique_ptr<StepEngine> engine_;
+};
+
+void train(const RandomCase& trial, const std::string& device, Verdict* verdict) {
+  Job job = trial.job;
+  job.parallel.device = device;
+  run_thread_ranks(trial.ranks, [&](Communicator& comm) { Training(trial, job, comm, verdict).run(); });
+}
+
+}  // namespace
+
+Verdict try_case(const RandomCase& trial, const std::string& device) {
+  Verdict verdict;
+  try {
+    train(trial, device, &verdict);
+  } catch (const std::exception& error) {
+    verdict.mismatch = error.what();
+  }
+  return verdict;
+}
+
+void run_case(const RandomCase& trial, const std::string& device) {
+  train(trial, device, nullptr);
+}
+
+}  // namespace lockstep::test
