@@ -80,6 +80,7 @@ int evaluate_checkpoint(const Options& options, Communicator& comm) {
                                 ? evaluate_on_device(comm, *device.gpu, *model, data)
                                 : evaluate_on_cpu(comm, device, options.parallel, *model, data);
   if (comm.rank() != 0) return 0;
+  if (!device.remark.empty()) print_error(device.remark);
   print("{}\n{}: loss {:.4f}, accuracy {:.2f} % ({} of {})\nweights sha256 {}\n", model->checkpoint,
         data.name, result.loss, 100 * result.accuracy(), with_thousands(result.correct),
         with_thousands(result.samples), weights_sha256(model->weights.span()));
