@@ -45,9 +45,9 @@ constexpr Advice kDeviceErrors[] = {
      "-DCMAKE_CUDA_ARCHITECTURES=native"},
     {"cudaErrorNoKernelImageForDevice",
      "the program was not built for this kind of GPU: build it here with cmake --preset release "
-     "-DCMAKE_CUDA_ARCHITECTURES=native and a CUDA toolkit that knows it (from CUDA 13 on: compute "
-     "capability "
-     "7.5 and newer)"},
+     "-DCMAKE_CUDA_ARCHITECTURES=native and a CUDA toolkit that knows it (CUDA 13: compute capability 7.5 "
+     "and "
+     "newer)"},
     {"cudaErrorStubLibrary", "libcuda.so.1 is the toolkit's stub: take its folder out of LD_LIBRARY_PATH"},
     {"cudaErrorDevicesUnavailable", "another process holds the GPU (compute mode exclusive): see nvidia-smi"},
     {"cudaErrorInitializationError", "the driver does not start: see nvidia-smi and dmesg"},

@@ -50,7 +50,7 @@ std::string no_device_message(const FailedSearch& search) {
 bool is_without_gpus(const FailedSearch& search) {
   if (search.driver_version == 0) return true;
   const std::string visible = search.visible_devices.value_or("all");
-  return visible.empty() || visible == "-1";
+  return visible.empty() || visible == "-1" || visible == "NoDevFiles";
 }
 
 std::string unusable_device_message(const DeviceFacts& device, const CudaFailure& failure) {

@@ -97,7 +97,8 @@ AllReduceDecision choose_all_reduce(const AllReduceSituation& situation) {
 
 std::string binding_advice(int usable, int all) {
   if (usable != 1 || all <= 2) return "";
-  return "this rank is bound to one core, which NCCL's threads share: use mpirun --bind-to none";
+  return "this rank is bound to one core, which NCCL's threads share: use mpirun --bind-to none, or srun "
+         "--cpus-per-task";
 }
 
 AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, const std::string& backend) {

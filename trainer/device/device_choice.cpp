@@ -44,7 +44,7 @@ GpuProblem gpu_problem(const Platform& gpus, const Communicator& comm) {
     return {};
   } catch (const NoGpuError& error) {
     return {error.what(), false};
-  } catch (const DeviceError& error) {
+  } catch (const Error& error) {
     return {error.what(), true};
   }
 }

@@ -54,6 +54,7 @@ TEST(DeviceMessagesTest, NothingIsWrongWithoutADriverOrWithAllGpusHidden) {
   EXPECT_TRUE(is_without_gpus({"cudaErrorInsufficientDriver (...)", 0, 13000, {}}));
   EXPECT_TRUE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, ""}));
   EXPECT_TRUE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, "-1"}));
+  EXPECT_TRUE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, "NoDevFiles"}));
   EXPECT_FALSE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, "7"}));
   EXPECT_FALSE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, {}}));
   EXPECT_FALSE(is_without_gpus({"cudaErrorInsufficientDriver (...)", 12020, 13000, {}}));
