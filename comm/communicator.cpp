@@ -21,10 +21,10 @@ constexpr Seconds kSpin{10e-3};
 constexpr Seconds kYield{100e-3};
 constexpr std::chrono::microseconds kSleep{50};
 
-void pause_after(Seconds waited, bool oversubscribed) {
+void pause_after(Seconds waited, bool core_is_wanted) {
   if (waited > kYield) {
     std::this_thread::sleep_for(kSleep);
-  } else if (oversubscribed || waited > kSpin) {
+  } else if (core_is_wanted || waited > kSpin) {
     std::this_thread::yield();
   }
 }
@@ -54,7 +54,7 @@ void Communicator::wait(PendingCollective& pending, std::string_view what) {
   while (!pending.test()) {
     const Seconds waited = Clock::now() - start;
     if (waited > timeout()) throw_peer_lost(*this, what);
-    pause_after(waited, oversubscribed());
+    pause_after(waited, oversubscribed() || pending.needs_this_core());
   }
 }
 

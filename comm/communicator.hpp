@@ -22,6 +22,9 @@ class PendingCollective {
   virtual ~PendingCollective() = default;
   /// Lets the collective progress, without blocking. True when its result is in place.
   virtual bool test() = 0;
+  /// Threads of this process carry it out, and a launcher may have bound the process to one core: whoever
+  /// waits gives that up between two tests.
+  virtual bool needs_this_core() const { return false; }
 };
 
 /// One rank's end of a group. All collectives must be called in the same order with the same sizes on every

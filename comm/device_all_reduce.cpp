@@ -15,6 +15,7 @@ class DeviceWork final : public PendingCollective {
     if (all_reduce_ != nullptr) all_reduce_->check();
     return false;
   }
+  bool needs_this_core() const override { return all_reduce_ != nullptr && all_reduce_->on_stream(); }
 
  private:
   Event& event_;
@@ -22,6 +23,17 @@ class DeviceWork final : public PendingCollective {
 };
 
 }  // namespace
+
+void DeviceAllReduce::all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
+                                      std::size_t count) {
+  if (terms != sums) stream.copy_on_device(sums, terms, count * sizeof *terms);
+  all_reduce(stream, sums, count);
+}
+
+void DeviceAllReduce::all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count) {
+  if (terms != sums) stream.copy_on_device(sums, terms, count * sizeof *terms);
+  all_reduce(stream, sums, count);
+}
 
 void wait_for(Event& event, Communicator& comm, std::string_view what, DeviceAllReduce* all_reduce) {
   DeviceWork work(event, all_reduce);

@@ -33,6 +33,12 @@ class DeviceAllReduce {
   virtual void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) = 0;
   virtual void all_reduce(Stream& stream, float* device, std::size_t count) = 0;
 
+  /// Out of place: device memory `sums` [count] becomes the sum of `terms` [count], which stay as they are
+  /// unless they are the same memory. In so far as a backend has no way of its own: a copy, then in place.
+  virtual void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
+                               std::size_t count);
+  virtual void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count);
+
   /// Throws what went wrong with queued work, as far as the backend knows of it; cheap, to be called while
   /// waiting. A peer that is gone may show in nothing but a wait that does not end.
   virtual void check() = 0;

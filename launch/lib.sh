@@ -56,6 +56,26 @@ allow_mpi_as_root() {
   fi
 }
 
+# allow_mpi_without_network: Open MPI's processes talk over TCP at their start even within one machine, and Open MPI 4 leaves
+# lo out as soon as there is another interface, be it down. Where no route leads anywhere, lo is what is left.
+# shellcheck disable=SC2119  # has_route looks at the kernel's own
+allow_mpi_without_network() {
+  if [ -n "${OMPI_MCA_oob_tcp_if_include:-}${OMPI_MCA_oob_tcp_if_exclude:-}" ] || has_route; then return; fi
+  export OMPI_MCA_oob_tcp_if_include=lo
+}
+
+# has_route [ROUTES [INTERFACES]]: over an interface that is not down. The kernel's own tables, or copies of them.
+# shellcheck disable=SC2120  # tests pass copies
+has_route() {
+  local interface state
+  [ -r "${1:-/proc/net/route}" ] || return 0
+  while read -r interface _; do
+    state=$(cat "${2:-/sys/class/net}/$interface/operstate" 2>/dev/null)
+    [ "${state:-unknown}" = down ] || return 0
+  done < <(tail -n +2 "${1:-/proc/net/route}")
+  return 1
+}
+
 # build_jobs: compilers to run at once: one a core, fewer where memory is short (1.5 GiB each).
 build_jobs() {
   local cores by_memory

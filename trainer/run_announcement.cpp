@@ -51,7 +51,7 @@ std::vector<std::string> announcement(const Job& job, const JobSetup& setup, con
                                       int hosts) {
   const auto& network = setup.network;
   const DistributedSampler sampler(sampler_options(job, setup.data->train, comm));
-  return {
+  std::vector<std::string> lines = {
       fmt::format("Lockstep {}: {}, {} parameters, on {} ({} train, {} test; {})", LOCKSTEP_VERSION,
                   network.name(), with_thousands(static_cast<std::int64_t>(network.parameters().size)),
                   job.data.set, with_thousands(setup.data->train.size()),
@@ -63,6 +63,8 @@ std::vector<std::string> announcement(const Job& job, const JobSetup& setup, con
                   job.parallel.grain, plural(sampler.steps_per_epoch(), "step"), job.parallel.determinism,
                   bucket_plan_text(setup, comm)),
   };
+  if (!setup.device.remark.empty()) lines.push_back(setup.device.remark);
+  return lines;
 }
 
 nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm,

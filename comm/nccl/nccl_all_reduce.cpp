@@ -38,17 +38,24 @@ class NcclAllReduce final : public DeviceAllReduce {
   std::string_view name() const override { return name_; }
   bool on_stream() const override { return true; }
   void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) override {
-    reduce(stream, device, count);
+    reduce(stream, device, device, count);
   }
   void all_reduce(Stream& stream, float* device, std::size_t count) override {
-    reduce(stream, device, count);
+    reduce(stream, device, device, count);
+  }
+  void all_reduce_into(Stream& stream, const std::int64_t* terms, std::int64_t* sums,
+                       std::size_t count) override {
+    reduce(stream, terms, sums, count);
+  }
+  void all_reduce_into(Stream& stream, const float* terms, float* sums, std::size_t count) override {
+    reduce(stream, terms, sums, count);
   }
   void check() override { nccl_.check(); }
 
  private:
   template <typename T>
-  void reduce(Stream& stream, T* device, std::size_t count) {
-    LOCKSTEP_NCCL(ncclAllReduce(device, device, count, datatype(device), ncclSum, nccl_.handle(),
+  void reduce(Stream& stream, const T* terms, T* sums, std::size_t count) {
+    LOCKSTEP_NCCL(ncclAllReduce(terms, sums, count, datatype(terms), ncclSum, nccl_.handle(),
                                 static_cast<cudaStream_t>(stream.native_handle())));
     nccl_.settle("the start of an all-reduce over NCCL");
   }

@@ -59,6 +59,7 @@ class NcclCommunicator::Settling final : public PendingCollective {
  public:
   explicit Settling(NcclCommunicator& owner) : owner_(owner) {}
   bool test() override { return owner_.settled(); }
+  bool needs_this_core() const override { return true; }
 
  private:
   NcclCommunicator& owner_;

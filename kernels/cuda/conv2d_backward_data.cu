@@ -155,7 +155,7 @@ void square_data_gradient(cudaStream_t stream, const Chip& chip, const Conv2dSha
     args.batch = s.batch, args.height = s.out_height(), args.width = s.out_width();
     args.padding = kSize - 1 - s.padding, args.x = dy, args.filters = transposed(s, w);
     args.filters.backwards = true;
-    launch_direct<kSize>(stream, chip, store.size, args, store);
+    launch_direct<kSize, /*kAlwaysBorder=*/true>(stream, chip, store.size, args, store);
   }
 }
 

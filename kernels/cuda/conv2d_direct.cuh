@@ -262,19 +262,24 @@ void launch_tile(cudaStream_t stream, const OutputSize& y, DirectArgs args, cons
 }
 
 /// Queues one launch; nothing if there are no outputs. `args` lacks what depends on the tile.
-template <int kSize, class Store>
+///
+/// @tparam kAlwaysBorder  the caller's images nearly always have one: kernels for those without are left out,
+///                        which compile for long, and tiles with a border compute the same bits
+template <int kSize, bool kAlwaysBorder, class Store>
 void launch_direct(cudaStream_t stream, const Chip& chip, const OutputSize& y, const DirectArgs& args,
                    const Store& store) {
   if (y.height == 0 || y.width == 0) return;
   const auto guess = [&](auto tile) { return tile.clocks(chip, y, args.batch, args.groups, kSize); };
   constexpr int kMostColumns = 4;
-  if (args.padding == 0 && y.height >= kTileRows && y.width >= kMostColumns) {
-    run_best<DirectTile<kMostColumns, 10>, DirectTile<kMostColumns, 5>, DirectTile<2, 5>, DirectTile<2, 2>>(
-        guess, [&](auto tile) { launch_tile<kSize, false, decltype(tile)>(stream, y, args, store); });
-  } else {
-    run_best<DirectTile<kMostColumns, 5>, DirectTile<2, 2>>(
-        guess, [&](auto tile) { launch_tile<kSize, true, decltype(tile)>(stream, y, args, store); });
+  if constexpr (!kAlwaysBorder) {
+    if (args.padding == 0 && y.height >= kTileRows && y.width >= kMostColumns) {
+      return run_best<DirectTile<kMostColumns, 10>, DirectTile<kMostColumns, 5>, DirectTile<2, 5>,
+                      DirectTile<2, 2>>(
+          guess, [&](auto tile) { launch_tile<kSize, false, decltype(tile)>(stream, y, args, store); });
+    }
   }
+  run_best<DirectTile<kMostColumns, 5>, DirectTile<2, 2>>(
+      guess, [&](auto tile) { launch_tile<kSize, true, decltype(tile)>(stream, y, args, store); });
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -198,9 +198,9 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
                               state,   y,   mask, s.in_channels == 1 && pool == 2 && !has_dropout(epilogue)};
   const bool is_direct = s.stride == 1 && s.kernel_height == s.kernel_width;
   if (is_direct && s.kernel_height == 5) {
-    launch_direct<5>(stream, chip, size, direct_args(s, x, w), store);
+    launch_direct<5, /*kAlwaysBorder=*/false>(stream, chip, size, direct_args(s, x, w), store);
   } else if (is_direct && s.kernel_height == 3) {
-    launch_direct<3>(stream, chip, size, direct_args(s, x, w), store);
+    launch_direct<3, /*kAlwaysBorder=*/false>(stream, chip, size, direct_args(s, x, w), store);
   } else if (pool == 2) {
     launch_generic_forward<2>(stream, s, x, w, store);
   } else {

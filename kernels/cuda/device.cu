@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 #include "kernels/cuda/device.hpp"
+#include "kernels/cuda/probe.hpp"
 #include "kernels/cuda/stream.hpp"
 #include "kernels/device/device_messages.hpp"
 #include "kernels/runtime/error.hpp"
@@ -24,7 +25,7 @@ std::size_t free_bytes() {
 class GpuDevice final : public Device {
  public:
   explicit GpuDevice(const DeviceFacts& facts) : facts_(facts) {
-    use();
+    expect_usable(facts_);
     facts_.free_bytes = free_bytes();
   }
 

@@ -13,7 +13,7 @@ namespace lockstep::LOCKSTEP_GPU {
 
 /// Makes the device's context, if this process has none yet.
 /// @param facts  as read_facts() gave them
-/// @throws DeviceError if the device cannot be used
+/// @throws DeviceError if the device or the kernels on it cannot be used (expect_usable())
 std::unique_ptr<Device> make_device(const DeviceFacts& facts);
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -59,7 +59,9 @@ int device_count() {
   if (status == cudaSuccess && count > 0) return count;
   static_cast<void>(cudaGetLastError());
   if (status == cudaSuccess) status = cudaErrorNoDevice;
-  throw DeviceError(no_device_message(failed_search(status)));
+  const FailedSearch search = failed_search(status);
+  if (is_without_gpus(search)) throw NoGpuError(no_device_message(search));
+  throw DeviceError(no_device_message(search));
 }
 
 DeviceFacts read_facts(int index) {

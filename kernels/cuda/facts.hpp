@@ -13,7 +13,7 @@
 namespace lockstep::LOCKSTEP_GPU {
 
 /// How many devices this process sees; at least one.
-/// @throws DeviceError: why there is none and what to do
+/// @throws NoGpuError, DeviceError: why there is none and what to do
 int device_count();
 
 /// All but free_bytes.

@@ -53,6 +53,9 @@ void epilogue_forward(cudaStream_t, const ImageShape&, int batch, bool batch_inn
 void epilogue_backward(cudaStream_t, const Expansion&, int batch, bool batch_innermost, const float* dy,
                        float* dx);
 
+// channel_bias.cu: y[n][k][p][q] += b[k], samples outermost.
+void add_channel_bias(cudaStream_t, const ImageShape& output, int batch, const float* b, float* y);
+
 // pool_max.cu, pool_avg.cu
 void max_pool_forward(cudaStream_t, const Pool2dShape&, const float* x, float* y, std::uint8_t* argmax);
 void max_pool_backward(cudaStream_t, const Pool2dShape&, const float* dy, const std::uint8_t* argmax,

@@ -1,6 +1,7 @@
 # The sources that are compiled twice: by nvcc for GPUs (kernels/cuda) and by the host compiler for the emulator
 # (kernels/emulation). Paths from this folder.
 set(LOCKSTEP_GPU_SOURCES
+  channel_bias.cu
   conv2d_backward_data.cu
   conv2d_backward_weights.cu
   conv2d_forward.cu
@@ -18,5 +19,6 @@ set(LOCKSTEP_GPU_SOURCES
   platform.cu
   pool_avg.cu
   pool_max.cu
+  probe.cu
   sgd.cu
   stream.cu)

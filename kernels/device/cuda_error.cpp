@@ -45,7 +45,9 @@ constexpr Advice kDeviceErrors[] = {
      "-DCMAKE_CUDA_ARCHITECTURES=native"},
     {"cudaErrorNoKernelImageForDevice",
      "the program was not built for this kind of GPU: build it here with cmake --preset release "
-     "-DCMAKE_CUDA_ARCHITECTURES=native"},
+     "-DCMAKE_CUDA_ARCHITECTURES=native and a CUDA toolkit that knows it (CUDA 13: compute capability 7.5 "
+     "and "
+     "newer)"},
     {"cudaErrorStubLibrary", "libcuda.so.1 is the toolkit's stub: take its folder out of LD_LIBRARY_PATH"},
     {"cudaErrorDevicesUnavailable", "another process holds the GPU (compute mode exclusive): see nvidia-smi"},
     {"cudaErrorInitializationError", "the driver does not start: see nvidia-smi and dmesg"},
@@ -71,11 +73,16 @@ std::string describe(const CudaFailure& failure) {
 
 }  // namespace
 
-void throw_cuda_error(const CudaFailure& failure) {
+const char* device_error_advice(const char* name) {
   for (const Advice& advice : kDeviceErrors)
-    if (advice.name == failure.name) {
-      throw DeviceError(fmt::format("the GPU cannot be used: {}; {}", describe(failure), advice.text));
-    }
+    if (advice.name == name) return advice.text;
+  return nullptr;
+}
+
+void throw_cuda_error(const CudaFailure& failure) {
+  if (const char* advice = device_error_advice(failure.name)) {
+    throw DeviceError(fmt::format("the GPU cannot be used: {}; {}", describe(failure), advice));
+  }
   throw InternalError(fmt::format("internal error: {}; please report this", describe(failure)));
 }
 

@@ -14,6 +14,9 @@ struct CudaFailure {
   int line;
 };
 
+/// What to do about an error whose cause is the GPU, its driver or its memory; null for any other.
+const char* device_error_advice(const char* name);
+
 /// @throws DeviceError    if the GPU, its driver or its memory is the cause, with what to do about it
 /// @throws InternalError  otherwise: a call that should not fail did, or a kernel went wrong
 [[noreturn]] void throw_cuda_error(const CudaFailure& failure);

@@ -112,13 +112,15 @@ struct PeerLink {
 class Platform {
  public:
   virtual ~Platform() = default;
-  /// Visible devices; never empty. @throws DeviceError: one line, why there is none and what to do
+  /// Visible devices; never empty. @throws DeviceError: one line, why there is none and what to do; a
+  /// NoGpuError where nothing is wrong
   virtual std::vector<DeviceFacts> devices() const = 0;
   /// [from][to]; the diagonal means nothing.
   virtual std::vector<std::vector<PeerLink>> links() const = 0;
   /// "driver 13.0, runtime 13.0"
   virtual std::string versions() const = 0;
-  /// @throws DeviceError if there is no device `index`: says how many there are
+  /// @throws DeviceError if there is no device `index`: says how many there are; or if it cannot run the
+  /// kernels of this program: says why and what to do
   virtual std::unique_ptr<Device> make_device(int index) const = 0;
   /// The hand-written kernels. Borrows the device.
   virtual std::unique_ptr<DeviceOps> make_ops(Device& device) const = 0;

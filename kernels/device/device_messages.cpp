@@ -47,6 +47,20 @@ std::string no_device_message(const FailedSearch& search) {
                      search.error, kOtherwise);
 }
 
+bool is_without_gpus(const FailedSearch& search) {
+  if (search.driver_version == 0) return true;
+  const std::string visible = search.visible_devices.value_or("all");
+  return visible.empty() || visible == "-1" || visible == "NoDevFiles";
+}
+
+std::string unusable_device_message(const DeviceFacts& device, const CudaFailure& failure) {
+  const char* advice = device_error_advice(failure.name);
+  return fmt::format(
+      "GPU {} ({}, compute capability {}.{}) cannot run this program's kernels: {} ({}); {}, {}",
+      device.index, device.name, device.compute_major, device.compute_minor, failure.name, failure.text,
+      advice != nullptr ? advice : "see nvidia-smi and dmesg", kOtherwise);
+}
+
 std::string no_such_device_message(int index, std::span<const DeviceFacts> devices) {
   std::string names;
   for (const DeviceFacts& device : devices)

@@ -3,6 +3,7 @@
 /// What the messages about devices say: one line, the cause and what to do.
 #pragma once
 
+#include "kernels/device/cuda_error.hpp"
 #include "kernels/device/device.hpp"
 
 #include <array>
@@ -21,9 +22,15 @@ struct FailedSearch {
   std::optional<std::string> visible_devices;  ///< CUDA_VISIBLE_DEVICES, if it is set
 };
 std::string no_device_message(const FailedSearch& search);
+/// True where nothing is wrong: the machine has no driver for GPUs, or somebody hid them all on purpose
+/// (Slurm's "NoDevFiles" is for jobs that did not ask for one).
+bool is_without_gpus(const FailedSearch& search);
 
 /// @param devices  those that are there
 std::string no_such_device_message(int index, std::span<const DeviceFacts> devices);
+
+/// A device that is there and cannot run this program's kernels.
+std::string unusable_device_message(const DeviceFacts& device, const CudaFailure& failure);
 
 std::string out_of_memory_message(const DeviceFacts& device, std::size_t wanted_bytes,
                                   std::size_t free_bytes);

@@ -5,6 +5,10 @@
 #include "kernels/device/device_ops.hpp"
 #include "kernels/runtime/error.hpp"
 
+#include <unistd.h>
+
+#include <string>
+
 namespace lockstep::cuda {
 
 namespace {
@@ -19,10 +23,14 @@ class NoCudaPlatform final : public Platform {
 
  private:
   [[noreturn]] static void refuse() {
-    throw DeviceError(
+    const std::string text =
         "this build has no GPU kernels: it was made without the CUDA toolkit; install the CUDA toolkit "
-        "and build again (launch/build), or use parallel.device=cpu or auto");
+        "and build again (launch/build), or use parallel.device=cpu or auto";
+    if (has_driver()) throw DeviceError(text);
+    throw NoGpuError(text);
   }
+  /// Then somebody may wonder why the GPUs of this machine are idle.
+  static bool has_driver() { return access("/dev/nvidiactl", F_OK) == 0; }
 };
 
 }  // namespace

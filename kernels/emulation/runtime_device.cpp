@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What the emulated device says of itself.
+#include "kernels/emulation/built_for.hpp"
 #include "kernels/emulation/device_memory.hpp"
 #include "kernels/emulation/runtime_api.hpp"
 #include "kernels/emulation/shared_memory.hpp"
 #include "kernels/emulation/status.hpp"
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 
@@ -45,6 +47,8 @@ int value_of(cudaDeviceAttr attribute) {
   }
   return -1;
 }
+
+std::atomic<bool> has_kernels = true;
 
 cudaError_t check(int device) {
   return finish(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);
@@ -94,6 +98,13 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
   return cudaSuccess;
 }
 
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (* /*kernel*/)()) {
+  if (!has_kernels) return finish(cudaErrorNoKernelImageForDevice);
+  attributes->binaryVersion = attributes->ptxVersion =
+      10 * value_of(cudaDevAttrComputeCapabilityMajor) + value_of(cudaDevAttrComputeCapabilityMinor);
+  return cudaSuccess;
+}
+
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = kVersion;
   return cudaSuccess;
@@ -105,3 +116,11 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 }
 
 }  // namespace lockstep::emulation
+
+namespace lockstep::emulated {
+
+void set_built_for_this_device(bool built) {
+  emulation::has_kernels = built;
+}
+
+}  // namespace lockstep::emulated

@@ -23,6 +23,7 @@ enum cudaError_t : int {
   cudaErrorInvalidMemcpyDirection = 21,
   cudaErrorNoDevice = 100,
   cudaErrorInvalidDevice = 101,
+  cudaErrorNoKernelImageForDevice = 209,
   cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorStreamCaptureUnsupported = 900,
@@ -75,6 +76,10 @@ enum cudaGraphInstantiateFlags : int {
 inline constexpr unsigned cudaEventDefault = 0, cudaEventDisableTiming = 2;
 inline constexpr unsigned cudaStreamDefault = 0, cudaStreamNonBlocking = 1;
 inline constexpr unsigned cudaHostAllocDefault = 0, cudaHostAllocPortable = 1;
+
+struct cudaFuncAttributes {
+  int binaryVersion, ptxVersion;  ///< 80: compute capability 8.0
+};
 
 struct cudaUUID_t {
   char bytes[16];

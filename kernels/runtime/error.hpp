@@ -54,6 +54,12 @@ LOCKSTEP_DEFINE_ERROR(IoError, ExitCode::kIo);
 
 #undef LOCKSTEP_DEFINE_ERROR
 
+/// There is no GPU, and nothing is wrong: the machine has none, the build is without, or they were hidden.
+class NoGpuError : public DeviceError {
+ public:
+  using DeviceError::DeviceError;
+};
+
 /// What an exception that nobody expected means to the person who started the program.
 struct Explanation {
   ExitCode code;

@@ -9,13 +9,11 @@ constexpr float kOne = 1, kZero = 0;
 
 ChannelBias::ChannelBias(int batch, const ImageShape& output)
     : y_size_(static_cast<std::size_t>(batch) * static_cast<std::size_t>(output.features())),
-      b_size_(static_cast<std::size_t>(output.channels)),
       y_(describe_tensor(batch, output)),
       b_(describe_tensor(1, {output.channels, 1, 1})) {}
 
 void ChannelBias::add(StreamContext& context, const float* b, float* y) const {
-  LOCKSTEP_CUDNN(cudnnAddTensor(context.cudnn(), &kOne, b_.get(), context.aligned(Scratch::kB, b, b_size_),
-                                &kOne, y_.get(), y));
+  LOCKSTEP_CUDNN(cudnnAddTensor(context.cudnn(), &kOne, b_.get(), b, &kOne, y_.get(), y));
 }
 
 void ChannelBias::gradient(StreamContext& context, const float* dy, float* db) const {

@@ -13,13 +13,13 @@ namespace lockstep::vendor {
 class ChannelBias {
  public:
   ChannelBias(int batch, const ImageShape& output);
-  /// y[n][k][p][q] += b[k]
+  /// y[n][k][p][q] += b[k]; b is_aligned()
   void add(StreamContext& context, const float* b, float* y) const;
   /// db[k] = sum of dy[n][k][p][q], overwritten, always in the same order.
   void gradient(StreamContext& context, const float* dy, float* db) const;
 
  private:
-  std::size_t y_size_, b_size_;
+  std::size_t y_size_;
   TensorDescriptor y_, b_;
 };
 

@@ -10,7 +10,6 @@ namespace lockstep::vendor {
 namespace {
 
 constexpr std::size_t kCublasWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS wants on an H100
-constexpr std::size_t kAlignment = 16;
 
 CudnnHandle make_cudnn(cudaStream_t stream) {
   CudnnHandle handle = create_cudnn();
@@ -31,6 +30,11 @@ CublasHandle make_cublas(cudaStream_t stream, void* workspace) {
 
 }  // namespace
 
+bool is_aligned(const void* memory) {
+  constexpr std::uintptr_t kAlignment = 16;
+  return reinterpret_cast<std::uintptr_t>(memory) % kAlignment == 0;
+}
+
 StreamContext::StreamContext(Device& device, cudaStream_t stream)
     : device_(device),
       stream_(stream),
@@ -50,7 +54,7 @@ float* StreamContext::floats(Scratch purpose, std::size_t size) {
 }
 
 const float* StreamContext::aligned(Scratch purpose, const float* from, std::size_t size) {
-  if (reinterpret_cast<std::uintptr_t>(from) % kAlignment == 0) return from;
+  if (is_aligned(from)) return from;
   float* copy = floats(purpose, size);
   LOCKSTEP_CUDA(cudaMemcpyAsync(copy, from, size * sizeof(float), cudaMemcpyDeviceToDevice, stream_));
   return copy;

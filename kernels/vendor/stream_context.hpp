@@ -14,7 +14,10 @@
 namespace lockstep::vendor {
 
 /// What scratch memory is for. Each purpose has its own.
-enum class Scratch { kWorkspace, kBeforeEpilogue, kWeightGradient, kBiasGradient, kX, kW, kB, kDy, kCount };
+enum class Scratch { kWorkspace, kBeforeEpilogue, kWeightGradient, kBiasGradient, kX, kW, kDy, kCount };
+
+/// Whether cuDNN takes it: its kernels may load 16 bytes at once.
+bool is_aligned(const void* memory);
 
 /// A handle's workspace may serve one stream at a time, and cuBLAS gives the same bits only under that
 /// condition, so each stream has handles of its own. Not thread-safe.
@@ -33,8 +36,8 @@ class StreamContext {
   void* bytes(Scratch purpose, std::size_t bytes);
   float* floats(Scratch purpose, std::size_t size);
 
-  /// `from` itself, or a copy of its `size` numbers: cuDNN's kernels may load 16 bytes at once, and
-  /// parameters and grains are only aligned to 4.
+  /// `from` itself if it is_aligned(), or a copy of its `size` numbers: parameters and grains are only
+  /// aligned to 4 bytes. None of Net's and LeNet's is copied.
   const float* aligned(Scratch purpose, const float* from, std::size_t size);
 
  private:

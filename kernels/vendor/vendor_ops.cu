@@ -153,10 +153,21 @@ class Ops final : public VendorOps {
     const std::size_t size = size_of(layer.output(), shape.batch);
     float* sums = straight ? y : context.floats(Scratch::kBeforeEpilogue, size);
     layer.forward(context, x, w, sums);
-    layer.bias().add(context, b, sums);
+    add_bias(context, layer, b, sums);
     if (straight) return;
     native::epilogue_forward(context.stream(), layer.output(), shape.batch, false, sums, epilogue, state, y,
                              mask);
+  }
+
+  /// A copy to where cuDNN takes it would be a launch of its own before the addition, which the race would
+  /// hold against cuDNN.
+  template <typename Layer>
+  static void add_bias(StreamContext& context, const Layer& layer, const float* b, float* y) {
+    if (is_aligned(b)) {
+      layer.bias().add(context, b, y);
+    } else {
+      native::add_channel_bias(context.stream(), layer.output(), layer.batch(), b, y);
+    }
   }
 
   template <typename Shape>

@@ -143,6 +143,18 @@ void comes_behind_earlier_and_before_later_work_of_its_stream(const DeviceRank& 
   expect_sums(result.values(), rank.comm.size(), "copy behind the sum");
 }
 
+void sums_from_one_buffer_into_another(const DeviceRank& rank) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{300001}}) {
+    const auto mine = terms(rank.comm.rank(), count);
+    GuardedBuffer<std::int64_t> source(rank, count), result(rank, count);
+    source.load(mine);
+    result.load(std::vector<std::int64_t>(count, -1));
+    rank.all_reduce.all_reduce_into(result.stream(), source.data(), result.data(), count);
+    expect_sums(result.values(), rank.comm.size(), "sum out of place");
+    EXPECT_EQ(source.values(), mine);
+  }
+}
+
 void serves_streams_in_turn(const DeviceRank& rank) {
   GuardedBuffer<std::int64_t> small(rank, 1000), large(rank, 200000);
   for (int round = 0; round < 3; ++round) {
@@ -182,6 +194,7 @@ const std::vector<DeviceAllReduceCase>& device_all_reduce_cases() {
       {"WrapsAroundLikeIntegersOfHardware", wraps_around_like_integers_of_hardware},
       {"ComesBehindEarlierAndBeforeLaterWorkOfItsStream",
        comes_behind_earlier_and_before_later_work_of_its_stream},
+      {"SumsFromOneBufferIntoAnother", sums_from_one_buffer_into_another},
       {"ServesStreamsInTurn", serves_streams_in_turn},
       {"SumsAgainAndAgainInPlace", sums_again_and_again_in_place},
       {"HasNothingToComplainOf", has_nothing_to_complain_of},

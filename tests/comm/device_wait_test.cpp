@@ -6,11 +6,24 @@
 #include "kernels/runtime/error.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <stdexcept>
 #include <string>
+
+namespace {
+std::atomic<int> yields = 0;
+}  // namespace
+
+/// In place of the C library's, which std::this_thread::yield() calls.
+extern "C" int sched_yield() {
+  ++yields;
+  return static_cast<int>(syscall(SYS_sched_yield));
+}
 
 namespace lockstep::testing {
 namespace {
@@ -50,6 +63,18 @@ TEST(DeviceWaitTest, EndsWhenTheEventIsDone) {
     CountingEvent done_already(0), done_later(100);
     EXPECT_NO_THROW(wait_for(done_already, comm, "nothing", nullptr));
     EXPECT_NO_THROW(wait_for(done_later, comm, "something", nullptr));
+  });
+}
+
+/// A launcher may have bound the rank, and with it NCCL's threads, to one core.
+TEST(DeviceWaitTest, WhoWaitsForAnAllReduceOnAStreamGivesUpTheCoreEachTime) {
+  alone([](Communicator& comm) {
+    constexpr int kQuestions = 100;
+    CountingEvent done_later(kQuestions);
+    AllReduceThat fine([] {});
+    const int before = yields;
+    wait_for(done_later, comm, "something", &fine);
+    EXPECT_GE(yields - before, kQuestions - 2);
   });
 }
 

@@ -24,20 +24,19 @@ run_benchmarks() {
 # find_torch: a Python with PyTorch that sees the GPU.
 find_torch() {
   for python in "${PYTHON:-python3}" /opt/torch/.venv/bin/python3 /usr/bin/python3; do
-    if "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then return 0; fi
+    if within 30 "$python" -c 'import sys, torch; sys.exit(not torch.cuda.is_available())' 2>/dev/null; then return 0; fi
   done
   return 1
 }
 
 # Both take turns in one run: a round of every mode of PyTorch, then a run of ours.
 race() {
-  local model folder=()
+  local model folder=() seconds=$((part_seconds[race] / 2 - 5))
   if ! find_torch; then skip "race against PyTorch: no python3 with a PyTorch that sees the GPU (PYTHON=... names one)" && return; fi
   [ -z "$mnist" ] || folder=(--data "$mnist")
   for model in "${models[@]}"; do
-    budget "$race_seconds"
-    attempt "race $model" "$race_seconds" "$python" "$repo/tests/gpu/versus_torch.py" --model "$model" --batch "${batch[$model]}" "${folder[@]}" \
-      --rounds 3 --steps 300 --budget $((race_seconds - 30)) --between "$(step_command "$model") >>'$logs/turns-$model.log'" || true
+    attempt "race $model" "$seconds" "$python" "$repo/tests/gpu/versus_torch.py" --model "$model" --batch "${batch[$model]}" "${folder[@]}" \
+      --rounds 3 --steps 300 --budget $((seconds - 30)) --between "$(step_command "$model") >>'$logs/turns-$model.log'" || true
   done
 }
 

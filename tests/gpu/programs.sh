@@ -34,11 +34,15 @@ prepare_folders() {
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
   allow_mpi_as_root
+  allow_mpi_without_network
   export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
 }
 
-# budget SECONDS: what follows may take so long in all, until the next budget.
-budget() { deadline=$((SECONDS + $1)); }
+# budget SECONDS: what follows may take so long in all, until the next budget; and never longer than the whole run.
+budget() {
+  deadline=$((SECONDS + $1))
+  if [ "$deadline" -gt "$run_deadline" ]; then deadline=$run_deadline; fi
+}
 time_left() { [ "$SECONDS" -lt "$deadline" ]; }
 
 # within SECONDS COMMAND...: stops it after so long, or when the budget is spent; returns 124 then.

@@ -49,7 +49,10 @@ make_world() {
   : >bundle/libexec/environment.sh
   printf '%s\n' "a_gpu_test 0 a_gpu_test" "b_gpu_test_np2 2 b_gpu_test" >bundle/tests/gpu/tests.txt
   stand_in bin/nvidia-smi '[ "$1" = -L ] || echo "NVIDIA Test, 1.2.3"'
-  stand_in bin/compute-sanitizer 'echo "$*" >>"$HOME/calls"; [ -z "${RACE:-}" ] || [ "$2" != "$RACE" ] || { echo "========= Error: Race reported"; exit 86; }'
+  stand_in bin/compute-sanitizer 'echo "$* shards=${GTEST_TOTAL_SHARDS:-all} ${OUT:+$(ls "$OUT")}" >>"$HOME/calls"
+    if [[ ${DETACHED:-} = "$2" ]]; then echo "========= Error: Unable to attach"; exit "${DETACHED_CODE:-1}"; fi
+    if [[ ${RACE:-} = "$2" ]] && [ -z "${GTEST_TOTAL_SHARDS:-}" ]; then echo "========= Error: Race reported"; code=86; fi
+    echo "========= ERROR SUMMARY: ${code:-0} errors"; exit "${code:-0}"'
   stand_in bin/python3 'case $1 in
     -c) exit 0 ;;
     *) printf "%s\n" "{\"torch\": \"9.9\", \"device\": \"x\", \"cudnn\": 999}" "{\"mode\": \"eager\", \"us_per_step\": 500.0}" "{\"mode\": \"graph\", \"us_per_step\": 90.0}" ;;
@@ -73,6 +76,64 @@ Gpu_suite_passes_and_prints_one_table() {
   expect_file out/gpu-logs.tar.gz
   expect_contains "$(cat calls)" "--tool racecheck"
   expect_lacks "$(cat calls)" b_gpu_test
+  expect_contains "$output" "all parts together: at most 540 s"
+  expect_contains "$output" "==> training: the CPU's loss curve; the same bits however it runs; at most 100 s"
+}
+
+Gpu_suite_lets_all_parts_end_before_the_limit_of_the_whole() {
+  make_world
+  expect_exit 0 gpu_run
+  local sum
+  sum=$(sed -n 's/^==> .*; at most \([0-9]*\) s$/\1/p' <<<"$output" | awk '{ sum += $1 } END { print sum }')
+  if [ "$sum" -lt 400 ] || [ "$sum" -gt 540 ]; then fail "the parts may take $sum s"; fi
+  sed -i 's/^run_seconds=.*/run_seconds=0/' bundle/tests/gpu/run
+  expect_exit 1 gpu_run training
+  expect_contains "$output" "failed:  training: training on the CPU"
+}
+
+Gpu_suite_hands_over_after_every_part() {
+  make_world
+  OUT=$PWD/out expect_exit 0 gpu_run
+  expect_contains "$(cat calls)" "summary.txt"
+  rm -r out calls
+  stand_in bundle/libexec/a_gpu_test 'exit 1'
+  stand_in bin/compute-sanitizer 'kill -KILL "$(cat "$HOME/pid")"'
+  { OUT=$PWD/out bash -c 'echo $$ >pid; exec bundle/tests/gpu/run tests sanitizer' >/dev/null; } 2>/dev/null
+  expect_contains "$(cat out/summary.txt)" "failed:  tests: a_gpu_test: exit code 1"
+  tar -tzf out/gpu-logs.tar.gz | grep -q a_gpu_test.log || fail "no log of the test in the archive"
+}
+
+Gpu_suite_lets_memcheck_pass_calls_that_tests_make_wrong_on_purpose() {
+  make_world
+  expect_exit 0 gpu_run sanitizer
+  expect_contains "$(grep memcheck calls)" "--report-api-errors no"
+  expect_lacks "$(grep racecheck calls)" "--report-api-errors"
+}
+
+Gpu_suite_tries_a_sanitizer_that_cannot_attach_once() {
+  make_world
+  for DETACHED_CODE in 0 1; do
+    rm -f calls
+    DETACHED=racecheck DETACHED_CODE=$DETACHED_CODE expect_exit 0 gpu_run sanitizer
+    expect_contains "$output" "skipped: sanitizer: racecheck: compute-sanitizer cannot attach here: ========= Error: Unable to attach"
+    expect_contains "$output" "ok      memcheck a_gpu_test"
+    expect_equal "$(grep -c racecheck calls)" 1
+  done
+}
+
+Open_mpi_gets_lo_where_no_route_leads_anywhere() {
+  mkdir -p interfaces/{docker0,eth0}
+  echo down >interfaces/docker0/operstate
+  echo up >interfaces/eth0/operstate
+  echo "Iface Destination" >none
+  { cat none && echo "docker0 000011AC"; } >down
+  { cat down && echo "eth0 00000000"; } >up
+  # shellcheck source-path=SCRIPTDIR source=../../launch/lib.sh
+  source "$repo/launch/lib.sh"
+  has_route up interfaces || fail "eth0 is up"
+  has_route missing interfaces || fail "without a table there may be a route"
+  if has_route none interfaces; then fail "there is no route"; fi
+  if has_route down interfaces; then fail "docker0 is down"; fi
 }
 
 Gpu_suite_without_a_gpu_says_why_and_runs_nothing() {
@@ -122,7 +183,7 @@ Gpu_suite_skips_libraries_that_are_not_there() {
 Gpu_suite_stops_a_part_when_its_time_is_over() {
   make_world
   stand_in bundle/libexec/a_gpu_test 'exec sleep 100'
-  sed -i 's/budget [0-9]* && run_tests/budget 1 \&\& run_tests/' bundle/tests/gpu/run
+  sed -i 's/\[tests\]=[0-9]*/[tests]=1/' bundle/tests/gpu/run
   expect_exit 1 gpu_run tests
   expect_contains "$output" "failed:  tests: a_gpu_test: took too long"
 }

@@ -2,19 +2,28 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/allreduce_bench.hpp"
 
+#include "comm/gather_text.hpp"
 #include "comm/staged/staged_all_reduce.hpp"
 #include "kernels/runtime/output.hpp"
 #include "trainer/agreement.hpp"
 #include "trainer/bench/allreduce_buffers.hpp"
+#include "trainer/bench/allreduce_table.hpp"
 #include "trainer/device/all_reduce_choice.hpp"
 #include "trainer/device/device_mapping.hpp"
+#include "trainer/undestroyed_on_loss.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lockstep::bench {
@@ -40,63 +49,97 @@ std::int64_t count_wrong(std::span<const T> sums, int ranks) {
 
 /// Once, from the start; over all ranks.
 template <typename T, typename Buffer>
-std::int64_t wrong_elements(Communicator& comm, Buffer& buffer, const std::vector<T>& mine) {
-  buffer.load(mine);
+std::int64_t wrong_elements(Communicator& comm, Buffer& buffer, const std::vector<T>& mine, Place place) {
+  buffer.load(mine, place);
   comm.barrier();
-  buffer.all_reduce();
+  buffer.all_reduce(place);
   std::array<std::int64_t, 1> wrong{count_wrong(std::span<const T>(buffer.values()), comm.size())};
   comm.all_reduce(std::span<std::int64_t>(wrong));
   return wrong[0];
 }
 
-void print_title(const Communicator& comm, const AllreduceOptions& options, const std::string& path) {
+/// Checked before and after it is timed.
+template <typename T, typename Buffer>
+AllreduceResult measure(Communicator& comm, const AllreduceOptions& options, Buffer& buffer,
+                        const std::vector<T>& mine, Place place) {
+  AllreduceResult result;
+  result.wrong = wrong_elements(comm, buffer, mine, place);
+  result.seconds = buffer.seconds(place, {options.warmup, options.iterations});
+  result.wrong += wrong_elements(comm, buffer, mine, place);
+  return result;
+}
+
+/// Who takes part, by rank, as nccl-tests says it. Collective.
+/// @param place  where this rank's buffers are: "device 0 [0000:65:00.0] NVIDIA H100"
+void print_title(Communicator& comm, const AllreduceOptions& options, const std::string& path,
+                 const std::string& place) {
+  const auto ranks = gather_text(comm, fmt::format("pid {} on {}, {}", getpid(), comm.host(), place));
   if (comm.rank() != 0) return;
-  print("all-reduce over {}, {} rank{}, median of {}\n\n", path, comm.size(), comm.size() == 1 ? "" : "s",
-        options.repetitions);
-  print("{:>12} {:>12} {:>6} {:>6} {:>10} {:>8} {:>8} {:>7}\n", "size", "count", "type", "redop", "time",
-        "algbw", "busbw", "#wrong");
-  print("{:>12} {:>12} {:>6} {:>6} {:>10} {:>8} {:>8} {:>7}\n", "(B)", "(elements)", "", "", "(us)", "(GB/s)",
-        "(GB/s)", "");
+  print("# all-reduce (sum) over {}, {} rank{}\n", path, comm.size(), comm.size() == 1 ? "" : "s");
+  print("# {} to {} bytes, times {} each; median of {} after {} to warm up\n", options.min_bytes,
+        options.max_bytes, options.factor, options.iterations, options.warmup);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) print("# rank {:>3} {}\n", rank, ranks[rank]);
+  print("#\n");
 }
 
-struct Row {
-  std::size_t bytes, count;
-  std::string_view type;
-  double seconds;
-  std::int64_t wrong;
-};
+/// Of one type at a time; collective, prints on rank 0 as results come.
+class Rows {
+ public:
+  Rows(Communicator& comm, const AllreduceOptions& options)
+      : comm_(comm), options_(options), table_(comm.size()) {}
 
-void print_row(const Communicator& comm, const Row& row) {
-  if (comm.rank() != 0) return;
-  const double algorithm = row.seconds > 0 ? static_cast<double>(row.bytes) / row.seconds * 1e-9 : 0;
-  const double bus = algorithm * 2 * (comm.size() - 1) / comm.size();
-  print("{:>12} {:>12} {:>6} {:>6} {:>10.2f} {:>8.2f} {:>8.2f} {:>7}\n", row.bytes, row.count, row.type,
-        "sum", row.seconds * 1e6, algorithm, bus, row.wrong);
-}
-
-/// Checked before and after it is timed. @returns the number of wrong elements
-template <typename T, typename Make>
-std::int64_t run_row(Communicator& comm, const AllreduceOptions& options, std::size_t bytes,
-                     std::string_view type, const Make& make) {
-  const std::vector<T> mine = terms<T>(bytes / sizeof(T), comm.rank());
-  auto buffer = make.template operator()<T>(mine.size());
-  std::int64_t wrong = wrong_elements(comm, buffer, mine);
-  const double seconds = buffer.seconds(options.repetitions);
-  wrong += wrong_elements(comm, buffer, mine);
-  print_row(comm, {mine.size() * sizeof(T), mine.size(), type, seconds, wrong});
-  return wrong;
-}
-
-/// @param make  make<T>(count): a buffer of T
-template <typename Make>
-std::int64_t run_rows(Communicator& comm, const AllreduceOptions& options, const Make& make) {
-  std::int64_t wrong = 0;
-  for (std::size_t bytes = options.min_bytes; bytes <= options.max_bytes; bytes *= 2) {
-    wrong += run_row<std::int64_t>(comm, options, bytes, "int64", make);
-    wrong += run_row<float>(comm, options, bytes, "float", make);
+  /// @param make  make<T>(count): a buffer of T, in a unique_ptr
+  /// @returns the number of wrong elements
+  template <typename Make>
+  std::int64_t run(const Make& make) {
+    say(AllreduceTable::head());
+    std::int64_t wrong = 0;
+    for (std::size_t bytes = options_.min_bytes; bytes <= options_.max_bytes; bytes *= options_.factor) {
+      wrong += run_row<std::int64_t>(bytes, "int64", make);
+      wrong += run_row<float>(bytes, "float", make);
+    }
+    say(table_.foot());
+    return wrong;
   }
-  return wrong;
-}
+
+ private:
+  template <typename T, typename Make>
+  std::int64_t run_row(std::size_t bytes, std::string_view type, const Make& make) {
+    std::vector<T> mine;
+    decltype(make.template operator()<T>(std::size_t{})) buffer;
+    agree(comm_, [&] {
+      get_memory(bytes, [&] {
+        mine = terms<T>(bytes / sizeof(T), comm_.rank());
+        buffer = make.template operator()<T>(mine.size());
+      });
+    });
+    return run_undestroyed_on_loss(std::move(buffer), [&](auto& made) {
+      AllreduceRow row{mine.size() * sizeof(T), mine.size(), type, {}, {}};
+      row.out_of_place = measure(comm_, options_, made, mine, Place::kOut);
+      row.in_place = measure(comm_, options_, made, mine, Place::kIn);
+      say({table_.row(row)});
+      return row.out_of_place.wrong + row.in_place.wrong;
+    });
+  }
+  static void get_memory(std::size_t bytes, const std::function<void()>& allocate) {
+    try {
+      allocate();
+    } catch (const std::bad_alloc&) {
+      throw DeviceError(fmt::format(
+          "there is too little memory for buffers of {} bytes on every rank; use a smaller --max-bytes",
+          bytes));
+    }
+  }
+  void say(const std::vector<std::string>& lines) const {
+    if (comm_.rank() != 0) return;
+    for (const std::string& line : lines) print("{}\n", line);
+    std::fflush(stdout);
+  }
+
+  Communicator& comm_;
+  const AllreduceOptions& options_;
+  AllreduceTable table_;
+};
 
 std::int64_t bench_host(Communicator& comm, const AllreduceOptions& options) {
   agree(comm, [&] {
@@ -106,8 +149,10 @@ std::int64_t bench_host(Communicator& comm, const AllreduceOptions& options) {
                        .shared_gpus = {},
                        .nccl_problem = ""});
   });
-  print_title(comm, options, std::string(comm.backend()));
-  return run_rows(comm, options, [&]<typename T>(std::size_t count) { return HostBuffer<T>(comm, count); });
+  print_title(comm, options, std::string(comm.backend()), "host memory");
+  return Rows(comm, options).run([&]<typename T>(std::size_t count) {
+    return std::make_unique<HostBuffer<T>>(comm, count);
+  });
 }
 
 std::unique_ptr<Device> take_device(Communicator& comm, const Platform& platform) {
@@ -119,23 +164,38 @@ std::unique_ptr<Device> take_device(Communicator& comm, const Platform& platform
   return device;
 }
 
-std::int64_t bench_device(Communicator& comm, const AllreduceOptions& options, const Platform& platform) {
-  const auto device = take_device(comm, platform);
-  AllReduceSetup setup = set_up_all_reduce(comm, *device, options.backend);
-  if (setup.all_reduce == nullptr) {
-    setup = {make_staged_all_reduce(comm, *device), std::string(comm.backend()) + " through pinned memory"};
+/// A rank's GPU and how it reaches the others.
+struct DeviceSide {
+  std::unique_ptr<Device> device;
+  AllReduceSetup setup;
+};
+
+std::int64_t bench_on(DeviceSide& side, Communicator& comm, const AllreduceOptions& options) {
+  Device& device = *side.device;
+  side.setup = set_up_all_reduce(comm, device, options.backend);
+  if (side.setup.all_reduce == nullptr) {
+    side.setup = {make_staged_all_reduce(comm, device),
+                  std::string(comm.backend()) + " through pinned memory"};
   }
-  print_title(comm, options, fmt::format("{} ({})", setup.description, device->facts().name));
-  return run_rows(comm, options, [&]<typename T>(std::size_t count) {
-    return BufferOnDevice<T>(comm, *device, *setup.all_reduce, count);
+  const DeviceFacts& facts = device.facts();
+  print_title(comm, options, side.setup.description,
+              fmt::format("device {} [{}] {}", facts.index, facts.pci_bus, facts.name));
+  return Rows(comm, options).run([&]<typename T>(std::size_t count) {
+    return std::make_unique<BufferOnDevice<T>>(comm, device, *side.setup.all_reduce, count);
   });
+}
+
+std::int64_t bench_device(Communicator& comm, const AllreduceOptions& options, const Platform& platform) {
+  auto side = std::make_unique<DeviceSide>(DeviceSide{take_device(comm, platform), {}});
+  return run_undestroyed_on_loss(std::move(side),
+                                 [&](DeviceSide& taken) { return bench_on(taken, comm, options); });
 }
 
 }  // namespace
 
-std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options) {
+std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options, const Platform& gpus) {
   const bool on_gpu = options.device == "cuda" || (options.device == "auto" && options.backend == "nccl");
-  if (on_gpu) return bench_device(comm, options, cuda::platform());
+  if (on_gpu) return bench_device(comm, options, gpus);
   if (options.device == "emulated") return bench_device(comm, options, emulated::platform());
   return bench_host(comm, options);
 }

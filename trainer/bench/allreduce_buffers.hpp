@@ -8,6 +8,7 @@
 #include "kernels/device/device.hpp"
 #include "trainer/bench/timing.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <functional>
@@ -17,34 +18,53 @@
 
 namespace lockstep::bench {
 
-/// The median time of `action` on this rank. All ranks start each repetition together.
-inline double median_seconds(Communicator& comm, int repetitions, const std::function<void()>& action) {
+/// Out of place, the sums of `source` end up in `result`; in place, those of `result`.
+enum class Place { kOut, kIn };
+
+struct Repetitions {
+  int warmup = 0, timed = 1;
+};
+
+/// The median of what `timed` returns, after the warm-up. All ranks start each repetition together.
+inline double median_seconds(Communicator& comm, const Repetitions& repetitions,
+                             const std::function<double()>& timed) {
   std::vector<double> times;
-  for (int repetition = 0; repetition < repetitions; ++repetition) {
+  for (int i = -repetitions.warmup; i < repetitions.timed; ++i) {
     comm.barrier();
-    const auto start = std::chrono::steady_clock::now();
-    action();
-    times.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    const double seconds = timed();
+    if (i >= 0) times.push_back(seconds);
   }
   return median(std::move(times));
 }
 
-/// On the host, over the communicator itself.
+/// How long `action` takes by this host's clock.
+inline double host_seconds(const std::function<void()>& action) {
+  const auto start = std::chrono::steady_clock::now();
+  action();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// On the host, over the communicator itself, which sums in place: out of place is a copy before that.
 template <typename T>
 class HostBuffer {
  public:
-  HostBuffer(Communicator& comm, std::size_t count) : comm_(comm), data_(count) {}
+  HostBuffer(Communicator& comm, std::size_t count) : comm_(comm), source_(count), result_(count) {}
 
-  void load(const std::vector<T>& values) { data_ = values; }
-  const std::vector<T>& values() const { return data_; }
-  void all_reduce() { comm_.all_reduce(std::span<T>(data_)); }
-  double seconds(int repetitions) {
-    return median_seconds(comm_, repetitions, [this] { all_reduce(); });
+  void load(const std::vector<T>& values, Place place) {
+    (place == Place::kOut ? source_ : result_) = values;
+  }
+  const std::vector<T>& values() const { return result_; }
+  void all_reduce(Place place) {
+    if (place == Place::kOut) std::copy(source_.begin(), source_.end(), result_.begin());
+    comm_.all_reduce(std::span<T>(result_));
+  }
+  double seconds(Place place, const Repetitions& repetitions) {
+    return median_seconds(comm_, repetitions, [&] { return host_seconds([&] { all_reduce(place); }); });
   }
 
  private:
   Communicator& comm_;
-  std::vector<T> data_;
+  std::vector<T> source_, result_;
 };
 
 /// On a device.
@@ -57,58 +77,66 @@ class BufferOnDevice {
         stream_(device.make_stream()),
         start_(device.make_event(Device::Timing::kOn)),
         end_(device.make_event(Device::Timing::kOn)),
-        data_(device, count) {}
+        source_(device, count),
+        result_(device, count) {}
 
-  void load(const std::vector<T>& values) {
-    stream_->copy_to_device(data_.data(), values.data(), data_.bytes());
+  void load(const std::vector<T>& values, Place place) {
+    const auto& buffer = place == Place::kOut ? source_ : result_;
+    stream_->copy_to_device(buffer.data(), values.data(), buffer.bytes());
     stream_->synchronize();
   }
   std::vector<T> values() {
-    std::vector<T> values(data_.size());
-    stream_->copy_to_host(values.data(), data_.data(), data_.bytes());
+    std::vector<T> values(result_.size());
+    stream_->copy_to_host(values.data(), result_.data(), result_.bytes());
     stream_->synchronize();
     return values;
   }
-  void all_reduce() {
-    queue();
+  void all_reduce(Place place) {
+    queue(place);
     wait_until_here();
   }
   /// Of one all-reduce.
-  double seconds(int repetitions) {
-    if (all_reduce_.on_stream()) return seconds_in_graph(repetitions);
-    return median_seconds(comm_, repetitions, [this] { all_reduce(); });
+  double seconds(Place place, const Repetitions& repetitions) {
+    if (!all_reduce_.on_stream()) {
+      return median_seconds(comm_, repetitions, [&] { return host_seconds([&] { all_reduce(place); }); });
+    }
+    capture(place);
+    return median_seconds(comm_, repetitions, [&] { return graph_seconds() / kPerGraph; });
   }
 
  private:
   static constexpr int kPerGraph = 20;
 
-  void queue() { all_reduce_.all_reduce(*stream_, data_.data(), data_.size()); }
+  void queue(Place place) {
+    const T* source = place == Place::kOut ? source_.data() : result_.data();
+    all_reduce_.all_reduce_into(*stream_, source, result_.data(), result_.size());
+  }
   void wait_until_here() {
     stream_->record(*end_);
     wait_for(*end_, comm_, "an all-reduce on the GPU", &all_reduce_);
   }
 
-  /// By the GPU's clock: many in a row, since the first one waits for the other ranks to start theirs.
-  double seconds_in_graph(int repetitions) {
+  /// Many in a row, since the first one waits for the other ranks to start theirs.
+  void capture(Place place) {
+    graph_.reset();
     stream_->begin_capture();
-    for (int i = 0; i < kPerGraph; ++i) queue();
-    const std::unique_ptr<Graph> graph = stream_->end_capture();
-    std::vector<double> times;
-    for (int repetition = 0; repetition < repetitions; ++repetition) {
-      comm_.barrier();
-      stream_->record(*start_);
-      stream_->launch(*graph);
-      wait_until_here();
-      times.push_back(end_->seconds_since(*start_) / kPerGraph);
-    }
-    return median(std::move(times));
+    for (int i = 0; i < kPerGraph; ++i) queue(place);
+    graph_ = stream_->end_capture();
+  }
+  /// By the GPU's clock.
+  double graph_seconds() {
+    stream_->record(*start_);
+    stream_->launch(*graph_);
+    wait_until_here();
+    return end_->seconds_since(*start_);
   }
 
   Communicator& comm_;
   DeviceAllReduce& all_reduce_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> start_, end_;
-  DeviceBuffer<T> data_;
+  DeviceBuffer<T> source_, result_;
+  std::unique_ptr<Graph> graph_;
 };
 
 }  // namespace lockstep::bench

@@ -47,10 +47,8 @@ double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& wai
 
 /// One way to run the job's steps, and what its turns took.
 struct Contender {
-  Contender(const Job& job, Communicator& comm, const DataInAdvance& data)
-      : label(job.parallel.determinism),
-        setup(set_up(job, comm, data)),
-        engine(make_step_engine(job, setup, comm)) {
+  Contender(const Job& job, Communicator& comm, JobSetup made)
+      : label(job.parallel.determinism), setup(std::move(made)), engine(make_step_engine(job, setup, comm)) {
     setup.network.initialise(job.train.seed, engine->weights());
   }
 
@@ -110,12 +108,11 @@ double median_ratio(const std::vector<double>& a, const std::vector<double>& b) 
   return median(ratios);
 }
 
-}  // namespace
-
-void bench_step(Communicator& comm, const Job& job, const DataInAdvance& data, const StepOptions& options) {
-  Contender world(with_determinism(job, "world"), comm, data);
-  if (world.setup.device.gpu) return bench_device_step(comm, job, data, options);
-  Contender off(with_determinism(job, "off"), comm, data);
+void bench_cpu_step(Communicator& comm, const Job& job, const DataInAdvance& data, const StepOptions& options,
+                    JobSetup world_setup) {
+  const Job world_job = with_determinism(job, "world"), off_job = with_determinism(job, "off");
+  Contender world(world_job, comm, std::move(world_setup));
+  Contender off(off_job, comm, set_up(off_job, comm, data));
   const Network& network = world.setup.network;
   std::vector<double> peaks;
   world.turn(comm, options.steps_per_round / 4 + 1);  // warm up: pages, caches, the epoch's permutation
@@ -145,6 +142,16 @@ void bench_step(Communicator& comm, const Job& job, const DataInAdvance& data, c
   print_contender(off, network, job, comm, peak);
   print("\nworld costs {:+.1f} % over off (median ratio of turns)\n",
         100 * (median_ratio(world.seconds, off.seconds) - 1));
+}
+
+}  // namespace
+
+void bench_step(Communicator& comm, const Job& job, const DataInAdvance& data, const StepOptions& options) {
+  {
+    JobSetup setup = set_up(with_determinism(job, "world"), comm, data);
+    if (setup.device.gpu == nullptr) return bench_cpu_step(comm, job, data, options, std::move(setup));
+  }  // Nothing may be left on a GPU that would be freed in vain when a rank is lost.
+  bench_device_step(comm, job, data, options);
 }
 
 }  // namespace lockstep::bench

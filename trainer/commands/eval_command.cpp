@@ -134,6 +134,7 @@ int evaluate_checkpoint(const Options& options, Communicator& comm) {
                                 ? evaluate_on_device(comm, *device.gpu, *model, data)
                                 : evaluate_on_cpu(comm, device, options.parallel, *model, data);
   if (comm.rank() != 0) return 0;
+  if (!device.remark.empty()) print_error(device.remark);
   print("{}\n{}: loss {}, accuracy {:.2f} % ({} of {})\ndata: {} ({})\nweights sha256 {}\n", model->checkpoint,
         data.name, describe_loss(result), 100 * result.accuracy(), with_thousands(result.correct),
         with_thousands(result.samples), loaded.sets->origin, loaded.relation,

@@ -9,6 +9,8 @@
 #include "trainer/agreement.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
 
 namespace lockstep {
 namespace {
@@ -22,7 +24,7 @@ AllReduceDecision demand_nccl(const AllReduceSituation& situation) {
   }
   if (!situation.shared_gpus.empty()) {
     throw DeviceError(
-        fmt::format("parallel.backend=nccl needs a GPU for each rank, but {}: start one rank a GPU "
+        fmt::format("parallel.backend=nccl needs a whole GPU for each rank, but {}: start one rank a GPU "
                     "(srun --gpus-per-task=1), or use parallel.backend=mpi",
                     describe(situation.shared_gpus.front())));
   }
@@ -72,6 +74,14 @@ std::string describe(const DeviceAllReduce* all_reduce, const std::string& reaso
   return reason.empty() ? name : fmt::format("{}: {}", name, reason);
 }
 
+/// Of this rank, as it was started.
+std::string advice_on_binding() {
+  cpu_set_t usable;
+  CPU_ZERO(&usable);
+  if (sched_getaffinity(0, sizeof usable, &usable) != 0) return "";
+  return binding_advice(CPU_COUNT(&usable), static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
+}
+
 }  // namespace
 
 AllReduceDecision choose_all_reduce(const AllReduceSituation& situation) {
@@ -85,6 +95,12 @@ AllReduceDecision choose_all_reduce(const AllReduceSituation& situation) {
   return {AllReducePath::kNccl, ""};
 }
 
+std::string binding_advice(int usable, int all) {
+  if (usable != 1 || all <= 2) return "";
+  return "this rank is bound to one core, which NCCL's threads share: use mpirun --bind-to none, or srun "
+         "--cpus-per-task";
+}
+
 AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, const std::string& backend) {
   const auto by_rank = gather_gpus(comm, device.facts());
   const auto decision = agree_on_all_reduce(comm, {.backend = backend,
@@ -93,7 +109,8 @@ AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, const std::
                                                    .shared_gpus = find_shared_gpus(by_rank),
                                                    .nccl_problem = ""});
   AllReduceSetup setup{.all_reduce = make_all_reduce(decision.path, comm, device), .description = ""};
-  setup.description = describe(setup.all_reduce.get(), decision.reason);
+  const bool has_threads = decision.path == AllReducePath::kNccl;
+  setup.description = describe(setup.all_reduce.get(), has_threads ? advice_on_binding() : decision.reason);
   return setup;
 }
 

@@ -37,6 +37,10 @@ struct AllReduceDecision {
 /// @throws DeviceError  backend nccl where NCCL cannot be loaded or ranks share a GPU: names both and the fix
 AllReduceDecision choose_all_reduce(const AllReduceSituation& situation);
 
+/// What to tell who starts ranks that may use `usable` of a machine's `all` cores, where NCCL's threads share
+/// them; empty: nothing. Open MPI binds each of one or two ranks to one core, threads included.
+std::string binding_advice(int usable, int all);
+
 struct AllReduceSetup {
   std::unique_ptr<DeviceAllReduce> all_reduce;  ///< null: AllReducePath::kNone
   /// "NCCL 2.28.9"; "mpi through pinned memory: ranks 0 and 1 share GPU-8f0c... on node7"

@@ -30,34 +30,47 @@ std::vector<Number> gather_numbers(Communicator& comm, Number mine) {
   return all;
 }
 
-/// Why this process cannot use a GPU; empty: it can.
-std::string gpu_problem() {
+/// Why this process cannot use a GPU; no problem: it can.
+struct GpuProblem {
+  std::string text;
+  bool is_worth_a_word = false;  ///< there is something that looks like a GPU, and somebody may wonder
+};
+
+/// Tries the GPU that this rank would take; with too few for all ranks, any: make_gpu() refuses that.
+GpuProblem gpu_problem(const Platform& gpus, const Communicator& comm) {
   try {
-    cuda::platform().devices();
-    return "";
-  } catch (const DeviceError& error) {
-    return error.what();
+    const int visible = static_cast<int>(gpus.devices().size());
+    gpus.make_device(comm.local_rank() < visible ? comm.local_rank() : 0);
+    return {};
+  } catch (const NoGpuError& error) {
+    return {error.what(), false};
+  } catch (const Error& error) {
+    return {error.what(), true};
   }
 }
 
-/// What `auto` means: GPUs if every rank has one, the CPU if none has.
-DeviceKind choose_kind(const ParallelSection& parallel, Communicator& comm) {
-  const std::string problem = gpu_problem();
-  const auto with_gpu = gather_numbers<int>(comm, problem.empty() ? 1 : 0);
+struct KindChoice {
   DeviceKind kind = DeviceKind::kCpu;
+  std::string remark;
+};
+
+/// What `auto` means: GPUs if every rank can use one, the CPU if none can.
+KindChoice choose_kind(const ParallelSection& parallel, const Platform& gpus, Communicator& comm) {
+  const GpuProblem problem = gpu_problem(gpus, comm);
+  const auto with_gpu = gather_numbers<int>(comm, problem.text.empty() ? 1 : 0);
+  if (std::ranges::count(with_gpu, 0) == 0) return {DeviceKind::kCuda, ""};
   agree(comm, [&] {
-    if (std::ranges::count(with_gpu, 0) == 0) {
-      kind = DeviceKind::kCuda;
-    } else if (parallel.backend == "nccl") {
-      throw DeviceError(fmt::format("parallel.backend=nccl: {}", problem));
-    } else if (std::ranges::count(with_gpu, 1) > 0 && !problem.empty()) {
-      throw DeviceError(
-          fmt::format("parallel.device=auto: other ranks have a GPU, but on {} there is none: {}; leave this "
-                      "host out, or set parallel.device=cpu",
-                      comm.host(), problem));
+    if (parallel.backend == "nccl" && !problem.text.empty()) {
+      throw DeviceError(fmt::format("parallel.backend=nccl: {}", problem.text));
+    }
+    if (std::ranges::count(with_gpu, 1) > 0 && !problem.text.empty()) {
+      throw DeviceError(fmt::format(
+          "parallel.device=auto: other ranks have a GPU, but on {} there is none to use: {}; leave "
+          "this host out, or set parallel.device=cpu",
+          comm.host(), problem.text));
     }
   });
-  return kind;
+  return {DeviceKind::kCpu, problem.is_worth_a_word ? "no GPU is used: " + problem.text : ""};
 }
 
 std::shared_ptr<Gpu> make_gpu(const Platform& platform, const ParallelSection& parallel,
@@ -69,13 +82,14 @@ std::shared_ptr<Gpu> make_gpu(const Platform& platform, const ParallelSection& p
   return gpu;
 }
 
-DeviceChoice choose_cpu(Communicator& comm) {
+DeviceChoice choose_cpu(Communicator& comm, const std::string& remark) {
   return {.kind = "cpu",
           .description = "cpu (" + cpu::simd_name() + ")",
           .make_ops = [] { return cpu::make_ops(); },
           .gpu = nullptr,
           .communication = "",
-          .backend = std::string(comm.backend())};
+          .backend = std::string(comm.backend()),
+          .remark = remark};
 }
 
 DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& parallel,
@@ -90,20 +104,22 @@ DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& para
           .make_ops = {},
           .gpu = gpu,
           .communication = "gradients: " + setup.description,
-          .backend = on_stream ? "nccl" : std::string(comm.backend())};
+          .backend = on_stream ? "nccl" : std::string(comm.backend()),
+          .remark = ""};
 }
 
 }  // namespace
 
-DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm) {
+DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm, const Platform& gpus) {
   const auto name = parse_device_name(parallel.device);
   if (!name) throw ConfigError(fmt::format("'{}' is no device: {}", parallel.device, kDeviceNames));
-  const DeviceKind kind = name->kind == DeviceKind::kAuto ? choose_kind(parallel, comm) : name->kind;
-  if (kind == DeviceKind::kCuda) return choose_gpu_of(cuda::platform(), parallel, name->index, comm);
-  if (kind == DeviceKind::kEmulated) {
+  KindChoice choice{name->kind, ""};
+  if (name->kind == DeviceKind::kAuto) choice = choose_kind(parallel, gpus, comm);
+  if (choice.kind == DeviceKind::kCuda) return choose_gpu_of(gpus, parallel, name->index, comm);
+  if (choice.kind == DeviceKind::kEmulated) {
     return choose_gpu_of(emulated::platform(), parallel, /*requested=*/0, comm);
   }
-  return choose_cpu(comm);
+  return choose_cpu(comm, choice.remark);
 }
 
 }  // namespace lockstep

@@ -25,10 +25,14 @@ struct DeviceChoice {
   /// How gradients travel, and why so: "NCCL 2.28.9", "mpi through pinned memory: ranks 0 and 1 share a GPU".
   std::string communication;
   std::string backend;  ///< "mpi", "thread", "nccl"
+  /// Why `auto` took no GPU on a machine that seems to have one; otherwise empty.
+  std::string remark;
 };
 
 /// Collective: all ranks choose the same kind of device and the same way to communicate.
+/// @param gpus  where "auto" and "cuda" look for one
 /// @throws AgreedError (DeviceError's code) if the device or backend that the job names cannot be used here
-DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm);
+DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm,
+                           const Platform& gpus = cuda::platform());
 
 }  // namespace lockstep

@@ -21,16 +21,19 @@ namespace lockstep {
 /// @throws DeviceError  with the launcher's option that helps
 int choose_gpu(int local_rank, int local_size, int visible, std::optional<int> requested);
 
-/// Where a rank's GPU is. A UUID names one physical GPU (or a slice of it), whatever the indices.
+/// Where a rank's GPU is. A UUID names one physical GPU or a slice of it (MIG), whatever the indices; all
+/// slices of a GPU have its place on the PCI bus.
 struct RankGpu {
-  std::string host, uuid;
+  std::string host, uuid, pci_bus;
   friend bool operator==(const RankGpu&, const RankGpu&) = default;
 };
 
-/// A GPU that several ranks use.
+/// A physical GPU that several ranks use, whole or in slices: for NCCL the same, which tells GPUs apart by
+/// host and PCI bus and refuses two ranks on one.
 struct SharedGpu {
-  RankGpu gpu;
+  RankGpu gpu;             ///< of the lowest rank
   std::vector<int> ranks;  ///< ascending, at least two
+  bool in_slices = false;  ///< not all have the same UUID
   friend bool operator==(const SharedGpu&, const SharedGpu&) = default;
 };
 
@@ -38,7 +41,8 @@ struct SharedGpu {
 /// @returns ordered by their lowest rank
 std::vector<SharedGpu> find_shared_gpus(std::span<const RankGpu> by_rank);
 
-/// "ranks 0 and 1 share GPU-8f0c... on node7"
+/// "ranks 0 and 1 share GPU-8f0c... on node7"; "ranks 0 and 1 have slices (MIG) of the GPU at 0000:65:00.0 on
+/// node7"
 std::string describe(const SharedGpu& shared);
 
 /// The GPUs of all ranks, by rank. Collective.

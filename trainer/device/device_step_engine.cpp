@@ -48,15 +48,15 @@ StepTotals totals_of(std::span<const std::int64_t> counters) {
 }  // namespace
 
 DeviceStepEngine::DeviceStepEngine(const Job& job, const JobSetup& setup, Communicator& comm)
-    : gpu_(*setup.device.gpu),
+    : gpu_(setup.device.gpu),
       comm_(comm),
       sampler_(sampler_options(job, setup.data->train, comm)),
-      longest_series_(longest_series_for(gpu_.device->kind() == "emulated", sampler_.batch_samples(0))),
+      longest_series_(longest_series_for(gpu_->device->kind() == "emulated", sampler_.batch_samples(0))),
       step_(job, setup, most_columns(sampler_), sampler_.batch_samples(0), sampler_.batch_grains(0),
             longest_series_),
       graphs_(step_, job.parallel.graph == "on"),
-      evaluator_(setup.network, gpu_, step_.stream(), setup.data->test),
-      series_done_(gpu_.device->make_event()),
+      evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test),
+      series_done_(gpu_->device->make_event()),
       weights_(setup.network.parameters().size),
       momentum_(setup.network.parameters().size) {}
 
@@ -178,7 +178,7 @@ void DeviceStepEngine::queue_steps(std::int64_t first, std::int64_t count) {
 
 void DeviceStepEngine::wait_for_stream() {
   step_.stream().record(*series_done_);
-  wait_for(*series_done_, comm_, "the training steps on the GPU", gpu_.all_reduce.get());
+  wait_for(*series_done_, comm_, "the training steps on the GPU", gpu_->all_reduce.get());
 }
 
 Evaluation DeviceStepEngine::evaluate(const LeaveEvaluation& leave) {

@@ -48,7 +48,9 @@ class DeviceStepEngine final : public StepEngine {
   void queue_steps(std::int64_t first, std::int64_t count);
   void wait_for_stream();
 
-  const Gpu& gpu_;
+  /// Kept by the engine: its graphs hold all-reduces, and must be gone before what makes those (NCCL's abort
+  /// waits for them), in whatever order the engine and the setup go.
+  std::shared_ptr<Gpu> gpu_;
   Communicator& comm_;
   DistributedSampler sampler_;
   std::int64_t longest_series_;

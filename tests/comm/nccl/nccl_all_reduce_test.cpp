@@ -57,6 +57,18 @@ TEST_F(NcclAllReduceTest, SumsElementsInPlaceOnTheStream) {
   });
 }
 
+TEST_F(NcclAllReduceTest, SumsFromOneBufferIntoAnotherWithoutACopy) {
+  with_all_reduce([this](DeviceAllReduce& all_reduce, Device& device) {
+    const auto stream = device.make_stream();
+    const DeviceBuffer<std::int64_t> terms(device, 9), sums(device, 9);
+    all_reduce.all_reduce_into(*stream, terms.data(), sums.data(), sums.size());
+    EXPECT_EQ(nccl_.calls().back(), "sum of 9 int64, not in place");
+    const DeviceBuffer<float> single(device, 3), result(device, 3);
+    all_reduce.all_reduce_into(*stream, single.data(), result.data(), result.size());
+    EXPECT_EQ(nccl_.calls().back(), "sum of 3 float, not in place");
+  });
+}
+
 TEST_F(NcclAllReduceTest, ReturnsOnlyWhenTheWorkIsOnTheStream) {
   nccl_.polls_until_settled = 50;
   with_all_reduce([this](DeviceAllReduce& all_reduce, Device& device) {

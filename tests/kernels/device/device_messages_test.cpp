@@ -50,6 +50,29 @@ TEST(DeviceMessagesTest, NoVisibleDeviceQuotesTheVariableThatHidesThem) {
   EXPECT_EQ(text.find("CUDA_VISIBLE_DEVICES"), std::string::npos) << text;
 }
 
+TEST(DeviceMessagesTest, NothingIsWrongWithoutADriverOrWithAllGpusHidden) {
+  EXPECT_TRUE(is_without_gpus({"cudaErrorInsufficientDriver (...)", 0, 13000, {}}));
+  EXPECT_TRUE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, ""}));
+  EXPECT_TRUE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, "-1"}));
+  EXPECT_TRUE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, "NoDevFiles"}));
+  EXPECT_FALSE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, "7"}));
+  EXPECT_FALSE(is_without_gpus({"cudaErrorNoDevice (...)", 13000, 13000, {}}));
+  EXPECT_FALSE(is_without_gpus({"cudaErrorInsufficientDriver (...)", 12020, 13000, {}}));
+}
+
+TEST(DeviceMessagesTest, ADeviceThatTheProgramWasNotBuiltForIsNamedWithTheFix) {
+  DeviceFacts v100 = device(1, "Tesla V100-SXM2-16GB");
+  v100.compute_major = 7;
+  const CudaFailure failure{"cudaErrorNoKernelImageForDevice", "no kernel image is available", "call", "f",
+                            1};
+  expect_one_line_with(unusable_device_message(v100, failure),
+                       {"GPU 1 (Tesla V100-SXM2-16GB, compute capability 7.0)",
+                        "no kernel image is available", "CMAKE_CUDA_ARCHITECTURES", "parallel.device=cpu"});
+  const CudaFailure other{"cudaErrorInvalidKernelImage", "device kernel image is invalid", "call", "f", 1};
+  expect_one_line_with(unusable_device_message(v100, other),
+                       {"device kernel image is invalid", "nvidia-smi"});
+}
+
 TEST(DeviceMessagesTest, AnyOtherCauseIsQuoted) {
   const FailedSearch search{"cudaErrorSystemNotReady (system not yet initialized)", 13000, 13000, {}};
   expect_one_line_with(no_device_message(search), {"cudaErrorSystemNotReady (system not yet initialized)"});

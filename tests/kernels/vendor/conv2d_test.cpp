@@ -143,20 +143,31 @@ TEST(VendorConv2dTest, WeightsNeedNoAlignment) {
   EXPECT_EQ(run(shifted.data() + 1), run(straight.data()));
 }
 
-TEST(VendorConv2dTest, BiasesNeedNoAlignment) {
+TEST(VendorConv2dTest, BiasesNeedNeitherAlignmentNorACopy) {
   VendorRig rig;
-  const Conv2dShape shape{3, 2, 6, 6, 4, 3, 3};
-  const auto x = rig.upload(to_samples(random_floats(shape.in_size(), 1), 3));
-  const auto w = rig.upload(random_floats(shape.weight_size(), 2));
-  const auto numbers = random_floats(5, 3);
-  const auto shifted = rig.upload(numbers);
-  const auto straight = rig.upload(std::vector<float>(numbers.begin() + 1, numbers.end()));
-  const auto run = [&](const float* b) {
+  for (const int size : {6, 5}) {  // outputs of 16 pixels and of 9
+    const Conv2dShape shape{3, 2, size, size, 4, 3, 3};
+    const auto x = rig.upload(to_samples(random_floats(shape.in_size(), 1), 3));
+    const auto w = rig.upload(random_floats(shape.weight_size(), 2));
+    const auto numbers = random_floats(5, 3);
+    const auto shifted = rig.upload(numbers);
+    const auto straight = rig.upload(std::vector<float>(numbers.begin() + 1, numbers.end()));
     const auto y = rig.poisoned<float>(shape.out_size());
-    rig.vendor().conv2d_forward(rig.stream(), shape, x.data(), w.data(), b, {}, nullptr, y.data(), nullptr);
-    return rig.download(y);
-  };
-  EXPECT_EQ(run(shifted.data() + 1), run(straight.data()));
+    const auto queue = [&](const float* b) {
+      rig.vendor().conv2d_forward(rig.stream(), shape, x.data(), w.data(), b, {}, nullptr, y.data(), nullptr);
+    };
+    const auto run = [&](const float* b) {
+      queue(b);
+      return rig.download(y);
+    };
+    EXPECT_EQ(run(shifted.data() + 1), run(straight.data()));
+    const auto launches = [&](const float* b) {
+      rig.stream().begin_capture();
+      queue(b);
+      return rig.stream().end_capture()->nodes();
+    };
+    EXPECT_EQ(launches(shifted.data() + 1), launches(straight.data()));
+  }
 }
 
 TEST(VendorConv2dTest, CallsAloneAgreeWithNative) {

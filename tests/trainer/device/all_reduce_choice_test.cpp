@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-const SharedGpu kShared{{"node7", "GPU-8f"}, {0, 1}};
+const SharedGpu kShared{{"node7", "GPU-8f", "0000:65:00.0"}, {0, 1}};
 constexpr const char* kProblem = "on node7, this build has no lockstep_nccl.so";
 
 enum class Expected { kNone, kStaged, kNccl, kConfigError, kDeviceError };
@@ -159,6 +159,13 @@ TEST(ChooseAllReduceTest, AMissingLibraryIsRefusedWithItsReason) {
   EXPECT_NE(refusal(situation).find(kProblem), std::string::npos) << refusal(situation);
 }
 
+TEST(BindingAdviceTest, IsForRanksWithOneCoreOfMany) {
+  EXPECT_NE(binding_advice(1, 64).find("--bind-to none"), std::string::npos);
+  EXPECT_EQ(binding_advice(8, 64), "");
+  EXPECT_EQ(binding_advice(1, 1), "") << "there is no other core";
+  EXPECT_EQ(binding_advice(1, 2), "") << "nor a free one, with two ranks";
+}
+
 TEST(SetUpAllReduceTest, OneRankNeedsNone) {
   run_thread_ranks(1, [](Communicator& comm) {
     FakeGpu gpu("GPU-8f");
@@ -176,6 +183,18 @@ TEST(SetUpAllReduceTest, RanksThatShareAGpuGoOverTheHostAndSayWhy) {
     EXPECT_FALSE(setup.all_reduce->on_stream());
     EXPECT_EQ(setup.description,
               "thread through pinned memory: ranks 0 and 2 share GPU-8f on " + comm.host());
+  });
+}
+
+TEST(SetUpAllReduceTest, SlicesOfOneGpuGoOverTheHostAndSayWhy) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    FakeGpu slice("MIG-" + std::to_string(comm.rank()), "0000:65:00.0");
+    const AllReduceSetup setup = set_up_all_reduce(comm, slice, "auto");
+    ASSERT_NE(setup.all_reduce, nullptr);
+    EXPECT_FALSE(setup.all_reduce->on_stream());
+    EXPECT_EQ(setup.description,
+              "thread through pinned memory: ranks 0 and 1 have slices (MIG) of the GPU at 0000:65:00.0 on " +
+                  comm.host());
   });
 }
 

@@ -98,33 +98,51 @@ TEST(ChooseGpuTest, AGpuThatIsNotThereIsNamed) {
 
 TEST(SharedGpusTest, GpusOfTheirOwnAreNotShared) {
   EXPECT_TRUE(find_shared_gpus({}).empty());
-  const std::vector<RankGpu> one_each = {{"a", "GPU-1"}, {"a", "GPU-2"}, {"b", "GPU-3"}};
+  const std::vector<RankGpu> one_each = {
+      {"a", "GPU-1", "0000:01:00.0"}, {"a", "GPU-2", "0000:02:00.0"}, {"b", "GPU-3", "0000:01:00.0"}};
   EXPECT_TRUE(find_shared_gpus(one_each).empty());
 }
 
 TEST(SharedGpusTest, TheSameIdOnAnotherHostIsAnotherGpu) {
-  const std::vector<RankGpu> emulated = {{"a", "GPU-0"}, {"b", "GPU-0"}};
+  const std::vector<RankGpu> emulated = {{"a", "GPU-0", ""}, {"b", "GPU-0", ""}};
   EXPECT_TRUE(find_shared_gpus(emulated).empty());
 }
 
+TEST(SharedGpusTest, GpusWhosePlaceIsUnknownAreToldApartByTheirIds) {
+  const std::vector<RankGpu> two = {{"a", "GPU-1", ""}, {"a", "GPU-2", ""}};
+  EXPECT_TRUE(find_shared_gpus(two).empty());
+}
+
 TEST(SharedGpusTest, AllRanksOfASharedGpuAreNamedInOrder) {
-  const std::vector<RankGpu> by_rank = {{"a", "GPU-1"}, {"a", "GPU-2"}, {"b", "GPU-9"},
-                                        {"a", "GPU-2"}, {"a", "GPU-1"}, {"a", "GPU-2"}};
-  const std::vector<SharedGpu> expected = {{{"a", "GPU-1"}, {0, 4}}, {{"a", "GPU-2"}, {1, 3, 5}}};
+  const RankGpu one{"a", "GPU-1", "0000:01:00.0"}, two{"a", "GPU-2", "0000:02:00.0"};
+  const std::vector<RankGpu> by_rank = {one, two, {"b", "GPU-9", "0000:01:00.0"}, two, one, two};
+  const std::vector<SharedGpu> expected = {{one, {0, 4}}, {two, {1, 3, 5}}};
+  EXPECT_EQ(find_shared_gpus(by_rank), expected);
+}
+
+TEST(SharedGpusTest, SlicesOfOneGpuHaveIdsOfTheirOwnAndShareIt) {
+  const std::vector<RankGpu> by_rank = {
+      {"a", "MIG-1", "0000:01:00.0"}, {"a", "MIG-2", "0000:01:00.0"}, {"b", "MIG-3", "0000:01:00.0"}};
+  const std::vector<SharedGpu> expected = {{by_rank[0], {0, 1}, /*in_slices=*/true}};
   EXPECT_EQ(find_shared_gpus(by_rank), expected);
 }
 
 TEST(SharedGpusTest, Description) {
-  EXPECT_EQ(describe({{"node7", "GPU-8f"}, {0, 1}}), "ranks 0 and 1 share GPU-8f on node7");
-  EXPECT_EQ(describe({{"node7", "GPU-8f"}, {0, 2, 5}}), "ranks 0, 2 and 5 share GPU-8f on node7");
+  const RankGpu gpu{"node7", "GPU-8f", "0000:01:00.0"};
+  EXPECT_EQ(describe({gpu, {0, 1}}), "ranks 0 and 1 share GPU-8f on node7");
+  EXPECT_EQ(describe({gpu, {0, 2, 5}}), "ranks 0, 2 and 5 share GPU-8f on node7");
+  EXPECT_EQ(describe({gpu, {0, 1}, /*in_slices=*/true}),
+            "ranks 0 and 1 have slices (MIG) of the GPU at 0000:01:00.0 on node7");
 }
 
 TEST(GatherGpusTest, EveryRankKnowsEveryRanksGpu) {
   run_thread_ranks(3, [](Communicator& comm) {
     DeviceFacts facts;
     facts.uuid = "GPU-" + std::to_string(comm.rank());
-    const std::vector<RankGpu> expected = {
-        {comm.host(), "GPU-0"}, {comm.host(), "GPU-1"}, {comm.host(), "GPU-2"}};
+    facts.pci_bus = "0000:0" + std::to_string(comm.rank()) + ":00.0";
+    const std::vector<RankGpu> expected = {{comm.host(), "GPU-0", "0000:00:00.0"},
+                                           {comm.host(), "GPU-1", "0000:01:00.0"},
+                                           {comm.host(), "GPU-2", "0000:02:00.0"}};
     EXPECT_EQ(gather_gpus(comm, facts), expected);
   });
 }

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
+#include <vector>
 
 namespace lockstep::testing {
 namespace {
@@ -23,27 +25,72 @@ void expect_refusal(const Outcome& outcome, int exit_code, const std::string& me
   EXPECT_NE(outcome.err.find(mention), std::string::npos) << outcome.everything();
 }
 
-/// Six rows: three sizes, two types.
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+/// Six rows: three sizes, two types. All fit a terminal of 80 columns.
 void expect_table(const Outcome& outcome, const std::string& title) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
   EXPECT_NE(outcome.out.find(title), std::string::npos) << outcome.everything();
-  for (const char* column : {"size", "count", "type", "redop", "time", "algbw", "busbw", "#wrong"})
+  for (const char* column : {"size", "count", "type", "time", "algbw", "busbw", "#err", "in-place"})
     EXPECT_NE(outcome.out.find(column), std::string::npos) << column << " is not in\n" << outcome.out;
+  EXPECT_NE(outcome.out.find("# Out of bounds values : 0 OK"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.last_line().find("# Avg bus bandwidth    : "), 0U) << outcome.out;
   std::size_t rows = 0;
-  for (auto at = outcome.out.find(" sum "); at != std::string::npos; at = outcome.out.find(" sum ", at + 1))
+  for (const std::string& line : lines_of(outcome.out)) {
+    if (line[0] == '#') continue;
     ++rows;
+    EXPECT_LE(line.size(), 80U) << line;
+  }
   EXPECT_EQ(rows, 6U) << outcome.out;
 }
 
 TEST(BenchAllreduceTest, HostMemoryOverMpi) {
-  expect_table(lockstep_on_ranks(3, kSmall), "all-reduce over mpi, 3 ranks");
+  const Outcome outcome = lockstep_on_ranks(3, kSmall);
+  expect_table(outcome, "over mpi, 3 ranks");
+  for (const char* rank : {"# rank   0 pid ", "# rank   1 pid ", "# rank   2 pid "})
+    EXPECT_NE(outcome.out.find(rank), std::string::npos) << outcome.out;
 }
 
 TEST(BenchAllreduceTest, DeviceMemoryThroughTheHost) {
   const std::string emulated = std::string(kSmall) + "--device emulated ";
-  expect_table(lockstep_on_ranks(2, emulated), "all-reduce over mpi through pinned memory");
-  expect_table(lockstep(emulated + "--backend thread --ranks 3"), "thread through pinned memory");
-  expect_table(lockstep(emulated), "1 rank,");
+  expect_table(lockstep_on_ranks(2, emulated), "over mpi through pinned memory");
+  const Outcome threads = lockstep(emulated + "--backend thread --ranks 3");
+  expect_table(threads, "thread through pinned memory");
+  EXPECT_NE(threads.out.find("device 0 [0000:00:00.0] Emulated GPU"), std::string::npos) << threads.out;
+  expect_table(lockstep(emulated), "1 rank\n");
+}
+
+TEST(BenchAllreduceTest, OneRankHasNoBandwidths) {
+  const Outcome outcome = lockstep(std::string(kSmall) + "--warmup 0");
+  expect_table(outcome, "1 rank\n");
+  EXPECT_NE(outcome.last_line().find("nothing travels"), std::string::npos) << outcome.out;
+  for (const std::string& line : lines_of(outcome.out)) {
+    if (line[0] != '#') EXPECT_NE(line.find("     -      -    0 "), std::string::npos) << line;
+  }
+}
+
+TEST(BenchAllreduceTest, TakesTheOptionsOfNcclTests) {
+  const Outcome outcome = lockstep("bench allreduce -b 8 -e 1K -f 8 -n 2 -w 1 --backend thread --ranks 2");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  for (const char* size : {"\n        8         1 int64", "\n       64 ", "\n      512 "})
+    EXPECT_NE(outcome.out.find(size), std::string::npos) << size << outcome.out;
+  EXPECT_EQ(outcome.out.find("\n     1024 "), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("median of 2 after 1 to warm up"), std::string::npos) << outcome.out;
+}
+
+TEST(BenchAllreduceTest, RefusesSizesThatMakeNoSense) {
+  for (const std::string arguments :
+       {"--max-bytes -1", "--max-bytes=-1", "-e -1", "-b 0", "-b 7", "-e 100P", "-e 99999999999999999999999",
+        "-f 1", "-f -2", "-n 0", "-w -1", "-b 4K -e 1K", "-e 12.5x"}) {
+    const Outcome outcome = lockstep("bench allreduce " + arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << arguments << outcome.everything();
+    EXPECT_EQ(outcome.err.find("lockstep: "), 0U) << arguments << outcome.everything();
+  }
 }
 
 TEST(BenchAllreduceTest, NcclWithoutAGpuIsOneLine) {

@@ -145,6 +145,26 @@ TEST(DeviceTest, EvaluationOfItsCheckpointAgrees) {
   EXPECT_EQ(outputs[0], outputs[1]);
 }
 
+#ifdef LOCKSTEP_OLD_DRIVER
+TEST(DeviceTest, ADriverThatIsTooOldIsSaidAndTheCpuTrains) {
+  const TemporaryDirectory directory;
+  const std::string driver = "LD_LIBRARY_PATH=" LOCKSTEP_OLD_DRIVER " ";
+  const std::string job = "$LOCKSTEP_PROGRAM train " + tiny_job(directory) +
+                          " train.max_steps=1 run.dir=" + directory.path("run") + " parallel.device=";
+  const std::string reason = "the NVIDIA driver is too old: it supports CUDA 11.4";
+  const Outcome choice = run_shell(driver + job + "auto");
+  EXPECT_EQ(choice.exit_code, 0) << choice.everything();
+  EXPECT_NE(choice.out.find("no GPU is used: " + reason), std::string::npos) << choice.everything();
+  const Outcome evaluation =
+      run_shell(driver + "$LOCKSTEP_PROGRAM eval " + directory.path("run") + " --device auto");
+  EXPECT_EQ(evaluation.exit_code, 0) << evaluation.everything();
+  EXPECT_NE(evaluation.err.find(reason), std::string::npos) << evaluation.everything();
+  const Outcome demand = run_shell(driver + job + "cuda");
+  EXPECT_EQ(demand.exit_code, 69) << demand.everything();
+  EXPECT_NE(demand.err.find(reason), std::string::npos) << demand.everything();
+}
+#endif
+
 TEST(DeviceTest, BenchStepRuns) {
   const TemporaryDirectory directory;
   const Outcome outcome = lockstep("bench step " + tiny_job(directory) + " --rounds 1 --steps 1");

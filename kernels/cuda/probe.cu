@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "kernels/cuda/probe.hpp"
+#include "kernels/device/device_messages.hpp"
+#include "kernels/runtime/error.hpp"
+
+namespace lockstep::LOCKSTEP_GPU {
+
+namespace {
+
+/// Like all others in that it is compiled for the same architectures.
+__global__ void nothing() {}
+
+}  // namespace
+
+void expect_usable(const DeviceFacts& facts) {
+  LOCKSTEP_CUDA(cudaSetDevice(facts.index));
+  cudaFuncAttributes attributes{};
+  const cudaError_t status = cudaFuncGetAttributes(&attributes, nothing);
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());
+  throw DeviceError(unusable_device_message(facts, LOCKSTEP_CUDA_FAILURE(status, "cudaFuncGetAttributes")));
+}
+
+}  // namespace lockstep::LOCKSTEP_GPU

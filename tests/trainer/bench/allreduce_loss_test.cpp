@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What `bench allreduce` leaves behind on a GPU when another rank is lost: everything. Freeing would wait
+/// for an all-reduce that never ends.
+#include "comm/thread/thread_ranks.hpp"
+#include "kernels/device/device_ops.hpp"
+#include "kernels/runtime/error.hpp"
+#include "tests/support/leak_check.hpp"
+#include "trainer/bench/allreduce_bench.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace lockstep::bench {
+namespace {
+
+/// A rank's end of a group that loses another rank at its n-th barrier.
+class LosingCommunicator final : public Communicator {
+ public:
+  LosingCommunicator(Communicator& comm, int barriers) : comm_(comm), barriers_left_(barriers) {}
+
+  int rank() const override { return comm_.rank(); }
+  int size() const override { return comm_.size(); }
+  int local_rank() const override { return comm_.local_rank(); }
+  int local_size() const override { return comm_.local_size(); }
+  const std::string& host() const override { return comm_.host(); }
+  std::string_view backend() const override { return comm_.backend(); }
+  std::chrono::duration<double> timeout() const override { return comm_.timeout(); }
+  std::unique_ptr<PendingCollective> all_reduce_async(std::span<std::int64_t> data) override {
+    return comm_.all_reduce_async(data);
+  }
+  std::unique_ptr<PendingCollective> all_reduce_async(std::span<float> data) override {
+    return comm_.all_reduce_async(data);
+  }
+  void broadcast(std::span<std::byte> data, int root) override { comm_.broadcast(data, root); }
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    return comm_.all_gather(mine);
+  }
+  void barrier() override {
+    if (--barriers_left_ == 0) throw PeerLostError("a rank died");
+    comm_.barrier();
+  }
+  void abort(int exit_code) noexcept override { comm_.abort(exit_code); }
+
+ private:
+  Communicator& comm_;
+  int barriers_left_;
+};
+
+struct Memory {
+  int allocated = 0, freed = 0;
+};
+
+/// The emulated device, under the name of a GPU, that counts.
+class CountingDevice final : public Device {
+ public:
+  explicit CountingDevice(Memory& memory) : memory_(memory) {}
+
+  const DeviceFacts& facts() const override { return device_->facts(); }
+  std::string_view kind() const override { return "cuda"; }
+  void* allocate(std::size_t bytes) override {
+    ++memory_.allocated;
+    return device_->allocate(bytes);
+  }
+  void free(void* memory) noexcept override {
+    ++memory_.freed;
+    device_->free(memory);
+  }
+  void* allocate_pinned(std::size_t bytes) override {
+    ++memory_.allocated;
+    return device_->allocate_pinned(bytes);
+  }
+  void free_pinned(void* memory) noexcept override {
+    ++memory_.freed;
+    device_->free_pinned(memory);
+  }
+  std::unique_ptr<Stream> make_stream(Priority priority) override { return device_->make_stream(priority); }
+  std::unique_ptr<Event> make_event(Timing timing) override { return device_->make_event(timing); }
+
+ private:
+  Memory& memory_;
+  std::unique_ptr<Device> device_ = emulated::platform().make_device(0);
+};
+
+class CountingPlatform final : public Platform {
+ public:
+  explicit CountingPlatform(Memory& memory) : memory_(memory) {}
+
+  std::vector<DeviceFacts> devices() const override { return emulated::platform().devices(); }
+  std::vector<std::vector<PeerLink>> links() const override { return {}; }
+  std::string versions() const override { return ""; }
+  std::unique_ptr<Device> make_device(int /*index*/) const override {
+    return std::make_unique<CountingDevice>(memory_);
+  }
+  std::unique_ptr<DeviceOps> make_ops(Device& device) const override {
+    return emulated::platform().make_ops(device);
+  }
+
+ private:
+  Memory& memory_;
+};
+
+constexpr int kNever = -1;
+
+/// What was allocated and freed by then: at the loss, or at the end.
+Memory memory_after(int lost_at_barrier) {
+  Memory memory;
+  const CountingPlatform gpus(memory);
+  AllreduceOptions options;
+  options.max_bytes = options.min_bytes, options.iterations = 2, options.warmup = 1, options.device = "cuda";
+  run_thread_ranks(1, [&](Communicator& comm) {
+    const lockstep::testing::LeaksAllowed leaks_allowed;
+    LosingCommunicator losing(comm, lost_at_barrier);
+    try {
+      bench_allreduce(losing, options, gpus);
+      EXPECT_EQ(lost_at_barrier, kNever);
+    } catch (const PeerLostError& error) {
+      EXPECT_STREQ(error.what(), "a rank died");
+    }
+  });
+  return memory;
+}
+
+TEST(AllreduceLossTest, InGoodOrderAllMemoryIsFreed) {
+  const Memory memory = memory_after(kNever);
+  EXPECT_GT(memory.allocated, 0);
+  EXPECT_EQ(memory.freed, memory.allocated);
+}
+
+TEST(AllreduceLossTest, AfterALossNothingMoreIsFreed) {
+  const Memory first_row = memory_after(2);
+  EXPECT_GT(first_row.allocated, 0);
+  EXPECT_EQ(first_row.freed, 0);
+}
+
+}  // namespace
+}  // namespace lockstep::bench
