@@ -3,6 +3,7 @@
 /// What is known of a data set by its name alone, with none of its files at hand.
 #pragma once
 
+#include "data/picture_preparation.hpp"
 #include "kernels/shapes.hpp"
 
 #include <string>
@@ -13,6 +14,7 @@ namespace lockstep {
 struct SetFacts {
   ImageShape shape;
   std::vector<std::string> class_names;  ///< one for each class, in label order
+  PictureFrame frame{};                  ///< how its images were made from pictures
 
   int classes() const { return static_cast<int>(class_names.size()); }
 };
