@@ -156,7 +156,7 @@ TEST(PicturePreparationTest, TwoFiguresAreNoticed) {
   EXPECT_TRUE(warns(prepared(apart), "two figures"));
   Picture touching = sheet(300, 200, 255);
   draw_digit(touching, 3, 90, 100, 100, 0, 7);
-  draw_digit(touching, 2, 150, 100, 100, 0, 7);
+  draw_digit(touching, 2, 154, 100, 100, 0, 7);
   EXPECT_TRUE(warns(prepared(touching), "more than one figure") || warns(prepared(touching), "two figures"));
 }
 
