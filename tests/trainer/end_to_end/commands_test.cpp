@@ -59,6 +59,25 @@ TEST_F(CommandsTest, EvalCountsEveryTestSampleOnAnyNumberOfRanks) {
   }
 }
 
+TEST_F(CommandsTest, InitialWeightsMayBeARunACheckpointOrAFile) {
+  const auto job = write_small_job(*directory_);
+  std::string checkpoint;
+  for (const auto& entry : std::filesystem::directory_iterator(run_dir() + "/checkpoints"))
+    checkpoint = std::max(checkpoint, entry.path().string());
+  std::vector<std::string> hashes;
+  for (const std::string& from : {run_dir(), checkpoint, checkpoint + "/model.safetensors"}) {
+    const auto outcome = lockstep("train " + job + " train.max_steps=1 run.resume=never run.dir=" +
+                                  directory_->path("started") + " train.initial_weights=" + from);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+    hashes.push_back(outcome.last_line());
+  }
+  EXPECT_EQ(hashes[0], hashes[2]);
+  EXPECT_EQ(hashes[1], hashes[2]);
+  const auto nothing = lockstep("train " + job + " run.dir=" + directory_->path("x") +
+                                " train.initial_weights=" + directory_->path());
+  EXPECT_EQ(nothing.exit_code, 66) << nothing.everything();
+}
+
 TEST_F(CommandsTest, PredictNamesTheClassWithProbabilitiesThatAddUp) {
   write_text(directory_->path("bar.pgm"), bar_picture(28, 28, false));
   const auto outcome = lockstep("predict " + run_dir() + " " + directory_->path("bar.pgm"));
