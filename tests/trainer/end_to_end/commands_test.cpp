@@ -42,8 +42,8 @@ std::string bar_picture(int width, int height, bool inverted) {
 }
 
 double percent_of(const std::string& out, const std::string& name) {
-  const auto at = out.find(" " + name + " ");
-  return at == std::string::npos ? -1 : std::stod(out.substr(at + name.size() + 2));
+  const auto at = out.find("\n" + std::string(14 - name.size(), ' ') + name + " ");  // the line of its bar
+  return at == std::string::npos ? -1 : std::stod(out.substr(at + 16));
 }
 
 TEST_F(CommandsTest, HashIsWhatTrainingPrinted) {
