@@ -10,12 +10,13 @@
 namespace lockstep {
 namespace {
 
-/// How much of source pixels `first`, `first + 1`, ... one target pixel covers.
+/// How much of source pixels `first`, `first + 1`, ... one target pixel takes.
 struct Coverage {
   int first = 0;
   std::vector<double> weights;  ///< add up to 1
 };
 
+/// The share of each source pixel in the area of a target pixel.
 Coverage coverage(int target, int target_size, int source_size) {
   const double scale = static_cast<double>(source_size) / target_size;
   const double begin = target * scale, end = (target + 1) * scale;
@@ -27,28 +28,61 @@ Coverage coverage(int target, int target_size, int source_size) {
   return result;
 }
 
-}  // namespace
+/// The two source pixels whose centres a target pixel's centre lies between.
+Coverage between(int target, int target_size, int source_size) {
+  const double centre = (target + 0.5) * source_size / target_size - 0.5;
+  const double inside = std::clamp(centre, 0.0, static_cast<double>(source_size - 1));
+  const int first = std::min(static_cast<int>(inside), std::max(0, source_size - 2));
+  if (source_size == 1) return {.first = 0, .weights = {1}};
+  return {.first = first, .weights = {1 - (inside - first), inside - first}};
+}
 
-Picture resize(const Picture& picture, int width, int height) {
-  if (width == picture.width && height == picture.height) return picture;
-  Picture result{.name = picture.name, .width = width, .height = height, .pixels = {}};
-  result.pixels.reserve(static_cast<std::size_t>(width) * static_cast<std::size_t>(height));
-  for (int y = 0; y < height; ++y) {
-    const Coverage rows = coverage(y, height, picture.height);
-    for (int x = 0; x < width; ++x) {
-      const Coverage columns = coverage(x, width, picture.width);
-      double sum = 0;
-      for (std::size_t r = 0; r < rows.weights.size(); ++r) {
-        const auto row = (static_cast<std::size_t>(rows.first) + r) * static_cast<std::size_t>(picture.width);
-        for (std::size_t c = 0; c < columns.weights.size(); ++c) {
-          sum += rows.weights[r] * columns.weights[c] *
-                 picture.pixels[row + static_cast<std::size_t>(columns.first) + c];
-        }
-      }
-      result.pixels.push_back(static_cast<std::uint8_t>(std::clamp(sum + 0.5, 0.0, 255.0)));
+std::vector<Coverage> coverages(int target_size, int source_size, bool smoothly) {
+  std::vector<Coverage> all;
+  for (int t = 0; t < target_size; ++t) {
+    all.push_back(smoothly && target_size > source_size ? between(t, target_size, source_size)
+                                                        : coverage(t, target_size, source_size));
+  }
+  return all;
+}
+
+double weighted(const Picture& picture, const Coverage& rows, const Coverage& columns) {
+  double sum = 0;
+  for (std::size_t r = 0; r < rows.weights.size(); ++r) {
+    const auto row = (static_cast<std::size_t>(rows.first) + r) * static_cast<std::size_t>(picture.width);
+    double row_sum = 0;
+    for (std::size_t c = 0; c < columns.weights.size(); ++c)
+      row_sum += columns.weights[c] * picture.pixels[row + static_cast<std::size_t>(columns.first) + c];
+    sum += rows.weights[r] * row_sum;
+  }
+  return sum;
+}
+
+Picture scaled(const Picture& picture, int width, int height, bool smoothly) {
+  Picture result = picture;
+  if (width == picture.width && height == picture.height) return result;
+  result.width = width;
+  result.height = height;
+  result.pixels.clear();
+  const auto all_rows = coverages(height, picture.height, smoothly),
+             all_columns = coverages(width, picture.width, smoothly);
+  for (const Coverage& rows : all_rows) {
+    for (const Coverage& columns : all_columns) {
+      const double value = weighted(picture, rows, columns);
+      result.pixels.push_back(static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0)));
     }
   }
   return result;
+}
+
+}  // namespace
+
+Picture resize(const Picture& picture, int width, int height) {
+  return scaled(picture, width, height, false);
+}
+
+Picture resize_smoothly(const Picture& picture, int width, int height) {
+  return scaled(picture, width, height, true);
 }
 
 void invert(Picture& picture) {

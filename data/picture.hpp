@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pictures that a person wants classified: PNG, PGM, or the images of an IDX file, as 8-bit grey.
+/// Pictures that a person wants classified: PNG, JPEG, PGM, or the images of an IDX file, as 8-bit grey.
 #pragma once
 
 #include "data/idx.hpp"
@@ -19,8 +19,9 @@ namespace lockstep {
 struct Picture {
   std::string name;  ///< the path; with "[i]" behind it for image i of an IDX file
   int width = 0, height = 0;
-  bool from_idx = false;             ///< one of a data set, not a photograph
-  std::vector<std::uint8_t> pixels;  ///< [height][width]
+  bool from_idx = false;               ///< one of a data set, not a photograph
+  std::vector<std::uint8_t> pixels{};  ///< [height][width]
+  std::vector<std::string> notes{};    ///< what reading it took, in words: "transparent: laid on white"
 };
 
 /// Largest side and number of pixels that are read; larger ones are refused before memory is asked for.
@@ -62,9 +63,8 @@ class Pictures {
   std::size_t first_ = 0, count_ = 1;
 };
 
-/// Reads a file by its contents, not its name. PNG of any kind is turned to grey on black where it is
-/// transparent; PGM is binary (P5) with up to 8 bits; an IDX file of images gives all of them, or only the
-/// one that "PATH[i]" names.
+/// Reads a file by its contents, not its name: PNG, JPEG and PGM as data/picture_formats.hpp says; an IDX
+/// file of images gives all of them, or only the one that "PATH[i]" names.
 /// @throws MissingDataError, DataError naming the file and what is wrong with it, IoError
 Pictures read_pictures(const std::string& path);
 
@@ -74,6 +74,9 @@ Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& n
 
 /// Scaled to width x height by averaging over areas: exact for the same size.
 Picture resize(const Picture& picture, int width, int height);
+
+/// The same, but sides that become longer are interpolated linearly, so that no steps show.
+Picture resize_smoothly(const Picture& picture, int width, int height);
 
 /// 255 - pixel: for dark strokes on light paper, where the training images have light strokes on black.
 void invert(Picture& picture);

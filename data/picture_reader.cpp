@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Reads PNG (libpng), PGM and IDX into data/picture.hpp's Picture.
+/// Tells the formats of pictures apart, and reads those of IDX files.
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
-#include "data/picture.hpp"
+#include "data/picture_formats.hpp"
 #include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
-#include <png.h>
 
 #include <charconv>
 #include <cstring>
@@ -19,101 +18,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::uint64_t kMaxFileBytes = std::uint64_t{256} << 20;
-
-void check_size(const std::string& name, std::int64_t width, std::int64_t height) {
-  if (width < 1 || height < 1 || width > kMaxPictureSide || height > kMaxPictureSide ||
-      width * height > kMaxPicturePixels) {
-    throw DataError(
-        fmt::format("{}: {} x {} pixels; pictures from 1 x 1 to {} pixels a side and {} in all are read",
-                    name, width, height, kMaxPictureSide, kMaxPicturePixels));
-  }
-}
-
-/// Frees what libpng holds, whatever happens.
-struct PngImage : png_image {
-  PngImage() : png_image{} { version = PNG_IMAGE_VERSION; }
-  ~PngImage() { png_image_free(this); }
-  PngImage(const PngImage&) = delete;
-  PngImage& operator=(const PngImage&) = delete;
-};
-
-Picture read_png(const std::string& name, std::span<const std::uint8_t> file) {
-  PngImage image;
-  if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) {
-    throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
-  }
-  check_size(name, image.width, image.height);
-  image.format = PNG_FORMAT_GRAY;
-  Picture picture{.name = name,
-                  .width = static_cast<int>(image.width),
-                  .height = static_cast<int>(image.height),
-                  .pixels = {}};
-  picture.pixels.resize(PNG_IMAGE_SIZE(image));
-  const png_color black{0, 0, 0};
-  if (png_image_finish_read(&image, &black, picture.pixels.data(), 0, nullptr) == 0) {
-    throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
-  }
-  return picture;
-}
-
-/// Reads the header of a PGM: numbers between white space and comments.
-class PgmHeader {
- public:
-  PgmHeader(const std::string& name, std::span<const std::uint8_t> file) : name_(name), file_(file) {}
-
-  int number(const char* what) {
-    skip_space();
-    const auto* begin = reinterpret_cast<const char*>(file_.data()) + at_;
-    int value = 0;
-    const auto [end, error] = std::from_chars(begin, begin + (file_.size() - at_), value);
-    if (error != std::errc() || value < 1) {
-      throw DataError(
-          fmt::format("{}: PGM header, offset {}: expected the {}, a positive number", name_, at_, what));
-    }
-    at_ += static_cast<std::size_t>(end - begin);
-    return value;
-  }
-
-  /// Offset of the pixels: one white space after the last number.
-  std::size_t pixels() const { return at_ + 1; }
-
- private:
-  void skip_space() {
-    while (at_ < file_.size()) {
-      if (file_[at_] == '#') {
-        while (at_ < file_.size() && file_[at_] != '\n') ++at_;
-      } else if (std::strchr(" \t\r\n", file_[at_]) != nullptr && file_[at_] != 0) {
-        ++at_;
-      } else {
-        return;
-      }
-    }
-  }
-
-  const std::string& name_;
-  std::span<const std::uint8_t> file_;
-  std::size_t at_ = 2;
-};
-
-Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file) {
-  PgmHeader header(name, file);
-  const int width = header.number("width"), height = header.number("height"),
-            largest = header.number("largest value");
-  check_size(name, width, height);
-  if (largest > 255) throw DataError(fmt::format("{}: PGM with 16 bits a pixel; save it with 8", name));
-  const auto size = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
-  if (header.pixels() > file.size() || file.size() - header.pixels() < size) {
-    throw DataError(fmt::format("{}: truncated PGM: {} pixels promised, {} bytes there", name, size,
-                                file.size() - std::min(header.pixels(), file.size())));
-  }
-  Picture picture{.name = name, .width = width, .height = height, .pixels = {}};
-  picture.pixels.reserve(size);
-  for (const auto value : file.subspan(header.pixels(), size)) {
-    picture.pixels.push_back(static_cast<std::uint8_t>(std::min(255, value * 255 / largest)));
-  }
-  return picture;
-}
+constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{256} << 20;
 
 Pictures read_idx_pictures(const std::string& name, std::span<const std::uint8_t> file,
                            std::optional<std::int64_t> only) {
@@ -122,7 +27,7 @@ Pictures read_idx_pictures(const std::string& name, std::span<const std::uint8_t
     throw DataError(fmt::format("{}: holds {}, not images; expected count x height x width", name,
                                 to_string(array.dims)));
   }
-  check_size(name, array.dims[2], array.dims[1]);
+  check_picture_size(name, array.dims[2], array.dims[1]);
   if (only && *only >= array.dims[0]) {
     throw DataError(
         fmt::format("{}: there is no image {}; it holds 0 to {}", name, *only, array.dims[0] - 1));
@@ -164,6 +69,15 @@ bool starts_with(std::span<const std::uint8_t> file, std::string_view magic) {
 
 }  // namespace
 
+void check_picture_size(const std::string& name, std::int64_t width, std::int64_t height) {
+  if (width < 1 || height < 1 || width > kMaxPictureSide || height > kMaxPictureSide ||
+      width * height > kMaxPicturePixels) {
+    throw DataError(
+        fmt::format("{}: {} x {} pixels; pictures from 1 x 1 to {} pixels a side and {} in all are read",
+                    name, width, height, kMaxPictureSide, kMaxPicturePixels));
+  }
+}
+
 Picture Pictures::operator[](std::size_t index) const {
   if (single_) return *single_;
   const auto pixels = static_cast<std::size_t>(images_.dims[1] * images_.dims[2]);
@@ -188,8 +102,9 @@ Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& n
     throw DataError(fmt::format("{}: '[{}]' picks an image of an IDX file, and this is none", name, *only));
   }
   if (starts_with(file, "\x89PNG\r\n\x1a\n")) return Pictures(read_png(name, file));
+  if (starts_with(file, "\xff\xd8\xff")) return Pictures(read_jpeg(name, file));
   if (starts_with(file, "P5")) return Pictures(read_pgm(name, file));
-  throw DataError(fmt::format("{}: neither PNG, binary PGM (P5) nor IDX", name));
+  throw DataError(fmt::format("{}: neither PNG, JPEG, binary PGM (P5) nor IDX", name));
 }
 
 }  // namespace lockstep

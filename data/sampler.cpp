@@ -7,10 +7,12 @@
 #include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <string>
 #include <utility>
 
 namespace lockstep {
@@ -68,6 +70,20 @@ void check_sizes(const DistributedSampler::Options& o) {
   LOCKSTEP_CHECK(o.world_size >= 1 && o.rank >= 0 && o.rank < o.world_size);
 }
 
+/// What to add or change so that every rank has work: a smaller grain (in whole SIMD groups of 16 where that
+/// can be), a larger batch where there are samples for it, fewer ranks.
+std::vector<std::string> ways_to_work_for_all(const DistributedSampler::Options& o, std::int64_t full_batch,
+                                              std::int64_t grains) {
+  constexpr std::int64_t kGroup = 16;
+  const std::int64_t grain = full_batch / o.world_size, batch = std::int64_t{o.world_size} * o.grain;
+  std::vector<std::string> ways;
+  if (grain > 0)
+    ways.push_back(fmt::format("add parallel.grain={}", grain >= kGroup ? grain / kGroup * kGroup : grain));
+  if (batch <= o.samples) ways.push_back(fmt::format("add data.global_batch={}", batch));
+  ways.push_back(fmt::format("start no more than {}", grains));
+  return ways;
+}
+
 /// Every rank has work in a full batch if and only if there are as many grains as ranks.
 void check_work_for_all(const DistributedSampler::Options& o) {
   const std::int64_t full_batch = std::min(o.global_batch, o.samples);
@@ -75,9 +91,9 @@ void check_work_for_all(const DistributedSampler::Options& o) {
   if (o.world_size <= grains || o.allow_idle_ranks) return;
   throw ConfigError(
       fmt::format("parallel.grain: a global batch of {} samples in grains of {} has work for {} rank{} at "
-                  "most, and {} were started; "
-                  "start no more than {}, lower parallel.grain or raise data.global_batch",
-                  full_batch, o.grain, grains, grains == 1 ? "" : "s", o.world_size, grains));
+                  "most, and {} were started; {}",
+                  full_batch, o.grain, grains, grains == 1 ? "" : "s", o.world_size,
+                  fmt::join(ways_to_work_for_all(o, full_batch, grains), ", or ")));
 }
 
 }  // namespace

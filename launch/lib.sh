@@ -22,13 +22,43 @@ die() {
 # print_help FILE: the script's own opening comment, from its third comment line on.
 print_help() { awk 'NR > 3 && !/^#/ { exit } NR > 3 { sub(/^# ?/, ""); print }' "$1"; }
 
-# logged NAME COMMAND...: all output goes to build/logs/NAME.log; a failure shows its end and returns the exit code.
+# latest_line LOG: its last line, short: "[12/300] kernels/cpu/relu.cpp" for "[12/300] Building CXX object kernels/...".
+latest_line() {
+  tail -c 4096 "$1" 2>/dev/null | tr '\r' '\n' | LC_ALL=C tr -cd '[:print:]\n' | grep . | tail -n 1 |
+    sed -E 's/Building [A-Z]+ object //; s/CMakeFiles\/[^ ]*\.dir\///; s/\.o$//'
+}
+
+# watch_log LOG: until it is killed, or the script is gone: where a command is, on one line of a terminal; elsewhere on
+# a new line every few seconds, LOCKSTEP_PROGRESS_SECONDS or 20.
+watch_log() {
+  local seconds=1 shown='' line columns
+  [ -t 1 ] || seconds=${LOCKSTEP_PROGRESS_SECONDS:-20}
+  while sleep "$seconds" >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
+    line=$(latest_line "$1")
+    { [ -n "$line" ] && [ "$line" != "$shown" ]; } || continue
+    shown=$line
+    if [ -t 1 ]; then
+      columns=$(stty size <&1 2>/dev/null | cut -d ' ' -f 2)
+      columns=$((${columns:-80} > 20 ? ${columns:-80} - 6 : 74))
+      printf '\r    %-*s\r' "$columns" "${line:0:columns}"
+    else
+      note "$line"
+    fi
+  done
+}
+
+# logged NAME COMMAND...: all output goes to build/logs/NAME.log, and how far it is to the terminal; a failure shows its
+# end and returns the exit code.
 logged() {
-  local name=$1 status=0
+  local name=$1 status=0 watcher
   shift
   local log=$repo/build/logs/$name.log
-  mkdir -p "${log%/*}" || die 74 "cannot write to $repo/build: make it writable"
+  { mkdir -p "${log%/*}" && : >"$log"; } || die 74 "cannot write to $repo/build: make it writable"
+  watch_log "$log" &
+  watcher=$!
   "$@" >"$log" 2>&1 </dev/null || status=$?
+  { kill "$watcher" && wait "$watcher"; } 2>/dev/null || true
+  [ ! -t 1 ] || printf '\r%*s\r' "$(stty size <&1 2>/dev/null | awk '{ print ($2 > 20 ? $2 - 1 : 79) }')" ''
   if [ "$status" -ne 0 ]; then
     printf '%s: failed with exit code %s; the end of %s:\n' "$name" "$status" "$log" >&2
     tail -n 40 "$log" | sed 's/^/    /' >&2

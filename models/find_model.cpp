@@ -61,8 +61,7 @@ std::set<std::string> names_in(const std::vector<fs::path>& directories) {
 }  // namespace
 
 std::string find_model(const std::string& source) {
-  if (source.find('/') != std::string::npos || source.ends_with(".yaml") || source.ends_with(".yml"))
-    return source;
+  if (is_model_path(source)) return source;
   const std::vector<fs::path> directories = model_directories();
   for (const fs::path& directory : directories) {
     const fs::path file = directory / (source + ".yaml");

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// The program: picks the command and turns errors into one line and an exit code.
 #include "kernels/runtime/error.hpp"
+#include "kernels/runtime/output.hpp"
 #include "kernels/runtime/yaml/strict_yaml.hpp"
 #include "trainer/commands/command.hpp"
+#include "trainer/config/option_hint.hpp"
 #include "trainer/launched_rank.hpp"
 #include "trainer/rank_runner.hpp"
 #include "trainer/standard_streams.hpp"
@@ -62,10 +64,32 @@ int end_with(lockstep::ExitCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
-/// Also where --help and --version end up.
-int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+/// Which help has more: that of the command, if there is one.
+std::string where_help_is(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return "; see 'lockstep " + (commands.empty() ? std::string() : commands.front()->get_name() + " ") +
+         "--help'";
+}
+
+/// Somebody who writes --epochs 3 means train.epochs=3.
+std::string meant_as_override(const CLI::App& app, int argc, char** argv) {
+  const bool has_overrides =
+      app.got_subcommand("train") || app.got_subcommand("validate") || app.got_subcommand("bench");
+  const auto meant = lockstep::override_for_option({argv + 1, argv + argc});
+  return has_overrides && meant ? "; keys of the job are given as key=value: did you mean " + *meant + "?"
+                                : "";
+}
+
+/// Also where --help and --version end up, and `lockstep` alone, which is a wrong command line that gets the
+/// help.
+int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (error.get_exit_code() == 0) return lockstep::speaks_for_all() ? app.exit(error) : 0;
-  return end_with(lockstep::ExitCode::kUsage, std::string(error.what()) + "; see 'lockstep --help'");
+  if (argc < 2) {
+    if (lockstep::speaks_for_all()) lockstep::print("{}", app.help());
+    return static_cast<int>(lockstep::ExitCode::kUsage);
+  }
+  const std::string meant = meant_as_override(app, argc, argv);
+  return end_with(lockstep::ExitCode::kUsage, error.what() + (meant.empty() ? where_help_is(app) : meant));
 }
 
 /// What a command is beside its arguments.
@@ -120,7 +144,7 @@ int main(int argc, char** argv) {
     refuse_unknown_command(app, argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return report_usage(app, error);
+    return report_usage(app, error, argc, argv);
   } catch (const std::exception& error) {
     const auto [code, text] = lockstep::explain(error);
     return end_with(code, text);

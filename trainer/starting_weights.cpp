@@ -2,15 +2,34 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/starting_weights.hpp"
 
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/manifest.hpp"
 #include "trainer/checkpoint/safetensors.hpp"
+#include "trainer/rank_runner.hpp"
 
 #include <cstring>
+#include <filesystem>
+#include <string>
+#include <system_error>
 
 namespace lockstep {
+namespace {
+
+/// A directory is a checkpoint, or a run whose newest good one is meant.
+std::string file_of_weights(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return path;
+  const std::string in_checkpoint = path + "/" + kModelFile;
+  if (std::filesystem::exists(in_checkpoint, ignored)) return in_checkpoint;
+  return resolve_checkpoint(Env::posix(), path, [](const std::string& damage) { print_error(damage); }) +
+         "/" + kModelFile;
+}
+
+}  // namespace
 
 void initialise_weights(const Job& job, const Network& network, std::span<float> weights) {
   if (job.train.initial_weights.empty()) return network.initialise(job.train.seed, weights);
-  const auto file = SafetensorsFile::read(job.train.initial_weights);
+  const auto file = SafetensorsFile::read(file_of_weights(job.train.initial_weights));
   for (const Parameter& parameter : network.parameters().parameters) {
     const auto& tensor =
         file.require(parameter.name, "F32", {parameter.shape.begin(), parameter.shape.end()});

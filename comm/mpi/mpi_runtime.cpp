@@ -27,9 +27,20 @@ void init(int* argc, char*** argv) {
   LOCKSTEP_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
 }
 
+const char* variable(const char* name) {
+  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody changes the environment
+}
+
+void refuse_srun_without_pmix() {
+  if (!is_srun_without_pmix(variable)) return;
+  throw DeviceError(
+      "srun started this process without PMIx, so Open MPI cannot find its ranks; start with 'srun "
+      "--mpi=pmix "
+      "...' if 'srun --mpi=list' has pmix, otherwise with 'mpirun ...' inside sbatch or salloc");
+}
+
 void refuse_singletons(int world_size) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
-  const int launched = launcher_world_size([](const char* name) { return std::getenv(name); });
+  const int launched = launcher_world_size(variable);
   if (world_size != 1 || launched <= 1) return;
   throw DeviceError(
       fmt::format("the launcher started {} processes, but MPI on {} sees only one: the launcher does not "
@@ -57,7 +68,15 @@ int launcher_world_size(const std::function<const char*(const char*)>& environme
   return 1;
 }
 
+bool is_srun_without_pmix(const std::function<const char*(const char*)>& environment) {
+  for (const char* name : {"PMIX_RANK", "PMIX_NAMESPACE", "PMI_RANK", "OMPI_COMM_WORLD_SIZE"}) {
+    if (environment(name) != nullptr) return false;
+  }
+  return environment("SLURM_NODELIST") != nullptr && environment("SLURM_STEPID") != nullptr;
+}
+
 MpiRuntime::MpiRuntime(int* argc, char*** argv) {
+  refuse_srun_without_pmix();
   init(argc, argv);
   LOCKSTEP_MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank_));
   LOCKSTEP_MPI(MPI_Comm_size(MPI_COMM_WORLD, &size_));

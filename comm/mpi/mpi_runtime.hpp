@@ -15,8 +15,8 @@ namespace lockstep {
 class MpiRuntime {
  public:
   /// @throws DeviceError  MPI cannot serve this program; or the launcher started several processes that MPI
-  /// takes for
-  ///                      as many jobs of one rank each (a launcher and a library of different makes)
+  ///                      takes for as many jobs of one rank each (a launcher and a library of different
+  ///                      makes); or srun without PMIx, with which MPI_Init would end the process
   MpiRuntime(int* argc, char*** argv);
   ~MpiRuntime();
   MpiRuntime(const MpiRuntime&) = delete;
@@ -38,5 +38,10 @@ int launcher_rank(const std::function<const char*(const char*)>& environment);
 /// script runs one process by itself.
 /// @param environment  like getenv: the value of a variable, or null
 int launcher_world_size(const std::function<const char*(const char*)>& environment);
+
+/// Whether srun started this process and left Open MPI no way to the other ranks: it then ends the process in
+/// MPI_Init, with a page of text that does not say what to do.
+/// @param environment  like getenv: the value of a variable, or null
+bool is_srun_without_pmix(const std::function<const char*(const char*)>& environment);
 
 }  // namespace lockstep

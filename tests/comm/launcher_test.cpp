@@ -5,17 +5,37 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <map>
 #include <string>
 
 namespace lockstep {
 namespace {
 
-int size_in(const std::map<std::string, std::string>& environment) {
-  return launcher_world_size([&](const char* name) -> const char* {
-    const auto found = environment.find(name);
-    return found == environment.end() ? nullptr : found->second.c_str();
-  });
+using Variables = std::map<std::string, std::string>;
+
+std::function<const char*(const char*)> environment_of(const Variables& variables) {
+  return [&](const char* name) -> const char* {
+    const auto found = variables.find(name);
+    return found == variables.end() ? nullptr : found->second.c_str();
+  };
+}
+
+int size_in(const Variables& variables) {
+  return launcher_world_size(environment_of(variables));
+}
+
+TEST(LauncherTest, SrunWithoutPmixIsTold) {
+  const Variables bare = {{"SLURM_NODELIST", "n1"}, {"SLURM_STEPID", "0"}};
+  EXPECT_TRUE(is_srun_without_pmix(environment_of(bare)));
+  for (const char* help : {"PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_SIZE"}) {
+    Variables helped = bare;
+    helped[help] = "0";
+    EXPECT_FALSE(is_srun_without_pmix(environment_of(helped))) << help;
+  }
+  const Variables batch_script = {{"SLURM_NODELIST", "n1"}, {"SLURM_NTASKS", "4"}};
+  EXPECT_FALSE(is_srun_without_pmix(environment_of(batch_script)));
+  EXPECT_FALSE(is_srun_without_pmix(environment_of({})));
 }
 
 TEST(LauncherTest, NoLauncherMeansOneProcess) {

@@ -3,36 +3,27 @@
 #include "data/picture.hpp"
 
 #include "kernels/runtime/error.hpp"
+#include "tests/data/picture_fixture.hpp"
 
 #include <gtest/gtest.h>
 #include <png.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
 namespace lockstep {
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
+using testing::Bytes;
+using testing::encode_jpeg;
+using testing::encode_png;
+using testing::sheet;
 
 Bytes bytes_of(const std::string& text) {
   return {text.begin(), text.end()};
-}
-
-/// A PNG of `width` x `height` pixels with `channels` bytes each, as libpng writes it.
-Bytes encode_png(std::uint32_t width, std::uint32_t height, std::uint32_t format, const Bytes& pixels) {
-  png_image image = {};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = width;
-  image.height = height;
-  image.format = format;
-  png_alloc_size_t size = 0;
-  EXPECT_NE(png_image_write_get_memory_size(image, size, 0, pixels.data(), 0, nullptr), 0);
-  Bytes file(size);
-  EXPECT_NE(png_image_write_to_memory(&image, file.data(), &size, 0, pixels.data(), 0, nullptr), 0);
-  file.resize(size);
-  return file;
 }
 
 std::string error_of(const Bytes& file, std::optional<std::int64_t> only = {}) {
@@ -53,10 +44,98 @@ TEST(PictureTest, GreyPngKeepsItsPixels) {
   EXPECT_EQ(pictures[0].pixels, pixels);
 }
 
-TEST(PictureTest, ColourPngTurnsGreyAndTransparentTurnsBlack) {
-  const Bytes pixels = {255, 255, 255, 255, 255, 255, 255, 0};
-  const auto pictures = parse_pictures(encode_png(2, 1, PNG_FORMAT_RGBA, pixels), "picture");
-  EXPECT_EQ(pictures[0].pixels, (Bytes{255, 0}));
+TEST(PictureTest, ColourPngTurnsGreyAndTransparentIsLaidOnWhite) {
+  const Bytes pixels = {255, 255, 255, 255, 0, 0, 0, 255, 0, 0, 0, 0, 0, 0, 0, 128};
+  const auto pictures = parse_pictures(encode_png(4, 1, PNG_FORMAT_RGBA, pixels), "picture");
+  EXPECT_EQ(pictures[0].pixels, (Bytes{255, 0, 255, 127}));
+  EXPECT_EQ(pictures[0].notes, std::vector<std::string>{"transparent: laid on white"});
+}
+
+TEST(PictureTest, WhiteStrokesOnNothingAreLaidOnBlack) {
+  const Bytes grey_alpha = {255, 255, 255, 0, 255, 128, 255, 0};
+  const auto pictures = parse_pictures(encode_png(4, 1, PNG_FORMAT_GA, grey_alpha), "picture");
+  EXPECT_EQ(pictures[0].pixels, (Bytes{255, 0, 128, 0}));
+}
+
+Picture ramp() {
+  Picture picture = sheet(16, 16, 0);
+  for (std::size_t i = 0; i < picture.pixels.size(); ++i) picture.pixels[i] = static_cast<std::uint8_t>(i);
+  return picture;
+}
+
+TEST(PictureTest, SixteenBitAndInterlacedPngKeepTheirPixels) {
+  EXPECT_EQ(parse_pictures(testing::encode_png_16(ramp()), "picture")[0].pixels, ramp().pixels);
+  EXPECT_EQ(parse_pictures(testing::encode_png_interlaced(ramp()), "picture")[0].pixels, ramp().pixels);
+}
+
+TEST(PictureTest, APaletteMayBeTransparent) {
+  const auto pictures = parse_pictures(testing::encode_png_palette(ramp()), "picture");
+  EXPECT_LT(pictures[0].pixels.front(), 60);
+  EXPECT_EQ(pictures[0].pixels.back(), 255);
+}
+
+/// The largest difference between two pictures of one size.
+int largest_difference(const Picture& a, const Picture& b) {
+  int largest = a.width == b.width && a.height == b.height ? 0 : 1000;
+  for (std::size_t i = 0; largest < 1000 && i < a.pixels.size(); ++i)
+    largest = std::max(largest, std::abs(a.pixels[i] - b.pixels[i]));
+  return largest;
+}
+
+TEST(PictureTest, JpegOfEveryKindKeepsItsPixelsNearly) {
+  for (const testing::JpegOptions& options : std::initializer_list<testing::JpegOptions>{
+           {.quality = 95}, {.quality = 95, .progressive = true}, {.quality = 95, .four_inks = true}}) {
+    const auto pictures = parse_pictures(encode_jpeg(ramp(), options), "picture");
+    EXPECT_LT(largest_difference(pictures[0], ramp()), 12) << options.progressive << options.four_inks;
+  }
+}
+
+TEST(PictureTest, AJpegIsTurnedAsTheCameraWasHeld) {
+  // Dark in the top left corner as seen; each orientation stores it elsewhere.
+  struct Stored {
+    int orientation, x, y;
+  };
+  for (const Stored stored :
+       {Stored{1, 0, 0}, {2, 1, 0}, {3, 1, 1}, {4, 0, 1}, {5, 0, 0}, {6, 0, 1}, {7, 1, 1}, {8, 1, 0}}) {
+    const bool lies = stored.orientation >= 5;
+    Picture picture = sheet(lies ? 64 : 48, lies ? 48 : 64, 255);
+    for (int y = 0; y < 16; ++y) {
+      for (int x = 0; x < 16; ++x)
+        picture.pixels[static_cast<std::size_t>((stored.y != 0 ? picture.height - 16 : 0) + y) *
+                           static_cast<std::size_t>(picture.width) +
+                       static_cast<std::size_t>((stored.x != 0 ? picture.width - 16 : 0) + x)] = 0;
+    }
+    const Picture seen =
+        parse_pictures(encode_jpeg(picture, {.orientation = stored.orientation}), "picture")[0];
+    EXPECT_EQ(seen.width, 48) << stored.orientation;
+    EXPECT_EQ(seen.height, 64) << stored.orientation;
+    EXPECT_LT(seen.pixels[5 * 48 + 5], 30) << stored.orientation;
+    EXPECT_EQ(seen.notes.size(), stored.orientation == 1 ? 0U : 1U);
+  }
+}
+
+TEST(PictureTest, EveryTruncationAndByteFlipOfAJpegIsAnErrorOrAPicture) {
+  for (const bool progressive : {false, true}) {
+    const Bytes file = encode_jpeg(ramp(), {.progressive = progressive, .orientation = 6});
+    for (std::size_t size = 3; size + 2 < file.size(); ++size)
+      EXPECT_NE(error_of({file.begin(), file.begin() + static_cast<long>(size)}), "no error")
+          << size << " of " << file.size();
+    for (std::size_t byte = 0; byte < file.size(); ++byte) {
+      for (const int mask : {0x01, 0x10, 0x80, 0xff}) {
+        Bytes flipped = file;
+        flipped[byte] = static_cast<std::uint8_t>(flipped[byte] ^ mask);
+        error_of(flipped);  // must neither crash, nor print, nor throw anything else
+      }
+    }
+  }
+}
+
+TEST(PictureTest, AJpegThatClaimsMorePixelsThanItsBytesCanHoldIsRefused) {
+  Bytes file = encode_jpeg(ramp());
+  const std::string text(file.begin(), file.end());
+  const std::size_t frame = text.find("\xff\xc0");  // length, bits, height, width
+  std::fill_n(file.begin() + static_cast<long>(frame) + 5, 4, std::uint8_t{0x1f});
+  EXPECT_NE(error_of(file).find("cannot hold 7967 x 7967 pixels"), std::string::npos) << error_of(file);
 }
 
 TEST(PictureTest, EveryTruncationAndBitFlipOfAPngIsAnErrorOrAPicture) {
@@ -75,13 +154,17 @@ TEST(PictureTest, PgmWithCommentsAndAnotherMaximumIsScaled) {
   const auto pictures =
       parse_pictures(bytes_of(std::string("P5 # made by hand\n2 1\n# largest\n15\n\x0f\x03", 37)), "picture");
   EXPECT_EQ(pictures[0].pixels, (Bytes{255, 51}));
+  const auto wide = parse_pictures(bytes_of(std::string("P5 2 1 65535\n\xff\xff\x80\x00", 17)), "picture");
+  EXPECT_EQ(wide[0].pixels, (Bytes{255, 128}));
 }
 
 TEST(PictureTest, DamagedPgmSaysWhatIsWrong) {
   EXPECT_NE(error_of(bytes_of("P5")).find("expected the width"), std::string::npos);
   EXPECT_NE(error_of(bytes_of("P5 2 x 255\n")).find("expected the height"), std::string::npos);
   EXPECT_NE(error_of(bytes_of("P5 2 2 255\nabc")).find("truncated PGM"), std::string::npos);
-  EXPECT_NE(error_of(bytes_of("P5 2 2 65535\n12345678")).find("16 bits"), std::string::npos);
+  EXPECT_NE(error_of(bytes_of("P5 2 2 65535\n1234567")).find("8 bytes of pixels promised, 7 there"),
+            std::string::npos);
+  EXPECT_NE(error_of(bytes_of("P5 2 2 65536\n12345678")).find("above 65535"), std::string::npos);
   EXPECT_NE(error_of(bytes_of("P5 99999999999 2 255\n")).find("expected the width"), std::string::npos);
 }
 

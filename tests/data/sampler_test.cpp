@@ -139,9 +139,10 @@ TEST(SamplerTest, EachEpochHasItsOwnOrderAndComingBackRestoresIt) {
 
 TEST(SamplerTest, ARankWithoutWorkIsAnErrorThatNamesTheLargestNumberOfRanks) {
   const Options options{.samples = 60000, .global_batch = 150, .grain = 64, .world_size = 4};
-  test::expect_error<ConfigError>([&] { DistributedSampler{options}; },
-                                  {"batch of 150 samples", "grains of 64", "3 ranks at most",
-                                   "4 were started", "start no more than 3", "data.global_batch"});
+  test::expect_error<ConfigError>(
+      [&] { DistributedSampler{options}; },
+      {"batch of 150 samples", "grains of 64", "3 ranks at most", "4 were started",
+       "; add parallel.grain=32, or ", "or start no more than 3"});
   EXPECT_NO_THROW(DistributedSampler({.samples = 60000, .global_batch = 150, .grain = 64, .world_size = 3}));
 }
 

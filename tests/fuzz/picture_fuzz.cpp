@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Whatever the bytes, reading them as a picture gives pictures or a DataError.
-#include "data/picture.hpp"
+/// Whatever the bytes, reading them as a picture gives pictures, which can be prepared, or a DataError.
+#include "data/picture_preparation.hpp"
+#include "data/picture_variants.hpp"
 #include "kernels/runtime/error.hpp"
 
 #include <cstddef>
@@ -15,7 +16,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
           static_cast<std::size_t>(picture.width) * static_cast<std::size_t>(picture.height)) {
         __builtin_trap();
       }
-      if (picture.width <= 64 && picture.height <= 64) lockstep::resize(picture, 28, 28);
+      if (picture.width > 64 || picture.height > 64) continue;
+      lockstep::resize(picture, 28, 28);
+      const auto prepared = lockstep::prepare_picture(picture, 28, 28, {}, lockstep::Polarity::kFromPicture);
+      if (prepared.picture.pixels.size() != std::size_t{28} * 28) __builtin_trap();
+      lockstep::written_differently(prepared.picture);
     }
   } catch (const lockstep::DataError&) {  // NOLINT(bugprone-empty-catch): the expected answer to most inputs
   }

@@ -1,19 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep predict CHECKPOINT IMAGE...
-#include "data/picture.hpp"
+#include "data/picture_preparation.hpp"
+#include "data/picture_variants.hpp"
 #include "data/set_facts.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/runtime/error.hpp"
 #include "kernels/runtime/output.hpp"
 #include "trainer/commands/command.hpp"
-#include "trainer/saved_model.hpp"
+#include "trainer/prediction/prediction_report.hpp"
+#include "trainer/prediction/predictor.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,66 +24,61 @@ struct Options {
   std::string checkpoint;
   std::vector<std::string> images;
   std::string invert = "auto";
+  bool raw = false, json = false, summary = false;
+  int top = 0;
 };
 
-/// Runs pictures through a network, one at a time.
-class Predictor {
+/// How pictures become what the network was trained on.
+class Preparation {
  public:
-  explicit Predictor(const SavedModel& model)
-      : model_(model), ops_(cpu::make_ops()), execution_(model.network, *ops_, ops_->batch_multiple()) {}
+  Preparation(const SavedModel& model, const Options& options)
+      : shape_(model.network.input_shape()),
+        frame_(set_facts(model.data.options.set).frame),
+        raw_(options.raw),
+        trained_on_light_(model.data.light_background),
+        polarity_(options.invert == "yes"  ? Polarity::kDarkInk
+                  : options.invert == "no" ? Polarity::kLightInk
+                                           : Polarity::kFromPicture) {}
 
-  /// Probability of each class.
-  std::vector<float> predict(const Picture& picture) {
-    const int batch = ops_->batch_multiple();
-    const std::int32_t first = 0;
-    const DatasetOptions& data = model_.data.options;
-    const auto scale = static_cast<float>(1.0 / (255.0 * data.std));
-    const auto shift = static_cast<float>(-data.mean / data.std);
-    ops_->gather_images({.batch = batch, .samples = 1, .features = static_cast<int>(picture.pixels.size())},
-                        picture.pixels.data(), &first, scale, shift, execution_.input());
-    float* logits = execution_.forward_evaluation(model_.weights.data(), batch);
-    const int classes = model_.network.classes();
-    ops_->log_softmax({.batch = batch, .samples = 1, .classes = classes}, logits, logits);
-    std::vector<float> probabilities;
-    for (int c = 0; c < classes; ++c) probabilities.push_back(std::exp(logits[c * batch]));
-    return probabilities;
+  PreparedPicture operator()(const Picture& picture) const {
+    if (picture.from_idx) return from_data_set(picture);
+    if (raw_) return only_scaled(picture);
+    PreparedPicture prepared = prepare_picture(picture, shape_.width, shape_.height, frame_, polarity_);
+    if (!trained_on_light_) return prepared;
+    invert(prepared.picture);
+    prepared.is_lifted = false;
+    prepared.done.emplace_back("dark on light, like the training images");
+    return prepared;
   }
 
  private:
-  const SavedModel& model_;
-  std::unique_ptr<Ops> ops_;
-  Execution execution_;
-};
-
-/// What is done to a picture so that it looks like the training images, and what is said about it. `auto`
-/// compares its background with theirs; images of IDX files are data, and data are what they are.
-Picture prepare(Picture picture, const SavedModel& model, const std::string& invert_option) {
-  const bool light = has_light_background(picture), trained_on_light = model.data.light_background;
-  const char* of_training = trained_on_light ? "light" : "dark";
-  const char* said = "";
-  if (invert_option == "yes") {
-    invert(picture);
-    said = " (inverted)";
-  } else if (invert_option == "auto" && picture.from_idx) {
-    said = " (as in the file)";
-  } else if (invert_option == "auto" && light != trained_on_light) {
-    invert(picture);
-    picture.name += fmt::format(" (inverted: {} background, that of the training images is {})",
-                                light ? "light" : "dark", of_training);
-  } else if (invert_option == "auto") {
-    picture.name += fmt::format(" (not inverted: {} background, like the training images)", of_training);
+  /// Data are what they are: only --invert yes changes them.
+  PreparedPicture from_data_set(const Picture& picture) const {
+    const bool inverts = polarity_ == Polarity::kDarkInk;
+    PreparedPicture prepared = scale_picture(picture, shape_.width, shape_.height,
+                                             inverts ? Polarity::kDarkInk : Polarity::kLightInk);
+    if (!inverts) prepared.done.emplace_back("as in the file");
+    return prepared;
   }
-  picture.name += said;
-  const ImageShape& shape = model.network.input_shape();
-  return resize(picture, shape.width, shape.height);
+
+  PreparedPicture only_scaled(const Picture& picture) const {
+    const bool automatic = polarity_ == Polarity::kFromPicture;
+    const bool inverts =
+        automatic ? has_light_background(picture) != trained_on_light_ : polarity_ == Polarity::kDarkInk;
+    PreparedPicture prepared = scale_picture(picture, shape_.width, shape_.height,
+                                             inverts ? Polarity::kDarkInk : Polarity::kLightInk);
+    if (automatic && !inverts)
+      prepared.done.emplace_back("not inverted: its background is that of the training images");
+    return prepared;
+  }
+
 }
 
-std::string bar(float probability) {
-  constexpr int kWidth = 40;
-  std::string text;
-  for (int i = 0; i < static_cast<int>(std::lround(probability * kWidth)); ++i) text += "█";
-  return text;
-}
+ImageShape shape_;
+PictureFrame frame_;
+bool raw_, trained_on_light_;
+Polarity polarity_;
+};
 
 std::vector<std::string> names_of_classes(const SavedModel& model) {
   auto names = set_facts(model.data.options.set).class_names;
@@ -91,13 +86,51 @@ std::vector<std::string> names_of_classes(const SavedModel& model) {
   return names;
 }
 
-void print_prediction(const std::string& image, const std::vector<float>& probabilities,
-                      const std::vector<std::string>& names) {
-  const auto best = std::max_element(probabilities.begin(), probabilities.end()) - probabilities.begin();
-  print("{}: {}\n", image, names[static_cast<std::size_t>(best)]);
-  for (std::size_t c = 0; c < probabilities.size(); ++c) {
-    print("  {:>12} {:>6.2f} % {}\n", names[c], 100 * probabilities[c], bar(probabilities[c]));
+/// The answers to pictures; in doubt, to the same written differently.
+std::vector<Prediction> predict_some(Predictor& predictor, const Preparation& prepare,
+                                     std::span<const Picture> pictures,
+                                     const std::vector<std::string>& class_names) {
+  std::vector<PreparedPicture> ready;
+  std::vector<Picture> images;
+  for (const Picture& picture : pictures) images.push_back(ready.emplace_back(prepare(picture)).picture);
+  auto probabilities = predictor.predict(images);
+  std::vector<Prediction> predictions;
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    Prediction& prediction = predictions.emplace_back(Prediction{.picture = pictures[i].name,
+                                                                 .probabilities = std::move(probabilities[i]),
+                                                                 .done = std::move(ready[i].done),
+                                                                 .warnings = std::move(ready[i].warnings)});
+    if (!prediction.warnings.empty()) continue;
+    const bool may_vary = ready[i].is_lifted;
+    const auto variants =
+        may_vary ? predictor.predict(written_differently(images[i])) : std::vector<std::vector<float>>();
+    warn_if_unsure(prediction, variants, class_names);
   }
+  return predictions;
+}
+
+/// A picture gets bars; each of many in one file gets a line.
+void predict_file(const std::string& path, Predictor& predictor, const Preparation& prepare,
+                  const Options& options, const ReportStyle& style) {
+  constexpr std::size_t kAtOnce = 64;
+  const Pictures pictures = read_pictures(path);
+  PredictionSummary summary(style.class_names.size());
+  const auto text_of = options.json ? json_of : pictures.size() == 1 ? bars_of : line_of;
+  std::vector<Picture> some;
+  for (std::size_t i = 0; i < pictures.size(); ++i) {
+    some.push_back(pictures[i]);
+    if (some.size() < kAtOnce && i + 1 < pictures.size()) continue;
+    for (const Prediction& prediction : predict_some(predictor, prepare, some, style.class_names)) {
+      if (options.summary) {
+        summary.add(prediction);
+      } else {
+        print("{}", text_of(prediction, style));
+      }
+    }
+    some.clear();
+  }
+  if (options.summary)
+    print("{}", options.json ? summary.to_json(path, style) : summary.to_text(path, style));
 }
 
 int predict(const Options& options) {
@@ -107,15 +140,31 @@ int predict(const Options& options) {
     throw UsageError(fmt::format("{}: trained on {} features a sample, not on grey pictures",
                                  model.checkpoint, shape.features()));
   }
-  const auto names = names_of_classes(model);
+  const ReportStyle style{.class_names = names_of_classes(model), .top = options.top, .unicode = true};
+  const Preparation prepare(model, options);
   Predictor predictor(model);
-  for (const auto& path : options.images) {
-    for (const auto& read : read_pictures(path)) {
-      const Picture picture = prepare(read, model, options.invert);
-      print_prediction(picture.name, predictor.predict(picture), names);
-    }
-  }
+  for (const auto& path : options.images) predict_file(path, predictor, prepare, options, style);
   return 0;
+}
+
+void add_options(CLI::App& command, Options& options) {
+  command.add_option("checkpoint", options.checkpoint, "A run directory or one of its checkpoints")
+      ->required();
+  command
+      .add_option("images", options.images,
+                  "PNG, JPEG, PGM (P5), IDX files, or one image of an IDX file: FILE[12]")
+      ->required();
+  command
+      .add_option("--invert", options.invert,
+                  "Dark on light pictures: auto looks at the border; training images are light on black")
+      ->check(CLI::IsMember({"auto", "yes", "no"}))
+      ->capture_default_str();
+  command.add_flag("--raw", options.raw, "Only scale pictures to the training images' size");
+  command.add_option("--top", options.top, "Only the so many likeliest classes, likeliest first")
+      ->check(CLI::Range(1, 1000000));
+  command.add_flag("--json", options.json,
+                   "One JSON object a line: picture, class, probability, top, done, warnings");
+  command.add_flag("--summary", options.summary, "How many pictures of each class, for each file");
 }
 
 }  // namespace
@@ -123,22 +172,18 @@ int predict(const Options& options) {
 void add_predict_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("predict", "Classify pictures with a trained network");
   auto options = std::make_shared<Options>();
-  command->add_option("checkpoint", options->checkpoint, "A run directory or one of its checkpoints")
-      ->required();
-  command
-      ->add_option("images", options->images,
-                   "PNG, PGM (P5), IDX files, or one image of an IDX file: FILE[12]")
-      ->required();
-  command
-      ->add_option("--invert", options->invert,
-                   "auto: pictures whose background (light or dark, by their border) is not that of the "
-                   "training images; "
-                   "never images of IDX files")
-      ->check(CLI::IsMember({"auto", "yes", "no"}))
-      ->capture_default_str();
+  add_options(*command, *options);
   command->footer(
-      "Pictures of another size are scaled to that of the training images.\n"
-      "Example: lockstep predict runs/mnist digit.png");
+      "Pictures are made like the training images: the ink is found, cut out, scaled and centred, with full\n"
+      "contrast. What was done stands behind the answer. 'not sure' says why an answer may be wrong: no "
+      "class\n"
+      "has 90 %, nothing is on the picture, it touches the edge, or it looks like two figures. Images of "
+      "IDX\n"
+      "files are taken as they are; a file with many of them gives a line for each.\n"
+      "Examples:\n"
+      "  lockstep predict runs/mnist digit.png\n"
+      "  lockstep predict runs/mnist *.jpg --json --top 3\n"
+      "  lockstep predict runs/mnist t10k-images-idx3-ubyte.gz --summary");
   command->callback([=, &action] { action = [=] { return predict(*options); }; });
 }
 

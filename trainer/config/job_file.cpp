@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Job files in and out: parse_job, load_job, to_yaml, schema_help.
 #include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "models/find_model.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_reader.hpp"
 #include "trainer/config/job_schema.hpp"
@@ -9,7 +10,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 namespace lockstep {
 namespace {
@@ -33,6 +36,15 @@ std::size_t depth_of(const JobKey& key) {
   return static_cast<std::size_t>(std::count(key.path.begin(), key.path.end(), '.'));
 }
 
+/// The file of a model that a job file names: beside that file if it is there, otherwise as written, which is
+/// relative to the current directory.
+std::string beside(const std::string& job_file, const std::string& model) {
+  if (!is_model_path(model)) return model;
+  const std::filesystem::path file = std::filesystem::path(job_file).parent_path() / model;
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(file, ignored) ? file.string() : model;
+}
+
 }  // namespace
 
 Job parse_job(const std::string& yaml, const std::string& file, const std::vector<std::string>& overrides) {
@@ -44,7 +56,15 @@ Job parse_job(const std::string& yaml, const std::string& file, const std::vecto
 }
 
 Job load_job(const std::string& path, const std::vector<std::string>& overrides) {
-  return parse_job(read_yaml_file(path), path, overrides);
+  JobReader reader;
+  reader.read_file(read_yaml_file(path), path);
+  const bool model_is_from_file = reader.gives("model");
+  const std::string model = reader.job().model;
+  for (const std::string& text : overrides) reader.read_override(text);
+  reader.check();
+  Job job = reader.job();
+  if (model_is_from_file && job.model == model) job.model = beside(path, model);
+  return job;
 }
 
 std::string to_yaml(const Job& job) {

@@ -5,6 +5,7 @@
 
 #include "kernels/runtime/yaml/scalar.hpp"
 #include "trainer/config/device_name.hpp"
+#include "trainer/config/home_path.hpp"
 
 #include <fmt/format.h>
 
@@ -74,6 +75,21 @@ JobKey text(const char* path, Field field, bool may_be_empty, std::string expect
   return {path, std::move(meaning), std::move(expected), determines, {}, {}, read, write};
 }
 
+/// A text whose "~" is expanded.
+template <typename Field>
+JobKey path(const char* name, Field field, bool may_be_empty, std::string expected, std::string meaning,
+            Determines determines = {}) {
+  JobKey key = text(name, field, may_be_empty, std::move(expected), std::move(meaning), determines);
+  key.read = [=](const ScalarText& scalar, Job& job) {
+    std::string value;
+    if (!read_text(scalar, may_be_empty, value)) return false;
+    const auto expanded = expand_home(value);
+    if (expanded) field(job) = *expanded;
+    return expanded.has_value();
+  };
+  return key;
+}
+
 template <typename Field>
 JobKey seed(const char* path, Field field, std::string meaning, Determines determines) {
   const auto read = [=](const ScalarText& scalar, Job& job) { return read_seed(scalar, field(job)); };
@@ -106,14 +122,14 @@ JobKey device(const char* path, Field field, std::string meaning) {
 // clang-format off
 std::vector<JobKey> make_schema() {
   return {
-    text(FIELD(model), false, "the name of a model or a path to a YAML network",
-         "the network: net, lenet, mlp, linear, or a path to a YAML file", kWeights)
+    path(FIELD(model), false, "the name of a model or a path to a YAML network",
+         "the network: net, lenet, mlp, linear, or a path to a YAML file, beside the job file or in the current directory", kWeights)
         .also_called({"network", "net", "arch"}),
 
     choice(FIELD(data.set), {"mnist", "fashion-mnist", "kmnist", "random", "synthetic"},
            "the data set; random and synthetic are made in memory", kWeights)
         .also_called({"dataset", "name"}),
-    text(FIELD(data.root), false, "auto or a directory",
+    path(FIELD(data.root), false, "auto or a directory",
          "where the files are; auto looks in $LOCKSTEP_DATA, ~/.cache/lockstep and /usr/share/datasets")
         .also_called({"path"}),
     integer(FIELD(data.global_batch), {1, kBillion}, "samples of a step, all ranks together", kWeights)
@@ -127,8 +143,8 @@ std::vector<JobKey> make_schema() {
     integer(FIELD(train.epochs), {1, kBillion}, "passes over the training samples"),
     seed(FIELD(train.seed), "everything random is derived from it", kWeights).also_called({"random_seed"}),
     integer(FIELD(train.max_steps), {0, kMaxSteps}, "stop after so many steps; 0: no limit").also_called({"steps"}),
-    text(FIELD(train.initial_weights), true, "a path, or nothing",
-         "a safetensors file to start from; empty: initialise from the seed", kWeights)
+    path(FIELD(train.initial_weights), true, "a path, or nothing",
+         "a safetensors file, a checkpoint or a run directory (its newest good checkpoint) to start from; empty: initialise from the seed", kWeights)
         .also_called({"pretrained", "weights"}),
 
     choice(FIELD(train.optimizer.kind), {"sgd"}, "the update rule", kWeights).also_called({"name", "type"}),
@@ -159,12 +175,12 @@ std::vector<JobKey> make_schema() {
     real(FIELD(parallel.timeout_seconds), {0, 1e9, true}, "how long to wait for other ranks before giving up")
         .also_called({"timeout"}),
 
-    text(FIELD(run.dir), false, "a directory", "where job.yaml, metrics.jsonl, checkpoints and logs go")
+    path(FIELD(run.dir), false, "a directory", "where job.yaml, metrics.jsonl, checkpoints and logs go")
         .also_called({"output", "output_dir", "out"}),
     integer(FIELD(run.checkpoint_every_steps), {0, kTrillion}, "save so often; 0: only at the end, and what run.keep.best asks for").also_called({"save_every"}),
     integer(FIELD(run.log_every_steps), {0, kTrillion}, "write a step line so often; 0: only epochs")
         .also_called({"log_interval"}),
-    text(FIELD(run.resume), false, "auto, never or a checkpoint directory",
+    path(FIELD(run.resume), false, "auto, never or a checkpoint directory",
          "auto: go on from the newest checkpoint in run.dir; never: start anew; or a checkpoint directory"),
     choice(FIELD(run.on_save_error), {"stop", "continue"},
            "a checkpoint cannot be written: stop with exit code 74, or warn and go on training"),

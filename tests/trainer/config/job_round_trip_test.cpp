@@ -73,6 +73,7 @@ class RandomJob {
                                                      "%",  "@",  "~", "\xc3\xa9", "null", ": ", " #", "\\n"};
     std::string result;
     for (std::int64_t i = whole(1, 12); i > 0; --i) result += pick(kPieces);
+    if (result.front() == '~') result.front() = 'a';  // a home has been expanded by then
     return result;
   }
 

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -46,7 +47,10 @@ const std::vector<Case>& refused_jobs() {
       {"mistyped value", "train.epochs=many", 2, {"train.epochs", "many"}},
       {"empty batch", "data.global_batch=0", 2, {"data.global_batch"}},
       {"unknown model", "model=nte", 2, {"nte"}},
-      {"ranks without work", "data.global_batch=64 parallel.backend=thread parallel.ranks=3", 2, {"2"}},
+      {"ranks without work",
+       "data.global_batch=64 parallel.backend=thread parallel.ranks=3",
+       2,
+       {"add parallel.grain=16"}},
       {"ranks meant for threads", "parallel.ranks=3", 2, {"parallel.ranks", "mpirun -np"}},
       {"missing data",
        "data.set=mnist data.train_samples=0 data.test_samples=0 data.root=/nonexistent",
@@ -99,9 +103,23 @@ TEST(BadInputTest, UnknownCommandsAndOptionsAreUsageErrors) {
   const Outcome misspelt = lockstep("tarin");
   EXPECT_EQ(misspelt.exit_code, 2);
   EXPECT_NE(misspelt.err.find("did you mean 'train'"), std::string::npos) << misspelt.err;
-  EXPECT_EQ(lockstep("").exit_code, 2);
+  const Outcome bare = lockstep("");
+  EXPECT_EQ(bare.exit_code, 2);
+  EXPECT_NE(bare.out.find("Usage: lockstep"), std::string::npos) << bare.everything();
+  EXPECT_EQ(bare.err, "");
+  EXPECT_NE(lockstep("train j.yaml --epochs 3").err.find("did you mean train.epochs=3?"), std::string::npos);
+  EXPECT_NE(lockstep("predict").err.find("see 'lockstep predict --help'"), std::string::npos);
   EXPECT_EQ(lockstep("train").exit_code, 2);
   EXPECT_EQ(lockstep("bench kernels --batch 17").exit_code, 2);
+}
+
+TEST(BadInputTest, SrunWithoutPmixIsToldInOneLine) {
+  const TemporaryDirectory directory;
+  const Outcome outcome = run_shell(
+      "SLURM_NODELIST=here SLURM_STEPID=0 SLURM_STEP_NUM_TASKS=2 SLURM_PROCID=0 $LOCKSTEP_PROGRAM train " +
+      write_small_job(directory));
+  expect_refusal(outcome, {"srun", "", 69, {"srun --mpi=pmix", "mpirun"}});
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
 }
 
 TEST(BadInputTest, TruncatedImagesAreDamagedData) {

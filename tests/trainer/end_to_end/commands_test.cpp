@@ -42,8 +42,8 @@ std::string bar_picture(int width, int height, bool inverted) {
 }
 
 double percent_of(const std::string& out, const std::string& name) {
-  const auto at = out.find(" " + name + " ");
-  return at == std::string::npos ? -1 : std::stod(out.substr(at + name.size() + 2));
+  const auto at = out.find("\n" + std::string(14 - name.size(), ' ') + name + " ");  // the line of its bar
+  return at == std::string::npos ? -1 : std::stod(out.substr(at + 16));
 }
 
 TEST_F(CommandsTest, HashIsWhatTrainingPrinted) {
@@ -57,6 +57,25 @@ TEST_F(CommandsTest, EvalCountsEveryTestSampleOnAnyNumberOfRanks) {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
     EXPECT_EQ(outcome.last_line(), trained_.last_line());
   }
+}
+
+TEST_F(CommandsTest, InitialWeightsMayBeARunACheckpointOrAFile) {
+  const auto job = write_small_job(*directory_);
+  std::string checkpoint;
+  for (const auto& entry : std::filesystem::directory_iterator(run_dir() + "/checkpoints"))
+    checkpoint = std::max(checkpoint, entry.path().string());
+  std::vector<std::string> hashes;
+  for (const std::string& from : {run_dir(), checkpoint, checkpoint + "/model.safetensors"}) {
+    const auto outcome = lockstep("train " + job + " train.max_steps=1 run.resume=never run.dir=" +
+                                  directory_->path("started") + " train.initial_weights=" + from);
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+    hashes.push_back(outcome.last_line());
+  }
+  EXPECT_EQ(hashes[0], hashes[2]);
+  EXPECT_EQ(hashes[1], hashes[2]);
+  const auto nothing = lockstep("train " + job + " run.dir=" + directory_->path("x") +
+                                " train.initial_weights=" + directory_->path());
+  EXPECT_EQ(nothing.exit_code, 66) << nothing.everything();
 }
 
 TEST_F(CommandsTest, PredictNamesTheClassWithProbabilitiesThatAddUp) {

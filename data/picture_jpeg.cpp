@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// JPEG by libjpeg. Its errors leave by longjmp, so nothing with a destructor lives in a frame that is jumped
+/// over.
+#include "data/exif_orientation.hpp"
+#include "data/picture_formats.hpp"
+#include "kernels/runtime/error.hpp"
+
+#include <csetjmp>
+#include <fmt/format.h>
+#include <jpeglib.h>
+
+#include <cstdio>
+// after jpeglib.h
+#include <jerror.h>
+
+namespace lockstep {
+namespace {
+
+constexpr unsigned kExifMarker = JPEG_APP0 + 1, kMaxMarkerBytes = 65533;
+constexpr int kMaxScans = 200;  // a progressive file of a few hundred bytes could ask for thousands of passes
+/// No encoder gets more pixels into a byte: Huffman codes spend at least a bit on each block of 64. What
+/// claims more is cut short, or wants us to ask for memory.
+constexpr std::int64_t kMaxPixelsPerByte = 1024;
+
+/// libjpeg's structures and where its errors jump to.
+struct Decoder {
+  jpeg_decompress_struct jpeg{};
+  jpeg_error_mgr errors{};
+  jpeg_progress_mgr progress{};
+  std::jmp_buf failed{};
+  char message[JMSG_LENGTH_MAX] = "";
+  bool damaged = false;
+
+  Decoder();
+  ~Decoder() { jpeg_destroy_decompress(&jpeg); }
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+};
+
+Decoder& decoder_of(j_common_ptr jpeg) {
+  return *static_cast<Decoder*>(jpeg->client_data);
+}
+
+[[noreturn]] void leave(j_common_ptr jpeg) {
+  Decoder& decoder = decoder_of(jpeg);
+  jpeg->err->format_message(jpeg, decoder.message);
+  std::longjmp(decoder.failed, 1);  // NOLINT(cert-err52-cpp): the way out that libjpeg offers
+}
+
+/// Level -1 is a warning: libjpeg goes on with made-up pixels, which would be classified as if they were
+/// there.
+void note_warning(j_common_ptr jpeg, int level) {
+  const int code = jpeg->err->msg_code;
+  const bool harmless = code == JWRN_EXTRANEOUS_DATA || code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM;
+  if (level >= 0 || harmless || decoder_of(jpeg).damaged) return;
+  decoder_of(jpeg).damaged = true;
+  jpeg->err->format_message(jpeg, decoder_of(jpeg).message);
+}
+
+void limit_scans(j_common_ptr jpeg) {
+  auto* decompress = reinterpret_cast<j_decompress_ptr>(jpeg);
+  if (decompress->input_scan_number <= kMaxScans) return;
+  std::snprintf(decoder_of(jpeg).message, JMSG_LENGTH_MAX, "more than %d scans", kMaxScans);
+  std::longjmp(decoder_of(jpeg).failed, 1);  // NOLINT(cert-err52-cpp)
+}
+
+Decoder::Decoder() {
+  jpeg.err = jpeg_std_error(&errors);
+  errors.error_exit = leave;
+  errors.emit_message = note_warning;
+  errors.output_message = [](j_common_ptr) {};
+  progress.progress_monitor = limit_scans;
+}
+
+/// Reads the header; false if libjpeg gave up.
+bool begin(Decoder& decoder, std::span<const std::uint8_t> file) {
+  if (setjmp(decoder.failed) != 0) return false;  // NOLINT(cert-err52-cpp)
+  jpeg_create_decompress(&decoder.jpeg);
+  decoder.jpeg.client_data = &decoder;  // creating clears it
+  decoder.jpeg.progress = &decoder.progress;
+  jpeg_mem_src(&decoder.jpeg, file.data(), file.size());
+  jpeg_save_markers(&decoder.jpeg, static_cast<int>(kExifMarker), kMaxMarkerBytes);
+  jpeg_read_header(&decoder.jpeg, TRUE);
+  const bool four_inks = decoder.jpeg.num_components == 4;
+  decoder.jpeg.out_color_space = four_inks ? JCS_CMYK : JCS_GRAYSCALE;
+  return true;
+}
+
+/// Reads the pixels, as many bytes as begin() promised; false if libjpeg gave up.
+bool decode(Decoder& decoder, std::uint8_t* pixels, std::size_t row_bytes) {
+  if (setjmp(decoder.failed) != 0) return false;  // NOLINT(cert-err52-cpp)
+  jpeg_start_decompress(&decoder.jpeg);
+  while (decoder.jpeg.output_scanline < decoder.jpeg.output_height) {
+    JSAMPROW row = pixels + decoder.jpeg.output_scanline * row_bytes;
+    jpeg_read_scanlines(&decoder.jpeg, &row, 1);
+  }
+  jpeg_finish_decompress(&decoder.jpeg);
+  return true;
+}
+
+int orientation_of(const Decoder& decoder) {
+  for (auto* marker = decoder.jpeg.marker_list; marker != nullptr; marker = marker->next) {
+    const int orientation = exif_orientation({marker->data, marker->data_length});
+    if (marker->marker == kExifMarker && orientation != 1) return orientation;
+  }
+  return 1;
+}
+
+/// Four inks a pixel to grey. Adobe's programs store how much light is left rather than how much ink there
+/// is.
+std::vector<std::uint8_t> grey_of_inks(const std::vector<std::uint8_t>& inks, bool stores_light) {
+  std::vector<std::uint8_t> grey(inks.size() / 4);
+  for (std::size_t i = 0; i < grey.size(); ++i) {
+    const auto light = [&](std::size_t ink) {
+      return stores_light ? inks[4 * i + ink] : 255 - inks[4 * i + ink];
+    };
+    const int white = 299 * light(0) + 587 * light(1) + 114 * light(2);
+    grey[i] = static_cast<std::uint8_t>(white * light(3) / (1000 * 255));
+  }
+  return grey;
+}
+
+}  // namespace
+
+Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file) {
+  Decoder decoder;
+  const auto fail = [&] { throw DataError(fmt::format("{}: damaged JPEG: {}", name, decoder.message)); };
+  if (!begin(decoder, file)) fail();
+  const int orientation = orientation_of(decoder);  // decoding forgets the markers
+  const std::int64_t width = decoder.jpeg.image_width, height = decoder.jpeg.image_height;
+  check_picture_size(name, width, height);
+  if (width * height > static_cast<std::int64_t>(file.size()) * kMaxPixelsPerByte) {
+    throw DataError(fmt::format("{}: damaged JPEG: {} bytes cannot hold {} x {} pixels", name, file.size(),
+                                width, height));
+  }
+  const std::size_t row_bytes =
+      static_cast<std::size_t>(width) * (decoder.jpeg.out_color_space == JCS_CMYK ? 4 : 1);
+  std::vector<std::uint8_t> pixels(row_bytes * static_cast<std::size_t>(height));
+  if (!decode(decoder, pixels.data(), row_bytes) || decoder.damaged) fail();
+  if (decoder.jpeg.out_color_space == JCS_CMYK)
+    pixels = grey_of_inks(pixels, decoder.jpeg.saw_Adobe_marker != 0);
+  Picture picture{.name = name,
+                  .width = static_cast<int>(width),
+                  .height = static_cast<int>(height),
+                  .pixels = std::move(pixels)};
+  if (orientation == 1) return picture;
+  picture = upright(picture, orientation);
+  picture.notes.emplace_back("turned upright");
+  return picture;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A person's picture made into an image as the training set holds them: ink light on black, cut out, scaled
+/// and centred.
+#pragma once
+
+#include "data/ink.hpp"
+#include "data/picture.hpp"
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// How the images of a training set were made from what was scanned.
+struct PictureFrame {
+  double share = 20.0 / 28;    ///< of each side that the ink's box may fill; MNIST: 20 of 28 pixels
+  bool centre_by_mass = true;  ///< the ink's centre of mass lies in the middle, not its box
+  bool one_figure = true;      ///< one written character, so that two pieces side by side are suspicious
+  friend bool operator==(const PictureFrame&, const PictureFrame&) = default;
+};
+
+struct PreparedPicture {
+  Picture picture;                    ///< of the training images' size
+  bool is_lifted = false;             ///< light ink on black, at the place where the training images have it
+  std::vector<std::string> done;      ///< what was done to it, in words: "inverted", "cut out and centred"
+  std::vector<std::string> warnings;  ///< why the answer may be wrong: "nothing on it", "two figures?"
+};
+
+/// Finds the ink, stretches its contrast, scales its box to the frame's share and centres it: what the makers
+/// of MNIST did to their scans. A picture that already looks like that (its size, black paper, ink placed so)
+/// is taken as it is.
+/// @param polarity  kFromPicture: told from the border
+PreparedPicture prepare_picture(const Picture& picture, int width, int height, const PictureFrame& frame,
+                                Polarity polarity);
+
+/// Only scaled to the size, and inverted where `polarity` says so or the border is light.
+PreparedPicture scale_picture(const Picture& picture, int width, int height, Polarity polarity);
+
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Pictures made by hand: digits drawn with a pen, and files of every format that predict reads.
+#pragma once
+
+#include "data/picture.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing {
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// A grey level everywhere.
+Picture sheet(int width, int height, int paper);
+
+/// Draws a digit on a picture: its box has its middle at (x, y) and is `size` pixels high.
+void draw_digit(Picture& picture, int digit, double x, double y, double size, int ink, double pen_radius);
+
+/// A PNG as libpng's simplified interface writes it. format: PNG_FORMAT_GRAY, PNG_FORMAT_GA, ...
+Bytes encode_png(std::uint32_t width, std::uint32_t height, std::uint32_t format, const Bytes& pixels);
+Bytes encode_png(const Picture& picture);
+/// Grey with 16 bits and no word about gamma; or interlaced.
+Bytes encode_png_16(const Picture& picture);
+Bytes encode_png_interlaced(const Picture& picture);
+/// Black where the picture is black, and the less opaque the lighter it is.
+Bytes encode_png_ink_only(const Picture& picture, int ink);
+/// Two colours, the first of them transparent.
+Bytes encode_png_palette(const Picture& picture);
+
+struct JpegOptions {
+  int quality = 85;
+  bool progressive = false;
+  int orientation = 0;  ///< an EXIF block that says so
+  bool four_inks = false;
+};
+Bytes encode_jpeg(const Picture& picture, const JpegOptions& options = {});
+
+void write_bytes(const std::string& path, const Bytes& bytes);
+
+}  // namespace lockstep::testing

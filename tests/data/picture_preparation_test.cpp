@@ -1,0 +1,235 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "data/picture_preparation.hpp"
+
+#include "data/picture_variants.hpp"
+#include "tests/data/picture_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+using testing::draw_digit;
+using testing::sheet;
+
+PreparedPicture prepared(const Picture& picture, Polarity polarity = Polarity::kFromPicture) {
+  return prepare_picture(picture, 28, 28, {}, polarity);
+}
+
+/// Of 784 pixels, in grey levels.
+double mean_difference(const Picture& a, const Picture& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.pixels.size(); ++i) sum += std::abs(a.pixels[i] - b.pixels[i]);
+  return sum / static_cast<double>(a.pixels.size());
+}
+
+/// The least over shifts by one pixel, which rounding may cause.
+double difference_but_for_rounding(const Picture& a, const Picture& b) {
+  double least = 255;
+  for (int dy = -1; dy <= 1; ++dy) {
+    for (int dx = -1; dx <= 1; ++dx) {
+      Picture moved = a;
+      std::rotate(moved.pixels.begin(), moved.pixels.begin() + (dy * 28 + dx + 784) % 784,
+                  moved.pixels.end());
+      least = std::min(least, mean_difference(moved, b));
+    }
+  }
+  return least;
+}
+
+Picture dark_digit(int digit) {
+  Picture picture = sheet(200, 200, 255);
+  draw_digit(picture, digit, 100, 100, 140, 0, 9);
+  return picture;
+}
+
+bool warns(const PreparedPicture& result, const std::string& what) {
+  return std::any_of(result.warnings.begin(), result.warnings.end(),
+                     [&](const std::string& warning) { return warning.find(what) != std::string::npos; });
+}
+
+TEST(PicturePreparationTest, InkFillsTwentyPixelsAndItsCentreOfMassLiesInTheMiddle) {
+  for (int digit = 0; digit < 10; ++digit) {
+    const PreparedPicture result = prepared(dark_digit(digit));
+    EXPECT_TRUE(result.warnings.empty()) << digit << ": " << result.warnings.at(0);
+    double mass = 0, x_sum = 0, y_sum = 0;
+    int top = 28, bottom = 0;
+    for (int y = 0; y < 28; ++y) {
+      for (int x = 0; x < 28; ++x) {
+        const double ink = result.picture.pixels[static_cast<std::size_t>(y * 28 + x)];
+        mass += ink, x_sum += ink * (x + 0.5), y_sum += ink * (y + 0.5);
+        if (ink < 100) continue;
+        top = std::min(top, y);
+        bottom = std::max(bottom, y + 1);
+      }
+    }
+    EXPECT_NEAR(x_sum / mass, 14, 0.6) << digit;
+    EXPECT_NEAR(y_sum / mass, 14, 0.6) << digit;
+    EXPECT_GE(bottom - top, 18) << digit;
+    EXPECT_LE(bottom - top, 20) << digit;
+    EXPECT_EQ(*std::max_element(result.picture.pixels.begin(), result.picture.pixels.end()), 255);
+  }
+}
+
+TEST(PicturePreparationTest, PlaceSizeContrastAndPolarityLeaveNoTrace) {
+  const Picture plain = prepared(dark_digit(3)).picture;
+  struct Case {
+    const char* what;
+    Picture paper;
+    double x, y, size;
+    int ink;
+    double radius;
+  };
+  for (const Case& c : {Case{"off-centre", sheet(600, 400, 255), 100, 290, 140, 0, 9},
+                        Case{"large", sheet(1500, 1500, 255), 700, 800, 1200, 0, 77},
+                        Case{"small", sheet(900, 900, 255), 700, 80, 60, 0, 3.9},
+                        Case{"faint", sheet(200, 200, 150), 100, 100, 140, 135, 9},
+                        Case{"light on dark", sheet(200, 200, 20), 100, 100, 140, 240, 9},
+                        Case{"grey on black", sheet(200, 200, 0), 100, 100, 140, 60, 9}}) {
+    Picture picture = c.paper;
+    draw_digit(picture, 3, c.x, c.y, c.size, c.ink, c.radius);
+    const PreparedPicture result = prepared(picture);
+    EXPECT_TRUE(result.warnings.empty()) << c.what << ": " << result.warnings.at(0);
+    EXPECT_LT(difference_but_for_rounding(result.picture, plain), 6) << c.what;
+  }
+}
+
+/// Adds `change(x, y)` to every pixel; x and y from 0 to 1.
+void shade(Picture& picture, const std::function<double(double, double)>& change) {
+  std::size_t i = 0;
+  for (int y = 0; y < picture.height; ++y) {
+    for (int x = 0; x < picture.width; ++x, ++i) {
+      const double value = picture.pixels[i] + change(static_cast<double>(x) / picture.width,
+                                                      static_cast<double>(y) / picture.height);
+      picture.pixels[i] = static_cast<std::uint8_t>(std::clamp(value, 0.0, 255.0));
+    }
+  }
+}
+
+TEST(PicturePreparationTest, PaperThatIsDarkerOnOneSideIsEvenedOut) {
+  Picture picture = sheet(200, 200, 200);
+  draw_digit(picture, 3, 100, 100, 140, 90, 9);
+  shade(picture, [](double x, double y) { return 40 - 90 * x * y - 40 * y; });
+  const PreparedPicture result = prepared(picture);
+  EXPECT_TRUE(result.warnings.empty()) << result.warnings.at(0);
+  EXPECT_LT(difference_but_for_rounding(result.picture, prepared(dark_digit(3)).picture), 8);
+}
+
+TEST(PicturePreparationTest, AnImageOfTheTrainingSetIsTakenAsItIs) {
+  Picture image = sheet(28, 28, 0);
+  draw_digit(image, 3, 13.5, 13.5, 17, 255, 1.4);
+  const PreparedPicture result = prepared(image);
+  EXPECT_EQ(result.picture.pixels, image.pixels);
+  EXPECT_TRUE(result.done.empty());
+}
+
+TEST(PicturePreparationTest, WhatWasDoneIsSaid) {
+  EXPECT_EQ(prepared(dark_digit(1)).done, (std::vector<std::string>{"inverted", "cut out and centred"}));
+}
+
+TEST(PicturePreparationTest, ABlankSheetIsSaidToBeBlank) {
+  for (const int grey : {0, 128, 255})
+    EXPECT_TRUE(warns(prepared(sheet(50, 50, grey)), "nothing on it")) << grey;
+  EXPECT_TRUE(warns(prepared(sheet(1, 1, 9)), "nothing on it"));
+  Picture shaded = sheet(100, 100, 100);
+  shade(shaded, [](double x, double y) { return 100 * x - 50 * y; });
+  EXPECT_TRUE(warns(prepared(shaded), "nothing on it"));
+  Picture noise = sheet(100, 100, 128);
+  std::uint32_t random = 1;
+  shade(noise, [&](double, double) {
+    random = random * 1664525U + 1013904223U;
+    return static_cast<double>(random >> 24U) - 128;
+  });
+  EXPECT_TRUE(warns(prepared(noise), "nothing on it"));
+}
+
+TEST(PicturePreparationTest, TwoFiguresAreNoticed) {
+  Picture apart = sheet(300, 200, 255);
+  draw_digit(apart, 4, 90, 100, 100, 0, 7);
+  draw_digit(apart, 2, 200, 100, 100, 0, 7);
+  EXPECT_TRUE(warns(prepared(apart), "two figures"));
+  Picture touching = sheet(300, 200, 255);
+  draw_digit(touching, 3, 90, 100, 100, 0, 7);
+  draw_digit(touching, 2, 154, 100, 100, 0, 7);
+  EXPECT_TRUE(warns(prepared(touching), "more than one figure") || warns(prepared(touching), "two figures"));
+}
+
+TEST(PicturePreparationTest, AFiveWhoseBarHangsInTheAirIsOneFigure) {
+  Picture five = sheet(200, 200, 255);
+  draw_digit(five, 5, 100, 100, 140, 0, 6);
+  for (std::size_t y = 38; y < 46; ++y)
+    std::fill_n(five.pixels.begin() + static_cast<long>(y * 200 + 50), 50, std::uint8_t{255});
+  EXPECT_TRUE(prepared(five).warnings.empty());
+}
+
+TEST(PicturePreparationTest, SpecksAreLeftOut) {
+  Picture dirty = dark_digit(7);
+  for (const std::size_t at : {405U, 39000U, 20010U}) dirty.pixels[at] = 0;
+  const PreparedPicture result = prepared(dirty);
+  EXPECT_TRUE(result.warnings.empty());
+  EXPECT_LT(mean_difference(result.picture, prepared(dark_digit(7)).picture), 1);
+}
+
+TEST(PicturePreparationTest, CutOffTinyWideAndSolidShapesAreDoubtful) {
+  Picture cut = sheet(200, 200, 255);
+  draw_digit(cut, 8, 10, 100, 140, 0, 9);
+  EXPECT_TRUE(warns(prepared(cut), "touches the edge"));
+  Picture solid = sheet(200, 200, 255);
+  for (std::size_t y = 50; y < 150; ++y)
+    std::fill_n(solid.pixels.begin() + static_cast<long>(y * 200 + 60), 80, std::uint8_t{0});
+  EXPECT_TRUE(warns(prepared(solid), "filled shape"));
+  Picture dot = sheet(200, 200, 255);
+  for (std::size_t y = 50; y < 54; ++y)
+    std::fill_n(dot.pixels.begin() + static_cast<long>(y * 200 + 60), 3, std::uint8_t{0});
+  EXPECT_TRUE(warns(prepared(dot), "only 4 pixels high"));
+}
+
+TEST(PicturePreparationTest, OtherSetsHaveOtherSizesAndFrames) {
+  const PreparedPicture result =
+      prepare_picture(dark_digit(3), 56, 40, {.share = 1, .centre_by_mass = false, .one_figure = false},
+                      Polarity::kFromPicture);
+  EXPECT_EQ(result.picture.pixels.size(), 56U * 40U);
+  const auto row = [&](std::size_t y) {
+    const auto begin = result.picture.pixels.begin() + static_cast<long>(y * 56);
+    return *std::max_element(begin, begin + 56);
+  };
+  EXPECT_GT(row(0), 50);
+  EXPECT_GT(row(39), 50);
+}
+
+TEST(PicturePreparationTest, PolarityCanBeGiven) {
+  EXPECT_LT(
+      mean_difference(prepared(dark_digit(6), Polarity::kDarkInk).picture, prepared(dark_digit(6)).picture),
+      0.01);
+  EXPECT_GT(
+      mean_difference(prepared(dark_digit(6), Polarity::kLightInk).picture, prepared(dark_digit(6)).picture),
+      10);
+}
+
+TEST(PicturePreparationTest, ScalingAloneInvertsALightBorderAndNothingElse) {
+  const PreparedPicture result = scale_picture(dark_digit(3), 28, 28, Polarity::kFromPicture);
+  EXPECT_EQ(result.done, (std::vector<std::string>{"inverted", "scaled"}));
+  EXPECT_EQ(result.picture.pixels.front(), 0);
+  const Picture image = sheet(28, 28, 77);
+  EXPECT_EQ(scale_picture(image, 28, 28, Polarity::kLightInk).picture.pixels, image.pixels);
+}
+
+TEST(PicturePreparationTest, VariantsAreOfTheSameSizeAndNearby) {
+  const Picture image = prepared(dark_digit(3)).picture;
+  const auto variants = written_differently(image);
+  EXPECT_GE(variants.size(), 6U);
+  for (const Picture& variant : variants) {
+    EXPECT_EQ(variant.pixels.size(), image.pixels.size());
+    EXPECT_GT(mean_difference(variant, image), 1);
+    EXPECT_LT(mean_difference(variant, image), 45);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

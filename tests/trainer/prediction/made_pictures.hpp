@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Thirty-odd pictures as people make them, each with the digit that is on it, or none.
+#pragma once
+
+#include "tests/data/picture_fixture.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing {
+
+struct MadePicture {
+  std::string name;  ///< of its file
+  std::optional<int>
+      digit;  ///< nothing where no digit, or more than one, is on it: a warning is the only right answer
+  Bytes file;
+};
+
+std::vector<MadePicture> made_pictures();
+
+}  // namespace lockstep::testing

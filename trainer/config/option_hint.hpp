@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What somebody meant who wrote --epochs 3 as in other programs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// For the first of `arguments` that is an option and would be a key of a job file: what to write instead,
+/// "train.epochs=3". The value is what follows, or what stands behind '='; VALUE if there is none.
+std::optional<std::string> override_for_option(const std::vector<std::string>& arguments);
+
+}  // namespace lockstep
