@@ -72,12 +72,10 @@ class Preparation {
     return prepared;
   }
 
-}
-
-ImageShape shape_;
-PictureFrame frame_;
-bool raw_, trained_on_light_;
-Polarity polarity_;
+  ImageShape shape_;
+  PictureFrame frame_;
+  bool raw_, trained_on_light_;
+  Polarity polarity_;
 };
 
 std::vector<std::string> names_of_classes(const SavedModel& model) {
