@@ -31,6 +31,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -51,7 +52,7 @@ class TrainingRun {
         process_start_(process_start),
         setup_(set_up(job, comm, data)),
         engine_(make_step_engine(job, setup_, comm)),
-        progress_(Progress::style_for(comm.rank())),
+        progress_(Progress::for_rank(comm.rank())),
         time_limit_(time_limit),
         steps_per_epoch_(engine_->sampler().steps_per_epoch()) {}
 
@@ -70,6 +71,7 @@ class TrainingRun {
   void restore_or_initialise();
   void announce();
   void say(const std::string& line);
+  void say(const std::vector<Field>& fields);
   bool steps_finished() const { return state_.position.global_step >= steps_in_run(); }
   bool epoch_finished() const;
   bool finished() const;
@@ -165,6 +167,11 @@ void TrainingRun::restore_or_initialise() {
 void TrainingRun::say(const std::string& line) {
   progress_.say(line);
   directory_->log(line);
+}
+
+void TrainingRun::say(const std::vector<Field>& fields) {
+  progress_.say(fields);
+  directory_->log(join(fields));
 }
 
 void TrainingRun::announce() {
@@ -294,10 +301,13 @@ void TrainingRun::finish_epoch() {
                        {"test_loss", evaluation_->loss},  // null if not finite
                        {"test_accuracy", evaluation_->accuracy()},
                        {"test_samples", evaluation_->samples}});
-    say(fmt::format("epoch {:>2}/{}  train loss {}  test loss {}  accuracy {:.2f} %  {:.1f} s ({} samples/s)",
-                    state_.position.epoch + 1, job_.train.epochs, format_loss(train_loss),
-                    describe_loss(*evaluation_), 100 * evaluation_->accuracy(), seconds,
-                    with_thousands(static_cast<std::int64_t>(rate))));
+    say(epoch_fields({.epoch = state_.position.epoch + 1,
+                      .epochs = job_.train.epochs,
+                      .train_loss = train_loss,
+                      .test_loss = describe_loss(*evaluation_),
+                      .test_accuracy = evaluation_->accuracy(),
+                      .seconds = seconds,
+                      .samples_per_second = rate}));
   }
   state_.start_next_epoch();
   if (is_due(job_.run.checkpoint_every_steps) || is_best()) save();

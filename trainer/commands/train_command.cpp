@@ -22,14 +22,13 @@ void add_train_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  lockstep train launch/jobs/mnist.yaml train.epochs=2 run.dir=runs/short\n"
       "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml\n"
-      "  lockstep train launch/jobs/mnist.yaml parallel.backend=thread parallel.ranks=3\n\n"
-      "Run again with the same run.dir, it goes on from the last checkpoint, on any number of ranks.\n"
-      "SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save and stop all ranks at the same step (exit code 75, "
-      "once that "
-      "step is on disk).\n"
-      "What comes within a second counts once; the third request, or one after five seconds, leaves unsaved "
-      "(128 + "
-      "signal).\n\n"
+      "  lockstep train JOB.yaml parallel.backend=thread parallel.ranks=3\n\n"
+      "Run again with the same run.dir, it goes on from the last checkpoint, on any\n"
+      "number of ranks.\n"
+      "SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save and stop all ranks at the\n"
+      "same step (exit code 75, once that step is on disk). What comes within a\n"
+      "second counts once; the third request, or one after five seconds, leaves\n"
+      "unsaved (128 + signal).\n\n"
       "Keys of a job file:\n" +
       schema_help());
   command->callback([=, &action] { action = [=] { return train(load_job(*job, *overrides)); }; });
