@@ -14,6 +14,7 @@
 #include "trainer/replicas.hpp"
 #include "trainer/run_announcement.hpp"
 #include "trainer/run_directory.hpp"
+#include "trainer/run_directory_choice.hpp"
 #include "trainer/run_state.hpp"
 #include "trainer/starting_weights.hpp"
 #include "trainer/step_engine.hpp"
@@ -68,6 +69,7 @@ class TrainingRun {
  private:
   int run_to_the_end();
   void open_directory();
+  void open_chosen(const std::string& path);
   void restore_or_initialise();
   void announce();
   void say(const std::string& line);
@@ -95,7 +97,7 @@ class TrainingRun {
   RunLength length() const;
   std::int64_t steps_in_run() const;
 
-  const Job& job_;
+  Job job_;  ///< run.dir as it was chosen, on rank 0
   Communicator& comm_;
   Clock::time_point process_start_;
   JobSetup setup_;
@@ -104,6 +106,7 @@ class TrainingRun {
   TimeLimit time_limit_;
   std::int64_t steps_per_epoch_;
   std::optional<RunDirectory> directory_;  ///< rank 0's
+  std::string first_line_;                 ///< which directory was chosen, and why
   RunState state_;
   std::optional<Evaluation> evaluation_;  ///< the last one
   Clock::time_point run_start_, epoch_start_;
@@ -131,8 +134,31 @@ int TrainingRun::run_to_the_end() {
 
 void TrainingRun::open_directory() {
   agree(comm_, [&] {
-    if (comm_.rank() == 0) directory_.emplace(Env::posix(), job_);
+    if (comm_.rank() != 0) return;
+    if (!chooses_run_directory(job_)) {
+      directory_.emplace(Env::posix(), job_);
+      return;
+    }
+    const Job asked = job_;
+    const auto choice =
+        choose_run_directory(Env::posix(), asked, [this](const std::string& path) { open_chosen(path); });
+    first_line_ = choice.line;
   });
+}
+
+/// One of several that come into question: whether this job can go on there must be known before it is taken.
+void TrainingRun::open_chosen(const std::string& path) {
+  directory_.reset();
+  job_.run.dir = path;
+  directory_.emplace(Env::posix(), job_);
+  const auto checkpoint = directory_->resume_point();
+  if (!checkpoint) return;
+  const auto state = restore(checkpoint->state, job_, setup_, engine_->weights(), engine_->momentum());
+  if (state.position.global_step > steps_in_run()) {
+    throw ConfigError(fmt::format("it is at step {}, beyond the {} that are asked for",
+                                  with_thousands(state.position.global_step),
+                                  with_thousands(steps_in_run())));
+  }
 }
 
 void TrainingRun::restore_or_initialise() {
@@ -178,6 +204,7 @@ void TrainingRun::announce() {
   const int hosts = count_hosts(comm_);
   run_start_ = Clock::now();
   if (!directory_) return;
+  if (!first_line_.empty()) say(first_line_);
   for (const auto& line : announcement(job_, setup_, comm_, hosts)) say(line);
   if (state_.position.global_step == 0) {
     auto event = start_event(job_, setup_, comm_, hosts);

@@ -23,12 +23,17 @@ void add_train_command(CLI::App& app, Action& action) {
       "  lockstep train launch/jobs/mnist.yaml train.epochs=2 run.dir=runs/short\n"
       "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml\n"
       "  lockstep train JOB.yaml parallel.backend=thread parallel.ranks=3\n\n"
-      "Run again with the same run.dir, it goes on from the last checkpoint, on any\n"
-      "number of ranks.\n"
+      "Without run.dir it trains in runs/JOB. Run again, it goes on from the last\n"
+      "checkpoint, on any number of ranks; where that run is finished, or this one\n"
+      "would have other weights, a new one starts in runs/JOB-2. The first line says\n"
+      "which and why. With run.dir=DIR it goes on in DIR.\n\n"
       "SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2 save and stop all ranks at the\n"
       "same step (exit code 75, once that step is on disk). What comes within a\n"
       "second counts once; the third request, or one after five seconds, leaves\n"
       "unsaved (128 + signal).\n\n"
+      "On a terminal lines are as wide as that is: in ASCII unless LC_ALL, LC_CTYPE\n"
+      "or LANG is UTF-8, without escape sequences where NO_COLOR is set, plain where\n"
+      "TERM is dumb.\n\n"
       "Keys of a job file:\n" +
       schema_help());
   command->callback([=, &action] { action = [=] { return train(load_job(*job, *overrides)); }; });
