@@ -66,9 +66,9 @@ bool is_empty_run(Env& env, const std::string& run_dir) {
 }
 
 /// Nothing if the directory is open now and the job goes on in it.
-std::optional<std::string> why_not_opened(const OpenRunDirectory& open, const std::string& path) {
+std::optional<std::string> why_not_opened(const OpenRunDirectory& open, const std::string& path, bool wait) {
   try {
-    open(path);
+    open(path, wait);
     return std::nullopt;
   } catch (const RunInUseError&) {
     return "is in use by another job";
@@ -80,9 +80,9 @@ std::optional<std::string> why_not_opened(const OpenRunDirectory& open, const st
 
 /// Looks twice: without its lock, so that runs which are none of our business are left alone, and with it.
 std::optional<std::string> why_not_taken(Env& env, const Job& job, const OpenRunDirectory& open,
-                                         const std::string& path) {
+                                         const std::string& path, bool wait) {
   auto why = why_not_go_on(env, path, job);
-  if (!why) why = why_not_opened(open, path);
+  if (!why) why = why_not_opened(open, path, wait);
   return why ? why : why_not_go_on(env, path, job);
 }
 
@@ -92,7 +92,7 @@ std::string open_new(Env& env, const Job& job, const OpenRunDirectory& open, int
     const auto path = path_of(job, number);
     if (env.exists(path)) continue;
     try {
-      open(path);
+      open(path, false);
       if (!env.exists(path + "/job.yaml")) return path;
     } catch (const RunInUseError&) {
       continue;
@@ -138,7 +138,7 @@ RunDirectoryChoice choose_run_directory(Env& env, const Job& job, const OpenRunD
   if (job.run.resume == "auto") {
     for (const int number : runs) {
       const auto path = path_of(job, number);
-      const auto why = why_not_taken(env, job, open, path);
+      const auto why = why_not_taken(env, job, open, path, path == newest);
       if (!why) {
         const bool begun = env.exists(path + "/job.yaml");
         const auto newer = path == newest ? "" : fmt::format("{} {}; ", newest, why_not_newest);

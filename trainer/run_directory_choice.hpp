@@ -17,8 +17,9 @@ bool chooses_run_directory(const Job& job);
 
 /// Opens a run directory for the job, in place of the one that was opened before: takes its lock, and checks
 /// that the job can go on from what is in it.
+/// @param wait  for a lock that may be free in a moment
 /// @throws RunInUseError; ConfigError, DataError  it cannot; any other error ends the search
-using OpenRunDirectory = std::function<void(const std::string& path)>;
+using OpenRunDirectory = std::function<void(const std::string& path, bool wait)>;
 
 struct RunDirectoryChoice {
   std::string path;

@@ -69,7 +69,7 @@ class TrainingRun {
  private:
   int run_to_the_end();
   void open_directory();
-  void open_chosen(const std::string& path);
+  void open_chosen(const std::string& path, bool wait);
   void restore_or_initialise();
   void announce();
   void say(const std::string& line);
@@ -140,20 +140,22 @@ void TrainingRun::open_directory() {
       return;
     }
     const Job asked = job_;
-    const auto choice =
-        choose_run_directory(Env::posix(), asked, [this](const std::string& path) { open_chosen(path); });
+    const auto choice = choose_run_directory(
+        Env::posix(), asked, [this](const std::string& path, bool wait) { open_chosen(path, wait); });
     first_line_ = choice.line;
   });
 }
 
 /// One of several that come into question: whether this job can go on there must be known before it is taken.
-void TrainingRun::open_chosen(const std::string& path) {
+void TrainingRun::open_chosen(const std::string& path, bool wait) {
   directory_.reset();
   job_.run.dir = path;
-  directory_.emplace(Env::posix(), job_);
+  directory_.emplace(Env::posix(), job_, wait);
   const auto checkpoint = directory_->resume_point();
   if (!checkpoint) return;
-  const auto state = restore(checkpoint->state, job_, setup_, engine_->weights(), engine_->momentum());
+  std::vector<float> weights(engine_->weights().size()),
+      momentum(engine_->momentum().size());  // only looked at
+  const auto state = restore(checkpoint->state, job_, setup_, weights, momentum);
   if (state.position.global_step > steps_in_run()) {
     throw ConfigError(fmt::format("it is at step {}, beyond the {} that are asked for",
                                   with_thousands(state.position.global_step),
