@@ -153,9 +153,9 @@ void TrainingRun::open_chosen(const std::string& path, bool wait) {
   directory_.emplace(Env::posix(), job_, wait);
   const auto checkpoint = directory_->resume_point();
   if (!checkpoint) return;
-  std::vector<float> weights(engine_->weights().size()),
-      momentum(engine_->momentum().size());  // only looked at
-  const auto state = restore(checkpoint->state, job_, setup_, weights, momentum);
+  std::vector<float> weights(engine_->weights().size()), momentum(engine_->momentum().size());
+  GradientUnits units = engine_->gradient_units();  // copies: it is only looked at
+  const auto state = restore(checkpoint->state, job_, setup_, engine_->sampler(), weights, momentum, units);
   if (state.position.global_step > steps_in_run()) {
     throw ConfigError(fmt::format("it is at step {}, beyond the {} that are asked for",
                                   with_thousands(state.position.global_step),
