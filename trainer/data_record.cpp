@@ -7,6 +7,7 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/recorded_values.hpp"
+#include "trainer/run_directory_choice.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -124,6 +125,7 @@ void require_same_data(const CheckpointFacts& facts, const Job& job, const Train
 std::string recorded_directory(const Job& job) noexcept {
   try {
     if (job.run.resume == "never" || is_made_in_memory(job.data.set)) return "";
+    if (job.run.resume == "auto" && chooses_run_directory(job)) return "";  // not known yet
     Env& env = Env::posix();
     const auto checkpoints = list_checkpoints(env, job.run.resume == "auto" ? job.run.dir : job.run.resume);
     const std::string path = checkpoints.empty() ? job.run.resume : checkpoints.front().path;

@@ -3,7 +3,7 @@
 #include "trainer/evaluator.hpp"
 
 #include "kernels/runtime/wide_sum.hpp"
-#include "trainer/progress.hpp"
+#include "trainer/text_layout.hpp"
 
 #include <fmt/format.h>
 

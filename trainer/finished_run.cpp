@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/finished_run.hpp"
 
-#include "trainer/progress.hpp"
+#include "trainer/text_layout.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

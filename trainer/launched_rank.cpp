@@ -4,14 +4,11 @@
 
 #include "comm/mpi/mpi_runtime.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <cstdlib>
+#include <initializer_list>
 #include <string>
 
 namespace lockstep {
-
 namespace {
 
 const char* variable(const char* name) {
@@ -52,17 +49,6 @@ bool speaks_for_all() {
 bool repeats_rank_0(int argc, const char* const* argv) {
   return launched_rank() != 0 && has_value("OMPI_NUM_APP_CTX", "1") &&
          has_value("OMPI_COMMAND", without_directory(argv[0])) && has_value("OMPI_ARGV", joined(argc, argv));
-}
-
-bool output_is_terminal() {
-  if (isatty(STDOUT_FILENO) == 0) return false;
-  if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return true;
-  const std::string parents = "/proc/" + std::to_string(getppid()) + "/fd/1";
-  const int fd = open(parents.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const bool terminal = isatty(fd) != 0;
-  close(fd);
-  return terminal;
 }
 
 }  // namespace lockstep

@@ -18,8 +18,4 @@ bool repeats_rank_0(int argc, const char* const* argv);
 /// Whether this process should print what every rank would print alike, such as a wrong command line.
 bool speaks_for_all();
 
-/// Whether standard output is a person's terminal. Under mpirun a rank's own is always a pseudo-terminal,
-/// even into a file, so mpirun's is looked at instead.
-bool output_is_terminal();
-
 }  // namespace lockstep

@@ -9,6 +9,8 @@
 #include "trainer/launched_rank.hpp"
 #include "trainer/rank_runner.hpp"
 #include "trainer/standard_streams.hpp"
+#include "trainer/terminal.hpp"
+#include "trainer/text_layout.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -16,6 +18,8 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <iostream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -29,15 +33,16 @@ namespace {
 constexpr int kBrokenPipe = 128 + SIGPIPE;
 
 constexpr const char* kDescription =
-    "Lockstep trains neural networks on many processes: the same weights, bit for bit, on any number of "
-    "ranks.\n\n"
-    "  lockstep train launch/jobs/mnist.yaml                   one rank\n"
-    "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml      two ranks, same weights\n"
-    "  lockstep predict runs/mnist digit.png                   use what was trained\n";
+    "Lockstep trains neural networks on many processes: the same weights, bit for\n"
+    "bit, on any number of ranks.\n\n"
+    "  lockstep train launch/jobs/mnist.yaml                 one rank\n"
+    "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml    two, the same weights\n"
+    "  lockstep predict runs/mnist digit.png                 use what was trained\n";
 
 constexpr const char* kFooter =
-    "Exit codes: 0 ok, 2 usage or job file, 65 damaged data, 66 missing data, 69 device not available,\n"
-    "70 internal error or NaN, 71 a peer was lost, 74 input/output, 75 saved on request: run me again,\n"
+    "Exit codes: 0 ok, 2 usage or job file, 65 damaged data, 66 missing data,\n"
+    "69 device not available, 70 internal error or NaN, 71 a peer was lost,\n"
+    "74 input/output, 75 saved on request: run me again,\n"
     "128 + n ended by signal n, unsaved.";
 
 /// CLI11 would only say that a command is missing.
@@ -64,6 +69,14 @@ int end_with(lockstep::ExitCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
+/// --help and --version, as wide as the terminal is.
+int print_help(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream text;
+  const int code = app.exit(error, text);
+  std::cout << lockstep::fold_lines(text.str(), lockstep::output_columns());
+  return code;
+}
+
 /// Which help has more: that of the command, if there is one.
 std::string where_help_is(const CLI::App& app) {
   const auto commands = app.get_subcommands();
@@ -83,9 +96,9 @@ std::string meant_as_override(const CLI::App& app, int argc, char** argv) {
 /// Also where --help and --version end up, and `lockstep` alone, which is a wrong command line that gets the
 /// help.
 int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  if (error.get_exit_code() == 0) return lockstep::speaks_for_all() ? app.exit(error) : 0;
+  if (error.get_exit_code() == 0) return lockstep::speaks_for_all() ? print_help(app, error) : 0;
   if (argc < 2) {
-    if (lockstep::speaks_for_all()) lockstep::print("{}", app.help());
+    if (lockstep::speaks_for_all()) lockstep::print("{}", lockstep::fold_lines(app.help(), lockstep::output_columns()));
     return static_cast<int>(lockstep::ExitCode::kUsage);
   }
   const std::string meant = meant_as_override(app, argc, argv);

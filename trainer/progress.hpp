@@ -3,25 +3,34 @@
 /// What a person sees while a run goes on: a bar on a terminal, a plain line every few seconds elsewhere.
 #pragma once
 
+#include "trainer/progress_line.hpp"
+#include "trainer/terminal.hpp"
+#include "trainer/text_layout.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace lockstep {
 
-/// Prints on standard output, on the one rank that speaks; on all others every call does nothing.
+/// Prints on standard output, on the one rank that speaks; on all others every call does nothing. On a
+/// terminal no line is wider than it is at that moment.
 class Progress {
  public:
+  /// For this rank: a bar where the terminal can draw over a line, plain lines elsewhere, nothing on ranks
+  /// other than 0.
+  static Progress for_rank(int rank);
+
   enum class Style { kSilent, kPlain, kBar };
-
-  /// The style for this rank: bar on a terminal, plain elsewhere, silent on ranks other than 0.
-  static Style style_for(int rank);
-
-  explicit Progress(Style style) : style_(style) {}
+  explicit Progress(Style style, OutputTerminal output = {}) : style_(style), output_(output) {}
   ~Progress();
 
-  /// A line of its own, above the bar.
-  void say(const std::string& line);
+  /// A line of its own, above the bar; folded where it is too wide.
+  void say(std::string_view line);
+  /// The same of fields, of which those that matter least are left out where the line would be too wide.
+  void say(const std::vector<Field>& fields);
   /// Steps of the run that are left when the epoch starts count for the ETA.
   void start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t steps_done, std::int64_t steps,
                    std::int64_t steps_left_in_run);
@@ -35,21 +44,16 @@ class Progress {
   using Clock = std::chrono::steady_clock;
 
   void draw(double seconds);
-  void wipe();
+  void print(const std::string& line);
 
   Style style_;
-  bool drawn_ = false;
-  std::int64_t epoch_ = 0, epochs_ = 0, steps_ = 0, done_ = 0, done_before_ = 0, left_in_run_ = 0,
-               samples_ = 0;
-  double loss_ = 0;
+  OutputTerminal output_;
+  std::int64_t done_before_ = 0, left_in_run_ = 0, samples_ = 0;
+  ProgressFacts facts_;
   Clock::time_point start_, last_;
 };
 
-/// "1:05", "2:03:04".
-std::string format_duration(double seconds);
-/// "0.0312"; from a million on "1.7e+12".
-std::string format_loss(double loss);
-/// "60,000".
-std::string with_thousands(std::int64_t value);
+/// Wipes the bar, if there is one, before something else is written to the terminal. From any thread.
+void wipe_bar();
 
 }  // namespace lockstep

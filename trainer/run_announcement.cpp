@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/run_announcement.hpp"
 
-#include "trainer/progress.hpp"
 #include "trainer/step_engine.hpp"
+#include "trainer/text_layout.hpp"
 
 #include <fmt/format.h>
 

@@ -39,10 +39,10 @@ KeepPolicy keep_policy(const Job& job) {
   return {.last = keep.last, .every_steps = keep.every_steps, .best = keep.best};
 }
 
-std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job) {
+std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job, bool wait) {
   make_directories(job.run.dir);
   // Not so long that the other ranks, who wait for this one, take it for lost.
-  const double seconds = std::min(5.0, job.parallel.timeout_seconds / 2);
+  const double seconds = wait ? std::min(5.0, job.parallel.timeout_seconds / 2) : 0;
   const LockPatience patience{std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)),
                               print_error};
   return std::make_unique<RunLock>(env, job.run.dir, job.model + " on " + job.data.set, patience);
@@ -70,11 +70,11 @@ std::shared_ptr<spdlog::logger> open_log(const std::string& run_dir) {
 
 }  // namespace
 
-RunDirectory::RunDirectory(Env& env, const Job& job)
+RunDirectory::RunDirectory(Env& env, const Job& job, bool wait)
     : env_(env),
       job_(job),
       path_(job.run.dir),
-      lock_(lock_directory(env, job)),
+      lock_(lock_directory(env, job, wait)),
       checkpointer_(env, job.run.dir, keep_policy(job), [this] { metrics_.sync(); }) {}
 
 std::optional<FoundCheckpoint> RunDirectory::resume_point() {

@@ -26,8 +26,9 @@ namespace lockstep {
 class RunDirectory {
  public:
   /// Creates the directory and takes its lock; nothing else is written. Borrows env and job.
-  /// @throws IoError: cannot be written, or another job is using it
-  RunDirectory(Env& env, const Job& job);
+  /// @param wait  a few seconds, for a lock that another job is about to give back
+  /// @throws IoError: cannot be written; RunInUseError: another job is using it
+  explicit RunDirectory(Env& env, const Job& job, bool wait = true);
 
   /// Where the run goes on, as run.resume says; nothing: it starts from the beginning. Damaged checkpoints
   /// are named on standard error and passed over.

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/step_failure.hpp"
 
-#include "trainer/progress.hpp"
+#include "trainer/text_layout.hpp"
 
 #include <fmt/format.h>
 

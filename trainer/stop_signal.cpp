@@ -5,6 +5,7 @@
 
 #include "trainer/launched_rank.hpp"
 #include "trainer/stop_requests.hpp"
+#include "trainer/terminal.hpp"
 
 #include <fmt/format.h>
 #include <time.h>
@@ -72,8 +73,10 @@ void on_signal(int signal) {
 
 void prepare_line_start() {
   speaker = speaks_for_all();
-  const auto text = fmt::format("{}lockstep: {}", output_is_terminal() ? "\r\033[2K" : "",
-                                speaker ? "" : fmt::format("rank {}: ", launched_rank()));
+  const OutputTerminal output = output_terminal();
+  const char* const behind_bar = output.escapes ? "\r\033[J" : output.redraws ? "\n" : "";
+  const auto text =
+      fmt::format("{}lockstep: {}", behind_bar, speaker ? "" : fmt::format("rank {}: ", launched_rank()));
   text.copy(line_start.data(), line_start.size() - 1);
 }
 

@@ -14,6 +14,7 @@
 #include "trainer/replicas.hpp"
 #include "trainer/run_announcement.hpp"
 #include "trainer/run_directory.hpp"
+#include "trainer/run_directory_choice.hpp"
 #include "trainer/run_state.hpp"
 #include "trainer/starting_weights.hpp"
 #include "trainer/step_engine.hpp"
@@ -31,6 +32,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -51,7 +53,7 @@ class TrainingRun {
         process_start_(process_start),
         setup_(set_up(job, comm, data)),
         engine_(make_step_engine(job, setup_, comm)),
-        progress_(Progress::style_for(comm.rank())),
+        progress_(Progress::for_rank(comm.rank())),
         time_limit_(time_limit),
         steps_per_epoch_(engine_->sampler().steps_per_epoch()) {}
 
@@ -67,9 +69,11 @@ class TrainingRun {
  private:
   int run_to_the_end();
   void open_directory();
+  void open_chosen(const std::string& path, bool wait);
   void restore_or_initialise();
   void announce();
   void say(const std::string& line);
+  void say(const std::vector<Field>& fields);
   bool steps_finished() const { return state_.position.global_step >= steps_in_run(); }
   bool epoch_finished() const;
   bool finished() const;
@@ -93,7 +97,7 @@ class TrainingRun {
   RunLength length() const;
   std::int64_t steps_in_run() const;
 
-  const Job& job_;
+  Job job_;  ///< run.dir as it was chosen, on rank 0
   Communicator& comm_;
   Clock::time_point process_start_;
   JobSetup setup_;
@@ -102,6 +106,7 @@ class TrainingRun {
   TimeLimit time_limit_;
   std::int64_t steps_per_epoch_;
   std::optional<RunDirectory> directory_;  ///< rank 0's
+  std::string first_line_;                 ///< which directory was chosen, and why
   RunState state_;
   std::optional<Evaluation> evaluation_;  ///< the last one
   Clock::time_point run_start_, epoch_start_;
@@ -129,8 +134,33 @@ int TrainingRun::run_to_the_end() {
 
 void TrainingRun::open_directory() {
   agree(comm_, [&] {
-    if (comm_.rank() == 0) directory_.emplace(Env::posix(), job_);
+    if (comm_.rank() != 0) return;
+    if (!chooses_run_directory(job_)) {
+      directory_.emplace(Env::posix(), job_);
+      return;
+    }
+    const Job asked = job_;
+    const auto choice = choose_run_directory(
+        Env::posix(), asked, [this](const std::string& path, bool wait) { open_chosen(path, wait); });
+    first_line_ = choice.line;
   });
+}
+
+/// One of several that come into question: whether this job can go on there must be known before it is taken.
+void TrainingRun::open_chosen(const std::string& path, bool wait) {
+  directory_.reset();
+  job_.run.dir = path;
+  directory_.emplace(Env::posix(), job_, wait);
+  const auto checkpoint = directory_->resume_point();
+  if (!checkpoint) return;
+  std::vector<float> weights(engine_->weights().size()), momentum(engine_->momentum().size());
+  GradientUnits units = engine_->gradient_units();  // copies: it is only looked at
+  const auto state = restore(checkpoint->state, job_, setup_, engine_->sampler(), weights, momentum, units);
+  if (state.position.global_step > steps_in_run()) {
+    throw ConfigError(fmt::format("it is at step {}, beyond the {} that are asked for",
+                                  with_thousands(state.position.global_step),
+                                  with_thousands(steps_in_run())));
+  }
 }
 
 void TrainingRun::restore_or_initialise() {
@@ -167,10 +197,16 @@ void TrainingRun::say(const std::string& line) {
   directory_->log(line);
 }
 
+void TrainingRun::say(const std::vector<Field>& fields) {
+  progress_.say(fields);
+  directory_->log(join(fields));
+}
+
 void TrainingRun::announce() {
   const int hosts = count_hosts(comm_);
   run_start_ = Clock::now();
   if (!directory_) return;
+  if (!first_line_.empty()) say(first_line_);
   for (const auto& line : announcement(job_, setup_, comm_, hosts)) say(line);
   if (state_.position.global_step == 0) {
     auto event = start_event(job_, setup_, comm_, hosts);
@@ -294,10 +330,13 @@ void TrainingRun::finish_epoch() {
                        {"test_loss", evaluation_->loss},  // null if not finite
                        {"test_accuracy", evaluation_->accuracy()},
                        {"test_samples", evaluation_->samples}});
-    say(fmt::format("epoch {:>2}/{}  train loss {}  test loss {}  accuracy {:.2f} %  {:.1f} s ({} samples/s)",
-                    state_.position.epoch + 1, job_.train.epochs, format_loss(train_loss),
-                    describe_loss(*evaluation_), 100 * evaluation_->accuracy(), seconds,
-                    with_thousands(static_cast<std::int64_t>(rate))));
+    say(epoch_fields({.epoch = state_.position.epoch + 1,
+                      .epochs = job_.train.epochs,
+                      .train_loss = train_loss,
+                      .test_loss = describe_loss(*evaluation_),
+                      .test_accuracy = evaluation_->accuracy(),
+                      .seconds = seconds,
+                      .samples_per_second = rate}));
   }
   state_.start_next_epoch();
   if (is_due(job_.run.checkpoint_every_steps) || is_best()) save();

@@ -4,12 +4,22 @@
 
 #include "kernels/runtime/printable.hpp"
 
+#include <atomic>
 #include <cerrno>
 #include <exception>
 #include <string>
 #include <system_error>
 
 namespace lockstep {
+namespace {
+
+std::atomic<void (*)()> before_error = nullptr;
+
+}  // namespace
+
+void call_before_errors(void (*action)()) {
+  before_error = action;
+}
 
 void write_printable(std::FILE* stream, std::string_view text) {
   const std::string shown = printable(text);
@@ -19,6 +29,7 @@ void write_printable(std::FILE* stream, std::string_view text) {
 
 void print_error(std::string_view message) noexcept {
   try {
+    if (const auto action = before_error.load()) action();
     const std::string line = "lockstep: " + printable_line(message) + "\n";
     std::fwrite(line.data(), 1, line.size(), stderr);
   } catch (const std::exception&) {

@@ -24,5 +24,7 @@ void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
 /// Prints "lockstep: MESSAGE" on standard error: one line whatever the message holds, as one write, so that
 /// ranks do not mix their lines.
 void print_error(std::string_view message) noexcept;
+/// What print_error does first, on whatever thread it is called: for what is on the screen and must go.
+void call_before_errors(void (*action)());
 
 }  // namespace lockstep

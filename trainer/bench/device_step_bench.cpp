@@ -6,8 +6,8 @@
 #include "models/network.hpp"
 #include "trainer/agreement.hpp"
 #include "trainer/bench/timing.hpp"
-#include "trainer/progress.hpp"
 #include "trainer/step_engine.hpp"
+#include "trainer/text_layout.hpp"
 #include "trainer/undestroyed_on_loss.hpp"
 
 #include <fmt/format.h>

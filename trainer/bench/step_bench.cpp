@@ -8,8 +8,8 @@
 #include "models/network.hpp"
 #include "trainer/bench/device_step_bench.hpp"
 #include "trainer/bench/timing.hpp"
-#include "trainer/progress.hpp"
 #include "trainer/step_engine.hpp"
+#include "trainer/text_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -96,7 +96,7 @@ double flops_per_thread(const Network& network, const Job& job, const Communicat
 void print_contender(const Contender& c, const Network& network, const Job& job, const Communicator& comm,
                      double peak) {
   const double seconds = median(c.seconds);
-  print("{:<12} {:>12} {:>10.1f} {:>8.1f} % {:>8.2f} % {:>8.2f} % {:>8.2f} % {:>8.2f} %\n", c.label,
+  print("{:<11} {:>10} {:>9.1f} {:>6.1f} % {:>6.2f} % {:>6.2f} % {:>6.2f} % {:>7.2f} %\n", c.label,
         with_thousands(static_cast<std::int64_t>(static_cast<double>(job.data.global_batch) / seconds)),
         seconds * 1e6, 100 * flops_per_thread(network, job, comm, seconds) / peak, 100 * median(c.input),
         100 * median(c.exposed), 100 * median(c.skew), 100 * median(c.optimizer));
@@ -131,12 +131,12 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DataInAdvance& dat
   print("{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", network.name(),
         with_thousands(static_cast<std::int64_t>(network.parameters().size)),
         network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
-  print("{} ranks x {} threads, backend {}, {}; peak {:.1f} GFLOP/s a core, measured in turns\n", comm.size(),
+  print("{} ranks x {} threads, backend {}, {}; peak {:.1f} GFLOP/s a core\n", comm.size(),
         job.parallel.threads, comm.backend(), cpu::simd_name(), peak * 1e-9);
   print("napkin limit: {:.0f} us a step at the peak\n",
         1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
   print("buckets: {}\n\n", world.setup.plan.describe());
-  print("{:<12} {:>12} {:>10} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "determinism", "samples/s", "us/step",
+  print("{:<11} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "determinism", "samples/s", "us/step",
         "of peak", "input", "exposed", "skew", "optimiser");
   print_contender(world, network, job, comm, peak);
   print_contender(off, network, job, comm, peak);

@@ -42,11 +42,11 @@ std::string facts_text(const CheckpointFacts& facts) {
 std::string tensor_row(const std::string& name, const std::vector<std::size_t>& shape,
                        std::span<const float> values) {
   const std::string size = fmt::format("[{}]", fmt::join(shape, ", "));
-  if (values.empty()) return fmt::format("{:32} {:20} {:>10}\n", name, size, 0);
+  if (values.empty()) return fmt::format("{:22} {:14} {:>8}\n", name, size, 0);
   const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   const auto odd = std::count_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
-  return fmt::format("{:32} {:20} {:>10} {:>12.5g} {:>12.5g} {:>12.5g}{}\n", name, size, values.size(),
+  return fmt::format("{:22} {:14} {:>8} {:>10.4g} {:>10.4g} {:>10.4g}{}\n", name, size, values.size(),
                      *smallest, *largest, mean, odd == 0 ? "" : fmt::format("  {} NaN or infinite", odd));
 }
 
@@ -65,8 +65,8 @@ std::string arena_rows(const std::vector<CheckpointParameter>& parameters, const
 
 std::string inspect_checkpoint(const std::string& path, const CheckpointState& state) {
   std::string text = line("checkpoint", path) + facts_text(state.facts);
-  text += fmt::format("\n{:32} {:20} {:>10} {:>12} {:>12} {:>12}\n", "tensor", "shape", "elements",
-                      "smallest", "largest", "mean");
+  text += fmt::format("\n{:22} {:14} {:>8} {:>10} {:>10} {:>10}\n", "tensor", "shape", "elements", "smallest",
+                      "largest", "mean");
   text += arena_rows(state.facts.parameters, "", state.weights);
   if (!state.momentum.empty()) text += arena_rows(state.facts.parameters, kMomentumPrefix, state.momentum);
   return text + fmt::format("\nweights sha256 {}\n", weights_sha256(state.weights));

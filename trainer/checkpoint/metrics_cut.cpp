@@ -12,9 +12,13 @@
 namespace lockstep {
 namespace {
 
+nlohmann::json parse_line(std::string_view line) {
+  return nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+}
+
 /// True if the line tells of something up to the checkpoint.
 bool belongs(std::string_view line, std::int64_t step, bool epoch_line_written) {
-  const auto json = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+  const auto json = parse_line(line);
   if (!json.is_object()) return false;
   const auto event = json.value("/event"_json_pointer, nlohmann::json());
   if (event == "end") return false;
@@ -45,6 +49,17 @@ MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step
                       (dropped.ends_with('\n') ? 0 : 1);
   replace_file(env, path, std::span(bytes).first(position));
   return cut;
+}
+
+bool ends_a_run(Env& env, const std::string& path) {
+  if (!env.exists(path)) return false;
+  const std::vector<std::byte> bytes = env.read(path);
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  text = text.substr(0, text.rfind('\n') + 1);
+  if (text.empty()) return false;
+  text.remove_suffix(1);
+  const auto json = parse_line(text.substr(text.rfind('\n') + 1));
+  return json.is_object() && json.value("/event"_json_pointer, nlohmann::json()) == "end";
 }
 
 }  // namespace lockstep

@@ -26,4 +26,7 @@ struct MetricsCut {
 MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step,
                             bool epoch_line_written = true);
 
+/// True if the last whole line is the end of a run. False if there is no such file. @throws IoError
+bool ends_a_run(Env& env, const std::string& path);
+
 }  // namespace lockstep

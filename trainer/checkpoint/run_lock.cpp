@@ -72,12 +72,12 @@ std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
 
 [[noreturn]] void refuse(const std::string& path, const std::optional<LockOwner>& owner, const char* why) {
   if (!owner)
-    throw IoError(
+    throw RunInUseError(
         fmt::format("{}: another job is using this run directory; wait for it, or set another "
                     "run.dir",
                     path));
-  throw IoError(fmt::format("{}: this run directory belongs to job {} (host {}, pid {}, since {}): {}", path,
-                            owner->job, owner->host, owner->pid, owner->started, why));
+  throw RunInUseError(fmt::format("{}: this run directory belongs to job {} (host {}, pid {}, since {}): {}",
+                                  path, owner->job, owner->host, owner->pid, owner->started, why));
 }
 
 bool wait_for(const std::function<bool()>& is_free, const std::string& path, const LockPatience& patience) {

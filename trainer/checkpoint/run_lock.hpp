@@ -3,6 +3,7 @@
 /// Keeps two jobs off one run directory.
 #pragma once
 
+#include "kernels/runtime/error.hpp"
 #include "trainer/checkpoint/env.hpp"
 
 #include <chrono>
@@ -30,6 +31,12 @@ struct LockOwner {
 /// True while this process runs on this machine.
 bool is_running(const LockOwner& owner);
 
+/// Another job holds the run directory, or may.
+class RunInUseError : public IoError {
+ public:
+  using IoError::IoError;
+};
+
 /// How long a lock that another job holds is waited for.
 struct LockPatience {
   std::chrono::milliseconds limit{0};
@@ -46,7 +53,7 @@ struct LockPatience {
 /// so a lock of this machine is waited for a little before it is refused.
 class RunLock {
  public:
-  /// @throws IoError naming the owner and the file to delete
+  /// @throws RunInUseError naming the owner and the file to delete
   RunLock(Env& env, const std::string& run_dir, const std::string& job, const LockPatience& patience);
   /// For tests: another identity, another way to tell who is running.
   RunLock(Env& env, const std::string& run_dir, const LockOwner& self,

@@ -9,10 +9,10 @@
 #include "trainer/data_record.hpp"
 #include "trainer/device/device_evaluator.hpp"
 #include "trainer/evaluator.hpp"
-#include "trainer/progress.hpp"
 #include "trainer/rank_facts.hpp"
 #include "trainer/rank_runner.hpp"
 #include "trainer/saved_model.hpp"
+#include "trainer/text_layout.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -135,9 +135,9 @@ int evaluate_checkpoint(const Options& options, Communicator& comm) {
                                 : evaluate_on_cpu(comm, device, options.parallel, *model, data);
   if (comm.rank() != 0) return 0;
   if (!device.remark.empty()) print_error(device.remark);
-  print("{}\n{}: loss {}, accuracy {:.2f} % ({} of {})\ndata: {} ({})\nweights sha256 {}\n", model->checkpoint,
-        data.name, describe_loss(result), 100 * result.accuracy(), with_thousands(result.correct),
-        with_thousands(result.samples), loaded.sets->origin, loaded.relation,
+  print("{}\n{}: loss {}, accuracy {:.2f} % ({} of {})\ndata: {} ({})\nweights sha256 {}\n",
+        model->checkpoint, data.name, describe_loss(result), 100 * result.accuracy(),
+        with_thousands(result.correct), with_thousands(result.samples), loaded.sets->origin, loaded.relation,
         weights_sha256(model->weights.span()));
   return 0;
 }

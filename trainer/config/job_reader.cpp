@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -42,6 +43,12 @@ std::pair<std::string_view, std::string_view> split_unknown(std::string_view pat
   return {path.substr(0, begin == 0 ? 0 : begin - 1), path.substr(begin)};
 }
 
+/// What is named after the job file: "mnist" for "launch/jobs/mnist.yaml".
+std::string name_of_job(const std::string& file) {
+  const auto stem = std::filesystem::path(file).stem().string();
+  return stem.empty() || stem.starts_with('.') ? Job().name : stem;
+}
+
 std::vector<std::string_view> all_paths() {
   std::vector<std::string_view> paths;
   for (const JobKey& key : job_schema()) paths.push_back(key.path);
@@ -65,6 +72,7 @@ std::string key_elsewhere(std::string_view section, std::string_view name) {
 
 void JobReader::read_file(const std::string& yaml, const std::string& file) {
   file_ = file;
+  job_.name = name_of_job(file);
   const YAML::Node root = load_strict_yaml(yaml, file);
   if (root.IsNull()) return;
   if (!root.IsMap()) throw config_error(file, root.Mark(), "a job file is a map such as 'model: net'");

@@ -175,7 +175,8 @@ std::vector<JobKey> make_schema() {
     real(FIELD(parallel.timeout_seconds), {0, 1e9, true}, "how long to wait for other ranks before giving up")
         .also_called({"timeout"}),
 
-    path(FIELD(run.dir), false, "a directory", "where job.yaml, metrics.jsonl, checkpoints and logs go")
+    path(FIELD(run.dir), false, "auto or a directory",
+         "where job.yaml, metrics.jsonl, checkpoints and logs go; auto: runs/JOB, or runs/JOB-2 and so on where that is done or has other weights")
         .also_called({"output", "output_dir", "out"}),
     integer(FIELD(run.checkpoint_every_steps), {0, kTrillion}, "save so often; 0: only at the end, and what run.keep.best asks for").also_called({"save_every"}),
     integer(FIELD(run.log_every_steps), {0, kTrillion}, "write a step line so often; 0: only epochs")

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Which directory a run takes whose job names none: the newest unfinished one that computes the same, or a
+/// new one, and the first line says so.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+#include <string>
+
+namespace lockstep::testing {
+namespace {
+
+/// A folder with digits.yaml in it, where `lockstep train digits.yaml` is run.
+class RunDirectoryTest : public ::testing::Test {
+ protected:
+  RunDirectoryTest() {
+    write_text(folder_.path("digits.yaml"),
+               "model: net\n"
+               "data: {set: synthetic, train_samples: 300, test_samples: 50, global_batch: 128}\n"
+               "train: {epochs: 1, seed: 7}\n"
+               "parallel: {device: cpu, grain: 32}\n");
+  }
+
+  Outcome train(const std::string& overrides = "", const std::string& launcher = "") const {
+    return run_shell("cd " + folder_.path() + " && " + launcher + " $LOCKSTEP_PROGRAM train digits.yaml " +
+                     overrides);
+  }
+  /// Stops after its first step.
+  Outcome interrupt(const std::string& overrides = "") const {
+    return train("run.max_seconds=0.001 " + overrides);
+  }
+
+  /// Trains, and expects the first line to be this.
+  Outcome expect_line(const std::string& line, const std::string& overrides = "") const {
+    auto outcome = train(overrides);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    EXPECT_EQ(outcome.out.substr(0, outcome.out.find('\n')), line) << outcome.everything();
+    return outcome;
+  }
+
+  std::set<std::string> runs() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path("runs")))
+      names.insert(entry.path().filename());
+    return names;
+  }
+
+  TemporaryDirectory folder_;
+};
+
+TEST_F(RunDirectoryTest, WhatIsFinishedStaysAndTheNextRunIsNew) {
+  const auto first = expect_line("this run: runs/digits (the first of this job)");
+  const auto metrics = read_text(folder_.path("runs/digits/metrics.jsonl"));
+  const auto again = expect_line("runs/digits is finished; this run: runs/digits-2");
+  EXPECT_EQ(again.last_line(), first.last_line());
+  EXPECT_EQ(read_text(folder_.path("runs/digits/metrics.jsonl")), metrics);
+  expect_line("runs/digits-2 is finished; this run: runs/digits-3", "train.epochs=2");
+}
+
+TEST_F(RunDirectoryTest, WhatWasInterruptedGoesOnOnAnyNumberOfRanks) {
+  ASSERT_EQ(interrupt().exit_code, 75);
+  ASSERT_EQ(interrupt("train.epochs=2").exit_code, 75);
+  const auto outcome = train("train.epochs=2", "mpirun --bind-to none -np 3");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_TRUE(outcome.out.starts_with("going on with the unfinished run: runs/digits\n")) << outcome.out;
+  EXPECT_EQ(runs(), std::set<std::string>({"digits"}));
+  const auto undisturbed = train("train.epochs=2 run.dir=undisturbed");
+  EXPECT_EQ(outcome.last_line(), undisturbed.last_line());
+  EXPECT_EQ(comparable_metrics(folder_.path("runs/digits")), comparable_metrics(folder_.path("undisturbed")));
+}
+
+TEST_F(RunDirectoryTest, AnotherLearningRateIsAnotherRun) {
+  ASSERT_EQ(interrupt().exit_code, 75);
+  const auto other = train("train.optimizer.lr=0.05");
+  EXPECT_EQ(other.exit_code, 0) << other.everything();
+  const auto line = other.out.substr(0, other.out.find('\n'));
+  EXPECT_TRUE(line.starts_with("runs/digits differs in train.optimizer.lr")) << line;
+  EXPECT_TRUE(line.ends_with("; this run: runs/digits-2")) << line;
+  // The newest that computes the same, not the newest.
+  expect_line("runs/digits-2 is finished; going on with the unfinished run: runs/digits");
+}
+
+TEST_F(RunDirectoryTest, AnotherModelUnderTheSameNameIsAnotherRun) {
+  const std::string head = "layers:\n  - flatten\n";
+  write_text(folder_.path("my.yaml"), head + "  - linear: 20\n  - relu\n  - linear: 10\n");
+  ASSERT_EQ(interrupt("model=./my.yaml").exit_code, 75);
+  write_text(folder_.path("my.yaml"), head + "  - linear: 30\n  - relu\n  - linear: 10\n");
+  const auto outcome = train("model=./my.yaml");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_TRUE(outcome.out.starts_with("runs/digits cannot be gone on from (")) << outcome.out;
+  EXPECT_EQ(runs(), std::set<std::string>({"digits", "digits-2"}));
+}
+
+TEST_F(RunDirectoryTest, ARunThatIsFurtherThanTheJobGoesIsLeftAlone) {
+  ASSERT_EQ(interrupt("train.epochs=3").exit_code, 75);
+  ASSERT_EQ(interrupt("train.epochs=3").exit_code, 75);
+  const auto outcome = train("train.max_steps=1");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_TRUE(
+      outcome.out.starts_with("runs/digits cannot be gone on from (it is at step 2, beyond the 1 that"))
+      << outcome.out;
+}
+
+TEST_F(RunDirectoryTest, OnRequestEveryRunIsNew) {
+  ASSERT_EQ(interrupt().exit_code, 75);
+  expect_line("run.resume is never; this run: runs/digits-2", "run.resume=never");
+  expect_line("run.resume is runs/digits; this run: runs/digits-3", "run.resume=runs/digits");
+}
+
+TEST_F(RunDirectoryTest, WhatIsNoRunIsNotTouched) {
+  std::filesystem::create_directories(folder_.path("runs/digits"));
+  write_text(folder_.path("runs/digits/notes"), "mine");
+  write_text(folder_.path("runs/digits-2"), "a file");
+  std::filesystem::create_directories(folder_.path("runs/digits-02"));
+  std::filesystem::create_directories(folder_.path("runs/digits-old"));
+  expect_line("runs/digits-2 is no run directory; this run: runs/digits-3");
+  EXPECT_EQ(runs(), std::set<std::string>({"digits", "digits-02", "digits-2", "digits-3", "digits-old"}));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path("runs/digits-old")));
+}
+
+TEST_F(RunDirectoryTest, StartsAtTheSameMomentTakeDifferentDirectories) {
+  const auto outcome =
+      run_shell("cd " + folder_.path() +
+                "\nfor i in 1 2 3 4; do $LOCKSTEP_PROGRAM train digits.yaml train.epochs=20 "
+                "parallel.backend=thread > out$i 2>&1 || echo failed & done; wait; cat out?");
+  EXPECT_EQ(outcome.out.find("failed"), std::string::npos) << outcome.out;
+  EXPECT_EQ(runs(), std::set<std::string>({"digits", "digits-2", "digits-3", "digits-4"})) << outcome.out;
+  std::set<std::string> digests;
+  for (const auto& run : runs()) digests.insert(lockstep("hash " + folder_.path("runs/" + run)).last_line());
+  EXPECT_EQ(digests.size(), 1U);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

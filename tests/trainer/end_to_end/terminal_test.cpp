@@ -1,0 +1,138 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a training looks like on terminals of many widths and kinds.
+#include "tests/trainer/end_to_end/terminal.hpp"
+
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+namespace lockstep::testing {
+namespace {
+
+constexpr const char* kUtf8 = "TERM=xterm-256color LC_ALL=C.UTF-8";
+
+/// Long enough for a bar to be drawn a few times.
+std::string training(const TemporaryDirectory& directory) {
+  return std::string(std::getenv("LOCKSTEP_PROGRAM")) + " train " + write_small_job(directory) +
+         " data.train_samples=8000 train.epochs=1 run.checkpoint_every_steps=0 run.dir=" +
+         directory.path("a-run-directory-with-a-long-name");
+}
+
+bool is_ascii(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 128; });
+}
+
+std::string joined(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const auto& line : lines) text += line + "\n";
+  return text;
+}
+
+/// Runs a training in a terminal and checks what holds in each: it ends well, and no line is too wide.
+TerminalOutput expect_to_fit(const TerminalRun& run, const std::string& launcher = "") {
+  const TemporaryDirectory directory;
+  auto output = run_in_terminal(run, launcher + training(directory));
+  int widest = 0;
+  const auto lines = lines_on_screen(output.bytes, widest);
+  EXPECT_EQ(output.exit_code, 0) << output.bytes;
+  EXPECT_LT(widest, run.columns) << joined(lines);
+  EXPECT_NE(joined(lines).find("\nepoch  1/1  "), std::string::npos) << joined(lines);
+  EXPECT_NE(joined(lines).find("\nweights sha256"), std::string::npos) << joined(lines);
+  return output;
+}
+
+TEST(TerminalTest, NoLineIsWiderThanTheTerminal) {
+  for (const int columns : {40, 60, 80, 120, 200}) {
+    const auto output = expect_to_fit({.columns = columns, .environment = kUtf8});
+    EXPECT_NE(output.bytes.find("ETA "), std::string::npos) << columns;
+    EXPECT_EQ(output.bytes.find("━") != std::string::npos || output.bytes.find("╌") != std::string::npos,
+              columns > 40);
+  }
+}
+
+TEST(TerminalTest, UnderMpirunTheLaunchersTerminalCounts) {
+  for (const int columns : {40, 100}) {
+    const auto output =
+        expect_to_fit({.columns = columns, .environment = kUtf8}, "mpirun --bind-to none -np 2 ");
+    EXPECT_NE(output.bytes.find("ETA "), std::string::npos) << output.bytes;
+  }
+}
+
+TEST(TerminalTest, AnAsciiLocaleGetsAsciiAndNoEscapes) {
+  for (const std::string locale :
+       {"LC_ALL=C", "LANG=POSIX", "LC_ALL=C LANG=en_US.UTF-8", "LC_CTYPE=de_DE.ISO-8859-1"}) {
+    const auto output = expect_to_fit({.columns = 80, .environment = "TERM=xterm " + locale});
+    EXPECT_TRUE(is_ascii(output.bytes)) << locale << output.bytes;
+    EXPECT_EQ(output.bytes.find('\033'), std::string::npos) << locale;
+    EXPECT_NE(output.bytes.find("  #"), std::string::npos) << "no bar\n" << output.bytes;
+  }
+}
+
+TEST(TerminalTest, ADumbTerminalGetsPlainLines) {
+  for (const std::string term : {"TERM=dumb", "-u TERM"}) {
+    const auto output = expect_to_fit({.columns = 60, .environment = term + " LC_ALL=C.UTF-8"});
+    EXPECT_TRUE(is_ascii(output.bytes)) << output.bytes;
+    EXPECT_EQ(output.bytes.find('\033'), std::string::npos);
+    for (std::size_t at = output.bytes.find('\r'); at != std::string::npos;
+         at = output.bytes.find('\r', at + 1)) {
+      EXPECT_EQ(output.bytes.substr(at, 2), "\r\n") << output.bytes;
+    }
+  }
+}
+
+TEST(TerminalTest, NoColorGetsNoEscapes) {
+  const auto output = expect_to_fit({.columns = 80, .environment = std::string(kUtf8) + " NO_COLOR=1"});
+  EXPECT_EQ(output.bytes.find('\033'), std::string::npos) << output.bytes;
+}
+
+TEST(TerminalTest, AWindowMayBecomeNarrowerWhileARunGoesOn) {
+  const auto output =
+      expect_to_fit({.columns = 120, .environment = kUtf8, .columns_later = 50, .resize_at = "ETA "});
+  ASSERT_FALSE(output.after_resize.empty());
+  int widest = 0;
+  // The line that was being drawn may still be a wide one.
+  lines_on_screen(output.after_resize.substr(output.after_resize.find("\repoch  1/1")), widest);
+  EXPECT_LT(widest, 50) << output.after_resize;
+}
+
+TEST(TerminalTest, ATerminalThatDoesNotKnowItsWidthHasThatOfColumns) {
+  const TemporaryDirectory directory;
+  const auto output =
+      run_in_terminal({.columns = 0, .environment = std::string(kUtf8) + " COLUMNS=44"}, training(directory));
+  int widest = 0;
+  lines_on_screen(output.bytes, widest);
+  EXPECT_LT(widest, 44) << output.bytes;
+}
+
+TEST(TerminalTest, APipeGetsWholeLines) {
+  const TemporaryDirectory directory;
+  const auto output =
+      run_in_terminal({.columns = 40, .environment = kUtf8}, "sh -c '" + training(directory) + " | cat'");
+  EXPECT_NE(output.bytes.find("train loss"), std::string::npos) << output.bytes;
+  EXPECT_NE(output.bytes.find("run directory " + directory.path("a-run-directory-with-a-long-name") + "\r\n"),
+            std::string::npos)
+      << output.bytes;
+  EXPECT_EQ(output.bytes.find('\033'), std::string::npos);
+}
+
+TEST(TerminalTest, HelpFitsToo) {
+  for (const std::string command : {"", "train ", "predict ", "bench kernels "}) {
+    for (const int columns : {60, 80}) {
+      const auto output =
+          run_in_terminal({.columns = columns, .environment = kUtf8},
+                          std::string(std::getenv("LOCKSTEP_PROGRAM")) + " " + command + "--help");
+      int widest = 0;
+      const auto lines = lines_on_screen(output.bytes, widest);
+      EXPECT_LT(widest, columns) << joined(lines);
+      EXPECT_GT(lines.size(), 5U);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Makes lines fit a width, which counts what a terminal shows and not bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Columns that UTF-8 text takes on a terminal. What is no character counts as one column a byte.
+int display_width(std::string_view text);
+
+/// A part of a line, and how long it stays when the line must become narrower.
+struct Field {
+  std::string text;
+  int importance = 0;
+  int gap = 2;  ///< spaces before it, except at the start of a line
+};
+
+/// The fields on one line, all of them.
+std::string join(const std::vector<Field>& fields);
+/// The most important fields that fit on one line, in their order. The last one is cut where even it is too
+/// wide.
+std::string fit(std::vector<Field> fields, int columns);
+
+/// A line as lines of at most `columns`, broken at spaces; a longer word, such as a path, gets a line of its
+/// own and is broken behind a slash, or anywhere. What follows the first line is indented below the last
+/// column of text (what stands behind two spaces or more) where that leaves room, otherwise a little.
+std::string fold(std::string_view line, int columns);
+/// Each line of a text on its own.
+std::string fold_lines(std::string_view text, int columns);
+
+/// A bar of `width` columns that is filled from the left; fraction from 0 to 1.
+std::string bar(double fraction, int width, bool unicode);
+
+/// "1:05", "2:03:04".
+std::string format_duration(double seconds);
+/// "0.0312"; from a million on "1.7e+12".
+std::string format_loss(double loss);
+/// "60,000".
+std::string with_thousands(std::int64_t value);
+
+}  // namespace lockstep
