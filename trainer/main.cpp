@@ -98,7 +98,8 @@ std::string meant_as_override(const CLI::App& app, int argc, char** argv) {
 int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   if (error.get_exit_code() == 0) return lockstep::speaks_for_all() ? print_help(app, error) : 0;
   if (argc < 2) {
-    if (lockstep::speaks_for_all()) lockstep::print("{}", lockstep::fold_lines(app.help(), lockstep::output_columns()));
+    if (lockstep::speaks_for_all())
+      lockstep::print("{}", lockstep::fold_lines(app.help(), lockstep::output_columns()));
     return static_cast<int>(lockstep::ExitCode::kUsage);
   }
   const std::string meant = meant_as_override(app, argc, argv);

@@ -58,7 +58,7 @@ struct KeepSection {
 };
 
 struct RunSection {
-  std::string dir = "auto";  ///< auto: runs/NAME of the job, or runs/NAME-2 ...
+  std::string dir = "auto";                   ///< auto: runs/NAME of the job, or runs/NAME-2 ...
   std::int64_t checkpoint_every_steps = 500;  ///< 0: only at the end
   std::int64_t log_every_steps = 100;         ///< 0: only epochs
   std::string resume = "auto";                ///< auto | never | a checkpoint directory
