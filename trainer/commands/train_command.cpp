@@ -23,7 +23,9 @@ void add_train_command(CLI::App& app, Action& action) {
       "  lockstep train launch/jobs/mnist.yaml train.epochs=2 run.dir=runs/short\n"
       "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml\n"
       "  lockstep train launch/jobs/mnist.yaml parallel.backend=thread parallel.ranks=3\n\n"
-      "Run again with the same run.dir, it goes on from the last checkpoint, on any number of ranks.\n"
+      "Run again with the same run.dir, it goes on from the last checkpoint, on any number of ranks, with\n"
+      "the data that it was trained on; a run with nothing left to do says so and touches nothing.\n"
+      "Ranks that differ in program, libraries, job, network or data are refused before the first step.\n"
       "SIGTERM, SIGINT, SIGUSR1 and SIGUSR2 save and stop all ranks at the same step (exit code 75).\n\n"
       "Keys of a job file:\n" +
       schema_help());
