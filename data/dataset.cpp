@@ -26,9 +26,6 @@ Kind kind_of(const std::string& set) {
       fmt::format("data.set: unknown set '{}'; one of mnist, fashion-mnist, kmnist, random, synthetic", set));
 }
 
-/// Indices are 32-bit, and one sample of `synthetic` is 784 bytes: a limit that catches a slip of the finger.
-constexpr std::int64_t kMostMadeSamples = 10'000'000;
-
 void check_samples(const char* key, std::int64_t samples, Kind kind) {
   if (kind == Kind::kFiles && samples != 0)
     throw ConfigError(

@@ -35,6 +35,9 @@ struct TrainTestData {
   std::string origin;     ///< where it came from, for the start-up line: a directory, or "made in memory"
 };
 
+/// Indices are 32-bit, and one sample of `synthetic` is 784 bytes: a limit that catches a slip of the finger.
+inline constexpr std::int64_t kMostMadeSamples = 10'000'000;
+
 /// The `data:` section of a job file as far as loading is concerned.
 struct DatasetOptions {
   std::string set = "mnist";   ///< mnist | fashion-mnist | kmnist | random | synthetic

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 namespace lockstep {
@@ -49,6 +50,26 @@ void compare_half(const Fingerprint& then, std::int64_t samples, const Dataset& 
   compare(now.name + " labels", then.labels, is.labels, differences);
 }
 
+const std::string& known_set(const std::string& set, const std::string& checkpoint) {
+  try {
+    is_made_in_memory(set);
+    return set;
+  } catch (const ConfigError& error) {
+    throw DataError(
+        fmt::format("{}: the manifest's model.set is none of this program's: {}", checkpoint, error.what()));
+  }
+}
+
+/// What load_dataset would take for a mistake in a job file.
+void require_possible(const DatasetOptions& options, const std::string& checkpoint) {
+  const bool normal = std::isfinite(options.mean) && std::isfinite(options.std) && options.std > 0;
+  const auto possible = [](std::int64_t samples) { return samples >= 0 && samples <= kMostMadeSamples; };
+  if (normal && possible(options.train_samples) && possible(options.test_samples)) return;
+  throw DataError(fmt::format(
+      "{}: the manifest says mean {}, std {}, {} and {} samples made in memory, and no data set is like that",
+      checkpoint, options.mean, options.std, options.train_samples, options.test_samples));
+}
+
 std::string place_of(const DataRecord& record) {
   return record.options.directory.empty() ? "made in memory" : "in " + record.options.directory;
 }
@@ -82,7 +103,7 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   record.test_samples = data.number_or<std::int64_t>("test_samples", 0);
   record.light_background = data.text_or("background", "dark") == "light";
   DatasetOptions& options = record.options;
-  options.set = model.text("set");
+  options.set = known_set(model.text("set"), checkpoint);
   options.directory = data.text_or("directory", "");
   options.mean = model.number<double>("mean");
   options.std = model.number<double>("std");
@@ -92,6 +113,7 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
         record.can_be_checked() ? record.train_samples : job.number_or<std::int64_t>("data.train_samples", 0);
     options.test_samples = record.test_samples;
   }
+  require_possible(options, checkpoint);
   return record;
 }
 
@@ -117,8 +139,7 @@ void require_same_data(const CheckpointFacts& facts, const Job& job, const Train
   if (differences.empty()) return;
   throw DataError(
       fmt::format("{} was trained on other data than these ({}): {}. Its own were {}: bring them back, or "
-                  "name their place "
-                  "with data.root; or start afresh with run.resume=never or another run.dir",
+                  "name their place with data.root; or start afresh with run.resume=never or another run.dir",
                   checkpoint, now.origin, fmt::join(differences, ", "), place_of(record)));
 }
 
@@ -127,9 +148,10 @@ std::string recorded_directory(const Job& job) noexcept {
     if (job.run.resume == "never" || is_made_in_memory(job.data.set)) return "";
     if (job.run.resume == "auto" && chooses_run_directory(job)) return "";  // not known yet
     Env& env = Env::posix();
-    const auto checkpoints = list_checkpoints(env, job.run.resume == "auto" ? job.run.dir : job.run.resume);
+    const bool automatic = job.run.resume == "auto";
+    const auto checkpoints = list_checkpoints(env, automatic ? job.run.dir : job.run.resume);
+    if (automatic && checkpoints.empty()) return "";
     const std::string path = checkpoints.empty() ? job.run.resume : checkpoints.front().path;
-    if (!env.exists(path)) return "";
     return read_data_record(load_manifest(env, path).facts, path).options.directory;
   } catch (const std::exception&) {
     return "";

@@ -35,7 +35,7 @@ struct JobSetup {
   DeviceChoice device;
   Network network;
   BucketPlan plan;
-  std::shared_ptr<LazyFingerprints> fingerprints;  ///< of the data; rank 0 asks for them
+  std::shared_ptr<LazyFingerprints> fingerprints = {};  ///< of the data; rank 0 asks for them
 };
 
 /// Gets everything ready and checks that it fits together, so that a rank that cannot go on stops all of them

@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 #include <link.h>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>

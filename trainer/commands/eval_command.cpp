@@ -165,6 +165,11 @@ void add_eval_command(CLI::App& app, Action& action) {
   command->add_option("--threads", options->parallel.threads, "Of each rank")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
+  command->footer(
+      "The data are those that the run was trained on: looked for where it had them, compared by SHA-256, "
+      "and\n"
+      "refused (exit code 65) if they are others, unless --data or --set asks for others.\n"
+      "Example: mpirun -np 2 lockstep eval runs/mnist");
   command->callback([=, &action] {
     action = [=] {
       hash_program_in_advance();

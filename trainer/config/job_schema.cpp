@@ -130,7 +130,7 @@ std::vector<JobKey> make_schema() {
            "the data set; random and synthetic are made in memory", kWeights)
         .also_called({"dataset", "name"}),
     path(FIELD(data.root), false, "auto or a directory",
-         "where the files are; auto looks in $LOCKSTEP_DATA, ~/.cache/lockstep and /usr/share/datasets")
+         "where the files are; auto looks where the run had them, in $LOCKSTEP_DATA, ~/.cache/lockstep and /usr/share/datasets")
         .also_called({"path"}),
     integer(FIELD(data.global_batch), {1, kBillion}, "samples of a step, all ranks together", kWeights)
         .also_called({"batch_size", "batch", "batchsize"}),

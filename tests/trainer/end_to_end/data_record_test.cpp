@@ -182,6 +182,23 @@ TEST_F(DataRecordTest, APositionThatCannotBeIsRefused) {
   expect_says(train(), 0, {"going on from step 5"});
 }
 
+TEST_F(DataRecordTest, ValuesThatNoDataSetHasAreDamage) {
+  train_well("train.max_steps=5");
+  const std::function<void(CheckpointFacts&)> damages[] = {
+      [](CheckpointFacts& f) { f.model["set"] = "mnits"; }, [](CheckpointFacts& f) { f.model["std"] = "0"; },
+      [](CheckpointFacts& f) { f.model["mean"] = "nan"; },
+      [](CheckpointFacts& f) { f.data["train_samples"] = "many"; },
+      [](CheckpointFacts& f) { f.job["parallel.grain"] = "0"; }};
+  const auto good = fs::path(directory_.path("good"));
+  fs::copy(run(), good, fs::copy_options::recursive);
+  for (const auto& damage : damages) {
+    edit_manifests(damage);
+    expect_says(command("eval " + run()), 65, {"the manifest"});
+    fs::remove_all(run());
+    fs::copy(good, run(), fs::copy_options::recursive);
+  }
+}
+
 TEST_F(DataRecordTest, CheckpointsThatDoNotKnowTheirDataStillWorkWithANote) {
   train_well("train.max_steps=3");
   forget_data();
