@@ -36,6 +36,7 @@ int largest_exponent(std::int64_t global_grains) {
 
 GradientUnits::GradientUnits(std::span<const std::size_t> sizes, std::int64_t global_grains)
     : exponents_(sizes.size(), kExactExponent),
+      formats_(sizes.size(), exact_format(global_grains)),
       global_grains_(global_grains),
       wanted_bits_(std::min(kWantedBits, term_bits(global_grains) - kRoomToGrow)),
       least_bits_(std::min(kLeastBits, wanted_bits_ - kRaise)),
@@ -45,6 +46,11 @@ GradientUnits::GradientUnits(std::span<const std::size_t> sizes, std::int64_t gl
   LOCKSTEP_CHECK(end > 0);
 }
 
+void GradientUnits::set_exponent(std::size_t tensor, int exponent) {
+  exponents_[tensor] = static_cast<std::int16_t>(exponent);
+  formats_[tensor] = exact_format(global_grains_, exponent);
+}
+
 std::size_t GradientUnits::tensor_at(std::size_t element) const {
   LOCKSTEP_CHECK(element < parameters());
   return static_cast<std::size_t>(std::ranges::upper_bound(ends_, element) - ends_.begin());
@@ -52,7 +58,7 @@ std::size_t GradientUnits::tensor_at(std::size_t element) const {
 
 void GradientUnits::restore(std::span<const std::int16_t> exponents, std::int64_t changed_at) {
   LOCKSTEP_CHECK(exponents.size() == tensors());
-  std::ranges::copy(exponents, exponents_.begin());
+  for (std::size_t i = 0; i < tensors(); ++i) set_exponent(i, exponents[i]);
   changed_at_ = changed_at;
 }
 
@@ -61,7 +67,7 @@ void GradientUnits::raise(std::span<const TensorRefusals> refusals, std::int64_t
   changed_at_ = global_step;
   for (std::size_t i = 0; i < tensors(); ++i) {
     if (refusals[i].too_large == 0) continue;
-    exponents_[i] = static_cast<std::int16_t>(std::min(exponents_[i] + kRaise, largest_exponent_));
+    set_exponent(i, std::min(exponents_[i] + kRaise, largest_exponent_));
   }
 }
 
@@ -71,7 +77,7 @@ bool GradientUnits::refine(std::span<const double> largest_sums, std::int64_t gl
   for (std::size_t i = 0; i < tensors(); ++i) {
     if (largest_sums[i] >= std::ldexp(1.0, least_bits_) || exponents_[i] <= kLeastExactExponent) continue;
     const int lower = largest_sums[i] == 0 ? kLowerFromZero : wanted_bits_ - std::ilogb(largest_sums[i]);
-    exponents_[i] = static_cast<std::int16_t>(std::max(exponents_[i] - lower, kLeastExactExponent));
+    set_exponent(i, std::max(exponents_[i] - lower, kLeastExactExponent));
     changed = true;
   }
   if (changed) changed_at_ = global_step;

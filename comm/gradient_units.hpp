@@ -40,7 +40,7 @@ class GradientUnits {
   std::int64_t changed_at() const { return changed_at_; }
   /// Goes on from a checkpoint.
   void restore(std::span<const std::int16_t> exponents, std::int64_t changed_at);
-  ExactFormat format(std::size_t tensor) const { return exact_format(global_grains_, exponents_[tensor]); }
+  const ExactFormat& format(std::size_t tensor) const { return formats_[tensor]; }
 
   /// After step `global_step` was computed and terms were too large: those tensors' units become 2^16 times
   /// as large, but no larger than it takes for every float.
@@ -58,8 +58,11 @@ class GradientUnits {
   bool is_refined_at(std::int64_t global_step) const;
 
  private:
+  void set_exponent(std::size_t tensor, int exponent);
+
   std::vector<std::size_t> ends_;  ///< in the arena
   std::vector<std::int16_t> exponents_;
+  std::vector<ExactFormat> formats_;  ///< what follows from the exponents
   std::int64_t global_grains_;
   std::int64_t changed_at_ = 0;
   int wanted_bits_, least_bits_;  ///< of a tensor's largest sum

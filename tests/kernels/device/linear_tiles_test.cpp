@@ -35,8 +35,9 @@ class LinearTilesTest : public testing::Test {
     emulated::linear_forward(stream, chip, shape, x.data(), w.data(), b.data(), {}, nullptr, y.data(),
                              nullptr);
     emulated::linear_backward_data(stream, chip, shape, dy.data(), w.data(), nullptr, dx.data());
-    emulated::linear_backward_weights(stream, chip, shape, 64, x.data(), dy.data(),
-                                      {dw.data(), db, 1000, db + outputs});
+    emulated::linear_backward_weights(
+        stream, chip, shape, 64, x.data(), dy.data(),
+        {{dw.data(), {.limit = 1000}, {db + outputs}}, {db, {.limit = 1000}, {db + outputs}}});
     return {rig_.download(y), rig_.download(dx), rig_.download(dw)};
   }
 
