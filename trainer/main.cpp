@@ -34,8 +34,9 @@ constexpr const char* kDescription =
     "  lockstep predict runs/mnist digit.png                   use what was trained\n";
 
 constexpr const char* kFooter =
-    "Exit codes: 0 ok, 2 usage or job file, 65 damaged data, 66 missing data, 69 device not available,\n"
-    "70 internal error or NaN, 71 a peer was lost, 74 input/output, 75 saved on request: run me again.";
+    "Exit codes: 0 ok, 2 usage or job file, 65 damaged data, 66 missing data, 69 device not available or too\n"
+    "little memory, 70 internal error or NaN, 71 a peer was lost, 74 input/output, 75 saved on request: run me\n"
+    "again.";
 
 /// CLI11 would only say that a command is missing.
 void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
