@@ -41,8 +41,8 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "Exit codes: 0 ok, 2 usage or job file, 65 damaged data, 66 missing data,\n"
-    "69 device not available, 70 internal error or NaN, 71 a peer was lost,\n"
-    "74 input/output, 75 saved on request: run me again,\n"
+    "69 device not available or too little memory, 70 internal error or NaN,\n"
+    "71 a peer was lost, 74 input/output, 75 saved on request: run me again,\n"
     "128 + n ended by signal n, unsaved.";
 
 /// CLI11 would only say that a command is missing.

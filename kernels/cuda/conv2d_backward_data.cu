@@ -163,6 +163,9 @@ void square_data_gradient(cudaStream_t stream, const Chip& chip, const Conv2dSha
 
 void conv2d_backward_data(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, const float* dy,
                           const float* w, const Expansion* expand, float* dx) {
+  LOCKSTEP_CHECK(expand == nullptr ||
+                 (expand->channels == s.in_channels && expand->pooled_height() == s.in_height &&
+                  expand->pooled_width() == s.in_width));
   const OutputSize size = {s.in_channels, s.in_height, s.in_width};
   const GradientStore store = {
       s.batch, size, s.padding, expand != nullptr, expand != nullptr ? *expand : Expansion{}, dx};

@@ -35,7 +35,7 @@ struct GradientSplit {
     const int groups = pieces(grain, kSamplesPerWarp);
     sample_groups = pieces(groups, kMostUnits);
     sample_units = pieces(groups, sample_groups);
-    const int wanted = pieces(kWantedUnits, pairs * sample_units);
+    const int wanted = pieces(kWantedUnits, std::min(pairs, kWantedUnits) * sample_units);
     const int least_rows = std::min(y.height, pieces(kLeastPixels, y.width));
     rows = std::max(least_rows, pieces(y.height, std::min({y.height, wanted, kMostUnits / sample_units})));
     row_units = pieces(y.height, rows);

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Models from strangers: a line "channels height width classes", then the YAML of a network. Either one line
 /// of complaint, or a network that is what it says: the same once more from its own text, with sizes within
-/// the stated limits, plans that hold together, and, if it is tiny, two steps of training on the CPU and on
-/// the emulated GPU.
-#include "kernels/cpu/cpu_ops.hpp"
+/// the stated limits and plans that hold together. (Running them is the part of
+/// tests/models/random_networks.)
 #include "kernels/runtime/checked_size.hpp"
 #include "kernels/runtime/error.hpp"
 #include "models/device_memory.hpp"
@@ -13,13 +12,11 @@
 #include "models/limits.hpp"
 #include "models/network.hpp"
 #include "models/stages.hpp"
-#include "tests/models/random_networks/trial.hpp"
 
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <string>
 #include <string_view>
 
@@ -90,42 +87,12 @@ void check_plans(const Network& network) {
   }
 }
 
-/// Few enough multiplications to run for every input.
-bool is_tiny(const Network& network) {
-  constexpr double kMostFlops = 5000;
-  constexpr std::uint64_t kMostBytes = 1 << 20;
-  return network.training_flops_per_sample() < kMostFlops && network.layers().size() <= 12 &&
-         lockstep::execution_bytes(network, 16) < kMostBytes;
-}
-
-/// Two samples, and one more as the tail. Whether the numbers are right is for others to say (initial weights
-/// may be as large as the file likes); here sanitizers and red zones look on.
-void train(const Input& input) {
-  auto data = std::make_shared<lockstep::TrainTestData>();
-  for (lockstep::Dataset* set : {&data->train, &data->test}) {
-    set->shape = input.shape;
-    set->classes = input.classes;
-    set->labels = {0, input.classes - 1, 0};
-    set->features =
-        lockstep::AlignedBuffer<float>(static_cast<std::size_t>(input.shape.features()) * set->labels.size());
-    for (std::size_t i = 0; i < set->features.size(); ++i) set->features[i] = static_cast<float>(i % 7) - 3;
-  }
-  lockstep::test::RandomCase trial;
-  trial.yaml = input.yaml;
-  trial.data = std::move(data);
-  trial.job.data.global_batch = 2;
-  trial.job.parallel.grain = 1;
-  trial.job.parallel.bucket_bytes = 64;
-  for (const char* device : {"cpu", "emulated"}) lockstep::test::run_case(trial, device);
-}
-
 /// Nothing that it throws may be taken for a complaint about the file.
 void use(const Network& network, const Input& input) noexcept {
   check_shapes(network);
   check_plans(network);
   const Network again = Network::parse(network.yaml(), "model.yaml", input.shape, input.classes);
   require(again.summary() == network.summary() && again.name() == network.name());
-  if (is_tiny(network)) train(input);
 }
 
 }  // namespace
