@@ -41,7 +41,7 @@ watch_log() {
   local seconds=1 shown='' line width
   [ -t 1 ] || seconds=${LOCKSTEP_PROGRESS_SECONDS:-20}
   while sleep "$seconds" >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
-    line=$(latest_line "$1")
+    line=$(latest_line "$1") || true  # nothing yet
     { [ -n "$line" ] && [ "$line" != "$shown" ]; } || continue
     shown=$line
     if [ -t 1 ]; then

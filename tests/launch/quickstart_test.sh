@@ -49,9 +49,10 @@ Quickstart_sets_what_root_needs_and_only_for_root() {
 # A command that takes a while, watched through lib.sh as builds and installations are.
 watch_slow_command() {
   cat >watched.sh <<END
+set -euo pipefail
 source "$repo/launch/lib.sh"
 repo=$(printf %q "$PWD")
-slow() { for i in 1 2 3; do echo "[\$i/3] Building CXX object kernels/cpu/CMakeFiles/x.dir/relu.cpp.o"; sleep 1.2; done; }
+slow() { sleep 1.2; for i in 1 2 3; do echo "[\$i/3] Building CXX object kernels/cpu/CMakeFiles/x.dir/relu.cpp.o"; sleep 1.2; done; }
 logged slow slow
 END
 }
