@@ -12,8 +12,8 @@
 namespace lockstep {
 namespace {
 
-constexpr int kWorkingSide =
-    1024;  ///< larger pictures are first made smaller, then looked at again where the ink is
+/// Larger pictures are first made smaller, then looked at again where the ink is.
+constexpr int kWorkingSide = 1024;
 
 Picture cut(const Picture& picture, const Box& box) {
   Picture part{.name = picture.name, .width = box.width(), .height = box.height()};

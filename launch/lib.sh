@@ -28,19 +28,25 @@ latest_line() {
     sed -E 's/Building [A-Z]+ object //; s/CMakeFiles\/[^ ]*\.dir\///; s/\.o$//'
 }
 
+# line_width: how many characters a line of this terminal takes without reaching its last column.
+line_width() {
+  local columns
+  columns=$({ stty size </dev/tty | cut -d ' ' -f 2; } 2>/dev/null) || true
+  echo $((${columns:-0} > 20 ? columns - 1 : 79))
+}
+
 # watch_log LOG: until it is killed, or the script is gone: where a command is, on one line of a terminal; elsewhere on
 # a new line every few seconds, LOCKSTEP_PROGRESS_SECONDS or 20.
 watch_log() {
-  local seconds=1 shown='' line columns
+  local seconds=1 shown='' line width
   [ -t 1 ] || seconds=${LOCKSTEP_PROGRESS_SECONDS:-20}
   while sleep "$seconds" >/dev/null 2>&1 && kill -0 $$ 2>/dev/null; do
-    line=$(latest_line "$1")
+    line=$(latest_line "$1") || true  # nothing yet
     { [ -n "$line" ] && [ "$line" != "$shown" ]; } || continue
     shown=$line
     if [ -t 1 ]; then
-      columns=$(stty size <&1 2>/dev/null | cut -d ' ' -f 2)
-      columns=$((${columns:-80} > 20 ? ${columns:-80} - 6 : 74))
-      printf '\r    %-*s\r' "$columns" "${line:0:columns}"
+      width=$(($(line_width) - 4))
+      printf '\r    %-*s\r' "$width" "${line:0:width}"
     else
       note "$line"
     fi
@@ -58,7 +64,7 @@ logged() {
   watcher=$!
   "$@" >"$log" 2>&1 </dev/null || status=$?
   { kill "$watcher" && wait "$watcher"; } 2>/dev/null || true
-  [ ! -t 1 ] || printf '\r%*s\r' "$(stty size <&1 2>/dev/null | awk '{ print ($2 > 20 ? $2 - 1 : 79) }')" ''
+  [ ! -t 1 ] || printf '\r%*s\r' "$(line_width)" ''
   if [ "$status" -ne 0 ]; then
     printf '%s: failed with exit code %s; the end of %s:\n' "$name" "$status" "$log" >&2
     tail -n 40 "$log" | sed 's/^/    /' >&2

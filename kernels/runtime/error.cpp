@@ -15,7 +15,7 @@ Explanation explain(const std::exception& error) {
                          dynamic_cast<const std::length_error*>(&error) != nullptr;
   if (no_memory) {
     return {
-        ExitCode::kInternal,
+        ExitCode::kDeviceUnavailable,
         "not enough memory; start fewer ranks or threads on this machine, take a smaller model, data set or "
         "data.global_batch, or raise the limit (ulimit -v, or Slurm's --mem)"};
   }

@@ -15,6 +15,7 @@ plan_training() {
     job+=(data.train_samples=40 data.test_samples=16 data.global_batch=16 parallel.grain=8)
     repetitions=2 compared_steps=3
   else
+    job+=(data.global_batch=128)
     repetitions=20 compared_steps=100
   fi
 }

@@ -9,7 +9,7 @@ skip_without ctest mpirun ompi_info strip
 build=$(dirname "${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}")
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
-training=(data.set=synthetic data.train_samples=400 data.test_samples=100 train.epochs=1 train.max_steps=3
+training=(data.set=synthetic data.train_samples=400 data.test_samples=100 data.global_batch=128 train.epochs=1 train.max_steps=3
   parallel.device=cpu run.dir=run run.checkpoint_every_steps=0)
 mpi=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
   OMPI_MCA_btl_vader_single_copy_mechanism=none)

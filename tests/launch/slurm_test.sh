@@ -73,6 +73,13 @@ Slurm_warning_saves_requeues_and_goes_on() {
   expect_saved
 }
 
+Slurm_ranks_without_pmix_are_told_how_to_start() {
+  write_job
+  expect_exit 69 srun --mpi=none -n 2 "$LOCKSTEP_PROGRAM" train job.yaml
+  expect_contains "$output" "srun --mpi=pmix"
+  expect_lacks "$output" "PMI support"  # Open MPI's page about it
+}
+
 Slurm_hands_on_exit_codes() {
   write_job
   expect_exit 2 srun --mpi=pmix -n 2 "$LOCKSTEP_PROGRAM" train job.yaml data.global_batch=0

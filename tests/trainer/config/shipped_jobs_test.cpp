@@ -30,8 +30,14 @@ TEST(ShippedJobsTest, AllAreValidAndLeaveTheirDirectoryToTheProgram) {
   EXPECT_GE(count, 5U);
 }
 
-TEST(ShippedJobsTest, MainJobIsTheDefaultJob) {
-  EXPECT_EQ(to_yaml(load_job((jobs_directory() / "mnist.yaml").string(), {})), to_yaml(Job()));
+TEST(ShippedJobsTest, MainJobHasWorkForEightRanksAndIsTheDefaultJobOtherwise) {
+  const Job job = load_job((jobs_directory() / "mnist.yaml").string(), {});
+  EXPECT_GE(job.data.global_batch / job.parallel.grain, 8);
+  Job otherwise;
+  otherwise.data.global_batch = job.data.global_batch;
+  otherwise.train.optimizer.lr = job.train.optimizer.lr;
+  otherwise.train.optimizer.nesterov = job.train.optimizer.nesterov;
+  EXPECT_EQ(to_yaml(job), to_yaml(otherwise));
 }
 
 }  // namespace

@@ -1,0 +1,149 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# Every command of README.md and docs/*.md, in order, as written, in a fresh copy of what git holds, page after page. Only the
+# data are small: a made-up MNIST of a few hundred images in LOCKSTEP_DATA, with which the same commands take seconds.
+#
+# A comment on the line before a block says what is special about it, and readers do not see it:
+#   <!-- not run: WHY -->   needs a GPU, a cluster, a network or minutes: each line is only checked, see check_line
+#   <!-- output -->         not commands: what a program prints, a folder, a synopsis
+#   <!-- file: NAME -->     is written to NAME, for the commands that follow
+# Blocks of a language are no commands either: networks and jobs in yaml are validated, others left alone.
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
+
+# fresh_clone: the files that git tracks, in ., with this build's program at the place where the build puts it.
+fresh_clone() {
+  git -C "$repo" ls-files -z 2>/dev/null | tar -C "$repo" --null --verbatim-files-from -T - -cf - 2>/dev/null | tar xf -
+  [ -f README.md ] || { echo "skipped: $repo is no git clone"; exit 77; }
+  mkdir -p build/release && ln -s "$program" build/release/lockstep
+}
+
+byte() { printf '%b' "\\x$(printf %x "$1")"; }
+
+# idx NAME COUNT: COUNT images of noise and labels, as MNIST names them.
+idx() {
+  local i
+  { printf '\0\0\10\3\0\0' && byte $(($2 / 256)) && byte $(($2 % 256)) && printf '\0\0\0\34\0\0\0\34'; head -c $(($2 * 784)) /dev/urandom; } >"$1-images-idx3-ubyte"
+  { printf '\0\0\10\1\0\0' && byte $(($2 / 256)) && byte $(($2 % 256)); for ((i = 0; i < $2; ++i)); do byte $((i % 10)); done; } >"$1-labels-idx1-ubyte"
+}
+
+small_mnist() {
+  mkdir -p "$PWD/small/mnist"
+  (cd small/mnist && idx train 520 && idx t10k 100)
+  export LOCKSTEP_DATA=$PWD/small
+}
+
+# blocks PAGE: one line for each fenced block: its mark, its language (or -), the lines of its first and last line of text.
+blocks() {
+  awk '/^ *```/ { if (inside) { print mark "\t" (language == "" ? "-" : language) "\t" first "\t" NR - 1; inside = 0; mark = "" }
+         else { inside = 1; language = $0; sub(/^ *```/, "", language); first = NR + 1 }
+         next }
+       !inside { mark = /^<!-- (not run: .+|output|file: [^ ]+) -->$/ ? $0 : "" }' "$1"
+}
+
+# has_option HELP OPTION
+has_option() { grep -qE -- "(^|[ ,])$2([ ,=]|\$)" <<<"$1"; }
+
+# check_line LINE: a command that cannot run here is at least one that could: the shell parses it, its first words exist,
+# and each of our commands and its options stand in its --help.
+check_line() {
+  local words word help command=''
+  bash -n <<<"$1" || fail "the shell cannot parse: $1"
+  read -ra words <<<"${1%%#*}"
+  for ((i = 0; i < ${#words[@]}; ++i)); do
+    word=${words[i]}
+    case $word in
+      launch/* | tests/*) [ -e "$word" ] || fail "no $word, in: $1" ;;
+      *build/release/lockstep)
+        command=${words[i + 1]}
+        help=$(build/release/lockstep "$command" --help) || fail "no command '$command', in: $1"
+        ;;
+      --*) [ -z "$command" ] || has_option "$help" "$word" || fail "no option $word of $command, in: $1" ;;
+    esac
+  done
+}
+
+# run_block TEXT WHERE: as one paste into a shell.
+run_block() {
+  local code=0
+  printf '%s\n' "$1" >block.sh
+  timeout 120 bash -eo pipefail block.sh >block.log 2>&1 </dev/null || code=$?
+  [ "$code" -eq 0 ] || fail "$2 ended with exit code $code: $(cat block.sh) -- it said: $(tail -n 15 block.log)"
+}
+
+# validate_yaml TEXT WHERE: a network has layers, a job has a model.
+validate_yaml() {
+  printf '%s\n' "$1" >page.yaml
+  if grep -q '^layers:' page.yaml; then
+    expect_exit 0 build/release/lockstep validate launch/jobs/mnist.yaml model=./page.yaml
+  elif grep -q '^model:' page.yaml; then
+    expect_exit 0 build/release/lockstep validate page.yaml
+  else
+    fail "$2: neither a network nor a job: mark it as output"
+  fi
+}
+
+try_block() {
+  local page=$1 mark=$2 language=$3 text line
+  text=$(sed -n "$4,$5p" "$page")
+  case $mark in
+    '<!-- output'*) return ;;
+    '<!-- file: '*) line=${mark#<!-- file: } && printf '%s\n' "$text" >"${line% -->}" ;;
+    '<!-- not run: '*)
+      while read -r line; do [ -z "$line" ] || check_line "$line"; done <<<"$text"
+      return
+      ;;
+  esac
+  case $language in
+    -) run_block "$text" "$page:$4" ;;
+    yaml) validate_yaml "$text" "$page:$4" ;;
+  esac
+}
+
+# try_page PAGE: block after block, each in a shell of its own.
+try_page() {
+  local mark language first last count=0
+  while IFS=$'\t' read -r mark language first last; do
+    try_block "$1" "$mark" "$language" "$first" "$last"
+    count=$((count + 1))
+  done < <(blocks "$1" | sed 's/^\t/-\t/')
+  [ "$count" -eq "$(($(grep -cE '^ *```' "$1") / 2))" ] || fail "$1: $count blocks were found, of $(grep -cE '^ *```' "$1") fences"
+}
+
+mpi_settings() {
+  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none
+  export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+}
+
+All_commands_of_the_readme_run_in_order_as_written() {
+  skip_without git mpirun
+  fresh_clone && small_mnist && mpi_settings
+  try_page README.md
+}
+
+All_commands_of_the_pages_run_in_order_as_written() {
+  skip_without git mpirun python3
+  fresh_clone && small_mnist && mpi_settings
+  for page in docs/*.md; do try_page "$page"; done
+}
+
+The_check_of_a_line_finds_what_does_not_exist() {
+  fresh_clone
+  (check_line 'build/release/lockstep eval runs/mnist --device cpu') || fail "a good line was refused"
+  for bad in 'launch/nosuch --help' 'build/release/lockstep trian job.yaml' 'mpirun -np 2 build/release/lockstep eval x --nosuch' 'if then'; do
+    ! (check_line "$bad") >/dev/null 2>&1 || fail "nothing is wrong with: $bad"
+  done
+}
+
+Links_between_pages_lead_somewhere() {
+  local page target
+  for page in "$repo"/README.md "$repo"/docs/*.md; do
+    while read -r target; do
+      [ -e "$(dirname "$page")/$target" ] || fail "$page links to $target, which is not there"
+    done < <(grep -oE '\]\([^)#]+' "$page" | sed 's/^](//' | grep -v '^https\?:')
+  done
+}
+
+run_tests "$@"

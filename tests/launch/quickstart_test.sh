@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# launch/quickstart with this build's program, a made-up set, and stand-ins for what installs, builds and fetches.
+# shellcheck disable=SC2031,SC2317  # repo is set by harness.sh, functions are called by name
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
+
+stand_in() {
+  printf '#!/usr/bin/env bash\n%s\n' "$2" >"$1"
+  chmod +x "$1"
+}
+
+# make_repository: in "a place", whose name a command that is not quoted would trip over.
+make_repository() {
+  mkdir -p 'a place/launch/jobs' 'a place/build/release' 'a place/data/mnist'
+  cp "$repo"/launch/{quickstart,lib.sh} 'a place/launch/'
+  ln -s "$program" 'a place/build/release/lockstep'
+  printf 'model: linear\ndata: {set: synthetic, train_samples: 600, test_samples: 100}\nparallel: {grain: 16}\nrun: {dir: runs/mnist}\n' >'a place/launch/jobs/mnist.yaml'
+  { printf '\0\0\10\3\0\0\0\1\0\0\0\34\0\0\0\34' && head -c 784 /dev/zero; } >'a place/data/mnist/t10k-images-idx3-ubyte'
+  stand_in 'a place/launch/install-dependencies' 'echo "==> packages: stand-in"'
+  stand_in 'a place/launch/build' 'echo "==> building: stand-in"'
+  stand_in 'a place/launch/get-data' "echo \"==> \$1: complete and verified in $PWD/a place/data/mnist\""
+}
+
+# The commands after the report, as somebody would paste them: in a new shell, in another folder, with nothing set.
+next_commands() { sed -n '/^==> to go on/,$ { s/^    //p }' <<<"$1"; }
+
+Quickstart_ends_with_commands_that_can_be_pasted_into_another_shell() {
+  skip_without mpirun
+  make_repository
+  OMPI_MCA_rmaps_base_oversubscribe=1 expect_exit 0 'a place/launch/quickstart' train.epochs=1
+  next_commands "$output" | grep -v '^launch/quickstart' >pasted
+  expect_equal "$(wc -l <pasted)" 4
+  # One core may be too few for two ranks here; the placement that quickstart found is in the commands.
+  (cd / && expect_exit 0 env -i PATH="$PATH" HOME="$HOME" bash -ec "$(cat "$OLDPWD/pasted")")
+  expect_contains "$(cat pasted)" 't10k-images-idx3-ubyte\[0\]'
+}
+
+Quickstart_sets_what_root_needs_and_only_for_root() {
+  make_repository
+  # shellcheck disable=SC1091  # the copy in this folder
+  settings_of() { (stand_in id "echo $1" && PATH=$PWD:$PATH && source <(sed '/^main "\$@"/d; s|^source .*|source "a place/launch/lib.sh"|' 'a place/launch/quickstart') && settings); }
+  expect_contains "$(settings_of 0)" OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  expect_lacks "$(settings_of 1000)" ROOT
+}
+
+# A command that takes a while, watched through lib.sh as builds and installations are.
+watch_slow_command() {
+  cat >watched.sh <<END
+set -euo pipefail
+source "$repo/launch/lib.sh"
+repo=$(printf %q "$PWD")
+slow() { sleep 1.2; for i in 1 2 3; do echo "[\$i/3] Building CXX object kernels/cpu/CMakeFiles/x.dir/relu.cpp.o"; sleep 1.2; done; }
+logged slow slow
+END
+}
+
+A_long_command_says_how_far_it_is_line_by_line_where_there_is_no_terminal() {
+  watch_slow_command
+  expect_contains "$(LOCKSTEP_PROGRESS_SECONDS=1 bash watched.sh | cat)" '/3] kernels/cpu/relu.cpp'
+}
+
+A_long_command_keeps_to_one_line_of_a_terminal() {
+  skip_without script stty
+  watch_slow_command
+  script -qec 'stty cols 30; bash watched.sh; echo end' /dev/null </dev/null >seen
+  expect_contains "$(tr '\r' '\n' <seen)" '/3] kernels/cpu/relu.cp'
+  expect_equal "$(tr '\r' '\n' <seen | awk 'length($0) > 29' | wc -l)" 0
+  expect_equal "$(wc -l <seen)" 1
+  expect_lacks "$(cat seen)" $'\033'
+}
+
+The_watcher_ends_with_its_script() {
+  watch_slow_command
+  LOCKSTEP_PROGRESS_SECONDS=1 bash "$PWD/watched.sh" >/dev/null &
+  local script=$!
+  sleep 0.3
+  kill -KILL "$script"
+  is_gone() { ! pgrep -f "$PWD/[w]atched.sh" >/dev/null; }
+  wait_for 30 is_gone
+}
+
+run_tests "$@"
