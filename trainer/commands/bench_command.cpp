@@ -34,7 +34,9 @@ int cpu_batch(std::optional<int> batch) {
 RankFacts option_facts(const bench::AllreduceOptions& options) {
   return {{FactKind::kJob, "--min-bytes", std::to_string(options.min_bytes)},
           {FactKind::kJob, "--max-bytes", std::to_string(options.max_bytes)},
-          {FactKind::kJob, "--repetitions", std::to_string(options.repetitions)},
+          {FactKind::kJob, "--factor", std::to_string(options.factor)},
+          {FactKind::kJob, "--iterations", std::to_string(options.iterations)},
+          {FactKind::kJob, "--warmup", std::to_string(options.warmup)},
           {FactKind::kJob, "--backend", options.backend},
           {FactKind::kJob, "--device", options.device}};
 }
