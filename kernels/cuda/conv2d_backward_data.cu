@@ -26,6 +26,7 @@
 #include "kernels/cuda/conv2d_scatter.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
+#include "kernels/runtime/error.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 namespace {

@@ -12,15 +12,14 @@ namespace lockstep {
 /// What the process returns to the shell; part of the command-line contract (README, "Exit codes").
 enum class ExitCode : int {
   kOk = 0,
-  kUsage = 2,         ///< command line, job file or model file
-  kDataDamaged = 65,  ///< a file is there, and its contents are wrong
-  kDataMissing = 66,  ///< a file is not there
-  kDeviceUnavailable =
-      69,          ///< the device or backend asked for cannot be used here, or there is too little memory
-  kInternal = 70,  ///< a bug, NaN in the weights, overflow of an exact sum
-  kPeerLost = 71,  ///< another rank died, hangs or cannot be reached
-  kIo = 74,        ///< reading or writing failed
-  kSavedOnRequest = 75,  ///< stopped by a signal or a time limit; run the same command again to go on
+  kUsage = 2,               ///< command line, job file or model file
+  kDataDamaged = 65,        ///< a file is there, and its contents are wrong
+  kDataMissing = 66,        ///< a file is not there
+  kDeviceUnavailable = 69,  ///< the device or backend cannot be used here, or has too little memory
+  kInternal = 70,           ///< a bug, NaN in the weights, overflow of an exact sum
+  kPeerLost = 71,           ///< another rank died, hangs or cannot be reached
+  kIo = 74,                 ///< reading or writing failed
+  kSavedOnRequest = 75,     ///< stopped by a signal or a time limit; run the same command again to go on
 };
 
 /// The base of all errors that Lockstep throws on purpose. what() is one line: file, place, cause, and the
