@@ -43,7 +43,7 @@ Job small_job(const std::string& device) {
 }
 
 std::shared_ptr<const TrainTestData> load(const Job& job) {
-  return load_in_advance(job).get();
+  return load_in_advance(job).get().sets;
 }
 
 JobSetup set_up(const Job& job, Communicator& comm) {

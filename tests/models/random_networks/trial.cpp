@@ -4,6 +4,7 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/models/random_networks/reference_step.hpp"
+#include "kernels/device/step_state.hpp"
 #include "trainer/bucket_planning.hpp"
 #include "trainer/starting_weights.hpp"
 #include "trainer/step_engine.hpp"
@@ -129,7 +130,7 @@ class Training {
     const ReferenceStep expected = reference_training(setup_.network, before.weights, batch, key);
     judge_.count_ties(expected.ties);
     const std::string name = fmt::format("step {}", step + 1);
-    judge_sums(name, series.loss, series.correct, series.samples, batch, expected);
+    judge_sums(name, series.loss_units.value() / kLossScale, series.correct, series.samples, batch, expected);
     judge_.compare(static_cast<double>(series.steps), 1, 0, [&] { return name + ": steps done"; });
     for (const Parameter& parameter : setup_.network.parameters().parameters) {
       for (std::size_t i = 0; i < parameter.size; ++i) {
