@@ -3,8 +3,8 @@
 #include "tests/models/random_networks/trial.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
-#include "tests/models/random_networks/reference_step.hpp"
 #include "kernels/device/step_state.hpp"
+#include "tests/models/random_networks/reference_step.hpp"
 #include "trainer/bucket_planning.hpp"
 #include "trainer/starting_weights.hpp"
 #include "trainer/step_engine.hpp"
