@@ -80,7 +80,7 @@ TEST(ThreadRanksTest, MissingRankIsAPeerLost) {
 TEST(ThreadRanksTest, ErrorOfOneRankReleasesTheOthersAndIsRethrown) {
   std::vector<std::string> released(3);
   const auto body = [&](Communicator& comm) {
-    if (comm.rank() == 2) throw std::runtime_error("disk full");
+    if (comm.rank() == 2) throw IoError("disk full");
     try {
       comm.barrier();
     } catch (const PeerLostError& error) {

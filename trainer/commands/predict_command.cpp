@@ -9,6 +9,7 @@
 #include "trainer/commands/command.hpp"
 #include "trainer/prediction/prediction_report.hpp"
 #include "trainer/prediction/predictor.hpp"
+#include "trainer/terminal.hpp"
 
 #include <fmt/format.h>
 
@@ -133,17 +134,6 @@ void predict_file(const std::string& path, Predictor& predictor, const Preparati
     print("{}", options.json ? summary.to_json(path, style) : summary.to_text(path, style));
 }
 
-/// Whether bars may be more than ASCII: the locale, as the environment names it, is one of UTF-8.
-bool locale_is_utf8() {
-  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
-    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): there is one thread
-    if (value == nullptr || *value == '\0') continue;
-    const std::string_view locale = value;
-    return locale.find("UTF-8") != locale.npos || locale.find("utf8") != locale.npos;
-  }
-  return false;
-}
-
 int predict(const Options& options) {
   const SavedModel model = load_saved_model(options.checkpoint);
   const ImageShape& shape = model.network.input_shape();
@@ -152,7 +142,7 @@ int predict(const Options& options) {
                                  model.checkpoint, shape.features()));
   }
   const ReportStyle style{
-      .class_names = names_of_classes(model), .top = options.top, .unicode = locale_is_utf8()};
+      .class_names = names_of_classes(model), .top = options.top, .unicode = output_terminal().unicode};
   const Preparation prepare(model, options);
   Predictor predictor(model);
   for (const auto& path : options.images) predict_file(path, predictor, prepare, options, style);

@@ -64,7 +64,7 @@ TEST_F(JobPathTest, TheHomeOfAnotherUserIsKnownOrRefused) {
   EXPECT_EQ(expand_home("~root/x"), "/root/x");
   EXPECT_EQ(expand_home("~nobody-of-that-name/x"), std::nullopt);
   EXPECT_EQ(config_error_of([] { parse_job("model: net", "job.yaml", {"run.dir=~nobody-of-that-name/x"}); }),
-            "override 'run.dir=~nobody-of-that-name/x': run.dir: expected a directory, got "
+            "override 'run.dir=~nobody-of-that-name/x': run.dir: expected auto or a directory, got "
             "'~nobody-of-that-name/x'");
 }
 

@@ -238,7 +238,7 @@ TEST_F(DataRecordTest, PredictionLeavesImagesOfIdxFilesAsTheyAre) {
   write_text(directory_.path("dark.pgm"), "P5 28 28 255\n" + std::string(784, '\x0f'));
   expect_says(command("predict " + run() + " --raw " + directory_.path("light.pgm") + " " +
                       directory_.path("dark.pgm")),
-              0, {"(not inverted: its background is that of the training images)", "(inverted)"});
+              0, {"not inverted: its background is that of the training images)", "(inverted, scaled)"});
 }
 
 }  // namespace
