@@ -57,14 +57,15 @@ TrainingMemory on_device(const Job& job, const Network& network, const DataSizes
   return memory;
 }
 
-void require_host_memory(const Network& network, const MemoryNeed& need, int ranks) {
+void require_host_memory(const Network& network, const MemoryNeed& need, const Communicator& comm) {
+  const int ranks = comm.local_size();
   const std::uint64_t bytes = checked_product(checked_sum(need.parameters, need.activations), ranks);
   const std::string what = fmt::format(
       "training {} with {} {} on this machine (each: {} parameters with gradients and momentum {}, "
       "activations {})",
       network.name(), ranks, ranks == 1 ? "rank" : "ranks", network.parameters().size,
       format_memory(need.parameters), format_memory(need.activations));
-  require_memory(bytes, what, kHelp);
+  require_memory(bytes, what, kHelp, comm.backend() == "thread" ? 1 : ranks);
 }
 
 void require_device_memory(const Network& network, const MemoryNeed& need, const DeviceFacts& device) {
@@ -116,7 +117,7 @@ void require_training_memory(const Job& job, const Network& network, const Train
   const bool on_gpu = device.gpu != nullptr;
   const DataSizes sizes = sizes_of(data);
   const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, comm.size());
-  require_host_memory(network, memory.host, comm.local_size());
+  require_host_memory(network, memory.host, comm);
   if (!on_gpu) return;
   check_device_limits(network, samples_of_a_rank(job, sizes.train_samples, comm.size()));
   require_device_memory(network, memory.device, device.gpu->device->facts());

@@ -86,33 +86,35 @@ void lower_to_all_cgroups(FreeMemory& free, const fs::path& root) {
   }
 }
 
-/// @param used_kib  the line of /proc/self/status that the limit is about
-void lower_to_rlimit(FreeMemory& free, const fs::path& root, decltype(RLIMIT_AS) resource,
+/// A limit of each process by itself.
+/// @param used_kib  the line of /proc/self/status that it is about
+void lower_to_rlimit(FreeMemory& free, int processes, const fs::path& root, decltype(RLIMIT_AS) resource,
                      std::string_view used_kib, const char* limited_by) {
   rlimit limit{};
   if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
   const std::uint64_t used = 1024 * number_after(root / "proc/self/status", used_kib).value_or(0);
-  lower(free, limit.rlim_cur - std::min<std::uint64_t>(used, limit.rlim_cur), limited_by);
+  const std::uint64_t left = limit.rlim_cur - std::min<std::uint64_t>(used, limit.rlim_cur);
+  lower(free, checked_product(left, processes), limited_by);
 }
 
 }  // namespace
 
-FreeMemory free_memory(const fs::path& root) {
+FreeMemory free_memory(int processes, const fs::path& root) {
   FreeMemory free{kTooLarge, kMachine};
   const fs::path meminfo = root / "proc/meminfo";
   if (const auto available = number_after(meminfo, "MemAvailable:"))
     free.bytes =
         checked_product(1024U, checked_sum(*available, number_after(meminfo, "SwapFree:").value_or(0)));
   lower_to_all_cgroups(free, root);
-  lower_to_rlimit(free, root, RLIMIT_AS, "VmSize:", "ulimit -v");
-  lower_to_rlimit(free, root, RLIMIT_DATA, "VmData:", "ulimit -d");
+  lower_to_rlimit(free, processes, root, RLIMIT_AS, "VmSize:", "ulimit -v");
+  lower_to_rlimit(free, processes, root, RLIMIT_DATA, "VmData:", "ulimit -d");
   return free;
 }
 
-void require_memory(std::uint64_t bytes, const std::string& what, const std::string& help) {
+void require_memory(std::uint64_t bytes, const std::string& what, const std::string& help, int processes) {
   constexpr std::uint64_t kWorthAsking = 16 << 20;  // Less than that is there, or nothing is.
   if (bytes < kWorthAsking) return;
-  const FreeMemory free = free_memory();
+  const FreeMemory free = free_memory(processes);
   if (bytes <= free.bytes) return;
   throw MemoryError(fmt::format("not enough memory: {} would take {}, and {} leaves {}; {}", what,
                                 format_memory(bytes), free.limited_by, format_memory(free.bytes), help));

@@ -49,7 +49,7 @@ class MachineTest : public testing::Test {
     std::filesystem::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  FreeMemory free() const { return free_memory(root_); }
+  FreeMemory free() const { return free_memory(1, root_); }
 
  private:
   std::filesystem::path root_;
