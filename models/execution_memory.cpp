@@ -14,11 +14,11 @@ namespace {
 /// Numbers that the kernels of one convolution keep: its input in a frame of zeros, its filters in another
 /// order, and a few lines of partial sums for each weight of a filter.
 std::uint64_t scratch_of(const Conv2dShape& s, int columns) {
-  constexpr int kPartialSums = 5 * 16;
+  constexpr int kLines = 5 * 16;
   const std::uint64_t padded =
       checked_product(s.in_channels, s.in_height + 2 * s.padding, s.in_width + 2 * s.padding, columns);
   const std::uint64_t taps = checked_product(s.in_channels, s.kernel_height, s.kernel_width);
-  return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kPartialSums + 2, taps));
+  return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kLines + 2, taps));
 }
 
 /// Its input, transposed.

@@ -169,6 +169,23 @@ TEST_F(CommandsTest, ValidatePrintsTheWholeJobAndTheModelWithoutData) {
   EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
   EXPECT_NE(outcome.out.find("nesterov"), std::string::npos) << outcome.out;
   EXPECT_NE(outcome.out.find("21,840"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("memory of one rank: about "), std::string::npos) << outcome.out;
+}
+
+/// Found valid, and refused before anything is allocated or written: no machine has 70 TiB.
+TEST_F(CommandsTest, AModelThatNoMachineHoldsIsRefusedInOneSentence) {
+  const std::string model = directory_->path("large.yaml");
+  write_text(model, "layers:\n  - linear: 1048576\n  - linear: 1000\n  - linear: classes\n");
+  const std::string job = directory_->path("job.yaml") + " parallel.threads=1024 model=" + model +
+                          " run.dir=" + directory_->path("large");
+  const auto valid = lockstep("validate " + job);
+  EXPECT_EQ(valid.exit_code, 0) << valid.everything();
+  EXPECT_NE(valid.out.find("training would be refused here"), std::string::npos) << valid.out;
+  const auto refused = lockstep("train " + job);
+  EXPECT_EQ(refused.exit_code, 69) << refused.everything();
+  EXPECT_NE(refused.everything().find("lockstep: not enough memory: training large "), std::string::npos)
+      << refused.everything();
+  EXPECT_FALSE(std::filesystem::exists(directory_->path("large")));
 }
 
 TEST_F(CommandsTest, EveryCommandTeachesItsUse) {
