@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Every way in which a network file can be wrong, and the one line that says so.
 #include "kernels/runtime/error.hpp"
+#include "models/layer.hpp"
 #include "models/network.hpp"
 
 #include <gtest/gtest.h>
