@@ -193,13 +193,13 @@ std::string error_of_saved_model(const std::string& yaml, const std::string& hei
 
 TEST(SavedModelTest, OneBeyondTheLimitsIsDamagedData) {
   const std::string large_kernel = "layers:\n  - conv2d: {out: 10, kernel: 1024}\n  - linear: classes\n";
-  EXPECT_EQ(
-      error_of_saved_model(large_kernel, "65536", "10"),
-      "65: : an input of 1x65536x65537 is not one to 16777216 numbers; the manifest's model is damaged");
-  EXPECT_EQ(error_of_saved_model(large_kernel, "-3", "10"),
-            "65: : the manifest's model.height is -3, not 1 or more");
-  EXPECT_EQ(error_of_saved_model(large_kernel, "3", "2147483647"),
-            "65: : 2147483647 classes are not one to 1048576; the manifest's model is damaged");
+  const auto expect = [](const std::string& message, const std::string& what) {
+    EXPECT_TRUE(message.starts_with("65: : " + what)) << message;
+  };
+  expect(error_of_saved_model(large_kernel, "65536", "10"),
+         "an input of 1x65536x65537 is not one to 16777216 numbers");
+  expect(error_of_saved_model(large_kernel, "-3", "10"), "the manifest's model.height is -3");
+  expect(error_of_saved_model(large_kernel, "3", "2147483647"), "2147483647 classes are not one to 1048576");
   EXPECT_EQ(error_of_saved_model("layers: [relu, conf2d]\n", "3", "10").substr(0, 4), "65: ");
 }
 

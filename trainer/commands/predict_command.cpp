@@ -13,11 +13,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace lockstep {

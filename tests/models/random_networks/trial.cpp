@@ -17,8 +17,10 @@
 namespace lockstep::test {
 namespace {
 
-/// Half a unit of the exact sum's last place, for each of the terms that a grain may add.
-constexpr double kExactRounding = 0x1p-41 * kPartialSums;
+/// Half a unit of an exact sum's last place, for each of the terms that a grain may add.
+double exact_rounding(int exponent) {
+  return std::ldexp(0.5 * kPartialSums, exponent);
+}
 
 Batch batch_of(const Dataset& data, std::span<const std::int32_t> indices) {
   const auto features = static_cast<std::size_t>(data.shape.features());
@@ -132,11 +134,20 @@ class Training {
     const std::string name = fmt::format("step {}", step + 1);
     judge_sums(name, series.loss_units.value() / kLossScale, series.correct, series.samples, batch, expected);
     judge_.compare(static_cast<double>(series.steps), 1, 0, [&] { return name + ": steps done"; });
-    for (const Parameter& parameter : setup_.network.parameters().parameters) {
-      for (std::size_t i = 0; i < parameter.size; ++i) {
-        judge_parameter(
-            parameter.offset + i, before, expected.gradients, batch.samples(),
-            [&](const char* what) { return fmt::format("{}: {} of {}[{}]", name, what, parameter.name, i); });
+    judge_parameters(name, before, expected.gradients, batch.samples());
+  }
+
+  void judge_parameters(const std::string& step, const State& before, const Bounded& sums, int samples) {
+    const double grains = std::ceil(1.0 * samples / job_.parallel.grain);
+    const auto& parameters = setup_.network.parameters().parameters;
+    for (std::size_t t = 0; t < parameters.size(); ++t) {
+      const double exact = grains * exact_rounding(engine_->gradient_units().exponents()[t]);
+      for (std::size_t i = 0; i < parameters[t].size; ++i) {
+        const std::size_t at = parameters[t].offset + i;
+        judge_parameter(at, before, sums.value[at] / samples, (sums.allowed(at) + exact) / samples,
+                        [&](const char* what) {
+                          return fmt::format("{}: {} of {}[{}]", step, what, parameters[t].name, i);
+                        });
       }
     }
   }
@@ -152,16 +163,13 @@ class Training {
   }
 
   /// Momentum is how the mean gradient shows, and the weight must follow it.
-  void judge_parameter(std::size_t i, const State& before, const Bounded& sums, int samples,
+  void judge_parameter(std::size_t i, const State& before, double gradient, double allowed,
                        const auto& name) {
     const OptimizerSection& sgd = job_.train.optimizer;
     const double w = before.weights[i], m = before.momentum[i], new_m = engine_->momentum()[i];
     const double decay = static_cast<float>(sgd.weight_decay), carried = static_cast<float>(sgd.momentum);
-    const double gradient = sums.value[i] / samples, direction = gradient + decay * w;
     const double rounding = 4 * Bounded::kUnit * (std::abs(gradient) + std::abs(decay * w) + std::abs(m));
-    const double grains = std::ceil(1.0 * samples / job_.parallel.grain);
-    judge_.compare(new_m, carried * m + direction,
-                   (sums.allowed(i) + grains * kExactRounding) / samples + rounding,
+    judge_.compare(new_m, carried * m + gradient + decay * w, allowed + rounding,
                    [&] { return name("momentum"); });
     const double moved = sgd.nesterov ? new_m - carried * m + carried * new_m : new_m;
     const double step = static_cast<float>(sgd.lr) * moved;
