@@ -5,6 +5,7 @@
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/runtime/plugin.hpp"
 #include "kernels/runtime/quick_digest.hpp"
+#include "kernels/runtime/sha256.hpp"
 #include "trainer/config/job_schema.hpp"
 
 #include <fmt/format.h>
@@ -71,6 +72,9 @@ bool has_fused_multiply_add(std::string_view simd) {
 }  // namespace
 
 void hash_program_in_advance() {
+  // What is made later is taken down earlier at exit: libcrypto must not be gone while the thread still uses
+  // it.
+  const Sha256 wakes_libcrypto;
   static const auto hashing = std::async(std::launch::async, [] { program_digest(); });
 }
 
