@@ -77,6 +77,7 @@ void Progress::start_epoch(std::int64_t epoch, std::int64_t epochs, std::int64_t
   left_in_run_ = steps_left_in_run;
   samples_ = 0;
   start_ = last_ = Clock::now();
+  if (style_ == Style::kBar) last_ -= kBarInterval;  // there from the first step on
 }
 
 void Progress::steps(std::int64_t count, std::int64_t samples, double mean_loss) {

@@ -16,6 +16,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 
 namespace lockstep {
 namespace {
@@ -30,11 +31,25 @@ std::atomic<int> received_signal{0};
 /// Set before the handlers are.
 bool speaker = true;
 std::array<char, 64> line_start{};  ///< "lockstep: ", "lockstep: rank 3: ", behind what wipes a progress bar
+std::size_t wipe_size = 0;          ///< of the latter
 
 std::int64_t monotonic_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+/// Spaces become line ends, so that no line is longer than `columns`, where words allow it.
+void fold_in_place(char* text, std::size_t size, std::size_t columns) {
+  std::size_t line = 0;
+  std::size_t space = 0;  // 0: none on this line
+  for (std::size_t at = 0; at < size; ++at) {
+    if (text[at] == ' ') space = at;
+    if (at - line < columns || space == 0) continue;
+    text[space] = '\n';
+    line = space + 1;
+    space = 0;
+  }
 }
 
 /// One write, of functions that a signal handler may call.
@@ -47,6 +62,8 @@ void say(const char* signal, const char* text) {
     std::memcpy(line.data() + size, part, length);
     size += length;
   }
+  fold_in_place(line.data() + wipe_size, size - 1 - wipe_size,
+                static_cast<std::size_t>(last_output_columns()));
   if (write(STDERR_FILENO, line.data(), size) < 0) return;  // nobody listens: nothing to be done
 }
 
@@ -74,7 +91,8 @@ void on_signal(int signal) {
 void prepare_line_start() {
   speaker = speaks_for_all();
   const OutputTerminal output = output_terminal();
-  const char* const behind_bar = output.escapes ? "\r\033[J" : output.redraws ? "\n" : "";
+  const std::string_view behind_bar = output.escapes ? "\r\033[J" : output.redraws ? "\n" : "";
+  wipe_size = behind_bar.size();
   const auto text =
       fmt::format("{}lockstep: {}", behind_bar, speaker ? "" : fmt::format("rank {}: ", launched_rank()));
   text.copy(line_start.data(), line_start.size() - 1);

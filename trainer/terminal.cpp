@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -54,6 +55,8 @@ class SeenOutput {
   int fd_ = -1;
 };
 
+std::atomic<int> last_columns{kAnyWidth};
+
 bool locale_is_utf8() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     std::string value(variable(name));
@@ -83,9 +86,17 @@ OutputTerminal output_terminal() {
 
 int output_columns() {
   const SeenOutput output;
-  if (!output.is_terminal()) return kAnyWidth;
-  const int columns = output.columns();
-  return std::max(columns > 0 ? columns : columns_of_environment(), kFewestColumns) - 1;
+  int columns = kAnyWidth;
+  if (output.is_terminal()) {
+    const int told = output.columns();
+    columns = std::max(told > 0 ? told : columns_of_environment(), kFewestColumns) - 1;
+  }
+  last_columns = columns;
+  return columns;
+}
+
+int last_output_columns() noexcept {
+  return last_columns.load();
 }
 
 }  // namespace lockstep

@@ -25,4 +25,7 @@ OutputTerminal output_terminal();
 /// does not know, $COLUMNS counts, then 80. kAnyWidth for a file or pipe.
 int output_columns();
 
+/// What the last call of output_columns() said (kAnyWidth before the first): for signal handlers.
+int last_output_columns() noexcept;
+
 }  // namespace lockstep

@@ -57,14 +57,17 @@ TerminalOutput run_in_terminal(const TerminalRun& run, const std::string& comman
   TerminalOutput output;
   const auto deadline = Clock::now() + std::chrono::seconds(seconds);
   std::size_t resized_at = std::string::npos;
+  bool stopped = run.stop_at.empty();
   while (read_some(terminal, output.bytes)) {
     if (Clock::now() > deadline) kill(child, SIGKILL);
-    const bool now = run.columns_later > 0 && resized_at == std::string::npos &&
-                     output.bytes.find(run.resize_at) != std::string::npos;
-    if (!now) continue;
-    window = window_of(run.columns_later);
-    ioctl(terminal, TIOCSWINSZ, &window);
-    resized_at = output.bytes.size();
+    const bool resized = resized_at != std::string::npos;
+    if (!resized && run.columns_later > 0 && output.bytes.find(run.resize_at) != std::string::npos) {
+      window = window_of(run.columns_later);
+      ioctl(terminal, TIOCSWINSZ, &window);
+      resized_at = output.bytes.size();
+    } else if (resized && !stopped && output.bytes.find(run.stop_at, resized_at) != std::string::npos) {
+      stopped = write(terminal, "\003", 1) == 1;
+    }
   }
   if (resized_at != std::string::npos) output.after_resize = output.bytes.substr(resized_at);
   output.exit_code = wait_for(child);

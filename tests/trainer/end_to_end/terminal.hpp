@@ -14,6 +14,7 @@ struct TerminalRun {
   std::string environment;     ///< "TERM=xterm LC_ALL=C"
   int columns_later = 0;       ///< the window's new width as soon as `resize_at` was printed; 0: it stays
   std::string resize_at = {};  ///< part of the output
+  std::string stop_at = {};    ///< Ctrl-C is typed once this has come after the new width; empty: never
 };
 
 struct TerminalOutput {
