@@ -3,7 +3,7 @@
 #include "comm/bucket_plan.hpp"
 
 #include "comm/latency.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "comm/communicator.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "comm/gradient_bucket.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <algorithm>
 #include <cmath>

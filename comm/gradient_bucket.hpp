@@ -9,8 +9,8 @@
 #include "comm/gradient_units.hpp"
 #include "comm/spin_lock.hpp"
 #include "comm/step_counters.hpp"
+#include "common/aligned_buffer.hpp"
 #include "kernels/ops.hpp"
-#include "kernels/runtime/aligned_buffer.hpp"
 
 #include <atomic>
 #include <cstddef>

@@ -4,7 +4,7 @@
 
 #include "comm/gradient_bucket.hpp"
 #include "comm/step_counters.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 

@@ -6,8 +6,8 @@
 #include "comm/bucket_plan.hpp"
 #include "comm/communicator.hpp"
 #include "comm/gradient_units.hpp"
+#include "kernels/numerics/wide_sum.hpp"
 #include "kernels/ops.hpp"
-#include "kernels/runtime/wide_sum.hpp"
 
 #include <cstddef>
 #include <cstdint>

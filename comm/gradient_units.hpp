@@ -4,7 +4,7 @@
 /// theirs alike, because they decide by sums over all ranks.
 #pragma once
 
-#include "kernels/exact_sum.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +23,8 @@ struct TensorRefusals {
 class GradientUnits {
  public:
   /// @param sizes          elements of each tensor, in arena order
-  /// @param global_grains  grains in a full global batch, which bounds the sums (kernels/exact_sum.hpp)
+  /// @param global_grains  grains in a full global batch, which bounds the sums
+  /// (kernels/numerics/exact_sum.hpp)
   GradientUnits(std::span<const std::size_t> sizes, std::int64_t global_grains);
 
   std::int64_t global_grains() const { return global_grains_; }

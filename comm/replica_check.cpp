@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "comm/replica_check.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 

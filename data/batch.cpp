@@ -3,7 +3,7 @@
 /// The batch loader.
 #include "data/batch.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 namespace lockstep {
 

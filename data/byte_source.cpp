@@ -3,7 +3,7 @@
 /// Reading files with plain read(2), and memory.
 #include "data/byte_source.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

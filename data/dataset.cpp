@@ -3,11 +3,11 @@
 /// From the name of a data set to the set.
 #include "data/dataset.hpp"
 
+#include "common/error.hpp"
 #include "data/image_files.hpp"
 #include "data/image_set.hpp"
 #include "data/random_set.hpp"
 #include "data/synthetic_set.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
 

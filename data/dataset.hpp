@@ -3,8 +3,8 @@
 /// A labelled data set in memory, and how to get one by name.
 #pragma once
 
+#include "common/aligned_buffer.hpp"
 #include "data/fingerprint.hpp"
-#include "kernels/runtime/aligned_buffer.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstdint>

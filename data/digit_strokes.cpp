@@ -3,7 +3,7 @@
 /// The shapes of the ten digits.
 #include "data/digit_strokes.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <array>
 

@@ -3,7 +3,7 @@
 /// Normal numbers.
 #include "data/draws.hpp"
 
-#include "kernels/runtime/portable_math.hpp"
+#include "kernels/numerics/portable_math.hpp"
 
 namespace lockstep {
 

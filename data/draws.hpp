@@ -3,7 +3,7 @@
 /// A sequence of random numbers for one made-up sample: Philox, read one word after another.
 #pragma once
 
-#include "kernels/random.hpp"
+#include "kernels/numerics/random.hpp"
 
 #include <cstdint>
 

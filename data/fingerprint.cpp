@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "data/fingerprint.hpp"
 
+#include "common/quick_digest.hpp"
+#include "common/sha256.hpp"
 #include "data/dataset.hpp"
-#include "kernels/runtime/quick_digest.hpp"
-#include "kernels/runtime/sha256.hpp"
 
 #include <array>
 #include <cstddef>

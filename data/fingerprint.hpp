@@ -19,7 +19,7 @@ struct Fingerprint {
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
 
-/// By kernels/runtime/quick_digest.hpp: for comparisons within a running job.
+/// By common/quick_digest.hpp: for comparisons within a running job.
 Fingerprint quick_fingerprint_of(const Dataset& set);
 
 /// For the disk. Images and labels that come from IDX files have the SHA-256 of the uncompressed file

@@ -3,7 +3,7 @@
 /// Stream-inflating with zlib.
 #include "data/gzip_source.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 

@@ -3,9 +3,9 @@
 /// The IDX reader.
 #include "data/idx.hpp"
 
+#include "common/error.hpp"
 #include "data/byte_source.hpp"
 #include "data/gzip_source.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

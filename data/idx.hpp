@@ -6,7 +6,7 @@
 ///   D sizes, 32-bit big-endian | the elements, the last dimension innermost | nothing more
 #pragma once
 
-#include "kernels/runtime/aligned_buffer.hpp"
+#include "common/aligned_buffer.hpp"
 
 #include <cstdint>
 #include <filesystem>

@@ -3,7 +3,7 @@
 /// Looking for the files of an image set.
 #include "data/image_files.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

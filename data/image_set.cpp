@@ -3,8 +3,8 @@
 /// Loading the four IDX files of an image set.
 #include "data/image_set.hpp"
 
+#include "common/error.hpp"
 #include "data/idx.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// JPEG by libjpeg. Its errors leave by longjmp, so nothing with a destructor lives in a frame that is jumped
 /// over.
+#include "common/error.hpp"
 #include "data/exif_orientation.hpp"
 #include "data/picture_formats.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <csetjmp>
 #include <fmt/format.h>

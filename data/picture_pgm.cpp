@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// PGM: numbers in text, then the pixels.
+#include "common/error.hpp"
 #include "data/picture_formats.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Tells the formats of pictures apart, and reads those of IDX files.
+#include "common/error.hpp"
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
 #include "data/picture_formats.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
 

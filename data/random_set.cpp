@@ -3,9 +3,9 @@
 /// Making the set `random`.
 #include "data/random_set.hpp"
 
+#include "common/checked_size.hpp"
+#include "common/memory.hpp"
 #include "data/draws.hpp"
-#include "kernels/runtime/checked_size.hpp"
-#include "kernels/runtime/memory.hpp"
 
 namespace lockstep {
 namespace {

@@ -3,8 +3,8 @@
 /// The permutation of an epoch and its division into batches, grains and ranks.
 #include "data/sampler.hpp"
 
-#include "kernels/random.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
+#include "kernels/numerics/random.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #include "data/set_facts.hpp"
 
+#include "common/error.hpp"
 #include "data/image_set.hpp"
 #include "data/random_set.hpp"
 #include "data/synthetic_set.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
 

@@ -3,11 +3,11 @@
 /// Drawing the set `synthetic`: a digit's strokes, bent and moved at random, inked by a round pen, and noise.
 #include "data/synthetic_set.hpp"
 
+#include "common/checked_size.hpp"
+#include "common/memory.hpp"
 #include "data/digit_strokes.hpp"
 #include "data/draws.hpp"
 #include "data/pen.hpp"
-#include "kernels/runtime/checked_size.hpp"
-#include "kernels/runtime/memory.hpp"
 
 #include <algorithm>
 #include <array>

@@ -22,8 +22,8 @@
 /// - Shapes were validated by the caller (models/); an op only asserts.
 #pragma once
 
-#include "kernels/exact_sum.hpp"
-#include "kernels/random.hpp"
+#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/random.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstddef>
@@ -109,7 +109,7 @@ class Ops {
                                float* x) = 0;
 
   /// Accumulates: sum[i] += round(g[i] * format.scale), half to even. Returns false, having added 0 for the
-  /// culprits, if some |g[i]| >= format.limit or is NaN. See kernels/exact_sum.hpp.
+  /// culprits, if some |g[i]| >= format.limit or is NaN. See kernels/numerics/exact_sum.hpp.
   virtual bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format,
                                 std::int64_t* sum) = 0;
   /// g[i] = float(sum[i] / (scale * count)), computed in double with one rounding to float; `scale` is the

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "models/device_execution.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "models/device_memory.hpp"
 
 namespace lockstep {

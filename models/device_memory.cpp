@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "models/device_memory.hpp"
 
-#include "kernels/runtime/checked_size.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/checked_size.hpp"
+#include "common/error.hpp"
 #include "models/layer.hpp"
 #include "models/limits.hpp"
 

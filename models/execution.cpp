@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Execution: runs the layers over the memory that plan_tensors laid out.
-#include "kernels/runtime/error.hpp"
-#include "kernels/runtime/memory.hpp"
+#include "common/error.hpp"
+#include "common/memory.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "models/execution_memory.hpp"
 
-#include "kernels/runtime/checked_size.hpp"
+#include "common/checked_size.hpp"
 #include "models/layer.hpp"
 #include "models/tensor_plan.hpp"
 

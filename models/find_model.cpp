@@ -3,8 +3,8 @@
 /// find_model: a name to a path, or a list of the names there are.
 #include "models/find_model.hpp"
 
-#include "kernels/runtime/error.hpp"
-#include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "common/error.hpp"
+#include "common/yaml/strict_yaml.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,8 +3,8 @@
 /// InitialWeights.
 #include "models/initial_weights.hpp"
 
-#include "kernels/random.hpp"
-#include "kernels/runtime/portable_math.hpp"
+#include "kernels/numerics/portable_math.hpp"
+#include "kernels/numerics/random.hpp"
 
 #include <algorithm>
 #include <cmath>

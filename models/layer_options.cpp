@@ -3,8 +3,8 @@
 /// LayerOptions: from YAML scalars to checked numbers.
 #include "models/layer_options.hpp"
 
-#include "kernels/runtime/yaml/scalar.hpp"
-#include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "common/yaml/scalar.hpp"
+#include "common/yaml/strict_yaml.hpp"
 #include "models/layer.hpp"
 #include "models/limits.hpp"
 

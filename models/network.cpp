@@ -3,7 +3,7 @@
 /// Network: from a name to a YAML file to layers, and what can be said about the whole.
 #include "models/network.hpp"
 
-#include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "common/yaml/strict_yaml.hpp"
 #include "models/find_model.hpp"
 #include "models/initial_weights.hpp"
 #include "models/layer.hpp"

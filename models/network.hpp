@@ -3,8 +3,8 @@
 /// A network built from its YAML description, and its execution for one grain at a time.
 #pragma once
 
+#include "common/aligned_buffer.hpp"
 #include "kernels/ops.hpp"
-#include "kernels/runtime/aligned_buffer.hpp"
 #include "models/arena.hpp"
 #include "models/pass.hpp"
 

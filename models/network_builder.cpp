@@ -3,9 +3,9 @@
 /// NetworkBuilder: the document, its layers one by one, and what must hold at the end.
 #include "models/network_builder.hpp"
 
-#include "kernels/runtime/checked_size.hpp"
-#include "kernels/runtime/yaml/scalar.hpp"
-#include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "common/checked_size.hpp"
+#include "common/yaml/scalar.hpp"
+#include "common/yaml/strict_yaml.hpp"
 #include "models/limits.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// NetworkBuilder: the kind, name and option keys of a layer, checked before anything is made of them.
-#include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "common/yaml/strict_yaml.hpp"
 #include "models/network_builder.hpp"
 
 #include <fmt/format.h>

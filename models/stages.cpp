@@ -4,7 +4,7 @@
 /// what holds between two stages.
 #include "models/stages.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "models/layer.hpp"
 
 #include <algorithm>

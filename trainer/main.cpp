@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The program: picks the command and turns errors into one line and an exit code.
-#include "kernels/runtime/error.hpp"
-#include "kernels/runtime/output.hpp"
-#include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "common/console/output.hpp"
+#include "common/console/standard_streams.hpp"
+#include "common/console/terminal.hpp"
+#include "common/error.hpp"
+#include "common/text/text_layout.hpp"
+#include "common/yaml/strict_yaml.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/config/option_hint.hpp"
-#include "trainer/launched_rank.hpp"
-#include "trainer/rank_runner.hpp"
-#include "trainer/standard_streams.hpp"
-#include "trainer/terminal.hpp"
-#include "trainer/text_layout.hpp"
+#include "trainer/ranks/launched_rank.hpp"
+#include "trainer/ranks/rank_runner.hpp"
 
 #include <algorithm>
 #include <cerrno>

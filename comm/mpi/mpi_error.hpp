@@ -3,7 +3,7 @@
 /// Every MPI call goes through LOCKSTEP_MPI, which turns a return code into an exception.
 #pragma once
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <string>
 

@@ -4,7 +4,7 @@
 
 #include "comm/host_name.hpp"
 #include "comm/mpi/mpi_error.hpp"
-#include "kernels/runtime/output.hpp"
+#include "common/console/output.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>

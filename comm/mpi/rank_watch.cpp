@@ -6,8 +6,8 @@
 #include "comm/launched_processes.hpp"
 #include "comm/mpi/absence_report.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
-#include "kernels/runtime/error.hpp"
-#include "kernels/runtime/output.hpp"
+#include "common/console/output.hpp"
+#include "common/error.hpp"
 
 #include <unistd.h>
 

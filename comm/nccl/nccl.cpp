@@ -3,7 +3,7 @@
 #include "comm/nccl/nccl.hpp"
 
 #include "comm/nccl/nccl_plugin.hpp"
-#include "kernels/runtime/plugin.hpp"
+#include "common/plugin.hpp"
 
 namespace lockstep {
 namespace {

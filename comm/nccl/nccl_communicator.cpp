@@ -4,7 +4,7 @@
 
 #include "comm/nccl/nccl_error.hpp"
 #include "comm/nccl/signal_handlers.hpp"
-#include "kernels/runtime/output.hpp"
+#include "common/console/output.hpp"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,7 @@
 /// Every NCCL call goes through LOCKSTEP_NCCL, which turns a result into an exception.
 #pragma once
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <nccl.h>
 

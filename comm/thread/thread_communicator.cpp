@@ -3,8 +3,8 @@
 #include "comm/thread/thread_communicator.hpp"
 
 #include "comm/host_name.hpp"
-#include "kernels/runtime/error.hpp"
-#include "kernels/runtime/output.hpp"
+#include "common/console/output.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>

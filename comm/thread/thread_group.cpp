@@ -3,7 +3,7 @@
 #include "comm/thread/thread_group.hpp"
 
 #include "comm/sum_into.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 

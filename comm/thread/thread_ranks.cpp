@@ -4,7 +4,7 @@
 
 #include "comm/thread/thread_communicator.hpp"
 #include "comm/thread/thread_group.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 

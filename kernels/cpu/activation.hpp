@@ -3,7 +3,7 @@
 /// ReLU and dropout on the CPU; contracts in kernels/ops.hpp.
 #pragma once
 
-#include "kernels/random.hpp"
+#include "kernels/numerics/random.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace lockstep::cpu {
 void relu_forward(std::size_t size, const float* x, float* y);
 void relu_backward(std::size_t size, const float* y, const float* dy, float* dx);
 
-/// Draws the same numbers as philox() of kernels/random.hpp, for several samples at a time.
+/// Draws the same numbers as philox() of kernels/numerics/random.hpp, for several samples at a time.
 void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, float* y);
 
 }  // namespace lockstep::cpu

@@ -3,10 +3,10 @@
 /// Convolution forward and its data gradient: one correlation kernel, run over different taps.
 #include "kernels/cpu/conv2d.hpp"
 
+#include "common/error.hpp"
 #include "kernels/cpu/conv2d_taps.hpp"
 #include "kernels/cpu/lanes_scratch.hpp"
 #include "kernels/cpu/simd_targets.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <cstddef>
 

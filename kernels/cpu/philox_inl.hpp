@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Philox4x32-10 for many counters at a time, compiled once for each SIMD target: include after highway.h.
-/// The oracle is philox() in kernels/random.hpp.
+/// The oracle is philox() in kernels/numerics/random.hpp.
 
 #if defined(LOCKSTEP_CPU_PHILOX_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_CPU_PHILOX_INL_HPP
@@ -11,7 +11,7 @@
 #endif
 
 #include "hwy/highway.h"
-#include "kernels/random.hpp"
+#include "kernels/numerics/random.hpp"
 
 #include <cstdint>
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Max-pooling: a lane is a sample, so a window is a few comparisons of whole vectors.
+#include "common/error.hpp"
 #include "kernels/cpu/pool.hpp"
 #include "kernels/cpu/simd_targets.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <limits>
 

@@ -21,12 +21,12 @@
 /// Estimates from the machine code, not measured: 3 us and 26 us. Of the inner loop's instructions (sm_90)
 /// 78 % are fmas in LeNet's tile (10 columns, 4 channels), 63 % in Net's (8 columns, 2 channels). LeNet's
 /// reads dy 25 times from the L2 cache, 104 MB, which takes about as long.
+#include "common/error.hpp"
 #include "kernels/cuda/conv2d_direct.cuh"
 #include "kernels/cuda/conv2d_generic_data.cuh"
 #include "kernels/cuda/conv2d_scatter.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
-#include "kernels/runtime/error.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 namespace {

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kernels/device/epilogue.hpp"
-#include "kernels/random.hpp"
+#include "kernels/numerics/random.hpp"
 
 #include <gpu/launch.cuh>
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+#include "common/error.hpp"
 #include "kernels/cuda/facts.hpp"
 #include "kernels/device/device_messages.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <array>
 #include <cstdlib>

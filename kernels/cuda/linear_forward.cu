@@ -15,10 +15,10 @@
 /// Limits on an H100: Net fc1 at batch 64 is 2 MFLOP (0.04 us) and 160 KB (0.05 us), LeNet fc1 at batch 256
 /// is 52 MFLOP (0.9 us) and 1.4 MB (0.4 us), or 16 MB from L2 with tiles of 8 x 32 (about 3 us). One launch
 /// each; the second layers only wait for memory: a launch and two trips to L2.
+#include "common/error.hpp"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/linear_tile.cuh"
-#include "kernels/runtime/error.hpp"
 
 #include <algorithm>
 

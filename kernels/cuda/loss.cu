@@ -16,11 +16,11 @@
 /// Limits on an H100: Net at batch 64 moves 5 KB, LeNet at batch 256 20 KB: nothing. What remains is one trip
 /// to L2, one exp and one log one after another, and the shuffles: about 0.6 us by its instructions; one
 /// launch.
+#include "common/error.hpp"
 #include "kernels/cuda/exact_sum.cuh"
 #include "kernels/cuda/exp_log.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/linear_tile.cuh"
-#include "kernels/runtime/error.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 namespace {

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+#include "common/error.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/facts.hpp"
 #include "kernels/cuda/native_ops.hpp"
 #include "kernels/device/device_messages.hpp"
-#include "kernels/runtime/error.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 

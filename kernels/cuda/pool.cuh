@@ -4,9 +4,9 @@
 /// kWidth neighbouring samples.
 #pragma once
 
+#include "common/error.hpp"
 #include "kernels/cuda/divisor.cuh"
 #include "kernels/cuda/thread_each.cuh"
-#include "kernels/runtime/error.hpp"
 #include "kernels/shapes.hpp"
 
 #include <gpu/launch.cuh>

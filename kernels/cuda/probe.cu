@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+#include "common/error.hpp"
 #include "kernels/cuda/probe.hpp"
 #include "kernels/device/device_messages.hpp"
-#include "kernels/runtime/error.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 

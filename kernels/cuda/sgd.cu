@@ -21,7 +21,7 @@
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/thread_each.cuh"
-#include "kernels/exact_sum.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 
 #include <cmath>
 

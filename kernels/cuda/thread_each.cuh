@@ -3,7 +3,7 @@
 /// Launches with a thread for each of many elements.
 #pragma once
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <gpu/launch.cuh>
 

@@ -16,8 +16,8 @@
 /// - Outputs are overwritten, unless an op says "accumulates".
 /// - The columns of a tensor are whole grains, one after another: columns [g * grain, (g + 1) * grain) are
 ///   grain g, the last one may be shorter. Gradients of parameters are summed within a grain (or a part of
-///   one) in fp32 in a fixed order and then added as 64-bit fixed point (kernels/exact_sum.hpp), which is
-///   exact; so the bits depend on grain, shape and data alone: not on how many grains a rank has, on
+///   one) in fp32 in a fixed order and then added as 64-bit fixed point (kernels/numerics/exact_sum.hpp),
+///   which is exact; so the bits depend on grain, shape and data alone: not on how many grains a rank has, on
 ///   the device's number of multiprocessors, or on which block is first.
 /// - A grain adds at most kPartialSums terms to an element of an exact sum.
 /// - Shapes were validated by the caller; an op only asserts (LOCKSTEP_CHECK).
@@ -26,7 +26,7 @@
 #include "kernels/device/device.hpp"
 #include "kernels/device/epilogue.hpp"
 #include "kernels/device/step_state.hpp"
-#include "kernels/exact_sum.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 #include "kernels/ops.hpp"
 #include "kernels/shapes.hpp"
 

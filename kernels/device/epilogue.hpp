@@ -13,7 +13,7 @@ enum class EpilogueKind : std::uint8_t { kRelu, kDropout, kMaxPool, kAvgPool };
 /// One layer of an epilogue.
 struct EpilogueStep {
   EpilogueKind kind = EpilogueKind::kRelu;
-  // Of dropout; kernels/random.hpp says which random number decides a unit.
+  // Of dropout; kernels/numerics/random.hpp says which random number decides a unit.
   bool whole_channels = false;  ///< dropout2d: a unit is a channel; otherwise every element is one
   std::uint32_t layer = 0;      ///< DropoutKey::layer
   float probability = 0;        ///< of dropping a unit, in (0, 1)

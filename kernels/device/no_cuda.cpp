@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Stands in for kernels/cuda in a build without CUDA.
+#include "common/error.hpp"
 #include "kernels/device/device.hpp"
 #include "kernels/device/device_ops.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <unistd.h>
 

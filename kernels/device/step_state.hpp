@@ -4,7 +4,7 @@
 /// read and advance it, so that a captured step can be launched again and again with the same arguments.
 #pragma once
 
-#include "kernels/runtime/wide_sum.hpp"
+#include "kernels/numerics/wide_sum.hpp"
 
 #include <cstdint>
 

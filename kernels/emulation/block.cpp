@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "kernels/emulation/block.hpp"
 
+#include "common/error.hpp"
 #include "kernels/emulation/builtins.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
 

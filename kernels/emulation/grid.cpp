@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "kernels/emulation/grid.hpp"
 
+#include "common/error.hpp"
 #include "kernels/emulation/builtins.hpp"
 #include "kernels/emulation/device_memory.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "kernels/emulation/shared_memory.hpp"
 
+#include "common/error.hpp"
 #include "kernels/emulation/redzone.hpp"
 #include "kernels/emulation/sanitizer.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "kernels/vendor/error.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 

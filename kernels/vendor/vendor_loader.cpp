@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "kernels/runtime/error.hpp"
-#include "kernels/runtime/plugin.hpp"
+#include "common/error.hpp"
+#include "common/plugin.hpp"
 #include "kernels/vendor/vendor.hpp"
 
 namespace lockstep {

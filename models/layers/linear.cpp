@@ -3,7 +3,7 @@
 /// LinearLayer: options, shapes, and the calls of its ops.
 #include "models/layers/linear.hpp"
 
-#include "kernels/runtime/checked_size.hpp"
+#include "common/checked_size.hpp"
 #include "models/limits.hpp"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 /// Waiting for work on a device that may never end.
 #include "comm/device_all_reduce.hpp"
 #include "comm/thread/thread_ranks.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>

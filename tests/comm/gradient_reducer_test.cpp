@@ -4,8 +4,8 @@
 #include "comm/gradient_reducer.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
-#include "kernels/exact_sum.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 #include "tests/comm/reducer_job.hpp"
 #include "tests/comm/scalar_ops.hpp"
 

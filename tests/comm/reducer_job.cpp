@@ -3,7 +3,7 @@
 #include "tests/comm/reducer_job.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
-#include "kernels/exact_sum.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 #include "tests/comm/scalar_ops.hpp"
 
 #include <gtest/gtest.h>

@@ -4,7 +4,7 @@
 #include "comm/replica_check.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <gtest/gtest.h>
 

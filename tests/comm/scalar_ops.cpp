@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "tests/comm/scalar_ops.hpp"
 
-#include "kernels/exact_sum.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 
 #include <cmath>
 

@@ -4,7 +4,7 @@
 #include "comm/staged/staged_all_reduce.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "tests/comm/device_all_reduce_checks.hpp"
 #include "tests/kernels/device/rig.hpp"
 

@@ -3,7 +3,7 @@
 /// The thread backend: the common checks, errors and deadlines.
 #include "comm/thread/thread_ranks.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "tests/comm/conformance.hpp"
 
 #include <gtest/gtest.h>

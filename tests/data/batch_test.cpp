@@ -3,8 +3,8 @@
 /// Batches as the kernels see them.
 #include "data/batch.hpp"
 
+#include "common/error.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <gtest/gtest.h>
 

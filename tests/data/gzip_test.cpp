@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Compressed IDX files, good and bad.
+#include "common/error.hpp"
 #include "data/idx.hpp"
-#include "kernels/runtime/error.hpp"
 #include "tests/data/allocation_probe.hpp"
 #include "tests/data/idx_fixture.hpp"
 

@@ -3,7 +3,7 @@
 /// Plain IDX files, good and bad.
 #include "data/idx.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "tests/data/allocation_probe.hpp"
 #include "tests/data/idx_fixture.hpp"
 

@@ -3,8 +3,8 @@
 /// Where data sets are looked for, and in which order.
 #include "data/image_files.hpp"
 
+#include "common/error.hpp"
 #include "data/dataset.hpp"
-#include "kernels/runtime/error.hpp"
 #include "tests/data/idx_fixture.hpp"
 
 #include <gtest/gtest.h>

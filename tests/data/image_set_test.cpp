@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Image sets as a whole: the four files must belong together.
+#include "common/error.hpp"
+#include "common/sha256.hpp"
 #include "data/dataset.hpp"
-#include "kernels/runtime/error.hpp"
-#include "kernels/runtime/sha256.hpp"
 #include "tests/data/idx_fixture.hpp"
 
 #include <gtest/gtest.h>

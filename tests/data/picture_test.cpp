@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "data/picture.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "tests/data/picture_fixture.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 /// Global batches, grains and ranks.
 #include "data/sampler.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "tests/data/idx_fixture.hpp"
 
 #include <gtest/gtest.h>

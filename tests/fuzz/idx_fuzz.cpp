@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Any bytes as an IDX file: as they are, and packed by gzip, which must come to the same.
+#include "common/error.hpp"
 #include "data/idx.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <zlib.h>
 

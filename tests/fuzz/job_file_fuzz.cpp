@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Job files and overrides from strangers: any bytes give a job that reads back unchanged, or one line of
 /// complaint.
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "tests/fuzz/expand.hpp"
 #include "trainer/config/job.hpp"
 

@@ -3,8 +3,8 @@
 /// Arbitrary text as a manifest, as it is and with a correct seal put on: refused with DataError, or read
 /// such that writing it gives a manifest that reads the same. Then the same text as the manifest of a
 /// checkpoint whose files are good: all that commands do with one.
-#include "kernels/runtime/error.hpp"
-#include "memory_env.hpp"
+#include "common/error.hpp"
+#include "tests/common/files/memory_env.hpp"
 #include "tests/fuzz/expand.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"

@@ -4,8 +4,8 @@
 /// of complaint, or a network that is what it says: the same once more from its own text, with sizes within
 /// the stated limits and plans that hold together. (Running them is the part of
 /// tests/models/random_networks.)
-#include "kernels/runtime/checked_size.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/checked_size.hpp"
+#include "common/error.hpp"
 #include "models/device_memory.hpp"
 #include "models/execution_memory.hpp"
 #include "models/layer.hpp"

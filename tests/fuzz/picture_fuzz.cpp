@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Whatever the bytes, reading them as a picture gives pictures, which can be prepared, or a DataError.
+#include "common/error.hpp"
 #include "data/picture_preparation.hpp"
 #include "data/picture_variants.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <cstddef>
 #include <cstdint>

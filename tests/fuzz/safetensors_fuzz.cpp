@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Arbitrary bytes as a safetensors file: refused with DataError, or read and written again to the same
 /// tensors.
-#include "kernels/runtime/error.hpp"
-#include "trainer/checkpoint/safetensors.hpp"
+#include "common/error.hpp"
+#include "common/safetensors/safetensors.hpp"
 
 #include <cstdint>
 #include <cstdlib>

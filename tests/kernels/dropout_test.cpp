@@ -32,7 +32,7 @@ std::size_t size_of(const DropoutShape& s) {
          static_cast<std::size_t>(s.unit_size);
 }
 
-/// The rule of kernels/random.hpp, word for word.
+/// The rule of kernels/numerics/random.hpp, word for word.
 bool is_dropped(const DropoutShape& shape, const DropoutKey& key, std::uint32_t unit, std::uint32_t column) {
   const Philox4 block = philox(key.seed, {{unit / 4, key.first_sample + column,
                                            random_stream(RandomUse::kDropout, key.layer), key.step}});

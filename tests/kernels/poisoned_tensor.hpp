@@ -3,7 +3,7 @@
 /// Host tensors in which an element that a kernel forgot to write shows.
 #pragma once
 
-#include "kernels/runtime/aligned_buffer.hpp"
+#include "common/aligned_buffer.hpp"
 
 #include <cmath>
 #include <cstddef>

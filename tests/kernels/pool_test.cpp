@@ -3,8 +3,8 @@
 /// Max- and average-pooling against naive loops, finite differences, ties, NaN and every SIMD target.
 #include "kernels/cpu/pool.hpp"
 
+#include "common/error.hpp"
 #include "gtest/gtest.h"
-#include "kernels/runtime/error.hpp"
 #include "tests/kernels/reference/pool.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"

@@ -5,7 +5,7 @@
 #include "models/device_execution.hpp"
 
 #include "kernels/cpu/cpu_ops.hpp"
-#include "kernels/exact_sum.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <gtest/gtest.h>

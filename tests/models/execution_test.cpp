@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// What holds for every pass: grains, padding, evaluation, dropout, and the order in which gradients get
 /// ready.
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "tests/models/training_rig.hpp"
 
 #include <gtest/gtest.h>

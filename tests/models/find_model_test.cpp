@@ -3,7 +3,7 @@
 /// Names and paths of network files.
 #include "models/find_model.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "models/network.hpp"
 
 #include <gtest/gtest.h>

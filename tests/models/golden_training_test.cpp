@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// 100 steps of training Net, each loss against PyTorch's: tests/golden/make_training_golden.py made the
 /// file.
+#include "common/safetensors/safetensors.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
-#include "kernels/exact_sum.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 #include "models/network.hpp"
-#include "trainer/checkpoint/safetensors.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Every way in which a network file can be wrong, and the one line that says so.
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
 

@@ -3,7 +3,7 @@
 /// The networks that ship with Lockstep: shapes, parameters, costs, the table.
 #include "models/network.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "models/layer.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 /// TrainingRig: random weights and samples, and one pass at a time.
 #include "tests/models/training_rig.hpp"
 
-#include "kernels/random.hpp"
+#include "kernels/numerics/random.hpp"
 
 #include <algorithm>
 

@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/allreduce_bench.hpp"
 
+#include "comm/agreement.hpp"
 #include "comm/gather_text.hpp"
 #include "comm/staged/staged_all_reduce.hpp"
-#include "kernels/runtime/output.hpp"
-#include "trainer/agreement.hpp"
+#include "common/console/output.hpp"
 #include "trainer/bench/allreduce_buffers.hpp"
 #include "trainer/bench/allreduce_table.hpp"
-#include "trainer/device/all_reduce_choice.hpp"
-#include "trainer/device/device_mapping.hpp"
-#include "trainer/undestroyed_on_loss.hpp"
+#include "trainer/ranks/all_reduce_choice.hpp"
+#include "trainer/ranks/device_mapping.hpp"
+#include "trainer/ranks/undestroyed_on_loss.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>

@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/device_step_bench.hpp"
 
-#include "kernels/runtime/output.hpp"
+#include "comm/agreement.hpp"
+#include "common/console/output.hpp"
+#include "common/text/text_layout.hpp"
 #include "models/network.hpp"
-#include "trainer/agreement.hpp"
 #include "trainer/bench/timing.hpp"
-#include "trainer/step_engine.hpp"
-#include "trainer/text_layout.hpp"
-#include "trainer/undestroyed_on_loss.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/ranks/undestroyed_on_loss.hpp"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/gpu_kernels_bench.hpp"
 
-#include "kernels/runtime/error.hpp"
-#include "kernels/runtime/output.hpp"
+#include "common/console/output.hpp"
+#include "common/error.hpp"
 #include "trainer/bench/kernel_contest.hpp"
 #include "trainer/bench/kernel_table.hpp"
 #include "trainer/bench/timing.hpp"

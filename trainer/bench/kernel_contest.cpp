@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/kernel_contest.hpp"
 
-#include "kernels/exact_sum.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 #include "trainer/bench/layer_ops.hpp"
 
 #include <algorithm>

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/kernels_bench.hpp"
 
+#include "common/aligned_buffer.hpp"
+#include "common/console/output.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/cpu/fma_peak.hpp"
 #include "kernels/ops.hpp"
-#include "kernels/runtime/aligned_buffer.hpp"
-#include "kernels/runtime/output.hpp"
 #include "trainer/bench/timing.hpp"
 
 #include <fmt/format.h>

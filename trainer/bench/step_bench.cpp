@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/step_bench.hpp"
 
+#include "common/console/output.hpp"
+#include "common/text/text_layout.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/cpu/fma_peak.hpp"
-#include "kernels/runtime/output.hpp"
 #include "models/network.hpp"
 #include "trainer/bench/device_step_bench.hpp"
 #include "trainer/bench/timing.hpp"
-#include "trainer/step_engine.hpp"
-#include "trainer/text_layout.hpp"
+#include "trainer/engine/step_engine.hpp"
 
 #include <fmt/format.h>
 

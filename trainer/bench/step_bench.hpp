@@ -5,7 +5,7 @@
 
 #include "comm/communicator.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/job_setup.hpp"
+#include "trainer/engine/job_setup.hpp"
 
 namespace lockstep::bench {
 

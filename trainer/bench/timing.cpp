@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/timing.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <algorithm>
 #include <chrono>

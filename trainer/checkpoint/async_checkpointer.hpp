@@ -3,7 +3,7 @@
 /// Writes checkpoints while training goes on.
 #pragma once
 
-#include "trainer/checkpoint/env.hpp"
+#include "common/files/env.hpp"
 #include "trainer/checkpoint/retention.hpp"
 #include "trainer/checkpoint/state.hpp"
 

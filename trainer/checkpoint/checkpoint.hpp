@@ -4,8 +4,8 @@
 /// optimizer.safetensors and manifest.json.
 #pragma once
 
+#include "common/files/env.hpp"
 #include "trainer/checkpoint/checksums.hpp"
-#include "trainer/checkpoint/env.hpp"
 #include "trainer/checkpoint/manifest.hpp"
 #include "trainer/checkpoint/state.hpp"
 

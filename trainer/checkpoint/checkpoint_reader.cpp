@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Reading a checkpoint that may have suffered.
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
+#include "common/safetensors/safetensors.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/safetensors.hpp"
 
 #include <fmt/format.h>
 

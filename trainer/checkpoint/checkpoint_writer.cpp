@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Writing a checkpoint so that at every instant a complete one is on disk.
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
+#include "common/safetensors/safetensors.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/safetensors.hpp"
 
 #include <span>
 #include <utility>

@@ -3,10 +3,10 @@
 /// Making and checking the checksums of a file.
 #include "trainer/checkpoint/checksums.hpp"
 
-#include "kernels/runtime/printable.hpp"
-#include "kernels/runtime/sha256.hpp"
-#include "trainer/checkpoint/safetensors.hpp"
-#include "trainer/checkpoint/safetensors_header.hpp"
+#include "common/safetensors/safetensors.hpp"
+#include "common/safetensors/safetensors_header.hpp"
+#include "common/sha256.hpp"
+#include "common/text/printable.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>

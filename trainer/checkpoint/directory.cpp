@@ -3,7 +3,7 @@
 /// Listing, finding and removing the checkpoints of a run.
 #include "trainer/checkpoint/directory.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
 #include <fmt/format.h>

@@ -3,8 +3,8 @@
 /// Tables about checkpoints.
 #include "trainer/checkpoint/inspect.hpp"
 
-#include "kernels/exact_sum.hpp"
-#include "kernels/runtime/printable.hpp"
+#include "common/text/printable.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 

@@ -3,7 +3,7 @@
 /// What is inside a checkpoint, for people: `lockstep inspect` and `lockstep verify`.
 #pragma once
 
-#include "trainer/checkpoint/env.hpp"
+#include "common/files/env.hpp"
 #include "trainer/checkpoint/state.hpp"
 
 #include <string>

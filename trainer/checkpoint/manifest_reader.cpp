@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Reading manifest.json.
-#include "kernels/exact_sum.hpp"
-#include "kernels/runtime/error.hpp"
-#include "kernels/runtime/wide_sum.hpp"
+#include "common/error.hpp"
+#include "common/safetensors/safetensors_header.hpp"
+#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/wide_sum.hpp"
 #include "trainer/checkpoint/manifest.hpp"
-#include "trainer/checkpoint/safetensors_header.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

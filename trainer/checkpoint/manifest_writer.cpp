@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Writing manifest.json.
-#include "kernels/runtime/sha256.hpp"
+#include "common/sha256.hpp"
 #include "trainer/checkpoint/manifest.hpp"
 
 #include <fmt/format.h>

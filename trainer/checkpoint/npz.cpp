@@ -3,7 +3,7 @@
 /// Writing .npz by hand. Sources: NumPy's "A simple file format for NumPy arrays", PKWARE's APPNOTE.TXT 4.3.
 #include "trainer/checkpoint/npz.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "trainer/checkpoint/directory.hpp"
 
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 /// NumPy's .npz: `lockstep export --npz`, read by numpy.load().
 #pragma once
 
-#include "trainer/checkpoint/safetensors.hpp"
+#include "common/safetensors/safetensors.hpp"
 #include "trainer/checkpoint/state.hpp"
 
 #include <cstddef>

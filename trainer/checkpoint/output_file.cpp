@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/checkpoint/output_file.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "trainer/checkpoint/directory.hpp"
 
 #include <fcntl.h>

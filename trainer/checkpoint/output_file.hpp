@@ -3,7 +3,7 @@
 /// Writing a file that a user has named, and nothing else that may be there.
 #pragma once
 
-#include "trainer/checkpoint/env.hpp"
+#include "common/files/env.hpp"
 
 #include <cstddef>
 #include <span>

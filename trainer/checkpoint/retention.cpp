@@ -3,7 +3,7 @@
 /// Choosing the checkpoints that go.
 #include "trainer/checkpoint/retention.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 /// Which checkpoints of a run stay: the job's `run.keep`.
 #pragma once
 
+#include "common/files/env.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/env.hpp"
 
 #include <cstdint>
 #include <map>

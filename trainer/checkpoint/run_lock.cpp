@@ -3,7 +3,7 @@
 /// The lock file of a run directory.
 #include "trainer/checkpoint/run_lock.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

@@ -3,7 +3,7 @@
 /// Sizes and hashes of a checkpoint's numbers.
 #include "trainer/checkpoint/state.hpp"
 
-#include "kernels/runtime/sha256.hpp"
+#include "common/sha256.hpp"
 
 #include <bit>
 #include <span>

@@ -3,7 +3,7 @@
 /// What a checkpoint holds: a position in a deterministic run, and the numbers that got there.
 #pragma once
 
-#include "trainer/checkpoint/safetensors.hpp"
+#include "common/safetensors/safetensors.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,16 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep bench kernels|allreduce|step
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "trainer/bench/allreduce_bench.hpp"
 #include "trainer/bench/gpu_kernels_bench.hpp"
 #include "trainer/bench/kernels_bench.hpp"
 #include "trainer/bench/step_bench.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/job_setup.hpp"
-#include "trainer/rank_facts.hpp"
-#include "trainer/rank_runner.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/ranks/rank_facts.hpp"
+#include "trainer/ranks/rank_runner.hpp"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep hash, inspect, verify, diff, export: what is in a checkpoint, and is it whole?
-#include "kernels/runtime/error.hpp"
-#include "kernels/runtime/output.hpp"
+#include "common/console/output.hpp"
+#include "common/error.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/diff.hpp"
 #include "trainer/checkpoint/directory.hpp"
@@ -10,8 +10,8 @@
 #include "trainer/checkpoint/npz.hpp"
 #include "trainer/checkpoint/output_file.hpp"
 #include "trainer/commands/command.hpp"
-#include "trainer/rank_runner.hpp"
-#include "trainer/saved_model.hpp"
+#include "trainer/ranks/rank_runner.hpp"
+#include "trainer/run/saved_model.hpp"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/commands/device_report.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

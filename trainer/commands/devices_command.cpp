@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep devices [--json] [--emulated]
+#include "common/console/output.hpp"
+#include "common/error.hpp"
 #include "kernels/device/device.hpp"
 #include "kernels/device/nvml.hpp"
-#include "kernels/runtime/error.hpp"
-#include "kernels/runtime/output.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/commands/device_report.hpp"
 

@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep eval CHECKPOINT
-#include "kernels/runtime/output.hpp"
-#include "trainer/agreement.hpp"
+#include "comm/agreement.hpp"
+#include "common/console/output.hpp"
+#include "common/text/text_layout.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/config/device_name.hpp"
-#include "trainer/data_record.hpp"
-#include "trainer/device/device_evaluator.hpp"
-#include "trainer/evaluator.hpp"
-#include "trainer/rank_facts.hpp"
-#include "trainer/rank_runner.hpp"
-#include "trainer/saved_model.hpp"
-#include "trainer/text_layout.hpp"
+#include "trainer/engine/device/device_evaluator.hpp"
+#include "trainer/engine/evaluator.hpp"
+#include "trainer/ranks/rank_facts.hpp"
+#include "trainer/ranks/rank_runner.hpp"
+#include "trainer/run/data_record.hpp"
+#include "trainer/run/saved_model.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

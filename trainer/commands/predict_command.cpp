@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep predict CHECKPOINT IMAGE...
+#include "common/console/output.hpp"
+#include "common/console/terminal.hpp"
+#include "common/error.hpp"
 #include "data/picture_preparation.hpp"
 #include "data/picture_variants.hpp"
 #include "data/set_facts.hpp"
-#include "kernels/runtime/error.hpp"
-#include "kernels/runtime/output.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/prediction/prediction_report.hpp"
 #include "trainer/prediction/predictor.hpp"
-#include "trainer/terminal.hpp"
 
 #include <fmt/format.h>
 

@@ -1,15 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep validate JOB.yaml [key=value ...]
+#include "common/checked_size.hpp"
+#include "common/console/output.hpp"
+#include "common/memory.hpp"
 #include "data/set_facts.hpp"
-#include "kernels/runtime/checked_size.hpp"
-#include "kernels/runtime/memory.hpp"
-#include "kernels/runtime/output.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/config/device_name.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/memory_need.hpp"
+#include "trainer/engine/memory_need.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Job files in and out: parse_job, load_job, to_yaml, schema_help.
-#include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "common/yaml/strict_yaml.hpp"
 #include "models/find_model.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_reader.hpp"

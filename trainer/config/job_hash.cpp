@@ -3,7 +3,7 @@
 /// The determining keys of a job, read off the schema.
 #include "trainer/config/job_hash.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "trainer/config/job_schema.hpp"
 
 #include <fmt/format.h>

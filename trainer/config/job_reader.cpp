@@ -3,7 +3,7 @@
 /// Walks the YAML of a job file beside the schema.
 #include "trainer/config/job_reader.hpp"
 
-#include "kernels/runtime/yaml/strict_yaml.hpp"
+#include "common/yaml/strict_yaml.hpp"
 #include "trainer/config/job_schema.hpp"
 
 #include <fmt/format.h>

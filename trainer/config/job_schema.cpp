@@ -3,7 +3,7 @@
 /// Every key of a job file, described here and nowhere else.
 #include "trainer/config/job_schema.hpp"
 
-#include "kernels/runtime/yaml/scalar.hpp"
+#include "common/yaml/scalar.hpp"
 #include "trainer/config/device_name.hpp"
 #include "trainer/config/home_path.hpp"
 

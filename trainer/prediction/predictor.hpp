@@ -6,7 +6,7 @@
 #include "data/picture.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "models/network.hpp"
-#include "trainer/saved_model.hpp"
+#include "trainer/run/saved_model.hpp"
 
 #include <memory>
 #include <span>

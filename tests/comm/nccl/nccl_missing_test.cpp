@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// A program without lockstep_nccl.so beside it.
 #include "comm/nccl/nccl.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <gtest/gtest.h>
 

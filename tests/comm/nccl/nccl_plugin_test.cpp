@@ -3,7 +3,7 @@
 /// lockstep_nccl.so on a machine with NCCL and without a GPU.
 #include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 /// A convolution with numbers to compute it from: what the tests of convolutions on devices share.
 #pragma once
 
-#include "kernels/exact_sum.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/conv2d.hpp"
 

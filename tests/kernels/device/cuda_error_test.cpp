@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "kernels/device/cuda_error.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <gtest/gtest.h>
 

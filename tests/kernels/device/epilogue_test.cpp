@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Random epilogues on a device against their layers one by one: relu, dropout and pool as the CPU has them,
 /// forward, and backward by each layer's own rule.
-#include "kernels/random.hpp"
+#include "kernels/numerics/random.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/pool.hpp"
 
@@ -131,7 +131,7 @@ class Layers {
     return y;
   }
 
-  /// The rule of kernels/random.hpp, word for word.
+  /// The rule of kernels/numerics/random.hpp, word for word.
   bool is_dropped(const EpilogueStep& step, std::size_t i) const {
     const auto batch = static_cast<std::size_t>(case_.batch);
     const auto pixels = static_cast<std::size_t>(height_ * width_);

@@ -4,7 +4,7 @@
 /// independence of the bits from batch and grains.
 #include "tests/kernels/reference/linear.hpp"
 
-#include "kernels/exact_sum.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The platform under test is this machine's GPU. Without one the whole binary is skipped, and says why.
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <cstdio>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Devices, memory, streams, events and graphs.
-#include "kernels/exact_sum.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <cctype>

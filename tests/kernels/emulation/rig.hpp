@@ -3,8 +3,8 @@
 /// What the tests of the emulator stand on: device arrays, and kernels tried in several thread orders.
 #pragma once
 
+#include "common/error.hpp"
 #include "kernels/emulation/thread_order.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <gpu/launch.cuh>
 #include <gtest/gtest.h>

@@ -4,8 +4,8 @@
 /// and back.
 #pragma once
 
-#include "kernels/runtime/aligned_buffer.hpp"
-#include "trainer/checkpoint/safetensors.hpp"
+#include "common/aligned_buffer.hpp"
+#include "common/safetensors/safetensors.hpp"
 
 #include <cstdlib>
 #include <cstring>

@@ -3,7 +3,7 @@
 /// Sums in double precision, and how far a kernel may be from them.
 #pragma once
 
-#include "kernels/random.hpp"
+#include "kernels/numerics/random.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 
 #include <algorithm>

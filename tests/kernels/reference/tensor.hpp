@@ -4,8 +4,8 @@
 /// element.
 #pragma once
 
+#include "common/aligned_buffer.hpp"
 #include "gtest/gtest.h"
-#include "kernels/runtime/aligned_buffer.hpp"
 
 #include <cmath>
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "kernels/exact_sum.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 #include "tests/kernels/vendor/vendor_rig.hpp"
 
 namespace lockstep::test {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What a failed call of a library becomes. With the fake libraries only.
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include "kernels/vendor/conv2d.hpp"
 #include "kernels/vendor/error.hpp"

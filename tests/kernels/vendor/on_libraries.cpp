@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// This machine's GPU with cuDNN and cuBLAS. Without any of them the whole binary is skipped, and says why.
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "tests/kernels/vendor/vendor_rig.hpp"
 
 #include <cstdio>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The plugin itself, on machines with and without a GPU: that it loads, and that calls, virtual calls and
 /// exceptions cross its border.
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 #include "kernels/vendor/vendor.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What surrounds the layers in a step, and the step as a graph.
-#include "kernels/exact_sum.hpp"
+#include "kernels/numerics/exact_sum.hpp"
 #include "tests/kernels/vendor/vendor_rig.hpp"
 
 namespace lockstep::test {

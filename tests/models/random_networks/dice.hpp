@@ -3,7 +3,7 @@
 /// Choices of a test: one after another from one seed, the same on every machine.
 #pragma once
 
-#include "kernels/random.hpp"
+#include "kernels/numerics/random.hpp"
 
 #include <cstdint>
 #include <initializer_list>

@@ -4,7 +4,7 @@
 /// [channel][row][column][sample] without padding columns.
 #pragma once
 
-#include "kernels/random.hpp"
+#include "kernels/numerics/random.hpp"
 #include "models/layer_op.hpp"
 #include "tests/models/random_networks/bounded.hpp"
 

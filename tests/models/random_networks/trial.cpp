@@ -5,9 +5,9 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "kernels/device/step_state.hpp"
 #include "tests/models/random_networks/reference_step.hpp"
-#include "trainer/bucket_planning.hpp"
-#include "trainer/starting_weights.hpp"
-#include "trainer/step_engine.hpp"
+#include "trainer/engine/bucket_planning.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/run/starting_weights.hpp"
 
 #include <fmt/format.h>
 

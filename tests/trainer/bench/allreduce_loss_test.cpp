@@ -3,8 +3,8 @@
 /// What `bench allreduce` leaves behind on a GPU when another rank is lost: everything. Freeing would wait
 /// for an all-reduce that never ends.
 #include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
 #include "kernels/device/device_ops.hpp"
-#include "kernels/runtime/error.hpp"
 #include "tests/support/leak_check.hpp"
 #include "trainer/bench/allreduce_bench.hpp"
 

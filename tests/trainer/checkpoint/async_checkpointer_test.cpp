@@ -3,9 +3,9 @@
 /// Saving in the background: one at a time, errors delivered, nothing lost at the end.
 #include "trainer/checkpoint/async_checkpointer.hpp"
 
-#include "checkpoint_support.hpp"
-#include "kernels/runtime/error.hpp"
-#include "memory_env.hpp"
+#include "common/error.hpp"
+#include "tests/common/files/memory_env.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: MIT
 /// Every flipped bit and every truncation of a checkpoint's files is found, and named with its file and
 /// tensor.
-#include "checkpoint_support.hpp"
-#include "kernels/runtime/error.hpp"
-#include "memory_env.hpp"
+#include "common/error.hpp"
+#include "common/safetensors/safetensors.hpp"
+#include "tests/common/files/memory_env.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/safetensors.hpp"
 
 #include <gtest/gtest.h>
 

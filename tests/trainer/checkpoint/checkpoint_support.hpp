@@ -3,7 +3,7 @@
 /// Small checkpoints and a directory of one's own, for the tests of this folder.
 #pragma once
 
-#include "kernels/random.hpp"
+#include "kernels/numerics/random.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
 #include <gtest/gtest.h>

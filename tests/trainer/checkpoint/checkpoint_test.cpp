@@ -3,10 +3,10 @@
 /// Checkpoints on the real file system: round trip, replacement, and which one a run goes on from.
 #include "trainer/checkpoint/checkpoint.hpp"
 
-#include "checkpoint_support.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
+#include "common/safetensors/safetensors.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/safetensors.hpp"
 
 #include <gtest/gtest.h>
 

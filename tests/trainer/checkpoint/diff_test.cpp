@@ -3,9 +3,9 @@
 /// What people are told about checkpoints: diff, inspect, verify.
 #include "trainer/checkpoint/diff.hpp"
 
-#include "checkpoint_support.hpp"
-#include "kernels/runtime/error.hpp"
-#include "memory_env.hpp"
+#include "common/error.hpp"
+#include "tests/common/files/memory_env.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/inspect.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Input/output errors and full disks: the save says so, and the last good checkpoint stays.
-#include "checkpoint_support.hpp"
-#include "kernels/runtime/error.hpp"
-#include "memory_env.hpp"
+#include "common/error.hpp"
+#include "tests/common/files/memory_env.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/retention.hpp"
 

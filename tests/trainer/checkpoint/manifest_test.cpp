@@ -3,9 +3,9 @@
 /// The manifest: round trip, its seal, and contents that are sealed but wrong.
 #include "trainer/checkpoint/manifest.hpp"
 
-#include "checkpoint_support.hpp"
-#include "kernels/runtime/error.hpp"
-#include "memory_env.hpp"
+#include "common/error.hpp"
+#include "tests/common/files/memory_env.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
 #include <gtest/gtest.h>
 

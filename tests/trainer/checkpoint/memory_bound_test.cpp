@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Hostile files of 1 MiB, each built to cost as much memory as such a file can: the readers stay under 64
 /// MiB.
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
+#include "common/safetensors/safetensors.hpp"
 #include "trainer/checkpoint/manifest.hpp"
-#include "trainer/checkpoint/safetensors.hpp"
 
 #include <gtest/gtest.h>
 #include <malloc.h>

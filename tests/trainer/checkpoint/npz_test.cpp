@@ -3,8 +3,8 @@
 /// The .npz writer, read back with a few lines of zip of the test's own.
 #include "trainer/checkpoint/npz.hpp"
 
-#include "checkpoint_support.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What lies in a run's directory and is not the run's own stays as it is, and so does what links lead to.
-#include "checkpoint_support.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/output_file.hpp"
 #include "trainer/checkpoint/retention.hpp"

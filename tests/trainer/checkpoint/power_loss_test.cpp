@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Power lost at every point of a save: what is found afterwards is a good checkpoint, the old one or the new
 /// one.
-#include "checkpoint_support.hpp"
-#include "memory_env.hpp"
+#include "tests/common/files/memory_env.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
 #include "trainer/checkpoint/retention.hpp"

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Reading that fails, once or for good, at every call: an error that passes is waited for, one that does not
 /// is said, and in neither case is a good checkpoint passed over or removed.
-#include "checkpoint_support.hpp"
-#include "kernels/runtime/error.hpp"
-#include "memory_env.hpp"
+#include "common/error.hpp"
+#include "tests/common/files/memory_env.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/retention.hpp"
 

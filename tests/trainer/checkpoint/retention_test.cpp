@@ -3,8 +3,8 @@
 /// Which checkpoints stay.
 #include "trainer/checkpoint/retention.hpp"
 
-#include "checkpoint_support.hpp"
-#include "memory_env.hpp"
+#include "tests/common/files/memory_env.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 /// Two jobs, one run directory: only one gets it, and only while it lives.
 #include "trainer/checkpoint/run_lock.hpp"
 
-#include "checkpoint_support.hpp"
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

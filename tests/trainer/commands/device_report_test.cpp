@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/commands/device_report.hpp"
 
+#include "common/error.hpp"
 #include "kernels/device/device_ops.hpp"
-#include "kernels/runtime/error.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Every way in which a job file can be wrong, with the whole message.
-#include "tests/trainer/config/config_error_of.hpp"
+#include "tests/common/yaml/config_error_of.hpp"
 #include "trainer/config/job.hpp"
 
 #include <gtest/gtest.h>

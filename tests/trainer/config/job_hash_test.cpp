@@ -3,7 +3,7 @@
 /// Which changes to a job a resume must refuse.
 #include "trainer/config/job_hash.hpp"
 
-#include "kernels/runtime/error.hpp"
+#include "common/error.hpp"
 
 #include <gtest/gtest.h>
 

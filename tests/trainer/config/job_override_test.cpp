@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// key=value on the command line: as strict as the file, and named in messages.
-#include "tests/trainer/config/config_error_of.hpp"
+#include "tests/common/yaml/config_error_of.hpp"
 #include "trainer/config/job.hpp"
 
 #include <gtest/gtest.h>

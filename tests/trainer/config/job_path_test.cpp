@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Where the paths of a job file lead, and what options were meant as.
-#include "tests/trainer/config/config_error_of.hpp"
+#include "tests/common/yaml/config_error_of.hpp"
 #include "trainer/config/home_path.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/option_hint.hpp"

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "common/error.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+#include <stdexcept>
+
+namespace lockstep {
+
+Explanation explain(const std::exception& error) {
+  if (const auto* ours = dynamic_cast<const Error*>(&error)) return {ours->code(), ours->what()};
+  const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                         dynamic_cast<const std::length_error*>(&error) != nullptr;
+  if (no_memory) {
+    return {
+        ExitCode::kDeviceUnavailable,
+        "not enough memory; start fewer ranks or threads on this machine, take a smaller model, data set or "
+        "data.global_batch, or raise the limit (ulimit -v, or Slurm's --mem)"};
+  }
+  return {ExitCode::kInternal, fmt::format("internal error: {}; please report this", error.what())};
+}
+
+void throw_check_failure(const char* condition, const char* file, int line) {
+  throw InternalError(
+      fmt::format("internal error at {}:{}: '{}' does not hold; please report this", file, line, condition));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The seam through which everything that must survive a crash reaches the file system. Tests replace it by
+/// one that fails, fills up, or forgets what was not synced.
+#pragma once
+
+#include "common/error.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// A new file that is being written. Destroying one closes it without a word: call close() to learn whether
+/// it worked.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  /// Appends all of the bytes. @throws IoError, also when the disk is full; part of them may be in the file
+  /// then
+  virtual void write(std::span<const std::byte> bytes) = 0;
+  /// Returns when the contents will survive a power loss. @throws IoError
+  virtual void sync() = 0;
+  /// @throws IoError if the system reports a late write error
+  virtual void close() = 0;
+};
+
+/// An exclusive claim on a file. Ends when destroyed, or when the process dies, however it dies. The file
+/// stays.
+class FileClaim {
+ public:
+  virtual ~FileClaim() = default;
+  /// Overwrites the file in place, so that the claim stays on it. @throws IoError
+  virtual void write(const std::string& text) = 0;
+};
+
+/// What a name stands for, itself: symbolic links are not followed.
+enum class EntryKind { kNothing, kFile, kDirectory, kLink, kOther };
+
+struct Entry {
+  EntryKind kind = EntryKind::kNothing;
+  std::uint64_t names = 0;  ///< of a file: how many hard links it has
+};
+
+/// Every method throws IoError with path, system error and hint, unless it says otherwise. Safe to call from
+/// several threads at once.
+class Env {
+ public:
+  virtual ~Env() = default;
+
+  /// Creates an empty file that must not exist yet.
+  virtual std::unique_ptr<WritableFile> create(const std::string& path) = 0;
+  /// The whole of a regular file; its size is known before memory is asked for. A FIFO or device is not
+  /// waited for.
+  /// @throws MissingDataError if it is not there; DataError if it is no regular file
+  virtual std::vector<std::byte> read(const std::string& path) = 0;
+  /// Bytes of a file. @throws as read
+  virtual std::uint64_t size(const std::string& path) = 0;
+  /// Atomic within a file system. Replaces a file or an empty directory.
+  virtual void rename(const std::string& from, const std::string& to) = 0;
+  /// Makes creations, renames and removals of entries of this directory survive a power loss.
+  virtual void sync_directory(const std::string& path) = 0;
+  /// Creates one level; a directory that is already there is fine.
+  virtual void make_directory(const std::string& path) = 0;
+  /// Names of the entries, sorted, without "." and "..". @throws MissingDataError if there is no such
+  /// directory
+  virtual std::vector<std::string> list(const std::string& path) = 0;
+  /// Whether there is something at the end of the path, symbolic links followed.
+  virtual bool exists(const std::string& path) = 0;
+  /// What the last part of the path is, itself.
+  virtual Entry entry(const std::string& path) = 0;
+  /// Removes a file. One that is not there is fine.
+  virtual void remove_file(const std::string& path) = 0;
+  /// Removes those of the named files that are in a directory, and then the directory. Goes by a handle of
+  /// the directory, so it follows no symbolic link even if one is put there meanwhile: where `path` is one,
+  /// the link itself goes. What has other names stays, and the directory with it; so does whatever is no
+  /// directory. One that is not there is fine. @returns whether nothing is left
+  virtual bool remove_directory(const std::string& path, std::span<const std::string> files) = 0;
+  /// Claims a file, creating it if need be; null while another process, or another claim of this one, holds
+  /// it. @throws IoError also if the name is a symbolic link, or the file has other names: it may be
+  /// somebody's
+  virtual std::unique_ptr<FileClaim> claim(const std::string& path) = 0;
+  /// Between two attempts.
+  virtual void pause(std::chrono::milliseconds duration) = 0;
+
+  /// The real file system.
+  static Env& posix();
+};
+
+/// Writes, syncs and closes a new file.
+void write_synced(Env& env, const std::string& path, std::span<const std::byte> bytes);
+/// Writes `path` in one step: under `path`.tmp, synced, renamed, directory synced. Readers see the old or the
+/// new file.
+void replace_file(Env& env, const std::string& path, std::span<const std::byte> bytes);
+/// Calls `read`, which only reads, again while it throws IoError: such an error (a network file system that
+/// hiccups, no free file descriptor) may pass. Three times with growing pauses, half a second in all; then
+/// the error leaves.
+template <typename Read>
+auto read_patiently(Env& env, const Read& read) {
+  for (const int pause : {20, 100, 400}) {
+    try {
+      return read();
+    } catch (const IoError&) {
+      env.pause(std::chrono::milliseconds(pause));
+    }
+  }
+  return read();
+}
+
+/// What a run writes into lies in its own directory: throws IoError if `path` is there and is a symbolic
+/// link, no file of that kind, or a file that has another name elsewhere.
+void require_own(Env& env, const std::string& path, EntryKind kind);
+/// A file that also has a name elsewhere (a copy made with `cp -l`) is replaced by one that has not; then
+/// require_own.
+void make_own(Env& env, const std::string& path);
+
+/// "a/b/c" → "a/b"; "c" → ".".
+std::string parent_directory(const std::string& path);
+
+}  // namespace lockstep

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The header of a safetensors file, read as a stream of JSON events.
+#include "common/safetensors/safetensors_json.hpp"
+
+#include "common/error.hpp"
+#include "common/text/printable.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+
+/// Accepts {"name": {"dtype": S, "shape": [N...], "data_offsets": [N, N]}, ..., "__metadata__": {S: S}}.
+class HeaderEvents final : public json::json_sax_t {
+ public:
+  explicit HeaderEvents(const std::string& file) : file_(file) {}
+
+  SafetensorsHeader take() { return std::move(header_); }
+
+  bool start_object(std::size_t /*size*/) override {
+    if (place_ == Place::kStart) return go(Place::kTop);
+    if (place_ != Place::kEntryStart) return wrong("an object");
+    if (in_metadata_) return go(Place::kMetadata);
+    seen_ = 0;
+    header_.entries.emplace_back().name = std::move(name_);
+    return go(Place::kFields);
+  }
+
+  bool key(string_t& text) override {
+    switch (place_) {
+      case Place::kTop:
+        name_ = text;
+        in_metadata_ = text == "__metadata__";
+        if (in_metadata_ && std::exchange(metadata_seen_, true)) return wrong("a second __metadata__");
+        return go(Place::kEntryStart);
+      case Place::kFields:
+        return field(text);
+      default:
+        name_ = text;
+        return go(Place::kMetadataValue);
+    }
+  }
+
+  bool string(string_t& text) override {
+    if (place_ == Place::kMetadataValue) {
+      if (!header_.metadata.emplace(name_, text).second)
+        return wrong("a second value for a key of __metadata__");
+      return go(Place::kMetadata);
+    }
+    if (place_ != Place::kDtype) return wrong("a string");
+    header_.entries.back().dtype = text.substr(0, 16);
+    return go(Place::kFields);
+  }
+
+  bool start_array(std::size_t /*size*/) override {
+    if (place_ == Place::kShapeStart) return go(Place::kShape);
+    if (place_ != Place::kOffsetsStart) return wrong("an array");
+    offsets_ = 0;
+    return go(Place::kOffsets);
+  }
+
+  bool number_unsigned(number_unsigned_t value) override {
+    if (place_ != Place::kShape && place_ != Place::kOffsets) return wrong("a number");
+    SafetensorsEntry& entry = header_.entries.back();  // both places are inside an entry
+    if (place_ == Place::kShape) {
+      if (entry.shape.size() == kMaxSafetensorsRank) return wrong("more dimensions than any tensor has");
+      entry.shape.push_back(value);
+      return true;
+    }
+    if (offsets_ == 2) return wrong("a number");
+    (offsets_ == 0 ? entry.begin : entry.end) = value;
+    ++offsets_;
+    return true;
+  }
+
+  bool end_array() override {
+    if (place_ == Place::kOffsets && offsets_ != 2) return wrong("data_offsets that are not two numbers");
+    return go(Place::kFields);
+  }
+
+  bool end_object() override {
+    if (place_ == Place::kFields && seen_ != kAllFields)
+      return wrong("an entry without dtype, shape or data_offsets");
+    return go(place_ == Place::kTop ? Place::kStart : Place::kTop);
+  }
+
+  bool null() override { return wrong("null"); }
+  bool boolean(bool /*value*/) override { return wrong("a boolean"); }
+  bool number_integer(number_integer_t /*value*/) override { return wrong("a negative number"); }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override {
+    return wrong("a number that is not a 64-bit integer");
+  }
+  bool binary(binary_t& /*value*/) override { return wrong("binary data"); }
+
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const json::exception& /*why*/) override {
+    throw DataError(
+        fmt::format("{}: the header is not JSON at byte {}", file_, kSafetensorsPrefixBytes + position));
+  }
+
+ private:
+  /// What may come next. kEntryStart, kMetadataValue and k*Start wait for the value of a key.
+  enum class Place {
+    kStart,
+    kTop,
+    kEntryStart,
+    kFields,
+    kDtype,
+    kShapeStart,
+    kShape,
+    kOffsetsStart,
+    kOffsets,
+    kMetadata,
+    kMetadataValue
+  };
+  static constexpr unsigned kAllFields = 7;
+
+  bool go(Place place) {
+    place_ = place;
+    return true;
+  }
+
+  bool field(const std::string& text) {
+    if (text == "dtype") return once(1, Place::kDtype);
+    if (text == "shape") return once(2, Place::kShapeStart);
+    if (text == "data_offsets") return once(4, Place::kOffsetsStart);
+    return wrong("an unknown field");
+  }
+
+  bool once(unsigned bit, Place next) {
+    if ((seen_ & bit) != 0) return wrong("a field that is there twice");
+    seen_ |= bit;
+    return go(next);
+  }
+
+  [[noreturn]] bool wrong(const char* what) const {
+    const bool in_entry = !header_.entries.empty() && place_ != Place::kTop && place_ != Place::kEntryStart;
+    const std::string& name = in_entry && !in_metadata_ ? header_.entries.back().name : name_;
+    throw DataError(
+        fmt::format("{}: the header holds {} at tensor {}, which has no place in a safetensors header", file_,
+                    what, quoted_text(name)));
+  }
+
+  const std::string& file_;
+  SafetensorsHeader header_;
+  Place place_ = Place::kStart;
+  std::string name_;
+  bool in_metadata_ = false, metadata_seen_ = false;
+  unsigned seen_ = 0;  // bits of the fields of this entry
+  int offsets_ = 0;
+};
+
+}  // namespace
+
+SafetensorsHeader read_safetensors_json(std::string_view json_text, const std::string& file) {
+  HeaderEvents events(file);
+  json::sax_parse(json_text.begin(), json_text.end(), &events);
+  return events.take();
+}
+
+}  // namespace lockstep

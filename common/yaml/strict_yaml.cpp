@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Strict YAML: check the bytes, check the events, and only then build the node.
+#include "common/yaml/strict_yaml.hpp"
+
+#include "common/yaml/strict_handler.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <sstream>
+#include <string>
+#include <system_error>
+
+namespace lockstep {
+namespace {
+
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+YAML::Mark mark_of(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+  YAML::Mark mark;
+  mark.pos = static_cast<int>(offset);
+  mark.line = static_cast<int>(std::count(before.begin(), before.end(), '\n'));
+  mark.column = static_cast<int>(offset - line_start);
+  return mark;
+}
+
+void check_bytes(std::string_view text, const std::string& file) {
+  if (const auto bad = find_unprintable(text)) {
+    throw config_error(file, mark_of(text, bad->offset),
+                       fmt::format("{}; a YAML file is plain UTF-8 text", bad->cause));
+  }
+}
+
+/// Ahead of parsing, because yaml-cpp looks for the end of "[[[[..." before it reports the first bracket.
+void check_brackets(std::string_view text, const std::string& file) {
+  std::size_t brackets = 0;
+  for (std::size_t at = text.find_first_of("[{"); at != text.npos; at = text.find_first_of("[{", at + 1)) {
+    if (++brackets > kMaxYamlBrackets) {
+      throw config_error(file, mark_of(text, at), fmt::format("more than {} brackets", kMaxYamlBrackets));
+    }
+  }
+}
+
+std::string reason(int error) {
+  return error == ETIMEDOUT ? "nobody writes into it" : std::generic_category().message(error);
+}
+
+/// 0, or what is wrong: ETIMEDOUT after ten seconds without a byte.
+int wait_until_readable(int file) {
+  pollfd ready{file, POLLIN, 0};
+  constexpr int kMilliseconds = 10'000;
+  int result = ::poll(&ready, 1, kMilliseconds);
+  while (result < 0 && errno == EINTR) result = ::poll(&ready, 1, kMilliseconds);
+  return result < 0 ? errno : result == 0 ? ETIMEDOUT : 0;
+}
+
+void check_events(const std::string& text, const std::string& file) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  StrictHandler handler(text, file);
+  while (parser.HandleNextDocument(handler)) {
+  }
+}
+
+}  // namespace
+
+YAML::Node load_strict_yaml(const std::string& given, const std::string& file) {
+  if (given.size() > kMaxYamlBytes) {
+    throw config_error(file, YAML::Mark(),
+                       fmt::format("more than {} bytes; is this the right file?", kMaxYamlBytes));
+  }
+  const std::string text = given.substr(given.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0);
+  if (text.starts_with(kByteOrderMark))
+    throw config_error(file, mark_of(text, 0), "a second byte order mark; a YAML file is plain UTF-8 text");
+  check_bytes(text, file);
+  check_brackets(text, file);
+  try {
+    check_events(text, file);
+    return YAML::Load(text);
+  } catch (const YAML::Exception& error) {
+    throw config_error(file, error.mark, fmt::format("not valid YAML: {}", error.msg));
+  }
+}
+
+std::string read_yaml_file(const std::string& path) {
+  // Not blocking: a FIFO that nobody writes to must not hang us. One that somebody does write to is fine, as
+  // in `lockstep train <(make-job)`, and is waited for.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0 && errno == ENOENT)
+    throw MissingDataError(fmt::format("{}: no such file; check the path", path));
+  if (file < 0) throw IoError(fmt::format("{}: cannot be opened: {}", path, reason(errno)));
+  std::string text(kMaxYamlBytes + 1, '\0');
+  std::size_t size = 0;
+  ssize_t count = 1;
+  int error = 0;
+  while (count > 0 && size < text.size() && error == 0) {
+    error = wait_until_readable(file);
+    if (error == 0) count = ::read(file, text.data() + size, text.size() - size);
+    if (error == 0 && count < 0 && errno != EINTR && errno != EAGAIN) error = errno;
+    size += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+    count = count < 0 ? 1 : count;
+  }
+  ::close(file);
+  if (error != 0) throw IoError(fmt::format("{}: cannot be read: {}", path, reason(error)));
+  text.resize(size);
+  return text;
+}
+
+ConfigError config_error(const std::string& file, const YAML::Mark& mark, const std::string& message) {
+  if (mark.is_null()) return ConfigError(fmt::format("{}: {}", file, message));
+  return ConfigError(fmt::format("{}:{}:{}: {}", file, mark.line + 1, mark.column + 1, message));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The Env of the fault tests.
+#include "tests/common/files/memory_env.hpp"
+
+#include "common/error.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+std::string last_component(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace
+
+class MemoryFile : public WritableFile {
+ public:
+  MemoryFile(MemoryEnv& env, int node, std::string path) : env_(env), node_(node), path_(std::move(path)) {}
+
+  void write(std::span<const std::byte> bytes) override { env_.write(node_, path_, bytes); }
+  void sync() override {
+    env_.begin("fsync", path_);
+    env_.record({.kind = DiskOp::Kind::kSync, .node = node_});
+  }
+  void close() override { env_.begin("close", path_); }
+
+ private:
+  MemoryEnv& env_;
+  int node_;
+  std::string path_;
+};
+
+std::vector<std::byte>& MemoryEnv::file(const std::string& path) {
+  return disk_.nodes[static_cast<std::size_t>(existing("open", path))].data;
+}
+
+void MemoryEnv::fail_at(std::size_t call, bool for_good) {
+  calls_ = 0;
+  fail_at_ = call;
+  for_good_ = for_good;
+}
+
+bool MemoryEnv::fails_now(const std::string& call, const std::string& path) {
+  if (on_call) on_call(call, path);
+  const std::size_t now = calls_++;
+  return now == fail_at_ || (for_good_ && now > fail_at_);
+}
+
+void MemoryEnv::begin(const std::string& call, const std::string& path) {
+  if (fails_now(call, path)) throw IoError(path + ": cannot " + call + ": injected I/O error");
+}
+
+int MemoryEnv::existing(const std::string& call, const std::string& path) const {
+  const int node = disk_.find(path);
+  if (node < 0) throw MissingDataError(path + ": cannot " + call + ": no such file or directory");
+  return node;
+}
+
+void MemoryEnv::record(DiskOp op) {
+  apply(&disk_, op);
+  trace_.push_back(std::move(op));
+}
+
+void MemoryEnv::write(int node, const std::string& path, std::span<const std::byte> bytes) {
+  const bool fails = fails_now("write", path);
+  const std::size_t room = capacity_ - std::min(capacity_, disk_.used_bytes());
+  const std::size_t fit = std::min(fails ? bytes.size() / 2 : bytes.size(), room);
+  record({.kind = DiskOp::Kind::kWrite,
+          .node = node,
+          .offset = disk_.nodes[static_cast<std::size_t>(node)].data.size(),
+          .data = {bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(fit)}});
+  if (fails) throw IoError(path + ": cannot write: injected I/O error");
+  if (fit < bytes.size()) throw IoError(path + ": cannot write: no space left on device");
+}
+
+std::unique_ptr<WritableFile> MemoryEnv::create(const std::string& path) {
+  begin("create", path);
+  if (disk_.find(path) >= 0) throw IoError(path + ": cannot create: exists");
+  const int node = static_cast<int>(disk_.nodes.size());
+  record({.kind = DiskOp::Kind::kCreate,
+          .node = node,
+          .directory = existing("create", parent_directory(path)),
+          .name = last_component(path)});
+  return std::make_unique<MemoryFile>(*this, node, path);
+}
+
+std::vector<std::byte> MemoryEnv::read(const std::string& path) {
+  begin("read", path);
+  return file(path);
+}
+
+std::uint64_t MemoryEnv::size(const std::string& path) {
+  begin("stat", path);
+  return file(path).size();
+}
+
+void MemoryEnv::rename(const std::string& from, const std::string& to) {
+  begin("rename", from);
+  const int moved = existing("rename", from);
+  record({.kind = DiskOp::Kind::kRename,
+          .node = moved,
+          .directory = existing("rename", parent_directory(from)),
+          .name = last_component(from),
+          .to_directory = existing("rename", parent_directory(to)),
+          .to_name = last_component(to)});
+  if (disk_.find(to) != moved) throw IoError(from + ": cannot rename: the target is not empty");
+}
+
+void MemoryEnv::sync_directory(const std::string& path) {
+  begin("fsync the directory", path);
+  record({.kind = DiskOp::Kind::kSyncDirectory, .node = existing("fsync", path)});
+}
+
+void MemoryEnv::make_directory(const std::string& path) {
+  begin("create the directory", path);
+  if (disk_.find(path) >= 0) return;
+  record({.kind = DiskOp::Kind::kMakeDirectory,
+          .node = static_cast<int>(disk_.nodes.size()),
+          .directory = existing("create", parent_directory(path)),
+          .name = last_component(path)});
+}
+
+std::vector<std::string> MemoryEnv::list(const std::string& path) {
+  begin("list", path);
+  std::vector<std::string> names;
+  for (const auto& [name, node] : disk_.nodes[static_cast<std::size_t>(existing("list", path))].entries)
+    names.push_back(name);
+  return names;
+}
+
+bool MemoryEnv::exists(const std::string& path) {
+  begin("stat", path);
+  return disk_.find(path) >= 0;
+}
+
+void MemoryEnv::remove_file(const std::string& path) {
+  begin("remove", path);
+  const int node = disk_.find(path);
+  if (node < 0) return;
+  record({.kind = DiskOp::Kind::kRemove,
+          .node = node,
+          .directory = existing("remove", parent_directory(path)),
+          .name = last_component(path)});
+}
+
+Entry MemoryEnv::entry(const std::string& path) {
+  begin("stat", path);
+  const int node = disk_.find(path);
+  if (node < 0) return {};
+  return {disk_.nodes[static_cast<std::size_t>(node)].directory ? EntryKind::kDirectory : EntryKind::kFile,
+          1};
+}
+
+bool MemoryEnv::remove_directory(const std::string& path, std::span<const std::string> files) {
+  const auto node = static_cast<std::size_t>(disk_.find(path));
+  if (disk_.find(path) < 0) return true;
+  if (!disk_.nodes[node].directory) return false;
+  for (const std::string& name : files) remove_file(path + "/" + name);
+  if (!disk_.nodes[node].entries.empty()) return false;
+  remove_file(path);
+  return true;
+}
+
+std::unique_ptr<FileClaim> MemoryEnv::claim(const std::string& path) {
+  throw std::logic_error(path + ": locks are tested on the real file system");
+}
+
+}  // namespace lockstep

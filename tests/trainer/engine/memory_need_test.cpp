@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The memory that a training says it takes is the memory that it takes; what does not fit is refused before
+/// anything is allocated; and a checkpoint whose model is beyond the limits is damaged data.
+#include "trainer/engine/memory_need.hpp"
+
+#include "comm/agreement.hpp"
+#include "comm/thread/thread_ranks.hpp"
+#include "common/checked_size.hpp"
+#include "common/error.hpp"
+#include "common/memory.hpp"
+#include "kernels/cpu/cpu_ops.hpp"
+#include "models/device_execution.hpp"
+#include "models/device_memory.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/engine/bucket_planning.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/run/saved_model.hpp"
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kLayers =
+    "layers:\n  - conv2d: {out: 40, kernel: 5, padding: 2}\n  - max_pool: 2\n  - relu\n  - linear: 300\n"
+    "  - relu\n  - linear: classes\n";
+
+Job small_job(const std::string& device) {
+  Job job;
+  job.data = {.set = "synthetic", .global_batch = 64, .train_samples = 128, .test_samples = 64};
+  job.parallel.device = device;
+  job.parallel.grain = 32;
+  job.parallel.threads = 2;
+  job.parallel.bucket_bytes = 1 << 20;
+  return job;
+}
+
+std::shared_ptr<const TrainTestData> load(const Job& job) {
+  return load_in_advance(job).get().sets;
+}
+
+JobSetup set_up(const Job& job, Communicator& comm) {
+  Network network = Network::parse(kLayers, "test.yaml", {1, 28, 28}, 10);
+  DeviceChoice device = choose_device(job.parallel, comm);
+  BucketPlan plan = plan_buckets(job, network, device, comm);
+  return {
+      .data = load(job), .device = std::move(device), .network = std::move(network), .plan = std::move(plan)};
+}
+
+std::uint64_t bytes_from_malloc() {
+  const struct mallinfo2 all = mallinfo2();
+  return all.uordblks + all.hblkhd;
+}
+
+TEST(MemoryNeedTest, IsWhatTrainingOnACpuTakes) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const Job job = small_job("cpu");
+    const JobSetup setup = set_up(job, comm);
+    const TrainingMemory need = training_memory(job, setup.network, sizes_of(*setup.data), false, 1);
+    const std::uint64_t before = bytes_from_malloc();
+    const auto engine = make_step_engine(job, setup, comm);
+    engine->run({}, 2, false);
+    const std::uint64_t taken = bytes_from_malloc() - before;
+    if (before == 0) GTEST_SKIP() << "sanitizers have a malloc of their own, which does not count";
+    const std::uint64_t copy_for_checkpoint = 2 * sizeof(float) * setup.network.parameters().size;
+    const std::uint64_t said = need.host.parameters - copy_for_checkpoint + need.host.activations;
+    EXPECT_LE(taken, said + (1 << 20));
+    EXPECT_GE(taken, said / 10 * 8);
+    EXPECT_EQ(need.host.data, (128 + 64) * (784U + 4));
+  });
+}
+
+std::uint64_t free_on_device() {
+  return emulated::platform().make_device(0)->facts().free_bytes;
+}
+
+TEST(MemoryNeedTest, IsWhatTrainingOnADeviceTakes) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const Job job = small_job("emulated");
+    const JobSetup setup = set_up(job, comm);
+    const TrainingMemory need = training_memory(job, setup.network, sizes_of(*setup.data), true, 1);
+    const std::uint64_t before = free_on_device();
+    const auto engine = make_step_engine(job, setup, comm);
+    const std::uint64_t taken = before - free_on_device();
+    EXPECT_LE(taken, need.device.total() + (16 << 10));
+    EXPECT_GE(taken, need.device.total() / 100 * 98);
+  });
+}
+
+TEST(MemoryNeedTest, ADeviceExecutionTakesWhatItsPlanSays) {
+  const Network network = Network::parse(
+      "layers:\n  - conv2d: {out: 3, kernel: 3}\n  - relu\n  - max_pool: 2\n  - flatten\n"
+      "  - conv2d: {out: 4, kernel: 1}\n  - max_pool: {kernel: 1}\n  - relu\n  - linear: classes\n  - "
+      "dropout: 0.1\n",
+      "test.yaml", {2, 9, 11}, 6);
+  const auto device = emulated::platform().make_device(0);
+  const auto ops = emulated::platform().make_ops(*device);
+  for (const auto purpose : {DeviceExecution::Purpose::kTraining, DeviceExecution::Purpose::kEvaluation}) {
+    const std::uint64_t before = free_on_device();
+    const DeviceExecution execution(network, *device, *ops, 17, purpose);
+    EXPECT_EQ(before - free_on_device(),
+              device_execution_bytes(network, 17, purpose == DeviceExecution::Purpose::kTraining));
+  }
+}
+
+std::string refusal(const Job& job, const std::string& layers, const ImageShape& input = {1, 28, 28}) {
+  std::string message;
+  run_thread_ranks(1, [&](Communicator& comm) {
+    const DeviceChoice device = choose_device(job.parallel, comm);
+    try {
+      const Network network = Network::parse("name: big\nlayers:\n" + layers, "big.yaml", input, 10);
+      TrainTestData data;
+      data.train.shape = data.test.shape = input;
+      data.train.labels.resize(1000);
+      data.test.labels.resize(1000);
+      require_training_memory(job, network, data, device, comm);
+    } catch (const Error& error) {
+      message = std::to_string(static_cast<int>(error.code())) + ": " + error.what();
+    }
+  });
+  return message;
+}
+
+TEST(MemoryNeedTest, MoreThanTheMachineHasIsRefused) {
+  Job job = small_job("cpu");
+  job.parallel.threads = 1024;
+  const std::string message = refusal(job, "  - linear: 1048576\n  - linear: 1000\n  - linear: classes\n");
+  EXPECT_TRUE(
+      message.starts_with("69: not enough memory: training big with 1 rank on this machine (each: "
+                          "1871719170 parameters with gradients and momentum 7.0 TiB, activations "))
+      << message;
+  EXPECT_EQ(refusal(small_job("cpu"), "  - linear: 10\n  - linear: classes\n"), "");
+}
+
+TEST(MemoryNeedTest, MoreThanTheDeviceHasIsRefused) {
+  const std::string message = refusal(small_job("emulated"), "  - linear: 1000000\n  - linear: classes\n");
+  EXPECT_TRUE(
+      message.starts_with("69: not enough memory on Emulated GPU: training big would take about 16 GiB"))
+      << message;
+}
+
+TEST(MemoryNeedTest, MoreThanAGpuCanNumberIsRefused) {
+  Job job = small_job("emulated");
+  job.data.global_batch = 1000;
+  const ImageShape large{1, 2048, 2048};
+  EXPECT_EQ(refusal(job, "  - avg_pool: 4\n  - avg_pool: 15\n  - linear: classes\n", large),
+            "2: layer pool1 (avg_pool 4): 4194304 numbers for each of 1000 samples of a rank are more than a "
+            "GPU kernel "
+            "can count (2147483647); lower data.global_batch or use more ranks; use parallel.device=cpu");
+  EXPECT_EQ(refusal(small_job("emulated"),
+                    "  - linear: 70000\n  - conv2d: {out: 1, kernel: 1}\n  - linear: classes\n"),
+            "2: layer conv1 (conv2d 1@1x1): a convolution of 70000 channels of height 1 into 1 is beyond "
+            "what a GPU's "
+            "grid can have (65535); use parallel.device=cpu");
+}
+
+TEST(MemoryNeedTest, AHugeLayerIsRefusedBeforeItsActivationsAreAllocated) {
+  const Network network = Network::parse(
+      "layers:\n  - conv2d: {out: 4, kernel: 1}\n  - relu\n  - conv2d: {out: 4, kernel: 1}\n  - linear: "
+      "classes\n",
+      "huge.yaml", {1, 2048, 2048}, 2);
+  EXPECT_GT(device_execution_bytes(network, 1 << 20, true), std::uint64_t{1} << 46);
+  const auto ops = cpu::make_ops();
+  EXPECT_THROW(Execution(network, *ops, 1 << 20), MemoryError);
+}
+
+/// A sound checkpoint of one number, whose manifest says this of its model.
+std::string error_of_saved_model(const std::string& yaml, const std::string& height,
+                                 const std::string& classes) {
+  std::string directory = (std::filesystem::temp_directory_path() / "lockstep-limits-XXXXXX").string();
+  if (mkdtemp(directory.data()) == nullptr) return "no temporary directory";
+  CheckpointState state;
+  state.facts.parameters = {{"fc1.weight", {1}}};
+  state.facts.model = {{"yaml", yaml},       {"channels", "1"}, {"height", height}, {"width", "65537"},
+                       {"classes", classes}, {"set", "mnist"},  {"mean", "0"},      {"std", "1"}};
+  state.weights = {1};
+  std::string message = "accepted";
+  try {
+    load_saved_model(save_checkpoint(Env::posix(), directory, state));
+  } catch (const Error& error) {
+    message = std::to_string(static_cast<int>(error.code())) + ": " + error.what();
+  }
+  std::filesystem::remove_all(directory);
+  return message.substr(0, 4) + message.substr(std::min(message.size(), message.rfind("step-00000000") + 13));
+}
+
+TEST(SavedModelTest, OneBeyondTheLimitsIsDamagedData) {
+  const std::string large_kernel = "layers:\n  - conv2d: {out: 10, kernel: 1024}\n  - linear: classes\n";
+  const auto expect = [](const std::string& message, const std::string& what) {
+    EXPECT_TRUE(message.starts_with("65: : " + what)) << message;
+  };
+  expect(error_of_saved_model(large_kernel, "65536", "10"),
+         "an input of 1x65536x65537 is not one to 16777216 numbers");
+  expect(error_of_saved_model(large_kernel, "-3", "10"), "the manifest's model.height is -3");
+  expect(error_of_saved_model(large_kernel, "3", "2147483647"), "2147483647 classes are not one to 1048576");
+  EXPECT_EQ(error_of_saved_model("layers: [relu, conf2d]\n", "3", "10").substr(0, 4), "65: ");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What becomes of a step, and what a person reads of one that fails; losses as people read them.
+#include "trainer/engine/step_trial.hpp"
+
+#include "trainer/engine/evaluator.hpp"
+#include "trainer/engine/step_failure.hpp"
+#include "trainer/run/progress.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace lockstep {
+namespace {
+
+using Verdict = StepTrial::Verdict;
+using Refused = std::vector<TensorRefusals>;
+
+StepTotals totals(std::int64_t refused) {
+  StepTotals totals;
+  totals.samples = 128;
+  totals.refused = refused;
+  return totals;
+}
+
+class StepTrialTest : public testing::Test {
+ protected:
+  Verdict judge(StepTrial& trial, const Refused& refusals, std::int64_t losses = 0) {
+    std::int64_t all = losses;
+    for (const auto& tensor : refusals) all += tensor.too_large + tensor.not_finite;
+    return trial.judge(totals(all), refusals, [this] {
+      ++asked_;
+      return largest_;
+    });
+  }
+
+  GradientUnits units_{std::vector<std::size_t>{4, 2}, 2};
+  std::vector<double> largest_ = {0x1p40, 0x1p40};
+  int asked_ = 0;
+};
+
+TEST_F(StepTrialTest, StepThatFitsIsTaken) {
+  StepTrial first(units_, 0), third(units_, 3);
+  EXPECT_EQ(judge(first, {{}, {}}), Verdict::kTake);
+  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(judge(third, {{}, {}}), Verdict::kTake);
+  EXPECT_EQ(asked_, 1) << "not at this step";
+}
+
+TEST_F(StepTrialTest, TooLargeIsRepeatedAndThenNeverRefined) {
+  largest_ = {1, 1};
+  StepTrial trial(units_, 0);
+  EXPECT_EQ(judge(trial, {{}, {.too_large = 3}}), Verdict::kRepeat);
+  EXPECT_EQ(units_.exponents()[1], -24);
+  EXPECT_EQ(judge(trial, {{}, {}}), Verdict::kTake);
+  EXPECT_EQ(asked_, 0);
+}
+
+TEST_F(StepTrialTest, TooSmallIsRepeated) {
+  largest_ = {0x1p10, 0x1p40};
+  StepTrial trial(units_, 4);
+  EXPECT_EQ(judge(trial, {{}, {}}), Verdict::kRepeat);
+  EXPECT_EQ(units_.exponents()[0], -70);
+  EXPECT_EQ(units_.exponents()[1], -40);
+}
+
+TEST_F(StepTrialTest, WhatIsNotFiniteFailsAndChangesNoUnit) {
+  StepTrial trial(units_, 0);
+  EXPECT_EQ(judge(trial, {{.too_large = 9, .not_finite = 2}, {}}, 5), Verdict::kFail);
+  EXPECT_EQ(trial.failure().losses, 5);
+  EXPECT_EQ(trial.failure().terms, 2);
+  EXPECT_EQ(trial.failure().tensor, 0U);
+  EXPECT_EQ(units_.exponents()[0], -40);
+  StepTrial losses(units_, 0);
+  EXPECT_EQ(judge(losses, {{}, {}}, 1), Verdict::kFail);
+  EXPECT_EQ(losses.failure().tensor, StepFailure::kNoTensor);
+}
+
+TEST(StepFailureTest, NamesStepTensorSizeAndWhatHelps) {
+  ParameterLayout layout;
+  layout.parameters = {{"conv1.weight", {2}, 0, 2, 1}, {"conv1.bias", {1}, 2, 1, 1}};
+  layout.size = 3;
+  const std::vector<float> weights = {1, -2.5e20F, 3};
+  const StepFailure failure{.losses = 3, .terms = 7, .tensor = 1};
+  const std::string late = describe_failure(failure, 128, 12, layout, weights);
+  for (const char* part : {"step 12:", "3 of 128 samples", "conv1.bias", "NaN or infinite",
+                           "2.5e+20, in conv1.weight", "train.optimizer.lr", "data.std", "data.global_batch"})
+    EXPECT_NE(late.find(part), std::string::npos) << part << " in: " << late;
+  const std::string early = describe_failure({.losses = 1}, 128, 1, layout, weights);
+  EXPECT_EQ(early.find("lr"), std::string::npos) << early;
+  EXPECT_NE(early.find("data.mean and data.std"), std::string::npos) << early;
+  const std::vector<float> broken = {1, std::nanf(""), 3};
+  EXPECT_NE(describe_failure(failure, 128, 2, layout, broken).find("conv1.weight has a weight of nan"),
+            std::string::npos);
+}
+
+TEST(LossTextTest, LargeAndMissingLossesAreReadable) {
+  EXPECT_EQ(format_loss(0.03125), "0.0312");
+  EXPECT_EQ(format_loss(4261.5452), "4261.5452");
+  EXPECT_EQ(format_loss(3e38), "3.0000e+38");
+  EXPECT_EQ(describe_loss(make_evaluation(10000, 12, 0, 25000)), "2.5000");
+  const Evaluation broken = make_evaluation(10000, 12, 1234, 25000);
+  EXPECT_EQ(describe_loss(broken), "not finite (1,234 of 10,000 samples)");
+  EXPECT_TRUE(std::isnan(broken.loss));
+  EXPECT_EQ(broken.accuracy(), 0.0012);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,245 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/ranks/all_reduce_choice.hpp"
+
+#include "comm/agreement.hpp"
+#include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
+#include "tests/support/fake_gpu.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+const SharedGpu kShared{{"node7", "GPU-8f", "0000:65:00.0"}, {0, 1}};
+constexpr const char* kProblem = "on node7, this build has no lockstep_nccl.so";
+
+enum class Expected { kNone, kStaged, kNccl, kConfigError, kDeviceError };
+
+Expected outcome(const AllReduceSituation& situation) {
+  try {
+    switch (choose_all_reduce(situation).path) {
+      case AllReducePath::kNone:
+        return Expected::kNone;
+      case AllReducePath::kStaged:
+        return Expected::kStaged;
+      case AllReducePath::kNccl:
+        return Expected::kNccl;
+    }
+  } catch (const ConfigError&) {
+    return Expected::kConfigError;
+  } catch (const DeviceError&) {
+    return Expected::kDeviceError;
+  }
+  throw InternalError("an unknown path");
+}
+
+/// What is not given matches anything.
+struct Rule {
+  std::optional<std::string_view> backend, device;
+  std::optional<int> ranks;
+  std::optional<bool> shared, nccl_loads;
+  Expected expected;
+
+  bool matches(const AllReduceSituation& s) const {
+    return backend.value_or(s.backend) == s.backend && device.value_or(s.device_kind) == s.device_kind &&
+           ranks.value_or(s.world_size) == s.world_size &&
+           shared.value_or(!s.shared_gpus.empty()) == !s.shared_gpus.empty() &&
+           nccl_loads.value_or(s.nccl_problem.empty()) == s.nccl_problem.empty();
+  }
+};
+
+constexpr std::nullopt_t kAny = std::nullopt;
+
+/// Every situation is in exactly one row.
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> table = {
+      // backend  device      ranks  shared  nccl loads
+      {"nccl", "cpu", kAny, kAny, kAny, Expected::kConfigError},
+      {"nccl", "emulated", kAny, kAny, kAny, Expected::kConfigError},
+      {"nccl", "cuda", kAny, true, kAny, Expected::kDeviceError},
+      {"nccl", "cuda", kAny, false, false, Expected::kDeviceError},
+      {"nccl", "cuda", kAny, false, true, Expected::kNccl},
+      {"auto", "cpu", kAny, kAny, kAny, Expected::kNone},
+      {"mpi", "cpu", kAny, kAny, kAny, Expected::kNone},
+      {"thread", "cpu", kAny, kAny, kAny, Expected::kNone},
+      {"auto", "emulated", 1, kAny, kAny, Expected::kNone},
+      {"mpi", "emulated", 1, kAny, kAny, Expected::kNone},
+      {"thread", "emulated", 1, kAny, kAny, Expected::kNone},
+      {"auto", "emulated", 2, kAny, kAny, Expected::kStaged},
+      {"mpi", "emulated", 2, kAny, kAny, Expected::kStaged},
+      {"thread", "emulated", 2, kAny, kAny, Expected::kStaged},
+      {"auto", "cuda", 1, kAny, kAny, Expected::kNone},
+      {"mpi", "cuda", 1, kAny, kAny, Expected::kNone},
+      {"thread", "cuda", 1, kAny, kAny, Expected::kNone},
+      {"mpi", "cuda", 2, kAny, kAny, Expected::kStaged},
+      {"thread", "cuda", 2, kAny, kAny, Expected::kStaged},
+      {"auto", "cuda", 2, true, kAny, Expected::kStaged},
+      {"auto", "cuda", 2, false, false, Expected::kStaged},
+      {"auto", "cuda", 2, false, true, Expected::kNccl},
+  };
+  return table;
+}
+
+std::vector<AllReduceSituation> all_situations() {
+  std::vector<AllReduceSituation> all;
+  for (const char* backend : {"auto", "mpi", "nccl", "thread"})
+    for (const char* device : {"cpu", "cuda", "emulated"})
+      for (const int ranks : {1, 2})
+        for (const bool shared : {false, true})
+          for (const char* problem : {"", kProblem})
+            all.push_back({.backend = backend,
+                           .device_kind = device,
+                           .world_size = ranks,
+                           .shared_gpus = shared ? std::vector{kShared} : std::vector<SharedGpu>{},
+                           .nccl_problem = problem});
+  return all;
+}
+
+std::string text_of(const AllReduceSituation& s) {
+  return "backend " + s.backend + ", device " + s.device_kind + ", " + std::to_string(s.world_size) +
+         " ranks, " + (s.shared_gpus.empty() ? "GPUs of their own" : "shared GPU") + ", " +
+         (s.nccl_problem.empty() ? "NCCL loads" : "NCCL does not load");
+}
+
+TEST(ChooseAllReduceTest, EverySituationIsDecidedAsTheTableSays) {
+  for (const AllReduceSituation& situation : all_situations()) {
+    int matches = 0;
+    for (const Rule& rule : rules()) {
+      if (!rule.matches(situation)) continue;
+      ++matches;
+      EXPECT_EQ(outcome(situation), rule.expected) << text_of(situation);
+    }
+    EXPECT_EQ(matches, 1) << "rows for " << text_of(situation);
+  }
+}
+
+AllReduceSituation two_ranks(const std::string& backend) {
+  return {.backend = backend, .device_kind = "cuda", .world_size = 2, .shared_gpus = {}, .nccl_problem = ""};
+}
+
+TEST(ChooseAllReduceTest, TheReasonSaysWhyNotNccl) {
+  AllReduceSituation situation = two_ranks("auto");
+  EXPECT_EQ(choose_all_reduce(situation).reason, "");
+  situation.nccl_problem = kProblem;
+  EXPECT_EQ(choose_all_reduce(situation).reason, kProblem);
+  situation.shared_gpus = {kShared};
+  EXPECT_EQ(choose_all_reduce(situation).reason, "ranks 0 and 1 share GPU-8f on node7");
+}
+
+std::string refusal(const AllReduceSituation& situation) {
+  try {
+    choose_all_reduce(situation);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ChooseAllReduceTest, ASharedGpuIsRefusedWithBothRanksTheGpuAndTheFix) {
+  AllReduceSituation situation = two_ranks("nccl");
+  situation.shared_gpus = {kShared};
+  const std::string text = refusal(situation);
+  for (const char* part : {"ranks 0 and 1", "GPU-8f", "node7", "--gpus-per-task=1", "parallel.backend=mpi"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  }
+}
+
+TEST(ChooseAllReduceTest, AMissingLibraryIsRefusedWithItsReason) {
+  AllReduceSituation situation = two_ranks("nccl");
+  situation.nccl_problem = kProblem;
+  EXPECT_NE(refusal(situation).find(kProblem), std::string::npos) << refusal(situation);
+}
+
+TEST(BindingAdviceTest, IsForRanksWithOneCoreOfMany) {
+  EXPECT_NE(binding_advice(1, 64).find("--bind-to none"), std::string::npos);
+  EXPECT_EQ(binding_advice(8, 64), "");
+  EXPECT_EQ(binding_advice(1, 1), "") << "there is no other core";
+  EXPECT_EQ(binding_advice(1, 2), "") << "nor a free one, with two ranks";
+}
+
+TEST(SetUpAllReduceTest, OneRankNeedsNone) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    FakeGpu gpu("GPU-8f");
+    const AllReduceSetup setup = set_up_all_reduce(comm, gpu, "auto");
+    EXPECT_EQ(setup.all_reduce, nullptr);
+    EXPECT_EQ(setup.description, "none: one rank");
+  });
+}
+
+TEST(SetUpAllReduceTest, RanksThatShareAGpuGoOverTheHostAndSayWhy) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    FakeGpu gpu(comm.rank() == 1 ? "GPU-77" : "GPU-8f");
+    const AllReduceSetup setup = set_up_all_reduce(comm, gpu, "auto");
+    ASSERT_NE(setup.all_reduce, nullptr);
+    EXPECT_FALSE(setup.all_reduce->on_stream());
+    EXPECT_EQ(setup.description,
+              "thread through pinned memory: ranks 0 and 2 share GPU-8f on " + comm.host());
+  });
+}
+
+TEST(SetUpAllReduceTest, SlicesOfOneGpuGoOverTheHostAndSayWhy) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    FakeGpu slice("MIG-" + std::to_string(comm.rank()), "0000:65:00.0");
+    const AllReduceSetup setup = set_up_all_reduce(comm, slice, "auto");
+    ASSERT_NE(setup.all_reduce, nullptr);
+    EXPECT_FALSE(setup.all_reduce->on_stream());
+    EXPECT_EQ(setup.description,
+              "thread through pinned memory: ranks 0 and 1 have slices (MIG) of the GPU at 0000:65:00.0 on " +
+                  comm.host());
+  });
+}
+
+TEST(SetUpAllReduceTest, WithNcclDemandedOneRankSpeaksForAllThatShare) {
+  std::atomic<int> stopped = 0;
+  run_thread_ranks(3, [&](Communicator& comm) {
+    FakeGpu gpu(comm.rank() == 0 ? "GPU-77" : "GPU-8f");
+    try {
+      set_up_all_reduce(comm, gpu, "nccl");
+    } catch (const AgreedError& error) {
+      ++stopped;
+      EXPECT_EQ(error.code(), ExitCode::kDeviceUnavailable);
+      EXPECT_EQ(error.speaker(), 0);
+      if (comm.rank() == 0) {
+        EXPECT_NE(std::string(error.what()).find("ranks 1 and 2 share GPU-8f"), std::string::npos)
+            << error.what();
+      }
+    }
+  });
+  EXPECT_EQ(stopped, 3);
+}
+
+TEST(SetUpAllReduceTest, WhereNcclIsMissingAllRanksGoOverTheHostAndSayWhy) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    FakeGpu gpu("GPU-" + std::to_string(comm.rank()));
+    const AllReduceSetup setup = set_up_all_reduce(comm, gpu, "auto");
+    ASSERT_NE(setup.all_reduce, nullptr);
+    EXPECT_FALSE(setup.all_reduce->on_stream());
+    EXPECT_NE(setup.description.find("lockstep_nccl.so"), std::string::npos) << setup.description;
+  });
+}
+
+TEST(SetUpAllReduceTest, NcclDemandedAndMissingStopsAllRanks) {
+  std::atomic<int> stopped = 0;
+  run_thread_ranks(2, [&](Communicator& comm) {
+    FakeGpu gpu("GPU-" + std::to_string(comm.rank()));
+    try {
+      set_up_all_reduce(comm, gpu, "nccl");
+    } catch (const AgreedError& error) {
+      ++stopped;
+      EXPECT_EQ(error.code(), ExitCode::kDeviceUnavailable);
+    }
+  });
+  EXPECT_EQ(stopped, 2);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,144 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Ranks that differ are refused with one message, which names key, values and ranks.
+#include "trainer/ranks/equal_ranks.hpp"
+
+#include "comm/agreement.hpp"
+#include "comm/thread/thread_ranks.hpp"
+#include "tests/trainer/support/other_values.hpp"
+#include "trainer/ranks/rank_facts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <mutex>
+#include <set>
+
+namespace lockstep {
+namespace {
+
+struct Refusal {
+  int count = 0;  ///< ranks that were stopped
+  std::set<std::string> messages;
+  std::set<ExitCode> codes;
+};
+
+/// What becomes of `ranks` ranks with these facts.
+Refusal compare(int ranks, const std::function<RankFacts(int)>& facts_of) {
+  Refusal refusal;
+  std::mutex mutex;
+  run_thread_ranks(ranks, [&](Communicator& comm) {
+    try {
+      expect_equal_ranks(comm, facts_of(comm.rank()));
+    } catch (const AgreedError& error) {
+      const std::lock_guard lock(mutex);
+      ++refusal.count;
+      refusal.messages.insert(error.what());
+      refusal.codes.insert(error.code());
+      EXPECT_EQ(error.speaker(), 0);
+    }
+  });
+  return refusal;
+}
+
+Job job_with(const std::string& key, const std::string& value) {
+  Job job = parse_job("model: net", "job.yaml");
+  find_job_key(key)->read({value}, job);
+  return job;
+}
+
+TEST(EqualRanksTest, EqualRanksGoOn) {
+  const Job job = job_with("train.seed", "5");
+  for (const int ranks : {1, 2, 13}) EXPECT_EQ(compare(ranks, [&](int) { return job_facts(job); }).count, 0);
+}
+
+TEST(EqualRanksTest, EveryKeyOfTheJobIsComparedAndNamedWithBothValues) {
+  const Job job = job_with("data.set", "synthetic");
+  for (const JobKey& key : job_schema()) {
+    const std::string value = testing::other_value(key, job);
+    if (value.empty()) continue;
+    Job other = job;
+    ASSERT_TRUE(key.read({value}, other)) << key.path;
+    const Refusal refusal = compare(3, [&](int rank) { return job_facts(rank == 1 ? other : job); });
+    EXPECT_EQ(refusal.count, 3) << key.path;
+    ASSERT_EQ(refusal.messages.size(), 1U) << key.path;
+    EXPECT_EQ(refusal.codes, std::set{ExitCode::kUsage}) << key.path;
+    const auto expected =
+        key.path + " is " + key.write(job) + " on ranks 0, 2, but " + key.write(other) + " on rank 1";
+    EXPECT_NE(refusal.messages.begin()->find(expected), std::string::npos) << *refusal.messages.begin();
+  }
+}
+
+TEST(EqualRanksTest, WhereFilesLieIsEachHostsOwnBusiness) {
+  const auto facts_of = [](int rank) {
+    return job_facts(job_with("data.root", rank == 0 ? "/here" : "/there"));
+  };
+  EXPECT_EQ(compare(2, facts_of).count, 0);
+}
+
+TEST(EqualRanksTest, AllDifferencesAreListedInOneLineAndTheProgramsComeFirst) {
+  const Refusal refusal = compare(13, [](int rank) {
+    RankFacts facts = {{FactKind::kProgram, "the program", rank == 12 ? "b" : "a", "/bin/lockstep"}};
+    return facts + job_facts(job_with("train.seed", rank < 4 ? "1" : "2")) +
+           RankFacts{{FactKind::kData, "the data", rank == 7 ? "y" : "x"}};
+  });
+  ASSERT_EQ(refusal.messages.size(), 1U);
+  const std::string message = *refusal.messages.begin();
+  EXPECT_EQ(message.find('\n'), std::string::npos);
+  EXPECT_EQ(refusal.codes, std::set{ExitCode::kDeviceUnavailable});
+  const auto place = [&](const char* text) {
+    EXPECT_NE(message.find(text), std::string::npos) << text << " is missing in: " << message;
+    return message.find(text);
+  };
+  EXPECT_LT(place("the program is a (/bin/lockstep) on ranks 0-11, but b (/bin/lockstep) on rank 12"),
+            place("train.seed is 1 on ranks 0-3, but 2 on ranks 4-12"));
+  place("the data is x on ranks 0-6, 8-12, but y on rank 7");
+}
+
+TEST(EqualRanksTest, OfLongTextsTheFirstLineThatDiffersIsShown) {
+  const std::string yaml = "name: n\nlayers:\n  - conv2d: {out: 10}\n";
+  const std::string other = "name: n\nlayers:\n  - conv2d: {out: 11}\n  - relu\n";
+  const Refusal refusal = compare(2, [&](int rank) {
+    return RankFacts{{FactKind::kNetwork, "the network's text", rank == 0 ? yaml : other}};
+  });
+  ASSERT_EQ(refusal.messages.size(), 1U);
+  EXPECT_NE(refusal.messages.begin()->find(
+                "text line 3 is - conv2d: {out: 10} on rank 0, but - conv2d: {out: 11} on rank 1"),
+            std::string::npos)
+      << *refusal.messages.begin();
+}
+
+TEST(EqualRanksTest, AKeyThatSomeRanksDoNotKnowIsADifference) {
+  const Refusal refusal = compare(2, [](int rank) {
+    return rank == 0 ? RankFacts{} : RankFacts{{FactKind::kJob, "train.new", "1"}};
+  });
+  ASSERT_EQ(refusal.messages.size(), 1U);
+  EXPECT_NE(refusal.messages.begin()->find("train.new is not there on rank 0, but 1 on rank 1"),
+            std::string::npos)
+      << *refusal.messages.begin();
+}
+
+TEST(EqualRanksTest, HostsAreNamedWhereThereAreSeveral) {
+  const RankFacts one = {{FactKind::kProgram, "the program", "a"}},
+                  two = {{FactKind::kProgram, "the program", "b"}};
+  const RankDifference difference = describe_difference({one, one, two}, {"node1", "node1", "node2"});
+  EXPECT_NE(difference.message.find("a on ranks 0-1 (node1), but b on rank 2 (node2)"), std::string::npos)
+      << difference.message;
+}
+
+TEST(EqualRanksTest, OneByteOfDataIsADifference) {
+  TrainTestData data = load_dataset({.set = "synthetic", .train_samples = 20, .test_samples = 5});
+  const RankFacts good = data_facts(data);
+  data.train.images[7] ^= 1;
+  data.train.quick = quick_fingerprint_of(data.train);
+  const RankFacts bad = data_facts(data);
+  const Refusal refusal = compare(3, [&](int rank) { return rank == 2 ? bad : good; });
+  EXPECT_EQ(refusal.codes, std::set{ExitCode::kDataDamaged});
+  ASSERT_EQ(refusal.messages.size(), 1U);
+  EXPECT_NE(refusal.messages.begin()->find("the digest of synthetic train samples is "), std::string::npos)
+      << *refusal.messages.begin();
+  EXPECT_NE(refusal.messages.begin()->find("on rank 2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/run/stop_requests.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+using Verdict = StopRequests::Verdict;
+
+/// Verdicts of requests at these times, in seconds.
+std::vector<Verdict> verdicts_at(const std::vector<double>& seconds) {
+  StopRequests requests;
+  std::vector<Verdict> verdicts;
+  verdicts.reserve(seconds.size());
+  for (const double second : seconds)
+    verdicts.push_back(requests.add(1'000'000'000'000 + static_cast<std::int64_t>(second * 1e9)));
+  return verdicts;
+}
+
+TEST(StopRequestsTest, TheFirstAsksForAStop) {
+  EXPECT_EQ(verdicts_at({0}), (std::vector{Verdict::kStop}));
+}
+
+TEST(StopRequestsTest, WhatComesWithinASecondIsTheSameRequest) {
+  EXPECT_EQ(verdicts_at({0, 0, 0.3, 0.99}),
+            (std::vector{Verdict::kStop, Verdict::kSame, Verdict::kSame, Verdict::kSame}));
+}
+
+TEST(StopRequestsTest, ASecondOneIsNotYetImpatience) {
+  EXPECT_EQ(verdicts_at({0, 1.5}), (std::vector{Verdict::kStop, Verdict::kPatience}));
+}
+
+TEST(StopRequestsTest, TheThirdLeaves) {
+  EXPECT_EQ(verdicts_at({0, 1.5, 3}), (std::vector{Verdict::kStop, Verdict::kPatience, Verdict::kLeave}));
+}
+
+TEST(StopRequestsTest, TwinsCountOnce) {
+  EXPECT_EQ(
+      verdicts_at({0, 0.01, 1.5, 1.51, 2.4}),
+      (std::vector{Verdict::kStop, Verdict::kSame, Verdict::kPatience, Verdict::kSame, Verdict::kSame}));
+}
+
+TEST(StopRequestsTest, AnyLaterOneLeavesAfterTheGrace) {
+  EXPECT_EQ(verdicts_at({0, 0.1, 5.1}), (std::vector{Verdict::kStop, Verdict::kSame, Verdict::kLeave}));
+}
+
+TEST(StopRequestsTest, HammeringLeavesAfterTwoSeconds) {
+  std::vector<double> four_a_second;
+  for (int i = 0; i <= 8; ++i) four_a_second.push_back(0.25 * i);
+  const auto verdicts = verdicts_at(four_a_second);
+  EXPECT_EQ(verdicts[4], Verdict::kPatience);
+  EXPECT_EQ(verdicts[7], Verdict::kSame);
+  EXPECT_EQ(verdicts[8], Verdict::kLeave);
+}
+
+}  // namespace
+}  // namespace lockstep

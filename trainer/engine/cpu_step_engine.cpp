@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/engine/cpu_step_engine.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <functional>
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+std::vector<Lane> make_lanes(const Job& job, const JobSetup& setup) {
+  std::vector<Lane> lanes;
+  lanes.reserve(static_cast<std::size_t>(job.parallel.threads));
+  for (int i = 0; i < job.parallel.threads; ++i)
+    lanes.emplace_back(setup.network, setup.device.make_ops(), job.parallel.grain);
+  return lanes;
+}
+
+}  // namespace
+
+CpuStepEngine::CpuStepEngine(const Job& job, const JobSetup& setup, Communicator& comm)
+    : network_(setup.network),
+      test_(setup.data->test),
+      comm_(comm),
+      grain_(job.parallel.grain),
+      seed_(job.train.seed),
+      sampler_(sampler_options(job, setup.data->train, comm)),
+      loader_(setup.data->train),
+      pool_(job.parallel.threads),
+      lanes_(make_lanes(job, setup)),
+      weights_(setup.network.parameters().size),
+      gradient_(setup.network.parameters().size),
+      optimizer_(job.train.optimizer, setup.network.parameters().size),
+      determinism_(job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld),
+      units_(make_gradient_units(setup.network, sampler_.batch_grains(0))),
+      reducer_(comm, setup.plan, units_, determinism_) {}
+
+StepSeries CpuStepEngine::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  StepSeries series;
+  while (series.steps < count && !series.failure) step(after(position, series.steps), stop_requested, series);
+  return series;
+}
+
+Evaluation CpuStepEngine::evaluate(const LeaveEvaluation& leave) {
+  return lockstep::evaluate(comm_, pool_, lanes_, test_, grain_, weights_.span(), leave);
+}
+
+void CpuStepEngine::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
+  const auto start = Clock::now();
+  StepTrial trial(units_, position.global_step);
+  const bool taken = reduce(position, stop_requested, trial) == StepTrial::Verdict::kTake;
+  const auto reduced = Clock::now();
+  if (taken) {
+    Ops& ops = *lanes_.front().ops;
+    reducer_.mean_gradient(ops, gradient_.data());
+    optimizer_.step(ops, gradient_.span(), weights_.span());
+    series.add(reducer_.totals());
+  } else {
+    series.last = reducer_.totals();
+    series.failure = trial.failure();
+  }
+  times_.optimizer += seconds_since(reduced);
+  times_.total += seconds_since(start);
+}
+
+StepTrial::Verdict CpuStepEngine::reduce(const StepPosition& position, bool stop_requested,
+                                         StepTrial& trial) {
+  sampler_.set_epoch(position.epoch);
+  const auto grains = sampler_.local_grains(position.step_in_epoch);
+  std::function<std::vector<double>()> largest_sums;
+  if (determinism_ == Determinism::kWorld) largest_sums = [this] { return reducer_.largest_sums(); };
+  for (;;) {
+    reducer_.begin_step(static_cast<int>(grains.size()), stop_requested);
+    compute(position, grains);
+    times_.exposed += reducer_.wait();
+    const auto verdict = trial.judge(reducer_.totals(), reducer_.refusals(), largest_sums);
+    if (verdict != StepTrial::Verdict::kRepeat) return verdict;
+  }
+}
+
+void CpuStepEngine::compute(const StepPosition& position, const std::vector<Grain>& grains) {
+  std::atomic<std::size_t> next = 0;
+  pool_.run([&](int thread) {
+    Lane& lane = lanes_[static_cast<std::size_t>(thread)];
+    for (std::size_t g = next++; g < grains.size(); g = next++) compute_grain(lane, position, grains[g]);
+  });
+}
+
+void CpuStepEngine::compute_grain(Lane& lane, const StepPosition& position, const Grain& grain) {
+  const auto start = Clock::now();
+  const int columns = lane.columns_for(grain.samples);
+  loader_.load(*lane.ops, sampler_.indices(position.step_in_epoch, grain), columns, lane.execution.input(),
+               lane.labels.data());
+  lane.times.input += seconds_since(start);
+
+  const PassKey key{.seed = seed_,
+                    .step = static_cast<std::uint32_t>(position.global_step),
+                    .first_sample = static_cast<std::uint32_t>(grain.first)};
+  float* logits = lane.execution.forward_training(weights_.data(), columns, key);
+  LossSums sums;
+  lane.ops->softmax_cross_entropy({.batch = columns, .samples = grain.samples, .classes = network_.classes()},
+                                  logits, lane.labels.data(), logits, &sums);
+  reducer_.add_sums(sums, grain.samples);
+  prefetch_next(position, grain);
+  float* gradients = lane.gradients.data();
+  const auto add = [&](std::size_t offset, std::size_t size) {
+    reducer_.add(*lane.ops, offset, size, gradients + offset);
+  };
+  lane.execution.backward(weights_.data(), logits, gradients, add, [&] { reducer_.poll(); });
+}
+
+void CpuStepEngine::prefetch_next(const StepPosition& position, const Grain& grain) {
+  const auto next = position.step_in_epoch + 1;
+  if (next >= sampler_.steps_per_epoch() || sampler_.batch_samples(next) != sampler_.batch_samples(0)) return;
+  loader_.prefetch(sampler_.indices(next, grain));
+}
+
+StepTimes CpuStepEngine::times() const {
+  StepTimes times = times_;
+  for (const Lane& lane : lanes_) times.input = std::max(times.input, lane.times.input);
+  return times;
+}
+
+void CpuStepEngine::reset_times() {
+  times_ = {};
+  for (Lane& lane : lanes_) lane.times = {};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Training steps on CPU cores: the threads of a rank share its grains.
+#pragma once
+
+#include "comm/gradient_reducer.hpp"
+#include "data/batch.hpp"
+#include "models/network.hpp"
+#include "trainer/engine/lane.hpp"
+#include "trainer/engine/optimizer.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/engine/worker_pool.hpp"
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+class CpuStepEngine final : public StepEngine {
+ public:
+  CpuStepEngine(const Job& job, const JobSetup& setup, Communicator& comm);
+
+  StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
+  std::int64_t longest_series() const override { return 1; }
+  Evaluation evaluate(const LeaveEvaluation& leave) override;
+
+  std::span<float> weights() override { return weights_.span(); }
+  std::span<float> momentum() override { return optimizer_.momentum(); }
+  GradientUnits& gradient_units() override { return units_; }
+  const DistributedSampler& sampler() const override { return sampler_; }
+  StepTimes times() const override;
+  void reset_times() override;
+
+ private:
+  /// Adds what the step came to to the series: a step taken, or a failure.
+  void step(const StepPosition& position, bool stop_requested, StepSeries& series);
+  /// Computes the step's sums over all ranks, again where the units must change.
+  StepTrial::Verdict reduce(const StepPosition& position, bool stop_requested, StepTrial& trial);
+  void compute(const StepPosition& position, const std::vector<Grain>& grains);
+  void compute_grain(Lane& lane, const StepPosition& position, const Grain& grain);
+  /// The samples at the same place in the next step's batch.
+  void prefetch_next(const StepPosition& position, const Grain& grain);
+
+  const Network& network_;
+  const Dataset& test_;
+  Communicator& comm_;
+  int grain_;
+  std::uint64_t seed_;
+  DistributedSampler sampler_;
+  BatchLoader loader_;
+  WorkerPool pool_;
+  std::vector<Lane> lanes_;
+  AlignedBuffer<float> weights_, gradient_;  ///< arena order
+  Optimizer optimizer_;
+  Determinism determinism_;
+  GradientUnits units_;
+  GradientReducer reducer_;
+  StepTimes times_;
+};
+
+}  // namespace lockstep

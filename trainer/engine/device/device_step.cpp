@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/engine/device/device_step.hpp"
+
+#include "comm/step_counters.hpp"
+#include "common/error.hpp"
+#include "kernels/numerics/exact_sum.hpp"
+#include "trainer/engine/step_engine.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+SgdParams sgd_params(const OptimizerSection& section) {
+  return {.learning_rate = static_cast<float>(section.lr),
+          .momentum = static_cast<float>(section.momentum),
+          .weight_decay = static_cast<float>(section.weight_decay),
+          .nesterov = section.nesterov};
+}
+
+Determinism determinism_of(const Job& job) {
+  return job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld;
+}
+
+}  // namespace
+
+DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, int max_columns, std::int64_t global_batch,
+                       std::int64_t global_grains, std::int64_t longest_series)
+    : gpu_(*setup.device.gpu),
+      grain_(job.parallel.grain),
+      seed_(job.train.seed),
+      classes_(setup.network.classes()),
+      global_batch_(global_batch),
+      narrow_limit_(narrow_loss_limit(global_batch * longest_series)),
+      units_(make_gradient_units(setup.network, global_grains)),
+      sgd_(sgd_params(job.train.optimizer)),
+      main_(gpu_.device->make_stream(Device::Priority::kHigh)),
+      side_(gpu_.device->make_stream()),
+      data_(*gpu_.device, *main_, setup.data->train),
+      execution_(setup.network, *gpu_.device, *gpu_.ops, max_columns, DeviceExecution::Purpose::kTraining),
+      parameters_(setup.network.parameters().size),
+      weights_(*gpu_.device, parameters_),
+      momentum_(*gpu_.device, parameters_),
+      sums_(*gpu_.device, kCounterSlots + parameters_),
+      refusals_(*gpu_.device, units_.tensors() * kRefusalKinds),
+      order_(*gpu_.device, setup.data->train.labels.size()),
+      state_(*gpu_.device, 1),
+      host_state_(*gpu_.device, 1),
+      host_counters_(*gpu_.device, kCounterSlots),
+      reduction_(gpu_, setup.plan, parameters_, determinism_of(job), sums_.data()) {
+  queue_zero_sums();
+  use_units();
+}
+
+void DeviceStep::queue_zero_sums() {
+  main_->fill_zero(sums_.data(), sums_.bytes());
+  main_->fill_zero(refusals_.data(), refusals_.bytes());
+}
+
+void DeviceStep::use_units() {
+  formats_.clear();
+  std::vector<std::int16_t> exponents(parameters_);
+  bool all_first = true;
+  for (std::size_t i = 0; i < units_.tensors(); ++i) {
+    formats_.push_back(units_.format(i));
+    all_first &= units_.exponents()[i] == kExactExponent;
+    std::fill(exponents.begin() + static_cast<std::ptrdiff_t>(units_.begin(i)),
+              exponents.begin() + static_cast<std::ptrdiff_t>(units_.end(i)), units_.exponents()[i]);
+  }
+  main_->synchronize();  // What is queued may still read the old ones.
+  exponents_ = DeviceBuffer<std::int16_t>(*gpu_.device, all_first ? 0 : parameters_);
+  reduction_.set_exponents(exponents_.data());
+  if (all_first) return;
+  main_->copy_to_device(exponents_.data(), exponents.data(), exponents_.bytes());
+  main_->synchronize();
+}
+
+void DeviceStep::queue_gradients(const BatchShare& share) {
+  reduction_.begin();
+  if (share.columns > 0) {
+    const DevicePass pass{.batch = share.columns,
+                          .seed = seed_,
+                          .first_sample = static_cast<std::uint32_t>(share.first),
+                          .state = state_.data()};
+    const BatchPlace place{
+        .order = order_.data(), .state = state_.data(), .stride = global_batch_, .first = share.first};
+    gpu_.ops->gather(*main_, share.columns, data_.view(), place, execution_.input(), execution_.labels());
+    queue_loss_and_backward(execution_.forward_training(*main_, weights_.data(), pass), pass);
+  }
+  reduction_.finish(*main_);
+}
+
+void DeviceStep::queue_loss_and_backward(float* logits, const DevicePass& pass) {
+  const LossTarget target{.labels = execution_.labels(),
+                          .counters = sums_.data(),
+                          .narrow_limit = narrow_limit_,
+                          .state = state_.data()};
+  gpu_.ops->softmax_cross_entropy(*main_, {.batch = pass.batch, .samples = pass.batch, .classes = classes_},
+                                  logits, target, logits);
+  const DeviceGradient gradient{.grain = grain_,
+                                .arena = sums_.data() + kCounterSlots,
+                                .refused = sums_.data() + kRefused,
+                                .formats = formats_,
+                                .refusals = refusals_.data()};
+  const auto ready = [this](Stream& stream, std::size_t offset, std::size_t size) {
+    reduction_.ready(stream, offset, size);
+  };
+  execution_.backward(*main_, *side_, weights_.data(), pass, logits, gradient, ready);
+}
+
+void DeviceStep::queue_update() {
+  gpu_.ops->sgd_update(*main_, {.parameters = parameters_,
+                                .sums = sums_.data(),
+                                .fp32_sums = reduction_.fp32_sums(),
+                                .exponents = exponents_.data(),
+                                .weights = weights_.data(),
+                                .momentum = sgd_.momentum > 0 ? momentum_.data() : nullptr,
+                                .sgd = sgd_,
+                                .state = state_.data()});
+}
+
+void DeviceStep::set_order(std::span<const std::int32_t> order) {
+  LOCKSTEP_CHECK(order.size() == order_.size());
+  main_->copy_to_device(order_.data(), order.data(), order.size_bytes());
+  main_->synchronize();
+}
+
+void DeviceStep::queue_state_to_device(const StepState& state) {
+  host_state_[0] = state;
+  host_state_[0].learning_rate = sgd_.learning_rate;
+  main_->copy_to_device(state_.data(), host_state_.data(), state_.bytes());
+}
+
+void DeviceStep::queue_counters_to_host() {
+  main_->copy_to_host(host_counters_.data(), sums_.data(), host_counters_.bytes());
+}
+
+std::vector<TensorRefusals> DeviceStep::own_refusals() {
+  static_assert(sizeof(TensorRefusals) == kRefusalKinds * sizeof(std::int64_t));
+  std::vector<TensorRefusals> refusals(units_.tensors());
+  main_->copy_to_host(refusals.data(), refusals_.data(), refusals_.bytes());
+  main_->synchronize();
+  return refusals;
+}
+
+std::vector<double> DeviceStep::largest_sums() {
+  if (reduction_.fp32_sums() != nullptr) return largest_fp32_sums();
+  std::vector<std::int64_t> sums(parameters_);
+  main_->copy_to_host(sums.data(), sums_.data() + kCounterSlots, sums.size() * sizeof(std::int64_t));
+  main_->synchronize();
+  std::vector<double> largest;
+  for (std::size_t i = 0; i < units_.tensors(); ++i) {
+    const std::size_t begin = units_.begin(i);
+    largest.push_back(largest_magnitude(std::span(sums).subspan(begin, units_.end(i) - begin)));
+  }
+  return largest;
+}
+
+std::vector<double> DeviceStep::largest_fp32_sums() {
+  std::vector<float> sums(parameters_);
+  main_->copy_to_host(sums.data(), reduction_.fp32_sums(), sums.size() * sizeof(float));
+  main_->synchronize();
+  std::vector<double> largest(units_.tensors());
+  for (std::size_t i = 0; i < units_.tensors(); ++i) {
+    for (std::size_t k = units_.begin(i); k < units_.end(i); ++k)
+      largest[i] = std::max(largest[i], std::abs(double{sums[k]}) * units_.format(i).scale);
+  }
+  return largest;
+}
+
+void DeviceStep::queue_state_to_host() {
+  main_->copy_to_host(host_state_.data(), state_.data(), state_.bytes());
+}
+
+}  // namespace lockstep

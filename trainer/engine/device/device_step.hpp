@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One training step on a GPU as work queued on streams: captured in a graph or not, the same calls.
+#pragma once
+
+#include "comm/gradient_units.hpp"
+#include "models/device_execution.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/engine/device/device_data.hpp"
+#include "trainer/engine/device/reduction.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/ranks/gpu.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+/// A rank's share of a global batch: neighbouring grains.
+struct BatchShare {
+  int columns = 0;         ///< samples; 0: this rank has no grain in this batch
+  std::int64_t first = 0;  ///< position of column 0 in the global batch
+  /// Samples of the global batch. A rank can have the same columns in a full batch and in an epoch's last one
+  /// while others have not; with this, all ranks agree on which shares are alike.
+  std::int64_t batch = 0;
+  friend bool operator==(const BatchShare&, const BatchShare&) = default;
+};
+
+/// Holds weights, momentum, sums and activations in device memory. What changes from step to step (position,
+/// learning rate, stop request) is read from the StepState there, so a queued step has the same arguments
+/// each time.
+class DeviceStep {
+ public:
+  /// @param max_columns     of a share
+  /// @param global_batch    samples of a full batch, all ranks together
+  /// @param global_grains   grains of it
+  /// @param longest_series  steps whose losses are added up before the host writes the state again
+  DeviceStep(const Job& job, const JobSetup& setup, int max_columns, std::int64_t global_batch,
+             std::int64_t global_grains, std::int64_t longest_series);
+
+  /// Gathers the batch, runs forward and backward; with a reduction on streams, that too.
+  void queue_gradients(const BatchShare& share);
+  /// Moves the weights and advances the state.
+  void queue_update();
+  /// Drops what gradients left in the sums.
+  void queue_zero_sums();
+  /// The units of the sums; after a change, use_units() makes all that is queued from then on use them.
+  GradientUnits& units() { return units_; }
+  const GradientUnits& units() const { return units_; }
+  void use_units();
+  Reduction& reduction() { return reduction_; }
+  Stream& stream() { return *main_; }
+
+  /// The order of the training samples in the epoch under way; waits until it is there.
+  void set_order(std::span<const std::int32_t> order);
+  void queue_state_to_device(const StepState& state);
+  /// After the stream has come this far, state() is what the device had.
+  void queue_state_to_host();
+  const StepState& state() const { return host_state_[0]; }
+  /// Between gradients and update: after the stream has come this far, counters() is what the step counted,
+  /// over all ranks once it is reduced.
+  void queue_counters_to_host();
+  std::span<const std::int64_t> counters() const { return host_counters_.span().first(kStepCounters); }
+
+  // For the few steps that need them; these wait for the stream.
+  /// What this rank refused since the sums were last zeroed by queue_zero_sums().
+  std::vector<TensorRefusals> own_refusals();
+  /// Of each tensor, over all ranks once the step is reduced: see GradientUnits::refine().
+  std::vector<double> largest_sums();
+
+  float* weights() { return weights_.data(); }
+  float* momentum() { return momentum_.data(); }
+
+ private:
+  std::vector<double> largest_fp32_sums();
+  void queue_loss_and_backward(float* logits, const DevicePass& pass);
+
+  const Gpu& gpu_;
+  int grain_;
+  std::uint64_t seed_;
+  int classes_;
+  std::int64_t global_batch_;
+  double narrow_limit_;
+  GradientUnits units_;
+  std::vector<ExactFormat> formats_;  ///< of the units in use
+  SgdParams sgd_;
+  std::unique_ptr<Stream> main_, side_;
+  DeviceData data_;
+  DeviceExecution execution_;
+  std::size_t parameters_;
+  DeviceBuffer<float> weights_, momentum_;
+  DeviceBuffer<std::int64_t> sums_;       ///< [kCounterSlots + parameters]
+  DeviceBuffer<std::int64_t> refusals_;   ///< [tensors][kRefusalKinds]
+  DeviceBuffer<std::int16_t> exponents_;  ///< [parameters]; empty while all units are the first ones
+  DeviceBuffer<std::int32_t> order_;
+  DeviceBuffer<StepState> state_;
+  PinnedBuffer<StepState> host_state_;
+  PinnedBuffer<std::int64_t> host_counters_;
+  Reduction reduction_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/engine/device/device_step_engine.hpp"
+
+#include "comm/step_counters.hpp"
+#include "common/error.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace lockstep {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// About two milliseconds of a small network's steps: long enough to hide the host's part, short enough to
+/// hear a request to stop. The emulator takes seconds for as many.
+constexpr std::int64_t kLongestSeries = 64;
+constexpr std::int64_t kLongestEmulatedSeries = 4;
+
+/// Shorter for batches so huge that a series could add up more losses than their sum has room for.
+std::int64_t longest_series_for(bool emulated, std::int64_t global_batch) {
+  const std::int64_t wanted = emulated ? kLongestEmulatedSeries : kLongestSeries;
+  return std::clamp<std::int64_t>(kMostLossTerms / global_batch, 1, wanted);
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+BatchShare share_of_grains(const std::vector<Grain>& grains) {
+  BatchShare share;
+  if (!grains.empty()) share.first = grains.front().first;
+  for (const Grain& grain : grains) share.columns += grain.samples;
+  return share;
+}
+
+/// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
+int most_columns(const DistributedSampler& sampler) {
+  return std::max(share_of_grains(sampler.local_grains(0)).columns,
+                  share_of_grains(sampler.local_grains(sampler.steps_per_epoch() - 1)).columns);
+}
+
+StepTotals totals_of(std::span<const std::int64_t> counters) {
+  return decode(counters.first(kStepCounters)).totals();
+}
+
+}  // namespace
+
+DeviceStepEngine::DeviceStepEngine(const Job& job, const JobSetup& setup, Communicator& comm)
+    : gpu_(setup.device.gpu),
+      comm_(comm),
+      sampler_(sampler_options(job, setup.data->train, comm)),
+      longest_series_(longest_series_for(gpu_->device->kind() == "emulated", sampler_.batch_samples(0))),
+      step_(job, setup, most_columns(sampler_), sampler_.batch_samples(0), sampler_.batch_grains(0),
+            longest_series_),
+      graphs_(step_, job.parallel.graph == "on"),
+      evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test),
+      series_done_(gpu_->device->make_event()),
+      weights_(setup.network.parameters().size),
+      momentum_(setup.network.parameters().size) {}
+
+BatchShare DeviceStepEngine::share_of(std::int64_t step_in_epoch) const {
+  BatchShare share = share_of_grains(sampler_.local_grains(step_in_epoch));
+  share.batch = sampler_.batch_samples(step_in_epoch);
+  return share;
+}
+
+StepSeries DeviceStepEngine::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  const auto start = Clock::now();
+  go_to_epoch(position.epoch);
+  StepSeries series;
+  while (series.steps < count && !series.failure) {
+    const StepPosition at = after(position, series.steps);
+    const std::int64_t before = series.steps, unseen = unseen_steps(at, count - before);
+    if (unseen > 0) run_unseen(at, unseen, stop_requested, series);
+    const bool halted = series.steps - before < unseen;
+    if (unseen == 0 || halted) run_watched(after(position, series.steps), stop_requested, series);
+  }
+  times_.total += seconds_since(start);
+  return series;
+}
+
+std::int64_t DeviceStepEngine::unseen_steps(const StepPosition& position, std::int64_t most) const {
+  most = std::min(most, longest_series_);
+  std::int64_t steps = 0;
+  while (steps < most && !step_.units().is_refined_at(position.global_step + steps)) ++steps;
+  return steps;
+}
+
+void DeviceStepEngine::go_to_epoch(std::int64_t epoch) {
+  if (epoch_on_device_ == epoch) return;
+  sampler_.set_epoch(epoch);
+  step_.set_order(sampler_.order());
+  epoch_on_device_ = epoch;
+}
+
+void DeviceStepEngine::queue_state(const StepPosition& position, bool stop_requested) {
+  StepState state;
+  state.step_in_epoch = position.step_in_epoch;
+  state.step = static_cast<std::uint32_t>(position.global_step);
+  state.stop_requested = stop_requested ? 1 : 0;
+  step_.queue_state_to_device(state);
+}
+
+void DeviceStepEngine::run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested,
+                                  StepSeries& series) {
+  const auto start = Clock::now();
+  queue_state(position, stop_requested);
+  queue_steps(position.step_in_epoch, count);
+  step_.queue_state_to_host();
+  times_.queueing += seconds_since(start);
+  wait_for_stream();
+  const StepState& result = step_.state();
+  if (result.steps_done == 0) return;
+  const StepTotals sum = totals_of(result.sums);
+  series.steps += result.steps_done;
+  series.samples += sum.samples;
+  series.correct += sum.correct;
+  series.loss_units += sum.loss_units;
+  series.last = totals_of(result.last);
+}
+
+void DeviceStepEngine::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
+  queue_state(position, stop_requested);
+  StepTrial trial(step_.units(), position.global_step);
+  StepTotals totals;
+  if (reduce(position, trial, totals) == StepTrial::Verdict::kFail) {
+    step_.queue_zero_sums();
+    series.last = totals;
+    series.failure = trial.failure();
+    return;
+  }
+  step_.queue_update();
+  wait_for_stream();
+  series.add(totals);
+}
+
+StepTrial::Verdict DeviceStepEngine::reduce(const StepPosition& position, StepTrial& trial,
+                                            StepTotals& totals) {
+  const BatchShare share = share_of(position.step_in_epoch);
+  for (;;) {
+    step_.queue_zero_sums();
+    step_.queue_gradients(share);
+    if (step_.reduction().on_host()) step_.reduction().reduce(step_.stream());
+    step_.queue_counters_to_host();
+    wait_for_stream();
+    totals = totals_of(step_.counters());
+    const auto refusals = totals.refused > 0 ? refusals_of_all() : std::vector<TensorRefusals>();
+    const auto verdict = trial.judge(totals, refusals, [this] { return step_.largest_sums(); });
+    if (verdict != StepTrial::Verdict::kRepeat) return verdict;
+    use_units();
+  }
+}
+
+std::vector<TensorRefusals> DeviceStepEngine::refusals_of_all() {
+  std::vector<TensorRefusals> refusals = step_.own_refusals();
+  comm_.all_reduce(std::span(&refusals.front().too_large, kRefusalKinds * refusals.size()));
+  return refusals;
+}
+
+void DeviceStepEngine::use_units() {
+  step_.use_units();
+  graphs_.forget();
+}
+
+/// Full batches come first in an epoch, so a series has at most two shapes.
+void DeviceStepEngine::queue_steps(std::int64_t first, std::int64_t count) {
+  while (count > 0) {
+    const BatchShare share = share_of(first);
+    std::int64_t alike = 1;
+    while (alike < count && sampler_.batch_samples(first + alike) == sampler_.batch_samples(first)) ++alike;
+    graphs_.queue(share, alike);
+    first += alike;
+    count -= alike;
+  }
+}
+
+void DeviceStepEngine::wait_for_stream() {
+  step_.stream().record(*series_done_);
+  wait_for(*series_done_, comm_, "the training steps on the GPU", gpu_->all_reduce.get());
+}
+
+Evaluation DeviceStepEngine::evaluate(const LeaveEvaluation& leave) {
+  return evaluator_.evaluate(comm_, step_.weights(), leave);
+}
+
+void DeviceStepEngine::fetch_state() {
+  Stream& stream = step_.stream();
+  stream.copy_to_host(weights_.data(), step_.weights(), weights_.span().size_bytes());
+  stream.copy_to_host(momentum_.data(), step_.momentum(), momentum_.span().size_bytes());
+  stream.synchronize();
+}
+
+void DeviceStepEngine::commit_state() {
+  Stream& stream = step_.stream();
+  stream.copy_to_device(step_.weights(), weights_.data(), weights_.span().size_bytes());
+  stream.copy_to_device(step_.momentum(), momentum_.data(), momentum_.span().size_bytes());
+  stream.synchronize();
+  use_units();
+}
+
+}  // namespace lockstep

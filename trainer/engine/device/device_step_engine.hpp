@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Training steps on a GPU: series of steps that the host only launches.
+#pragma once
+
+#include "trainer/engine/device/device_evaluator.hpp"
+#include "trainer/engine/device/device_step.hpp"
+#include "trainer/engine/device/step_graphs.hpp"
+#include "trainer/engine/step_engine.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+class DeviceStepEngine final : public StepEngine {
+ public:
+  DeviceStepEngine(const Job& job, const JobSetup& setup, Communicator& comm);
+
+  StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
+  std::int64_t longest_series() const override { return longest_series_; }
+  Evaluation evaluate(const LeaveEvaluation& leave) override;
+
+  void fetch_state() override;
+  void commit_state() override;
+  std::span<float> weights() override { return weights_.span(); }
+  std::span<float> momentum() override { return momentum_.span(); }
+  GradientUnits& gradient_units() override { return step_.units(); }
+  const DistributedSampler& sampler() const override { return sampler_; }
+  StepTimes times() const override { return times_; }
+  void reset_times() override { times_ = {}; }
+
+ private:
+  BatchShare share_of(std::int64_t step_in_epoch) const;
+  void go_to_epoch(std::int64_t epoch);
+  void queue_state(const StepPosition& position, bool stop_requested);
+  /// How many of the next steps need not be watched.
+  std::int64_t unseen_steps(const StepPosition& position, std::int64_t most) const;
+  /// Steps that nobody looks at before the last of them is done; fewer if one refuses a number.
+  void run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested, StepSeries& series);
+  /// One step that the host looks at between reduction and update.
+  void run_watched(const StepPosition& position, bool stop_requested, StepSeries& series);
+  StepTrial::Verdict reduce(const StepPosition& position, StepTrial& trial, StepTotals& totals);
+  std::vector<TensorRefusals> refusals_of_all();
+  void use_units();
+  void queue_steps(std::int64_t first, std::int64_t count);
+  void wait_for_stream();
+
+  /// Kept by the engine: its graphs hold all-reduces, and must be gone before what makes those (NCCL's abort
+  /// waits for them), in whatever order the engine and the setup go.
+  std::shared_ptr<Gpu> gpu_;
+  Communicator& comm_;
+  DistributedSampler sampler_;
+  std::int64_t longest_series_;
+  DeviceStep step_;
+  StepGraphs graphs_;
+  DeviceEvaluator evaluator_;
+  std::unique_ptr<Event> series_done_;
+  AlignedBuffer<float> weights_, momentum_;  ///< the host's
+  std::int64_t epoch_on_device_ = -1;
+  StepTimes times_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Loss and accuracy over a whole data set, spread over all ranks, every sample counted exactly once.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "data/batch.hpp"
+#include "trainer/engine/lane.hpp"
+#include "trainer/engine/worker_pool.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct Evaluation {
+  std::int64_t samples = 0;
+  std::int64_t correct = 0;
+  std::int64_t not_finite = 0;  ///< samples whose loss is NaN or infinite
+  double loss = 0;              ///< mean over samples, in nats; NaN if that of some is not finite
+  /// A rank was told to leave it before its end: the numbers are of a part of the set, and worth nothing.
+  bool interrupted = false;
+
+  double accuracy() const {
+    return samples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(samples);
+  }
+};
+
+/// @param loss_sum  over the samples whose loss is finite, in nats
+Evaluation make_evaluation(std::int64_t samples, std::int64_t correct, std::int64_t not_finite,
+                           double loss_sum);
+
+/// For people: "0.0312", "1.7e+12", or "not finite (3 of 10,000 samples)".
+std::string describe_loss(const Evaluation& evaluation);
+
+/// Whether to give an evaluation up, because the run is to stop. May differ between ranks.
+using LeaveEvaluation = std::function<bool()>;
+inline bool never_leave() {
+  return false;
+}
+
+/// Evaluates `weights` on `data`. The set is cut into grains that do not depend on the number of ranks, sums
+/// are exact integers, so the result is the same to the last bit on any number of ranks and threads.
+/// Collective.
+/// @param leave  asked before each grain, by several threads, whether to give up; all ranks then hear of it
+Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<Lane>& lanes, const Dataset& data,
+                    int grain, std::span<const float> weights, const LeaveEvaluation& leave = never_leave);
+
+}  // namespace lockstep

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/engine/memory_need.hpp"
+
+#include "common/checked_size.hpp"
+#include "common/error.hpp"
+#include "common/memory.hpp"
+#include "models/device_memory.hpp"
+#include "models/execution_memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+constexpr int kBatchMultiple = 16;                 ///< of CPU ops
+constexpr std::int64_t kEvaluationSamples = 1000;  ///< at a time, on a GPU
+constexpr const char* kHelp =
+    "use fewer ranks or threads on this machine, a smaller parallel.grain, or a smaller model";
+
+/// The largest share of a global batch that one rank gets: whole grains.
+std::int64_t samples_of_a_rank(const Job& job, std::int64_t train_samples, int ranks) {
+  const std::int64_t batch = std::min(job.data.global_batch, train_samples);
+  const std::int64_t grain = job.parallel.grain, grains = (batch + grain - 1) / grain;
+  return std::min(batch, (grains + ranks - 1) / ranks * grain);
+}
+
+/// Bytes for each parameter.
+constexpr std::uint64_t kFp32 = sizeof(float), kExact = sizeof(std::int64_t);
+constexpr std::uint64_t kStateAndCopy =
+    4 * kFp32;  ///< weights, momentum, and the two of a checkpoint being written
+
+MemoryNeed on_cpu(const Job& job, const Network& network, int ranks) {
+  const auto threads = static_cast<std::uint64_t>(job.parallel.threads);
+  const std::uint64_t sum = job.parallel.determinism == "off" ? kFp32 : kExact;
+  const std::uint64_t received = ranks > 1 ? sum : 0;
+  const std::uint64_t each = kStateAndCopy + kFp32 * (1 + threads) + sum + received;
+  const int columns = (job.parallel.grain + kBatchMultiple - 1) / kBatchMultiple * kBatchMultiple;
+  return {.parameters = checked_product(network.parameters().size, each),
+          .activations = checked_product(threads, checked_sum(execution_bytes(network, columns),
+                                                              kernel_scratch_bytes(network, columns)))};
+}
+
+TrainingMemory on_device(const Job& job, const Network& network, const DataSizes& data, int ranks) {
+  const std::uint64_t fp32_sums = job.parallel.determinism == "off" ? kFp32 : 0;
+  const std::uint64_t staged = ranks > 1 ? kExact : 0;
+  const std::uint64_t parameters = network.parameters().size;
+  const std::int64_t samples = samples_of_a_rank(job, data.train_samples, ranks);
+  const std::int64_t evaluated = std::min(data.test_samples, kEvaluationSamples);
+  TrainingMemory memory;
+  memory.host.parameters = checked_product(parameters, kStateAndCopy + staged);
+  memory.device.parameters = checked_product(parameters, 2 * kFp32 + kExact + fp32_sums);
+  memory.device.activations = checked_sum(device_execution_bytes(network, samples, true),
+                                          device_execution_bytes(network, evaluated, false));
+  return memory;
+}
+
+void require_host_memory(const Network& network, const MemoryNeed& need, const Communicator& comm) {
+  const int ranks = comm.local_size();
+  const std::uint64_t bytes = checked_product(checked_sum(need.parameters, need.activations), ranks);
+  const std::string what = fmt::format(
+      "training {} with {} {} on this machine (each: {} parameters with gradients and momentum {}, "
+      "activations {})",
+      network.name(), ranks, ranks == 1 ? "rank" : "ranks", network.parameters().size,
+      format_memory(need.parameters), format_memory(need.activations));
+  require_memory(bytes, what, kHelp, comm.backend() == "thread" ? 1 : ranks);
+}
+
+void require_device_memory(const Network& network, const MemoryNeed& need, const DeviceFacts& device) {
+  if (need.total() <= device.free_bytes) return;
+  throw DeviceError(
+      fmt::format("not enough memory on {}: training {} would take {}, and {} are free; lower "
+                  "data.global_batch, use more GPUs, or a smaller model",
+                  device.name, network.name(), to_string(need), format_memory(device.free_bytes)));
+}
+
+std::uint64_t sample_bytes(const Dataset& data) {
+  const std::uint64_t each = data.images.size() > 0 ? sizeof(std::uint8_t) : sizeof(float);
+  return checked_sum(checked_product(data.shape.features(), each), sizeof(std::int32_t));
+}
+
+}  // namespace
+
+std::uint64_t MemoryNeed::total() const {
+  return checked_sum(parameters, activations, data);
+}
+
+DataSizes sizes_of(const TrainTestData& data) {
+  return {data.train.size(), data.test.size(), sample_bytes(data.train)};
+}
+
+TrainingMemory training_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
+                               int ranks) {
+  TrainingMemory memory;
+  if (on_gpu) {
+    memory = on_device(job, network, data, ranks);
+  } else {
+    memory.host = on_cpu(job, network, ranks);
+  }
+  memory.host.data = checked_product(checked_sum(data.train_samples, data.test_samples), data.sample_bytes);
+  if (on_gpu)
+    memory.device.data =
+        checked_sum(memory.host.data, checked_product(data.train_samples, sizeof(std::int32_t)));
+  return memory;
+}
+
+std::string to_string(const MemoryNeed& need) {
+  return fmt::format("about {} (parameters {}, activations {}, data {})", format_memory(need.total()),
+                     format_memory(need.parameters), format_memory(need.activations),
+                     format_memory(need.data));
+}
+
+void require_training_memory(const Job& job, const Network& network, const TrainTestData& data,
+                             const DeviceChoice& device, const Communicator& comm) {
+  const bool on_gpu = device.gpu != nullptr;
+  const DataSizes sizes = sizes_of(data);
+  const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, comm.size());
+  require_host_memory(network, memory.host, comm);
+  if (!on_gpu) return;
+  check_device_limits(network, samples_of_a_rank(job, sizes.train_samples, comm.size()));
+  require_device_memory(network, memory.device, device.gpu->device->facts());
+}
+
+}  // namespace lockstep

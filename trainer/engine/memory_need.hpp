@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// How much memory a training takes: from sizes alone, before anything is allocated.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "data/dataset.hpp"
+#include "models/network.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/ranks/device_choice.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep {
+
+/// Bytes; kTooLarge (common/checked_size.hpp) where 64 bits do not hold them.
+struct MemoryNeed {
+  std::uint64_t parameters =
+      0;  ///< weights, momentum, gradients, exact sums, the copy that a checkpoint is made of
+  std::uint64_t activations = 0;  ///< of all threads, with their gradients and what kernels keep
+  std::uint64_t data = 0;         ///< the data set
+
+  std::uint64_t total() const;
+};
+
+struct TrainingMemory {
+  MemoryNeed host;    ///< of one rank; threads that are ranks share the data set
+  MemoryNeed device;  ///< of the rank's GPU; nothing on a CPU
+};
+
+/// How large a data set is, known before it is there.
+struct DataSizes {
+  std::int64_t train_samples = 0, test_samples = 0;
+  std::uint64_t sample_bytes = 0;  ///< with its label
+};
+DataSizes sizes_of(const TrainTestData& data);
+
+/// @param on_gpu  or on the emulated one
+/// @param ranks   in the whole job
+TrainingMemory training_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
+                               int ranks);
+
+/// "about 61 MiB (parameters 0.7 MiB, activations 5.1 MiB, data 55 MiB)"
+std::string to_string(const MemoryNeed& need);
+
+/// Asks whether what is still to be allocated fits: on the host for all ranks there, on the GPU for this one.
+/// Ranks call it before any of them allocates. The data set is there already.
+/// @throws MemoryError, DeviceError  it does not: how much, how much there is, what helps
+/// @throws ShapeError                the network is larger than GPU kernels can number
+void require_training_memory(const Job& job, const Network& network, const TrainTestData& data,
+                             const DeviceChoice& device, const Communicator& comm);
+
+}  // namespace lockstep

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/engine/step_engine.hpp"
+
+#include "trainer/engine/cpu_step_engine.hpp"
+#include "trainer/engine/device/device_step_engine.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace lockstep {
+
+DistributedSampler::Options sampler_options(const Job& job, const Dataset& data, const Communicator& comm) {
+  return {.samples = data.size(),
+          .global_batch = std::min(job.data.global_batch, data.size()),
+          .grain = job.parallel.grain,
+          .seed = job.train.seed,
+          .shuffle = job.data.shuffle,
+          .rank = comm.rank(),
+          .world_size = comm.size()};
+}
+
+void StepSeries::add(const StepTotals& step) {
+  ++steps;
+  samples += step.samples;
+  correct += step.correct;
+  loss_units += step.loss_units;
+  last = step;
+}
+
+StepPosition after(const StepPosition& position, std::int64_t count) {
+  return {position.epoch, position.step_in_epoch + count, position.global_step + count};
+}
+
+GradientUnits make_gradient_units(const Network& network, std::int64_t global_grains) {
+  std::vector<std::size_t> sizes;
+  for (const Parameter& parameter : network.parameters().parameters) sizes.push_back(parameter.size);
+  return {sizes, global_grains};
+}
+
+std::unique_ptr<StepEngine> make_step_engine(const Job& job, const JobSetup& setup, Communicator& comm) {
+  if (setup.device.gpu) return std::make_unique<DeviceStepEngine>(job, setup, comm);
+  return std::make_unique<CpuStepEngine>(job, setup, comm);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Training steps: the heart of the program. Everything around them (epochs, logs, checkpoints) is
+/// training_run.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/gradient_reducer.hpp"
+#include "data/sampler.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/engine/evaluator.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/step_trial.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+namespace lockstep {
+
+/// Where a step stands in the run. Everything random in it follows from this and the seed.
+struct StepPosition {
+  std::int64_t epoch = 0;          ///< from 0
+  std::int64_t step_in_epoch = 0;  ///< from 0
+  std::int64_t global_step = 0;    ///< optimiser steps taken before this one
+};
+
+/// What a series of steps came to, over all ranks.
+struct StepSeries {
+  std::int64_t steps = 0;    ///< steps that moved the weights
+  std::int64_t samples = 0;  ///< of those steps
+  std::int64_t correct = 0;
+  WideSum loss_units;  ///< sum over samples, in units of 2^-32 nats
+  /// Of the last of those steps; or, if there is a failure, of the step after them.
+  StepTotals last;
+  std::optional<StepFailure> failure;  ///< why the step after them could not be taken
+
+  /// Counts a step that moved the weights.
+  void add(const StepTotals& step);
+};
+
+/// `count` steps further in the same epoch.
+StepPosition after(const StepPosition& position, std::int64_t count);
+
+/// The job's units as they are before the first step.
+GradientUnits make_gradient_units(const Network& network, std::int64_t global_grains);
+
+/// Seconds spent since the engine was made or reset_times() was called.
+struct StepTimes {
+  double total = 0;
+  double input = 0;      ///< CPU: gather and normalise, of the busiest thread
+  double exposed = 0;    ///< CPU: waiting for communication after backward had ended
+  double optimizer = 0;  ///< CPU
+  double queueing = 0;   ///< GPU: the host's time to queue the steps
+};
+
+/// How the job's training data is sharded: which samples this rank computes.
+DistributedSampler::Options sampler_options(const Job& job, const Dataset& data, const Communicator& comm);
+
+/// One rank's share of the training: computes its grains, sums gradients over all ranks while backward runs,
+/// moves the weights. Collective: all ranks make the same calls.
+class StepEngine {
+ public:
+  virtual ~StepEngine() = default;
+
+  /// Trains `count` steps from `position` on, which lie in one epoch; fewer if one fails: then the weights
+  /// stay as they were before it.
+  virtual StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
+  /// The longest series that is worth while; the same on all ranks. Requests to stop are heard between them.
+  virtual std::int64_t longest_series() const = 0;
+  /// Loss and accuracy over the job's test set, spread over all ranks. A rank whose `leave` says so gives up,
+  /// and all hear of it.
+  virtual Evaluation evaluate(const LeaveEvaluation& leave) = 0;
+
+  /// Brings weights and momentum from where they are trained to the host, and back after a change there or of
+  /// the units. Nothing to do on a CPU.
+  virtual void fetch_state() {}
+  virtual void commit_state() {}
+  /// The host's [parameters].
+  virtual std::span<float> weights() = 0;
+  virtual std::span<float> momentum() = 0;
+  /// Part of the state: what a checkpoint must keep, because it decides bits.
+  virtual GradientUnits& gradient_units() = 0;
+
+  virtual const DistributedSampler& sampler() const = 0;
+  virtual StepTimes times() const = 0;
+  virtual void reset_times() = 0;
+};
+
+/// The engine for the setup's device. Borrows all references.
+std::unique_ptr<StepEngine> make_step_engine(const Job& job, const JobSetup& setup, Communicator& comm);
+
+}  // namespace lockstep

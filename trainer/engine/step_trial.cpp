@@ -1,0 +1,29 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/engine/step_trial.hpp"
+
+namespace lockstep {
+
+StepTrial::StepTrial(GradientUnits& units, std::int64_t global_step)
+    : units_(units), global_step_(global_step), may_refine_(units.is_refined_at(global_step)) {}
+
+StepTrial::Verdict StepTrial::judge(const StepTotals& totals, std::span<const TensorRefusals> refusals,
+                                    const std::function<std::vector<double>()>& largest_sums) {
+  if (totals.refused > 0) {
+    std::int64_t too_large = 0;
+    for (std::size_t i = 0; i < refusals.size(); ++i) {
+      too_large += refusals[i].too_large;
+      failure_.terms += refusals[i].not_finite;
+      if (refusals[i].not_finite > 0) failure_.tensor = i;
+    }
+    failure_.losses = totals.refused - too_large - failure_.terms;
+    if (failure_.losses > 0 || failure_.terms > 0) return Verdict::kFail;
+    units_.raise(refusals, global_step_);
+    may_refine_ = false;  // Larger and smaller in turns would never end.
+    return Verdict::kRepeat;
+  }
+  if (may_refine_ && largest_sums && units_.refine(largest_sums(), global_step_)) return Verdict::kRepeat;
+  return Verdict::kTake;
+}
+
+}  // namespace lockstep

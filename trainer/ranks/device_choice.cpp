@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/ranks/device_choice.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/error.hpp"
+#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/vendor/vendor.hpp"
+#include "trainer/config/device_name.hpp"
+#include "trainer/ranks/all_reduce_choice.hpp"
+#include "trainer/ranks/device_mapping.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+/// One number of every rank, by rank. Collective.
+template <typename Number>
+std::vector<Number> gather_numbers(Communicator& comm, Number mine) {
+  const auto bytes = comm.all_gather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<Number> all(static_cast<std::size_t>(comm.size()));
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  return all;
+}
+
+/// Why this process cannot use a GPU; no problem: it can.
+struct GpuProblem {
+  std::string text;
+  bool is_worth_a_word = false;  ///< there is something that looks like a GPU, and somebody may wonder
+};
+
+/// Tries the GPU that this rank would take; with too few for all ranks, any: make_gpu() refuses that.
+GpuProblem gpu_problem(const Platform& gpus, const Communicator& comm) {
+  try {
+    const int visible = static_cast<int>(gpus.devices().size());
+    gpus.make_device(comm.local_rank() < visible ? comm.local_rank() : 0);
+    return {};
+  } catch (const NoGpuError& error) {
+    return {error.what(), false};
+  } catch (const Error& error) {
+    return {error.what(), true};
+  }
+}
+
+struct KindChoice {
+  DeviceKind kind = DeviceKind::kCpu;
+  std::string remark;
+};
+
+/// What `auto` means: GPUs if every rank can use one, the CPU if none can.
+KindChoice choose_kind(const ParallelSection& parallel, const Platform& gpus, Communicator& comm) {
+  const GpuProblem problem = gpu_problem(gpus, comm);
+  const auto with_gpu = gather_numbers<int>(comm, problem.text.empty() ? 1 : 0);
+  if (std::ranges::count(with_gpu, 0) == 0) return {DeviceKind::kCuda, ""};
+  agree(comm, [&] {
+    if (parallel.backend == "nccl" && !problem.text.empty()) {
+      throw DeviceError(fmt::format("parallel.backend=nccl: {}", problem.text));
+    }
+    if (std::ranges::count(with_gpu, 1) > 0 && !problem.text.empty()) {
+      throw DeviceError(fmt::format(
+          "parallel.device=auto: other ranks have a GPU, but on {} there is none to use: {}; leave "
+          "this host out, or set parallel.device=cpu",
+          comm.host(), problem.text));
+    }
+  });
+  return {DeviceKind::kCpu, problem.is_worth_a_word ? "no GPU is used: " + problem.text : ""};
+}
+
+std::shared_ptr<Gpu> make_gpu(const Platform& platform, const ParallelSection& parallel,
+                              std::optional<int> requested, const Communicator& comm) {
+  const int visible = static_cast<int>(platform.devices().size());
+  auto gpu = std::make_shared<Gpu>();
+  gpu->device = platform.make_device(choose_gpu(comm.local_rank(), comm.local_size(), visible, requested));
+  gpu->ops = parallel.kernels == "vendor" ? make_vendor_ops(*gpu->device) : platform.make_ops(*gpu->device);
+  return gpu;
+}
+
+DeviceChoice choose_cpu(Communicator& comm, const std::string& remark) {
+  return {.kind = "cpu",
+          .description = "cpu (" + cpu::simd_name() + ")",
+          .make_ops = [] { return cpu::make_ops(); },
+          .gpu = nullptr,
+          .communication = "",
+          .backend = std::string(comm.backend()),
+          .remark = remark};
+}
+
+DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& parallel,
+                           std::optional<int> requested, Communicator& comm) {
+  std::shared_ptr<Gpu> gpu;
+  agree(comm, [&] { gpu = make_gpu(platform, parallel, requested, comm); });
+  AllReduceSetup setup = set_up_all_reduce(comm, *gpu->device, parallel.backend);
+  gpu->all_reduce = std::move(setup.all_reduce);
+  const bool on_stream = gpu->all_reduce != nullptr && gpu->all_reduce->on_stream();
+  return {.kind = std::string(gpu->device->kind()),
+          .description = gpu->device->facts().name,
+          .make_ops = {},
+          .gpu = gpu,
+          .communication = "gradients: " + setup.description,
+          .backend = on_stream ? "nccl" : std::string(comm.backend()),
+          .remark = ""};
+}
+
+}  // namespace
+
+DeviceChoice choose_device(const ParallelSection& parallel, Communicator& comm, const Platform& gpus) {
+  const auto name = parse_device_name(parallel.device);
+  if (!name) throw ConfigError(fmt::format("'{}' is no device: {}", parallel.device, kDeviceNames));
+  KindChoice choice{name->kind, ""};
+  if (name->kind == DeviceKind::kAuto) choice = choose_kind(parallel, gpus, comm);
+  if (choice.kind == DeviceKind::kCuda) return choose_gpu_of(gpus, parallel, name->index, comm);
+  if (choice.kind == DeviceKind::kEmulated) {
+    return choose_gpu_of(emulated::platform(), parallel, /*requested=*/0, comm);
+  }
+  return choose_cpu(comm, choice.remark);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/ranks/rank_facts.hpp"
+
+#include "common/plugin.hpp"
+#include "common/quick_digest.hpp"
+#include "common/sha256.hpp"
+#include "kernels/cpu/cpu_ops.hpp"
+#include "trainer/config/job_schema.hpp"
+
+#include <fmt/format.h>
+#include <link.h>
+
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kSelf = "/proc/self/exe";
+
+/// Of a file that cannot be read, that it cannot.
+std::string file_digest(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  if (!file || size < 0) return "unreadable";
+  std::vector<char> bytes(static_cast<std::size_t>(size));
+  file.seekg(0).read(bytes.data(), size);
+  return file ? quick_digest(std::as_bytes(std::span(bytes))) : "unreadable";
+}
+
+/// Made by the first call; the file is that of the process, whatever stands under its name by now.
+const std::string& program_digest() {
+  static const std::string digest = file_digest(kSelf);
+  return digest;
+}
+
+std::string program_path() {
+  std::error_code unreadable;
+  return fs::read_symlink(kSelf, unreadable).string();
+}
+
+/// The files behind the shared libraries of GPUs that are in memory: their names end in the version.
+int add_gpu_library(dl_phdr_info* info, std::size_t /*size*/, void* facts) {
+  const fs::path name = info->dlpi_name;
+  for (const std::string_view library : {"libnccl", "libcudnn", "libcublas", "libcudart"}) {
+    if (!name.filename().string().starts_with(library)) continue;
+    std::error_code ignored;
+    const fs::path file = fs::canonical(name, ignored);
+    static_cast<RankFacts*>(facts)->push_back({.kind = FactKind::kLibrary,
+                                               .key = name.filename().string(),
+                                               .value = file.filename().string(),
+                                               .note = file.parent_path().string()});
+    break;
+  }
+  return 0;
+}
+
+/// Highway's names of instruction sets with fused multiply-add, without which other bits come out.
+bool has_fused_multiply_add(std::string_view simd) {
+  return !simd.starts_with("SSE") && !simd.starts_with("SSSE") && !simd.starts_with("EMU") &&
+         simd != "SCALAR";
+}
+
+}  // namespace
+
+void hash_program_in_advance() {
+  // What is made later is taken down earlier at exit: libcrypto must not be gone while the thread still uses
+  // it.
+  const Sha256 wakes_libcrypto;
+  static const auto hashing = std::async(std::launch::async, [] { program_digest(); });
+}
+
+RankFacts program_facts(const std::string& command, const Communicator& comm) {
+  return {{FactKind::kProgram, "the program", program_digest(), program_path()},
+          {FactKind::kProgram, "its version", LOCKSTEP_VERSION},
+          {FactKind::kLibrary, "the message-passing library", comm.library()},
+          {FactKind::kJob, "the command", command}};
+}
+
+RankFacts job_facts(const Job& job) {
+  RankFacts facts;
+  for (const JobKey& key : job_schema()) {
+    if (key.path == "data.root" && !is_made_in_memory(job.data.set)) continue;
+    facts.push_back({FactKind::kJob, key.path, key.write(job)});
+  }
+  return facts;
+}
+
+RankFacts network_facts(const Network& network) {
+  return {{FactKind::kNetwork, "the network's text", network.yaml()}};
+}
+
+RankFacts data_facts(const TrainTestData& data) {
+  RankFacts facts;
+  const auto add = [&](const std::string& what, const std::string& value) {
+    facts.push_back({FactKind::kData, what, value, data.origin});
+  };
+  for (const Dataset* half : {&data.train, &data.test}) {
+    add(fmt::format("the number of {} samples", half->name), std::to_string(half->size()));
+    add(fmt::format("the digest of {} samples", half->name), half->quick.samples);
+    add(fmt::format("the digest of {} labels", half->name), half->quick.labels);
+  }
+  return facts;
+}
+
+RankFacts device_facts(const DeviceChoice& device) {
+  RankFacts facts = {{FactKind::kMachine, "the kind of device", device.kind}};
+  if (device.gpu == nullptr) {
+    const std::string simd = cpu::simd_name();
+    facts.push_back(
+        {FactKind::kMachine, "fused multiply-add", has_fused_multiply_add(simd) ? "there" : "missing", simd});
+    return facts;
+  }
+  for (const fs::path& plugin : loaded_plugins()) {
+    facts.push_back({FactKind::kProgram, plugin.filename().string(), file_digest(plugin), plugin.string()});
+  }
+  dl_iterate_phdr(add_gpu_library, &facts);
+  return facts;
+}
+
+RankFacts setup_facts(const Job& job, const Network& network, const TrainTestData& data,
+                      const DeviceChoice& device) {
+  RankFacts facts = network_facts(network) + data_facts(data);
+  // Without exact sums nobody counts on the same bits, only on the same things to do.
+  return job.parallel.determinism == "world" || device.gpu != nullptr ? facts + device_facts(device) : facts;
+}
+
+RankFacts operator+(RankFacts left, const RankFacts& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+}  // namespace lockstep

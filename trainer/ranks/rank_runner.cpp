@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/ranks/rank_runner.hpp"
+
+#include "comm/agreement.hpp"
+#include "comm/mpi/mpi_communicator.hpp"
+#include "comm/mpi/mpi_runtime.hpp"
+#include "comm/mpi/rank_watch.hpp"
+#include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
+#include "trainer/ranks/launched_rank.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+namespace lockstep {
+namespace {
+
+/// A machine under load takes seconds to start all ranks, however short the other waits are to be.
+constexpr std::chrono::seconds kLeastForStart{10};
+
+/// Runs `body`; an agreed error ends here with its speaker's line, any other leaves.
+int run_body(Communicator& comm, const std::function<int(Communicator&)>& body) {
+  try {
+    return body(comm);
+  } catch (const AgreedError& error) {
+    if (comm.rank() == error.speaker()) print_error(error.what());
+    return static_cast<int>(error.code());
+  }
+}
+
+/// Errors that only this rank has: say so, and take the others down before they wait for us.
+int run_or_abort(Communicator& comm, const std::function<int(Communicator&)>& body) {
+  const auto abort_with = [&](ExitCode code, const std::string& what) {
+    print_error(comm.size() > 1 ? fmt::format("rank {} on {}: {}", comm.rank(), comm.host(), what) : what);
+    if (comm.size() > 1) comm.abort(static_cast<int>(code));
+    return static_cast<int>(code);
+  };
+  try {
+    return run_body(comm, body);
+  } catch (const std::exception& error) {
+    const auto [code, text] = explain(error);
+    return abort_with(code, text);
+  }
+}
+
+int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
+  if (parallel.ranks > 0) {
+    throw ConfigError(
+        "parallel.ranks is for parallel.backend=thread; with MPI the launcher says how many: mpirun -np N "
+        "lockstep ...");
+  }
+  const std::chrono::duration<double> timeout(parallel.timeout_seconds);
+  RankWatch watch(launched_ranks());
+  watch.expect(Meeting::kInit, std::max<std::chrono::duration<double>>(timeout, kLeastForStart));
+  const MpiRuntime runtime(nullptr, nullptr);
+  const auto comm = make_mpi_communicator(runtime, timeout);
+  watch.met();
+  const int code = run_or_abort(*comm, body);
+  watch.expect(Meeting::kFinalize, timeout);
+  return comm->rank() == 0 ? code : 0;
+}
+
+int run_on_threads(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
+  if (launched_ranks() > 1) {
+    throw UsageError(fmt::format(
+        "the launcher started {} processes, and with parallel.backend=thread each of them would run all "
+        "ranks by itself: start one process, without mpirun or srun, or leave out "
+        "parallel.backend=thread",
+        launched_ranks()));
+  }
+  std::atomic<int> code = 0;
+  const int ranks = parallel.ranks > 0 ? parallel.ranks : 1;
+  run_thread_ranks(
+      ranks,
+      [&](Communicator& comm) {
+        const int mine = run_body(comm, body);
+        if (comm.rank() == 0) code = mine;
+      },
+      std::chrono::duration<double>(parallel.timeout_seconds));
+  return code;
+}
+
+}  // namespace
+
+int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
+  return parallel.backend == "thread" ? run_on_threads(parallel, body) : run_on_mpi(parallel, body);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/run/data_record.hpp"
+
+#include "common/error.hpp"
+#include "data/picture.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/run/recorded_values.hpp"
+#include "trainer/run/run_directory_choice.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kImagesLookedAt = 1000;
+
+/// Whether most of the first images have a light border.
+bool mostly_light(const Dataset& set) {
+  const auto pixels = static_cast<std::size_t>(set.shape.features());
+  const std::int64_t count = std::min(set.size(), kImagesLookedAt);
+  std::int64_t light = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const auto image = set.images.span().subspan(static_cast<std::size_t>(i) * pixels, pixels);
+    light += has_light_border(image, set.shape.width, set.shape.height) ? 1 : 0;
+  }
+  return 2 * light > count;
+}
+
+void compare(const std::string& what, const std::string& then, const std::string& now,
+             std::vector<std::string>& differences) {
+  if (then == now) return;
+  constexpr std::size_t kShownDigits = 16;
+  differences.push_back(fmt::format("{} (sha256 {} then, {} now)", what, then.substr(0, kShownDigits),
+                                    now.substr(0, kShownDigits)));
+}
+
+void compare_half(const Fingerprint& then, std::int64_t samples, const Dataset& now, const Fingerprint& is,
+                  std::vector<std::string>& differences) {
+  if (samples != now.size())
+    differences.push_back(
+        fmt::format("the number of {} samples ({} then, {} now)", now.name, samples, now.size()));
+  compare(now.name + " samples", then.samples, is.samples, differences);
+  compare(now.name + " labels", then.labels, is.labels, differences);
+}
+
+const std::string& known_set(const std::string& set, const std::string& checkpoint) {
+  try {
+    is_made_in_memory(set);
+    return set;
+  } catch (const ConfigError& error) {
+    throw DataError(
+        fmt::format("{}: the manifest's model.set is none of this program's: {}", checkpoint, error.what()));
+  }
+}
+
+/// What load_dataset would take for a mistake in a job file.
+void require_possible(const DatasetOptions& options, const std::string& checkpoint) {
+  const bool normal = std::isfinite(options.mean) && std::isfinite(options.std) && options.std > 0;
+  const auto possible = [](std::int64_t samples) { return samples >= 0 && samples <= kMostMadeSamples; };
+  if (normal && possible(options.train_samples) && possible(options.test_samples)) return;
+  throw DataError(fmt::format(
+      "{}: the manifest says mean {}, std {}, {} and {} samples made in memory, and no data set is like that",
+      checkpoint, options.mean, options.std, options.train_samples, options.test_samples));
+}
+
+std::string place_of(const DataRecord& record) {
+  return record.options.directory.empty() ? "made in memory" : "in " + record.options.directory;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> describe_data(const Job& job, const TrainTestData& data,
+                                                 const SetFingerprints& fingerprints) {
+  std::map<std::string, std::string> entries = {{"set", job.data.set},
+                                                {"train_samples", std::to_string(data.train.size())},
+                                                {"test_samples", std::to_string(data.test.size())},
+                                                {"train_samples_sha256", fingerprints.train.samples},
+                                                {"train_labels_sha256", fingerprints.train.labels},
+                                                {"test_samples_sha256", fingerprints.test.samples},
+                                                {"test_labels_sha256", fingerprints.test.labels}};
+  if (data.train.images.size() > 0) entries["background"] = mostly_light(data.train) ? "light" : "dark";
+  if (!data.directory.empty())
+    entries["directory"] = std::filesystem::absolute(data.directory).lexically_normal().string();
+  return entries;
+}
+
+DataRecord read_data_record(const CheckpointFacts& facts, const std::string& checkpoint) {
+  const RecordedValues model(facts.model, checkpoint, "model"), job(facts.job, checkpoint, "job"),
+      data(facts.data, checkpoint, "data");
+  DataRecord record;
+  record.fingerprints.train = {data.text_or("train_samples_sha256", ""),
+                               data.text_or("train_labels_sha256", "")};
+  record.fingerprints.test = {data.text_or("test_samples_sha256", ""),
+                              data.text_or("test_labels_sha256", "")};
+  record.train_samples = data.number_or<std::int64_t>("train_samples", 0);
+  record.test_samples = data.number_or<std::int64_t>("test_samples", 0);
+  record.light_background = data.text_or("background", "dark") == "light";
+  DatasetOptions& options = record.options;
+  options.set = known_set(model.text("set"), checkpoint);
+  options.directory = data.text_or("directory", "");
+  options.mean = model.number<double>("mean");
+  options.std = model.number<double>("std");
+  options.seed = facts.seed;
+  if (is_made_in_memory(options.set)) {
+    options.train_samples =
+        record.can_be_checked() ? record.train_samples : job.number_or<std::int64_t>("data.train_samples", 0);
+    options.test_samples = record.test_samples;
+  }
+  require_possible(options, checkpoint);
+  return record;
+}
+
+std::vector<std::string> data_differences(const DataRecord& record, const TrainTestData& now,
+                                          const SetFingerprints& fingerprints) {
+  std::vector<std::string> differences;
+  if (!record.can_be_checked()) return differences;
+  compare_half(record.fingerprints.train, record.train_samples, now.train, fingerprints.train, differences);
+  compare_half(record.fingerprints.test, record.test_samples, now.test, fingerprints.test, differences);
+  return differences;
+}
+
+void require_same_data(const CheckpointFacts& facts, const Job& job, const TrainTestData& now,
+                       const SetFingerprints& fingerprints) {
+  const std::string checkpoint = fmt::format("the checkpoint of step {}", facts.step);
+  DataRecord record = read_data_record(facts, checkpoint);
+  const bool other_size_asked_for = is_made_in_memory(job.data.set) && record.test_samples != now.test.size();
+  if (other_size_asked_for) {
+    record.fingerprints.test = fingerprints.test;
+    record.test_samples = now.test.size();
+  }
+  const auto differences = data_differences(record, now, fingerprints);
+  if (differences.empty()) return;
+  throw DataError(
+      fmt::format("{} was trained on other data than these ({}): {}. Its own were {}: bring them back, or "
+                  "name their place with data.root; or start afresh with run.resume=never or another run.dir",
+                  checkpoint, now.origin, fmt::join(differences, ", "), place_of(record)));
+}
+
+std::string recorded_directory(const Job& job) noexcept {
+  try {
+    if (job.run.resume == "never" || is_made_in_memory(job.data.set)) return "";
+    if (job.run.resume == "auto" && chooses_run_directory(job)) return "";  // not known yet
+    Env& env = Env::posix();
+    const bool automatic = job.run.resume == "auto";
+    const auto checkpoints = list_checkpoints(env, automatic ? job.run.dir : job.run.resume);
+    if (automatic && checkpoints.empty()) return "";
+    const std::string path = checkpoints.empty() ? job.run.resume : checkpoints.front().path;
+    return read_data_record(load_manifest(env, path).facts, path).options.directory;
+  } catch (const std::exception&) {
+    return "";
+  }
+}
+
+}  // namespace lockstep

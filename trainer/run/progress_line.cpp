@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/run/progress_line.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr int kShortestBar = 8, kLongestBar = 24;
+
+/// Speed that nobody had time to measure is none.
+std::string samples_per_second(double rate) {
+  return with_thousands(std::isfinite(rate) ? static_cast<std::int64_t>(std::min(rate, 1e15)) : 0) +
+         " samples/s";
+}
+
+/// Importance: epoch, loss, ETA, steps, bar, speed.
+std::vector<Field> progress_fields(const ProgressFacts& facts) {
+  return {{fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
+          {fmt::format("{}/{} steps", facts.step, facts.steps), 3},
+          {samples_per_second(facts.samples_per_second), 1},
+          {"loss " + format_loss(facts.loss), 5},
+          {fmt::format("ETA {}", format_duration(facts.eta_seconds)), 4}};
+}
+
+}  // namespace
+
+std::string progress_line(const ProgressFacts& facts, int columns) {
+  return fit(progress_fields(facts), columns);
+}
+
+std::string progress_line_with_bar(const ProgressFacts& facts, int columns, bool unicode) {
+  const double fraction =
+      static_cast<double>(facts.step) / static_cast<double>(std::max<std::int64_t>(facts.steps, 1));
+  const auto with_bar_of = [&](int width) {
+    auto fields = progress_fields(facts);
+    fields.insert(fields.begin() + 1, {bar(fraction, width, unicode), 2});
+    return fit(std::move(fields), columns);
+  };
+  // One column more or less for the bar shows whether it is there at all, and how much room it has left.
+  const std::string shortest = with_bar_of(kShortestBar);
+  const int left = columns - display_width(shortest);
+  if (shortest == with_bar_of(kShortestBar - 1) || left <= 0) return shortest;
+  return with_bar_of(std::min(kShortestBar + left, kLongestBar));
+}
+
+std::vector<Field> epoch_fields(const EpochFacts& facts) {
+  return {{fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
+          {"train loss " + format_loss(facts.train_loss), 2},
+          {"test loss " + facts.test_loss, 3},
+          {fmt::format("accuracy {:.2f} %", 100 * facts.test_accuracy), 8},
+          {fmt::format("{:.1f} s", facts.seconds), 4},
+          {"(" + samples_per_second(facts.samples_per_second) + ")", 1, 1}};
+}
+
+}  // namespace lockstep

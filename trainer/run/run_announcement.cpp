@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/run/run_announcement.hpp"
+
+#include "common/text/text_layout.hpp"
+#include "trainer/engine/step_engine.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+#include <span>
+
+namespace lockstep {
+namespace {
+
+std::string plural(std::int64_t count, const std::string& thing) {
+  return fmt::format("{} {}{}", with_thousands(count), thing, count == 1 ? "" : "s");
+}
+
+std::string bucket_plan_text(const JobSetup& setup, const Communicator& comm) {
+  return comm.size() == 1 ? "none, one rank" : setup.plan.describe();
+}
+
+std::string device_text(const Job& job, const JobSetup& setup, const Communicator& comm) {
+  const DeviceChoice& device = setup.device;
+  if (device.gpu == nullptr) {
+    return fmt::format("{}, {} each, backend {}", device.description, plural(job.parallel.threads, "thread"),
+                       comm.backend());
+  }
+  return fmt::format("{}, {} kernels, graph {}; {}", device.description, device.gpu->ops->name(),
+                     job.parallel.graph, device.communication);
+}
+
+}  // namespace
+
+int count_hosts(Communicator& comm) {
+  std::array<char, 256> mine{};
+  comm.host().copy(mine.data(), mine.size() - 1);
+  const auto all = comm.all_gather(std::as_bytes(std::span(mine)));
+  std::set<std::string> names;
+  for (std::size_t at = 0; at < all.size(); at += mine.size()) {
+    names.insert(reinterpret_cast<const char*>(all.data() + at));
+  }
+  return static_cast<int>(names.size());
+}
+
+std::vector<std::string> announcement(const Job& job, const JobSetup& setup, const Communicator& comm,
+                                      int hosts) {
+  const auto& network = setup.network;
+  const DistributedSampler sampler(sampler_options(job, setup.data->train, comm));
+  std::vector<std::string> lines = {
+      fmt::format("Lockstep {}: {}, {} parameters, on {} ({} train, {} test; {})", LOCKSTEP_VERSION,
+                  network.name(), with_thousands(static_cast<std::int64_t>(network.parameters().size)),
+                  job.data.set, with_thousands(setup.data->train.size()),
+                  with_thousands(setup.data->test.size()), setup.data->origin),
+      fmt::format("{} on {}, {}", plural(comm.size(), "rank"), plural(hosts, "host"),
+                  device_text(job, setup, comm)),
+      fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; buckets: {}",
+                  with_thousands(sampler.batch_samples(0)), plural(sampler.batch_grains(0), "grain"),
+                  job.parallel.grain, plural(sampler.steps_per_epoch(), "step"), job.parallel.determinism,
+                  bucket_plan_text(setup, comm)),
+  };
+  if (!setup.device.remark.empty()) lines.push_back(setup.device.remark);
+  return lines;
+}
+
+nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm,
+                                   int hosts) {
+  return {{"event", "start"},
+          {"version", LOCKSTEP_VERSION},
+          {"world", comm.size()},
+          {"hosts", hosts},
+          {"threads", job.parallel.threads},
+          {"device", setup.device.kind},
+          {"backend", setup.device.backend},
+          {"buckets", bucket_plan_text(setup, comm)},
+          {"model", setup.network.name()},
+          {"parameters", setup.network.parameters().size},
+          {"data", job.data.set},
+          {"data_origin", setup.data->origin},
+          {"train_samples", setup.data->train.size()},
+          {"test_samples", setup.data->test.size()},
+          {"global_batch", job.data.global_batch},
+          {"grain", job.parallel.grain},
+          {"determinism", job.parallel.determinism},
+          {"seed", job.train.seed}};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,191 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/run/run_directory.hpp"
+
+#include "common/error.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/checkpoint/metrics_cut.hpp"
+#include "trainer/checkpoint/retention.hpp"
+#include "trainer/config/job_hash.hpp"
+#include "trainer/ranks/rank_runner.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/sinks/basic_file_sink.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+std::string metrics_path(const std::string& run_dir) {
+  return run_dir + "/metrics.jsonl";
+}
+
+/// All levels, unlike Env::make_directory. Made once, before anything in it matters.
+void make_directories(const std::string& path) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error)
+    throw IoError(fmt::format("{}: cannot be created: {}; choose another run.dir", path, error.message()));
+}
+
+KeepPolicy keep_policy(const Job& job) {
+  const KeepSection& keep = job.run.keep;
+  return {.last = keep.last, .every_steps = keep.every_steps, .best = keep.best};
+}
+
+std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job, bool wait) {
+  make_directories(job.run.dir);
+  // Not so long that the other ranks, who wait for this one, take it for lost.
+  const double seconds = wait ? std::min(5.0, job.parallel.timeout_seconds / 2) : 0;
+  const LockPatience patience{std::chrono::milliseconds(static_cast<std::int64_t>(1000 * seconds)),
+                              print_error};
+  return std::make_unique<RunLock>(env, job.run.dir, job.model + " on " + job.data.set, patience);
+}
+
+std::shared_ptr<spdlog::logger> open_log(const std::string& run_dir) {
+  require_own(Env::posix(), run_dir + "/log", EntryKind::kDirectory);
+  make_directories(run_dir + "/log");
+  make_own(Env::posix(), run_dir + "/log/rank-0.log");
+  try {
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(run_dir + "/log/rank-0.log");
+    auto log = std::make_shared<spdlog::logger>("run", std::move(sink));
+    log->flush_on(spdlog::level::info);
+    log->set_error_handler([run_dir, said = false](const std::string& why) mutable {
+      if (!std::exchange(said, true)) {
+        print_error(fmt::format(
+            "warning: {}/log/rank-0.log cannot be written, the run goes on without it: {}", run_dir, why));
+      }
+    });
+    return log;
+  } catch (const spdlog::spdlog_ex& error) {
+    throw IoError(fmt::format("{}/log/rank-0.log: {}", run_dir, error.what()));
+  }
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(Env& env, const Job& job, bool wait)
+    : env_(env),
+      job_(job),
+      path_(job.run.dir),
+      lock_(lock_directory(env, job, wait)),
+      checkpointer_(env, job.run.dir, keep_policy(job), [this] { metrics_.sync(); }) {}
+
+std::optional<FoundCheckpoint> RunDirectory::resume_point() {
+  std::optional<FoundCheckpoint> found;
+  if (job_.run.resume == "never") return found;
+  const auto on_damaged = [](const std::string& damage) { print_error(damage); };
+  if (job_.run.resume == "auto") {
+    found = find_latest(env_, path_, on_damaged, &damaged_);
+  } else {
+    found = open_checkpoint(env_, job_.run.resume, on_damaged);
+  }
+  if (found) require_same_job(found->state.facts.job, job_, found->path);
+  return found;
+}
+
+void RunDirectory::open(std::int64_t step, bool evaluated) {
+  require_own(env_, path_ + "/" + kCheckpointsDirectory, EntryKind::kDirectory);
+  remove_leftovers(env_, path_);
+  if (step == 0) clear_for_a_new_run();
+  keep_damaged_aside();
+  move_later_checkpoints_aside(step);
+  prune_checkpoints(env_, path_, keep_policy(job_));  // a kill may have come between a save and its pruning
+  best_accuracy_ = best_accuracy(env_, path_);
+  make_own(env_, metrics_path(path_));
+  truncate_metrics(env_, metrics_path(path_), step, evaluated);
+  const std::string yaml = to_yaml(job_);
+  replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));
+  metrics_ = MetricsWriter(metrics_path(path_));
+  log_ = open_log(path_);
+}
+
+void RunDirectory::clear_for_a_new_run() {
+  const bool interrupted_before_it_saved =
+      job_.run.resume == "auto" && damaged_.empty() && list_checkpoints(env_, path_).empty();
+  if (interrupted_before_it_saved) {
+    env_.remove_file(metrics_path(path_));
+  } else if (env_.entry(metrics_path(path_)).kind != EntryKind::kNothing ||
+             !list_checkpoints(env_, path_).empty()) {
+    move_previous_run_aside();
+  }
+}
+
+/// previous-1, or the first number that is free, newly made.
+std::string RunDirectory::make_previous() {
+  int number = 1;
+  while (env_.entry(fmt::format("{}/previous-{}", path_, number)).kind != EntryKind::kNothing) ++number;
+  auto aside = fmt::format("{}/previous-{}", path_, number);
+  env_.make_directory(aside);
+  return aside;
+}
+
+/// Where run.resume names an earlier checkpoint, the later ones and their metrics are somebody's work all the
+/// same.
+void RunDirectory::move_later_checkpoints_aside(std::int64_t step) {
+  const auto later = checkpoints_after(env_, path_, step);
+  if (later.empty()) return;
+  const auto aside = make_previous();
+  const auto checkpoints = aside + "/" + kCheckpointsDirectory;
+  env_.make_directory(checkpoints);
+  if (env_.entry(metrics_path(path_)).kind == EntryKind::kFile)
+    write_synced(env_, metrics_path(aside), env_.read(metrics_path(path_)));
+  for (const CheckpointEntry& entry : later)
+    env_.rename(entry.path, checkpoints + entry.path.substr(entry.path.rfind('/')));
+  for (const auto& directory : {checkpoints, aside, path_ + "/" + kCheckpointsDirectory, path_})
+    env_.sync_directory(directory);
+  print_error(fmt::format("{}: the checkpoints after step {} were moved there", checkpoints, step));
+}
+
+/// What resume_point passed over; gone by now where a new run has moved everything aside.
+void RunDirectory::keep_damaged_aside() {
+  std::erase_if(damaged_,
+                [&](const std::string& path) { return env_.entry(path).kind == EntryKind::kNothing; });
+  set_aside_damaged(env_, path_, damaged_, [](const std::string& line) { print_error(line); });
+}
+
+void RunDirectory::move_previous_run_aside() {
+  const auto aside = make_previous();
+  for (const std::string name : {"checkpoints", "metrics.jsonl", "job.yaml"}) {
+    if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
+      env_.rename(path_ + "/" + name, aside + "/" + name);
+  }
+  env_.sync_directory(aside);
+  env_.sync_directory(path_);
+}
+
+void RunDirectory::save(CheckpointState state) {
+  try {
+    checkpointer_.finish();
+  } catch (const IoError& error) {
+    if (job_.run.on_save_error != "continue") throw;
+    print_error(fmt::format(
+        "a checkpoint was not saved, going on without it (run.on_save_error: continue): {}", error.what()));
+  }
+  best_accuracy_ = std::max(best_accuracy_, state.facts.test_accuracy.value_or(-1));
+  checkpointer_.save(std::move(state));
+}
+
+void RunDirectory::write(const nlohmann::ordered_json& event) {
+  const bool all_was_written = metrics_.is_complete();
+  try {
+    metrics_.write(event);
+  } catch (const IoError& error) {
+    if (job_.run.on_save_error != "continue") throw;
+    if (!all_was_written) return;  // has been said
+    print_error(fmt::format("{}; kept in memory for later (run.on_save_error: continue)", error.what()));
+  }
+}
+
+void RunDirectory::write_durably(const nlohmann::ordered_json& event) {
+  metrics_.write(event);
+  metrics_.sync();
+}
+
+}  // namespace lockstep

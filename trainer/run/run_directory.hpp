@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The files of a run, in the hands of rank 0: lock, job.yaml, metrics.jsonl, log, checkpoints.
+#pragma once
+
+#include "common/files/env.hpp"
+#include "common/text/printable.hpp"
+#include "trainer/checkpoint/async_checkpointer.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/run_lock.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/run/metrics.hpp"
+
+#include <nlohmann/json.hpp>
+#include <spdlog/logger.h>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// Holds the run's lock for as long as it lives. Calls in this order: resume_point, open, then the rest.
+class RunDirectory {
+ public:
+  /// Creates the directory and takes its lock; nothing else is written. Borrows env and job.
+  /// @param wait  a few seconds, for a lock that another job is about to give back
+  /// @throws IoError: cannot be written; RunInUseError: another job is using it
+  explicit RunDirectory(Env& env, const Job& job, bool wait = true);
+
+  /// Where the run goes on, as run.resume says; nothing: it starts from the beginning. Damaged checkpoints
+  /// are named on standard error and passed over.
+  /// @throws ConfigError  the run was made by a job that differs in what determines the weights; lists the
+  /// keys
+  std::optional<FoundCheckpoint> resume_point();
+
+  /// Makes the directory agree with a run that is at `step`: cuts metrics.jsonl back, writes job.yaml, and
+  /// moves what is later aside: damaged checkpoints to step-N.damaged, others (run.resume named an earlier
+  /// one) to previous-N. At step 0, what an earlier run left here is moved to previous-N, unless it is this
+  /// very run, interrupted before it had saved anything.
+  /// @param evaluated  the epoch that ends with this step, if one does, had been evaluated
+  void open(std::int64_t step, bool evaluated);
+
+  /// Appends to metrics.jsonl. @throws IoError, unless run.on_save_error is continue: then it is a warning,
+  /// and the lines are kept for later
+  void write(const nlohmann::ordered_json& event);
+  /// The same, and returns when all of the file will survive a power loss. @throws IoError if it will not
+  void write_durably(const nlohmann::ordered_json& event);
+  /// Appends to log/rank-0.log, with the time.
+  void log(const std::string& line) { log_->info(printable_line(line)); }
+
+  /// Whether a checkpoint of this test accuracy is better than all that there are.
+  bool would_be_best(double test_accuracy) const { return test_accuracy > best_accuracy_; }
+
+  /// Starts saving in the background; waits for an earlier save that is still under way.
+  /// @throws IoError of an earlier save, unless run.on_save_error is continue: then it is a warning
+  void save(CheckpointState state);
+  /// Waits for the save under way, but not for ever. True if there is none any more.
+  bool finished_within(std::chrono::milliseconds limit) { return checkpointer_.finished_within(limit); }
+  /// Waits until the last save is safely on disk. @throws IoError if it is not, whatever run.on_save_error
+  /// says
+  void finish() { checkpointer_.finish(); }
+
+ private:
+  void clear_for_a_new_run();
+  std::string make_previous();
+  void move_previous_run_aside();
+  void move_later_checkpoints_aside(std::int64_t step);
+  void keep_damaged_aside();
+
+  Env& env_;
+  const Job& job_;
+  const std::string& path_;
+  std::unique_ptr<RunLock> lock_;
+  MetricsWriter metrics_;
+  std::shared_ptr<spdlog::logger> log_;
+  double best_accuracy_ = -1;         ///< of the checkpoints there are; -1: none was evaluated
+  std::vector<std::string> damaged_;  ///< paths of checkpoints that resume_point passed over
+  AsyncCheckpointer checkpointer_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,155 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/run/run_directory_choice.hpp"
+
+#include "common/error.hpp"
+#include "trainer/checkpoint/metrics_cut.hpp"
+#include "trainer/checkpoint/run_lock.hpp"
+#include "trainer/config/job_hash.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kFolder = "runs";
+constexpr int kMostTries = 1000;  ///< to find a directory that nobody takes at the same moment
+
+std::string path_of(const Job& job, int number) {
+  return number == 1 ? fmt::format("{}/{}", kFolder, job.name)
+                     : fmt::format("{}/{}-{}", kFolder, job.name, number);
+}
+
+/// 1 for "mnist", 7 for "mnist-7"; 0 for what is no directory of this job.
+int number_of(std::string_view entry, const Job& job) {
+  if (!entry.starts_with(job.name)) return 0;
+  entry.remove_prefix(job.name.size());
+  if (entry.empty()) return 1;
+  int number = 0;
+  const auto [end, error] = std::from_chars(entry.data() + 1, entry.data() + entry.size(), number);
+  const bool written_so = entry == fmt::format("-{}", number) && number >= 2;
+  return error == std::errc{} && written_so ? number : 0;
+}
+
+/// Numbers of the directories that there are, newest first.
+std::vector<int> existing_runs(Env& env, const Job& job) {
+  std::vector<int> numbers;
+  if (!env.exists(kFolder)) return numbers;
+  for (const std::string& entry : env.list(kFolder)) {
+    if (const int number = number_of(entry, job)) numbers.push_back(number);
+  }
+  std::sort(numbers.rbegin(), numbers.rend());
+  return numbers;
+}
+
+std::string text_of_file(Env& env, const std::string& path) {
+  const auto bytes = env.read(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Made for a run that ended before it had written anything.
+bool is_empty_run(Env& env, const std::string& run_dir) {
+  try {
+    const auto entries = env.list(run_dir);
+    return std::all_of(entries.begin(), entries.end(),
+                       [](const std::string& entry) { return entry == "lock" || entry == "log"; });
+  } catch (const Error&) {
+    return false;  // a file, or nothing that this user may look into
+  }
+}
+
+/// Nothing if the directory is open now and the job goes on in it.
+std::optional<std::string> why_not_opened(const OpenRunDirectory& open, const std::string& path, bool wait) {
+  try {
+    open(path, wait);
+    return std::nullopt;
+  } catch (const RunInUseError&) {
+    return "is in use by another job";
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::kUsage && error.code() != ExitCode::kDataDamaged) throw;
+    return fmt::format("cannot be gone on from ({})", error.what());
+  }
+}
+
+/// Looks twice: without its lock, so that runs which are none of our business are left alone, and with it.
+std::optional<std::string> why_not_taken(Env& env, const Job& job, const OpenRunDirectory& open,
+                                         const std::string& path, bool wait) {
+  auto why = why_not_go_on(env, path, job);
+  if (!why) why = why_not_opened(open, path, wait);
+  return why ? why : why_not_go_on(env, path, job);
+}
+
+/// Opens the first directory from `number` on in which no run has begun. Somebody else may take one first.
+std::string open_new(Env& env, const Job& job, const OpenRunDirectory& open, int number) {
+  for (const int first = number; number < first + kMostTries; ++number) {
+    const auto path = path_of(job, number);
+    if (env.exists(path)) continue;
+    try {
+      open(path, false);
+      if (!env.exists(path + "/job.yaml")) return path;
+    } catch (const RunInUseError&) {
+      continue;
+    }
+  }
+  throw IoError(fmt::format("{}: another job holds each of them; give a run.dir", path_of(job, number)));
+}
+
+std::string line_for_new(const Job& job, const std::string& path, const std::string& newest,
+                         const std::string& why) {
+  if (job.run.resume == "never") return fmt::format("run.resume is never; this run: {}", path);
+  if (job.run.resume != "auto") return fmt::format("run.resume is {}; this run: {}", job.run.resume, path);
+  if (why.empty()) return fmt::format("this run: {} (the first of this job)", path);
+  return fmt::format("{} {}; this run: {}", newest, why, path);
+}
+
+}  // namespace
+
+bool chooses_run_directory(const Job& job) {
+  return job.run.dir == "auto";
+}
+
+std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, const Job& job) {
+  const auto job_file = run_dir + "/job.yaml", metrics = run_dir + "/metrics.jsonl";
+  if (!env.exists(job_file)) {
+    return is_empty_run(env, run_dir) ? std::nullopt : std::optional("is no run directory");
+  }
+  if (ends_a_run(env, metrics)) return "is finished";
+  try {
+    const Job then = parse_job(text_of_file(env, job_file), job_file);
+    const auto differences = differing_keys(determining_keys(then), determining_keys(job));
+    if (differences.empty()) return std::nullopt;
+    return fmt::format("differs in {}", fmt::join(differences, ", "));
+  } catch (const ConfigError& error) {
+    return fmt::format("has a job.yaml that cannot be read ({})", error.what());
+  }
+}
+
+RunDirectoryChoice choose_run_directory(Env& env, const Job& job, const OpenRunDirectory& open) {
+  const auto runs = existing_runs(env, job);
+  const std::string newest = runs.empty() ? "" : path_of(job, runs.front());
+  std::string why_not_newest;
+  if (job.run.resume == "auto") {
+    for (const int number : runs) {
+      const auto path = path_of(job, number);
+      const auto why = why_not_taken(env, job, open, path, path == newest);
+      if (!why) {
+        const bool begun = env.exists(path + "/job.yaml");
+        const auto newer = path == newest ? "" : fmt::format("{} {}; ", newest, why_not_newest);
+        return {path, fmt::format("{}{}: {}", newer, begun ? "going on with the unfinished run" : "this run",
+                                  path)};
+      }
+      if (path == newest) why_not_newest = *why;
+    }
+  }
+  const auto path = open_new(env, job, open, runs.empty() ? 1 : runs.front() + 1);
+  return {path, line_for_new(job, path, newest, why_not_newest)};
+}
+
+}  // namespace lockstep

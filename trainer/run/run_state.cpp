@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/run/run_state.hpp"
+
+#include "common/error.hpp"
+#include "kernels/device/step_state.hpp"
+#include "trainer/config/job_hash.hpp"
+#include "trainer/run/data_record.hpp"
+#include "trainer/run/saved_model.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+std::vector<CheckpointParameter> parameters_of(const ParameterLayout& layout) {
+  std::vector<CheckpointParameter> parameters;
+  for (const Parameter& p : layout.parameters)
+    parameters.push_back({p.name, {p.shape.begin(), p.shape.end()}});
+  return parameters;
+}
+
+/// A position that is not one of this job on these data would be trained from all the same: past the end of
+/// an epoch, for instance, and then for ever.
+void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler) {
+  const std::int64_t steps = sampler.steps_per_epoch(), batch = sampler.batch_samples(0);
+  const std::int64_t last_batch = sampler.batch_samples(steps - 1);
+  const auto samples_after = [&](std::int64_t taken) {
+    return taken < steps ? taken * batch : (steps - 1) * batch + last_batch;
+  };
+  // All steps of an epoch may be taken and its evaluation still to come.
+  const bool in_epoch = facts.epoch >= 0 && facts.step_in_epoch >= 0 && facts.step_in_epoch <= steps;
+  const std::int64_t of_whole_epochs = facts.step - facts.step_in_epoch;
+  const bool possible = in_epoch && of_whole_epochs >= 0 && of_whole_epochs % steps == 0 &&
+                        of_whole_epochs / steps == facts.epoch &&
+                        facts.epoch_samples == samples_after(facts.step_in_epoch) &&
+                        facts.epoch_correct >= 0 && facts.epoch_correct <= facts.epoch_samples &&
+                        std::isfinite(facts.epoch_loss_sum);
+  if (possible) return;
+  throw DataError(
+      fmt::format("the checkpoint of step {} stands after {} epochs, {} steps and {} samples, where a run "
+                  "with {} steps an "
+                  "epoch in batches of {} cannot stand: the data set has changed its size, or the manifest "
+                  "is damaged; bring "
+                  "the data back as they were, or start afresh with run.resume=never or another run.dir",
+                  facts.step, facts.epoch, facts.step_in_epoch, facts.epoch_samples, steps, batch));
+}
+
+/// Checkpoints of before they were kept have the sum in double alone.
+WideSum epoch_loss_units(const CheckpointFacts& facts) {
+  WideSum sum;
+  if (facts.epoch_loss_units.size() == sum.limbs.size()) {
+    std::ranges::copy(facts.epoch_loss_units, sum.limbs.begin());
+  } else {
+    sum.add(facts.epoch_loss_sum * kLossScale);
+  }
+  return sum;
+}
+
+}  // namespace
+
+void RunState::add(const StepSeries& series) {
+  position.global_step += series.steps;
+  position.step_in_epoch += series.steps;
+  epoch_samples += series.samples;
+  epoch_correct += series.correct;
+  epoch_loss_units += series.loss_units;
+}
+
+double RunState::epoch_loss() const {
+  return epoch_loss_units.value() / kLossScale;
+}
+
+void RunState::start_next_epoch() {
+  ++position.epoch;
+  position.step_in_epoch = 0;
+  epoch_samples = epoch_correct = 0;
+  epoch_loss_units = {};
+}
+
+CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
+                         const Communicator& comm, std::span<const float> weights,
+                         std::span<const float> momentum, const GradientUnits& units) {
+  CheckpointState checkpoint;
+  CheckpointFacts& facts = checkpoint.facts;
+  facts.step = state.position.global_step;
+  facts.epoch = state.position.epoch;
+  facts.step_in_epoch = state.position.step_in_epoch;
+  facts.seed = job.train.seed;
+  facts.epoch_samples = state.epoch_samples;
+  facts.epoch_correct = state.epoch_correct;
+  facts.epoch_loss_sum = state.epoch_loss();
+  facts.epoch_loss_units.assign(state.epoch_loss_units.limbs.begin(), state.epoch_loss_units.limbs.end());
+  facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
+  if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
+  facts.job = determining_keys(job);
+  facts.model = describe_model(job, setup);
+  facts.data = describe_data(job, *setup.data, setup.fingerprints->get());
+  facts.world = {{"ranks", std::to_string(comm.size())},
+                 {"threads", std::to_string(job.parallel.threads)},
+                 {"device", setup.device.description},
+                 {"backend", setup.device.backend}};
+  facts.bucket_plan = setup.plan.describe();
+  facts.parameters = parameters_of(setup.network.parameters());
+  checkpoint.weights.assign(weights.begin(), weights.end());
+  if (job.train.optimizer.momentum > 0) checkpoint.momentum.assign(momentum.begin(), momentum.end());
+  return checkpoint;
+}
+
+RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
+                 const DistributedSampler& sampler, std::span<float> weights, std::span<float> momentum,
+                 GradientUnits& units) {
+  const CheckpointFacts& facts = checkpoint.facts;
+  require_same_data(facts, job, *setup.data, setup.fingerprints->get());
+  if (facts.parameters != parameters_of(setup.network.parameters()) ||
+      facts.model != describe_model(job, setup)) {
+    throw ConfigError(
+        fmt::format("the checkpoint of step {} was written with another version of model '{}'; bring the "
+                    "model file back as it was, or use another run.dir",
+                    facts.step, job.model));
+  }
+  require_possible_position(facts, sampler);
+  std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), weights.begin());
+  std::fill(momentum.begin(), momentum.end(), 0.0F);
+  std::copy(checkpoint.momentum.begin(), checkpoint.momentum.end(), momentum.begin());
+  if (!facts.gradient_units.exponents.empty())
+    units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
+  return {.position = {.epoch = facts.epoch, .step_in_epoch = facts.step_in_epoch, .global_step = facts.step},
+          .epoch_samples = facts.epoch_samples,
+          .epoch_correct = facts.epoch_correct,
+          .epoch_loss_units = epoch_loss_units(facts),
+          .test_accuracy = facts.test_accuracy.value_or(-1),
+          .evaluated_step = facts.test_accuracy ? facts.step : -1};
+}
+
+void broadcast(Communicator& comm, GradientUnits& units) {
+  std::vector<std::int16_t> exponents(units.exponents().begin(), units.exponents().end());
+  std::int64_t changed_at = units.changed_at();
+  comm.broadcast(std::as_writable_bytes(std::span(exponents)), 0);
+  comm.broadcast(std::as_writable_bytes(std::span(&changed_at, 1)), 0);
+  units.restore(exponents, changed_at);
+}
+
+}  // namespace lockstep

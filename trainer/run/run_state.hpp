@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The part of a run that changes from step to step, beside weights and momentum; and its way into
+/// checkpoints.
+#pragma once
+
+#include "trainer/checkpoint/state.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/step_engine.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace lockstep {
+
+/// Plain numbers, so that it can be broadcast.
+struct RunState {
+  StepPosition position;
+  std::int64_t epoch_samples = 0;  ///< of the steps taken in the epoch under way
+  std::int64_t epoch_correct = 0;
+  WideSum epoch_loss_units;   ///< sum over samples, in units of 2^-32 nats: exact, so that neither ranks nor
+                              ///< pauses leave a trace
+  double test_accuracy = -1;  ///< of the last evaluation; -1 before the first
+  std::int64_t evaluated_step = -1;  ///< the step whose weights that was an evaluation of
+
+  bool is_evaluated() const { return evaluated_step == position.global_step && test_accuracy >= 0; }
+
+  double epoch_loss() const;  ///< sum over samples, in nats
+  void add(const StepSeries& series);
+  void start_next_epoch();
+};
+
+/// A snapshot to save.
+CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
+                         const Communicator& comm, std::span<const float> weights,
+                         std::span<const float> momentum, const GradientUnits& units);
+
+/// The reverse: fills weights, momentum (zeros where the checkpoint has none) and units (those of a run's
+/// start where it has none).
+/// @throws ConfigError if the checkpoint is of another network than the job's, or of one with other settings
+/// @throws DataError   if it was trained on other data than the job's, or stands where a run of this job on
+///                     these data cannot stand
+RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
+                 const DistributedSampler& sampler, std::span<float> weights, std::span<float> momentum,
+                 GradientUnits& units);
+
+/// Gives all ranks the units of rank 0. Collective.
+void broadcast(Communicator& comm, GradientUnits& units);
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/run/saved_model.hpp"
+
+#include "common/error.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/config/job_hash.hpp"
+#include "trainer/ranks/rank_runner.hpp"
+#include "trainer/run/recorded_values.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+namespace lockstep {
+namespace {
+
+/// Of the grains that evaluation works in.
+int read_grain(const CheckpointFacts& facts, const std::string& checkpoint) {
+  constexpr int kLargest = 4096;
+  const RecordedValues job(facts.job, checkpoint, "job");
+  const int grain = job.number_or<int>("parallel.grain", ParallelSection{}.grain);
+  if (grain >= 1 && grain <= kLargest) return grain;
+  throw DataError(
+      fmt::format("{}: the manifest's job.parallel.grain is {}, not 1 to {}", checkpoint, grain, kLargest));
+}
+
+/// A checkpoint that does not say what it was trained on may lie in a run whose job.yaml still does.
+void recall_from_job_file(const CheckpointFacts& facts, const std::string& checkpoint, DataRecord& record) {
+  if (record.can_be_checked()) return;
+  try {
+    const auto run_dir = std::filesystem::absolute(checkpoint).lexically_normal().parent_path().parent_path();
+    const Job job = load_job((run_dir / "job.yaml").string(), {});
+    if (!differing_keys(facts.job, determining_keys(job)).empty()) return;
+    record.options.root = job.data.root;
+    if (is_made_in_memory(record.options.set)) record.options.test_samples = job.data.test_samples;
+  } catch (const Error&) {
+    return;  // not a run's directory, or of another job: the defaults stay
+  }
+}
+
+void check_normalisation(double mean, double std, const std::string& checkpoint) {
+  if (std::isfinite(mean) && std::isfinite(std) && std > 0) return;
+  throw DataError(fmt::format("{}: the manifest's model.mean and model.std, {} and {}, cannot be", checkpoint,
+                              mean, std));
+}
+
+}  // namespace
+
+std::map<std::string, std::string> describe_model(const Job& job, const JobSetup& setup) {
+  const ImageShape& input = setup.network.input_shape();
+  return {{"yaml", setup.network.yaml()},
+          {"channels", std::to_string(input.channels)},
+          {"height", std::to_string(input.height)},
+          {"width", std::to_string(input.width)},
+          {"classes", std::to_string(setup.network.classes())},
+          {"set", job.data.set},
+          {"mean", fmt::format("{}", job.data.mean)},
+          {"std", fmt::format("{}", job.data.std)}};
+}
+
+Network recorded_network(const CheckpointFacts& facts, const std::string& checkpoint) {
+  const RecordedValues model(facts.model, checkpoint, "model");
+  const auto size = [&](const char* key) {
+    const int value = model.number<int>(key);
+    if (value >= 1) return value;
+    throw DataError(fmt::format("{}: the manifest's model.{} is {}, not 1 or more", checkpoint, key, value));
+  };
+  const ImageShape input{size("channels"), size("height"), size("width")};
+  try {
+    return Network::parse(model.text("yaml"), checkpoint, input, size("classes"));
+  } catch (const Error& error) {
+    // Whatever is wrong with it, it is the file that is damaged, not the command line.
+    if (error.code() != ExitCode::kUsage) throw;
+    throw DataError(fmt::format("{}; the manifest's model is damaged", error.what()));
+  }
+}
+
+SavedModel load_saved_model(const std::string& path) {
+  Env& env = Env::posix();
+  const auto [directory, checkpoint, damaged] =
+      open_checkpoint(env, path, [](const std::string& damage) { print_error(damage); });
+  SavedModel saved{.network = recorded_network(checkpoint.facts, directory),
+                   .weights = AlignedBuffer<float>(checkpoint.weights.size()),
+                   .data = read_data_record(checkpoint.facts, directory),
+                   .grain = read_grain(checkpoint.facts, directory),
+                   .checkpoint = directory};
+  check_normalisation(saved.data.options.mean, saved.data.options.std, directory);
+  recall_from_job_file(checkpoint.facts, directory, saved.data);
+  if (saved.network.parameters().size != checkpoint.weights.size()) {
+    throw DataError(fmt::format("{}: {} weights, but its model has {} parameters", directory,
+                                checkpoint.weights.size(), saved.network.parameters().size));
+  }
+  std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), saved.weights.data());
+  return saved;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A trained network as it comes back from a checkpoint: all that evaluation and prediction need, with no job
+/// file.
+#pragma once
+
+#include "common/aligned_buffer.hpp"
+#include "models/network.hpp"
+#include "trainer/checkpoint/state.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/run/data_record.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct SavedModel {
+  Network network;
+  AlignedBuffer<float> weights;  ///< arena order
+  DataRecord data;               ///< what it was trained on, normalisation included
+  int grain = 64;                ///< the run's own; of runs without exact sums, which do not say, the default
+  std::string checkpoint;        ///< the directory it was read from
+};
+
+/// What a checkpoint records so that load_saved_model can build the network again.
+std::map<std::string, std::string> describe_model(const Job& job, const JobSetup& setup);
+
+/// The network that a checkpoint records.
+/// @throws DataError  it says none, or one that cannot be built: damaged, or beyond the limits of
+/// models/limits.hpp
+Network recorded_network(const CheckpointFacts& facts, const std::string& checkpoint);
+
+/// Reads a checkpoint's directory or, given a run's, its newest good checkpoint; every checksum is verified.
+/// @throws MissingDataError, DataError, IoError
+SavedModel load_saved_model(const std::string& path);
+
+}  // namespace lockstep

@@ -1,0 +1,148 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Everything that the handler touches is lock-free or set before it is installed.
+#include "trainer/run/stop_signal.hpp"
+
+#include "common/console/terminal.hpp"
+#include "trainer/ranks/launched_rank.hpp"
+#include "trainer/run/stop_requests.hpp"
+
+#include <fmt/format.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <string_view>
+
+namespace lockstep {
+namespace {
+
+constexpr std::array<int, 5> kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+/// What the shell reports for a process that a signal ended.
+constexpr int kEndedBySignal = 128;
+
+StopRequests requests;
+std::atomic<int> received_signal{0};
+
+/// Set before the handlers are.
+bool speaker = true;
+std::array<char, 64> line_start{};  ///< "lockstep: ", "lockstep: rank 3: ", behind what wipes a progress bar
+std::size_t wipe_size = 0;          ///< of the latter
+
+std::int64_t monotonic_ns() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+/// Spaces become line ends, so that no line is longer than `columns`, where words allow it.
+void fold_in_place(char* text, std::size_t size, std::size_t columns) {
+  std::size_t line = 0;
+  std::size_t space = 0;  // 0: none on this line
+  for (std::size_t at = 0; at < size; ++at) {
+    if (text[at] == ' ') space = at;
+    if (at - line < columns || space == 0) continue;
+    text[space] = '\n';
+    line = space + 1;
+    space = 0;
+  }
+}
+
+/// One write, of functions that a signal handler may call.
+void say(const char* signal, const char* text) {
+  std::array<char, 256> line{};
+  std::size_t size = 0;
+  for (const char* part : {static_cast<const char*>(line_start.data()), signal, text}) {
+    const std::size_t length = std::strlen(part);
+    if (size + length > line.size()) return;
+    std::memcpy(line.data() + size, part, length);
+    size += length;
+  }
+  fold_in_place(line.data() + wipe_size, size - 1 - wipe_size,
+                static_cast<std::size_t>(last_output_columns()));
+  if (write(STDERR_FILENO, line.data(), size) < 0) return;  // nobody listens: nothing to be done
+}
+
+void on_signal(int signal) {
+  const int saved_errno = errno;
+  switch (requests.add(monotonic_ns())) {
+    case StopRequests::Verdict::kStop:
+      received_signal = signal;
+      if (speaker) say(stop_signal_name(signal), " received: stopping after this step, then saving\n");
+      break;
+    case StopRequests::Verdict::kSame:
+      break;
+    case StopRequests::Verdict::kPatience:
+      if (speaker)
+        say(stop_signal_name(signal), " again: still stopping; the next one leaves at once, unsaved\n");
+      break;
+    case StopRequests::Verdict::kLeave:
+      say(stop_signal_name(signal),
+          " again: leaving now, without saving; the run goes on from its last checkpoint\n");
+      _exit(kEndedBySignal + signal);
+  }
+  errno = saved_errno;
+}
+
+void prepare_line_start() {
+  speaker = speaks_for_all();
+  const OutputTerminal output = output_terminal();
+  const std::string_view behind_bar = output.escapes ? "\r\033[J" : output.redraws ? "\n" : "";
+  wipe_size = behind_bar.size();
+  const auto text =
+      fmt::format("{}lockstep: {}", behind_bar, speaker ? "" : fmt::format("rank {}: ", launched_rank()));
+  text.copy(line_start.data(), line_start.size() - 1);
+}
+
+bool is_ignored(int signal) {
+  struct sigaction action = {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+void catch_stop_signals() {
+  prepare_line_start();
+  struct sigaction action = {};
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : kStopSignals) {
+    sigaddset(&action.sa_mask, signal);  // one at a time: leaving shall not interrupt a word
+  }
+  for (const int signal : kStopSignals) {
+    if (signal != SIGHUP || !is_ignored(SIGHUP)) sigaction(signal, &action, nullptr);
+  }
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+bool stop_requested() noexcept {
+  return received_signal.load() != 0;
+}
+
+int stop_signal() noexcept {
+  return received_signal.load();
+}
+
+const char* stop_signal_name(int signal) noexcept {
+  switch (signal) {
+    case SIGINT:
+      return "SIGINT";
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGHUP:
+      return "SIGHUP";
+    case SIGUSR1:
+      return "SIGUSR1";
+    case SIGUSR2:
+      return "SIGUSR2";
+    default:
+      return "a signal";
+  }
+}
+
+}  // namespace lockstep
