@@ -47,7 +47,6 @@ LOCKSTEP_DEFINE_ERROR(DataError, ExitCode::kDataDamaged);         ///< damaged d
 LOCKSTEP_DEFINE_ERROR(MissingDataError, ExitCode::kDataMissing);  ///< a file that is not there
 LOCKSTEP_DEFINE_ERROR(DeviceError, ExitCode::kDeviceUnavailable);
 LOCKSTEP_DEFINE_ERROR(MemoryError, ExitCode::kDeviceUnavailable);  ///< this machine has too little
-LOCKSTEP_DEFINE_ERROR(NumericError, ExitCode::kInternal);          ///< NaN, infinity
 LOCKSTEP_DEFINE_ERROR(InternalError, ExitCode::kInternal);
 LOCKSTEP_DEFINE_ERROR(PeerLostError, ExitCode::kPeerLost);
 LOCKSTEP_DEFINE_ERROR(IoError, ExitCode::kIo);

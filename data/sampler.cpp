@@ -88,7 +88,7 @@ std::vector<std::string> ways_to_work_for_all(const DistributedSampler::Options&
 void check_work_for_all(const DistributedSampler::Options& o) {
   const std::int64_t full_batch = std::min(o.global_batch, o.samples);
   const std::int64_t grains = divide_up(full_batch, o.grain);
-  if (o.world_size <= grains || o.allow_idle_ranks) return;
+  if (o.world_size <= grains) return;
   throw ConfigError(
       fmt::format("parallel.grain: a global batch of {} samples in grains of {} has work for {} rank{} at "
                   "most, and {} were started; {}",

@@ -30,8 +30,7 @@ class DistributedSampler {
     std::int64_t global_batch = 0;
     int grain = 64;
     std::uint64_t seed = 0;
-    bool shuffle = true;            ///< false: file order (evaluation)
-    bool allow_idle_ranks = false;  ///< true: a rank without a grain is no error (evaluation of a small set)
+    bool shuffle = true;  ///< false: file order (evaluation)
     int rank = 0;
     int world_size = 1;
   };

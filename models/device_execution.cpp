@@ -25,7 +25,7 @@ Shape with_columns(Shape shape, int batch) {
   return shape;
 }
 
-Expansion make_expansion(const Stage& stage, const std::uint8_t* mask) {
+EpilogueBackward make_epilogue_backward(const Stage& stage, const std::uint8_t* mask) {
   return {.channels = stage.before_epilogue.channels,
           .height = stage.before_epilogue.height,
           .width = stage.before_epilogue.width,
@@ -71,8 +71,8 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
                       .gradient_memory = DeviceBuffer<float>(device, plan[i].gradient * batch),
                       .detour = DeviceBuffer<float>(device, plan[i].detour * batch),
                       .ready = device.make_event(),
-                      .expansion = {},
-                      .fused_expansion = {},
+                      .epilogue_backward = {},
+                      .fused_epilogue_backward = {},
                       .first_tensor = first_tensor});
   }
   while (!units_[first_trained_].stage.trained()) ++first_trained_;
@@ -89,12 +89,13 @@ void DeviceExecution::plan_gradients() {
       if (next != nullptr && is_epilogue_alone(next->stage)) unit.gradient = next->gradient;
       continue;
     }
-    unit.expansion = unit.fused_expansion = make_expansion(unit.stage, unit.mask.data());
+    unit.epilogue_backward = unit.fused_epilogue_backward =
+        make_epilogue_backward(unit.stage, unit.mask.data());
     const auto shape = next == nullptr ? std::nullopt : shape_through_epilogue(unit.stage, next->stage);
     if (!shape) continue;
-    unit.fused_expansion.channels = shape->channels;
-    unit.fused_expansion.height = shape->height;
-    unit.fused_expansion.width = shape->width;
+    unit.fused_epilogue_backward.channels = shape->channels;
+    unit.fused_epilogue_backward.height = shape->height;
+    unit.fused_epilogue_backward.width = shape->width;
   }
 }
 
@@ -178,7 +179,7 @@ void DeviceExecution::backward(Stream& main, Stream& side, const float* weights,
 void DeviceExecution::start_from_logits(Stream& stream, int batch, float* dlogits) {
   Unit& last = units_.back();
   if (has_epilogue(last.stage)) {
-    ops_.epilogue_backward(stream, last.expansion, batch, dlogits, last.gradient);
+    ops_.epilogue_backward(stream, last.epilogue_backward, batch, dlogits, last.gradient);
   } else {
     last.gradient = dlogits;
   }
@@ -206,10 +207,11 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i, const float* 
   const bool expands = has_epilogue(before.stage), apart = before.detour.size() > 0;
   float* dx = apart ? before.detour.data() : before.gradient;
   const float* w = weights + unit.stage.parameter_offset;
-  const Expansion* fused = expands && !apart ? &before.fused_expansion : nullptr;
+  const EpilogueBackward* fused = expands && !apart ? &before.fused_epilogue_backward : nullptr;
   std::visit(Overloaded{[&](std::monostate) {
                           // Its own way back is behind us: dy is the gradient of what the stage before made.
-                          if (expands) ops_.epilogue_backward(stream, before.expansion, batch, dy, dx);
+                          if (expands)
+                            ops_.epilogue_backward(stream, before.epilogue_backward, batch, dy, dx);
                         },
                         [&](const Conv2dShape& shape) {
                           ops_.conv2d_backward_data(stream, with_columns(shape, batch), dy, w, fused, dx);
@@ -225,7 +227,7 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i, const float* 
                           ops_.avg_pool_backward(stream, with_columns(pool.shape, batch), dy, dx);
                         }},
              unit.stage.head);
-  if (apart) ops_.epilogue_backward(stream, before.expansion, batch, dx, before.gradient);
+  if (apart) ops_.epilogue_backward(stream, before.epilogue_backward, batch, dx, before.gradient);
 }
 
 }  // namespace lockstep

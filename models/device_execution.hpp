@@ -74,9 +74,10 @@ class DeviceExecution {
     DeviceBuffer<float> detour;  ///< gradient of y, where the stage behind cannot store through the epilogue
     float* gradient =
         nullptr;  ///< [before_epilogue, batch]: its own memory, or another's with the same numbers
-    std::unique_ptr<Event> ready;  ///< its gradient is there
-    Expansion expansion;           ///< the way back through the epilogue, if there is one
-    Expansion fused_expansion;     ///< the same in the shape that the stage behind has, where that stores it
+    std::unique_ptr<Event> ready;        ///< its gradient is there
+    EpilogueBackward epilogue_backward;  ///< the way back through the epilogue, if there is one
+    EpilogueBackward
+        fused_epilogue_backward;   ///< the same in the shape that the stage behind has, where that stores it
     std::size_t first_tensor = 0;  ///< its weight's number in arena order; the bias comes next
   };
 

@@ -39,7 +39,7 @@ struct GradientStore {
   OutputSize size;
   int padding;  ///< of the forward direction
   bool expands;
-  Expansion expand;
+  EpilogueBackward expand;
   float* dx;
 
   __device__ void one(int channel, int row, int column, int sample, float gradient) const {
@@ -163,13 +163,13 @@ void square_data_gradient(cudaStream_t stream, const Chip& chip, const Conv2dSha
 }  // namespace
 
 void conv2d_backward_data(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, const float* dy,
-                          const float* w, const Expansion* expand, float* dx) {
+                          const float* w, const EpilogueBackward* expand, float* dx) {
   LOCKSTEP_CHECK(expand == nullptr ||
                  (expand->channels == s.in_channels && expand->pooled_height() == s.in_height &&
                   expand->pooled_width() == s.in_width));
   const OutputSize size = {s.in_channels, s.in_height, s.in_width};
   const GradientStore store = {
-      s.batch, size, s.padding, expand != nullptr, expand != nullptr ? *expand : Expansion{}, dx};
+      s.batch, size, s.padding, expand != nullptr, expand != nullptr ? *expand : EpilogueBackward{}, dx};
   const bool is_square = s.stride == 1 && s.kernel_height == s.kernel_width;
   if (is_square && s.kernel_height == 5) {
     square_data_gradient<5>(stream, chip, s, dy, w, store);

@@ -117,7 +117,7 @@ __global__ void forward(WindowPlan plan, Epilogue epilogue, const StepState* sta
 }
 
 template <int kPool>
-__global__ void backward(WindowPlan plan, Expansion expand, const float* dy, float* dx) {
+__global__ void backward(WindowPlan plan, EpilogueBackward expand, const float* dy, float* dx) {
   const std::uint32_t thread = thread_number();
   if (thread >= plan.threads) return;
   const WindowGroup group = windows_of(thread, plan);  // of one window
@@ -146,7 +146,7 @@ void epilogue_forward(cudaStream_t stream, const ImageShape& shape, int batch, b
   launch(stream, thread_each(plan.threads), kernel, plan, epilogue, state, x, y, mask);
 }
 
-void epilogue_backward(cudaStream_t stream, const Expansion& expand, int batch, bool batch_innermost,
+void epilogue_backward(cudaStream_t stream, const EpilogueBackward& expand, int batch, bool batch_innermost,
                        const float* dy, float* dx) {
   const ImageShape shape = {expand.channels, expand.height, expand.width};
   const WindowPlan plan = plan_of(shape, expand.pool, batch, batch_innermost, 1);

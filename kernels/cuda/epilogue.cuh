@@ -229,7 +229,7 @@ __device__ inline EpilogueResult run_epilogue(const Epilogue& epilogue, std::uin
 /// @param corner        the first element of the window in dx
 /// @param pixel_stride  from a pixel to the next one in dx
 template <int kPool>
-__device__ inline void store_window(const Expansion& expand, const WindowPlace& place, unsigned mask,
+__device__ inline void store_window(const EpilogueBackward& expand, const WindowPlace& place, unsigned mask,
                                     float gradient, std::size_t pixel_stride, float* corner) {
   const std::size_t row_stride = static_cast<std::size_t>(expand.width) * pixel_stride;
 #pragma unroll
@@ -255,8 +255,8 @@ __device__ inline void store_window(const Expansion& expand, const WindowPlace& 
 /// what lies beyond the last window to the right and below, if this is the last one there. Height and width
 /// of `place` are not used: those of `expand` count. Batch innermost.
 template <int kPool>
-__device__ inline void store_expanded(const Expansion& expand, int batch, const WindowPlace& place, float dy,
-                                      float* dx) {
+__device__ inline void store_expanded(const EpilogueBackward& expand, int batch, const WindowPlace& place,
+                                      float dy, float* dx) {
   const auto columns = static_cast<std::size_t>(batch);
   const int window =
       (place.channel * (expand.height / kPool) + place.row) * (expand.width / kPool) + place.column;

@@ -31,7 +31,7 @@ void conv2d_forward(cudaStream_t, const Chip&, const Conv2dShape&, const float* 
                     const float* b, const Epilogue&, const StepState* state, float* y, std::uint8_t* mask);
 // conv2d_backward_data.cu
 void conv2d_backward_data(cudaStream_t, const Chip&, const Conv2dShape&, const float* dy, const float* w,
-                          const Expansion* expand, float* dx);
+                          const EpilogueBackward* expand, float* dx);
 // conv2d_backward_weights.cu
 void conv2d_backward_weights(cudaStream_t, const Chip&, const Conv2dShape&, int grain, const float* x,
                              const float* dy, const ExactGradient&);
@@ -41,7 +41,7 @@ void linear_forward(cudaStream_t, const Chip&, const LinearShape&, const float* 
                     const float* b, const Epilogue&, const StepState* state, float* y, std::uint8_t* mask);
 // linear_backward_data.cu
 void linear_backward_data(cudaStream_t, const Chip&, const LinearShape&, const float* dy, const float* w,
-                          const Expansion* expand, float* dx);
+                          const EpilogueBackward* expand, float* dx);
 // linear_backward_weights.cu
 void linear_backward_weights(cudaStream_t, const Chip&, const LinearShape&, int grain, const float* x,
                              const float* dy, const ExactGradient&);
@@ -50,8 +50,8 @@ void linear_backward_weights(cudaStream_t, const Chip&, const LinearShape&, int 
 // false, [sample][channel][row][column]; masks likewise.
 void epilogue_forward(cudaStream_t, const ImageShape&, int batch, bool batch_innermost, const float* x,
                       const Epilogue&, const StepState* state, float* y, std::uint8_t* mask);
-void epilogue_backward(cudaStream_t, const Expansion&, int batch, bool batch_innermost, const float* dy,
-                       float* dx);
+void epilogue_backward(cudaStream_t, const EpilogueBackward&, int batch, bool batch_innermost,
+                       const float* dy, float* dx);
 
 // channel_bias.cu: y[n][k][p][q] += b[k], samples outermost.
 void add_channel_bias(cudaStream_t, const ImageShape& output, int batch, const float* b, float* y);

@@ -14,7 +14,7 @@
 /// LeNet fc1 at batch 256 is 52 MFLOP (0.9 us) and 4.3 MB (1.3 us). One launch each.
 #include "common/error.hpp"
 #include "kernels/cuda/kernels.hpp"
-#include "kernels/cuda/linear_expansion.cuh"
+#include "kernels/cuda/linear_epilogue_backward.cuh"
 #include "kernels/cuda/linear_tile.cuh"
 
 namespace lockstep::LOCKSTEP_GPU {
@@ -27,8 +27,8 @@ constexpr int kUnroll = 4;  ///< divides kChunk
 struct DataArgs {
   LinearShape shape;
   const float *dy, *w;
-  Expansion expand;
-  int pool;  ///< of the expansion; 0: there is none
+  EpilogueBackward expand;
+  int pool;  ///< of the epilogue; 0: there is none
   float* dx;
 };
 
@@ -156,7 +156,7 @@ __device__ inline void store_windows(const DataArgs& args, const DataTile<kFeatu
   }
 }
 
-/// kPool is that of the expansion, or 0 if there is none.
+/// kPool is that of the epilogue, or 0 if there is none.
 template <int kFeatures, int kSamples, int kPool>
 __global__ void __launch_bounds__(kThreads, 1) backward_data_kernel(DataArgs args) {
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
@@ -199,12 +199,13 @@ void launch_backward_data(cudaStream_t stream, const DataArgs& args) {
 }  // namespace
 
 void linear_backward_data(cudaStream_t stream, const Chip& chip, const LinearShape& shape, const float* dy,
-                          const float* w, const Expansion* expand, float* dx) {
+                          const float* w, const EpilogueBackward* expand, float* dx) {
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.in_features >= 1 && shape.out_features >= 1);
   LOCKSTEP_CHECK(expand == nullptr ||
                  expand->channels * expand->pooled_height() * expand->pooled_width() == shape.in_features);
   const DataArgs args = {
-      shape, dy, w, expand == nullptr ? Expansion{} : *expand, expand == nullptr ? 0 : expand->pool, dx};
+      shape, dy, w, expand == nullptr ? EpilogueBackward{} : *expand, expand == nullptr ? 0 : expand->pool,
+      dx};
   if (fills(grid_of<8, 2>(shape), 2 * chip.multiprocessors)) {
     launch_backward_data<8, 2>(stream, args);
   } else if (fills(grid_of<8, 1>(shape), chip.multiprocessors)) {

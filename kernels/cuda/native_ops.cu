@@ -29,7 +29,7 @@ class NativeOps final : public DeviceOps {
     LOCKSTEP_GPU::conv2d_forward(on(stream), chip_, shape, x, w, b, epilogue, state, y, mask);
   }
   void conv2d_backward_data(Stream& stream, const Conv2dShape& shape, const float* dy, const float* w,
-                            const Expansion* expand, float* dx) override {
+                            const EpilogueBackward* expand, float* dx) override {
     LOCKSTEP_GPU::conv2d_backward_data(on(stream), chip_, shape, dy, w, expand, dx);
   }
   void conv2d_backward_weights(Stream& stream, const Conv2dShape& shape, int grain, const float* x,
@@ -43,7 +43,7 @@ class NativeOps final : public DeviceOps {
     LOCKSTEP_GPU::linear_forward(on(stream), chip_, shape, x, w, b, epilogue, state, y, mask);
   }
   void linear_backward_data(Stream& stream, const LinearShape& shape, const float* dy, const float* w,
-                            const Expansion* expand, float* dx) override {
+                            const EpilogueBackward* expand, float* dx) override {
     LOCKSTEP_GPU::linear_backward_data(on(stream), chip_, shape, dy, w, expand, dx);
   }
   void linear_backward_weights(Stream& stream, const LinearShape& shape, int grain, const float* x,
@@ -56,7 +56,7 @@ class NativeOps final : public DeviceOps {
                         std::uint8_t* mask) override {
     LOCKSTEP_GPU::epilogue_forward(on(stream), image, batch, true, x, epilogue, state, y, mask);
   }
-  void epilogue_backward(Stream& stream, const Expansion& expand, int batch, const float* dy,
+  void epilogue_backward(Stream& stream, const EpilogueBackward& expand, int batch, const float* dy,
                          float* dx) override {
     LOCKSTEP_GPU::epilogue_backward(on(stream), expand, batch, true, dy, dx);
   }

@@ -114,7 +114,7 @@ class DeviceOps {
   /// dx from dy [K,P,Q,N]: [C,H,W,N], or, with `expand` (then C, H, W are the epilogue's output), the
   /// gradient before that epilogue, [channels, height, width, N].
   virtual void conv2d_backward_data(Stream&, const Conv2dShape&, const float* dy, const float* w,
-                                    const Expansion* expand, float* dx) = 0;
+                                    const EpilogueBackward* expand, float* dx) = 0;
   /// Accumulates dw [K,C,R,S] and db [K].
   virtual void conv2d_backward_weights(Stream&, const Conv2dShape&, int grain, const float* x,
                                        const float* dy, const ExactGradient&) = 0;
@@ -125,14 +125,14 @@ class DeviceOps {
   /// dx [I,N] from dy [O,N], or, with `expand` (then I is the size of the epilogue's output), the gradient
   /// before that epilogue.
   virtual void linear_backward_data(Stream&, const LinearShape&, const float* dy, const float* w,
-                                    const Expansion* expand, float* dx) = 0;
+                                    const EpilogueBackward* expand, float* dx) = 0;
   virtual void linear_backward_weights(Stream&, const LinearShape&, int grain, const float* x,
                                        const float* dy, const ExactGradient&) = 0;
 
   /// The epilogue alone, on x [channels, height, width, N]; and its way back.
   virtual void epilogue_forward(Stream&, const ImageShape&, int batch, const float* x, const Epilogue&,
                                 const StepState* state, float* y, std::uint8_t* mask) = 0;
-  virtual void epilogue_backward(Stream&, const Expansion&, int batch, const float* dy, float* dx) = 0;
+  virtual void epilogue_backward(Stream&, const EpilogueBackward&, int batch, const float* dy, float* dx) = 0;
 
   /// Pools of any window, stride and padding; argmax [size of y] as kernels/ops.hpp says.
   virtual void max_pool_forward(Stream&, const Pool2dShape&, const float* x, float* y,

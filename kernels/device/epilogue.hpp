@@ -47,7 +47,7 @@ struct Epilogue {
 
 /// The way back through an epilogue, as part of the kernel that computes the gradient of its output:
 /// dx[c][h][w] = mask bit ? dy[c][h / pool][w / pool] * factor : 0, and 0 in dropped windows.
-struct Expansion {
+struct EpilogueBackward {
   int channels = 0, height = 0, width = 0;  ///< of dx: what the epilogue started from
   int pool = 1;
   float factor = 1;

@@ -43,7 +43,7 @@ class Ops final : public VendorOps {
     forward(stream, shape, x, w, b, epilogue, state, y, mask);
   }
   void conv2d_backward_data(Stream& stream, const Conv2dShape& shape, const float* dy, const float* w,
-                            const Expansion* expand, float* dx) override {
+                            const EpilogueBackward* expand, float* dx) override {
     backward_data(stream, shape, dy, w, expand, dx);
   }
   void conv2d_backward_weights(Stream& stream, const Conv2dShape& shape, int grain, const float* x,
@@ -57,7 +57,7 @@ class Ops final : public VendorOps {
     forward(stream, shape, x, w, b, epilogue, state, y, mask);
   }
   void linear_backward_data(Stream& stream, const LinearShape& shape, const float* dy, const float* w,
-                            const Expansion* expand, float* dx) override {
+                            const EpilogueBackward* expand, float* dx) override {
     backward_data(stream, shape, dy, w, expand, dx);
   }
   void linear_backward_weights(Stream& stream, const LinearShape& shape, int grain, const float* x,
@@ -70,7 +70,7 @@ class Ops final : public VendorOps {
                         std::uint8_t* mask) override {
     native::epilogue_forward(on(stream), image, batch, false, x, epilogue, state, y, mask);
   }
-  void epilogue_backward(Stream& stream, const Expansion& expand, int batch, const float* dy,
+  void epilogue_backward(Stream& stream, const EpilogueBackward& expand, int batch, const float* dy,
                          float* dx) override {
     native::epilogue_backward(on(stream), expand, batch, false, dy, dx);
   }
@@ -172,7 +172,7 @@ class Ops final : public VendorOps {
 
   template <typename Shape>
   void backward_data(Stream& stream, const Shape& shape, const float* dy, const float* w,
-                     const Expansion* expand, float* dx) {
+                     const EpilogueBackward* expand, float* dx) {
     StreamContext& context = library_.on(stream);
     auto& layer = library_.layer(shape);
     if (expand == nullptr) {

@@ -152,16 +152,6 @@ TEST(SamplerTest, ABatchLargerThanTheSetIsJudgedByTheSet) {
       {"batch of 64 samples", "1 rank at most"});
 }
 
-TEST(SamplerTest, EvaluationMayLeaveRanksIdle) {
-  const DistributedSampler sampler({.samples = 64,
-                                    .global_batch = 4096,
-                                    .grain = 64,
-                                    .allow_idle_ranks = true,
-                                    .rank = 0,
-                                    .world_size = 2});
-  EXPECT_TRUE(sampler.local_grains(0).empty());
-}
-
 TEST(SamplerTest, SizesThatAreNotPositiveAreConfigErrors) {
   const auto fails = [](const Options& options, const char* part) {
     test::expect_error<ConfigError>([&] { DistributedSampler{options}; }, {part});

@@ -10,7 +10,7 @@
 #include "trainer/bench/allreduce_table.hpp"
 #include "trainer/ranks/all_reduce_choice.hpp"
 #include "trainer/ranks/device_mapping.hpp"
-#include "trainer/ranks/undestroyed_on_loss.hpp"
+#include "trainer/ranks/leak_on_peer_loss.hpp"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -113,7 +113,7 @@ class Rows {
         buffer = make.template operator()<T>(mine.size());
       });
     });
-    return run_undestroyed_on_loss(std::move(buffer), [&](auto& made) {
+    return run_leaking_on_peer_loss(std::move(buffer), [&](auto& made) {
       AllreduceRow row{mine.size() * sizeof(T), mine.size(), type, {}, {}};
       row.out_of_place = measure(comm_, options_, made, mine, Place::kOut);
       row.in_place = measure(comm_, options_, made, mine, Place::kIn);
@@ -187,8 +187,8 @@ std::int64_t bench_on(DeviceSide& side, Communicator& comm, const AllreduceOptio
 
 std::int64_t bench_device(Communicator& comm, const AllreduceOptions& options, const Platform& platform) {
   auto side = std::make_unique<DeviceSide>(DeviceSide{take_device(comm, platform), {}});
-  return run_undestroyed_on_loss(std::move(side),
-                                 [&](DeviceSide& taken) { return bench_on(taken, comm, options); });
+  return run_leaking_on_peer_loss(std::move(side),
+                                  [&](DeviceSide& taken) { return bench_on(taken, comm, options); });
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ struct AllreduceOptions {
 /// @param gpus  where "cuda" looks for them
 /// @returns the number of wrong elements
 /// @throws AgreedError    the device or the backend cannot be used here, or a buffer does not fit in memory
-/// @throws PeerLostError  a rank was lost; what lies on the GPU is left as it is (run_undestroyed_on_loss())
+/// @throws PeerLostError  a rank was lost; what lies on the GPU is left as it is (run_leaking_on_peer_loss())
 std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options,
                              const Platform& gpus = cuda::platform());
 

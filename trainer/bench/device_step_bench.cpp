@@ -8,7 +8,7 @@
 #include "models/network.hpp"
 #include "trainer/bench/timing.hpp"
 #include "trainer/engine/step_engine.hpp"
-#include "trainer/ranks/undestroyed_on_loss.hpp"
+#include "trainer/ranks/leak_on_peer_loss.hpp"
 
 #include <fmt/format.h>
 
@@ -24,9 +24,9 @@ namespace lockstep::bench {
 namespace {
 
 /// One way to run the job's steps, and what its turns took.
-class Contender {
+class Candidate {
  public:
-  Contender(std::string label, const Job& job, Communicator& comm, const DataInAdvance& data)
+  Candidate(std::string label, const Job& job, Communicator& comm, const DatasetFuture& data)
       : label_(std::move(label)),
         job_(job),
         setup_(set_up(job_, comm, data)),
@@ -85,50 +85,50 @@ Job with(Job job, std::string ParallelSection::*key, const std::string& value) {
 }
 
 /// A way that may not be there (cuDNN is not installed): then it is left out, with the reason.
-void add_if_possible(std::list<Contender>& contenders, const std::string& label, const Job& job,
-                     Communicator& comm, const DataInAdvance& data) {
+void add_if_possible(std::list<Candidate>& candidates, const std::string& label, const Job& job,
+                     Communicator& comm, const DatasetFuture& data) {
   try {
-    contenders.emplace_back(label, job, comm, data);
+    candidates.emplace_back(label, job, comm, data);
   } catch (const AgreedError& error) {
     if (comm.rank() == 0) lockstep::print("without {}: {}\n", label, error.what());
   }
 }
 
-void run_contest(std::list<Contender>& contenders, Communicator& comm, const Job& job,
-                 const DataInAdvance& data, const StepOptions& options) {
-  contenders.emplace_back("native, graph", with(job, &ParallelSection::graph, "on"), comm, data);
-  contenders.emplace_back("native, no graph", with(job, &ParallelSection::graph, "off"), comm, data);
-  contenders.emplace_back("determinism off", with(job, &ParallelSection::determinism, "off"), comm, data);
-  add_if_possible(contenders, "vendor, graph", with(job, &ParallelSection::kernels, "vendor"), comm, data);
+void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const Job& job,
+                    const DatasetFuture& data, const StepOptions& options) {
+  candidates.emplace_back("native, graph", with(job, &ParallelSection::graph, "on"), comm, data);
+  candidates.emplace_back("native, no graph", with(job, &ParallelSection::graph, "off"), comm, data);
+  candidates.emplace_back("determinism off", with(job, &ParallelSection::determinism, "off"), comm, data);
+  add_if_possible(candidates, "vendor, graph", with(job, &ParallelSection::kernels, "vendor"), comm, data);
 
-  for (Contender& contender : contenders) {
-    contender.turn(options.steps_per_round / 4 + 3);  // loads kernels, captures
-    contender.forget_turns();
+  for (Candidate& candidate : candidates) {
+    candidate.turn(options.steps_per_round / 4 + 3);  // loads kernels, captures
+    candidate.forget_turns();
   }
   for (int round = 0; round < options.rounds; ++round) {
-    for (Contender& contender : contenders) {
+    for (Candidate& candidate : candidates) {
       comm.barrier();
-      contender.turn(options.steps_per_round);
+      candidate.turn(options.steps_per_round);
     }
   }
   if (comm.rank() != 0) return;
 
-  const JobSetup& setup = contenders.front().setup();
+  const JobSetup& setup = candidates.front().setup();
   lockstep::print(
       "{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", setup.network.name(),
       with_thousands(static_cast<std::int64_t>(setup.network.parameters().size)),
       setup.network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
   lockstep::print("{} ranks, {}; {}\n\n", comm.size(), setup.device.description, setup.device.communication);
   lockstep::print("{:<22} {:>10} {:>10} {:>14} {:>10}\n", "", "us/step", "host us", "samples/s", "GFLOP/s");
-  for (const Contender& contender : contenders) contender.print();
+  for (const Candidate& candidate : candidates) candidate.print();
 }
 
 }  // namespace
 
-void bench_device_step(Communicator& comm, const Job& job, const DataInAdvance& data,
+void bench_device_step(Communicator& comm, const Job& job, const DatasetFuture& data,
                        const StepOptions& options) {
-  run_undestroyed_on_loss(std::make_unique<std::list<Contender>>(), [&](std::list<Contender>& contenders) {
-    run_contest(contenders, comm, job, data, options);
+  run_leaking_on_peer_loss(std::make_unique<std::list<Candidate>>(), [&](std::list<Candidate>& candidates) {
+    run_comparison(candidates, comm, job, data, options);
   });
 }
 

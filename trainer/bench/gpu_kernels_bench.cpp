@@ -4,7 +4,7 @@
 
 #include "common/console/output.hpp"
 #include "common/error.hpp"
-#include "trainer/bench/kernel_contest.hpp"
+#include "trainer/bench/kernel_comparison.hpp"
 #include "trainer/bench/kernel_table.hpp"
 #include "trainer/bench/timing.hpp"
 
@@ -54,8 +54,8 @@ class GpuBench {
 
   KernelTimes measure(const KernelCase& kernel, int grain) {
     BenchMemory memory(*device_, *stream_);
-    const Rivals rivals{*native_, vendor_.get(), fastest_.get()};
-    return times_of(make_contest(kernel, grain, sets_for(kernel), rivals, memory));
+    const ComparedOps compared{*native_, vendor_.get(), fastest_.get()};
+    return times_of(make_comparison(kernel, grain, sets_for(kernel), compared, memory));
   }
 
   /// Copies that stay within the L2 cache, and the smallest kernel there is.
@@ -82,33 +82,33 @@ class GpuBench {
   }
 
  private:
-  KernelTimes times_of(const KernelContest& contest) {
+  KernelTimes times_of(const KernelComparison& comparison) {
     const auto seconds =
-        medians_of({after_restoring(contest, contest.native), after_restoring(contest, contest.vendor),
-                    contest.library, contest.restore});
+        medians_of({after_restoring(comparison, comparison.native),
+                    after_restoring(comparison, comparison.vendor), comparison.library, comparison.restore});
     const double restoring = seconds[3].value_or(0);
     KernelTimes times{*seconds[0] - restoring, seconds[1], seconds[2]};
     if (times.vendor) *times.vendor -= restoring;
     return times;
   }
 
-  static QueueCall after_restoring(const KernelContest& contest, const QueueCall& queue) {
-    if (!contest.restore || !queue) return queue;
-    return [&contest, &queue](Stream& stream, int call) {
-      contest.restore(stream, call);
+  static QueueCall after_restoring(const KernelComparison& comparison, const QueueCall& queue) {
+    if (!comparison.restore || !queue) return queue;
+    return [&comparison, &queue](Stream& stream, int call) {
+      comparison.restore(stream, call);
       queue(stream, call);
     };
   }
 
-  /// Seconds of a call of each contender, which take turns. Nothing for an empty one.
-  std::vector<std::optional<double>> medians_of(const std::vector<QueueCall>& contenders) {
-    std::vector<std::optional<GraphTimer>> timers(contenders.size());
-    for (std::size_t i = 0; i < contenders.size(); ++i) {
-      if (contenders[i]) {
-        timers[i].emplace(*device_, *stream_, contenders[i], effort_.calls, effort_.launches);
+  /// Seconds of a call of each candidate, which take turns. Nothing for an empty one.
+  std::vector<std::optional<double>> medians_of(const std::vector<QueueCall>& candidates) {
+    std::vector<std::optional<GraphTimer>> timers(candidates.size());
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      if (candidates[i]) {
+        timers[i].emplace(*device_, *stream_, candidates[i], effort_.calls, effort_.launches);
       }
     }
-    std::vector<std::vector<double>> seconds(contenders.size());
+    std::vector<std::vector<double>> seconds(candidates.size());
     for (int round = 0; round < effort_.rounds; ++round) {
       for (std::size_t i = 0; i < timers.size(); ++i) {
         if (timers[i]) seconds[i].push_back(timers[i]->seconds());

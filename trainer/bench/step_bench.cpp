@@ -46,8 +46,8 @@ double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& wai
 }
 
 /// One way to run the job's steps, and what its turns took.
-struct Contender {
-  Contender(const Job& job, Communicator& comm, JobSetup made)
+struct Candidate {
+  Candidate(const Job& job, Communicator& comm, JobSetup made)
       : label(job.parallel.determinism), setup(std::move(made)), engine(make_step_engine(job, setup, comm)) {
     setup.network.initialise(job.train.seed, engine->weights());
   }
@@ -93,7 +93,7 @@ double flops_per_thread(const Network& network, const Job& job, const Communicat
          (comm.size() * job.parallel.threads);
 }
 
-void print_contender(const Contender& c, const Network& network, const Job& job, const Communicator& comm,
+void print_contender(const Candidate& c, const Network& network, const Job& job, const Communicator& comm,
                      double peak) {
   const double seconds = median(c.seconds);
   print("{:<11} {:>10} {:>9.1f} {:>6.1f} % {:>6.2f} % {:>6.2f} % {:>6.2f} % {:>7.2f} %\n", c.label,
@@ -108,11 +108,11 @@ double median_ratio(const std::vector<double>& a, const std::vector<double>& b) 
   return median(ratios);
 }
 
-void bench_cpu_step(Communicator& comm, const Job& job, const DataInAdvance& data, const StepOptions& options,
+void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options,
                     JobSetup world_setup) {
   const Job world_job = with_determinism(job, "world"), off_job = with_determinism(job, "off");
-  Contender world(world_job, comm, std::move(world_setup));
-  Contender off(off_job, comm, set_up(off_job, comm, data));
+  Candidate world(world_job, comm, std::move(world_setup));
+  Candidate off(off_job, comm, set_up(off_job, comm, data));
   const Network& network = world.setup.network;
   std::vector<double> peaks;
   world.turn(comm, options.steps_per_round / 4 + 1);  // warm up: pages, caches, the epoch's permutation
@@ -146,7 +146,7 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DataInAdvance& dat
 
 }  // namespace
 
-void bench_step(Communicator& comm, const Job& job, const DataInAdvance& data, const StepOptions& options) {
+void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options) {
   {
     JobSetup setup = set_up(with_determinism(job, "world"), comm, data);
     if (setup.device.gpu == nullptr) return bench_cpu_step(comm, job, data, options, std::move(setup));

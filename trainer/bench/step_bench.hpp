@@ -21,6 +21,6 @@ struct StepOptions {
 ///   exposed    communication that backward did not hide: in each step, the wait of the rank that was ready
 ///   last skew       rank 0's waiting for ranks that were ready later, because the machine kept them
 ///   optimiser  mean gradient and SGD
-void bench_step(Communicator& comm, const Job& job, const DataInAdvance& data, const StepOptions& options);
+void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options);
 
 }  // namespace lockstep::bench

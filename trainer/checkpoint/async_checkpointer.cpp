@@ -23,13 +23,6 @@ void AsyncCheckpointer::save(CheckpointState state) {
   start(std::move(state));
 }
 
-bool AsyncCheckpointer::try_save(CheckpointState state) {
-  if (busy()) return false;
-  finish();
-  start(std::move(state));
-  return true;
-}
-
 void AsyncCheckpointer::finish() {
   if (in_flight_.valid()) in_flight_.get();
 }

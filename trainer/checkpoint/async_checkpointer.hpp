@@ -18,8 +18,8 @@ namespace lockstep {
 /// not keep. At most one save is in flight: the next one waits for it, so that a checkpoint that was asked
 /// for is always written.
 ///
-/// An error of a background save is thrown once, by the next save(), try_save() or finish(), in place of what
-/// that call was to do: save() and try_save() have then not taken the new snapshot. Called by one thread.
+/// An error of a background save is thrown once, by the next save() or finish(), in place of what that
+/// call was to do: save() has then not taken the new snapshot. Called by one thread.
 class AsyncCheckpointer {
  public:
   /// @param before_each  runs on the background thread before each save: what must be on disk before the
@@ -33,8 +33,6 @@ class AsyncCheckpointer {
 
   /// Waits for the save in flight, then starts this one.
   void save(CheckpointState state);
-  /// Starts this save and returns true, or returns false at once if one is in flight.
-  bool try_save(CheckpointState state);
   /// Returns when nothing is in flight: the last save survives a power loss.
   void finish();
   /// Waits, but not longer than `limit`. True if nothing is in flight any more; finish() then returns at

@@ -88,9 +88,10 @@ void check_fit(const SavedModel& model, const Dataset& data) {
 Evaluation evaluate_on_cpu(Communicator& comm, const DeviceChoice& device, const ParallelSection& parallel,
                            const SavedModel& model, const Dataset& data) {
   WorkerPool pool(parallel.threads);
-  std::vector<Lane> lanes;
-  for (int i = 0; i < pool.threads(); ++i) lanes.emplace_back(model.network, device.make_ops(), model.grain);
-  return evaluate(comm, pool, lanes, data, model.grain, model.weights.span());
+  std::vector<ThreadContext> threads;
+  for (int i = 0; i < pool.threads(); ++i)
+    threads.emplace_back(model.network, device.make_ops(), model.grain);
+  return evaluate(comm, pool, threads, data, model.grain, model.weights.span());
 }
 
 Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedModel& model,

@@ -16,12 +16,12 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::vector<Lane> make_lanes(const Job& job, const JobSetup& setup) {
-  std::vector<Lane> lanes;
-  lanes.reserve(static_cast<std::size_t>(job.parallel.threads));
+std::vector<ThreadContext> make_threads(const Job& job, const JobSetup& setup) {
+  std::vector<ThreadContext> threads;
+  threads.reserve(static_cast<std::size_t>(job.parallel.threads));
   for (int i = 0; i < job.parallel.threads; ++i)
-    lanes.emplace_back(setup.network, setup.device.make_ops(), job.parallel.grain);
-  return lanes;
+    threads.emplace_back(setup.network, setup.device.make_ops(), job.parallel.grain);
+  return threads;
 }
 
 }  // namespace
@@ -35,7 +35,7 @@ CpuStepEngine::CpuStepEngine(const Job& job, const JobSetup& setup, Communicator
       sampler_(sampler_options(job, setup.data->train, comm)),
       loader_(setup.data->train),
       pool_(job.parallel.threads),
-      lanes_(make_lanes(job, setup)),
+      threads_(make_threads(job, setup)),
       weights_(setup.network.parameters().size),
       gradient_(setup.network.parameters().size),
       optimizer_(job.train.optimizer, setup.network.parameters().size),
@@ -50,7 +50,7 @@ StepSeries CpuStepEngine::run(const StepPosition& position, std::int64_t count, 
 }
 
 Evaluation CpuStepEngine::evaluate(const LeaveEvaluation& leave) {
-  return lockstep::evaluate(comm_, pool_, lanes_, test_, grain_, weights_.span(), leave);
+  return lockstep::evaluate(comm_, pool_, threads_, test_, grain_, weights_.span(), leave);
 }
 
 void CpuStepEngine::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
@@ -59,7 +59,7 @@ void CpuStepEngine::step(const StepPosition& position, bool stop_requested, Step
   const bool taken = reduce(position, stop_requested, trial) == StepTrial::Verdict::kTake;
   const auto reduced = Clock::now();
   if (taken) {
-    Ops& ops = *lanes_.front().ops;
+    Ops& ops = *threads_.front().ops;
     reducer_.mean_gradient(ops, gradient_.data());
     optimizer_.step(ops, gradient_.span(), weights_.span());
     series.add(reducer_.totals());
@@ -88,33 +88,34 @@ StepTrial::Verdict CpuStepEngine::reduce(const StepPosition& position, bool stop
 
 void CpuStepEngine::compute(const StepPosition& position, const std::vector<Grain>& grains) {
   std::atomic<std::size_t> next = 0;
-  pool_.run([&](int thread) {
-    Lane& lane = lanes_[static_cast<std::size_t>(thread)];
-    for (std::size_t g = next++; g < grains.size(); g = next++) compute_grain(lane, position, grains[g]);
+  pool_.run([&](int index) {
+    ThreadContext& thread = threads_[static_cast<std::size_t>(index)];
+    for (std::size_t g = next++; g < grains.size(); g = next++) compute_grain(thread, position, grains[g]);
   });
 }
 
-void CpuStepEngine::compute_grain(Lane& lane, const StepPosition& position, const Grain& grain) {
+void CpuStepEngine::compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain) {
   const auto start = Clock::now();
-  const int columns = lane.columns_for(grain.samples);
-  loader_.load(*lane.ops, sampler_.indices(position.step_in_epoch, grain), columns, lane.execution.input(),
-               lane.labels.data());
-  lane.times.input += seconds_since(start);
+  const int columns = thread.columns_for(grain.samples);
+  loader_.load(*thread.ops, sampler_.indices(position.step_in_epoch, grain), columns,
+               thread.execution.input(), thread.labels.data());
+  thread.times.input += seconds_since(start);
 
   const PassKey key{.seed = seed_,
                     .step = static_cast<std::uint32_t>(position.global_step),
                     .first_sample = static_cast<std::uint32_t>(grain.first)};
-  float* logits = lane.execution.forward_training(weights_.data(), columns, key);
+  float* logits = thread.execution.forward_training(weights_.data(), columns, key);
   LossSums sums;
-  lane.ops->softmax_cross_entropy({.batch = columns, .samples = grain.samples, .classes = network_.classes()},
-                                  logits, lane.labels.data(), logits, &sums);
+  thread.ops->softmax_cross_entropy(
+      {.batch = columns, .samples = grain.samples, .classes = network_.classes()}, logits,
+      thread.labels.data(), logits, &sums);
   reducer_.add_sums(sums, grain.samples);
   prefetch_next(position, grain);
-  float* gradients = lane.gradients.data();
+  float* gradients = thread.gradients.data();
   const auto add = [&](std::size_t offset, std::size_t size) {
-    reducer_.add(*lane.ops, offset, size, gradients + offset);
+    reducer_.add(*thread.ops, offset, size, gradients + offset);
   };
-  lane.execution.backward(weights_.data(), logits, gradients, add, [&] { reducer_.poll(); });
+  thread.execution.backward(weights_.data(), logits, gradients, add, [&] { reducer_.poll(); });
 }
 
 void CpuStepEngine::prefetch_next(const StepPosition& position, const Grain& grain) {
@@ -125,13 +126,13 @@ void CpuStepEngine::prefetch_next(const StepPosition& position, const Grain& gra
 
 StepTimes CpuStepEngine::times() const {
   StepTimes times = times_;
-  for (const Lane& lane : lanes_) times.input = std::max(times.input, lane.times.input);
+  for (const ThreadContext& thread : threads_) times.input = std::max(times.input, thread.times.input);
   return times;
 }
 
 void CpuStepEngine::reset_times() {
   times_ = {};
-  for (Lane& lane : lanes_) lane.times = {};
+  for (ThreadContext& thread : threads_) thread.times = {};
 }
 
 }  // namespace lockstep

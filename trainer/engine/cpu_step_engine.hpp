@@ -6,9 +6,9 @@
 #include "comm/gradient_reducer.hpp"
 #include "data/batch.hpp"
 #include "models/network.hpp"
-#include "trainer/engine/lane.hpp"
 #include "trainer/engine/optimizer.hpp"
 #include "trainer/engine/step_engine.hpp"
+#include "trainer/engine/thread_context.hpp"
 #include "trainer/engine/worker_pool.hpp"
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class CpuStepEngine final : public StepEngine {
   /// Computes the step's sums over all ranks, again where the units must change.
   StepTrial::Verdict reduce(const StepPosition& position, bool stop_requested, StepTrial& trial);
   void compute(const StepPosition& position, const std::vector<Grain>& grains);
-  void compute_grain(Lane& lane, const StepPosition& position, const Grain& grain);
+  void compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain);
   /// The samples at the same place in the next step's batch.
   void prefetch_next(const StepPosition& position, const Grain& grain);
 
@@ -50,7 +50,7 @@ class CpuStepEngine final : public StepEngine {
   DistributedSampler sampler_;
   BatchLoader loader_;
   WorkerPool pool_;
-  std::vector<Lane> lanes_;
+  std::vector<ThreadContext> threads_;
   AlignedBuffer<float> weights_, gradient_;  ///< arena order
   Optimizer optimizer_;
   Determinism determinism_;

@@ -41,37 +41,38 @@ struct ExactSums {
   }
 };
 
-LossSums evaluate_grain(Lane& lane, const BatchLoader& loader, std::span<const std::int32_t> indices,
-                        int classes, std::span<const float> weights) {
+LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader,
+                        std::span<const std::int32_t> indices, int classes, std::span<const float> weights) {
   const int samples = static_cast<int>(indices.size());
-  const int columns = lane.columns_for(samples);
-  loader.load(*lane.ops, indices, columns, lane.execution.input(), lane.labels.data());
-  const float* logits = lane.execution.forward_evaluation(weights.data(), columns);
+  const int columns = thread.columns_for(samples);
+  loader.load(*thread.ops, indices, columns, thread.execution.input(), thread.labels.data());
+  const float* logits = thread.execution.forward_evaluation(weights.data(), columns);
   LossSums sums;
-  lane.ops->softmax_cross_entropy({.batch = columns, .samples = samples, .classes = classes}, logits,
-                                  lane.labels.data(), nullptr, &sums);
+  thread.ops->softmax_cross_entropy({.batch = columns, .samples = samples, .classes = classes}, logits,
+                                    thread.labels.data(), nullptr, &sums);
   return sums;
 }
 
 }  // namespace
 
-Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<Lane>& lanes, const Dataset& data,
-                    int grain, std::span<const float> weights, const LeaveEvaluation& leave) {
+Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
+                    const Dataset& data, int grain, std::span<const float> weights,
+                    const LeaveEvaluation& leave) {
   const BatchLoader loader(data);
   const std::int64_t grains = (data.size() + grain - 1) / grain;
   const std::int64_t last = grains * (comm.rank() + 1) / comm.size();
   std::atomic<std::int64_t> next = grains * comm.rank() / comm.size();
-  std::vector<ExactSums> sums(lanes.size());
+  std::vector<ExactSums> sums(threads.size());
   std::atomic<bool> left = false;
-  pool.run([&](int thread) {
-    const auto lane = static_cast<std::size_t>(thread);
+  pool.run([&](int index) {
+    const auto thread = static_cast<std::size_t>(index);
     for (std::int64_t g = next++; g < last && !left; g = next++) {
       if (leave()) left = true;
       std::vector<std::int32_t> indices(
           static_cast<std::size_t>(std::min<std::int64_t>(grain, data.size() - g * grain)));
       std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(g * grain));
-      sums[lane].add(evaluate_grain(lanes[lane], loader, indices, data.classes, weights),
-                     static_cast<int>(indices.size()));
+      sums[thread].add(evaluate_grain(threads[thread], loader, indices, data.classes, weights),
+                       static_cast<int>(indices.size()));
     }
   });
   ExactSums total;

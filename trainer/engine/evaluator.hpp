@@ -5,7 +5,7 @@
 
 #include "comm/communicator.hpp"
 #include "data/batch.hpp"
-#include "trainer/engine/lane.hpp"
+#include "trainer/engine/thread_context.hpp"
 #include "trainer/engine/worker_pool.hpp"
 
 #include <cstdint>
@@ -46,7 +46,8 @@ inline bool never_leave() {
 /// are exact integers, so the result is the same to the last bit on any number of ranks and threads.
 /// Collective.
 /// @param leave  asked before each grain, by several threads, whether to give up; all ranks then hear of it
-Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<Lane>& lanes, const Dataset& data,
-                    int grain, std::span<const float> weights, const LeaveEvaluation& leave = never_leave);
+Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
+                    const Dataset& data, int grain, std::span<const float> weights,
+                    const LeaveEvaluation& leave = never_leave);
 
 }  // namespace lockstep

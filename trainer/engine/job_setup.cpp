@@ -29,7 +29,7 @@ DatasetOptions dataset_options(const Job& job) {
 
 }  // namespace
 
-DataInAdvance load_in_advance(const Job& job, const std::string& remembered) {
+DatasetFuture load_in_advance(const Job& job, const std::string& remembered) {
   DatasetOptions options = dataset_options(job);
   // Both read the environment, so not on the other thread: MPI_Init may be changing it meanwhile.
   const bool compared_soon = !remembered.empty() && launched_rank() == 0;
@@ -52,7 +52,7 @@ DataInAdvance load_in_advance(const Job& job, const std::string& remembered) {
       .share();
 }
 
-JobSetup set_up(const Job& job, Communicator& comm, const DataInAdvance& data) {
+JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data) {
   LoadedData loaded;
   std::optional<Network> network;
   DeviceChoice device = choose_device(job.parallel, comm);

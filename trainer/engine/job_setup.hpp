@@ -22,13 +22,13 @@ struct LoadedData {
 };
 
 /// A data set on its way into memory; the ranks of one process share it.
-using DataInAdvance = std::shared_future<LoadedData>;
+using DatasetFuture = std::shared_future<LoadedData>;
 
 /// Starts loading the job's data set on a thread of its own, so that it is there when MPI is up.
 /// @param remembered  where data.root=auto looks first, because the run had its data there; or empty. If not,
 /// rank
 ///                    0 will compare them, and its fingerprints are begun, too
-DataInAdvance load_in_advance(const Job& job, const std::string& remembered = "");
+DatasetFuture load_in_advance(const Job& job, const std::string& remembered = "");
 
 struct JobSetup {
   std::shared_ptr<const TrainTestData> data;
@@ -41,6 +41,6 @@ struct JobSetup {
 /// Gets everything ready and checks that it fits together, so that a rank that cannot go on stops all of them
 /// in good order; and that all ranks got the same network and data. Collective: the ranks' jobs are equal.
 /// @throws AgreedError  any error of any rank, any difference between them
-JobSetup set_up(const Job& job, Communicator& comm, const DataInAdvance& data);
+JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data);
 
 }  // namespace lockstep

@@ -6,7 +6,7 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
 #include "trainer/checkpoint/retention.hpp"
-#include "trainer/config/job_hash.hpp"
+#include "trainer/config/resume_keys.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 #include "common/error.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
-#include "trainer/config/job_hash.hpp"
+#include "trainer/config/resume_keys.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

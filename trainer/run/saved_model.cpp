@@ -5,7 +5,7 @@
 #include "common/error.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/config/job_hash.hpp"
+#include "trainer/config/resume_keys.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/recorded_values.hpp"
 

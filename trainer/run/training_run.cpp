@@ -8,10 +8,10 @@
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/engine/step_failure.hpp"
 #include "trainer/ranks/launched_rank.hpp"
+#include "trainer/ranks/leak_on_peer_loss.hpp"
 #include "trainer/ranks/rank_facts.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/ranks/replicas.hpp"
-#include "trainer/ranks/undestroyed_on_loss.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/finished_run.hpp"
 #include "trainer/run/progress.hpp"
@@ -46,7 +46,7 @@ double seconds_since(Clock::time_point start) {
 /// One rank's view of a run. Every rank goes through the same steps; rank 0 alone speaks and writes.
 class TrainingRun {
  public:
-  TrainingRun(const Job& job, Communicator& comm, const DataInAdvance& data, Clock::time_point process_start,
+  TrainingRun(const Job& job, Communicator& comm, const DatasetFuture& data, Clock::time_point process_start,
               const TimeLimit& time_limit)
       : job_(job),
         comm_(comm),
@@ -466,8 +466,8 @@ int train(const Job& job) {
   const auto data = load_in_advance(job, recorded_directory(job));
   return run_on_ranks(job.parallel, [&](Communicator& comm) {
     expect_equal_ranks(comm, program_facts("train", comm) + job_facts(job));
-    return run_undestroyed_on_loss(std::make_unique<TrainingRun>(job, comm, data, process_start, time_limit),
-                                   [](TrainingRun& run) { return run.run(); });
+    return run_leaking_on_peer_loss(std::make_unique<TrainingRun>(job, comm, data, process_start, time_limit),
+                                    [](TrainingRun& run) { return run.run(); });
   });
 }
 

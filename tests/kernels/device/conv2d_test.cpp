@@ -199,7 +199,7 @@ TEST_F(Conv2dTest, FusedExpansionEqualsTheTwoOpsBitForBit) {
         std::mt19937 bits(static_cast<std::uint32_t>(kConv2dSeed));
         for (std::uint8_t& m : mask) m = static_cast<std::uint8_t>(bits() & (pool == 2 ? 15U : 1U));
         const auto device_mask = rig_.upload(mask);
-        const Expansion expand = {
+        const EpilogueBackward expand = {
             shape.in_channels, shape.in_height * pool + dropped, shape.in_width * pool + dropped, pool, 1.5F,
             device_mask.data()};
         const auto size = static_cast<std::size_t>(expand.channels * expand.height * expand.width) *

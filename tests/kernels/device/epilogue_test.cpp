@@ -201,8 +201,8 @@ class DeviceEpilogueTest : public testing::Test {
                                 mask.data());
     const auto dy = rig_.upload(random_numbers(out_size(c), c.seed));
     const auto dx = rig_.poisoned<float>(x.size());
-    const Expansion expand = {c.shape.channels, c.shape.height,      c.shape.width,
-                              c.epilogue.pool,  c.epilogue.factor(), mask.data()};
+    const EpilogueBackward expand = {c.shape.channels, c.shape.height,      c.shape.width,
+                                     c.epilogue.pool,  c.epilogue.factor(), mask.data()};
     rig_.ops().epilogue_backward(rig_.stream(), expand, c.batch, dy.data(), dx.data());
     return {rig_.download(y), rig_.download(mask), rig_.download(dx)};
   }

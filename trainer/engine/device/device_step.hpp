@@ -3,11 +3,11 @@
 /// One training step on a GPU as work queued on streams: captured in a graph or not, the same calls.
 #pragma once
 
+#include "comm/device_gradient_reducer.hpp"
 #include "comm/gradient_units.hpp"
 #include "models/device_execution.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/device/device_data.hpp"
-#include "trainer/engine/device/reduction.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/gpu.hpp"
 
@@ -50,7 +50,7 @@ class DeviceStep {
   GradientUnits& units() { return units_; }
   const GradientUnits& units() const { return units_; }
   void use_units();
-  Reduction& reduction() { return reduction_; }
+  DeviceGradientReducer& gradient_reducer() { return reducer_; }
   Stream& stream() { return *main_; }
 
   /// The order of the training samples in the epoch under way; waits until it is there.
@@ -98,7 +98,7 @@ class DeviceStep {
   DeviceBuffer<StepState> state_;
   PinnedBuffer<StepState> host_state_;
   PinnedBuffer<std::int64_t> host_counters_;
-  Reduction reduction_;
+  DeviceGradientReducer reducer_;
 };
 
 }  // namespace lockstep

@@ -142,7 +142,7 @@ StepTrial::Verdict DeviceStepEngine::reduce(const StepPosition& position, StepTr
   for (;;) {
     step_.queue_zero_sums();
     step_.queue_gradients(share);
-    if (step_.reduction().on_host()) step_.reduction().reduce(step_.stream());
+    if (step_.gradient_reducer().on_host()) step_.gradient_reducer().reduce(step_.stream());
     step_.queue_counters_to_host();
     wait_for_stream();
     totals = totals_of(step_.counters());

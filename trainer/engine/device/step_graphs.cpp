@@ -49,7 +49,7 @@ void StepGraphs::queue(const BatchShare& share, std::int64_t count) {
 
 void StepGraphs::queue_directly(const BatchShare& share) {
   step_.queue_gradients(share);
-  if (step_.reduction().on_host()) step_.reduction().reduce(step_.stream());
+  if (step_.gradient_reducer().on_host()) step_.gradient_reducer().reduce(step_.stream());
   step_.queue_update();
 }
 
@@ -59,7 +59,7 @@ StepGraphs::Captured* StepGraphs::find(const BatchShare& share) {
 }
 
 void StepGraphs::capture(Captured& captured) {
-  if (!step_.reduction().on_host()) {
+  if (!step_.gradient_reducer().on_host()) {
     captured.step = capture_steps(captured.share, 1);
     captured.series = capture_steps(captured.share, kSeries);
     return;
@@ -82,7 +82,7 @@ void StepGraphs::launch(Captured& captured, std::int64_t count) {
   if (captured.gradients != nullptr) {
     for (; count > 0; --count) {
       stream.launch(*captured.gradients);
-      step_.reduction().reduce(stream);
+      step_.gradient_reducer().reduce(stream);
       stream.launch(*captured.update);
     }
     return;

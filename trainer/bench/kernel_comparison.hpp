@@ -13,7 +13,7 @@
 namespace lockstep::bench {
 
 /// Who is measured. Vendors may be null.
-struct Rivals {
+struct ComparedOps {
   DeviceOps& native;
   VendorOps* vendor = nullptr;   ///< for whole ops
   VendorOps* fastest = nullptr;  ///< for the library's calls alone
@@ -22,13 +22,13 @@ struct Rivals {
 /// What is queued for each column of the table; empty: there is no such rival, as for ops of which the vendor
 /// has none. A call works on the inputs and outputs of set `call % sets`; weights and sums are the same for
 /// all.
-struct KernelContest {
+struct KernelComparison {
   QueueCall native, vendor, library;
   QueueCall restore;  ///< queued before each call because the op destroys its input; timed on its own, too
 };
 
 /// @param sets  at least 1
-KernelContest make_contest(const KernelCase& kernel, int grain, int sets, const Rivals& rivals,
-                           BenchMemory& memory);
+KernelComparison make_comparison(const KernelCase& kernel, int grain, int sets, const ComparedOps& compared,
+                                 BenchMemory& memory);
 
 }  // namespace lockstep::bench

@@ -5,10 +5,10 @@
 #pragma once
 
 #include "comm/bucket_plan.hpp"
+#include "comm/device_all_reduce.hpp"
 #include "comm/gradient_reducer.hpp"
 #include "kernels/device/device.hpp"
 #include "kernels/device/device_ops.hpp"
-#include "trainer/ranks/gpu.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -20,11 +20,11 @@ namespace lockstep {
 /// The buffer to be summed is int64 [kCounterSlots + parameters]: the counters travel with the bucket at the
 /// start of the arena, which leaves last. With determinism `off` the gradients are summed as fp32, the
 /// counters still as integers.
-class Reduction {
+class DeviceGradientReducer {
  public:
-  /// Borrows gpu and sums. Does nothing at all where gpu.all_reduce is null.
-  Reduction(const Gpu& gpu, const BucketPlan& plan, std::size_t parameters, Determinism determinism,
-            std::int64_t* sums);
+  /// Borrows everything but the plan. Does nothing at all where all_reduce is null: one rank trains alone.
+  DeviceGradientReducer(Device& device, DeviceOps& ops, DeviceAllReduce* all_reduce, const BucketPlan& plan,
+                        std::size_t parameters, Determinism determinism, std::int64_t* sums);
 
   /// True if reduce() must be called between backward and update; then it cannot be part of a graph.
   bool on_host() const { return all_reduce_ != nullptr && !all_reduce_->on_stream(); }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Every case of `bench kernels` once, on the emulator with fake vendor libraries: what it reads and writes
 /// lies within its memory.
-#include "trainer/bench/kernel_contest.hpp"
+#include "trainer/bench/kernel_comparison.hpp"
 
 #include "kernels/vendor/vendor_ops.hpp"
 
@@ -40,12 +40,13 @@ TEST_P(KernelContestTest, EveryRivalRunsWithinItsMemory) {
   for (const KernelCase& kernel : cases()) {
     SCOPED_TRACE(kernel.name);
     BenchMemory memory(*device_, *stream_);
-    const auto contest = make_contest(kernel, 2, 1, {*native_, vendor_.get(), fastest_.get()}, memory);
-    ASSERT_TRUE(contest.native);
-    for (const QueueCall& queue : {contest.restore, contest.native, contest.vendor, contest.library})
+    const auto comparison = make_comparison(kernel, 2, 1, {*native_, vendor_.get(), fastest_.get()}, memory);
+    ASSERT_TRUE(comparison.native);
+    for (const QueueCall& queue :
+         {comparison.restore, comparison.native, comparison.vendor, comparison.library})
       run(queue);
-    vendors += contest.vendor ? 1 : 0;
-    libraries += contest.library ? 1 : 0;
+    vendors += comparison.vendor ? 1 : 0;
+    libraries += comparison.library ? 1 : 0;
   }
   EXPECT_GE(vendors, 11) << "each layer's three directions, but for the first one's data gradient";
   EXPECT_GE(libraries, 12) << "the same, and softmax";
@@ -54,8 +55,8 @@ TEST_P(KernelContestTest, EveryRivalRunsWithinItsMemory) {
 TEST_P(KernelContestTest, WithoutVendorsThereAreNoRivals) {
   for (const KernelCase& kernel : cases()) {
     BenchMemory memory(*device_, *stream_);
-    const auto contest = make_contest(kernel, 2, 1, {*native_}, memory);
-    EXPECT_TRUE(contest.native && !contest.vendor && !contest.library) << kernel.name;
+    const auto comparison = make_comparison(kernel, 2, 1, {*native_}, memory);
+    EXPECT_TRUE(comparison.native && !comparison.vendor && !comparison.library) << kernel.name;
   }
 }
 

@@ -1,41 +1,42 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "trainer/engine/device/reduction.hpp"
+#include "comm/device_gradient_reducer.hpp"
 
 #include "common/error.hpp"
 
 namespace lockstep {
 
-Reduction::Reduction(const Gpu& gpu, const BucketPlan& plan, std::size_t parameters, Determinism determinism,
-                     std::int64_t* sums)
-    : ops_(*gpu.ops), all_reduce_(gpu.all_reduce.get()), sums_(sums) {
+DeviceGradientReducer::DeviceGradientReducer(Device& device, DeviceOps& ops, DeviceAllReduce* all_reduce,
+                                             const BucketPlan& plan, std::size_t parameters,
+                                             Determinism determinism, std::int64_t* sums)
+    : ops_(ops), all_reduce_(all_reduce), sums_(sums) {
   if (all_reduce_ == nullptr) return;
-  if (determinism == Determinism::kOff) fp32_ = DeviceBuffer<float>(*gpu.device, parameters);
-  if (all_reduce_->on_stream()) stream_ = gpu.device->make_stream(Device::Priority::kHigh);
-  done_ = gpu.device->make_event();
+  if (determinism == Determinism::kOff) fp32_ = DeviceBuffer<float>(device, parameters);
+  if (all_reduce_->on_stream()) stream_ = device.make_stream(Device::Priority::kHigh);
+  done_ = device.make_event();
   for (const Bucket& bucket : plan.buckets) {
     pieces_.push_back({.bucket = bucket, .events = {}});
     for (std::size_t range = bucket.first_range; range <= bucket.last_range; ++range) {
-      pieces_.back().events.push_back(gpu.device->make_event());
+      pieces_.back().events.push_back(device.make_event());
     }
   }
 }
 
-void Reduction::begin() {
+void DeviceGradientReducer::begin() {
   for (Piece& piece : pieces_) {
     piece.missing = piece.bucket.size;
     piece.events_used = 0;
   }
 }
 
-Reduction::Piece& Reduction::piece_of(std::size_t offset) {
+DeviceGradientReducer::Piece& DeviceGradientReducer::piece_of(std::size_t offset) {
   for (Piece& piece : pieces_) {
     if (offset >= piece.bucket.offset && offset < piece.bucket.offset + piece.bucket.size) return piece;
   }
   throw InternalError("no bucket holds this gradient");
 }
 
-void Reduction::ready(Stream& stream, std::size_t offset, std::size_t size) {
+void DeviceGradientReducer::ready(Stream& stream, std::size_t offset, std::size_t size) {
   if (stream_ == nullptr) return;
   Piece& piece = piece_of(offset);
   LOCKSTEP_CHECK(size <= piece.missing && piece.events_used < piece.events.size());
@@ -46,7 +47,7 @@ void Reduction::ready(Stream& stream, std::size_t offset, std::size_t size) {
   if (piece.missing == 0) launch(*stream_, piece);
 }
 
-void Reduction::finish(Stream& main) {
+void DeviceGradientReducer::finish(Stream& main) {
   if (stream_ == nullptr) return;
   for (Piece& piece : pieces_) {
     if (piece.missing == 0) continue;
@@ -58,13 +59,13 @@ void Reduction::finish(Stream& main) {
   main.wait(*done_);
 }
 
-void Reduction::reduce(Stream& main) {
+void DeviceGradientReducer::reduce(Stream& main) {
   LOCKSTEP_CHECK(on_host());
   for (const Piece& piece : pieces_) launch(main, piece);
 }
 
 /// Queues the all-reduce of a bucket behind what is queued on the stream; on the host, waits for it.
-void Reduction::launch(Stream& stream, const Piece& piece) {
+void DeviceGradientReducer::launch(Stream& stream, const Piece& piece) {
   const bool carries_counters = piece.bucket.offset == 0;
   const std::size_t behind_counters = kCounterSlots + piece.bucket.offset;
   if (fp32_.size() == 0) {

@@ -13,7 +13,7 @@ template <int kPool>
 class WindowWalk {
  public:
   /// Starts at the window of `feature` (of any number: those beyond the last one are not stored).
-  __device__ WindowWalk(const Expansion& expand, int batch, int feature, int sample, float* dx)
+  __device__ WindowWalk(const EpilogueBackward& expand, int batch, int feature, int sample, float* dx)
       : width_(expand.width / kPool), height_(expand.height / kPool), batch_(batch) {
     const int line = feature / width_;
     place_ = {expand.height, expand.width, line / height_, line % height_, feature % width_, sample};
@@ -22,11 +22,11 @@ class WindowWalk {
     corner_ = dx + pixel * batch_ + static_cast<std::size_t>(sample);
   }
 
-  __device__ void store(const Expansion& expand, unsigned mask, float dy) const {
+  __device__ void store(const EpilogueBackward& expand, unsigned mask, float dy) const {
     store_window<kPool>(expand, place_, mask, dy * expand.factor, batch_, corner_);
   }
 
-  __device__ void advance(const Expansion& expand) {
+  __device__ void advance(const EpilogueBackward& expand) {
     int pixels = kPool;
     if (++place_.column == width_) {
       place_.column = 0;

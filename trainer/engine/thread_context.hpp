@@ -14,14 +14,14 @@
 namespace lockstep {
 
 /// Seconds of one thread's work, by what they went to.
-struct LaneTimes {
+struct ThreadTimes {
   double input = 0;  ///< gathering and normalising batches
   double compute = 0;
 };
 
-struct Lane {
-  Lane(const Network& network, std::unique_ptr<Ops> lane_ops, int grain)
-      : ops(std::move(lane_ops)),
+struct ThreadContext {
+  ThreadContext(const Network& network, std::unique_ptr<Ops> thread_ops, int grain)
+      : ops(std::move(thread_ops)),
         columns(round_up(grain, ops->batch_multiple())),
         execution(network, *ops, columns),
         gradients(network.parameters().size),
@@ -35,7 +35,7 @@ struct Lane {
   Execution execution;
   AlignedBuffer<float> gradients;    ///< of the grain in work, arena order
   std::vector<std::int32_t> labels;  ///< of the grain in work
-  LaneTimes times;
+  ThreadTimes times;
 
  private:
   static int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }

@@ -14,7 +14,7 @@ namespace lockstep {
 /// join does not end: this rank would hang in a destructor before it has said why and ended the others. The
 /// process is about to end anyway.
 template <typename Object, typename Action>
-auto run_undestroyed_on_loss(std::unique_ptr<Object> object, const Action& action) {
+auto run_leaking_on_peer_loss(std::unique_ptr<Object> object, const Action& action) {
   try {
     return action(*object);
   } catch (const AgreedError&) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The determining keys of a job, read off the schema.
-#include "trainer/config/job_hash.hpp"
+#include "trainer/config/resume_keys.hpp"
 
 #include "common/error.hpp"
 #include "trainer/config/job_schema.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Which changes to a job a resume must refuse.
-#include "trainer/config/job_hash.hpp"
+#include "trainer/config/resume_keys.hpp"
 
 #include "common/error.hpp"
 

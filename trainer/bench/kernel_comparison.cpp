@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "trainer/bench/kernel_contest.hpp"
+#include "trainer/bench/kernel_comparison.hpp"
 
 #include "kernels/numerics/exact_sum.hpp"
 #include "trainer/bench/layer_ops.hpp"
@@ -32,13 +32,13 @@ class Rotation {
   std::vector<T*> copies_;
 };
 
-/// Makes the contest for each kind of op.
+/// Makes the comparison for each kind of op.
 class Builder {
  public:
-  Builder(int batch, int grain, int sets, const Rivals& rivals, BenchMemory& memory)
-      : batch_(batch), grain_(grain), sets_(sets), rivals_(rivals), memory_(memory) {}
+  Builder(int batch, int grain, int sets, const ComparedOps& compared, BenchMemory& memory)
+      : batch_(batch), grain_(grain), sets_(sets), compared_(compared), memory_(memory) {}
 
-  KernelContest operator()(const GatherOp& op) {
+  KernelComparison operator()(const GatherOp& op) {
     const int samples = std::max(batch_, sets_ > 1 ? kImages : 1);
     const auto count = static_cast<std::size_t>(samples);
     const DeviceDataset dataset{.images = memory_.bytes(size_of({op.features, 1, 1}, samples), 256),
@@ -55,24 +55,24 @@ class Builder {
     });
   }
 
-  KernelContest operator()(const ForwardOp& op) {
-    return with_shape(op.stage, [&](const auto& shape) { return forward_contest(op.stage, shape); });
+  KernelComparison operator()(const ForwardOp& op) {
+    return with_shape(op.stage, [&](const auto& shape) { return forward_comparison(op.stage, shape); });
   }
-  KernelContest operator()(const DataGradientOp& op) {
-    return with_shape(op.stage, [&](const auto& shape) { return data_contest(op, shape); });
+  KernelComparison operator()(const DataGradientOp& op) {
+    return with_shape(op.stage, [&](const auto& shape) { return data_comparison(op, shape); });
   }
-  KernelContest operator()(const WeightGradientOp& op) {
-    return with_shape(op.stage, [&](const auto& shape) { return weights_contest(op.stage, shape); });
+  KernelComparison operator()(const WeightGradientOp& op) {
+    return with_shape(op.stage, [&](const auto& shape) { return weights_comparison(op.stage, shape); });
   }
 
-  KernelContest operator()(const EpilogueOp& op) {
+  KernelComparison operator()(const EpilogueOp& op) {
     const Stage& stage = op.stage;
     const ImageShape image = stage.before_epilogue;
     const auto before = floats(size_of(image, batch_)), after = floats(size_of(stage.output, batch_));
     const auto mask = masks(stage);
     if (op.backward) {
       return native([=, this_stage = stage, batch = batch_](DeviceOps& ops, Stream& stream, int call) {
-        ops.epilogue_backward(stream, expansion(this_stage, mask(call)), batch, after(call), before(call));
+        ops.epilogue_backward(stream, way_back(this_stage, mask(call)), batch, after(call), before(call));
       });
     }
     const StepState* state = memory_.state();
@@ -81,27 +81,27 @@ class Builder {
     });
   }
 
-  KernelContest operator()(const PoolOp& op) {
-    return op.max ? max_pool_contest(op.shape, op.backward) : avg_pool_contest(op.shape, op.backward);
+  KernelComparison operator()(const PoolOp& op) {
+    return op.max ? max_pool_comparison(op.shape, op.backward) : avg_pool_comparison(op.shape, op.backward);
   }
 
-  KernelContest operator()(const LossOp& op) {
+  KernelComparison operator()(const LossOp& op) {
     const LossShape shape{.batch = batch_, .samples = batch_, .classes = op.classes};
     const std::size_t size = size_of({op.classes, 1, 1}, batch_);
     const auto logits = floats(size), dlogits = floats(size);
     const LossTarget target{.labels = memory_.labels(static_cast<std::size_t>(batch_), op.classes),
                             .counters = memory_.integers(kCounterSlots),
                             .narrow_limit = 1e6};
-    auto contest = native([=](DeviceOps& ops, Stream& stream, int call) {
+    auto comparison = native([=](DeviceOps& ops, Stream& stream, int call) {
       ops.softmax_cross_entropy(stream, shape, logits(call), target, dlogits(call));
     });
-    contest.library = alone([=](VendorOps& ops, Stream& stream, int call) {
+    comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {
       ops.softmax_alone(stream, shape, logits(call), dlogits(call));
     });
-    return contest;
+    return comparison;
   }
 
-  KernelContest operator()(const UpdateOp& op) {
+  KernelComparison operator()(const UpdateOp& op) {
     const std::size_t size = kCounterSlots + op.parameters;
     UpdateArgs args;
     args.parameters = op.parameters;
@@ -111,93 +111,93 @@ class Builder {
     args.sgd.momentum = 0.5F;
     args.state = memory_.state();
     const std::int64_t* before = memory_.step_sums(op.parameters, batch_);
-    auto contest =
+    auto comparison =
         native([=](DeviceOps& ops, Stream& stream, int /*call*/) { ops.sgd_update(stream, args); });
-    contest.restore = [=](Stream& stream, int /*call*/) {
+    comparison.restore = [=](Stream& stream, int /*call*/) {
       stream.copy_on_device(args.sums, before, size * sizeof(std::int64_t));
     };
-    return contest;
+    return comparison;
   }
 
  private:
   template <typename Shape>
-  KernelContest forward_contest(const Stage& stage, const Shape& shape) {
+  KernelComparison forward_comparison(const Stage& stage, const Shape& shape) {
     const auto x = floats(size_of(stage.input, batch_));
     const auto y = floats(size_of(stage.before_epilogue, batch_));  // what the library alone makes
     const auto mask = masks(stage);
     const float* w = memory_.floats(stage.weight_size);
     const float* b = memory_.floats(stage.bias_size);
     const StepState* state = memory_.state();
-    auto contest = both([=, epilogue = stage.epilogue](DeviceOps& ops, Stream& stream, int call) {
+    auto comparison = both([=, epilogue = stage.epilogue](DeviceOps& ops, Stream& stream, int call) {
       std::uint8_t* wanted = epilogue.count > 0 ? mask(call) : nullptr;
       forward(ops, stream, shape, x(call), w, b, epilogue, state, y(call), wanted);
     });
-    contest.library = alone([=](VendorOps& ops, Stream& stream, int call) {
+    comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {
       forward_alone(ops, stream, shape, x(call), w, y(call));
     });
-    return contest;
+    return comparison;
   }
 
   template <typename Shape>
-  KernelContest data_contest(const DataGradientOp& op, const Shape& shape) {
+  KernelComparison data_comparison(const DataGradientOp& op, const Shape& shape) {
     const auto dy = floats(size_of(op.stage.before_epilogue, batch_));
     const auto dx =
         floats(std::max(size_of(op.before.before_epilogue, batch_), size_of(op.stage.input, batch_)));
     const auto mask = masks(op.before);
     const float* w = memory_.floats(op.stage.weight_size);
-    auto contest = both([=, before = op.before](DeviceOps& ops, Stream& stream, int call) {
-      const Expansion expand = expansion(before, mask(call));
-      const Expansion* wanted = before.epilogue.count > 0 ? &expand : nullptr;
+    auto comparison = both([=, before = op.before](DeviceOps& ops, Stream& stream, int call) {
+      const EpilogueBackward expand = way_back(before, mask(call));
+      const EpilogueBackward* wanted = before.epilogue.count > 0 ? &expand : nullptr;
       backward_data(ops, stream, shape, dy(call), w, wanted, dx(call));
     });
-    contest.library = alone([=](VendorOps& ops, Stream& stream, int call) {
-      const Expansion* none = nullptr;
+    comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {
+      const EpilogueBackward* none = nullptr;
       backward_data(ops, stream, shape, dy(call), w, none, dx(call));
     });
-    return contest;
+    return comparison;
   }
 
   template <typename Shape>
-  KernelContest weights_contest(const Stage& stage, const Shape& shape) {
+  KernelComparison weights_comparison(const Stage& stage, const Shape& shape) {
     const auto x = floats(size_of(stage.input, batch_)), dy = floats(size_of(stage.before_epilogue, batch_));
     std::int64_t* sums = memory_.integers(stage.weight_size + stage.bias_size + 1);
     const Refusals refusals{.all = sums + stage.weight_size + stage.bias_size};
     const ExactGradient gradient{.weight = {sums, kFormat, refusals},
                                  .bias = {sums + stage.weight_size, kFormat, refusals}};
     float* dw = memory_.floats(stage.weight_size);
-    auto contest = both([=, grain = grain_](DeviceOps& ops, Stream& stream, int call) {
+    auto comparison = both([=, grain = grain_](DeviceOps& ops, Stream& stream, int call) {
       backward_weights(ops, stream, shape, grain, x(call), dy(call), gradient);
     });
-    contest.library = alone([=](VendorOps& ops, Stream& stream, int call) {
+    comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {
       backward_weights_alone(ops, stream, shape, x(call), dy(call), dw);
     });
-    return contest;
+    return comparison;
   }
 
-  KernelContest max_pool_contest(const Pool2dShape& shape, bool is_backward) {
+  KernelComparison max_pool_comparison(const Pool2dShape& shape, bool is_backward) {
     const auto x = floats(shape.in_size()), dx = floats(shape.in_size());
     const auto y = floats(shape.out_size()), dy = floats(shape.out_size());
     const auto argmax = bytes(shape.out_size(), static_cast<unsigned>(shape.kernel * shape.kernel));
     if (is_backward) {
-      auto contest = native([=](DeviceOps& ops, Stream& stream, int call) {
+      auto comparison = native([=](DeviceOps& ops, Stream& stream, int call) {
         ops.max_pool_backward(stream, shape, dy(call), argmax(call), dx(call));
       });
-      contest.library = alone([=](VendorOps& ops, Stream& stream, int call) {
+      comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {
         ops.max_pool_backward_alone(stream, shape, x(call), y(call), dy(call), dx(call));
       });
-      return contest;
+      return comparison;
     }
-    auto contest = native([=](DeviceOps& ops, Stream& stream, int call) {
+    auto comparison = native([=](DeviceOps& ops, Stream& stream, int call) {
       ops.max_pool_forward(stream, shape, x(call), y(call), argmax(call));
     });
-    contest.library = alone([=](VendorOps& ops, Stream& stream, int call) {
+    comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {
       ops.max_pool_forward_alone(stream, shape, x(call), y(call));
     });
-    return contest;
+    return comparison;
   }
 
   /// The vendor's average pool is the library's call alone.
-  KernelContest avg_pool_contest(const Pool2dShape& shape, bool is_backward) {
+  KernelComparison avg_pool_comparison(const Pool2dShape& shape, bool is_backward) {
     const auto x = floats(shape.in_size()), y = floats(shape.out_size());
     return both([=](DeviceOps& ops, Stream& stream, int call) {
       if (is_backward) {
@@ -209,12 +209,12 @@ class Builder {
   }
 
   template <typename Use>
-  KernelContest with_shape(const Stage& stage, const Use& use) const {
+  KernelComparison with_shape(const Stage& stage, const Use& use) const {
     if (std::holds_alternative<Conv2dShape>(stage.head)) return use(conv2d_of(stage, batch_));
     return use(linear_of(stage, batch_));
   }
 
-  static Expansion expansion(const Stage& stage, const std::uint8_t* mask) {
+  static EpilogueBackward way_back(const Stage& stage, const std::uint8_t* mask) {
     const ImageShape& image = stage.before_epilogue;
     return {image.channels, image.height, image.width, stage.epilogue.pool, stage.epilogue.factor(), mask};
   }
@@ -242,30 +242,30 @@ class Builder {
     return [queue, ops](Stream& stream, int call) { queue(*ops, stream, call); };
   }
   template <typename Queue>
-  KernelContest native(const Queue& queue) const {
-    return {.native = with(&rivals_.native, queue), .vendor = {}, .library = {}, .restore = {}};
+  KernelComparison native(const Queue& queue) const {
+    return {.native = with(&compared_.native, queue), .vendor = {}, .library = {}, .restore = {}};
   }
   template <typename Queue>
-  KernelContest both(const Queue& queue) const {
-    KernelContest contest = native(queue);
-    contest.vendor = with(rivals_.vendor, queue);
-    return contest;
+  KernelComparison both(const Queue& queue) const {
+    KernelComparison comparison = native(queue);
+    comparison.vendor = with(compared_.vendor, queue);
+    return comparison;
   }
   template <typename Queue>
   QueueCall alone(const Queue& queue) const {
-    return with(rivals_.fastest, queue);
+    return with(compared_.fastest, queue);
   }
 
   int batch_, grain_, sets_;
-  Rivals rivals_;
+  ComparedOps compared_;
   BenchMemory& memory_;
 };
 
 }  // namespace
 
-KernelContest make_contest(const KernelCase& kernel, int grain, int sets, const Rivals& rivals,
-                           BenchMemory& memory) {
-  return std::visit(Builder(kernel.batch, grain, sets, rivals, memory), kernel.op);
+KernelComparison make_comparison(const KernelCase& kernel, int grain, int sets, const ComparedOps& compared,
+                                 BenchMemory& memory) {
+  return std::visit(Builder(kernel.batch, grain, sets, compared, memory), kernel.op);
 }
 
 }  // namespace lockstep::bench
