@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "comm/communicator.hpp"
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +12,6 @@
 namespace lockstep {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 // A wait begins hot: most collectives end within microseconds, and whoever yields to a busy machine is back

@@ -4,6 +4,7 @@
 
 #include "comm/gradient_bucket.hpp"
 #include "comm/step_counters.hpp"
+#include "common/clock.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <deque>
 #include <mutex>
@@ -210,7 +210,7 @@ void GradientReducer::poll() {
 
 double GradientReducer::wait() {
   State& s = *state_;
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const std::lock_guard lock(s.comm_mutex);
   LOCKSTEP_CHECK(s.in_step && s.launched == s.buckets.size());
   AllOf all(s.pending);
@@ -220,7 +220,7 @@ double GradientReducer::wait() {
   s.totals = s.buckets.back().counters().totals();
   s.gather_refusals();
   if (s.comm.size() == 1) return 0;
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 const StepTotals& GradientReducer::totals() const {

@@ -4,6 +4,7 @@
 
 #include "comm/nccl/nccl_error.hpp"
 #include "comm/nccl/signal_handlers.hpp"
+#include "common/clock.hpp"
 #include "common/console/output.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +20,6 @@
 namespace lockstep {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 // An end has other deadlines than work: nothing is lost if it does not come.

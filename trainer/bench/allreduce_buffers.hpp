@@ -5,11 +5,11 @@
 
 #include "comm/communicator.hpp"
 #include "comm/device_all_reduce.hpp"
+#include "common/clock.hpp"
 #include "kernels/device/device.hpp"
 #include "trainer/bench/timing.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -39,9 +39,9 @@ inline double median_seconds(Communicator& comm, const Repetitions& repetitions,
 
 /// How long `action` takes by this host's clock.
 inline double host_seconds(const std::function<void()>& action) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   action();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 /// On the host, over the communicator itself, which sums in place: out of place is a copy before that.

@@ -3,6 +3,7 @@
 #include "trainer/bench/device_step_bench.hpp"
 
 #include "comm/agreement.hpp"
+#include "common/clock.hpp"
 #include "common/console/output.hpp"
 #include "common/text/text_layout.hpp"
 #include "models/network.hpp"
@@ -13,7 +14,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <list>
 #include <memory>
 #include <string>
@@ -41,7 +41,7 @@ class Candidate {
   /// Runs the next full-batch steps; their time includes the waiting for the last of them.
   void turn(std::int64_t steps) {
     engine_->reset_times();
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     for (std::int64_t left = steps; left > 0;) {
       const std::int64_t in_epoch = step_ % full_steps_;
       const std::int64_t count = std::min({left, engine_->longest_series(), full_steps_ - in_epoch});
@@ -49,7 +49,7 @@ class Candidate {
       step_ += count;
       left -= count;
     }
-    const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double total = seconds_since(start);
     seconds_.push_back(total / static_cast<double>(steps));
     queueing_.push_back(engine_->times().queueing / static_cast<double>(steps));
   }

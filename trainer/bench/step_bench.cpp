@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/step_bench.hpp"
 
+#include "common/clock.hpp"
 #include "common/console/output.hpp"
 #include "common/text/text_layout.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
@@ -14,7 +15,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -58,14 +58,14 @@ struct Candidate {
     const auto& sampler = engine->sampler();
     const auto full_steps = sampler.steps_per_epoch() -
                             (sampler.batch_samples(sampler.steps_per_epoch() - 1) < sampler.batch_samples(0));
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     std::vector<double> waits;
     for (int i = 0; i < steps; ++i, ++step) {
       const double waited = engine->times().exposed;
       engine->run({step / full_steps, step % full_steps, step}, 1, false);
       waits.push_back(engine->times().exposed - waited);
     }
-    const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double total = seconds_since(start);
     const StepTimes times = engine->times();
     const double communication = waits_of_last_arrivals(comm, waits);
     seconds.push_back(total / steps);

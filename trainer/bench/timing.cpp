@@ -2,23 +2,22 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/timing.hpp"
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 namespace lockstep::bench {
 namespace {
 
 double time_turn(const std::function<void()>& candidate, double seconds) {
-  using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   double elapsed = 0;
   long calls = 0;
   while (elapsed < seconds) {
     candidate();
     ++calls;
-    elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    elapsed = seconds_since(start);
   }
   return elapsed / static_cast<double>(calls);
 }
