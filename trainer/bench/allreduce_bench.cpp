@@ -3,7 +3,7 @@
 #include "trainer/bench/allreduce_bench.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/gather_text.hpp"
+#include "comm/gather.hpp"
 #include "comm/staged/staged_all_reduce.hpp"
 #include "common/console/output.hpp"
 #include "trainer/bench/allreduce_buffers.hpp"

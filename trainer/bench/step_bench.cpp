@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/step_bench.hpp"
 
+#include "comm/gather.hpp"
 #include "common/clock.hpp"
 #include "common/console/output.hpp"
 #include "common/text/text_layout.hpp"
@@ -15,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -31,15 +31,11 @@ constexpr double kPeakTurnSeconds = 0.02;
 /// In each step, the rank that was the last to finish its backward waits for nothing but communication; the
 /// others also wait for that rank. Sum over the steps of the shortest wait. Collective.
 double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& waits) {
-  const auto bytes = comm.all_gather(std::as_bytes(std::span(waits)));
+  const auto by_rank = gather(comm, std::span<const double>(waits));
   double sum = 0;
   for (std::size_t step = 0; step < waits.size(); ++step) {
     double shortest = waits[step];
-    for (std::size_t rank = 0; rank < static_cast<std::size_t>(comm.size()); ++rank) {
-      double wait = 0;
-      std::memcpy(&wait, bytes.data() + (rank * waits.size() + step) * sizeof wait, sizeof wait);
-      shortest = std::min(shortest, wait);
-    }
+    for (const auto& its_waits : by_rank) shortest = std::min(shortest, its_waits[step]);
     sum += shortest;
   }
   return sum;

@@ -3,7 +3,7 @@
 #include "trainer/ranks/all_reduce_choice.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/gather_text.hpp"
+#include "comm/gather.hpp"
 #include "comm/nccl/nccl.hpp"
 #include "comm/staged/staged_all_reduce.hpp"
 #include "common/error.hpp"

@@ -3,6 +3,7 @@
 #include "trainer/ranks/device_choice.hpp"
 
 #include "comm/agreement.hpp"
+#include "comm/gather.hpp"
 #include "common/error.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/vendor/vendor.hpp"
@@ -13,22 +14,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace lockstep {
 namespace {
-
-/// One number of every rank, by rank. Collective.
-template <typename Number>
-std::vector<Number> gather_numbers(Communicator& comm, Number mine) {
-  const auto bytes = comm.all_gather(std::as_bytes(std::span(&mine, 1)));
-  std::vector<Number> all(static_cast<std::size_t>(comm.size()));
-  std::memcpy(all.data(), bytes.data(), bytes.size());
-  return all;
-}
 
 /// Why this process cannot use a GPU; no problem: it can.
 struct GpuProblem {
@@ -57,7 +47,7 @@ struct KindChoice {
 /// What `auto` means: GPUs if every rank can use one, the CPU if none can.
 KindChoice choose_kind(const ParallelSection& parallel, const Platform& gpus, Communicator& comm) {
   const GpuProblem problem = gpu_problem(gpus, comm);
-  const auto with_gpu = gather_numbers<int>(comm, problem.text.empty() ? 1 : 0);
+  const auto with_gpu = gather(comm, problem.text.empty() ? 1 : 0);
   if (std::ranges::count(with_gpu, 0) == 0) return {DeviceKind::kCuda, ""};
   agree(comm, [&] {
     if (parallel.backend == "nccl" && !problem.text.empty()) {

@@ -14,9 +14,6 @@
 
 namespace lockstep {
 
-/// Number of different hosts among the ranks. Collective.
-int count_hosts(Communicator& comm);
-
 /// A few lines for people: model, data, ranks and devices, batch and buckets.
 std::vector<std::string> announcement(const Job& job, const JobSetup& setup, const Communicator& comm,
                                       int hosts);

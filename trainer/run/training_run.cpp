@@ -4,6 +4,7 @@
 #include "trainer/run/training_run.hpp"
 
 #include "comm/agreement.hpp"
+#include "comm/gather.hpp"
 #include "common/clock.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
