@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Waiting: hot at first, then patient, and not for ever.
 #include "comm/communicator.hpp"
 
 #include "common/clock.hpp"
@@ -41,11 +42,11 @@ void pause_after(Seconds waited, bool core_is_wanted) {
 }  // namespace
 
 void Communicator::all_reduce(std::span<std::int64_t> data) {
-  wait(*all_reduce_async(data), "an all-reduce");
+  wait(*host_all_reduce().start(data), "an all-reduce");
 }
 
 void Communicator::all_reduce(std::span<float> data) {
-  wait(*all_reduce_async(data), "an all-reduce");
+  wait(*host_all_reduce().start(data), "an all-reduce");
 }
 
 void Communicator::wait(PendingCollective& pending, std::string_view what) {

@@ -80,8 +80,8 @@ StepCounters GradientBucket::counters() const {
   return exact() ? decode(exact_.span().subspan(range_.size)) : decode(fp32_.span().subspan(range_.size));
 }
 
-std::unique_ptr<PendingCollective> GradientBucket::start_all_reduce(Communicator& comm) {
-  return exact() ? comm.all_reduce_async(exact_.span()) : comm.all_reduce_async(fp32_.span());
+std::unique_ptr<PendingCollective> GradientBucket::start(AllReduce& all_reduce) {
+  return exact() ? all_reduce.start(exact_.span()) : all_reduce.start(fp32_.span());
 }
 
 void GradientBucket::mean(Ops& ops, std::int64_t samples, float* gradient, const GradientUnits& units) const {

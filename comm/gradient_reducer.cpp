@@ -144,7 +144,7 @@ void GradientReducer::State::launch_next() {
   GradientBucket& bucket = buckets[launched++];
   if (launched == buckets.size()) bucket.set_counters(own_counters());
   if (comm.size() == 1) return;
-  pending.push_back(bucket.start_all_reduce(comm));
+  pending.push_back(bucket.start(comm.host_all_reduce()));
   any_pending.store(true, std::memory_order_relaxed);
 }
 

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: MIT
 #include "comm/mpi/rank_watch.hpp"
 
-#include "comm/host_name.hpp"
 #include "comm/launched_processes.hpp"
+#include "comm/launcher.hpp"
 #include "comm/mpi/absence_report.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "common/console/output.hpp"
 #include "common/error.hpp"
+#include "common/host_name.hpp"
 
 #include <unistd.h>
 
@@ -35,7 +36,7 @@ Place place_of(Meeting meeting) {
 }
 
 Absence look_around(Meeting meeting, int ranks, double seconds) {
-  Absence absence{.rank = launcher_rank([](const char* name) { return std::getenv(name); }),
+  Absence absence{.rank = this_launch().rank,
                   .ranks = ranks,
                   .host = host_name(),
                   .place = place_of(meeting).name,

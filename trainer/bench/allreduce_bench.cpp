@@ -143,11 +143,11 @@ class Rows {
 
 std::int64_t bench_host(Communicator& comm, const AllreduceOptions& options) {
   agree(comm, [&] {
-    choose_all_reduce({.backend = options.backend,
+    choose_all_reduce({.wanted = backend_named(options.backend).gradients,
                        .device_kind = "cpu",
                        .world_size = comm.size(),
                        .shared_gpus = {},
-                       .nccl_problem = ""});
+                       .problems = {}});
   });
   print_title(comm, options, std::string(comm.backend()), "host memory");
   return Rows(comm, options).run([&]<typename T>(std::size_t count) {
@@ -172,10 +172,11 @@ struct DeviceSide {
 
 std::int64_t bench_on(DeviceSide& side, Communicator& comm, const AllreduceOptions& options) {
   Device& device = *side.device;
-  side.setup = set_up_all_reduce(comm, device, options.backend);
+  side.setup = set_up_all_reduce(comm, device, backend_named(options.backend).gradients);
   if (side.setup.all_reduce == nullptr) {
-    side.setup = {make_staged_all_reduce(comm, device),
-                  std::string(comm.backend()) + " through pinned memory"};
+    auto all_reduce = make_staged_all_reduce(comm, device);
+    const std::string name(all_reduce->name());
+    side.setup = {std::move(all_reduce), name, std::string(comm.backend())};
   }
   const DeviceFacts& facts = device.facts();
   print_title(comm, options, side.setup.description,
@@ -194,7 +195,8 @@ std::int64_t bench_device(Communicator& comm, const AllreduceOptions& options, c
 }  // namespace
 
 std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options, const Platform& gpus) {
-  const bool on_gpu = options.device == "cuda" || (options.device == "auto" && options.backend == "nccl");
+  const bool on_gpu =
+      options.device == "cuda" || (options.device == "auto" && backend_named(options.backend).needs_gpus);
   if (on_gpu) return bench_device(comm, options, gpus);
   if (options.device == "emulated") return bench_device(comm, options, emulated::platform());
   return bench_host(comm, options);

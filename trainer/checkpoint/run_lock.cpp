@@ -5,13 +5,13 @@
 
 #include "common/clock.hpp"
 #include "common/error.hpp"
+#include "common/host_name.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include <array>
 #include <ctime>
 #include <fstream>
 #include <iterator>
@@ -41,11 +41,6 @@ std::uint64_t start_ticks_of(std::int64_t pid) {
   std::uint64_t ticks = 0;
   fields >> ticks;
   return ticks;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 std::string to_text(const LockOwner& owner) {
