@@ -3,6 +3,7 @@
 /// Waiting: hot at first, then patient, and not for ever.
 #include "comm/communicator.hpp"
 
+#include "common/advice.hpp"
 #include "common/clock.hpp"
 #include "common/error.hpp"
 
@@ -33,10 +34,9 @@ void pause_after(Seconds waited, bool core_is_wanted) {
 [[noreturn]] void throw_peer_lost(const Communicator& comm, std::string_view what) {
   throw PeerLostError(
       fmt::format("rank {} of {} on {} waited {:g} s for the other ranks in {}: a rank died, hangs or cannot "
-                  "be reached; see what "
-                  "the other ranks said last and start the job again (if a rank is only slow, raise "
-                  "parallel.timeout_seconds)",
-                  comm.rank(), comm.size(), comm.host(), comm.timeout().count(), what));
+                  "be reached; see what the other ranks said last and start the job again (if a rank is only "
+                  "slow, raise {})",
+                  comm.rank(), comm.size(), comm.host(), comm.timeout().count(), what, spelling().timeout));
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "common/error.hpp"
 
+#include "common/advice.hpp"
+
 #include <fmt/format.h>
 
 #include <new>
@@ -16,8 +18,8 @@ Explanation explain(const std::exception& error) {
   if (no_memory) {
     return {
         ExitCode::kDeviceUnavailable,
-        "not enough memory; start fewer ranks or threads on this machine, take a smaller model, data set or "
-        "data.global_batch, or raise the limit (ulimit -v, or Slurm's --mem)"};
+        advice("not enough memory; start fewer ranks or threads on this machine, take a smaller model, data "
+               "set or {global_batch}, or raise the limit (ulimit -v, or Slurm's --mem)")};
   }
   return {ExitCode::kInternal, fmt::format("internal error: {}; please report this", error.what())};
 }

@@ -5,6 +5,7 @@
 
 #include "comm/launcher.hpp"
 #include "comm/mpi/mpi_error.hpp"
+#include "common/advice.hpp"
 #include "common/console/output.hpp"
 #include "common/host_name.hpp"
 
@@ -18,9 +19,9 @@ void init(int* argc, char*** argv) {
   int provided = MPI_THREAD_SINGLE;
   LOCKSTEP_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided));
   if (provided < MPI_THREAD_SERIALIZED) {
-    throw DeviceError(
+    throw DeviceError(advice(
         "this MPI was built without thread support (MPI_THREAD_SERIALIZED); use Open MPI as packaged by "
-        "the distribution, or run with parallel.backend=thread");
+        "the distribution, or run with {backend}thread"));
   }
   LOCKSTEP_MPI(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   LOCKSTEP_MPI(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));

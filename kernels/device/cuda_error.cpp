@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "kernels/device/cuda_error.hpp"
 
+#include "common/advice.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -30,9 +31,8 @@ constexpr const char* kMps =
 
 /// The errors whose cause is the GPU, its driver or its memory, and what helps.
 constexpr Advice kDeviceErrors[] = {
-    {"cudaErrorMemoryAllocation",
-     "use a smaller data.global_batch, more ranks or a GPU with more free memory"},
-    {"cudaErrorNoDevice", "'lockstep devices' says why; or use parallel.device=cpu"},
+    {"cudaErrorMemoryAllocation", "use a smaller {global_batch}, more ranks or a GPU with more free memory"},
+    {"cudaErrorNoDevice", "'lockstep devices' says why; or use {device}cpu"},
     {"cudaErrorInsufficientDriver", kUpdateDriver},
     {"cudaErrorCallRequiresNewerDriver", kUpdateDriver},
     {"cudaErrorUnsupportedPtxVersion", kUpdateDriver},
@@ -73,15 +73,15 @@ std::string describe(const CudaFailure& failure) {
 
 }  // namespace
 
-const char* device_error_advice(const char* name) {
-  for (const Advice& advice : kDeviceErrors)
-    if (advice.name == name) return advice.text;
-  return nullptr;
+std::string device_error_advice(const char* name) {
+  for (const Advice& row : kDeviceErrors)
+    if (row.name == name) return advice(row.text);
+  return {};
 }
 
 void throw_cuda_error(const CudaFailure& failure) {
-  if (const char* advice = device_error_advice(failure.name)) {
-    throw DeviceError(fmt::format("the GPU cannot be used: {}; {}", describe(failure), advice));
+  if (const auto fix = device_error_advice(failure.name); !fix.empty()) {
+    throw DeviceError(fmt::format("the GPU cannot be used: {}; {}", describe(failure), fix));
   }
   throw InternalError(fmt::format("internal error: {}; please report this", describe(failure)));
 }
