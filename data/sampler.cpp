@@ -113,6 +113,10 @@ std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t 
 }
 
 DistributedSampler::DistributedSampler(const Options& options) : options_(options) {
+  check(options);
+}
+
+void DistributedSampler::check(const Options& options) {
   check_sizes(options);
   check_work_for_all(options);
 }

@@ -31,8 +31,7 @@ void refuse_srun_without_pmix() {
   if (this_launch().launcher != Launcher::kSrun) return;
   throw DeviceError(
       "srun started this process without PMIx, so Open MPI cannot find its ranks; start with 'srun "
-      "--mpi=pmix "
-      "...' if 'srun --mpi=list' has pmix, otherwise with 'mpirun ...' inside sbatch or salloc");
+      "--mpi=pmix ...' if 'srun --mpi=list' has pmix, otherwise with 'mpirun ...' inside sbatch or salloc");
 }
 
 void refuse_singletons(int world_size) {

@@ -46,8 +46,7 @@ constexpr Advice kDeviceErrors[] = {
     {"cudaErrorNoKernelImageForDevice",
      "the program was not built for this kind of GPU: build it here with cmake --preset release "
      "-DCMAKE_CUDA_ARCHITECTURES=native and a CUDA toolkit that knows it (CUDA 13: compute capability 7.5 "
-     "and "
-     "newer)"},
+     "and newer)"},
     {"cudaErrorStubLibrary", "libcuda.so.1 is the toolkit's stub: take its folder out of LD_LIBRARY_PATH"},
     {"cudaErrorDevicesUnavailable", "another process holds the GPU (compute mode exclusive): see nvidia-smi"},
     {"cudaErrorInitializationError", "the driver does not start: see nvidia-smi and dmesg"},

@@ -143,11 +143,9 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
 }  // namespace
 
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options) {
-  {
-    JobSetup setup = set_up(with_determinism(job, "world"), comm, data);
-    if (setup.device.gpu == nullptr) return bench_cpu_step(comm, job, data, options, std::move(setup));
-  }  // Nothing may be left on a GPU that would be freed in vain when a rank is lost.
-  bench_device_step(comm, job, data, options);
+  JobSetup setup = set_up(with_determinism(job, "world"), comm, data);
+  if (setup.device.gpu == nullptr) return bench_cpu_step(comm, job, data, options, std::move(setup));
+  bench_device_step(comm, with_determinism(job, "world"), data, options, std::move(setup));
 }
 
 }  // namespace lockstep::bench

@@ -33,8 +33,7 @@ struct AllReduceDecision {
 
 /// @throws ConfigError  the wanted path cannot sum the memory of this kind of device
 /// @throws DeviceError  it cannot be loaded, or ranks share a GPU where it needs whole ones: names both and
-/// the
-///                      fix
+///                      the fix
 AllReduceDecision choose_all_reduce(const AllReduceSituation& situation);
 
 /// What to tell who starts ranks that may use `usable` of a machine's `all` cores, where a path's own threads

@@ -60,8 +60,7 @@ std::string nothing_left_text(const Job& job, const RunLength& length) {
           : fmt::format("holds {} steps, more than the {} asked for", taken, with_thousands(length.asked));
   return fmt::format(
       "already finished: {} {}; nothing was trained or written. To train on, set {}; to start afresh, "
-      "run.resume=never "
-      "or another run.dir",
+      "run.resume=never or another run.dir",
       job.run.dir, state, what_to_raise(job, length));
 }
 

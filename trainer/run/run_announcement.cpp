@@ -30,10 +30,10 @@ std::string device_text(const Job& job, const JobSetup& setup, const Communicato
 
 }  // namespace
 
-std::vector<std::string> announcement(const Job& job, const JobSetup& setup, const Communicator& comm,
+std::vector<std::string> announcement(const Job& job, const JobSetup& setup,
+                                      const DistributedSampler& sampler, const Communicator& comm,
                                       int hosts) {
   const auto& network = setup.network;
-  const DistributedSampler sampler(sampler_options(job, setup.data->train, comm));
   std::vector<std::string> lines = {
       fmt::format("Lockstep {}: {}, {} parameters, on {} ({} train, {} test; {})", LOCKSTEP_VERSION,
                   network.name(), with_thousands(static_cast<std::int64_t>(network.parameters().size)),

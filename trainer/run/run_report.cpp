@@ -29,11 +29,11 @@ double RunReport::samples_per_second(const RunState& state, double seconds) cons
   return static_cast<double>(state.epoch_samples - epoch_start_samples_) / seconds;
 }
 
-void RunReport::start(const std::string& choice, int hosts) {
+void RunReport::start(const std::string& choice, const DistributedSampler& sampler, int hosts) {
   run_start_ = Clock::now();
   if (directory_ == nullptr) return;
   if (!choice.empty()) say(choice);
-  for (const auto& line : announcement(job_, setup_, comm_, hosts)) say(line);
+  for (const auto& line : announcement(job_, setup_, sampler, comm_, hosts)) say(line);
 }
 
 void RunReport::new_run(int hosts, double setup_seconds) {

@@ -28,7 +28,7 @@ class RunReport {
   void write_to(RunDirectory& directory) { directory_ = &directory; }
 
   /// @param choice  which run directory was chosen, and why; empty: the job names it
-  void start(const std::string& choice, int hosts);
+  void start(const std::string& choice, const DistributedSampler& sampler, int hosts);
   void new_run(int hosts, double setup_seconds);
   /// @param data_known  the checkpoint says what the run was trained on
   void resumed_run(std::int64_t step, bool data_known);

@@ -182,7 +182,7 @@ void TrainingRun::restore_or_initialise() {
 
 void TrainingRun::announce() {
   const int hosts = count_hosts(comm_);
-  report_.start(first_line_, hosts);
+  report_.start(first_line_, engine_->sampler(), hosts);
   if (state_.position.global_step == 0) {
     report_.new_run(hosts, seconds_since(process_start_));
   } else {
