@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Codes travel, messages do not: the rank that failed speaks for itself.
 #include "comm/agreement.hpp"
 
 #include "comm/gather.hpp"

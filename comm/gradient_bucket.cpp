@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Threads add under the locks of chunks; the last part to arrive makes the bucket ready.
 #include "comm/gradient_bucket.hpp"
 
 #include "common/error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Buckets leave in plan order, whoever completes them; one thread at a time speaks to the other ranks.
 #include "comm/gradient_reducer.hpp"
 
 #include "comm/gradient_bucket.hpp"

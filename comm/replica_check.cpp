@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Digests of all tensors from all ranks: what most of them have is taken for right.
 #include "comm/replica_check.hpp"
 
 #include "comm/gather.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Which exit code and words belong to exceptions that are not ours.
 #include "common/error.hpp"
 
 #include "common/advice.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Finds shared objects beside the program, loads them once, and tells them how advice is spelt.
 #include "common/plugin.hpp"
 
 #include "common/advice.hpp"

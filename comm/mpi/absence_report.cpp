@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Each process of this host is looked at in turn: stopped, another program, on its way, or not there.
 #include "comm/mpi/absence_report.hpp"
 
 #include "common/advice.hpp"

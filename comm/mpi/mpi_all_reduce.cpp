@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Rounds of one receive and one send; what arrives to be added is added when its round is complete.
 #include "comm/mpi/mpi_all_reduce.hpp"
 
 #include "comm/mpi/mpi_error.hpp"

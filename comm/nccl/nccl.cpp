@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The way into lockstep_nccl.so.
 #include "comm/nccl/nccl.hpp"
 
 #include "comm/nccl/nccl_plugin.hpp"

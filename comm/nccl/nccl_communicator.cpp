@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// A communicator that does not block: every call is polled until it is settled, and its end has deadlines
+/// of its own.
 #include "comm/nccl/nccl_communicator.hpp"
 
 #include "comm/nccl/nccl_error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Which of NCCL's results blame a rank or the network, which a GPU, and which us.
 #include "comm/nccl/nccl_error.hpp"
 
 #include "common/advice.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Pieces are copied to pinned memory, summed and copied back, one behind the other.
 #include "comm/staged/staged_all_reduce.hpp"
 
 #include <fmt/format.h>

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The table of the runtime's errors that are no fault of the program, with what helps.
 #include "kernels/device/cuda_error.hpp"
 
 #include "common/advice.hpp"

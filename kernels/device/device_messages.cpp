@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The words for missing drivers, old ones, hidden GPUs and memory that does not suffice.
 #include "kernels/device/device_messages.hpp"
 
 #include "common/advice.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Which statuses blame the installation or the memory, with what helps; all others are our own.
 #include "kernels/vendor/error.hpp"
 
 #include "common/advice.hpp"

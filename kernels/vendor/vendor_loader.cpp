@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The way into lockstep_vendor.so.
 #include "common/advice.hpp"
 #include "common/error.hpp"
 #include "common/plugin.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Every size and type is checked, timed and checked again, on the host or a device.
 #include "trainer/bench/allreduce_bench.hpp"
 
 #include "comm/agreement.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Ways to run the same steps take turns: with and without graphs, exact or not, native or the vendor's.
 #include "trainer/bench/device_step_bench.hpp"
 
 #include "comm/agreement.hpp"

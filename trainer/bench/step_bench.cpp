@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Exact and fp32 sums take turns on the same job, beside the peak that was measured in between.
 #include "trainer/bench/step_bench.hpp"
 
 #include "comm/gather.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// A turn is as many calls as its seconds hold.
 #include "trainer/bench/timing.hpp"
 
 #include "common/clock.hpp"

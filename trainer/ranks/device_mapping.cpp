@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Local rank to index, and ranks that turn out to hold one GPU.
 #include "trainer/ranks/device_mapping.hpp"
 
 #include "comm/gather.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// One digest of all facts first; the facts themselves only where digests differ.
 #include "trainer/ranks/equal_ranks.hpp"
 
 #include "comm/agreement.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Compares the steps that were asked for with those taken, and with the last line of metrics.jsonl.
 #include "trainer/run/finished_run.hpp"
 
 #include "common/text/text_layout.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Which fields a line has, and how much each of them matters.
 #include "trainer/run/progress_line.hpp"
 
 #include <fmt/format.h>
