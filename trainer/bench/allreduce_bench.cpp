@@ -50,10 +50,11 @@ std::int64_t count_wrong(std::span<const T> sums, int ranks) {
 
 /// Once, from the start; over all ranks.
 template <typename T, typename Buffer>
-std::int64_t wrong_elements(Communicator& comm, Buffer& buffer, const std::vector<T>& mine, Place place) {
-  buffer.load(mine, place);
+std::int64_t wrong_elements(Communicator& comm, Buffer& buffer, const std::vector<T>& mine,
+                            InPlace in_place) {
+  buffer.load(mine, in_place);
   comm.barrier();
-  buffer.all_reduce(place);
+  buffer.all_reduce(in_place);
   std::array<std::int64_t, 1> wrong{count_wrong(std::span<const T>(buffer.values()), comm.size())};
   comm.all_reduce(std::span<std::int64_t>(wrong));
   return wrong[0];
@@ -62,11 +63,11 @@ std::int64_t wrong_elements(Communicator& comm, Buffer& buffer, const std::vecto
 /// Checked before and after it is timed.
 template <typename T, typename Buffer>
 AllreduceResult measure(Communicator& comm, const AllreduceOptions& options, Buffer& buffer,
-                        const std::vector<T>& mine, Place place) {
+                        const std::vector<T>& mine, InPlace in_place) {
   AllreduceResult result;
-  result.wrong = wrong_elements(comm, buffer, mine, place);
-  result.seconds = buffer.seconds(place, {options.warmup, options.iterations});
-  result.wrong += wrong_elements(comm, buffer, mine, place);
+  result.wrong = wrong_elements(comm, buffer, mine, in_place);
+  result.seconds = buffer.seconds(in_place, {options.warmup, options.iterations});
+  result.wrong += wrong_elements(comm, buffer, mine, in_place);
   return result;
 }
 
@@ -116,8 +117,8 @@ class Rows {
     });
     return run_leaking_on_peer_loss(std::move(buffer), [&](auto& made) {
       AllreduceRow row{mine.size() * sizeof(T), mine.size(), type, {}, {}};
-      row.out_of_place = measure(comm_, options_, made, mine, Place::kOut);
-      row.in_place = measure(comm_, options_, made, mine, Place::kIn);
+      row.out_of_place = measure(comm_, options_, made, mine, InPlace::kNo);
+      row.in_place = measure(comm_, options_, made, mine, InPlace::kYes);
       say({table_.row(row)});
       return row.out_of_place.wrong + row.in_place.wrong;
     });

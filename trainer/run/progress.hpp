@@ -47,7 +47,7 @@ class Progress {
   Style style_;
   OutputTerminal output_;
   std::int64_t done_before_ = 0, left_in_run_ = 0, samples_ = 0;
-  ProgressFacts facts_;
+  ProgressStatus facts_;
   Clock::time_point start_, last_;
 };
 
