@@ -31,8 +31,8 @@ enum class GradientPath {
 struct Backend {
   std::string_view name;
   ControlPlane control;
-  std::optional<GradientPath>
-      gradients;  ///< of devices; nothing: the best that works (comm/device_reducers.hpp)
+  /// Of devices; nothing: the best that works (comm/device_reducers.hpp).
+  std::optional<GradientPath> gradients;
   bool needs_gpus = false;
 
   bool chooses_itself() const { return !gradients.has_value(); }
@@ -48,6 +48,7 @@ inline constexpr std::array kBackends{
 
 inline std::vector<std::string_view> backend_names() {
   std::vector<std::string_view> names;
+  names.reserve(kBackends.size());
   for (const Backend& backend : kBackends) names.push_back(backend.name);
   return names;
 }
