@@ -5,7 +5,7 @@
 ///
 /// Such a part is a shared object beside the program with one extern "C" function, declared in a header that
 /// both sides include. CMake: lockstep_add_plugin() in CMakeLists.txt. It carries its own copy of what it
-/// links (kernels/runtime, cudart), so nothing may depend on the two sides sharing a global variable
+/// links (common, cudart), so nothing may depend on the two sides sharing a global variable
 /// (the spelling of advice is handed over: common/advice.hpp); classes, virtual calls and exceptions cross
 /// the boundary as usual.
 #pragma once
