@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Codes travel, messages do not: the rank that failed speaks for itself.
 #include "comm/agreement.hpp"
+
+#include "comm/gather.hpp"
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <exception>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -37,10 +38,9 @@ std::string named(const Communicator& comm, const std::string& message) {
 
 void agree(Communicator& comm, const std::function<void()>& action) {
   const Outcome mine = attempt(action);
-  const auto all = comm.all_gather(std::as_bytes(std::span(&mine.code, 1)));
+  const auto codes = gather(comm, mine.code);
   for (int rank = 0; rank < comm.size(); ++rank) {
-    int code = 0;
-    std::memcpy(&code, all.data() + static_cast<std::size_t>(rank) * sizeof code, sizeof code);
+    const int code = codes[static_cast<std::size_t>(rank)];
     if (code == 0) continue;
     const auto text = rank == comm.rank() ? named(comm, mine.message) : fmt::format("rank {} failed", rank);
     throw AgreedError(static_cast<ExitCode>(code), text, rank);

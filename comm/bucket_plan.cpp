@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Buckets of a given size, and buckets that a cost model finds best.
 #include "comm/bucket_plan.hpp"
 
 #include "comm/latency.hpp"
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -88,12 +90,6 @@ std::vector<Bucket> trace_back(std::span<const GradientRange> ranges, const std:
   return plan;
 }
 
-std::string grouped(std::size_t number) {
-  std::string digits = std::to_string(number);
-  for (std::size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');
-  return digits;
-}
-
 }  // namespace
 
 BucketPlan plan_buckets_of_size(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
@@ -130,7 +126,8 @@ BucketPlan plan_buckets_auto(std::span<const GradientRange> ranges, std::size_t 
 
 std::string BucketPlan::describe() const {
   std::string sizes;
-  for (const Bucket& bucket : buckets) sizes += (sizes.empty() ? "" : " + ") + grouped(bucket.size);
+  for (const Bucket& bucket : buckets)
+    sizes += (sizes.empty() ? "" : " + ") + with_thousands(static_cast<std::int64_t>(bucket.size));
   std::string text = fmt::format("{} bucket{}: {} parameters", buckets.size(), buckets.size() == 1 ? "" : "s",
                                  sizes.empty() ? "0" : sizes);
   if (exposed_seconds > 0) text += fmt::format(", predicted {:.0f} us exposed", exposed_seconds * 1e6);

@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Waiting: hot at first, then patient, and not for ever.
 #include "comm/communicator.hpp"
 
+#include "common/advice.hpp"
+#include "common/clock.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +14,6 @@
 namespace lockstep {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 // A wait begins hot: most collectives end within microseconds, and whoever yields to a busy machine is back
@@ -32,20 +34,19 @@ void pause_after(Seconds waited, bool core_is_wanted) {
 [[noreturn]] void throw_peer_lost(const Communicator& comm, std::string_view what) {
   throw PeerLostError(
       fmt::format("rank {} of {} on {} waited {:g} s for the other ranks in {}: a rank died, hangs or cannot "
-                  "be reached; see what "
-                  "the other ranks said last and start the job again (if a rank is only slow, raise "
-                  "parallel.timeout_seconds)",
-                  comm.rank(), comm.size(), comm.host(), comm.timeout().count(), what));
+                  "be reached; see what the other ranks said last and start the job again (if a rank is only "
+                  "slow, raise {})",
+                  comm.rank(), comm.size(), comm.host(), comm.timeout().count(), what, spelling().timeout));
 }
 
 }  // namespace
 
 void Communicator::all_reduce(std::span<std::int64_t> data) {
-  wait(*all_reduce_async(data), "an all-reduce");
+  wait(*host_all_reduce().start(data), "an all-reduce");
 }
 
 void Communicator::all_reduce(std::span<float> data) {
-  wait(*all_reduce_async(data), "an all-reduce");
+  wait(*host_all_reduce().start(data), "an all-reduce");
 }
 
 void Communicator::wait(PendingCollective& pending, std::string_view what) {

@@ -1,31 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the ranks of a job can say to each other. Backends: comm/mpi, comm/thread. (For sums in device
-/// memory see comm/device_all_reduce.hpp.)
+/// What the ranks of a job can say to each other. Control planes: comm/mpi, comm/thread. (Gradients have ways
+/// of their own: comm/all_reduce.hpp, comm/device_all_reduce.hpp.)
 #pragma once
+
+#include "comm/all_reduce.hpp"
+#include "comm/pending_collective.hpp"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace lockstep {
-
-/// A collective under way. Destroying one that is not complete abandons it: only right when the job is
-/// ending.
-class PendingCollective {
- public:
-  virtual ~PendingCollective() = default;
-  /// Lets the collective progress, without blocking. True when its result is in place.
-  virtual bool test() = 0;
-  /// Threads of this process carry it out, and a launcher may have bound the process to one core: whoever
-  /// waits gives that up between two tests.
-  virtual bool needs_this_core() const { return false; }
-};
 
 /// One rank's end of a group. All collectives must be called in the same order with the same sizes on every
 /// rank. Every wait ends after timeout() with PeerLostError. Calls are not thread-safe: one thread at a time
@@ -39,7 +29,7 @@ class Communicator {
   virtual int local_rank() const = 0;  ///< among the ranks of this host
   virtual int local_size() const = 0;  ///< how many those are
   virtual const std::string& host() const = 0;
-  virtual std::string_view backend() const = 0;  ///< "mpi", "thread"
+  virtual std::string_view backend() const = 0;  ///< of this control plane: "mpi", "thread"
   /// What carries the messages, with its version: "Open MPI v4.1.4, ..."; empty if it is part of the program.
   virtual std::string library() const { return ""; }
   virtual std::chrono::duration<double> timeout() const = 0;
@@ -47,10 +37,9 @@ class Communicator {
   /// spins.
   virtual bool oversubscribed() const { return false; }
 
-  /// Starts an in-place sum over all ranks; the buffer must stay untouched until test() is true.
-  /// int64: exact, the same bits everywhere. fp32: the order of additions is the backend's.
-  virtual std::unique_ptr<PendingCollective> all_reduce_async(std::span<std::int64_t> data) = 0;
-  virtual std::unique_ptr<PendingCollective> all_reduce_async(std::span<float> data) = 0;
+  /// This control plane's own way to sum host memory, which it has for as long as it lives. Sums under way
+  /// end before it does.
+  virtual AllReduce& host_all_reduce() = 0;
   virtual void broadcast(std::span<std::byte> data, int root) = 0;
   /// Every rank contributes `mine` (same size everywhere) and receives all, [rank][bytes].
   virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine) = 0;
@@ -58,7 +47,7 @@ class Communicator {
   /// Ends every rank of the job at once with this exit code, as far as the backend can; may not return.
   virtual void abort(int exit_code) noexcept = 0;
 
-  /// Blocking forms: start, then wait().
+  /// A few numbers: starts host_all_reduce(), then waits.
   void all_reduce(std::span<std::int64_t> data);
   void all_reduce(std::span<float> data);
   /// Tests until complete. @throws PeerLostError after timeout(): names this rank, its host and `what` was

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Out of place by a copy first; and waiting for device work with the ranks' deadline.
 #include "comm/device_all_reduce.hpp"
 
 namespace lockstep {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Threads add under the locks of chunks; the last part to arrive makes the bucket ready.
 #include "comm/gradient_bucket.hpp"
 
 #include "common/error.hpp"
@@ -80,8 +81,8 @@ StepCounters GradientBucket::counters() const {
   return exact() ? decode(exact_.span().subspan(range_.size)) : decode(fp32_.span().subspan(range_.size));
 }
 
-std::unique_ptr<PendingCollective> GradientBucket::start_all_reduce(Communicator& comm) {
-  return exact() ? comm.all_reduce_async(exact_.span()) : comm.all_reduce_async(fp32_.span());
+std::unique_ptr<PendingCollective> GradientBucket::start(AllReduce& all_reduce) {
+  return exact() ? all_reduce.start(exact_.span()) : all_reduce.start(fp32_.span());
 }
 
 void GradientBucket::mean(Ops& ops, std::int64_t samples, float* gradient, const GradientUnits& units) const {

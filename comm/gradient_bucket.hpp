@@ -3,8 +3,8 @@
 /// One bucket of the reducer: the sums of a range of the arena, and how much of them is still to come.
 #pragma once
 
+#include "comm/all_reduce.hpp"
 #include "comm/bucket_plan.hpp"
-#include "comm/communicator.hpp"
 #include "comm/gradient_reducer.hpp"
 #include "comm/gradient_units.hpp"
 #include "comm/spin_lock.hpp"
@@ -46,7 +46,7 @@ class GradientBucket {
   void set_counters(const StepCounters& counters);
   StepCounters counters() const;
 
-  std::unique_ptr<PendingCollective> start_all_reduce(Communicator& comm);
+  std::unique_ptr<PendingCollective> start(AllReduce& all_reduce);
 
   /// Writes the mean for this bucket's range into the arena-ordered `gradient`.
   void mean(Ops& ops, std::int64_t samples, float* gradient, const GradientUnits& units) const;

@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Buckets leave in plan order, whoever completes them; one thread at a time speaks to the other ranks.
 #include "comm/gradient_reducer.hpp"
 
 #include "comm/gradient_bucket.hpp"
 #include "comm/step_counters.hpp"
+#include "common/clock.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -11,7 +13,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
 #include <cmath>
 #include <deque>
 #include <mutex>
@@ -144,7 +145,7 @@ void GradientReducer::State::launch_next() {
   GradientBucket& bucket = buckets[launched++];
   if (launched == buckets.size()) bucket.set_counters(own_counters());
   if (comm.size() == 1) return;
-  pending.push_back(bucket.start_all_reduce(comm));
+  pending.push_back(bucket.start(comm.host_all_reduce()));
   any_pending.store(true, std::memory_order_relaxed);
 }
 
@@ -210,7 +211,7 @@ void GradientReducer::poll() {
 
 double GradientReducer::wait() {
   State& s = *state_;
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   const std::lock_guard lock(s.comm_mutex);
   LOCKSTEP_CHECK(s.in_step && s.launched == s.buckets.size());
   AllOf all(s.pending);
@@ -220,7 +221,7 @@ double GradientReducer::wait() {
   s.totals = s.buckets.back().counters().totals();
   s.gather_refusals();
   if (s.comm.size() == 1) return 0;
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 const StepTotals& GradientReducer::totals() const {

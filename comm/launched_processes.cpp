@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// What /proc knows of other processes: environments as they were at the start, states, names of threads.
 #include "comm/launched_processes.hpp"
+
+#include "comm/launcher.hpp"
 
 #include <cctype>
 #include <sys/prctl.h>
@@ -51,7 +54,7 @@ std::string job_of(const StartEnvironment& environment) {
 }
 
 std::optional<int> rank_of(const StartEnvironment& environment) {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) {
+  for (const char* name : kRankVariables) {
     const auto value = std::string(environment[name]);
     if (!value.empty()) return static_cast<int>(std::strtol(value.c_str(), nullptr, 10));
   }

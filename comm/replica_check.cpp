@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Digests of all tensors from all ranks: what most of them have is taken for right.
 #include "comm/replica_check.hpp"
 
+#include "comm/gather.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -13,32 +15,6 @@ namespace lockstep {
 namespace {
 
 using Digests = std::vector<Digest>;  // of one rank
-
-constexpr std::size_t kHostBytes = 64;
-
-std::vector<Digests> gather_digests(Communicator& comm, std::span<const Digest> mine) {
-  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(mine));
-  std::vector<Digests> all(static_cast<std::size_t>(comm.size()), Digests(mine.size()));
-  auto from = bytes.begin();
-  for (Digests& rank : all) {
-    for (Digest& digest : rank) {
-      std::copy_n(from, digest.size(), digest.begin());
-      from += static_cast<std::ptrdiff_t>(digest.size());
-    }
-  }
-  return all;
-}
-
-std::vector<std::string> gather_hosts(Communicator& comm) {
-  std::array<char, kHostBytes> mine{};
-  comm.host().copy(mine.data(), kHostBytes - 1);
-  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(mine)));
-  std::vector<std::string> hosts;
-  for (std::size_t at = 0; at < bytes.size(); at += kHostBytes) {
-    hosts.emplace_back(reinterpret_cast<const char*>(bytes.data() + at));
-  }
-  return hosts;
-}
 
 /// What most ranks have; among equally many, what rank 0 has, or else the lowest of these ranks.
 const Digests& majority(const std::vector<Digests>& all) {
@@ -66,7 +42,7 @@ std::string describe_difference(std::size_t rank, const std::string& host, const
 void check_replicas(Communicator& comm, std::span<const Digest> digests, std::span<const std::string> names,
                     std::int64_t step) {
   LOCKSTEP_CHECK(digests.size() == names.size());
-  const std::vector<Digests> all = gather_digests(comm, digests);
+  const std::vector<Digests> all = gather(comm, digests);
   const Digests& expected = majority(all);
   if (std::ranges::all_of(all, [&](const Digests& has) { return has == expected; })) return;
 

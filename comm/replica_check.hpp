@@ -19,9 +19,8 @@ using Digest = std::array<std::byte, 32>;  ///< SHA-256 of one tensor
 ///
 /// @param digests  one for each tensor, in arena order
 /// @param names    of the tensors, for the message
-/// @throws InternalError, on every rank, that names step, the ranks and hosts that differ from the majority
-/// (from rank
-///         0, if there is none) and the first tensor in which they do
+/// @throws InternalError  on every rank; names step, the ranks and hosts that differ from the majority (from
+///                        rank 0, if there is none) and the first tensor in which they do
 void check_replicas(Communicator& comm, std::span<const Digest> digests, std::span<const std::string> names,
                     std::int64_t step);
 

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Counters as int64 elements, and as digits that fp32 sums keep exact.
 #include "comm/step_counters.hpp"
 
 #include <algorithm>

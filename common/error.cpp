@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Which exit code and words belong to exceptions that are not ours.
 #include "common/error.hpp"
+
+#include "common/advice.hpp"
 
 #include <fmt/format.h>
 
@@ -16,8 +19,8 @@ Explanation explain(const std::exception& error) {
   if (no_memory) {
     return {
         ExitCode::kDeviceUnavailable,
-        "not enough memory; start fewer ranks or threads on this machine, take a smaller model, data set or "
-        "data.global_batch, or raise the limit (ulimit -v, or Slurm's --mem)"};
+        advice("not enough memory; start fewer ranks or threads on this machine, take a smaller model, data "
+               "set or {global_batch}, or raise the limit (ulimit -v, or Slurm's --mem)")};
   }
   return {ExitCode::kInternal, fmt::format("internal error: {}; please report this", error.what())};
 }

@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Finds shared objects beside the program, loads them once, and tells them how advice is spelt.
 #include "common/plugin.hpp"
 
+#include "common/advice.hpp"
 #include "common/error.hpp"
 
 #include <dlfcn.h>
@@ -63,6 +65,12 @@ void* load(const Plugin& plugin, const std::filesystem::path& file) {
                   file.string(), last_loader_error(file), plugin.needs, plugin.otherwise));
 }
 
+/// To a plugin that gives advice.
+void hand_over_spelling(void* handle) {
+  using Take = void(const Spelling&);
+  if (void* const take = dlsym(handle, "lockstep_spell_advice_as")) reinterpret_cast<Take*>(take)(spelling());
+}
+
 }  // namespace
 
 std::vector<std::filesystem::path> plugin_folders() {
@@ -79,7 +87,9 @@ std::vector<std::filesystem::path> loaded_plugins() {
 
 void* plugin_symbol(const Plugin& plugin, const std::string& symbol) {
   const auto file = find_plugin(plugin);
-  void* const address = dlsym(load(plugin, file), symbol.c_str());
+  void* const handle = load(plugin, file);
+  hand_over_spelling(handle);
+  void* const address = dlsym(handle, symbol.c_str());
   if (address != nullptr) return address;
   throw DeviceError(
       fmt::format("{} has no function '{}': it belongs to another version of the program; "

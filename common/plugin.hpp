@@ -5,8 +5,9 @@
 ///
 /// Such a part is a shared object beside the program with one extern "C" function, declared in a header that
 /// both sides include. CMake: lockstep_add_plugin() in CMakeLists.txt. It carries its own copy of what it
-/// links (kernels/runtime, cudart), so nothing may depend on the two sides sharing a global variable;
-/// classes, virtual calls and exceptions cross the boundary as usual.
+/// links (common, cudart), so nothing may depend on the two sides sharing a global variable
+/// (the spelling of advice is handed over: common/advice.hpp); classes, virtual calls and exceptions cross
+/// the boundary as usual.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +19,7 @@ namespace lockstep {
 struct Plugin {
   std::string name;       ///< of the file, without ".so": "lockstep_nccl"
   std::string needs;      ///< what must be installed: "NCCL"
-  std::string otherwise;  ///< what else the user can do: "use parallel.backend=mpi"
+  std::string otherwise;  ///< what else the user can do: "use another backend"
 };
 
 /// Where plugins are looked for, in this order: the folder of the running executable, and ../lib from there.

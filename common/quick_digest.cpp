@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Lanes of 64-bit words, mixed by steps that can each be undone, so that no difference is lost on the way.
 #include "common/quick_digest.hpp"
 
 #include "common/sha256.hpp"

@@ -3,6 +3,7 @@
 /// Making the set `random`.
 #include "data/random_set.hpp"
 
+#include "common/advice.hpp"
 #include "common/checked_size.hpp"
 #include "common/memory.hpp"
 #include "data/draws.hpp"
@@ -49,7 +50,7 @@ TrainTestData make_random_set(const DatasetOptions& options) {
   const auto test = options.test_samples != 0 ? options.test_samples : kRandomSetTestSamples;
   require_memory(
       checked_product(checked_sum(train, test), kRandomSetFeatures * sizeof(float) + sizeof(std::int32_t)),
-      "the data set random", "lower data.train_samples and data.test_samples");
+      "the data set random", advice("lower {sample_counts}"));
   TrainTestData data;
   data.train = make_half(options, DataStream::kRandomTrain, "random train", train);
   data.test = make_half(options, DataStream::kRandomTest, "random test", test);

@@ -3,6 +3,7 @@
 /// The permutation of an epoch and its division into batches, grains and ranks.
 #include "data/sampler.hpp"
 
+#include "common/advice.hpp"
 #include "common/error.hpp"
 #include "kernels/numerics/random.hpp"
 
@@ -65,8 +66,8 @@ void check_sizes(const DistributedSampler::Options& o) {
   if (o.samples <= 0 || o.samples > std::numeric_limits<std::int32_t>::max())
     throw ConfigError(fmt::format("data set: {} samples; expected 1 to 2147483647", o.samples));
   if (o.global_batch <= 0)
-    throw ConfigError(fmt::format("data.global_batch: {} is not above 0", o.global_batch));
-  if (o.grain <= 0) throw ConfigError(fmt::format("parallel.grain: {} is not above 0", o.grain));
+    throw ConfigError(fmt::format("a global batch of {} samples is not above 0", o.global_batch));
+  if (o.grain <= 0) throw ConfigError(fmt::format("a grain of {} samples is not above 0", o.grain));
   LOCKSTEP_CHECK(o.world_size >= 1 && o.rank >= 0 && o.rank < o.world_size);
 }
 
@@ -78,8 +79,9 @@ std::vector<std::string> ways_to_work_for_all(const DistributedSampler::Options&
   const std::int64_t grain = full_batch / o.world_size, batch = std::int64_t{o.world_size} * o.grain;
   std::vector<std::string> ways;
   if (grain > 0)
-    ways.push_back(fmt::format("add parallel.grain={}", grain >= kGroup ? grain / kGroup * kGroup : grain));
-  if (batch <= o.samples) ways.push_back(fmt::format("add data.global_batch={}", batch));
+    ways.push_back(
+        fmt::format("add {}={}", spelling().grain, grain >= kGroup ? grain / kGroup * kGroup : grain));
+  if (batch <= o.samples) ways.push_back(fmt::format("add {}={}", spelling().global_batch, batch));
   ways.push_back(fmt::format("start no more than {}", grains));
   return ways;
 }
@@ -90,9 +92,9 @@ void check_work_for_all(const DistributedSampler::Options& o) {
   const std::int64_t grains = divide_up(full_batch, o.grain);
   if (o.world_size <= grains) return;
   throw ConfigError(
-      fmt::format("parallel.grain: a global batch of {} samples in grains of {} has work for {} rank{} at "
+      fmt::format("{}: a global batch of {} samples in grains of {} has work for {} rank{} at "
                   "most, and {} were started; {}",
-                  full_batch, o.grain, grains, grains == 1 ? "" : "s", o.world_size,
+                  spelling().grain, full_batch, o.grain, grains, grains == 1 ? "" : "s", o.world_size,
                   fmt::join(ways_to_work_for_all(o, full_batch, grains), ", or ")));
 }
 
@@ -111,6 +113,10 @@ std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t 
 }
 
 DistributedSampler::DistributedSampler(const Options& options) : options_(options) {
+  check(options);
+}
+
+void DistributedSampler::check(const Options& options) {
   check_sizes(options);
   check_work_for_all(options);
 }

@@ -38,6 +38,8 @@ class DistributedSampler {
   /// @throws ConfigError if a size is not positive, or if some rank would have no grain even in a full batch
   /// (the message gives the largest usable number of ranks).
   explicit DistributedSampler(const Options& options);
+  /// Throws what the constructor would.
+  static void check(const Options& options);
 
   std::int64_t steps_per_epoch() const;
   /// Samples in the global batch of this step: global_batch, or fewer in the epoch's last step.

@@ -3,6 +3,7 @@
 /// Drawing the set `synthetic`: a digit's strokes, bent and moved at random, inked by a round pen, and noise.
 #include "data/synthetic_set.hpp"
 
+#include "common/advice.hpp"
 #include "common/checked_size.hpp"
 #include "common/memory.hpp"
 #include "data/digit_strokes.hpp"
@@ -93,7 +94,7 @@ TrainTestData make_synthetic_set(const DatasetOptions& options) {
   const auto train = options.train_samples != 0 ? options.train_samples : kSyntheticSetTrainSamples;
   const auto test = options.test_samples != 0 ? options.test_samples : kSyntheticSetTestSamples;
   require_memory(checked_product(checked_sum(train, test), kPixels + sizeof(std::int32_t)),
-                 "the data set synthetic", "lower data.train_samples and data.test_samples");
+                 "the data set synthetic", advice("lower {sample_counts}"));
   TrainTestData data;
   data.train = make_half(options.seed, DataStream::kSyntheticTrain, "synthetic train", train);
   data.test = make_half(options.seed, DataStream::kSyntheticTest, "synthetic test", test);

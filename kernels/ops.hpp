@@ -1,24 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The contract of every op. Each backend (kernels/cpu, later kernels/cuda and kernels/vendor) implements
-/// this class.
+/// The contract of every op of a CPU: kernels/cpu implements this class. (The ops of GPUs work on whole batches
+/// and have a contract of their own, kernels/device/device_ops.hpp.)
 ///
 /// Conventions, stated once:
-/// - Tensors are fp32 and *batch innermost*: [channel][row][column][sample]. A SIMD register or a warp holds
-/// the same
-///   pixel of different samples. `batch` in a shape is a multiple of batch_multiple(); see
-///   kernels/shapes.hpp.
-/// - Pointers are memory of the backend's device, 64-byte aligned where they start a tensor (weights and
-/// gradients
-///   inside an arena only 4-byte), and do not overlap unless an op says "in place".
+/// - Tensors are fp32 and *batch innermost*: [channel][row][column][sample]. A SIMD register holds the same
+///   pixel of different samples. `batch` in a shape is a multiple of batch_multiple(); see kernels/shapes.hpp.
+/// - Pointers are 64-byte aligned where they start a tensor (weights and gradients inside an arena only
+///   4-byte), and do not overlap unless an op says "in place".
 /// - Outputs are overwritten, unless an op says "accumulates".
 /// - Gradients are *sums* over the samples; nobody divides before the reduction over all ranks.
-/// - An Ops object is one execution context (a CPU thread with its scratch, a GPU stream). Calls are ordered
-/// within it.
-///   On a GPU they are queued, not synchronised. Not thread-safe; use one object per thread.
+/// - An Ops object is one execution context: a thread with its scratch. Not thread-safe; use one object per
+///   thread.
 /// - Bits depend only on arguments: not on the SIMD width of the machine (with fused multiply-add), nor on
-/// `batch`
-///   padding, nor on earlier calls.
+///   `batch` padding, nor on earlier calls.
 /// - Shapes were validated by the caller (models/); an op only asserts.
 #pragma once
 

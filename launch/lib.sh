@@ -22,7 +22,7 @@ die() {
 # print_help FILE: the script's own opening comment, from its third comment line on.
 print_help() { awk 'NR > 3 && !/^#/ { exit } NR > 3 { sub(/^# ?/, ""); print }' "$1"; }
 
-# latest_line LOG: its last line, short: "[12/300] kernels/cpu/relu.cpp" for "[12/300] Building CXX object kernels/...".
+# latest_line LOG: its last line, short: "[12/300] kernels/cpu/activation.cpp" for "[12/300] Building CXX object kernels/...".
 latest_line() {
   tail -c 4096 "$1" 2>/dev/null | tr '\r' '\n' | LC_ALL=C tr -cd '[:print:]\n' | grep . | tail -n 1 |
     sed -E 's/Building [A-Z]+ object //; s/CMakeFiles\/[^ ]*\.dir\///; s/\.o$//'

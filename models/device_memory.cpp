@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "models/device_memory.hpp"
 
+#include "common/advice.hpp"
 #include "common/checked_size.hpp"
 #include "common/error.hpp"
 #include "models/layer.hpp"
@@ -35,15 +36,15 @@ void plan_gradients(const Stage& stage, const Stage* next, StageMemory& memory) 
 
 [[noreturn]] void fail(const Layer& layer, const std::string& what) {
   throw ShapeError(
-      fmt::format("layer {} ({}): {}; use parallel.device=cpu", layer.name(), layer.describe(), what));
+      fmt::format("layer {} ({}): {}; use {}cpu", layer.name(), layer.describe(), what, spelling().device));
 }
 
 void check_tensor(const Layer& layer, const ImageShape& shape, std::int64_t samples) {
   if (checked_product(shape.features(), samples) <= kMaxDeviceElements) return;
   fail(layer,
        fmt::format("{} numbers for each of {} samples of a rank are more than a GPU kernel can count ({}); "
-                   "lower data.global_batch or use more ranks",
-                   shape.features(), samples, kMaxDeviceElements));
+                   "lower {} or use more ranks",
+                   shape.features(), samples, kMaxDeviceElements, spelling().global_batch));
 }
 
 void check_convolution(const Layer& layer, const Conv2dShape& shape) {
@@ -85,8 +86,8 @@ void check_device_limits(const Network& network, std::int64_t samples) {
   if (samples > kMaxDeviceSamples) {
     throw ShapeError(
         fmt::format("{} samples of one rank in a step are more than a GPU's grid can have ({}); lower "
-                    "data.global_batch or use more ranks",
-                    samples, kMaxDeviceSamples));
+                    "{} or use more ranks",
+                    samples, kMaxDeviceSamples, spelling().global_batch));
   }
   for (const auto& layer : network.layers()) {
     check_tensor(*layer, layer->input(), samples);

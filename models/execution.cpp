@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Execution: runs the layers over the memory that plan_tensors laid out.
+#include "common/advice.hpp"
 #include "common/error.hpp"
 #include "common/memory.hpp"
 #include "models/layer.hpp"
@@ -17,7 +18,7 @@ namespace {
 TensorPlan affordable_plan(const Network& network, int columns) {
   TensorPlan plan = plan_tensors(network, columns);
   require_memory(plan.bytes, fmt::format("model {}, {} samples at a time,", network.name(), columns),
-                 "use fewer threads or ranks on this machine, a smaller parallel.grain, or a smaller model");
+                 advice("use fewer threads or ranks on this machine, a smaller {grain}, or a smaller model"));
   return plan;
 }
 

@@ -27,10 +27,11 @@ std::vector<fs::path> model_directories() {
   if (const char* given = std::getenv("LOCKSTEP_MODELS"); given != nullptr && *given != '\0') {  // NOLINT
     directories.emplace_back(given);
   }
-  directories.emplace_back(LOCKSTEP_MODELS_SOURCE_DIR);
   std::error_code ignored;
   const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
+  // Of an installed program these are its own, whatever has become of the sources.
   if (!program.empty()) directories.push_back(program.parent_path().parent_path() / "share/lockstep/models");
+  directories.emplace_back(LOCKSTEP_MODELS_SOURCE_DIR);
   return directories;
 }
 

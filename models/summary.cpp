@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Network::summary: the layers as a table for people.
+#include "common/text/text_layout.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
 
@@ -14,13 +15,6 @@ namespace lockstep {
 namespace {
 
 using Row = std::array<std::string, 4>;
-
-/// 21840 → "21,840"
-std::string with_thousands(std::size_t number) {
-  std::string text;
-  for (; number >= 1000; number /= 1000) text = fmt::format(",{:03}{}", number % 1000, text);
-  return fmt::format("{}{}", number, text);
-}
 
 std::string aligned(const std::vector<Row>& rows) {
   std::array<std::size_t, 4> widths{};

@@ -8,6 +8,7 @@
 #include "common/text/text_layout.hpp"
 #include "common/yaml/strict_yaml.hpp"
 #include "trainer/commands/command.hpp"
+#include "trainer/config/job_spelling.hpp"
 #include "trainer/config/option_hint.hpp"
 #include "trainer/ranks/launched_rank.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -140,6 +141,7 @@ int run(const lockstep::Action& action, const Kind& kind = {}) {
 
 int main(int argc, char** argv) {
   lockstep::open_standard_streams();
+  lockstep::spell_advice_as(lockstep::kJobSpelling);
   CLI::App app{kDescription};
   app.name("lockstep");
   app.footer(kFooter);

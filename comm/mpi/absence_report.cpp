@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Each process of this host is looked at in turn: stopped, another program, on its way, or not there.
 #include "comm/mpi/absence_report.hpp"
+
+#include "common/advice.hpp"
 
 #include <fmt/format.h>
 
@@ -66,9 +69,9 @@ std::string absence_report(const Absence& absence) {
     findings.emplace_back("all have come, but cannot reach each other: check the network");
   return fmt::format(
       "rank {} of {} on {} waited {:g} s for the other ranks in {}: {}. Start the job again (if a rank is "
-      "only "
-      "slow, raise parallel.timeout_seconds)",
-      absence.rank, absence.ranks, absence.host, absence.seconds, absence.place, fmt::join(findings, "; "));
+      "only slow, raise {})",
+      absence.rank, absence.ranks, absence.host, absence.seconds, absence.place, fmt::join(findings, "; "),
+      spelling().timeout);
 }
 
 bool speaks_for_host(const Absence& absence) {

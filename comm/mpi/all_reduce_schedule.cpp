@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Recursive doubling for small sums, halving and doubling for large ones; ranks beyond a power of two join
+/// a partner.
 #include "comm/mpi/all_reduce_schedule.hpp"
 
 #include <bit>

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Rounds of one receive and one send; what arrives to be added is added when its round is complete.
 #include "comm/mpi/mpi_all_reduce.hpp"
 
 #include "comm/mpi/mpi_error.hpp"
@@ -11,6 +12,8 @@
 
 namespace lockstep {
 namespace {
+
+constexpr int kTags = 32768;  // what every MPI grants; an operation's tag comes back after as many later ones
 
 MPI_Datatype datatype(const std::int64_t* /*type*/) {
   return MPI_INT64_T;
@@ -44,8 +47,8 @@ void ReceiveBuffers::give_back(std::vector<std::byte> buffer) {
 }
 
 template <typename T>
-MpiAllReduce<T>::MpiAllReduce(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<T> data,
-                              ReceiveBuffers& buffers)
+MpiPendingSum<T>::MpiPendingSum(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<T> data,
+                                ReceiveBuffers& buffers)
     : comm_(comm), tag_(tag), rounds_(std::move(rounds)), data_(data), buffers_(buffers) {
   LOCKSTEP_CHECK(data.size() <= static_cast<std::size_t>(std::numeric_limits<int>::max()));
   if (rounds_.empty()) return;
@@ -54,7 +57,7 @@ MpiAllReduce<T>::MpiAllReduce(MPI_Comm comm, int tag, std::vector<Exchange> roun
 }
 
 template <typename T>
-MpiAllReduce<T>::~MpiAllReduce() {
+MpiPendingSum<T>::~MpiPendingSum() {
   const bool complete = round_ == rounds_.size();
   if (complete && !incoming_.empty()) buffers_.give_back(std::move(incoming_));
   if (complete) return;
@@ -66,7 +69,7 @@ MpiAllReduce<T>::~MpiAllReduce() {
 }
 
 template <typename T>
-bool MpiAllReduce<T>::test() {
+bool MpiPendingSum<T>::test() {
   while (round_ < rounds_.size()) {
     int complete = 0;
     LOCKSTEP_MPI(MPI_Testall(2, requests_.data(), &complete, MPI_STATUSES_IGNORE));
@@ -77,7 +80,7 @@ bool MpiAllReduce<T>::test() {
 }
 
 template <typename T>
-void MpiAllReduce<T>::start_round() {
+void MpiPendingSum<T>::start_round() {
   const Exchange& round = rounds_[round_];
   MPI_Datatype type = datatype(data_.data());
   if (round.receive.count > 0) {
@@ -93,7 +96,7 @@ void MpiAllReduce<T>::start_round() {
 }
 
 template <typename T>
-void MpiAllReduce<T>::finish_round() {
+void MpiPendingSum<T>::finish_round() {
   const Exchange& round = rounds_[round_];
   if (round.add) {
     const std::span<const T> term{incoming(), round.receive.count};
@@ -102,7 +105,22 @@ void MpiAllReduce<T>::finish_round() {
   if (++round_ < rounds_.size()) start_round();
 }
 
-template class MpiAllReduce<std::int64_t>;
-template class MpiAllReduce<float>;
+template class MpiPendingSum<std::int64_t>;
+template class MpiPendingSum<float>;
+
+template <typename T>
+std::unique_ptr<PendingCollective> MpiAllReduce::start_sum(std::span<T> data) {
+  next_tag_ = (next_tag_ + 1) % kTags;
+  auto rounds = all_reduce_schedule(rank_, size_, data.size(), sizeof(T));
+  return std::make_unique<MpiPendingSum<T>>(comm_, next_tag_, std::move(rounds), data, receive_buffers_);
+}
+
+std::unique_ptr<PendingCollective> MpiAllReduce::start(std::span<std::int64_t> data) {
+  return start_sum(data);
+}
+
+std::unique_ptr<PendingCollective> MpiAllReduce::start(std::span<float> data) {
+  return start_sum(data);
+}
 
 }  // namespace lockstep

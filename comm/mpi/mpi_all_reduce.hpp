@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// An all-reduce under way over point-to-point messages: walks through its schedule, one round at a time.
+/// All-reduce of host memory over MPI's point-to-point messages.
 #pragma once
 
-#include "comm/communicator.hpp"
+#include "comm/all_reduce.hpp"
 #include "comm/mpi/all_reduce_schedule.hpp"
 
 #include <mpi.h>
@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -27,16 +28,16 @@ class ReceiveBuffers {
   std::vector<std::vector<std::byte>> free_;
 };
 
-/// T is std::int64_t or float. `buffers` and `data` outlive it. Of all operations under way on `comm`, the
-/// tag is this one's alone.
+/// One under way: walks through its schedule, one round at a time. T is std::int64_t or float. `buffers` and
+/// `data` outlive it. Of all operations under way on `comm`, the tag is this one's alone.
 template <typename T>
-class MpiAllReduce final : public PendingCollective {
+class MpiPendingSum final : public PendingCollective {
  public:
-  MpiAllReduce(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<T> data,
-               ReceiveBuffers& buffers);
-  ~MpiAllReduce() override;
-  MpiAllReduce(const MpiAllReduce&) = delete;
-  MpiAllReduce& operator=(const MpiAllReduce&) = delete;
+  MpiPendingSum(MPI_Comm comm, int tag, std::vector<Exchange> rounds, std::span<T> data,
+                ReceiveBuffers& buffers);
+  ~MpiPendingSum() override;
+  MpiPendingSum(const MpiPendingSum&) = delete;
+  MpiPendingSum& operator=(const MpiPendingSum&) = delete;
 
   bool test() override;
 
@@ -55,7 +56,26 @@ class MpiAllReduce final : public PendingCollective {
   std::array<MPI_Request, 2> requests_{MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 };
 
-extern template class MpiAllReduce<std::int64_t>;
-extern template class MpiAllReduce<float>;
+extern template class MpiPendingSum<std::int64_t>;
+extern template class MpiPendingSum<float>;
+
+/// Sums are added in the order of the schedule (comm/mpi/all_reduce_schedule.hpp). Uses the tags 0 to 32,767
+/// of the communicator, which is the caller's.
+class MpiAllReduce final : public AllReduce {
+ public:
+  MpiAllReduce(MPI_Comm comm, int rank, int size) : comm_(comm), rank_(rank), size_(size) {}
+
+  std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) override;
+  std::unique_ptr<PendingCollective> start(std::span<float> data) override;
+
+ private:
+  template <typename T>
+  std::unique_ptr<PendingCollective> start_sum(std::span<T> data);
+
+  MPI_Comm comm_;
+  int rank_, size_;
+  int next_tag_ = 0;
+  ReceiveBuffers receive_buffers_;
+};
 
 }  // namespace lockstep

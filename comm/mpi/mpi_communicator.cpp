@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// MPI's non-blocking collectives for control, and our all-reduce beside them.
 #include "comm/mpi/mpi_communicator.hpp"
 
-#include "comm/host_name.hpp"
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/mpi_error.hpp"
 #include "common/console/output.hpp"
+#include "common/host_name.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -20,8 +21,6 @@
 
 namespace lockstep {
 namespace {
-
-constexpr int kTags = 32768;  // what every MPI grants; an operation's tag comes back after as many later ones
 
 /// A request of one of MPI's own non-blocking collectives.
 class MpiRequest final : public PendingCollective {
@@ -80,6 +79,7 @@ class MpiCommunicator final : public Communicator {
     LOCKSTEP_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm_));
     LOCKSTEP_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
     host_share_ = share_of_host(rank_);
+    all_reduce_ = std::make_unique<MpiAllReduce>(comm_, rank_, size_);
   }
 
   ~MpiCommunicator() override {
@@ -101,32 +101,19 @@ class MpiCommunicator final : public Communicator {
   std::chrono::duration<double> timeout() const override { return timeout_; }
   bool oversubscribed() const override { return host_share_.size > host_share_.cores; }
 
-  std::unique_ptr<PendingCollective> all_reduce_async(std::span<std::int64_t> data) override {
-    return start_all_reduce(data);
-  }
-  std::unique_ptr<PendingCollective> all_reduce_async(std::span<float> data) override {
-    return start_all_reduce(data);
-  }
+  AllReduce& host_all_reduce() override { return *all_reduce_; }
   void broadcast(std::span<std::byte> data, int root) override;
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void barrier() override;
   void abort(int exit_code) noexcept override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
 
  private:
-  template <typename T>
-  std::unique_ptr<PendingCollective> start_all_reduce(std::span<T> data) {
-    next_tag_ = (next_tag_ + 1) % kTags;
-    auto rounds = all_reduce_schedule(rank_, size_, data.size(), sizeof(T));
-    return std::make_unique<MpiAllReduce<T>>(comm_, next_tag_, std::move(rounds), data, receive_buffers_);
-  }
-
   int rank_, size_;
   HostShare host_share_;
   std::string host_;
   std::chrono::duration<double> timeout_;
   MPI_Comm comm_ = MPI_COMM_NULL;
-  int next_tag_ = 0;
-  ReceiveBuffers receive_buffers_;
+  std::unique_ptr<MpiAllReduce> all_reduce_;
   int exceptions_ = std::uncaught_exceptions();
 };
 

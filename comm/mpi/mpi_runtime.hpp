@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Owns MPI for the life of the process: the first thing that main constructs and the last that it destroys.
+/// Owns MPI while a command's ranks are up: made before their communicator and destroyed after it
+/// (trainer/ranks/rank_runner.cpp).
 #pragma once
-
-#include <functional>
 
 namespace lockstep {
 
@@ -28,20 +27,5 @@ class MpiRuntime {
  private:
   int rank_ = 0, size_ = 1;
 };
-
-/// This process's rank as the launcher set it; 0 when it was started alone.
-/// @param environment  like getenv: the value of a variable, or null
-int launcher_rank(const std::function<const char*(const char*)>& environment);
-
-/// How many processes the launcher says it started: Open MPI's mpirun, a PMI launcher (srun, MPICH), or srun
-/// without PMI, in this order. 1 if nobody says. SLURM_NTASKS is not asked: it is also set where a batch
-/// script runs one process by itself.
-/// @param environment  like getenv: the value of a variable, or null
-int launcher_world_size(const std::function<const char*(const char*)>& environment);
-
-/// Whether srun started this process and left Open MPI no way to the other ranks: it then ends the process in
-/// MPI_Init, with a page of text that does not say what to do.
-/// @param environment  like getenv: the value of a variable, or null
-bool is_srun_without_pmix(const std::function<const char*(const char*)>& environment);
 
 }  // namespace lockstep

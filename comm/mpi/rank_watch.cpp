@@ -1,13 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// A thread that waits for the deadline, tells who is missing, and ends the process with the code for a lost
+/// rank.
 #include "comm/mpi/rank_watch.hpp"
 
-#include "comm/host_name.hpp"
 #include "comm/launched_processes.hpp"
+#include "comm/launcher.hpp"
 #include "comm/mpi/absence_report.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "common/console/output.hpp"
 #include "common/error.hpp"
+#include "common/host_name.hpp"
 
 #include <unistd.h>
 
@@ -24,24 +27,24 @@ constexpr std::chrono::milliseconds kLastWords{500};
 
 /// Where it waits, for people; and the name of its thread meanwhile, by which ranks of one host know of each
 /// other who has come. At most 15 characters.
-struct Place {
+struct MeetingName {
   const char* name;
   const char* mark;
 };
 
-Place place_of(Meeting meeting) {
-  return meeting == Meeting::kInit ? Place{"MPI_Init", "ls:MPI_Init"}
-                                   : Place{"MPI_Finalize", "ls:MPI_Finalize"};
+MeetingName name_of(Meeting meeting) {
+  return meeting == Meeting::kInit ? MeetingName{"MPI_Init", "ls:MPI_Init"}
+                                   : MeetingName{"MPI_Finalize", "ls:MPI_Finalize"};
 }
 
 Absence look_around(Meeting meeting, int ranks, double seconds) {
-  Absence absence{.rank = launcher_rank([](const char* name) { return std::getenv(name); }),
+  Absence absence{.rank = this_launch().rank,
                   .ranks = ranks,
                   .host = host_name(),
-                  .place = place_of(meeting).name,
+                  .place = name_of(meeting).name,
                   .seconds = seconds,
                   .own_program = own_program(),
-                  .processes = launched_processes(place_of(meeting).mark)};
+                  .processes = launched_processes(name_of(meeting).mark)};
   return absence;
 }
 
@@ -82,7 +85,7 @@ void RankWatch::watch() {
   while (!ending_) {
     changed_.wait(lock, [this] { return waiting_ || ending_; });
     if (ending_) return;
-    mark_this_thread(place_of(meeting_).mark);
+    mark_this_thread(name_of(meeting_).mark);
     const auto over = [this] { return !waiting_ || ending_; };
     if (changed_.wait_until(lock, deadline_, over)) continue;
     const Absence absence = look_around(meeting_, ranks_, limit_.count());

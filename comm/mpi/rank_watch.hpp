@@ -3,6 +3,8 @@
 /// A deadline for MPI's own start and end, where MPI waits for every rank without one.
 #pragma once
 
+#include "common/clock.hpp"
+
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
@@ -33,8 +35,6 @@ class RankWatch {
   void met();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void watch();
 
   int ranks_;

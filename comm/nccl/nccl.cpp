@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The way into lockstep_nccl.so.
 #include "comm/nccl/nccl.hpp"
 
 #include "comm/nccl/nccl_plugin.hpp"
+#include "common/advice.hpp"
 #include "common/plugin.hpp"
 
 namespace lockstep {
@@ -10,7 +12,7 @@ namespace {
 
 auto* factory() {
   static const Plugin plugin{
-      .name = "lockstep_nccl", .needs = "NCCL", .otherwise = "use parallel.backend=mpi"};
+      .name = "lockstep_nccl", .needs = "NCCL", .otherwise = advice("use {backend}mpi")};
   return plugin_function<decltype(lockstep_make_nccl_all_reduce)>(plugin, "lockstep_make_nccl_all_reduce");
 }
 

@@ -4,6 +4,7 @@
 #include "comm/nccl/nccl_communicator.hpp"
 #include "comm/nccl/nccl_error.hpp"
 #include "comm/nccl/nccl_plugin.hpp"
+#include "common/advice.hpp"
 #include "kernels/cuda/error.hpp"
 
 #include <cuda_runtime.h>
@@ -66,6 +67,8 @@ class NcclAllReduce final : public DeviceAllReduce {
 
 }  // namespace
 }  // namespace lockstep
+
+LOCKSTEP_PLUGIN_TAKES_SPELLING
 
 extern "C" lockstep::DeviceAllReduce* lockstep_make_nccl_all_reduce(lockstep::Communicator& comm,
                                                                     lockstep::Device& device) {

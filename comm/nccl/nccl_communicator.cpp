@@ -1,9 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// A communicator that does not block: every call is polled until it is settled, and its end has deadlines
+/// of its own.
 #include "comm/nccl/nccl_communicator.hpp"
 
 #include "comm/nccl/nccl_error.hpp"
 #include "comm/nccl/signal_handlers.hpp"
+#include "common/clock.hpp"
 #include "common/console/output.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +22,6 @@
 namespace lockstep {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 // An end has other deadlines than work: nothing is lost if it does not come.

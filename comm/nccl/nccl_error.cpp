@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Which of NCCL's results blame a rank or the network, which a GPU, and which us.
 #include "comm/nccl/nccl_error.hpp"
+
+#include "common/advice.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +14,7 @@ namespace {
 
 struct Verdict {
   ExitCode code;
-  const char* advice;
+  const char* text;
 };
 
 Verdict verdict_on(ncclResult_t result) {
@@ -24,11 +27,11 @@ Verdict verdict_on(ncclResult_t result) {
           "they share (NCCL_SOCKET_IFNAME=eth0); NCCL_DEBUG=WARN says more"};
     case ncclUnhandledCudaError:
       return {ExitCode::kDeviceUnavailable,
-              "see 'lockstep devices'; NCCL_DEBUG=WARN says more; or use parallel.backend=mpi"};
+              "see 'lockstep devices'; NCCL_DEBUG=WARN says more; or use {backend}mpi"};
     case ncclInvalidUsage:
       return {ExitCode::kDeviceUnavailable,
               "every rank needs a GPU of its own and the same NCCL; NCCL_DEBUG=WARN says more; or use "
-              "parallel.backend=mpi"};
+              "{backend}mpi"};
     default:
       return {ExitCode::kInternal, "NCCL_DEBUG=WARN says more; please report this"};
   }
@@ -47,7 +50,7 @@ std::string last_words() {
 void throw_nccl_error(ncclResult_t result, const char* call, const char* file, int line) {
   const Verdict verdict = verdict_on(result);
   throw NcclError(verdict.code, fmt::format("NCCL failed at {}:{} in {}: {}{}; {}", file, line, call,
-                                            ncclGetErrorString(result), last_words(), verdict.advice));
+                                            ncclGetErrorString(result), last_words(), advice(verdict.text)));
 }
 
 }  // namespace lockstep

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Pieces are copied to pinned memory, summed and copied back, one behind the other.
 #include "comm/staged/staged_all_reduce.hpp"
 
 #include <fmt/format.h>
@@ -86,7 +87,7 @@ void StagedAllReduce::reduce(Stream& stream, T* device, std::size_t count) {
   for (const Piece<T>& piece : pieces) {
     CopyToHost copy(*piece.copied, sums);
     comm_.wait(copy, "the copy of gradients from this rank's GPU");
-    sums.push_back(comm_.all_reduce_async(piece.host));
+    sums.push_back(comm_.host_all_reduce().start(piece.host));
   }
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     comm_.wait(*sums[i], "the gradients' all-reduce through host memory");

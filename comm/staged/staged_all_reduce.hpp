@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// Copies to pinned memory, sums with comm.all_reduce_async() and copies back. Large buffers go in pieces of
+/// Copies to pinned memory, sums with comm.host_all_reduce() and copies back. Large buffers go in pieces of
 /// 1 MiB, so that one piece is copied while another one is summed. Borrows both; grows its pinned buffer as
 /// needed. Not a collective call.
 std::unique_ptr<DeviceAllReduce> make_staged_all_reduce(Communicator& comm, Device& device);

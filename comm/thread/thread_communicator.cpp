@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Every collective is one that the group performs when its last thread arrives.
 #include "comm/thread/thread_communicator.hpp"
 
-#include "comm/host_name.hpp"
 #include "common/console/output.hpp"
 #include "common/error.hpp"
+#include "common/host_name.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -54,8 +55,8 @@ ThreadCommunicator::ThreadCommunicator(ThreadGroup& group, int rank, std::chrono
       host_(host_name()),
       oversubscribed_(group.size() > usable_cores()) {}
 
-std::unique_ptr<ThreadCommunicator::Pending> ThreadCommunicator::start(const CollectiveKind& kind,
-                                                                       const Contribution& contribution) {
+std::unique_ptr<ThreadCommunicator::Pending> ThreadCommunicator::arrive(const CollectiveKind& kind,
+                                                                        const Contribution& contribution) {
   if (group_.failed()) throw_released();
   return std::make_unique<Pending>(*this, group_.arrive(rank_, next_sequence_++, kind, contribution));
 }
@@ -66,28 +67,28 @@ void ThreadCommunicator::throw_released() {
       fmt::format("rank {} of {} on {} stops because {}", rank_, size(), host_, group_.reason()));
 }
 
-std::unique_ptr<PendingCollective> ThreadCommunicator::all_reduce_async(std::span<std::int64_t> data) {
-  return start({Operation::kSumInt64, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
+std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<std::int64_t> data) {
+  return arrive({Operation::kSumInt64, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
 }
 
-std::unique_ptr<PendingCollective> ThreadCommunicator::all_reduce_async(std::span<float> data) {
-  return start({Operation::kSumFp32, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
+std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<float> data) {
+  return arrive({Operation::kSumFp32, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
 }
 
 void ThreadCommunicator::broadcast(std::span<std::byte> data, int root) {
   LOCKSTEP_CHECK(root >= 0 && root < size());
-  wait(*start({Operation::kBroadcast, data.size(), root}, {{}, data}),
+  wait(*arrive({Operation::kBroadcast, data.size(), root}, {{}, data}),
        fmt::format("a broadcast from rank {}", root));
 }
 
 std::vector<std::byte> ThreadCommunicator::all_gather(std::span<const std::byte> mine) {
   std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
-  wait(*start({Operation::kAllGather, mine.size()}, {mine, all}), "an all-gather");
+  wait(*arrive({Operation::kAllGather, mine.size()}, {mine, all}), "an all-gather");
   return all;
 }
 
 void ThreadCommunicator::barrier() {
-  wait(*start({}, {}), "a barrier");
+  wait(*arrive({}, {}), "a barrier");
 }
 
 void ThreadCommunicator::abort(int exit_code) noexcept {

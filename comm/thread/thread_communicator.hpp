@@ -12,7 +12,8 @@
 
 namespace lockstep {
 
-class ThreadCommunicator final : public Communicator {
+/// Its sums are added in rank order.
+class ThreadCommunicator final : public Communicator, private AllReduce {
  public:
   /// `group` outlives it.
   ThreadCommunicator(ThreadGroup& group, int rank, std::chrono::duration<double> timeout);
@@ -26,8 +27,9 @@ class ThreadCommunicator final : public Communicator {
   std::chrono::duration<double> timeout() const override { return timeout_; }
   bool oversubscribed() const override { return oversubscribed_; }
 
-  std::unique_ptr<PendingCollective> all_reduce_async(std::span<std::int64_t> data) override;
-  std::unique_ptr<PendingCollective> all_reduce_async(std::span<float> data) override;
+  AllReduce& host_all_reduce() override { return *this; }
+  std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) override;
+  std::unique_ptr<PendingCollective> start(std::span<float> data) override;
   void broadcast(std::span<std::byte> data, int root) override;
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void barrier() override;
@@ -39,7 +41,7 @@ class ThreadCommunicator final : public Communicator {
  private:
   class Pending;
 
-  std::unique_ptr<Pending> start(const CollectiveKind& kind, const Contribution& contribution);
+  std::unique_ptr<Pending> arrive(const CollectiveKind& kind, const Contribution& contribution);
   [[noreturn]] void throw_released();
 
   ThreadGroup& group_;

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The last rank to arrive at a collective carries it out for all, in rank order.
 #include "comm/thread/thread_group.hpp"
 
 #include "comm/sum_into.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Starts the threads, joins them, and rethrows the error that came first, not its echoes.
 #include "comm/thread/thread_ranks.hpp"
 
 #include "comm/thread/thread_communicator.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Every line goes through the escape of what a terminal would obey.
 #include "common/console/output.hpp"
 
 #include "common/text/printable.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Closed streams are opened on /dev/null first; at the end it is found out whether the output was written.
 #include "common/console/standard_streams.hpp"
 
 #include "common/error.hpp"

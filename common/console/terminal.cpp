@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Window sizes, locales and TERM, and mpirun's own output where that hides them.
 #include "common/console/terminal.hpp"
 
 #include <cctype>

@@ -3,6 +3,8 @@
 /// File operations that are made of several calls of Env.
 #include "common/files/env.hpp"
 
+#include "common/advice.hpp"
+
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -36,8 +38,8 @@ void replace_file(Env& env, const std::string& path, std::span<const std::byte> 
 void require_own(Env& env, const std::string& path, EntryKind kind) {
   const Entry entry = env.entry(path);
   if (entry.kind == EntryKind::kNothing) return;
-  const char* const fix =
-      "a run writes only into its own directory: move this away, or choose another run.dir";
+  const std::string fix =
+      advice("a run writes only into its own directory: move this away, or choose another {run_directory}");
   if (entry.kind == EntryKind::kLink) throw IoError(fmt::format("{}: is a symbolic link; {}", path, fix));
   if (entry.kind != kind) {
     throw IoError(

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The real file system: thin wrappers around system calls, each result checked.
+#include "common/advice.hpp"
 #include "common/error.hpp"
 #include "common/files/env.hpp"
 
@@ -29,11 +30,11 @@ std::string hint(int error, Access access) {
   switch (error) {
     case ENOSPC:
     case EDQUOT:
-      return "; free some space or choose another run.dir";
+      return advice("; free some space or choose another {run_directory}");
     case EACCES:
     case EPERM:
     case EROFS:
-      return "; choose a run.dir that this user may write to";
+      return advice("; choose a {run_directory} that this user may write to");
     case EMFILE:
     case ENFILE:
       return "; raise the limit on open files (ulimit -n)";

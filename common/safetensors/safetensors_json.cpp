@@ -25,51 +25,51 @@ class HeaderEvents final : public json::json_sax_t {
   SafetensorsHeader take() { return std::move(header_); }
 
   bool start_object(std::size_t /*size*/) override {
-    if (place_ == Place::kStart) return go(Place::kTop);
-    if (place_ != Place::kEntryStart) return wrong("an object");
-    if (in_metadata_) return go(Place::kMetadata);
+    if (state_ == State::kStart) return go(State::kTop);
+    if (state_ != State::kEntryStart) return wrong("an object");
+    if (in_metadata_) return go(State::kMetadata);
     seen_ = 0;
     header_.entries.emplace_back().name = std::move(name_);
-    return go(Place::kFields);
+    return go(State::kFields);
   }
 
   bool key(string_t& text) override {
-    switch (place_) {
-      case Place::kTop:
+    switch (state_) {
+      case State::kTop:
         name_ = text;
         in_metadata_ = text == "__metadata__";
         if (in_metadata_ && std::exchange(metadata_seen_, true)) return wrong("a second __metadata__");
-        return go(Place::kEntryStart);
-      case Place::kFields:
+        return go(State::kEntryStart);
+      case State::kFields:
         return field(text);
       default:
         name_ = text;
-        return go(Place::kMetadataValue);
+        return go(State::kMetadataValue);
     }
   }
 
   bool string(string_t& text) override {
-    if (place_ == Place::kMetadataValue) {
+    if (state_ == State::kMetadataValue) {
       if (!header_.metadata.emplace(name_, text).second)
         return wrong("a second value for a key of __metadata__");
-      return go(Place::kMetadata);
+      return go(State::kMetadata);
     }
-    if (place_ != Place::kDtype) return wrong("a string");
+    if (state_ != State::kDtype) return wrong("a string");
     header_.entries.back().dtype = text.substr(0, 16);
-    return go(Place::kFields);
+    return go(State::kFields);
   }
 
   bool start_array(std::size_t /*size*/) override {
-    if (place_ == Place::kShapeStart) return go(Place::kShape);
-    if (place_ != Place::kOffsetsStart) return wrong("an array");
+    if (state_ == State::kShapeStart) return go(State::kShape);
+    if (state_ != State::kOffsetsStart) return wrong("an array");
     offsets_ = 0;
-    return go(Place::kOffsets);
+    return go(State::kOffsets);
   }
 
   bool number_unsigned(number_unsigned_t value) override {
-    if (place_ != Place::kShape && place_ != Place::kOffsets) return wrong("a number");
+    if (state_ != State::kShape && state_ != State::kOffsets) return wrong("a number");
     SafetensorsEntry& entry = header_.entries.back();  // both places are inside an entry
-    if (place_ == Place::kShape) {
+    if (state_ == State::kShape) {
       if (entry.shape.size() == kMaxSafetensorsRank) return wrong("more dimensions than any tensor has");
       entry.shape.push_back(value);
       return true;
@@ -81,14 +81,14 @@ class HeaderEvents final : public json::json_sax_t {
   }
 
   bool end_array() override {
-    if (place_ == Place::kOffsets && offsets_ != 2) return wrong("data_offsets that are not two numbers");
-    return go(Place::kFields);
+    if (state_ == State::kOffsets && offsets_ != 2) return wrong("data_offsets that are not two numbers");
+    return go(State::kFields);
   }
 
   bool end_object() override {
-    if (place_ == Place::kFields && seen_ != kAllFields)
+    if (state_ == State::kFields && seen_ != kAllFields)
       return wrong("an entry without dtype, shape or data_offsets");
-    return go(place_ == Place::kTop ? Place::kStart : Place::kTop);
+    return go(state_ == State::kTop ? State::kStart : State::kTop);
   }
 
   bool null() override { return wrong("null"); }
@@ -107,7 +107,7 @@ class HeaderEvents final : public json::json_sax_t {
 
  private:
   /// What may come next. kEntryStart, kMetadataValue and k*Start wait for the value of a key.
-  enum class Place {
+  enum class State {
     kStart,
     kTop,
     kEntryStart,
@@ -122,26 +122,26 @@ class HeaderEvents final : public json::json_sax_t {
   };
   static constexpr unsigned kAllFields = 7;
 
-  bool go(Place place) {
-    place_ = place;
+  bool go(State state) {
+    state_ = state;
     return true;
   }
 
   bool field(const std::string& text) {
-    if (text == "dtype") return once(1, Place::kDtype);
-    if (text == "shape") return once(2, Place::kShapeStart);
-    if (text == "data_offsets") return once(4, Place::kOffsetsStart);
+    if (text == "dtype") return once(1, State::kDtype);
+    if (text == "shape") return once(2, State::kShapeStart);
+    if (text == "data_offsets") return once(4, State::kOffsetsStart);
     return wrong("an unknown field");
   }
 
-  bool once(unsigned bit, Place next) {
+  bool once(unsigned bit, State next) {
     if ((seen_ & bit) != 0) return wrong("a field that is there twice");
     seen_ |= bit;
     return go(next);
   }
 
   [[noreturn]] bool wrong(const char* what) const {
-    const bool in_entry = !header_.entries.empty() && place_ != Place::kTop && place_ != Place::kEntryStart;
+    const bool in_entry = !header_.entries.empty() && state_ != State::kTop && state_ != State::kEntryStart;
     const std::string& name = in_entry && !in_metadata_ ? header_.entries.back().name : name_;
     throw DataError(
         fmt::format("{}: the header holds {} at tensor {}, which has no place in a safetensors header", file_,
@@ -150,7 +150,7 @@ class HeaderEvents final : public json::json_sax_t {
 
   const std::string& file_;
   SafetensorsHeader header_;
-  Place place_ = Place::kStart;
+  State state_ = State::kStart;
   std::string name_;
   bool in_metadata_ = false, metadata_seen_ = false;
   unsigned seen_ = 0;  // bits of the fields of this entry

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Widths by characters, folds at spaces, and the forms that durations, losses and large numbers have.
 #include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>

@@ -29,9 +29,8 @@ inline constexpr std::size_t kMaxYamlBrackets = 10'000;
 ///
 /// @param file  where the text comes from, for messages
 /// @throws ConfigError `file:line:column: ...` for a syntax error, more than kMaxYamlBytes, bytes that are
-/// not printable
-///         UTF-8, anchors, aliases, tags, a second document, duplicate keys, keys that are not text, too many
-///         levels
+///         not printable UTF-8, anchors, aliases, tags, a second document, duplicate keys, keys that are not
+///         text, too many levels
 YAML::Node load_strict_yaml(const std::string& text, const std::string& file);
 
 /// Reads a YAML file, at most kMaxYamlBytes of it, and parses it as load_strict_yaml does.

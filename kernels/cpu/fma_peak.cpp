@@ -3,10 +3,10 @@
 /// Multiply-adds between registers, timed.
 #include "kernels/cpu/fma_peak.hpp"
 
+#include "common/clock.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 
 #undef HWY_TARGET_INCLUDE
@@ -45,7 +45,6 @@ namespace lockstep::cpu {
 HWY_EXPORT(burn_fma);
 
 double measure_fma_peak(double seconds) {
-  using Clock = std::chrono::steady_clock;
   const auto burn = HWY_DYNAMIC_DISPATCH(burn_fma);
   constexpr std::size_t kSliceSteps = 20'000;  // well below a millisecond: some slice is left alone
   float sink = 0.5F;
@@ -54,8 +53,8 @@ double measure_fma_peak(double seconds) {
   do {
     const auto slice_start = Clock::now();
     const double flops = burn(kSliceSteps, &sink);
-    best = std::max(best, flops / std::chrono::duration<double>(Clock::now() - slice_start).count());
-  } while (std::chrono::duration<double>(Clock::now() - start).count() < seconds);
+    best = std::max(best, flops / seconds_since(slice_start));
+  } while (seconds_since(start) < seconds);
   volatile float keep = sink;
   static_cast<void>(keep);
   return best;

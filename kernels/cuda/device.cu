@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// A device of the CUDA runtime: its memory, streams and events, with errors that say how much was free.
 #include "common/error.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/probe.hpp"

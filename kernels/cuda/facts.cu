@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Device properties, UUIDs, PCI places and links between GPUs, as the runtime tells them.
 #include "common/error.hpp"
 #include "kernels/cuda/facts.hpp"
 #include "kernels/device/device_messages.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// A capture is instantiated and uploaded once, then launched as often as wanted.
 #include "kernels/cuda/graph.hpp"
 
 #include <memory>

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The GPUs of this machine as a Platform: found, tried, made.
 #include "common/error.hpp"
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/facts.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Asks for the attributes of a kernel that does nothing: whether there is code for this GPU shows in that.
 #include "common/error.hpp"
 #include "kernels/cuda/probe.hpp"
 #include "kernels/device/device_messages.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Queues, events and captures; a capture restricts only the thread that makes it.
 #include "common/error.hpp"
 #include "kernels/cuda/graph.hpp"
 #include "kernels/cuda/stream.hpp"

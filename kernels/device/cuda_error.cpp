@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The table of the runtime's errors that are no fault of the program, with what helps.
 #include "kernels/device/cuda_error.hpp"
 
+#include "common/advice.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -30,9 +32,8 @@ constexpr const char* kMps =
 
 /// The errors whose cause is the GPU, its driver or its memory, and what helps.
 constexpr Advice kDeviceErrors[] = {
-    {"cudaErrorMemoryAllocation",
-     "use a smaller data.global_batch, more ranks or a GPU with more free memory"},
-    {"cudaErrorNoDevice", "'lockstep devices' says why; or use parallel.device=cpu"},
+    {"cudaErrorMemoryAllocation", "use a smaller {global_batch}, more ranks or a GPU with more free memory"},
+    {"cudaErrorNoDevice", "'lockstep devices' says why; or use {device}cpu"},
     {"cudaErrorInsufficientDriver", kUpdateDriver},
     {"cudaErrorCallRequiresNewerDriver", kUpdateDriver},
     {"cudaErrorUnsupportedPtxVersion", kUpdateDriver},
@@ -46,8 +47,7 @@ constexpr Advice kDeviceErrors[] = {
     {"cudaErrorNoKernelImageForDevice",
      "the program was not built for this kind of GPU: build it here with cmake --preset release "
      "-DCMAKE_CUDA_ARCHITECTURES=native and a CUDA toolkit that knows it (CUDA 13: compute capability 7.5 "
-     "and "
-     "newer)"},
+     "and newer)"},
     {"cudaErrorStubLibrary", "libcuda.so.1 is the toolkit's stub: take its folder out of LD_LIBRARY_PATH"},
     {"cudaErrorDevicesUnavailable", "another process holds the GPU (compute mode exclusive): see nvidia-smi"},
     {"cudaErrorInitializationError", "the driver does not start: see nvidia-smi and dmesg"},
@@ -73,15 +73,15 @@ std::string describe(const CudaFailure& failure) {
 
 }  // namespace
 
-const char* device_error_advice(const char* name) {
-  for (const Advice& advice : kDeviceErrors)
-    if (advice.name == name) return advice.text;
-  return nullptr;
+std::string device_error_advice(const char* name) {
+  for (const Advice& row : kDeviceErrors)
+    if (row.name == name) return advice(row.text);
+  return {};
 }
 
 void throw_cuda_error(const CudaFailure& failure) {
-  if (const char* advice = device_error_advice(failure.name)) {
-    throw DeviceError(fmt::format("the GPU cannot be used: {}; {}", describe(failure), advice));
+  if (const auto fix = device_error_advice(failure.name); !fix.empty()) {
+    throw DeviceError(fmt::format("the GPU cannot be used: {}; {}", describe(failure), fix));
   }
   throw InternalError(fmt::format("internal error: {}; please report this", describe(failure)));
 }

@@ -4,6 +4,8 @@
 /// kernels/cuda/error.hpp comes here.
 #pragma once
 
+#include <string>
+
 namespace lockstep {
 
 struct CudaFailure {
@@ -14,8 +16,8 @@ struct CudaFailure {
   int line;
 };
 
-/// What to do about an error whose cause is the GPU, its driver or its memory; null for any other.
-const char* device_error_advice(const char* name);
+/// What to do about an error whose cause is the GPU, its driver or its memory; empty for any other.
+std::string device_error_advice(const char* name);
 
 /// @throws DeviceError    if the GPU, its driver or its memory is the cause, with what to do about it
 /// @throws InternalError  otherwise: a call that should not fail did, or a kernel went wrong

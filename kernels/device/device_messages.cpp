@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The words for missing drivers, old ones, hidden GPUs and memory that does not suffice.
 #include "kernels/device/device_messages.hpp"
+
+#include "common/advice.hpp"
 
 #include <fmt/format.h>
 
@@ -8,7 +11,9 @@ namespace lockstep {
 
 namespace {
 
-constexpr const char* kOtherwise = "or use parallel.device=cpu or auto";
+std::string otherwise() {
+  return advice("or use {device}cpu or auto");
+}
 
 std::string gibibytes(std::size_t bytes) {
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / (1 << 30));
@@ -19,12 +24,12 @@ std::string nothing_visible(const FailedSearch& search) {
     return fmt::format(
         "no GPU is visible: CUDA_VISIBLE_DEVICES is '{}', and no GPU of this machine is among "
         "these; unset it or name one that 'nvidia-smi -L' lists, {}",
-        *search.visible_devices, kOtherwise);
+        *search.visible_devices, otherwise());
   }
   return fmt::format(
       "no GPU is visible: there is an NVIDIA driver (CUDA {}), but it finds no GPU; see "
       "nvidia-smi, start a container with --gpus all, ask Slurm for --gpus-per-node, {}",
-      version_text(search.driver_version), kOtherwise);
+      version_text(search.driver_version), otherwise());
 }
 
 }  // namespace
@@ -34,17 +39,17 @@ std::string no_device_message(const FailedSearch& search) {
     return fmt::format(
         "CUDA driver not found: this machine has no NVIDIA driver (libcuda.so.1); install it, "
         "start a container with --gpus all, {}",
-        kOtherwise);
+        otherwise());
   }
   if (search.driver_version < search.runtime_version && search.error.starts_with("cudaErrorInsufficient")) {
     return fmt::format(
         "the NVIDIA driver is too old: it supports CUDA {}, and this program was built with "
         "CUDA {}; update the driver, build with a CUDA toolkit it supports, {}",
-        version_text(search.driver_version), version_text(search.runtime_version), kOtherwise);
+        version_text(search.driver_version), version_text(search.runtime_version), otherwise());
   }
   if (search.error.starts_with("cudaErrorNoDevice")) return nothing_visible(search);
   return fmt::format("the GPUs of this machine cannot be used: {}; see nvidia-smi and dmesg, {}",
-                     search.error, kOtherwise);
+                     search.error, otherwise());
 }
 
 bool is_without_gpus(const FailedSearch& search) {
@@ -54,11 +59,11 @@ bool is_without_gpus(const FailedSearch& search) {
 }
 
 std::string unusable_device_message(const DeviceFacts& device, const CudaFailure& failure) {
-  const char* advice = device_error_advice(failure.name);
+  const std::string fix = device_error_advice(failure.name);
   return fmt::format(
       "GPU {} ({}, compute capability {}.{}) cannot run this program's kernels: {} ({}); {}, {}",
       device.index, device.name, device.compute_major, device.compute_minor, failure.name, failure.text,
-      advice != nullptr ? advice : "see nvidia-smi and dmesg", kOtherwise);
+      fix.empty() ? "see nvidia-smi and dmesg" : fix, otherwise());
 }
 
 std::string no_such_device_message(int index, std::span<const DeviceFacts> devices) {
@@ -74,10 +79,10 @@ std::string no_such_device_message(int index, std::span<const DeviceFacts> devic
 std::string out_of_memory_message(const DeviceFacts& device, std::size_t wanted_bytes,
                                   std::size_t free_bytes) {
   return fmt::format(
-      "GPU {} ({}) has too little memory: {} wanted, {} of {} free; use a smaller "
-      "data.global_batch, more ranks or a larger GPU, and see with nvidia-smi who else uses it",
+      "GPU {} ({}) has too little memory: {} wanted, {} of {} free; use a smaller {}, "
+      "more ranks or a larger GPU, and see with nvidia-smi who else uses it",
       device.index, device.name, gibibytes(wanted_bytes), gibibytes(free_bytes),
-      gibibytes(device.total_bytes));
+      gibibytes(device.total_bytes), spelling().global_batch);
 }
 
 std::string out_of_pinned_memory_message(std::size_t wanted_bytes) {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Stands in for kernels/cuda in a build without CUDA.
+#include "common/advice.hpp"
 #include "common/error.hpp"
 #include "kernels/device/device.hpp"
 #include "kernels/device/device_ops.hpp"
@@ -23,9 +24,9 @@ class NoCudaPlatform final : public Platform {
 
  private:
   [[noreturn]] static void refuse() {
-    const std::string text =
+    const std::string text = advice(
         "this build has no GPU kernels: it was made without the CUDA toolkit; install the CUDA toolkit "
-        "and build again (launch/build), or use parallel.device=cpu or auto";
+        "and build again (launch/build), or use {device}cpu or auto");
     if (has_driver()) throw DeviceError(text);
     throw NoGpuError(text);
   }

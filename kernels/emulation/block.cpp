@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Threads run until each waits or ends; barriers and warps let go whom they held.
 #include "kernels/emulation/block.hpp"
 
 #include "common/error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Every allocation is remembered, so that a pointer can be told to be inside of one, and damage found.
 #include "kernels/emulation/device_memory.hpp"
 
 #include "kernels/emulation/redzone.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Stacks with a guard page, staggered in the cache, switched by Boost.Context.
 #include "kernels/emulation/fiber.hpp"
 
 #include "kernels/emulation/sanitizer.hpp"

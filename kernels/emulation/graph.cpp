@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Operations run in any order that their dependencies allow.
 #include "kernels/emulation/graph.hpp"
 
 #include <utility>

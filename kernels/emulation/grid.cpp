@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Checks a launch as the runtime does, then runs its blocks one by one.
 #include "kernels/emulation/grid.hpp"
 
 #include "common/error.hpp"

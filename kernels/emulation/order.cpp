@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// A seed for the process, and permutations drawn from it with SplitMix64.
 #include "kernels/emulation/order.hpp"
 
 #include "kernels/emulation/thread_order.hpp"

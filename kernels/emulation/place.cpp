@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Places in words: file and line.
 #include "kernels/emulation/place.hpp"
 
 #include <fmt/format.h>

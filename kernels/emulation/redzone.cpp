@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Red zones are filled with a pattern, and closed to AddressSanitizer where it runs.
 #include "kernels/emulation/redzone.hpp"
 
 #include "kernels/emulation/sanitizer.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Arrays are handed out one behind the other, and looked after when the block ends.
 #include "kernels/emulation/shared_memory.hpp"
 
 #include "common/error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Names and texts of errors, and the last one of each thread.
 #include "kernels/emulation/status.hpp"
 
 #include "kernels/emulation/runtime_api.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Work is run or recorded; an event carries what a capture depends on from one stream to another.
 #include "kernels/emulation/stream.hpp"
 
 #include <algorithm>

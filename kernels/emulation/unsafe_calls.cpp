@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Each thread remembers the captures that it began, as long as they last.
 #include "kernels/emulation/unsafe_calls.hpp"
 
 #include <vector>

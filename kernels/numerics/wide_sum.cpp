@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Terms are split over limbs of 32 bits, carried only when the value is wanted, and rounded once.
 #include "kernels/numerics/wide_sum.hpp"
 
 #include "common/error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Adding a bias to every channel, and its gradient.
 #include "kernels/vendor/channel_bias.hpp"
 
 namespace lockstep::vendor {

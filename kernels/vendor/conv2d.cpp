@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Three directions, each with the algorithm that was the fastest where that was asked for.
 #include "kernels/vendor/conv2d.hpp"
 
 namespace lockstep::vendor {

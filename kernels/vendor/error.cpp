@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Which statuses blame the installation or the memory, with what helps; all others are our own.
 #include "kernels/vendor/error.hpp"
 
+#include "common/advice.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +15,7 @@ namespace lockstep::vendor {
 namespace {
 
 /// What helps where the library, the GPU or its memory is the cause; null where it should not have failed.
-const char* advice(cudnnStatus_t status) {
+const char* fix_of(cudnnStatus_t status) {
   switch (status) {
     case CUDNN_STATUS_NOT_INITIALIZED:
     case CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH:
@@ -27,19 +29,19 @@ const char* advice(cudnnStatus_t status) {
       return "install a version of cuDNN made for this GPU and its driver";
     case CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED:
     case CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED:
-      return "use a smaller data.global_batch or a GPU with more free memory";
+      return "use a smaller {global_batch} or a GPU with more free memory";
     default:
       return nullptr;
   }
 }
 
-const char* advice(cublasStatus_t status) {
+const char* fix_of(cublasStatus_t status) {
   switch (status) {
     case CUBLAS_STATUS_NOT_INITIALIZED:
     case CUBLAS_STATUS_ARCH_MISMATCH:
       return "install a version of cuBLAS made for this GPU and its driver";
     case CUBLAS_STATUS_ALLOC_FAILED:
-      return "use a smaller data.global_batch or a GPU with more free memory";
+      return "use a smaller {global_batch} or a GPU with more free memory";
     default:
       return nullptr;
   }
@@ -65,8 +67,9 @@ std::string failure_text(Status status, const CallSite& site) {
 
 template <typename Status>
 [[noreturn]] void throw_failure(Status status, const CallSite& site) {
-  if (const char* fix = advice(status)) {
-    throw DeviceError(fmt::format("{}; {}, or use parallel.kernels=native", failure_text(status, site), fix));
+  if (const char* fix = fix_of(status)) {
+    throw DeviceError(
+        fmt::format("{}; {}, or use {}native", failure_text(status, site), advice(fix), spelling().kernels));
   }
   throw InternalError(fmt::format("internal error: {}; please report this", failure_text(status, site)));
 }

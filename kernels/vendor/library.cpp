@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Maps from shapes to layers and from streams to contexts, filled as they are asked for.
 #include "kernels/vendor/library.hpp"
 
 #include "kernels/cuda/error.hpp"

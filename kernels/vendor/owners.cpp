@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Creates handles and descriptors, each in an owner before anything else can fail.
 #include "kernels/vendor/owners.hpp"
 
 namespace lockstep::vendor {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Max and average pools in both directions.
 #include "kernels/vendor/pool.hpp"
 
 namespace lockstep::vendor {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Handles bound to the stream, and scratch memory that only grows.
 #include "kernels/vendor/stream_context.hpp"
 
 #include "kernels/cuda/error.hpp"

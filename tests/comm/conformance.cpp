@@ -81,7 +81,7 @@ void keeps_several_collectives_apart(Communicator& comm) {
   data.reserve(counts.size());
   pending.reserve(counts.size());
   for (const std::size_t count : counts) data.push_back(terms(comm.rank(), count));
-  for (auto& part : data) pending.push_back(comm.all_reduce_async(std::span(part)));
+  for (auto& part : data) pending.push_back(comm.host_all_reduce().start(std::span(part)));
   std::vector<float> between{1.5F};
   comm.all_reduce(std::span(between));
   for (std::size_t i = pending.size(); i-- > 0;) comm.wait(*pending[i], "a collective, last one first");
@@ -92,7 +92,7 @@ void keeps_several_collectives_apart(Communicator& comm) {
 
 void stays_complete_when_tested_again(Communicator& comm) {
   std::vector<std::int64_t> data = terms(comm.rank(), 100);
-  const auto pending = comm.all_reduce_async(std::span(data));
+  const auto pending = comm.host_all_reduce().start(std::span(data));
   comm.wait(*pending, "an all-reduce");
   EXPECT_TRUE(pending->test());
   EXPECT_TRUE(pending->test());

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// late_rank WHERE, under mpirun: MPI's start and end with a deadline of one second, to which the last rank
 /// does not come. WHERE is init, init-stopped, finalize or nowhere.
+#include "comm/launcher.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "comm/mpi/rank_watch.hpp"
@@ -10,17 +11,12 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <string>
 
 namespace {
 
 constexpr std::chrono::seconds kShort{1};   ///< where somebody will not come
 constexpr std::chrono::seconds kLong{100};  ///< where all will, however slow the machine is
-
-const char* variable(const char* name) {
-  return std::getenv(name);
-}
 
 /// What a rank is that hangs somewhere in code of its own. The tests' deadline ends it.
 void stay_away() {
@@ -31,8 +27,8 @@ void stay_away() {
 
 int main(int argc, char** argv) {
   const std::string where = argc > 1 ? argv[1] : "nowhere";
-  const int ranks = lockstep::launcher_world_size(variable);
-  const bool last = lockstep::launcher_rank(variable) == ranks - 1;
+  const int ranks = lockstep::this_launch().world_size;
+  const bool last = lockstep::this_launch().rank == ranks - 1;
   if (last && where == "init") stay_away();
   if (last && where == "init-stopped") std::raise(SIGSTOP);
 

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What the environment says about the launcher.
-#include "comm/mpi/mpi_runtime.hpp"
+#include "comm/launcher.hpp"
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <map>
 #include <string>
 
@@ -14,7 +13,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-std::function<const char*(const char*)> environment_of(const Variables& variables) {
+Environment environment_of(const Variables& variables) {
   return [&](const char* name) -> const char* {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
@@ -22,20 +21,38 @@ std::function<const char*(const char*)> environment_of(const Variables& variable
 }
 
 int size_in(const Variables& variables) {
-  return launcher_world_size(environment_of(variables));
+  return read_launch(environment_of(variables)).world_size;
+}
+
+Launcher launcher_in(const Variables& variables) {
+  return read_launch(environment_of(variables)).launcher;
 }
 
 TEST(LauncherTest, SrunWithoutPmixIsTold) {
   const Variables bare = {{"SLURM_NODELIST", "n1"}, {"SLURM_STEPID", "0"}};
-  EXPECT_TRUE(is_srun_without_pmix(environment_of(bare)));
-  for (const char* help : {"PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_SIZE"}) {
+  EXPECT_EQ(launcher_in(bare), Launcher::kSrun);
+  for (const char* help : {"PMIX_RANK", "PMI_RANK"}) {
     Variables helped = bare;
     helped[help] = "0";
-    EXPECT_FALSE(is_srun_without_pmix(environment_of(helped))) << help;
+    EXPECT_EQ(launcher_in(helped), Launcher::kPmi) << help;
   }
   const Variables batch_script = {{"SLURM_NODELIST", "n1"}, {"SLURM_NTASKS", "4"}};
-  EXPECT_FALSE(is_srun_without_pmix(environment_of(batch_script)));
-  EXPECT_FALSE(is_srun_without_pmix(environment_of({})));
+  EXPECT_EQ(launcher_in(batch_script), Launcher::kNone);
+  EXPECT_EQ(launcher_in({}), Launcher::kNone);
+}
+
+TEST(LauncherTest, MpirunInsideAStepIsTheLauncher) {
+  EXPECT_EQ(launcher_in({{"SLURM_NODELIST", "n1"},
+                         {"SLURM_STEPID", "0"},
+                         {"PMIX_RANK", "1"},
+                         {"OMPI_COMM_WORLD_SIZE", "2"}}),
+            Launcher::kOpenMpi);
+}
+
+TEST(LauncherTest, TheRankIsThatOfTheLauncherNextToTheProcess) {
+  EXPECT_EQ(read_launch(environment_of({{"OMPI_COMM_WORLD_RANK", "3"}, {"SLURM_PROCID", "0"}})).rank, 3);
+  EXPECT_EQ(read_launch(environment_of({{"SLURM_PROCID", "5"}})).rank, 5);
+  EXPECT_EQ(read_launch(environment_of({})).rank, 0);
 }
 
 TEST(LauncherTest, NoLauncherMeansOneProcess) {

@@ -90,7 +90,7 @@ TEST(MpiCommunicatorTest, LateRankMakesTheOthersGiveUpInTime) {
   std::unique_ptr<PendingCollective> pending;
   bool lost = false;
   if (!late) {
-    pending = comm->all_reduce_async(std::span(&value, 1));
+    pending = comm->host_all_reduce().start(std::span(&value, 1));
     try {
       comm->wait(*pending, "a rank that is late");
     } catch (const PeerLostError&) {
@@ -98,7 +98,7 @@ TEST(MpiCommunicatorTest, LateRankMakesTheOthersGiveUpInTime) {
     }
   }
   MPI_Barrier(MPI_COMM_WORLD);
-  if (late) pending = comm->all_reduce_async(std::span(&value, 1));
+  if (late) pending = comm->host_all_reduce().start(std::span(&value, 1));
   const auto start = std::chrono::steady_clock::now();
   while (!pending->test() && std::chrono::steady_clock::now() - start < std::chrono::seconds(30)) {
   }

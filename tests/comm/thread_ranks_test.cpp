@@ -131,11 +131,11 @@ TEST(ThreadRanksTest, AbandonedCollectiveNeverWritesToItsBuffer) {
   std::latch is_abandoned(1);
   const auto body = [&](Communicator& comm) {
     if (comm.rank() == 0) {
-      comm.all_reduce_async(std::span(abandoned)).reset();
+      comm.host_all_reduce().start(std::span(abandoned)).reset();
       is_abandoned.count_down();
     } else {
       is_abandoned.wait();
-      EXPECT_FALSE(comm.all_reduce_async(std::span(other))->test());
+      EXPECT_FALSE(comm.host_all_reduce().start(std::span(other))->test());
     }
   };
   run_thread_ranks(2, body);

@@ -57,10 +57,10 @@ TEST(PluginTest, LoadingAgainGivesTheSameAddress) {
 
 TEST(PluginTest, AFileThatIsNotThereIsNamedWithThePlacesAndTheFix) {
   const auto message = device_error_of([] {
-    plugin_symbol({"lockstep_nothing", "NCCL", "use parallel.backend=mpi"}, "f");
+    plugin_symbol({"lockstep_nothing", "NCCL", "use another one"}, "f");
   });
   expect_one_line_with(message, {"lockstep_nothing.so", plugin_folders()[0].string(),
-                                 plugin_folders()[1].string(), "NCCL", "use parallel.backend=mpi"});
+                                 plugin_folders()[1].string(), "NCCL", "use another one"});
 }
 
 TEST(PluginTest, ALibraryThatIsNotThereIsNamedWithTheFix) {

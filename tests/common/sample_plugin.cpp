@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/common/sample_plugin.hpp"
 
+#include "common/advice.hpp"
 #include "common/error.hpp"
 
 namespace {
@@ -16,6 +17,8 @@ class PoliteGreeter final : public lockstep::test::Greeter {
 
 }  // namespace
 
+LOCKSTEP_PLUGIN_TAKES_SPELLING
+
 lockstep::test::Greeter* sample_plugin_greeter() {
   return new PoliteGreeter;
 }
@@ -24,4 +27,8 @@ void sample_plugin_throw(int which) {
   if (which == 0) throw lockstep::DeviceError("device");
   if (which == 1) throw lockstep::PeerLostError("peer");
   LOCKSTEP_CHECK(which < 2);
+}
+
+void sample_plugin_advise() {
+  throw lockstep::DeviceError(lockstep::advice("use {backend}mpi"));
 }

@@ -20,4 +20,6 @@ extern "C" {
 lockstep::test::Greeter* sample_plugin_greeter();
 /// Throws DeviceError, PeerLostError or InternalError for 0, 1 and 2.
 void sample_plugin_throw(int which);
+/// Throws a DeviceError with advice in it.
+void sample_plugin_advise();
 }

@@ -139,10 +139,9 @@ TEST(SamplerTest, EachEpochHasItsOwnOrderAndComingBackRestoresIt) {
 
 TEST(SamplerTest, ARankWithoutWorkIsAnErrorThatNamesTheLargestNumberOfRanks) {
   const Options options{.samples = 60000, .global_batch = 150, .grain = 64, .world_size = 4};
-  test::expect_error<ConfigError>(
-      [&] { DistributedSampler{options}; },
-      {"batch of 150 samples", "grains of 64", "3 ranks at most", "4 were started",
-       "; add parallel.grain=32, or ", "or start no more than 3"});
+  test::expect_error<ConfigError>([&] { DistributedSampler{options}; },
+                                  {"batch of 150 samples", "grains of 64", "3 ranks at most",
+                                   "4 were started", "; add grain=32, or ", "or start no more than 3"});
   EXPECT_NO_THROW(DistributedSampler({.samples = 60000, .global_batch = 150, .grain = 64, .world_size = 3}));
 }
 
@@ -158,9 +157,9 @@ TEST(SamplerTest, SizesThatAreNotPositiveAreConfigErrors) {
   };
   fails({.samples = 0, .global_batch = 10}, "0 samples");
   fails({.samples = std::int64_t{1} << 31, .global_batch = 10}, "2147483648 samples");
-  fails({.samples = 10, .global_batch = 0}, "data.global_batch: 0");
-  fails({.samples = 10, .global_batch = -5}, "data.global_batch: -5");
-  fails({.samples = 10, .global_batch = 10, .grain = 0}, "parallel.grain: 0");
+  fails({.samples = 10, .global_batch = 0}, "a global batch of 0");
+  fails({.samples = 10, .global_batch = -5}, "a global batch of -5");
+  fails({.samples = 10, .global_batch = 10, .grain = 0}, "a grain of 0");
 }
 
 TEST(SamplerTest, AStepOrGrainOutsideTheEpochIsABug) {

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Every size and type is checked, timed and checked again, on the host or a device.
 #include "trainer/bench/allreduce_bench.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/gather_text.hpp"
+#include "comm/gather.hpp"
 #include "comm/staged/staged_all_reduce.hpp"
 #include "common/console/output.hpp"
 #include "trainer/bench/allreduce_buffers.hpp"
@@ -49,10 +50,11 @@ std::int64_t count_wrong(std::span<const T> sums, int ranks) {
 
 /// Once, from the start; over all ranks.
 template <typename T, typename Buffer>
-std::int64_t wrong_elements(Communicator& comm, Buffer& buffer, const std::vector<T>& mine, Place place) {
-  buffer.load(mine, place);
+std::int64_t wrong_elements(Communicator& comm, Buffer& buffer, const std::vector<T>& mine,
+                            InPlace in_place) {
+  buffer.load(mine, in_place);
   comm.barrier();
-  buffer.all_reduce(place);
+  buffer.all_reduce(in_place);
   std::array<std::int64_t, 1> wrong{count_wrong(std::span<const T>(buffer.values()), comm.size())};
   comm.all_reduce(std::span<std::int64_t>(wrong));
   return wrong[0];
@@ -61,11 +63,11 @@ std::int64_t wrong_elements(Communicator& comm, Buffer& buffer, const std::vecto
 /// Checked before and after it is timed.
 template <typename T, typename Buffer>
 AllreduceResult measure(Communicator& comm, const AllreduceOptions& options, Buffer& buffer,
-                        const std::vector<T>& mine, Place place) {
+                        const std::vector<T>& mine, InPlace in_place) {
   AllreduceResult result;
-  result.wrong = wrong_elements(comm, buffer, mine, place);
-  result.seconds = buffer.seconds(place, {options.warmup, options.iterations});
-  result.wrong += wrong_elements(comm, buffer, mine, place);
+  result.wrong = wrong_elements(comm, buffer, mine, in_place);
+  result.seconds = buffer.seconds(in_place, {options.warmup, options.iterations});
+  result.wrong += wrong_elements(comm, buffer, mine, in_place);
   return result;
 }
 
@@ -115,8 +117,8 @@ class Rows {
     });
     return run_leaking_on_peer_loss(std::move(buffer), [&](auto& made) {
       AllreduceRow row{mine.size() * sizeof(T), mine.size(), type, {}, {}};
-      row.out_of_place = measure(comm_, options_, made, mine, Place::kOut);
-      row.in_place = measure(comm_, options_, made, mine, Place::kIn);
+      row.out_of_place = measure(comm_, options_, made, mine, InPlace::kNo);
+      row.in_place = measure(comm_, options_, made, mine, InPlace::kYes);
       say({table_.row(row)});
       return row.out_of_place.wrong + row.in_place.wrong;
     });
@@ -143,11 +145,11 @@ class Rows {
 
 std::int64_t bench_host(Communicator& comm, const AllreduceOptions& options) {
   agree(comm, [&] {
-    choose_all_reduce({.backend = options.backend,
+    choose_all_reduce({.wanted = backend_named(options.backend).gradients,
                        .device_kind = "cpu",
                        .world_size = comm.size(),
                        .shared_gpus = {},
-                       .nccl_problem = ""});
+                       .problems = {}});
   });
   print_title(comm, options, std::string(comm.backend()), "host memory");
   return Rows(comm, options).run([&]<typename T>(std::size_t count) {
@@ -172,10 +174,11 @@ struct DeviceSide {
 
 std::int64_t bench_on(DeviceSide& side, Communicator& comm, const AllreduceOptions& options) {
   Device& device = *side.device;
-  side.setup = set_up_all_reduce(comm, device, options.backend);
+  side.setup = set_up_all_reduce(comm, device, backend_named(options.backend).gradients);
   if (side.setup.all_reduce == nullptr) {
-    side.setup = {make_staged_all_reduce(comm, device),
-                  std::string(comm.backend()) + " through pinned memory"};
+    auto all_reduce = make_staged_all_reduce(comm, device);
+    const std::string name(all_reduce->name());
+    side.setup = {std::move(all_reduce), name, std::string(comm.backend())};
   }
   const DeviceFacts& facts = device.facts();
   print_title(comm, options, side.setup.description,
@@ -194,7 +197,8 @@ std::int64_t bench_device(Communicator& comm, const AllreduceOptions& options, c
 }  // namespace
 
 std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options, const Platform& gpus) {
-  const bool on_gpu = options.device == "cuda" || (options.device == "auto" && options.backend == "nccl");
+  const bool on_gpu =
+      options.device == "cuda" || (options.device == "auto" && backend_named(options.backend).needs_gpus);
   if (on_gpu) return bench_device(comm, options, gpus);
   if (options.device == "emulated") return bench_device(comm, options, emulated::platform());
   return bench_host(comm, options);

@@ -5,11 +5,11 @@
 
 #include "comm/communicator.hpp"
 #include "comm/device_all_reduce.hpp"
+#include "common/clock.hpp"
 #include "kernels/device/device.hpp"
 #include "trainer/bench/timing.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -19,7 +19,7 @@
 namespace lockstep::bench {
 
 /// Out of place, the sums of `source` end up in `result`; in place, those of `result`.
-enum class Place { kOut, kIn };
+enum class InPlace { kNo, kYes };
 
 struct Repetitions {
   int warmup = 0, timed = 1;
@@ -39,9 +39,9 @@ inline double median_seconds(Communicator& comm, const Repetitions& repetitions,
 
 /// How long `action` takes by this host's clock.
 inline double host_seconds(const std::function<void()>& action) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   action();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 /// On the host, over the communicator itself, which sums in place: out of place is a copy before that.
@@ -50,16 +50,16 @@ class HostBuffer {
  public:
   HostBuffer(Communicator& comm, std::size_t count) : comm_(comm), source_(count), result_(count) {}
 
-  void load(const std::vector<T>& values, Place place) {
-    (place == Place::kOut ? source_ : result_) = values;
+  void load(const std::vector<T>& values, InPlace in_place) {
+    (in_place == InPlace::kNo ? source_ : result_) = values;
   }
   const std::vector<T>& values() const { return result_; }
-  void all_reduce(Place place) {
-    if (place == Place::kOut) std::copy(source_.begin(), source_.end(), result_.begin());
+  void all_reduce(InPlace in_place) {
+    if (in_place == InPlace::kNo) std::copy(source_.begin(), source_.end(), result_.begin());
     comm_.all_reduce(std::span<T>(result_));
   }
-  double seconds(Place place, const Repetitions& repetitions) {
-    return median_seconds(comm_, repetitions, [&] { return host_seconds([&] { all_reduce(place); }); });
+  double seconds(InPlace in_place, const Repetitions& repetitions) {
+    return median_seconds(comm_, repetitions, [&] { return host_seconds([&] { all_reduce(in_place); }); });
   }
 
  private:
@@ -80,8 +80,8 @@ class BufferOnDevice {
         source_(device, count),
         result_(device, count) {}
 
-  void load(const std::vector<T>& values, Place place) {
-    const auto& buffer = place == Place::kOut ? source_ : result_;
+  void load(const std::vector<T>& values, InPlace in_place) {
+    const auto& buffer = in_place == InPlace::kNo ? source_ : result_;
     stream_->copy_to_device(buffer.data(), values.data(), buffer.bytes());
     stream_->synchronize();
   }
@@ -91,24 +91,24 @@ class BufferOnDevice {
     stream_->synchronize();
     return values;
   }
-  void all_reduce(Place place) {
-    queue(place);
+  void all_reduce(InPlace in_place) {
+    queue(in_place);
     wait_until_here();
   }
   /// Of one all-reduce.
-  double seconds(Place place, const Repetitions& repetitions) {
+  double seconds(InPlace in_place, const Repetitions& repetitions) {
     if (!all_reduce_.on_stream()) {
-      return median_seconds(comm_, repetitions, [&] { return host_seconds([&] { all_reduce(place); }); });
+      return median_seconds(comm_, repetitions, [&] { return host_seconds([&] { all_reduce(in_place); }); });
     }
-    capture(place);
+    capture(in_place);
     return median_seconds(comm_, repetitions, [&] { return graph_seconds() / kPerGraph; });
   }
 
  private:
   static constexpr int kPerGraph = 20;
 
-  void queue(Place place) {
-    const T* source = place == Place::kOut ? source_.data() : result_.data();
+  void queue(InPlace in_place) {
+    const T* source = in_place == InPlace::kNo ? source_.data() : result_.data();
     all_reduce_.all_reduce_into(*stream_, source, result_.data(), result_.size());
   }
   void wait_until_here() {
@@ -117,10 +117,10 @@ class BufferOnDevice {
   }
 
   /// Many in a row, since the first one waits for the other ranks to start theirs.
-  void capture(Place place) {
+  void capture(InPlace in_place) {
     graph_.reset();
     stream_->begin_capture();
-    for (int i = 0; i < kPerGraph; ++i) queue(place);
+    for (int i = 0; i < kPerGraph; ++i) queue(in_place);
     graph_ = stream_->end_capture();
   }
   /// By the GPU's clock.

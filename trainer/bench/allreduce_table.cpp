@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Rows in fixed columns, and the sums that the last lines are made of.
 #include "trainer/bench/allreduce_table.hpp"
 
 #include <fmt/format.h>

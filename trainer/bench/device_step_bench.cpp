@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Ways to run the same steps take turns: with and without graphs, exact or not, native or the vendor's.
 #include "trainer/bench/device_step_bench.hpp"
 
 #include "comm/agreement.hpp"
+#include "common/clock.hpp"
 #include "common/console/output.hpp"
 #include "common/text/text_layout.hpp"
 #include "models/network.hpp"
@@ -13,7 +15,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <list>
 #include <memory>
 #include <string>
@@ -26,10 +27,10 @@ namespace {
 /// One way to run the job's steps, and what its turns took.
 class Candidate {
  public:
-  Candidate(std::string label, const Job& job, Communicator& comm, const DatasetFuture& data)
+  Candidate(std::string label, const Job& job, Communicator& comm, JobSetup setup)
       : label_(std::move(label)),
         job_(job),
-        setup_(set_up(job_, comm, data)),
+        setup_(std::move(setup)),
         engine_(make_step_engine(job_, setup_, comm)) {
     setup_.network.initialise(job_.train.seed, engine_->weights());
     engine_->commit_state();
@@ -41,7 +42,7 @@ class Candidate {
   /// Runs the next full-batch steps; their time includes the waiting for the last of them.
   void turn(std::int64_t steps) {
     engine_->reset_times();
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     for (std::int64_t left = steps; left > 0;) {
       const std::int64_t in_epoch = step_ % full_steps_;
       const std::int64_t count = std::min({left, engine_->longest_series(), full_steps_ - in_epoch});
@@ -49,7 +50,7 @@ class Candidate {
       step_ += count;
       left -= count;
     }
-    const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double total = seconds_since(start);
     seconds_.push_back(total / static_cast<double>(steps));
     queueing_.push_back(engine_->times().queueing / static_cast<double>(steps));
   }
@@ -88,17 +89,20 @@ Job with(Job job, std::string ParallelSection::*key, const std::string& value) {
 void add_if_possible(std::list<Candidate>& candidates, const std::string& label, const Job& job,
                      Communicator& comm, const DatasetFuture& data) {
   try {
-    candidates.emplace_back(label, job, comm, data);
+    candidates.emplace_back(label, job, comm, set_up(job, comm, data));
   } catch (const AgreedError& error) {
     if (comm.rank() == 0) lockstep::print("without {}: {}\n", label, error.what());
   }
 }
 
 void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const Job& job,
-                    const DatasetFuture& data, const StepOptions& options) {
-  candidates.emplace_back("native, graph", with(job, &ParallelSection::graph, "on"), comm, data);
-  candidates.emplace_back("native, no graph", with(job, &ParallelSection::graph, "off"), comm, data);
-  candidates.emplace_back("determinism off", with(job, &ParallelSection::determinism, "off"), comm, data);
+                    const DatasetFuture& data, const StepOptions& options, JobSetup setup) {
+  const auto add = [&](const char* label, const Job& its_job) {
+    candidates.emplace_back(label, its_job, comm, set_up(its_job, comm, data));
+  };
+  candidates.emplace_back("native, graph", with(job, &ParallelSection::graph, "on"), comm, std::move(setup));
+  add("native, no graph", with(job, &ParallelSection::graph, "off"));
+  add("determinism off", with(job, &ParallelSection::determinism, "off"));
   add_if_possible(candidates, "vendor, graph", with(job, &ParallelSection::kernels, "vendor"), comm, data);
 
   for (Candidate& candidate : candidates) {
@@ -113,12 +117,12 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
   }
   if (comm.rank() != 0) return;
 
-  const JobSetup& setup = candidates.front().setup();
+  const JobSetup& first = candidates.front().setup();
   lockstep::print(
-      "{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", setup.network.name(),
-      with_thousands(static_cast<std::int64_t>(setup.network.parameters().size)),
-      setup.network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
-  lockstep::print("{} ranks, {}; {}\n\n", comm.size(), setup.device.description, setup.device.communication);
+      "{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", first.network.name(),
+      with_thousands(static_cast<std::int64_t>(first.network.parameters().size)),
+      first.network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
+  lockstep::print("{} ranks, {}; {}\n\n", comm.size(), first.device.description, first.device.communication);
   lockstep::print("{:<22} {:>10} {:>10} {:>14} {:>10}\n", "", "us/step", "host us", "samples/s", "GFLOP/s");
   for (const Candidate& candidate : candidates) candidate.print();
 }
@@ -126,9 +130,9 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
 }  // namespace
 
 void bench_device_step(Communicator& comm, const Job& job, const DatasetFuture& data,
-                       const StepOptions& options) {
+                       const StepOptions& options, JobSetup setup) {
   run_leaking_on_peer_loss(std::make_unique<std::list<Candidate>>(), [&](std::list<Candidate>& candidates) {
-    run_comparison(candidates, comm, job, data, options);
+    run_comparison(candidates, comm, job, data, options, std::move(setup));
   });
 }
 

@@ -14,7 +14,8 @@ namespace lockstep::bench {
 /// step, the host's part of them (queueing; the rest of the time the host waits or is free), samples/s and
 /// FLOP/s. The ways: the job's, without graphs, with determinism `off`, and with vendor kernels where they
 /// are installed.
+/// @param setup  what set_up() made of the job
 void bench_device_step(Communicator& comm, const Job& job, const DatasetFuture& data,
-                       const StepOptions& options);
+                       const StepOptions& options, JobSetup setup);
 
 }  // namespace lockstep::bench

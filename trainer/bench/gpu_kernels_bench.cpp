@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Inputs that are found in the L2 cache as in training, timed by the GPU's own clock.
 #include "trainer/bench/gpu_kernels_bench.hpp"
 
 #include "common/console/output.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Launches the graph between two events and divides by the calls in it.
 #include "trainer/bench/graph_timer.hpp"
 
 namespace lockstep::bench {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Peaks from what a device says of itself; times, shares of them, and the best rival beside.
 #include "trainer/bench/kernel_table.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Exact and fp32 sums take turns on the same job, beside the peak that was measured in between.
 #include "trainer/bench/step_bench.hpp"
 
+#include "comm/gather.hpp"
+#include "common/clock.hpp"
 #include "common/console/output.hpp"
 #include "common/text/text_layout.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
@@ -14,8 +17,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <span>
@@ -31,15 +32,11 @@ constexpr double kPeakTurnSeconds = 0.02;
 /// In each step, the rank that was the last to finish its backward waits for nothing but communication; the
 /// others also wait for that rank. Sum over the steps of the shortest wait. Collective.
 double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& waits) {
-  const auto bytes = comm.all_gather(std::as_bytes(std::span(waits)));
+  const auto by_rank = gather(comm, std::span<const double>(waits));
   double sum = 0;
   for (std::size_t step = 0; step < waits.size(); ++step) {
     double shortest = waits[step];
-    for (std::size_t rank = 0; rank < static_cast<std::size_t>(comm.size()); ++rank) {
-      double wait = 0;
-      std::memcpy(&wait, bytes.data() + (rank * waits.size() + step) * sizeof wait, sizeof wait);
-      shortest = std::min(shortest, wait);
-    }
+    for (const auto& its_waits : by_rank) shortest = std::min(shortest, its_waits[step]);
     sum += shortest;
   }
   return sum;
@@ -58,14 +55,14 @@ struct Candidate {
     const auto& sampler = engine->sampler();
     const auto full_steps = sampler.steps_per_epoch() -
                             (sampler.batch_samples(sampler.steps_per_epoch() - 1) < sampler.batch_samples(0));
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     std::vector<double> waits;
     for (int i = 0; i < steps; ++i, ++step) {
       const double waited = engine->times().exposed;
       engine->run({step / full_steps, step % full_steps, step}, 1, false);
       waits.push_back(engine->times().exposed - waited);
     }
-    const double total = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double total = seconds_since(start);
     const StepTimes times = engine->times();
     const double communication = waits_of_last_arrivals(comm, waits);
     seconds.push_back(total / steps);
@@ -147,11 +144,9 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
 }  // namespace
 
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options) {
-  {
-    JobSetup setup = set_up(with_determinism(job, "world"), comm, data);
-    if (setup.device.gpu == nullptr) return bench_cpu_step(comm, job, data, options, std::move(setup));
-  }  // Nothing may be left on a GPU that would be freed in vain when a rank is lost.
-  bench_device_step(comm, job, data, options);
+  JobSetup setup = set_up(with_determinism(job, "world"), comm, data);
+  if (setup.device.gpu == nullptr) return bench_cpu_step(comm, job, data, options, std::move(setup));
+  bench_device_step(comm, with_determinism(job, "world"), data, options, std::move(setup));
 }
 
 }  // namespace lockstep::bench

@@ -1,24 +1,24 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// A turn is as many calls as its seconds hold.
 #include "trainer/bench/timing.hpp"
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 namespace lockstep::bench {
 namespace {
 
 double time_turn(const std::function<void()>& candidate, double seconds) {
-  using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   double elapsed = 0;
   long calls = 0;
   while (elapsed < seconds) {
     candidate();
     ++calls;
-    elapsed = std::chrono::duration<double>(Clock::now() - start).count();
+    elapsed = seconds_since(start);
   }
   return elapsed / static_cast<double>(calls);
 }

@@ -68,8 +68,7 @@ std::optional<FoundCheckpoint> look_for_latest(Env& env, const std::string& run_
     } catch (const IoError& error) {
       throw IoError(
           fmt::format("{} (tried again, in vain); nothing was removed. If it stays so, move {} away: the run "
-                      "then goes on "
-                      "from the checkpoint before it",
+                      "then goes on from the checkpoint before it",
                       error.what(), entry.path));
     }
   }

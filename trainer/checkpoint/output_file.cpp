@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Written beside its name, then given the name in one step.
 #include "trainer/checkpoint/output_file.hpp"
 
 #include "common/error.hpp"

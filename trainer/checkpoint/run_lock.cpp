@@ -3,14 +3,15 @@
 /// The lock file of a run directory.
 #include "trainer/checkpoint/run_lock.hpp"
 
+#include "common/clock.hpp"
 #include "common/error.hpp"
+#include "common/host_name.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
-#include <array>
 #include <ctime>
 #include <fstream>
 #include <iterator>
@@ -40,11 +41,6 @@ std::uint64_t start_ticks_of(std::int64_t pid) {
   std::uint64_t ticks = 0;
   fields >> ticks;
   return ticks;
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
 std::string to_text(const LockOwner& owner) {
@@ -82,12 +78,12 @@ std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
 
 bool wait_for(const std::function<bool()>& is_free, const std::string& path, const LockPatience& patience) {
   constexpr std::chrono::milliseconds kPause{50};
-  const auto give_up = std::chrono::steady_clock::now() + patience.limit;
+  const auto give_up = Clock::now() + patience.limit;
   if (patience.limit > kPause && patience.say) {
     patience.say(fmt::format("{}: another job is using this run directory; waiting {:.2g} s for its end",
                              path, std::chrono::duration<double>(patience.limit).count()));
   }
-  while (std::chrono::steady_clock::now() < give_up) {
+  while (Clock::now() < give_up) {
     std::this_thread::sleep_for(kPause);
     if (is_free()) return true;
   }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep bench kernels|allreduce|step
+#include "comm/backend.hpp"
 #include "common/error.hpp"
 #include "trainer/bench/allreduce_bench.hpp"
 #include "trainer/bench/gpu_kernels_bench.hpp"
@@ -97,6 +98,11 @@ void check_sizes(const bench::AllreduceOptions& options) {
       fmt::format("--min-bytes {} is more than --max-bytes {}", options.min_bytes, options.max_bytes));
 }
 
+std::vector<std::string> backend_texts() {
+  const auto names = backend_names();
+  return {names.begin(), names.end()};
+}
+
 void add_allreduce(CLI::App& bench, Action& action) {
   auto* command = bench.add_subcommand(
       "allreduce", "The communicator alone, as nccl-tests measures it: latency, bandwidth, errors");
@@ -116,7 +122,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
       ->check(CLI::Range(0, 100000))
       ->capture_default_str();
   command->add_option("--backend", options->backend, "auto, mpi, nccl or thread")
-      ->check(CLI::IsMember({"auto", "mpi", "nccl", "thread"}))
+      ->check(CLI::IsMember(backend_texts()))
       ->capture_default_str();
   command
       ->add_option("--device", options->device, "Where the buffers are; auto: cuda with nccl, otherwise cpu")

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// What runtime and driver say, laid out as a table.
 #include "trainer/commands/device_report.hpp"
 
 #include "common/error.hpp"

@@ -65,8 +65,7 @@ std::string relation_of(const Options& options, const SavedModel& model, const T
   const std::string place = own.options.directory.empty() ? "memory" : own.options.directory;
   throw DataError(fmt::format(
       "{}: was trained on other data ({}) than those found ({}): {}; say --data DIR with the directory that "
-      "holds its "
-      "own, or --data {} to judge it on these",
+      "holds its own, or --data {} to judge it on these",
       model.checkpoint, place, found.origin, what, found.directory.empty() ? "DIR" : found.directory));
 }
 

@@ -157,8 +157,7 @@ void add_options(CLI::App& command, Options& options) {
   command
       .add_option("--invert", options.invert,
                   "Pictures are dark on light: yes, no, or auto, as their border tells; they are made like "
-                  "the training "
-                  "images either way. Images of IDX files are only touched by yes")
+                  "the training images either way. Images of IDX files are only touched by yes")
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->capture_default_str();
   command.add_flag("--raw", options.raw, "Only scale pictures to the training images' size");

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Reads cuda:N and the plain names.
 #include "trainer/config/device_name.hpp"
 
 #include <charconv>

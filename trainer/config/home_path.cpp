@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Homes by $HOME for oneself, by the user database for others.
 #include "trainer/config/home_path.hpp"
 
 #include <pwd.h>

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What must hold between the keys of a job.
+#include "comm/backend.hpp"
 #include "trainer/config/job_reader.hpp"
 
 #include <fmt/format.h>
@@ -35,7 +36,8 @@ void check_sample_counts(const JobReader& reader) {
 
 void check_ranks(const JobReader& reader) {
   const ParallelSection& parallel = reader.job().parallel;
-  if ((parallel.backend != "mpi" && parallel.backend != "nccl") || parallel.ranks == 0) return;
+  const Backend& backend = backend_named(parallel.backend);
+  if (backend.control != ControlPlane::kMpi || backend.chooses_itself() || parallel.ranks == 0) return;
   reader.fail_at("parallel.ranks",
                  fmt::format("parallel.ranks is for backend thread; remove it and start with 'mpirun -np {}'",
                              parallel.ranks));
@@ -43,11 +45,12 @@ void check_ranks(const JobReader& reader) {
 
 void check_backend(const JobReader& reader) {
   const ParallelSection& parallel = reader.job().parallel;
-  if (parallel.backend != "nccl" || (parallel.device != "cpu" && parallel.device != "emulated")) return;
+  if (!backend_named(parallel.backend).needs_gpus) return;
+  if (parallel.device != "cpu" && parallel.device != "emulated") return;
   reader.fail_at(
       "parallel.backend",
-      fmt::format("parallel.backend=nccl needs GPUs, but parallel.device is {}; use backend auto or mpi",
-                  parallel.device));
+      fmt::format("parallel.backend={} needs GPUs, but parallel.device is {}; use backend auto or mpi",
+                  parallel.backend, parallel.device));
 }
 
 /// `resume: no` is YAML for "do not", not a directory of that name.

@@ -3,6 +3,7 @@
 /// Every key of a job file, described here and nowhere else.
 #include "trainer/config/job_schema.hpp"
 
+#include "comm/backend.hpp"
 #include "common/yaml/scalar.hpp"
 #include "trainer/config/device_name.hpp"
 #include "trainer/config/home_path.hpp"
@@ -156,7 +157,7 @@ std::vector<JobKey> make_schema() {
     device(FIELD(parallel.device),
            "what each rank computes on; auto: a GPU where there is one; cuda:N: that GPU; emulated: the GPU kernels in host code")
         .also_called({"gpu"}),
-    choice(FIELD(parallel.backend), {"auto", "mpi", "nccl", "thread"},
+    choice(FIELD(parallel.backend), backend_names(),
            "how ranks talk; nccl: gradients stay on GPUs; thread: ranks are threads of one process"),
     choice(FIELD(parallel.kernels), {"native", "vendor"}, "on a GPU: hand-written kernels, or cuDNN and cuBLAS"),
     choice(FIELD(parallel.graph), {"on", "off"}, "on a GPU: launch whole steps as CUDA graphs; the bits are the same"),

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// An option is taken for a key by its last part or by another name that it has.
 #include "trainer/config/option_hint.hpp"
 
 #include "trainer/config/job_schema.hpp"

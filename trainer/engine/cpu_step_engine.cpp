@@ -2,19 +2,14 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/engine/cpu_step_engine.hpp"
 
+#include "common/clock.hpp"
+
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <functional>
 
 namespace lockstep {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 std::vector<ThreadContext> make_threads(const Job& job, const JobSetup& setup) {
   std::vector<ThreadContext> threads;

@@ -60,7 +60,7 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data) {
     loaded = data.get();
     const Dataset& train = loaded.sets->train;
     network = Network::load(job.model, train.shape, train.classes);
-    const DistributedSampler every_rank_has_work(sampler_options(job, train, comm));
+    DistributedSampler::check(sampler_options(job, train, comm));
     require_training_memory(job, *network, *loaded.sets, device, comm);
   });
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));

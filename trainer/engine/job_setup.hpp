@@ -26,8 +26,7 @@ using DatasetFuture = std::shared_future<LoadedData>;
 
 /// Starts loading the job's data set on a thread of its own, so that it is there when MPI is up.
 /// @param remembered  where data.root=auto looks first, because the run had its data there; or empty. If not,
-/// rank
-///                    0 will compare them, and its fingerprints are begun, too
+///                    rank 0 will compare them, and its fingerprints are begun, too
 DatasetFuture load_in_advance(const Job& job, const std::string& remembered = "");
 
 struct JobSetup {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// What both engines share, and the choice between them.
 #include "trainer/engine/step_engine.hpp"
 
 #include "trainer/engine/cpu_step_engine.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Names the tensors in which it began, the largest weight, and the keys that help.
 #include "trainer/engine/step_failure.hpp"
 
 #include "common/text/text_layout.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Too large: again in larger units. Too coarse: again in finer ones. Not finite: never again.
 #include "trainer/engine/step_trial.hpp"
 
 namespace lockstep {

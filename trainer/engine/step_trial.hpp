@@ -39,8 +39,7 @@ class StepTrial {
 
   /// @param refusals      of each tensor over all ranks; looked at if something was refused
   /// @param largest_sums  asked for the largest |sum| of each tensor in its units, at the few steps where
-  /// that
-  ///                      matters; none: fp32 sums, which have no unit
+  ///                      that matters; none: fp32 sums, which have no unit
   Verdict judge(const StepTotals& totals, std::span<const TensorRefusals> refusals,
                 const std::function<std::vector<double>()>& largest_sums);
 

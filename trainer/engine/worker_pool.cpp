@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Work is handed out by number; the first error of any thread is rethrown to the caller.
 #include "trainer/engine/worker_pool.hpp"
 
 namespace lockstep {

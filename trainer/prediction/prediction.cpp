@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The order of the classes, and the doubt where variants of a picture are answered otherwise.
 #include "trainer/prediction/prediction.hpp"
 
 #include <fmt/format.h>

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Demanded ways are taken or refused; `auto` goes down the catalogue until one works.
 #include "trainer/ranks/all_reduce_choice.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/gather_text.hpp"
-#include "comm/nccl/nccl.hpp"
-#include "comm/staged/staged_all_reduce.hpp"
+#include "comm/device_reducers.hpp"
+#include "comm/gather.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -15,28 +15,57 @@
 namespace lockstep {
 namespace {
 
-AllReduceDecision demand_nccl(const AllReduceSituation& situation) {
-  if (situation.device_kind != "cuda") {
-    throw ConfigError(
-        fmt::format("parallel.backend=nccl needs GPUs, but the device is {}; use parallel.device=cuda or "
-                    "parallel.backend=mpi",
-                    situation.device_kind));
-  }
-  if (!situation.shared_gpus.empty()) {
-    throw DeviceError(
-        fmt::format("parallel.backend=nccl needs a whole GPU for each rank, but {}: start one rank a GPU "
-                    "(srun --gpus-per-task=1), or use parallel.backend=mpi",
-                    describe(situation.shared_gpus.front())));
-  }
-  if (!situation.nccl_problem.empty()) throw DeviceError("parallel.backend=nccl: " + situation.nccl_problem);
-  return {AllReducePath::kNccl, ""};
+std::string problem_of(const DeviceReducer& reducer, const AllReduceSituation& situation) {
+  const auto problem = situation.problems.find(reducer.path);
+  return problem == situation.problems.end() ? "" : problem->second;
 }
 
-/// Why NCCL cannot be loaded on the lowest rank where that is so; empty if all can. Collective.
-std::string find_nccl_problem(Communicator& comm) {
+bool is_for(const DeviceReducer& reducer, const AllReduceSituation& situation) {
+  return reducer.device_kind.empty() || reducer.device_kind == situation.device_kind;
+}
+
+bool lacks_whole_gpus(const DeviceReducer& reducer, const AllReduceSituation& situation) {
+  return reducer.whole_gpus && !situation.shared_gpus.empty();
+}
+
+/// One that only sums on devices of its kind: nothing else will do.
+AllReduceDecision demand(const DeviceReducer& reducer, const AllReduceSituation& situation) {
+  if (!is_for(reducer, situation)) {
+    throw ConfigError(
+        fmt::format("parallel.backend={} needs GPUs, but the device is {}; use parallel.device={} or "
+                    "parallel.backend=mpi",
+                    reducer.name, situation.device_kind, reducer.device_kind));
+  }
+  if (lacks_whole_gpus(reducer, situation)) {
+    throw DeviceError(
+        fmt::format("parallel.backend={} needs a whole GPU for each rank, but {}: start one rank a GPU "
+                    "(srun --gpus-per-task=1), or use parallel.backend=mpi",
+                    reducer.name, describe(situation.shared_gpus.front())));
+  }
+  if (const auto problem = problem_of(reducer, situation); !problem.empty())
+    throw DeviceError(fmt::format("parallel.backend={}: {}", reducer.name, problem));
+  return {reducer.path, ""};
+}
+
+/// The first that works; with the reason why no better one does.
+AllReduceDecision best_of_all(const AllReduceSituation& situation) {
+  AllReduceDecision decision;
+  for (const DeviceReducer& reducer : device_reducers()) {
+    if (!is_for(reducer, situation)) continue;
+    decision.path = reducer.path;
+    std::string why_not = problem_of(reducer, situation);
+    if (lacks_whole_gpus(reducer, situation)) why_not = describe(situation.shared_gpus.front());
+    if (why_not.empty()) return decision;
+    if (decision.reason.empty()) decision.reason = why_not;
+  }
+  return decision;
+}
+
+/// Why it cannot be loaded on the lowest rank where that is so; empty if all can. Collective.
+std::string find_problem(const DeviceReducer& reducer, Communicator& comm) {
   std::string mine;
   try {
-    load_nccl();
+    reducer.load();
   } catch (const Error& error) {
     mine = fmt::format("on {}, {}", comm.host(), error.what());
   }
@@ -46,27 +75,22 @@ std::string find_nccl_problem(Communicator& comm) {
   return "";
 }
 
-AllReduceDecision agree_on_all_reduce(Communicator& comm, AllReduceSituation situation) {
-  AllReduceDecision decision;
-  const auto decide = [&] { decision = choose_all_reduce(situation); };
-  agree(comm, decide);
-  if (decision.path == AllReducePath::kNccl) {
-    situation.nccl_problem = find_nccl_problem(comm);
-    agree(comm, decide);
-  }
-  return decision;
+/// Null: none is needed.
+const DeviceReducer* reducer_of(const AllReduceDecision& decision) {
+  return decision.path == GradientPath::kNone ? nullptr : &device_reducer(decision.path);
 }
 
-std::unique_ptr<DeviceAllReduce> make_all_reduce(AllReducePath path, Communicator& comm, Device& device) {
-  switch (path) {
-    case AllReducePath::kNccl:
-      return make_nccl_all_reduce(comm, device);
-    case AllReducePath::kStaged:
-      return make_staged_all_reduce(comm, device);
-    case AllReducePath::kNone:
-      break;
+/// Decides, tries whether that can be loaded, and if not decides again.
+AllReduceDecision agree_on_all_reduce(Communicator& comm, AllReduceSituation situation) {
+  while (true) {
+    AllReduceDecision decision;
+    agree(comm, [&] { decision = choose_all_reduce(situation); });
+    const DeviceReducer* reducer = reducer_of(decision);
+    const bool settled =
+        reducer == nullptr || reducer->load == nullptr || situation.problems.contains(decision.path);
+    if (settled) return decision;
+    situation.problems[decision.path] = find_problem(*reducer, comm);
   }
-  return nullptr;
 }
 
 std::string describe(const DeviceAllReduce* all_reduce, const std::string& reason) {
@@ -85,14 +109,11 @@ std::string advice_on_binding() {
 }  // namespace
 
 AllReduceDecision choose_all_reduce(const AllReduceSituation& situation) {
-  if (situation.backend == "nccl") return demand_nccl(situation);
-  if (situation.device_kind == "cpu") return {AllReducePath::kNone, ""};
-  if (situation.world_size == 1) return {AllReducePath::kNone, "one rank"};
-  if (situation.backend != "auto" || situation.device_kind != "cuda") return {AllReducePath::kStaged, ""};
-  if (!situation.shared_gpus.empty())
-    return {AllReducePath::kStaged, describe(situation.shared_gpus.front())};
-  if (!situation.nccl_problem.empty()) return {AllReducePath::kStaged, situation.nccl_problem};
-  return {AllReducePath::kNccl, ""};
+  const DeviceReducer* wanted = situation.wanted ? &device_reducer(*situation.wanted) : nullptr;
+  if (wanted != nullptr && !wanted->device_kind.empty()) return demand(*wanted, situation);
+  if (situation.device_kind == "cpu") return {GradientPath::kNone, ""};
+  if (situation.world_size == 1) return {GradientPath::kNone, "one rank"};
+  return wanted != nullptr ? AllReduceDecision{wanted->path, ""} : best_of_all(situation);
 }
 
 std::string binding_advice(int usable, int all) {
@@ -101,15 +122,18 @@ std::string binding_advice(int usable, int all) {
          "--cpus-per-task";
 }
 
-AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, const std::string& backend) {
+AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, std::optional<GradientPath> wanted) {
   const auto by_rank = gather_gpus(comm, device.facts());
-  const auto decision = agree_on_all_reduce(comm, {.backend = backend,
+  const auto decision = agree_on_all_reduce(comm, {.wanted = wanted,
                                                    .device_kind = std::string(device.kind()),
                                                    .world_size = comm.size(),
                                                    .shared_gpus = find_shared_gpus(by_rank),
-                                                   .nccl_problem = ""});
-  AllReduceSetup setup{.all_reduce = make_all_reduce(decision.path, comm, device), .description = ""};
-  const bool has_threads = decision.path == AllReducePath::kNccl;
+                                                   .problems = {}});
+  AllReduceSetup setup{.all_reduce = nullptr, .description = "", .backend = std::string(comm.backend())};
+  const DeviceReducer* reducer = reducer_of(decision);
+  if (reducer != nullptr) setup.all_reduce = reducer->make(comm, device);
+  if (reducer != nullptr && !reducer->name.empty()) setup.backend = reducer->name;
+  const bool has_threads = reducer != nullptr && reducer->threads;
   setup.description = describe(setup.all_reduce.get(), has_threads ? advice_on_binding() : decision.reason);
   return setup;
 }

@@ -1,8 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Devices by name, and what `auto` means on the machines at hand.
 #include "trainer/ranks/device_choice.hpp"
 
 #include "comm/agreement.hpp"
+#include "comm/backend.hpp"
+#include "comm/gather.hpp"
 #include "common/error.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/vendor/vendor.hpp"
@@ -13,22 +16,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <span>
 #include <string>
 #include <vector>
 
 namespace lockstep {
 namespace {
-
-/// One number of every rank, by rank. Collective.
-template <typename Number>
-std::vector<Number> gather_numbers(Communicator& comm, Number mine) {
-  const auto bytes = comm.all_gather(std::as_bytes(std::span(&mine, 1)));
-  std::vector<Number> all(static_cast<std::size_t>(comm.size()));
-  std::memcpy(all.data(), bytes.data(), bytes.size());
-  return all;
-}
 
 /// Why this process cannot use a GPU; no problem: it can.
 struct GpuProblem {
@@ -57,11 +49,11 @@ struct KindChoice {
 /// What `auto` means: GPUs if every rank can use one, the CPU if none can.
 KindChoice choose_kind(const ParallelSection& parallel, const Platform& gpus, Communicator& comm) {
   const GpuProblem problem = gpu_problem(gpus, comm);
-  const auto with_gpu = gather_numbers<int>(comm, problem.text.empty() ? 1 : 0);
+  const auto with_gpu = gather(comm, problem.text.empty() ? 1 : 0);
   if (std::ranges::count(with_gpu, 0) == 0) return {DeviceKind::kCuda, ""};
   agree(comm, [&] {
-    if (parallel.backend == "nccl" && !problem.text.empty()) {
-      throw DeviceError(fmt::format("parallel.backend=nccl: {}", problem.text));
+    if (backend_named(parallel.backend).needs_gpus && !problem.text.empty()) {
+      throw DeviceError(fmt::format("parallel.backend={}: {}", parallel.backend, problem.text));
     }
     if (std::ranges::count(with_gpu, 1) > 0 && !problem.text.empty()) {
       throw DeviceError(fmt::format(
@@ -96,15 +88,14 @@ DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& para
                            std::optional<int> requested, Communicator& comm) {
   std::shared_ptr<Gpu> gpu;
   agree(comm, [&] { gpu = make_gpu(platform, parallel, requested, comm); });
-  AllReduceSetup setup = set_up_all_reduce(comm, *gpu->device, parallel.backend);
+  AllReduceSetup setup = set_up_all_reduce(comm, *gpu->device, backend_named(parallel.backend).gradients);
   gpu->all_reduce = std::move(setup.all_reduce);
-  const bool on_stream = gpu->all_reduce != nullptr && gpu->all_reduce->on_stream();
   return {.kind = std::string(gpu->device->kind()),
           .description = gpu->device->facts().name,
           .make_ops = {},
           .gpu = gpu,
           .communication = "gradients: " + setup.description,
-          .backend = on_stream ? "nccl" : std::string(comm.backend()),
+          .backend = setup.backend,
           .remark = ""};
 }
 

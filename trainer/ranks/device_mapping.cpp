@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Local rank to index, and ranks that turn out to hold one GPU.
 #include "trainer/ranks/device_mapping.hpp"
 
-#include "comm/gather_text.hpp"
+#include "comm/gather.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
@@ -72,7 +73,7 @@ std::string describe(const SharedGpu& shared) {
 }
 
 std::vector<RankGpu> gather_gpus(Communicator& comm, const DeviceFacts& mine) {
-  const auto hosts = gather_text(comm, comm.host());
+  const auto hosts = gather_hosts(comm);
   const auto uuids = gather_text(comm, mine.uuid);
   const auto buses = gather_text(comm, mine.pci_bus);
   std::vector<RankGpu> by_rank;

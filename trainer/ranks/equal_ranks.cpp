@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// One digest of all facts first; the facts themselves only where digests differ.
 #include "trainer/ranks/equal_ranks.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/gather_text.hpp"
+#include "comm/gather.hpp"
 #include "common/sha256.hpp"
 
 #include <nlohmann/json.hpp>
@@ -35,11 +36,8 @@ Sha256Digest digest_of(const RankFacts& facts) {
 }
 
 bool all_equal(Communicator& comm, const Sha256Digest& mine) {
-  const auto all = comm.all_gather(mine);
-  for (std::size_t at = 0; at < all.size(); at += mine.size()) {
-    if (!std::equal(mine.begin(), mine.end(), all.begin() + static_cast<std::ptrdiff_t>(at))) return false;
-  }
-  return true;
+  const auto all = gather(comm, mine);
+  return std::ranges::count(all, mine) == std::ssize(all);
 }
 
 std::string to_text(const RankFacts& facts, const std::string& host) {

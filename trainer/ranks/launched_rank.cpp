@@ -1,19 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Open MPI's own variables tell whether all ranks have one command line.
 #include "trainer/ranks/launched_rank.hpp"
 
-#include "comm/mpi/mpi_runtime.hpp"
+#include "comm/launcher.hpp"
 
 #include <cstdlib>
-#include <initializer_list>
 #include <string>
 
 namespace lockstep {
 namespace {
-
-const char* variable(const char* name) {
-  return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody changes the environment
-}
 
 /// argv[1..], as Open MPI joins them.
 std::string joined(int argc, const char* const* argv) {
@@ -28,18 +24,18 @@ std::string without_directory(const std::string& path) {
 }
 
 bool has_value(const char* name, const std::string& value) {
-  const char* now = variable(name);
+  const char* now = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody changes it
   return now != nullptr && now == value;
 }
 
 }  // namespace
 
 int launched_rank() {
-  return launcher_rank(variable);
+  return this_launch().rank;
 }
 
 int launched_ranks() {
-  return launcher_world_size(variable);
+  return this_launch().world_size;
 }
 
 bool speaks_for_all() {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Digests of the program and its plugins, versions of libraries, keys of the job, arithmetic of the device.
 #include "trainer/ranks/rank_facts.hpp"
 
 #include "common/plugin.hpp"

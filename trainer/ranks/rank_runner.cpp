@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// One function for each control plane.
 #include "trainer/ranks/rank_runner.hpp"
 
 #include "comm/agreement.hpp"
+#include "comm/backend.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "comm/mpi/rank_watch.hpp"
@@ -87,7 +89,13 @@ int run_on_threads(const ParallelSection& parallel, const std::function<int(Comm
 }  // namespace
 
 int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
-  return parallel.backend == "thread" ? run_on_threads(parallel, body) : run_on_mpi(parallel, body);
+  switch (backend_named(parallel.backend).control) {
+    case ControlPlane::kMpi:
+      return run_on_mpi(parallel, body);
+    case ControlPlane::kThread:
+      return run_on_threads(parallel, body);
+  }
+  throw InternalError("a backend without a control plane");
 }
 
 }  // namespace lockstep

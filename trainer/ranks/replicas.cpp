@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// One digest for each tensor.
 #include "trainer/ranks/replicas.hpp"
 
 #include "comm/agreement.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Compares the steps that were asked for with those taken, and with the last line of metrics.jsonl.
 #include "trainer/run/finished_run.hpp"
 
 #include "common/text/text_layout.hpp"
@@ -60,8 +61,7 @@ std::string nothing_left_text(const Job& job, const RunLength& length) {
           : fmt::format("holds {} steps, more than the {} asked for", taken, with_thousands(length.asked));
   return fmt::format(
       "already finished: {} {}; nothing was trained or written. To train on, set {}; to start afresh, "
-      "run.resume=never "
-      "or another run.dir",
+      "run.resume=never or another run.dir",
       job.run.dir, state, what_to_raise(job, length));
 }
 

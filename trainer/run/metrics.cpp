@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Lines that could not be written whole are taken back and kept for the next write.
 #include "trainer/run/metrics.hpp"
 
 #include "common/error.hpp"

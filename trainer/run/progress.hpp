@@ -3,11 +3,11 @@
 /// What a person sees while a run goes on: a bar on a terminal, a plain line every few seconds elsewhere.
 #pragma once
 
+#include "common/clock.hpp"
 #include "common/console/terminal.hpp"
 #include "common/text/text_layout.hpp"
 #include "trainer/run/progress_line.hpp"
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -41,15 +41,13 @@ class Progress {
   void end_epoch();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void draw(double seconds);
   void print(const std::string& line);
 
   Style style_;
   OutputTerminal output_;
   std::int64_t done_before_ = 0, left_in_run_ = 0, samples_ = 0;
-  ProgressFacts facts_;
+  ProgressStatus facts_;
   Clock::time_point start_, last_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Which fields a line has, and how much each of them matters.
 #include "trainer/run/progress_line.hpp"
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ std::string samples_per_second(double rate) {
 }
 
 /// Importance: epoch, loss, ETA, steps, bar, speed.
-std::vector<Field> progress_fields(const ProgressFacts& facts) {
+std::vector<Field> progress_fields(const ProgressStatus& facts) {
   return {{fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
           {fmt::format("{}/{} steps", facts.step, facts.steps), 3},
           {samples_per_second(facts.samples_per_second), 1},
@@ -30,11 +31,11 @@ std::vector<Field> progress_fields(const ProgressFacts& facts) {
 
 }  // namespace
 
-std::string progress_line(const ProgressFacts& facts, int columns) {
+std::string progress_line(const ProgressStatus& facts, int columns) {
   return fit(progress_fields(facts), columns);
 }
 
-std::string progress_line_with_bar(const ProgressFacts& facts, int columns, bool unicode) {
+std::string progress_line_with_bar(const ProgressStatus& facts, int columns, bool unicode) {
   const double fraction =
       static_cast<double>(facts.step) / static_cast<double>(std::max<std::int64_t>(facts.steps, 1));
   const auto with_bar_of = [&](int width) {
@@ -49,7 +50,7 @@ std::string progress_line_with_bar(const ProgressFacts& facts, int columns, bool
   return with_bar_of(std::min(kShortestBar + left, kLongestBar));
 }
 
-std::vector<Field> epoch_fields(const EpochFacts& facts) {
+std::vector<Field> epoch_fields(const EpochSummary& facts) {
   return {{fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
           {"train loss " + format_loss(facts.train_loss), 2},
           {"test loss " + facts.test_loss, 3},

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-struct ProgressFacts {
+struct ProgressStatus {
   std::int64_t epoch = 0, epochs = 0;
   std::int64_t step = 0, steps = 0;  ///< of this epoch
   double samples_per_second = 0;
@@ -21,11 +21,11 @@ struct ProgressFacts {
 
 /// "epoch  1/10  120/469 steps  54,321 samples/s  loss 0.1234  ETA 1:05"; what matters least goes first where
 /// `columns` are too few.
-std::string progress_line(const ProgressFacts& facts, int columns);
+std::string progress_line(const ProgressStatus& facts, int columns);
 /// The same with a bar behind the epoch, as long as the others leave room for one.
-std::string progress_line_with_bar(const ProgressFacts& facts, int columns, bool unicode);
+std::string progress_line_with_bar(const ProgressStatus& facts, int columns, bool unicode);
 
-struct EpochFacts {
+struct EpochSummary {
   std::int64_t epoch = 0, epochs = 0;
   double train_loss = 0;
   std::string test_loss;     ///< as it is to be shown
@@ -35,6 +35,6 @@ struct EpochFacts {
 };
 
 /// What is said after an epoch.
-std::vector<Field> epoch_fields(const EpochFacts& facts);
+std::vector<Field> epoch_fields(const EpochSummary& facts);
 
 }  // namespace lockstep

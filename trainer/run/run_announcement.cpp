@@ -7,12 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cstring>
-#include <set>
-#include <span>
-
 namespace lockstep {
 namespace {
 
@@ -36,21 +30,10 @@ std::string device_text(const Job& job, const JobSetup& setup, const Communicato
 
 }  // namespace
 
-int count_hosts(Communicator& comm) {
-  std::array<char, 256> mine{};
-  comm.host().copy(mine.data(), mine.size() - 1);
-  const auto all = comm.all_gather(std::as_bytes(std::span(mine)));
-  std::set<std::string> names;
-  for (std::size_t at = 0; at < all.size(); at += mine.size()) {
-    names.insert(reinterpret_cast<const char*>(all.data() + at));
-  }
-  return static_cast<int>(names.size());
-}
-
-std::vector<std::string> announcement(const Job& job, const JobSetup& setup, const Communicator& comm,
+std::vector<std::string> announcement(const Job& job, const JobSetup& setup,
+                                      const DistributedSampler& sampler, const Communicator& comm,
                                       int hosts) {
   const auto& network = setup.network;
-  const DistributedSampler sampler(sampler_options(job, setup.data->train, comm));
   std::vector<std::string> lines = {
       fmt::format("Lockstep {}: {}, {} parameters, on {} ({} train, {} test; {})", LOCKSTEP_VERSION,
                   network.name(), with_thousands(static_cast<std::int64_t>(network.parameters().size)),

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "data/sampler.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
 
@@ -14,12 +15,9 @@
 
 namespace lockstep {
 
-/// Number of different hosts among the ranks. Collective.
-int count_hosts(Communicator& comm);
-
 /// A few lines for people: model, data, ranks and devices, batch and buckets.
-std::vector<std::string> announcement(const Job& job, const JobSetup& setup, const Communicator& comm,
-                                      int hosts);
+std::vector<std::string> announcement(const Job& job, const JobSetup& setup,
+                                      const DistributedSampler& sampler, const Communicator& comm, int hosts);
 
 /// The "start" event of metrics.jsonl.
 nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm,

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Nothing is overwritten: what is in the way of a run is moved aside under a name that says what it was.
 #include "trainer/run/run_directory.hpp"
 
 #include "common/error.hpp"

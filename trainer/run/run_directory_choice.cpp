@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The newest unfinished run with the same determining keys is gone on with; else the next free number.
 #include "trainer/run/run_directory_choice.hpp"
 
 #include "common/error.hpp"

@@ -41,13 +41,12 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
                         facts.epoch_correct >= 0 && facts.epoch_correct <= facts.epoch_samples &&
                         std::isfinite(facts.epoch_loss_sum);
   if (possible) return;
-  throw DataError(
-      fmt::format("the checkpoint of step {} stands after {} epochs, {} steps and {} samples, where a run "
-                  "with {} steps an "
-                  "epoch in batches of {} cannot stand: the data set has changed its size, or the manifest "
-                  "is damaged; bring "
-                  "the data back as they were, or start afresh with run.resume=never or another run.dir",
-                  facts.step, facts.epoch, facts.step_in_epoch, facts.epoch_samples, steps, batch));
+  throw DataError(fmt::format(
+      "the checkpoint of step {} stands after {} epochs, {} steps and {} samples, where a run "
+      "with {} steps an epoch in batches of {} cannot stand: the data set has changed its size, or "
+      "the manifest is damaged; bring the data back as they were, or start afresh with run.resume=never or "
+      "another run.dir",
+      facts.step, facts.epoch, facts.step_in_epoch, facts.epoch_samples, steps, batch));
 }
 
 /// Checkpoints of before they were kept have the sum in double alone.

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// A file, a checkpoint or a run, by what stands at the path.
 #include "trainer/run/starting_weights.hpp"
 
 #include "common/safetensors/safetensors.hpp"

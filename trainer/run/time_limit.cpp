@@ -1,6 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Limits in seconds and in Unix time, as one point of the clock that does not jump.
 #include "trainer/run/time_limit.hpp"
+
+#include "common/clock.hpp"
+#include "common/console/output.hpp"
+#include "trainer/ranks/launched_rank.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -9,8 +16,6 @@
 
 namespace lockstep {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// Far enough away, without overflow in the clock's units.
 constexpr double kForeverSeconds = 1e9;
@@ -45,6 +50,18 @@ std::optional<std::int64_t> slurm_allocation_end() {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (error != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
   return value;
+}
+
+std::optional<std::int64_t> allocation_end_ahead() {
+  const auto end = slurm_allocation_end();
+  if (!end || !has_passed(*end)) return end;
+  if (speaks_for_all()) {
+    print_error(
+        fmt::format("warning: SLURM_JOB_END_TIME={} is in the past: ignored; unset it, or set "
+                    "run.max_seconds for a limit",
+                    *end));
+  }
+  return std::nullopt;
 }
 
 }  // namespace lockstep

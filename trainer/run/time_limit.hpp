@@ -3,7 +3,8 @@
 /// When a run must stop by itself: the job's own limit, or the end of its Slurm allocation.
 #pragma once
 
-#include <chrono>
+#include "common/clock.hpp"
+
 #include <cstdint>
 #include <optional>
 
@@ -16,13 +17,12 @@ class TimeLimit {
   /// Enough to finish a step and write a checkpoint before Slurm sends SIGTERM and, 30 s later, SIGKILL.
   static constexpr double kMarginSeconds = 60;
 
-  TimeLimit(std::chrono::steady_clock::time_point start, double max_seconds,
-            std::optional<std::int64_t> allocation_end);
+  TimeLimit(Clock::time_point start, double max_seconds, std::optional<std::int64_t> allocation_end);
 
-  bool reached() const { return std::chrono::steady_clock::now() >= end_; }
+  bool reached() const { return Clock::now() >= end_; }
 
  private:
-  std::chrono::steady_clock::time_point end_;
+  Clock::time_point end_;
 };
 
 /// Whether this Unix time is in the past.
@@ -31,5 +31,9 @@ bool has_passed(std::int64_t unix_seconds);
 /// $SLURM_JOB_END_TIME, which Slurm sets to the end of the allocation in Unix seconds. Nothing if it is not
 /// set or not a number.
 std::optional<std::int64_t> slurm_allocation_end();
+
+/// The same, unless it has passed: then the variable was left by another job, or the administrator lets jobs
+/// overrun, and it says nothing; rank 0 warns of it.
+std::optional<std::int64_t> allocation_end_ahead();
 
 }  // namespace lockstep

@@ -1,23 +1,26 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The loop of a training run: what it does in which order, on every rank alike.
 #include "trainer/run/training_run.hpp"
 
 #include "comm/agreement.hpp"
+#include "comm/gather.hpp"
+#include "common/clock.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/engine/step_failure.hpp"
-#include "trainer/ranks/launched_rank.hpp"
 #include "trainer/ranks/leak_on_peer_loss.hpp"
 #include "trainer/ranks/rank_facts.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/ranks/replicas.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/finished_run.hpp"
-#include "trainer/run/progress.hpp"
 #include "trainer/run/run_announcement.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_directory_choice.hpp"
+#include "trainer/run/run_report.hpp"
+#include "trainer/run/run_saver.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/starting_weights.hpp"
 #include "trainer/run/stop_signal.hpp"
@@ -26,7 +29,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -36,12 +38,6 @@
 
 namespace lockstep {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 /// One rank's view of a run. Every rank goes through the same steps; rank 0 alone speaks and writes.
 class TrainingRun {
@@ -53,7 +49,8 @@ class TrainingRun {
         process_start_(process_start),
         setup_(set_up(job, comm, data)),
         engine_(make_step_engine(job, setup_, comm)),
-        progress_(Progress::for_rank(comm.rank())),
+        report_(job_, setup_, comm),
+        saver_(job_, setup_, comm, *engine_),
         time_limit_(time_limit),
         steps_per_epoch_(engine_->sampler().steps_per_epoch()) {}
 
@@ -72,8 +69,6 @@ class TrainingRun {
   void open_chosen(const std::string& path, bool wait);
   void restore_or_initialise();
   void announce();
-  void say(const std::string& line);
-  void say(const std::vector<Field>& fields);
   bool steps_finished() const { return state_.position.global_step >= steps_in_run(); }
   bool epoch_finished() const;
   bool finished() const;
@@ -82,15 +77,11 @@ class TrainingRun {
   std::int64_t next_series() const;
   void after_series(const StepSeries& series);
   void check_replicas_now();
-  void log_step(const StepTotals& totals);
   bool stop_wanted() const { return stop_requested() || time_limit_.reached(); }
   bool leave_evaluation() const;
   void say_why_it_stops();
   void finish_epoch();
   bool evaluate_now();
-  bool is_best() const;
-  void save();
-  void wait_until_saved(const char* what_ends);
   int stop_on_request();
   int finish();
   int report_nothing_left();
@@ -102,18 +93,15 @@ class TrainingRun {
   Clock::time_point process_start_;
   JobSetup setup_;
   std::unique_ptr<StepEngine> engine_;
-  Progress progress_;
+  RunReport report_;
+  RunSaver saver_;
   TimeLimit time_limit_;
   std::int64_t steps_per_epoch_;
   std::optional<RunDirectory> directory_;  ///< rank 0's
   std::string first_line_;                 ///< which directory was chosen, and why
   RunState state_;
   std::optional<Evaluation> evaluation_;  ///< the last one
-  Clock::time_point run_start_, epoch_start_;
-  std::int64_t epoch_start_samples_ = 0;
-  std::int64_t first_step_ = 0;   ///< where this start of the run began
-  std::int64_t saved_step_ = -1;  ///< of the checkpoint that is saved, or being saved
-  bool saved_evaluated_ = false;  ///< and whether it holds the evaluation of that step
+  std::int64_t first_step_ = 0;           ///< where this start of the run began
   bool stopping_ = false;
   bool nothing_left_ = false;
   bool data_checked_ = true;  ///< rank 0: the checkpoint says what it was trained on
@@ -170,8 +158,7 @@ void TrainingRun::restore_or_initialise() {
     if (checkpoint) {
       state_ = restore(checkpoint->state, job_, setup_, engine_->sampler(), engine_->weights(),
                        engine_->momentum(), engine_->gradient_units());
-      saved_step_ = state_.position.global_step;
-      saved_evaluated_ = state_.is_evaluated();
+      saver_.is_saved(state_);
       data_checked_ = read_data_record(checkpoint->state.facts, checkpoint->path).can_be_checked();
       nothing_left_ = nothing_left(Env::posix(), job_.run.dir, length(), weights_sha256(engine_->weights()));
     } else {
@@ -180,6 +167,8 @@ void TrainingRun::restore_or_initialise() {
     if (directory_ && !nothing_left_) {
       const bool evaluated = state_.position.step_in_epoch < steps_per_epoch_;
       directory_->open(state_.position.global_step, evaluated);
+      report_.write_to(*directory_);
+      saver_.write_to(*directory_);
     }
   });
   comm_.broadcast(std::as_writable_bytes(std::span(&nothing_left_, 1)), 0);
@@ -191,34 +180,15 @@ void TrainingRun::restore_or_initialise() {
   engine_->commit_state();
 }
 
-/// To the person who watches, and to the log.
-void TrainingRun::say(const std::string& line) {
-  progress_.say(line);
-  directory_->log(line);
-}
-
-void TrainingRun::say(const std::vector<Field>& fields) {
-  progress_.say(fields);
-  directory_->log(join(fields));
-}
-
 void TrainingRun::announce() {
   const int hosts = count_hosts(comm_);
-  run_start_ = Clock::now();
-  if (!directory_) return;
-  if (!first_line_.empty()) say(first_line_);
-  for (const auto& line : announcement(job_, setup_, comm_, hosts)) say(line);
+  report_.start(first_line_, engine_->sampler(), hosts);
   if (state_.position.global_step == 0) {
-    auto event = start_event(job_, setup_, comm_, hosts);
-    event["setup_seconds"] = seconds_since(process_start_);
-    directory_->write(event);
+    report_.new_run(hosts, seconds_since(process_start_));
   } else {
-    say(fmt::format("going on from step {} in {}", with_thousands(state_.position.global_step),
-                    job_.run.dir));
-    if (!data_checked_)
-      say("its checkpoint does not say which data it was trained on: they were not compared");
+    report_.resumed_run(state_.position.global_step, data_checked_);
   }
-  setup_.fingerprints->start();  // the first checkpoint wants them
+  if (directory_) setup_.fingerprints->start();  // the first checkpoint wants them
 }
 
 RunLength TrainingRun::length() const {
@@ -238,14 +208,11 @@ bool TrainingRun::finished() const {
 }
 
 void TrainingRun::train_epoch() {
-  progress_.start_epoch(state_.position.epoch + 1, job_.train.epochs, state_.position.step_in_epoch,
-                        steps_per_epoch_, steps_in_run() - state_.position.global_step);
-  epoch_start_ = Clock::now();
-  epoch_start_samples_ = state_.epoch_samples;
+  report_.start_epoch(state_, length());
   while (!epoch_finished() && !steps_finished() && !stopping_) {
     after_series(engine_->run(state_.position, next_series(), stop_wanted()));
   }
-  progress_.end_epoch();
+  report_.end_epoch();
 }
 
 /// How many steps to go to whatever comes first: the end of the epoch or run, or something that is due.
@@ -272,27 +239,20 @@ void TrainingRun::after_series(const StepSeries& series) {
                                        setup_.network.parameters(), engine_->weights()),
                       0);
   }
-  progress_.steps(series.steps, series.samples,
-                  series.last.loss() / static_cast<double>(series.last.samples));
-  if (is_due(job_.run.log_every_steps)) log_step(series.last);
+  report_.steps(series);
+  if (is_due(job_.run.log_every_steps)) report_.log_step(state_, series.last);
   if (is_due(job_.parallel.check_replicas_every_steps)) check_replicas_now();
   stopping_ = series.last.stop_requested && !steps_finished();
   if (stopping_) say_why_it_stops();
   if (epoch_finished()) return;  // what is due now comes after the evaluation
   // The last one comes after its evaluation, too, and carries what was measured on it.
-  if (is_due(job_.run.checkpoint_every_steps) && !stopping_ && !steps_finished()) save();
+  if (is_due(job_.run.checkpoint_every_steps) && !stopping_ && !steps_finished()) saver_.save(state_);
 }
 
-/// Of a signal to this rank its handler has spoken at once.
 void TrainingRun::say_why_it_stops() {
-  if (!directory_) return;
-  if (stop_requested()) {
-    directory_->log(fmt::format("{} received: stopping", stop_signal_name(stop_signal())));
-  } else {
-    say(time_limit_.reached()
-            ? "the time is up (run.max_seconds, or the end of the allocation): stopping after this step"
-            : "another rank was told to stop: stopping after this step");
-  }
+  using Reason = RunReport::StopReason;
+  const Reason otherwise = time_limit_.reached() ? Reason::kTimeLimit : Reason::kOtherRank;
+  report_.stopping(stop_requested() ? Reason::kSignal : otherwise);
 }
 
 void TrainingRun::check_replicas_now() {
@@ -304,48 +264,11 @@ bool TrainingRun::is_due(std::int64_t every) const {
   return every > 0 && state_.position.global_step % every == 0;
 }
 
-void TrainingRun::log_step(const StepTotals& totals) {
-  if (!directory_) return;
-  const double rate =
-      static_cast<double>(state_.epoch_samples - epoch_start_samples_) / seconds_since(epoch_start_);
-  directory_->write({{"event", "step"},
-                     {"epoch", state_.position.epoch + 1},
-                     {"step", state_.position.global_step},
-                     {"loss", totals.loss() / static_cast<double>(totals.samples)},
-                     {"samples_per_second", rate}});
-}
-
 void TrainingRun::finish_epoch() {
-  const double seconds = seconds_since(epoch_start_);
   if (!evaluate_now()) return;
-  if (directory_) {
-    const double train_loss = state_.epoch_loss() / static_cast<double>(state_.epoch_samples);
-    const auto rate = static_cast<double>(state_.epoch_samples - epoch_start_samples_) / seconds;
-    directory_->write({{"event", "epoch"},
-                       {"epoch", state_.position.epoch + 1},
-                       {"step", state_.position.global_step},
-                       {"train_loss", train_loss},
-                       {"train_samples", state_.epoch_samples},
-                       {"train_seconds", seconds},
-                       {"test_loss", evaluation_->loss},  // null if not finite
-                       {"test_accuracy", evaluation_->accuracy()},
-                       {"test_samples", evaluation_->samples}});
-    say(epoch_fields({.epoch = state_.position.epoch + 1,
-                      .epochs = job_.train.epochs,
-                      .train_loss = train_loss,
-                      .test_loss = describe_loss(*evaluation_),
-                      .test_accuracy = evaluation_->accuracy(),
-                      .seconds = seconds,
-                      .samples_per_second = rate}));
-  }
+  report_.evaluated(state_, *evaluation_);
   state_.start_next_epoch();
-  if (is_due(job_.run.checkpoint_every_steps) || is_best()) save();
-}
-
-/// The weights that are best are those that were evaluated: they are saved now, in the background, or they
-/// are gone.
-bool TrainingRun::is_best() const {
-  return job_.run.keep.best && directory_ && directory_->would_be_best(state_.test_accuracy);
+  if (is_due(job_.run.checkpoint_every_steps) || saver_.is_best(state_)) saver_.save(state_);
 }
 
 /// A signal ends an evaluation: the run is saved as it was before, and starts with the evaluation when it
@@ -370,53 +293,15 @@ bool TrainingRun::evaluate_now() {
   return true;
 }
 
-void TrainingRun::save() {
-  const bool saved = saved_step_ == state_.position.global_step && saved_evaluated_ == state_.is_evaluated();
-  if (!directory_ || saved) return;
-  engine_->fetch_state();
-  directory_->save(snapshot(state_, job_, setup_, comm_, engine_->weights(), engine_->momentum(),
-                            engine_->gradient_units()));
-  saved_step_ = state_.position.global_step;
-  saved_evaluated_ = state_.is_evaluated();
-}
-
-/// Returns when the last save is safely on disk. Ranks other than 0 hear of it every second, so that a slow
-/// disk is not taken for a lost rank. @throws AgreedError if it is not: then this is no end of a run
-void TrainingRun::wait_until_saved(const char* what_ends) {
-  const auto pulse = std::chrono::duration_cast<std::chrono::milliseconds>(
-      std::min<std::chrono::duration<double>>(std::chrono::seconds(1), comm_.timeout() / 4));
-  for (char saved = 0; saved == 0;) {
-    saved = directory_ && directory_->finished_within(pulse) ? 1 : 0;
-    comm_.broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
-  }
-  agree(comm_, [&] {
-    if (!directory_) return;
-    try {
-      directory_->finish();
-    } catch (const IoError& error) {
-      throw IoError(fmt::format(
-          "{} at step {}, but that step is not saved: {}; the same command goes on from the newest "
-          "checkpoint in {}, if there is one",
-          what_ends, with_thousands(state_.position.global_step), error.what(), job_.run.dir));
-    }
-  });
-}
-
 int TrainingRun::stop_on_request() {
-  save();
-  wait_until_saved("stopped on request");
-  if (directory_) {
-    say(fmt::format("stopped on request at step {} of {}, saved in {}; run the same command to go on",
-                    with_thousands(state_.position.global_step), with_thousands(steps_in_run()),
-                    job_.run.dir));
-  }
+  saver_.save(state_);
+  saver_.wait_until_saved("stopped on request");
+  report_.stopped(length());
   return static_cast<int>(ExitCode::kSavedOnRequest);
 }
 
 int TrainingRun::report_nothing_left() {
-  if (!directory_) return 0;
-  progress_.say(nothing_left_text(job_, length()));
-  progress_.say("weights sha256 " + weights_sha256(engine_->weights()));
+  if (directory_) report_.nothing_left(length(), weights_sha256(engine_->weights()));
   return 0;
 }
 
@@ -424,36 +309,10 @@ int TrainingRun::finish() {
   const bool evaluated = evaluation_ && state_.position.step_in_epoch == 0;
   if (!evaluated && !evaluate_now()) return stop_on_request();
   check_replicas_now();
-  save();
-  wait_until_saved("the run ended");
-  if (!directory_) return 0;
-  const auto digest = weights_sha256(engine_->weights());
-  directory_->write_durably({{"event", "end"},
-                             {"step", state_.position.global_step},
-                             {"seconds", seconds_since(run_start_)},
-                             {"test_loss", evaluation_->loss},  // null if not finite
-                             {"test_accuracy", evaluation_->accuracy()},
-                             {"test_samples", evaluation_->samples},
-                             {"weights_sha256", digest}});
-  say(fmt::format("done: {} steps in {}, accuracy {:.2f} % of {} test samples, run directory {}",
-                  with_thousands(state_.position.global_step), format_duration(seconds_since(run_start_)),
-                  100 * evaluation_->accuracy(), with_thousands(evaluation_->samples), job_.run.dir));
-  say("weights sha256 " + digest);
+  saver_.save(state_);
+  saver_.wait_until_saved("the run ended");
+  if (directory_) report_.done(state_, *evaluation_, weights_sha256(engine_->weights()));
   return 0;
-}
-
-/// The end of the Slurm allocation, unless it has passed: then the variable was left by another job, or the
-/// administrator lets jobs overrun, and it says nothing.
-std::optional<std::int64_t> allocation_end() {
-  const auto end = slurm_allocation_end();
-  if (!end || !has_passed(*end)) return end;
-  if (speaks_for_all()) {
-    print_error(
-        fmt::format("warning: SLURM_JOB_END_TIME={} is in the past: ignored; unset it, or set "
-                    "run.max_seconds for a limit",
-                    *end));
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -461,7 +320,7 @@ std::optional<std::int64_t> allocation_end() {
 int train(const Job& job) {
   const auto process_start = Clock::now();
   catch_stop_signals();
-  const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end());
+  const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end_ahead());
   hash_program_in_advance();
   const auto data = load_in_advance(job, recorded_directory(job));
   return run_on_ranks(job.parallel, [&](Communicator& comm) {

@@ -20,7 +20,7 @@ TEST(NcclMissingTest, OneLineNamesTheFileAndWhatToDo) {
     EXPECT_EQ(error.code(), ExitCode::kDeviceUnavailable);
     EXPECT_NE(text.find("lockstep_nccl.so"), std::string::npos) << text;
     EXPECT_NE(text.find("install NCCL"), std::string::npos) << text;
-    EXPECT_NE(text.find("parallel.backend=mpi"), std::string::npos) << text;
+    EXPECT_NE(text.find("use backend mpi"), std::string::npos) << text;
   }
 }
 

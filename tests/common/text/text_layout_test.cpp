@@ -116,7 +116,7 @@ TEST(TextLayoutTest, WhatMattersLeastIsLeftOutFirst) {
   EXPECT_EQ(fit(fields, 3), "epo");
 }
 
-std::vector<ProgressFacts> progress_of_all_sizes() {
+std::vector<ProgressStatus> progress_of_all_sizes() {
   return {{.epoch = 1,
            .epochs = 4,
            .step = 1,
@@ -148,7 +148,7 @@ std::vector<ProgressFacts> progress_of_all_sizes() {
 }
 
 TEST(ProgressLineTest, FitsEveryWidth) {
-  for (const ProgressFacts& facts : progress_of_all_sizes()) {
+  for (const ProgressStatus& facts : progress_of_all_sizes()) {
     for (int columns = 39; columns <= 199; ++columns) {
       for (const bool unicode : {false, true}) {
         const auto line = progress_line_with_bar(facts, columns, unicode);
@@ -161,7 +161,7 @@ TEST(ProgressLineTest, FitsEveryWidth) {
 }
 
 TEST(ProgressLineTest, UsesTheRoomThereIs) {
-  const ProgressFacts facts = progress_of_all_sizes()[1];
+  const ProgressStatus facts = progress_of_all_sizes()[1];
   EXPECT_EQ(progress_line_with_bar(facts, 119, false),
             "epoch  3/10  ######..................  120/469 steps  143,210 samples/s  loss 0.1234  ETA 1:05");
   EXPECT_EQ(progress_line_with_bar(facts, 79, false),

@@ -31,9 +31,9 @@ DeviceFacts device(int index, const std::string& name) {
 TEST(DeviceMessagesTest, AMachineWithoutADriver) {
   const FailedSearch search{
       "cudaErrorInsufficientDriver (CUDA driver version is insufficient)", 0, 13000, {}};
-  expect_one_line_with(no_device_message(search),
-                       {"CUDA driver not found: this machine has no NVIDIA driver (libcuda.so.1)",
-                        "parallel.device=cpu or auto"});
+  expect_one_line_with(
+      no_device_message(search),
+      {"CUDA driver not found: this machine has no NVIDIA driver (libcuda.so.1)", "device cpu or auto"});
 }
 
 TEST(DeviceMessagesTest, ADriverOlderThanTheToolkitSaysBothVersions) {
@@ -67,7 +67,7 @@ TEST(DeviceMessagesTest, ADeviceThatTheProgramWasNotBuiltForIsNamedWithTheFix) {
                             1};
   expect_one_line_with(unusable_device_message(v100, failure),
                        {"GPU 1 (Tesla V100-SXM2-16GB, compute capability 7.0)",
-                        "no kernel image is available", "CMAKE_CUDA_ARCHITECTURES", "parallel.device=cpu"});
+                        "no kernel image is available", "CMAKE_CUDA_ARCHITECTURES", "device cpu"});
   const CudaFailure other{"cudaErrorInvalidKernelImage", "device kernel image is invalid", "call", "f", 1};
   expect_one_line_with(unusable_device_message(v100, other),
                        {"device kernel image is invalid", "nvidia-smi"});
@@ -88,8 +88,9 @@ TEST(DeviceMessagesTest, DeviceThreeOfOne) {
 }
 
 TEST(DeviceMessagesTest, OutOfMemorySaysHowMuchThereIs) {
-  expect_one_line_with(out_of_memory_message(device(1, "A"), std::size_t{100} << 30, std::size_t{1} << 29),
-                       {"GPU 1 (A)", "100.00 GiB wanted", "0.50 GiB of 80.00 GiB free", "data.global_batch"});
+  expect_one_line_with(
+      out_of_memory_message(device(1, "A"), std::size_t{100} << 30, std::size_t{1} << 29),
+      {"GPU 1 (A)", "100.00 GiB wanted", "0.50 GiB of 80.00 GiB free", "a smaller global batch"});
   expect_one_line_with(out_of_pinned_memory_message(std::size_t{3} << 30),
                        {"3.00 GiB of pinned host memory"});
 }
@@ -104,7 +105,7 @@ TEST(DeviceMessagesTest, UuidsReadAsNvidiaSmiWritesThem) {
 /// This test holds the platform of a build without CUDA, whatever its own build has.
 TEST(NoCudaTest, EveryCallSaysHowToGetGpuKernels) {
   const std::vector<std::string> parts = {"this build has no GPU kernels", "install the CUDA toolkit",
-                                          "parallel.device=cpu"};
+                                          "device cpu"};
   const auto expect_refusal = [&](const auto& call) {
     try {
       call();

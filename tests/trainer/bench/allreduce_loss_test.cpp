@@ -27,12 +27,7 @@ class LosingCommunicator final : public Communicator {
   const std::string& host() const override { return comm_.host(); }
   std::string_view backend() const override { return comm_.backend(); }
   std::chrono::duration<double> timeout() const override { return comm_.timeout(); }
-  std::unique_ptr<PendingCollective> all_reduce_async(std::span<std::int64_t> data) override {
-    return comm_.all_reduce_async(data);
-  }
-  std::unique_ptr<PendingCollective> all_reduce_async(std::span<float> data) override {
-    return comm_.all_reduce_async(data);
-  }
+  AllReduce& host_all_reduce() override { return comm_.host_all_reduce(); }
   void broadcast(std::span<std::byte> data, int root) override { comm_.broadcast(data, root); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return comm_.all_gather(mine);

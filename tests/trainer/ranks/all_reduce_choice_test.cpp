@@ -3,6 +3,7 @@
 #include "trainer/ranks/all_reduce_choice.hpp"
 
 #include "comm/agreement.hpp"
+#include "comm/backend.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "tests/support/fake_gpu.hpp"
@@ -27,11 +28,11 @@ enum class Expected { kNone, kStaged, kNccl, kConfigError, kDeviceError };
 Expected outcome(const AllReduceSituation& situation) {
   try {
     switch (choose_all_reduce(situation).path) {
-      case AllReducePath::kNone:
+      case GradientPath::kNone:
         return Expected::kNone;
-      case AllReducePath::kStaged:
+      case GradientPath::kStaged:
         return Expected::kStaged;
-      case AllReducePath::kNccl:
+      case GradientPath::kNccl:
         return Expected::kNccl;
     }
   } catch (const ConfigError&) {
@@ -42,6 +43,13 @@ Expected outcome(const AllReduceSituation& situation) {
   throw InternalError("an unknown path");
 }
 
+/// What a backend of this name meets.
+struct Situation {
+  std::string backend;
+  AllReduceSituation situation;
+  bool nccl_loads;
+};
+
 /// What is not given matches anything.
 struct Rule {
   std::optional<std::string_view> backend, device;
@@ -49,11 +57,12 @@ struct Rule {
   std::optional<bool> shared, nccl_loads;
   Expected expected;
 
-  bool matches(const AllReduceSituation& s) const {
-    return backend.value_or(s.backend) == s.backend && device.value_or(s.device_kind) == s.device_kind &&
+  bool matches(const Situation& of) const {
+    const AllReduceSituation& s = of.situation;
+    return backend.value_or(of.backend) == of.backend && device.value_or(s.device_kind) == s.device_kind &&
            ranks.value_or(s.world_size) == s.world_size &&
            shared.value_or(!s.shared_gpus.empty()) == !s.shared_gpus.empty() &&
-           nccl_loads.value_or(s.nccl_problem.empty()) == s.nccl_problem.empty();
+           nccl_loads.value_or(of.nccl_loads) == of.nccl_loads;
   }
 };
 
@@ -89,47 +98,54 @@ const std::vector<Rule>& rules() {
   return table;
 }
 
-std::vector<AllReduceSituation> all_situations() {
-  std::vector<AllReduceSituation> all;
-  for (const char* backend : {"auto", "mpi", "nccl", "thread"})
+std::vector<Situation> all_situations() {
+  std::vector<Situation> all;
+  for (const std::string_view backend : backend_names())
     for (const char* device : {"cpu", "cuda", "emulated"})
       for (const int ranks : {1, 2})
         for (const bool shared : {false, true})
-          for (const char* problem : {"", kProblem})
-            all.push_back({.backend = backend,
-                           .device_kind = device,
-                           .world_size = ranks,
-                           .shared_gpus = shared ? std::vector{kShared} : std::vector<SharedGpu>{},
-                           .nccl_problem = problem});
+          for (const bool loads : {true, false})
+            all.push_back({std::string(backend),
+                           {.wanted = backend_named(backend).gradients,
+                            .device_kind = device,
+                            .world_size = ranks,
+                            .shared_gpus = shared ? std::vector{kShared} : std::vector<SharedGpu>{},
+                            .problems = {{GradientPath::kNccl, loads ? "" : kProblem}}},
+                           loads});
   return all;
 }
 
-std::string text_of(const AllReduceSituation& s) {
-  return "backend " + s.backend + ", device " + s.device_kind + ", " + std::to_string(s.world_size) +
+std::string text_of(const Situation& of) {
+  const AllReduceSituation& s = of.situation;
+  return "backend " + of.backend + ", device " + s.device_kind + ", " + std::to_string(s.world_size) +
          " ranks, " + (s.shared_gpus.empty() ? "GPUs of their own" : "shared GPU") + ", " +
-         (s.nccl_problem.empty() ? "NCCL loads" : "NCCL does not load");
+         (of.nccl_loads ? "NCCL loads" : "NCCL does not load");
 }
 
 TEST(ChooseAllReduceTest, EverySituationIsDecidedAsTheTableSays) {
-  for (const AllReduceSituation& situation : all_situations()) {
+  for (const Situation& situation : all_situations()) {
     int matches = 0;
     for (const Rule& rule : rules()) {
       if (!rule.matches(situation)) continue;
       ++matches;
-      EXPECT_EQ(outcome(situation), rule.expected) << text_of(situation);
+      EXPECT_EQ(outcome(situation.situation), rule.expected) << text_of(situation);
     }
     EXPECT_EQ(matches, 1) << "rows for " << text_of(situation);
   }
 }
 
-AllReduceSituation two_ranks(const std::string& backend) {
-  return {.backend = backend, .device_kind = "cuda", .world_size = 2, .shared_gpus = {}, .nccl_problem = ""};
+AllReduceSituation two_ranks(std::string_view backend) {
+  return {.wanted = backend_named(backend).gradients,
+          .device_kind = "cuda",
+          .world_size = 2,
+          .shared_gpus = {},
+          .problems = {}};
 }
 
 TEST(ChooseAllReduceTest, TheReasonSaysWhyNotNccl) {
   AllReduceSituation situation = two_ranks("auto");
   EXPECT_EQ(choose_all_reduce(situation).reason, "");
-  situation.nccl_problem = kProblem;
+  situation.problems[GradientPath::kNccl] = kProblem;
   EXPECT_EQ(choose_all_reduce(situation).reason, kProblem);
   situation.shared_gpus = {kShared};
   EXPECT_EQ(choose_all_reduce(situation).reason, "ranks 0 and 1 share GPU-8f on node7");
@@ -155,7 +171,7 @@ TEST(ChooseAllReduceTest, ASharedGpuIsRefusedWithBothRanksTheGpuAndTheFix) {
 
 TEST(ChooseAllReduceTest, AMissingLibraryIsRefusedWithItsReason) {
   AllReduceSituation situation = two_ranks("nccl");
-  situation.nccl_problem = kProblem;
+  situation.problems[GradientPath::kNccl] = kProblem;
   EXPECT_NE(refusal(situation).find(kProblem), std::string::npos) << refusal(situation);
 }
 
@@ -169,7 +185,7 @@ TEST(BindingAdviceTest, IsForRanksWithOneCoreOfMany) {
 TEST(SetUpAllReduceTest, OneRankNeedsNone) {
   run_thread_ranks(1, [](Communicator& comm) {
     FakeGpu gpu("GPU-8f");
-    const AllReduceSetup setup = set_up_all_reduce(comm, gpu, "auto");
+    const AllReduceSetup setup = set_up_all_reduce(comm, gpu, std::nullopt);
     EXPECT_EQ(setup.all_reduce, nullptr);
     EXPECT_EQ(setup.description, "none: one rank");
   });
@@ -178,7 +194,7 @@ TEST(SetUpAllReduceTest, OneRankNeedsNone) {
 TEST(SetUpAllReduceTest, RanksThatShareAGpuGoOverTheHostAndSayWhy) {
   run_thread_ranks(3, [](Communicator& comm) {
     FakeGpu gpu(comm.rank() == 1 ? "GPU-77" : "GPU-8f");
-    const AllReduceSetup setup = set_up_all_reduce(comm, gpu, "auto");
+    const AllReduceSetup setup = set_up_all_reduce(comm, gpu, std::nullopt);
     ASSERT_NE(setup.all_reduce, nullptr);
     EXPECT_FALSE(setup.all_reduce->on_stream());
     EXPECT_EQ(setup.description,
@@ -189,7 +205,7 @@ TEST(SetUpAllReduceTest, RanksThatShareAGpuGoOverTheHostAndSayWhy) {
 TEST(SetUpAllReduceTest, SlicesOfOneGpuGoOverTheHostAndSayWhy) {
   run_thread_ranks(2, [](Communicator& comm) {
     FakeGpu slice("MIG-" + std::to_string(comm.rank()), "0000:65:00.0");
-    const AllReduceSetup setup = set_up_all_reduce(comm, slice, "auto");
+    const AllReduceSetup setup = set_up_all_reduce(comm, slice, std::nullopt);
     ASSERT_NE(setup.all_reduce, nullptr);
     EXPECT_FALSE(setup.all_reduce->on_stream());
     EXPECT_EQ(setup.description,
@@ -203,7 +219,7 @@ TEST(SetUpAllReduceTest, WithNcclDemandedOneRankSpeaksForAllThatShare) {
   run_thread_ranks(3, [&](Communicator& comm) {
     FakeGpu gpu(comm.rank() == 0 ? "GPU-77" : "GPU-8f");
     try {
-      set_up_all_reduce(comm, gpu, "nccl");
+      set_up_all_reduce(comm, gpu, GradientPath::kNccl);
     } catch (const AgreedError& error) {
       ++stopped;
       EXPECT_EQ(error.code(), ExitCode::kDeviceUnavailable);
@@ -220,7 +236,7 @@ TEST(SetUpAllReduceTest, WithNcclDemandedOneRankSpeaksForAllThatShare) {
 TEST(SetUpAllReduceTest, WhereNcclIsMissingAllRanksGoOverTheHostAndSayWhy) {
   run_thread_ranks(2, [](Communicator& comm) {
     FakeGpu gpu("GPU-" + std::to_string(comm.rank()));
-    const AllReduceSetup setup = set_up_all_reduce(comm, gpu, "auto");
+    const AllReduceSetup setup = set_up_all_reduce(comm, gpu, std::nullopt);
     ASSERT_NE(setup.all_reduce, nullptr);
     EXPECT_FALSE(setup.all_reduce->on_stream());
     EXPECT_NE(setup.description.find("lockstep_nccl.so"), std::string::npos) << setup.description;
@@ -232,7 +248,7 @@ TEST(SetUpAllReduceTest, NcclDemandedAndMissingStopsAllRanks) {
   run_thread_ranks(2, [&](Communicator& comm) {
     FakeGpu gpu("GPU-" + std::to_string(comm.rank()));
     try {
-      set_up_all_reduce(comm, gpu, "nccl");
+      set_up_all_reduce(comm, gpu, GradientPath::kNccl);
     } catch (const AgreedError& error) {
       ++stopped;
       EXPECT_EQ(error.code(), ExitCode::kDeviceUnavailable);

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Batches are queued share by share; counters come back at the end.
 #include "trainer/engine/device/device_evaluator.hpp"
 
 #include "comm/step_counters.hpp"

@@ -3,15 +3,13 @@
 #include "trainer/engine/device/device_step_engine.hpp"
 
 #include "comm/step_counters.hpp"
+#include "common/clock.hpp"
 #include "common/error.hpp"
 
 #include <algorithm>
-#include <chrono>
 
 namespace lockstep {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 /// About two milliseconds of a small network's steps: long enough to hide the host's part, short enough to
 /// hear a request to stop. The emulator takes seconds for as many.
@@ -22,10 +20,6 @@ constexpr std::int64_t kLongestEmulatedSeries = 4;
 std::int64_t longest_series_for(bool emulated, std::int64_t global_batch) {
   const std::int64_t wanted = emulated ? kLongestEmulatedSeries : kLongestSeries;
   return std::clamp<std::int64_t>(kMostLossTerms / global_batch, 1, wanted);
-}
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 BatchShare share_of_grains(const std::vector<Grain>& grains) {

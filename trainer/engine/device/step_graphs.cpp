@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// A shape of batch is run directly once, captured the second time, and launched in series from then on.
 #include "trainer/engine/device/step_graphs.hpp"
 
 #include "common/error.hpp"

@@ -1,14 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "comm/host_name.hpp"
+/// The name of this machine, as it stands in messages and locks.
+#pragma once
 
 #include <unistd.h>
 
 #include <array>
+#include <string>
 
 namespace lockstep {
 
-std::string host_name() {
+/// What gethostname() says; "unknown-host" if it says nothing.
+inline std::string host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown-host";
   return name.data();

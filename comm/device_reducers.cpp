@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The catalogue of comm/nccl, comm/staged and what will stand beside them.
+#include "comm/device_reducers.hpp"
+
+#include "comm/nccl/nccl.hpp"
+#include "comm/staged/staged_all_reduce.hpp"
+#include "common/error.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep {
+namespace {
+
+constexpr std::array kReducers{
+    DeviceReducer{.path = GradientPath::kNccl,
+                  .name = "nccl",
+                  .device_kind = "cuda",
+                  .whole_gpus = true,
+                  .threads = true,
+                  .load = load_nccl,
+                  .make = make_nccl_all_reduce},
+    DeviceReducer{.path = GradientPath::kStaged,
+                  .name = "",
+                  .device_kind = "",
+                  .whole_gpus = false,
+                  .threads = false,
+                  .load = nullptr,
+                  .make = make_staged_all_reduce},
+};
+
+}  // namespace
+
+std::span<const DeviceReducer> device_reducers() {
+  return kReducers;
+}
+
+const DeviceReducer& device_reducer(GradientPath path) {
+  const auto found = std::ranges::find(kReducers, path, &DeviceReducer::path);
+  LOCKSTEP_CHECK(found != kReducers.end());
+  return *found;
+}
+
+}  // namespace lockstep

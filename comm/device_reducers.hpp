@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Every way to sum gradients in device memory, and what it needs.
+#pragma once
+
+#include "comm/backend.hpp"
+#include "comm/device_all_reduce.hpp"
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace lockstep {
+
+struct DeviceReducer {
+  GradientPath path;
+  /// Of the backend that stands for it; empty: the control plane's name does.
+  std::string_view name;
+  /// The one kind of device whose memory it can sum; empty: any.
+  std::string_view device_kind;
+  bool whole_gpus;  ///< every rank must have a GPU to itself
+  bool threads;     ///< it has threads of its own, which want cores
+  /// Loads its library. @throws DeviceError  it is not there. Null: it needs none.
+  void (*load)();
+  /// Collective. Borrows both.
+  std::unique_ptr<DeviceAllReduce> (*make)(Communicator& comm, Device& device);
+};
+
+/// The best one first: where the backend is `auto`, the first that works is taken. The last one always does.
+std::span<const DeviceReducer> device_reducers();
+
+/// @throws InternalError  path is kNone
+const DeviceReducer& device_reducer(GradientPath path);
+
+}  // namespace lockstep

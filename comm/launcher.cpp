@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The variables of Open MPI, PMI, PMIx and Slurm.
+#include "comm/launcher.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <initializer_list>
+
+namespace lockstep {
+namespace {
+
+using Names = std::initializer_list<const char*>;
+
+bool has_any(const Environment& environment, Names names) {
+  return std::any_of(names.begin(), names.end(),
+                     [&](const char* name) { return environment(name) != nullptr; });
+}
+
+Launcher launcher_of(const Environment& environment) {
+  if (has_any(environment, {"OMPI_COMM_WORLD_SIZE"})) return Launcher::kOpenMpi;
+  if (has_any(environment, {"PMIX_RANK", "PMIX_NAMESPACE", "PMI_RANK"})) return Launcher::kPmi;
+  const bool in_step = has_any(environment, {"SLURM_NODELIST"}) && has_any(environment, {"SLURM_STEPID"});
+  return in_step ? Launcher::kSrun : Launcher::kNone;
+}
+
+int rank_of(const Environment& environment) {
+  for (const char* name : kRankVariables) {
+    if (const char* value = environment(name)) return static_cast<int>(std::strtol(value, nullptr, 10));
+  }
+  return 0;
+}
+
+int world_size_of(const Environment& environment) {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    const char* value = environment(name);
+    if (value == nullptr) continue;
+    const long size = std::strtol(value, nullptr, 10);
+    return size > 1 ? static_cast<int>(size) : 1;
+  }
+  return 1;
+}
+
+}  // namespace
+
+Launch read_launch(const Environment& environment) {
+  return {launcher_of(environment), rank_of(environment), world_size_of(environment)};
+}
+
+Launch this_launch() {
+  return read_launch([](const char* name) {
+    return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody changes the environment
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Who started this process as a rank, by what stands in its environment: known before MPI is up.
+#pragma once
+
+#include <functional>
+
+namespace lockstep {
+
+enum class Launcher {
+  kNone,     ///< a shell, or a batch script that runs one process by itself
+  kOpenMpi,  ///< Open MPI's mpirun
+  kPmi,      ///< one that speaks PMI or PMIx: MPICH's mpirun, srun --mpi=pmix
+  kSrun,     ///< srun that says how many there are, but gave MPI no way to the other ranks
+};
+
+struct Launch {
+  Launcher launcher = Launcher::kNone;
+  int rank = 0;
+  int world_size = 1;
+};
+
+/// Like getenv: the value of a variable, or null.
+using Environment = std::function<const char*(const char*)>;
+
+/// `rank` is 0 and `world_size` 1 where nobody says. SLURM_NTASKS is not asked: it is also set where a batch
+/// script runs one process by itself.
+Launch read_launch(const Environment& environment);
+
+/// Of this process.
+Launch this_launch();
+
+/// The variables in which launchers tell a process its rank; the first that is there counts.
+inline constexpr const char* kRankVariables[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
+                                                 "SLURM_PROCID"};
+
+}  // namespace lockstep

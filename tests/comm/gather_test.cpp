@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "comm/gather.hpp"
+
+#include "comm/thread/thread_ranks.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::testing {
+namespace {
+
+TEST(GatherTest, TextsOfAnyLengthArriveInOrderOfRank) {
+  const std::vector<std::string> texts{"node1", "", std::string("zero\0inside", 11), std::string(5000, 'x')};
+  run_thread_ranks(4, [&](Communicator& comm) {
+    EXPECT_EQ(gather_text(comm, texts[static_cast<std::size_t>(comm.rank())]), texts);
+  });
+}
+
+TEST(GatherTest, AllMayBeEmpty) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    EXPECT_EQ(gather_text(comm, ""), (std::vector<std::string>{"", ""}));
+  });
+}
+
+TEST(GatherTest, ValuesArriveInOrderOfRank) {
+  struct Point {
+    int rank;
+    double square;
+    bool operator==(const Point&) const = default;
+  };
+  run_thread_ranks(3, [](Communicator& comm) {
+    const auto all = gather(comm, Point{comm.rank(), comm.rank() * comm.rank() * 1.0});
+    EXPECT_EQ(all, (std::vector<Point>{{0, 0.0}, {1, 1.0}, {2, 4.0}}));
+  });
+}
+
+TEST(GatherTest, RowsOfValuesArriveByRank) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    const std::vector<std::int16_t> mine{static_cast<std::int16_t>(comm.rank()), 7, -1};
+    const auto all = gather(comm, std::span<const std::int16_t>(mine));
+    EXPECT_EQ(all, (std::vector<std::vector<std::int16_t>>{{0, 7, -1}, {1, 7, -1}}));
+  });
+}
+
+TEST(GatherTest, EmptyRowsAreRowsAllTheSame) {
+  run_thread_ranks(2,
+                   [](Communicator& comm) { EXPECT_EQ(gather(comm, std::span<const double>()).size(), 2U); });
+}
+
+TEST(GatherTest, RanksOfOneProcessAreOnOneHost) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    EXPECT_EQ(gather_hosts(comm), std::vector<std::string>(3, comm.host()));
+    EXPECT_EQ(count_hosts(comm), 1);
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::testing

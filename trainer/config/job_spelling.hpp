@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Advice from the rooms below, in the words of a job file.
+#pragma once
+
+#include "common/advice.hpp"
+
+namespace lockstep {
+
+/// What advice is about, by the keys of a job file: as they can be given behind a command, too.
+inline constexpr Spelling kJobSpelling{.global_batch = "data.global_batch",
+                                       .grain = "parallel.grain",
+                                       .sample_counts = "data.train_samples and data.test_samples",
+                                       .device = "parallel.device=",
+                                       .backend = "parallel.backend=",
+                                       .kernels = "parallel.kernels=",
+                                       .timeout = "parallel.timeout_seconds",
+                                       .run_directory = "run.dir"};
+
+}  // namespace lockstep

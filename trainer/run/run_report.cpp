@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The words and the fields of everything that a run tells.
+#include "trainer/run/run_report.hpp"
+
+#include "common/text/text_layout.hpp"
+#include "trainer/run/run_announcement.hpp"
+#include "trainer/run/stop_signal.hpp"
+
+#include <fmt/format.h>
+
+namespace lockstep {
+
+RunReport::RunReport(const Job& job, const JobSetup& setup, const Communicator& comm)
+    : job_(job), setup_(setup), comm_(comm), progress_(Progress::for_rank(comm.rank())) {}
+
+/// To the person who watches, and to the log.
+void RunReport::say(const std::string& line) {
+  progress_.say(line);
+  directory_->log(line);
+}
+
+void RunReport::say(const std::vector<Field>& fields) {
+  progress_.say(fields);
+  directory_->log(join(fields));
+}
+
+double RunReport::samples_per_second(const RunState& state, double seconds) const {
+  return static_cast<double>(state.epoch_samples - epoch_start_samples_) / seconds;
+}
+
+void RunReport::start(const std::string& choice, const DistributedSampler& sampler, int hosts) {
+  run_start_ = Clock::now();
+  if (directory_ == nullptr) return;
+  if (!choice.empty()) say(choice);
+  for (const auto& line : announcement(job_, setup_, sampler, comm_, hosts)) say(line);
+}
+
+void RunReport::new_run(int hosts, double setup_seconds) {
+  if (directory_ == nullptr) return;
+  auto event = start_event(job_, setup_, comm_, hosts);
+  event["setup_seconds"] = setup_seconds;
+  directory_->write(event);
+}
+
+void RunReport::resumed_run(std::int64_t step, bool data_known) {
+  if (directory_ == nullptr) return;
+  say(fmt::format("going on from step {} in {}", with_thousands(step), job_.run.dir));
+  if (!data_known) say("its checkpoint does not say which data it was trained on: they were not compared");
+}
+
+void RunReport::nothing_left(const RunLength& length, const std::string& weights_digest) {
+  progress_.say(nothing_left_text(job_, length));
+  progress_.say("weights sha256 " + weights_digest);
+}
+
+void RunReport::start_epoch(const RunState& state, const RunLength& length) {
+  progress_.start_epoch(state.position.epoch + 1, job_.train.epochs, state.position.step_in_epoch,
+                        length.steps_per_epoch, length.asked - length.taken);
+  epoch_start_ = Clock::now();
+  epoch_start_samples_ = state.epoch_samples;
+}
+
+void RunReport::steps(const StepSeries& series) {
+  progress_.steps(series.steps, series.samples,
+                  series.last.loss() / static_cast<double>(series.last.samples));
+}
+
+void RunReport::log_step(const RunState& state, const StepTotals& totals) {
+  if (directory_ == nullptr) return;
+  directory_->write({{"event", "step"},
+                     {"epoch", state.position.epoch + 1},
+                     {"step", state.position.global_step},
+                     {"loss", totals.loss() / static_cast<double>(totals.samples)},
+                     {"samples_per_second", samples_per_second(state, seconds_since(epoch_start_))}});
+}
+
+void RunReport::end_epoch() {
+  progress_.end_epoch();
+  epoch_seconds_ = seconds_since(epoch_start_);
+}
+
+void RunReport::evaluated(const RunState& state, const Evaluation& evaluation) {
+  if (directory_ == nullptr) return;
+  const double train_loss = state.epoch_loss() / static_cast<double>(state.epoch_samples);
+  directory_->write({{"event", "epoch"},
+                     {"epoch", state.position.epoch + 1},
+                     {"step", state.position.global_step},
+                     {"train_loss", train_loss},
+                     {"train_samples", state.epoch_samples},
+                     {"train_seconds", epoch_seconds_},
+                     {"test_loss", evaluation.loss},  // null if not finite
+                     {"test_accuracy", evaluation.accuracy()},
+                     {"test_samples", evaluation.samples}});
+  say(epoch_fields({.epoch = state.position.epoch + 1,
+                    .epochs = job_.train.epochs,
+                    .train_loss = train_loss,
+                    .test_loss = describe_loss(evaluation),
+                    .test_accuracy = evaluation.accuracy(),
+                    .seconds = epoch_seconds_,
+                    .samples_per_second = samples_per_second(state, epoch_seconds_)}));
+}
+
+/// Of a signal to this rank its handler has spoken at once.
+void RunReport::stopping(StopReason reason) {
+  if (directory_ == nullptr) return;
+  switch (reason) {
+    case StopReason::kSignal:
+      return directory_->log(fmt::format("{} received: stopping", stop_signal_name(stop_signal())));
+    case StopReason::kTimeLimit:
+      return say("the time is up (run.max_seconds, or the end of the allocation): stopping after this step");
+    case StopReason::kOtherRank:
+      return say("another rank was told to stop: stopping after this step");
+  }
+}
+
+void RunReport::stopped(const RunLength& length) {
+  if (directory_ == nullptr) return;
+  say(fmt::format("stopped on request at step {} of {}, saved in {}; run the same command to go on",
+                  with_thousands(length.taken), with_thousands(length.asked), job_.run.dir));
+}
+
+void RunReport::done(const RunState& state, const Evaluation& evaluation, const std::string& weights_digest) {
+  if (directory_ == nullptr) return;
+  const double seconds = seconds_since(run_start_);
+  directory_->write_durably({{"event", "end"},
+                             {"step", state.position.global_step},
+                             {"seconds", seconds},
+                             {"test_loss", evaluation.loss},  // null if not finite
+                             {"test_accuracy", evaluation.accuracy()},
+                             {"test_samples", evaluation.samples},
+                             {"weights_sha256", weights_digest}});
+  say(fmt::format("done: {} steps in {}, accuracy {:.2f} % of {} test samples, run directory {}",
+                  with_thousands(state.position.global_step), format_duration(seconds),
+                  100 * evaluation.accuracy(), with_thousands(evaluation.samples), job_.run.dir));
+  say("weights sha256 " + weights_digest);
+}
+
+}  // namespace lockstep

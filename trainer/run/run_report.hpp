@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What is told of a run: lines for people, on the terminal and in the log, and events in metrics.jsonl.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "common/clock.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/engine/evaluator.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/run/finished_run.hpp"
+#include "trainer/run/progress.hpp"
+#include "trainer/run/run_directory.hpp"
+#include "trainer/run/run_state.hpp"
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// Every rank has one and tells it everything; only rank 0's, which has a run directory, passes it on.
+class RunReport {
+ public:
+  /// Borrows all three.
+  RunReport(const Job& job, const JobSetup& setup, const Communicator& comm);
+  /// From now on there is a log, and events are written. Borrows it.
+  void write_to(RunDirectory& directory) { directory_ = &directory; }
+
+  /// @param choice  which run directory was chosen, and why; empty: the job names it
+  void start(const std::string& choice, const DistributedSampler& sampler, int hosts);
+  void new_run(int hosts, double setup_seconds);
+  /// @param data_known  the checkpoint says what the run was trained on
+  void resumed_run(std::int64_t step, bool data_known);
+  /// The run had been finished before: nothing is written.
+  void nothing_left(const RunLength& length, const std::string& weights_digest);
+
+  void start_epoch(const RunState& state, const RunLength& length);
+  /// Moves the bar.
+  void steps(const StepSeries& series);
+  /// Writes the "step" event of the last of these steps.
+  void log_step(const RunState& state, const StepTotals& totals);
+  /// All steps that are taken now are taken: what follows is not part of their time.
+  void end_epoch();
+  void evaluated(const RunState& state, const Evaluation& evaluation);
+
+  enum class StopReason { kSignal, kTimeLimit, kOtherRank };
+  void stopping(StopReason reason);
+  void stopped(const RunLength& length);
+  void done(const RunState& state, const Evaluation& evaluation, const std::string& weights_digest);
+
+ private:
+  void say(const std::string& line);
+  void say(const std::vector<Field>& fields);
+  double samples_per_second(const RunState& state, double seconds) const;
+
+  const Job& job_;
+  const JobSetup& setup_;
+  const Communicator& comm_;
+  Progress progress_;
+  RunDirectory* directory_ = nullptr;
+  Clock::time_point run_start_, epoch_start_;
+  double epoch_seconds_ = 0;              ///< of the steps of the epoch that has ended
+  std::int64_t epoch_start_samples_ = 0;  ///< those before this start of the run are not in its time
+};
+
+}  // namespace lockstep

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A state is saved once, and a run ends only with its last state on disk.
+#include "trainer/run/run_saver.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/error.hpp"
+#include "common/text/text_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+
+namespace lockstep {
+
+void RunSaver::is_saved(const RunState& state) {
+  saved_step_ = state.position.global_step;
+  saved_evaluated_ = state.is_evaluated();
+}
+
+bool RunSaver::is_best(const RunState& state) const {
+  return job_.run.keep.best && directory_ != nullptr && directory_->would_be_best(state.test_accuracy);
+}
+
+void RunSaver::save(const RunState& state) {
+  const bool saved = saved_step_ == state.position.global_step && saved_evaluated_ == state.is_evaluated();
+  if (directory_ == nullptr || saved) return;
+  engine_.fetch_state();
+  directory_->save(
+      snapshot(state, job_, setup_, comm_, engine_.weights(), engine_.momentum(), engine_.gradient_units()));
+  is_saved(state);
+}
+
+/// Ranks other than 0 hear of it every second, so that a slow disk is not taken for a lost rank.
+void RunSaver::wait_for_disk() {
+  const auto pulse = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::min<std::chrono::duration<double>>(std::chrono::seconds(1), comm_.timeout() / 4));
+  for (char saved = 0; saved == 0;) {
+    saved = directory_ != nullptr && directory_->finished_within(pulse) ? 1 : 0;
+    comm_.broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
+  }
+}
+
+void RunSaver::wait_until_saved(const char* what_ends) {
+  wait_for_disk();
+  agree(comm_, [&] {
+    if (directory_ == nullptr) return;
+    try {
+      directory_->finish();
+    } catch (const IoError& error) {
+      throw IoError(fmt::format(
+          "{} at step {}, but that step is not saved: {}; the same command goes on from the newest "
+          "checkpoint in {}, if there is one",
+          what_ends, with_thousands(saved_step_), error.what(), job_.run.dir));
+    }
+  });
+}
+
+}  // namespace lockstep

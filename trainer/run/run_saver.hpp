@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// When a run is saved, and how its ranks wait until that is on disk.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/run/run_directory.hpp"
+#include "trainer/run/run_state.hpp"
+
+#include <cstdint>
+
+namespace lockstep {
+
+/// Every rank has one; only rank 0's, which has a run directory, writes.
+class RunSaver {
+ public:
+  /// Borrows all four.
+  RunSaver(const Job& job, const JobSetup& setup, Communicator& comm, StepEngine& engine)
+      : job_(job), setup_(setup), comm_(comm), engine_(engine) {}
+  /// Borrows it.
+  void write_to(RunDirectory& directory) { directory_ = &directory; }
+
+  /// This state is in a checkpoint already: the one that the run goes on from.
+  void is_saved(const RunState& state);
+  /// Whether the checkpoint of this state would be the best one, which run.keep.best wants to have. The
+  /// weights that are best are those that were evaluated: they are saved at once, or they are gone.
+  bool is_best(const RunState& state) const;
+  /// Starts saving in the background, unless this state is saved, or being saved.
+  /// @throws IoError  of an earlier save
+  void save(const RunState& state);
+  /// Returns when the last save is safely on disk. Collective.
+  /// @param what_ends  "stopped on request", for the message
+  /// @throws AgreedError if it is not: then this is no end of a run
+  void wait_until_saved(const char* what_ends);
+
+ private:
+  void wait_for_disk();
+
+  const Job& job_;
+  const JobSetup& setup_;
+  Communicator& comm_;
+  StepEngine& engine_;
+  RunDirectory* directory_ = nullptr;
+  std::int64_t saved_step_ = -1;  ///< of the checkpoint that is saved, or being saved
+  bool saved_evaluated_ = false;  ///< and whether it holds the evaluation of that step
+};
+
+}  // namespace lockstep
