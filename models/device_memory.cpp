@@ -9,8 +9,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace lockstep {
 namespace {
 
@@ -19,7 +17,7 @@ std::uint64_t elements(const ImageShape& shape) {
 }
 
 bool is_epilogue_alone(const Stage& stage) {
-  return std::holds_alternative<std::monostate>(stage.head);
+  return stage.head == nullptr;
 }
 
 /// @param next  null: the last stage
@@ -46,14 +44,6 @@ void check_tensor(const Layer& layer, const ImageShape& shape, std::int64_t samp
                    shape.features(), samples, kMaxDeviceElements));
 }
 
-void check_convolution(const Layer& layer, const Conv2dShape& shape) {
-  if (std::max({shape.in_channels, shape.out_channels, shape.in_height}) <= kMaxDeviceSide) return;
-  fail(layer,
-       fmt::format(
-           "a convolution of {} channels of height {} into {} is beyond what a GPU's grid can have ({})",
-           shape.in_channels, shape.in_height, shape.out_channels, kMaxDeviceSide));
-}
-
 }  // namespace
 
 std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, bool training) {
@@ -64,7 +54,8 @@ std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, boo
     trained = trained || stage.trained();
     StageMemory memory;
     memory.y = elements(stage.output);
-    if (stage.epilogue.count > 0 || std::holds_alternative<MaxPoolOp>(stage.head)) memory.mask = memory.y;
+    if (stage.head != nullptr) memory.mask = stage.head->saved_bytes(1);
+    if (stage.epilogue.count > 0) memory.mask = memory.y;
     if (training && trained) plan_gradients(stage, i + 1 < stages.size() ? &stages[i + 1] : nullptr, memory);
     plan.push_back(memory);
   }
@@ -91,8 +82,9 @@ void check_device_limits(const Network& network, std::int64_t samples) {
   for (const auto& layer : network.layers()) {
     check_tensor(*layer, layer->input(), samples);
     check_tensor(*layer, layer->output(), samples);
-    const LayerOp op = layer->op();
-    if (const auto* conv = std::get_if<Conv2dShape>(&op)) check_convolution(*layer, *conv);
+    if (const auto what = layer->beyond_device()) {
+      fail(*layer, fmt::format("{} is beyond what a GPU's grid can have ({})", *what, kMaxDeviceSide));
+    }
   }
 }
 

@@ -1,15 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What every layer of a network can do. Layers are immutable and hold no numbers, only shapes and offsets.
+/// What every layer of a network can do: the one place that says its shapes and its passes, on a CPU and on a
+/// GPU. Layers are immutable and hold no numbers, only shapes and offsets.
 #pragma once
 
 #include "kernels/ops.hpp"
 #include "models/arena.hpp"
+#include "models/device_layer.hpp"
 #include "models/layer_op.hpp"
 #include "models/pass.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,6 +65,7 @@ class Layer {
 
   /// "conv2d 10@5x5": the kind and what tells it from others of its kind, for people.
   virtual std::string describe() const = 0;
+  /// For those who compute a layer by other means than the passes below: visit it, all kinds at once.
   virtual LayerOp op() const = 0;
   virtual OutputMemory output_memory() const { return OutputMemory::kNew; }
   /// backward_weights reads x.
@@ -74,10 +78,24 @@ class Layer {
   /// parameters.
   virtual double flops_per_sample() const { return 0; }
 
+  // On a CPU.
+
+  /// Numbers that the kernels of this layer keep for their own use, at most.
+  virtual std::uint64_t scratch_numbers(int /*columns*/) const { return 0; }
   virtual void forward(const LayerPass& pass, const LayerTensors& tensors) const = 0;
   /// Overwrites this layer's gradients with the sums over the batch.
   virtual void backward_weights(const LayerPass& /*pass*/, const LayerTensors& /*tensors*/) const {}
   virtual void backward_data(const LayerPass& pass, const LayerTensors& tensors) const = 0;
+
+  // On a GPU. The passes are those of layers whose form is a stage; the defaults must not be called.
+
+  virtual DeviceForm device_form() const = 0;
+  /// What of this layer is larger than a GPU's grid can have; none: nothing.
+  virtual std::optional<std::string> beyond_device() const { return std::nullopt; }
+  virtual void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const;
+  /// Accumulates this layer's gradients, grain by grain.
+  virtual void device_backward_weights(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const;
+  virtual void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const;
 
  protected:
   Layer(LayerPlace place, const ImageShape& output);

@@ -20,8 +20,12 @@ std::string DropoutLayer::describe() const {
 }
 
 LayerOp DropoutLayer::op() const {
-  const bool whole_channels = unit_ == Unit::kChannel && input().height * input().width > 1;
-  return DropoutOp{probability_, whole_channels, index()};
+  return DropoutOp{probability_, drops_channels(), index()};
+}
+
+DeviceForm DropoutLayer::device_form() const {
+  if (probability_ == 0) return DeviceForm::nothing();
+  return DeviceForm::epilogue_step({EpilogueKind::kDropout, drops_channels(), index(), probability_});
 }
 
 void DropoutLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {

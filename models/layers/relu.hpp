@@ -22,6 +22,7 @@ class ReluLayer final : public Layer {
   bool needs_output() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
+  DeviceForm device_form() const override { return DeviceForm::epilogue_step({.kind = EpilogueKind::kRelu}); }
 
  private:
   std::size_t size_of(int batch) const { return std::size_t{1} * output().features() * batch; }
