@@ -22,10 +22,6 @@ EpilogueBackward make_epilogue_backward(const Stage& stage, const std::uint8_t* 
           .mask = mask};
 }
 
-bool is_epilogue_alone(const Stage& stage) {
-  return stage.head == nullptr;
-}
-
 bool has_epilogue(const Stage& stage) {
   return stage.epilogue.count > 0;
 }
@@ -58,6 +54,7 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
                       .mask = DeviceBuffer<std::uint8_t>(device, plan[i].mask * batch),
                       .gradient_memory = DeviceBuffer<float>(device, plan[i].gradient * batch),
                       .detour = DeviceBuffer<float>(device, plan[i].detour * batch),
+                      .from_branches = DeviceBuffer<float>(device, plan[i].from_branches * batch),
                       .ready = device.make_event(),
                       .way_back = {},
                       .first_tensor = first_tensor});
@@ -67,12 +64,19 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
 }
 
 void DeviceExecution::plan_gradients() {
+  std::vector<bool> written(units_.size() + 1);
+  for (std::size_t i = units_.size(); i-- > first_trained_;) {
+    const auto branch = units_[i].stage.branch;
+    if (!branch) continue;
+    units_[i].adds_to_dbranch = written[*branch];
+    written[*branch] = true;
+  }
   for (std::size_t i = units_.size(); i-- > first_trained_;) {
     Unit& unit = units_[i];
     const Unit* next = i + 1 < units_.size() ? &units_[i + 1] : nullptr;
     const auto shape = next == nullptr ? std::nullopt : shape_through_epilogue(unit.stage, next->stage);
     unit.gradient = unit.gradient_memory.data();
-    if (next != nullptr && is_epilogue_alone(next->stage)) {
+    if (next != nullptr && next->stage.passes_gradient()) {
       unit.dy = next->gradient;  // the same numbers
     } else {
       unit.dy = unit.detour.size() > 0     ? unit.detour.data()
@@ -84,7 +88,7 @@ void DeviceExecution::plan_gradients() {
       continue;
     }
     unit.way_back = make_epilogue_backward(unit.stage, unit.mask.data());
-    unit.stored_through = next != nullptr && unit.dy == nullptr;
+    unit.stored_through = shape.has_value();
     if (!unit.stored_through) continue;
     unit.way_back.channels = shape->channels;
     unit.way_back.height = shape->height;
@@ -94,6 +98,10 @@ void DeviceExecution::plan_gradients() {
 
 const float* DeviceExecution::input_of(std::size_t i) const {
   return i == 0 ? input_.data() : units_[i - 1].y.data();
+}
+
+const float* DeviceExecution::branch_of(const Unit& unit) const {
+  return unit.stage.branch ? input_of(*unit.stage.branch) : nullptr;
 }
 
 float* DeviceExecution::forward_training(Stream& stream, const float* weights, const DevicePass& pass) {
@@ -120,12 +128,13 @@ void DeviceExecution::forward_stage(Stream& stream, Unit& unit, const float* wei
   epilogue.seed = pass.seed;
   epilogue.first_sample = pass.first_sample;
   std::uint8_t* mask = training ? unit.mask.data() : nullptr;
-  if (is_epilogue_alone(stage)) {
+  if (stage.head == nullptr) {
     ops_.epilogue_forward(stream, stage.input, pass.batch, x, epilogue, pass.state, unit.y.data(), mask);
     return;
   }
   stage.head->device_forward({ops_, stream, pass.batch}, {.weights = weights + stage.parameter_offset(),
                                                           .x = x,
+                                                          .branch = branch_of(unit),
                                                           .y = unit.y.data(),
                                                           .saved = unit.mask.data(),
                                                           .epilogue = &epilogue,
@@ -188,20 +197,29 @@ void DeviceExecution::backward_weights(Stream& stream, std::size_t i, int batch,
 void DeviceExecution::backward_data(Stream& stream, std::size_t i, const float* weights, int batch) {
   Unit& unit = units_[i];
   Unit& before = units_[i - 1];
-  // The way back through an epilogue alone is behind us: its gradient is that of what the unit before made.
-  if (is_epilogue_alone(unit.stage)) {
-    before.dy = unit.gradient;
-  } else {
-    unit.stage.head->device_backward_data({ops_, stream, batch},
-                                          {.weights = weights + unit.stage.parameter_offset(),
-                                           .x = input_of(i),
-                                           .y = unit.y.data(),
-                                           .saved = unit.mask.data(),
-                                           .dy = unit.gradient,
-                                           .dx = before.stored_through ? before.gradient : before.dy,
-                                           .through = before.stored_through ? &before.way_back : nullptr});
+  if (unit.stage.passes_gradient()) before.dy = unit.gradient;
+  if (unit.stage.head != nullptr) {
+    const auto branch = unit.stage.branch;
+    const bool wanted = branch && *branch > first_trained_;  // it comes from a trained unit, or one behind
+    unit.stage.head->device_backward_data(
+        {ops_, stream, batch}, {.weights = weights + unit.stage.parameter_offset(),
+                                .x = input_of(i),
+                                .y = unit.y.data(),
+                                .saved = unit.mask.data(),
+                                .dy = unit.gradient,
+                                .dx = before.stored_through ? before.gradient : before.dy,
+                                .dbranch = wanted ? units_[*branch - 1].from_branches.data() : nullptr,
+                                .adds_to_dbranch = unit.adds_to_dbranch,
+                                .through = before.stored_through ? &before.way_back : nullptr});
   }
-  if (!before.stored_through) through_epilogue(stream, before, batch);
+  if (before.stored_through) return;
+  join_branches(stream, before, batch);
+  through_epilogue(stream, before, batch);
+}
+
+void DeviceExecution::join_branches(Stream& stream, Unit& unit, int batch) {
+  if (!unit.stage.branches) return;
+  ops_.add(stream, size_of(unit.stage.output, batch), unit.dy, unit.from_branches.data(), unit.dy);
 }
 
 }  // namespace lockstep

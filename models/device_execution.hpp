@@ -72,7 +72,9 @@ class DeviceExecution {
     DeviceBuffer<std::uint8_t> mask;  ///< of the epilogue, or what its head saved
     DeviceBuffer<float> gradient_memory;
     DeviceBuffer<float> detour;  ///< gradient of y, where the stage behind cannot store through the epilogue
-    float* dy = nullptr;         ///< gradient of y; null: stored_through
+    DeviceBuffer<float> from_branches;  ///< gradient that branches of y bring, to be added to dy
+    bool adds_to_dbranch = false;       ///< of a head with a branch: another one behind it has written that
+    float* dy = nullptr;                ///< gradient of y; null: stored_through
     /// [before_epilogue, batch]: its own memory, or another's with the same numbers
     float* gradient = nullptr;
     std::unique_ptr<Event> ready;  ///< its gradient is there
@@ -88,6 +90,9 @@ class DeviceExecution {
   void forward_stage(Stream& stream, Unit& unit, const float* weights, const DevicePass& pass, const float* x,
                      bool training);
   void start_from_logits(Stream& stream, int batch, float* dlogits);
+  const float* branch_of(const Unit& unit) const;
+  /// Adds what branches bring to the gradient of the output of a unit.
+  void join_branches(Stream& stream, Unit& unit, int batch);
   /// From dy to the gradient of a unit.
   void through_epilogue(Stream& stream, Unit& unit, int batch);
   void backward_weights(Stream& stream, std::size_t i, int batch, const DeviceGradient& gradient);

@@ -27,6 +27,8 @@ struct DeviceForm {
   // Of kStage:
   bool takes_epilogue = false;  ///< its forward kernel ends with any epilogue
   StoresThrough stores_through = StoresThrough::kNothing;
+  /// The gradient of x is that of y, number by number, so that there is no dx to write.
+  bool passes_gradient = false;
 
   static DeviceForm nothing() { return {.as = As::kNothing}; }
   static DeviceForm epilogue_step(const EpilogueStep& step, int pool = 1) {
@@ -46,6 +48,7 @@ struct DeviceLayerPass {
 struct DeviceLayerTensors {
   const float* weights = nullptr;  ///< this layer's own range of the arena
   const float* x = nullptr;
+  const float* branch = nullptr;  ///< of layers with a branch(): the output of that layer
   float* y = nullptr;             ///< behind the epilogue
   std::uint8_t* saved = nullptr;  ///< saved_bytes(batch) bytes, kept from forward to backward
   const Epilogue* epilogue = {};  ///< null, unless the form takes one
@@ -53,6 +56,8 @@ struct DeviceLayerTensors {
   std::uint8_t* mask = nullptr;   ///< of the epilogue; null: not wanted
   const float* dy = nullptr;      ///< before the epilogue
   float* dx = nullptr;
+  float* dbranch = nullptr;                     ///< gradient of the branch; null: nobody needs it
+  bool adds_to_dbranch = false;                 ///< otherwise overwrites it
   const EpilogueBackward* through = nullptr;    ///< dx is stored through it; null, unless the form can
   int grain = 0;                                ///< columns of a grain
   std::span<const ExactTarget> gradients = {};  ///< of each parameter of the layer

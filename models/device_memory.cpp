@@ -16,18 +16,14 @@ std::uint64_t elements(const ImageShape& shape) {
   return static_cast<std::uint64_t>(shape.features());
 }
 
-bool is_epilogue_alone(const Stage& stage) {
-  return stage.head == nullptr;
-}
-
 /// @param next  null: the last stage
 void plan_gradients(const Stage& stage, const Stage* next, StageMemory& memory) {
   const bool has_epilogue = stage.epilogue.count > 0;
-  // Otherwise the gradient of the logits is the caller's, and that of an epilogue alone is the same as its
-  // own.
-  if (has_epilogue || (next != nullptr && !is_epilogue_alone(*next)))
+  // Otherwise the gradient of the logits is the caller's, and what the next stage passes is that one's.
+  if (has_epilogue || (next != nullptr && !next->passes_gradient()))
     memory.gradient = elements(stage.before_epilogue);
-  if (!has_epilogue || next == nullptr || is_epilogue_alone(*next)) return;
+  if (stage.branches) memory.from_branches = elements(stage.output);
+  if (!has_epilogue || next == nullptr || next->passes_gradient()) return;
   if (!shape_through_epilogue(stage, *next)) memory.detour = elements(stage.output);
 }
 
@@ -66,7 +62,7 @@ std::uint64_t device_execution_bytes(const Network& network, std::int64_t sample
   std::uint64_t numbers = checked_sum(elements(network.input_shape()), 1U);  // and a label
   std::uint64_t bytes = 0;
   for (const StageMemory& memory : plan_stage_memory(fuse_layers(network), training)) {
-    numbers = checked_sum(numbers, memory.y, memory.gradient, memory.detour);
+    numbers = checked_sum(numbers, memory.y, memory.gradient, memory.from_branches, memory.detour);
     bytes = checked_sum(bytes, memory.mask);
   }
   return checked_product(checked_sum(checked_product(numbers, sizeof(float)), bytes), samples);

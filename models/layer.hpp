@@ -31,11 +31,15 @@ struct LayerPass {
 struct LayerTensors {
   const float* weights = nullptr;  ///< this layer's own range of the arena: weight, then bias
   const float* x = nullptr;        ///< in backward: valid if needs_input()
-  float* y = nullptr;              ///< in backward: valid if needs_output()
+  float* y = nullptr;              ///< in backward: valid as far as output_need() says
   std::uint8_t* saved = nullptr;   ///< saved_bytes() bytes, kept from forward to backward
   const float* dy = nullptr;
-  float* dx = nullptr;         ///< the memory of dy unless output_memory() is kNew
+  float* dx = nullptr;         ///< the memory of dy where y has that of x
   float* gradients = nullptr;  ///< this layer's own range of the gradient arena
+  // Of layers with a branch():
+  const float* branch = nullptr;  ///< the output of that layer
+  float* dbranch = nullptr;       ///< its gradient; null: nobody needs it
+  bool adds_to_dbranch = false;   ///< otherwise overwrites it
 };
 
 /// Where a layer stands in its network.
@@ -48,8 +52,12 @@ struct LayerPlace {
 
 class Layer {
  public:
-  /// Where y goes: memory of its own; over x, whose bits nobody needs afterwards; or y is x, untouched.
+  /// Where y goes: memory of its own; over x, unless somebody needs its bits afterwards; or y is x,
+  /// untouched.
   enum class OutputMemory { kNew, kInPlace, kView };
+  /// What backward_data reads of y: nothing; where it is positive, so that later layers may scale y or set
+  /// parts of it to zero; or all of it.
+  enum class OutputNeed { kNothing, kSigns, kNumbers };
 
   virtual ~Layer() = default;
   Layer(const Layer&) = delete;
@@ -68,11 +76,14 @@ class Layer {
   /// For those who compute a layer by other means than the passes below: visit it, all kinds at once.
   virtual LayerOp op() const = 0;
   virtual OutputMemory output_memory() const { return OutputMemory::kNew; }
-  /// backward_weights reads x.
+  /// backward_weights or backward_data reads x.
   virtual bool needs_input() const { return false; }
-  /// backward_data reads y: only where it is positive, so that later layers may scale y or set parts of it to
-  /// zero.
-  virtual bool needs_output() const { return false; }
+  virtual OutputNeed output_need() const { return OutputNeed::kNothing; }
+  /// Works in place on numbers whose signs are needed: scales them, or sets some to zero and their gradient
+  /// too.
+  virtual bool keeps_signs() const { return false; }
+  /// The earlier layer whose output is this one's second input; none: there is one input.
+  virtual std::optional<std::size_t> branch() const { return std::nullopt; }
   virtual std::size_t saved_bytes(int /*batch*/) const { return 0; }
   /// Multiplications and additions of one direction for one sample, without padding; of layers with
   /// parameters.

@@ -7,7 +7,10 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,6 +18,14 @@ namespace lockstep {
 
 struct KernelSize {
   int height = 0, width = 0;
+};
+
+class Layer;
+
+/// A layer that stands before another.
+struct EarlierLayer {
+  std::string name;
+  std::size_t index = 0;  ///< among all layers
 };
 
 /// Reads options, each with its range and default. Every complaint is one line: file:line:column, layer,
@@ -26,6 +37,8 @@ class LayerOptions {
     std::string layer;  ///< its name, "conv1"
     YAML::Mark mark;    ///< where the layer begins
     int classes = 0;    ///< what `out: classes` means
+    /// Those before this one.
+    std::span<const std::shared_ptr<const Layer>> earlier = {};
   };
 
   /// @param options   a map; or one value, that of `main_key`; or null
@@ -40,6 +53,8 @@ class LayerOptions {
   int outputs() const;
   /// `kernel`: `5`, or `[height, width]`. Must be there.
   KernelSize kernel() const;
+  /// The name of an earlier layer with an output of this shape. Must be there.
+  EarlierLayer earlier_layer(const std::string& key, const ImageShape& shape) const;
 
   /// @throws ShapeError  if the kernel is larger than the image with its padding
   void require_fit(const KernelSize& kernel, int padding, const ImageShape& input) const;
@@ -52,6 +67,7 @@ class LayerOptions {
   YAML::Node find(const std::string& key) const;
   YAML::Node require(const std::string& key) const;
   int to_integer(const YAML::Node& node, const std::string& key, int least, int most) const;
+  [[noreturn]] void fail_shape(const YAML::Mark& mark, const std::string& message) const;
   [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const;
 
   Origin origin_;

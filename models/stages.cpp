@@ -6,6 +6,7 @@
 
 #include "common/error.hpp"
 #include "models/layer.hpp"
+#include "models/tensor_sharing.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -20,7 +21,12 @@ ImageShape pooled(const ImageShape& shape, int pool) {
 class Fuser {
  public:
   std::vector<Stage> fuse(const Network& network) {
-    for (const auto& layer : network.layers()) add(layer);
+    const std::vector<bool> branches = layers_that_branch(network.layers());
+    for (std::size_t i = 0; i < branches.size(); ++i) {
+      add(network.layers()[i]);
+      outputs_.push_back(stages_.size());
+      if (branches[i] && !stages_.empty()) stages_.back().branches = true;
+    }
     check();
     return std::move(stages_);
   }
@@ -33,6 +39,7 @@ class Fuser {
         return;
       case DeviceForm::As::kStage:
         begin(*layer).head = layer;
+        if (const auto from = layer->branch()) stages_.back().branch = outputs_[*from];
         return;
       case DeviceForm::As::kEpilogueStep:
         return join(*layer, form);
@@ -59,6 +66,7 @@ class Fuser {
   bool can_join(int pool) const {
     if (stages_.empty()) return false;
     const Stage& stage = stages_.back();
+    if (stage.branches) return false;
     if (stage.head != nullptr && !stage.head->device_form().takes_epilogue) return false;
     return stage.epilogue.count < Epilogue::kMaxSteps && (pool == 1 || stage.epilogue.pool == 1);
   }
@@ -74,12 +82,17 @@ class Fuser {
   }
 
   std::vector<Stage> stages_;
+  std::vector<std::size_t> outputs_;  ///< layer → what its output is, as Stage::branch counts
 };
 
 }  // namespace
 
 std::vector<Stage> fuse_layers(const Network& network) {
   return Fuser().fuse(network);
+}
+
+bool Stage::passes_gradient() const {
+  return head == nullptr || head->device_form().passes_gradient;
 }
 
 std::size_t Stage::parameter_offset() const {
@@ -94,7 +107,7 @@ std::optional<ImageShape> shape_through_epilogue(const Stage& before, const Stag
   using StoresThrough = DeviceForm::StoresThrough;
   const StoresThrough stores =
       stage.head == nullptr ? StoresThrough::kNothing : stage.head->device_form().stores_through;
-  if (stores == StoresThrough::kNothing) return std::nullopt;
+  if (stores == StoresThrough::kNothing || before.branches) return std::nullopt;
   if (stores == StoresThrough::kAnyShape || before.output == stage.input) return before.before_epilogue;
   if (before.epilogue.pool == 1) return stage.input;
   return std::nullopt;

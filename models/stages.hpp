@@ -18,12 +18,17 @@ namespace lockstep {
 struct Stage {
   std::shared_ptr<const Layer> head;  ///< null: an epilogue alone
   std::string name;                   ///< of its first layer
-  Epilogue epilogue;                  ///< of training, without seed and position
+  /// Of a head with a branch: 0 the network's input, i + 1 the output of stage i.
+  std::optional<std::size_t> branch;
+  bool branches = false;  ///< its output is the branch of a later one
+  Epilogue epilogue;      ///< of training, without seed and position
   ImageShape input;
   ImageShape before_epilogue;  ///< what the head makes of it
   ImageShape output;
 
   bool trained() const { return parameter_size() > 0; }
+  /// The gradient of its input is that before its epilogue, number by number.
+  bool passes_gradient() const;
   std::size_t parameter_offset() const;  ///< in the arena
   std::size_t parameter_size() const;    ///< 0 for stages without
 };
@@ -39,7 +44,8 @@ std::vector<Stage> fuse_layers(const Network& network);
 ///
 /// A kernel can where the shapes of both sides are the same, or where, behind a `flatten`, they differ and
 /// nothing depends on the shape: a linear layer's numbers have none, and an epilogue without a pool looks at
-/// each number alone. General pools never do, and an epilogue alone computes no data gradient.
+/// each number alone. General pools never do, an epilogue alone computes no data gradient, and where the
+/// output of `before` branches its gradient is a sum of several.
 std::optional<ImageShape> shape_through_epilogue(const Stage& before, const Stage& stage);
 
 /// The epilogue without dropout, which evaluation leaves out.

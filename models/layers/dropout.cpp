@@ -36,7 +36,7 @@ void DropoutLayer::forward(const LayerPass& pass, const LayerTensors& tensors) c
 }
 
 void DropoutLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  if (probability_ == 0) return;
+  if (probability_ == 0 && tensors.dx == tensors.dy) return;
   pass.ops.dropout(shape_of(pass.batch), key_of(pass.key), tensors.dy, tensors.dx);
 }
 

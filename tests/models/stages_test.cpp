@@ -90,6 +90,29 @@ TEST(StagesTest, WhatDoesNotFitAnEpilogueIsAStageOfItsOwn) {
             "linear+rdrdrd alone+r linear");
 }
 
+TEST(StagesTest, CurvesSumsAndGlobalPoolsAreStagesOfTheirOwn) {
+  EXPECT_EQ(describe(stages_of("  - conv2d: {out: 3, kernel: 3}\n  - tanh\n  - relu\n  - global_avg_pool\n"
+                               "  - sigmoid\n  - linear: 3\n  - add: sigmoid1\n  - linear: classes\n")),
+            "conv2d tanh alone+r global_avg_pool sigmoid linear add linear");
+}
+
+TEST(StagesTest, AStageEndsWhereItsOutputBranches) {
+  const auto stages = stages_of(
+      "  - conv2d: {out: 3, kernel: 3}\n  - relu: {name: a}\n  - dropout: 0.5\n"
+      "  - conv2d: {out: 3, kernel: 3, padding: 1}\n  - add: a\n  - add: a\n  - linear: classes\n");
+  EXPECT_EQ(describe(stages), "conv2d+r alone+d conv2d add add linear");
+  EXPECT_TRUE(stages[0].branches);
+  EXPECT_FALSE(stages[1].branches);
+  EXPECT_EQ(stages[3].branch, 1U);
+  EXPECT_EQ(stages[4].branch, 1U);
+}
+
+TEST(StagesTest, ABranchMayBeTheInput) {
+  const auto stages = stages_of("  - flatten\n  - linear: 784\n  - add: flatten1\n  - linear: classes\n");
+  EXPECT_EQ(describe(stages), "linear add linear");
+  EXPECT_EQ(stages[1].branch, 0U);
+}
+
 TEST(StagesTest, ViewsAndDropoutOfNothingDisappear) {
   EXPECT_EQ(describe(stages_of("  - flatten\n  - dropout: 0\n  - linear: classes\n")), "linear");
 }

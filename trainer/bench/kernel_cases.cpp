@@ -100,7 +100,7 @@ class Cases {
       add(stage.name + " weight gradient", WeightGradientOp{stage}, flops,
           floats(stage.input) + dy + 2 * kInteger * weights);
     }
-    if (i == first_trained()) return;
+    if (i == first_trained() || stage.passes_gradient()) return;
     const Stage& before = stages_[i - 1];
     const bool through = before.epilogue.count > 0 && shape_through_epilogue(before, stage).has_value();
     const std::string expansion = through ? "," + text_of(before.epilogue) : "";

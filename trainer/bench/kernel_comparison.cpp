@@ -66,6 +66,7 @@ class Builder {
       stage.head->device_forward({ops, stream, batch},
                                  {.weights = w,
                                   .x = x(call),
+                                  .branch = x(call),
                                   .y = y(call),
                                   .saved = saved(call),
                                   .epilogue = &stage.epilogue,

@@ -1,0 +1,13 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Functions of one number that layers apply to each number of a tensor.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+/// The derivative is computed of what ops call `saved`: of y for kTanh and kSigmoid.
+enum class Activation : std::uint8_t { kTanh, kSigmoid };
+
+}  // namespace lockstep
