@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -55,6 +56,16 @@ float LayerOptions::probability(const std::string& key, float fallback) const {
     fail(node.Mark(), fmt::format("{} must be a number from 0 to below 1, not {}", key, shown(node)));
   }
   return result;
+}
+
+std::size_t LayerOptions::choice(const std::string& key, std::span<const std::string_view> choices) const {
+  const YAML::Node node = find(key);
+  if (!node.IsDefined()) return 0;
+  const auto found = std::ranges::find(choices, node.IsScalar() ? node.Scalar() : "");
+  if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
+  const std::string hint = node.IsScalar() ? did_you_mean(node.Scalar(), choices) : "";
+  fail(node.Mark(),
+       fmt::format("{} must be {}, not {}{}", key, fmt::join(choices, " or "), shown(node), hint));
 }
 
 int LayerOptions::outputs() const {

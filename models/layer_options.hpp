@@ -49,6 +49,8 @@ class LayerOptions {
   int integer(const std::string& key, int least, int most, int fallback) const;
   /// A number in [0, 1).
   float probability(const std::string& key, float fallback) const;
+  /// The place in `choices` of the word that stands there; without the key, 0.
+  std::size_t choice(const std::string& key, std::span<const std::string_view> choices) const;
   /// `out`: a whole number, or `classes`. Must be there.
   int outputs() const;
   /// `kernel`: `5`, or `[height, width]`. Must be there.
