@@ -7,7 +7,8 @@
 
 namespace lockstep {
 
-/// The derivative is computed of what ops call `saved`: of y for kTanh and kSigmoid.
-enum class Activation : std::uint8_t { kTanh, kSigmoid };
+/// The derivative is computed of what ops call `saved`: of y for kTanh and kSigmoid, of x for the others.
+/// kGeluTanh is the approximation of GELU by tanh.
+enum class Activation : std::uint8_t { kTanh, kSigmoid, kGelu, kGeluTanh };
 
 }  // namespace lockstep

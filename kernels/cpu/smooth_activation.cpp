@@ -41,6 +41,10 @@ void activation_forward(Activation kind, std::size_t size, const float* x, float
       return forward<Activation::kTanh>(size, x, y);
     case Activation::kSigmoid:
       return forward<Activation::kSigmoid>(size, x, y);
+    case Activation::kGelu:
+      return forward<Activation::kGelu>(size, x, y);
+    case Activation::kGeluTanh:
+      return forward<Activation::kGeluTanh>(size, x, y);
   }
 }
 
@@ -50,6 +54,10 @@ void activation_backward(Activation kind, std::size_t size, const float* saved, 
       return backward<Activation::kTanh>(size, saved, dy, dx);
     case Activation::kSigmoid:
       return backward<Activation::kSigmoid>(size, saved, dy, dx);
+    case Activation::kGelu:
+      return backward<Activation::kGelu>(size, saved, dy, dx);
+    case Activation::kGeluTanh:
+      return backward<Activation::kGeluTanh>(size, saved, dy, dx);
   }
 }
 

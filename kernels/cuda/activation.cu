@@ -65,6 +65,10 @@ void activation_forward(cudaStream_t stream, Activation kind, std::size_t size, 
       return for_each<Forward<Activation::kTanh>>(stream, size, x, x, y);
     case Activation::kSigmoid:
       return for_each<Forward<Activation::kSigmoid>>(stream, size, x, x, y);
+    case Activation::kGelu:
+      return for_each<Forward<Activation::kGelu>>(stream, size, x, x, y);
+    case Activation::kGeluTanh:
+      return for_each<Forward<Activation::kGeluTanh>>(stream, size, x, x, y);
   }
 }
 
@@ -75,6 +79,10 @@ void activation_backward(cudaStream_t stream, Activation kind, std::size_t size,
       return for_each<Backward<Activation::kTanh>>(stream, size, saved, dy, dx);
     case Activation::kSigmoid:
       return for_each<Backward<Activation::kSigmoid>>(stream, size, saved, dy, dx);
+    case Activation::kGelu:
+      return for_each<Backward<Activation::kGelu>>(stream, size, saved, dy, dx);
+    case Activation::kGeluTanh:
+      return for_each<Backward<Activation::kGeluTanh>>(stream, size, saved, dy, dx);
   }
 }
 

@@ -15,13 +15,7 @@ std::unique_ptr<Layer> ActivationLayer::make_sigmoid(const LayerOptions& /*optio
 }
 
 std::string ActivationLayer::describe() const {
-  switch (kind_) {
-    case Activation::kTanh:
-      return "tanh";
-    case Activation::kSigmoid:
-      return "sigmoid";
-  }
-  return {};
+  return kind_ == Activation::kTanh ? "tanh" : "sigmoid";
 }
 
 void ActivationLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {

@@ -72,6 +72,11 @@ TEST(SmoothActivationTest, EndsOfTheNumbers) {
   EXPECT_TRUE(std::signbit(forward(Activation::kTanh, {-0.0F})[0]));
   EXPECT_EQ(forward(Activation::kSigmoid, {infinity, -infinity, 0, -0.0F, -3e38F}),
             (std::vector<float>{1, 0, 0.5F, 0.5F, 0}));
+  for (const Activation gelu : {Activation::kGelu, Activation::kGeluTanh}) {
+    EXPECT_EQ(forward(gelu, {infinity, 0, 1e30F, -1e30F, -100}),
+              (std::vector<float>{infinity, 0, 1e30F, 0, 0}));
+    EXPECT_EQ(slopes(gelu, {infinity, -infinity, 0, 3e38F, -3e38F}), (std::vector<float>{1, 0, 0.5F, 1, 0}));
+  }
   for (const auto& [kind, name, units] : kActivations) {
     EXPECT_TRUE(std::isnan(forward(kind, {kNan})[0])) << name;
     EXPECT_TRUE(std::isnan(slopes(kind, {kNan})[0])) << name;

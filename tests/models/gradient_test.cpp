@@ -96,7 +96,8 @@ INSTANTIATE_TEST_SUITE_P(
         GradientCase{
             "curves",
             "  - conv2d: {out: 4, kernel: 3}\n  - tanh\n  - dropout: 0.2\n  - conv2d: {out: 5, kernel: 3}\n"
-            "  - sigmoid\n  - global_avg_pool\n  - linear: classes\n",
+            "  - sigmoid\n  - global_avg_pool\n  - gelu\n  - linear: 6\n  - gelu: {approximate: tanh}\n  - "
+            "linear: classes\n",
             {1, 8, 8}},
         GradientCase{
             "branches",

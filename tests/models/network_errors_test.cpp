@@ -142,12 +142,15 @@ INSTANTIATE_TEST_SUITE_P(
                 "my.yaml:3:17: layer add1: from must be the name of an earlier layer, not a list"},
         BadFile{"option_of_none", "layers:\n  - tanh: {alpha: 2}\n",
                 "my.yaml:2:12: unknown key 'alpha'; tanh has name"},
+        BadFile{
+            "option_of_other_words", "layers:\n  - gelu: {approximate: tan}\n",
+            "my.yaml:2:25: layer gelu1: approximate must be none or tanh, not 'tan' (did you mean 'tanh'?)"},
         BadFile{"value_of_none", "layers:\n  - global_avg_pool: 2\n",
                 "my.yaml:2:22: global_avg_pool takes a map of options: {name}"},
         BadFile{"unknown_layer", "layers:\n  - conv3d: {out: 1}\n",
                 "my.yaml:2:5: unknown layer 'conv3d' (did you mean 'conv2d'?); there are conv2d, max_pool, "
                 "avg_pool, "
-                "global_avg_pool, relu, tanh, sigmoid, dropout, dropout2d, add, flatten, linear"},
+                "global_avg_pool, relu, tanh, sigmoid, gelu, dropout, dropout2d, add, flatten, linear"},
         BadFile{"two_layers_in_one_entry", "layers:\n  - relu:\n    flatten:\n",
                 "my.yaml:2:5: a layer must look like '- relu' or '- conv2d: {out: 10, kernel: 5}'"},
         BadFile{"nested_list", "layers:\n  - [relu]\n",

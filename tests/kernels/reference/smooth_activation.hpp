@@ -5,6 +5,7 @@
 
 #include "kernels/activation.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -20,7 +21,9 @@ struct TriedActivation {
 };
 
 inline constexpr TriedActivation kActivations[] = {{Activation::kTanh, "tanh", 4},
-                                                   {Activation::kSigmoid, "sigmoid", 4}};
+                                                   {Activation::kSigmoid, "sigmoid", 4},
+                                                   {Activation::kGelu, "gelu", 6},
+                                                   {Activation::kGeluTanh, "gelu by tanh", 6}};
 
 constexpr bool saves_input(Activation kind) {
   return kind != Activation::kTanh && kind != Activation::kSigmoid;
@@ -41,6 +44,20 @@ inline Curve curve_of(Activation kind, double x) {
     case Activation::kSigmoid: {
       const double y = x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
       return {y, y * (1 / (1 + std::exp(x)))};
+    }
+    case Activation::kGelu: {
+      const double below = std::erfc(-x / std::sqrt(2.0)) / 2,
+                   density = 0.3989422804014327 * std::exp(-x * x / 2);
+      // A denormal share has lost digits, and x makes its last unit that much larger.
+      const bool denormal = below < 1.2e-38;
+      return {x * below, below + (density > 0 ? x * density : 0), denormal ? std::max(1.0, -x) : 1};
+    }
+    case Activation::kGeluTanh: {
+      const double u = 1.5957691216057308 * (x + 0.044715 * x * x * x);
+      const Curve logistic = curve_of(Activation::kSigmoid, u);
+      const double inner = 1.5957691216057308 * (1 + 3 * 0.044715 * x * x);
+      return {x * logistic.value, logistic.value + (logistic.slope > 0 ? x * logistic.slope * inner : 0),
+              std::max(1.0, u < 0 ? -u : 0)};
     }
   }
   return {};

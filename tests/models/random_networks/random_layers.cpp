@@ -59,7 +59,7 @@ class Writer {
 
   /// Of any kind; none, if the dice fall on one that does not fit.
   void add_layer() {
-    switch (dice_.between(0, 18)) {
+    switch (dice_.between(0, 19)) {
       case 0:
       case 1:
       case 2:
@@ -88,6 +88,8 @@ class Writer {
       case 15:
       case 16:
         return add_branch();
+      case 17:
+        return add(dice_.chance(0.5) ? "gelu" : "gelu: {approximate: tanh}");
       default:
         return add_linear();
     }

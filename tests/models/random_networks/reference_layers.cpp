@@ -234,6 +234,19 @@ Curve curve_at(Activation kind, double x) {
       const double y = 1 / (1 + std::exp(-x)), slope = y * (1 - y);
       return {y, slope, slope * (1 - 2 * y)};
     }
+    case Activation::kGelu: {
+      const double below = std::erfc(-x / std::sqrt(2.0)) / 2,
+                   density = std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
+      return {x * below, below + x * density, (2 - x * x) * density};
+    }
+    case Activation::kGeluTanh: {
+      const double a = 2 * std::sqrt(2 / M_PI), b = 0.044715 * a;
+      const Curve logistic = curve_at(Activation::kSigmoid, a * x + b * x * x * x);
+      const double inner = a + 3 * b * x * x;
+      const double slope = logistic.slope * inner,
+                   bend = logistic.bend * inner * inner + logistic.slope * 6 * b * x;
+      return {x * logistic.value, logistic.value + x * slope, 2 * slope + x * bend};
+    }
   }
   return {};
 }
@@ -245,7 +258,7 @@ Bounded activation_forward(Activation kind, const Bounded& x) {
     y.value[i] = curve.value;
     // Where the slope vanishes, rounding still moves y by the bend.
     y.variance[i] = square(curve.slope) * x.variance[i] + square(curve.bend * x.variance[i]);
-    y.round(i, kActivationUnits * std::abs(curve.value), 1);
+    y.round(i, kActivationUnits * std::max(std::abs(curve.value), std::abs(x.value[i] * curve.slope)), 1);
   }
   return y;
 }
