@@ -78,9 +78,8 @@ class Ops {
   virtual void avg_pool_forward(const Pool2dShape&, const float* x, float* y) = 0;
   virtual void avg_pool_backward(const Pool2dShape&, const float* dy, float* dx) = 0;
 
-  /// y [C,N] = mean over each channel of x [C,H,W,N]: pixel k, row by row, is added to sum k % 4; then (sum 0
-  /// + sum 1)
-  /// + (sum 2 + sum 3), times the rounded 1 / (H W).
+  /// y [C,N] = mean over each channel of x [C,H,W,N]: pixel k, row by row, is added to sum k % 4; then
+  /// (sum 0 + sum 1) + (sum 2 + sum 3), times the rounded 1 / (H W).
   virtual void global_avg_pool_forward(const ImageShape&, int batch, const float* x, float* y) = 0;
   virtual void global_avg_pool_backward(const ImageShape&, int batch, const float* dy, float* dx) = 0;
 

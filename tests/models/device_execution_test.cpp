@@ -166,9 +166,8 @@ const char* const kNetworks[] = {
     "  - max_pool: {kernel: 3, stride: 1, padding: 1}\n  - relu\n  - conv2d: {out: 3, kernel: 1}\n"
     "  - linear: classes\n",
     // Curves, whose derivative is computed of what they saved, and branches: over an epilogue, over two of
-    // them, from
-    // the layer before, from what is itself a sum, twice from one, and from in front of the first trained
-    // layer.
+    // them, from the layer before, from what is itself a sum, twice from one, and from in front of the first
+    // trained layer.
     "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - tanh\n  - dropout: 0.2\n"
     "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - relu: {name: a}\n  - max_pool: {kernel: 1}\n  - add: "
     "drop1\n"
