@@ -28,6 +28,8 @@
 
 namespace lockstep {
 
+enum class Activation : std::uint8_t;  // kernels/activation.hpp
+
 /// What one grain contributes to the statistics of a step.
 struct LossSums {
   double loss = 0;              ///< sum over the samples whose loss is finite, in nats
@@ -71,6 +73,11 @@ class Ops {
   virtual void avg_pool_forward(const Pool2dShape&, const float* x, float* y) = 0;
   virtual void avg_pool_backward(const Pool2dShape&, const float* dy, float* dx) = 0;
 
+  /// y [C,N] = mean over each channel of x [C,H,W,N]: pixel k, row by row, is added to sum k % 4; then
+  /// (sum 0 + sum 1) + (sum 2 + sum 3), times the rounded 1 / (H W).
+  virtual void global_avg_pool_forward(const ImageShape&, int batch, const float* x, float* y) = 0;
+  virtual void global_avg_pool_backward(const ImageShape&, int batch, const float* dy, float* dx) = 0;
+
   /// y = w x + b.   x [I,N]  w [O,I]  b [O]  y [O,N]
   virtual void linear_forward(const LinearShape&, const float* x, const float* w, const float* b,
                               float* y) = 0;
@@ -82,6 +89,15 @@ class Ops {
   virtual void relu_forward(std::size_t size, const float* x, float* y) = 0;
   /// dx = dy where y > 0, else 0. In place when dx == dy.
   virtual void relu_backward(std::size_t size, const float* y, const float* dy, float* dx) = 0;
+
+  /// y = f(x) over `size` numbers; kernels/numerics/activation_math.inc says how, and is the same on every
+  /// device. In place when y == x.
+  virtual void activation_forward(Activation, std::size_t size, const float* x, float* y) = 0;
+  /// dx = dy f'(x), computed of what the activation saves (kernels/activation.hpp). In place when dx == dy.
+  virtual void activation_backward(Activation, std::size_t size, const float* saved, const float* dy,
+                                   float* dx) = 0;
+  /// y = a + b over `size` numbers. In place when y is a or b.
+  virtual void add(std::size_t size, const float* a, const float* b, float* y) = 0;
 
   /// y = x / (1 - p) for kept units, 0 for dropped ones (see DropoutKey). In place when y == x.
   /// The gradient is the same op with the same key applied to dy.

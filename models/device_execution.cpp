@@ -4,25 +4,13 @@
 
 #include "common/error.hpp"
 #include "models/device_memory.hpp"
+#include "models/layer.hpp"
 
 namespace lockstep {
 namespace {
 
-template <typename... Ts>
-struct Overloaded : Ts... {
-  using Ts::operator()...;
-};
-template <typename... Ts>
-Overloaded(Ts...) -> Overloaded<Ts...>;
-
 std::size_t size_of(const ImageShape& shape, int batch) {
   return static_cast<std::size_t>(shape.features()) * static_cast<std::size_t>(batch);
-}
-
-template <typename Shape>
-Shape with_columns(Shape shape, int batch) {
-  shape.batch = batch;
-  return shape;
 }
 
 EpilogueBackward make_epilogue_backward(const Stage& stage, const std::uint8_t* mask) {
@@ -32,10 +20,6 @@ EpilogueBackward make_epilogue_backward(const Stage& stage, const std::uint8_t* 
           .pool = stage.epilogue.pool,
           .factor = stage.epilogue.factor(),
           .mask = mask};
-}
-
-bool is_epilogue_alone(const Stage& stage) {
-  return std::holds_alternative<std::monostate>(stage.head);
 }
 
 bool has_epilogue(const Stage& stage) {
@@ -64,15 +48,15 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
   std::size_t tensors = 0;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::size_t first_tensor = tensors;
-    if (stages[i].trained()) tensors += 2;
+    if (stages[i].trained()) tensors += stages[i].head->parameters().size();
     units_.push_back({.stage = std::move(stages[i]),
                       .y = DeviceBuffer<float>(device, plan[i].y * batch),
                       .mask = DeviceBuffer<std::uint8_t>(device, plan[i].mask * batch),
                       .gradient_memory = DeviceBuffer<float>(device, plan[i].gradient * batch),
                       .detour = DeviceBuffer<float>(device, plan[i].detour * batch),
+                      .from_branches = DeviceBuffer<float>(device, plan[i].from_branches * batch),
                       .ready = device.make_event(),
-                      .epilogue_backward = {},
-                      .fused_epilogue_backward = {},
+                      .way_back = {},
                       .first_tensor = first_tensor});
   }
   while (!units_[first_trained_].stage.trained()) ++first_trained_;
@@ -80,27 +64,44 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
 }
 
 void DeviceExecution::plan_gradients() {
+  std::vector<bool> written(units_.size() + 1);
+  for (std::size_t i = units_.size(); i-- > first_trained_;) {
+    const auto branch = units_[i].stage.branch;
+    if (!branch) continue;
+    units_[i].adds_to_dbranch = written[*branch];
+    written[*branch] = true;
+  }
   for (std::size_t i = units_.size(); i-- > first_trained_;) {
     Unit& unit = units_[i];
     const Unit* next = i + 1 < units_.size() ? &units_[i + 1] : nullptr;
+    const auto shape = next == nullptr ? std::nullopt : shape_through_epilogue(unit.stage, next->stage);
     unit.gradient = unit.gradient_memory.data();
+    if (next != nullptr && next->stage.passes_gradient()) {
+      unit.dy = next->gradient;  // the same numbers
+    } else {
+      unit.dy = unit.detour.size() > 0     ? unit.detour.data()
+                : has_epilogue(unit.stage) ? nullptr
+                                           : unit.gradient;
+    }
     if (!has_epilogue(unit.stage)) {
-      // The same numbers; of the last one the caller's gradient of the logits.
-      if (next != nullptr && is_epilogue_alone(next->stage)) unit.gradient = next->gradient;
+      unit.gradient = unit.dy;
       continue;
     }
-    unit.epilogue_backward = unit.fused_epilogue_backward =
-        make_epilogue_backward(unit.stage, unit.mask.data());
-    const auto shape = next == nullptr ? std::nullopt : shape_through_epilogue(unit.stage, next->stage);
-    if (!shape) continue;
-    unit.fused_epilogue_backward.channels = shape->channels;
-    unit.fused_epilogue_backward.height = shape->height;
-    unit.fused_epilogue_backward.width = shape->width;
+    unit.way_back = make_epilogue_backward(unit.stage, unit.mask.data());
+    unit.stored_through = shape.has_value();
+    if (!unit.stored_through) continue;
+    unit.way_back.channels = shape->channels;
+    unit.way_back.height = shape->height;
+    unit.way_back.width = shape->width;
   }
 }
 
 const float* DeviceExecution::input_of(std::size_t i) const {
   return i == 0 ? input_.data() : units_[i - 1].y.data();
+}
+
+const float* DeviceExecution::branch_of(const Unit& unit) const {
+  return unit.stage.branch ? input_of(*unit.stage.branch) : nullptr;
 }
 
 float* DeviceExecution::forward_training(Stream& stream, const float* weights, const DevicePass& pass) {
@@ -126,30 +127,19 @@ void DeviceExecution::forward_stage(Stream& stream, Unit& unit, const float* wei
   Epilogue epilogue = training ? stage.epilogue : without_dropout(stage.epilogue);
   epilogue.seed = pass.seed;
   epilogue.first_sample = pass.first_sample;
-  const float* w = weights + stage.parameter_offset;
-  const float* b = w + stage.weight_size;
-  float* y = unit.y.data();
   std::uint8_t* mask = training ? unit.mask.data() : nullptr;
-  std::visit(Overloaded{[&](std::monostate) {
-                          ops_.epilogue_forward(stream, stage.input, pass.batch, x, epilogue, pass.state, y,
-                                                mask);
-                        },
-                        [&](const Conv2dShape& shape) {
-                          ops_.conv2d_forward(stream, with_columns(shape, pass.batch), x, w, b, epilogue,
-                                              pass.state, y, mask);
-                        },
-                        [&](const LinearShape& shape) {
-                          ops_.linear_forward(stream, with_columns(shape, pass.batch), x, w, b, epilogue,
-                                              pass.state, y, mask);
-                        },
-                        [&](const MaxPoolOp& pool) {
-                          ops_.max_pool_forward(stream, with_columns(pool.shape, pass.batch), x, y,
-                                                unit.mask.data());
-                        },
-                        [&](const AvgPoolOp& pool) {
-                          ops_.avg_pool_forward(stream, with_columns(pool.shape, pass.batch), x, y);
-                        }},
-             stage.head);
+  if (stage.head == nullptr) {
+    ops_.epilogue_forward(stream, stage.input, pass.batch, x, epilogue, pass.state, unit.y.data(), mask);
+    return;
+  }
+  stage.head->device_forward({ops_, stream, pass.batch}, {.weights = weights + stage.parameter_offset(),
+                                                          .x = x,
+                                                          .branch = branch_of(unit),
+                                                          .y = unit.y.data(),
+                                                          .saved = unit.mask.data(),
+                                                          .epilogue = &epilogue,
+                                                          .state = pass.state,
+                                                          .mask = mask});
 }
 
 void DeviceExecution::backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass,
@@ -167,7 +157,7 @@ void DeviceExecution::backward(Stream& main, Stream& side, const float* weights,
         forked = true;
       }
       backward_weights(stream, i, pass.batch, gradient);
-      on_ready(stream, units_[i].stage.parameter_offset, units_[i].stage.parameter_size());
+      on_ready(stream, units_[i].stage.parameter_offset(), units_[i].stage.parameter_size());
     }
     if (!last) backward_data(main, i, weights, pass.batch);
   }
@@ -177,57 +167,59 @@ void DeviceExecution::backward(Stream& main, Stream& side, const float* weights,
 }
 
 void DeviceExecution::start_from_logits(Stream& stream, int batch, float* dlogits) {
-  Unit& last = units_.back();
-  if (has_epilogue(last.stage)) {
-    ops_.epilogue_backward(stream, last.epilogue_backward, batch, dlogits, last.gradient);
+  units_.back().dy = dlogits;
+  through_epilogue(stream, units_.back(), batch);
+}
+
+/// A unit without an epilogue may share its gradient with those in front of it that have the same numbers.
+void DeviceExecution::through_epilogue(Stream& stream, Unit& unit, int batch) {
+  if (has_epilogue(unit.stage)) {
+    ops_.epilogue_backward(stream, unit.way_back, batch, unit.dy, unit.gradient);
   } else {
-    last.gradient = dlogits;
+    unit.gradient = unit.dy;
   }
 }
 
 void DeviceExecution::backward_weights(Stream& stream, std::size_t i, int batch,
                                        const DeviceGradient& gradient) {
   const Unit& unit = units_[i];
-  const std::size_t weight = unit.stage.parameter_offset, bias = weight + unit.stage.weight_size;
-  const ExactGradient target{target_of(gradient, unit.first_tensor, weight),
-                             target_of(gradient, unit.first_tensor + 1, bias)};
-  if (const auto* conv = std::get_if<Conv2dShape>(&unit.stage.head)) {
-    ops_.conv2d_backward_weights(stream, with_columns(*conv, batch), gradient.grain, input_of(i),
-                                 unit.gradient, target);
-  } else {
-    ops_.linear_backward_weights(stream, with_columns(std::get<LinearShape>(unit.stage.head), batch),
-                                 gradient.grain, input_of(i), unit.gradient, target);
-  }
+  const Layer& layer = *unit.stage.head;
+  std::vector<ExactTarget> targets;
+  for (const Parameter& parameter : layer.parameters())
+    targets.push_back(target_of(gradient, unit.first_tensor + targets.size(), parameter.offset));
+  layer.device_backward_weights({ops_, stream, batch}, {.x = input_of(i),
+                                                        .saved = unit.mask.data(),
+                                                        .dy = unit.gradient,
+                                                        .grain = gradient.grain,
+                                                        .gradients = targets});
 }
 
 void DeviceExecution::backward_data(Stream& stream, std::size_t i, const float* weights, int batch) {
-  const Unit& unit = units_[i];
-  const Unit& before = units_[i - 1];
-  const float* dy = unit.gradient;
-  const bool expands = has_epilogue(before.stage), apart = before.detour.size() > 0;
-  float* dx = apart ? before.detour.data() : before.gradient;
-  const float* w = weights + unit.stage.parameter_offset;
-  const EpilogueBackward* fused = expands && !apart ? &before.fused_epilogue_backward : nullptr;
-  std::visit(Overloaded{[&](std::monostate) {
-                          // Its own way back is behind us: dy is the gradient of what the stage before made.
-                          if (expands)
-                            ops_.epilogue_backward(stream, before.epilogue_backward, batch, dy, dx);
-                        },
-                        [&](const Conv2dShape& shape) {
-                          ops_.conv2d_backward_data(stream, with_columns(shape, batch), dy, w, fused, dx);
-                        },
-                        [&](const LinearShape& shape) {
-                          ops_.linear_backward_data(stream, with_columns(shape, batch), dy, w, fused, dx);
-                        },
-                        [&](const MaxPoolOp& pool) {
-                          ops_.max_pool_backward(stream, with_columns(pool.shape, batch), dy,
-                                                 unit.mask.data(), dx);
-                        },
-                        [&](const AvgPoolOp& pool) {
-                          ops_.avg_pool_backward(stream, with_columns(pool.shape, batch), dy, dx);
-                        }},
-             unit.stage.head);
-  if (apart) ops_.epilogue_backward(stream, before.epilogue_backward, batch, dx, before.gradient);
+  Unit& unit = units_[i];
+  Unit& before = units_[i - 1];
+  if (unit.stage.passes_gradient()) before.dy = unit.gradient;
+  if (unit.stage.head != nullptr) {
+    const auto branch = unit.stage.branch;
+    const bool wanted = branch && *branch > first_trained_;  // it comes from a trained unit, or one behind
+    unit.stage.head->device_backward_data(
+        {ops_, stream, batch}, {.weights = weights + unit.stage.parameter_offset(),
+                                .x = input_of(i),
+                                .y = unit.y.data(),
+                                .saved = unit.mask.data(),
+                                .dy = unit.gradient,
+                                .dx = before.stored_through ? before.gradient : before.dy,
+                                .dbranch = wanted ? units_[*branch - 1].from_branches.data() : nullptr,
+                                .adds_to_dbranch = unit.adds_to_dbranch,
+                                .through = before.stored_through ? &before.way_back : nullptr});
+  }
+  if (before.stored_through) return;
+  join_branches(stream, before, batch);
+  through_epilogue(stream, before, batch);
+}
+
+void DeviceExecution::join_branches(Stream& stream, Unit& unit, int batch) {
+  if (!unit.stage.branches) return;
+  ops_.add(stream, size_of(unit.stage.output, batch), unit.dy, unit.from_branches.data(), unit.dy);
 }
 
 }  // namespace lockstep

@@ -69,16 +69,18 @@ class DeviceExecution {
   struct Unit {
     Stage stage;
     DeviceBuffer<float> y;            ///< [output, batch]
-    DeviceBuffer<std::uint8_t> mask;  ///< of the epilogue, or the argmax of a general max pool
+    DeviceBuffer<std::uint8_t> mask;  ///< of the epilogue, or what its head saved
     DeviceBuffer<float> gradient_memory;
     DeviceBuffer<float> detour;  ///< gradient of y, where the stage behind cannot store through the epilogue
-    float* gradient =
-        nullptr;  ///< [before_epilogue, batch]: its own memory, or another's with the same numbers
-    std::unique_ptr<Event> ready;        ///< its gradient is there
-    EpilogueBackward epilogue_backward;  ///< the way back through the epilogue, if there is one
-    EpilogueBackward
-        fused_epilogue_backward;   ///< the same in the shape that the stage behind has, where that stores it
-    std::size_t first_tensor = 0;  ///< its weight's number in arena order; the bias comes next
+    DeviceBuffer<float> from_branches;  ///< gradient that branches of y bring, to be added to dy
+    bool adds_to_dbranch = false;       ///< of a head with a branch: another one behind it has written that
+    float* dy = nullptr;                ///< gradient of y; null: stored_through
+    /// [before_epilogue, batch]: its own memory, or another's with the same numbers
+    float* gradient = nullptr;
+    std::unique_ptr<Event> ready;  ///< its gradient is there
+    EpilogueBackward way_back;     ///< through its epilogue; in the shape that the unit behind sees, if that
+    bool stored_through = false;   ///< stores through it
+    std::size_t first_tensor = 0;  ///< the number of its first parameter in arena order
   };
 
   /// Where each gradient lies, and the way back through each epilogue.
@@ -88,6 +90,11 @@ class DeviceExecution {
   void forward_stage(Stream& stream, Unit& unit, const float* weights, const DevicePass& pass, const float* x,
                      bool training);
   void start_from_logits(Stream& stream, int batch, float* dlogits);
+  const float* branch_of(const Unit& unit) const;
+  /// Adds what branches bring to the gradient of the output of a unit.
+  void join_branches(Stream& stream, Unit& unit, int batch);
+  /// From dy to the gradient of a unit.
+  void through_epilogue(Stream& stream, Unit& unit, int batch);
   void backward_weights(Stream& stream, std::size_t i, int batch, const DeviceGradient& gradient);
   /// From the gradient of unit i to that of unit i - 1.
   void backward_data(Stream& stream, std::size_t i, const float* weights, int batch);

@@ -10,8 +10,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace lockstep {
 namespace {
 
@@ -19,18 +17,14 @@ std::uint64_t elements(const ImageShape& shape) {
   return static_cast<std::uint64_t>(shape.features());
 }
 
-bool is_epilogue_alone(const Stage& stage) {
-  return std::holds_alternative<std::monostate>(stage.head);
-}
-
 /// @param next  null: the last stage
 void plan_gradients(const Stage& stage, const Stage* next, StageMemory& memory) {
   const bool has_epilogue = stage.epilogue.count > 0;
-  // Otherwise the gradient of the logits is the caller's, and that of an epilogue alone is the same as its
-  // own.
-  if (has_epilogue || (next != nullptr && !is_epilogue_alone(*next)))
+  // Otherwise the gradient of the logits is the caller's, and what the next stage passes is that one's.
+  if (has_epilogue || (next != nullptr && !next->passes_gradient()))
     memory.gradient = elements(stage.before_epilogue);
-  if (!has_epilogue || next == nullptr || is_epilogue_alone(*next)) return;
+  if (stage.branches) memory.from_branches = elements(stage.output);
+  if (!has_epilogue || next == nullptr || next->passes_gradient()) return;
   if (!shape_through_epilogue(stage, *next)) memory.detour = elements(stage.output);
 }
 
@@ -47,14 +41,6 @@ void check_tensor(const Layer& layer, const ImageShape& shape, std::int64_t samp
                    shape.features(), samples, kMaxDeviceElements, spelling().global_batch));
 }
 
-void check_convolution(const Layer& layer, const Conv2dShape& shape) {
-  if (std::max({shape.in_channels, shape.out_channels, shape.in_height}) <= kMaxDeviceSide) return;
-  fail(layer,
-       fmt::format(
-           "a convolution of {} channels of height {} into {} is beyond what a GPU's grid can have ({})",
-           shape.in_channels, shape.in_height, shape.out_channels, kMaxDeviceSide));
-}
-
 }  // namespace
 
 std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, bool training) {
@@ -65,7 +51,8 @@ std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, boo
     trained = trained || stage.trained();
     StageMemory memory;
     memory.y = elements(stage.output);
-    if (stage.epilogue.count > 0 || std::holds_alternative<MaxPoolOp>(stage.head)) memory.mask = memory.y;
+    if (stage.head != nullptr) memory.mask = stage.head->saved_bytes(1);
+    if (stage.epilogue.count > 0) memory.mask = memory.y;
     if (training && trained) plan_gradients(stage, i + 1 < stages.size() ? &stages[i + 1] : nullptr, memory);
     plan.push_back(memory);
   }
@@ -76,7 +63,7 @@ std::uint64_t device_execution_bytes(const Network& network, std::int64_t sample
   std::uint64_t numbers = checked_sum(elements(network.input_shape()), 1U);  // and a label
   std::uint64_t bytes = 0;
   for (const StageMemory& memory : plan_stage_memory(fuse_layers(network), training)) {
-    numbers = checked_sum(numbers, memory.y, memory.gradient, memory.detour);
+    numbers = checked_sum(numbers, memory.y, memory.gradient, memory.from_branches, memory.detour);
     bytes = checked_sum(bytes, memory.mask);
   }
   return checked_product(checked_sum(checked_product(numbers, sizeof(float)), bytes), samples);
@@ -92,8 +79,9 @@ void check_device_limits(const Network& network, std::int64_t samples) {
   for (const auto& layer : network.layers()) {
     check_tensor(*layer, layer->input(), samples);
     check_tensor(*layer, layer->output(), samples);
-    const LayerOp op = layer->op();
-    if (const auto* conv = std::get_if<Conv2dShape>(&op)) check_convolution(*layer, *conv);
+    if (const auto what = layer->beyond_device()) {
+      fail(*layer, fmt::format("{} is beyond what a GPU's grid can have ({})", *what, kMaxDeviceSide));
+    }
   }
 }
 

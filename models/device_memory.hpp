@@ -13,9 +13,10 @@ namespace lockstep {
 
 /// What DeviceExecution keeps for one stage, for each sample.
 struct StageMemory {
-  std::uint64_t y = 0;         ///< numbers: the output
-  std::uint64_t mask = 0;      ///< bytes: of the epilogue, or the argmax of a general max pool
-  std::uint64_t gradient = 0;  ///< numbers: its own gradient before the epilogue; 0: another's, or none
+  std::uint64_t y = 0;              ///< numbers: the output
+  std::uint64_t mask = 0;           ///< bytes: of the epilogue, or what a layer without one saves
+  std::uint64_t gradient = 0;       ///< numbers: its own gradient before the epilogue; 0: another's, or none
+  std::uint64_t from_branches = 0;  ///< numbers: the gradient that branches of its output bring
   std::uint64_t detour =
       0;  ///< numbers: the gradient of y, where the stage behind cannot store through the epilogue
 };

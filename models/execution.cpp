@@ -38,6 +38,8 @@ struct Execution::State {
   LayerTensors forward_tensors(std::size_t i, const float* weights);
   LayerTensors backward_tensors(std::size_t i, const float* weights, float* dlogits, float* gradients);
   float* forward(const float* weights, const LayerPass& pass);
+  /// The gradient of the output of layer i becomes that of all who read it.
+  void join_branches(std::size_t i, int batch);
 
   Ops& ops;
   int max_batch;
@@ -54,6 +56,7 @@ LayerTensors Execution::State::forward_tensors(std::size_t i, const float* weigh
   tensors.weights = weights + layers[i]->parameter_offset();
   tensors.x = at(offsets.x);
   tensors.y = at(offsets.y);
+  if (offsets.branch != TensorPlan::kNone) tensors.branch = at(offsets.branch);
   tensors.saved = reinterpret_cast<std::uint8_t*>(memory.data() + offsets.saved);
   return tensors;
 }
@@ -67,7 +70,16 @@ LayerTensors Execution::State::backward_tensors(std::size_t i, const float* weig
   tensors.dy = offsets.dy == TensorPlan::kNone ? dlogits : at(offsets.dy);
   tensors.dx = in_place ? const_cast<float*>(tensors.dy) : at(offsets.dx);
   tensors.gradients = gradients + layers[i]->parameter_offset();
+  if (offsets.dbranch != TensorPlan::kNone) tensors.dbranch = at(offsets.dbranch);
+  tensors.adds_to_dbranch = offsets.adds_to_dbranch;
   return tensors;
+}
+
+void Execution::State::join_branches(std::size_t i, int batch) {
+  const TensorPlan::LayerOffsets& offsets = plan.layers[i];
+  if (offsets.from_branches == TensorPlan::kNone) return;
+  const std::size_t size = std::size_t{1} * layers[i]->output().features() * batch;
+  ops.add(size, at(offsets.dy), at(offsets.from_branches), at(offsets.dy));
 }
 
 float* Execution::State::forward(const float* weights, const LayerPass& pass) {
@@ -111,7 +123,10 @@ void Execution::backward(const float* weights, float* dlogits, float* gradients,
     layer.backward_weights(pass, tensors);
     // Before the data gradient, so that communication has the longest time to hide in.
     if (on_ready && !layer.parameters().empty()) on_ready(layer.parameter_offset(), layer.parameter_size());
-    if (i > state.plan.first_trained) layer.backward_data(pass, tensors);
+    if (i > state.plan.first_trained) {
+      layer.backward_data(pass, tensors);
+      state.join_branches(i - 1, pass.batch);
+    }
     if (between_layers) between_layers();
   }
 }

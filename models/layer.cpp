@@ -3,6 +3,8 @@
 /// The parts of a layer that do not depend on its kind.
 #include "models/layer.hpp"
 
+#include "common/error.hpp"
+
 #include <fmt/format.h>
 
 #include <functional>
@@ -16,6 +18,20 @@ Layer::Layer(LayerPlace place, const ImageShape& output) : place_(std::move(plac
 std::size_t Layer::parameter_size() const {
   return std::accumulate(parameters_.begin(), parameters_.end(), std::size_t{0},
                          [](std::size_t sum, const Parameter& parameter) { return sum + parameter.size; });
+}
+
+void Layer::device_forward(const DeviceLayerPass& /*pass*/, const DeviceLayerTensors& /*tensors*/) const {
+  LOCKSTEP_CHECK(!"a stage of its own");
+}
+
+void Layer::device_backward_weights(const DeviceLayerPass& /*pass*/,
+                                    const DeviceLayerTensors& /*tensors*/) const {
+  LOCKSTEP_CHECK(!"a stage with parameters");
+}
+
+void Layer::device_backward_data(const DeviceLayerPass& /*pass*/,
+                                 const DeviceLayerTensors& /*tensors*/) const {
+  LOCKSTEP_CHECK(!"a stage of its own");
 }
 
 void Layer::add_weight_and_bias(const std::vector<int>& weight_shape, int fan_in) {

@@ -1,15 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What every layer of a network can do. Layers are immutable and hold no numbers, only shapes and offsets.
+/// What every layer of a network can do: the one place that says its shapes and its passes, on a CPU and on a
+/// GPU. Layers are immutable and hold no numbers, only shapes and offsets.
 #pragma once
 
 #include "kernels/ops.hpp"
 #include "models/arena.hpp"
+#include "models/device_layer.hpp"
 #include "models/layer_op.hpp"
 #include "models/pass.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,11 +31,15 @@ struct LayerPass {
 struct LayerTensors {
   const float* weights = nullptr;  ///< this layer's own range of the arena: weight, then bias
   const float* x = nullptr;        ///< in backward: valid if needs_input()
-  float* y = nullptr;              ///< in backward: valid if needs_output()
+  float* y = nullptr;              ///< in backward: valid as far as output_need() says
   std::uint8_t* saved = nullptr;   ///< saved_bytes() bytes, kept from forward to backward
   const float* dy = nullptr;
-  float* dx = nullptr;         ///< the memory of dy unless output_memory() is kNew
+  float* dx = nullptr;         ///< the memory of dy where y has that of x
   float* gradients = nullptr;  ///< this layer's own range of the gradient arena
+  // Of layers with a branch():
+  const float* branch = nullptr;  ///< the output of that layer
+  float* dbranch = nullptr;       ///< its gradient; null: nobody needs it
+  bool adds_to_dbranch = false;   ///< otherwise overwrites it
 };
 
 /// Where a layer stands in its network.
@@ -45,8 +52,12 @@ struct LayerPlace {
 
 class Layer {
  public:
-  /// Where y goes: memory of its own; over x, whose bits nobody needs afterwards; or y is x, untouched.
+  /// Where y goes: memory of its own; over x, unless somebody needs its bits afterwards; or y is x,
+  /// untouched.
   enum class OutputMemory { kNew, kInPlace, kView };
+  /// What backward_data reads of y: nothing; where it is positive, so that later layers may scale y or set
+  /// parts of it to zero; or all of it.
+  enum class OutputNeed { kNothing, kSigns, kNumbers };
 
   virtual ~Layer() = default;
   Layer(const Layer&) = delete;
@@ -62,22 +73,40 @@ class Layer {
 
   /// "conv2d 10@5x5": the kind and what tells it from others of its kind, for people.
   virtual std::string describe() const = 0;
+  /// For those who compute a layer by other means than the passes below: visit it, all kinds at once.
   virtual LayerOp op() const = 0;
   virtual OutputMemory output_memory() const { return OutputMemory::kNew; }
-  /// backward_weights reads x.
+  /// backward_weights or backward_data reads x.
   virtual bool needs_input() const { return false; }
-  /// backward_data reads y: only where it is positive, so that later layers may scale y or set parts of it to
-  /// zero.
-  virtual bool needs_output() const { return false; }
+  virtual OutputNeed output_need() const { return OutputNeed::kNothing; }
+  /// Works in place on numbers whose signs are needed: scales them, or sets some to zero and their gradient
+  /// too.
+  virtual bool keeps_signs() const { return false; }
+  /// The earlier layer whose output is this one's second input; none: there is one input.
+  virtual std::optional<std::size_t> branch() const { return std::nullopt; }
   virtual std::size_t saved_bytes(int /*batch*/) const { return 0; }
   /// Multiplications and additions of one direction for one sample, without padding; of layers with
   /// parameters.
   virtual double flops_per_sample() const { return 0; }
 
+  // On a CPU.
+
+  /// Numbers that the kernels of this layer keep for their own use, at most.
+  virtual std::uint64_t scratch_numbers(int /*columns*/) const { return 0; }
   virtual void forward(const LayerPass& pass, const LayerTensors& tensors) const = 0;
   /// Overwrites this layer's gradients with the sums over the batch.
   virtual void backward_weights(const LayerPass& /*pass*/, const LayerTensors& /*tensors*/) const {}
   virtual void backward_data(const LayerPass& pass, const LayerTensors& tensors) const = 0;
+
+  // On a GPU. The passes are those of layers whose form is a stage; the defaults must not be called.
+
+  virtual DeviceForm device_form() const = 0;
+  /// What of this layer is larger than a GPU's grid can have; none: nothing.
+  virtual std::optional<std::string> beyond_device() const { return std::nullopt; }
+  virtual void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const;
+  /// Accumulates this layer's gradients, grain by grain.
+  virtual void device_backward_weights(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const;
+  virtual void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const;
 
  protected:
   Layer(LayerPlace place, const ImageShape& output);

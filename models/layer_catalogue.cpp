@@ -3,10 +3,14 @@
 /// The table of layer kinds: a new kind is one line here and one class in models/layers.
 #include "models/layer_catalogue.hpp"
 
+#include "models/layers/activation.hpp"
+#include "models/layers/add.hpp"
 #include "models/layers/avg_pool.hpp"
 #include "models/layers/conv2d.hpp"
 #include "models/layers/dropout.hpp"
 #include "models/layers/flatten.hpp"
+#include "models/layers/gelu.hpp"
+#include "models/layers/global_avg_pool.hpp"
 #include "models/layers/linear.hpp"
 #include "models/layers/max_pool.hpp"
 #include "models/layers/relu.hpp"
@@ -21,15 +25,22 @@ constexpr std::array<std::string_view, 5> kConvKeys{"name", "out", "kernel", "st
 constexpr std::array<std::string_view, 4> kPoolKeys{"name", "kernel", "stride", "padding"};
 constexpr std::array<std::string_view, 2> kLinearKeys{"name", "out"};
 constexpr std::array<std::string_view, 2> kDropoutKeys{"name", "p"};
+constexpr std::array<std::string_view, 2> kAddKeys{"name", "from"};
+constexpr std::array<std::string_view, 2> kGeluKeys{"name", "approximate"};
 constexpr std::array<std::string_view, 1> kNameOnly{"name"};
 
-constexpr std::array<LayerKind, 8> kCatalogue{{
+constexpr std::array<LayerKind, 13> kCatalogue{{
     {"conv2d", "conv", "", kConvKeys, Conv2dLayer::make},
     {"max_pool", "pool", "kernel", kPoolKeys, MaxPoolLayer::make},
     {"avg_pool", "pool", "kernel", kPoolKeys, AvgPoolLayer::make},
+    {"global_avg_pool", "pool", "", kNameOnly, GlobalAvgPoolLayer::make},
     {"relu", "relu", "", kNameOnly, ReluLayer::make},
+    {"tanh", "tanh", "", kNameOnly, ActivationLayer::make_tanh},
+    {"sigmoid", "sigmoid", "", kNameOnly, ActivationLayer::make_sigmoid},
+    {"gelu", "gelu", "", kGeluKeys, GeluLayer::make},
     {"dropout", "drop", "p", kDropoutKeys, DropoutLayer::make_elementwise},
     {"dropout2d", "drop", "p", kDropoutKeys, DropoutLayer::make_channelwise},
+    {"add", "add", "from", kAddKeys, AddLayer::make},
     {"flatten", "flatten", "", kNameOnly, FlattenLayer::make},
     {"linear", "fc", "out", kLinearKeys, LinearLayer::make},
 }};

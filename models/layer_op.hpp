@@ -3,6 +3,7 @@
 /// What a layer is, as plain numbers: for those who run networks by other means than Layer::forward.
 #pragma once
 
+#include "kernels/activation.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstdint>
@@ -22,10 +23,19 @@ struct DropoutOp {
   bool whole_channels = false;  ///< the units are channels of more than one number
   std::uint32_t layer = 0;      ///< DropoutKey::layer
 };
+struct ActivationOp {
+  Activation kind;
+};
+struct GlobalAvgPoolOp {
+  ImageShape input;
+};
+/// Of the input and Layer::branch().
+struct AddOp {};
 /// Changes nothing but the shape.
 struct ViewOp {};
 
 /// Shapes have batch 1.
-using LayerOp = std::variant<Conv2dShape, LinearShape, MaxPoolOp, AvgPoolOp, ReluOp, DropoutOp, ViewOp>;
+using LayerOp = std::variant<Conv2dShape, LinearShape, MaxPoolOp, AvgPoolOp, ReluOp, DropoutOp, ActivationOp,
+                             GlobalAvgPoolOp, AddOp, ViewOp>;
 
 }  // namespace lockstep

@@ -9,9 +9,12 @@
 #include "models/limits.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -21,6 +24,17 @@ std::string shown(const YAML::Node& node) {
   if (node.IsScalar()) return quoted_text(node.Scalar());
   if (node.IsMap()) return "a map";
   return node.IsSequence() ? "a list" : "nothing";
+}
+
+/// "there are conv1, relu1 of that shape": the last few.
+std::string what_fits(std::vector<std::string_view> names, const std::string& wanted,
+                      const ImageShape& shape) {
+  if (names.empty()) return fmt::format("there is none with an output of {}", to_string(shape));
+  const std::string hint = did_you_mean(wanted, names);
+  constexpr std::size_t kMost = 8;
+  if (names.size() > kMost) names.erase(names.begin(), names.end() - kMost);
+  return fmt::format("with an output of {} there {} {}{}", to_string(shape), names.size() == 1 ? "is" : "are",
+                     fmt::join(names, ", "), hint);
 }
 
 }  // namespace
@@ -44,6 +58,16 @@ float LayerOptions::probability(const std::string& key, float fallback) const {
   return result;
 }
 
+std::size_t LayerOptions::choice(const std::string& key, std::span<const std::string_view> choices) const {
+  const YAML::Node node = find(key);
+  if (!node.IsDefined()) return 0;
+  const auto found = std::ranges::find(choices, node.IsScalar() ? node.Scalar() : "");
+  if (found != choices.end()) return static_cast<std::size_t>(found - choices.begin());
+  const std::string hint = node.IsScalar() ? did_you_mean(node.Scalar(), choices) : "";
+  fail(node.Mark(),
+       fmt::format("{} must be {}, not {}{}", key, fmt::join(choices, " or "), shown(node), hint));
+}
+
 int LayerOptions::outputs() const {
   const YAML::Node node = require("out");
   if (node.IsScalar() && node.Scalar() == "classes") return origin_.classes;
@@ -64,6 +88,29 @@ KernelSize LayerOptions::kernel() const {
           to_integer(node[1], "kernel width", 1, kMaxKernel)};
 }
 
+EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShape& shape) const {
+  const YAML::Node node = require(key);
+  if (!node.IsScalar())
+    fail(node.Mark(), fmt::format("{} must be the name of an earlier layer, not {}", key, shown(node)));
+  const std::string wanted = node.Scalar();
+  std::vector<std::string_view> fitting;
+  for (std::size_t i = 0; i < origin_.earlier.size(); ++i) {
+    const Layer& layer = *origin_.earlier[i];
+    if (layer.output() == shape) {
+      if (layer.name() == wanted) return {wanted, i};
+      fitting.emplace_back(layer.name());
+    }
+  }
+  const std::string help = "; " + what_fits(fitting, wanted, shape);
+  for (const auto& layer : origin_.earlier) {
+    if (layer->name() != wanted) continue;
+    fail_shape(node.Mark(), fmt::format("{}: {} has an output of {}, and here come {}{}", key, wanted,
+                                        to_string(layer->output()), to_string(shape), help));
+  }
+  fail(node.Mark(),
+       fmt::format("{}: no layer before this one is called {}{}", key, quoted_text(wanted), help));
+}
+
 void LayerOptions::require_fit(const KernelSize& kernel, int padding, const ImageShape& input) const {
   if (kernel.height <= input.height + 2 * padding && kernel.width <= input.width + 2 * padding) return;
   fail_shape(
@@ -79,8 +126,12 @@ void LayerOptions::require_weights(std::uint64_t count) const {
 }
 
 void LayerOptions::fail_shape(const std::string& message) const {
+  fail_shape(origin_.mark, message);
+}
+
+void LayerOptions::fail_shape(const YAML::Mark& mark, const std::string& message) const {
   const std::string text = fmt::format("layer {}: {}", origin_.layer, message);
-  throw ShapeError(config_error(origin_.file, origin_.mark, text).what());
+  throw ShapeError(config_error(origin_.file, mark, text).what());
 }
 
 YAML::Node LayerOptions::find(const std::string& key) const {

@@ -7,7 +7,10 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -15,6 +18,14 @@ namespace lockstep {
 
 struct KernelSize {
   int height = 0, width = 0;
+};
+
+class Layer;
+
+/// A layer that stands before another.
+struct EarlierLayer {
+  std::string name;
+  std::size_t index = 0;  ///< among all layers
 };
 
 /// Reads options, each with its range and default. Every complaint is one line: file:line:column, layer,
@@ -26,6 +37,8 @@ class LayerOptions {
     std::string layer;  ///< its name, "conv1"
     YAML::Mark mark;    ///< where the layer begins
     int classes = 0;    ///< what `out: classes` means
+    /// Those before this one.
+    std::span<const std::shared_ptr<const Layer>> earlier = {};
   };
 
   /// @param options   a map; or one value, that of `main_key`; or null
@@ -36,10 +49,14 @@ class LayerOptions {
   int integer(const std::string& key, int least, int most, int fallback) const;
   /// A number in [0, 1).
   float probability(const std::string& key, float fallback) const;
+  /// The place in `choices` of the word that stands there; without the key, 0.
+  std::size_t choice(const std::string& key, std::span<const std::string_view> choices) const;
   /// `out`: a whole number, or `classes`. Must be there.
   int outputs() const;
   /// `kernel`: `5`, or `[height, width]`. Must be there.
   KernelSize kernel() const;
+  /// The name of an earlier layer with an output of this shape. Must be there.
+  EarlierLayer earlier_layer(const std::string& key, const ImageShape& shape) const;
 
   /// @throws ShapeError  if the kernel is larger than the image with its padding
   void require_fit(const KernelSize& kernel, int padding, const ImageShape& input) const;
@@ -52,6 +69,7 @@ class LayerOptions {
   YAML::Node find(const std::string& key) const;
   YAML::Node require(const std::string& key) const;
   int to_integer(const YAML::Node& node, const std::string& key, int least, int most) const;
+  [[noreturn]] void fail_shape(const YAML::Mark& mark, const std::string& message) const;
   [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const;
 
   Origin origin_;

@@ -41,7 +41,7 @@ class Network {
   const ImageShape& input_shape() const { return input_; }
   int classes() const { return classes_; }
   const ParameterLayout& parameters() const { return parameters_; }
-  const std::vector<std::unique_ptr<Layer>>& layers() const { return layers_; }
+  const std::vector<std::shared_ptr<const Layer>>& layers() const { return layers_; }
   /// Multiplications and additions to train on one sample: forward, weight gradients, data gradients (not of
   /// the first parameterised layer), without padding.
   double training_flops_per_sample() const;
@@ -63,8 +63,8 @@ class Network {
   ImageShape input_;
   int classes_ = 0;
   ParameterLayout parameters_;
-  std::vector<std::unique_ptr<Layer>> layers_;
-  double normal_std_ = 0;  ///< of the initial weights; 0: PyTorch's default
+  std::vector<std::shared_ptr<const Layer>> layers_;  ///< stages keep them too
+  double normal_std_ = 0;                             ///< of the initial weights; 0: PyTorch's default
 };
 
 /// Called during backward when the gradients in [offset, offset + size) of the arena are final for this

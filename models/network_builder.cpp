@@ -7,12 +7,14 @@
 #include "common/yaml/scalar.hpp"
 #include "common/yaml/strict_yaml.hpp"
 #include "models/limits.hpp"
+#include "models/tensor_sharing.hpp"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <filesystem>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -85,7 +87,8 @@ void NetworkBuilder::add_layer(const YAML::Node& entry) {
   place.index = static_cast<std::uint32_t>(network_.layers_.size());
   place.input = shape_so_far();
   place.parameter_offset = network_.parameters_.size;
-  const LayerOptions reader({file_, place.name, last_mark_, network_.classes_}, options, kind.main_key);
+  const LayerOptions reader({file_, place.name, last_mark_, network_.classes_, network_.layers_}, options,
+                            kind.main_key);
   append(kind.make(reader, place), reader);
 }
 
@@ -111,16 +114,15 @@ void NetworkBuilder::check_end(const YAML::Node& layers) const {
                            "end with '- linear: classes'",
                            last.name(), to_string(shape), network_.classes_));
   }
-  // backward reads the sign of a relu's output, and by then the logits are overwritten with their gradient.
-  for (std::size_t i = network_.layers_.size(); i-- > 0;) {
-    const Layer* layer = network_.layers_[i].get();
-    if (layer->needs_output()) {
-      fail_shape(last_mark_,
-                 fmt::format("layer {}: a network cannot end with {}, logits need both signs; end with "
-                             "'- linear: classes'",
-                             layer->name(), layer->describe()));
-    }
-    if (layer->output_memory() == Layer::OutputMemory::kNew) break;
+  // backward reads the output of an activation, and by then the logits are overwritten with their gradient.
+  const std::vector<std::size_t> tensors = output_tensors(network_.layers_);
+  for (std::size_t i = tensors.size(); i-- > 0 && tensors[i] == tensors.back();) {
+    const Layer& layer = *network_.layers_[i];
+    if (layer.output_need() == Layer::OutputNeed::kNothing) continue;
+    fail_shape(last_mark_,
+               fmt::format("layer {}: a network cannot end with {}, logits need both signs and any "
+                           "size; end with '- linear: classes'",
+                           layer.name(), layer.describe()));
   }
 }
 

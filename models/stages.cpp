@@ -6,16 +6,13 @@
 
 #include "common/error.hpp"
 #include "models/layer.hpp"
+#include "models/tensor_sharing.hpp"
 
 #include <algorithm>
 #include <utility>
 
 namespace lockstep {
 namespace {
-
-bool is_epilogue_pool(const Pool2dShape& shape) {
-  return shape.kernel == 2 && shape.stride == 2 && shape.padding == 0;
-}
 
 ImageShape pooled(const ImageShape& shape, int pool) {
   return {shape.channels, shape.height / pool, shape.width / pool};
@@ -24,68 +21,53 @@ ImageShape pooled(const ImageShape& shape, int pool) {
 class Fuser {
  public:
   std::vector<Stage> fuse(const Network& network) {
-    for (const auto& layer : network.layers()) {
-      layer_ = layer.get();
-      std::visit([this](const auto& op) { add(op); }, layer_->op());
+    const std::vector<bool> branches = layers_that_branch(network.layers());
+    for (std::size_t i = 0; i < branches.size(); ++i) {
+      add(network.layers()[i]);
+      outputs_.push_back(stages_.size());
+      if (branches[i] && !stages_.empty()) stages_.back().branches = true;
     }
     check();
     return std::move(stages_);
   }
 
  private:
-  void add(const Conv2dShape& shape) { begin_trained(shape, shape.weight_size()); }
-  void add(const LinearShape& shape) { begin_trained(shape, shape.weight_size()); }
-  void add(const MaxPoolOp& pool) { add_pool(pool, EpilogueKind::kMaxPool); }
-  void add(const AvgPoolOp& pool) { add_pool(pool, EpilogueKind::kAvgPool); }
-  void add(const ReluOp& /*relu*/) { join({.kind = EpilogueKind::kRelu}, 1); }
-  void add(const DropoutOp& dropout) {
-    if (dropout.probability == 0) return;
-    join({EpilogueKind::kDropout, dropout.whole_channels, dropout.layer, dropout.probability}, 1);
+  void add(const std::shared_ptr<const Layer>& layer) {
+    const DeviceForm form = layer->device_form();
+    switch (form.as) {
+      case DeviceForm::As::kNothing:
+        return;
+      case DeviceForm::As::kStage:
+        begin(*layer).head = layer;
+        if (const auto from = layer->branch()) stages_.back().branch = outputs_[*from];
+        return;
+      case DeviceForm::As::kEpilogueStep:
+        return join(*layer, form);
+    }
   }
-  void add(const ViewOp& /*view*/) {}
 
-  Stage& begin(StageHead head) {
+  Stage& begin(const Layer& layer) {
     Stage stage;
-    stage.head = std::move(head);
-    stage.input = layer_->input();
-    stage.before_epilogue = stage.output = layer_->output();
+    stage.name = layer.name();
+    stage.input = layer.input();
+    stage.before_epilogue = stage.output = layer.output();
     return stages_.emplace_back(std::move(stage));
   }
 
-  void begin_trained(StageHead head, std::size_t weight_size) {
-    Stage& stage = begin(std::move(head));
-    stage.parameter_offset = layer_->parameter_offset();
-    stage.weight_size = weight_size;
-    stage.bias_size = layer_->parameter_size() - weight_size;
-  }
-
-  template <typename Pool>
-  void add_pool(const Pool& pool, EpilogueKind kind) {
-    if (is_epilogue_pool(pool.shape)) {
-      join({.kind = kind}, 2);
-    } else {
-      begin(pool);
-    }
-  }
-
   /// Adds a step to the last stage's epilogue, or begins a stage of its own.
-  void join(const EpilogueStep& step, int pool) {
-    if (!can_join(pool)) {
-      begin(std::monostate{});
-      stages_.back().before_epilogue = layer_->input();
-    }
+  void join(const Layer& layer, const DeviceForm& form) {
+    if (!can_join(form.pool)) begin(layer).before_epilogue = layer.input();
     Stage& stage = stages_.back();
-    stage.epilogue.steps[stage.epilogue.count++] = step;
-    stage.epilogue.pool = std::max(stage.epilogue.pool, pool);
-    if (pool > 1) stage.output = layer_->output();
+    stage.epilogue.steps[stage.epilogue.count++] = form.step;
+    stage.epilogue.pool = std::max(stage.epilogue.pool, form.pool);
+    if (form.pool > 1) stage.output = layer.output();
   }
 
   bool can_join(int pool) const {
     if (stages_.empty()) return false;
     const Stage& stage = stages_.back();
-    if (std::holds_alternative<MaxPoolOp>(stage.head) || std::holds_alternative<AvgPoolOp>(stage.head)) {
-      return false;
-    }
+    if (stage.branches) return false;
+    if (stage.head != nullptr && !stage.head->device_form().takes_epilogue) return false;
     return stage.epilogue.count < Epilogue::kMaxSteps && (pool == 1 || stage.epilogue.pool == 1);
   }
 
@@ -99,8 +81,8 @@ class Fuser {
     }
   }
 
-  const Layer* layer_ = nullptr;
   std::vector<Stage> stages_;
+  std::vector<std::size_t> outputs_;  ///< layer → what its output is, as Stage::branch counts
 };
 
 }  // namespace
@@ -109,10 +91,24 @@ std::vector<Stage> fuse_layers(const Network& network) {
   return Fuser().fuse(network);
 }
 
+bool Stage::passes_gradient() const {
+  return head == nullptr || head->device_form().passes_gradient;
+}
+
+std::size_t Stage::parameter_offset() const {
+  return head == nullptr ? 0 : head->parameter_offset();
+}
+
+std::size_t Stage::parameter_size() const {
+  return head == nullptr ? 0 : head->parameter_size();
+}
+
 std::optional<ImageShape> shape_through_epilogue(const Stage& before, const Stage& stage) {
-  if (std::holds_alternative<LinearShape>(stage.head)) return before.before_epilogue;
-  if (!std::holds_alternative<Conv2dShape>(stage.head)) return std::nullopt;
-  if (before.output == stage.input) return before.before_epilogue;
+  using StoresThrough = DeviceForm::StoresThrough;
+  const StoresThrough stores =
+      stage.head == nullptr ? StoresThrough::kNothing : stage.head->device_form().stores_through;
+  if (stores == StoresThrough::kNothing || before.branches) return std::nullopt;
+  if (stores == StoresThrough::kAnyShape || before.output == stage.input) return before.before_epilogue;
   if (before.epilogue.pool == 1) return stage.input;
   return std::nullopt;
 }

@@ -4,37 +4,38 @@
 #pragma once
 
 #include "kernels/device/epilogue.hpp"
-#include "models/layer_op.hpp"
 #include "models/network.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <optional>
-#include <variant>
+#include <string>
 #include <vector>
 
 namespace lockstep {
 
-/// What a stage begins with. Shapes have batch 1.
-using StageHead = std::variant<std::monostate, Conv2dShape, LinearShape, MaxPoolOp, AvgPoolOp>;
-
-/// A convolution or linear layer and the epilogue behind it; an epilogue alone (std::monostate); or a pool of
-/// a general shape, which has an empty epilogue.
+/// A layer with kernels of its own and the epilogue behind it, if its form takes one; or an epilogue alone.
 struct Stage {
-  StageHead head;
-  Epilogue epilogue;  ///< of training, without seed and position
+  std::shared_ptr<const Layer> head;  ///< null: an epilogue alone
+  std::string name;                   ///< of its first layer
+  /// Of a head with a branch: 0 the network's input, i + 1 the output of stage i.
+  std::optional<std::size_t> branch;
+  bool branches = false;  ///< its output is the branch of a later one
+  Epilogue epilogue;      ///< of training, without seed and position
   ImageShape input;
   ImageShape before_epilogue;  ///< what the head makes of it
   ImageShape output;
-  std::size_t parameter_offset = 0;            ///< in the arena: weight, then bias
-  std::size_t weight_size = 0, bias_size = 0;  ///< 0 for stages without
 
-  bool trained() const { return weight_size > 0; }
-  std::size_t parameter_size() const { return weight_size + bias_size; }
+  bool trained() const { return parameter_size() > 0; }
+  /// The gradient of its input is that before its epilogue, number by number.
+  bool passes_gradient() const;
+  std::size_t parameter_offset() const;  ///< in the arena
+  std::size_t parameter_size() const;    ///< 0 for stages without
 };
 
 /// All layers of the network in order, each in exactly one stage; views in none. A layer joins the stage
-/// before it if that has a head or epilogue that can take it (kernels/device/epilogue.hpp); as a rule a stage
-/// for each convolution and linear layer comes out.
+/// before it if its form is an epilogue step and that stage can take it (kernels/device/epilogue.hpp); as a
+/// rule a stage for each convolution and linear layer comes out.
 std::vector<Stage> fuse_layers(const Network& network);
 
 /// The shape in which the kernel that computes the data gradient of `stage` sees the numbers before the
@@ -43,7 +44,8 @@ std::vector<Stage> fuse_layers(const Network& network);
 ///
 /// A kernel can where the shapes of both sides are the same, or where, behind a `flatten`, they differ and
 /// nothing depends on the shape: a linear layer's numbers have none, and an epilogue without a pool looks at
-/// each number alone. General pools never do, and an epilogue alone computes no data gradient.
+/// each number alone. General pools never do, an epilogue alone computes no data gradient, and where the
+/// output of `before` branches its gradient is a sum of several.
 std::optional<ImageShape> shape_through_epilogue(const Stage& before, const Stage& stage);
 
 /// The epilogue without dropout, which evaluation leaves out.

@@ -6,6 +6,7 @@
 
 #include "models/layer.hpp"
 #include "models/memory_plan.hpp"
+#include "models/tensor_sharing.hpp"
 
 #include <algorithm>
 
@@ -15,7 +16,11 @@ namespace {
 /// The moments of a pass over L layers: forward of layer i is moment i, backward of layer i is moment 2L - i.
 class Planner {
  public:
-  Planner(const Network& network, int batch) : network_(network), batch_(batch) {
+  Planner(const Network& network, int batch)
+      : network_(network),
+        batch_(batch),
+        y_(output_tensors(network.layers())),
+        branch_users_(network.layers().size()) {
     while (layer(first_trained_).parameters().empty()) ++first_trained_;
   }
 
@@ -24,6 +29,7 @@ class Planner {
     keep_activations();
     keep_gradients();
     keep_saved();
+    keep_branches();
     return place(plan_memory(lifetimes_));
   }
 
@@ -51,14 +57,10 @@ class Planner {
   void name_tensors() {
     tensors_.push_back({0, 0, bytes_of(network_.input_shape())});
     for (std::size_t i = 0; i < layer_count(); ++i) {
-      const Layer::OutputMemory memory = layer(i).output_memory();
-      const bool overwrites = memory == Layer::OutputMemory::kInPlace && last_tensor() > 0;
       x_.push_back(last_tensor());
-      if (memory != Layer::OutputMemory::kView && !overwrites) {
-        tensors_.back().reader = i;
-        tensors_.push_back({i, 0, bytes_of(layer(i).output())});
-      }
-      y_.push_back(last_tensor());
+      if (y_[i] == x_[i]) continue;
+      tensors_.back().reader = i;
+      tensors_.push_back({i, 0, bytes_of(layer(i).output())});
     }
   }
 
@@ -71,7 +73,9 @@ class Planner {
     };
     for (std::size_t i = 0; i < layer_count(); ++i) {
       keep(x_[i], layer(i).needs_input() ? backward_of(i) : forward_of(i));
-      keep(y_[i], layer(i).needs_output() ? backward_of(i) : forward_of(i));
+      const bool needs_output = layer(i).output_need() != Layer::OutputNeed::kNothing;
+      keep(y_[i], needs_output ? backward_of(i) : forward_of(i));
+      if (const auto from = layer(i).branch()) keep(y_[*from], forward_of(i));
     }
     keep(0, backward_of(0));
     keep(last_tensor(), backward_of(tensors_.back().producer));
@@ -92,15 +96,48 @@ class Planner {
     }
   }
 
+  /// From the last layer with that branch, the first one in backward, to where it joins the gradient of the
+  /// layer behind.
+  void keep_branches() {
+    for (std::size_t i = first_trained_; i < layer_count(); ++i) {
+      if (const auto from = layer(i).branch()) branch_users_[*from] = i;
+    }
+    for (std::size_t i = 0; i < layer_count(); ++i) {
+      lifetimes_.push_back(
+          has_branch_gradient(i)
+              ? Lifetime{bytes_of(layer(i).output()), backward_of(branch_users_[i]), backward_of(i + 1)}
+              : Lifetime{});
+    }
+  }
+  bool has_branch_gradient(std::size_t i) const { return i >= first_trained_ && branch_users_[i] > 0; }
+
+  void place_branches(const MemoryPlan& memory, TensorPlan& plan) const {
+    const std::size_t first = 2 * tensors_.size() + layer_count();
+    for (std::size_t i = 0; i < layer_count(); ++i) {
+      TensorPlan::LayerOffsets& offsets = plan.layers[i];
+      if (has_branch_gradient(i)) offsets.from_branches = memory.offsets[first + i];
+      const auto from = layer(i).branch();
+      if (!from) continue;
+      offsets.branch = memory.offsets[y_[*from]];
+      if (!has_branch_gradient(*from)) continue;
+      offsets.dbranch = memory.offsets[first + *from];
+      offsets.adds_to_dbranch = branch_users_[*from] != i;
+    }
+  }
+
   TensorPlan place(const MemoryPlan& memory) const {
     const auto gradient = [&](std::size_t t) {
       return has_gradient(t) ? memory.offsets[tensors_.size() + t] : TensorPlan::kNone;
     };
     TensorPlan plan;
     for (std::size_t i = 0; i < layer_count(); ++i) {
-      plan.layers.push_back({memory.offsets[x_[i]], memory.offsets[y_[i]],
-                             memory.offsets[2 * tensors_.size() + i], gradient(y_[i]), gradient(x_[i])});
+      plan.layers.push_back({.x = memory.offsets[x_[i]],
+                             .y = memory.offsets[y_[i]],
+                             .saved = memory.offsets[2 * tensors_.size() + i],
+                             .dy = gradient(y_[i]),
+                             .dx = gradient(x_[i])});
     }
+    place_branches(memory, plan);
     plan.input = memory.offsets[0];
     plan.first_trained = first_trained_;
     plan.bytes = memory.bytes;
@@ -111,9 +148,11 @@ class Planner {
   int batch_;
   std::size_t first_trained_ = 0;
   std::vector<Tensor> tensors_;
-  std::vector<std::size_t> x_, y_;  ///< layer → tensor
-  std::vector<Lifetime>
-      lifetimes_;  ///< activations, then gradients, one for each tensor; then saved, for each layer
+  std::vector<std::size_t> x_, y_;         ///< layer → tensor
+  std::vector<std::size_t> branch_users_;  ///< layer → the last layer with this branch; 0: there is none
+  /// Activations, then gradients, one for each tensor; then saved, then gradients of branches, for each
+  /// layer.
+  std::vector<Lifetime> lifetimes_;
 };
 
 }  // namespace

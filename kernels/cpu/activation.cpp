@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// ReLU, elementwise and SIMD.
+/// ReLU and sums of two tensors, elementwise and SIMD.
 #include "kernels/cpu/activation.hpp"
 
 #include "kernels/cpu/simd_targets.hpp"
@@ -30,6 +30,12 @@ void relu_backward(std::size_t size, const float* y, const float* dy, float* dx)
   });
 }
 
+void add(std::size_t size, const float* a, const float* b, float* y) {
+  for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(d, a + i), hn::LoadU(d, b + i)), d, y + i);
+  });
+}
+
 }  // namespace
 }  // namespace lockstep::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -39,6 +45,7 @@ namespace lockstep::cpu {
 
 HWY_EXPORT(relu_forward);
 HWY_EXPORT(relu_backward);
+HWY_EXPORT(add);
 
 void relu_forward(std::size_t size, const float* x, float* y) {
   HWY_DYNAMIC_DISPATCH(relu_forward)(size, x, y);
@@ -46,6 +53,10 @@ void relu_forward(std::size_t size, const float* x, float* y) {
 
 void relu_backward(std::size_t size, const float* y, const float* dy, float* dx) {
   HWY_DYNAMIC_DISPATCH(relu_backward)(size, y, dy, dx);
+}
+
+void add(std::size_t size, const float* a, const float* b, float* y) {
+  HWY_DYNAMIC_DISPATCH(add)(size, a, b, y);
 }
 
 }  // namespace lockstep::cpu

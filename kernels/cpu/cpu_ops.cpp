@@ -66,6 +66,21 @@ class CpuOps final : public Ops {
     cpu::dropout(shape, key, x, y);
   }
 
+  void global_avg_pool_forward(const ImageShape& shape, int batch, const float* x, float* y) override {
+    cpu::global_avg_pool_forward(shape, batch, x, y);
+  }
+  void global_avg_pool_backward(const ImageShape& shape, int batch, const float* dy, float* dx) override {
+    cpu::global_avg_pool_backward(shape, batch, dy, dx);
+  }
+  void activation_forward(Activation kind, std::size_t size, const float* x, float* y) override {
+    cpu::activation_forward(kind, size, x, y);
+  }
+  void activation_backward(Activation kind, std::size_t size, const float* saved, const float* dy,
+                           float* dx) override {
+    cpu::activation_backward(kind, size, saved, dy, dx);
+  }
+  void add(std::size_t size, const float* a, const float* b, float* y) override { cpu::add(size, a, b, y); }
+
   void log_softmax(const LossShape& shape, const float* logits, float* y) override {
     cpu::log_softmax(shape, logits, y);
   }

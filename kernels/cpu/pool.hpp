@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Max- and average-pooling on the CPU; contracts in kernels/ops.hpp.
+/// Max-, average- and global average-pooling on the CPU; contracts in kernels/ops.hpp.
 #pragma once
 
 #include "kernels/shapes.hpp"
@@ -23,5 +23,8 @@ void max_pool_backward(const Pool2dShape& shape, const float* dy, const std::uin
 /// kernel).
 void avg_pool_forward(const Pool2dShape& shape, const float* x, float* y);
 void avg_pool_backward(const Pool2dShape& shape, const float* dy, float* dx);
+
+void global_avg_pool_forward(const ImageShape& shape, int batch, const float* x, float* y);
+void global_avg_pool_backward(const ImageShape& shape, int batch, const float* dy, float* dx);
 
 }  // namespace lockstep::cpu

@@ -63,6 +63,16 @@ void max_pool_backward(cudaStream_t, const Pool2dShape&, const float* dy, const 
 void avg_pool_forward(cudaStream_t, const Pool2dShape&, const float* x, float* y);
 void avg_pool_backward(cudaStream_t, const Pool2dShape&, const float* dy, float* dx);
 
+// pool_global.cu
+void global_avg_pool_forward(cudaStream_t, const ImageShape&, int batch, const float* x, float* y);
+void global_avg_pool_backward(cudaStream_t, const ImageShape&, int batch, const float* dy, float* dx);
+
+// activation.cu
+void activation_forward(cudaStream_t, Activation, std::size_t size, const float* x, float* y);
+void activation_backward(cudaStream_t, Activation, std::size_t size, const float* saved, const float* dy,
+                         float* dx);
+void add(cudaStream_t, std::size_t size, const float* a, const float* b, float* y);
+
 // loss.cu
 void softmax_cross_entropy(cudaStream_t, const LossShape&, TensorLayout layout, const float* logits,
                            const LossTarget&, float* dlogits);

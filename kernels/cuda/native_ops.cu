@@ -76,6 +76,26 @@ class NativeOps final : public DeviceOps {
     LOCKSTEP_GPU::avg_pool_backward(on(stream), shape, dy, dx);
   }
 
+  void global_avg_pool_forward(Stream& stream, const ImageShape& shape, int batch, const float* x,
+                               float* y) override {
+    LOCKSTEP_GPU::global_avg_pool_forward(on(stream), shape, batch, x, y);
+  }
+  void global_avg_pool_backward(Stream& stream, const ImageShape& shape, int batch, const float* dy,
+                                float* dx) override {
+    LOCKSTEP_GPU::global_avg_pool_backward(on(stream), shape, batch, dy, dx);
+  }
+  void activation_forward(Stream& stream, Activation kind, std::size_t size, const float* x,
+                          float* y) override {
+    LOCKSTEP_GPU::activation_forward(on(stream), kind, size, x, y);
+  }
+  void activation_backward(Stream& stream, Activation kind, std::size_t size, const float* saved,
+                           const float* dy, float* dx) override {
+    LOCKSTEP_GPU::activation_backward(on(stream), kind, size, saved, dy, dx);
+  }
+  void add(Stream& stream, std::size_t size, const float* a, const float* b, float* y) override {
+    LOCKSTEP_GPU::add(on(stream), size, a, b, y);
+  }
+
   void softmax_cross_entropy(Stream& stream, const LossShape& shape, const float* logits,
                              const LossTarget& target, float* dlogits) override {
     const TensorLayout layout = batch_innermost_layout(shape.batch);

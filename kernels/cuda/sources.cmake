@@ -1,6 +1,7 @@
 # The sources that are compiled twice: by nvcc for GPUs (kernels/cuda) and by the host compiler for the emulator
 # (kernels/emulation). Paths from this folder.
 set(LOCKSTEP_GPU_SOURCES
+  activation.cu
   channel_bias.cu
   conv2d_backward_data.cu
   conv2d_backward_weights.cu
@@ -18,6 +19,7 @@ set(LOCKSTEP_GPU_SOURCES
   native_ops.cu
   platform.cu
   pool_avg.cu
+  pool_global.cu
   pool_max.cu
   probe.cu
   sgd.cu

@@ -142,6 +142,15 @@ class DeviceOps {
   virtual void avg_pool_forward(Stream&, const Pool2dShape&, const float* x, float* y) = 0;
   virtual void avg_pool_backward(Stream&, const Pool2dShape&, const float* dy, float* dx) = 0;
 
+  // As kernels/ops.hpp says, with the same bits.
+  virtual void global_avg_pool_forward(Stream&, const ImageShape&, int batch, const float* x, float* y) = 0;
+  virtual void global_avg_pool_backward(Stream&, const ImageShape&, int batch, const float* dy,
+                                        float* dx) = 0;
+  virtual void activation_forward(Stream&, Activation, std::size_t size, const float* x, float* y) = 0;
+  virtual void activation_backward(Stream&, Activation, std::size_t size, const float* saved, const float* dy,
+                                   float* dx) = 0;
+  virtual void add(Stream&, std::size_t size, const float* a, const float* b, float* y) = 0;
+
   /// Cross-entropy of the softmax: adds samples, loss (each sample's rounded to 2^-32 nats, so that sums are
   /// exact) and correct answers to the counters. dlogits [classes, batch] = softmax - onehot; null: not
   /// wanted. In place when dlogits == logits. LossShape::samples equals batch.

@@ -90,6 +90,27 @@ class Ops final : public VendorOps {
     library_.pool(shape, kAveragePool).backward(library_.on(stream), dx, dy, dy, dx);
   }
 
+  void global_avg_pool_forward(Stream& stream, const ImageShape& shape, int batch, const float* x,
+                               float* y) override {
+    native::global_avg_pool_forward(on(stream), {shape.channels * batch, shape.height, shape.width}, 1, x, y);
+  }
+  void global_avg_pool_backward(Stream& stream, const ImageShape& shape, int batch, const float* dy,
+                                float* dx) override {
+    native::global_avg_pool_backward(on(stream), {shape.channels * batch, shape.height, shape.width}, 1, dy,
+                                     dx);
+  }
+  void activation_forward(Stream& stream, Activation kind, std::size_t size, const float* x,
+                          float* y) override {
+    native::activation_forward(on(stream), kind, size, x, y);
+  }
+  void activation_backward(Stream& stream, Activation kind, std::size_t size, const float* saved,
+                           const float* dy, float* dx) override {
+    native::activation_backward(on(stream), kind, size, saved, dy, dx);
+  }
+  void add(Stream& stream, std::size_t size, const float* a, const float* b, float* y) override {
+    native::add(on(stream), size, a, b, y);
+  }
+
   void softmax_cross_entropy(Stream& stream, const LossShape& shape, const float* logits,
                              const LossTarget& target, float* dlogits) override {
     native::softmax_cross_entropy(on(stream), shape, sample_outermost(shape.classes), logits, target,

@@ -26,4 +26,17 @@ void AvgPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tens
   pass.ops.avg_pool_backward(shape_of(pass.batch), tensors.dy, tensors.dx);
 }
 
+DeviceForm AvgPoolLayer::device_form() const {
+  return device_form_of_pool(shape_, EpilogueKind::kAvgPool);
+}
+
+void AvgPoolLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
+  pass.ops.avg_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y);
+}
+
+void AvgPoolLayer::device_backward_data(const DeviceLayerPass& pass,
+                                        const DeviceLayerTensors& tensors) const {
+  pass.ops.avg_pool_backward(pass.stream, shape_of(pass.batch), tensors.dy, tensors.dx);
+}
+
 }  // namespace lockstep

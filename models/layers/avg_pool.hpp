@@ -23,6 +23,9 @@ class AvgPoolLayer final : public Layer {
   LayerOp op() const override { return AvgPoolOp{shape_}; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
+  DeviceForm device_form() const override;
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
 
  private:
   Pool2dShape shape_of(int batch) const { return with_batch(shape_, batch); }

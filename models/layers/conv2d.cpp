@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lockstep {
 
 Conv2dLayer::Conv2dLayer(LayerPlace place, const Conv2dShape& shape)
@@ -42,6 +44,17 @@ std::string Conv2dLayer::describe() const {
   return text;
 }
 
+/// Its input in a frame of zeros, its filters in another order, and a few lines of partial sums for each
+/// weight of a filter.
+std::uint64_t Conv2dLayer::scratch_numbers(int columns) const {
+  constexpr int kLines = 5 * 16;
+  const Conv2dShape& s = shape_;
+  const std::uint64_t padded =
+      checked_product(s.in_channels, s.in_height + 2 * s.padding, s.in_width + 2 * s.padding, columns);
+  const std::uint64_t taps = checked_product(s.in_channels, s.kernel_height, s.kernel_width);
+  return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kLines + 2, taps));
+}
+
 void Conv2dLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
   pass.ops.conv2d_forward(shape_of(pass.batch), tensors.x, tensors.weights,
                           tensors.weights + shape_.weight_size(), tensors.y);
@@ -54,6 +67,33 @@ void Conv2dLayer::backward_weights(const LayerPass& pass, const LayerTensors& te
 
 void Conv2dLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
   pass.ops.conv2d_backward_data(shape_of(pass.batch), tensors.dy, tensors.weights, tensors.dx);
+}
+
+DeviceForm Conv2dLayer::device_form() const {
+  return {.takes_epilogue = true, .stores_through = DeviceForm::StoresThrough::kSameShape};
+}
+
+std::optional<std::string> Conv2dLayer::beyond_device() const {
+  if (std::max({shape_.in_channels, shape_.out_channels, shape_.in_height}) <= kMaxDeviceSide) return {};
+  return fmt::format("a convolution of {} channels of height {} into {}", shape_.in_channels,
+                     shape_.in_height, shape_.out_channels);
+}
+
+void Conv2dLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
+  pass.ops.conv2d_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.weights,
+                          tensors.weights + shape_.weight_size(), *tensors.epilogue, tensors.state, tensors.y,
+                          tensors.mask);
+}
+
+void Conv2dLayer::device_backward_weights(const DeviceLayerPass& pass,
+                                          const DeviceLayerTensors& tensors) const {
+  pass.ops.conv2d_backward_weights(pass.stream, shape_of(pass.batch), tensors.grain, tensors.x, tensors.dy,
+                                   {tensors.gradients[0], tensors.gradients[1]});
+}
+
+void Conv2dLayer::device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
+  pass.ops.conv2d_backward_data(pass.stream, shape_of(pass.batch), tensors.dy, tensors.weights,
+                                tensors.through, tensors.dx);
 }
 
 Conv2dShape Conv2dLayer::shape_of(int batch) const {

@@ -22,9 +22,15 @@ class Conv2dLayer final : public Layer {
   LayerOp op() const override { return shape_; }
   bool needs_input() const override { return true; }
   double flops_per_sample() const override { return shape_.flops(); }
+  std::uint64_t scratch_numbers(int columns) const override;
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
+  DeviceForm device_form() const override;
+  std::optional<std::string> beyond_device() const override;
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
+  void device_backward_weights(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
 
  private:
   Conv2dShape shape_of(int batch) const;

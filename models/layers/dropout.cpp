@@ -20,8 +20,12 @@ std::string DropoutLayer::describe() const {
 }
 
 LayerOp DropoutLayer::op() const {
-  const bool whole_channels = unit_ == Unit::kChannel && input().height * input().width > 1;
-  return DropoutOp{probability_, whole_channels, index()};
+  return DropoutOp{probability_, drops_channels(), index()};
+}
+
+DeviceForm DropoutLayer::device_form() const {
+  if (probability_ == 0) return DeviceForm::nothing();
+  return DeviceForm::epilogue_step({EpilogueKind::kDropout, drops_channels(), index(), probability_});
 }
 
 void DropoutLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
@@ -32,7 +36,7 @@ void DropoutLayer::forward(const LayerPass& pass, const LayerTensors& tensors) c
 }
 
 void DropoutLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  if (probability_ == 0) return;
+  if (probability_ == 0 && tensors.dx == tensors.dy) return;
   pass.ops.dropout(shape_of(pass.batch), key_of(pass.key), tensors.dy, tensors.dx);
 }
 

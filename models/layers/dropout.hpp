@@ -25,10 +25,14 @@ class DropoutLayer final : public Layer {
   std::string describe() const override;
   LayerOp op() const override;
   OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
+  bool keeps_signs() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
+  DeviceForm device_form() const override;
 
  private:
+  /// Channels of more than one number.
+  bool drops_channels() const { return unit_ == Unit::kChannel && input().height * input().width > 1; }
   DropoutShape shape_of(int batch) const;
   DropoutKey key_of(const PassKey& key) const;
 

@@ -23,6 +23,7 @@ class FlattenLayer final : public Layer {
   OutputMemory output_memory() const override { return OutputMemory::kView; }
   void forward(const LayerPass& /*pass*/, const LayerTensors& /*tensors*/) const override {}
   void backward_data(const LayerPass& /*pass*/, const LayerTensors& /*tensors*/) const override {}
+  DeviceForm device_form() const override { return DeviceForm::nothing(); }
 };
 
 }  // namespace lockstep

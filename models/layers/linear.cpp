@@ -24,6 +24,11 @@ std::string LinearLayer::describe() const {
   return fmt::format("linear {} -> {}", input().features(), output().channels);
 }
 
+/// Its input, transposed.
+std::uint64_t LinearLayer::scratch_numbers(int columns) const {
+  return checked_product(input().features() + 16, columns);
+}
+
 void LinearLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
   pass.ops.linear_forward(shape_of(pass.batch), tensors.x, tensors.weights, tensors.weights + weight_size(),
                           tensors.y);
@@ -36,6 +41,27 @@ void LinearLayer::backward_weights(const LayerPass& pass, const LayerTensors& te
 
 void LinearLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
   pass.ops.linear_backward_data(shape_of(pass.batch), tensors.dy, tensors.weights, tensors.dx);
+}
+
+DeviceForm LinearLayer::device_form() const {
+  return {.takes_epilogue = true, .stores_through = DeviceForm::StoresThrough::kAnyShape};
+}
+
+void LinearLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
+  pass.ops.linear_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.weights,
+                          tensors.weights + weight_size(), *tensors.epilogue, tensors.state, tensors.y,
+                          tensors.mask);
+}
+
+void LinearLayer::device_backward_weights(const DeviceLayerPass& pass,
+                                          const DeviceLayerTensors& tensors) const {
+  pass.ops.linear_backward_weights(pass.stream, shape_of(pass.batch), tensors.grain, tensors.x, tensors.dy,
+                                   {tensors.gradients[0], tensors.gradients[1]});
+}
+
+void LinearLayer::device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
+  pass.ops.linear_backward_data(pass.stream, shape_of(pass.batch), tensors.dy, tensors.weights,
+                                tensors.through, tensors.dx);
 }
 
 }  // namespace lockstep

@@ -26,4 +26,17 @@ void MaxPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tens
   pass.ops.max_pool_backward(shape_of(pass.batch), tensors.dy, tensors.saved, tensors.dx);
 }
 
+DeviceForm MaxPoolLayer::device_form() const {
+  return device_form_of_pool(shape_, EpilogueKind::kMaxPool);
+}
+
+void MaxPoolLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
+  pass.ops.max_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y, tensors.saved);
+}
+
+void MaxPoolLayer::device_backward_data(const DeviceLayerPass& pass,
+                                        const DeviceLayerTensors& tensors) const {
+  pass.ops.max_pool_backward(pass.stream, shape_of(pass.batch), tensors.dy, tensors.saved, tensors.dx);
+}
+
 }  // namespace lockstep

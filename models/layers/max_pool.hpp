@@ -24,6 +24,9 @@ class MaxPoolLayer final : public Layer {
   std::size_t saved_bytes(int batch) const override { return shape_of(batch).out_size(); }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
+  DeviceForm device_form() const override;
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
 
  private:
   Pool2dShape shape_of(int batch) const { return with_batch(shape_, batch); }

@@ -31,6 +31,11 @@ ImageShape pool_output(const Pool2dShape& shape) {
   return {shape.channels, shape.out_height(), shape.out_width()};
 }
 
+DeviceForm device_form_of_pool(const Pool2dShape& shape, EpilogueKind kind) {
+  const bool halves = shape.kernel == 2 && shape.stride == 2 && shape.padding == 0;
+  return halves ? DeviceForm::epilogue_step({.kind = kind}, 2) : DeviceForm{};
+}
+
 std::string describe_pool(std::string_view kind, const Pool2dShape& shape) {
   std::string text = fmt::format("{} {}", kind, shape.kernel);
   if (shape.stride != shape.kernel) text += fmt::format(" stride {}", shape.stride);

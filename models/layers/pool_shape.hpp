@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/shapes.hpp"
+#include "models/device_layer.hpp"
 #include "models/layer_options.hpp"
 
 #include <string>
@@ -16,6 +17,8 @@ namespace lockstep {
 Pool2dShape read_pool_shape(const LayerOptions& options, const ImageShape& input);
 Pool2dShape with_batch(Pool2dShape shape, int batch);
 ImageShape pool_output(const Pool2dShape& shape);
+/// An epilogue has pools of 2 x 2 side by side; others are stages of their own.
+DeviceForm device_form_of_pool(const Pool2dShape& shape, EpilogueKind kind);
 /// "max_pool 3 stride 2 padding 1"; a stride equal to the kernel is left out.
 std::string describe_pool(std::string_view kind, const Pool2dShape& shape);
 

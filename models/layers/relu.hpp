@@ -19,9 +19,11 @@ class ReluLayer final : public Layer {
   std::string describe() const override { return "relu"; }
   LayerOp op() const override { return ReluOp{}; }
   OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
-  bool needs_output() const override { return true; }
+  OutputNeed output_need() const override { return OutputNeed::kSigns; }
+  bool keeps_signs() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
+  DeviceForm device_form() const override { return DeviceForm::epilogue_step({.kind = EpilogueKind::kRelu}); }
 
  private:
   std::size_t size_of(int batch) const { return std::size_t{1} * output().features() * batch; }

@@ -57,6 +57,11 @@ class ScalarOps final : public Ops {
   void linear_backward_weights(const LinearShape&, CF, CF, F, F) override { refuse(); }
   void relu_forward(std::size_t, CF, F) override { refuse(); }
   void relu_backward(std::size_t, CF, CF, F) override { refuse(); }
+  void global_avg_pool_forward(const ImageShape&, int, CF, F) override { refuse(); }
+  void global_avg_pool_backward(const ImageShape&, int, CF, F) override { refuse(); }
+  void activation_forward(Activation, std::size_t, CF, F) override { refuse(); }
+  void activation_backward(Activation, std::size_t, CF, CF, F) override { refuse(); }
+  void add(std::size_t, CF, CF, F) override { refuse(); }
   void dropout(const DropoutShape&, const DropoutKey&, CF, F) override { refuse(); }
   void log_softmax(const LossShape&, CF, F) override { refuse(); }
   void softmax_cross_entropy(const LossShape&, CF, const std::int32_t*, F, LossSums*) override { refuse(); }

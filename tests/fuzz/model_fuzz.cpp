@@ -71,6 +71,7 @@ void check_plans(const Network& network) {
   for (std::size_t i = 0; i < stages.size(); ++i) {
     require(lockstep::without_dropout(stages[i].epilogue).count <= stages[i].epilogue.count);
     if (i == 0 || stages[i - 1].epilogue.count == 0) continue;
+    if (stages[i].branch) require(*stages[i].branch <= i);
     const auto shape = lockstep::shape_through_epilogue(stages[i - 1], stages[i]);
     require(!shape || shape->features() == stages[i - 1].before_epilogue.features());
   }

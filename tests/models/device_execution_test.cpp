@@ -165,6 +165,20 @@ const char* const kNetworks[] = {
     "  - conv2d: {out: 4, kernel: 3}\n  - avg_pool: 2\n  - flatten\n"
     "  - max_pool: {kernel: 3, stride: 1, padding: 1}\n  - relu\n  - conv2d: {out: 3, kernel: 1}\n"
     "  - linear: classes\n",
+    // Curves, whose derivative is computed of what they saved, and branches: over an epilogue, over two of
+    // them, from the layer before, from what is itself a sum, twice from one, and from in front of the first
+    // trained layer.
+    "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - tanh\n  - dropout: 0.2\n"
+    "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - relu: {name: a}\n  - max_pool: {kernel: 1}\n  - add: "
+    "drop1\n"
+    "  - relu\n  - add: {from: a}\n  - add: {name: b, from: a}\n  - conv2d: {out: 4, kernel: 3, padding: 1}\n"
+    "  - sigmoid\n  - add: sigmoid1\n  - add: b\n  - global_avg_pool\n  - linear: classes\n  - add: fc1\n",
+    "  - tanh: {name: a}\n  - relu: {name: r}\n  - conv2d: {out: 2, kernel: 3, padding: 1}\n  - add: a\n"
+    "  - add: r\n  - linear: 72\n  - sigmoid\n  - flatten\n  - linear: 72\n  - add: "
+    "flatten1\n"
+    "  - relu\n  - linear: classes\n",
+    // A sum at the end, over an epilogue.
+    "  - linear: classes\n  - dropout: 0.3\n  - add: drop1\n",
 };
 
 TEST(DeviceExecutionTest, AgreesWithTheCpu) {

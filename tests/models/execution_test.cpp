@@ -59,8 +59,11 @@ TEST(ExecutionTest, EveryPassIsRepeatable) {
 }
 
 TEST(ExecutionTest, InputOutlivesThePass) {
-  for (const char* layers : {"  - relu\n  - dropout: 0.5\n  - linear: 7\n  - relu\n  - linear: classes\n",
-                             "  - avg_pool\n  - linear: 7\n  - relu\n  - linear: classes\n"}) {
+  for (const char* layers :
+       {"  - relu\n  - dropout: 0.5\n  - linear: 7\n  - relu\n  - linear: classes\n",
+        "  - avg_pool\n  - linear: 7\n  - relu\n  - linear: classes\n",
+        "  - tanh\n  - flatten: {name: a}\n  - linear: 12\n  - add: a\n  - linear: classes\n",
+        "  - flatten: {name: a}\n  - linear: 12\n  - add: a\n  - linear: classes\n"}) {
     TrainingRig rig(layers, {3, 2, 2}, kClasses, 16);
     const auto input = [&] {
       return std::vector<float>(rig.execution().input(), rig.execution().input() + 12 * 16);

@@ -93,6 +93,22 @@ INSTANTIATE_TEST_SUITE_P(
             {1, 8, 8}},
         GradientCase{
             "dropout_last", "  - linear: 8\n  - relu\n  - linear: classes\n  - dropout: 0.2\n", {6, 1, 1}},
+        GradientCase{
+            "curves",
+            "  - conv2d: {out: 4, kernel: 3}\n  - tanh\n  - dropout: 0.2\n  - conv2d: {out: 5, kernel: 3}\n"
+            "  - sigmoid\n  - global_avg_pool\n  - gelu\n  - linear: 6\n  - gelu: {approximate: tanh}\n  - "
+            "linear: classes\n",
+            {1, 8, 8}},
+        GradientCase{
+            "branches",
+            "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - relu: {name: a}\n"
+            "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - relu\n  - add: a\n  - tanh\n  - add: a\n"
+            "  - dropout: 0\n  - relu: {name: b}\n  - add: b\n  - linear: classes\n  - add: fc1\n",
+            {2, 5, 5}},
+        GradientCase{"branch_of_the_untrained",
+                     "  - tanh: {name: a}\n  - conv2d: {out: 2, kernel: 3, padding: 1}\n  - add: a\n"
+                     "  - add: a\n  - flatten\n  - linear: classes\n",
+                     {2, 4, 4}},
         GradientCase{"ends_in_avg_pool",
                      "  - conv2d: {out: 6, kernel: 3}\n  - relu\n  - conv2d: {out: classes, kernel: 1}\n"
                      "  - avg_pool: 4\n  - flatten\n",

@@ -67,8 +67,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "classes; "
                 "end with '- linear: classes'"},
         BadFile{"ends_with_relu", "layers:\n  - linear: classes\n  - relu\n  - dropout\n",
-                "my.yaml:4:5: layer relu1: a network cannot end with relu, logits need both signs; end with "
+                "my.yaml:4:5: layer relu1: a network cannot end with relu, logits need both signs and any "
+                "size; end with "
                 "'- linear: classes'"},
+        BadFile{"ends_with_tanh_in_place", "layers:\n  - linear: classes\n  - tanh\n  - flatten\n",
+                "my.yaml:4:5: layer tanh1: a network cannot end with tanh, logits need both signs and any "
+                "size; end with '- linear: classes'"},
+        BadFile{"sum_of_different_shapes",
+                "layers:\n  - conv2d: {out: 4, kernel: 5}\n  - relu\n  - conv2d: {out: 4, kernel: 3}\n"
+                "  - add: {from: relu1}\n  - linear: classes\n",
+                "my.yaml:5:17: layer add1: from: relu1 has an output of 4x24x24, and here come 4x22x22; with "
+                "an output of 4x22x22 there is conv2"},
         BadFile{"output_too_large", "layers:\n  - conv2d: {out: 1000000, kernel: 5}\n",
                 "my.yaml:2:5: layer conv1: an output of 1000000x24x24 is more than the 16777216 numbers a "
                 "layer may "
@@ -115,10 +124,33 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Layers, BadFileTest,
     testing::Values(
+        BadFile{"sum_without_a_name", "layers: [add, linear: classes]\n",
+                "my.yaml:1:10: layer add1: 'from' is missing; write {from: ...}"},
+        BadFile{
+            "sum_with_nobody", "layers:\n  - conv2d: {out: 4, kernel: 3}\n  - relu\n  - add: rely1\n",
+            "my.yaml:4:10: layer add1: from: no layer before this one is called 'rely1'; with an output of "
+            "4x26x26 there are conv1, relu1 (did you mean 'relu1'?)"},
+        BadFile{
+            "sum_with_a_later_layer",
+            "layers:\n  - linear: 20\n  - add: fc2\n  - linear: {name: fc2, out: 20}\n  - linear: classes\n",
+            "my.yaml:3:10: layer add1: from: no layer before this one is called 'fc2'; with an output of "
+            "20 there is fc1 (did you mean 'fc1'?)"},
+        BadFile{"sum_with_itself", "layers:\n  - add: {name: a, from: a}\n",
+                "my.yaml:2:26: layer a: from: no layer before this one is called 'a'; there is none with an "
+                "output of 1x28x28"},
+        BadFile{"sum_of_a_list", "layers:\n  - linear: 20\n  - add: {from: [fc1, fc1]}\n",
+                "my.yaml:3:17: layer add1: from must be the name of an earlier layer, not a list"},
+        BadFile{"option_of_none", "layers:\n  - tanh: {alpha: 2}\n",
+                "my.yaml:2:12: unknown key 'alpha'; tanh has name"},
+        BadFile{
+            "option_of_other_words", "layers:\n  - gelu: {approximate: tan}\n",
+            "my.yaml:2:25: layer gelu1: approximate must be none or tanh, not 'tan' (did you mean 'tanh'?)"},
+        BadFile{"value_of_none", "layers:\n  - global_avg_pool: 2\n",
+                "my.yaml:2:22: global_avg_pool takes a map of options: {name}"},
         BadFile{"unknown_layer", "layers:\n  - conv3d: {out: 1}\n",
                 "my.yaml:2:5: unknown layer 'conv3d' (did you mean 'conv2d'?); there are conv2d, max_pool, "
                 "avg_pool, "
-                "relu, dropout, dropout2d, flatten, linear"},
+                "global_avg_pool, relu, tanh, sigmoid, gelu, dropout, dropout2d, add, flatten, linear"},
         BadFile{"two_layers_in_one_entry", "layers:\n  - relu:\n    flatten:\n",
                 "my.yaml:2:5: a layer must look like '- relu' or '- conv2d: {out: 10, kernel: 5}'"},
         BadFile{"nested_list", "layers:\n  - [relu]\n",

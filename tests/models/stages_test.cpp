@@ -33,12 +33,12 @@ char letter(const EpilogueStep& step) {
   return '?';
 }
 
-/// "conv+mr linear+rd linear": the heads and the letters of their epilogues.
+/// "conv2d+mr linear+rd linear": the heads and the letters of their epilogues.
 std::string describe(const std::vector<Stage>& stages) {
-  static const char* const kHeads[] = {"alone", "conv", "linear", "max", "avg"};
   std::string text;
   for (const Stage& stage : stages) {
-    text += (text.empty() ? "" : " ") + std::string(kHeads[stage.head.index()]);
+    const std::string head = stage.head == nullptr ? "alone" : stage.head->describe();
+    text += (text.empty() ? "" : " ") + head.substr(0, head.find(' '));
     for (int i = 0; i < stage.epilogue.count; ++i) {
       text += (i == 0 ? "+" : "") + std::string(1, letter(stage.epilogue.steps[i]));
     }
@@ -48,7 +48,7 @@ std::string describe(const std::vector<Stage>& stages) {
 
 TEST(StagesTest, NetIsFourStages) {
   const auto stages = fuse_layers(Network::load("net", kInput, 10));
-  EXPECT_EQ(describe(stages), "conv+mr conv+Dmr linear+rd linear");
+  EXPECT_EQ(describe(stages), "conv2d+mr conv2d+Dmr linear+rd linear");
   EXPECT_EQ(stages[1].before_epilogue, (ImageShape{20, 8, 8}));
   EXPECT_EQ(stages[1].output, (ImageShape{20, 4, 4}));
   EXPECT_EQ(stages[1].epilogue.steps[0].layer, 4U);
@@ -57,7 +57,7 @@ TEST(StagesTest, NetIsFourStages) {
 
 TEST(StagesTest, LenetIsFourStages) {
   const auto stages = fuse_layers(Network::load("lenet", kInput, 10));
-  EXPECT_EQ(describe(stages), "conv+ra conv+ra linear+r linear");
+  EXPECT_EQ(describe(stages), "conv2d+ra conv2d+ra linear+r linear");
   EXPECT_EQ(stages[1].output, (ImageShape{50, 4, 4}));
 }
 
@@ -66,7 +66,7 @@ TEST(StagesTest, ParametersOfAllStagesCoverTheArena) {
   std::size_t next = 0;
   for (const Stage& stage : fuse_layers(network)) {
     if (!stage.trained()) continue;
-    EXPECT_EQ(stage.parameter_offset, next);
+    EXPECT_EQ(stage.parameter_offset(), next);
     next += stage.parameter_size();
   }
   EXPECT_EQ(next, network.parameters().size);
@@ -76,18 +76,41 @@ TEST(StagesTest, WhatDoesNotFitAnEpilogueIsAStageOfItsOwn) {
   const std::string tail = "  - linear: classes\n";
   EXPECT_EQ(describe(stages_of("  - max_pool: 2\n  - relu\n" + tail)), "alone+mr linear");
   EXPECT_EQ(describe(stages_of("  - conv2d: {out: 3, kernel: 3}\n  - max_pool: 3\n  - relu\n" + tail)),
-            "conv max alone+r linear");
+            "conv2d max_pool alone+r linear");
   EXPECT_EQ(describe(stages_of("  - conv2d: {out: 3, kernel: 3}\n  - relu\n  - avg_pool: {kernel: 2, stride: "
                                "1}\n" +
                                tail)),
-            "conv+r avg linear");
+            "conv2d+r avg_pool linear");
   EXPECT_EQ(describe(stages_of(
                 "  - conv2d: {out: 3, kernel: 3}\n  - max_pool: 2\n  - avg_pool: 2\n  - relu\n" + tail)),
-            "conv+m alone+ar linear");
+            "conv2d+m alone+ar linear");
   EXPECT_EQ(describe(stages_of("  - linear: 5\n  - relu\n  - dropout: 0.1\n  - relu\n  - dropout: 0.2\n"
                                "  - relu\n  - dropout: 0.3\n  - relu\n" +
                                tail)),
             "linear+rdrdrd alone+r linear");
+}
+
+TEST(StagesTest, CurvesSumsAndGlobalPoolsAreStagesOfTheirOwn) {
+  EXPECT_EQ(describe(stages_of("  - conv2d: {out: 3, kernel: 3}\n  - tanh\n  - relu\n  - global_avg_pool\n"
+                               "  - sigmoid\n  - linear: 3\n  - add: sigmoid1\n  - linear: classes\n")),
+            "conv2d tanh alone+r global_avg_pool sigmoid linear add linear");
+}
+
+TEST(StagesTest, AStageEndsWhereItsOutputBranches) {
+  const auto stages = stages_of(
+      "  - conv2d: {out: 3, kernel: 3}\n  - relu: {name: a}\n  - dropout: 0.5\n"
+      "  - conv2d: {out: 3, kernel: 3, padding: 1}\n  - add: a\n  - add: a\n  - linear: classes\n");
+  EXPECT_EQ(describe(stages), "conv2d+r alone+d conv2d add add linear");
+  EXPECT_TRUE(stages[0].branches);
+  EXPECT_FALSE(stages[1].branches);
+  EXPECT_EQ(stages[3].branch, 1U);
+  EXPECT_EQ(stages[4].branch, 1U);
+}
+
+TEST(StagesTest, ABranchMayBeTheInput) {
+  const auto stages = stages_of("  - flatten\n  - linear: 784\n  - add: flatten1\n  - linear: classes\n");
+  EXPECT_EQ(describe(stages), "linear add linear");
+  EXPECT_EQ(stages[1].branch, 0U);
 }
 
 TEST(StagesTest, ViewsAndDropoutOfNothingDisappear) {
@@ -97,7 +120,7 @@ TEST(StagesTest, ViewsAndDropoutOfNothingDisappear) {
 TEST(StagesTest, DropoutOfChannelsAfterFlattenIsOfElements) {
   EXPECT_EQ(describe(stages_of("  - conv2d: {out: 3, kernel: 3}\n  - flatten\n  - dropout2d: 0.5\n"
                                "  - linear: classes\n")),
-            "conv+d linear");
+            "conv2d+d linear");
 }
 
 /// The shape in which the last stage sees the epilogue before it: "3x26x26", or "none".

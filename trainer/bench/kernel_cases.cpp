@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/kernel_cases.hpp"
 
+#include "models/layer.hpp"
+
 #include <fmt/format.h>
 
 namespace lockstep::bench {
@@ -33,14 +35,8 @@ std::string text_of(const ImageShape& image) {
   return fmt::format("{}x{}x{}", image.channels, image.height, image.width);
 }
 
-std::size_t weights_of(const Stage& stage) {
-  return stage.weight_size + stage.bias_size;
-}
-
 double flops_of(const Stage& stage, int batch) {
-  if (std::holds_alternative<Conv2dShape>(stage.head)) return conv2d_of(stage, batch).flops();
-  if (std::holds_alternative<LinearShape>(stage.head)) return linear_of(stage, batch).flops();
-  return 0;
+  return stage.head == nullptr ? 0 : stage.head->flops_per_sample() * batch;
 }
 
 const EpilogueStep* pool_of(const Epilogue& epilogue) {
@@ -55,7 +51,7 @@ const EpilogueStep* pool_of(const Epilogue& epilogue) {
 class Cases {
  public:
   Cases(const Network& network, int batch)
-      : network_(network), batch_(batch), stages_(fuse_layers(network)), names_(names_of(stages_)) {}
+      : network_(network), batch_(batch), stages_(fuse_layers(network)) {}
 
   std::vector<KernelCase> collect() {
     const double features = network_.input_shape().features();
@@ -71,21 +67,6 @@ class Cases {
   }
 
  private:
-  static std::vector<std::string> names_of(const std::vector<Stage>& stages) {
-    std::vector<std::string> names;
-    int convolutions = 0, linears = 0, others = 0;
-    for (const Stage& stage : stages) {
-      if (std::holds_alternative<Conv2dShape>(stage.head)) {
-        names.push_back(fmt::format("conv{}", ++convolutions));
-      } else if (std::holds_alternative<LinearShape>(stage.head)) {
-        names.push_back(fmt::format("fc{}", ++linears));
-      } else {
-        names.push_back(fmt::format("stage{}", ++others));
-      }
-    }
-    return names;
-  }
-
   std::size_t first_trained() const {
     std::size_t first = 0;
     while (!stages_[first].trained()) ++first;
@@ -103,32 +84,36 @@ class Cases {
 
   void add_forward(std::size_t i) {
     const Stage& stage = stages_[i];
-    if (!stage.trained()) return;
+    if (stage.head == nullptr) return;
     const double bytes = floats(stage.input) + floats(stage.output) + masks(stage) +
-                         kFloat * static_cast<double>(weights_of(stage));
+                         kFloat * static_cast<double>(stage.parameter_size());
     const std::string epilogue = stage.epilogue.count > 0 ? "," + text_of(stage.epilogue) : "";
-    add(names_[i] + " forward" + epilogue, ForwardOp{stage}, flops_of(stage, batch_), bytes);
+    add(stages_[i].name + " forward" + epilogue, ForwardOp{stage}, flops_of(stage, batch_), bytes);
   }
 
   void add_backward(std::size_t i) {
     const Stage& stage = stages_[i];
-    if (!stage.trained()) return;
+    if (stage.head == nullptr) return;
     const double flops = flops_of(stage, batch_), dy = floats(stage.before_epilogue);
-    const auto weights = static_cast<double>(weights_of(stage));
-    add(names_[i] + " weight gradient", WeightGradientOp{stage}, flops,
-        floats(stage.input) + dy + 2 * kInteger * weights);
-    if (i == first_trained()) return;
+    const auto weights = static_cast<double>(stage.parameter_size());
+    if (stage.trained()) {
+      add(stage.name + " weight gradient", WeightGradientOp{stage}, flops,
+          floats(stage.input) + dy + 2 * kInteger * weights);
+    }
+    if (i == first_trained() || stage.passes_gradient()) return;
     const Stage& before = stages_[i - 1];
-    const std::string expansion = before.epilogue.count > 0 ? "," + text_of(before.epilogue) : "";
-    add(names_[i] + " data gradient" + expansion, DataGradientOp{stage, before}, flops,
-        dy + floats(before.before_epilogue) + masks(before) + kFloat * weights);
+    const bool through = before.epilogue.count > 0 && shape_through_epilogue(before, stage).has_value();
+    const std::string expansion = through ? "," + text_of(before.epilogue) : "";
+    const double dx = through ? floats(before.before_epilogue) + masks(before) : floats(stage.input);
+    add(stage.name + " data gradient" + expansion, DataGradientOp{stage, before}, flops,
+        dy + dx + kFloat * weights);
   }
 
   void add_parts(std::size_t i) {
     const Stage& stage = stages_[i];
     if (stage.epilogue.count == 0) return;
     const double bytes = floats(stage.before_epilogue) + floats(stage.output) + masks(stage);
-    const std::string what = names_[i] + " epilogue";
+    const std::string what = stages_[i].name + " epilogue";
     add(what + " forward," + text_of(stage.epilogue), EpilogueOp{stage, false}, 0, bytes);
     add(what + " backward," + text_of(stage.epilogue), EpilogueOp{stage, true}, 0, bytes);
     if (const EpilogueStep* pool = pool_of(stage.epilogue)) add_pool(stage, *pool);
@@ -147,7 +132,6 @@ class Cases {
   const Network& network_;
   int batch_;
   std::vector<Stage> stages_;
-  std::vector<std::string> names_;
   std::vector<KernelCase> cases_;
 };
 
@@ -155,18 +139,6 @@ class Cases {
 
 std::vector<KernelCase> kernel_cases(const Network& network, int batch) {
   return Cases(network, batch).collect();
-}
-
-Conv2dShape conv2d_of(const Stage& stage, int batch) {
-  Conv2dShape shape = std::get<Conv2dShape>(stage.head);
-  shape.batch = batch;
-  return shape;
-}
-
-LinearShape linear_of(const Stage& stage, int batch) {
-  LinearShape shape = std::get<LinearShape>(stage.head);
-  shape.batch = batch;
-  return shape;
 }
 
 }  // namespace lockstep::bench

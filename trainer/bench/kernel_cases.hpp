@@ -59,8 +59,4 @@ struct KernelCase {
 /// In the order of a step; behind it the parts that are fused in training.
 std::vector<KernelCase> kernel_cases(const Network& network, int batch);
 
-/// The stage's shape for a whole batch.
-Conv2dShape conv2d_of(const Stage& stage, int batch);
-LinearShape linear_of(const Stage& stage, int batch);
-
 }  // namespace lockstep::bench

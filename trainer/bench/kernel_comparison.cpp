@@ -56,13 +56,79 @@ class Builder {
   }
 
   KernelComparison operator()(const ForwardOp& op) {
-    return with_shape(op.stage, [&](const auto& shape) { return forward_comparison(op.stage, shape); });
+    const Stage& stage = op.stage;
+    const auto x = floats(size_of(stage.input, batch_));
+    const auto y = floats(size_of(stage.before_epilogue, batch_));  // what the library alone makes
+    const auto mask = masks(stage), saved = saved_by(stage);
+    const float* w = memory_.floats(stage.parameter_size());
+    const StepState* state = memory_.state();
+    auto comparison = both([=, batch = batch_](DeviceOps& ops, Stream& stream, int call) {
+      stage.head->device_forward({ops, stream, batch},
+                                 {.weights = w,
+                                  .x = x(call),
+                                  .branch = x(call),
+                                  .y = y(call),
+                                  .saved = saved(call),
+                                  .epilogue = &stage.epilogue,
+                                  .state = state,
+                                  .mask = stage.epilogue.count > 0 ? mask(call) : nullptr});
+    });
+    with_library_shape(*stage.head, batch_, [&](const auto& shape) {
+      comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {
+        forward_alone(ops, stream, shape, x(call), w, y(call));
+      });
+    });
+    return comparison;
   }
+
   KernelComparison operator()(const DataGradientOp& op) {
-    return with_shape(op.stage, [&](const auto& shape) { return data_comparison(op, shape); });
+    const Stage &stage = op.stage, &before = op.before;
+    const auto x = floats(size_of(stage.input, batch_)), y = floats(size_of(stage.output, batch_));
+    const auto dy = floats(size_of(stage.before_epilogue, batch_));
+    const auto dx = floats(std::max(size_of(before.before_epilogue, batch_), size_of(stage.input, batch_)));
+    const auto mask = masks(before), saved = saved_by(stage);
+    const float* w = memory_.floats(stage.parameter_size());
+    const bool through = before.epilogue.count > 0 && shape_through_epilogue(before, stage).has_value();
+    const auto queue = [=, batch = batch_](DeviceOps& ops, Stream& stream, int call, bool expands) {
+      const EpilogueBackward expand = way_back(before, mask(call));
+      stage.head->device_backward_data({ops, stream, batch}, {.weights = w,
+                                                              .x = x(call),
+                                                              .y = y(call),
+                                                              .saved = saved(call),
+                                                              .dy = dy(call),
+                                                              .dx = dx(call),
+                                                              .through = expands ? &expand : nullptr});
+    };
+    auto comparison =
+        both([=](DeviceOps& ops, Stream& stream, int call) { queue(ops, stream, call, through); });
+    with_library_shape(*stage.head, batch_, [&](const auto& /*shape*/) {
+      comparison.library =
+          alone([=](VendorOps& ops, Stream& stream, int call) { queue(ops, stream, call, false); });
+    });
+    return comparison;
   }
+
   KernelComparison operator()(const WeightGradientOp& op) {
-    return with_shape(op.stage, [&](const auto& shape) { return weights_comparison(op.stage, shape); });
+    const Stage& stage = op.stage;
+    const std::size_t size = stage.parameter_size();
+    const auto x = floats(size_of(stage.input, batch_)), dy = floats(size_of(stage.before_epilogue, batch_));
+    std::int64_t* sums = memory_.integers(size + 1);
+    std::vector<ExactTarget> targets;
+    for (const Parameter& parameter : stage.head->parameters()) {
+      targets.push_back(
+          {sums + (parameter.offset - stage.parameter_offset()), kFormat, {.all = sums + size}});
+    }
+    float* dw = memory_.floats(size);
+    auto comparison = both([=, batch = batch_, grain = grain_](DeviceOps& ops, Stream& stream, int call) {
+      stage.head->device_backward_weights(
+          {ops, stream, batch}, {.x = x(call), .dy = dy(call), .grain = grain, .gradients = targets});
+    });
+    with_library_shape(*stage.head, batch_, [&](const auto& shape) {
+      comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {
+        backward_weights_alone(ops, stream, shape, x(call), dy(call), dw);
+      });
+    });
+    return comparison;
   }
 
   KernelComparison operator()(const EpilogueOp& op) {
@@ -120,60 +186,6 @@ class Builder {
   }
 
  private:
-  template <typename Shape>
-  KernelComparison forward_comparison(const Stage& stage, const Shape& shape) {
-    const auto x = floats(size_of(stage.input, batch_));
-    const auto y = floats(size_of(stage.before_epilogue, batch_));  // what the library alone makes
-    const auto mask = masks(stage);
-    const float* w = memory_.floats(stage.weight_size);
-    const float* b = memory_.floats(stage.bias_size);
-    const StepState* state = memory_.state();
-    auto comparison = both([=, epilogue = stage.epilogue](DeviceOps& ops, Stream& stream, int call) {
-      std::uint8_t* wanted = epilogue.count > 0 ? mask(call) : nullptr;
-      forward(ops, stream, shape, x(call), w, b, epilogue, state, y(call), wanted);
-    });
-    comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {
-      forward_alone(ops, stream, shape, x(call), w, y(call));
-    });
-    return comparison;
-  }
-
-  template <typename Shape>
-  KernelComparison data_comparison(const DataGradientOp& op, const Shape& shape) {
-    const auto dy = floats(size_of(op.stage.before_epilogue, batch_));
-    const auto dx =
-        floats(std::max(size_of(op.before.before_epilogue, batch_), size_of(op.stage.input, batch_)));
-    const auto mask = masks(op.before);
-    const float* w = memory_.floats(op.stage.weight_size);
-    auto comparison = both([=, before = op.before](DeviceOps& ops, Stream& stream, int call) {
-      const EpilogueBackward expand = way_back(before, mask(call));
-      const EpilogueBackward* wanted = before.epilogue.count > 0 ? &expand : nullptr;
-      backward_data(ops, stream, shape, dy(call), w, wanted, dx(call));
-    });
-    comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {
-      const EpilogueBackward* none = nullptr;
-      backward_data(ops, stream, shape, dy(call), w, none, dx(call));
-    });
-    return comparison;
-  }
-
-  template <typename Shape>
-  KernelComparison weights_comparison(const Stage& stage, const Shape& shape) {
-    const auto x = floats(size_of(stage.input, batch_)), dy = floats(size_of(stage.before_epilogue, batch_));
-    std::int64_t* sums = memory_.integers(stage.weight_size + stage.bias_size + 1);
-    const Refusals refusals{.all = sums + stage.weight_size + stage.bias_size};
-    const ExactGradient gradient{.weight = {sums, kFormat, refusals},
-                                 .bias = {sums + stage.weight_size, kFormat, refusals}};
-    float* dw = memory_.floats(stage.weight_size);
-    auto comparison = both([=, grain = grain_](DeviceOps& ops, Stream& stream, int call) {
-      backward_weights(ops, stream, shape, grain, x(call), dy(call), gradient);
-    });
-    comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {
-      backward_weights_alone(ops, stream, shape, x(call), dy(call), dw);
-    });
-    return comparison;
-  }
-
   KernelComparison max_pool_comparison(const Pool2dShape& shape, bool is_backward) {
     const auto x = floats(shape.in_size()), dx = floats(shape.in_size());
     const auto y = floats(shape.out_size()), dy = floats(shape.out_size());
@@ -208,12 +220,6 @@ class Builder {
     });
   }
 
-  template <typename Use>
-  KernelComparison with_shape(const Stage& stage, const Use& use) const {
-    if (std::holds_alternative<Conv2dShape>(stage.head)) return use(conv2d_of(stage, batch_));
-    return use(linear_of(stage, batch_));
-  }
-
   static EpilogueBackward way_back(const Stage& stage, const std::uint8_t* mask) {
     const ImageShape& image = stage.before_epilogue;
     return {image.channels, image.height, image.width, stage.epilogue.pool, stage.epilogue.factor(), mask};
@@ -233,6 +239,10 @@ class Builder {
   }
   Rotation<std::uint8_t> masks(const Stage& stage) const {
     return bytes(size_of(stage.output, batch_), masks_below(stage.epilogue.pool));
+  }
+
+  Rotation<std::uint8_t> saved_by(const Stage& stage) const {
+    return bytes(std::max(stage.head->saved_bytes(batch_), std::size_t{1}), 1);
   }
 
   /// queue(ops, stream, call) by these ops; empty without any.

@@ -4,6 +4,7 @@
 
 #include "common/aligned_buffer.hpp"
 #include "common/console/output.hpp"
+#include "kernels/activation.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/cpu/fma_peak.hpp"
 #include "kernels/ops.hpp"
@@ -13,6 +14,7 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 namespace lockstep::bench {
@@ -103,8 +105,23 @@ void add_elementwise(int batch, Ops& ops, Tensors& t, std::vector<Case>& out) {
   const std::size_t activations = std::size_t{1440} * static_cast<std::size_t>(batch);
   float* x = t.make(activations);
   float* y = t.make(activations);
+  float* z = t.make(activations);
   out.push_back({"relu 10x12x12 forward", 0, bytes_of(2 * activations),
                  [=, &ops] { ops.relu_forward(activations, x, y); }});
+  for (const auto& [kind, name] : {std::pair{Activation::kTanh, "tanh"},
+                                   {Activation::kSigmoid, "sigmoid"},
+                                   {Activation::kGelu, "gelu"}}) {
+    out.push_back({fmt::format("{} 10x12x12 forward", name), 0, bytes_of(2 * activations),
+                   [=, &ops] { ops.activation_forward(kind, activations, x, y); }});
+    out.push_back({fmt::format("{} 10x12x12 backward", name), 0, bytes_of(3 * activations),
+                   [=, &ops] { ops.activation_backward(kind, activations, x, y, z); }});
+  }
+  out.push_back({"add 10x12x12", 0, bytes_of(3 * activations), [=, &ops] { ops.add(activations, x, y, z); }});
+  const ImageShape image{10, 12, 12};
+  out.push_back({"global_avg_pool of 10x12x12 forward", 0, bytes_of(activations + activations / 144),
+                 [=, &ops] { ops.global_avg_pool_forward(image, batch, x, y); }});
+  out.push_back({"global_avg_pool of 10x12x12 backward", 0, bytes_of(activations + activations / 144),
+                 [=, &ops] { ops.global_avg_pool_backward(image, batch, x, z); }});
   const DropoutShape drop{.batch = batch, .units = 20, .unit_size = 64};
   out.push_back({"dropout2d 20x8x8", 0, bytes_of(std::size_t{2560} * static_cast<std::size_t>(batch)),
                  [=, &ops] { ops.dropout(drop, {.seed = 1}, x, y); }});

@@ -1,22 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The ops of convolutions and of linear layers under one name each; the shape says which. Arguments as in
-/// DeviceOps and VendorOps.
+/// The libraries' own calls of a layer, without bias and epilogue, where they have some.
 #pragma once
 
-#include "kernels/device/device_ops.hpp"
 #include "kernels/vendor/vendor.hpp"
+#include "models/layer.hpp"
+
+#include <variant>
 
 namespace lockstep::bench {
 
-template <typename... Arguments>
-void forward(DeviceOps& ops, Stream& stream, const Conv2dShape& shape, Arguments... arguments) {
-  ops.conv2d_forward(stream, shape, arguments...);
-}
-template <typename... Arguments>
-void forward(DeviceOps& ops, Stream& stream, const LinearShape& shape, Arguments... arguments) {
-  ops.linear_forward(stream, shape, arguments...);
-}
 template <typename... Arguments>
 void forward_alone(VendorOps& ops, Stream& stream, const Conv2dShape& shape, Arguments... arguments) {
   ops.conv2d_forward_alone(stream, shape, arguments...);
@@ -24,22 +17,6 @@ void forward_alone(VendorOps& ops, Stream& stream, const Conv2dShape& shape, Arg
 template <typename... Arguments>
 void forward_alone(VendorOps& ops, Stream& stream, const LinearShape& shape, Arguments... arguments) {
   ops.linear_forward_alone(stream, shape, arguments...);
-}
-template <typename... Arguments>
-void backward_data(DeviceOps& ops, Stream& stream, const Conv2dShape& shape, Arguments... arguments) {
-  ops.conv2d_backward_data(stream, shape, arguments...);
-}
-template <typename... Arguments>
-void backward_data(DeviceOps& ops, Stream& stream, const LinearShape& shape, Arguments... arguments) {
-  ops.linear_backward_data(stream, shape, arguments...);
-}
-template <typename... Arguments>
-void backward_weights(DeviceOps& ops, Stream& stream, const Conv2dShape& shape, Arguments... arguments) {
-  ops.conv2d_backward_weights(stream, shape, arguments...);
-}
-template <typename... Arguments>
-void backward_weights(DeviceOps& ops, Stream& stream, const LinearShape& shape, Arguments... arguments) {
-  ops.linear_backward_weights(stream, shape, arguments...);
 }
 template <typename... Arguments>
 void backward_weights_alone(VendorOps& ops, Stream& stream, const Conv2dShape& shape,
@@ -50,6 +27,20 @@ template <typename... Arguments>
 void backward_weights_alone(VendorOps& ops, Stream& stream, const LinearShape& shape,
                             Arguments... arguments) {
   ops.linear_backward_weights_alone(stream, shape, arguments...);
+}
+
+/// Calls use(shape), for so many samples, if the libraries have calls of their own for this kind of layer.
+template <typename Use>
+void with_library_shape(const Layer& layer, int batch, const Use& use) {
+  std::visit(
+      [&](auto op) {
+        if constexpr (
+            requires { &op.out_features; } || requires { &op.out_channels; }) {
+          op.batch = batch;
+          use(op);
+        }
+      },
+      layer.op());
 }
 
 }  // namespace lockstep::bench

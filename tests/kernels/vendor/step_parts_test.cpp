@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What surrounds the layers in a step, and the step as a graph.
+#include "kernels/activation.hpp"
 #include "kernels/numerics/exact_sum.hpp"
 #include "tests/kernels/vendor/vendor_rig.hpp"
 
@@ -27,6 +28,29 @@ TEST(VendorStepTest, GatherTakesTheSameSamples) {
   EXPECT_EQ(native.first, to_columns(vendor.first, 5));
   EXPECT_EQ(native.second, vendor.second);
   EXPECT_EQ(vendor.second.front(), 1);
+}
+
+TEST(VendorStepTest, NumberByNumberOpsAreTheNativeOnesInAnyLayout) {
+  VendorRig rig;
+  constexpr int kBatch = 5;
+  const ImageShape image{3, 4, 2};
+  const auto x = random_floats(std::size_t{24} * kBatch, 1), dy = random_floats(std::size_t{3} * kBatch, 2);
+  const auto run = [&](DeviceOps& ops, const std::vector<float>& input, const std::vector<float>& gradient) {
+    const auto from = rig.upload(input), back = rig.upload(gradient);
+    const auto y = rig.poisoned<float>(input.size()), slope = rig.poisoned<float>(input.size());
+    const auto mean = rig.poisoned<float>(gradient.size()), dx = rig.poisoned<float>(input.size());
+    ops.activation_forward(rig.stream(), Activation::kTanh, input.size(), from.data(), y.data());
+    ops.activation_backward(rig.stream(), Activation::kTanh, input.size(), y.data(), from.data(),
+                            slope.data());
+    ops.add(rig.stream(), input.size(), y.data(), slope.data(), y.data());
+    ops.global_avg_pool_forward(rig.stream(), image, kBatch, y.data(), mean.data());
+    ops.global_avg_pool_backward(rig.stream(), image, kBatch, back.data(), dx.data());
+    return std::pair(rig.download(mean), rig.download(dx));
+  };
+  const auto native = run(rig.native(), x, dy);
+  const auto vendor = run(rig.vendor(), to_samples(x, kBatch), to_samples(dy, kBatch));
+  EXPECT_EQ(native.first, to_columns(vendor.first, kBatch));
+  EXPECT_EQ(native.second, to_columns(vendor.second, kBatch));
 }
 
 TEST(VendorStepTest, LossAgreesWithNativeAndSoftmaxOfTheLibrary) {

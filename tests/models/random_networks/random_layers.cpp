@@ -2,9 +2,14 @@
 // SPDX-License-Identifier: MIT
 #include "tests/models/random_networks/random_layers.hpp"
 
+#include "models/layer_catalogue.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
+#include <vector>
 
 namespace lockstep::test {
 namespace {
@@ -27,13 +32,34 @@ class Writer {
 
  private:
   void add(const std::string& layer) {
+    remember_shape();
     text_ += "  - " + layer + "\n";
+    const std::string_view kind = std::string_view(layer).substr(0, layer.find(':'));
+    const std::string base(find_layer_kind(kind)->default_name);
+    outputs_.push_back({fmt::format("{}{}", base, ++layers_of_a_name_[base]), {}});
     ++layers_;
+  }
+
+  /// Of the last layer, which is known when the next one is added.
+  void remember_shape() {
+    if (!outputs_.empty()) outputs_.back().shape = shape_;
+  }
+
+  /// The sum with any earlier output of this shape.
+  void add_branch() {
+    remember_shape();
+    std::vector<std::string> fitting;
+    for (const auto& [name, shape] : outputs_)
+      if (shape == shape_) fitting.push_back(name);
+    if (fitting.empty()) return;
+    const std::string& from =
+        fitting[static_cast<std::size_t>(dice_.between(0, static_cast<int>(fitting.size()) - 1))];
+    add(dice_.chance(0.5) ? "add: " + from : fmt::format("add: {{from: {}}}", from));
   }
 
   /// Of any kind; none, if the dice fall on one that does not fit.
   void add_layer() {
-    switch (dice_.between(0, 11)) {
+    switch (dice_.between(0, 19)) {
       case 0:
       case 1:
       case 2:
@@ -52,6 +78,18 @@ class Writer {
         return add_dropout("dropout2d");
       case 10:
         return add_flatten();
+      case 11:
+        return add("tanh");
+      case 12:
+        return add("sigmoid");
+      case 13:
+        return add_global_pool();
+      case 14:
+      case 15:
+      case 16:
+        return add_branch();
+      case 17:
+        return add(dice_.chance(0.5) ? "gelu" : "gelu: {approximate: tanh}");
       default:
         return add_linear();
     }
@@ -69,6 +107,7 @@ class Writer {
     }
     shape_ = {classes_, 1, 1};
     if (dice_.chance(0.1)) add_dropout("dropout");
+    if (dice_.chance(0.1)) add_branch();
     if (dice_.chance(0.1)) add_flatten();
     if (dice_.chance(0.05)) add("avg_pool: {kernel: 1}");
   }
@@ -116,6 +155,11 @@ class Writer {
     add(fmt::format("{}: {}", kind, dice_.one_of({0.0, 0.1, 0.25, 0.5, 0.5, 0.9})));
   }
 
+  void add_global_pool() {
+    add("global_avg_pool");
+    shape_ = {shape_.channels, 1, 1};
+  }
+
   void add_flatten() {
     add("flatten");
     shape_ = {static_cast<int>(shape_.features()), 1, 1};
@@ -132,6 +176,12 @@ class Writer {
   int classes_;
   std::string text_;
   int layers_ = 0;
+  struct Output {
+    std::string name;
+    ImageShape shape;
+  };
+  std::vector<Output> outputs_;                  ///< of the layers so far
+  std::map<std::string, int> layers_of_a_name_;  ///< as the builder counts them
 };
 
 }  // namespace

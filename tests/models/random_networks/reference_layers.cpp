@@ -18,6 +18,9 @@ struct Overloaded : Ts... {
 template <typename... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
+/// Rounding errors of an activation or its derivative, in units of the last place of the larger of both.
+constexpr double kActivationUnits = 4;
+
 double square(double x) {
   return x * x;
 }
@@ -216,11 +219,95 @@ Bounded relu_backward(const Bounded& x, const Bounded& dy, std::int64_t& ties) {
   return dx;
 }
 
+/// A function of one number with its first two derivatives.
+struct Curve {
+  double value, slope, bend;
+};
+
+Curve curve_at(Activation kind, double x) {
+  switch (kind) {
+    case Activation::kTanh: {
+      const double y = std::tanh(x), slope = 1 - y * y;
+      return {y, slope, -2 * y * slope};
+    }
+    case Activation::kSigmoid: {
+      const double y = 1 / (1 + std::exp(-x)), slope = y * (1 - y);
+      return {y, slope, slope * (1 - 2 * y)};
+    }
+    case Activation::kGelu: {
+      const double below = std::erfc(-x / std::sqrt(2.0)) / 2,
+                   density = std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
+      return {x * below, below + x * density, (2 - x * x) * density};
+    }
+    case Activation::kGeluTanh: {
+      const double a = 2 * std::sqrt(2 / M_PI), b = 0.044715 * a;
+      const Curve logistic = curve_at(Activation::kSigmoid, a * x + b * x * x * x);
+      const double inner = a + 3 * b * x * x;
+      const double slope = logistic.slope * inner,
+                   bend = logistic.bend * inner * inner + logistic.slope * 6 * b * x;
+      return {x * logistic.value, logistic.value + x * slope, 2 * slope + x * bend};
+    }
+  }
+  return {};
+}
+
+Bounded activation_forward(Activation kind, const Bounded& x) {
+  Bounded y(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Curve curve = curve_at(kind, x.value[i]);
+    y.value[i] = curve.value;
+    // Where the slope vanishes, rounding still moves y by the bend.
+    y.variance[i] = square(curve.slope) * x.variance[i] + square(curve.bend * x.variance[i]);
+    y.round(i, kActivationUnits * std::max(std::abs(curve.value), std::abs(x.value[i] * curve.slope)), 1);
+  }
+  return y;
+}
+
+/// The derivative is off by the bend where x is, and by the rounding of 1, of which it is the rest.
+Bounded activation_backward(Activation kind, const Bounded& x, const Bounded& dy) {
+  Bounded dx(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Curve curve = curve_at(kind, x.value[i]);
+    dx.value[i] = dy.value[i] * curve.slope;
+    dx.variance[i] = square(curve.slope) * dy.variance[i] +
+                     square(dy.value[i]) * (square(curve.bend) * x.variance[i] + square(x.variance[i]));
+    dx.tie[i] = std::abs(curve.slope) * dy.tie[i];
+    dx.round(i, kActivationUnits * std::abs(dy.value[i]), 1);
+  }
+  return dx;
+}
+
+Pool2dShape whole_channels(const GlobalAvgPoolOp& pool, int batch) {
+  const int pixels = pool.input.height * pool.input.width;
+  return {
+      .batch = batch, .channels = pool.input.channels, .in_height = pixels, .in_width = 1, .kernel = pixels};
+}
+
+Bounded global_avg_pool_forward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x) {
+  const Pool2dShape s = whole_channels(pool, batch);
+  const auto columns = static_cast<std::size_t>(batch), pixels = static_cast<std::size_t>(s.kernel);
+  SumsUnderWay y(x.size() / pixels);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    y.add(i / (pixels * columns) * columns + i % columns, x.value[i], x.variance[i], 0, 1.0 / s.kernel);
+  return y.take();
+}
+
+Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x,
+                                 const Bounded& dy) {
+  const Pool2dShape s = whole_channels(pool, batch);
+  const auto columns = static_cast<std::size_t>(batch), pixels = static_cast<std::size_t>(s.kernel);
+  Bounded dx(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    add_gradient(dx, i, dy, i / (pixels * columns) * columns + i % columns, 1.0 / s.kernel);
+  return dx;
+}
+
 /// The same in both directions.
-Bounded dropout(const DropoutOp& op, const LayerContext& context, const Bounded& x, int units) {
+Bounded dropout(const DropoutOp& op, const LayerContext& context, const Bounded& x) {
   Bounded y = x;
   if (!context.training || op.probability == 0) return y;
   const auto batch = static_cast<std::size_t>(context.batch);
+  const int units = op.whole_channels ? context.channels : context.features;
   const std::size_t unit_size = x.size() / batch / static_cast<std::size_t>(units);
   const std::uint32_t threshold = dropout_threshold(op.probability);
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -241,7 +328,19 @@ Bounded dropout(const DropoutOp& op, const LayerContext& context, const Bounded&
 
 }  // namespace
 
-Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Bounded& x) {
+Bounded sum(const Bounded& a, const Bounded& b) {
+  Bounded y(a.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    y.value[i] = a.value[i] + b.value[i];
+    y.variance[i] = a.variance[i] + b.variance[i];
+    y.tie[i] = a.tie[i] + b.tie[i];
+    y.round(i, std::abs(a.value[i]) + std::abs(b.value[i]), 1);
+  }
+  return y;
+}
+
+Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Bounded& x,
+                      const Bounded* branch) {
   const auto product = [&](const auto& shape) {
     return product_forward(with_columns(shape, context.batch), context.weights, x);
   };
@@ -252,8 +351,10 @@ Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Boun
           [&](const MaxPoolOp& pool) { return max_pool_forward(with_columns(pool.shape, context.batch), x); },
           [&](const AvgPoolOp& pool) { return avg_pool_forward(with_columns(pool.shape, context.batch), x); },
           [&](const ReluOp&) { return relu_forward(x); },
-          [&](const DropoutOp& drop) { return dropout(drop, context, x, context.units); },
-          [&](const ViewOp&) { return x; }},
+          [&](const DropoutOp& drop) { return dropout(drop, context, x); },
+          [&](const ActivationOp& activation) { return activation_forward(activation.kind, x); },
+          [&](const GlobalAvgPoolOp& pool) { return global_avg_pool_forward(pool, context.batch, x); },
+          [&](const AddOp&) { return sum(x, *branch); }, [&](const ViewOp&) { return x; }},
       op);
 }
 
@@ -263,26 +364,31 @@ Bounded layer_backward(const LayerOp& op, const LayerContext& context, const Bou
     return product_backward(with_columns(shape, context.batch), context.weights, x, dy);
   };
   return std::visit(
-      Overloaded{[&](const Conv2dShape& shape) { return product(shape); },
-                 [&](const LinearShape& shape) { return product(shape); },
-                 [&](const MaxPoolOp& pool) {
-                   return max_pool_backward(with_columns(pool.shape, context.batch), x, dy, ties);
-                 },
-                 [&](const AvgPoolOp& pool) {
-                   return avg_pool_backward(with_columns(pool.shape, context.batch), x, dy);
-                 },
-                 [&](const ReluOp&) { return relu_backward(x, dy, ties); },
-                 [&](const DropoutOp& drop) { return dropout(drop, context, dy, context.units); },
-                 [&](const ViewOp&) { return dy; }},
+      Overloaded{
+          [&](const Conv2dShape& shape) { return product(shape); },
+          [&](const LinearShape& shape) { return product(shape); },
+          [&](const MaxPoolOp& pool) {
+            return max_pool_backward(with_columns(pool.shape, context.batch), x, dy, ties);
+          },
+          [&](const AvgPoolOp& pool) {
+            return avg_pool_backward(with_columns(pool.shape, context.batch), x, dy);
+          },
+          [&](const ReluOp&) { return relu_backward(x, dy, ties); },
+          [&](const DropoutOp& drop) { return dropout(drop, context, dy); },
+          [&](const ActivationOp& activation) { return activation_backward(activation.kind, x, dy); },
+          [&](const GlobalAvgPoolOp& pool) { return global_avg_pool_backward(pool, context.batch, x, dy); },
+          [&](const AddOp&) { return dy; }, [&](const ViewOp&) { return dy; }},
       op);
 }
 
 Bounded weight_gradient(const LayerOp& op, const LayerContext& context, const Bounded& x, const Bounded& dy) {
-  if (const auto* conv = std::get_if<Conv2dShape>(&op))
-    return product_weights(with_columns(*conv, context.batch), x, dy);
-  if (const auto* linear = std::get_if<LinearShape>(&op))
-    return product_weights(with_columns(*linear, context.batch), x, dy);
-  return Bounded();
+  const auto product = [&](const auto& shape) {
+    return product_weights(with_columns(shape, context.batch), x, dy);
+  };
+  return std::visit(Overloaded{[&](const Conv2dShape& shape) { return product(shape); },
+                               [&](const LinearShape& shape) { return product(shape); },
+                               [](const auto& /*without parameters*/) { return Bounded(); }},
+                    op);
 }
 
 }  // namespace lockstep::test

@@ -19,14 +19,19 @@ struct LayerContext {
   int batch = 0;
   bool training = false;
   DropoutKey dropout;  ///< without the layer
-  int units = 1;       ///< of dropout, in a sample
+  int features = 1;    ///< of the input of a sample
+  int channels = 1;    ///< likewise
 };
 
-/// y of x.
-Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Bounded& x);
-/// The gradient of x from that of y; counts decisions that rounding may turn.
+/// y of x, and of the branch for layers that have one.
+Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Bounded& x,
+                      const Bounded* branch);
+/// The gradient of x (and of the branch, which has the same) from that of y; counts decisions that rounding
+/// may turn.
 Bounded layer_backward(const LayerOp& op, const LayerContext& context, const Bounded& x, const Bounded& dy,
                        std::int64_t& ties);
+/// a + b, rounded.
+Bounded sum(const Bounded& a, const Bounded& b);
 /// The gradient of weight and bias, summed over samples; empty for layers without.
 Bounded weight_gradient(const LayerOp& op, const LayerContext& context, const Bounded& x, const Bounded& dy);
 

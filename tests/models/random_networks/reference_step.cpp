@@ -6,6 +6,7 @@
 #include "tests/models/random_networks/reference_layers.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace lockstep::test {
 namespace {
@@ -29,10 +30,8 @@ class Pass {
     context.batch = batch_.samples();
     context.training = key_ != nullptr;
     if (key_ != nullptr) context.dropout = {key_->seed, key_->step, 0, key_->first_sample};
-    const LayerOp op = layer.op();
-    const auto* drop = std::get_if<DropoutOp>(&op);
-    const bool by_channel = drop != nullptr && drop->whole_channels;
-    context.units = by_channel ? layer.input().channels : static_cast<int>(layer.input().features());
+    context.channels = layer.input().channels;
+    context.features = layer.input().features();
     return context;
   }
 
@@ -40,8 +39,11 @@ class Pass {
     Bounded input(batch_.x.size());
     input.value = batch_.x;
     activations_.push_back(std::move(input));
-    for (const auto& layer : network_.layers())
-      activations_.push_back(layer_forward(layer->op(), context_of(*layer), activations_.back()));
+    for (const auto& layer : network_.layers()) {
+      const auto from = layer->branch();
+      const Bounded* branch = from ? &activations_[*from + 1] : nullptr;
+      activations_.push_back(layer_forward(layer->op(), context_of(*layer), activations_.back(), branch));
+    }
   }
 
   /// Softmax and cross-entropy; the gradient of the logits.
@@ -101,9 +103,13 @@ class Pass {
 
   void backward(Bounded gradient) {
     step_.gradients = Bounded(network_.parameters().size);
+    std::vector<std::optional<Bounded>> branches(network_.layers().size());  // gradients that they bring
     for (std::size_t i = network_.layers().size(); i-- > 0;) {
       const Layer& layer = *network_.layers()[i];
       const LayerContext context = context_of(layer);
+      if (branches[i]) gradient = sum(gradient, *branches[i]);
+      if (const auto from = layer.branch())
+        branches[*from] = branches[*from] ? sum(*branches[*from], gradient) : gradient;
       put(weight_gradient(layer.op(), context, activations_[i], gradient), layer.parameter_offset());
       gradient = layer_backward(layer.op(), context, activations_[i], gradient, step_.ties);
     }

@@ -44,6 +44,14 @@ void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::
   EXPECT_EQ(run.metrics, reference.metrics) << label;
 }
 
+TEST(DeviceTest, BranchesAndCurvesLeaveNoTrace) {
+  const TemporaryDirectory directory;
+  const std::string model = "model=" + write_branched_model(directory) + " ";
+  const TrainedRun alone = train(directory, "alone", 1, model);
+  expect_same(train(directory, "np3", 3, model), alone, "3 ranks");
+  expect_same(train(directory, "direct", 1, model + "parallel.graph=off"), alone, "without graphs");
+}
+
 TEST(DeviceTest, RanksBackendsBucketsAndGraphsLeaveNoTrace) {
   const TemporaryDirectory directory;
   const TrainedRun alone = train(directory, "alone", 1, "");

@@ -81,6 +81,17 @@ std::string write_small_job(const TemporaryDirectory& directory) {
   return path;
 }
 
+std::string write_branched_model(const TemporaryDirectory& directory) {
+  const auto path = directory.path("branched.yaml");
+  write_text(
+      path,
+      "layers:\n  - conv2d: {out: 4, kernel: 5, stride: 3}\n  - tanh\n  - relu: {name: a}\n  - dropout: 0.3\n"
+      "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - gelu\n  - add: a\n  - relu\n  - add: tanh1\n"
+      "  - sigmoid\n  - max_pool: 2\n  - gelu: {approximate: tanh}\n  - global_avg_pool\n"
+      "  - linear: classes\n");
+  return path;
+}
+
 std::string read_text(const std::string& path) {
   std::ifstream stream(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};

@@ -43,6 +43,8 @@ class TemporaryDirectory {
 /// Writes a small job file on the `synthetic` set into `directory` and returns its path. Fast: a run takes
 /// well under a second.
 std::string write_small_job(const TemporaryDirectory& directory);
+/// A network with branches and curves, for a job's `model`; its path.
+std::string write_branched_model(const TemporaryDirectory& directory);
 
 std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);

@@ -61,6 +61,14 @@ TEST(WorldSizeTest, ThreadsAndTheThreadBackendMakeNoDifference) {
               "5 ranks as threads");
 }
 
+TEST(WorldSizeTest, BranchesAndCurvesMakeNoDifference) {
+  const TemporaryDirectory directory;
+  const std::string model = "model=" + write_branched_model(directory) + " data.global_batch=300 ";
+  const TrainedRun alone = train(directory, "alone", 0, model);
+  expect_same(train(directory, "np2", 2, model), alone, "2 ranks");
+  expect_same(train(directory, "np3", 3, model + "parallel.threads=2"), alone, "3 ranks x 2 threads");
+}
+
 TEST(WorldSizeTest, BucketsMakeNoDifference) {
   const TemporaryDirectory directory;
   const TrainedRun automatic = train(directory, "auto", 2, "");

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The functions of kernels/numerics/activation_math.inc for vectors of samples, compiled once for each SIMD
+/// target.
+
+#if defined(LOCKSTEP_CPU_ACTIVATION_MATH_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_CPU_ACTIVATION_MATH_INL_HPP
+#undef LOCKSTEP_CPU_ACTIVATION_MATH_INL_HPP
+#else
+#define LOCKSTEP_CPU_ACTIVATION_MATH_INL_HPP
+#endif
+
+#include "hwy/highway.h"
+#include "kernels/activation.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+
+template <class D>
+struct VectorMath {
+  using V = hwy::HWY_NAMESPACE::Vec<D>;
+  using Integers = hwy::HWY_NAMESPACE::RebindToSigned<D>;
+
+  static HWY_INLINE V set(float x) { return hwy::HWY_NAMESPACE::Set(D(), x); }
+  static HWY_INLINE V fma(V a, V b, V c) { return hwy::HWY_NAMESPACE::MulAdd(a, b, c); }
+  static HWY_INLINE V mul(V a, V b) { return hwy::HWY_NAMESPACE::Mul(a, b); }
+  static HWY_INLINE V add(V a, V b) { return hwy::HWY_NAMESPACE::Add(a, b); }
+  static HWY_INLINE V sub(V a, V b) { return hwy::HWY_NAMESPACE::Sub(a, b); }
+  static HWY_INLINE V div(V a, V b) { return hwy::HWY_NAMESPACE::Div(a, b); }
+  static HWY_INLINE V abs(V x) { return hwy::HWY_NAMESPACE::Abs(x); }
+  static HWY_INLINE V min(V a, V b) { return hwy::HWY_NAMESPACE::Min(a, b); }
+  static HWY_INLINE V nearest(V x) { return hwy::HWY_NAMESPACE::Round(x); }
+  static HWY_INLINE V power_of_two(V x) {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const Integers d;
+    return hn::BitCast(D(), hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(d, x), hn::Set(d, 127))));
+  }
+  static HWY_INLINE V select_below(V a, V b, V yes, V no) {
+    return hwy::HWY_NAMESPACE::IfThenElse(hwy::HWY_NAMESPACE::Lt(a, b), yes, no);
+  }
+  static HWY_INLINE V copy_sign(V size, V sign) { return hwy::HWY_NAMESPACE::CopySign(size, sign); }
+  static HWY_INLINE V number_or_zero(V x) {
+    return hwy::HWY_NAMESPACE::IfThenZeroElse(hwy::HWY_NAMESPACE::IsNaN(x), x);
+  }
+  static HWY_INLINE V nan_or(V x, V y) {
+    return hwy::HWY_NAMESPACE::IfThenElse(hwy::HWY_NAMESPACE::IsNaN(x), x, y);
+  }
+};
+
+#define LOCKSTEP_LANES HWY_INLINE
+#include "kernels/numerics/activation_math.inc"
+#undef LOCKSTEP_LANES
+
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Activations with a curve, and sums of two tensors: a thread for each four numbers.
+///
+/// Limit, forward and back together, 2 launches: x is read, y written, what was saved and dy read, dx
+/// written. 64 channels of 16 x 16, batch 128: 42 MB, 0.7 us a launch lost, 8.4 us from L2, 12.5 us from HBM;
+/// the arithmetic, some 30 operations and a division, hides behind it.
+#include "kernels/cuda/activation_math.cuh"
+#include "kernels/cuda/kernels.hpp"
+#include "kernels/cuda/pack.cuh"
+#include "kernels/cuda/thread_each.cuh"
+
+namespace lockstep::LOCKSTEP_GPU {
+namespace {
+
+template <Activation kKind>
+struct Forward {
+  static __device__ inline float of(float x, float /*unused*/) {
+    return ActivationMath<kKind>::template forward<ScalarMath>(x);
+  }
+};
+
+template <Activation kKind>
+struct Backward {
+  static __device__ inline float of(float saved, float dy) {
+    return ActivationMath<kKind>::template backward<ScalarMath>(saved, dy);
+  }
+};
+
+struct Sum {
+  static __device__ inline float of(float a, float b) { return a + b; }
+};
+
+/// y = Function::of(a, b), number by number; y may be a or b.
+/// @param size  in packs
+template <typename Function, int kWidth>
+__global__ void each(std::uint32_t size, const float* a, const float* b, float* y) {
+  const std::uint32_t i = thread_number();
+  if (i >= size) return;
+  const std::size_t at = std::size_t{i} * kWidth;
+  const Pack<float, kWidth> of_a = load_pack<kWidth>(a + at), of_b = load_pack<kWidth>(b + at);
+  Pack<float, kWidth> result;
+#pragma unroll
+  for (int k = 0; k < kWidth; ++k) result.at[k] = Function::of(of_a.at[k], of_b.at[k]);
+  store_pack(y + at, result);
+}
+
+template <typename Function>
+void for_each(cudaStream_t stream, std::size_t size, const float* a, const float* b, float* y) {
+  if (size == 0) return;
+  if (is_packable<4>(a, size) && is_packable<4>(b, size) && is_packable<4>(y, size)) {
+    const std::uint32_t packs = thread_count(size / 4);
+    launch(stream, thread_each(packs), each<Function, 4>, packs, a, b, y);
+  } else {
+    const std::uint32_t numbers = thread_count(size);
+    launch(stream, thread_each(numbers), each<Function, 1>, numbers, a, b, y);
+  }
+}
+
+}  // namespace
+
+void activation_forward(cudaStream_t stream, Activation kind, std::size_t size, const float* x, float* y) {
+  switch (kind) {
+    case Activation::kTanh:
+      return for_each<Forward<Activation::kTanh>>(stream, size, x, x, y);
+    case Activation::kSigmoid:
+      return for_each<Forward<Activation::kSigmoid>>(stream, size, x, x, y);
+    case Activation::kGelu:
+      return for_each<Forward<Activation::kGelu>>(stream, size, x, x, y);
+    case Activation::kGeluTanh:
+      return for_each<Forward<Activation::kGeluTanh>>(stream, size, x, x, y);
+  }
+}
+
+void activation_backward(cudaStream_t stream, Activation kind, std::size_t size, const float* saved,
+                         const float* dy, float* dx) {
+  switch (kind) {
+    case Activation::kTanh:
+      return for_each<Backward<Activation::kTanh>>(stream, size, saved, dy, dx);
+    case Activation::kSigmoid:
+      return for_each<Backward<Activation::kSigmoid>>(stream, size, saved, dy, dx);
+    case Activation::kGelu:
+      return for_each<Backward<Activation::kGelu>>(stream, size, saved, dy, dx);
+    case Activation::kGeluTanh:
+      return for_each<Backward<Activation::kGeluTanh>>(stream, size, saved, dy, dx);
+  }
+}
+
+void add(cudaStream_t stream, std::size_t size, const float* a, const float* b, float* y) {
+  for_each<Sum>(stream, size, a, b, y);
+}
+
+}  // namespace lockstep::LOCKSTEP_GPU

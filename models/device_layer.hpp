@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// How a GPU runs one layer: what the cutting into stages must know of it, and what a pass hands to it.
+#pragma once
+
+#include "kernels/device/device_ops.hpp"
+#include "kernels/device/epilogue.hpp"
+
+#include <cstdint>
+#include <span>
+
+namespace lockstep {
+
+/// What becomes of a layer when a network is cut into stages (models/stages.hpp).
+struct DeviceForm {
+  enum class As {
+    kNothing,       ///< no number changes: a view
+    kEpilogueStep,  ///< a step at the end of another layer's kernels
+    kStage,         ///< kernels of its own: Layer::device_forward and so on
+  };
+  /// Whether the kernel of the data gradient can store through the epilogue of the stage in front of it.
+  enum class StoresThrough { kNothing, kSameShape, kAnyShape };
+
+  As as = As::kStage;
+  EpilogueStep step = {};  ///< of kEpilogueStep
+  int pool = 1;            ///< of kEpilogueStep: the side of its window, 1 or 2
+  // Of kStage:
+  bool takes_epilogue = false;  ///< its forward kernel ends with any epilogue
+  StoresThrough stores_through = StoresThrough::kNothing;
+  /// The gradient of x is that of y, number by number, so that there is no dx to write.
+  bool passes_gradient = false;
+
+  static DeviceForm nothing() { return {.as = As::kNothing}; }
+  static DeviceForm epilogue_step(const EpilogueStep& step, int pool = 1) {
+    return {.as = As::kEpilogueStep, .step = step, .pool = pool};
+  }
+};
+
+/// What all layers share in one pass on a device.
+struct DeviceLayerPass {
+  DeviceOps& ops;
+  Stream& stream;
+  int batch = 0;
+};
+
+/// The tensors of one layer in one pass, device memory in the layout of the ops. The forward pass sets those
+/// up to mask, the backward pass what its direction needs.
+struct DeviceLayerTensors {
+  const float* weights = nullptr;  ///< this layer's own range of the arena
+  const float* x = nullptr;
+  const float* branch = nullptr;  ///< of layers with a branch(): the output of that layer
+  float* y = nullptr;             ///< behind the epilogue
+  std::uint8_t* saved = nullptr;  ///< saved_bytes(batch) bytes, kept from forward to backward
+  const Epilogue* epilogue = {};  ///< null, unless the form takes one
+  const StepState* state = {};    ///< of the epilogue
+  std::uint8_t* mask = nullptr;   ///< of the epilogue; null: not wanted
+  const float* dy = nullptr;      ///< before the epilogue
+  float* dx = nullptr;
+  float* dbranch = nullptr;                     ///< gradient of the branch; null: nobody needs it
+  bool adds_to_dbranch = false;                 ///< otherwise overwrites it
+  const EpilogueBackward* through = nullptr;    ///< dx is stored through it; null, unless the form can
+  int grain = 0;                                ///< columns of a grain
+  std::span<const ExactTarget> gradients = {};  ///< of each parameter of the layer
+};
+
+}  // namespace lockstep

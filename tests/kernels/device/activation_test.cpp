@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Activations with a curve, sums and the global pool on a device: the bits of the CPU.
+#include "kernels/activation.hpp"
+
+#include "kernels/cpu/cpu_ops.hpp"
+#include "tests/kernels/device/rig.hpp"
+#include "tests/kernels/reference/smooth_activation.hpp"
+
+#include <bit>
+#include <limits>
+
+namespace lockstep::test {
+namespace {
+
+using reference::kActivations;
+using reference::spread_numbers;
+
+/// All NaN are one.
+std::vector<std::uint32_t> bits_of(const std::vector<float>& numbers) {
+  std::vector<std::uint32_t> bits;
+  for (const float number : numbers)
+    bits.push_back(std::isnan(number) ? 0x7FC00000U : std::bit_cast<std::uint32_t>(number));
+  return bits;
+}
+
+/// Of every size, with the ends of the numbers among them.
+std::vector<float> numbers(std::size_t size) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> x = {
+      kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(), 0, -0.0F, 1e-45F, -1e-45F, 1e-38F,
+      3e38F,     -3e38F};
+  const std::vector<float> spread = spread_numbers(size);
+  x.insert(x.end(), spread.begin(), spread.end());
+  x.resize(size);
+  return x;
+}
+
+class DeviceActivationTest : public testing::Test {
+ protected:
+  /// dy times the slope at x.
+  std::vector<float> backward_on_device(Activation kind, const std::vector<float>& saved,
+                                        const std::vector<float>& dy) {
+    const auto from = rig_.upload(saved), gradient = rig_.upload(dy);
+    rig_.ops().activation_backward(rig_.stream(), kind, saved.size(), from.data(), gradient.data(),
+                                   gradient.data());
+    return rig_.download(gradient);
+  }
+  std::vector<float> forward_on_device(Activation kind, const std::vector<float>& x) {
+    const auto from = rig_.upload(x);
+    const auto y = rig_.poisoned<float>(x.size());
+    rig_.ops().activation_forward(rig_.stream(), kind, x.size(), from.data(), y.data());
+    return rig_.download(y);
+  }
+
+  DeviceRig rig_;
+  std::unique_ptr<Ops> cpu_ = cpu::make_ops();
+};
+
+TEST_F(DeviceActivationTest, HasTheBitsOfTheCpu) {
+  for (const auto& [kind, name, units] : kActivations) {
+    for (const std::size_t size : {1, 3, 16, 1021, 20000}) {
+      const std::vector<float> x = numbers(size);
+      std::vector<float> y(size), dx(size), dy(x.rbegin(), x.rend());
+      cpu_->activation_forward(kind, size, x.data(), y.data());
+      EXPECT_EQ(bits_of(forward_on_device(kind, x)), bits_of(y)) << name << ", size " << size;
+      const std::vector<float>& saved = reference::saves_input(kind) ? x : y;
+      cpu_->activation_backward(kind, size, saved.data(), dy.data(), dx.data());
+      EXPECT_EQ(bits_of(backward_on_device(kind, saved, dy)), bits_of(dx)) << name << ", size " << size;
+    }
+  }
+}
+
+TEST_F(DeviceActivationTest, SumHasTheBitsOfTheCpu) {
+  for (const std::size_t size : {1, 4, 37, 4096}) {
+    const std::vector<float> a = numbers(size), b(a.rbegin(), a.rend());
+    std::vector<float> y(size);
+    cpu_->add(size, a.data(), b.data(), y.data());
+    const auto from = rig_.upload(a), to = rig_.upload(b);
+    rig_.ops().add(rig_.stream(), size, from.data(), to.data(), to.data());
+    EXPECT_EQ(bits_of(rig_.download(to)), bits_of(y)) << "in place, size " << size;
+  }
+}
+
+TEST_F(DeviceActivationTest, GlobalPoolHasTheBitsOfTheCpu) {
+  for (const ImageShape shape : {ImageShape{1, 1, 1}, {3, 2, 1}, {2, 3, 5}, {5, 7, 8}, {1, 1, 19}}) {
+    constexpr int kBatch = 32;  // without padding columns on the CPU
+    const auto size = static_cast<std::size_t>(shape.features() * kBatch);
+    const auto outputs = static_cast<std::size_t>(shape.channels * kBatch);
+    const std::vector<double> draws = random_numbers(size, 3);
+    const std::vector<float> x(draws.begin(), draws.end());
+    std::vector<float> y(outputs), dx(size);
+    cpu_->global_avg_pool_forward(shape, kBatch, x.data(), y.data());
+    cpu_->global_avg_pool_backward(shape, kBatch, y.data(), dx.data());
+    const auto from = rig_.upload(x);
+    const auto to = rig_.poisoned<float>(outputs), gradient = rig_.poisoned<float>(size);
+    rig_.ops().global_avg_pool_forward(rig_.stream(), shape, kBatch, from.data(), to.data());
+    rig_.ops().global_avg_pool_backward(rig_.stream(), shape, kBatch, to.data(), gradient.data());
+    EXPECT_EQ(rig_.download(to), y);
+    EXPECT_EQ(rig_.download(gradient), dx);
+
+    double sum = 0;
+    const int pixels = shape.height * shape.width;
+    for (int p = 0; p < pixels; ++p) sum += x[static_cast<std::size_t>(p * kBatch + 5)];
+    EXPECT_NEAR(y[5], sum / pixels, 1e-6);
+    EXPECT_EQ(dx[5], y[5] * (1.0F / static_cast<float>(pixels)));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::test

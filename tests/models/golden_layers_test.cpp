@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// 100 steps of training a network with branches and curves, on the CPU and on a device, against PyTorch in
+/// double: tests/golden/make_layer_golden.py made the file.
+#include "common/safetensors/safetensors.hpp"
+#include "kernels/cpu/cpu_ops.hpp"
+#include "models/device_execution.hpp"
+#include "tests/kernels/device/rig.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+namespace lockstep::test {
+namespace {
+
+constexpr int kBatch = 16, kSamples = 64, kSteps = 100, kClasses = 4;
+constexpr ImageShape kImage{2, 6, 7};
+constexpr double kLearningRate = 0.05, kMomentum = 0.5;
+
+constexpr char kNetwork[] = R"(
+layers:
+  - conv2d: {out: 5, kernel: 3, padding: 1}
+  - tanh: {name: start}
+  - conv2d: {out: 5, kernel: 3, padding: 1}
+  - gelu
+  - add: start
+  - sigmoid
+  - conv2d: {out: 5, kernel: 3, padding: 1}
+  - gelu: {approximate: tanh}
+  - add: {from: start}
+  - global_avg_pool
+  - linear: 9
+  - tanh
+  - linear: classes
+)";
+
+/// What a pass over one batch gives.
+struct Sums {
+  double loss = 0;
+  std::vector<double> gradients;  ///< arena order
+};
+
+class GoldenLayersTest : public testing::Test {
+ protected:
+  GoldenLayersTest()
+      : file_(SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
+                                    "/tests/golden/layers.safetensors")),
+        network_(Network::parse(kNetwork, "layers", kImage, kClasses)),
+        images_(values<float>("images", "F32", {kSamples, 2, 6, 7})),
+        labels_(values<std::int32_t>("labels", "I32", {kSamples})),
+        losses_(values<double>("losses", "F64", {kSteps})),
+        weights_(weights<float>("initial.", "F32")),
+        momentum_(weights_.size()) {}
+
+  template <typename T>
+  std::vector<T> values(const std::string& name, const char* type,
+                        const std::vector<std::size_t>& shape) const {
+    const TensorView& tensor = file_.require(name, type, shape);
+    std::vector<T> numbers(tensor.bytes.size() / sizeof(T));
+    std::memcpy(numbers.data(), tensor.bytes.data(), tensor.bytes.size());
+    return numbers;
+  }
+
+  template <typename T>
+  std::vector<T> weights(const std::string& prefix, const char* type) const {
+    std::vector<T> all;
+    for (const Parameter& parameter : network_.parameters().parameters) {
+      const std::vector<std::size_t> shape(parameter.shape.begin(), parameter.shape.end());
+      const std::vector<T> part = values<T>(prefix + parameter.name, type, shape);
+      all.insert(all.end(), part.begin(), part.end());
+    }
+    return all;
+  }
+
+  /// Columns of the batch, [features][batch].
+  std::vector<float> columns(int first) const {
+    std::vector<float> x(static_cast<std::size_t>(kImage.features() * kBatch));
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = images_[(static_cast<std::size_t>(first) + i % kBatch) *
+                         static_cast<std::size_t>(kImage.features()) +
+                     i / kBatch];
+    return x;
+  }
+
+  /// SGD in double on the fp32 weights' copy, so that only the gradients are tried.
+  void update(const std::vector<double>& gradients) {
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      momentum_[i] = kMomentum * momentum_[i] + gradients[i] / kBatch;
+      weights_[i] = static_cast<float>(weights_[i] - kLearningRate * momentum_[i]);
+    }
+  }
+
+  /// Relative to the largest weight of all.
+  void expect_weights(const std::string& prefix, double tolerance) const {
+    const std::vector<double> expected = weights<double>(prefix, "F64");
+    double largest = 0;
+    for (const double weight : expected) largest = std::max(largest, std::abs(weight));
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      ASSERT_NEAR(weights_[i], expected[i], tolerance * largest) << prefix << " weight " << i;
+  }
+
+  /// @param pass  Sums of (first sample)
+  template <typename Pass>
+  void train(const Pass& pass) {
+    for (int step = 0; step < kSteps; ++step) {
+      const Sums sums = pass(step * kBatch % kSamples);
+      const double loss = losses_[static_cast<std::size_t>(step)];
+      ASSERT_NEAR(sums.loss / kBatch, loss, (step == 0 ? 1e-6 : 1e-5) * loss) << "step " << step;
+      update(sums.gradients);
+      if (step == 0) expect_weights("once.", 1e-6);
+    }
+    expect_weights("final.", 1e-5);
+  }
+
+  SafetensorsFile file_;
+  Network network_;
+  std::vector<float> images_;
+  std::vector<std::int32_t> labels_;
+  std::vector<double> losses_;
+  std::vector<float> weights_;
+  std::vector<double> momentum_;
+};
+
+TEST_F(GoldenLayersTest, CpuTrainsAsPytorchDoes) {
+  const auto ops = cpu::make_ops();
+  Execution execution(network_, *ops, kBatch);
+  std::vector<float> gradients(weights_.size());
+  train([&](int first) {
+    std::ranges::copy(columns(first), execution.input());
+    float* logits = execution.forward_training(weights_.data(), kBatch, {});
+    LossSums sums;
+    ops->softmax_cross_entropy({kBatch, kBatch, kClasses}, logits, labels_.data() + first, logits, &sums);
+    execution.backward(weights_.data(), logits, gradients.data(), {});
+    return Sums{sums.loss, {gradients.begin(), gradients.end()}};
+  });
+}
+
+TEST_F(GoldenLayersTest, DeviceTrainsAsPytorchDoes) {
+  DeviceRig rig;
+  DeviceExecution execution(network_, rig.device(), rig.ops(), kBatch, DeviceExecution::Purpose::kTraining);
+  const auto side = rig.device().make_stream();
+  const std::vector<ExactFormat> formats(network_.parameters().parameters.size(), {.limit = 1e4F});
+  train([&](int first) {
+    const auto weights = rig.upload(weights_);
+    const auto sums = rig.zeroed<std::int64_t>(kCounterSlots + weights_.size());
+    const std::vector<float> x = columns(first);
+    rig.stream().copy_to_device(execution.input(), x.data(), x.size() * sizeof(float));
+    rig.stream().copy_to_device(execution.labels(), labels_.data() + first, kBatch * sizeof(std::int32_t));
+    const DevicePass pass{.batch = kBatch};
+    float* logits = execution.forward_training(rig.stream(), weights.data(), pass);
+    rig.ops().softmax_cross_entropy(rig.stream(), {kBatch, kBatch, kClasses}, logits,
+                                    {execution.labels(), sums.data(), 1e6, nullptr}, logits);
+    execution.backward(rig.stream(), *side, weights.data(), pass, logits,
+                       {kBatch, sums.data() + kCounterSlots, sums.data() + kRefused, formats},
+                       [](Stream&, std::size_t, std::size_t) {});
+    const auto totals = rig.download(sums);
+    Sums result{static_cast<double>(totals[kLoss]) / kLossScale, {}};
+    for (std::size_t i = 0; i < weights_.size(); ++i)
+      result.gradients.push_back(from_exact(totals[kCounterSlots + i]));
+    return result;
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::test
