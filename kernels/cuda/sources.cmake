@@ -20,5 +20,5 @@ set(LOCKSTEP_GPU_SOURCES
   pool_avg.cu
   pool_max.cu
   probe.cu
-  sgd.cu
-  stream.cu)
+  stream.cu
+  update.cu)

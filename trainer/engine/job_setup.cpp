@@ -61,6 +61,8 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data) {
     const Dataset& train = loaded.sets->train;
     network = Network::load(job.model, train.shape, train.classes);
     const DistributedSampler every_rank_has_work(sampler_options(job, train, comm));
+    WeightUpdate(job, network->parameters(), every_rank_has_work.steps_per_epoch())
+        .require_warmup_within_run(job);
     require_training_memory(job, *network, *loaded.sets, device, comm);
   });
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));

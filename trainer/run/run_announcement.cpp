@@ -48,7 +48,7 @@ int count_hosts(Communicator& comm) {
 }
 
 std::vector<std::string> announcement(const Job& job, const JobSetup& setup, const Communicator& comm,
-                                      int hosts) {
+                                      int hosts, const WeightUpdate& update) {
   const auto& network = setup.network;
   const DistributedSampler sampler(sampler_options(job, setup.data->train, comm));
   std::vector<std::string> lines = {
@@ -63,12 +63,13 @@ std::vector<std::string> announcement(const Job& job, const JobSetup& setup, con
                   job.parallel.grain, plural(sampler.steps_per_epoch(), "step"), job.parallel.determinism,
                   bucket_plan_text(setup, comm)),
   };
+  lines.push_back(update.describe());
   if (!setup.device.remark.empty()) lines.push_back(setup.device.remark);
   return lines;
 }
 
-nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm,
-                                   int hosts) {
+nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm, int hosts,
+                                   const WeightUpdate& update) {
   return {{"event", "start"},
           {"version", LOCKSTEP_VERSION},
           {"world", comm.size()},
@@ -86,7 +87,10 @@ nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const 
           {"global_batch", job.data.global_batch},
           {"grain", job.parallel.grain},
           {"determinism", job.parallel.determinism},
-          {"seed", job.train.seed}};
+          {"seed", job.train.seed},
+          {"optimizer", job.train.optimizer.kind},
+          {"schedule", job.train.schedule.kind},
+          {"learning_rate", update.learning_rate(0)}};
 }
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include "comm/communicator.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/weight_update.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -17,12 +18,12 @@ namespace lockstep {
 /// Number of different hosts among the ranks. Collective.
 int count_hosts(Communicator& comm);
 
-/// A few lines for people: model, data, ranks and devices, batch and buckets.
+/// A few lines for people: model, data, ranks and devices, batch and buckets, optimiser and schedule.
 std::vector<std::string> announcement(const Job& job, const JobSetup& setup, const Communicator& comm,
-                                      int hosts);
+                                      int hosts, const WeightUpdate& update);
 
 /// The "start" event of metrics.jsonl.
-nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm,
-                                   int hosts);
+nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm, int hosts,
+                                   const WeightUpdate& update);
 
 }  // namespace lockstep

@@ -153,9 +153,13 @@ void TrainingRun::open_chosen(const std::string& path, bool wait) {
   directory_.emplace(Env::posix(), job_, wait);
   const auto checkpoint = directory_->resume_point();
   if (!checkpoint) return;
-  std::vector<float> weights(engine_->weights().size()), momentum(engine_->momentum().size());
-  GradientUnits units = engine_->gradient_units();  // copies: it is only looked at
-  const auto state = restore(checkpoint->state, job_, setup_, engine_->sampler(), weights, momentum, units);
+  // Copies: it is only looked at.
+  const std::size_t parameters = engine_->weights().size();
+  std::vector<float> weights(parameters);
+  OptimizerBuffers buffers(engine_->weight_update().buffer_names(), parameters);
+  GradientUnits units = engine_->gradient_units();
+  const auto state =
+      restore(checkpoint->state, job_, setup_, engine_->sampler(), {weights, buffers.views(), units});
   if (state.position.global_step > steps_in_run()) {
     throw ConfigError(fmt::format("it is at step {}, beyond the {} that are asked for",
                                   with_thousands(state.position.global_step),
@@ -168,8 +172,7 @@ void TrainingRun::restore_or_initialise() {
   agree(comm_, [&] {
     if (directory_) checkpoint = directory_->resume_point();
     if (checkpoint) {
-      state_ = restore(checkpoint->state, job_, setup_, engine_->sampler(), engine_->weights(),
-                       engine_->momentum(), engine_->gradient_units());
+      state_ = restore(checkpoint->state, job_, setup_, engine_->sampler(), trained_state(*engine_));
       saved_step_ = state_.position.global_step;
       saved_evaluated_ = state_.is_evaluated();
       data_checked_ = read_data_record(checkpoint->state.facts, checkpoint->path).can_be_checked();
@@ -186,7 +189,8 @@ void TrainingRun::restore_or_initialise() {
   comm_.broadcast(std::as_writable_bytes(std::span(&state_, 1)), 0);
   first_step_ = state_.position.global_step;
   comm_.broadcast(std::as_writable_bytes(engine_->weights()), 0);
-  comm_.broadcast(std::as_writable_bytes(engine_->momentum()), 0);
+  for (const OptimizerBufferView& buffer : engine_->optimizer_buffers())
+    comm_.broadcast(std::as_writable_bytes(buffer.values), 0);
   broadcast(comm_, engine_->gradient_units());
   engine_->commit_state();
 }
@@ -207,9 +211,9 @@ void TrainingRun::announce() {
   run_start_ = Clock::now();
   if (!directory_) return;
   if (!first_line_.empty()) say(first_line_);
-  for (const auto& line : announcement(job_, setup_, comm_, hosts)) say(line);
+  for (const auto& line : announcement(job_, setup_, comm_, hosts, engine_->weight_update())) say(line);
   if (state_.position.global_step == 0) {
-    auto event = start_event(job_, setup_, comm_, hosts);
+    auto event = start_event(job_, setup_, comm_, hosts, engine_->weight_update());
     event["setup_seconds"] = seconds_since(process_start_);
     directory_->write(event);
   } else {
@@ -308,11 +312,13 @@ void TrainingRun::log_step(const StepTotals& totals) {
   if (!directory_) return;
   const double rate =
       static_cast<double>(state_.epoch_samples - epoch_start_samples_) / seconds_since(epoch_start_);
-  directory_->write({{"event", "step"},
-                     {"epoch", state_.position.epoch + 1},
-                     {"step", state_.position.global_step},
-                     {"loss", totals.loss() / static_cast<double>(totals.samples)},
-                     {"samples_per_second", rate}});
+  directory_->write(
+      {{"event", "step"},
+       {"epoch", state_.position.epoch + 1},
+       {"step", state_.position.global_step},
+       {"loss", totals.loss() / static_cast<double>(totals.samples)},
+       {"learning_rate", engine_->weight_update().learning_rate(state_.position.global_step - 1)},
+       {"samples_per_second", rate}});
 }
 
 void TrainingRun::finish_epoch() {
@@ -374,8 +380,7 @@ void TrainingRun::save() {
   const bool saved = saved_step_ == state_.position.global_step && saved_evaluated_ == state_.is_evaluated();
   if (!directory_ || saved) return;
   engine_->fetch_state();
-  directory_->save(snapshot(state_, job_, setup_, comm_, engine_->weights(), engine_->momentum(),
-                            engine_->gradient_units()));
+  directory_->save(snapshot(state_, job_, setup_, comm_, trained_state(*engine_)));
   saved_step_ = state_.position.global_step;
   saved_evaluated_ = state_.is_evaluated();
 }
