@@ -8,6 +8,7 @@
 /// N::Number, and of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once.
 
 #include "kernels/optimizers/adam_inl.hpp"
+#include "kernels/optimizers/rmsprop_inl.hpp"
 #include "kernels/optimizers/sgd_inl.hpp"
 
 /// Calls `visitor` with an object of the rule's type.
@@ -22,6 +23,10 @@ auto visit_rule(UpdateRule rule, const Visitor& visitor) {
       return visitor(Adam<false>());
     case UpdateRule::kAdamW:
       return visitor(Adam<true>());
+    case UpdateRule::kRmsprop:
+      return visitor(Rmsprop<false>());
+    case UpdateRule::kRmspropMomentum:
+      return visitor(Rmsprop<true>());
     case UpdateRule::kSgd:
       break;
   }

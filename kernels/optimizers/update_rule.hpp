@@ -19,6 +19,8 @@ enum class UpdateRule {
   kSgdNesterov,
   kAdam,
   kAdamW,
+  kRmsprop,
+  kRmspropMomentum,
 };
 
 /// What a rule remembers of each parameter: at most so many numbers, each kind in a buffer of arena order.

@@ -186,6 +186,7 @@ std::vector<JobKey> make_schema() {
           "shares of the running means of gradient and squared gradient that are carried on", kWeights)
         .also_called({"beta", "beta1", "beta2"}),
     real(FIELD(train.optimizer.eps), {0, 1}, "added to the divisor", kWeights).also_called({"epsilon"}),
+    real(FIELD(train.optimizer.alpha), {0, 1, false, true}, "share of the running mean of the squared gradient that is carried on", kWeights),
     boolean(FIELD(train.optimizer.decay_biases), "weight decay for tensors of one dimension, too: biases and norms", kWeights)
         .also_called({"no_bias_decay", "bias_decay"}),
     choice(FIELD(train.optimizer.lr_scaling.rule), lr_scaling_rules(),

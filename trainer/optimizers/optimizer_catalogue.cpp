@@ -11,9 +11,10 @@ namespace lockstep {
 OptimizerKind sgd_kind();
 OptimizerKind adam_kind();
 OptimizerKind adamw_kind();
+OptimizerKind rmsprop_kind();
 
 const std::vector<OptimizerKind>& optimizer_kinds() {
-  static const std::vector<OptimizerKind> kinds = {sgd_kind(), adam_kind(), adamw_kind()};
+  static const std::vector<OptimizerKind> kinds = {sgd_kind(), adam_kind(), adamw_kind(), rmsprop_kind()};
   return kinds;
 }
 

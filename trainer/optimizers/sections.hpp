@@ -24,6 +24,7 @@ struct OptimizerSection {
   bool nesterov = false;
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
+  double alpha = 0.99;
   bool decay_biases = true;
   LrScalingSection lr_scaling = {};
 };

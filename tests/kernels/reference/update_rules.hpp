@@ -39,12 +39,16 @@ inline std::vector<RuleCase> rule_cases() {
                       .one_minus_beta2 = 0.01F,
                       .correction2 = 1.7F,
                       .eps = 1e-6F};
+  const RmspropStep rmsprop{
+      .decay = 0.01F, .rate = 0.05F, .alpha = 0.9F, .one_minus_alpha = 0.1F, .eps = 1e-6F, .momentum = 0.8F};
   return {sgd_case({0.05F, 0, 0.01F, false}),
           sgd_case({0.05F, 0.9F, 0, false}),
           sgd_case({0.05F, 0.9F, 0.01F, false}),
           sgd_case({0.05F, 0.9F, 0.01F, true}),
           {"adam", UpdateRule::kAdam, pack_scalars(adam)},
-          {"adamw", UpdateRule::kAdamW, pack_scalars(adam)}};
+          {"adamw", UpdateRule::kAdamW, pack_scalars(adam)},
+          {"rmsprop", UpdateRule::kRmsprop, pack_scalars(rmsprop)},
+          {"rmsprop, momentum", UpdateRule::kRmspropMomentum, pack_scalars(rmsprop)}};
 }
 
 }  // namespace lockstep

@@ -151,6 +151,10 @@ constexpr OptimizerCase kOptimizers[] = {
     {"adam_decay", "optimizer: {kind: adam, lr: 0.01, betas: [0.8, 0.99], eps: 1e-6, weight_decay: 0.1}"},
     {"adamw", "optimizer: {kind: adamw}"},
     {"adamw_no_bias", "optimizer: {kind: adamw, lr: 0.01, weight_decay: 0.1, decay_biases: false}"},
+    {"rmsprop", "optimizer: {kind: rmsprop}"},
+    {"rmsprop_momentum",
+     "optimizer: {kind: rmsprop, lr: 0.001, alpha: 0.9, eps: 1e-6, momentum: 0.9, weight_decay: 0.01}"},
+    {"rmsprop_one_cycle", "optimizer: {kind: rmsprop, lr: 0.01, momentum: 0.9}, schedule: {kind: one_cycle}"},
     {"adam_one_cycle", "optimizer: {kind: adam, lr: 0.01}, schedule: {kind: one_cycle}"},
     {"sgd_one_cycle", "optimizer: {kind: sgd, lr: 0.05, momentum: 0.9}, schedule: {kind: one_cycle}"},
 };
