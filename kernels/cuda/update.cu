@@ -212,7 +212,7 @@ __global__ void update_parameters(UpdateArgs args) {
 }
 
 /// Adds up the lanes' sums, into the first one's. All threads of the block call it.
-[[maybe_unused]] __device__ double add_lanes(double* lanes, double mine) {
+__device__ double add_lanes(double* lanes, double mine) {
   lanes[threadIdx.x] = mine;
   for (unsigned half = kNormLanes / 2; half > 0; half /= 2) {
     __syncthreads();

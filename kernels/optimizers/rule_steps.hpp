@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/optimizers/adam.hpp"
+#include "kernels/optimizers/lars.hpp"
 #include "kernels/optimizers/rmsprop.hpp"
 #include "kernels/optimizers/sgd.hpp"
 #include "kernels/optimizers/update_rule.hpp"

@@ -8,6 +8,7 @@
 /// N::Number, and of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once.
 
 #include "kernels/optimizers/adam_inl.hpp"
+#include "kernels/optimizers/lars_inl.hpp"
 #include "kernels/optimizers/rmsprop_inl.hpp"
 #include "kernels/optimizers/sgd_inl.hpp"
 
@@ -27,6 +28,8 @@ auto visit_rule(UpdateRule rule, const Visitor& visitor) {
       return visitor(Rmsprop<false>());
     case UpdateRule::kRmspropMomentum:
       return visitor(Rmsprop<true>());
+    case UpdateRule::kLars:
+      return visitor(Lars());
     case UpdateRule::kSgd:
       break;
   }

@@ -21,6 +21,7 @@ enum class UpdateRule {
   kAdamW,
   kRmsprop,
   kRmspropMomentum,
+  kLars,
 };
 
 /// What a rule remembers of each parameter: at most so many numbers, each kind in a buffer of arena order.

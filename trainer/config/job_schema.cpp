@@ -187,6 +187,7 @@ std::vector<JobKey> make_schema() {
         .also_called({"beta", "beta1", "beta2"}),
     real(FIELD(train.optimizer.eps), {0, 1}, "added to the divisor", kWeights).also_called({"epsilon"}),
     real(FIELD(train.optimizer.alpha), {0, 1, false, true}, "share of the running mean of the squared gradient that is carried on", kWeights),
+    real(FIELD(train.optimizer.trust_coefficient), {0, 1e6, true}, "the rate of a tensor is this times the norm of its weights over that of its gradient", kWeights),
     boolean(FIELD(train.optimizer.decay_biases), "weight decay for tensors of one dimension, too: biases and norms", kWeights)
         .also_called({"no_bias_decay", "bias_decay"}),
     choice(FIELD(train.optimizer.lr_scaling.rule), lr_scaling_rules(),

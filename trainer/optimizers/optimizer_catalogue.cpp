@@ -12,9 +12,11 @@ OptimizerKind sgd_kind();
 OptimizerKind adam_kind();
 OptimizerKind adamw_kind();
 OptimizerKind rmsprop_kind();
+OptimizerKind lars_kind();
 
 const std::vector<OptimizerKind>& optimizer_kinds() {
-  static const std::vector<OptimizerKind> kinds = {sgd_kind(), adam_kind(), adamw_kind(), rmsprop_kind()};
+  static const std::vector<OptimizerKind> kinds = {sgd_kind(), adam_kind(), adamw_kind(), rmsprop_kind(),
+                                                   lars_kind()};
   return kinds;
 }
 

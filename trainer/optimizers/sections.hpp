@@ -25,6 +25,7 @@ struct OptimizerSection {
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
   double alpha = 0.99;
+  double trust_coefficient = 0.001;
   bool decay_biases = true;
   LrScalingSection lr_scaling = {};
 };

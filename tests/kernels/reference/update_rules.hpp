@@ -41,6 +41,7 @@ inline std::vector<RuleCase> rule_cases() {
                       .eps = 1e-6F};
   const RmspropStep rmsprop{
       .decay = 0.01F, .rate = 0.05F, .alpha = 0.9F, .one_minus_alpha = 0.1F, .eps = 1e-6F, .momentum = 0.8F};
+  const LarsStep lars{.decay = 0.01F, .rate = 2, .momentum = 0.9F, .trust = 0.01F, .eps = 1e-8F};
   return {sgd_case({0.05F, 0, 0.01F, false}),
           sgd_case({0.05F, 0.9F, 0, false}),
           sgd_case({0.05F, 0.9F, 0.01F, false}),
@@ -48,7 +49,8 @@ inline std::vector<RuleCase> rule_cases() {
           {"adam", UpdateRule::kAdam, pack_scalars(adam)},
           {"adamw", UpdateRule::kAdamW, pack_scalars(adam)},
           {"rmsprop", UpdateRule::kRmsprop, pack_scalars(rmsprop)},
-          {"rmsprop, momentum", UpdateRule::kRmspropMomentum, pack_scalars(rmsprop)}};
+          {"rmsprop, momentum", UpdateRule::kRmspropMomentum, pack_scalars(rmsprop)},
+          {"lars", UpdateRule::kLars, pack_scalars(lars)}};
 }
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@
 namespace lockstep::testing {
 namespace {
 
-const char* const kOptimizers[] = {"sgd", "adam", "adamw", "rmsprop"};
+const char* const kOptimizers[] = {"sgd", "adam", "adamw", "rmsprop", "lars"};
 
 /// A model of 500 parameters; five steps an epoch, the last one smaller.
 std::string write_job(const TemporaryDirectory& directory) {

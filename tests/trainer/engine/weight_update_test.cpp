@@ -155,6 +155,8 @@ constexpr OptimizerCase kOptimizers[] = {
     {"rmsprop_momentum",
      "optimizer: {kind: rmsprop, lr: 0.001, alpha: 0.9, eps: 1e-6, momentum: 0.9, weight_decay: 0.01}"},
     {"rmsprop_one_cycle", "optimizer: {kind: rmsprop, lr: 0.01, momentum: 0.9}, schedule: {kind: one_cycle}"},
+    {"lars", "optimizer: {kind: lars, lr: 2, weight_decay: 0.01}"},
+    {"lars_no_bias", "optimizer: {kind: lars, lr: 0.1, weight_decay: 0.1, decay_biases: false}"},
     {"adam_one_cycle", "optimizer: {kind: adam, lr: 0.01}, schedule: {kind: one_cycle}"},
     {"sgd_one_cycle", "optimizer: {kind: sgd, lr: 0.05, momentum: 0.9}, schedule: {kind: one_cycle}"},
 };
