@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The families of keys, made from the catalogues of optimisers and schedules.
 #include "trainer/config/key_families.hpp"
 
 #include "trainer/optimizers/optimizer.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// From a section of a job file and a layout to what the kernels are called with.
 #include "trainer/engine/weight_update.hpp"
 
 #include "common/error.hpp"

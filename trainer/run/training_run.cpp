@@ -83,6 +83,7 @@ class TrainingRun {
   void after_series(const StepSeries& series);
   void check_replicas_now();
   void log_step(const StepTotals& totals);
+  double last_learning_rate() const;
   bool stop_wanted() const { return stop_requested() || time_limit_.reached(); }
   bool leave_evaluation() const;
   void say_why_it_stops();
@@ -312,13 +313,17 @@ void TrainingRun::log_step(const StepTotals& totals) {
   if (!directory_) return;
   const double rate =
       static_cast<double>(state_.epoch_samples - epoch_start_samples_) / seconds_since(epoch_start_);
-  directory_->write(
-      {{"event", "step"},
-       {"epoch", state_.position.epoch + 1},
-       {"step", state_.position.global_step},
-       {"loss", totals.loss() / static_cast<double>(totals.samples)},
-       {"learning_rate", engine_->weight_update().learning_rate(state_.position.global_step - 1)},
-       {"samples_per_second", rate}});
+  directory_->write({{"event", "step"},
+                     {"epoch", state_.position.epoch + 1},
+                     {"step", state_.position.global_step},
+                     {"loss", totals.loss() / static_cast<double>(totals.samples)},
+                     {"learning_rate", last_learning_rate()},
+                     {"samples_per_second", rate}});
+}
+
+/// Of the step taken last.
+double TrainingRun::last_learning_rate() const {
+  return engine_->weight_update().learning_rate(state_.position.global_step - 1);
 }
 
 void TrainingRun::finish_epoch() {
@@ -333,6 +338,7 @@ void TrainingRun::finish_epoch() {
                        {"train_loss", train_loss},
                        {"train_samples", state_.epoch_samples},
                        {"train_seconds", seconds},
+                       {"learning_rate", last_learning_rate()},
                        {"test_loss", evaluation_->loss},  // null if not finite
                        {"test_accuracy", evaluation_->accuracy()},
                        {"test_samples", evaluation_->samples}});

@@ -47,7 +47,7 @@ std::vector<float> floats(std::size_t size, std::uint32_t seed) {
   return {numbers.begin(), numbers.end()};
 }
 
-/// A running mean of squares, for instance.
+/// As running means of squares are.
 std::vector<float> positive_floats(std::size_t size, std::uint32_t seed) {
   std::vector<float> numbers = floats(size, seed);
   for (float& number : numbers) number = number * number;
@@ -135,7 +135,7 @@ struct Model {
   RuleCase rule;
   std::size_t size, offset;
   DeviceBuffer<float> weights = rig.upload(floats(offset + size, 1));
-  DeviceBuffer<float> buffers[2] = {rig.upload(floats(offset + size, 2)),
+  DeviceBuffer<float> buffers[2] = {rig.upload(positive_floats(offset + size, 2)),
                                     rig.upload(positive_floats(offset + size, 3))};
   DeviceBuffer<UpdateTensor> ranges{rig.device(), 0};
   DeviceBuffer<std::int32_t> range_of{rig.device(), 0};
@@ -165,8 +165,8 @@ class DeviceUpdateTest : public testing::Test {
 
   static std::vector<float> train_on_cpu(const RuleCase& rule, std::size_t size, std::int64_t count,
                                          Sums kind, bool in_ranges) {
-    std::vector<float> w = floats(size, 1), first = floats(size, 2), second = positive_floats(size, 3),
-                       g(size);
+    std::vector<float> w = floats(size, 1), first = positive_floats(size, 2),
+                       second = positive_floats(size, 3), g(size);
     std::vector<UpdateTensor> ranges = {{.size = size}};
     if (in_ranges) ranges = ranges_of(size);
     float* const buffers[] = {first.data(), second.data()};
