@@ -185,7 +185,7 @@ std::vector<JobKey> make_schema() {
     reals(FIELD(train.optimizer.betas), {0, 1, false, true}, 2, "a list of two numbers from 0, below 1, such as [0.9, 0.999]",
           "shares of the running means of gradient and squared gradient that are carried on", kWeights)
         .also_called({"beta", "beta1", "beta2"}),
-    real(FIELD(train.optimizer.eps), {0, 1}, "added to the divisor", kWeights).also_called({"epsilon"}),
+    real(FIELD(train.optimizer.eps), {0, 1, true}, "added to the divisor", kWeights).also_called({"epsilon"}),
     real(FIELD(train.optimizer.alpha), {0, 1, false, true}, "share of the running mean of the squared gradient that is carried on", kWeights),
     real(FIELD(train.optimizer.trust_coefficient), {0, 1e6, true}, "the rate of a tensor is this times the norm of its weights over that of its gradient", kWeights),
     boolean(FIELD(train.optimizer.decay_biases), "weight decay for tensors of one dimension, too: biases and norms", kWeights)

@@ -199,6 +199,12 @@ TEST(JobErrorTest, ListsAreListsOfNumbersInRange) {
             "job.yaml:2:25: train.optimizer.lr: expected a number above 0, at most 1e+06, got a list");
 }
 
+/// A gradient that is zero, as behind a dead unit, would be divided by zero.
+TEST(JobErrorTest, DivisorIsNeverZero) {
+  EXPECT_EQ(error_of("train: {optimizer: {kind: adam, eps: 0}}"),
+            "job.yaml:2:38: train.optimizer.eps: expected a number above 0, at most 1, got '0'");
+}
+
 TEST(JobErrorTest, WarmupFitsTheRun) {
   EXPECT_EQ(error_of("train: {epochs: 3, schedule: {warmup_epochs: 3}}"),
             "job.yaml:2:46: train.schedule.warmup_epochs: 3 is not shorter than the run, which has "
