@@ -121,8 +121,12 @@ void DistributedSampler::check(const Options& options) {
   check_work_for_all(options);
 }
 
+std::int64_t DistributedSampler::steps_per_epoch(const Options& options) {
+  return divide_up(options.samples, options.global_batch);
+}
+
 std::int64_t DistributedSampler::steps_per_epoch() const {
-  return divide_up(options_.samples, options_.global_batch);
+  return steps_per_epoch(options_);
 }
 
 std::int64_t DistributedSampler::batch_samples(std::int64_t step_in_epoch) const {

@@ -40,6 +40,7 @@ class DistributedSampler {
   explicit DistributedSampler(const Options& options);
   /// Throws what the constructor would.
   static void check(const Options& options);
+  static std::int64_t steps_per_epoch(const Options& options);
 
   std::int64_t steps_per_epoch() const;
   /// Samples in the global batch of this step: global_batch, or fewer in the epoch's last step.

@@ -19,11 +19,13 @@
 
 #include "kernels/numerics/exact_sum.hpp"
 #include "kernels/numerics/random.hpp"
+#include "kernels/optimizers/update_rule.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 namespace lockstep {
@@ -35,14 +37,6 @@ struct LossSums {
   double loss = 0;              ///< sum over the samples whose loss is finite, in nats
   std::int64_t correct = 0;     ///< samples whose largest logit (first one among equals) is their label
   std::int64_t not_finite = 0;  ///< samples whose loss is NaN or infinite
-};
-
-/// Stochastic gradient descent as in torch.optim.SGD, without dampening.
-struct SgdParams {
-  float learning_rate = 0;
-  float momentum = 0;
-  float weight_decay = 0;
-  bool nesterov = false;
 };
 
 class Ops {
@@ -132,9 +126,11 @@ class Ops {
   /// g[i] = sum[i] / count.
   virtual void mean(std::size_t size, const float* sum, std::int64_t count, float* g) = 0;
 
-  /// One step of SGD over a range of the arena: d = g + decay * w; m = momentum * m + d; w -= lr * (nesterov
-  /// ? d + momentum * m : m). With momentum 0, m is not touched and may be null.
-  virtual void sgd_step(const SgdParams&, std::size_t size, const float* g, float* m, float* w) = 0;
+  /// One optimiser step: moves `w` and `buffers` by the rule (kernels/optimizers) along the mean gradient.
+  /// All pointers are arenas, of which `tensors` names the ranges that move.
+  /// @param buffers  what the rule remembers: as many as buffers_of(rule)
+  virtual void update(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors,
+                      const float* g, float* const* buffers, float* w) = 0;
 };
 
 }  // namespace lockstep

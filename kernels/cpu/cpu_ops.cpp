@@ -10,7 +10,7 @@
 #include "kernels/cpu/linear.hpp"
 #include "kernels/cpu/loss.hpp"
 #include "kernels/cpu/pool.hpp"
-#include "kernels/cpu/sgd.hpp"
+#include "kernels/cpu/update.hpp"
 
 namespace lockstep::cpu {
 namespace {
@@ -110,8 +110,9 @@ class CpuOps final : public Ops {
   void mean(std::size_t size, const float* sum, std::int64_t count, float* g) override {
     cpu::mean(size, sum, count, g);
   }
-  void sgd_step(const SgdParams& params, std::size_t size, const float* g, float* m, float* w) override {
-    cpu::sgd_step(params, size, g, m, w);
+  void update(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors, const float* g,
+              float* const* buffers, float* w) override {
+    cpu::update(rule, step, tensors, g, buffers, w);
   }
 };
 

@@ -82,7 +82,7 @@ void accumulate_exact(cudaStream_t, std::size_t size, const float* g, const Exac
 void exact_to_fp32(cudaStream_t, std::size_t size, const std::int64_t* sum, const std::int16_t* exponents,
                    float* g);
 
-// sgd.cu
-void sgd_update(cudaStream_t, const UpdateArgs&);
+// update.cu. A launch, and one before it where the rule looks at norms.
+void update(cudaStream_t, const UpdateArgs&);
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -110,9 +110,7 @@ class NativeOps final : public DeviceOps {
                      float* g) override {
     LOCKSTEP_GPU::exact_to_fp32(on(stream), size, sum, exponents, g);
   }
-  void sgd_update(Stream& stream, const UpdateArgs& args) override {
-    LOCKSTEP_GPU::sgd_update(on(stream), args);
-  }
+  void update(Stream& stream, const UpdateArgs& args) override { LOCKSTEP_GPU::update(on(stream), args); }
 
  private:
   /// Kernels start on the calling thread's current device, which must be the stream's.

@@ -22,5 +22,5 @@ set(LOCKSTEP_GPU_SOURCES
   pool_global.cu
   pool_max.cu
   probe.cu
-  sgd.cu
-  stream.cu)
+  stream.cu
+  update.cu)

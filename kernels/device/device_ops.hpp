@@ -82,6 +82,15 @@ struct LossTarget {
   const StepState* state = nullptr;      ///< its stop_requested is added once to kStopRequests; may be null
 };
 
+/// Ranges of the arena that the update tells apart, in device memory. None: all parameters are alike, and
+/// decay; not for rules that look at norms.
+struct UpdateTensors {
+  int count = 0;
+  const UpdateTensor* ranges = nullptr;    ///< [count]
+  const std::int32_t* range_of = nullptr;  ///< [parameters]
+  TensorFactors* factors = nullptr;        ///< [count], for the update's own use if the rule looks at norms
+};
+
 /// Everything that moves the weights once the sums are complete.
 struct UpdateArgs {
   std::size_t parameters = 0;
@@ -89,10 +98,11 @@ struct UpdateArgs {
   const float* fp32_sums = nullptr;  ///< [parameters]; null: use `sums`. (determinism: off)
   /// [parameters]: the unit of each sum is 2^exponent; null: kExactExponent for all of them.
   const std::int16_t* exponents = nullptr;
-  float* weights = nullptr;   ///< [parameters], in place
-  float* momentum = nullptr;  ///< [parameters], in place; null if sgd.momentum is 0
-  SgdParams sgd;              ///< learning_rate comes from *state instead
-  StepState* state = nullptr;
+  float* weights = nullptr;  ///< [parameters], in place
+  UpdateRule rule = UpdateRule::kSgd;
+  float* buffers[kMostBuffers] = {};  ///< what the rule remembers, each [parameters], in place
+  UpdateTensors tensors;
+  StepState* state = nullptr;  ///< its scalars are what the rule is told
 };
 
 class DeviceOps {
@@ -163,11 +173,11 @@ class DeviceOps {
   virtual void exact_to_fp32(Stream&, std::size_t size, const std::int64_t* sum,
                              const std::int16_t* exponents, float* g) = 0;
 
-  /// One step of SGD (as Ops::sgd_step) with the mean gradient: each sum divided by the counter kSamples, in
-  /// double. Then zeroes the sums and advances the state: step, step_in_epoch, steps_done, last, sums. If
-  /// kRefused is set, weights and momentum stay as they are and the state is only marked halted; a halted
-  /// state is never advanced.
-  virtual void sgd_update(Stream&, const UpdateArgs&) = 0;
+  /// One optimiser step (as Ops::update) with the mean gradient: each sum divided by the counter kSamples, in
+  /// double. Then zeroes the sums and advances the state: step, step_in_epoch, steps_done, last, sums,
+  /// scalars. If kRefused is set, weights and buffers stay as they are and the state is only marked halted; a
+  /// halted state is never advanced.
+  virtual void update(Stream&, const UpdateArgs&) = 0;
 };
 
 }  // namespace lockstep

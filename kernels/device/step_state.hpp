@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/numerics/wide_sum.hpp"
+#include "kernels/optimizers/update_rule.hpp"
 
 #include <cstdint>
 
@@ -41,18 +42,21 @@ inline constexpr std::int64_t kMostLossTerms = std::int64_t{1} << 31;
 inline constexpr int kCounterSlots = 12;
 static_assert(kCounterSlots >= kStepCounters && kCounterSlots % 4 == 0);
 
+/// Most steps of a series: between two writes by the host.
+inline constexpr int kLongestSeries = 64;
+
 /// The host writes all of it before a series of steps and reads it after them.
 struct StepState {
   std::int64_t step_in_epoch = 0;         ///< of the next step, from 0
   std::int64_t steps_done = 0;            ///< since the host wrote this
   std::int64_t last[kCounterSlots] = {};  ///< counters of the last step done, summed over all ranks
   std::int64_t sums[kCounterSlots] = {};  ///< of all steps done, added up
-  float learning_rate = 0;
-  std::uint32_t step = 0;            ///< optimiser steps taken before the next one; keys dropout
-  std::uint32_t stop_requested = 0;  ///< this rank's wish, counted in every step
+  StepScalars scalars;                    ///< of the next step: what its update is told
+  std::uint32_t step = 0;                 ///< optimiser steps taken before the next one; keys dropout
+  std::uint32_t stop_requested = 0;       ///< this rank's wish, counted in every step
   std::uint32_t halted = 0;  ///< set by a step that refused a number: it and all later steps change nothing
-  std::uint32_t blocks_done = 0;  ///< the update's own: its last block advances this state
-  std::uint32_t padding = 0;
+  std::uint32_t blocks_done = 0;           ///< the update's own: its last block advances this state
+  StepScalars ahead[kLongestSeries] = {};  ///< of the steps after the next one: [i] once i + 1 are done
 };
 
 }  // namespace lockstep

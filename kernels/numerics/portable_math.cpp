@@ -25,6 +25,33 @@ double portable_log(double x) {
   return exponent * kLn2 + 2 * t * sum;
 }
 
+double portable_exp(double x) {
+  constexpr double kLn2 = 0.693147180559945309417;
+  const double k = std::nearbyint(x / kLn2);
+  const double r = x - k * kLn2;  // |r| <= 0.35: 18 terms of the series reach double precision
+  double sum = 1;
+  for (int n = 18; n >= 1; --n) sum = sum * r / n + 1;
+  return std::ldexp(sum, static_cast<int>(k));
+}
+
+double portable_cos(double x) {
+  constexpr double kPi = 3.14159265358979323846;
+  const bool is_obtuse = x > kPi / 2;
+  const double square = is_obtuse ? (kPi - x) * (kPi - x) : x * x;
+  double sum = 1;
+  for (int n = 24; n >= 2; n -= 2) sum = 1 - sum * square / (n * (n - 1));
+  return is_obtuse ? -sum : sum;
+}
+
+double integer_power(double base, std::int64_t exponent) {
+  double power = 1;
+  for (; exponent > 0; exponent /= 2) {
+    if (exponent % 2 == 1) power *= base;
+    base *= base;
+  }
+  return power;
+}
+
 double normal_quantile(double p) {
   const double q = p - 0.5;
   if (std::abs(q) <= 0.425) {

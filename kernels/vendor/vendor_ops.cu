@@ -125,7 +125,7 @@ class Ops final : public VendorOps {
                      float* g) override {
     native::exact_to_fp32(on(stream), size, sum, exponents, g);
   }
-  void sgd_update(Stream& stream, const UpdateArgs& args) override { native::sgd_update(on(stream), args); }
+  void update(Stream& stream, const UpdateArgs& args) override { native::update(on(stream), args); }
 
   void conv2d_forward_alone(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,
                             float* y) override {

@@ -13,11 +13,12 @@
 namespace lockstep::chaos {
 namespace {
 
-/// Dropout, momentum, an uneven last batch that leaves ranks without work, every step in metrics.jsonl.
+/// Dropout, two buffers of the optimiser, a rate and a momentum of their own at each step, an uneven last
+/// batch that leaves ranks without work, every step in metrics.jsonl.
 constexpr const char* kJob =
     "model: net\n"
     "data: {set: synthetic, train_samples: 2375, test_samples: 200, global_batch: 60}\n"
-    "train: {seed: 7, optimizer: {kind: sgd, lr: 0.02, momentum: 0.9}}\n"
+    "train: {seed: 7, optimizer: {kind: adam, lr: 0.005}, schedule: {kind: one_cycle, warmup_steps: 5}}\n"
     "parallel: {device: cpu, grain: 16, check_replicas_every_steps: 50}\n"
     "run: {checkpoint_every_steps: 6, log_every_steps: 1}\n";
 

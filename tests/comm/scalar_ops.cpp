@@ -69,7 +69,9 @@ class ScalarOps final : public Ops {
     refuse();
   }
   void gather_features(const GatherShape&, CF, const std::int32_t*, F) override { refuse(); }
-  void sgd_step(const SgdParams&, std::size_t, CF, F, F) override { refuse(); }
+  void update(UpdateRule, const StepScalars&, std::span<const UpdateTensor>, CF, float* const*, F) override {
+    refuse();
+  }
 };
 
 }  // namespace

@@ -28,7 +28,7 @@ lockstep::MemoryDisk good_checkpoint() {
   state.facts.step = 12;
   state.facts.parameters = {{"fc.weight", {2, 3}}, {"fc.bias", {2}}, {"scale", {}}};
   state.weights.assign(9, 0.5F);
-  state.momentum.assign(9, 0.25F);
+  state.optimizer = {{"momentum", std::vector<float>(9, 0.25F)}};
   MemoryEnv env;
   env.make_directory("run");
   lockstep::save_checkpoint(env, "run", state);

@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "tests/kernels/reference/tensor.hpp"
+#include "tests/kernels/reference/update_rules.hpp"
 
 namespace lockstep {
 namespace {
@@ -195,14 +196,15 @@ TEST_F(GoldenTest, CrossEntropyEqualsPyTorch) {
 TEST_F(GoldenTest, SgdEqualsPyTorchOverSeveralSteps) {
   for (const GoldenCase& golden : cases("sgd", "w0")) {
     const auto settings = golden.floats("settings").values;
-    const SgdParams params = {settings[0], settings[1], settings[2], settings[3] != 0};
+    const RuleCase rule = sgd_case({settings[0], settings[1], settings[2], settings[3] != 0});
     auto w = golden.floats("w0").values;
     std::vector<float> m(w.size());
     for (const char step : {'1', '2', '3', '4'}) {
-      ops_->sgd_step(params, w.size(), golden.floats(std::string("g") + step).values.data(), m.data(),
-                     w.data());
-      EXPECT_TRUE(matches(w, golden.floats(std::string("w") + step)))
-          << "step " << step << ", momentum " << params.momentum << ", decay " << params.weight_decay;
+      const UpdateTensor all{.size = w.size()};
+      float* const buffer = m.data();
+      ops_->update(rule.rule, rule.scalars, {&all, 1}, golden.floats(std::string("g") + step).values.data(),
+                   &buffer, w.data());
+      EXPECT_TRUE(matches(w, golden.floats(std::string("w") + step))) << "step " << step << ", " << rule.name;
     }
   }
 }

@@ -5,6 +5,7 @@
 #include "common/safetensors/safetensors.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/numerics/exact_sum.hpp"
+#include "kernels/optimizers/sgd.hpp"
 #include "models/network.hpp"
 
 #include <gtest/gtest.h>
@@ -91,8 +92,10 @@ class GoldenTrainingTest : public testing::Test {
   }
 
   void update() {
-    ops_->sgd_step({0.01F, 0.5F, 0, false}, weights_.size(), gradient_.data(), momentum_.data(),
-                   weights_.data());
+    const UpdateTensor all{.size = weights_.size()};
+    float* const momentum = momentum_.data();
+    ops_->update(UpdateRule::kSgdMomentum, pack_scalars(SgdStep{.rate = 0.01F, .momentum = 0.5F}), {&all, 1},
+                 gradient_.data(), &momentum, weights_.data());
   }
 
   void expect_loss(int step, double loss_sum) const {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/bench_memory.hpp"
 
+#include "kernels/optimizers/sgd.hpp"
+
 #include <algorithm>
 #include <random>
 
@@ -57,7 +59,8 @@ std::int32_t* BenchMemory::labels(std::size_t size, int classes) {
 }
 
 StepState* BenchMemory::state() {
-  return upload(std::vector<StepState>{{.learning_rate = 1e-6F, .step = 5}});
+  return upload(
+      std::vector<StepState>{{.scalars = pack_scalars(SgdStep{.rate = 1e-6F, .momentum = 0.5F}), .step = 5}});
 }
 
 }  // namespace lockstep::bench

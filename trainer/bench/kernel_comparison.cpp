@@ -173,12 +173,11 @@ class Builder {
     args.parameters = op.parameters;
     args.sums = memory_.integers(size);
     args.weights = memory_.floats(op.parameters);
-    args.momentum = memory_.floats(op.parameters);
-    args.sgd.momentum = 0.5F;
+    args.rule = UpdateRule::kSgdMomentum;
+    args.buffers[0] = memory_.floats(op.parameters);
     args.state = memory_.state();
     const std::int64_t* before = memory_.step_sums(op.parameters, batch_);
-    auto comparison =
-        native([=](DeviceOps& ops, Stream& stream, int /*call*/) { ops.sgd_update(stream, args); });
+    auto comparison = native([=](DeviceOps& ops, Stream& stream, int /*call*/) { ops.update(stream, args); });
     comparison.restore = [=](Stream& stream, int /*call*/) {
       stream.copy_on_device(args.sums, before, size * sizeof(std::int64_t));
     };

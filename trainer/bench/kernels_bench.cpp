@@ -8,6 +8,7 @@
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/cpu/fma_peak.hpp"
 #include "kernels/ops.hpp"
+#include "kernels/optimizers/sgd.hpp"
 #include "trainer/bench/timing.hpp"
 
 #include <fmt/format.h>
@@ -132,8 +133,11 @@ void add_elementwise(int batch, Ops& ops, Tensors& t, std::vector<Case>& out) {
   auto sums = std::make_shared<AlignedBuffer<std::int64_t>>(parameters);
   out.push_back({"exact sum 21,840", 0, bytes_of(5 * parameters),
                  [=, &ops] { ops.accumulate_exact(parameters, g, {.limit = 1e4F}, sums->data()); }});
-  out.push_back({"sgd momentum 21,840", 0, bytes_of(5 * parameters),
-                 [=, &ops] { ops.sgd_step({.learning_rate = 0, .momentum = 0.5F}, parameters, g, m, w); }});
+  out.push_back(
+      {"sgd momentum 21,840", 0, bytes_of(5 * parameters), [=, &ops] {
+         const UpdateTensor all{.size = parameters};
+         ops.update(UpdateRule::kSgdMomentum, pack_scalars(SgdStep{.momentum = 0.5F}), {&all, 1}, g, &m, w);
+       }});
 }
 
 void add_input(int batch, Ops& ops, Tensors& t, std::vector<Case>& out) {

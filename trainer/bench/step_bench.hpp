@@ -20,7 +20,7 @@ struct StepOptions {
 ///   input      gathering and normalising the batch
 ///   exposed    communication that backward did not hide: in each step, the wait of the rank that was ready
 ///   last skew       rank 0's waiting for ranks that were ready later, because the machine kept them
-///   optimiser  mean gradient and SGD
+///   optimiser  mean gradient and update
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options);
 
 }  // namespace lockstep::bench

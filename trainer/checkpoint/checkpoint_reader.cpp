@@ -85,6 +85,13 @@ Manifest manifest_of(Env& env, const std::string& directory) {
   return read_manifest(text, path);
 }
 
+/// Checkpoints that do not name their buffers are of a time when momentum was all that an optimiser had.
+std::vector<std::string> buffers_of(const Manifest& manifest, const SafetensorsFile& optimizer) {
+  if (manifest.optimizer_buffers) return *manifest.optimizer_buffers;
+  if (optimizer.tensors().empty()) return {};
+  return {kVersion1Buffer};
+}
+
 CheckpointState state_of(Env& env, const std::string& path) {
   const Manifest manifest = manifest_of(env, path);
   const SafetensorsFile model = read_verified(env, path, manifest.files[0]);
@@ -92,8 +99,8 @@ CheckpointState state_of(Env& env, const std::string& path) {
   CheckpointState state;
   state.facts = manifest.facts;
   state.weights = gather(model, manifest.facts.parameters, "");
-  if (!optimizer.tensors().empty())
-    state.momentum = gather(optimizer, manifest.facts.parameters, kMomentumPrefix);
+  for (const std::string& name : buffers_of(manifest, optimizer))
+    state.optimizer.push_back({name, gather(optimizer, manifest.facts.parameters, tensor_prefix(name))});
   return state;
 }
 

@@ -24,16 +24,23 @@ struct Contents {
 Contents serialise(const CheckpointState& state) {
   const auto& parameters = state.facts.parameters;
   LOCKSTEP_CHECK(state.weights.size() == arena_size(parameters));
-  LOCKSTEP_CHECK(state.momentum.empty() || state.momentum.size() == state.weights.size());
+  std::vector<TensorView> optimizer;
+  std::vector<std::string> buffers;
+  for (const OptimizerBuffer& buffer : state.optimizer) {
+    LOCKSTEP_CHECK(buffer.values.size() == state.weights.size());
+    const auto tensors = tensors_of(parameters, buffer);
+    optimizer.insert(optimizer.end(), tensors.begin(), tensors.end());
+    buffers.push_back(buffer.name);
+  }
   LOCKSTEP_CHECK(!state.facts.test_accuracy ||
                  (*state.facts.test_accuracy >= 0 && *state.facts.test_accuracy <= 1));
   Contents contents;
   contents.model = write_safetensors(tensors_of(parameters, state.weights, ""), {{"format", "pt"}});
-  contents.optimizer =
-      write_safetensors(state.momentum.empty() ? std::vector<TensorView>{}
-                                               : tensors_of(parameters, state.momentum, kMomentumPrefix));
-  contents.manifest = write_manifest(
-      {state.facts, {record_of(kModelFile, contents.model), record_of(kOptimizerFile, contents.optimizer)}});
+  contents.optimizer = write_safetensors(optimizer);
+  contents.manifest =
+      write_manifest({state.facts,
+                      {record_of(kModelFile, contents.model), record_of(kOptimizerFile, contents.optimizer)},
+                      buffers});
   return contents;
 }
 

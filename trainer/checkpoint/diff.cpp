@@ -3,8 +3,6 @@
 /// Comparing checkpoints bit by bit.
 #include "trainer/checkpoint/diff.hpp"
 
-#include "trainer/checkpoint/directory.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -63,6 +61,24 @@ void diff_arena(const std::vector<CheckpointParameter>& parameters, const std::s
   }
 }
 
+const OptimizerBuffer* find_buffer(const CheckpointState& state, const std::string& name) {
+  const auto found = std::ranges::find(state.optimizer, name, &OptimizerBuffer::name);
+  return found == state.optimizer.end() ? nullptr : &*found;
+}
+
+void diff_optimizer(const CheckpointState& a, const CheckpointState& b, CheckpointDifference* result) {
+  for (const OptimizerBuffer& in_a : a.optimizer) {
+    if (const OptimizerBuffer* in_b = find_buffer(b, in_a.name)) {
+      diff_arena(a.facts.parameters, tensor_prefix(in_a.name), in_a.values, in_b->values, &result->tensors);
+    } else {
+      result->facts.push_back(fmt::format("{}: only in A", in_a.name));
+    }
+  }
+  for (const OptimizerBuffer& in_b : b.optimizer)
+    if (find_buffer(a, in_b.name) == nullptr)
+      result->facts.push_back(fmt::format("{}: only in B", in_b.name));
+}
+
 bool both_have(const CheckpointFacts& a, const CheckpointFacts& b, const std::string& key) {
   return a.data.contains(key) && b.data.contains(key);
 }
@@ -105,12 +121,7 @@ CheckpointDifference diff_checkpoints(const CheckpointState& a, const Checkpoint
     return result;
   }
   diff_arena(a.facts.parameters, "", a.weights, b.weights, &result.tensors);
-  if (a.momentum.size() == b.momentum.size()) {
-    if (!a.momentum.empty())
-      diff_arena(a.facts.parameters, kMomentumPrefix, a.momentum, b.momentum, &result.tensors);
-  } else {
-    result.facts.push_back(fmt::format("momentum: {}", a.momentum.empty() ? "only in B" : "only in A"));
-  }
+  diff_optimizer(a, b, &result);
   return result;
 }
 
@@ -118,7 +129,7 @@ std::string to_text(const CheckpointDifference& difference) {
   if (difference.empty()) return "no difference: the same bits\n";
   std::string text;
   for (const std::string& fact : difference.facts) text += fact + "\n";
-  if (difference.tensors.empty()) return text + "weights and momentum that both have: the same bits\n";
+  if (difference.tensors.empty()) return text + "weights and optimiser state that both have: the same bits\n";
   text += fmt::format("{:28} {:>19}  {:32} {}\n", "tensor", "elements that differ", "first: A, B",
                       "largest |A - B|");
   for (const TensorDifference& t : difference.tensors)

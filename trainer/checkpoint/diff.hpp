@@ -11,7 +11,8 @@
 
 namespace lockstep {
 
-/// One tensor that is not the same bits in both. Momentum tensors are called "momentum.NAME".
+/// One tensor that is not the same bits in both. Those of the optimiser are called
+/// "momentum.NAME" and the like.
 struct TensorDifference {
   std::string tensor;
   std::size_t elements = 0;              ///< that the tensor has
@@ -28,8 +29,8 @@ struct CheckpointDifference {
   bool empty() const { return facts.empty() && tensors.empty(); }
 };
 
-/// Weights and momentum are compared if the parameters have the same names and shapes; otherwise `facts` says
-/// why not.
+/// Weights and optimiser state are compared if the parameters have the same names and shapes; otherwise
+/// `facts` says why not.
 CheckpointDifference diff_checkpoints(const CheckpointState& a, const CheckpointState& b);
 
 /// A table for people; one line if there is no difference.

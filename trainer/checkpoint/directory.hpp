@@ -20,7 +20,6 @@ inline constexpr const char* kTemporaryPrefix = ".tmp-";  ///< being written, or
 inline constexpr const char* kReplacedSuffix =
     ".replaced";                                           ///< moved aside while its successor takes its name
 inline constexpr const char* kDamagedSuffix = ".damaged";  ///< moved aside because it is damaged
-inline constexpr const char* kMomentumPrefix = "momentum.";  ///< of tensors in optimizer.safetensors
 
 /// "step-00001200"
 std::string checkpoint_name(std::int64_t step);

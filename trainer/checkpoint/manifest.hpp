@@ -9,13 +9,18 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace lockstep {
 
-inline constexpr std::int64_t kCheckpointFormatVersion = 1;
+/// The newest version that this program reads. It writes version 1, which has momentum or nothing of the
+/// optimiser, where that is all there is, so that older programs read it, too.
+inline constexpr std::int64_t kCheckpointFormatVersion = 2;
+/// The one buffer that version 1 knows.
+inline constexpr const char* kVersion1Buffer = "momentum";
 inline constexpr std::size_t kMaxManifestBytes = std::size_t{64} << 20;
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
@@ -24,6 +29,8 @@ inline constexpr const char* kManifestFile = "manifest.json";
 struct Manifest {
   CheckpointFacts facts;
   std::vector<FileRecord> files;  ///< model, optimizer
+  /// The names of the optimiser's buffers; nothing in older checkpoints, see checkpoint_reader.cpp.
+  std::optional<std::vector<std::string>> optimizer_buffers = {};
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 

@@ -187,6 +187,22 @@ std::vector<CheckpointParameter> parse_parameters(const Object& top, const std::
   return parameters;
 }
 
+/// Names such as "exp_avg", each there once.
+std::vector<std::string> parse_buffers(const Object& top) {
+  constexpr std::size_t kMostBuffers = 16;
+  constexpr const char* kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_";
+  std::vector<std::string> names;
+  std::set<std::string> different;
+  for (const json& entry : top.list("optimizer_buffers")) {
+    const std::string name = entry.is_string() ? entry.get<std::string>() : "";
+    const bool is_name = !name.empty() && name.find_first_not_of(kLetters) == name.npos;
+    if (!is_name || !different.insert(name).second || different.size() > kMostBuffers)
+      top.wrong("optimizer_buffers", "a list of at most 16 different names");
+    names.push_back(name);
+  }
+  return names;
+}
+
 /// Before there was "test_step", the accuracy was that of the last evaluation, whatever has been trained
 /// since; only at the end of an epoch is that an evaluation of these weights.
 std::optional<double> parse_test_accuracy(const Object& top, const CheckpointFacts& facts) {
@@ -255,10 +271,11 @@ void check_sections(const Manifest& manifest, const Object& top) {
 void check_version(const Object& top, const std::string& file) {
   if (top.text("format") != "lockstep checkpoint") top.wrong("format", "'lockstep checkpoint'");
   const std::int64_t version = top.integer("version");
-  if (version != kCheckpointFormatVersion)
+  if (version < 1 || version > kCheckpointFormatVersion)
     throw ConfigError(  // not damaged: nothing may pass it over
-        fmt::format("{}: format version {}, this program reads version {}; use the release that wrote it",
-                    file, version, kCheckpointFormatVersion));
+        fmt::format(
+            "{}: format version {}, this program reads versions 1 to {}; use the release that wrote it", file,
+            version, kCheckpointFormatVersion));
   if (top.unsigned_integer("block_bytes") != kChecksumBlockBytes) top.wrong("block_bytes", "65536");
 }
 
@@ -277,6 +294,7 @@ Manifest read_manifest(std::string_view text, const std::string& file) {
   if (files.size() != 2) top.wrong("files", "a list of two files");
   manifest.files.push_back(parse_file(Object(files[0], file, "files[0]"), file, kModelFile));
   manifest.files.push_back(parse_file(Object(files[1], file, "files[1]"), file, kOptimizerFile));
+  if (top.has("optimizer_buffers")) manifest.optimizer_buffers = parse_buffers(top);
   check_sections(manifest, top);
   return manifest;
 }

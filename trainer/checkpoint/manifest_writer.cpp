@@ -37,11 +37,17 @@ json parameters_json(const std::vector<CheckpointParameter>& parameters) {
   return list;
 }
 
+std::int64_t version_of(const Manifest& manifest) {
+  const auto& buffers = manifest.optimizer_buffers;
+  const bool as_ever = !buffers || buffers->empty() || *buffers == std::vector<std::string>{kVersion1Buffer};
+  return as_ever ? 1 : kCheckpointFormatVersion;
+}
+
 json manifest_json(const Manifest& manifest) {
   const CheckpointFacts& facts = manifest.facts;
   json j;
   j["format"] = "lockstep checkpoint";
-  j["version"] = kCheckpointFormatVersion;
+  j["version"] = version_of(manifest);
   j["step"] = facts.step;
   j["epoch"] = facts.epoch;
   j["step_in_epoch"] = facts.step_in_epoch;
@@ -64,6 +70,7 @@ json manifest_json(const Manifest& manifest) {
   j["world"] = facts.world;
   j["bucket_plan"] = facts.bucket_plan;
   j["parameters"] = parameters_json(facts.parameters);
+  if (manifest.optimizer_buffers) j["optimizer_buffers"] = *manifest.optimizer_buffers;
   j["block_bytes"] = kChecksumBlockBytes;
   j["files"] = json::array();
   for (const FileRecord& file : manifest.files) j["files"].push_back(file_json(file));

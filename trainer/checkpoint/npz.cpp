@@ -4,7 +4,6 @@
 #include "trainer/checkpoint/npz.hpp"
 
 #include "common/error.hpp"
-#include "trainer/checkpoint/directory.hpp"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -139,9 +138,9 @@ std::vector<std::byte> write_npz(std::span<const TensorView> tensors) {
 
 std::vector<std::byte> export_npz(const CheckpointState& state) {
   std::vector<TensorView> tensors = tensors_of(state.facts.parameters, state.weights, "");
-  if (!state.momentum.empty()) {
-    const auto momentum = tensors_of(state.facts.parameters, state.momentum, kMomentumPrefix);
-    tensors.insert(tensors.end(), momentum.begin(), momentum.end());
+  for (const OptimizerBuffer& buffer : state.optimizer) {
+    const auto more = tensors_of(state.facts.parameters, buffer);
+    tensors.insert(tensors.end(), more.begin(), more.end());
   }
   return write_npz(tensors);
 }

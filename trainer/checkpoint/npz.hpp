@@ -18,7 +18,8 @@ namespace lockstep {
 /// lacks
 std::vector<std::byte> write_npz(std::span<const TensorView> tensors);
 
-/// The weights of a checkpoint under their names, and "momentum.NAME" if there is momentum.
+/// The weights of a checkpoint under their names, and what the optimiser remembers under "momentum.NAME"
+/// and the like.
 std::vector<std::byte> export_npz(const CheckpointState& state);
 
 }  // namespace lockstep

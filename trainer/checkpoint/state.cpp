@@ -34,6 +34,15 @@ std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& param
   return tensors;
 }
 
+std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& parameters,
+                                   const OptimizerBuffer& buffer) {
+  return tensors_of(parameters, buffer.values, tensor_prefix(buffer.name));
+}
+
+std::string tensor_prefix(const std::string& buffer) {
+  return buffer + ".";
+}
+
 std::string weights_sha256(std::span<const float> weights) {
   static_assert(std::endian::native == std::endian::little, "hashes and checkpoints are little-endian");
   return hex(sha256(std::as_bytes(weights)));

@@ -57,12 +57,19 @@ struct CheckpointFacts {
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
 };
 
-/// A complete checkpoint. Weights and momentum lie in arena order; momentum is empty if the optimiser has
-/// none.
+/// One of the things that the optimiser remembers of each parameter, in arena order. What it means is the
+/// optimiser's own.
+struct OptimizerBuffer {
+  std::string name;
+  std::vector<float> values;
+  friend bool operator==(const OptimizerBuffer&, const OptimizerBuffer&) = default;
+};
+
+/// A complete checkpoint. Weights lie in arena order, too.
 struct CheckpointState {
   CheckpointFacts facts;
   std::vector<float> weights;
-  std::vector<float> momentum;
+  std::vector<OptimizerBuffer> optimizer;
 };
 
 /// Elements of all parameters.
@@ -71,6 +78,12 @@ std::size_t arena_size(const std::vector<CheckpointParameter>& parameters);
 /// The arena cut into its tensors, `prefix` before each name. Bytes are borrowed from the arena.
 std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& parameters,
                                    std::span<const float> arena, const std::string& prefix);
+
+/// The tensors of one of the optimiser's buffers: "momentum.conv1.weight".
+std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& parameters,
+                                   const OptimizerBuffer& buffer);
+/// What stands before the names of a buffer's tensors: "momentum.".
+std::string tensor_prefix(const std::string& buffer);
 
 /// SHA-256 of the weights in arena order as little-endian fp32: the last line of a training run.
 std::string weights_sha256(std::span<const float> weights);

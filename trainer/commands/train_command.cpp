@@ -37,7 +37,8 @@ void add_train_command(CLI::App& app, Action& action) {
       "On a terminal lines are as wide as that is: in ASCII unless LC_ALL, LC_CTYPE\n"
       "or LANG is UTF-8, without escape sequences where NO_COLOR is set, plain where\n"
       "TERM is dumb.\n\n"
-      "Keys of a job file:\n" +
+      "Keys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
+      "key, and their own defaults):\n" +
       schema_help());
   command->callback([=, &action] { action = [=] { return train(load_job(*job, *overrides)); }; });
 }

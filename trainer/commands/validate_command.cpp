@@ -60,7 +60,10 @@ void add_validate_command(CLI::App& app, Action& action) {
   auto overrides = std::make_shared<std::vector<std::string>>();
   command->add_option("job", *job, "Job file")->required();
   command->add_option("overrides", *overrides, "key=value, in place of what the file says");
-  command->footer("Keys of a job file:\n" + schema_help());
+  command->footer(
+      "Keys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
+      "key, and their own defaults):\n" +
+      schema_help());
   command->callback([=, &action] { action = [=] { return validate(*job, *overrides); }; });
 }
 

@@ -3,8 +3,12 @@
 /// A job: everything that a training run depends on. Field order and names are those of the job file.
 #pragma once
 
+#include "trainer/optimizers/sections.hpp"
+
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,20 +24,13 @@ struct DataSection {
   std::int64_t train_samples = 0, test_samples = 0;  ///< of random and synthetic; 0: the set's default
 };
 
-struct OptimizerSection {
-  std::string kind = "sgd";
-  double lr = 0.02;
-  double momentum = 0.9;
-  double weight_decay = 0;
-  bool nesterov = false;
-};
-
 struct TrainSection {
   std::int64_t epochs = 10;
   std::uint64_t seed = 1234;
   std::int64_t max_steps = 0;   ///< stop after so many optimiser steps; 0: no limit
   std::string initial_weights;  ///< a safetensors file to start from; empty: initialise from the seed
-  OptimizerSection optimizer;
+  OptimizerSection optimizer = {};
+  ScheduleSection schedule = {};
 };
 
 struct ParallelSection {
@@ -69,6 +66,8 @@ struct RunSection {
 
 struct Job {
   std::string name = "job";  ///< of the job file, without folder and .yaml; no key of it
+  /// Where each key that was given stands, "job.yaml:3:9": for messages about what shows only later.
+  std::map<std::string, std::string, std::less<>> places = {};
   std::string model = "net";
   DataSection data;
   TrainSection train;

@@ -3,10 +3,14 @@
 /// What must hold between the keys of a job.
 #include "comm/backend.hpp"
 #include "trainer/config/job_reader.hpp"
+#include "trainer/optimizers/optimizer.hpp"
+#include "trainer/optimizers/schedule.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 namespace lockstep {
@@ -16,11 +20,33 @@ void check_model(const JobReader& reader) {
   if (!reader.gives("model")) reader.fail_at("model", "no model given; add a line such as 'model: net'");
 }
 
-void check_nesterov(const JobReader& reader) {
-  const OptimizerSection& optimizer = reader.job().train.optimizer;
-  if (!optimizer.nesterov || optimizer.momentum > 0) return;
-  reader.fail_at("train.optimizer.nesterov",
-                 "train.optimizer.nesterov needs momentum above 0; set train.optimizer.momentum");
+void complain(const JobReader& reader, const std::optional<KeyComplaint>& complaint) {
+  if (complaint) reader.fail_at(complaint->key, complaint->message);
+}
+
+void check_optimizer(const JobReader& reader) {
+  const OptimizerSection& section = reader.job().train.optimizer;
+  const auto& kinds = optimizer_kinds();
+  const auto kind = std::ranges::find(kinds, section.kind, &OptimizerKind::name);
+  if (kind->check != nullptr) complain(reader, kind->check(section));
+}
+
+void check_schedule(const JobReader& reader) {
+  const TrainSection& train = reader.job().train;
+  const ScheduleSection& section = train.schedule;
+  const ScheduleKind& kind = find_schedule(section);
+  if (kind.check != nullptr) complain(reader, kind.check(section, train.optimizer.lr));
+  if (section.warmup_epochs > 0 && section.warmup_steps > 0) {
+    reader.fail_at(
+        "train.schedule.warmup_steps",
+        "the warm-up is either train.schedule.warmup_steps or train.schedule.warmup_epochs; remove one");
+  }
+  if (section.warmup_epochs >= train.epochs) {
+    reader.fail_at("train.schedule.warmup_epochs",
+                   fmt::format("train.schedule.warmup_epochs: {} is not shorter than the run, which has "
+                               "train.epochs: {}",
+                               section.warmup_epochs, train.epochs));
+  }
 }
 
 void check_sample_counts(const JobReader& reader) {
@@ -66,7 +92,8 @@ void check_resume(const JobReader& reader) {
 
 void check_job(const JobReader& reader) {
   check_model(reader);
-  check_nesterov(reader);
+  check_optimizer(reader);
+  check_schedule(reader);
   check_sample_counts(reader);
   check_ranks(reader);
   check_backend(reader);

@@ -6,6 +6,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_reader.hpp"
 #include "trainer/config/job_schema.hpp"
+#include "trainer/config/key_families.hpp"
 
 #include <fmt/format.h>
 
@@ -71,6 +72,7 @@ std::string to_yaml(const Job& job) {
   std::string yaml;
   std::string_view section;
   for (const JobKey& key : job_schema()) {
+    if (!belongs(key, job)) continue;
     yaml += section_headers(key.section(), section);
     section = key.section();
     yaml += fmt::format("{:{}}{}: {}\n", "", 2 * depth_of(key), key.leaf(), key.write(job));
@@ -85,7 +87,9 @@ std::string schema_help() {
   std::string help;
   for (const JobKey& key : job_schema()) {
     const std::string value = key.path == "model" ? "(required)" : key.write(defaults);
-    help += fmt::format("{:<{}}  {:<10}  {} ({})\n", key.path, width, value, key.meaning, key.expected);
+    const std::string owners = owners_text(key);
+    help += fmt::format("{:<{}}  {:<10}  {} ({}){}\n", key.path, width, value, key.meaning, key.expected,
+                        owners.empty() ? "" : fmt::format(" [{}]", owners));
   }
   return help;
 }

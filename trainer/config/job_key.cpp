@@ -25,6 +25,25 @@ bool is_plain(const ScalarText& scalar) {
   return scalar.style == ScalarText::Style::kPlain;
 }
 
+/// Reads each element of "[1, 2]" by read_one, or nothing.
+template <class Value, class ReadOne>
+bool read_list(const ScalarText& list, std::vector<Value>& values, const ReadOne& read_one) {
+  std::string_view text = list.text;
+  if (!is_plain(list) || !text.starts_with('[') || !text.ends_with(']')) return false;
+  text = text.substr(1, text.size() - 2);
+  std::vector<Value> read;
+  for (bool more = true; more;) {
+    const std::size_t comma = text.find(", ");
+    Value value{};
+    if (!read_one(ScalarText{std::string(text.substr(0, comma))}, value)) return false;
+    read.push_back(value);
+    more = comma != text.npos;
+    if (more) text.remove_prefix(comma + 2);
+  }
+  values = std::move(read);
+  return true;
+}
+
 }  // namespace
 
 std::string_view JobKey::section() const {
@@ -34,6 +53,11 @@ std::string_view JobKey::section() const {
 
 JobKey&& JobKey::also_called(std::vector<std::string_view> names) && {
   other_names = std::move(names);
+  return std::move(*this);
+}
+
+JobKey&& JobKey::as_list() && {
+  is_list = true;
   return std::move(*this);
 }
 
@@ -77,6 +101,17 @@ bool read_text(const ScalarText& scalar, bool may_be_empty, std::string& value) 
     return false;
   value = text;
   return true;
+}
+
+bool read_integers(const ScalarText& list, const IntRange& range, std::vector<std::int64_t>& values) {
+  return read_list(list, values, [&](const ScalarText& scalar, std::int64_t& value) {
+    return read_integer(scalar, range, value);
+  });
+}
+
+bool read_reals(const ScalarText& list, const RealRange& range, std::vector<double>& values) {
+  return read_list(list, values,
+                   [&](const ScalarText& scalar, double& value) { return read_real(scalar, range, value); });
 }
 
 bool read_byte_count(const ScalarText& scalar, std::size_t& value) {

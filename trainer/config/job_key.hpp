@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-/// A scalar as it stands in the file.
+/// A scalar as it stands in the file; or a list of plain scalars as the text "[1, 2]".
 struct ScalarText {
   enum class Style { kPlain, kQuoted, kNull };
   std::string text;
@@ -31,6 +31,8 @@ struct JobKey {
   std::vector<std::string_view> choices;      ///< of an enumeration
   std::vector<std::string_view> other_names;  ///< what other programs call it; only for "did you mean"
 
+  bool is_list = false;  ///< a list in the file, which `read` gets as text
+
   /// Stores the value in the job, or returns false and leaves it alone if it is not what is expected.
   std::function<bool(const ScalarText&, Job&)> read;
   /// The value as a YAML scalar that `read` takes back.
@@ -41,6 +43,7 @@ struct JobKey {
   /// "train.optimizer" of "train.optimizer.lr"; "" at the top
   std::string_view section() const;
 
+  JobKey&& as_list() &&;
   JobKey&& also_called(std::vector<std::string_view> names) &&;
 };
 
@@ -60,6 +63,9 @@ bool read_bool(const ScalarText& scalar, bool& value);
 bool read_seed(const ScalarText& scalar, std::uint64_t& value);
 bool read_choice(const ScalarText& scalar, const std::vector<std::string_view>& choices, std::string& value);
 bool read_text(const ScalarText& scalar, bool may_be_empty, std::string& value);
+/// At least one.
+bool read_integers(const ScalarText& list, const IntRange& range, std::vector<std::int64_t>& values);
+bool read_reals(const ScalarText& list, const RealRange& range, std::vector<double>& values);
 /// "auto" is 0.
 bool read_byte_count(const ScalarText& scalar, std::size_t& value);
 std::string write_byte_count(std::size_t value);

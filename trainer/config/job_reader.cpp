@@ -5,6 +5,7 @@
 
 #include "common/yaml/strict_yaml.hpp"
 #include "trainer/config/job_schema.hpp"
+#include "trainer/config/key_families.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,6 +25,17 @@ std::string joined(std::string_view section, std::string_view name) {
 ScalarText scalar_text(const YAML::Node& node) {
   if (node.IsNull()) return {"", ScalarText::Style::kNull};
   return {node.Scalar(), node.Tag() == "!" ? ScalarText::Style::kQuoted : ScalarText::Style::kPlain};
+}
+
+/// A list as the text "[1, 2]"; one that has anything but plain scalars in it counts as quoted.
+ScalarText list_text(const YAML::Node& node) {
+  ScalarText list;
+  for (const auto& element : node) {
+    if (!element.IsScalar() || element.Tag() == "!") return {"", ScalarText::Style::kQuoted};
+    list.text += (list.text.empty() ? "" : ", ") + element.Scalar();
+  }
+  list.text = "[" + list.text + "]";
+  return list;
 }
 
 std::string shown(const YAML::Node& node) {
@@ -89,8 +101,39 @@ void JobReader::read_override(const std::string& override_text) {
   read_node(value, override_text.substr(0, equals), YAML::Mark::null_mark(), source);
 }
 
-void JobReader::check() const {
+void JobReader::check() {
+  for (const JobKey& key : job_schema()) settle(key);
   check_job(*this);
+}
+
+void JobReader::settle(const JobKey& key) {
+  if (!belongs(key, job_)) return settle_foreign(key);
+  const MemberKey* own = member_key(key, job_);
+  if (own == nullptr || gives(key.path)) return;
+  if (own->required) {
+    const JobKey& choice = *find_job_key(choice_path(key));
+    fail_at(choice.path, fmt::format("{} {} needs {}: {}; expected {}", choice.path, choice.write(job_),
+                                     key.path, key.meaning, key.expected));
+  }
+  if (!own->fallback.empty()) key.read({std::string(own->fallback)}, job_);
+}
+
+/// A key that another choice has is an error, unless the choice itself was overridden: then the file meant it
+/// for what it chose.
+void JobReader::settle_foreign(const JobKey& key) {
+  if (!gives(key.path)) return;
+  const JobKey& choice = *find_job_key(choice_path(key));
+  const auto is_override = [&](const std::string& path) {
+    const auto place = places_.find(path);
+    return place != places_.end() && place->second.mark.is_null();
+  };
+  if (!is_override(choice.path) || is_override(key.path)) {
+    fail_at(key.path, fmt::format("{} is for {} {}; remove it for {}", key.path, choice.leaf(),
+                                  owners_text(key), choice.write(job_)));
+  }
+  key.read({key.write(Job())}, job_);
+  places_.erase(places_.find(key.path));
+  job_.places.erase(key.path);
 }
 
 void JobReader::read_section(const YAML::Node& node, const std::string& section, const Source& source) {
@@ -125,13 +168,14 @@ void JobReader::read_node(const YAML::Node& node, const std::string& path, const
 }
 
 void JobReader::read_value(const YAML::Node& node, const JobKey& key, const Place& place) {
-  const bool is_scalar = node.IsScalar() || node.IsNull();
-  if (!is_scalar || !key.read(scalar_text(node), job_)) {
+  const bool is_right = key.is_list ? node.IsSequence() : node.IsScalar() || node.IsNull();
+  if (!is_right || !key.read(key.is_list ? list_text(node) : scalar_text(node), job_)) {
     const std::string guess = node.IsScalar() ? did_you_mean(node.Scalar(), key.choices) : "";
     throw config_error(place.source, place.mark,
                        fmt::format("{}: expected {}, got {}{}", key.path, key.expected, shown(node), guess));
   }
   places_[key.path] = place;
+  job_.places[key.path] = config_error(place.source, place.mark, "").what();
 }
 
 void JobReader::fail_unknown(const std::string& path, const Place& place) const {

@@ -20,8 +20,9 @@ class JobReader {
   /// @param override_text  "train.epochs=3", "train.optimizer={kind: sgd, lr: 0.1}"
   /// @throws ConfigError   naming the override
   void read_override(const std::string& override_text);
-  /// What must hold between keys: call once, after everything is read.
-  void check() const;
+  /// Gives keys that were not given the defaults of the optimiser, schedule and so on that was chosen, and
+  /// checks what must hold between keys: call once, after everything is read.
+  void check();
 
   const Job& job() const { return job_; }
 
@@ -45,6 +46,8 @@ class JobReader {
   void read_node(const YAML::Node& node, const std::string& path, const YAML::Mark& key_mark,
                  const Source& source);
   void read_value(const YAML::Node& node, const JobKey& key, const Place& place);
+  void settle(const JobKey& key);
+  void settle_foreign(const JobKey& key);
   [[noreturn]] void fail_unknown(const std::string& path, const Place& place) const;
   static Place place_of(const YAML::Mark& mark, const Source& source);
 

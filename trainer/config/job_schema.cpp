@@ -7,8 +7,11 @@
 #include "common/yaml/scalar.hpp"
 #include "trainer/config/device_name.hpp"
 #include "trainer/config/home_path.hpp"
+#include "trainer/config/key_families.hpp"
+#include "trainer/optimizers/schedule.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -38,21 +41,47 @@ JobKey integer(const char* path, Field field, IntRange range, std::string meanin
     return true;
   };
   const auto write = [=](const Job& job) { return std::to_string(field(job)); };
-  return {path, std::move(meaning), describe(range), determines, {}, {}, read, write};
+  return {path, std::move(meaning), describe(range), determines, {}, {}, {}, read, write};
 }
 
 template <typename Field>
 JobKey real(const char* path, Field field, RealRange range, std::string meaning, Determines determines = {}) {
   const auto read = [=](const ScalarText& scalar, Job& job) { return read_real(scalar, range, field(job)); };
   const auto write = [=](const Job& job) { return format_double(field(job)); };
-  return {path, std::move(meaning), describe(range), determines, {}, {}, read, write};
+  return {path, std::move(meaning), describe(range), determines, {}, {}, {}, read, write};
+}
+
+/// @param count  how many numbers; 0: any number from one on
+template <typename Field>
+JobKey reals(const char* path, Field field, RealRange range, std::size_t count, std::string expected,
+             std::string meaning, Determines determines) {
+  const auto read = [=](const ScalarText& list, Job& job) {
+    std::vector<double> values;
+    if (!read_reals(list, range, values) || (count > 0 && values.size() != count)) return false;
+    field(job) = std::move(values);
+    return true;
+  };
+  const auto write = [=](const Job& job) {
+    std::string text;
+    for (const double value : field(job)) text += (text.empty() ? "" : ", ") + format_double(value);
+    return "[" + text + "]";
+  };
+  return JobKey{path, std::move(meaning), std::move(expected), determines, {}, {}, {}, read, write}.as_list();
+}
+
+template <typename Field>
+JobKey integers(const char* path, Field field, IntRange range, std::string expected, std::string meaning,
+                Determines determines) {
+  const auto read = [=](const ScalarText& list, Job& job) { return read_integers(list, range, field(job)); };
+  const auto write = [=](const Job& job) { return fmt::format("[{}]", fmt::join(field(job), ", ")); };
+  return JobKey{path, std::move(meaning), std::move(expected), determines, {}, {}, {}, read, write}.as_list();
 }
 
 template <typename Field>
 JobKey boolean(const char* path, Field field, std::string meaning, Determines determines = {}) {
   const auto read = [=](const ScalarText& scalar, Job& job) { return read_bool(scalar, field(job)); };
   const auto write = [=](const Job& job) { return std::string(field(job) ? "true" : "false"); };
-  return {path, std::move(meaning), "true or false", determines, {}, {}, read, write};
+  return {path, std::move(meaning), "true or false", determines, {}, {}, {}, read, write};
 }
 
 template <typename Field>
@@ -62,7 +91,7 @@ JobKey choice(const char* path, Field field, const std::vector<std::string_view>
     return read_choice(scalar, choices, field(job));
   };
   const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
-  return {path, std::move(meaning), describe(choices), determines, choices, {}, read, write};
+  return {path, std::move(meaning), describe(choices), determines, choices, {}, {}, read, write};
 }
 
 /// @param may_be_empty  and then null is the empty text
@@ -73,7 +102,7 @@ JobKey text(const char* path, Field field, bool may_be_empty, std::string expect
     return read_text(scalar, may_be_empty, field(job));
   };
   const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
-  return {path, std::move(meaning), std::move(expected), determines, {}, {}, read, write};
+  return {path, std::move(meaning), std::move(expected), determines, {}, {}, {}, read, write};
 }
 
 /// A text whose "~" is expanded.
@@ -97,7 +126,7 @@ JobKey seed(const char* path, Field field, std::string meaning, Determines deter
   const auto write = [=](const Job& job) { return std::to_string(field(job)); };
   const std::string expected =
       fmt::format("a whole number from 0 to {}", std::numeric_limits<std::uint64_t>::max());
-  return {path, std::move(meaning), expected, determines, {}, {}, read, write};
+  return {path, std::move(meaning), expected, determines, {}, {}, {}, read, write};
 }
 
 template <typename Field>
@@ -105,7 +134,7 @@ JobKey byte_count(const char* path, Field field, std::string meaning) {
   const auto read = [=](const ScalarText& scalar, Job& job) { return read_byte_count(scalar, field(job)); };
   const auto write = [=](const Job& job) { return write_byte_count(field(job)); };
   const char* expected = "auto or a size from 4 to 1GiB such as 65536, 64KiB or 1MiB";
-  return {path, std::move(meaning), expected, Determines::kNothing, {}, {}, read, write};
+  return {path, std::move(meaning), expected, Determines::kNothing, {}, {}, {}, read, write};
 }
 
 template <typename Field>
@@ -117,7 +146,7 @@ JobKey device(const char* path, Field field, std::string meaning) {
     return true;
   };
   const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
-  return {path, std::move(meaning), std::string(kDeviceNames), Determines::kNothing, {}, {}, read, write};
+  return {path, std::move(meaning), std::string(kDeviceNames), Determines::kNothing, {}, {}, {}, read, write};
 }
 
 // clang-format off
@@ -148,11 +177,48 @@ std::vector<JobKey> make_schema() {
          "a safetensors file, a checkpoint or a run directory (its newest good checkpoint) to start from; empty: initialise from the seed", kWeights)
         .also_called({"pretrained", "weights"}),
 
-    choice(FIELD(train.optimizer.kind), {"sgd"}, "the update rule", kWeights).also_called({"name", "type"}),
-    real(FIELD(train.optimizer.lr), {0, 1e6, true}, "learning rate", kWeights).also_called({"learning_rate", "rate"}),
+    choice(FIELD(train.optimizer.kind), optimizer_names(), "the update rule", kWeights).also_called({"name", "type"}),
+    real(FIELD(train.optimizer.lr), {0, 1e6, true}, "learning rate; the highest one where a schedule goes up and down", kWeights)
+        .also_called({"learning_rate", "rate", "max_lr", "base_lr"}),
     real(FIELD(train.optimizer.momentum), {0, 1, false, true}, "share of the last update that is carried on; 0: none", kWeights),
-    real(FIELD(train.optimizer.weight_decay), {0, 1e6}, "added to the gradient, times the weight", kWeights),
+    real(FIELD(train.optimizer.weight_decay), {0, 1e6}, "added to the gradient, times the weight; adamw: taken from the weight, times the rate", kWeights),
     boolean(FIELD(train.optimizer.nesterov), "look ahead along the momentum", kWeights),
+    reals(FIELD(train.optimizer.betas), {0, 1, false, true}, 2, "a list of two numbers from 0, below 1, such as [0.9, 0.999]",
+          "shares of the running means of gradient and squared gradient that are carried on", kWeights)
+        .also_called({"beta", "beta1", "beta2"}),
+    real(FIELD(train.optimizer.eps), {0, 1, true}, "added to the divisor", kWeights).also_called({"epsilon"}),
+    real(FIELD(train.optimizer.alpha), {0, 1, false, true}, "share of the running mean of the squared gradient that is carried on", kWeights),
+    real(FIELD(train.optimizer.trust_coefficient), {0, 1e6, true}, "the rate of a tensor is this times the norm of its weights over that of its gradient", kWeights),
+    boolean(FIELD(train.optimizer.decay_biases), "weight decay for tensors of one dimension, too: biases and norms", kWeights)
+        .also_called({"no_bias_decay", "bias_decay"}),
+    choice(FIELD(train.optimizer.lr_scaling.rule), lr_scaling_rules(),
+           "lr is multiplied by global_batch / base_batch, by the square root of that, or not", kWeights),
+    integer(FIELD(train.optimizer.lr_scaling.base_batch), {1, kBillion}, "the global batch that lr is meant for", kWeights),
+
+    choice(FIELD(train.schedule.kind), schedule_names(), "how the learning rate changes during the run", kWeights)
+        .also_called({"name", "type", "scheduler", "lr_scheduler", "lr_schedule"}),
+    choice(FIELD(train.schedule.by), {"epoch", "step"}, "when the rate changes, and what step_size, milestones and total count; one_cycle: step", kWeights)
+        .also_called({"unit", "interval"}),
+    integer(FIELD(train.schedule.step_size), {1, kTrillion}, "the rate falls whenever so many have passed", kWeights),
+    integers(FIELD(train.schedule.milestones), {1, kTrillion}, "a list of whole numbers from 1 on such as [30, 80]",
+             "the rate falls when so many have passed", kWeights),
+    real(FIELD(train.schedule.gamma), {0, 1e6, true}, "what the rate is multiplied by when it falls", kWeights).also_called({"decay_rate"}),
+    real(FIELD(train.schedule.power), {0, 100, true}, "of the share of the schedule that is left", kWeights),
+    real(FIELD(train.schedule.min_lr), {0, 1e6}, "the rate at the end", kWeights).also_called({"eta_min", "end_lr"}),
+    integer(FIELD(train.schedule.total), {0, kTrillion}, "how long the schedule is, after its warm-up; 0: to the end of train.epochs", kWeights)
+        .also_called({"T_max", "total_iters", "total_steps", "t_max"}),
+    real(FIELD(train.schedule.pct_start), {0, 1, true, true}, "the share of the schedule during which the rate goes up", kWeights),
+    real(FIELD(train.schedule.div_factor), {1, 1e9}, "the rate starts at lr divided by this", kWeights),
+    real(FIELD(train.schedule.final_div_factor), {1, 1e12}, "and ends at its start divided by this", kWeights),
+    choice(FIELD(train.schedule.anneal), {"cos", "linear"}, "the way from one rate to the next", kWeights).also_called({"anneal_strategy"}),
+    boolean(FIELD(train.schedule.cycle_momentum), "momentum (betas[0]) goes the other way: from max_momentum to base_momentum and back", kWeights),
+    real(FIELD(train.schedule.base_momentum), {0, 1, false, true}, "the momentum where the rate is highest", kWeights),
+    real(FIELD(train.schedule.max_momentum), {0, 1, false, true}, "the momentum at start and end", kWeights),
+    integer(FIELD(train.schedule.warmup_epochs), {0, kBillion}, "epochs in which the rate goes up in a line; the schedule counts from their end", kWeights)
+        .also_called({"warmup"}),
+    integer(FIELD(train.schedule.warmup_steps), {0, kTrillion}, "the same in steps", kWeights),
+    real(FIELD(train.schedule.warmup_start), {0, 1}, "the share of the rate that the warm-up starts from", kWeights)
+        .also_called({"start_factor", "warmup_factor", "warmup_start_factor"}),
 
     device(FIELD(parallel.device),
            "what each rank computes on; auto: a GPU where there is one; cuda:N: that GPU; emulated: the GPU kernels in host code")

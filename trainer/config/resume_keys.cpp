@@ -5,6 +5,8 @@
 
 #include "common/error.hpp"
 #include "trainer/config/job_schema.hpp"
+#include "trainer/config/key_families.hpp"
+#include "trainer/optimizers/schedule.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,8 +17,20 @@ namespace lockstep {
 namespace {
 
 bool determines_weights(const JobKey& key, const Job& job) {
+  if (!belongs(key, job)) return false;
   if (key.determines == Determines::kWeightsInWorldMode) return job.parallel.determinism == "world";
   return key.determines == Determines::kWeights;
+}
+
+/// A schedule without a length of its own has that of the run: then epochs determine weights, too.
+constexpr const char* kScheduleLength = "train.schedule.total";
+
+std::string length_from_run(const Job& job) {
+  const ScheduleSection& schedule = job.train.schedule;
+  if (!find_schedule(schedule).has_end || schedule.total > 0) return "";
+  if (schedule.by == "epoch" && schedule.warmup_steps == 0)
+    return std::to_string(job.train.epochs - schedule.warmup_epochs);
+  return fmt::format("to the end of {} epochs", job.train.epochs);
 }
 
 std::string value_or_nothing(const std::map<std::string, std::string>& values, const std::string& key) {
@@ -31,6 +45,7 @@ std::map<std::string, std::string> determining_keys(const Job& job) {
   for (const JobKey& key : job_schema()) {
     if (determines_weights(key, job)) values[key.path] = key.write(job);
   }
+  if (const std::string length = length_from_run(job); !length.empty()) values[kScheduleLength] = length;
   return values;
 }
 

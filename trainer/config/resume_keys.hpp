@@ -12,9 +12,9 @@
 namespace lockstep {
 
 /// The keys and values that decide which weights a run has at a given step: model, data order and scaling,
-/// seed, optimiser, determinism, and under `determinism: world` the grain. Not how long it runs, and not
-/// where: epochs, max_steps, ranks, threads, device, backend, buckets, directories and logging may change
-/// from one resume to the next.
+/// seed, optimiser, schedule, determinism, and under `determinism: world` the grain. Not how long it runs,
+/// unless a schedule is as long as the run, and not where: epochs, max_steps, ranks, threads, device,
+/// backend, buckets, directories and logging may change from one resume to the next.
 std::map<std::string, std::string> determining_keys(const Job& job);
 
 /// One entry for each key that differs or is only in one of the two: "train.seed (was 1, now 1234)".

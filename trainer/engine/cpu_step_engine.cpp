@@ -33,7 +33,8 @@ CpuStepEngine::CpuStepEngine(const Job& job, const JobSetup& setup, Communicator
       threads_(make_threads(job, setup)),
       weights_(setup.network.parameters().size),
       gradient_(setup.network.parameters().size),
-      optimizer_(job.train.optimizer, setup.network.parameters().size),
+      update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
+      buffers_(update_.buffer_names(), setup.network.parameters().size),
       determinism_(job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld),
       units_(make_gradient_units(setup.network, sampler_.batch_grains(0))),
       reducer_(comm, setup.plan, units_, determinism_) {}
@@ -56,7 +57,8 @@ void CpuStepEngine::step(const StepPosition& position, bool stop_requested, Step
   if (taken) {
     Ops& ops = *threads_.front().ops;
     reducer_.mean_gradient(ops, gradient_.data());
-    optimizer_.step(ops, gradient_.span(), weights_.span());
+    ops.update(update_.rule(), update_.scalars(position.global_step), update_.tensors(), gradient_.data(),
+               buffers_.pointers(), weights_.data());
     series.add(reducer_.totals());
   } else {
     series.last = reducer_.totals();

@@ -6,9 +6,9 @@
 #include "comm/gradient_reducer.hpp"
 #include "data/batch.hpp"
 #include "models/network.hpp"
-#include "trainer/engine/optimizer.hpp"
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/engine/thread_context.hpp"
+#include "trainer/engine/weight_update.hpp"
 #include "trainer/engine/worker_pool.hpp"
 
 #include <cstdint>
@@ -26,8 +26,9 @@ class CpuStepEngine final : public StepEngine {
   Evaluation evaluate(const LeaveEvaluation& leave) override;
 
   std::span<float> weights() override { return weights_.span(); }
-  std::span<float> momentum() override { return optimizer_.momentum(); }
+  std::vector<OptimizerBufferView> optimizer_buffers() override { return buffers_.views(); }
   GradientUnits& gradient_units() override { return units_; }
+  const WeightUpdate& weight_update() const override { return update_; }
   const DistributedSampler& sampler() const override { return sampler_; }
   StepTimes times() const override;
   void reset_times() override;
@@ -52,7 +53,8 @@ class CpuStepEngine final : public StepEngine {
   WorkerPool pool_;
   std::vector<ThreadContext> threads_;
   AlignedBuffer<float> weights_, gradient_;  ///< arena order
-  Optimizer optimizer_;
+  WeightUpdate update_;
+  OptimizerBuffers buffers_;
   Determinism determinism_;
   GradientUnits units_;
   GradientReducer reducer_;

@@ -60,7 +60,10 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data) {
     loaded = data.get();
     const Dataset& train = loaded.sets->train;
     network = Network::load(job.model, train.shape, train.classes);
-    DistributedSampler::check(sampler_options(job, train, comm));
+    const auto sampling = sampler_options(job, train, comm);
+    DistributedSampler::check(sampling);
+    WeightUpdate(job, network->parameters(), DistributedSampler::steps_per_epoch(sampling))
+        .require_warmup_within_run(job);
     require_training_memory(job, *network, *loaded.sets, device, comm);
   });
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));

@@ -7,6 +7,7 @@
 #include "common/memory.hpp"
 #include "models/device_memory.hpp"
 #include "models/execution_memory.hpp"
+#include "trainer/engine/weight_update.hpp"
 
 #include <fmt/format.h>
 
@@ -29,14 +30,21 @@ std::int64_t samples_of_a_rank(const Job& job, std::int64_t train_samples, int r
 
 /// Bytes for each parameter.
 constexpr std::uint64_t kFp32 = sizeof(float), kExact = sizeof(std::int64_t);
-constexpr std::uint64_t kStateAndCopy =
-    4 * kFp32;  ///< weights, momentum, and the two of a checkpoint being written
+
+/// Weights and what the optimiser remembers.
+std::uint64_t state_bytes(const Job& job) {
+  return (1 + optimizer_buffers(job)) * kFp32;
+}
+/// And once more: the checkpoint that is being written.
+std::uint64_t state_and_copy(const Job& job) {
+  return 2 * state_bytes(job);
+}
 
 MemoryNeed on_cpu(const Job& job, const Network& network, int ranks) {
   const auto threads = static_cast<std::uint64_t>(job.parallel.threads);
   const std::uint64_t sum = job.parallel.determinism == "off" ? kFp32 : kExact;
   const std::uint64_t received = ranks > 1 ? sum : 0;
-  const std::uint64_t each = kStateAndCopy + kFp32 * (1 + threads) + sum + received;
+  const std::uint64_t each = state_and_copy(job) + kFp32 * (1 + threads) + sum + received;
   const int columns = (job.parallel.grain + kBatchMultiple - 1) / kBatchMultiple * kBatchMultiple;
   return {.parameters = checked_product(network.parameters().size, each),
           .activations = checked_product(threads, checked_sum(execution_bytes(network, columns),
@@ -50,8 +58,8 @@ TrainingMemory on_device(const Job& job, const Network& network, const DataSizes
   const std::int64_t samples = samples_of_a_rank(job, data.train_samples, ranks);
   const std::int64_t evaluated = std::min(data.test_samples, kEvaluationSamples);
   TrainingMemory memory;
-  memory.host.parameters = checked_product(parameters, kStateAndCopy + staged);
-  memory.device.parameters = checked_product(parameters, 2 * kFp32 + kExact + fp32_sums);
+  memory.host.parameters = checked_product(parameters, state_and_copy(job) + staged);
+  memory.device.parameters = checked_product(parameters, state_bytes(job) + kExact + fp32_sums);
   memory.device.activations = checked_sum(device_execution_bytes(network, samples, true),
                                           device_execution_bytes(network, evaluated, false));
   return memory;
@@ -61,7 +69,7 @@ void require_host_memory(const Network& network, const MemoryNeed& need, const C
   const int ranks = comm.local_size();
   const std::uint64_t bytes = checked_product(checked_sum(need.parameters, need.activations), ranks);
   const std::string what = fmt::format(
-      "training {} with {} {} on this machine (each: {} parameters with gradients and momentum {}, "
+      "training {} with {} {} on this machine (each: {} parameters with gradients and optimiser state {}, "
       "activations {})",
       network.name(), ranks, ranks == 1 ? "rank" : "ranks", network.parameters().size,
       format_memory(need.parameters), format_memory(need.activations));

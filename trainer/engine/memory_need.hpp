@@ -16,8 +16,8 @@ namespace lockstep {
 
 /// Bytes; kTooLarge (common/checked_size.hpp) where 64 bits do not hold them.
 struct MemoryNeed {
-  std::uint64_t parameters =
-      0;  ///< weights, momentum, gradients, exact sums, the copy that a checkpoint is made of
+  std::uint64_t parameters = 0;   ///< weights, what the optimiser remembers, gradients, exact sums, the copy
+                                  ///< that a checkpoint is made of
   std::uint64_t activations = 0;  ///< of all threads, with their gradients and what kernels keep
   std::uint64_t data = 0;         ///< the data set
 

@@ -11,11 +11,13 @@
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_trial.hpp"
+#include "trainer/engine/weight_update.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace lockstep {
 
@@ -73,16 +75,18 @@ class StepEngine {
   /// and all hear of it.
   virtual Evaluation evaluate(const LeaveEvaluation& leave) = 0;
 
-  /// Brings weights and momentum from where they are trained to the host, and back after a change there or of
-  /// the units. Nothing to do on a CPU.
+  /// Brings weights and what the optimiser remembers from where they are trained to the host, and back after
+  /// a change there or of the units. Nothing to do on a CPU.
   virtual void fetch_state() {}
   virtual void commit_state() {}
   /// The host's [parameters].
   virtual std::span<float> weights() = 0;
-  virtual std::span<float> momentum() = 0;
+  /// What the optimiser remembers, on the host.
+  virtual std::vector<OptimizerBufferView> optimizer_buffers() = 0;
   /// Part of the state: what a checkpoint must keep, because it decides bits.
   virtual GradientUnits& gradient_units() = 0;
 
+  virtual const WeightUpdate& weight_update() const = 0;
   virtual const DistributedSampler& sampler() const = 0;
   virtual StepTimes times() const = 0;
   virtual void reset_times() = 0;

@@ -31,8 +31,8 @@ std::string device_text(const Job& job, const JobSetup& setup, const Communicato
 }  // namespace
 
 std::vector<std::string> announcement(const Job& job, const JobSetup& setup,
-                                      const DistributedSampler& sampler, const Communicator& comm,
-                                      int hosts) {
+                                      const DistributedSampler& sampler, const Communicator& comm, int hosts,
+                                      const WeightUpdate& update) {
   const auto& network = setup.network;
   std::vector<std::string> lines = {
       fmt::format("Lockstep {}: {}, {} parameters, on {} ({} train, {} test; {})", LOCKSTEP_VERSION,
@@ -46,12 +46,13 @@ std::vector<std::string> announcement(const Job& job, const JobSetup& setup,
                   job.parallel.grain, plural(sampler.steps_per_epoch(), "step"), job.parallel.determinism,
                   bucket_plan_text(setup, comm)),
   };
+  lines.push_back(update.describe());
   if (!setup.device.remark.empty()) lines.push_back(setup.device.remark);
   return lines;
 }
 
-nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm,
-                                   int hosts) {
+nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm, int hosts,
+                                   const WeightUpdate& update) {
   return {{"event", "start"},
           {"version", LOCKSTEP_VERSION},
           {"world", comm.size()},
@@ -69,7 +70,10 @@ nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const 
           {"global_batch", job.data.global_batch},
           {"grain", job.parallel.grain},
           {"determinism", job.parallel.determinism},
-          {"seed", job.train.seed}};
+          {"seed", job.train.seed},
+          {"optimizer", job.train.optimizer.kind},
+          {"schedule", job.train.schedule.kind},
+          {"learning_rate", update.learning_rate(0)}};
 }
 
 }  // namespace lockstep

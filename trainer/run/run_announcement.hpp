@@ -7,6 +7,7 @@
 #include "data/sampler.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/weight_update.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -15,12 +16,13 @@
 
 namespace lockstep {
 
-/// A few lines for people: model, data, ranks and devices, batch and buckets.
+/// A few lines for people: model, data, ranks and devices, batch and buckets, optimiser and schedule.
 std::vector<std::string> announcement(const Job& job, const JobSetup& setup,
-                                      const DistributedSampler& sampler, const Communicator& comm, int hosts);
+                                      const DistributedSampler& sampler, const Communicator& comm, int hosts,
+                                      const WeightUpdate& update);
 
 /// The "start" event of metrics.jsonl.
-nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm,
-                                   int hosts);
+nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm, int hosts,
+                                   const WeightUpdate& update);
 
 }  // namespace lockstep

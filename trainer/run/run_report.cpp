@@ -11,8 +11,9 @@
 
 namespace lockstep {
 
-RunReport::RunReport(const Job& job, const JobSetup& setup, const Communicator& comm)
-    : job_(job), setup_(setup), comm_(comm), progress_(Progress::for_rank(comm.rank())) {}
+RunReport::RunReport(const Job& job, const JobSetup& setup, const WeightUpdate& update,
+                     const Communicator& comm)
+    : job_(job), setup_(setup), update_(update), comm_(comm), progress_(Progress::for_rank(comm.rank())) {}
 
 /// To the person who watches, and to the log.
 void RunReport::say(const std::string& line) {
@@ -25,6 +26,10 @@ void RunReport::say(const std::vector<Field>& fields) {
   directory_->log(join(fields));
 }
 
+double RunReport::learning_rate(const RunState& state) const {
+  return update_.learning_rate(state.position.global_step - 1);
+}
+
 double RunReport::samples_per_second(const RunState& state, double seconds) const {
   return static_cast<double>(state.epoch_samples - epoch_start_samples_) / seconds;
 }
@@ -33,12 +38,12 @@ void RunReport::start(const std::string& choice, const DistributedSampler& sampl
   run_start_ = Clock::now();
   if (directory_ == nullptr) return;
   if (!choice.empty()) say(choice);
-  for (const auto& line : announcement(job_, setup_, sampler, comm_, hosts)) say(line);
+  for (const auto& line : announcement(job_, setup_, sampler, comm_, hosts, update_)) say(line);
 }
 
 void RunReport::new_run(int hosts, double setup_seconds) {
   if (directory_ == nullptr) return;
-  auto event = start_event(job_, setup_, comm_, hosts);
+  auto event = start_event(job_, setup_, comm_, hosts, update_);
   event["setup_seconds"] = setup_seconds;
   directory_->write(event);
 }
@@ -72,6 +77,7 @@ void RunReport::log_step(const RunState& state, const StepTotals& totals) {
                      {"epoch", state.position.epoch + 1},
                      {"step", state.position.global_step},
                      {"loss", totals.loss() / static_cast<double>(totals.samples)},
+                     {"learning_rate", learning_rate(state)},
                      {"samples_per_second", samples_per_second(state, seconds_since(epoch_start_))}});
 }
 
@@ -89,6 +95,7 @@ void RunReport::evaluated(const RunState& state, const Evaluation& evaluation) {
                      {"train_loss", train_loss},
                      {"train_samples", state.epoch_samples},
                      {"train_seconds", epoch_seconds_},
+                     {"learning_rate", learning_rate(state)},
                      {"test_loss", evaluation.loss},  // null if not finite
                      {"test_accuracy", evaluation.accuracy()},
                      {"test_samples", evaluation.samples}});

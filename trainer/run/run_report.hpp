@@ -9,6 +9,7 @@
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_engine.hpp"
+#include "trainer/engine/weight_update.hpp"
 #include "trainer/run/finished_run.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -22,8 +23,8 @@ namespace lockstep {
 /// Every rank has one and tells it everything; only rank 0's, which has a run directory, passes it on.
 class RunReport {
  public:
-  /// Borrows all three.
-  RunReport(const Job& job, const JobSetup& setup, const Communicator& comm);
+  /// Borrows all four.
+  RunReport(const Job& job, const JobSetup& setup, const WeightUpdate& update, const Communicator& comm);
   /// From now on there is a log, and events are written. Borrows it.
   void write_to(RunDirectory& directory) { directory_ = &directory; }
 
@@ -52,10 +53,13 @@ class RunReport {
  private:
   void say(const std::string& line);
   void say(const std::vector<Field>& fields);
+  /// Of the step taken last.
+  double learning_rate(const RunState& state) const;
   double samples_per_second(const RunState& state, double seconds) const;
 
   const Job& job_;
   const JobSetup& setup_;
+  const WeightUpdate& update_;
   const Communicator& comm_;
   Progress progress_;
   RunDirectory* directory_ = nullptr;

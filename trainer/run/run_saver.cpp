@@ -28,8 +28,7 @@ void RunSaver::save(const RunState& state) {
   const bool saved = saved_step_ == state.position.global_step && saved_evaluated_ == state.is_evaluated();
   if (directory_ == nullptr || saved) return;
   engine_.fetch_state();
-  directory_->save(
-      snapshot(state, job_, setup_, comm_, engine_.weights(), engine_.momentum(), engine_.gradient_units()));
+  directory_->save(snapshot(state, job_, setup_, comm_, trained_state(engine_)));
   is_saved(state);
 }
 

@@ -9,6 +9,7 @@
 #include "trainer/run/saved_model.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -60,7 +61,29 @@ WideSum epoch_loss_units(const CheckpointFacts& facts) {
   return sum;
 }
 
+std::string names_of(const auto& buffers) {
+  std::vector<std::string> names;
+  for (const auto& buffer : buffers) names.push_back(buffer.name);
+  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+void restore_optimizer(const CheckpointState& checkpoint, const std::vector<OptimizerBufferView>& buffers) {
+  const std::string stored = names_of(checkpoint.optimizer), wanted = names_of(buffers);
+  if (stored != wanted) {
+    throw DataError(
+        fmt::format("the checkpoint of step {} holds of its optimiser: {}; the job's optimiser "
+                    "remembers: {}; start afresh with run.resume=never or another run.dir",
+                    checkpoint.facts.step, stored, wanted));
+  }
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    std::ranges::copy(checkpoint.optimizer[i].values, buffers[i].values.begin());
+}
+
 }  // namespace
+
+TrainedState trained_state(StepEngine& engine) {
+  return {engine.weights(), engine.optimizer_buffers(), engine.gradient_units()};
+}
 
 void RunState::add(const StepSeries& series) {
   position.global_step += series.steps;
@@ -82,8 +105,7 @@ void RunState::start_next_epoch() {
 }
 
 CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
-                         const Communicator& comm, std::span<const float> weights,
-                         std::span<const float> momentum, const GradientUnits& units) {
+                         const Communicator& comm, const TrainedState& trained) {
   CheckpointState checkpoint;
   CheckpointFacts& facts = checkpoint.facts;
   facts.step = state.position.global_step;
@@ -94,6 +116,7 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
   facts.epoch_correct = state.epoch_correct;
   facts.epoch_loss_sum = state.epoch_loss();
   facts.epoch_loss_units.assign(state.epoch_loss_units.limbs.begin(), state.epoch_loss_units.limbs.end());
+  const GradientUnits& units = trained.units;
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
   if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
   facts.job = determining_keys(job);
@@ -105,14 +128,14 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
                  {"backend", setup.device.backend}};
   facts.bucket_plan = setup.plan.describe();
   facts.parameters = parameters_of(setup.network.parameters());
-  checkpoint.weights.assign(weights.begin(), weights.end());
-  if (job.train.optimizer.momentum > 0) checkpoint.momentum.assign(momentum.begin(), momentum.end());
+  checkpoint.weights.assign(trained.weights.begin(), trained.weights.end());
+  for (const OptimizerBufferView& buffer : trained.optimizer)
+    checkpoint.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});
   return checkpoint;
 }
 
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
-                 const DistributedSampler& sampler, std::span<float> weights, std::span<float> momentum,
-                 GradientUnits& units) {
+                 const DistributedSampler& sampler, const TrainedState& trained) {
   const CheckpointFacts& facts = checkpoint.facts;
   require_same_data(facts, job, *setup.data, setup.fingerprints->get());
   if (facts.parameters != parameters_of(setup.network.parameters()) ||
@@ -123,11 +146,10 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
                     facts.step, job.model));
   }
   require_possible_position(facts, sampler);
-  std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), weights.begin());
-  std::fill(momentum.begin(), momentum.end(), 0.0F);
-  std::copy(checkpoint.momentum.begin(), checkpoint.momentum.end(), momentum.begin());
+  restore_optimizer(checkpoint, trained.optimizer);
+  std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), trained.weights.begin());
   if (!facts.gradient_units.exponents.empty())
-    units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
+    trained.units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);
   return {.position = {.epoch = facts.epoch, .step_in_epoch = facts.step_in_epoch, .global_step = facts.step},
           .epoch_samples = facts.epoch_samples,
           .epoch_correct = facts.epoch_correct,

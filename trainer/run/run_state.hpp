@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The part of a run that changes from step to step, beside weights and momentum; and its way into
-/// checkpoints.
+/// The part of a run that changes from step to step, beside the weights and what the optimiser
+/// remembers; and its way into checkpoints.
 #pragma once
 
 #include "trainer/checkpoint/state.hpp"
@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace lockstep {
 
@@ -30,19 +31,26 @@ struct RunState {
   void start_next_epoch();
 };
 
+/// The numbers that a checkpoint is of: the host's weights, what the optimiser remembers, units.
+struct TrainedState {
+  std::span<float> weights;
+  std::vector<OptimizerBufferView> optimizer;
+  GradientUnits& units;
+};
+TrainedState trained_state(StepEngine& engine);
+
 /// A snapshot to save.
 CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
-                         const Communicator& comm, std::span<const float> weights,
-                         std::span<const float> momentum, const GradientUnits& units);
+                         const Communicator& comm, const TrainedState& trained);
 
-/// The reverse: fills weights, momentum (zeros where the checkpoint has none) and units (those of a run's
-/// start where it has none).
+/// The reverse: fills weights, what the optimiser remembers, and units (those of a run's start where the
+/// checkpoint has none).
 /// @throws ConfigError if the checkpoint is of another network than the job's, or of one with other settings
 /// @throws DataError   if it was trained on other data than the job's, or stands where a run of this job on
-///                     these data cannot stand
+///                     these data cannot stand, or
+///                     holds other things that its optimiser remembers than the job's optimiser does
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
-                 const DistributedSampler& sampler, std::span<float> weights, std::span<float> momentum,
-                 GradientUnits& units);
+                 const DistributedSampler& sampler, const TrainedState& trained);
 
 /// Gives all ranks the units of rank 0. Collective.
 void broadcast(Communicator& comm, GradientUnits& units);

@@ -49,7 +49,7 @@ class TrainingRun {
         process_start_(process_start),
         setup_(set_up(job, comm, data)),
         engine_(make_step_engine(job, setup_, comm)),
-        report_(job_, setup_, comm),
+        report_(job_, setup_, engine_->weight_update(), comm),
         saver_(job_, setup_, comm, *engine_),
         time_limit_(time_limit),
         steps_per_epoch_(engine_->sampler().steps_per_epoch()) {}
@@ -141,9 +141,13 @@ void TrainingRun::open_chosen(const std::string& path, bool wait) {
   directory_.emplace(Env::posix(), job_, wait);
   const auto checkpoint = directory_->resume_point();
   if (!checkpoint) return;
-  std::vector<float> weights(engine_->weights().size()), momentum(engine_->momentum().size());
-  GradientUnits units = engine_->gradient_units();  // copies: it is only looked at
-  const auto state = restore(checkpoint->state, job_, setup_, engine_->sampler(), weights, momentum, units);
+  // Copies: it is only looked at.
+  const std::size_t parameters = engine_->weights().size();
+  std::vector<float> weights(parameters);
+  OptimizerBuffers buffers(engine_->weight_update().buffer_names(), parameters);
+  GradientUnits units = engine_->gradient_units();
+  const auto state =
+      restore(checkpoint->state, job_, setup_, engine_->sampler(), {weights, buffers.views(), units});
   if (state.position.global_step > steps_in_run()) {
     throw ConfigError(fmt::format("it is at step {}, beyond the {} that are asked for",
                                   with_thousands(state.position.global_step),
@@ -156,8 +160,7 @@ void TrainingRun::restore_or_initialise() {
   agree(comm_, [&] {
     if (directory_) checkpoint = directory_->resume_point();
     if (checkpoint) {
-      state_ = restore(checkpoint->state, job_, setup_, engine_->sampler(), engine_->weights(),
-                       engine_->momentum(), engine_->gradient_units());
+      state_ = restore(checkpoint->state, job_, setup_, engine_->sampler(), trained_state(*engine_));
       saver_.is_saved(state_);
       data_checked_ = read_data_record(checkpoint->state.facts, checkpoint->path).can_be_checked();
       nothing_left_ = nothing_left(Env::posix(), job_.run.dir, length(), weights_sha256(engine_->weights()));
@@ -175,7 +178,8 @@ void TrainingRun::restore_or_initialise() {
   comm_.broadcast(std::as_writable_bytes(std::span(&state_, 1)), 0);
   first_step_ = state_.position.global_step;
   comm_.broadcast(std::as_writable_bytes(engine_->weights()), 0);
-  comm_.broadcast(std::as_writable_bytes(engine_->momentum()), 0);
+  for (const OptimizerBufferView& buffer : engine_->optimizer_buffers())
+    comm_.broadcast(std::as_writable_bytes(buffer.values), 0);
   broadcast(comm_, engine_->gradient_units());
   engine_->commit_state();
 }

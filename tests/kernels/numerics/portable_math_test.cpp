@@ -25,5 +25,17 @@ TEST(PortableMathTest, QuantileInvertsTheNormalDistribution) {
   EXPECT_EQ(normal_quantile(0.5), 0);
 }
 
+TEST(PortableMathTest, ExponentialCosineAndPowersAreThoseOfTheLibrary) {
+  for (double x = -20; x < 20; x += 0.0371) EXPECT_NEAR(portable_exp(x) / std::exp(x), 1, 1e-13) << x;
+  EXPECT_EQ(portable_exp(0), 1);
+  for (double x = 0; x <= 3.14159265358979; x += 0.00317)
+    EXPECT_NEAR(portable_cos(x), std::cos(x), 1e-15) << x;
+  EXPECT_EQ(portable_cos(0), 1);
+  EXPECT_EQ(portable_cos(3.14159265358979323846), -1);
+  for (const int n : {0, 1, 2, 3, 10, 1000})
+    EXPECT_NEAR(integer_power(0.999, n) / std::pow(0.999, n), 1, 1e-13) << n;
+  EXPECT_EQ(integer_power(0, 0), 1);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -124,7 +124,7 @@ class Training {
 
   void run_step(std::int64_t step, const Batch& batch) {
     engine_->fetch_state();
-    const State before{copy(engine_->weights()), copy(engine_->momentum())};
+    const State before{copy(engine_->weights()), copy(engine_->optimizer_buffers()[0].values)};
     const StepSeries series = engine_->run({0, step, step}, 1, false);
     engine_->fetch_state();
     if (!is_judge_) return;
@@ -166,7 +166,8 @@ class Training {
   void judge_parameter(std::size_t i, const State& before, double gradient, double allowed,
                        const auto& name) {
     const OptimizerSection& sgd = job_.train.optimizer;
-    const double w = before.weights[i], m = before.momentum[i], new_m = engine_->momentum()[i];
+    const double w = before.weights[i], m = before.momentum[i],
+                 new_m = engine_->optimizer_buffers()[0].values[i];
     const double decay = static_cast<float>(sgd.weight_decay), carried = static_cast<float>(sgd.momentum);
     const double rounding = 4 * Bounded::kUnit * (std::abs(gradient) + std::abs(decay * w) + std::abs(m));
     judge_.compare(new_m, carried * m + gradient + decay * w, allowed + rounding,

@@ -29,16 +29,18 @@ inline CheckpointState make_state(std::int64_t step, std::size_t width = 3) {
   state.facts.world = {{"ranks", "2"}};
   state.facts.bucket_plan = "1 bucket";
   state.facts.parameters = {{"fc.weight", {2, width}}, {"fc.bias", {2}}, {"scale", {}}};
+  OptimizerBuffer momentum{"momentum", {}};
   for (std::uint32_t i = 0; i < arena_size(state.facts.parameters); ++i) {
     const Philox4 random = philox(static_cast<std::uint64_t>(step), {{i, 0, 0, 0}});
     state.weights.push_back(uniform01(random.value[0]) - 0.5F);
-    state.momentum.push_back(uniform01(random.value[1]));
+    momentum.values.push_back(uniform01(random.value[1]));
   }
+  state.optimizer.push_back(std::move(momentum));
   return state;
 }
 
 inline bool same(const CheckpointState& a, const CheckpointState& b) {
-  return a.facts == b.facts && a.weights == b.weights && a.momentum == b.momentum;
+  return a.facts == b.facts && a.weights == b.weights && a.optimizer == b.optimizer;
 }
 
 /// A directory that goes with the object.

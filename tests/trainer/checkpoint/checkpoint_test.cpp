@@ -46,14 +46,24 @@ TEST_F(CheckpointTest, RoundTripKeepsEveryFactAndBit) {
   const CheckpointState loaded = load_checkpoint(env_, path);
   EXPECT_EQ(loaded.facts, state.facts);
   EXPECT_EQ(weights_sha256(loaded.weights), weights_sha256(state.weights));
-  EXPECT_EQ(loaded.momentum, state.momentum);
+  EXPECT_EQ(loaded.optimizer, state.optimizer);
   EXPECT_EQ(env_.list(run_.path() + "/checkpoints"), std::vector<std::string>{"step-00001200"});
 }
 
 TEST_F(CheckpointTest, OptimiserWithoutMomentumHasNone) {
   CheckpointState state = make_state(5);
-  state.momentum.clear();
-  EXPECT_TRUE(load_checkpoint(env_, save_checkpoint(env_, run_.path(), state)).momentum.empty());
+  state.optimizer.clear();
+  EXPECT_TRUE(load_checkpoint(env_, save_checkpoint(env_, run_.path(), state)).optimizer.empty());
+}
+
+TEST_F(CheckpointTest, WhateverTheOptimiserRemembersComesBackByItsName) {
+  CheckpointState state = make_state(5);
+  state.optimizer = {{"exp_avg", state.weights}, {"exp_avg_sq", state.optimizer[0].values}};
+  const std::string path = save_checkpoint(env_, run_.path(), state);
+  EXPECT_EQ(load_checkpoint(env_, path).optimizer, state.optimizer);
+  const auto file = SafetensorsFile::read(path + "/" + kOptimizerFile);
+  EXPECT_EQ(file.tensors().front().name, "exp_avg.fc.weight");
+  EXPECT_EQ(file.require("exp_avg_sq.fc.weight", "F32", {2, 3}).bytes.size(), 24U);
 }
 
 TEST_F(CheckpointTest, SameStateGivesTheSameBytes) {

@@ -26,9 +26,9 @@ TEST(DiffTest, EqualCheckpointsDoNotDiffer) {
 TEST(DiffTest, FirstAndLargestDifferenceAreFound) {
   const CheckpointState a = make_state(100);
   CheckpointState b = a;
-  b.weights[1] += 0.25F;               // fc.weight[0,1]
-  b.weights[5] += 0.5F;                // fc.weight[1,2]
-  b.momentum[7] = -b.momentum[7] - 1;  // momentum.fc.bias[1]
+  b.weights[1] += 0.25F;                                     // fc.weight[0,1]
+  b.weights[5] += 0.5F;                                      // fc.weight[1,2]
+  b.optimizer[0].values[7] = -b.optimizer[0].values[7] - 1;  // momentum.fc.bias[1]
   const auto difference = diff_checkpoints(a, b);
   ASSERT_EQ(difference.tensors.size(), 2U);
   const TensorDifference& weight = difference.tensors[0];
@@ -52,6 +52,14 @@ TEST(DiffTest, SignOfZeroAndNotANumberAreDifferences) {
   ASSERT_EQ(difference.tensors.size(), 2U);
   EXPECT_EQ(difference.tensors[0].largest, 0);
   EXPECT_EQ(difference.tensors[1].largest, std::numeric_limits<double>::infinity());
+}
+
+TEST(DiffTest, BuffersThatOnlyOneHasAreNamed) {
+  CheckpointState a = make_state(100), b = a;
+  a.optimizer.push_back({"exp_avg", a.weights});
+  b.optimizer[0].name = "square_avg";
+  EXPECT_EQ(diff_checkpoints(a, b).facts,
+            (std::vector<std::string>{"momentum: only in A", "exp_avg: only in A", "square_avg: only in B"}));
 }
 
 TEST(DiffTest, FactsAndOtherModelsAreTold) {

@@ -85,12 +85,35 @@ TEST(ManifestTest, MissingKeyIsNamed) {
   EXPECT_EQ(refusal(forged(R"("epoch": 0,)", "")), "m.json: manifest.epoch is missing");
 }
 
+/// Older programs read what version 1 can say: momentum, or nothing.
+TEST(ManifestTest, VersionIsTheOldestThatCanSayIt) {
+  EXPECT_NE(manifest_text().find(R"("version": 1)"), std::string::npos);
+  Manifest manifest = read_manifest(manifest_text(), "m.json");
+  manifest.optimizer_buffers = std::vector<std::string>();
+  EXPECT_NE(write_manifest(manifest).find(R"("version": 1)"), std::string::npos);
+  manifest.optimizer_buffers = std::vector<std::string>{"exp_avg", "exp_avg_sq"};
+  EXPECT_NE(write_manifest(manifest).find(R"("version": 2)"), std::string::npos);
+  EXPECT_EQ(read_manifest(write_manifest(manifest), "m.json"), manifest);
+}
+
+TEST(ManifestTest, BuffersThatAreNoNamesAreRefused) {
+  const std::string key = R"("optimizer_buffers": [
+  "momentum"
+ ])";
+  for (const char* other :
+       {R"("momentum")", "[1]", R"([""])", R"(["a", "a"])", R"(["../a"])", R"(["A"])", "{}",
+        R"(["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q"])"}) {
+    const std::string why = refusal(forged(key, R"("optimizer_buffers": )" + std::string(other)));
+    EXPECT_TRUE(why.starts_with("m.json: manifest.optimizer_buffers is not a list")) << other << ": " << why;
+  }
+}
+
 TEST(ManifestTest, LaterVersionIsRefusedWithAHint) {
   try {
-    read_manifest(forged(R"("version": 1)", R"("version": 2)"), "m.json");
+    read_manifest(forged(R"("version": 1)", R"("version": 3)"), "m.json");
     FAIL() << "read";
   } catch (const ConfigError& error) {  // no DataError: it is not damaged
-    EXPECT_NE(std::string(error.what()).find("format version 2"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("format version 3"), std::string::npos) << error.what();
   }
 }
 

@@ -3,7 +3,10 @@
 /// Every way in which a job file can be wrong, with the whole message.
 #include "tests/common/yaml/config_error_of.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/config/key_families.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -14,6 +17,10 @@ namespace {
 /// Of a job whose first line is `model: net`, so that the given text starts on line 2.
 std::string error_of(const std::string& yaml) {
   return config_error_of([&] { parse_job("model: net\n" + yaml, "job.yaml"); });
+}
+
+std::string all_optimizers() {
+  return fmt::format("{}", fmt::join(optimizer_names(), ", "));
 }
 
 TEST(JobErrorTest, MisspeltKeyGetsASuggestion) {
@@ -133,6 +140,98 @@ TEST(JobErrorTest, ModelMustBeGiven) {
 TEST(JobErrorTest, NesterovNeedsMomentum) {
   EXPECT_EQ(error_of("train:\n  optimizer:\n    momentum: 0\n    nesterov: true\n"),
             "job.yaml:5:15: train.optimizer.nesterov needs momentum above 0; set train.optimizer.momentum");
+}
+
+TEST(JobErrorTest, UnknownOptimizerOrScheduleGetsASuggestion) {
+  EXPECT_EQ(error_of("train: {optimizer: {kind: adan}}\n"),
+            "job.yaml:2:27: train.optimizer.kind: expected one of " + all_optimizers() +
+                ", got 'adan' (did you mean 'adam'?)");
+  EXPECT_EQ(error_of("train: {schedule: {kind: cosin}}\n"),
+            "job.yaml:2:26: train.schedule.kind: expected one of constant, step, multistep, exponential, "
+            "polynomial, "
+            "cosine, one_cycle, got 'cosin' (did you mean 'cosine'?)");
+  EXPECT_EQ(error_of("train: {optimizer: {lr_scaling: {rule: lin}}}\n"),
+            "job.yaml:2:40: train.optimizer.lr_scaling.rule: expected one of none, linear, sqrt, got 'lin'");
+}
+
+TEST(JobErrorTest, KeysOfOtherChoicesAreRefusedWithTheirPlace) {
+  EXPECT_EQ(error_of("train:\n  optimizer: {kind: adam, momentum: 0.9}\n").substr(0, 55),
+            "job.yaml:3:37: train.optimizer.momentum is for kind sgd");
+  EXPECT_EQ(error_of("train: {optimizer: {betas: [0.9, 0.99]}}\n"),
+            "job.yaml:2:28: train.optimizer.betas is for kind adam, adamw; remove it for sgd");
+  EXPECT_EQ(
+      error_of("train: {schedule: {kind: cosine, gamma: 0.1}}\n"),
+      "job.yaml:2:41: train.schedule.gamma is for kind step, multistep, exponential; remove it for cosine");
+  EXPECT_EQ(
+      error_of("train: {optimizer: {lr_scaling: {base_batch: 64}}}\n"),
+      "job.yaml:2:46: train.optimizer.lr_scaling.base_batch is for rule linear, sqrt; remove it for none");
+}
+
+TEST(JobErrorTest, WhatAScheduleNeedsIsAskedFor) {
+  EXPECT_EQ(error_of("train: {schedule: {kind: step}}\n"),
+            "job.yaml:2:26: train.schedule.kind step needs train.schedule.step_size: the rate falls whenever "
+            "so many "
+            "have passed; expected a whole number from 1 to 1000000000000");
+  EXPECT_EQ(error_of("train: {schedule: {kind: multistep}}\n").substr(0, 69),
+            "job.yaml:2:26: train.schedule.kind multistep needs train.schedule.mil");
+}
+
+TEST(JobErrorTest, ListsAreListsOfNumbersInRange) {
+  const std::string betas =
+      ": train.optimizer.betas: expected a list of two numbers from 0, below 1, such as [0.9, 0.999], got a "
+      "list";
+  for (const char* list : {"[0.9, 1]", "[0.9]", "[0.9, 0.9, 0.9]", "[]", "[0.9, x]", "['0.9', 0.9]",
+                           "[-0.1, 0.9]", "[[0.9], 0.9]", "[0.9, ]"}) {
+    EXPECT_EQ(error_of("train: {optimizer: {kind: adam, betas: " + std::string(list) + "}}"),
+              "job.yaml:2:40" + betas)
+        << list;
+  }
+  EXPECT_EQ(error_of("train: {optimizer: {kind: adam, betas: 0.9}}").substr(0, 36),
+            "job.yaml:2:40: train.optimizer.betas");
+  for (const char* list : {"[3, 3]", "[5, 3]"})
+    EXPECT_EQ(error_of("train: {schedule: {kind: multistep, milestones: " + std::string(list) + "}}"),
+              "job.yaml:2:49: train.schedule.milestones: each must be larger than the one before");
+  EXPECT_EQ(error_of("train: {schedule: {kind: multistep, milestones: [0.5]}}"),
+            "job.yaml:2:49: train.schedule.milestones: expected a list of whole numbers from 1 on such as "
+            "[30, 80], "
+            "got a list");
+  EXPECT_EQ(error_of("train: {optimizer: {lr: [0.1]}}"),
+            "job.yaml:2:25: train.optimizer.lr: expected a number above 0, at most 1e+06, got a list");
+}
+
+/// A gradient that is zero, as behind a dead unit, would be divided by zero.
+TEST(JobErrorTest, DivisorIsNeverZero) {
+  EXPECT_EQ(error_of("train: {optimizer: {kind: adam, eps: 0}}"),
+            "job.yaml:2:38: train.optimizer.eps: expected a number above 0, at most 1, got '0'");
+}
+
+TEST(JobErrorTest, WarmupFitsTheRun) {
+  EXPECT_EQ(error_of("train: {epochs: 3, schedule: {warmup_epochs: 3}}"),
+            "job.yaml:2:46: train.schedule.warmup_epochs: 3 is not shorter than the run, which has "
+            "train.epochs: 3");
+  EXPECT_EQ(
+      error_of("train: {schedule: {warmup_epochs: 1, warmup_steps: 3}}"),
+      "job.yaml:2:52: the warm-up is either train.schedule.warmup_steps or train.schedule.warmup_epochs; "
+      "remove one");
+  EXPECT_EQ(error_of("train: {schedule: {warmup_steps: -1}}").substr(0, 44),
+            "job.yaml:2:34: train.schedule.warmup_steps: ");
+}
+
+TEST(JobErrorTest, RatesAndMomentumsFitTogether) {
+  EXPECT_EQ(error_of("train: {optimizer: {lr: 0.1}, schedule: {kind: cosine, min_lr: 0.2}}"),
+            "job.yaml:2:64: train.schedule.min_lr must not be above train.optimizer.lr");
+  EXPECT_EQ(error_of("train: {schedule: {kind: one_cycle, base_momentum: 0.97}}"),
+            "job.yaml:2:52: train.schedule.base_momentum must not be above train.schedule.max_momentum");
+}
+
+TEST(JobErrorTest, NamesOfPytorchsAreTranslated) {
+  EXPECT_EQ(error_of("train: {scheduler: {name: cosine}}"),
+            "job.yaml:2:9: unknown key 'scheduler' in 'train' (did you mean 'schedule'?)");
+  EXPECT_EQ(error_of("train: {schedule: {T_max: 10}}"),
+            "job.yaml:2:20: unknown key 'T_max' in 'train.schedule' (did you mean 'train.schedule.total'?)");
+  EXPECT_EQ(
+      error_of("train: {schedule: {eta_min: 10}}"),
+      "job.yaml:2:20: unknown key 'eta_min' in 'train.schedule' (did you mean 'train.schedule.min_lr'?)");
 }
 
 TEST(JobErrorTest, SampleCountsBelongToSetsThatAreMade) {

@@ -86,6 +86,20 @@ TEST(JobOverrideTest, YamlOfAnOverrideIsStrictToo) {
             "remove one");
 }
 
+TEST(JobOverrideTest, AnotherOptimizerLeavesTheFilesKeysOfTheFirstBehind) {
+  const std::string file =
+      "{model: net, train: {optimizer: {kind: sgd, lr: 0.3, momentum: 0.5, nesterov: true}}}";
+  const Job job = parse_job(file, "job.yaml", {"train.optimizer.kind=adam"});
+  EXPECT_EQ(job.train.optimizer.lr, 0.3);
+  EXPECT_EQ(job.train.optimizer.momentum, Job().train.optimizer.momentum);
+  EXPECT_EQ(to_yaml(job).find("nesterov"), std::string::npos);
+  EXPECT_EQ(config_error_of([&] {
+              parse_job(file, "job.yaml", {"train.optimizer.kind=adam", "train.optimizer.nesterov=true"});
+            }),
+            "override 'train.optimizer.nesterov=true': train.optimizer.nesterov is for kind sgd; remove it "
+            "for adam");
+}
+
 TEST(JobOverrideTest, RulesBetweenKeysNameTheOverrideThatBrokeThem) {
   EXPECT_EQ(config_error_of([] {
               with({"train.optimizer.momentum=0", "train.optimizer.nesterov=true"});

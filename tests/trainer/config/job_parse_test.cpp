@@ -88,6 +88,17 @@ TEST(JobParseTest, NcclNeedsGpus) {
   EXPECT_EQ(parse("parallel: {device: cuda, backend: nccl}\n").parallel.backend, "nccl");
 }
 
+TEST(JobParseTest, EachOptimizerHasItsOwnDefaults) {
+  EXPECT_EQ(parse("train: {optimizer: {kind: adam}}\n").train.optimizer.lr, 0.001);
+  EXPECT_EQ(parse("train: {optimizer: {kind: adam}}\n").train.optimizer.weight_decay, 0);
+  EXPECT_EQ(parse("train: {optimizer: {kind: adamw}}\n").train.optimizer.weight_decay, 0.01);
+  EXPECT_EQ(parse("train: {optimizer: {kind: adam, lr: 0.5}}\n").train.optimizer.lr, 0.5);
+  EXPECT_EQ(parse("train: {optimizer: {kind: adam, betas: [0.5, 0.75]}}\n").train.optimizer.betas,
+            (std::vector<double>{0.5, 0.75}));
+  EXPECT_EQ(parse("train: {schedule: {kind: cosine}}\n").train.schedule.by, "epoch");
+  EXPECT_EQ(parse("train: {schedule: {kind: one_cycle}}\n").train.schedule.by, "step");
+}
+
 TEST(JobParseTest, SectionWithNothingInItKeepsItsDefaults) {
   EXPECT_EQ(parse("train:\n#  epochs: 3\n").train.epochs, Job().train.epochs);
 }

@@ -3,6 +3,7 @@
 /// parse_job(to_yaml(job)) is the job.
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
+#include "trainer/config/key_families.hpp"
 
 #include <gtest/gtest.h>
 
@@ -80,6 +81,12 @@ class RandomJob {
   std::mt19937_64 random_;
 };
 
+std::string required_keys(std::string_view schedule) {
+  if (schedule == "step") return ", step_size: 3";
+  if (schedule == "multistep") return ", milestones: [3, 8]";
+  return schedule == "exponential" ? ", gamma: 0.9" : "";
+}
+
 TEST(JobRoundTripTest, DefaultsComeBack) {
   const Job job;
   expect_equal(parse_job(to_yaml(job), "job.yaml"), job);
@@ -98,8 +105,26 @@ TEST(JobRoundTripTest, RandomJobsComeBack) {
 TEST(JobRoundTripTest, EveryKeyOfADefaultJobReadsBackThroughItsOwnReader) {
   const Job defaults;
   for (const JobKey& key : job_schema()) {
+    if (!belongs(key, defaults)) continue;
     const Job job = parse_job("model: net\n", "job.yaml", {key.path + "=" + key.write(defaults)});
     EXPECT_EQ(key.write(job), key.write(defaults)) << key.path;
+  }
+}
+
+TEST(JobRoundTripTest, EveryChoiceComesBackWithItsKeysAndNoOthers) {
+  for (const std::string_view optimizer : optimizer_names()) {
+    for (const std::string_view schedule : schedule_names()) {
+      const std::string yaml = "{model: net, train: {optimizer: {kind: " + std::string(optimizer) +
+                               ", lr_scaling: {rule: sqrt}}, schedule: {kind: " + std::string(schedule) +
+                               required_keys(schedule) + "}}}";
+      SCOPED_TRACE(yaml);
+      const Job job = parse_job(yaml, "job.yaml");
+      expect_equal(parse_job(to_yaml(job), "job.yaml"), job);
+      for (const JobKey& key : job_schema()) {
+        const bool is_written = to_yaml(job).find(" " + std::string(key.leaf()) + ": ") != std::string::npos;
+        EXPECT_TRUE(is_written == belongs(key, job) || key.section() != "train.schedule") << key.path;
+      }
+    }
   }
 }
 

@@ -44,6 +44,44 @@ TEST(JobHashTest, LengthPlaceAndLoggingMayChange) {
   }
 }
 
+TEST(JobHashTest, OptimizerAndScheduleDetermineTheWeights) {
+  for (const char* text : {"train.optimizer.kind=adam", "train.optimizer.decay_biases=no",
+                           "train.optimizer.lr_scaling.rule=sqrt", "train.schedule.kind=cosine",
+                           "train.schedule.warmup_epochs=1", "train.schedule.by=step"}) {
+    EXPECT_FALSE(changes(text).empty()) << text;
+  }
+  EXPECT_FALSE(
+      changes("train.optimizer.betas=[0.8, 0.9]", "{model: net, train: {optimizer: {kind: adam}}}").empty());
+}
+
+/// A schedule that ends where the run ends would be another one in a longer run.
+TEST(JobHashTest, EpochsDetermineTheWeightsWhereAScheduleIsAsLongAsTheRun) {
+  const std::string cosine = "{model: net, train: {schedule: {kind: cosine}}}";
+  EXPECT_EQ(changes("train.epochs=20", cosine),
+            std::vector<std::string>{"train.schedule.total (was 10, now 20)"});
+  EXPECT_TRUE(changes("train.schedule.total=10", cosine).empty());
+  EXPECT_TRUE(changes("train.max_steps=7", cosine).empty());
+  EXPECT_TRUE(
+      changes("train.epochs=20", "{model: net, train: {schedule: {kind: cosine, total: 10}}}").empty());
+  EXPECT_FALSE(changes("train.epochs=20", "{model: net, train: {schedule: {kind: one_cycle}}}").empty());
+  EXPECT_TRUE(
+      changes("train.epochs=20", "{model: net, train: {schedule: {kind: exponential, gamma: 0.9}}}").empty());
+}
+
+/// The keys that checkpoints had before there were others than sgd.
+TEST(ResumeTest, CheckpointFromBeforeThereWereSchedulesGoesOn) {
+  auto stored = determining_keys(parse_job("model: net", "job.yaml"));
+  std::erase_if(stored, [](const auto& entry) {
+    return entry.first.starts_with("train.schedule.") ||
+           entry.first.starts_with("train.optimizer.lr_scaling") ||
+           entry.first == "train.optimizer.decay_biases";
+  });
+  EXPECT_NO_THROW(require_same_job(stored, parse_job("model: net", "job.yaml"), "c"));
+  EXPECT_THROW(
+      require_same_job(stored, parse_job("model: net", "job.yaml", {"train.schedule.kind=cosine"}), "c"),
+      ConfigError);
+}
+
 TEST(JobHashTest, GrainMayChangeWhenSumsAreNotExact) {
   EXPECT_TRUE(changes("parallel.grain=32", "{model: net, parallel: {determinism: off}}").empty());
 }

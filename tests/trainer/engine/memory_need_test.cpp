@@ -134,7 +134,7 @@ TEST(MemoryNeedTest, MoreThanTheMachineHasIsRefused) {
   const std::string message = refusal(job, "  - linear: 1048576\n  - linear: 1000\n  - linear: classes\n");
   EXPECT_TRUE(
       message.starts_with("69: not enough memory: training big with 1 rank on this machine (each: "
-                          "1871719170 parameters with gradients and momentum 7.0 TiB, activations "))
+                          "1871719170 parameters with gradients and optimiser state 7.0 TiB, activations "))
       << message;
   EXPECT_EQ(refusal(small_job("cpu"), "  - linear: 10\n  - linear: classes\n"), "");
 }

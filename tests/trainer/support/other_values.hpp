@@ -16,7 +16,8 @@ namespace lockstep::testing {
 /// only.
 inline std::string other_value(const JobKey& key, const Job& job) {
   std::vector<std::string> candidates(key.choices.begin(), key.choices.end());
-  for (const char* text : {"elsewhere", "true", "false", "3", "5", "0.25", "4KiB", "emulated"})
+  for (const char* text :
+       {"elsewhere", "true", "false", "3", "5", "0.25", "4KiB", "emulated", "[3, 5]", "[0.25, 0.5]"})
     candidates.emplace_back(text);
   for (const std::string& text : candidates) {
     Job changed = job;

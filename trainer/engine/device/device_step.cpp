@@ -13,21 +13,14 @@
 namespace lockstep {
 namespace {
 
-SgdParams sgd_params(const OptimizerSection& section) {
-  return {.learning_rate = static_cast<float>(section.lr),
-          .momentum = static_cast<float>(section.momentum),
-          .weight_decay = static_cast<float>(section.weight_decay),
-          .nesterov = section.nesterov};
-}
-
 Determinism determinism_of(const Job& job) {
   return job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld;
 }
 
 }  // namespace
 
-DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, int max_columns, std::int64_t global_batch,
-                       std::int64_t global_grains, std::int64_t longest_series)
+DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const WeightUpdate& update, int max_columns,
+                       std::int64_t global_batch, std::int64_t global_grains, std::int64_t longest_series)
     : gpu_(*setup.device.gpu),
       grain_(job.parallel.grain),
       seed_(job.train.seed),
@@ -35,14 +28,16 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, int max_columns, s
       global_batch_(global_batch),
       narrow_limit_(narrow_loss_limit(global_batch * longest_series)),
       units_(make_gradient_units(setup.network, global_grains)),
-      sgd_(sgd_params(job.train.optimizer)),
+      update_(update),
       main_(gpu_.device->make_stream(Device::Priority::kHigh)),
       side_(gpu_.device->make_stream()),
       data_(*gpu_.device, *main_, setup.data->train),
       execution_(setup.network, *gpu_.device, *gpu_.ops, max_columns, DeviceExecution::Purpose::kTraining),
       parameters_(setup.network.parameters().size),
       weights_(*gpu_.device, parameters_),
-      momentum_(*gpu_.device, parameters_),
+      ranges_(*gpu_.device, 0),
+      range_of_(*gpu_.device, 0),
+      factors_(*gpu_.device, 0),
       sums_(*gpu_.device, kCounterSlots + parameters_),
       refusals_(*gpu_.device, units_.tensors() * kRefusalKinds),
       order_(*gpu_.device, setup.data->train.labels.size()),
@@ -51,6 +46,7 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, int max_columns, s
       host_counters_(*gpu_.device, kCounterSlots),
       reducer_(*gpu_.device, *gpu_.ops, gpu_.all_reduce.get(), setup.plan, parameters_, determinism_of(job),
                sums_.data()) {
+  make_optimizer_memory();
   queue_zero_sums();
   use_units();
 }
@@ -111,15 +107,39 @@ void DeviceStep::queue_loss_and_backward(float* logits, const DevicePass& pass) 
   execution_.backward(*main_, *side_, weights_.data(), pass, logits, gradient, ready);
 }
 
+void DeviceStep::make_optimizer_memory() {
+  for (std::size_t i = 0; i < update_.buffer_names().size(); ++i) {
+    buffers_.emplace_back(*gpu_.device, parameters_);
+    main_->fill_zero(buffers_[i].data(), buffers_[i].bytes());
+  }
+  const auto ranges = update_.tensors();
+  const bool all_alike = ranges.size() == 1 && ranges[0].decays && !uses_norms(update_.rule());
+  if (all_alike) return;
+  std::vector<std::int32_t> range_of;
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    range_of.insert(range_of.end(), ranges[i].size, static_cast<std::int32_t>(i));
+  ranges_ = DeviceBuffer<UpdateTensor>(*gpu_.device, ranges.size());
+  factors_ = DeviceBuffer<TensorFactors>(*gpu_.device, ranges.size());
+  range_of_ = DeviceBuffer<std::int32_t>(*gpu_.device, parameters_);
+  main_->copy_to_device(ranges_.data(), ranges.data(), ranges_.bytes());
+  main_->copy_to_device(range_of_.data(), range_of.data(), range_of_.bytes());
+  main_->synchronize();
+}
+
 void DeviceStep::queue_update() {
-  gpu_.ops->sgd_update(*main_, {.parameters = parameters_,
-                                .sums = sums_.data(),
-                                .fp32_sums = reducer_.fp32_sums(),
-                                .exponents = exponents_.data(),
-                                .weights = weights_.data(),
-                                .momentum = sgd_.momentum > 0 ? momentum_.data() : nullptr,
-                                .sgd = sgd_,
-                                .state = state_.data()});
+  UpdateArgs args{.parameters = parameters_,
+                  .sums = sums_.data(),
+                  .fp32_sums = reducer_.fp32_sums(),
+                  .exponents = exponents_.data(),
+                  .weights = weights_.data(),
+                  .rule = update_.rule(),
+                  .tensors = {.count = static_cast<int>(ranges_.size()),
+                              .ranges = ranges_.data(),
+                              .range_of = range_of_.data(),
+                              .factors = factors_.data()},
+                  .state = state_.data()};
+  for (std::size_t i = 0; i < buffers_.size(); ++i) args.buffers[i] = buffers_[i].data();
+  gpu_.ops->update(*main_, args);
 }
 
 void DeviceStep::set_order(std::span<const std::int32_t> order) {
@@ -130,7 +150,6 @@ void DeviceStep::set_order(std::span<const std::int32_t> order) {
 
 void DeviceStep::queue_state_to_device(const StepState& state) {
   host_state_[0] = state;
-  host_state_[0].learning_rate = sgd_.learning_rate;
   main_->copy_to_device(state_.data(), host_state_.data(), state_.bytes());
 }
 

@@ -9,6 +9,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/device/device_data.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/weight_update.hpp"
 #include "trainer/ranks/gpu.hpp"
 
 #include <cstdint>
@@ -28,17 +29,18 @@ struct BatchShare {
   friend bool operator==(const BatchShare&, const BatchShare&) = default;
 };
 
-/// Holds weights, momentum, sums and activations in device memory. What changes from step to step (position,
-/// learning rate, stop request) is read from the StepState there, so a queued step has the same arguments
-/// each time.
+/// Holds weights, what the optimiser remembers, sums and activations in device memory. What changes from step
+/// to step (position, learning rate, stop request) is read from the StepState there, so a queued step has the
+/// same arguments each time.
 class DeviceStep {
  public:
+  /// @param update          borrowed
   /// @param max_columns     of a share
   /// @param global_batch    samples of a full batch, all ranks together
   /// @param global_grains   grains of it
   /// @param longest_series  steps whose losses are added up before the host writes the state again
-  DeviceStep(const Job& job, const JobSetup& setup, int max_columns, std::int64_t global_batch,
-             std::int64_t global_grains, std::int64_t longest_series);
+  DeviceStep(const Job& job, const JobSetup& setup, const WeightUpdate& update, int max_columns,
+             std::int64_t global_batch, std::int64_t global_grains, std::int64_t longest_series);
 
   /// Gathers the batch, runs forward and backward; with a reduction on streams, that too.
   void queue_gradients(const BatchShare& share);
@@ -71,9 +73,11 @@ class DeviceStep {
   std::vector<double> largest_sums();
 
   float* weights() { return weights_.data(); }
-  float* momentum() { return momentum_.data(); }
+  /// The i-th of what the optimiser remembers, [parameters].
+  float* buffer(std::size_t i) { return buffers_[i].data(); }
 
  private:
+  void make_optimizer_memory();
   std::vector<double> largest_fp32_sums();
   void queue_loss_and_backward(float* logits, const DevicePass& pass);
 
@@ -85,12 +89,16 @@ class DeviceStep {
   double narrow_limit_;
   GradientUnits units_;
   std::vector<ExactFormat> formats_;  ///< of the units in use
-  SgdParams sgd_;
+  const WeightUpdate& update_;
   std::unique_ptr<Stream> main_, side_;
   DeviceData data_;
   DeviceExecution execution_;
   std::size_t parameters_;
-  DeviceBuffer<float> weights_, momentum_;
+  DeviceBuffer<float> weights_;
+  std::vector<DeviceBuffer<float>> buffers_;
+  DeviceBuffer<UpdateTensor> ranges_;  ///< empty where the update tells no ranges apart
+  DeviceBuffer<std::int32_t> range_of_;
+  DeviceBuffer<TensorFactors> factors_;
   DeviceBuffer<std::int64_t> sums_;       ///< [kCounterSlots + parameters]
   DeviceBuffer<std::int64_t> refusals_;   ///< [tensors][kRefusalKinds]
   DeviceBuffer<std::int16_t> exponents_;  ///< [parameters]; empty while all units are the first ones

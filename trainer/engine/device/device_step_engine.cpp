@@ -11,9 +11,8 @@
 namespace lockstep {
 namespace {
 
-/// About two milliseconds of a small network's steps: long enough to hide the host's part, short enough to
-/// hear a request to stop. The emulator takes seconds for as many.
-constexpr std::int64_t kLongestSeries = 64;
+/// kLongestSeries is about two milliseconds of a small network's steps: long enough to hide the host's part,
+/// short enough to hear a request to stop. The emulator takes seconds for as many.
 constexpr std::int64_t kLongestEmulatedSeries = 4;
 
 /// Shorter for batches so huge that a series could add up more losses than their sum has room for.
@@ -46,13 +45,14 @@ DeviceStepEngine::DeviceStepEngine(const Job& job, const JobSetup& setup, Commun
       comm_(comm),
       sampler_(sampler_options(job, setup.data->train, comm)),
       longest_series_(longest_series_for(gpu_->device->kind() == "emulated", sampler_.batch_samples(0))),
-      step_(job, setup, most_columns(sampler_), sampler_.batch_samples(0), sampler_.batch_grains(0),
+      update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
+      step_(job, setup, update_, most_columns(sampler_), sampler_.batch_samples(0), sampler_.batch_grains(0),
             longest_series_),
       graphs_(step_, job.parallel.graph == "on"),
       evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test),
       series_done_(gpu_->device->make_event()),
       weights_(setup.network.parameters().size),
-      momentum_(setup.network.parameters().size) {}
+      buffers_(update_.buffer_names(), setup.network.parameters().size) {}
 
 BatchShare DeviceStepEngine::share_of(std::int64_t step_in_epoch) const {
   BatchShare share = share_of_grains(sampler_.local_grains(step_in_epoch));
@@ -89,18 +89,20 @@ void DeviceStepEngine::go_to_epoch(std::int64_t epoch) {
   epoch_on_device_ = epoch;
 }
 
-void DeviceStepEngine::queue_state(const StepPosition& position, bool stop_requested) {
+void DeviceStepEngine::queue_state(const StepPosition& position, std::int64_t count, bool stop_requested) {
   StepState state;
   state.step_in_epoch = position.step_in_epoch;
   state.step = static_cast<std::uint32_t>(position.global_step);
   state.stop_requested = stop_requested ? 1 : 0;
+  state.scalars = update_.scalars(position.global_step);
+  for (std::int64_t i = 1; i < count; ++i) state.ahead[i - 1] = update_.scalars(position.global_step + i);
   step_.queue_state_to_device(state);
 }
 
 void DeviceStepEngine::run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested,
                                   StepSeries& series) {
   const auto start = Clock::now();
-  queue_state(position, stop_requested);
+  queue_state(position, count, stop_requested);
   queue_steps(position.step_in_epoch, count);
   step_.queue_state_to_host();
   times_.queueing += seconds_since(start);
@@ -116,7 +118,7 @@ void DeviceStepEngine::run_unseen(const StepPosition& position, std::int64_t cou
 }
 
 void DeviceStepEngine::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
-  queue_state(position, stop_requested);
+  queue_state(position, 1, stop_requested);
   StepTrial trial(step_.units(), position.global_step);
   StepTotals totals;
   if (reduce(position, trial, totals) == StepTrial::Verdict::kFail) {
@@ -182,14 +184,16 @@ Evaluation DeviceStepEngine::evaluate(const LeaveEvaluation& leave) {
 void DeviceStepEngine::fetch_state() {
   Stream& stream = step_.stream();
   stream.copy_to_host(weights_.data(), step_.weights(), weights_.span().size_bytes());
-  stream.copy_to_host(momentum_.data(), step_.momentum(), momentum_.span().size_bytes());
+  for (std::size_t i = 0; i < buffers_.count(); ++i)
+    stream.copy_to_host(buffers_.values(i).data(), step_.buffer(i), buffers_.values(i).size_bytes());
   stream.synchronize();
 }
 
 void DeviceStepEngine::commit_state() {
   Stream& stream = step_.stream();
   stream.copy_to_device(step_.weights(), weights_.data(), weights_.span().size_bytes());
-  stream.copy_to_device(step_.momentum(), momentum_.data(), momentum_.span().size_bytes());
+  for (std::size_t i = 0; i < buffers_.count(); ++i)
+    stream.copy_to_device(step_.buffer(i), buffers_.values(i).data(), buffers_.values(i).size_bytes());
   stream.synchronize();
   use_units();
 }

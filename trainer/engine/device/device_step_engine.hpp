@@ -26,8 +26,9 @@ class DeviceStepEngine final : public StepEngine {
   void fetch_state() override;
   void commit_state() override;
   std::span<float> weights() override { return weights_.span(); }
-  std::span<float> momentum() override { return momentum_.span(); }
+  std::vector<OptimizerBufferView> optimizer_buffers() override { return buffers_.views(); }
   GradientUnits& gradient_units() override { return step_.units(); }
+  const WeightUpdate& weight_update() const override { return update_; }
   const DistributedSampler& sampler() const override { return sampler_; }
   StepTimes times() const override { return times_; }
   void reset_times() override { times_ = {}; }
@@ -35,7 +36,7 @@ class DeviceStepEngine final : public StepEngine {
  private:
   BatchShare share_of(std::int64_t step_in_epoch) const;
   void go_to_epoch(std::int64_t epoch);
-  void queue_state(const StepPosition& position, bool stop_requested);
+  void queue_state(const StepPosition& position, std::int64_t count, bool stop_requested);
   /// How many of the next steps need not be watched.
   std::int64_t unseen_steps(const StepPosition& position, std::int64_t most) const;
   /// Steps that nobody looks at before the last of them is done; fewer if one refuses a number.
@@ -54,11 +55,13 @@ class DeviceStepEngine final : public StepEngine {
   Communicator& comm_;
   DistributedSampler sampler_;
   std::int64_t longest_series_;
+  WeightUpdate update_;
   DeviceStep step_;
   StepGraphs graphs_;
   DeviceEvaluator evaluator_;
   std::unique_ptr<Event> series_done_;
-  AlignedBuffer<float> weights_, momentum_;  ///< the host's
+  AlignedBuffer<float> weights_;  ///< the host's
+  OptimizerBuffers buffers_;      ///< the host's
   std::int64_t epoch_on_device_ = -1;
   StepTimes times_;
 };

@@ -92,16 +92,19 @@ class Training {
   Training(Reduce reduce, bool graphs, Buckets buckets = Buckets::kEach)
       : job_(make_job(reduce)),
         setup_(make_setup(reduce, buckets)),
-        step_(job_, setup_, kBatch, kBatch, 3, 64),
+        update_(job_, setup_.network.parameters(), 1000),
+        step_(job_, setup_, update_, kBatch, kBatch, 3, 64),
         graphs_(step_, graphs) {
     std::vector<std::int32_t> order(kSamples);
     std::iota(order.rbegin(), order.rend(), 0);
     step_.set_order(order);
-    std::vector<float> weights(parameters()), momentum(parameters());
+    std::vector<float> weights(parameters());
     setup_.network.initialise(5, weights);
     step_.stream().copy_to_device(step_.weights(), weights.data(), weights.size() * sizeof(float));
-    step_.stream().copy_to_device(step_.momentum(), momentum.data(), momentum.size() * sizeof(float));
-    step_.queue_state_to_device({});
+    StepState start;
+    start.scalars = update_.scalars(0);
+    for (int i = 0; i < kLongestSeries; ++i) start.ahead[i] = update_.scalars(i + 1);
+    step_.queue_state_to_device(start);
     step_.stream().synchronize();
   }
 
@@ -143,6 +146,7 @@ class Training {
   Job job_;
   LoneAllReduce* all_reduce_ = nullptr;
   JobSetup setup_;
+  WeightUpdate update_;
   DeviceStep step_;
   StepGraphs graphs_;
 };

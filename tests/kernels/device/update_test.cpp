@@ -2,21 +2,18 @@
 // SPDX-License-Identifier: MIT
 /// The update on a device: the weights are the CPU's bit for bit, sums are zeroed, the state goes on, and a
 /// step that is not finite halts it.
-#include "kernels/cpu/sgd.hpp"
+#include "kernels/cpu/update.hpp"
 
 #include "kernels/cpu/gradient_sum.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/kernels/reference/update_rules.hpp"
 
 namespace lockstep::test {
 namespace {
 
 constexpr int kSteps = 3;
-constexpr float kLearningRate = 0.05F;
 const std::size_t kSizes[] = {1,  2,  3,   7,   8,   15,  16,  17,  31,  32,  33,
                               64, 65, 100, 255, 256, 257, 511, 512, 513, 777, 1281};
-// learning rate (not looked at), momentum, weight decay, Nesterov
-const SgdParams kParams[] = {{9, 0, 0, false},       {9, 0, 0.01F, false}, {9, 0.5F, 0, false},
-                             {9, 0.9F, 0.01F, true}, {9, 0.9F, 0, true},   {9, 0, 0, true}};
 const std::int64_t kCounts[] = {64, 100, 1, 96, 7};
 
 enum class Sums { kExact, kFp32, kExactInUnitsOfTheirOwn };
@@ -30,18 +27,31 @@ double scale_of(Sums kind, std::size_t k) {
   return kind == Sums::kExactInUnitsOfTheirOwn ? std::ldexp(1.0, -exponent_of(k)) : kExactScale;
 }
 
-std::string describe(const SgdParams& p, std::size_t size, std::int64_t count, Sums sums) {
-  return "size " + std::to_string(size) + ", momentum " + std::to_string(p.momentum) + ", decay " +
-         std::to_string(p.weight_decay) + (p.nesterov ? ", Nesterov" : "") + ", count " +
-         std::to_string(count) +
+std::string describe(const RuleCase& rule, std::size_t size, std::int64_t count, Sums sums) {
+  return rule.name + ", size " + std::to_string(size) + ", count " + std::to_string(count) +
          (sums == Sums::kFp32                     ? ", fp32 sums"
           : sums == Sums::kExactInUnitsOfTheirOwn ? ", units of their own"
                                                   : "");
 }
 
+/// In thirds, of which the second one does not decay.
+std::vector<UpdateTensor> ranges_of(std::size_t size) {
+  const std::size_t third = size / 3;
+  return {{.size = third},
+          {.offset = third, .size = third, .decays = false, .adapts = false},
+          {.offset = 2 * third, .size = size - 2 * third}};
+}
+
 std::vector<float> floats(std::size_t size, std::uint32_t seed) {
   const auto numbers = random_numbers(size, seed);
   return {numbers.begin(), numbers.end()};
+}
+
+/// As running means of squares are.
+std::vector<float> positive_floats(std::size_t size, std::uint32_t seed) {
+  std::vector<float> numbers = floats(size, seed);
+  for (float& number : numbers) number = number * number;
+  return numbers;
 }
 
 /// The counters of step i and the sums behind them, as gradients of that step would have left them.
@@ -58,27 +68,49 @@ std::vector<std::int64_t> exact_sums(std::size_t size, std::int64_t count, unsig
   return sums;
 }
 
+/// What a rule is told at the i-th step: another rate each time.
+StepScalars told_after(const RuleCase& rule, int i) {
+  StepScalars scalars = rule.scalars;
+  scalars.at[1] *= 1 + 0.125F * static_cast<float>(i);
+  return scalars;
+}
+
 /// A model in device memory in the middle of a run. Weights start `offset` floats after an aligned address.
 struct Model {
-  Model(DeviceRig& the_rig, std::size_t the_size, std::size_t the_offset = 0)
-      : rig(the_rig), size(the_size), offset(the_offset) {
+  Model(DeviceRig& the_rig, const RuleCase& the_rule, std::size_t the_size, bool in_ranges = false,
+        std::size_t the_offset = 0)
+      : rig(the_rig), rule(the_rule), size(the_size), offset(the_offset) {
     StepState start;
     start.step_in_epoch = 5;
     start.step = 77;
-    start.learning_rate = kLearningRate;
     start.stop_requested = 1;
+    start.scalars = rule.scalars;
+    for (int i = 0; i < kLongestSeries; ++i) start.ahead[i] = told_after(rule, i + 1);
     set_state(start);
+    if (!in_ranges) return;
+    const auto parts = ranges_of(size);
+    std::vector<std::int32_t> of(offset);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      of.insert(of.end(), parts[i].size, static_cast<std::int32_t>(i));
+    ranges = rig.upload(parts);
+    range_of = rig.upload(of);
+    factors = rig.upload(std::vector<TensorFactors>(parts.size(), {NAN, NAN}));
   }
 
   void set_state(const StepState& now) { state = rig.upload(std::vector<StepState>{now}); }
   StepState get_state() { return rig.download(state)[0]; }
   std::vector<float> weights_now() { return without_offset(rig.download(weights)); }
-  std::vector<float> momentum_now() { return without_offset(rig.download(momentum)); }
+  std::vector<float> buffers_now() {
+    std::vector<float> all = without_offset(rig.download(buffers[0]));
+    const std::vector<float> second = without_offset(rig.download(buffers[1]));
+    all.insert(all.end(), second.begin(), second.end());
+    return all;
+  }
   std::vector<float> without_offset(const std::vector<float>& all) const {
     return {all.begin() + static_cast<std::ptrdiff_t>(offset), all.end()};
   }
 
-  void update(const SgdParams& params, const std::vector<std::int64_t>& counted, Sums kind = Sums::kExact) {
+  void update(const std::vector<std::int64_t>& counted, Sums kind = Sums::kExact) {
     sums = rig.upload(counted);
     fp32_sums = rig.upload(floats(offset + size, static_cast<std::uint32_t>(counted[kLoss])));
     UpdateArgs args;
@@ -86,17 +118,28 @@ struct Model {
     args.sums = sums.data();
     if (kind == Sums::kFp32) args.fp32_sums = fp32_sums.data() + offset;
     args.weights = weights.data() + offset;
-    if (params.momentum != 0) args.momentum = momentum.data() + offset;
+    for (int b = 0; b < buffers_of(rule.rule); ++b) args.buffers[b] = buffers[b].data() + offset;
+    if (ranges.size() > 0) {
+      args.tensors = {.count = static_cast<int>(ranges.size()),
+                      .ranges = ranges.data(),
+                      .range_of = range_of.data() + offset,
+                      .factors = factors.data()};
+    }
     if (kind == Sums::kExactInUnitsOfTheirOwn) args.exponents = exponents.data();
-    args.sgd = params;
+    args.rule = rule.rule;
     args.state = state.data();
-    rig.ops().sgd_update(rig.stream(), args);
+    rig.ops().update(rig.stream(), args);
   }
 
   DeviceRig& rig;
+  RuleCase rule;
   std::size_t size, offset;
   DeviceBuffer<float> weights = rig.upload(floats(offset + size, 1));
-  DeviceBuffer<float> momentum = rig.upload(floats(offset + size, 2));
+  DeviceBuffer<float> buffers[2] = {rig.upload(positive_floats(offset + size, 2)),
+                                    rig.upload(positive_floats(offset + size, 3))};
+  DeviceBuffer<UpdateTensor> ranges{rig.device(), 0};
+  DeviceBuffer<std::int32_t> range_of{rig.device(), 0};
+  DeviceBuffer<TensorFactors> factors{rig.device(), 0};
   DeviceBuffer<std::int64_t> sums;
   DeviceBuffer<float> fp32_sums;
   DeviceBuffer<std::int16_t> exponents = rig.upload([&] {
@@ -107,22 +150,26 @@ struct Model {
   DeviceBuffer<StepState> state;
 };
 
-class DeviceSgdTest : public testing::Test {
+class DeviceUpdateTest : public testing::Test {
  protected:
-  /// Weights and behind them momentum after kSteps.
-  std::vector<float> train(const SgdParams& params, std::size_t size, std::int64_t count, Sums kind,
-                           std::size_t offset = 0) {
-    Model model(rig_, size, offset);
-    for (unsigned i = 0; i < kSteps; ++i) model.update(params, exact_sums(size, count, i), kind);
+  /// Weights and behind them what is remembered after kSteps.
+  std::vector<float> train(const RuleCase& rule, std::size_t size, std::int64_t count, Sums kind,
+                           bool in_ranges) {
+    Model model(rig_, rule, size, in_ranges);
+    for (unsigned i = 0; i < kSteps; ++i) model.update(exact_sums(size, count, i), kind);
     std::vector<float> all = model.weights_now();
-    const std::vector<float> momentum = model.momentum_now();
-    all.insert(all.end(), momentum.begin(), momentum.end());
+    const std::vector<float> buffers = model.buffers_now();
+    all.insert(all.end(), buffers.begin(), buffers.end());
     return all;
   }
 
-  static std::vector<float> train_on_cpu(SgdParams params, std::size_t size, std::int64_t count, Sums kind) {
-    params.learning_rate = kLearningRate;
-    std::vector<float> all = floats(size, 1), momentum = floats(size, 2), g(size);
+  static std::vector<float> train_on_cpu(const RuleCase& rule, std::size_t size, std::int64_t count,
+                                         Sums kind, bool in_ranges) {
+    std::vector<float> w = floats(size, 1), first = positive_floats(size, 2),
+                       second = positive_floats(size, 3), g(size);
+    std::vector<UpdateTensor> ranges = {{.size = size}};
+    if (in_ranges) ranges = ranges_of(size);
+    float* const buffers[] = {first.data(), second.data()};
     for (unsigned i = 0; i < kSteps; ++i) {
       const auto sums = exact_sums(size, count, i);
       if (kind == Sums::kFp32) {
@@ -131,60 +178,64 @@ class DeviceSgdTest : public testing::Test {
         for (std::size_t k = 0; k < size; ++k)
           cpu::mean_from_exact(1, &sums[kCounterSlots + k], scale_of(kind, k), count, &g[k]);
       }
-      cpu::sgd_step(params, size, g.data(), momentum.data(), all.data());
+      cpu::update(rule.rule, told_after(rule, static_cast<int>(i)), ranges, g.data(), buffers, w.data());
     }
-    all.insert(all.end(), momentum.begin(), momentum.end());
-    return all;
+    w.insert(w.end(), first.begin(), first.end());
+    w.insert(w.end(), second.begin(), second.end());
+    return w;
   }
 
   DeviceRig rig_;
 };
 
-TEST_F(DeviceSgdTest, HasTheBitsOfTheCpu) {
+TEST_F(DeviceUpdateTest, HasTheBitsOfTheCpuAndReadsWhatEachStepIsTold) {
   std::size_t turn = 0;
   for (const std::size_t size : kSizes) {
-    for (const SgdParams& params : kParams) {
+    for (const RuleCase& rule : rule_cases()) {
       const std::int64_t count = kCounts[turn++ % std::size(kCounts)];
+      const bool in_ranges = uses_norms(rule.rule) || turn % 2 == 0;
       for (const Sums kind : {Sums::kExact, Sums::kFp32, Sums::kExactInUnitsOfTheirOwn}) {
-        SCOPED_TRACE(describe(params, size, count, kind));
-        EXPECT_EQ(train(params, size, count, kind), train_on_cpu(params, size, count, kind));
+        SCOPED_TRACE(describe(rule, size, count, kind));
+        EXPECT_EQ(train(rule, size, count, kind, in_ranges),
+                  train_on_cpu(rule, size, count, kind, in_ranges));
       }
     }
   }
 }
 
-TEST_F(DeviceSgdTest, BitsAreTheSameInEveryOrderOfThreads) {
-  for (const std::size_t size : {std::size_t{5}, std::size_t{700}})
-    same_in_every_order([&] { return train(kParams[3], size, 100, Sums::kExact); });
+TEST_F(DeviceUpdateTest, BitsAreTheSameInEveryOrderOfThreads) {
+  for (const RuleCase& rule : rule_cases())
+    same_in_every_order([&] { return train(rule, 700, 100, Sums::kExact, true); });
 }
 
-TEST_F(DeviceSgdTest, WeightsNeedNoAlignment) {
+TEST_F(DeviceUpdateTest, WeightsNeedNoAlignment) {
   for (const std::size_t offset : {1, 2, 3}) {
     // floats() with another offset are others: fp32 sums are not compared here.
-    Model model(rig_, 300, offset);
-    const std::vector<float> before = model.weights_now();
-    model.update({9, 0, 0, false}, exact_sums(300, 64, 1));
-    std::vector<float> expected = before, g(300);
+    const RuleCase rule = sgd_case({0.05F, 0, 0, false});
+    Model model(rig_, rule, 300, true, offset);
+    std::vector<float> expected = model.weights_now(), g(300);
+    model.update(exact_sums(300, 64, 1));
     cpu::mean_from_exact(300, exact_sums(300, 64, 1).data() + kCounterSlots, kExactScale, 64, g.data());
-    cpu::sgd_step({kLearningRate, 0, 0, false}, 300, g.data(), nullptr, expected.data());
+    cpu::update(rule.rule, rule.scalars, ranges_of(300), g.data(), nullptr, expected.data());
     EXPECT_EQ(model.weights_now(), expected) << "offset " << offset;
   }
 }
 
-TEST_F(DeviceSgdTest, SumsAndCountersAreZeroedAndTheStateGoesOn) {
+TEST_F(DeviceUpdateTest, SumsAndCountersAreZeroedAndTheStateGoesOn) {
   for (const std::size_t size : {std::size_t{1}, std::size_t{513}, std::size_t{1500}}) {
     SCOPED_TRACE("size " + std::to_string(size));
     same_in_every_order([&] {
-      Model model(rig_, size);
+      Model model(rig_, rule_cases()[2], size);
       for (unsigned i = 0; i < kSteps; ++i) {
-        model.update(kParams[2], exact_sums(size, 64, i));
+        model.update(exact_sums(size, 64, i));
         EXPECT_EQ(rig_.download(model.sums), std::vector<std::int64_t>(kCounterSlots + size));
       }
       const StepState state = model.get_state();
       EXPECT_EQ(state.step_in_epoch, 5 + kSteps);
       EXPECT_EQ(state.steps_done, kSteps);
       EXPECT_EQ(state.step, 77U + kSteps);
-      EXPECT_EQ(state.learning_rate, kLearningRate);
+      const StepScalars told = told_after(model.rule, kSteps);
+      EXPECT_EQ(std::memcmp(&state.scalars, &told, sizeof told), 0);
       EXPECT_EQ(state.stop_requested, 1U);
       EXPECT_EQ(state.halted, 0U);
       EXPECT_EQ(state.blocks_done, 0U);
@@ -201,21 +252,21 @@ TEST_F(DeviceSgdTest, SumsAndCountersAreZeroedAndTheStateGoesOn) {
   }
 }
 
-TEST_F(DeviceSgdTest, StepThatIsNotFiniteOnlyHalts) {
+TEST_F(DeviceUpdateTest, StepThatIsNotFiniteOnlyHalts) {
   for (const std::size_t size : {std::size_t{3}, std::size_t{1100}}) {
     SCOPED_TRACE("size " + std::to_string(size));
-    Model model(rig_, size);
-    model.update(kParams[2], exact_sums(size, 64, 0));
+    Model model(rig_, rule_cases()[2], size);
+    model.update(exact_sums(size, 64, 0));
     StepState expected = model.get_state();
-    const auto weights = model.weights_now(), momentum = model.momentum_now();
+    const auto weights = model.weights_now(), buffers = model.buffers_now();
     expected.halted = 1;
     auto broken = exact_sums(size, 64, 1);
     broken[kRefused] = 1;
     // The step after it is finite, but comes from weights that should not be: it changes nothing either.
     for (const auto& sums : {broken, exact_sums(size, 64, 2)}) {
-      model.update(kParams[2], sums);
+      model.update(sums);
       EXPECT_EQ(model.weights_now(), weights);
-      EXPECT_EQ(model.momentum_now(), momentum);
+      EXPECT_EQ(model.buffers_now(), buffers);
       EXPECT_EQ(rig_.download(model.sums), std::vector<std::int64_t>(kCounterSlots + size));
       const StepState state = model.get_state();
       EXPECT_EQ(std::memcmp(&state, &expected, sizeof state), 0) << "halted " << state.halted;

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The optimiser step, elementwise and SIMD: one pass over gradient, buffers and weights.
+#include "kernels/cpu/update.hpp"
+
+#include "kernels/cpu/simd_targets.hpp"
+#include "kernels/optimizers/rule_steps.hpp"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/update.cpp"
+#include "hwy/foreach_target.h"
+// Highway asks for this order.
+#include "kernels/cpu/for_each_vector_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+#undef LOCKSTEP_RULE
+#define LOCKSTEP_RULE HWY_INLINE
+#include "kernels/optimizers/rules_inl.hpp"
+
+/// Arithmetic on vectors of tag D.
+template <class D>
+struct Vectors {
+  using Number = hn::Vec<D>;
+
+  HWY_INLINE Number of(float value) const { return hn::Set(d, value); }
+  HWY_INLINE Number fma(Number a, Number b, Number c) const { return hn::MulAdd(a, b, c); }
+  HWY_INLINE Number add(Number a, Number b) const { return hn::Add(a, b); }
+  HWY_INLINE Number sub(Number a, Number b) const { return hn::Sub(a, b); }
+  HWY_INLINE Number mul(Number a, Number b) const { return hn::Mul(a, b); }
+  HWY_INLINE Number div(Number a, Number b) const { return hn::Div(a, b); }
+  HWY_INLINE Number sqrt(Number a) const { return hn::Sqrt(a); }
+
+  D d;
+};
+
+double sum_of_squares(std::size_t size, const float* x) {
+  double lanes[kNormLanes] = {};
+  for (std::size_t i = 0; i < size; i += kNormLanes) {
+    const std::size_t count = size - i < kNormLanes ? size - i : kNormLanes;
+    for (std::size_t lane = 0; lane < count; ++lane)
+      lanes[lane] += static_cast<double>(x[i + lane]) * static_cast<double>(x[i + lane]);
+  }
+  for (int half = kNormLanes / 2; half > 0; half /= 2)
+    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  return lanes[0];
+}
+
+/// What the step tells this tensor.
+template <class Rule>
+TensorFactors factors_of(const typename Rule::Step& step, const UpdateTensor& tensor, const float* g,
+                         const float* w) {
+  if constexpr (Rule::kUsesNorms) {
+    return Rule::factors(step, tensor, std::sqrt(sum_of_squares(tensor.size, w)),
+                         std::sqrt(sum_of_squares(tensor.size, g)));
+  } else {
+    return {.decay = tensor.decays ? step.decay : 0};
+  }
+}
+
+template <class Rule>
+void move_range(const typename Rule::Step& step, const TensorFactors& factors, std::size_t size,
+                const float* g, float* const* buffers, float* w) {
+  for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
+    const Vectors<decltype(d)> n{d};
+    constexpr int kBuffers = Rule::kBuffers;
+    typename Vectors<decltype(d)>::Number kept[kBuffers + 1];
+    for (int b = 0; b < kBuffers; ++b) kept[b] = hn::LoadU(d, buffers[b] + i);
+    auto weight = hn::LoadU(d, w + i);
+    Rule::move(n, step, factors, hn::LoadU(d, g + i), kept, weight);
+    for (int b = 0; b < kBuffers; ++b) hn::StoreU(kept[b], d, buffers[b] + i);
+    hn::StoreU(weight, d, w + i);
+  });
+}
+
+template <class Rule>
+void update_with(const StepScalars& scalars, std::span<const UpdateTensor> tensors, const float* g,
+                 float* const* buffers, float* w) {
+  typename Rule::Step step;
+  std::memcpy(&step, scalars.at, sizeof step);
+  for (const UpdateTensor& tensor : tensors) {
+    float* parts[kMostBuffers] = {};
+    for (int b = 0; b < Rule::kBuffers; ++b) parts[b] = buffers[b] + tensor.offset;
+    const float* gradient = g + tensor.offset;
+    float* weights = w + tensor.offset;
+    move_range<Rule>(step, factors_of<Rule>(step, tensor, gradient, weights), tensor.size, gradient, parts,
+                     weights);
+  }
+}
+
+void update_by(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors,
+               const float* g, float* const* buffers, float* w) {
+  visit_rule(rule, [&](auto which) { update_with<decltype(which)>(step, tensors, g, buffers, w); });
+}
+
+}  // namespace
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lockstep::cpu {
+
+HWY_EXPORT(update_by);
+
+void update(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors, const float* g,
+            float* const* buffers, float* w) {
+  HWY_DYNAMIC_DISPATCH(update_by)(rule, step, tensors, g, buffers, w);
+}
+
+}  // namespace lockstep::cpu
+#endif

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Every update rule, and the way from its name to it: the one list of them for kernels.
+///
+/// Included inside a namespace by what compiles the rules for a device, once for each SIMD target of a CPU;
+/// hence no include guard, and no includes: those are kernels/optimizers/rule_steps.hpp. Before it,
+/// LOCKSTEP_RULE says how such a function is declared there. `N` is the device's arithmetic:
+/// N::Number, and of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once.
+
+#include "kernels/optimizers/adam_inl.hpp"
+#include "kernels/optimizers/lars_inl.hpp"
+#include "kernels/optimizers/rmsprop_inl.hpp"
+#include "kernels/optimizers/sgd_inl.hpp"
+
+/// Calls `visitor` with an object of the rule's type.
+template <class Visitor>
+auto visit_rule(UpdateRule rule, const Visitor& visitor) {
+  switch (rule) {
+    case UpdateRule::kSgdMomentum:
+      return visitor(SgdWithMomentum<false>());
+    case UpdateRule::kSgdNesterov:
+      return visitor(SgdWithMomentum<true>());
+    case UpdateRule::kAdam:
+      return visitor(Adam<false>());
+    case UpdateRule::kAdamW:
+      return visitor(Adam<true>());
+    case UpdateRule::kRmsprop:
+      return visitor(Rmsprop<false>());
+    case UpdateRule::kRmspropMomentum:
+      return visitor(Rmsprop<true>());
+    case UpdateRule::kLars:
+      return visitor(Lars());
+    case UpdateRule::kSgd:
+      break;
+  }
+  return visitor(Sgd());
+}

@@ -1,0 +1,24 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What is known of a rule without computing with it.
+#include "kernels/optimizers/update_rule.hpp"
+
+#include "kernels/optimizers/rule_steps.hpp"
+
+namespace lockstep {
+namespace {
+
+#define LOCKSTEP_RULE inline
+#include "kernels/optimizers/rules_inl.hpp"
+
+}  // namespace
+
+bool uses_norms(UpdateRule rule) {
+  return visit_rule(rule, [](auto which) { return decltype(which)::kUsesNorms; });
+}
+
+int buffers_of(UpdateRule rule) {
+  return visit_rule(rule, [](auto which) { return decltype(which)::kBuffers; });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// How weights move: the update rules that kernels know, and what they are told at each step.
+///
+/// A rule is arithmetic on one parameter: its gradient, what is remembered of it and the weight go in, the
+/// latter two come out. It is written once (kernels/optimizers/RULE_inl.hpp) for numbers that may be SIMD
+/// vectors of a CPU or floats of a GPU's thread, so that all devices round in the same order.
+#pragma once
+
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+
+namespace lockstep {
+
+enum class UpdateRule {
+  kSgd,
+  kSgdMomentum,
+  kSgdNesterov,
+  kAdam,
+  kAdamW,
+  kRmsprop,
+  kRmspropMomentum,
+  kLars,
+};
+
+/// What a rule remembers of each parameter: at most so many numbers, each kind in a buffer of arena order.
+inline constexpr int kMostBuffers = 2;
+
+inline constexpr int kStepScalars = 8;
+
+/// What a rule is told at one step. Which number is which is the rule's own: its Step, packed.
+struct StepScalars {
+  float at[kStepScalars] = {};
+};
+
+/// @param step  a struct of floats
+template <class Step>
+StepScalars pack_scalars(const Step& step) {
+  static_assert(std::is_trivially_copyable_v<Step> && sizeof(Step) <= sizeof(StepScalars));
+  StepScalars scalars;
+  std::memcpy(scalars.at, &step, sizeof step);
+  return scalars;
+}
+
+/// A range of the arena that a rule treats alike: a tensor, or neighbouring tensors where the rule looks at
+/// no norms.
+struct UpdateTensor {
+  std::size_t offset = 0, size = 0;
+  bool decays = true;  ///< whether weight decay applies to it
+  bool adapts = true;  ///< whether a rate of its own does, in rules that have one
+};
+
+/// What the step tells one tensor.
+struct TensorFactors {
+  float decay = 0;  ///< the step's, or 0 where it does not apply
+  float rate = 1;   ///< of rules with a rate for each tensor
+};
+
+/// Whether a rule looks at the norms of a tensor's weights and gradient: then ranges must be single tensors.
+bool uses_norms(UpdateRule rule);
+/// How many numbers it remembers of each parameter.
+int buffers_of(UpdateRule rule);
+
+/// The sum of a tensor's squares is that of so many partial sums: the i-th one has the elements i,
+/// i + kNormLanes, ... in this order, and they are added in a tree that halves their number each time. In
+/// double, where a float's square is exact.
+inline constexpr int kNormLanes = 256;
+
+}  // namespace lockstep

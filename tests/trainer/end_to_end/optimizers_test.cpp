@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Every optimiser through the whole program: one hash on any ranks, threads and graphs; runs that were
+/// stopped in the middle; runs of the version in which momentum was all that an optimiser remembered.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing {
+namespace {
+
+const char* const kOptimizers[] = {"sgd", "adam", "adamw", "rmsprop", "lars"};
+
+/// A model of 500 parameters; five steps an epoch, the last one smaller.
+std::string write_job(const TemporaryDirectory& directory) {
+  write_text(directory.path("pooled.yaml"), "layers:\n  - avg_pool: 4\n  - flatten\n  - linear: classes\n");
+  const auto path = directory.path("job.yaml");
+  write_text(path,
+             "model: pooled.yaml\n"
+             "data: {set: synthetic, train_samples: 300, test_samples: 50, global_batch: 64}\n"
+             "train: {epochs: 2, seed: 7}\n"
+             "parallel: {device: cpu, grain: 16}\n"
+             "run: {checkpoint_every_steps: 0, log_every_steps: 1}\n");
+  return path;
+}
+
+struct TrainedRun {
+  std::string last_line, directory;
+  std::string checkpoint(const std::string& file) const {
+    return read_text(directory + "/checkpoints/step-00000010/" + file);
+  }
+};
+
+TrainedRun train(const TemporaryDirectory& directory, const std::string& label, const std::string& overrides,
+                 int ranks = 1) {
+  const std::string run = directory.path("run-" + label);
+  const std::string arguments = "train " + write_job(directory) + " run.dir=" + run + " " + overrides;
+  const Outcome outcome = ranks == 1 ? lockstep(arguments) : lockstep_on_ranks(ranks, arguments);
+  EXPECT_EQ(outcome.exit_code, 0) << label << "\n" << outcome.everything();
+  EXPECT_EQ(outcome.last_line().substr(0, 15), "weights sha256 ") << label << "\n" << outcome.everything();
+  return {outcome.last_line(), run};
+}
+
+constexpr const char* kAdamOneCycle =
+    "train.optimizer.kind=adam train.optimizer.lr=0.01 train.optimizer.weight_decay=0.01 "
+    "train.optimizer.decay_biases=false 'train.schedule={kind: one_cycle, warmup_steps: 2}' ";
+
+TEST(OptimizersTest, AdamWithOneCycleHasOneHashOnAnyRanksAndThreads) {
+  const TemporaryDirectory directory;
+  const TrainedRun alone = train(directory, "alone", kAdamOneCycle);
+  for (const int ranks : {1, 2, 3}) {
+    for (const std::string threads : {"1", "2"}) {
+      const std::string label = std::to_string(ranks) + "x" + threads;
+      const TrainedRun run = train(directory, label, kAdamOneCycle + ("parallel.threads=" + threads), ranks);
+      EXPECT_EQ(run.last_line, alone.last_line) << label;
+      EXPECT_EQ(run.checkpoint("optimizer.safetensors"), alone.checkpoint("optimizer.safetensors")) << label;
+    }
+  }
+}
+
+TEST(OptimizersTest, AndOnADeviceWithGraphsAndWithout) {
+  const TemporaryDirectory directory;
+  const std::string emulated = kAdamOneCycle + std::string("parallel.device=emulated ");
+  const TrainedRun alone = train(directory, "alone", emulated + "run.log_every_steps=0");
+  EXPECT_EQ(train(directory, "direct", emulated + "parallel.graph=off").last_line, alone.last_line);
+  EXPECT_EQ(train(directory, "two", emulated, 2).last_line, alone.last_line);
+  EXPECT_EQ(train(directory, "three", emulated + "parallel.graph=off", 3).last_line, alone.last_line);
+}
+
+TEST(OptimizersTest, StoppedRunGoesOnToTheSameBytes) {
+  const TemporaryDirectory directory;
+  for (const std::string device : {"cpu", "emulated"}) {
+    for (const std::string optimizer : kOptimizers) {
+      const std::string label = device + "-" + optimizer,
+                        keys = "train.optimizer.kind=" + optimizer +
+                               " train.schedule.kind=cosine parallel.device=" + device + " ";
+      const TrainedRun whole = train(directory, label, keys);
+      train(directory, label + "-parts", keys + "train.max_steps=3");
+      train(directory, label + "-parts", keys + "train.max_steps=7", device == "cpu" ? 2 : 1);
+      const TrainedRun parts = train(directory, label + "-parts", keys);
+      EXPECT_EQ(parts.last_line, whole.last_line) << label;
+      for (const char* file : {"model.safetensors", "optimizer.safetensors"})
+        EXPECT_TRUE(parts.checkpoint(file) == whole.checkpoint(file)) << label << ": " << file;
+      EXPECT_EQ(comparable_metrics(parts.directory), comparable_metrics(whole.directory)) << label;
+    }
+  }
+}
+
+TEST(OptimizersTest, ScheduleAsLongAsTheRunIsNotStretchedByAResume) {
+  const TemporaryDirectory directory;
+  const std::string keys = "train.schedule.kind=cosine ";
+  const TrainedRun run = train(directory, "run", keys + "train.max_steps=3");
+  const Outcome longer =
+      lockstep("train " + write_job(directory) + " " + keys + "train.epochs=3 run.dir=" + run.directory);
+  EXPECT_EQ(longer.exit_code, 2) << longer.everything();
+  EXPECT_NE(longer.err.find("train.schedule.total (was 2, now 3)"), std::string::npos) << longer.everything();
+  train(directory, "run", keys + "train.schedule.total=2 train.epochs=3");
+}
+
+TEST(OptimizersTest, MetricsAndAnnouncementTellTheRate) {
+  const TemporaryDirectory directory;
+  const std::string arguments =
+      "train " + write_job(directory) + " run.dir=" + directory.path("run") +
+      " 'train.optimizer={lr: 0.1, lr_scaling: {rule: linear, base_batch: 32}}'"
+      " 'train.schedule={kind: multistep, by: step, milestones: [3], warmup_steps: 2, warmup_start: 0.5}'";
+  const Outcome outcome = lockstep(arguments);
+  EXPECT_NE(outcome.out.find("sgd, learning rate 0.2 (0.1 for a global batch of 32, linear scaling to 64), "
+                             "multistep by step after 2 steps of warm-up\n"),
+            std::string::npos)
+      << outcome.everything();
+  std::vector<double> rates;
+  for (const auto& event : read_metrics(directory.path("run")))
+    if (event["event"] == "step") rates.push_back(event["learning_rate"]);
+  ASSERT_EQ(rates.size(), 10U);
+  const double expected[] = {0.1, 0.15, 0.2, 0.2, 0.2, 0.02, 0.02, 0.02, 0.02, 0.02};
+  for (std::size_t i = 0; i < 10; ++i) EXPECT_NEAR(rates[i], expected[i], 1e-15) << i;
+}
+
+TEST(OptimizersTest, WarmupLongerThanTheRunIsRefusedWithItsPlace) {
+  const TemporaryDirectory directory;
+  write_job(directory);
+  const std::string path = directory.path("long.yaml");
+  std::string text = read_text(directory.path("job.yaml"));
+  text.replace(text.find("seed: 7}"), 8, "seed: 7,\n        schedule: {warmup_steps: 10}}");
+  write_text(path, text);
+  const Outcome outcome = lockstep("train " + path + " run.dir=" + directory.path("run"));
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
+  EXPECT_NE(
+      outcome.err.find("long.yaml:4:34: train.schedule.warmup_steps: 10 is not shorter than the run, which "
+                       "has 10 steps (train.epochs: 2 of 5)"),
+      std::string::npos)
+      << outcome.everything();
+  EXPECT_FALSE(std::filesystem::exists(directory.path("run")));
+}
+
+/// tests/golden/old_run: 7 of 10 steps of a job with momentum, by the program before its checkpoints named
+/// what an optimiser remembers; the hash is what that program came to at the end.
+TEST(OptimizersTest, RunOfTheVersionBeforeGoesOnAndIsEvaluatedAndPredicts) {
+  const TemporaryDirectory directory;
+  const std::string old = std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/golden/old_run";
+  std::filesystem::copy(old, directory.path("run"), std::filesystem::copy_options::recursive);
+  const std::string run = directory.path("run");
+  const Outcome inspected = lockstep("inspect " + run);
+  EXPECT_NE(inspected.out.find("momentum.fc1.weight"), std::string::npos) << inspected.everything();
+  const Outcome evaluated = lockstep("eval " + run);
+  EXPECT_EQ(evaluated.exit_code, 0) << evaluated.everything();
+  EXPECT_EQ(evaluated.last_line(),
+            "weights sha256 8a088364583d6c7d39bc703c1f456cbcccdb275cae8932d11d3b9dc31496a448");
+  const Outcome predicted =
+      lockstep("predict " + run + " " + std::getenv("LOCKSTEP_SOURCE_DIR") + "/docs/digit.png");
+  EXPECT_EQ(predicted.exit_code, 0) << predicted.everything();
+  const Outcome trained =
+      run_shell("cd " + run + " && $LOCKSTEP_PROGRAM train job.yaml train.max_steps=0 run.dir=.");
+  EXPECT_EQ(trained.exit_code, 0) << trained.everything();
+  EXPECT_EQ(trained.last_line(),
+            "weights sha256 592e16223e6014fce67fc400d0357d2010a8da386752d56694275491cdc4177b")
+      << trained.everything();
+}
+
+}  // namespace
+}  // namespace lockstep::testing

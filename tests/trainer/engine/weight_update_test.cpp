@@ -1,0 +1,232 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Optimisers and schedules, from their keys in a job file on, against PyTorch in double
+/// (tests/golden/make_optimizer_golden.py); and the device against the CPU, bit for bit.
+#include "trainer/engine/weight_update.hpp"
+
+#include "common/safetensors/safetensors.hpp"
+#include "kernels/cpu/update.hpp"
+#include "tests/kernels/device/rig.hpp"
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kSteps = 100, kParameters = 40;
+constexpr std::int64_t kStepsPerEpoch = 5, kEpochs = 20;
+
+const SafetensorsFile& golden() {
+  static const SafetensorsFile file = SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
+                                                            "/tests/golden/optimizers.safetensors");
+  return file;
+}
+
+template <typename T>
+std::vector<T> values_of(const std::string& name, const char* dtype, const std::vector<std::size_t>& shape) {
+  const TensorView& tensor = golden().require(name, dtype, shape);
+  std::vector<T> values(tensor.bytes.size() / sizeof(T));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+ParameterLayout layout() {
+  return {.parameters = {{.name = "weight", .shape = {5, 7}, .offset = 0, .size = 35},
+                         {.name = "bias", .shape = {5}, .offset = 35, .size = 5}},
+          .size = kParameters};
+}
+
+/// @param train  the keys of the section train
+Job job_with(const std::string& train) {
+  return parse_job("{model: net, train: {epochs: " + std::to_string(kEpochs) + ", " + train + "}}",
+                   "job.yaml");
+}
+
+struct Trained {
+  std::vector<float> first, last;  ///< weights after the first and after the last step
+  friend bool operator==(const Trained&, const Trained&) = default;
+};
+
+Trained train_on_cpu(const WeightUpdate& update) {
+  auto w = values_of<float>("initial", "F32", {kParameters});
+  const auto gradients = values_of<float>("gradients", "F32", {kSteps, kParameters});
+  OptimizerBuffers buffers(update.buffer_names(), kParameters);
+  Trained trained;
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    cpu::update(update.rule(), update.scalars(static_cast<std::int64_t>(step)), update.tensors(),
+                gradients.data() + step * kParameters, buffers.pointers(), w.data());
+    if (step == 0) trained.first = w;
+  }
+  trained.last = w;
+  return trained;
+}
+
+/// With a count of 1 the mean gradient is the fp32 sum. The state is written once, as for one series, and
+/// then every 64 steps.
+Trained train_on_device(const WeightUpdate& update) {
+  test::DeviceRig rig;
+  auto w = rig.upload(values_of<float>("initial", "F32", {kParameters}));
+  const auto gradients = rig.upload(values_of<float>("gradients", "F32", {kSteps, kParameters}));
+  std::vector<DeviceBuffer<float>> buffers;
+  for (std::size_t i = 0; i < update.buffer_names().size(); ++i)
+    buffers.push_back(rig.zeroed<float>(kParameters));
+  std::vector<std::int32_t> range_of;
+  for (std::size_t i = 0; i < update.tensors().size(); ++i)
+    range_of.insert(range_of.end(), update.tensors()[i].size, static_cast<std::int32_t>(i));
+  const auto ranges = rig.upload(update.tensors());
+  const auto of = rig.upload(range_of);
+  auto factors = rig.upload(std::vector<TensorFactors>(update.tensors().size(), {NAN, NAN}));
+  std::vector<std::int64_t> counters(kCounterSlots + kParameters);
+  counters[kSamples] = 1;
+  DeviceBuffer<StepState> state(rig.device(), 1);
+  Trained trained;
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    const auto now = static_cast<std::int64_t>(step);
+    if (step % kLongestSeries == 0) {
+      StepState start;
+      start.scalars = update.scalars(now);
+      for (int i = 1; i < kLongestSeries; ++i) start.ahead[i - 1] = update.scalars(now + i);
+      state = rig.upload(std::vector<StepState>{start});
+    }
+    auto sums = rig.upload(counters);
+    UpdateArgs args{.parameters = kParameters,
+                    .sums = sums.data(),
+                    .fp32_sums = gradients.data() + step * kParameters,
+                    .weights = w.data(),
+                    .rule = update.rule(),
+                    .tensors = {.count = static_cast<int>(ranges.size()),
+                                .ranges = ranges.data(),
+                                .range_of = of.data(),
+                                .factors = factors.data()},
+                    .state = state.data()};
+    for (std::size_t i = 0; i < buffers.size(); ++i) args.buffers[i] = buffers[i].data();
+    rig.ops().update(rig.stream(), args);
+    if (step == 0) trained.first = rig.download(w);
+    rig.stream().synchronize();
+  }
+  trained.last = rig.download(w);
+  return trained;
+}
+
+/// Relative to the largest weight of the tensor.
+double relative_error(const std::vector<float>& actual, const std::vector<double>& expected) {
+  double worst = 0;
+  for (const Parameter& parameter : layout().parameters) {
+    double largest = 0, error = 0;
+    for (std::size_t i = parameter.offset; i < parameter.offset + parameter.size; ++i) {
+      largest = std::max(largest, std::abs(expected[i]));
+      error = std::max(error, std::abs(static_cast<double>(actual[i]) - expected[i]));
+    }
+    worst = std::max(worst, error / largest);
+  }
+  return worst;
+}
+
+struct OptimizerCase {
+  const char *name, *train;
+};
+
+class OptimizerGoldenTest : public testing::TestWithParam<OptimizerCase> {};
+
+TEST_P(OptimizerGoldenTest, TrainsAsPytorchInDoubleDoesOnEveryDevice) {
+  const std::string name = GetParam().name;
+  const Job job = job_with(GetParam().train);
+  const WeightUpdate update(job, layout(), kStepsPerEpoch);
+  const Trained on_cpu = train_on_cpu(update);
+  EXPECT_LT(relative_error(on_cpu.first, values_of<double>("first." + name, "F64", {kParameters})), 1e-6);
+  EXPECT_LT(relative_error(on_cpu.last, values_of<double>("last." + name, "F64", {kParameters})), 1e-5);
+  EXPECT_EQ(train_on_device(update), on_cpu);
+}
+
+constexpr OptimizerCase kOptimizers[] = {
+    {"sgd", "optimizer: {kind: sgd, lr: 0.1, momentum: 0, weight_decay: 0.01}"},
+    {"sgd_momentum", "optimizer: {kind: sgd, lr: 0.02, momentum: 0.9, weight_decay: 0.01}"},
+    {"sgd_nesterov", "optimizer: {kind: sgd, lr: 0.02, momentum: 0.9, nesterov: true}"},
+    {"sgd_no_bias",
+     "optimizer: {kind: sgd, lr: 0.02, momentum: 0.9, weight_decay: 0.1, decay_biases: false}"},
+    {"adam", "optimizer: {kind: adam}"},
+    {"adam_decay", "optimizer: {kind: adam, lr: 0.01, betas: [0.8, 0.99], eps: 1e-6, weight_decay: 0.1}"},
+    {"adamw", "optimizer: {kind: adamw}"},
+    {"adamw_no_bias", "optimizer: {kind: adamw, lr: 0.01, weight_decay: 0.1, decay_biases: false}"},
+    {"rmsprop", "optimizer: {kind: rmsprop}"},
+    {"rmsprop_momentum",
+     "optimizer: {kind: rmsprop, lr: 0.001, alpha: 0.9, eps: 1e-6, momentum: 0.9, weight_decay: 0.01}"},
+    {"rmsprop_one_cycle", "optimizer: {kind: rmsprop, lr: 0.01, momentum: 0.9}, schedule: {kind: one_cycle}"},
+    {"lars", "optimizer: {kind: lars, lr: 2, weight_decay: 0.01}"},
+    {"lars_no_bias", "optimizer: {kind: lars, lr: 0.1, weight_decay: 0.1, decay_biases: false}"},
+    {"adam_one_cycle", "optimizer: {kind: adam, lr: 0.01}, schedule: {kind: one_cycle}"},
+    {"sgd_one_cycle", "optimizer: {kind: sgd, lr: 0.05, momentum: 0.9}, schedule: {kind: one_cycle}"},
+};
+INSTANTIATE_TEST_SUITE_P(All, OptimizerGoldenTest, testing::ValuesIn(kOptimizers),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+struct ScheduleCase {
+  const char *name, *schedule;
+};
+
+class ScheduleGoldenTest : public testing::TestWithParam<ScheduleCase> {};
+
+TEST_P(ScheduleGoldenTest, EveryStepHasPytorchsRate) {
+  const Job job = job_with("optimizer: {lr: 0.1}, schedule: {" + std::string(GetParam().schedule) + "}");
+  const RateSchedule schedule(job.train.schedule, job.train.optimizer.lr, {kEpochs, kStepsPerEpoch});
+  const auto expected = values_of<double>(std::string("rates.") + GetParam().name, "F64", {kSteps});
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    // A cosine comes to zero from 0.1, which leaves nothing of its last digits.
+    EXPECT_NEAR(schedule.at(static_cast<std::int64_t>(step)).lr, expected[step],
+                1e-10 * expected[step] + 1e-16)
+        << "step " << step;
+  }
+  EXPECT_GE(schedule.at(10 * kSteps).lr, 0) << "behind its end";
+}
+
+constexpr ScheduleCase kSchedules[] = {
+    {"constant", "kind: constant"},
+    {"step", "kind: step, step_size: 6, gamma: 0.3"},
+    {"step_by_step", "kind: step, by: step, step_size: 30"},
+    {"multistep", "kind: multistep, milestones: [3, 4, 15], gamma: 0.5"},
+    {"multistep_by_step", "kind: multistep, by: step, milestones: [10, 50]"},
+    {"exponential", "kind: exponential, gamma: 0.9"},
+    {"polynomial", "kind: polynomial, power: 2"},
+    {"polynomial_by_step", "kind: polynomial, by: step, total: 60, power: 0.5"},
+    {"cosine", "kind: cosine, min_lr: 0.001"},
+    {"cosine_by_step", "kind: cosine, by: step"},
+    {"one_cycle", "kind: one_cycle"},
+    {"one_cycle_linear",
+     "kind: one_cycle, pct_start: 0.4, div_factor: 10, final_div_factor: 100, anneal: linear"},
+    {"cosine_after_epochs", "kind: cosine, warmup_epochs: 4, warmup_start: 0.1"},
+    {"step_after_epochs", "kind: step, step_size: 5, gamma: 0.5, warmup_epochs: 5, warmup_start: 0.1"},
+    {"cosine_after_steps", "kind: cosine, by: step, warmup_steps: 10, warmup_start: 0.1"},
+    {"constant_after_steps", "kind: constant, warmup_steps: 30, warmup_start: 0.1"},
+};
+INSTANTIATE_TEST_SUITE_P(All, ScheduleGoldenTest, testing::ValuesIn(kSchedules),
+                         [](const auto& tested) { return std::string(tested.param.name); });
+
+TEST(LrScalingTest, FollowsTheGlobalBatch) {
+  const auto rate = [](const std::string& scaling) {
+    return scaled_lr(job_with("optimizer: {lr: 0.1" + scaling + "}").train.optimizer, 1024);
+  };
+  EXPECT_EQ(rate(""), 0.1);
+  EXPECT_EQ(rate(", lr_scaling: {rule: none}"), 0.1);
+  EXPECT_EQ(rate(", lr_scaling: {rule: linear}"), 0.4);
+  EXPECT_EQ(rate(", lr_scaling: {rule: sqrt, base_batch: 64}"), 0.4);
+}
+
+TEST(WeightUpdateTest, IsDescribedInALine) {
+  const auto text = [](const std::string& train) {
+    return WeightUpdate(job_with(train), layout(), kStepsPerEpoch).describe();
+  };
+  EXPECT_EQ(text("optimizer: {lr: 0.05}"), "sgd, learning rate 0.05, constant");
+  EXPECT_EQ(
+      text("optimizer: {kind: adamw, lr_scaling: {rule: linear, base_batch: 64}}, schedule: {kind: cosine, "
+           "warmup_epochs: 1}"),
+      "adamw, learning rate 0.002 (0.001 for a global batch of 64, linear scaling to 128), cosine over 19 "
+      "epochs after 1 epoch of warm-up");
+  EXPECT_EQ(text("schedule: {kind: multistep, by: step, milestones: [3], warmup_steps: 2}"),
+            "sgd, learning rate 0.02, multistep by step after 2 steps of warm-up");
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From a section of a job file and a layout to what the kernels are called with.
+#include "trainer/engine/weight_update.hpp"
+
+#include "common/error.hpp"
+
+#include <fmt/format.h>
+
+namespace lockstep {
+namespace {
+
+/// Neighbours that are treated alike become one range, unless the rule wants to see tensors.
+std::vector<UpdateTensor> ranges_of(const ParameterLayout& layout, UpdateRule rule, bool decay_biases) {
+  std::vector<UpdateTensor> ranges;
+  for (const Parameter& parameter : layout.parameters) {
+    const bool is_whole = decay_biases || parameter.shape.size() > 1;
+    const UpdateTensor range{
+        .offset = parameter.offset, .size = parameter.size, .decays = is_whole, .adapts = is_whole};
+    const bool continues = !ranges.empty() && !uses_norms(rule) && ranges.back().decays == range.decays;
+    if (continues) {
+      ranges.back().size += range.size;
+    } else {
+      ranges.push_back(range);
+    }
+  }
+  return ranges;
+}
+
+std::string scaling_text(const OptimizerSection& section, std::int64_t global_batch) {
+  const LrScalingSection& scaling = section.lr_scaling;
+  if (scaling.rule == LrScalingSection().rule) return "";
+  return fmt::format(" ({:g} for a global batch of {}, {} scaling to {})", section.lr, scaling.base_batch,
+                     scaling.rule, global_batch);
+}
+
+}  // namespace
+
+WeightUpdate::WeightUpdate(const Job& job, const ParameterLayout& layout, std::int64_t steps_per_epoch)
+    : kind_(job.train.optimizer.kind),
+      scaling_(scaling_text(job.train.optimizer, job.data.global_batch)),
+      optimizer_(make_optimizer(job.train.optimizer)),
+      rule_(optimizer_->rule()),
+      names_(optimizer_->buffers()),
+      tensors_(ranges_of(layout, rule_, job.train.optimizer.decay_biases)),
+      lr_(scaled_lr(job.train.optimizer, job.data.global_batch)),
+      run_{.epochs = job.train.epochs, .steps_per_epoch = steps_per_epoch},
+      schedule_(job.train.schedule, lr_, run_) {
+  LOCKSTEP_CHECK(static_cast<int>(names_.size()) == buffers_of(rule_));
+}
+
+StepScalars WeightUpdate::scalars(std::int64_t step) const {
+  return optimizer_->scalars(schedule_.at(step), step);
+}
+
+std::string WeightUpdate::describe() const {
+  return fmt::format("{}, learning rate {:.6g}{}, {}", kind_, lr_, scaling_, schedule_.describe());
+}
+
+void WeightUpdate::require_warmup_within_run(const Job& job) const {
+  if (schedule_.warmup_steps() == 0 || schedule_.warmup_steps() < run_.steps()) return;
+  const char* key = "train.schedule.warmup_steps";
+  const auto place = job.places.find(key);
+  throw ConfigError(fmt::format("{}{}: {} is not shorter than the run, which has {} steps ({} of {})",
+                                place == job.places.end() ? "" : place->second, key, schedule_.warmup_steps(),
+                                run_.steps(), "train.epochs: " + std::to_string(run_.epochs),
+                                run_.steps_per_epoch));
+}
+
+OptimizerBuffers::OptimizerBuffers(const std::vector<std::string>& names, std::size_t parameters)
+    : names_(names) {
+  for (std::size_t i = 0; i < names.size(); ++i) values_.emplace_back(parameters);
+  for (AlignedBuffer<float>& values : values_) pointers_.push_back(values.data());
+}
+
+std::vector<OptimizerBufferView> OptimizerBuffers::views() {
+  std::vector<OptimizerBufferView> views;
+  for (std::size_t i = 0; i < names_.size(); ++i) views.push_back({names_[i], values_[i].span()});
+  return views;
+}
+
+std::size_t optimizer_buffers(const Job& job) {
+  return make_optimizer(job.train.optimizer)->buffers().size();
+}
+
+}  // namespace lockstep
