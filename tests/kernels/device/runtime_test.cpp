@@ -170,7 +170,8 @@ TEST_F(RuntimeTest, PinnedMemoryStartsAsZeros) {
 TEST_F(RuntimeTest, TooMuchMemoryIsRefusedWithNumbersAndNothingElseSuffers) {
   const std::size_t too_many = 2 * device().facts().total_bytes;
   const auto text = error_of<DeviceError>([&] { device().allocate(too_many); });
-  expect_contains(text, {"GPU 0 (" + device().facts().name + ")", "GiB wanted", "GiB free", "global_batch"});
+  expect_contains(
+      text, {"GPU 0 (" + device().facts().name + ")", "GiB wanted", "GiB free", "a smaller global batch"});
   const auto sum = rig_.zeroed<std::int64_t>(1);
   const auto refused = rig_.zeroed<std::int64_t>(1);
   const auto one = rig_.upload(std::vector<float>{1.0F});

@@ -13,6 +13,7 @@
 #include "models/device_execution.hpp"
 #include "models/device_memory.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/config/job_spelling.hpp"
 #include "trainer/engine/bucket_planning.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_engine.hpp"
@@ -148,6 +149,7 @@ TEST(MemoryNeedTest, MoreThanTheDeviceHasIsRefused) {
 
 TEST(MemoryNeedTest, MoreThanAGpuCanNumberIsRefused) {
   Job job = small_job("emulated");
+  spell_advice_as(kJobSpelling);  // as users see it
   job.data.global_batch = 1000;
   const ImageShape large{1, 2048, 2048};
   EXPECT_EQ(refusal(job, "  - avg_pool: 4\n  - avg_pool: 15\n  - linear: classes\n", large),
