@@ -29,8 +29,8 @@ class RandomJob {
     job.data = {pick({"random", "synthetic"}),
                 text(),
                 whole(1, 1000000000),
-                real(-1e6, 1e6),
-                real(1e-6, 1e6),
+                {real(-1e6, 1e6)},
+                {real(1e-6, 1e6)},
                 flip(),
                 whole(0, 1000000),
                 whole(0, 1000000)};
