@@ -81,8 +81,9 @@ class RandomJob {
 };
 
 TEST(JobRoundTripTest, DefaultsComeBack) {
-  const Job job;
+  const Job job = parse_job("model: net\n", "job.yaml");
   expect_equal(parse_job(to_yaml(job), "job.yaml"), job);
+  expect_equal(parse_job(to_yaml(Job()), "job.yaml"), job);
 }
 
 TEST(JobRoundTripTest, RandomJobsComeBack) {
@@ -96,7 +97,7 @@ TEST(JobRoundTripTest, RandomJobsComeBack) {
 }
 
 TEST(JobRoundTripTest, EveryKeyOfADefaultJobReadsBackThroughItsOwnReader) {
-  const Job defaults;
+  const Job defaults = parse_job("model: net\n", "job.yaml");
   for (const JobKey& key : job_schema()) {
     const Job job = parse_job("model: net\n", "job.yaml", {key.path + "=" + key.write(defaults)});
     EXPECT_EQ(key.write(job), key.write(defaults)) << key.path;
