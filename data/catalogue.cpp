@@ -125,7 +125,7 @@ bool read_property(const std::string& kind, Line& line, SetEntry& entry) {
   } else if (kind == "file") {
     entry.files.push_back(line.word("the file"));
   } else {
-    return kind == "mirror" || kind == "package";
+    return kind == "mirror" || kind == "package" || kind == "archive";
   }
   return true;
 }

@@ -4,6 +4,7 @@
 #include "data/set_formats.hpp"
 
 #include "common/error.hpp"
+#include "data/cifar_set.hpp"
 #include "data/idx_set.hpp"
 #include "data/random_set.hpp"
 #include "data/synthetic_set.hpp"
@@ -19,6 +20,7 @@ constexpr SetFormat kFormats[] = {
      .load = load_idx_set,
      .outline = outline_of_idx_set,
      .make = nullptr},
+    {.name = "cifar", .files = cifar_set_files, .load = load_cifar_set, .outline = nullptr, .make = nullptr},
     {.name = "random", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_random_set},
     {.name = "drawn", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_synthetic_set},
 };
