@@ -134,4 +134,8 @@ TrainTestData load_cifar_set(const SetEntry& set, const SetFiles& files) {
   return load(set, files, 1);
 }
 
+TrainTestData load_cifar_fine_set(const SetEntry& set, const SetFiles& files) {
+  return load(set, files, 2);
+}
+
 }  // namespace lockstep

@@ -44,4 +44,8 @@ std::vector<FileNames> cifar_set_files(const SetEntry& set);
 /// @throws DataError
 TrainTestData load_cifar_set(const SetEntry& set, const SetFiles& files);
 
+/// Two label bytes a record, coarse and fine, as CIFAR-100 has them: the fine one is taken.
+/// @throws DataError
+TrainTestData load_cifar_fine_set(const SetEntry& set, const SetFiles& files);
+
 }  // namespace lockstep

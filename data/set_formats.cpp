@@ -21,6 +21,11 @@ constexpr SetFormat kFormats[] = {
      .outline = outline_of_idx_set,
      .make = nullptr},
     {.name = "cifar", .files = cifar_set_files, .load = load_cifar_set, .outline = nullptr, .make = nullptr},
+    {.name = "cifar-fine",
+     .files = cifar_set_files,
+     .load = load_cifar_fine_set,
+     .outline = nullptr,
+     .make = nullptr},
     {.name = "random", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_random_set},
     {.name = "drawn", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_synthetic_set},
 };

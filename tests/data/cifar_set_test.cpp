@@ -102,5 +102,33 @@ TEST_F(CifarSetTest, AMissingFileIsMissingData) {
   expect_error<MissingDataError>([this] { load(); }, {"lacks data_batch_4.bin", "launch/get-data cifar10"});
 }
 
+/// CIFAR-100: a coarse label goes before the fine one.
+TEST(CifarFineSetTest, TheFineLabelIsTaken) {
+  const test::TemporaryDirectory directory;
+  const auto load = [&] { return load_dataset({.set = "cifar100", .root = directory.path().string()}); };
+  Bytes train, test;
+  for (int i = 0; i < 4; ++i) {
+    for (Bytes* half : {&train, &test}) {
+      half->push_back(static_cast<std::uint8_t>(19 - i));
+      half->push_back(static_cast<std::uint8_t>(96 + i));
+      half->insert(half->end(), 3072, static_cast<std::uint8_t>(i));
+    }
+  }
+  test::write_file(directory.path() / "train.bin", train);
+  test::write_file(directory.path() / "test.bin", test);
+  const TrainTestData data = load();
+  EXPECT_EQ(data.train.labels, (std::vector<std::int32_t>{96, 97, 98, 99}));
+  EXPECT_EQ(data.test.images[3 * 3072], 3);
+  EXPECT_EQ(data.class_names.size(), 100U);
+  EXPECT_EQ(data.class_names.at(99), "worm");
+  test[1] = 100;
+  test::write_file(directory.path() / "test.bin", test);
+  expect_error<DataError>(load, {"test.bin: offset 1: label 100 is not in 0..99"});
+  test.pop_back();
+  test[1] = 0;
+  test::write_file(directory.path() / "test.bin", test);
+  expect_error<DataError>(load, {"test.bin: offset 9222: the last record has 3073 of 3074 bytes"});
+}
+
 }  // namespace
 }  // namespace lockstep
