@@ -89,7 +89,11 @@ void add_convert_command(CLI::App& app, Action& action) {
       command->add_option("--test-count", options->test.count, "So many pictures of each class instead")
           ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 31))
           ->excludes(share);
-  command->add_option("--seed", options->test.seed, "Of the choice of test images")->capture_default_str();
+  command->add_option("--seed", options->test.seed, "Of the choice of test images")
+      ->check([](const std::string& text) {
+        return parse_uint64(text) ? "" : fmt::format("'{}' is not a whole number from 0", text);
+      })
+      ->capture_default_str();
   command->add_flag("--force", options->replace, "Replace the set that is there");
   command->footer(
       "PNG, JPEG, PGM and PPM. The folders' names become the names of the classes, in alphabetical order. A "

@@ -337,5 +337,50 @@ TEST_F(DataRecordTest, WithoutNamesTheClassesAreCalledAsTheSetSays) {
   expect_says(train("data.set=fashion-mnist train.epochs=3"), 0, {"going on"});
 }
 
+class ConvertTest : public OwnDataTest {
+ protected:
+  ConvertTest() {
+    for (const char* name : {"ants", "bees"})
+      for (int i = 0; i < 5; ++i)
+        write_text(test_path(fmt_path(name, i)),
+                   "P6 6 4 255\n" + std::string(72, static_cast<char>(40 * i + *name)));
+  }
+  static std::string fmt_path(const std::string& name, int i) {
+    return name + "/" + std::to_string(i) + ".ppm";
+  }
+  std::string test_path(const std::string& name) const {
+    const fs::path path = directory_.path("pictures/" + name);
+    fs::create_directories(path.parent_path());
+    return path.string();
+  }
+  Outcome convert(const std::string& options) const {
+    return command("convert " + directory_.path("pictures") + " " + directory_.path("set") + " " + options);
+  }
+};
+
+TEST_F(ConvertTest, PicturesBecomeASetThatIsTrainedOn) {
+  expect_says(convert("--size 8x5 --colour --test-count 2"), 0,
+              {"2 classes (ants, bees), 6 images to train on, 4 to test with, 8 x 5, colour",
+               "data: {set: idx, root: "});
+  train_well("data.set=idx data.global_batch=4 data.root=" + directory_.path("set"));
+  expect_says(command("predict " + run() + " " + test_path("bees/3.ppm")), 0,
+              {"3.ppm: ", "(scaled)", "ants", "bees"});
+  expect_says(convert(""), 2, {"is there already; --force replaces the set"});
+  expect_says(convert("--force"), 0, {"8 images to train on, 2 to test with, 6 x 4, grey"});
+}
+
+TEST_F(ConvertTest, WrongOptionsAreUsageErrors) {
+  for (const char* options :
+       {"--size 0", "--size 8x", "--size 5000", "--size 8x8x8", "--test-share 0", "--test-share 1",
+        "--test-share x", "--test-count 0", "--test-count 1 --test-share 0.5", "--grey --colour", "--seed -1",
+        "--nosuch"}) {
+    EXPECT_EQ(convert(options).exit_code, 2) << options;
+    EXPECT_FALSE(fs::exists(directory_.path("set"))) << options;
+  }
+  expect_says(command("convert " + directory_.path("nothing") + " " + directory_.path("set")), 66,
+              {"no such folder"});
+  expect_says(command("convert " + directory_.path("pictures") + " /proc/set"), 74, {"/proc/set"});
+}
+
 }  // namespace
 }  // namespace lockstep::testing
