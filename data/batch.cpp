@@ -9,14 +9,16 @@ namespace lockstep {
 
 void BatchLoader::load(Ops& ops, std::span<const std::int32_t> indices, int batch_columns, float* x,
                        std::int32_t* labels) const {
-  const GatherShape shape{batch_columns, static_cast<int>(indices.size()), dataset_.shape.features()};
+  const GatherShape shape{batch_columns, static_cast<int>(indices.size()), dataset_.shape.features(),
+                          dataset_.shape.channels};
   LOCKSTEP_CHECK(shape.samples <= batch_columns && batch_columns % ops.batch_multiple() == 0);
   for (std::size_t n = 0; n < indices.size(); ++n) {
     LOCKSTEP_CHECK(indices[n] >= 0 && indices[n] < dataset_.size());
     labels[n] = dataset_.labels[static_cast<std::size_t>(indices[n])];
   }
   if (dataset_.images.size() > 0)
-    ops.gather_images(shape, dataset_.images.data(), indices.data(), dataset_.scale, dataset_.shift, x);
+    ops.gather_images(shape, dataset_.images.data(), indices.data(), dataset_.scales.scale.data(),
+                      dataset_.scales.shift.data(), x);
   else
     ops.gather_features(shape, dataset_.features.data(), indices.data(), x);
 }

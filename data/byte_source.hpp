@@ -11,6 +11,10 @@
 
 namespace lockstep {
 
+/// What to do about a damaged file of a data set, for messages.
+inline constexpr const char* kFixForData =
+    "fetch it again with launch/get-data, or make it again if it is yours";
+
 /// A stream of bytes with a name for messages and an upper bound on its length, known before anything is
 /// read.
 class ByteSource {

@@ -4,87 +4,112 @@
 #include "data/dataset.hpp"
 
 #include "common/error.hpp"
-#include "data/image_files.hpp"
-#include "data/image_set.hpp"
-#include "data/random_set.hpp"
-#include "data/synthetic_set.hpp"
+#include "data/set_formats.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
 namespace lockstep {
 namespace {
 
-enum class Kind { kFiles, kRandom, kSynthetic };
-
-Kind kind_of(const std::string& set) {
-  if (set == "mnist" || set == "fashion-mnist" || set == "kmnist") return Kind::kFiles;
-  if (set == "random") return Kind::kRandom;
-  if (set == "synthetic") return Kind::kSynthetic;
-  throw ConfigError(
-      fmt::format("data.set: unknown set '{}'; one of mnist, fashion-mnist, kmnist, random, synthetic", set));
-}
-
-void check_samples(const char* key, std::int64_t samples, Kind kind) {
-  if (kind == Kind::kFiles && samples != 0)
-    throw ConfigError(
-        fmt::format("data.{}: {}: only for sets random and synthetic; leave it out", key, samples));
+void check_samples(const char* key, std::int64_t samples, bool is_made) {
+  if (!is_made && samples != 0) {
+    throw ConfigError(fmt::format("data.{}: {}: only for sets that are made in memory ({}); leave it out",
+                                  key, samples, fmt::join(made_sets(), ", ")));
+  }
   if (samples < 0 || samples > kMostMadeSamples)
     throw ConfigError(
         fmt::format("data.{}: {} is not in 0..{} (0: the set's default)", key, samples, kMostMadeSamples));
 }
 
-void check_options(const DatasetOptions& options, Kind kind) {
-  check_samples("train_samples", options.train_samples, kind);
-  check_samples("test_samples", options.test_samples, kind);
-  if (!std::isfinite(options.mean))
-    throw ConfigError(fmt::format("data.mean: {} is not a finite number", options.mean));
-  if (!std::isfinite(options.std) || options.std <= 0)
-    throw ConfigError(fmt::format("data.std: {} is not a number above 0", options.std));
+void check_options(const DatasetOptions& options, bool is_made) {
+  check_samples("train_samples", options.train_samples, is_made);
+  check_samples("test_samples", options.test_samples, is_made);
+  for (const double mean : options.mean)
+    if (!std::isfinite(mean)) throw ConfigError(fmt::format("data.mean: {} is not a finite number", mean));
+  for (const double std : options.std)
+    if (!std::isfinite(std) || std <= 0)
+      throw ConfigError(fmt::format("data.std: {} is not a number above 0", std));
 }
 
-void set_normalisation(Dataset& set, const DatasetOptions& options) {
-  set.scale = static_cast<float>(1.0 / (255.0 * options.std));
-  set.shift = static_cast<float>(-options.mean / options.std);
+/// The numbers of the job, of the set, or measured: the first of them that there are.
+const std::vector<double>& first_given(const char* key, const std::vector<double>& of_job,
+                                       const std::vector<double>& of_set, const std::vector<double>& measured,
+                                       const ImageShape& shape) {
+  if (of_job.empty()) return of_set.empty() ? measured : of_set;
+  if (of_job.size() == 1 || of_job.size() == static_cast<std::size_t>(shape.channels)) return of_job;
+  throw ConfigError(fmt::format("data.{}: {} numbers for images with {} channel{}; give one, or one for each",
+                                key, of_job.size(), shape.channels, shape.channels == 1 ? "" : "s"));
 }
 
-ImageSetFiles find_files(const DatasetOptions& options) {
-  if (!options.directory.empty()) return find_image_set(options.set, {options.directory});
-  return find_image_set(options.set, candidate_places(options.set, options.root));
+void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntry& set) {
+  const ImageShape& shape = data.train.shape;
+  const bool measures =
+      (options.mean.empty() && set.mean.empty()) || (options.std.empty() && set.std.empty());
+  const Normalisation measured =
+      measures ? measure(data.train.images.span(), static_cast<std::size_t>(shape.features()), shape.channels)
+               : Normalisation{};
+  data.normalisation = {.mean = first_given("mean", options.mean, set.mean, measured.mean, shape),
+                        .std = first_given("std", options.std, set.std, measured.std, shape)};
+  for (Dataset* half : {&data.train, &data.test})
+    half->scales = scales_of(data.normalisation, shape.channels);
 }
 
-TrainTestData make(const DatasetOptions& options, Kind kind) {
-  return kind == Kind::kRandom ? make_random_set(options) : make_synthetic_set(options);
+TrainTestData load_files(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
+  const auto places = options.directory.empty() ? candidate_places(set, options.root)
+                                                : std::vector<std::filesystem::path>{options.directory};
+  const SetFiles files = find_set_files(set, format.files(set), places);
+  TrainTestData data = format.load(set, files);
+  data.directory = files.directory.string();
+  data.origin = data.directory;
+  return data;
 }
 
-TrainTestData load(const DatasetOptions& options, Kind kind) {
-  TrainTestData data =
-      kind == Kind::kFiles ? load_image_set(options.set, find_files(options)) : make(options, kind);
-  for (Dataset* half : {&data.train, &data.test}) half->quick = quick_fingerprint_of(*half);
-  if (kind == Kind::kRandom) return data;
-  set_normalisation(data.train, options);
-  set_normalisation(data.test, options);
+TrainTestData make_in_memory(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
+  TrainTestData data = format.make(options);
+  data.origin = "made in memory";
+  data.class_names = set.class_names;
   return data;
 }
 
 }  // namespace
 
 std::string resolve_data_root(const std::string& set, const std::string& root, const std::string& first) {
-  if (is_made_in_memory(set)) return "";
-  std::vector<std::filesystem::path> places = candidate_places(set, root);
+  const SetEntry& entry = find_set(set);
+  const SetFormat& format = format_of(entry);
+  if (format.is_made()) return "";
+  std::vector<std::filesystem::path> places = candidate_places(entry, root);
   if (!first.empty()) places.insert(places.begin(), first);
-  return find_image_set(set, places).directory.string();
+  if (places.empty())
+    throw ConfigError(
+        fmt::format("data.root: data.set {} needs the directory that holds its files, such as data.root: "
+                    "my-data",
+                    set));
+  return find_set_files(entry, format.files(entry), places).directory.string();
 }
 
 bool is_made_in_memory(const std::string& set) {
-  return kind_of(set) != Kind::kFiles;
+  return format_of(find_set(set)).is_made();
+}
+
+std::vector<std::string_view> made_sets() {
+  std::vector<std::string_view> names;
+  for (const SetEntry& set : catalogue())
+    if (format_of(set).is_made()) names.push_back(set.name);
+  return names;
 }
 
 TrainTestData load_dataset(const DatasetOptions& options) {
-  const Kind kind = kind_of(options.set);
-  check_options(options, kind);
-  return load(options, kind);
+  const SetEntry& set = find_set(options.set);
+  const SetFormat& format = format_of(set);
+  check_options(options, format.is_made());
+  TrainTestData data =
+      format.is_made() ? make_in_memory(set, format, options) : load_files(set, format, options);
+  for (Dataset* half : {&data.train, &data.test}) half->quick = quick_fingerprint_of(*half);
+  if (data.train.images.size() > 0) normalise(data, options, set);
+  return data;
 }
 
 }  // namespace lockstep

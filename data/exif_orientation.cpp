@@ -54,15 +54,17 @@ Picture upright(const Picture& picture, int orientation) {
   const bool from_bottom = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7;
   Picture seen = picture;
   if (swaps) std::swap(seen.width, seen.height);
-  for (int y = 0; y < seen.height; ++y) {
-    for (int x = 0; x < seen.width; ++x) {
-      int row = swaps ? x : y, column = swaps ? y : x;
-      if (from_bottom) row = picture.height - 1 - row;
-      if (from_right) column = picture.width - 1 - column;
-      seen.pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(seen.width) +
-                  static_cast<std::size_t>(x)] =
-          picture.pixels[static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.width) +
-                         static_cast<std::size_t>(column)];
+  std::size_t at = 0;
+  for (std::size_t plane = 0; plane < picture.pixels.size(); plane += picture.plane_size()) {
+    for (int y = 0; y < seen.height; ++y) {
+      for (int x = 0; x < seen.width; ++x) {
+        int row = swaps ? x : y, column = swaps ? y : x;
+        if (from_bottom) row = picture.height - 1 - row;
+        if (from_right) column = picture.width - 1 - column;
+        seen.pixels[at++] =
+            picture.pixels[plane + static_cast<std::size_t>(row) * static_cast<std::size_t>(picture.width) +
+                           static_cast<std::size_t>(column)];
+      }
     }
   }
   return seen;

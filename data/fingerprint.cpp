@@ -4,7 +4,9 @@
 
 #include "common/quick_digest.hpp"
 #include "common/sha256.hpp"
+#include "data/channel_order.hpp"
 #include "data/dataset.hpp"
+#include "data/idx_writer.hpp"
 
 #include <array>
 #include <cstddef>
@@ -15,21 +17,9 @@
 namespace lockstep {
 namespace {
 
-constexpr std::uint8_t kUint8 = 0x08, kFp32 = 0x0d;
-
 /// Images or features, whichever the set has.
 std::span<const std::byte> samples_of(const Dataset& set) {
   return set.images.size() > 0 ? std::as_bytes(set.images.span()) : std::as_bytes(set.features.span());
-}
-
-/// The first bytes of an IDX file: two zeros, element type, number of dimensions, sizes big-endian.
-std::vector<std::byte> idx_file_head(std::uint8_t type, std::span<const std::int64_t> dims) {
-  std::vector<std::byte> head = {std::byte{0}, std::byte{0}, std::byte{type},
-                                 static_cast<std::byte>(dims.size())};
-  for (const std::int64_t dim : dims) {
-    for (int shift = 24; shift >= 0; shift -= 8) head.push_back(static_cast<std::byte>(dim >> shift));
-  }
-  return head;
 }
 
 std::string sha256_of_file(std::uint8_t type, std::span<const std::int64_t> dims,
@@ -38,6 +28,30 @@ std::string sha256_of_file(std::uint8_t type, std::span<const std::int64_t> dims
   hash.update(idx_file_head(type, dims));
   hash.update(data);
   return hex(hash.finish());
+}
+
+/// Of the IDX file that holds images with channels: pixel by pixel.
+std::string sha256_of_interleaved(const Dataset& set) {
+  const ImageShape& shape = set.shape;
+  const auto features = static_cast<std::size_t>(shape.features());
+  const auto channels = static_cast<std::size_t>(shape.channels);
+  const std::array<std::int64_t, 4> dims{set.size(), shape.height, shape.width, shape.channels};
+  Sha256 hash;
+  hash.update(idx_file_head(kIdxUint8, dims));
+  std::vector<std::uint8_t> image(features);
+  for (std::size_t at = 0; at < set.images.size(); at += features) {
+    interleave_channels(set.images.span().subspan(at, features), features / channels, shape.channels, image);
+    hash.update(std::as_bytes(std::span(image)));
+  }
+  return hex(hash.finish());
+}
+
+std::string sha256_of_samples(const Dataset& set) {
+  const std::array<std::int64_t, 3> images{set.size(), set.shape.height, set.shape.width};
+  const std::array<std::int64_t, 2> features{set.size(), set.shape.features()};
+  if (set.images.size() == 0) return sha256_of_file(kIdxFp32, features, samples_of(set));
+  return set.shape.channels == 1 ? sha256_of_file(kIdxUint8, images, samples_of(set))
+                                 : sha256_of_interleaved(set);
 }
 
 }  // namespace
@@ -50,11 +64,8 @@ Fingerprint quick_fingerprint_of(const Dataset& set) {
 Fingerprint fingerprint_of(const Dataset& set) {
   const std::vector<std::uint8_t> labels(set.labels.begin(), set.labels.end());
   const std::array<std::int64_t, 1> count{set.size()};
-  const std::array<std::int64_t, 3> images{set.size(), set.shape.height, set.shape.width};
-  const std::array<std::int64_t, 2> features{set.size(), set.shape.features()};
-  return {.samples = set.images.size() > 0 ? sha256_of_file(kUint8, images, samples_of(set))
-                                           : sha256_of_file(kFp32, features, samples_of(set)),
-          .labels = sha256_of_file(kUint8, count, std::as_bytes(std::span(labels)))};
+  return {.samples = sha256_of_samples(set),
+          .labels = sha256_of_file(kIdxUint8, count, std::as_bytes(std::span(labels)))};
 }
 
 void LazyFingerprints::start() {

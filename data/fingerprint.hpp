@@ -23,8 +23,9 @@ struct Fingerprint {
 Fingerprint quick_fingerprint_of(const Dataset& set);
 
 /// For the disk. Images and labels that come from IDX files have the SHA-256 of the uncompressed file
-/// (`zcat FILE.gz | sha256sum`), whether it was compressed or not; what is made in memory has that of the IDX
-/// file that would hold it (fp32 features: type 0x0d, little-endian).
+/// (`zcat FILE.gz | sha256sum`), whether it was compressed or not; what is made in memory, or comes from
+/// files of another format, has that of the IDX file that would hold it (fp32 features: type 0x0d,
+/// little-endian).
 Fingerprint fingerprint_of(const Dataset& set);
 
 struct SetFingerprints {

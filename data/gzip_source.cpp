@@ -19,7 +19,6 @@ constexpr std::uint64_t kLargestExpansion = 1032;            // zlib's technical
 constexpr std::uint64_t kUsualExpansion = 8;
 constexpr std::uint64_t kHeldByZlib = 64;  // more than it keeps in its bit buffer
 constexpr int kGzipOnly = 15 + 16;         // the largest window, a gzip header
-constexpr const char* kFix = "fetch it again with launch/get-data";
 
 }  // namespace
 
@@ -64,7 +63,7 @@ void GzipSource::inflate_some() {
     check_nothing_follows();
   } else if (result != Z_OK) {
     throw DataError(fmt::format("{}: offset {}: damaged gzip data ({}); {}", name(), compressed_offset(),
-                                stream_.msg != nullptr ? stream_.msg : "no progress", kFix));
+                                stream_.msg != nullptr ? stream_.msg : "no progress", kFixForData));
   }
 }
 
@@ -75,7 +74,7 @@ void GzipSource::refill() {
   stream_.avail_in = static_cast<uInt>(count);
   if (count == 0) {
     throw DataError(fmt::format("{}: offset {}: gzip data ends before its end mark: truncated; {}", name(),
-                                compressed_offset(), kFix));
+                                compressed_offset(), kFixForData));
   }
 }
 
@@ -88,7 +87,7 @@ void GzipSource::check_nothing_follows() {
   if (count == 0) return;
   const char* what = next == kMagic ? "a second gzip member" : "trailing bytes";
   throw DataError(
-      fmt::format("{}: offset {}: {} after the end of the gzip data; {}", name(), end, what, kFix));
+      fmt::format("{}: offset {}: {} after the end of the gzip data; {}", name(), end, what, kFixForData));
 }
 
 }  // namespace lockstep

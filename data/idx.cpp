@@ -20,11 +20,10 @@ namespace {
 
 using Word = std::array<std::uint8_t, 4>;
 constexpr std::uint8_t kTypeUint8 = 0x08;
-constexpr const char* kFix = "fetch it again with launch/get-data";
 
 [[noreturn]] void fail(const ByteSource& source, std::uint64_t offset, const std::string& cause) {
-  throw DataError(
-      fmt::format("{}: offset {}{}: {}; {}", source.name(), offset, source.offset_unit(), cause, kFix));
+  throw DataError(fmt::format("{}: offset {}{}: {}; {}", source.name(), offset, source.offset_unit(), cause,
+                              kFixForData));
 }
 
 void read_word(ByteSource& source, Word word, std::size_t have, const char* what, Word& out) {
@@ -107,24 +106,28 @@ AlignedBuffer<std::uint8_t> read_elements(ByteSource& source, std::size_t size) 
   return elements;
 }
 
-IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have) {
+/// Which part of a file is wanted.
+enum class Part { kHeader, kAll };
+
+IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have, Part part) {
   Word magic{};
   read_word(source, begin, have, "the magic number", magic);
   IdxArray array;
   array.dims = read_dims(source, dimensions_of(source, magic));
-  array.bytes = read_elements(source, plausible_size(source, array.dims));
+  const std::size_t size = plausible_size(source, array.dims);
+  if (part == Part::kAll) array.bytes = read_elements(source, size);
   return array;
 }
 
-IdxArray read_any(ByteSource& source) {
+IdxArray read_any(ByteSource& source, Part part = Part::kAll) {
   Word begin{};
   const std::size_t have = source.read(begin);
   if (have == 0) fail(source, 0, "the file is empty");
   if (have < GzipSource::kMagic.size() ||
       !std::equal(GzipSource::kMagic.begin(), GzipSource::kMagic.end(), begin.begin()))
-    return read_plain(source, begin, have);
+    return read_plain(source, begin, have, part);
   GzipSource inflated(source, std::span(begin).first(have));
-  return read_plain(inflated, Word{}, 0);
+  return read_plain(inflated, Word{}, 0, part);
 }
 
 }  // namespace
@@ -132,6 +135,11 @@ IdxArray read_any(ByteSource& source) {
 IdxArray read_idx(const std::filesystem::path& path) {
   FileSource source(path);
   return read_any(source);
+}
+
+std::vector<std::int64_t> read_idx_dims(const std::filesystem::path& path) {
+  FileSource source(path);
+  return read_any(source, Part::kHeader).dims;
 }
 
 IdxArray parse_idx(std::span<const std::uint8_t> file, std::string_view name) {

@@ -39,7 +39,10 @@ inline constexpr int kMaxIdxDims = 4;
 /// @throws IoError           the file cannot be read
 IdxArray read_idx(const std::filesystem::path& path);
 
-/// The same from the bytes of a file in memory; `name` is for messages.
+/// Only the sizes of such a file. @throws as read_idx, as far as the header is concerned
+std::vector<std::int64_t> read_idx_dims(const std::filesystem::path& path);
+
+/// read_idx of the bytes of a file in memory; `name` is for messages.
 IdxArray parse_idx(std::span<const std::uint8_t> file, std::string_view name);
 
 /// "60000 x 28 x 28"

@@ -46,13 +46,15 @@ std::vector<Coverage> coverages(int target_size, int source_size, bool smoothly)
   return all;
 }
 
-double weighted(const Picture& picture, const Coverage& rows, const Coverage& columns) {
+/// @param plane  one channel of a picture, `width` pixels a row
+double weighted(std::span<const std::uint8_t> plane, int width, const Coverage& rows,
+                const Coverage& columns) {
   double sum = 0;
   for (std::size_t r = 0; r < rows.weights.size(); ++r) {
-    const auto row = (static_cast<std::size_t>(rows.first) + r) * static_cast<std::size_t>(picture.width);
+    const auto row = (static_cast<std::size_t>(rows.first) + r) * static_cast<std::size_t>(width);
     double row_sum = 0;
     for (std::size_t c = 0; c < columns.weights.size(); ++c)
-      row_sum += columns.weights[c] * picture.pixels[row + static_cast<std::size_t>(columns.first) + c];
+      row_sum += columns.weights[c] * plane[row + static_cast<std::size_t>(columns.first) + c];
     sum += rows.weights[r] * row_sum;
   }
   return sum;
@@ -66,10 +68,13 @@ Picture scaled(const Picture& picture, int width, int height, bool smoothly) {
   result.pixels.clear();
   const auto all_rows = coverages(height, picture.height, smoothly),
              all_columns = coverages(width, picture.width, smoothly);
-  for (const Coverage& rows : all_rows) {
-    for (const Coverage& columns : all_columns) {
-      const double value = weighted(picture, rows, columns);
-      result.pixels.push_back(static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0)));
+  for (std::size_t at = 0; at < picture.pixels.size(); at += picture.plane_size()) {
+    const auto plane = std::span(picture.pixels).subspan(at, picture.plane_size());
+    for (const Coverage& rows : all_rows) {
+      for (const Coverage& columns : all_columns) {
+        const double value = weighted(plane, picture.width, rows, columns);
+        result.pixels.push_back(static_cast<std::uint8_t>(std::clamp(value + 0.5, 0.0, 255.0)));
+      }
     }
   }
   return result;
@@ -90,19 +95,19 @@ void invert(Picture& picture) {
 }
 
 bool has_light_background(const Picture& picture) {
-  return has_light_border(picture.pixels, picture.width, picture.height);
+  return has_light_border(picture.pixels, picture.shape());
 }
 
-bool has_light_border(std::span<const std::uint8_t> pixels, int width, int height) {
+bool has_light_border(std::span<const std::uint8_t> pixels, const ImageShape& shape) {
+  const auto [channels, height, width] = shape;
   std::int64_t sum = 0, count = 0;
-  const auto add = [&](int y, int x) {
-    sum +=
-        pixels[static_cast<std::size_t>(y) * static_cast<std::size_t>(width) + static_cast<std::size_t>(x)];
+  const auto add = [&](std::int64_t row, int x) {
+    sum += pixels[static_cast<std::size_t>(row * shape.width + x)];
     ++count;
   };
-  for (int y = 0; y < height; ++y) {
-    const bool whole_row = y == 0 || y + 1 == height;
-    for (int x = 0; x < width; x += whole_row || width == 1 ? 1 : width - 1) add(y, x);
+  for (std::int64_t row = 0; row < std::int64_t{channels} * height; ++row) {
+    const bool whole_row = row % height == 0 || row % height + 1 == height;
+    for (int x = 0; x < width; x += whole_row || width == 1 ? 1 : width - 1) add(row, x);
   }
   return count > 0 && sum > 127 * count;
 }

@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pictures that a person wants classified: PNG, JPEG, PGM, or the images of an IDX file, as 8-bit grey.
+/// Pictures that a person wants classified or learnt: PNG, JPEG, PGM, PPM, or the images of an IDX file, with
+/// 8 bits for each channel.
 #pragma once
 
 #include "data/idx.hpp"
+#include "kernels/shapes.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -19,10 +21,22 @@ namespace lockstep {
 struct Picture {
   std::string name;  ///< the path; with "[i]" behind it for image i of an IDX file
   int width = 0, height = 0;
+  int channels = 1;                    ///< 3: red, green, blue
   bool from_idx = false;               ///< one of a data set, not a photograph
-  std::vector<std::uint8_t> pixels{};  ///< [height][width]
+  std::vector<std::uint8_t> pixels{};  ///< [channels][height][width]
   std::vector<std::string> notes{};    ///< what reading it took, in words: "transparent: laid on white"
+
+  ImageShape shape() const { return {channels, height, width}; }
+  std::size_t plane_size() const {
+    return static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  }
 };
+
+/// What pictures are made when they are read.
+enum class PictureColour { kGrey, kRgb };
+inline int channels_of(PictureColour colour) {
+  return colour == PictureColour::kRgb ? 3 : 1;
+}
 
 /// Largest side and number of pixels that are read; larger ones are refused before memory is asked for.
 inline constexpr int kMaxPictureSide = 16384;
@@ -63,14 +77,15 @@ class Pictures {
   std::size_t first_ = 0, count_ = 1;
 };
 
-/// Reads a file by its contents, not its name: PNG, JPEG and PGM as data/picture_formats.hpp says; an IDX
-/// file of images gives all of them, or only the one that "PATH[i]" names.
+/// Reads a file by its contents, not its name: PNG, JPEG, PGM and PPM as data/picture_formats.hpp says; an
+/// IDX file of images gives all of them, or only the one that "PATH[i]" names, with the channels that they
+/// have.
 /// @throws MissingDataError, DataError naming the file and what is wrong with it, IoError
-Pictures read_pictures(const std::string& path);
+Pictures read_pictures(const std::string& path, PictureColour colour = PictureColour::kGrey);
 
 /// The same from the bytes of a file; `name` is for messages, `only` picks one image of an IDX file.
 Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
-                        std::optional<std::int64_t> only = {});
+                        std::optional<std::int64_t> only = {}, PictureColour colour = PictureColour::kGrey);
 
 /// Scaled to width x height by averaging over areas: exact for the same size.
 Picture resize(const Picture& picture, int width, int height);
@@ -83,7 +98,7 @@ void invert(Picture& picture);
 
 /// Whether the border is mostly light, as on a scan of ink on paper.
 bool has_light_background(const Picture& picture);
-/// The same of pixels [height][width].
-bool has_light_border(std::span<const std::uint8_t> pixels, int width, int height);
+/// The same of the pixels of an image of this shape; all channels count alike.
+bool has_light_border(std::span<const std::uint8_t> pixels, const ImageShape& shape);
 
 }  // namespace lockstep

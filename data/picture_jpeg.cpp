@@ -3,6 +3,7 @@
 /// JPEG by libjpeg. Its errors leave by longjmp, so nothing with a destructor lives in a frame that is jumped
 /// over.
 #include "common/error.hpp"
+#include "data/channel_order.hpp"
 #include "data/exif_orientation.hpp"
 #include "data/picture_formats.hpp"
 
@@ -74,7 +75,7 @@ Decoder::Decoder() {
 }
 
 /// Reads the header; false if libjpeg gave up.
-bool begin(Decoder& decoder, std::span<const std::uint8_t> file) {
+bool begin(Decoder& decoder, std::span<const std::uint8_t> file, PictureColour colour) {
   if (setjmp(decoder.failed) != 0) return false;  // NOLINT(cert-err52-cpp)
   jpeg_create_decompress(&decoder.jpeg);
   decoder.jpeg.client_data = &decoder;  // creating clears it
@@ -83,7 +84,8 @@ bool begin(Decoder& decoder, std::span<const std::uint8_t> file) {
   jpeg_save_markers(&decoder.jpeg, static_cast<int>(kExifMarker), kMaxMarkerBytes);
   jpeg_read_header(&decoder.jpeg, TRUE);
   const bool four_inks = decoder.jpeg.num_components == 4;
-  decoder.jpeg.out_color_space = four_inks ? JCS_CMYK : JCS_GRAYSCALE;
+  const J_COLOR_SPACE wanted = colour == PictureColour::kRgb ? JCS_RGB : JCS_GRAYSCALE;
+  decoder.jpeg.out_color_space = four_inks ? JCS_CMYK : wanted;
   return true;
 }
 
@@ -107,26 +109,28 @@ int orientation_of(const Decoder& decoder) {
   return 1;
 }
 
-/// Four inks a pixel to grey. Adobe's programs store how much light is left rather than how much ink there
-/// is.
-std::vector<std::uint8_t> grey_of_inks(const std::vector<std::uint8_t>& inks, bool stores_light) {
-  std::vector<std::uint8_t> grey(inks.size() / 4);
-  for (std::size_t i = 0; i < grey.size(); ++i) {
-    const auto light = [&](std::size_t ink) {
-      return stores_light ? inks[4 * i + ink] : 255 - inks[4 * i + ink];
-    };
+/// Four inks a pixel to grey, or to red, green and blue. Adobe's programs store how much light is left rather
+/// than how much ink there is.
+std::vector<std::uint8_t> light_of_inks(const std::vector<std::uint8_t>& inks, bool stores_light,
+                                        PictureColour colour) {
+  std::vector<std::uint8_t> result;
+  for (std::size_t i = 0; i < inks.size(); i += 4) {
+    const auto light = [&](std::size_t ink) { return stores_light ? inks[i + ink] : 255 - inks[i + ink]; };
     const int white = 299 * light(0) + 587 * light(1) + 114 * light(2);
-    grey[i] = static_cast<std::uint8_t>(white * light(3) / (1000 * 255));
+    if (colour == PictureColour::kGrey)
+      result.push_back(static_cast<std::uint8_t>(white * light(3) / (1000 * 255)));
+    for (std::size_t c = 0; c < 3 && colour == PictureColour::kRgb; ++c)
+      result.push_back(static_cast<std::uint8_t>(light(c) * light(3) / 255));
   }
-  return grey;
+  return result;
 }
 
 }  // namespace
 
-Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file) {
+Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
   Decoder decoder;
   const auto fail = [&] { throw DataError(fmt::format("{}: damaged JPEG: {}", name, decoder.message)); };
-  if (!begin(decoder, file)) fail();
+  if (!begin(decoder, file, colour)) fail();
   const int orientation = orientation_of(decoder);  // decoding forgets the markers
   const std::int64_t width = decoder.jpeg.image_width, height = decoder.jpeg.image_height;
   check_picture_size(name, width, height);
@@ -135,15 +139,18 @@ Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file) {
                                 width, height));
   }
   const std::size_t row_bytes =
-      static_cast<std::size_t>(width) * (decoder.jpeg.out_color_space == JCS_CMYK ? 4 : 1);
+      static_cast<std::size_t>(width) *
+      (decoder.jpeg.out_color_space == JCS_CMYK ? 4 : static_cast<std::size_t>(channels_of(colour)));
   std::vector<std::uint8_t> pixels(row_bytes * static_cast<std::size_t>(height));
   if (!decode(decoder, pixels.data(), row_bytes) || decoder.damaged) fail();
   if (decoder.jpeg.out_color_space == JCS_CMYK)
-    pixels = grey_of_inks(pixels, decoder.jpeg.saw_Adobe_marker != 0);
+    pixels = light_of_inks(pixels, decoder.jpeg.saw_Adobe_marker != 0, colour);
   Picture picture{.name = name,
                   .width = static_cast<int>(width),
                   .height = static_cast<int>(height),
+                  .channels = channels_of(colour),
                   .pixels = std::move(pixels)};
+  separate_channels(picture.pixels, picture.plane_size(), picture.channels);
   if (orientation == 1) return picture;
   picture = upright(picture, orientation);
   picture.notes.emplace_back("turned upright");

@@ -22,36 +22,49 @@ struct PngImage : png_image {
 
 using Pixels = std::vector<std::uint8_t>;
 
-/// @param grey_alpha  two bytes a pixel
-Pixels laid_on(const Pixels& grey_alpha, int paper) {
-  Pixels grey(grey_alpha.size() / 2);
-  for (std::size_t i = 0; i < grey.size(); ++i) {
-    const int value = grey_alpha[2 * i], alpha = grey_alpha[2 * i + 1];
-    grey[i] = static_cast<std::uint8_t>((value * alpha + paper * (255 - alpha) + 127) / 255);
+/// Pixels as libpng delivers them.
+struct WithAlpha {
+  Pixels bytes;          ///< [pixel][channels + 1], alpha last
+  std::size_t channels;  ///< 1 or 3
+
+  std::size_t pixels() const { return bytes.size() / (channels + 1); }
+  int alpha(std::size_t pixel) const { return bytes[pixel * (channels + 1) + channels]; }
+  int value(std::size_t pixel, std::size_t channel) const { return bytes[pixel * (channels + 1) + channel]; }
+};
+
+/// [channels][pixel]
+Pixels laid_on(const WithAlpha& picture, int paper) {
+  Pixels opaque;
+  opaque.reserve(picture.channels * picture.pixels());
+  for (std::size_t c = 0; c < picture.channels; ++c) {
+    for (std::size_t i = 0; i < picture.pixels(); ++i) {
+      const int value = picture.value(i, c), alpha = picture.alpha(i);
+      opaque.push_back(static_cast<std::uint8_t>((value * alpha + paper * (255 - alpha) + 127) / 255));
+    }
   }
-  return grey;
+  return opaque;
 }
 
-int contrast(const Pixels& grey) {
-  const auto [low, high] = std::minmax_element(grey.begin(), grey.end());
+int contrast(const Pixels& pixels) {
+  const auto [low, high] = std::minmax_element(pixels.begin(), pixels.end());
   return *high - *low;
 }
 
-bool is_opaque(const Pixels& grey_alpha) {
-  for (std::size_t i = 1; i < grey_alpha.size(); i += 2) {
-    if (grey_alpha[i] != 255) return false;
+bool is_opaque(const WithAlpha& picture) {
+  for (std::size_t i = 0; i < picture.pixels(); ++i) {
+    if (picture.alpha(i) != 255) return false;
   }
   return true;
 }
 
 /// Dark strokes on nothing are what drawing programs save; light ones on nothing would vanish on white.
-void flatten(const Pixels& grey_alpha, Picture& picture) {
+void flatten(const WithAlpha& source, Picture& picture) {
   constexpr int kInvisible = 16, kWhite = 255, kBlack = 0;
-  picture.pixels = laid_on(grey_alpha, kWhite);
-  if (is_opaque(grey_alpha)) return;
+  picture.pixels = laid_on(source, kWhite);
+  if (is_opaque(source)) return;
   picture.notes.emplace_back("transparent: laid on white");
   if (contrast(picture.pixels) >= kInvisible) return;
-  Pixels on_black = laid_on(grey_alpha, kBlack);
+  Pixels on_black = laid_on(source, kBlack);
   if (contrast(on_black) < kInvisible) return;
   picture.pixels = std::move(on_black);
   picture.notes.back() = "transparent and light: laid on black";
@@ -59,22 +72,24 @@ void flatten(const Pixels& grey_alpha, Picture& picture) {
 
 }  // namespace
 
-Picture read_png(const std::string& name, std::span<const std::uint8_t> file) {
+Picture read_png(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
   PngImage image;
   if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) {
     throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
   }
   check_picture_size(name, image.width, image.height);
-  image.format = PNG_FORMAT_GA;
+  image.format = colour == PictureColour::kRgb ? PNG_FORMAT_RGBA : PNG_FORMAT_GA;
   image.flags |=
       PNG_IMAGE_FLAG_16BIT_sRGB;  // 16 bits are as the screen shows them, too, unless the file says
-  Picture picture{
-      .name = name, .width = static_cast<int>(image.width), .height = static_cast<int>(image.height)};
-  Pixels grey_alpha(PNG_IMAGE_SIZE(image));
-  if (png_image_finish_read(&image, nullptr, grey_alpha.data(), 0, nullptr) == 0) {
+  Picture picture{.name = name,
+                  .width = static_cast<int>(image.width),
+                  .height = static_cast<int>(image.height),
+                  .channels = channels_of(colour)};
+  WithAlpha source{Pixels(PNG_IMAGE_SIZE(image)), static_cast<std::size_t>(picture.channels)};
+  if (png_image_finish_read(&image, nullptr, source.bytes.data(), 0, nullptr) == 0) {
     throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
   }
-  flatten(grey_alpha, picture);
+  flatten(source, picture);
   return picture;
 }
 

@@ -6,19 +6,12 @@
 
 #include "data/ink.hpp"
 #include "data/picture.hpp"
+#include "data/picture_frame.hpp"
 
 #include <string>
 #include <vector>
 
 namespace lockstep {
-
-/// How the images of a training set were made from what was scanned.
-struct PictureFrame {
-  double share = 20.0 / 28;    ///< of each side that the ink's box may fill; MNIST: 20 of 28 pixels
-  bool centre_by_mass = true;  ///< the ink's centre of mass lies in the middle, not its box
-  bool one_figure = true;      ///< one written character, so that two pieces side by side are suspicious
-  friend bool operator==(const PictureFrame&, const PictureFrame&) = default;
-};
 
 struct PreparedPicture {
   Picture picture;                    ///< of the training images' size

@@ -3,6 +3,7 @@
 /// Tells the formats of pictures apart, and reads those of IDX files.
 #include "common/error.hpp"
 #include "data/byte_source.hpp"
+#include "data/channel_order.hpp"
 #include "data/idx.hpp"
 #include "data/picture_formats.hpp"
 
@@ -23,9 +24,11 @@ constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{256} << 20;
 Pictures read_idx_pictures(const std::string& name, std::span<const std::uint8_t> file,
                            std::optional<std::int64_t> only) {
   IdxArray array = parse_idx(file, name);
-  if (array.dims.size() != 3) {
-    throw DataError(fmt::format("{}: holds {}, not images; expected count x height x width", name,
-                                to_string(array.dims)));
+  if (array.dims.size() < 3) {
+    throw DataError(
+        fmt::format("{}: holds {}, not images; expected count x height x width, and channels where "
+                    "there are several",
+                    name, to_string(array.dims)));
   }
   check_picture_size(name, array.dims[2], array.dims[1]);
   if (only && *only >= array.dims[0]) {
@@ -80,31 +83,35 @@ void check_picture_size(const std::string& name, std::int64_t width, std::int64_
 
 Picture Pictures::operator[](std::size_t index) const {
   if (single_) return *single_;
-  const auto pixels = static_cast<std::size_t>(images_.dims[1] * images_.dims[2]);
-  const auto* begin = images_.bytes.data() + (first_ + index) * pixels;
-  return {.name = fmt::format("{}[{}]", name_, first_ + index),
-          .width = static_cast<int>(images_.dims[2]),
-          .height = static_cast<int>(images_.dims[1]),
-          .from_idx = true,
-          .pixels = std::vector<std::uint8_t>(begin, begin + pixels)};
+  const std::int64_t channels = images_.dims.size() == 4 ? images_.dims[3] : 1;
+  Picture picture{.name = fmt::format("{}[{}]", name_, first_ + index),
+                  .width = static_cast<int>(images_.dims[2]),
+                  .height = static_cast<int>(images_.dims[1]),
+                  .channels = static_cast<int>(channels),
+                  .from_idx = true};
+  const std::size_t size = picture.plane_size() * static_cast<std::size_t>(channels);
+  const auto* begin = images_.bytes.data() + (first_ + index) * size;
+  picture.pixels.assign(begin, begin + size);
+  separate_channels(picture.pixels, picture.plane_size(), picture.channels);
+  return picture;
 }
 
-Pictures read_pictures(const std::string& path) {
+Pictures read_pictures(const std::string& path, PictureColour colour) {
   const auto [file_name, index] = split_index(path);
-  return parse_pictures(read_file(file_name), file_name, index);
+  return parse_pictures(read_file(file_name), file_name, index, colour);
 }
 
 Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
-                        std::optional<std::int64_t> only) {
+                        std::optional<std::int64_t> only, PictureColour colour) {
   const bool idx = starts_with(file, std::string_view("\0\0\x08", 3)) || starts_with(file, "\x1f\x8b");
   if (idx) return read_idx_pictures(name, file, only);
   if (only) {
     throw DataError(fmt::format("{}: '[{}]' picks an image of an IDX file, and this is none", name, *only));
   }
-  if (starts_with(file, "\x89PNG\r\n\x1a\n")) return Pictures(read_png(name, file));
-  if (starts_with(file, "\xff\xd8\xff")) return Pictures(read_jpeg(name, file));
-  if (starts_with(file, "P5")) return Pictures(read_pgm(name, file));
-  throw DataError(fmt::format("{}: neither PNG, JPEG, binary PGM (P5) nor IDX", name));
+  if (starts_with(file, "\x89PNG\r\n\x1a\n")) return Pictures(read_png(name, file, colour));
+  if (starts_with(file, "\xff\xd8\xff")) return Pictures(read_jpeg(name, file, colour));
+  if (starts_with(file, "P5") || starts_with(file, "P6")) return Pictures(read_pgm(name, file, colour));
+  throw DataError(fmt::format("{}: neither PNG, JPEG, binary PGM (P5) or PPM (P6) nor IDX", name));
 }
 
 }  // namespace lockstep

@@ -54,7 +54,6 @@ TrainTestData make_random_set(const DatasetOptions& options) {
   TrainTestData data;
   data.train = make_half(options, DataStream::kRandomTrain, "random train", train);
   data.test = make_half(options, DataStream::kRandomTest, "random test", test);
-  data.origin = "made in memory";
   return data;
 }
 

@@ -98,7 +98,6 @@ TrainTestData make_synthetic_set(const DatasetOptions& options) {
   TrainTestData data;
   data.train = make_half(options.seed, DataStream::kSyntheticTrain, "synthetic train", train);
   data.test = make_half(options.seed, DataStream::kSyntheticTest, "synthetic test", test);
-  data.origin = "made in memory";
   return data;
 }
 

@@ -14,7 +14,6 @@ inline constexpr std::int64_t kSyntheticSetTestSamples = 1000;
 
 /// Draws the set from options.seed and the numbers of samples; a sample depends on seed, half (train or test)
 /// and its own index only, so a larger set begins with the smaller one. Every machine draws the same bytes.
-/// Scale and shift are left at 1 and 0.
 TrainTestData make_synthetic_set(const DatasetOptions& options);
 
 }  // namespace lockstep

@@ -105,10 +105,10 @@ class Ops {
   virtual void softmax_cross_entropy(const LossShape&, const float* logits, const std::int32_t* labels,
                                      float* dlogits, LossSums* sums) = 0;
 
-  /// x[f][n] = images[index[n]][f] * scale + shift (one fused multiply-add), 0 in padding columns.
-  /// images: uint8 [sample][features].
+  /// x[f][n] = images[index[n]][f] * scale[c] + shift[c] (one fused multiply-add), 0 in padding columns; c is
+  /// the channel of f. images: uint8 [sample][features]; scale, shift: [channels].
   virtual void gather_images(const GatherShape&, const std::uint8_t* images, const std::int32_t* index,
-                             float scale, float shift, float* x) = 0;
+                             const float* scale, const float* shift, float* x) = 0;
   /// x[f][n] = features[index[n]][f], 0 in padding columns. features: fp32 [sample][features].
   virtual void gather_features(const GatherShape&, const float* features, const std::int32_t* index,
                                float* x) = 0;

@@ -93,11 +93,13 @@ struct LossShape {
   int classes = 0;
 };
 
-/// From a data set [sample][features], take `samples` rows and lay them out as [features, batch].
+/// From a data set [sample][features], take `samples` rows and lay them out as [features, batch]. Of images,
+/// the features of a channel stand together, features / channels of them.
 struct GatherShape {
   int batch = 0;
   int samples = 0;
   int features = 0;
+  int channels = 1;
 };
 
 }  // namespace lockstep

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 # Fetching one data file from one mirror: resume, verify, rename into place. To be sourced by launch/get-data.
-# Expects: $set, $table (of data sets) and $dest (folder). Where a function fails it leaves the cause, for people, in $reason.
+# Expects: $set, $table (of data sets), $files (of the set) and $dest (folder). Where a function fails it leaves the cause, for people, in $reason.
 # shellcheck disable=SC2154
 
 reason=
@@ -47,8 +47,35 @@ unpack() {
   fi
 }
 
+# archive COLUMN: of the line of the set's archive (3: name, 4: bytes, 5: checksum); nothing where it has none.
+archive() { awk -v set="$set" -v column="$1" '$1 == "archive" && $2 == set { print $column }' "$table"; }
+
+# member FILE BYTES PART: a file of the archive PART, never more than BYTES and one, into .partial as FILE.unpacked.
+member() {
+  local unpacked=$dest/.partial/$1.unpacked
+  rm -f -- "$unpacked"
+  { tar -xzOf "$3" -- "$(awk -v set="$set" '$1 == "folder" && $2 == set { print $3 }' "$table")/$1" 2>/dev/null || true; } |
+    head -c $(($2 + 1)) >"$unpacked"
+}
+
+# accept_archive PART: verifies the set's archive and takes its files out of it, those of the table and no others.
+accept_archive() {
+  local name file
+  [ "$(stat -c %s "$1")" -eq "$(archive 4)" ] || { reason="$(archive 3) has $(stat -c %s "$1") bytes instead of $(archive 4)"; return 1; }
+  [ "md5:$(digest md5sum "$1")" = "$(archive 5)" ] || { reason="$(archive 3) has the wrong MD5 checksum"; return 1; }
+  for file in "${files[@]}"; do
+    member "$file" "$(property "$file" 4)" "$1"
+    is_genuine "$file" "$dest/.partial/$file.unpacked" || return 1
+    mv -fT -- "$dest/.partial/$file.unpacked" "$dest/$file" 2>/dev/null || { reason="cannot write $dest/$file"; return 1; }
+  done
+  name=$(awk -v set="$set" '$1 == "names" && $2 == set { print $3 }' "$table")
+  [ -z "$name" ] || { member "$name" 65536 "$1" && mv -fT -- "$dest/.partial/$name.unpacked" "$dest/$name"; }
+  rm -f -- "$1"
+}
+
 # accept FILE PART: verifies the download and moves it to $dest/FILE under its final name in one step.
 accept() {
+  [ "$1" != "$(archive 3)" ] || { accept_archive "$2"; return; }
   local unpacked=$dest/.partial/$1.unpacked
   rm -f -- "$unpacked"
   if unpack "$1" "$2" "$unpacked" && is_genuine "$1" "$unpacked"; then

@@ -153,6 +153,7 @@ int main(int argc, char** argv) {
   lockstep::add_eval_command(app, action);
   lockstep::add_predict_command(app, action);
   lockstep::add_validate_command(app, action);
+  lockstep::add_convert_command(app, action);
   lockstep::add_checkpoint_commands(app, action);
   lockstep::add_devices_command(app, action);
   lockstep::add_bench_command(app, action);

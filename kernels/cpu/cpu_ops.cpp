@@ -90,7 +90,7 @@ class CpuOps final : public Ops {
   }
 
   void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
-                     float scale, float shift, float* x) override {
+                     const float* scale, const float* shift, float* x) override {
     cpu::gather_images(shape, images, index, scale, shift, x);
   }
   void gather_features(const GatherShape& shape, const float* features, const std::int32_t* index,

@@ -11,7 +11,7 @@ namespace lockstep::cpu {
 
 /// 16 x 16 bytes are transposed in registers; rows of the next 16 samples are prefetched meanwhile.
 void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
-                   float scale, float shift, float* x);
+                   const float* scale, const float* shift, float* x);
 void gather_features(const GatherShape& shape, const float* features, const std::int32_t* index, float* x);
 
 }  // namespace lockstep::cpu

@@ -34,6 +34,14 @@ struct Affine {
   float scale, shift;
 };
 
+/// The same for each channel.
+struct ChannelAffines {
+  const float* scale;
+  const float* shift;
+
+  Affine of(int channel) const { return {scale[channel], shift[channel]}; }
+};
+
 RowGroup rows_of_group(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
                        int first) {
   RowGroup group = {};
@@ -112,18 +120,34 @@ void zero_columns(const GatherShape& shape, float* x) {
   for (int f = 0; f < shape.features; ++f, x += shape.batch) std::fill_n(x, kTile, 0.0F);
 }
 
+/// A tile that holds pixels of several channels, or of one that is not the only one.
+void store_by_channel(const GatherShape& shape, const std::uint8_t* tile, int first, int features, int real,
+                      const ChannelAffines& affines, float* x) {
+  const int plane = shape.features / shape.channels;
+  for (int f = 0; f < features;) {
+    const int channel = (first + f) / plane;
+    const int end = std::min(features, (channel + 1) * plane - first);
+    store_tile(tile + f * kTile, end - f, shape.batch, real, affines.of(channel),
+               x + static_cast<std::size_t>(f) * static_cast<std::size_t>(shape.batch));
+    f = end;
+  }
+}
+
 /// Writes 16 columns, while the lines of the next group's rows are on their way.
-void gather_group(const GatherShape& shape, const RowGroup& group, const RowGroup& next, Affine affine,
-                  float* x) {
+void gather_group(const GatherShape& shape, const RowGroup& group, const RowGroup& next,
+                  const ChannelAffines& affines, float* x) {
+  const Affine affine = affines.of(0);
   HWY_ALIGN std::uint8_t tile[kTile * kTile];
   for (int first = 0; first < shape.features; first += kTile) {
     if (first % kCacheLineBytes == 0) prefetch_line(next, first);
     const int features = std::min(kTile, shape.features - first);
-    if (features == kTile) {
-      transpose_tile(group, first, tile);
+    const bool full = features == kTile;
+    full ? transpose_tile(group, first, tile) : transpose_bytes(group, first, features, tile);
+    if (shape.channels > 1) {
+      store_by_channel(shape, tile, first, features, group.real, affines, x);
+    } else if (full) {
       store_tile(tile, kTile, shape.batch, group.real, affine, x);
     } else {
-      transpose_bytes(group, first, features, tile);
       store_tile(tile, features, shape.batch, group.real, affine, x);
     }
     x += static_cast<std::size_t>(features) * static_cast<std::size_t>(shape.batch);
@@ -131,7 +155,7 @@ void gather_group(const GatherShape& shape, const RowGroup& group, const RowGrou
 }
 
 void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
-                   float scale, float shift, float* x) {
+                   const float* scale, const float* shift, float* x) {
   RowGroup group = rows_of_group(shape, images, index, 0);
   for (int f = 0; f < shape.features; f += kCacheLineBytes) prefetch_line(group, f);
   for (int n = 0; n < shape.batch; n += kTile) {
@@ -155,7 +179,7 @@ namespace lockstep::cpu {
 HWY_EXPORT(gather_images);
 
 void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
-                   float scale, float shift, float* x) {
+                   const float* scale, const float* shift, float* x) {
   HWY_DYNAMIC_DISPATCH(gather_images)(shape, images, index, scale, shift, x);
 }
 

@@ -30,16 +30,21 @@ constexpr int kRow = kTile + 1;             ///< of the tile in shared memory
 struct GatherPlan {
   int batch, features;
   float scale, shift;
+  int channel_features;  ///< of each of several channels; 0: there is one
+  const float *channel_scale, *channel_shift;
   bool by_runs;  ///< runs of kRun features are aligned
   TensorLayout layout;
 };
 
-__device__ float value_of(std::uint8_t byte, const GatherPlan& plan) {
-  return fmaf(static_cast<float>(byte), plan.scale, plan.shift);
+__device__ float value_of(std::uint8_t byte, int feature, const GatherPlan& plan) {
+  const auto pixel = static_cast<float>(byte);
+  if (plan.channel_features == 0) return fmaf(pixel, plan.scale, plan.shift);
+  const int channel = min(feature, plan.features - 1) / plan.channel_features;
+  return fmaf(pixel, plan.channel_scale[channel], plan.channel_shift[channel]);
 }
 
-__device__ float value_of(float feature, const GatherPlan& /*plan*/) {
-  return feature;
+__device__ float value_of(float value, int /*feature*/, const GatherPlan& /*plan*/) {
+  return value;
 }
 
 /// The sample that column n of the batch holds.
@@ -63,7 +68,7 @@ __device__ Pack<float, kRun> read_run(const T* sample, int first, const GatherPl
   }
   Pack<float, kRun> values;
 #pragma unroll
-  for (int i = 0; i < kRun; ++i) values.at[i] = value_of(run.at[i], plan);
+  for (int i = 0; i < kRun; ++i) values.at[i] = value_of(run.at[i], first + i, plan);
   return values;
 }
 
@@ -113,7 +118,10 @@ void launch_gather(cudaStream_t stream, GatherPlan plan, const T* set, const std
 
 void gather(cudaStream_t stream, int batch, const DeviceDataset& set, const BatchPlace& place,
             TensorLayout layout, float* x, std::int32_t* labels) {
-  const GatherPlan plan = {batch, set.features, set.scale, set.shift, false, layout};
+  const int channel_features = set.channels > 1 ? set.features / set.channels : 0;
+  const GatherPlan plan = {
+      batch, set.features, set.scale, set.shift, channel_features, set.channel_scale, set.channel_shift,
+      false, layout};
   if (set.images != nullptr) {
     launch_gather(stream, plan, set.images, set.labels, place, x, labels);
   } else {

@@ -47,11 +47,15 @@ struct BatchPlace {
 
 /// A data set on the device. Either images or features are there.
 struct DeviceDataset {
-  const std::uint8_t* images = nullptr;  ///< [sample][features]; value = byte * scale + shift (one fma)
+  const std::uint8_t* images = nullptr;  ///< [sample][features]; value = byte * scale + shift (one fused
+                                         ///< multiply-add), with the numbers of the feature's channel
   const float* features_fp32 = nullptr;  ///< [sample][features]
   const std::int32_t* labels = nullptr;  ///< [sample]
   int features = 0;
-  float scale = 1, shift = 0;
+  float scale = 1, shift = 0;            ///< where there is one channel
+  int channels = 1;                      ///< each is features / channels features in a row
+  const float* channel_scale = nullptr;  ///< [channels], on the device, where there are several
+  const float* channel_shift = nullptr;
 };
 
 /// Where terms that an exact sum cannot take are counted: those with |term| >= limit, and NaN. Accumulates.

@@ -65,7 +65,7 @@ class ScalarOps final : public Ops {
   void dropout(const DropoutShape&, const DropoutKey&, CF, F) override { refuse(); }
   void log_softmax(const LossShape&, CF, F) override { refuse(); }
   void softmax_cross_entropy(const LossShape&, CF, const std::int32_t*, F, LossSums*) override { refuse(); }
-  void gather_images(const GatherShape&, const std::uint8_t*, const std::int32_t*, float, float, F) override {
+  void gather_images(const GatherShape&, const std::uint8_t*, const std::int32_t*, CF, CF, F) override {
     refuse();
   }
   void gather_features(const GatherShape&, CF, const std::int32_t*, F) override { refuse(); }

@@ -28,7 +28,7 @@ TEST(BatchLoaderTest, ImagesAreNormalisedAndTransposedAndPaddingIsZero) {
               ? 0.0F
               : std::fma(
                     static_cast<float>(data.train.images[static_cast<std::size_t>(indices[n]) * 784 + f]),
-                    data.train.scale, data.train.shift);
+                    data.train.scales.scale[0], data.train.scales.shift[0]);
       ASSERT_EQ(x[f * 16 + n], expected) << "feature " << f << ", column " << n;
     }
   }

@@ -96,7 +96,7 @@ TEST(SyntheticSetTest, IsAsBrightAsMnistSoThatItsNormalisationFits) {
   double sum = 0, squares = 0;
   const auto count = static_cast<double>(data.train.images.size());
   for (const std::uint8_t byte : data.train.images.span()) {
-    const double x = byte * double{data.train.scale} + double{data.train.shift};
+    const double x = byte * double{data.train.scales.scale[0]} + double{data.train.scales.shift[0]};
     sum += x / count;
     squares += x * x / count;
   }

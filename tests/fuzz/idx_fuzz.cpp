@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Any bytes as an IDX file: as they are, and packed by gzip, which must come to the same.
+/// Any bytes as an IDX file and as one of CIFAR's: as they are, and packed by gzip, which must come to the
+/// same.
 #include "common/error.hpp"
+#include "data/cifar_set.hpp"
+#include "data/class_names.hpp"
 #include "data/idx.hpp"
 
 #include <zlib.h>
@@ -12,6 +15,7 @@
 #include <cstdlib>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -62,11 +66,46 @@ bool same(const IdxArray& a, const IdxArray& b) {
   return a.dims == b.dims && std::equal(x.begin(), x.end(), y.begin(), y.end());
 }
 
+/// Small records, so that short inputs hold some.
+constexpr lockstep::CifarLayout kRecords{.label_bytes = 2, .features = 12, .classes = 7};
+
+std::optional<lockstep::CifarRecords> parse_records(std::span<const std::uint8_t> file) {
+  try {
+    return lockstep::parse_cifar(file, "fuzz", kRecords);
+  } catch (const lockstep::DataError&) {
+    return std::nullopt;
+  }
+}
+
+void check_records(std::span<const std::uint8_t> file, bool is_gzip) {
+  const auto direct = parse_records(file), packed = parse_records(gzip(file));
+  if (packed.has_value() != (direct.has_value() && !is_gzip))
+    report("plain and gzip disagree on whether these are records\n");
+  if (!direct) return;
+  if (direct->images.size() != direct->labels.size() * kRecords.features)
+    report("images and labels disagree\n");
+  for (const std::int32_t label : direct->labels)
+    if (label < 0 || label >= static_cast<int>(kRecords.classes)) report("a label out of range\n");
+  if (packed && (packed->labels != direct->labels || packed->images != direct->images))
+    report("plain and gzip disagree on the records\n");
+}
+
+void check_names(std::span<const std::uint8_t> file) {
+  try {
+    const std::string_view text(reinterpret_cast<const char*>(file.data()), file.size());
+    for (const std::string& name : lockstep::parse_class_names(text, "fuzz"))
+      if (lockstep::trouble_with_class_name(name) != nullptr) report("a name that is none\n");
+  } catch (const lockstep::DataError&) {  // NOLINT(bugprone-empty-catch): the expected answer to most inputs
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span file(data, size);
   const bool is_gzip = size >= 2 && data[0] == 0x1F && data[1] == 0x8B;
+  check_records(file, is_gzip);
+  check_names(file);
   const auto direct = parse(file);
   if (direct) check_accepted(*direct, is_gzip ? 1032 * size : size);
   const auto packed = parse(gzip(file));

@@ -11,13 +11,16 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    for (const auto& picture : lockstep::parse_pictures(std::span(data, size), "fuzz")) {
-      if (picture.pixels.size() !=
-          static_cast<std::size_t>(picture.width) * static_cast<std::size_t>(picture.height)) {
+    using lockstep::PictureColour;
+    const bool grey = size % 2 == 0;  // an odd length asks for colours
+    const auto colour = grey ? PictureColour::kGrey : PictureColour::kRgb;
+    for (const auto& picture : lockstep::parse_pictures(std::span(data, size), "fuzz", {}, colour)) {
+      if (picture.pixels.size() != picture.plane_size() * static_cast<std::size_t>(picture.channels))
         __builtin_trap();
-      }
+      if (!picture.from_idx && picture.channels != lockstep::channels_of(colour)) __builtin_trap();
       if (picture.width > 64 || picture.height > 64) continue;
       lockstep::resize(picture, 28, 28);
+      if (picture.channels != 1) continue;
       const auto prepared = lockstep::prepare_picture(picture, 28, 28, {}, lockstep::Polarity::kFromPicture);
       if (prepared.picture.pixels.size() != std::size_t{28} * 28) __builtin_trap();
       lockstep::written_differently(prepared.picture);

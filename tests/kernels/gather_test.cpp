@@ -18,10 +18,11 @@ constexpr int kRows = 150;
 constexpr float kScale = 1.0F / 255.0F / 0.3081F;
 constexpr float kShift = -0.1307F / 0.3081F;
 
-// batch, samples, features
-const GatherShape kShapes[] = {{64, 64, 784},  {16, 16, 16},  {16, 3, 35},    {32, 17, 1},
-                               {112, 100, 63}, {64, 32, 100}, {16, 0, 20},    {48, 47, 3072},
-                               {32, 32, 17},   {64, 1, 784},  {128, 128, 129}};
+// batch, samples, features, channels
+const GatherShape kShapes[] = {{64, 64, 784},  {16, 16, 16},   {16, 3, 35},       {32, 17, 1},
+                               {112, 100, 63}, {64, 32, 100},  {16, 0, 20},       {48, 47, 3072},
+                               {32, 32, 17},   {64, 1, 784},   {128, 128, 129},   {64, 60, 3072, 3},
+                               {16, 9, 75, 3}, {32, 32, 6, 6}, {48, 20, 1200, 3}, {16, 16, 77, 7}};
 
 std::string describe(const GatherShape& s) {
   return "batch " + std::to_string(s.batch) + ", samples " + std::to_string(s.samples) + ", features " +
@@ -47,11 +48,24 @@ std::size_t size_of(const GatherShape& s) {
   return static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.features);
 }
 
-std::vector<float> gather(const GatherShape& shape, float scale, float shift) {
+/// One number for each channel, all different.
+std::vector<float> of_channels(const GatherShape& shape, float first, float more) {
+  std::vector<float> numbers;
+  for (int c = 0; c < shape.channels; ++c) numbers.push_back(first + more * static_cast<float>(c));
+  return numbers;
+}
+
+std::vector<float> gather(const GatherShape& shape, const std::vector<float>& scale,
+                          const std::vector<float>& shift) {
   std::vector<float> x(size_of(shape), NAN);
-  cpu::gather_images(shape, random_images(shape, 1).data(), random_index(shape, 2).data(), scale, shift,
-                     x.data());
+  cpu::gather_images(shape, random_images(shape, 1).data(), random_index(shape, 2).data(), scale.data(),
+                     shift.data(), x.data());
   return x;
+}
+
+std::size_t channel_of(const GatherShape& shape, std::size_t at) {
+  const auto features = static_cast<std::size_t>(shape.features);
+  return at % features / (features / static_cast<std::size_t>(shape.channels));
 }
 
 /// Checks x[f][n] against value(row, f) in the columns of samples and against 0 in the others.
@@ -74,8 +88,11 @@ TEST(GatherImagesTest, EveryPixelIsScaledByOneFusedMultiplyAdd) {
     const reference::ForcedTarget forced(
         reference::fused_targets().empty() ? 0 : reference::fused_targets().front());
     if (reference::fused_targets().empty()) GTEST_SKIP() << "this machine has no fused multiply-add";
-    expect_gathered(shape, gather(shape, kScale, kShift),
-                    [&](std::size_t at) { return std::fma(static_cast<float>(images[at]), kScale, kShift); });
+    const auto scale = of_channels(shape, kScale, 0.001F), shift = of_channels(shape, kShift, -0.3F);
+    expect_gathered(shape, gather(shape, scale, shift), [&](std::size_t at) {
+      const std::size_t c = channel_of(shape, at);
+      return std::fma(static_cast<float>(images[at]), scale[c], shift[c]);
+    });
   }
 }
 
@@ -85,8 +102,11 @@ TEST(GatherImagesTest, PixelsArriveAtTheirPlacesOnEverySimdTarget) {
     SCOPED_TRACE(cpu::simd_name());
     for (const GatherShape& shape : kShapes) {
       const auto images = random_images(shape, 1);
-      expect_gathered(shape, gather(shape, 2.0F, -3.0F),
-                      [&](std::size_t at) { return 2.0F * static_cast<float>(images[at]) - 3.0F; });
+      const auto scale = of_channels(shape, 2, 1), shift = of_channels(shape, -3, 5);
+      expect_gathered(shape, gather(shape, scale, shift), [&](std::size_t at) {
+        const std::size_t c = channel_of(shape, at);
+        return scale[c] * static_cast<float>(images[at]) + shift[c];
+      });
     }
   }
 }

@@ -219,4 +219,63 @@ Get_data_names_a_folder_it_cannot_write() {
   expect_contains "$output" "$PWD/file/tiny"
 }
 
+# A set "boxed" that its mirrors have as one archive, with a file in it that is none of the set's.
+make_archive() {
+  mkdir -p box/inner good/boxed
+  head -c 5000 /dev/urandom >box/inner/one.bin && head -c 700 /dev/urandom >box/inner/test.bin
+  echo cat >box/inner/names.txt && echo evil >box/inner/extra && echo evil >box/escaped
+  tar -czf good/boxed/boxed.tar.gz -C box -P inner/one.bin inner/test.bin inner/names.txt inner/extra inner/../escaped
+  {
+    echo "archive boxed boxed.tar.gz $(stat -c %s good/boxed/boxed.tar.gz) md5:$(md5sum <good/boxed/boxed.tar.gz | cut -d ' ' -f 1)"
+    echo "folder boxed inner" && echo "names boxed names.txt"
+    echo "file boxed one.bin 5000 -" && echo "file boxed test.bin 700 -"
+  } >>sets.txt
+}
+
+Get_data_takes_the_files_of_a_set_out_of_its_archive() {
+  make_world && make_archive && mirrors nowhere good
+  expect_exit 0 "$get_data" boxed
+  for name in one.bin test.bin names.txt; do expect_same_file ".cache/lockstep/boxed/$name" "box/inner/$name"; done
+  expect_no_file .cache/lockstep/boxed/extra
+  expect_no_file .cache/lockstep/escaped
+  expect_no_file .cache/lockstep/boxed/.partial
+  mirrors nowhere
+  expect_exit 0 "$get_data" boxed
+}
+
+Get_data_does_not_believe_an_archive_with_other_bytes() {
+  make_world && make_archive && cp -r good bad && mirrors bad
+  printf 'x' | dd of=bad/boxed/boxed.tar.gz bs=1 seek=1000 conv=notrunc status=none
+  expect_exit 66 "$get_data" boxed
+  expect_contains "$output" "boxed.tar.gz has the wrong MD5 checksum"
+  expect_no_file .cache/lockstep/boxed/one.bin
+  head -c 2000 good/boxed/boxed.tar.gz >bad/boxed/boxed.tar.gz
+  expect_exit 66 "$get_data" boxed
+  mirrors bad good
+  expect_exit 0 "$get_data" boxed
+}
+
+Get_data_resumes_a_broken_download_of_an_archive() {
+  make_world && make_archive && cp -r good tail && mirrors tail
+  mkdir -p .cache/lockstep/boxed/.partial
+  head -c 3000 good/boxed/boxed.tar.gz >.cache/lockstep/boxed/.partial/boxed.tar.gz
+  head -c 3000 /dev/zero | dd of=tail/boxed/boxed.tar.gz conv=notrunc status=none
+  expect_exit 0 "$get_data" boxed
+  expect_same_file .cache/lockstep/boxed/one.bin box/inner/one.bin
+}
+
+Get_data_finds_an_archive_that_somebody_unpacked() {
+  make_world && make_archive && mirrors nowhere
+  mkdir -p data/boxed && cp -r box/inner data/boxed
+  LOCKSTEP_DATA=$PWD/data expect_exit 0 "$get_data" boxed
+  expect_contains "$output" "complete and verified in $PWD/data/boxed/inner"
+}
+
+Get_data_knows_the_sets_of_the_catalogue() {
+  unset LOCKSTEP_DATA_SETS
+  expect_exit 2 "$get_data" nosuchset
+  local name
+  while read -r name; do expect_contains "$output" "$name"; done < <(awk '$1 == "mirror" { print $2 }' "$repo/data/catalogue.txt" | sort -u)
+}
+
 run_tests "$@"

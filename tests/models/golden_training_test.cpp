@@ -81,8 +81,9 @@ class GoldenTrainingTest : public testing::Test {
       indices.push_back(order_[static_cast<std::size_t>(step * kBatch + i)]);
       labels.push_back(labels_[static_cast<std::size_t>(indices.back())]);
     }
-    ops_->gather_images({count, count, kFeatures}, images_.data(), indices.data(), 1 / (255 * kStd),
-                        -kMean / kStd, execution_.input());
+    const float scale = 1 / (255 * kStd), shift = -kMean / kStd;
+    ops_->gather_images({count, count, kFeatures}, images_.data(), indices.data(), &scale, &shift,
+                        execution_.input());
     const PassKey key{1, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(first)};
     float* logits = execution_.forward_training(weights_.data(), count, key);
     LossSums sums;

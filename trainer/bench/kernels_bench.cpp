@@ -22,6 +22,7 @@ namespace lockstep::bench {
 namespace {
 
 constexpr double kTurnSeconds = 0.01;
+constexpr float kScale = 0.01F, kShift = -0.4F;  ///< of pixels
 
 /// One op at one shape, ready to run.
 struct Case {
@@ -150,7 +151,7 @@ void add_input(int batch, Ops& ops, Tensors& t, std::vector<Case>& out) {
   auto turn = std::make_shared<std::size_t>(0);
   out.push_back({"gather and normalise 784", 0, 5.0 * kPixels * batch, [=, &ops] {
                    const auto* batch_index = index.data() + (*turn)++ % 64 * static_cast<std::size_t>(batch);
-                   ops.gather_images(shape, images->data(), batch_index, 0.01F, -0.4F, x);
+                   ops.gather_images(shape, images->data(), batch_index, &kScale, &kShift, x);
                  }});
 }
 

@@ -22,6 +22,13 @@ std::string line(const std::string& name, const std::string& value) {
   return fmt::format("{:16} {}\n", name, printable_line(value));
 }
 
+/// Some values are lists, an entry a line.
+std::string on_one_line(std::string value) {
+  for (std::size_t at = value.find('\n'); at != value.npos; at = value.find('\n', at))
+    value.replace(at, 1, ", ");
+  return value;
+}
+
 std::string facts_text(const CheckpointFacts& facts) {
   std::string text = line("step", fmt::format("{}", facts.step));
   text += line("epochs done", fmt::format("{}, and {} steps of the next", facts.epoch, facts.step_in_epoch));
@@ -34,7 +41,8 @@ std::string facts_text(const CheckpointFacts& facts) {
   if (facts.test_accuracy) text += line("test accuracy", fmt::format("{:.2f} %", 100 * *facts.test_accuracy));
   text += line("buckets", facts.bucket_plan);
   for (const auto& [key, value] : facts.world) text += line("written by", fmt::format("{} {}", key, value));
-  for (const auto& [key, value] : facts.data) text += line("data", fmt::format("{}: {}", key, value));
+  for (const auto& [key, value] : facts.data)
+    text += line("data", fmt::format("{}: {}", key, on_one_line(value)));
   for (const auto& [key, value] : facts.job) text += line("job", fmt::format("{}: {}", key, value));
   return text;
 }

@@ -4,9 +4,10 @@
 #include "common/console/output.hpp"
 #include "common/console/terminal.hpp"
 #include "common/error.hpp"
+#include "data/catalogue.hpp"
+#include "data/class_names.hpp"
 #include "data/picture_preparation.hpp"
 #include "data/picture_variants.hpp"
-#include "data/set_facts.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/prediction/prediction_report.hpp"
 #include "trainer/prediction/predictor.hpp"
@@ -34,15 +35,18 @@ class Preparation {
  public:
   Preparation(const SavedModel& model, const Options& options)
       : shape_(model.network.input_shape()),
-        frame_(set_facts(model.data.options.set).frame),
+        frame_(find_set(model.data.options.set).frame),
         raw_(options.raw),
         trained_on_light_(model.data.light_background),
         polarity_(options.invert == "yes"  ? Polarity::kDarkInk
                   : options.invert == "no" ? Polarity::kLightInk
                                            : Polarity::kFromPicture) {}
 
+  /// @throws DataError  a picture with other channels than the training images
   PreparedPicture operator()(const Picture& picture) const {
+    check_channels(picture);
     if (picture.from_idx) return from_data_set(picture);
+    if (frame_.is_photo) return as_a_photo(picture);
     if (raw_) return only_scaled(picture);
     PreparedPicture prepared = prepare_picture(picture, shape_.width, shape_.height, frame_, polarity_);
     if (!trained_on_light_) return prepared;
@@ -53,6 +57,14 @@ class Preparation {
   }
 
  private:
+  void check_channels(const Picture& picture) const {
+    if (picture.channels == shape_.channels) return;
+    throw DataError(
+        fmt::format("{}: {} channel{} a pixel, but the network was trained on images with {}; give it "
+                    "pictures like those",
+                    picture.name, picture.channels, picture.channels == 1 ? "" : "s", shape_.channels));
+  }
+
   /// Data are what they are: only --invert yes changes them.
   PreparedPicture from_data_set(const Picture& picture) const {
     const bool inverts = polarity_ == Polarity::kDarkInk;
@@ -60,6 +72,12 @@ class Preparation {
                                              inverts ? Polarity::kDarkInk : Polarity::kLightInk);
     if (!inverts) prepared.done.emplace_back("as in the file");
     return prepared;
+  }
+
+  /// There is no ink and no paper to be told apart, and the training images were only scaled, too.
+  PreparedPicture as_a_photo(const Picture& picture) const {
+    const Polarity polarity = polarity_ == Polarity::kFromPicture ? Polarity::kLightInk : polarity_;
+    return scale_picture(picture, shape_.width, shape_.height, polarity);
   }
 
   PreparedPicture only_scaled(const Picture& picture) const {
@@ -80,9 +98,21 @@ class Preparation {
 };
 
 std::vector<std::string> names_of_classes(const SavedModel& model) {
-  auto names = set_facts(model.data.options.set).class_names;
-  names.resize(static_cast<std::size_t>(model.network.classes()), "?");
+  auto names = model.data.class_names;
+  const auto classes = static_cast<std::size_t>(model.network.classes());
+  if (names.empty()) return numbered_classes(model.network.classes());
+  names.resize(classes, "?");
   return names;
+}
+
+/// Grey or colour, as the training images are. Images of other kinds can only come from IDX files.
+PictureColour colour_of(const SavedModel& model) {
+  const int channels = model.network.input_shape().channels;
+  if (find_set(model.data.options.set).is_fp32) {
+    throw UsageError(fmt::format("{}: trained on {} features a sample, not on pictures", model.checkpoint,
+                                 model.network.input_shape().features()));
+  }
+  return channels == channels_of(PictureColour::kRgb) ? PictureColour::kRgb : PictureColour::kGrey;
 }
 
 /// The answers to pictures; in doubt, to the same written differently.
@@ -110,9 +140,9 @@ std::vector<Prediction> predict_some(Predictor& predictor, const Preparation& pr
 
 /// A picture gets bars; each of many in one file gets a line.
 void predict_file(const std::string& path, Predictor& predictor, const Preparation& prepare,
-                  const Options& options, const ReportStyle& style) {
+                  PictureColour colour, const Options& options, const ReportStyle& style) {
   constexpr std::size_t kAtOnce = 64;
-  const Pictures pictures = read_pictures(path);
+  const Pictures pictures = read_pictures(path, colour);
   PredictionSummary summary(style.class_names.size());
   const auto text_of = options.json ? json_of : pictures.size() == 1 ? bars_of : line_of;
   std::vector<Picture> some;
@@ -134,16 +164,12 @@ void predict_file(const std::string& path, Predictor& predictor, const Preparati
 
 int predict(const Options& options) {
   const SavedModel model = load_saved_model(options.checkpoint);
-  const ImageShape& shape = model.network.input_shape();
-  if (shape.channels != 1) {
-    throw UsageError(fmt::format("{}: trained on {} features a sample, not on grey pictures",
-                                 model.checkpoint, shape.features()));
-  }
+  const PictureColour colour = colour_of(model);
   const ReportStyle style{
       .class_names = names_of_classes(model), .top = options.top, .unicode = output_terminal().unicode};
   const Preparation prepare(model, options);
   Predictor predictor(model);
-  for (const auto& path : options.images) predict_file(path, predictor, prepare, options, style);
+  for (const auto& path : options.images) predict_file(path, predictor, prepare, colour, options, style);
   return 0;
 }
 
@@ -152,7 +178,7 @@ void add_options(CLI::App& command, Options& options) {
       ->required();
   command
       .add_option("images", options.images,
-                  "PNG, JPEG, PGM (P5), IDX files, or one image of an IDX file: FILE[12]")
+                  "PNG, JPEG, PGM (P5), PPM (P6), IDX files, or one image of an IDX file: FILE[12]")
       ->required();
   command
       .add_option("--invert", options.invert,
@@ -161,7 +187,12 @@ void add_options(CLI::App& command, Options& options) {
       ->check(CLI::IsMember({"auto", "yes", "no"}))
       ->capture_default_str();
   command.add_flag("--raw", options.raw, "Only scale pictures to the training images' size");
-  command.add_option("--top", options.top, "Only the so many likeliest classes, likeliest first")
+  command
+      .add_option(
+          "--top", options.top,
+          fmt::format("Only the so many likeliest classes, likeliest first; default: all, of more than {} "
+                      "classes the likeliest {}",
+                      kMostBars, kMostBars))
       ->check(CLI::Range(1, 1000000));
   command.add_flag("--json", options.json,
                    "One JSON object a line: picture, class, probability, top, done, warnings");
@@ -175,12 +206,15 @@ void add_predict_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   add_options(*command, *options);
   command->footer(
-      "Pictures are made like the training images: the ink is found, cut out, scaled and centred, with full\n"
-      "contrast. What was done stands behind the answer. 'not sure' says why an answer may be wrong: no "
+      "Pictures are made like the training images. Where those are written figures, the ink is found, cut "
+      "out,\n"
+      "scaled and centred, with full contrast; otherwise they are scaled, in grey or colour as the network "
+      "has\n"
+      "learnt it. What was done stands behind the answer. 'not sure' says why an answer may be wrong: no "
       "class\n"
-      "has 90 %, nothing is on the picture, it touches the edge, or it looks like two figures. Images of "
-      "IDX\n"
-      "files are taken as they are; a file with many of them gives a line for each.\n"
+      "has 90 %, and of figures: nothing is on the picture, it touches the edge, or it looks like two. "
+      "Images of\n"
+      "IDX files are taken as they are; a file with many of them gives a line for each.\n"
       "Examples:\n"
       "  lockstep predict runs/mnist digit.png\n"
       "  lockstep predict runs/mnist *.jpg --json --top 3\n"

@@ -4,7 +4,7 @@
 #include "common/checked_size.hpp"
 #include "common/console/output.hpp"
 #include "common/memory.hpp"
-#include "data/set_facts.hpp"
+#include "data/set_outline.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/config/device_name.hpp"
@@ -20,19 +20,18 @@
 namespace lockstep {
 namespace {
 
-/// What the job's data set is as a rule: only its files know better.
-DataSizes usual_sizes(const Job& job, const SetFacts& facts) {
+DataSizes sizes_of(const Job& job, const SetOutline& data) {
   const auto chosen = [](std::int64_t samples, std::int64_t usual) { return samples > 0 ? samples : usual; };
-  const std::size_t element = facts.is_fp32 ? sizeof(float) : sizeof(std::uint8_t);
-  return {chosen(job.data.train_samples, facts.train_samples),
-          chosen(job.data.test_samples, facts.test_samples),
-          checked_sum(checked_product(facts.shape.features(), element), sizeof(std::int32_t))};
+  const std::size_t element = data.is_fp32 ? sizeof(float) : sizeof(std::uint8_t);
+  return {chosen(job.data.train_samples, data.train_samples),
+          chosen(job.data.test_samples, data.test_samples),
+          checked_sum(checked_product(data.shape.features(), element), sizeof(std::int32_t))};
 }
 
-std::string memory_text(const Job& job, const Network& network, const SetFacts& facts) {
+std::string memory_text(const Job& job, const Network& network, const SetOutline& data) {
   const auto device = parse_device_name(job.parallel.device);
   const bool on_gpu = device && (device->kind == DeviceKind::kCuda || device->kind == DeviceKind::kEmulated);
-  const TrainingMemory memory = training_memory(job, network, usual_sizes(job, facts), on_gpu, /*ranks=*/1);
+  const TrainingMemory memory = training_memory(job, network, sizes_of(job, data), on_gpu, /*ranks=*/1);
   std::string text = fmt::format("memory of one rank: {}", to_string(memory.host));
   if (on_gpu) text += fmt::format("; on its GPU: {}", to_string(memory.device));
   if (const FreeMemory free = free_memory(); memory.host.total() > free.bytes) {
@@ -44,8 +43,8 @@ std::string memory_text(const Job& job, const Network& network, const SetFacts& 
 
 int validate(const std::string& path, const std::vector<std::string>& overrides) {
   const Job job = load_job(path, overrides);
-  const SetFacts data = set_facts(job.data.set);
-  const auto network = Network::load(job.model, data.shape, data.classes());
+  const SetOutline data = outline_of(job.data.set, job.data.root);
+  const auto network = Network::load(job.model, data.shape, data.classes);
   print("{}\n{}\n{}\n{}: ok\n", to_yaml(job), network.summary(), memory_text(job, network, data), path);
   return 0;
 }
@@ -53,9 +52,10 @@ int validate(const std::string& path, const std::vector<std::string>& overrides)
 }  // namespace
 
 void add_validate_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand(
-      "validate",
-      "Check a job file and its model without data; print both in full, and the memory that training takes");
+  auto* command = app.add_subcommand("validate",
+                                     "Check a job file and its model, with the shapes of the set as it is "
+                                     "published (of your own: as the files "
+                                     "say); print both in full, and the memory that training takes");
   auto job = std::make_shared<std::string>();
   auto overrides = std::make_shared<std::vector<std::string>>();
   command->add_option("job", *job, "Job file")->required();

@@ -16,12 +16,14 @@
 namespace lockstep {
 
 struct DataSection {
-  std::string set = "mnist";  ///< mnist | fashion-mnist | kmnist | random | synthetic
+  std::string set = "mnist";  ///< of data/catalogue.txt
   std::string root = "auto";
   std::int64_t global_batch = 128;  ///< samples of a step, all ranks together
-  double mean = 0.1307, std = 0.3081;
+  /// One number for all channels, or one for each. Empty (auto): the set's own; load_job and parse_job put
+  /// them in where the catalogue knows them, otherwise they are measured.
+  std::vector<double> mean = {}, std = {};
   bool shuffle = true;
-  std::int64_t train_samples = 0, test_samples = 0;  ///< of random and synthetic; 0: the set's default
+  std::int64_t train_samples = 0, test_samples = 0;  ///< of sets made in memory; 0: the set's default
 };
 
 struct TrainSection {

@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: MIT
 /// What must hold between the keys of a job.
 #include "comm/backend.hpp"
+#include "data/catalogue.hpp"
+#include "data/dataset.hpp"
 #include "trainer/config/job_reader.hpp"
 #include "trainer/optimizers/optimizer.hpp"
 #include "trainer/optimizers/schedule.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -51,12 +54,36 @@ void check_schedule(const JobReader& reader) {
 
 void check_sample_counts(const JobReader& reader) {
   const DataSection& data = reader.job().data;
-  if (data.set == "random" || data.set == "synthetic") return;
+  if (is_made_in_memory(data.set)) return;
   for (const auto& [path, count] :
        {std::pair{"data.train_samples", data.train_samples}, {"data.test_samples", data.test_samples}}) {
     if (count > 0)
-      reader.fail_at(
-          path, fmt::format("{} is for the sets random and synthetic; remove it for {}", path, data.set));
+      reader.fail_at(path, fmt::format("{} is for sets made in memory ({}); remove it for {}", path,
+                                       fmt::join(made_sets(), " and "), data.set));
+  }
+}
+
+/// What nobody knows by name is nowhere but where the job says.
+void check_root(const JobReader& reader) {
+  const DataSection& data = reader.job().data;
+  if (data.root != "auto" || is_made_in_memory(data.set) || find_set(data.set).is_known_by_name()) return;
+  reader.fail_at(
+      reader.gives("data.root") ? "data.root" : "data.set",
+      fmt::format("data.set {} needs the directory that holds its files; set data.root", data.set));
+}
+
+/// Of people's own sets only the files know how many channels there are.
+void check_channels(const JobReader& reader) {
+  const DataSection& data = reader.job().data;
+  const SetEntry& set = find_set(data.set);
+  if (!set.is_known_by_name()) return;
+  for (const auto& [path, numbers] : {std::pair{"data.mean", &data.mean}, {"data.std", &data.std}}) {
+    if (numbers->size() <= 1 || numbers->size() == static_cast<std::size_t>(set.shape.channels)) continue;
+    reader.fail_at(
+        path,
+        fmt::format("{}: {} numbers, but the images of {} have {} channel{}; give one, or one "
+                    "for each",
+                    path, numbers->size(), data.set, set.shape.channels, set.shape.channels == 1 ? "" : "s"));
   }
 }
 
@@ -95,6 +122,8 @@ void check_job(const JobReader& reader) {
   check_optimizer(reader);
   check_schedule(reader);
   check_sample_counts(reader);
+  check_root(reader);
+  check_channels(reader);
   check_ranks(reader);
   check_backend(reader);
   check_resume(reader);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Job files in and out: parse_job, load_job, to_yaml, schema_help.
 #include "common/yaml/strict_yaml.hpp"
+#include "data/catalogue.hpp"
 #include "models/find_model.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_reader.hpp"
@@ -46,6 +47,14 @@ std::string beside(const std::string& job_file, const std::string& model) {
   return std::filesystem::is_regular_file(file, ignored) ? file.string() : model;
 }
 
+/// With what `auto` stands for where that is known without the data: so a run's job.yaml says it.
+Job with_known_normalisation(Job job) {
+  const SetEntry& set = find_set(job.data.set);
+  if (job.data.mean.empty()) job.data.mean = set.mean;
+  if (job.data.std.empty()) job.data.std = set.std;
+  return job;
+}
+
 }  // namespace
 
 Job parse_job(const std::string& yaml, const std::string& file, const std::vector<std::string>& overrides) {
@@ -53,7 +62,7 @@ Job parse_job(const std::string& yaml, const std::string& file, const std::vecto
   reader.read_file(yaml, file);
   for (const std::string& text : overrides) reader.read_override(text);
   reader.check();
-  return reader.job();
+  return with_known_normalisation(reader.job());
 }
 
 Job load_job(const std::string& path, const std::vector<std::string>& overrides) {
@@ -63,7 +72,7 @@ Job load_job(const std::string& path, const std::vector<std::string>& overrides)
   const std::string model = reader.job().model;
   for (const std::string& text : overrides) reader.read_override(text);
   reader.check();
-  Job job = reader.job();
+  Job job = with_known_normalisation(reader.job());
   if (model_is_from_file && job.model == model) job.model = beside(path, model);
   return job;
 }

@@ -18,6 +18,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kMaxTextBytes = 4096;
+constexpr std::size_t kMaxListLength = 4096;
 constexpr std::uint64_t kMinBucketBytes = 4;
 constexpr std::uint64_t kMaxBucketBytes = std::uint64_t{1} << 30;
 
@@ -74,6 +75,22 @@ bool read_real(const ScalarText& scalar, const RealRange& range, double& value) 
   if ((range.open_low && *number == range.low) || (range.open_high && *number == range.high)) return false;
   value = *number;
   return true;
+}
+
+bool read_reals(const std::vector<ScalarText>& list, const RealRange& range, std::vector<double>& values) {
+  if (list.empty() || list.size() > kMaxListLength) return false;
+  std::vector<double> numbers(list.size());
+  for (std::size_t i = 0; i < list.size(); ++i)
+    if (!read_real(list[i], range, numbers[i])) return false;
+  values = std::move(numbers);
+  return true;
+}
+
+std::string write_reals(const std::vector<double>& values) {
+  if (values.empty()) return "auto";
+  std::vector<std::string> texts;
+  for (const double value : values) texts.push_back(format_double(value));
+  return texts.size() == 1 ? texts.front() : fmt::format("[{}]", fmt::join(texts, ", "));
 }
 
 bool read_bool(const ScalarText& scalar, bool& value) {

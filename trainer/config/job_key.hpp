@@ -37,6 +37,8 @@ struct JobKey {
   std::function<bool(const ScalarText&, Job&)> read;
   /// The value as a YAML scalar that `read` takes back.
   std::function<std::string(const Job&)> write;
+  /// As `read`, from a list of values; null: the key takes none.
+  std::function<bool(const std::vector<ScalarText>&, Job&)> read_list = {};
 
   /// "lr" of "train.optimizer.lr"
   std::string_view leaf() const { return std::string_view(path).substr(path.rfind('.') + 1); }
@@ -59,6 +61,10 @@ struct RealRange {
 
 bool read_integer(const ScalarText& scalar, const IntRange& range, std::int64_t& value);
 bool read_real(const ScalarText& scalar, const RealRange& range, double& value);
+/// "auto" is no number.
+bool read_reals(const std::vector<ScalarText>& list, const RealRange& range, std::vector<double>& values);
+/// "auto", "0.5", "[0.5, 0.25]"
+std::string write_reals(const std::vector<double>& values);
 bool read_bool(const ScalarText& scalar, bool& value);
 bool read_seed(const ScalarText& scalar, std::uint64_t& value);
 bool read_choice(const ScalarText& scalar, const std::vector<std::string_view>& choices, std::string& value);

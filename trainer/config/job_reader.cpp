@@ -45,6 +45,19 @@ std::string shown(const YAML::Node& node) {
   return quoted_text(node.Scalar()) + (node.Tag() == "!" ? " in quotes" : "");
 }
 
+/// Whether the key takes what stands there, which is in the job then.
+bool read_into(const YAML::Node& node, const JobKey& key, Job& job) {
+  if (key.is_list) return node.IsSequence() && key.read(list_text(node), job);
+  if (node.IsScalar() || node.IsNull()) return key.read(scalar_text(node), job);
+  if (!node.IsSequence() || !key.read_list) return false;
+  std::vector<ScalarText> list;
+  for (const auto& entry : node) {
+    if (!entry.IsScalar()) return false;
+    list.push_back(scalar_text(entry));
+  }
+  return key.read_list(list, job);
+}
+
 /// The section that unknown path lies in, as far as it exists, and the name that is unknown there.
 std::pair<std::string_view, std::string_view> split_unknown(std::string_view path) {
   std::size_t begin = 0;
@@ -168,8 +181,7 @@ void JobReader::read_node(const YAML::Node& node, const std::string& path, const
 }
 
 void JobReader::read_value(const YAML::Node& node, const JobKey& key, const Place& place) {
-  const bool is_right = key.is_list ? node.IsSequence() : node.IsScalar() || node.IsNull();
-  if (!is_right || !key.read(key.is_list ? list_text(node) : scalar_text(node), job_)) {
+  if (!read_into(node, key, job_)) {
     const std::string guess = node.IsScalar() ? did_you_mean(node.Scalar(), key.choices) : "";
     throw config_error(place.source, place.mark,
                        fmt::format("{}: expected {}, got {}{}", key.path, key.expected, shown(node), guess));

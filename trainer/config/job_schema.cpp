@@ -5,6 +5,8 @@
 
 #include "comm/backend.hpp"
 #include "common/yaml/scalar.hpp"
+#include "data/catalogue.hpp"
+#include "data/dataset.hpp"
 #include "trainer/config/device_name.hpp"
 #include "trainer/config/home_path.hpp"
 #include "trainer/config/key_families.hpp"
@@ -75,6 +77,24 @@ JobKey integers(const char* path, Field field, IntRange range, std::string expec
   const auto read = [=](const ScalarText& list, Job& job) { return read_integers(list, range, field(job)); };
   const auto write = [=](const Job& job) { return fmt::format("[{}]", fmt::join(field(job), ", ")); };
   return JobKey{path, std::move(meaning), std::move(expected), determines, {}, {}, {}, read, write}.as_list();
+}
+
+/// A number for all channels of an image, a list of one for each, or auto, which is none.
+template <typename Field>
+JobKey channel_numbers(const char* path, Field field, RealRange range, std::string meaning,
+                       Determines determines = {}) {
+  const auto read_list = [=](const std::vector<ScalarText>& list, Job& job) {
+    return read_reals(list, range, field(job));
+  };
+  const auto read = [=](const ScalarText& scalar, Job& job) {
+    if (scalar.text != "auto") return read_list({scalar}, job);
+    field(job).clear();
+    return true;
+  };
+  const auto write = [=](const Job& job) { return write_reals(field(job)); };
+  const std::string expected =
+      fmt::format("auto, {}, or a list of such numbers, one for each channel", describe(range));
+  return {path, std::move(meaning), expected, determines, {}, {}, false, read, write, read_list};
 }
 
 template <typename Field>
@@ -156,18 +176,18 @@ std::vector<JobKey> make_schema() {
          "the network: net, lenet, mlp, linear, or a path to a YAML file, beside the job file or in the current directory", kWeights)
         .also_called({"network", "net", "arch"}),
 
-    choice(FIELD(data.set), {"mnist", "fashion-mnist", "kmnist", "random", "synthetic"},
-           "the data set; random and synthetic are made in memory", kWeights)
+    choice(FIELD(data.set), set_names(),
+           fmt::format("the data set; idx: your own, in data.root; {}: made in memory", fmt::join(made_sets(), " and ")), kWeights)
         .also_called({"dataset", "name"}),
     path(FIELD(data.root), false, "auto or a directory",
          "where the files are; auto looks where the run had them, in $LOCKSTEP_DATA, ~/.cache/lockstep and /usr/share/datasets")
         .also_called({"path"}),
     integer(FIELD(data.global_batch), {1, kBillion}, "samples of a step, all ranks together", kWeights)
         .also_called({"batch_size", "batch", "batchsize"}),
-    real(FIELD(data.mean), {-1e6, 1e6}, "subtracted from pixels in [0, 1]", kWeights),
-    real(FIELD(data.std), {1e-6, 1e6}, "pixels are divided by it after that", kWeights),
+    channel_numbers(FIELD(data.mean), {-1e6, 1e6}, "subtracted from pixels in [0, 1]; auto: the mean of the set, measured if it is your own", kWeights),
+    channel_numbers(FIELD(data.std), {1e-6, 1e6}, "pixels are divided by it after that; auto: the standard deviation of the set", kWeights),
     boolean(FIELD(data.shuffle), "a new order of the training samples in each epoch", kWeights),
-    integer(FIELD(data.train_samples), {0, kBillion}, "how many to make, of random and synthetic; 0: their default", kWeights),
+    integer(FIELD(data.train_samples), {0, kBillion}, "how many to make, of sets made in memory; 0: their default", kWeights),
     integer(FIELD(data.test_samples), {0, kBillion}, "the same for testing"),
 
     integer(FIELD(train.epochs), {1, kBillion}, "passes over the training samples"),

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/prediction/prediction_report.hpp"
 
+#include "common/text/text_layout.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -24,6 +26,14 @@ std::string bar(double share, bool unicode) {
 
 const std::string& name_of(int index, const ReportStyle& style) {
   return style.class_names[static_cast<std::size_t>(index)];
+}
+
+/// Columns of the names before the bars.
+int width_of_names(const ReportStyle& style) {
+  constexpr int kNarrowest = 12, kWidest = 30;
+  int width = kNarrowest;
+  for (const std::string& name : style.class_names) width = std::max(width, display_width(name));
+  return std::min(width, kWidest);
 }
 
 /// Class indices that are shown.
@@ -53,10 +63,12 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
   std::string text =
       fmt::format("{}: {}{}\n", prediction.picture, name_of(prediction.ranking().front(), style), done);
   for (const std::string& warning : prediction.warnings) text += fmt::format("  not sure: {}\n", warning);
-  for (const int c : shown(prediction, style, true)) {
+  ReportStyle with_bars = style;
+  if (style.top == 0 && style.class_names.size() > kMostBars) with_bars.top = kMostBars;
+  for (const int c : shown(prediction, with_bars, true)) {
     const float probability = prediction.probabilities[static_cast<std::size_t>(c)];
-    const std::string line = fmt::format("  {:>12} {:>6.2f} % {}", name_of(c, style), 100 * probability,
-                                         bar(probability, style.unicode));
+    const std::string line = fmt::format("  {:>{}} {:>6.2f} % {}", name_of(c, style), width_of_names(style),
+                                         100 * probability, bar(probability, style.unicode));
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;
@@ -104,8 +116,9 @@ std::string PredictionSummary::to_text(const std::string& name, const ReportStyl
                                  pictures() == 1 ? "" : "s", unsure_);
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const double share = static_cast<double>(counts_[c]) / all;
-    const std::string line = fmt::format("  {:>12} {:>7} {:>6.2f} % {}", style.class_names[c], counts_[c],
-                                         100 * share, bar(share, style.unicode));
+    const std::string line =
+        fmt::format("  {:>{}} {:>7} {:>6.2f} % {}", style.class_names[c], width_of_names(style), counts_[c],
+                    100 * share, bar(share, style.unicode));
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;

@@ -11,6 +11,9 @@
 
 namespace lockstep {
 
+/// More classes than this do not get a bar each: the likeliest do, unless style.top says how many.
+inline constexpr int kMostBars = 20;
+
 struct ReportStyle {
   std::vector<std::string> class_names;
   int top = 0;           ///< only so many classes, likeliest first; 0: all, in label order

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/prediction/predictor.hpp"
 
+#include "common/error.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -24,16 +26,18 @@ void Predictor::predict_batch(std::span<const Picture> pictures,
   const int samples = static_cast<int>(pictures.size()), multiple = ops_->batch_multiple();
   const int batch = (samples + multiple - 1) / multiple * multiple;
   std::vector<std::uint8_t> pixels;
+  for (const Picture& picture : pictures) LOCKSTEP_CHECK(picture.shape() == model_.network.input_shape());
   for (const Picture& picture : pictures)
     pixels.insert(pixels.end(), picture.pixels.begin(), picture.pixels.end());
   std::vector<std::int32_t> order(pictures.size());
   std::iota(order.begin(), order.end(), 0);
   const DatasetOptions& data = model_.data.options;
-  const auto scale = static_cast<float>(1.0 / (255.0 * data.std));
-  const auto shift = static_cast<float>(-data.mean / data.std);
-  const int features = static_cast<int>(pictures.front().pixels.size());
-  ops_->gather_images({.batch = batch, .samples = samples, .features = features}, pixels.data(), order.data(),
-                      scale, shift, execution_.input());
+  const ImageShape& shape = model_.network.input_shape();
+  const ChannelScales scales = scales_of({.mean = data.mean, .std = data.std}, shape.channels);
+  const GatherShape gather{
+      .batch = batch, .samples = samples, .features = shape.features(), .channels = shape.channels};
+  ops_->gather_images(gather, pixels.data(), order.data(), scales.scale.data(), scales.shift.data(),
+                      execution_.input());
   float* logits = execution_.forward_evaluation(model_.weights.data(), batch);
   const int classes = model_.network.classes();
   ops_->log_softmax({.batch = batch, .samples = samples, .classes = classes}, logits, logits);

@@ -19,7 +19,7 @@ class Predictor {
   /// @param model  must outlive this
   explicit Predictor(const SavedModel& model);
 
-  /// Probability of each class, for each picture. Pictures have the size that the network was trained on.
+  /// Probability of each class, for each picture. Pictures have the shape that the network was trained on.
   std::vector<std::vector<float>> predict(std::span<const Picture> pictures);
 
  private:

@@ -10,6 +10,7 @@
 #include "trainer/config/job_schema.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <link.h>
 
 #include <filesystem>
@@ -105,10 +106,14 @@ RankFacts data_facts(const TrainTestData& data) {
     facts.push_back({FactKind::kData, what, value, data.origin});
   };
   for (const Dataset* half : {&data.train, &data.test}) {
+    const auto [channels, height, width] = half->shape;
     add(fmt::format("the number of {} samples", half->name), std::to_string(half->size()));
+    add(fmt::format("the shape of {} samples", half->name),
+        fmt::format("{} x {} x {}", channels, height, width));
     add(fmt::format("the digest of {} samples", half->name), half->quick.samples);
     add(fmt::format("the digest of {} labels", half->name), half->quick.labels);
   }
+  add("the names of the classes", fmt::format("{}", fmt::join(data.class_names, ", ")));
   return facts;
 }
 

@@ -3,6 +3,8 @@
 #include "trainer/run/data_record.hpp"
 
 #include "common/error.hpp"
+#include "data/catalogue.hpp"
+#include "data/class_names.hpp"
 #include "data/picture.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
@@ -28,7 +30,7 @@ bool mostly_light(const Dataset& set) {
   std::int64_t light = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto image = set.images.span().subspan(static_cast<std::size_t>(i) * pixels, pixels);
-    light += has_light_border(image, set.shape.width, set.shape.height) ? 1 : 0;
+    light += has_light_border(image, set.shape) ? 1 : 0;
   }
   return 2 * light > count;
 }
@@ -39,6 +41,22 @@ void compare(const std::string& what, const std::string& then, const std::string
   constexpr std::size_t kShownDigits = 16;
   differences.push_back(fmt::format("{} (sha256 {} then, {} now)", what, then.substr(0, kShownDigits),
                                     now.substr(0, kShownDigits)));
+}
+
+constexpr char kBetweenNames = '\n';  // which no name holds
+
+/// @throws DataError  they are not fit to be shown
+std::vector<std::string> split_names(std::string_view text, const std::string& checkpoint) {
+  std::vector<std::string> names;
+  for (bool more = !text.empty(); more;) {
+    const auto end = text.find(kBetweenNames);
+    names.emplace_back(text.substr(0, end));
+    more = end != text.npos;
+    if (more) text.remove_prefix(end + 1);
+    if (const char* trouble = trouble_with_class_name(names.back()))
+      throw DataError(fmt::format("{}: a name in the manifest's data.class_names {}", checkpoint, trouble));
+  }
+  return names;
 }
 
 void compare_half(const Fingerprint& then, std::int64_t samples, const Dataset& now, const Fingerprint& is,
@@ -62,12 +80,16 @@ const std::string& known_set(const std::string& set, const std::string& checkpoi
 
 /// What load_dataset would take for a mistake in a job file.
 void require_possible(const DatasetOptions& options, const std::string& checkpoint) {
-  const bool normal = std::isfinite(options.mean) && std::isfinite(options.std) && options.std > 0;
+  bool normal =
+      options.mean.size() == options.std.size() || options.mean.size() == 1 || options.std.size() == 1;
+  for (const double mean : options.mean) normal = normal && std::isfinite(mean);
+  for (const double std : options.std) normal = normal && std::isfinite(std) && std > 0;
   const auto possible = [](std::int64_t samples) { return samples >= 0 && samples <= kMostMadeSamples; };
   if (normal && possible(options.train_samples) && possible(options.test_samples)) return;
   throw DataError(fmt::format(
       "{}: the manifest says mean {}, std {}, {} and {} samples made in memory, and no data set is like that",
-      checkpoint, options.mean, options.std, options.train_samples, options.test_samples));
+      checkpoint, fmt::join(options.mean, ", "), fmt::join(options.std, ", "), options.train_samples,
+      options.test_samples));
 }
 
 std::string place_of(const DataRecord& record) {
@@ -86,6 +108,7 @@ std::map<std::string, std::string> describe_data(const Job& job, const TrainTest
                                                 {"test_samples_sha256", fingerprints.test.samples},
                                                 {"test_labels_sha256", fingerprints.test.labels}};
   if (data.train.images.size() > 0) entries["background"] = mostly_light(data.train) ? "light" : "dark";
+  entries["class_names"] = fmt::format("{}", fmt::join(data.class_names, std::string(1, kBetweenNames)));
   if (!data.directory.empty())
     entries["directory"] = std::filesystem::absolute(data.directory).lexically_normal().string();
   return entries;
@@ -105,8 +128,10 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   DatasetOptions& options = record.options;
   options.set = known_set(model.text("set"), checkpoint);
   options.directory = data.text_or("directory", "");
-  options.mean = model.number<double>("mean");
-  options.std = model.number<double>("std");
+  options.mean = model.numbers("mean");
+  options.std = model.numbers("std");
+  record.class_names = data.has("class_names") ? split_names(data.text("class_names"), checkpoint)
+                                               : find_set(options.set).class_names;
   options.seed = facts.seed;
   if (is_made_in_memory(options.set)) {
     options.train_samples =
@@ -121,6 +146,9 @@ std::vector<std::string> data_differences(const DataRecord& record, const TrainT
                                           const SetFingerprints& fingerprints) {
   std::vector<std::string> differences;
   if (!record.can_be_checked()) return differences;
+  if (const auto classes = static_cast<int>(record.class_names.size());
+      classes != 0 && classes != now.train.classes)
+    differences.push_back(fmt::format("the number of classes ({} then, {} now)", classes, now.train.classes));
   compare_half(record.fingerprints.train, record.train_samples, now.train, fingerprints.train, differences);
   compare_half(record.fingerprints.test, record.test_samples, now.test, fingerprints.test, differences);
   return differences;

@@ -23,6 +23,8 @@ struct DataRecord {
   SetFingerprints fingerprints;
   std::int64_t train_samples = 0, test_samples = 0;  ///< 0 where it does not say
   bool light_background = false;                     ///< training images are dark on light by nature
+  /// In label order; of checkpoints that do not say, those of the catalogue. May be empty.
+  std::vector<std::string> class_names;
 
   bool can_be_checked() const { return !fingerprints.train.samples.empty(); }
 };

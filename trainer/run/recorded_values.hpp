@@ -11,8 +11,10 @@
 #include <charconv>
 #include <map>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
 
@@ -49,6 +51,25 @@ class RecordedValues {
           fmt::format("{}: the manifest's {}.{} is '{}', not a number", checkpoint_, section_, key, value));
     }
     return result;
+  }
+
+  /// "0.5" or "[0.5, 0.25]". @throws DataError  it is not there, or none of the two
+  std::vector<double> numbers(const std::string& key) const {
+    std::string_view rest = text(key);
+    const bool is_list = rest.starts_with('[') && rest.ends_with(']');
+    if (is_list) rest = rest.substr(1, rest.size() - 2);
+    std::vector<double> result;
+    for (bool more = true; more;) {
+      const auto [end, error] =
+          std::from_chars(rest.data(), rest.data() + rest.size(), result.emplace_back());
+      if (error != std::errc()) break;
+      rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+      if (rest.empty()) return result;
+      more = is_list && rest.starts_with(", ");
+      if (more) rest.remove_prefix(2);
+    }
+    throw DataError(fmt::format("{}: the manifest's {}.{} is '{}', not a number or a list of them",
+                                checkpoint_, section_, key, text(key)));
   }
 
   template <typename Number>

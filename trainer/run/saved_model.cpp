@@ -10,9 +10,9 @@
 #include "trainer/run/recorded_values.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 namespace lockstep {
@@ -42,10 +42,20 @@ void recall_from_job_file(const CheckpointFacts& facts, const std::string& check
   }
 }
 
-void check_normalisation(double mean, double std, const std::string& checkpoint) {
-  if (std::isfinite(mean) && std::isfinite(std) && std > 0) return;
-  throw DataError(fmt::format("{}: the manifest's model.mean and model.std, {} and {}, cannot be", checkpoint,
-                              mean, std));
+/// That they are finite and std above 0, read_data_record has seen to.
+void check_channels(const DatasetOptions& data, int channels, const std::string& checkpoint) {
+  for (const auto& [key, numbers] : {std::pair{"mean", &data.mean}, {"std", &data.std}}) {
+    if (numbers->size() == 1 || numbers->size() == static_cast<std::size_t>(channels)) continue;
+    throw DataError(fmt::format("{}: the manifest's model.{} has {} numbers for {} channels", checkpoint, key,
+                                numbers->size(), channels));
+  }
+}
+
+/// One number stands for all channels. Features that are taken as they are have none of their own.
+std::string text_of(const std::vector<double>& of_data, const std::vector<double>& of_job) {
+  const std::vector<double>& numbers = of_data.empty() ? of_job : of_data;
+  return numbers.size() == 1 ? fmt::format("{}", numbers.front())
+                             : fmt::format("[{}]", fmt::join(numbers, ", "));
 }
 
 }  // namespace
@@ -58,8 +68,8 @@ std::map<std::string, std::string> describe_model(const Job& job, const JobSetup
           {"width", std::to_string(input.width)},
           {"classes", std::to_string(setup.network.classes())},
           {"set", job.data.set},
-          {"mean", fmt::format("{}", job.data.mean)},
-          {"std", fmt::format("{}", job.data.std)}};
+          {"mean", text_of(setup.data->normalisation.mean, job.data.mean)},
+          {"std", text_of(setup.data->normalisation.std, job.data.std)}};
 }
 
 Network recorded_network(const CheckpointFacts& facts, const std::string& checkpoint) {
@@ -88,7 +98,7 @@ SavedModel load_saved_model(const std::string& path) {
                    .data = read_data_record(checkpoint.facts, directory),
                    .grain = read_grain(checkpoint.facts, directory),
                    .checkpoint = directory};
-  check_normalisation(saved.data.options.mean, saved.data.options.std, directory);
+  check_channels(saved.data.options, saved.network.input_shape().channels, directory);
   recall_from_job_file(checkpoint.facts, directory, saved.data);
   if (saved.network.parameters().size != checkpoint.weights.size()) {
     throw DataError(fmt::format("{}: {} weights, but its model has {} parameters", directory,

@@ -13,16 +13,19 @@ struct GatherCase {
   int batch, features, samples;
   std::int64_t step, stride, first;
   bool shuffled;
+  int channels = 1;
 };
 
 const GatherCase kCases[] = {
-    {1, 1, 1, 0, 1, 0, false},       {1, 35, 9, 3, 2, 1, true},      {17, 35, 40, 1, 20, 2, true},
-    {100, 35, 100, 0, 100, 0, true}, {64, 784, 200, 2, 64, 0, true}, {3, 784, 7, 0, 3, 0, false},
-    {16, 32, 50, 1, 16, 16, true},   {32, 33, 64, 0, 32, 32, true},  {33, 31, 80, 1, 40, 7, true},
-    {31, 64, 80, 0, 31, 5, false},   {5, 3, 30, 4, 5, 0, true},      {96, 7, 200, 1, 100, 4, true},
-    {65, 130, 70, 0, 65, 5, true},   {2, 100, 10, 4, 2, 0, true},    {40, 36, 41, 0, 40, 1, false},
-    {128, 12, 300, 1, 128, 0, true}, {7, 1, 70, 9, 7, 0, true},      {12, 4, 64, 2, 20, 8, true},
-    {1, 784, 3, 2, 1, 0, true},      {50, 49, 99, 0, 50, 49, true},  {64, 20, 640, 9, 64, 0, true},
+    {1, 1, 1, 0, 1, 0, false},         {1, 35, 9, 3, 2, 1, true},      {17, 35, 40, 1, 20, 2, true},
+    {100, 35, 100, 0, 100, 0, true},   {64, 784, 200, 2, 64, 0, true}, {3, 784, 7, 0, 3, 0, false},
+    {16, 32, 50, 1, 16, 16, true},     {32, 33, 64, 0, 32, 32, true},  {33, 31, 80, 1, 40, 7, true},
+    {31, 64, 80, 0, 31, 5, false},     {5, 3, 30, 4, 5, 0, true},      {96, 7, 200, 1, 100, 4, true},
+    {65, 130, 70, 0, 65, 5, true},     {2, 100, 10, 4, 2, 0, true},    {40, 36, 41, 0, 40, 1, false},
+    {128, 12, 300, 1, 128, 0, true},   {7, 1, 70, 9, 7, 0, true},      {12, 4, 64, 2, 20, 8, true},
+    {1, 784, 3, 2, 1, 0, true},        {50, 49, 99, 0, 50, 49, true},  {64, 20, 640, 9, 64, 0, true},
+    {64, 3072, 70, 0, 64, 0, true, 3}, {5, 75, 30, 4, 5, 0, true, 3},  {33, 6, 40, 0, 33, 0, false, 6},
+    {20, 84, 64, 1, 20, 8, true, 7},
 };
 
 std::string describe(const GatherCase& c) {
@@ -52,6 +55,13 @@ class DeviceGatherTest : public testing::Test {
     data.features = c.features;
     data.scale = kScale;
     data.shift = kShift;
+    data.channels = c.channels;
+    std::vector<float> numbers;
+    for (const auto number : {scale_of, shift_of})
+      for (int channel = 0; channel < c.channels; ++channel) numbers.push_back(number(channel));
+    const auto scales = rig_.upload(numbers);
+    data.channel_scale = scales.data();
+    data.channel_shift = scales.data() + c.channels;
     const auto x = rig_.poisoned<float>(static_cast<std::size_t>(c.features * c.batch));
     const auto batch_labels = rig_.poisoned<std::int32_t>(static_cast<std::size_t>(c.batch));
     const BatchPlace place = {c.shuffled ? order.data() : nullptr, c.step == 0 ? nullptr : state.data(),
@@ -67,11 +77,15 @@ class DeviceGatherTest : public testing::Test {
     std::vector<float> all;
     for (int f = 0; f < c.features; ++f)
       for (int n = 0; n < c.batch; ++n)
-        all.push_back(value(set[static_cast<std::size_t>(sample_at(c, n) * c.features + f)]));
+        all.push_back(value(set[static_cast<std::size_t>(sample_at(c, n) * c.features + f)],
+                            f / (c.features / c.channels)));
     for (int n = 0; n < c.batch; ++n)
       all.push_back(static_cast<float>(labels_of(c)[static_cast<std::size_t>(sample_at(c, n))]));
     return all;
   }
+
+  static float scale_of(int channel) { return kScale + 0.001F * static_cast<float>(channel); }
+  static float shift_of(int channel) { return kShift - 0.3F * static_cast<float>(channel); }
 
   static std::vector<std::int32_t> order_of(const GatherCase& c) {
     std::vector<std::int32_t> order(static_cast<std::size_t>(c.samples));
@@ -103,8 +117,9 @@ TEST_F(DeviceGatherTest, ImagesAreNormalisedByOneFusedMultiplyAdd) {
     std::vector<std::uint8_t> images(static_cast<std::size_t>(c.samples * c.features));
     std::mt19937 engine(1);
     for (auto& byte : images) byte = static_cast<std::uint8_t>(engine());
-    const auto wanted = expected(
-        c, images, [](std::uint8_t byte) { return std::fma(static_cast<float>(byte), kScale, kShift); });
+    const auto wanted = expected(c, images, [](std::uint8_t byte, int channel) {
+      return std::fma(static_cast<float>(byte), scale_of(channel), shift_of(channel));
+    });
     EXPECT_EQ(same_in_every_order([&] { return gather(c, images); }), wanted);
   }
 }
@@ -114,7 +129,8 @@ TEST_F(DeviceGatherTest, FeaturesAreCopied) {
     SCOPED_TRACE(describe(c));
     const auto numbers = random_numbers(static_cast<std::size_t>(c.samples * c.features), 2);
     const std::vector<float> features(numbers.begin(), numbers.end());
-    EXPECT_EQ(gather(c, features), expected(c, features, [](float feature) { return feature; }));
+    EXPECT_EQ(gather(c, features),
+              expected(c, features, [](float feature, int /*channel*/) { return feature; }));
   }
 }
 

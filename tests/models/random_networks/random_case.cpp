@@ -29,8 +29,11 @@ Dataset random_dataset(Dice& dice, const ImageShape& shape, int classes, int sam
   if (as_bytes) {
     set.images = AlignedBuffer<std::uint8_t>(size);
     for (auto& pixel : set.images.span()) pixel = static_cast<std::uint8_t>(dice.between(0, 255));
-    set.scale = 1.0F / (255.0F * 0.29F);
-    set.shift = -0.5F / 0.29F;
+    for (int c = 0; c < shape.channels; ++c) {
+      const float deviation = 0.29F + 0.02F * static_cast<float>(c);
+      set.scales.scale.push_back(1.0F / (255.0F * deviation));
+      set.scales.shift.push_back(-0.5F / deviation);
+    }
   } else {
     set.features = AlignedBuffer<float>(size);
     for (auto& feature : set.features.span()) feature = dice.uniform(-1.7F, 1.7F);

@@ -31,9 +31,14 @@ Batch batch_of(const Dataset& data, std::span<const std::int32_t> indices) {
     batch.labels.push_back(data.labels[sample]);
     for (std::size_t f = 0; f < features; ++f) {
       const std::size_t at = sample * features + f;
-      batch.x[f * indices.size() + n] =
-          data.images.size() > 0 ? std::fma(static_cast<float>(data.images[at]), data.scale, data.shift)
-                                 : data.features[at];
+      double& x = batch.x[f * indices.size() + n];
+      if (data.images.size() == 0) {
+        x = data.features[at];
+        continue;
+      }
+      const std::size_t channel = f / (features / static_cast<std::size_t>(data.shape.channels));
+      x = std::fma(static_cast<float>(data.images[at]), data.scales.scale[channel],
+                   data.scales.shift[channel]);
     }
   }
   return batch;

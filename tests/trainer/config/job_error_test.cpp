@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Every way in which a job file can be wrong, with the whole message.
+#include "data/catalogue.hpp"
 #include "tests/common/yaml/config_error_of.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/key_families.hpp"
@@ -124,8 +125,9 @@ TEST(JobErrorTest, RangesAreSpeltOut) {
 
 TEST(JobErrorTest, ChoiceOutsideTheListGetsASuggestion) {
   EXPECT_EQ(error_of("data: {set: fashion_mnist}\n"),
-            "job.yaml:2:13: data.set: expected one of mnist, fashion-mnist, kmnist, random, synthetic, got "
-            "'fashion_mnist' (did you mean 'fashion-mnist'?)");
+            fmt::format("job.yaml:2:13: data.set: expected one of {}, got 'fashion_mnist' (did you mean "
+                        "'fashion-mnist'?)",
+                        fmt::join(set_names(), ", ")));
   EXPECT_EQ(error_of("parallel: {determinism: on}\n"),
             "job.yaml:2:25: parallel.determinism: expected one of world, off, got 'on'");
 }
@@ -236,7 +238,34 @@ TEST(JobErrorTest, NamesOfPytorchsAreTranslated) {
 
 TEST(JobErrorTest, SampleCountsBelongToSetsThatAreMade) {
   EXPECT_EQ(error_of("data: {train_samples: 100}\n"),
-            "job.yaml:2:23: data.train_samples is for the sets random and synthetic; remove it for mnist");
+            "job.yaml:2:23: data.train_samples is for sets made in memory (random and synthetic); remove it "
+            "for mnist");
+}
+
+TEST(JobErrorTest, NumbersOfChannelsAreNumbersAsManyAsThereAreChannels) {
+  const char* expected =
+      "expected auto, a number from 1e-06, at most 1e+06, or a list of such numbers, one for each channel, "
+      "got ";
+  for (const auto& [value, shown] : {std::pair{"0", "'0'"},
+                                     {"[0.5, 0]", "a list"},
+                                     {"[]", "a list"},
+                                     {"[auto]", "a list"},
+                                     {"[[1]]", "a list"},
+                                     {"{a: 1}", "a map"},
+                                     {"'1'", "'1' in quotes"}}) {
+    EXPECT_EQ(error_of(fmt::format("data: {{set: idx, root: d, std: {}}}\n", value)),
+              fmt::format("job.yaml:2:32: data.std: {}{}", expected, shown));
+  }
+  EXPECT_EQ(error_of("data: {mean: [0.1, 0.2, 0.3]}\n"),
+            "job.yaml:2:14: data.mean: 3 numbers, but the images of mnist have 1 channel; give one, or one "
+            "for each");
+}
+
+TEST(JobErrorTest, PeoplesOwnDataAreWhereTheJobSays) {
+  EXPECT_EQ(error_of("data: {set: idx}\n"),
+            "job.yaml:2:13: data.set idx needs the directory that holds its files; set data.root");
+  EXPECT_EQ(error_of("data: {root: auto, set: idx}\n"),
+            "job.yaml:2:14: data.set idx needs the directory that holds its files; set data.root");
 }
 
 TEST(JobErrorTest, RanksBelongToBackendThread) {

@@ -26,8 +26,20 @@ TEST(JobParseTest, ModelAloneIsAJob) {
   EXPECT_EQ(to_yaml(job), to_yaml([] {
               Job d;
               d.model = "lenet";
+              d.data.mean = {0.1307};  // the set's own
+              d.data.std = {0.3081};
               return d;
             }()));
+}
+
+TEST(JobParseTest, ASetBringsItsOwnNormalisation) {
+  EXPECT_EQ(parse("").data.mean, std::vector<double>{0.1307});
+  EXPECT_EQ(parse("data: {set: fashion-mnist, std: auto}").data.std, std::vector<double>{0.353});
+  EXPECT_EQ(parse("data: {set: kmnist, mean: 0.5}").data.mean, std::vector<double>{0.5});
+  EXPECT_TRUE(parse("data: {set: idx, root: d}").data.mean.empty());
+  const Job job = parse("data: {set: idx, root: d, mean: [0.5, 0.25, 0]}");
+  EXPECT_EQ(job.data.mean, (std::vector<double>{0.5, 0.25, 0}));
+  EXPECT_EQ(parse_job(to_yaml(job), "again").data.mean, job.data.mean);
 }
 
 TEST(JobParseTest, EveryKeyOfAFileArrives) {
@@ -44,8 +56,8 @@ TEST(JobParseTest, EveryKeyOfAFileArrives) {
   EXPECT_EQ(job.data.set, "synthetic");
   EXPECT_EQ(job.data.root, "/d");
   EXPECT_EQ(job.data.global_batch, 7);
-  EXPECT_EQ(job.data.mean, -0.5);
-  EXPECT_EQ(job.data.std, 2);
+  EXPECT_EQ(job.data.mean, std::vector<double>{-0.5});
+  EXPECT_EQ(job.data.std, std::vector<double>{2});
   EXPECT_FALSE(job.data.shuffle);
   EXPECT_EQ(job.data.train_samples, 11);
   EXPECT_EQ(job.data.test_samples, 12);

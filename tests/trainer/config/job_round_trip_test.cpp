@@ -30,8 +30,8 @@ class RandomJob {
     job.data = {pick({"random", "synthetic"}),
                 text(),
                 whole(1, 1000000000),
-                real(-1e6, 1e6),
-                real(1e-6, 1e6),
+                {real(-1e6, 1e6)},
+                {real(1e-6, 1e6)},
                 flip(),
                 whole(0, 1000000),
                 whole(0, 1000000)};
@@ -88,8 +88,9 @@ std::string required_keys(std::string_view schedule) {
 }
 
 TEST(JobRoundTripTest, DefaultsComeBack) {
-  const Job job;
+  const Job job = parse_job("model: net\n", "job.yaml");
   expect_equal(parse_job(to_yaml(job), "job.yaml"), job);
+  expect_equal(parse_job(to_yaml(Job()), "job.yaml"), job);
 }
 
 TEST(JobRoundTripTest, RandomJobsComeBack) {
@@ -103,7 +104,7 @@ TEST(JobRoundTripTest, RandomJobsComeBack) {
 }
 
 TEST(JobRoundTripTest, EveryKeyOfADefaultJobReadsBackThroughItsOwnReader) {
-  const Job defaults;
+  const Job defaults = parse_job("model: net\n", "job.yaml");
   for (const JobKey& key : job_schema()) {
     if (!belongs(key, defaults)) continue;
     const Job job = parse_job("model: net\n", "job.yaml", {key.path + "=" + key.write(defaults)});

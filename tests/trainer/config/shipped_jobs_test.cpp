@@ -33,7 +33,7 @@ TEST(ShippedJobsTest, AllAreValidAndLeaveTheirDirectoryToTheProgram) {
 TEST(ShippedJobsTest, MainJobHasWorkForEightRanksAndIsTheDefaultJobOtherwise) {
   const Job job = load_job((jobs_directory() / "mnist.yaml").string(), {});
   EXPECT_GE(job.data.global_batch / job.parallel.grain, 8);
-  Job otherwise;
+  Job otherwise = parse_job("model: net\n", "job.yaml");
   otherwise.data.global_batch = job.data.global_batch;
   otherwise.train.optimizer.lr = job.train.optimizer.lr;
   otherwise.train.optimizer.nesterov = job.train.optimizer.nesterov;

@@ -241,5 +241,146 @@ TEST_F(DataRecordTest, PredictionLeavesImagesOfIdxFilesAsTheyAre) {
               0, {"not inverted: its background is that of the training images)", "(inverted, scaled)"});
 }
 
+/// A set of a user's own: three classes of colour pictures, 5 x 4.
+class OwnDataTest : public DataRecordTest {
+ protected:
+  OwnDataTest() {
+    using test::idx_file;
+    fs::remove_all(own());
+    test::write_file(own() + "/train-images-idx4-ubyte", idx_file({40, 4, 5, 3}, 7));
+    test::write_file(own() + "/train-labels-idx1-ubyte", idx_file({40}, 1, 3));
+    test::write_file(own() + "/t10k-images-idx4-ubyte", idx_file({10, 4, 5, 3}, 3));
+    test::write_file(own() + "/t10k-labels-idx1-ubyte", idx_file({10}, 1, 3));
+    write_text(own() + "/classes.txt", "cat\nbig dog\neel\n");
+  }
+  void train_own(const std::string& overrides = "") const { train_well("data.set=idx " + overrides); }
+  std::string hash() const { return command("hash " + run()).out.substr(0, 64); }
+};
+
+TEST_F(OwnDataTest, ItIsTrainedOnJudgedAndPredictedWithItsNames) {
+  train_own();
+  expect_says(command("eval " + run()), 0, {last_accuracy(run()), own() + " (what it was trained on)"});
+  expect_says(command("predict " + run() + " '" + own() + "/t10k-images-idx4-ubyte[3]'"), 0,
+              {"t10k-images-idx4-ubyte[3]: ", "\n           cat", "\n       big dog", "\n           eel"});
+  expect_says(command("inspect " + run()), 0, {"class_names: cat, big dog, eel"});
+  write_text(directory_.path("red.ppm"), "P6 5 4 255\n" + std::string(60, '\x7f'));
+  write_text(directory_.path("grey.pgm"), "P5 10 8 255\n" + std::string(80, '\x7f'));
+  fs::rename(own(), directory_.path("away"));  // the names are the run's own
+  expect_says(command("predict " + run() + " " + directory_.path("red.ppm") + " --json"), 0,
+              {"\"class\":\"big dog\""});
+  expect_says(command("predict " + run() + " " + directory_.path("grey.pgm")), 0, {"(scaled)", "big dog"});
+  expect_says(command("eval " + run()), 66,
+              {"is not on this machine; looked in " + own(), "lockstep convert"});
+  expect_says(command("eval " + run() + " --data " + directory_.path("away")), 0,
+              {"(what it was trained on)"});
+}
+
+TEST_F(OwnDataTest, NumbersOfRanksAndDevicesLeaveNoTrace) {
+  train_own();
+  const std::string one = hash();
+  for (const char* other : {"parallel.ranks=3", "parallel.threads=2", "data.mean=auto parallel.ranks=2"}) {
+    fs::remove_all(run());
+    train_own(other);
+    EXPECT_EQ(hash(), one) << other;
+  }
+}
+
+TEST_F(OwnDataTest, ItGoesOnOnlyWithItsOwnData) {
+  train_own("train.max_steps=3");
+  flip_byte("/train-images-idx4-ubyte", 100);
+  expect_says(train("data.set=idx"), 65, {"idx train samples (sha256 "});
+  flip_byte("/train-images-idx4-ubyte", 100);
+  write_text(own() + "/classes.txt", "cat\nbig dog\neel\nfox\n");
+  expect_says(train("data.set=idx"), 65, {"the number of classes (3 then, 4 now)"});
+  write_text(own() + "/classes.txt", "cat\nbig dog\neel\n");
+  expect_says(train("data.set=idx"), 0, {"going on from step 3"});
+  const std::string interrupted = hash();
+  fs::remove_all(run());
+  train_own();
+  EXPECT_EQ(hash(), interrupted);
+}
+
+TEST_F(OwnDataTest, NumbersThatDoNotFitAreUsageErrors) {
+  expect_says(train("data.set=idx data.mean=[1,2]"), 2, {"data.mean: 2 numbers for images with 3 channels"});
+  expect_says(train("data.set=idx data.root=auto"), 2, {"override", "data.set idx needs the directory"});
+  expect_says(train("data.set=idx data.std=[1,-2,3]"), 2,
+              {"data.std: expected auto, a number", "got a list"});
+  expect_says(train("data.set=idx model=net"), 2, {"conv1", "5"});
+}
+
+TEST_F(OwnDataTest, ValuesThatCannotBeAreDamage) {
+  train_own("train.max_steps=3");
+  const std::function<void(CheckpointFacts&)> damages[] = {
+      [](CheckpointFacts& f) { f.model["mean"] = "[0.1, 0.2]"; },
+      [](CheckpointFacts& f) { f.model["std"] = "[0.1, 0, 1]"; },
+      [](CheckpointFacts& f) { f.model["std"] = "[0.1, 1, 1"; },
+      [](CheckpointFacts& f) { f.model["std"] = "[]"; },
+      [](CheckpointFacts& f) { f.data["class_names"] = "cat\n\x1b[2J\neel"; },
+      [](CheckpointFacts& f) { f.data["class_names"] = "cat\n\neel"; }};
+  const auto good = fs::path(directory_.path("good"));
+  fs::copy(run(), good, fs::copy_options::recursive);
+  for (const auto& damage : damages) {
+    edit_manifests(damage);
+    expect_says(command("predict " + run() + " '" + own() + "/t10k-images-idx4-ubyte[3]'"), 65,
+                {"the manifest"});
+    fs::remove_all(run());
+    fs::copy(good, run(), fs::copy_options::recursive);
+  }
+}
+
+/// As checkpoints were before they said what their classes are called.
+TEST_F(DataRecordTest, WithoutNamesTheClassesAreCalledAsTheSetSays) {
+  train_well("data.set=fashion-mnist");
+  edit_manifests([](CheckpointFacts& facts) { facts.data.erase("class_names"); });
+  expect_says(command("predict " + run() + " '" + own() + "/t10k-images-idx3-ubyte[0]'"), 0, {"Ankle boot"});
+  expect_says(command("eval " + run()), 0, {"(what it was trained on)"});
+  expect_says(train("data.set=fashion-mnist train.epochs=3"), 0, {"going on"});
+}
+
+class ConvertTest : public OwnDataTest {
+ protected:
+  ConvertTest() {
+    for (const char* name : {"ants", "bees"})
+      for (int i = 0; i < 5; ++i)
+        write_text(test_path(fmt_path(name, i)),
+                   "P6 6 4 255\n" + std::string(72, static_cast<char>(40 * i + *name)));
+  }
+  static std::string fmt_path(const std::string& name, int i) {
+    return name + "/" + std::to_string(i) + ".ppm";
+  }
+  std::string test_path(const std::string& name) const {
+    const fs::path path = directory_.path("pictures/" + name);
+    fs::create_directories(path.parent_path());
+    return path.string();
+  }
+  Outcome convert(const std::string& options) const {
+    return command("convert " + directory_.path("pictures") + " " + directory_.path("set") + " " + options);
+  }
+};
+
+TEST_F(ConvertTest, PicturesBecomeASetThatIsTrainedOn) {
+  expect_says(convert("--size 8x5 --colour --test-count 2"), 0,
+              {"2 classes (ants, bees), 6 images to train on, 4 to test with, 8 x 5, colour",
+               "data: {set: idx, root: "});
+  train_well("data.set=idx data.global_batch=4 data.root=" + directory_.path("set"));
+  expect_says(command("predict " + run() + " " + test_path("bees/3.ppm")), 0,
+              {"3.ppm: ", "(scaled)", "ants", "bees"});
+  expect_says(convert(""), 2, {"is there already; --force replaces the set"});
+  expect_says(convert("--force"), 0, {"8 images to train on, 2 to test with, 6 x 4, grey"});
+}
+
+TEST_F(ConvertTest, WrongOptionsAreUsageErrors) {
+  for (const char* options :
+       {"--size 0", "--size 8x", "--size 5000", "--size 8x8x8", "--test-share 0", "--test-share 1",
+        "--test-share x", "--test-count 0", "--test-count 1 --test-share 0.5", "--grey --colour", "--seed -1",
+        "--nosuch"}) {
+    EXPECT_EQ(convert(options).exit_code, 2) << options;
+    EXPECT_FALSE(fs::exists(directory_.path("set"))) << options;
+  }
+  expect_says(command("convert " + directory_.path("nothing") + " " + directory_.path("set")), 66,
+              {"no such folder"});
+  expect_says(command("convert " + directory_.path("pictures") + " /proc/set"), 74, {"/proc/set"});
+}
+
 }  // namespace
 }  // namespace lockstep::testing

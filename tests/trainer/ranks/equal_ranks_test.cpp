@@ -140,5 +140,19 @@ TEST(EqualRanksTest, OneByteOfDataIsADifference) {
   EXPECT_NE(refusal.messages.begin()->find("on rank 2"), std::string::npos);
 }
 
+TEST(EqualRanksTest, AnotherShapeOfTheSameBytesIsADifferenceAndSoAreOtherNames) {
+  TrainTestData data = load_dataset({.set = "synthetic", .train_samples = 20, .test_samples = 5});
+  const RankFacts good = data_facts(data);
+  data.train.shape = {1, 14, 56};
+  data.class_names.back() = "ten";
+  const RankFacts bad = data_facts(data);
+  const Refusal refusal = compare(2, [&](int rank) { return rank == 1 ? bad : good; });
+  ASSERT_EQ(refusal.messages.size(), 1U);
+  const std::string& message = *refusal.messages.begin();
+  EXPECT_NE(message.find("the shape of synthetic train samples is 1 x 28 x 28"), std::string::npos)
+      << message;
+  EXPECT_NE(message.find("the names of the classes"), std::string::npos) << message;
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -21,9 +21,12 @@ class DeviceData {
   std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
 
  private:
+  void normalise(Stream& stream, const ChannelScales& scales);
+
   DeviceBuffer<std::uint8_t> images_;
   DeviceBuffer<float> features_;
   DeviceBuffer<std::int32_t> labels_;
+  DeviceBuffer<float> scales_;  ///< scale and then shift of each channel, where there are several
   DeviceDataset view_;
 };
 

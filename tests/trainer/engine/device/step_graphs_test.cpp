@@ -58,7 +58,7 @@ std::shared_ptr<const TrainTestData> make_data() {
   Dataset& train = data->train;
   train.shape = kImage;
   train.classes = kClasses;
-  train.scale = 1.0F / 255;
+  train.scales = scales_of({.mean = {0}, .std = {1}}, kImage.channels);
   train.images = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(kSamples * kImage.features()));
   for (std::size_t i = 0; i < train.images.size(); ++i)
     train.images.data()[i] = static_cast<std::uint8_t>(i * 2654435761U >> 24);

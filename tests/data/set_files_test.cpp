@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Where data sets are looked for, and in which order.
-#include "data/image_files.hpp"
+#include "data/set_files.hpp"
 
 #include "common/error.hpp"
 #include "data/dataset.hpp"
+#include "data/idx_set.hpp"
 #include "tests/data/idx_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ using test::ScopedVariable;
 using test::write_image_set;
 
 /// A machine whose LOCKSTEP_DATA, cache and home lie in a directory of the test.
-class ImageFilesTest : public testing::Test {
+class SetFilesTest : public testing::Test {
  protected:
   fs::path place(const char* name) const { return directory_.path() / name; }
 
@@ -28,78 +29,81 @@ class ImageFilesTest : public testing::Test {
   ScopedVariable home_{"HOME", (directory_.path() / "home").c_str()};
 };
 
-TEST_F(ImageFilesTest, AutoLooksInFourPlacesInOrder) {
+TEST_F(SetFilesTest, AutoLooksInFourPlacesInOrder) {
   const std::vector<fs::path> expected = {place("data/kmnist"), place("data"), place("cache/lockstep/kmnist"),
                                           "/usr/share/datasets/kmnist"};
-  EXPECT_EQ(candidate_places("kmnist", "auto"), expected);
+  EXPECT_EQ(candidate_places(find_set("kmnist"), "auto"), expected);
 }
 
-TEST_F(ImageFilesTest, WithoutXdgTheCacheIsInTheHome) {
+TEST_F(SetFilesTest, WithoutXdgTheCacheIsInTheHome) {
   const ScopedVariable no_cache("XDG_CACHE_HOME", nullptr), no_data("LOCKSTEP_DATA", nullptr);
   const std::vector<fs::path> expected = {place("home/.cache/lockstep/mnist"), "/usr/share/datasets/mnist"};
-  EXPECT_EQ(candidate_places("mnist", "auto"), expected);
+  EXPECT_EQ(candidate_places(find_set("mnist"), "auto"), expected);
 }
 
-TEST_F(ImageFilesTest, ARelativeXdgCacheIsIgnored) {
+TEST_F(SetFilesTest, ARelativeXdgCacheIsIgnored) {
   const ScopedVariable relative("XDG_CACHE_HOME", "here"), no_data("LOCKSTEP_DATA", "");
-  EXPECT_EQ(candidate_places("mnist", "auto").front(), place("home/.cache/lockstep/mnist"));
+  EXPECT_EQ(candidate_places(find_set("mnist"), "auto").front(), place("home/.cache/lockstep/mnist"));
 }
 
-TEST_F(ImageFilesTest, WithoutAHomeOnlyTheSystemIsLeft) {
+TEST_F(SetFilesTest, WithoutAHomeOnlyTheSystemIsLeft) {
   const ScopedVariable none("XDG_CACHE_HOME", nullptr), homeless("HOME", nullptr),
       no_data("LOCKSTEP_DATA", nullptr);
-  EXPECT_EQ(candidate_places("mnist", "auto"), (std::vector<fs::path>{"/usr/share/datasets/mnist"}));
+  EXPECT_EQ(candidate_places(find_set("mnist"), "auto"),
+            (std::vector<fs::path>{"/usr/share/datasets/mnist"}));
 }
 
-TEST_F(ImageFilesTest, AGivenRootHoldsTheSetOrItsFiles) {
-  EXPECT_EQ(candidate_places("mnist", "/d"), (std::vector<fs::path>{"/d/mnist", "/d"}));
+TEST_F(SetFilesTest, AGivenRootHoldsTheSetOrItsFiles) {
+  EXPECT_EQ(candidate_places(find_set("mnist"), "/d"), (std::vector<fs::path>{"/d/mnist", "/d"}));
   write_image_set(place("own"));
   EXPECT_EQ(resolve_data_root("mnist", place("own").string()), place("own").string());
   write_image_set(place("own/mnist"));
   EXPECT_EQ(resolve_data_root("mnist", place("own").string()), place("own/mnist").string());
 }
 
-TEST_F(ImageFilesTest, EachPlaceGivesWayToABetterOne) {
+TEST_F(SetFilesTest, EachPlaceGivesWayToABetterOne) {
   for (const char* better : {"cache/lockstep/mnist", "data", "data/mnist"}) {
     write_image_set(place(better));
     EXPECT_EQ(resolve_data_root("mnist", "auto"), place(better).string());
   }
 }
 
-TEST_F(ImageFilesTest, APlaceThatLacksAFileIsPassedOver) {
+TEST_F(SetFilesTest, APlaceThatLacksAFileIsPassedOver) {
   write_image_set(place("data/mnist"));
   write_image_set(place("cache/lockstep/mnist"));
   fs::remove(place("data/mnist/t10k-labels-idx1-ubyte"));
   EXPECT_EQ(resolve_data_root("mnist", "auto"), place("cache/lockstep/mnist").string());
 }
 
-TEST_F(ImageFilesTest, APlainFileIsPreferredToAPackedOne) {
+TEST_F(SetFilesTest, APlainFileIsPreferredToAPackedOne) {
   write_image_set(place("own"));
   test::write_file(place("own/train-images-idx3-ubyte.gz"), {});
   fs::rename(place("own/t10k-images-idx3-ubyte"), place("own/t10k-images-idx3-ubyte.gz"));
-  const ImageSetFiles files = find_image_set("mnist", {place("own")});
-  EXPECT_EQ(files.train_images, place("own/train-images-idx3-ubyte"));
-  EXPECT_EQ(files.test_images, place("own/t10k-images-idx3-ubyte.gz"));
+  const SetEntry& mnist = find_set("mnist");
+  const SetFiles files = find_set_files(mnist, idx_set_files(mnist), {place("own")});
+  EXPECT_EQ(files.files.at(0), place("own/train-images-idx3-ubyte"));
+  EXPECT_EQ(files.files.at(2), place("own/t10k-images-idx3-ubyte.gz"));
 }
 
-TEST_F(ImageFilesTest, NothingFoundNamesEveryPlaceAndTheCommand) {
+TEST_F(SetFilesTest, NothingFoundNamesEveryPlaceAndTheCommand) {
   write_image_set(place("half"));
   fs::remove(place("half/train-labels-idx1-ubyte"));
   fs::create_directories(place("empty"));
   expect_error<MissingDataError>(
       [&] {
-        find_image_set("kmnist", {place("half"), place("empty"), "/not/here"});
+        const SetEntry& kmnist = find_set("kmnist");
+        find_set_files(kmnist, idx_set_files(kmnist), {place("half"), place("empty"), "/not/here"});
       },
       {(place("half").string() + " (lacks train-labels-idx1-ubyte)").c_str(),
        (place("empty").string() + " (none of its files)").c_str(), "/not/here (no such directory)",
        "launch/get-data kmnist"});
 }
 
-TEST_F(ImageFilesTest, SetsMadeInMemoryNeedNoRoot) {
+TEST_F(SetFilesTest, SetsMadeInMemoryNeedNoRoot) {
   EXPECT_EQ(resolve_data_root("synthetic", "auto"), "");
 }
 
-TEST_F(ImageFilesTest, ThePlaceThatARunRemembersComesFirstIfItStillHoldsTheSet) {
+TEST_F(SetFilesTest, ThePlaceThatARunRemembersComesFirstIfItStillHoldsTheSet) {
   write_image_set(place("own"));
   write_image_set(place("remembered"));
   const std::string own = place("own").string(), remembered = place("remembered").string();
@@ -108,7 +112,7 @@ TEST_F(ImageFilesTest, ThePlaceThatARunRemembersComesFirstIfItStillHoldsTheSet) 
   EXPECT_EQ(resolve_data_root("mnist", own, remembered), own);
 }
 
-TEST_F(ImageFilesTest, AnUnknownSetIsAnErrorThatListsTheKnownOnes) {
+TEST_F(SetFilesTest, AnUnknownSetIsAnErrorThatListsTheKnownOnes) {
   expect_error<ConfigError>([] { resolve_data_root("mnits", "auto"); },
                             {"data.set", "'mnits'", "mnist, fashion-mnist"});
 }

@@ -25,9 +25,9 @@ using test::idx_header;
 using test::operator+;
 
 /// A good small set on disk; each test damages it in its own way.
-class ImageSetTest : public testing::Test {
+class IdxSetTest : public testing::Test {
  protected:
-  ImageSetTest() { test::write_image_set(directory_.path()); }
+  IdxSetTest() { test::write_image_set(directory_.path()); }
 
   void replace(const char* name, const Bytes& bytes) const {
     test::write_file(directory_.path() / name, bytes);
@@ -41,7 +41,7 @@ class ImageSetTest : public testing::Test {
   test::TemporaryDirectory directory_;
 };
 
-TEST_F(ImageSetTest, AGoodSetIsLoaded) {
+TEST_F(IdxSetTest, AGoodSetIsLoaded) {
   const TrainTestData data = load();
   EXPECT_EQ(data.origin, directory_.path().string());
   EXPECT_EQ(data.train.name, "mnist train");
@@ -60,7 +60,7 @@ std::string sha256_of(const Bytes& file) {
   return hex(sha256(std::as_bytes(std::span(file))));
 }
 
-TEST_F(ImageSetTest, ItsFingerprintIsThatOfTheFilesHoweverTheyArePacked) {
+TEST_F(IdxSetTest, ItsFingerprintIsThatOfTheFilesHoweverTheyArePacked) {
   const TrainTestData plain = load();
   const Fingerprint of_files{.samples = sha256_of(idx_file({20, 4, 3})),
                              .labels = sha256_of(idx_file({20}, 3, 10))};
@@ -71,7 +71,7 @@ TEST_F(ImageSetTest, ItsFingerprintIsThatOfTheFilesHoweverTheyArePacked) {
   EXPECT_EQ(load().train.quick, plain.train.quick);
 }
 
-TEST_F(ImageSetTest, FingerprintsInTheBackgroundAreTheSame) {
+TEST_F(IdxSetTest, FingerprintsInTheBackgroundAreTheSame) {
   const auto data = std::make_shared<TrainTestData>(load());
   for (const bool early : {false, true}) {
     LazyFingerprints lazy(data);
@@ -81,7 +81,7 @@ TEST_F(ImageSetTest, FingerprintsInTheBackgroundAreTheSame) {
   }
 }
 
-TEST_F(ImageSetTest, AnyBitAndTwoBitsAnywhereChangeTheQuickFingerprint) {
+TEST_F(IdxSetTest, AnyBitAndTwoBitsAnywhereChangeTheQuickFingerprint) {
   TrainTestData data = load();
   const std::string before = quick_fingerprint_of(data.train).samples;
   std::set<std::string> seen = {before};
@@ -98,62 +98,62 @@ TEST_F(ImageSetTest, AnyBitAndTwoBitsAnywhereChangeTheQuickFingerprint) {
   EXPECT_EQ(quick_fingerprint_of(data.train).samples, before);
 }
 
-TEST_F(ImageSetTest, AGivenDirectoryIsMeantItselfAndNoneWithin) {
+TEST_F(IdxSetTest, AGivenDirectoryIsMeantItselfAndNoneWithin) {
   test::write_image_set(directory_.path() / "mnist", 40);
   EXPECT_EQ(load().train.size(), 40);
   EXPECT_EQ(load_dataset({.set = "mnist", .directory = directory_.path().string()}).train.size(), 20);
 }
 
-TEST_F(ImageSetTest, PixelsAreNormalisedByMeanAndDeviation) {
+TEST_F(IdxSetTest, PixelsAreNormalisedByMeanAndDeviation) {
   const TrainTestData data =
-      load_dataset({.set = "kmnist", .root = directory_.path().string(), .mean = 0.5, .std = 0.25});
+      load_dataset({.set = "kmnist", .root = directory_.path().string(), .mean = {0.5}, .std = {0.25}});
   for (const Dataset* set : {&data.train, &data.test}) {
-    EXPECT_FLOAT_EQ(0 * set->scale + set->shift, -2.0F);
-    EXPECT_FLOAT_EQ(255 * set->scale + set->shift, 2.0F);
+    EXPECT_FLOAT_EQ(0 * set->scales.scale[0] + set->scales.shift[0], -2.0F);
+    EXPECT_FLOAT_EQ(255 * set->scales.scale[0] + set->scales.shift[0], 2.0F);
   }
 }
 
-TEST_F(ImageSetTest, ASetLoadsInAThreadOfItsOwn) {
+TEST_F(IdxSetTest, ASetLoadsInAThreadOfItsOwn) {
   auto loading = std::async(std::launch::async, [this] { return load(); });
   EXPECT_EQ(loading.get().train.size(), 20);
 }
 
-TEST_F(ImageSetTest, ALabelOutOfRangeIsAnErrorAtItsOffset) {
+TEST_F(IdxSetTest, ALabelOutOfRangeIsAnErrorAtItsOffset) {
   Bytes labels = idx_file({20}, 3, 10);
   labels[8 + 17] = 10;
   replace("train-labels-idx1-ubyte", labels);
   expect_failure<DataError>({"train-labels-idx1-ubyte: offset 25", "label 10 is not in 0..9"});
 }
 
-TEST_F(ImageSetTest, FewerLabelsThanImagesIsAnError) {
+TEST_F(IdxSetTest, FewerLabelsThanImagesIsAnError) {
   replace("t10k-labels-idx1-ubyte", idx_file({4}, 1, 10));
   expect_failure<DataError>(
       {"t10k-images-idx3-ubyte: offset 4", "5 images", "t10k-labels-idx1-ubyte has 4 labels"});
 }
 
-TEST_F(ImageSetTest, TestImagesOfAnotherSizeAreAnError) {
+TEST_F(IdxSetTest, TestImagesOfAnotherSizeAreAnError) {
   replace("t10k-images-idx3-ubyte", idx_file({5, 3, 4}));
   expect_failure<DataError>({"t10k-images-idx3-ubyte: offset 8", "3 x 4", "4 x 3"});
 }
 
-TEST_F(ImageSetTest, SwappedFilesAreAnError) {
+TEST_F(IdxSetTest, SwappedFilesAreAnError) {
   fs::rename(directory_.path() / "train-labels-idx1-ubyte", directory_.path() / "train-images-idx3-ubyte");
   replace("train-labels-idx1-ubyte", idx_file({20}, 3, 10));
   expect_failure<DataError>({"train-images-idx3-ubyte: offset 3", "1 dimensions, expected 3 for images"});
 }
 
-TEST_F(ImageSetTest, OfSeveralDamagedFilesTheFirstIsNamedEveryTime) {
+TEST_F(IdxSetTest, OfSeveralDamagedFilesTheFirstIsNamedEveryTime) {
   replace("t10k-images-idx3-ubyte", {});
   replace("train-images-idx3-ubyte", idx_header({20, 4, 3}) + Bytes(239));
   for (int i = 0; i < 20; ++i) expect_failure<DataError>({"train-images-idx3-ubyte: offset 16"});
 }
 
-TEST_F(ImageSetTest, AMissingFileIsMissingData) {
+TEST_F(IdxSetTest, AMissingFileIsMissingData) {
   fs::remove(directory_.path() / "t10k-images-idx3-ubyte");
   expect_failure<MissingDataError>({"lacks t10k-images-idx3-ubyte", "launch/get-data mnist"});
 }
 
-TEST_F(ImageSetTest, OptionsOutOfRangeAreConfigErrors) {
+TEST_F(IdxSetTest, OptionsOutOfRangeAreConfigErrors) {
   const std::string root = directory_.path().string();
   const auto fails = [](const DatasetOptions& options, const char* part) {
     expect_error<ConfigError>([&] { load_dataset(options); }, {part});
@@ -162,9 +162,9 @@ TEST_F(ImageSetTest, OptionsOutOfRangeAreConfigErrors) {
   fails({.set = "mnist", .root = root, .train_samples = 10}, "data.train_samples");
   fails({.set = "synthetic", .test_samples = -1}, "data.test_samples");
   fails({.set = "synthetic", .train_samples = 1'000'000'000'000}, "data.train_samples");
-  fails({.set = "mnist", .root = root, .std = 0}, "data.std");
-  fails({.set = "mnist", .root = root, .std = NAN}, "data.std");
-  fails({.set = "mnist", .root = root, .mean = INFINITY}, "data.mean");
+  fails({.set = "mnist", .root = root, .std = {0}}, "data.std");
+  fails({.set = "mnist", .root = root, .std = {NAN}}, "data.std");
+  fails({.set = "mnist", .root = root, .mean = {INFINITY}}, "data.mean");
 }
 
 }  // namespace

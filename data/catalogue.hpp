@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The data sets that there are, and what is known of each by its name alone, with none of its files at hand:
+/// data/catalogue.txt. Nothing else in the program knows a set by name.
+#pragma once
+
+#include "data/picture_frame.hpp"
+#include "kernels/shapes.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// One set. Shape, sizes and names are as it is published: files that somebody put in its place may differ.
+struct SetEntry {
+  std::string name;
+  std::string format;                                ///< of data/set_formats.hpp
+  ImageShape shape{0, 0, 0};                         ///< all 0: only its files know
+  std::int64_t train_samples = 0, test_samples = 0;  ///< as published, or made unless told otherwise
+  std::vector<double> mean, std;                     ///< see Normalisation; empty: to be measured
+  PictureFrame frame{};                              ///< how its images were made from pictures
+  bool is_fp32 = false;                              ///< features rather than pixels
+  std::vector<std::string> class_names;              ///< in label order; empty: only its files know
+  std::string names_file;                            ///< beside its files, a class name a line; may be empty
+  std::string folder;                                ///< what its archive unpacks to; may be empty
+  std::vector<std::string> files;                    ///< as published; empty: those of its format
+
+  bool is_known_by_name() const { return shape.features() > 0; }
+};
+
+/// All sets, in the order of the file.
+const std::vector<SetEntry>& catalogue();
+/// Their names; they live as long as the program.
+std::vector<std::string_view> set_names();
+
+/// @throws ConfigError  there is no such set; names those that there are
+const SetEntry& find_set(const std::string& name);
+
+/// The one that is not known by name: people's own data.
+const SetEntry& own_set();
+
+/// Entries from the text of a catalogue.
+/// @throws ConfigError  naming the line and what is wrong with it
+std::vector<SetEntry> parse_catalogue(std::string_view text);
+
+/// The file's text.
+extern const std::string_view kCatalogueText;
+
+}  // namespace lockstep

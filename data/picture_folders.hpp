@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Pictures that somebody has sorted: a folder for each class, named after it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// A picture and the class that its folder stands for.
+struct LabelledPicture {
+  std::filesystem::path path;
+  std::uint8_t label = 0;
+};
+
+struct SortedPictures {
+  std::vector<std::string> class_names;  ///< sorted bytewise, so that labels are the same on every machine
+  std::vector<LabelledPicture> train, test;
+  std::size_t left_out = 0;              ///< files and folders that are no pictures
+  std::filesystem::path first_left_out;  ///< one of them
+};
+
+/// How the test images are chosen where they have no folder of their own: from each class.
+struct TestChoice {
+  double share = 0.2;      ///< of its pictures, at least one
+  std::int64_t count = 0;  ///< so many, if not 0
+  std::uint64_t seed = 1234;
+  bool is_given = false;  ///< somebody asked for one of these
+};
+
+/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS where there are both. Pictures are
+/// regular files called *.png, *.jpg, *.jpeg, *.pgm or *.ppm, or symbolic links to such; names that begin
+/// with a dot do not count. In the order of classes and names.
+/// @throws MissingDataError  no such folder, no folders of classes in it, or a class without pictures
+/// @throws DataError         a name that cannot be a class's, more than 256 classes, a class only in test/,
+/// too
+///                           few pictures to take some of them for testing
+/// @throws UsageError        a choice is given, but the test images have a folder of their own
+SortedPictures find_sorted_pictures(const std::filesystem::path& folder, const TestChoice& choice);
+
+}  // namespace lockstep

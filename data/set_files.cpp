@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Looking for the files of a data set.
+#include "data/set_files.hpp"
+
+#include "common/error.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <system_error>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An environment variable, empty if it is not set.
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): see resolve_data_root
+  return value != nullptr ? value : "";
+}
+
+/// Empty where there is no home.
+fs::path cache_directory() {
+  const std::string xdg = variable("XDG_CACHE_HOME");
+  if (fs::path(xdg).is_absolute()) return xdg;  // the XDG specification: ignore a relative one
+  const std::string home = variable("HOME");
+  return home.empty() ? fs::path() : fs::path(home) / ".cache";
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+/// The plain file, the .gz beside it, or an empty path.
+fs::path find_file(const fs::path& directory, const std::string& name) {
+  fs::path plain = directory / name;
+  fs::path packed = directory / (name + ".gz");
+  if (is_file(plain)) return plain;
+  return is_file(packed) ? packed : fs::path();
+}
+
+/// The file under any of its names; under two of them, nobody can tell which is meant.
+fs::path find_one_of(const fs::path& directory, const FileNames& names) {
+  fs::path found;
+  for (const std::string& name : names) {
+    const fs::path here = find_file(directory, name);
+    if (here.empty()) continue;
+    if (!found.empty()) {
+      throw DataError(fmt::format("{}: {} and {} are both there, and either may be meant; remove one",
+                                  directory.string(), found.filename().string(), here.filename().string()));
+    }
+    found = here;
+  }
+  return found;
+}
+
+/// What makes a directory unusable, for a message; empty if it holds all files, which are then in `files`.
+std::string look_into(const fs::path& directory, const std::vector<FileNames>& wanted, SetFiles& files) {
+  std::error_code ignored;
+  if (!fs::is_directory(directory, ignored)) return "no such directory";
+  files.directory = directory;
+  std::vector<std::string> lacks;
+  for (const FileNames& names : wanted) {
+    files.files.push_back(find_one_of(directory, names));
+    if (files.files.back().empty()) lacks.push_back(names.front());
+  }
+  if (lacks.empty()) return "";
+  if (lacks.size() == wanted.size()) return "none of its files";
+  return fmt::format("lacks {}", fmt::join(lacks, " and "));
+}
+
+std::vector<fs::path> places_by_name(const std::string& set, const std::string& root) {
+  if (root != "auto") return {fs::path(root) / set, fs::path(root)};
+  std::vector<fs::path> places;
+  if (const std::string data = variable("LOCKSTEP_DATA"); !data.empty()) {
+    places.push_back(fs::path(data) / set);
+    places.emplace_back(data);
+  }
+  if (const fs::path cache = cache_directory(); !cache.empty()) places.push_back(cache / "lockstep" / set);
+  places.push_back(fs::path("/usr/share/datasets") / set);
+  return places;
+}
+
+std::string what_to_do(const SetEntry& set) {
+  if (!set.is_known_by_name())
+    return "name the directory that holds its files, or make them with: lockstep convert PICTURES DIR";
+  return fmt::format("fetch it with: launch/get-data {}", set.name);
+}
+
+}  // namespace
+
+std::vector<fs::path> candidate_places(const SetEntry& set, const std::string& root) {
+  if (!set.is_known_by_name()) return root == "auto" ? std::vector<fs::path>() : std::vector{fs::path(root)};
+  std::vector<fs::path> places;
+  for (const fs::path& place : places_by_name(set.name, root)) {
+    places.push_back(place);
+    if (!set.folder.empty()) places.push_back(place / set.folder);
+  }
+  return places;
+}
+
+SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wanted,
+                        const std::vector<fs::path>& places) {
+  std::vector<std::string> looked;
+  for (const fs::path& place : places) {
+    SetFiles files;
+    const std::string trouble = look_into(place, wanted, files);
+    if (!trouble.empty()) {
+      looked.push_back(fmt::format("{} ({})", place.string(), trouble));
+      continue;
+    }
+    if (const fs::path names = place / set.names_file; is_file(names)) files.names = names;
+    return files;
+  }
+  throw MissingDataError(fmt::format("data set '{}' is not on this machine; looked in {}; {}", set.name,
+                                     fmt::join(looked, ", "), what_to_do(set)));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The catalogue of data sets: that its entries are whole, and what is said about entries that are not.
+#include "data/catalogue.hpp"
+
+#include "common/error.hpp"
+#include "data/class_names.hpp"
+#include "data/dataset.hpp"
+#include "data/set_formats.hpp"
+#include "tests/data/idx_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+using test::expect_error;
+
+TEST(CatalogueTest, EveryEntryIsWhole) {
+  EXPECT_GE(catalogue().size(), 6U);
+  for (const SetEntry& set : catalogue()) {
+    SCOPED_TRACE(set.name);
+    EXPECT_NO_THROW(format_of(set));
+    EXPECT_EQ(set.mean.size(), set.std.size());
+    for (const double std : set.std) EXPECT_GT(std, 0);
+    for (const std::string& name : set.class_names) EXPECT_EQ(trouble_with_class_name(name), nullptr) << name;
+    if (!set.is_known_by_name()) {
+      EXPECT_TRUE(format_of(set).outline != nullptr);
+      continue;
+    }
+    EXPECT_GE(set.class_names.size(), 2U);
+    EXPECT_TRUE(set.mean.size() == 1 || set.mean.size() == static_cast<std::size_t>(set.shape.channels));
+    EXPECT_EQ(set.files.empty(), format_of(set).is_made());
+  }
+}
+
+TEST(CatalogueTest, SetsMadeInMemoryAreAsItSays) {
+  for (const std::string_view name : made_sets()) {
+    const SetEntry& set = find_set(std::string(name));
+    const TrainTestData data = load_dataset({.set = set.name});
+    EXPECT_EQ(data.train.shape, set.shape) << name;
+    EXPECT_EQ(data.train.classes, static_cast<int>(set.class_names.size())) << name;
+    EXPECT_EQ(data.class_names, set.class_names) << name;
+    EXPECT_EQ(data.train.size(), set.train_samples) << name;
+    EXPECT_EQ(data.test.size(), set.test_samples) << name;
+    EXPECT_EQ(data.train.features.size() > 0, set.is_fp32) << name;
+  }
+}
+
+TEST(CatalogueTest, AnEntryIsReadWhole) {
+  const auto sets = parse_catalogue(
+      "# comment\n"
+      "set a idx 3x20x10 50 5\nmean a 0.5 0.25 1\nstd a 0.2\npictures a photo\n"
+      "classes a big cat, dog\nclasses a eel\nnames a n.txt\nfolder a here\nmirror a x://y\nfile a f 12 "
+      "md5:0\n"
+      "\nset b idx");
+  ASSERT_EQ(sets.size(), 2U);
+  EXPECT_EQ(sets[0].shape, (ImageShape{3, 20, 10}));
+  EXPECT_EQ(sets[0].train_samples, 50);
+  EXPECT_EQ(sets[0].mean, (std::vector<double>{0.5, 0.25, 1}));
+  EXPECT_EQ(sets[0].class_names, (std::vector<std::string>{"big cat", "dog", "eel"}));
+  EXPECT_EQ(sets[0].names_file, "n.txt");
+  EXPECT_EQ(sets[0].files, std::vector<std::string>{"f"});
+  EXPECT_TRUE(sets[0].frame.is_photo);
+  EXPECT_TRUE(sets[0].is_known_by_name());
+  EXPECT_FALSE(sets[1].is_known_by_name());
+}
+
+TEST(CatalogueTest, AWrongLineIsNamed) {
+  const auto fails = [](const char* text, const char* part) {
+    expect_error<ConfigError>([&] { parse_catalogue(text); }, {part});
+  };
+  fails("set a idx\nset a idx\n", "line 2: set 'a' is there already");
+  fails("\nmean a 1\n", "line 2: no line 'set a ...' stands before it");
+  fails("set a idx 1x2\n", "line 1: '1x2' is no CHANNELSxHEIGHTxWIDTH");
+  fails("set a idx 1x2x0 1 1\n", "'1x2x0'");
+  fails("set a idx 1x2x3 0 1\n", "'0' is no number of training samples");
+  fails("set a idx 1x2x3 7\n", "number of test samples is missing");
+  fails("set a idx\nmean a 0.1 x\n", "line 2: 'x' is no number");
+  fails("set a idx\npictures a big\n", "'big' is none of");
+  fails("set a idx\ncolour a red\n", "unknown kind of line 'colour'");
+  fails("set\n", "the set is missing");
+}
+
+TEST(ClassNamesTest, ANameALine) {
+  EXPECT_EQ(parse_class_names("\xef\xbb\xbf"
+                              "cat \r\n big dog\nü\n\n\n",
+                              "f"),
+            (std::vector<std::string>{"cat", "big dog", "ü"}));
+}
+
+TEST(ClassNamesTest, WhatIsNoNameIsNamedWithItsLine) {
+  const auto fails = [](const std::string& text, std::initializer_list<const char*> parts) {
+    expect_error<DataError>([&] { parse_class_names(text, "names.txt"); }, parts);
+  };
+  fails("", {"names.txt: no class names"});
+  fails("a\n\nb\n", {"names.txt: line 2: the name is empty"});
+  fails("a\nb\na\n", {"line 3: 'a' is the name of class 0 already"});
+  fails("a\n\x1b[2J\n", {"line 2: the name is not printable"});
+  fails("a\nb\xff\n", {"line 2: the name is not printable"});
+  fails(std::string(201, 'x'), {"line 1: the name is longer than 200 bytes"});
+  std::string many;
+  for (int i = 0; i < 257; ++i) many += std::to_string(i) + "\n";
+  fails(many, {"line 257: more than 256 classes"});
+}
+
+}  // namespace
+}  // namespace lockstep

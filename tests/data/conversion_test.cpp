@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From folders of pictures to a set, and whatever may be in those folders.
+#include "data/conversion.hpp"
+
+#include "common/error.hpp"
+#include "data/dataset.hpp"
+#include "tests/data/idx_fixture.hpp"
+#include "tests/data/picture_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Bytes;
+using test::expect_error;
+
+Bytes ppm(int width, int height, int red, int green, int blue) {
+  const std::string head = "P6 " + std::to_string(width) + " " + std::to_string(height) + " 255\n";
+  Bytes bytes(head.begin(), head.end());
+  for (int i = 0; i < width * height; ++i)
+    for (const int value : {red, green, blue}) bytes.push_back(static_cast<std::uint8_t>(value));
+  return bytes;
+}
+
+/// Ten pictures in each of two classes, all of different colours.
+class ConversionTest : public ::testing::Test {
+ protected:
+  ConversionTest() {
+    for (int i = 0; i < 10; ++i) {
+      write("pictures/ants/" + std::to_string(i) + ".ppm", ppm(4, 3, i, 0, 100));
+      write("pictures/bees/" + std::to_string(i) + ".ppm", ppm(4, 3, 50 + i, 0, 200));
+    }
+  }
+  fs::path path(const std::string& name) const { return directory_.path() / name; }
+  void write(const std::string& name, const Bytes& bytes) const { test::write_file(path(name), bytes); }
+  ConversionOptions options() const {
+    return {.from = path("pictures").string(), .to = path("set").string(), .size = {}, .test = {}};
+  }
+  static Conversion convert(const ConversionOptions& options) {
+    return convert_pictures(Env::posix(), options);
+  }
+  TrainTestData converted(const ConversionOptions& options) const {
+    convert(options);
+    return load_dataset({.set = "idx", .root = options.to});
+  }
+  template <typename E>
+  void expect_failure(const ConversionOptions& options, std::initializer_list<const char*> parts) const {
+    expect_error<E>([&] { convert(options); }, parts);
+    EXPECT_TRUE(!fs::exists(options.to) || fs::is_empty(options.to)) << "something was left behind";
+  }
+
+  test::TemporaryDirectory directory_;
+};
+
+TEST_F(ConversionTest, FoldersBecomeClassesAndAFifthOfEachIsForTesting) {
+  ConversionOptions colour = options();
+  colour.colour = PictureColour::kRgb;
+  const TrainTestData data = converted(colour);
+  EXPECT_EQ(data.class_names, (std::vector<std::string>{"ants", "bees"}));
+  EXPECT_EQ(data.train.shape, (ImageShape{3, 3, 4}));
+  EXPECT_EQ(data.train.size(), 16);
+  EXPECT_EQ(data.test.size(), 4);
+  EXPECT_EQ(std::count(data.test.labels.begin(), data.test.labels.end(), 1), 2);
+  std::set<int> reds;  // every picture is in one of the halves, once
+  for (const Dataset* half : {&data.train, &data.test}) {
+    for (std::size_t i = 0; i < half->labels.size(); ++i) {
+      const int red = half->images[i * 36];
+      EXPECT_TRUE(reds.insert(red).second) << red;
+      EXPECT_EQ(half->labels[i], red >= 50 ? 1 : 0);
+      EXPECT_EQ(half->images[i * 36 + 12], 0);
+      EXPECT_EQ(half->images[i * 36 + 24], red >= 50 ? 200 : 100);
+    }
+  }
+  EXPECT_EQ(reds.size(), 20U);
+}
+
+TEST_F(ConversionTest, GreyIsTheDefaultAndSizesAreScaled) {
+  write("pictures/ants/large.ppm", ppm(40, 50, 200, 200, 200));
+  ConversionOptions scaled = options();
+  scaled.size = PictureSize{6, 5};
+  EXPECT_EQ(converted(scaled).train.shape, (ImageShape{1, 5, 6}));
+}
+
+TEST_F(ConversionTest, TheSeedAndTheCountChooseTheTestImages) {
+  ConversionOptions three = options();
+  three.test.count = 3;
+  const TrainTestData first = converted(three);
+  EXPECT_EQ(first.test.size(), 6);
+  three.replace = true;
+  EXPECT_EQ(converted(three).test.quick, first.test.quick);
+  three.test.seed = 99;
+  EXPECT_NE(converted(three).test.quick, first.test.quick);
+}
+
+TEST_F(ConversionTest, TestImagesMayHaveAFolderOfTheirOwn) {
+  fs::create_directories(path("halves"));
+  fs::rename(path("pictures"), path("halves/train"));
+  write("halves/test/bees/x.ppm", ppm(4, 3, 1, 2, 3));
+  ConversionOptions halves = options();
+  halves.from = path("halves").string();
+  const TrainTestData data = converted(halves);
+  EXPECT_EQ(data.train.size(), 20);
+  EXPECT_EQ(data.test.labels, std::vector<std::int32_t>{1});
+  halves.replace = halves.test.is_given = true;
+  expect_error<UsageError>([&] { convert(halves); }, {"have a folder of their own"});
+  halves.test.is_given = false;
+  write("halves/test/wasps/x.ppm", ppm(4, 3, 1, 2, 3));
+  expect_error<DataError>([&] { convert(halves); },
+                          {"test/wasps: there is no folder of that name to train on"});
+}
+
+TEST_F(ConversionTest, NothingIsOverwrittenUnlessItMayBe) {
+  convert(options());
+  const auto written = fs::last_write_time(path("set/classes.txt"));
+  expect_error<UsageError>([&] { convert(options()); }, {"classes.txt: is there already; --force replaces"});
+  EXPECT_EQ(fs::last_write_time(path("set/classes.txt")), written);
+  ConversionOptions again = options();
+  again.replace = true;
+  again.colour = PictureColour::kRgb;
+  EXPECT_EQ(converted(again).train.shape.channels, 3) << "the grey files must be gone";
+  write("set/notes", {1});
+  convert(again);
+  EXPECT_TRUE(fs::exists(path("set/notes"))) << "what is somebody's stays";
+}
+
+TEST_F(ConversionTest, ALinkInTheWayIsNotFollowed) {
+  write("victim", {7});
+  fs::create_directories(path("set"));
+  fs::create_symlink(path("victim"), path("set/classes.txt"));
+  ConversionOptions forced = options();
+  forced.replace = true;
+  expect_error<UsageError>([&] { convert(forced); }, {"set/classes.txt: is in the way"});
+  EXPECT_EQ(fs::file_size(path("victim")), 1U);
+}
+
+TEST_F(ConversionTest, WhatAnInterruptedConversionLeftIsRemoved) {
+  write("set/train-images-idx3-ubyte.partial", {1, 2, 3});
+  convert(options());
+  EXPECT_FALSE(fs::exists(path("set/train-images-idx3-ubyte.partial")));
+  EXPECT_EQ(std::distance(fs::directory_iterator(path("set")), {}), 5);
+}
+
+TEST_F(ConversionTest, PicturesOfDifferentSizesAreAnErrorUnlessTheyAreScaled) {
+  write("pictures/bees/odd.ppm", ppm(5, 3, 1, 2, 3));
+  expect_failure<DataError>(options(), {"odd.ppm: 5 x 3 pixels, but", "has 4 x 3", "--size"});
+}
+
+TEST_F(ConversionTest, ADamagedPictureIsNamed) {
+  write("pictures/bees/half.png", Bytes{0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0, 0});
+  expect_failure<DataError>(options(), {"half.png: damaged PNG"});
+  write("pictures/bees/half.png", test::idx_file({2, 4, 3}));
+  expect_failure<DataError>(options(), {"half.png: is an IDX file"});
+}
+
+TEST_F(ConversionTest, APictureThatClaimsToBeHugeCostsNothing) {
+  const std::string head = "P6 16384 16384 255\n";
+  write("pictures/ants/00.ppm", Bytes(head.begin(), head.end()));
+  expect_failure<DataError>(options(), {"00.ppm: 16384 x 16384 pixels"});
+}
+
+TEST_F(ConversionTest, WhatIsNoPictureIsLeftOutAndCounted) {
+  write("pictures/ants/Thumbs.db", {1});
+  write("pictures/readme.txt", {1});
+  write("pictures/ants/.hidden.png", {1});
+  fs::create_directories(path("pictures/ants/more"));
+  fs::create_symlink("/nowhere", path("pictures/ants/gone.png"));
+  fs::create_symlink("/dev/zero", path("pictures/ants/zero.png"));
+  const Conversion done = convert(options());
+  EXPECT_EQ(done.pictures.left_out, 5U);
+  EXPECT_EQ(done.pictures.train.size() + done.pictures.test.size(), 20U);
+}
+
+TEST_F(ConversionTest, LinksToPicturesAreFollowed) {
+  write("elsewhere.ppm", ppm(4, 3, 9, 9, 9));
+  fs::create_symlink(path("elsewhere.ppm"), path("pictures/ants/link.ppm"));
+  EXPECT_EQ(convert(options()).pictures.train.size(), 17U);
+}
+
+TEST_F(ConversionTest, MissingFoldersAndPicturesAreMissingData) {
+  ConversionOptions nowhere = options();
+  nowhere.from = path("nothing").string();
+  expect_failure<MissingDataError>(nowhere, {"nothing: no such folder"});
+  fs::create_directories(path("nothing"));
+  expect_failure<MissingDataError>(nowhere, {"holds no folders"});
+  fs::create_directories(path("pictures/cows"));
+  expect_failure<MissingDataError>(options(), {"cows: holds no pictures"});
+}
+
+TEST_F(ConversionTest, AClassOfOnePictureCannotBeTested) {
+  write("pictures/cows/one.ppm", ppm(4, 3, 1, 2, 3));
+  expect_failure<DataError>(options(), {"class 'cows': 1 of its 1 picture would be for testing"});
+}
+
+TEST_F(ConversionTest, NamesThatATerminalWouldObeyAreRefused) {
+  write("pictures/\x1b[2J/one.ppm", ppm(4, 3, 1, 2, 3));
+  expect_failure<DataError>(options(), {"is not printable", "\\x1b[2J"});
+}
+
+TEST_F(ConversionTest, TheSetDoesNotLieAmongThePictures) {
+  for (const char* to : {"pictures", "pictures/out", "pictures/../pictures/ants/out"}) {
+    ConversionOptions inside = options();
+    inside.to = path(to).string();
+    expect_error<UsageError>([&] { convert(inside); }, {"would be taken for a class"});
+  }
+}
+
+TEST_F(ConversionTest, APlaceThatIsNoDirectoryIsAUsageError) {
+  write("file", {1});
+  ConversionOptions onto = options();
+  onto.to = path("file").string();
+  expect_error<UsageError>([&] { convert(onto); }, {"file: is no directory"});
+}
+
+TEST_F(ConversionTest, ColoursAreReadFromEveryFormat) {
+  fs::remove_all(path("pictures/ants"));
+  Bytes pixels;
+  for (int i = 0; i < 12; ++i) pixels.insert(pixels.end(), {200, 30, 10});
+  write("pictures/ants/a.png", testing::encode_png(4, 3, 0x02 /* PNG_FORMAT_RGB */, pixels));
+  write("pictures/ants/b.png", testing::encode_png(4, 3, 0x02, pixels));
+  ConversionOptions colour = options();
+  colour.colour = PictureColour::kRgb;
+  const TrainTestData data = converted(colour);
+  EXPECT_EQ(data.test.images[0], 200);
+  EXPECT_EQ(data.test.images[12], 30);
+  EXPECT_EQ(data.test.images[24], 10);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// People's own data: any size, classes and channels, and whatever may be wrong with the files.
+#include "common/error.hpp"
+#include "common/sha256.hpp"
+#include "data/dataset.hpp"
+#include "data/set_outline.hpp"
+#include "tests/data/idx_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <span>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+using test::Bytes;
+using test::expect_error;
+using test::idx_file;
+using test::operator+;
+
+std::string sha256_of(const Bytes& file) {
+  return hex(sha256(std::as_bytes(std::span(file))));
+}
+
+/// Seven colour images of 2 x 3 pixels in three classes.
+class OwnSetTest : public testing::Test {
+ protected:
+  OwnSetTest() {
+    write("train-images-idx4-ubyte", idx_file({7, 2, 3, 3}));
+    write("train-labels-idx1-ubyte", idx_file({7}, 1, 3));
+    write("t10k-images-idx4-ubyte", idx_file({2, 2, 3, 3}, 7));
+    write("t10k-labels-idx1-ubyte", idx_file({2}, 1, 3));
+  }
+  void write(const char* name, const Bytes& bytes) const {
+    test::write_file(directory_.path() / name, bytes);
+  }
+  void write_names(const std::string& text) const { write("classes.txt", Bytes(text.begin(), text.end())); }
+  void remove(const char* name) const { fs::remove(directory_.path() / name); }
+  void rename(const char* from, const char* to) const {
+    fs::rename(directory_.path() / from, directory_.path() / to);
+  }
+  void write_grey() const {
+    remove("train-images-idx4-ubyte");
+    remove("t10k-images-idx4-ubyte");
+    write("train-images-idx3-ubyte", idx_file({7, 2, 3}));
+    write("t10k-images-idx3-ubyte", idx_file({2, 2, 3}, 7));
+  }
+  std::string root() const { return directory_.path().string(); }
+  TrainTestData load() const { return load_dataset({.set = "idx", .root = root()}); }
+  template <typename E>
+  void expect_failure(std::initializer_list<const char*> parts) const {
+    expect_error<E>([this] { load(); }, parts);
+  }
+
+  test::TemporaryDirectory directory_;
+};
+
+TEST_F(OwnSetTest, ChannelsAreTakenApart) {
+  const TrainTestData data = load();
+  EXPECT_EQ(data.train.shape, (ImageShape{3, 2, 3}));
+  EXPECT_EQ(data.train.classes, 3);
+  EXPECT_EQ(data.class_names, (std::vector<std::string>{"0", "1", "2"}));
+  for (std::size_t sample = 0; sample < 7; ++sample)
+    for (std::size_t channel = 0; channel < 3; ++channel)
+      for (std::size_t pixel = 0; pixel < 6; ++pixel)
+        ASSERT_EQ(data.train.images[sample * 18 + channel * 6 + pixel], sample * 18 + pixel * 3 + channel);
+}
+
+TEST_F(OwnSetTest, ItsFingerprintIsThatOfTheFiles) {
+  const TrainTestData data = load();
+  EXPECT_EQ(fingerprint_of(data.train).samples, sha256_of(idx_file({7, 2, 3, 3})));
+  EXPECT_EQ(fingerprint_of(data.test).labels, sha256_of(idx_file({2}, 1, 3)));
+}
+
+TEST_F(OwnSetTest, GreyImagesHaveOneChannel) {
+  write_grey();
+  const TrainTestData data = load();
+  EXPECT_EQ(data.train.shape, (ImageShape{1, 2, 3}));
+  EXPECT_EQ(fingerprint_of(data.train).samples, sha256_of(idx_file({7, 2, 3})));
+}
+
+TEST_F(OwnSetTest, EachChannelIsNormalisedByWhatIsMeasuredOnTheTrainingImages) {
+  const TrainTestData data = load();
+  ASSERT_EQ(data.normalisation.mean.size(), 3U);
+  for (std::size_t channel = 0; channel < 3; ++channel) {
+    double sum = 0, squares = 0;
+    for (std::size_t i = channel; i < 126; i += 3) sum += static_cast<double>(i) / 255 / 42;
+    for (std::size_t i = channel; i < 126; i += 3)
+      squares += std::pow(static_cast<double>(i) / 255 - sum, 2) / 42;
+    EXPECT_NEAR(data.normalisation.mean[channel], sum, 1e-14);
+    EXPECT_NEAR(data.normalisation.std[channel], std::sqrt(squares), 1e-14);
+    EXPECT_FLOAT_EQ(data.test.scales.scale[channel], static_cast<float>(1 / (255 * std::sqrt(squares))));
+  }
+}
+
+TEST_F(OwnSetTest, NumbersOfTheJobComeFirstOneForAllOrOneForEach) {
+  const TrainTestData data = load_dataset({.set = "idx", .root = root(), .mean = {0.5}, .std = {1, 2, 4}});
+  EXPECT_EQ(data.train.scales.scale, (std::vector<float>{1 / 255.0F, 0.5F / 255.0F, 0.25F / 255.0F}));
+  EXPECT_EQ(data.train.scales.shift, (std::vector<float>{-0.5F, -0.25F, -0.125F}));
+  expect_error<ConfigError>(
+      [&] {
+        load_dataset({.set = "idx", .root = root(), .mean = {1, 2}});
+      },
+      {"data.mean: 2 numbers for images with 3 channels"});
+}
+
+TEST_F(OwnSetTest, AChannelWithoutContrastIsLeftAsItIs) {
+  write("train-images-idx4-ubyte", idx_file({7, 2, 3, 3}, 85, 255));  // 0, 85, 170 in every pixel
+  EXPECT_EQ(load().normalisation.std, (std::vector<double>{1, 1, 1}));
+}
+
+TEST_F(OwnSetTest, NamesComeFromAFileBesideTheData) {
+  write_names("cat\nbig dog\neel\nunicorn\n");
+  const TrainTestData data = load();
+  EXPECT_EQ(data.class_names, (std::vector<std::string>{"cat", "big dog", "eel", "unicorn"}));
+  EXPECT_EQ(data.train.classes, 4);
+}
+
+TEST_F(OwnSetTest, ALabelWithoutANameIsAnErrorAtItsOffset) {
+  write_names("cat\ndog\n");
+  expect_failure<DataError>(
+      {"train-labels-idx1-ubyte: offset 10: label 2 is not in 0..1", "make the set again"});
+}
+
+TEST_F(OwnSetTest, LabelsOfTheTestHalfCountToo) {
+  write("t10k-labels-idx1-ubyte", idx_file({2}, 255, 256));
+  EXPECT_EQ(load().train.classes, 256);
+}
+
+TEST_F(OwnSetTest, FilesMayBeCalledTestAndBePacked) {
+  rename("t10k-images-idx4-ubyte", "test-images-idx4-ubyte");
+  remove("t10k-labels-idx1-ubyte");
+  write("test-labels-idx1-ubyte.gz", test::gzip(idx_file({2}, 1, 3)));
+  EXPECT_EQ(load().test.size(), 2);
+}
+
+TEST_F(OwnSetTest, TwoFilesOfWhichEitherMayBeMeantAreAnError) {
+  write("train-images-idx3-ubyte", idx_file({7, 2, 3}));
+  expect_failure<DataError>(
+      {"train-images-idx3-ubyte and train-images-idx4-ubyte are both there", "remove one"});
+}
+
+TEST_F(OwnSetTest, HalvesOfDifferentShapesAreAnError) {
+  remove("t10k-images-idx4-ubyte");
+  write("t10k-images-idx3-ubyte", idx_file({2, 2, 3}));
+  expect_failure<DataError>({"t10k-images-idx3-ubyte: offset 8: images of 2 x 3, but", "are 2 x 3 x 3"});
+}
+
+TEST_F(OwnSetTest, CountsThatDifferAreAnError) {
+  write("train-labels-idx1-ubyte", idx_file({6}, 1, 3));
+  expect_failure<DataError>({"train-images-idx4-ubyte: offset 4: 7 images, but", "has 6 labels"});
+}
+
+TEST_F(OwnSetTest, AHeaderThatPromisesMoreThanThereIsCostsNothing) {
+  write("train-images-idx4-ubyte", test::idx_header({0x7FFF, 64, 64, 3}));
+  expect_failure<DataError>({"train-images-idx4-ubyte: offset 20", "promises"});
+}
+
+TEST_F(OwnSetTest, WithoutADirectoryItIsNowhere) {
+  expect_error<ConfigError>([] { resolve_data_root("idx", "auto"); }, {"data.root", "needs the directory"});
+  expect_error<MissingDataError>([this] { resolve_data_root("idx", root() + "/none"); },
+                                 {"/none (no such directory)", "lockstep convert"});
+  EXPECT_EQ(resolve_data_root("idx", "auto", root()), root());
+}
+
+TEST_F(OwnSetTest, ItsOutlineIsThatOfTheFiles) {
+  write_names("cat\ndog\neel\n");
+  const SetOutline outline = outline_of("idx", root());
+  EXPECT_EQ(outline.shape, (ImageShape{3, 2, 3}));
+  EXPECT_EQ(outline.classes, 3);
+  EXPECT_EQ(outline.train_samples, 7);
+  EXPECT_EQ(outline.test_samples, 2);
+}
+
+}  // namespace
+}  // namespace lockstep
