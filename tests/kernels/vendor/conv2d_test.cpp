@@ -37,7 +37,7 @@ void check_forward(VendorRig& rig, const Conv2dShape& shape, const Epilogue& epi
   const auto x = random_floats(shape.in_size(), 1);
   const auto w = rig.upload(random_floats(shape.weight_size(), 2));
   const auto b = rig.upload(random_floats(static_cast<std::size_t>(shape.out_channels), 3));
-  const auto state = rig.upload(std::vector<StepState>{{.step = 11}});
+  const auto state = rig.upload(std::vector<StepState>{{.scalars = {}, .step = 11}});
   const auto run = [&](DeviceOps& ops, const std::vector<float>& input, auto& masks) {
     const auto y = rig.poisoned<float>(after(epilogue, shape));
     const auto mask = rig.poisoned<std::uint8_t>(y.size());

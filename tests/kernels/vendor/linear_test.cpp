@@ -32,7 +32,7 @@ void for_each_shape(const Check& check) {
 
 TEST(VendorLinearTest, ForwardWithEpilogueAgreesWithNative) {
   VendorRig rig;
-  const auto state = rig.upload(std::vector<StepState>{{.step = 11}});
+  const auto state = rig.upload(std::vector<StepState>{{.scalars = {}, .step = 11}});
   for_each_shape([&](const LinearShape& shape) {
     const auto x = random_floats(inputs(shape), 1);
     const auto w = rig.upload(random_floats(shape.weight_size(), 2));

@@ -92,7 +92,7 @@ TEST(VendorStepTest, EpilogueAloneEqualsNative) {
   VendorRig rig;
   const ImageShape image{7, 9, 6};
   const auto x = random_floats(std::size_t{7} * 9 * 6 * 5, 1);
-  const auto state = rig.upload(std::vector<StepState>{{.step = 11}});
+  const auto state = rig.upload(std::vector<StepState>{{.scalars = {}, .step = 11}});
   for (const Epilogue& epilogue : epilogues_under_test(true)) {
     const std::size_t size = std::size_t{7} * 5 * static_cast<std::size_t>(epilogue.out(9) * epilogue.out(6));
     const auto run = [&](DeviceOps& ops, const std::vector<float>& input) {
