@@ -100,7 +100,7 @@ Gpu_suite_hands_over_after_every_part() {
   stand_in bin/compute-sanitizer 'kill -KILL "$(cat "$HOME/pid")"'
   { OUT=$PWD/out bash -c 'echo $$ >pid; exec bundle/tests/gpu/run tests sanitizer' >/dev/null; } 2>/dev/null
   expect_contains "$(cat out/summary.txt)" "failed:  tests: a_gpu_test: exit code 1"
-  tar -tzf out/gpu-logs.tar.gz | grep -q a_gpu_test.log || fail "no log of the test in the archive"
+  expect_contains "$(tar -tzf out/gpu-logs.tar.gz)" a_gpu_test.log
 }
 
 Gpu_suite_lets_memcheck_pass_calls_that_tests_make_wrong_on_purpose() {
