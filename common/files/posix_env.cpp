@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The real file system: thin wrappers around system calls, each result checked.
-#include "common/advice.hpp"
 #include "common/error.hpp"
 #include "common/files/env.hpp"
 
@@ -30,11 +29,11 @@ std::string hint(int error, Access access) {
   switch (error) {
     case ENOSPC:
     case EDQUOT:
-      return advice("; free some space or choose another {run_directory}");
+      return "; free some space or choose another directory";
     case EACCES:
     case EPERM:
     case EROFS:
-      return advice("; choose a {run_directory} that this user may write to");
+      return "; choose a directory that this user may write to";
     case EMFILE:
     case ENFILE:
       return "; raise the limit on open files (ulimit -n)";
