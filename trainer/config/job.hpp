@@ -36,6 +36,7 @@ struct TrainSection {
 };
 
 struct ParallelSection {
+  std::string strategy = "data";      ///< what the ranks share: trainer/config/strategy_kinds.hpp
   std::string device = "auto";        ///< auto | cpu | cuda | cuda:N | emulated
   std::string backend = "auto";       ///< auto | mpi | nccl | thread
   std::string kernels = "native";     ///< on a GPU: native | vendor

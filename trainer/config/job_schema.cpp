@@ -240,6 +240,8 @@ std::vector<JobKey> make_schema() {
     real(FIELD(train.schedule.warmup_start), {0, 1}, "the share of the rate that the warm-up starts from", kWeights)
         .also_called({"start_factor", "warmup_factor", "warmup_start_factor"}),
 
+    choice(FIELD(parallel.strategy), strategy_names(), "what ranks share; data: the samples of a batch, each rank has the whole network")
+        .also_called({"mode", "type"}),
     device(FIELD(parallel.device),
            "what each rank computes on; auto: a GPU where there is one; cuda:N: that GPU; emulated: the GPU kernels in host code")
         .also_called({"gpu"}),

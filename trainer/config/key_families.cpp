@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The families of keys, made from the catalogues of optimisers and schedules.
+/// The families of keys, made from the catalogues of optimisers, schedules and strategies.
 #include "trainer/config/key_families.hpp"
 
+#include "trainer/config/strategy_kinds.hpp"
 #include "trainer/optimizers/optimizer.hpp"
 #include "trainer/optimizers/schedule.hpp"
 
@@ -24,7 +25,8 @@ struct Family {
   std::string_view section;
   std::string_view choice;  ///< the key that names the member
   const std::string& (*chosen)(const Job&);
-  std::vector<std::string_view> common;  ///< keys of the section that all members have
+  /// Keys of the section that all members have; none named: those that no member has.
+  std::vector<std::string_view> common;
   std::vector<Member> members;
 };
 
@@ -60,7 +62,12 @@ const std::vector<Family>& families() {
        .choice = "kind",
        .chosen = [](const Job& job) -> const std::string& { return job.train.schedule.kind; },
        .common = {"kind", "by", "warmup_epochs", "warmup_steps", "warmup_start"},
-       .members = members_of(schedule_kinds())}};
+       .members = members_of(schedule_kinds())},
+      {.section = "parallel",
+       .choice = "strategy",
+       .chosen = [](const Job& job) -> const std::string& { return job.parallel.strategy; },
+       .common = {},
+       .members = members_of(strategy_kinds())}};
   return all;
 }
 
@@ -75,6 +82,8 @@ const MemberKey* key_of(const Member& member, const JobKey& key) {
 }
 
 bool is_common(const Family& family, const JobKey& key) {
+  if (family.common.empty())
+    return std::ranges::none_of(family.members, [&](const Member& m) { return key_of(m, key) != nullptr; });
   return std::ranges::find(family.common, key.leaf()) != family.common.end();
 }
 
@@ -122,6 +131,10 @@ std::vector<std::string_view> optimizer_names() {
 
 std::vector<std::string_view> schedule_names() {
   return names_of(families()[2].members);
+}
+
+std::vector<std::string_view> strategy_names() {
+  return names_of(families()[3].members);
 }
 
 }  // namespace lockstep

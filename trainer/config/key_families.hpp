@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Keys that not every job has: those of the optimiser, of the schedule, of the scaling rule that it chose.
+/// Keys that not every job has: those of the optimiser, of the schedule, of the scaling rule, of the parallel
+/// strategy that it chose.
 #pragma once
 
 #include "trainer/config/job_key.hpp"
@@ -26,5 +27,6 @@ std::string owners_text(const JobKey& key);
 /// The names of a family's members, for the schema.
 std::vector<std::string_view> optimizer_names();
 std::vector<std::string_view> schedule_names();
+std::vector<std::string_view> strategy_names();
 
 }  // namespace lockstep

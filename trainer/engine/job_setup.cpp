@@ -27,7 +27,18 @@ DatasetOptions dataset_options(const Job& job) {
           .test_samples = job.data.test_samples};
 }
 
+void check_data_parallel(const Job& job, const Network& network, const TrainTestData& data,
+                         const DeviceChoice& device, const Communicator& comm) {
+  const auto sampling = sampler_options(job, data.train, comm);
+  DistributedSampler::check(sampling);
+  WeightUpdate(job, network.parameters(), DistributedSampler::steps_per_epoch(sampling))
+      .require_warmup_within_run(job);
+  require_training_memory(job, network, data, device, comm);
+}
+
 }  // namespace
+
+constexpr StrategySetup kDataParallelSetup{.check = check_data_parallel, .plan = plan_buckets};
 
 DatasetFuture load_in_advance(const Job& job, const std::string& remembered) {
   DatasetOptions options = dataset_options(job);
@@ -52,7 +63,8 @@ DatasetFuture load_in_advance(const Job& job, const std::string& remembered) {
       .share();
 }
 
-JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data) {
+JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data,
+                const StrategySetup& strategy) {
   LoadedData loaded;
   std::optional<Network> network;
   DeviceChoice device = choose_device(job.parallel, comm);
@@ -60,14 +72,10 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data) {
     loaded = data.get();
     const Dataset& train = loaded.sets->train;
     network = Network::load(job.model, train.shape, train.classes);
-    const auto sampling = sampler_options(job, train, comm);
-    DistributedSampler::check(sampling);
-    WeightUpdate(job, network->parameters(), DistributedSampler::steps_per_epoch(sampling))
-        .require_warmup_within_run(job);
-    require_training_memory(job, *network, *loaded.sets, device, comm);
+    strategy.check(job, *network, *loaded.sets, device, comm);
   });
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));
-  BucketPlan plan = plan_buckets(job, *network, device, comm);
+  BucketPlan plan = strategy.plan(job, *network, device, comm);
   return {.data = std::move(loaded.sets),
           .device = std::move(device),
           .network = std::move(*network),

@@ -37,9 +37,22 @@ struct JobSetup {
   std::shared_ptr<LazyFingerprints> fingerprints = {};  ///< of the data; rank 0 asks for them
 };
 
+/// How a parallel strategy gets ready, beyond what all do.
+struct StrategySetup {
+  /// Whether job, network, data and ranks fit together and into memory. Each rank asks, and all agree.
+  void (*check)(const Job& job, const Network& network, const TrainTestData& data, const DeviceChoice& device,
+                const Communicator& comm);
+  /// In which pieces gradients are summed. Collective.
+  BucketPlan (*plan)(const Job& job, const Network& network, const DeviceChoice& device, Communicator& comm);
+};
+
+/// Every rank has the whole network and a share of each batch.
+extern const StrategySetup kDataParallelSetup;
+
 /// Gets everything ready and checks that it fits together, so that a rank that cannot go on stops all of them
 /// in good order; and that all ranks got the same network and data. Collective: the ranks' jobs are equal.
 /// @throws AgreedError  any error of any rank, any difference between them
-JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data);
+JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data,
+                const StrategySetup& strategy = kDataParallelSetup);
 
 }  // namespace lockstep

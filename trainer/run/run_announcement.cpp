@@ -3,7 +3,6 @@
 #include "trainer/run/run_announcement.hpp"
 
 #include "common/text/text_layout.hpp"
-#include "trainer/engine/step_engine.hpp"
 
 #include <fmt/format.h>
 
@@ -12,10 +11,6 @@ namespace {
 
 std::string plural(std::int64_t count, const std::string& thing) {
   return fmt::format("{} {}{}", with_thousands(count), thing, count == 1 ? "" : "s");
-}
-
-std::string bucket_plan_text(const JobSetup& setup, const Communicator& comm) {
-  return comm.size() == 1 ? "none, one rank" : setup.plan.describe();
 }
 
 std::string device_text(const Job& job, const JobSetup& setup, const Communicator& comm) {
@@ -30,10 +25,11 @@ std::string device_text(const Job& job, const JobSetup& setup, const Communicato
 
 }  // namespace
 
-std::vector<std::string> announcement(const Job& job, const JobSetup& setup,
-                                      const DistributedSampler& sampler, const Communicator& comm, int hosts,
-                                      const WeightUpdate& update) {
+std::vector<std::string> announcement(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
+                                      const Communicator& comm, int hosts) {
   const auto& network = setup.network;
+  const DistributedSampler& sampler = strategy.sampler();
+  const StrategyDescription description = strategy.describe();
   std::vector<std::string> lines = {
       fmt::format("Lockstep {}: {}, {} parameters, on {} ({} train, {} test; {})", LOCKSTEP_VERSION,
                   network.name(), with_thousands(static_cast<std::int64_t>(network.parameters().size)),
@@ -41,39 +37,42 @@ std::vector<std::string> announcement(const Job& job, const JobSetup& setup,
                   with_thousands(setup.data->test.size()), setup.data->origin),
       fmt::format("{} on {}, {}", plural(comm.size(), "rank"), plural(hosts, "host"),
                   device_text(job, setup, comm)),
-      fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; buckets: {}",
+      fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; {}",
                   with_thousands(sampler.batch_samples(0)), plural(sampler.batch_grains(0), "grain"),
                   job.parallel.grain, plural(sampler.steps_per_epoch(), "step"), job.parallel.determinism,
-                  bucket_plan_text(setup, comm)),
+                  description.sums),
   };
-  lines.push_back(update.describe());
+  lines.insert(lines.end(), description.lines.begin(), description.lines.end());
+  lines.push_back(strategy.weight_update().describe());
   if (!setup.device.remark.empty()) lines.push_back(setup.device.remark);
   return lines;
 }
 
-nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm, int hosts,
-                                   const WeightUpdate& update) {
-  return {{"event", "start"},
-          {"version", LOCKSTEP_VERSION},
-          {"world", comm.size()},
-          {"hosts", hosts},
-          {"threads", job.parallel.threads},
-          {"device", setup.device.kind},
-          {"backend", setup.device.backend},
-          {"buckets", bucket_plan_text(setup, comm)},
-          {"model", setup.network.name()},
-          {"parameters", setup.network.parameters().size},
-          {"data", job.data.set},
-          {"data_origin", setup.data->origin},
-          {"train_samples", setup.data->train.size()},
-          {"test_samples", setup.data->test.size()},
-          {"global_batch", job.data.global_batch},
-          {"grain", job.parallel.grain},
-          {"determinism", job.parallel.determinism},
-          {"seed", job.train.seed},
-          {"optimizer", job.train.optimizer.kind},
-          {"schedule", job.train.schedule.kind},
-          {"learning_rate", update.learning_rate(0)}};
+nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
+                                   const Communicator& comm, int hosts) {
+  nlohmann::ordered_json event = {{"event", "start"},
+                                  {"version", LOCKSTEP_VERSION},
+                                  {"world", comm.size()},
+                                  {"hosts", hosts},
+                                  {"threads", job.parallel.threads},
+                                  {"device", setup.device.kind},
+                                  {"backend", setup.device.backend},
+                                  {"strategy", job.parallel.strategy}};
+  for (const auto& [name, value] : strategy.describe().facts) event[name] = value;
+  event.update({{"model", setup.network.name()},
+                {"parameters", setup.network.parameters().size},
+                {"data", job.data.set},
+                {"data_origin", setup.data->origin},
+                {"train_samples", setup.data->train.size()},
+                {"test_samples", setup.data->test.size()},
+                {"global_batch", job.data.global_batch},
+                {"grain", job.parallel.grain},
+                {"determinism", job.parallel.determinism},
+                {"seed", job.train.seed},
+                {"optimizer", job.train.optimizer.kind},
+                {"schedule", job.train.schedule.kind},
+                {"learning_rate", strategy.weight_update().learning_rate(0)}});
+  return event;
 }
 
 }  // namespace lockstep

@@ -4,10 +4,9 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "data/sampler.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/weight_update.hpp"
+#include "trainer/strategies/strategy.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -17,12 +16,11 @@
 namespace lockstep {
 
 /// A few lines for people: model, data, ranks and devices, batch and buckets, optimiser and schedule.
-std::vector<std::string> announcement(const Job& job, const JobSetup& setup,
-                                      const DistributedSampler& sampler, const Communicator& comm, int hosts,
-                                      const WeightUpdate& update);
+std::vector<std::string> announcement(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
+                                      const Communicator& comm, int hosts);
 
 /// The "start" event of metrics.jsonl.
-nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const Communicator& comm, int hosts,
-                                   const WeightUpdate& update);
+nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
+                                   const Communicator& comm, int hosts);
 
 }  // namespace lockstep

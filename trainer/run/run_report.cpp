@@ -11,9 +11,13 @@
 
 namespace lockstep {
 
-RunReport::RunReport(const Job& job, const JobSetup& setup, const WeightUpdate& update,
+RunReport::RunReport(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
                      const Communicator& comm)
-    : job_(job), setup_(setup), update_(update), comm_(comm), progress_(Progress::for_rank(comm.rank())) {}
+    : job_(job),
+      setup_(setup),
+      strategy_(strategy),
+      comm_(comm),
+      progress_(Progress::for_rank(comm.rank())) {}
 
 /// To the person who watches, and to the log.
 void RunReport::say(const std::string& line) {
@@ -27,23 +31,23 @@ void RunReport::say(const std::vector<Field>& fields) {
 }
 
 double RunReport::learning_rate(const RunState& state) const {
-  return update_.learning_rate(state.position.global_step - 1);
+  return strategy_.weight_update().learning_rate(state.position.global_step - 1);
 }
 
 double RunReport::samples_per_second(const RunState& state, double seconds) const {
   return static_cast<double>(state.epoch_samples - epoch_start_samples_) / seconds;
 }
 
-void RunReport::start(const std::string& choice, const DistributedSampler& sampler, int hosts) {
+void RunReport::start(const std::string& choice, int hosts) {
   run_start_ = Clock::now();
   if (directory_ == nullptr) return;
   if (!choice.empty()) say(choice);
-  for (const auto& line : announcement(job_, setup_, sampler, comm_, hosts, update_)) say(line);
+  for (const auto& line : announcement(job_, setup_, strategy_, comm_, hosts)) say(line);
 }
 
 void RunReport::new_run(int hosts, double setup_seconds) {
   if (directory_ == nullptr) return;
-  auto event = start_event(job_, setup_, comm_, hosts, update_);
+  auto event = start_event(job_, setup_, strategy_, comm_, hosts);
   event["setup_seconds"] = setup_seconds;
   directory_->write(event);
 }
@@ -125,6 +129,11 @@ void RunReport::stopped(const RunLength& length) {
   if (directory_ == nullptr) return;
   say(fmt::format("stopped on request at step {} of {}, saved in {}; run the same command to go on",
                   with_thousands(length.taken), with_thousands(length.asked), job_.run.dir));
+}
+
+void RunReport::summary(const std::vector<std::string>& lines) {
+  if (directory_ == nullptr) return;
+  for (const std::string& line : lines) say(line);
 }
 
 void RunReport::done(const RunState& state, const Evaluation& evaluation, const std::string& weights_digest) {

@@ -8,12 +8,11 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/step_engine.hpp"
-#include "trainer/engine/weight_update.hpp"
 #include "trainer/run/finished_run.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_state.hpp"
+#include "trainer/strategies/strategy.hpp"
 
 #include <string>
 #include <vector>
@@ -24,12 +23,13 @@ namespace lockstep {
 class RunReport {
  public:
   /// Borrows all four.
-  RunReport(const Job& job, const JobSetup& setup, const WeightUpdate& update, const Communicator& comm);
+  RunReport(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
+            const Communicator& comm);
   /// From now on there is a log, and events are written. Borrows it.
   void write_to(RunDirectory& directory) { directory_ = &directory; }
 
   /// @param choice  which run directory was chosen, and why; empty: the job names it
-  void start(const std::string& choice, const DistributedSampler& sampler, int hosts);
+  void start(const std::string& choice, int hosts);
   void new_run(int hosts, double setup_seconds);
   /// @param data_known  the checkpoint says what the run was trained on
   void resumed_run(std::int64_t step, bool data_known);
@@ -48,6 +48,8 @@ class RunReport {
   enum class StopReason { kSignal, kTimeLimit, kOtherRank };
   void stopping(StopReason reason);
   void stopped(const RunLength& length);
+  /// What the strategy has to say at the end.
+  void summary(const std::vector<std::string>& lines);
   void done(const RunState& state, const Evaluation& evaluation, const std::string& weights_digest);
 
  private:
@@ -59,7 +61,7 @@ class RunReport {
 
   const Job& job_;
   const JobSetup& setup_;
-  const WeightUpdate& update_;
+  const ParallelStrategy& strategy_;
   const Communicator& comm_;
   Progress progress_;
   RunDirectory* directory_ = nullptr;

@@ -21,14 +21,17 @@ void RunSaver::is_saved(const RunState& state) {
 }
 
 bool RunSaver::is_best(const RunState& state) const {
-  return job_.run.keep.best && directory_ != nullptr && directory_->would_be_best(state.test_accuracy);
+  if (!job_.run.keep.best) return false;
+  bool best = directory_ != nullptr && directory_->would_be_best(state.test_accuracy);
+  comm_.broadcast(std::as_writable_bytes(std::span(&best, 1)), 0);
+  return best;
 }
 
 void RunSaver::save(const RunState& state) {
   const bool saved = saved_step_ == state.position.global_step && saved_evaluated_ == state.is_evaluated();
-  if (directory_ == nullptr || saved) return;
-  engine_.fetch_state();
-  directory_->save(snapshot(state, job_, setup_, comm_, trained_state(engine_)));
+  if (saved) return;
+  strategy_.collect();
+  if (directory_ != nullptr) directory_->save(snapshot(state, job_, setup_, comm_, strategy_));
   is_saved(state);
 }
 

@@ -6,29 +6,29 @@
 #include "comm/communicator.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/step_engine.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_state.hpp"
+#include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
 
 namespace lockstep {
 
-/// Every rank has one; only rank 0's, which has a run directory, writes.
+/// Every rank has one, and all make the same calls; only rank 0's, which has a run directory, writes.
 class RunSaver {
  public:
   /// Borrows all four.
-  RunSaver(const Job& job, const JobSetup& setup, Communicator& comm, StepEngine& engine)
-      : job_(job), setup_(setup), comm_(comm), engine_(engine) {}
+  RunSaver(const Job& job, const JobSetup& setup, Communicator& comm, ParallelStrategy& strategy)
+      : job_(job), setup_(setup), comm_(comm), strategy_(strategy) {}
   /// Borrows it.
   void write_to(RunDirectory& directory) { directory_ = &directory; }
 
   /// This state is in a checkpoint already: the one that the run goes on from.
   void is_saved(const RunState& state);
   /// Whether the checkpoint of this state would be the best one, which run.keep.best wants to have. The
-  /// weights that are best are those that were evaluated: they are saved at once, or they are gone.
+  /// weights that are best are those that were evaluated: they are saved at once, or they are gone. Rank 0's word. Collective.
   bool is_best(const RunState& state) const;
-  /// Starts saving in the background, unless this state is saved, or being saved.
+  /// Starts saving in the background, unless this state is saved, or being saved. Collective.
   /// @throws IoError  of an earlier save
   void save(const RunState& state);
   /// Returns when the last save is safely on disk. Collective.
@@ -42,7 +42,7 @@ class RunSaver {
   const Job& job_;
   const JobSetup& setup_;
   Communicator& comm_;
-  StepEngine& engine_;
+  ParallelStrategy& strategy_;
   RunDirectory* directory_ = nullptr;
   std::int64_t saved_step_ = -1;  ///< of the checkpoint that is saved, or being saved
   bool saved_evaluated_ = false;  ///< and whether it holds the evaluation of that step

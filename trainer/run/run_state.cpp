@@ -81,10 +81,6 @@ void restore_optimizer(const CheckpointState& checkpoint, const std::vector<Opti
 
 }  // namespace
 
-TrainedState trained_state(StepEngine& engine) {
-  return {engine.weights(), engine.optimizer_buffers(), engine.gradient_units()};
-}
-
 void RunState::add(const StepSeries& series) {
   position.global_step += series.steps;
   position.step_in_epoch += series.steps;
@@ -105,7 +101,8 @@ void RunState::start_next_epoch() {
 }
 
 CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
-                         const Communicator& comm, const TrainedState& trained) {
+                         const Communicator& comm, ParallelStrategy& strategy) {
+  const TrainedState trained = strategy.whole_state();
   CheckpointState checkpoint;
   CheckpointFacts& facts = checkpoint.facts;
   facts.step = state.position.global_step;
@@ -156,14 +153,6 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
           .epoch_loss_units = epoch_loss_units(facts),
           .test_accuracy = facts.test_accuracy.value_or(-1),
           .evaluated_step = facts.test_accuracy ? facts.step : -1};
-}
-
-void broadcast(Communicator& comm, GradientUnits& units) {
-  std::vector<std::int16_t> exponents(units.exponents().begin(), units.exponents().end());
-  std::int64_t changed_at = units.changed_at();
-  comm.broadcast(std::as_writable_bytes(std::span(exponents)), 0);
-  comm.broadcast(std::as_writable_bytes(std::span(&changed_at, 1)), 0);
-  units.restore(exponents, changed_at);
 }
 
 }  // namespace lockstep

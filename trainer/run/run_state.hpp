@@ -6,7 +6,7 @@
 
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/step_engine.hpp"
+#include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
 #include <span>
@@ -31,17 +31,9 @@ struct RunState {
   void start_next_epoch();
 };
 
-/// The numbers that a checkpoint is of: the host's weights, what the optimiser remembers, units.
-struct TrainedState {
-  std::span<float> weights;
-  std::vector<OptimizerBufferView> optimizer;
-  GradientUnits& units;
-};
-TrainedState trained_state(StepEngine& engine);
-
-/// A snapshot to save.
+/// A snapshot of the whole state to save, on rank 0.
 CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
-                         const Communicator& comm, const TrainedState& trained);
+                         const Communicator& comm, ParallelStrategy& strategy);
 
 /// The reverse: fills weights, what the optimiser remembers, and units (those of a run's start where the
 /// checkpoint has none).
@@ -51,8 +43,5 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
 ///                     holds other things that its optimiser remembers than the job's optimiser does
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
                  const DistributedSampler& sampler, const TrainedState& trained);
-
-/// Gives all ranks the units of rank 0. Collective.
-void broadcast(Communicator& comm, GradientUnits& units);
 
 }  // namespace lockstep

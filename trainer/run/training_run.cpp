@@ -8,12 +8,10 @@
 #include "common/clock.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/step_engine.hpp"
 #include "trainer/engine/step_failure.hpp"
 #include "trainer/ranks/leak_on_peer_loss.hpp"
 #include "trainer/ranks/rank_facts.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/ranks/replicas.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/finished_run.hpp"
 #include "trainer/run/run_announcement.hpp"
@@ -25,6 +23,7 @@
 #include "trainer/run/starting_weights.hpp"
 #include "trainer/run/stop_signal.hpp"
 #include "trainer/run/time_limit.hpp"
+#include "trainer/strategies/strategy_catalogue.hpp"
 
 #include <fmt/format.h>
 
@@ -47,12 +46,12 @@ class TrainingRun {
       : job_(job),
         comm_(comm),
         process_start_(process_start),
-        setup_(set_up(job, comm, data)),
-        engine_(make_step_engine(job, setup_, comm)),
-        report_(job_, setup_, engine_->weight_update(), comm),
-        saver_(job_, setup_, comm, *engine_),
+        setup_(set_up(job, comm, data, find_strategy(job).setup)),
+        strategy_(find_strategy(job).make(job, setup_, comm)),
+        report_(job_, setup_, *strategy_, comm),
+        saver_(job_, setup_, comm, *strategy_),
         time_limit_(time_limit),
-        steps_per_epoch_(engine_->sampler().steps_per_epoch()) {}
+        steps_per_epoch_(strategy_->sampler().steps_per_epoch()) {}
 
   int run() {
     try {
@@ -76,7 +75,6 @@ class TrainingRun {
   void train_epoch();
   std::int64_t next_series() const;
   void after_series(const StepSeries& series);
-  void check_replicas_now();
   bool stop_wanted() const { return stop_requested() || time_limit_.reached(); }
   bool leave_evaluation() const;
   void say_why_it_stops();
@@ -87,12 +85,13 @@ class TrainingRun {
   int report_nothing_left();
   RunLength length() const;
   std::int64_t steps_in_run() const;
+  std::string whole_sha256() { return weights_sha256(strategy_->whole_state().weights); }
 
   Job job_;  ///< run.dir as it was chosen, on rank 0
   Communicator& comm_;
   Clock::time_point process_start_;
   JobSetup setup_;
-  std::unique_ptr<StepEngine> engine_;
+  std::unique_ptr<ParallelStrategy> strategy_;
   RunReport report_;
   RunSaver saver_;
   TimeLimit time_limit_;
@@ -142,12 +141,12 @@ void TrainingRun::open_chosen(const std::string& path, bool wait) {
   const auto checkpoint = directory_->resume_point();
   if (!checkpoint) return;
   // Copies: it is only looked at.
-  const std::size_t parameters = engine_->weights().size();
+  const std::size_t parameters = setup_.network.parameters().size;
   std::vector<float> weights(parameters);
-  OptimizerBuffers buffers(engine_->weight_update().buffer_names(), parameters);
-  GradientUnits units = engine_->gradient_units();
+  OptimizerBuffers buffers(strategy_->weight_update().buffer_names(), parameters);
+  GradientUnits units = strategy_->whole_state().units;
   const auto state =
-      restore(checkpoint->state, job_, setup_, engine_->sampler(), {weights, buffers.views(), units});
+      restore(checkpoint->state, job_, setup_, strategy_->sampler(), {weights, buffers.views(), units});
   if (state.position.global_step > steps_in_run()) {
     throw ConfigError(fmt::format("it is at step {}, beyond the {} that are asked for",
                                   with_thousands(state.position.global_step),
@@ -160,12 +159,11 @@ void TrainingRun::restore_or_initialise() {
   agree(comm_, [&] {
     if (directory_) checkpoint = directory_->resume_point();
     if (checkpoint) {
-      state_ = restore(checkpoint->state, job_, setup_, engine_->sampler(), trained_state(*engine_));
-      saver_.is_saved(state_);
+      state_ = restore(checkpoint->state, job_, setup_, strategy_->sampler(), strategy_->whole_state());
       data_checked_ = read_data_record(checkpoint->state.facts, checkpoint->path).can_be_checked();
-      nothing_left_ = nothing_left(Env::posix(), job_.run.dir, length(), weights_sha256(engine_->weights()));
-    } else {
-      initialise_weights(job_, setup_.network, engine_->weights());
+      nothing_left_ = nothing_left(Env::posix(), job_.run.dir, length(), whole_sha256());
+    } else if (comm_.rank() == 0) {
+      initialise_weights(job_, setup_.network, strategy_->whole_state().weights);
     }
     if (directory_ && !nothing_left_) {
       const bool evaluated = state_.position.step_in_epoch < steps_per_epoch_;
@@ -174,19 +172,18 @@ void TrainingRun::restore_or_initialise() {
       saver_.write_to(*directory_);
     }
   });
+  bool resumed = checkpoint.has_value();
+  comm_.broadcast(std::as_writable_bytes(std::span(&resumed, 1)), 0);
   comm_.broadcast(std::as_writable_bytes(std::span(&nothing_left_, 1)), 0);
   comm_.broadcast(std::as_writable_bytes(std::span(&state_, 1)), 0);
+  if (resumed) saver_.is_saved(state_);
   first_step_ = state_.position.global_step;
-  comm_.broadcast(std::as_writable_bytes(engine_->weights()), 0);
-  for (const OptimizerBufferView& buffer : engine_->optimizer_buffers())
-    comm_.broadcast(std::as_writable_bytes(buffer.values), 0);
-  broadcast(comm_, engine_->gradient_units());
-  engine_->commit_state();
+  strategy_->distribute();
 }
 
 void TrainingRun::announce() {
   const int hosts = count_hosts(comm_);
-  report_.start(first_line_, engine_->sampler(), hosts);
+  report_.start(first_line_, hosts);
   if (state_.position.global_step == 0) {
     report_.new_run(hosts, seconds_since(process_start_));
   } else {
@@ -214,7 +211,7 @@ bool TrainingRun::finished() const {
 void TrainingRun::train_epoch() {
   report_.start_epoch(state_, length());
   while (!epoch_finished() && !steps_finished() && !stopping_) {
-    after_series(engine_->run(state_.position, next_series(), stop_wanted()));
+    after_series(strategy_->run(state_.position, next_series(), stop_wanted()));
   }
   report_.end_epoch();
 }
@@ -223,7 +220,7 @@ void TrainingRun::train_epoch() {
 std::int64_t TrainingRun::next_series() const {
   const auto step = state_.position.global_step;
   std::int64_t count = std::min(
-      {engine_->longest_series(), steps_per_epoch_ - state_.position.step_in_epoch, steps_in_run() - step});
+      {strategy_->longest_series(), steps_per_epoch_ - state_.position.step_in_epoch, steps_in_run() - step});
   for (const std::int64_t every : {job_.run.log_every_steps, job_.run.checkpoint_every_steps,
                                    job_.parallel.check_replicas_every_steps}) {
     if (every > 0) count = std::min(count, every - step % every);
@@ -237,15 +234,16 @@ void TrainingRun::after_series(const StepSeries& series) {
   state_.add(series);
   const auto step = state_.position.global_step;
   if (series.failure) {
-    engine_->fetch_state();
-    throw AgreedError(ExitCode::kInternal,
-                      describe_failure(*series.failure, series.last.samples, step + 1,
-                                       setup_.network.parameters(), engine_->weights()),
-                      0);
+    strategy_->collect();
+    const std::string what =
+        comm_.rank() == 0 ? describe_failure(*series.failure, series.last.samples, step + 1,
+                                             setup_.network.parameters(), strategy_->whole_state().weights)
+                          : "";
+    throw AgreedError(ExitCode::kInternal, what, 0);
   }
   report_.steps(series);
   if (is_due(job_.run.log_every_steps)) report_.log_step(state_, series.last);
-  if (is_due(job_.parallel.check_replicas_every_steps)) check_replicas_now();
+  if (is_due(job_.parallel.check_replicas_every_steps)) strategy_->check_copies(step);
   stopping_ = series.last.stop_requested && !steps_finished();
   if (stopping_) say_why_it_stops();
   if (epoch_finished()) return;  // what is due now comes after the evaluation
@@ -257,11 +255,6 @@ void TrainingRun::say_why_it_stops() {
   using Reason = RunReport::StopReason;
   const Reason otherwise = time_limit_.reached() ? Reason::kTimeLimit : Reason::kOtherRank;
   report_.stopping(stop_requested() ? Reason::kSignal : otherwise);
-}
-
-void TrainingRun::check_replicas_now() {
-  engine_->fetch_state();
-  expect_equal_replicas(comm_, setup_.network.parameters(), engine_->weights(), state_.position.global_step);
 }
 
 bool TrainingRun::is_due(std::int64_t every) const {
@@ -285,7 +278,7 @@ bool TrainingRun::leave_evaluation() const {
 
 /// False if it was left, on all ranks: then the run is stopping.
 bool TrainingRun::evaluate_now() {
-  const Evaluation evaluation = engine_->evaluate([this] { return leave_evaluation(); });
+  const Evaluation evaluation = strategy_->evaluate([this] { return leave_evaluation(); });
   stopping_ = evaluation.interrupted;
   if (stopping_) {
     say_why_it_stops();
@@ -305,17 +298,18 @@ int TrainingRun::stop_on_request() {
 }
 
 int TrainingRun::report_nothing_left() {
-  if (directory_) report_.nothing_left(length(), weights_sha256(engine_->weights()));
+  if (directory_) report_.nothing_left(length(), whole_sha256());
   return 0;
 }
 
 int TrainingRun::finish() {
   const bool evaluated = evaluation_ && state_.position.step_in_epoch == 0;
   if (!evaluated && !evaluate_now()) return stop_on_request();
-  check_replicas_now();
+  strategy_->check_copies(state_.position.global_step);
   saver_.save(state_);
   saver_.wait_until_saved("the run ended");
-  if (directory_) report_.done(state_, *evaluation_, weights_sha256(engine_->weights()));
+  report_.summary(strategy_->summary());
+  if (directory_) report_.done(state_, *evaluation_, whole_sha256());
   return 0;
 }
 

@@ -134,7 +134,7 @@ TEST(JobRoundTripTest, YamlIsNestedAsAPersonWouldWriteIt) {
   EXPECT_EQ(yaml.substr(0, yaml.find("  root")), "model: net\ndata:\n  set: mnist\n");
   EXPECT_NE(yaml.find("train:\n  epochs: 10\n  seed: 1234\n"), std::string::npos) << yaml;
   EXPECT_NE(yaml.find("  optimizer:\n    kind: sgd\n    lr: 0.02\n"), std::string::npos) << yaml;
-  EXPECT_NE(yaml.find("\nparallel:\n  device: auto\n"), std::string::npos) << yaml;
+  EXPECT_NE(yaml.find("\nparallel:\n  strategy: data\n  device: auto\n"), std::string::npos) << yaml;
 }
 
 }  // namespace

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The list.
+#include "trainer/config/strategy_kinds.hpp"
+
+#include "common/error.hpp"
+
+#include <algorithm>
+
+namespace lockstep {
+
+const std::vector<StrategyKind>& strategy_kinds() {
+  static const std::vector<StrategyKind> kinds = {{.name = "data"}};
+  return kinds;
+}
+
+const StrategyKind& find_strategy_kind(std::string_view name) {
+  const auto found = std::ranges::find(strategy_kinds(), name, &StrategyKind::name);
+  LOCKSTEP_CHECK(found != strategy_kinds().end());
+  return *found;
+}
+
+}  // namespace lockstep

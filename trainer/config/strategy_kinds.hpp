@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The parallel strategies by name, as far as a job file knows them: what they promise and which keys are
+/// theirs. What they do is in trainer/strategies, a folder for each.
+#pragma once
+
+#include "trainer/optimizers/member.hpp"
+
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+struct StrategyKind {
+  std::string_view name;
+  /// Whether it ends in the weights of one rank, bit for bit, under `determinism: world`.
+  bool same_bits = true;
+  /// Keys of the section `parallel` that only this strategy has.
+  std::vector<MemberKey> keys = {};
+};
+
+/// All that there are: a new one is a line here, and one in trainer/strategies/strategy_catalogue.cpp.
+const std::vector<StrategyKind>& strategy_kinds();
+
+/// @throws InternalError  there is none of that name
+const StrategyKind& find_strategy_kind(std::string_view name);
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the ranks of a run share, and how: the one thing that the training loop asks. A strategy is a folder
+/// beside this file, a line in strategy_catalogue.cpp and one in trainer/config/strategy_kinds.cpp.
+#pragma once
+
+#include "comm/gradient_units.hpp"
+#include "data/sampler.hpp"
+#include "trainer/engine/evaluator.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/engine/weight_update.hpp"
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+/// The numbers that a checkpoint is of: the host's weights, what the optimiser remembers, units.
+struct TrainedState {
+  std::span<float> weights;
+  std::vector<OptimizerBufferView> optimizer;
+  GradientUnits& units;
+};
+
+/// Facts that are no part of the mathematics: for the event "start" and for the manifest of checkpoints.
+using StrategyFacts = std::vector<std::pair<std::string, std::string>>;
+
+/// What rank 0 says of a strategy when a run starts.
+struct StrategyDescription {
+  std::string sums;                ///< how gradients are added up: "buckets: none, one rank"
+  std::vector<std::string> lines;  ///< whole lines more; may be none
+  StrategyFacts facts;
+};
+
+/// One rank's end of a strategy. Where a call is collective all ranks make it, at the same time and with
+/// equal arguments, unless it says otherwise.
+///
+/// Who owns the weights is the strategy's own affair: every rank (data), each rank a part (pipeline), or all
+/// ranks together (one memory). The loop knows only the *whole state*, in the memory of rank 0's host: it
+/// fills it from a checkpoint and calls distribute(); it calls collect() and writes a checkpoint of it. What
+/// collect() brought stays there until the next run().
+class ParallelStrategy {
+ public:
+  virtual ~ParallelStrategy() = default;
+
+  /// Trains `count` steps from `position` on, which lie in one epoch; fewer if one fails: then the weights
+  /// stay as they were before it. A step is one global batch, over which every sample is counted once,
+  /// whoever computes it; when this returns, nobody is working on the weights. Collective, except that
+  /// `stop_requested` may differ: the series says whether any rank's was set. All ranks get equal series.
+  virtual StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
+  /// The longest series that is worth while; the same on all ranks. Requests to stop are heard between them.
+  virtual std::int64_t longest_series() const = 0;
+  /// Loss and accuracy over the job's test set, each sample counted once. Collective; a rank whose `leave`
+  /// says so gives up, and all hear of it. All ranks get equal results.
+  virtual Evaluation evaluate(const LeaveEvaluation& leave) = 0;
+
+  /// The whole state. On rank 0 alone its numbers mean something; sizes and names do on every rank that has
+  /// them, and a rank that never holds the whole has empty spans.
+  virtual TrainedState whole_state() = 0;
+  /// Makes rank 0's whole state that of the run. Collective.
+  virtual void distribute() = 0;
+  /// Brings the run's state into rank 0's whole state. Collective.
+  virtual void collect() = 0;
+  /// Compares the copies of weights that several ranks hold; nothing to do where there is one. Collective.
+  /// @param step    for the message
+  /// @throws AgreedError  names the rank that differs
+  virtual void check_copies(std::int64_t step) = 0;
+
+  virtual const WeightUpdate& weight_update() const = 0;
+  /// Of this rank: steps an epoch, sizes of batches.
+  virtual const DistributedSampler& sampler() const = 0;
+  virtual StrategyDescription describe() const = 0;
+  /// What is worth saying when the run has ended: lines for people, on rank 0. Collective.
+  virtual std::vector<std::string> summary() { return {}; }
+};
+
+}  // namespace lockstep
