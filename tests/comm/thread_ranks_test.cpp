@@ -41,6 +41,13 @@ INSTANTIATE_TEST_SUITE_P(Threads, ThreadConformanceTest,
                            return std::get<0>(param.param).name + std::to_string(std::get<1>(param.param));
                          });
 
+INSTANTIATE_TEST_SUITE_P(ThreadCollectives, ThreadConformanceTest,
+                         ::testing::Combine(::testing::ValuesIn(collective_cases()),
+                                            ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8)),
+                         [](const auto& param) {
+                           return std::get<0>(param.param).name + std::to_string(std::get<1>(param.param));
+                         });
+
 TEST(ThreadRanksTest, EveryRankRunsOnce) {
   std::vector<int> runs(5);
   run_thread_ranks(5, [&](Communicator& comm) { ++runs[static_cast<std::size_t>(comm.rank())]; });
