@@ -49,6 +49,14 @@ void Communicator::all_reduce(std::span<float> data) {
   wait(*host_all_reduce().start(data), "an all-reduce");
 }
 
+void Communicator::send(std::span<const std::byte> data, int to, int tag) {
+  wait(*point_to_point().start_send(data, to, tag), fmt::format("a message to rank {}", to));
+}
+
+void Communicator::receive(std::span<std::byte> data, int from, int tag) {
+  wait(*point_to_point().start_receive(data, from, tag), fmt::format("a message from rank {}", from));
+}
+
 void Communicator::wait(PendingCollective& pending, std::string_view what) {
   if (pending.test()) return;
   const auto start = Clock::now();

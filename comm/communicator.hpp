@@ -6,6 +6,7 @@
 
 #include "comm/all_reduce.hpp"
 #include "comm/pending_collective.hpp"
+#include "comm/point_to_point.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -40,6 +41,8 @@ class Communicator {
   /// This control plane's own way to sum host memory, which it has for as long as it lives. Sums under way
   /// end before it does.
   virtual AllReduce& host_all_reduce() = 0;
+  /// Its messages between two ranks, which it has for as long as it lives.
+  virtual PointToPoint& point_to_point() = 0;
   virtual void broadcast(std::span<std::byte> data, int root) = 0;
   /// Every rank contributes `mine` (same size everywhere) and receives all, [rank][bytes].
   virtual std::vector<std::byte> all_gather(std::span<const std::byte> mine) = 0;
@@ -50,6 +53,9 @@ class Communicator {
   /// A few numbers: starts host_all_reduce(), then waits.
   void all_reduce(std::span<std::int64_t> data);
   void all_reduce(std::span<float> data);
+  /// One message: starts it, then waits. send() may return before it is received, or not.
+  void send(std::span<const std::byte> data, int to, int tag = 0);
+  void receive(std::span<std::byte> data, int from, int tag = 0);
   /// Tests until complete. @throws PeerLostError after timeout(): names this rank, its host and `what` was
   /// waited for.
   void wait(PendingCollective& pending, std::string_view what);

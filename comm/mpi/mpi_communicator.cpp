@@ -5,6 +5,7 @@
 
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/mpi_error.hpp"
+#include "comm/mpi/mpi_point_to_point.hpp"
 #include "common/console/output.hpp"
 #include "common/host_name.hpp"
 
@@ -72,21 +73,29 @@ HostShare share_of_host(int rank) {
   return share;
 }
 
+void duplicate(MPI_Comm& comm) {
+  LOCKSTEP_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+  LOCKSTEP_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+}
+
 class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator(const MpiRuntime& runtime, std::chrono::duration<double> timeout)
       : rank_(runtime.rank()), size_(runtime.size()), host_(host_name()), timeout_(timeout) {
-    LOCKSTEP_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm_));
-    LOCKSTEP_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+    duplicate(comm_);
+    duplicate(message_comm_);
     host_share_ = share_of_host(rank_);
     all_reduce_ = std::make_unique<MpiAllReduce>(comm_, rank_, size_);
+    messages_ = std::make_unique<MpiPointToPoint>(message_comm_, size_);
   }
 
   ~MpiCommunicator() override {
     if (std::uncaught_exceptions() > exceptions_)
       return;  // freeing is collective, and the others may be gone
-    if (MPI_Comm_free(&comm_) != MPI_SUCCESS)
-      print_error(fmt::format("rank {}: MPI_Comm_free failed", rank_));
+    for (MPI_Comm* comm : {&comm_, &message_comm_}) {
+      if (MPI_Comm_free(comm) != MPI_SUCCESS)
+        print_error(fmt::format("rank {}: MPI_Comm_free failed", rank_));
+    }
   }
   MpiCommunicator(const MpiCommunicator&) = delete;
   MpiCommunicator& operator=(const MpiCommunicator&) = delete;
@@ -102,6 +111,7 @@ class MpiCommunicator final : public Communicator {
   bool oversubscribed() const override { return host_share_.size > host_share_.cores; }
 
   AllReduce& host_all_reduce() override { return *all_reduce_; }
+  PointToPoint& point_to_point() override { return *messages_; }
   void broadcast(std::span<std::byte> data, int root) override;
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void barrier() override;
@@ -113,7 +123,9 @@ class MpiCommunicator final : public Communicator {
   std::string host_;
   std::chrono::duration<double> timeout_;
   MPI_Comm comm_ = MPI_COMM_NULL;
+  MPI_Comm message_comm_ = MPI_COMM_NULL;  ///< of messages between two ranks: sums use tags of comm_
   std::unique_ptr<MpiAllReduce> all_reduce_;
+  std::unique_ptr<MpiPointToPoint> messages_;
   int exceptions_ = std::uncaught_exceptions();
 };
 

@@ -48,6 +48,37 @@ class ThreadCommunicator::Pending final : public PendingCollective {
   std::shared_ptr<ThreadCollective> collective_;
 };
 
+class ThreadCommunicator::PendingMail final : public PendingCollective {
+ public:
+  PendingMail(ThreadCommunicator& owner, std::shared_ptr<MailEnd> end, const ThreadMail::Lane& lane)
+      : owner_(owner), end_(std::move(end)), lane_(lane) {}
+  ~PendingMail() override {
+    if (state() == MailEnd::State::kWaiting) owner_.group_.mail().abandon(*end_);
+  }
+  PendingMail(const PendingMail&) = delete;
+  PendingMail& operator=(const PendingMail&) = delete;
+
+  bool test() override {
+    if (state() == MailEnd::State::kDone) return true;
+    if (state() == MailEnd::State::kOtherLength) throw_other_length();
+    if (owner_.group_.failed()) owner_.throw_released();
+    return false;
+  }
+
+ private:
+  MailEnd::State state() const { return end_->state.load(std::memory_order_acquire); }
+  [[noreturn]] void throw_other_length() const {
+    throw InternalError(
+        fmt::format("a message from rank {} to rank {} (tag {}) has {} bytes at one end and {} at the other; "
+                    "please report this",
+                    lane_.from, lane_.to, lane_.tag, end_->from.size() + end_->to.size(), end_->other_bytes));
+  }
+
+  ThreadCommunicator& owner_;
+  std::shared_ptr<MailEnd> end_;
+  ThreadMail::Lane lane_;
+};
+
 ThreadCommunicator::ThreadCommunicator(ThreadGroup& group, int rank, std::chrono::duration<double> timeout)
     : group_(group),
       rank_(rank),
@@ -73,6 +104,25 @@ std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<std::int6
 
 std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<float> data) {
   return arrive({Operation::kSumFp32, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
+}
+
+ThreadMail::Lane ThreadCommunicator::lane(int from, int to, int tag) const {
+  LOCKSTEP_CHECK(from >= 0 && from < size() && to >= 0 && to < size() && tag >= 0 && tag < kTags);
+  return {from, to, tag};
+}
+
+std::unique_ptr<PendingCollective> ThreadCommunicator::start_send(std::span<const std::byte> data, int to,
+                                                                  int tag) {
+  if (group_.failed()) throw_released();
+  const ThreadMail::Lane way = lane(rank_, to, tag);
+  return std::make_unique<PendingMail>(*this, group_.mail().send(way, data), way);
+}
+
+std::unique_ptr<PendingCollective> ThreadCommunicator::start_receive(std::span<std::byte> data, int from,
+                                                                     int tag) {
+  if (group_.failed()) throw_released();
+  const ThreadMail::Lane way = lane(from, rank_, tag);
+  return std::make_unique<PendingMail>(*this, group_.mail().receive(way, data), way);
 }
 
 void ThreadCommunicator::broadcast(std::span<std::byte> data, int root) {

@@ -13,7 +13,7 @@
 namespace lockstep {
 
 /// Its sums are added in rank order.
-class ThreadCommunicator final : public Communicator, private AllReduce {
+class ThreadCommunicator final : public Communicator, private AllReduce, private PointToPoint {
  public:
   /// `group` outlives it.
   ThreadCommunicator(ThreadGroup& group, int rank, std::chrono::duration<double> timeout);
@@ -30,6 +30,9 @@ class ThreadCommunicator final : public Communicator, private AllReduce {
   AllReduce& host_all_reduce() override { return *this; }
   std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) override;
   std::unique_ptr<PendingCollective> start(std::span<float> data) override;
+  PointToPoint& point_to_point() override { return *this; }
+  std::unique_ptr<PendingCollective> start_send(std::span<const std::byte> data, int to, int tag) override;
+  std::unique_ptr<PendingCollective> start_receive(std::span<std::byte> data, int from, int tag) override;
   void broadcast(std::span<std::byte> data, int root) override;
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void barrier() override;
@@ -40,8 +43,10 @@ class ThreadCommunicator final : public Communicator, private AllReduce {
 
  private:
   class Pending;
+  class PendingMail;
 
   std::unique_ptr<Pending> arrive(const CollectiveKind& kind, const Contribution& contribution);
+  ThreadMail::Lane lane(int from, int to, int tag) const;
   [[noreturn]] void throw_released();
 
   ThreadGroup& group_;

@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the threads of one group share: the collectives under way, and whether the group has failed.
+/// What the threads of one group share: the collectives and messages under way, and whether the group has failed.
 #pragma once
+
+#include "comm/thread/thread_mail.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -53,6 +55,9 @@ class ThreadGroup {
   /// The buffers of a rank go away before the collective is complete.
   void abandon(ThreadCollective& collective);
 
+  /// Messages from one rank to another.
+  ThreadMail& mail() { return mail_; }
+
   /// Releases all waiting ranks. The first reason stays.
   void fail(const std::string& reason);
   bool failed() const { return failed_.load(std::memory_order_acquire); }
@@ -64,6 +69,7 @@ class ThreadGroup {
   int size_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<ThreadCollective>> open_;  ///< by sequence; not all ranks there yet
+  ThreadMail mail_;
   std::atomic<bool> failed_{false};
   std::string reason_;
 };

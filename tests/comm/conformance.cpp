@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "tests/comm/conformance.hpp"
 
+#include "common/error.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -131,6 +133,65 @@ void gathers_in_rank_order(Communicator& comm) {
   for (std::size_t i = 0; i < all.size(); ++i) EXPECT_EQ(static_cast<std::size_t>(all[i]), i / 5 + 7);
 }
 
+std::vector<std::byte> letter(int from, int to, int number, std::size_t bytes) {
+  std::vector<std::byte> text(bytes);
+  for (std::size_t i = 0; i < bytes; ++i)
+    text[i] = static_cast<std::byte>(static_cast<std::size_t>(from * 31 + to * 7 + number * 3) + i * i);
+  return text;
+}
+
+/// Every rank to every rank, itself included, several on a lane and several lanes: all under way at once,
+/// with a sum in between, and waited for from the last to the first.
+void carries_messages_in_order(Communicator& comm) {
+  constexpr std::size_t kBytes[] = {3, 0, 100000, 3};
+  std::vector<std::vector<std::byte>> sent, received, expected;
+  std::vector<std::unique_ptr<PendingCollective>> pending;
+  PointToPoint& mail = comm.point_to_point();
+  for (int other = 0; other < comm.size(); ++other) {
+    for (int i = 0; i < 4; ++i) {
+      const int tag = i % 2 == 0 ? 0 : PointToPoint::kTags - 1;
+      sent.push_back(letter(comm.rank(), other, i, kBytes[i]));
+      expected.push_back(letter(other, comm.rank(), i, kBytes[i]));
+      received.emplace_back(kBytes[i]);
+      pending.push_back(mail.start_send(sent.back(), other, tag));
+      pending.push_back(mail.start_receive(received.back(), other, tag));
+    }
+  }
+  std::vector<std::int64_t> between = terms(comm.rank(), 9000);
+  comm.all_reduce(std::span(between));
+  for (std::size_t i = pending.size(); i-- > 0;) comm.wait(*pending[i], "a message, last one first");
+  EXPECT_TRUE(between == expected_sums(comm.size(), 9000));
+  EXPECT_TRUE(received == expected);
+  for (const auto& message : pending) EXPECT_TRUE(message->test());
+}
+
+void passes_a_message_around_the_ring(Communicator& comm) {
+  const int next = (comm.rank() + 1) % comm.size();
+  const int previous = (comm.rank() + comm.size() - 1) % comm.size();
+  std::int64_t value = 1;
+  const auto bytes = std::as_writable_bytes(std::span(&value, 1));
+  if (comm.size() == 1) return;
+  if (comm.rank() == 0) comm.send(bytes, next, 7);
+  comm.receive(bytes, previous, 7);
+  value = value * 3 + comm.rank();
+  if (comm.rank() != 0) comm.send(bytes, next, 7);
+  std::int64_t expected = 1;
+  for (int rank = 1; rank < comm.size(); ++rank) expected = expected * 3 + rank;
+  if (comm.rank() == 0) {
+    EXPECT_EQ(value, expected * 3);
+  }
+}
+
+/// Under way is one message of this rank to itself, so every number of ranks will do.
+void refuses_a_message_of_another_length(Communicator& comm) {
+  for (const std::size_t bytes : {std::size_t{2}, std::size_t{9}}) {
+    const std::vector<std::byte> sent(5);
+    std::vector<std::byte> received(bytes);
+    const auto sending = comm.point_to_point().start_send(sent, comm.rank(), 1);
+    EXPECT_THROW(comm.receive(received, comm.rank(), 1), InternalError) << bytes;
+  }
+}
+
 void barrier_lets_everybody_through(Communicator& comm) {
   for (int i = 0; i < 20; ++i) comm.barrier();
   std::int64_t one = 1;
@@ -151,6 +212,9 @@ const std::vector<ConformanceCase>& conformance_cases() {
       {"RunsManyInARow", runs_many_in_a_row},
       {"BroadcastsFromEveryRoot", broadcasts_from_every_root},
       {"GathersInRankOrder", gathers_in_rank_order},
+      {"CarriesMessagesInOrder", carries_messages_in_order},
+      {"PassesAMessageAroundTheRing", passes_a_message_around_the_ring},
+      {"RefusesAMessageOfAnotherLength", refuses_a_message_of_another_length},
       {"BarrierLetsEverybodyThrough", barrier_lets_everybody_through},
   };
   return cases;

@@ -18,5 +18,7 @@ struct ConformanceCase {
 };
 
 const std::vector<ConformanceCase>& conformance_cases();
+/// Of the functions of comm/collectives.hpp.
+const std::vector<ConformanceCase>& collective_cases();
 
 }  // namespace lockstep::testing

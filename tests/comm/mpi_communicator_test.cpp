@@ -35,6 +35,9 @@ TEST_P(MpiConformanceTest, Holds) {
 INSTANTIATE_TEST_SUITE_P(Mpi, MpiConformanceTest, ::testing::ValuesIn(conformance_cases()),
                          [](const auto& param) { return param.param.name; });
 
+INSTANTIATE_TEST_SUITE_P(MpiCollectives, MpiConformanceTest, ::testing::ValuesIn(collective_cases()),
+                         [](const auto& param) { return param.param.name; });
+
 TEST(MpiCommunicatorTest, AgreesWithMpiAboutTheGroup) {
   int rank = -1, size = -1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);

@@ -36,7 +36,14 @@ TEST_P(ThreadConformanceTest, Holds) {
 
 INSTANTIATE_TEST_SUITE_P(Threads, ThreadConformanceTest,
                          ::testing::Combine(::testing::ValuesIn(conformance_cases()),
-                                            ::testing::Values(1, 2, 3, 5)),
+                                            ::testing::Values(1, 2, 3, 5, 8)),
+                         [](const auto& param) {
+                           return std::get<0>(param.param).name + std::to_string(std::get<1>(param.param));
+                         });
+
+INSTANTIATE_TEST_SUITE_P(ThreadCollectives, ThreadConformanceTest,
+                         ::testing::Combine(::testing::ValuesIn(collective_cases()),
+                                            ::testing::Values(1, 2, 3, 4, 5, 6, 7, 8)),
                          [](const auto& param) {
                            return std::get<0>(param.param).name + std::to_string(std::get<1>(param.param));
                          });
@@ -67,6 +74,36 @@ TEST(ThreadRanksTest, MissingRankEndsTheWaitWithItsReason) {
   });
   EXPECT_NE(message.find("rank 0 of 2 on "), std::string::npos) << message;
   EXPECT_NE(message.find("waited 0.05 s for the other ranks in a barrier"), std::string::npos) << message;
+}
+
+TEST(ThreadRanksTest, AMessageThatIsNeverSentNamesItsSender) {
+  const std::string message = message_of([] {
+    run_thread_ranks(
+        3,
+        [](Communicator& comm) {
+          std::byte byte{};
+          if (comm.rank() == 2) comm.receive({&byte, 1}, 1, 4);
+        },
+        milliseconds(50));
+  });
+  EXPECT_NE(message.find("waited 0.05 s for the other ranks in a message from rank 1"), std::string::npos)
+      << message;
+}
+
+TEST(ThreadRanksTest, AnAbandonedMessageIsNeverWritten) {
+  std::byte abandoned{1};
+  std::latch is_abandoned(1);
+  run_thread_ranks(2, [&](Communicator& comm) {
+    if (comm.rank() == 0) {
+      comm.point_to_point().start_receive({&abandoned, 1}, 1, 0).reset();
+      is_abandoned.count_down();
+    } else {
+      is_abandoned.wait();
+      const std::byte sent{2};
+      EXPECT_FALSE(comm.point_to_point().start_send({&sent, 1}, 0, 0)->test());
+    }
+  });
+  EXPECT_EQ(abandoned, std::byte{1});
 }
 
 TEST(ThreadRanksTest, MissingRankIsAPeerLost) {

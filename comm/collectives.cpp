@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Everything a rank has to send and to receive is started at once, then waited for.
+#include "comm/collectives.hpp"
+
+#include "comm/agreement.hpp"
+#include "comm/sum_into.hpp"
+#include "common/error.hpp"
+
+#include <algorithm>
+#include <memory>
+
+namespace lockstep {
+namespace {
+
+/// Messages under way.
+class Messages {
+ public:
+  explicit Messages(Communicator& comm) : comm_(comm), mail_(comm.point_to_point()) {}
+
+  void send(std::span<const std::byte> data, int to, int tag = kCollectiveTag) {
+    pending_.push_back(mail_.start_send(data, to, tag));
+  }
+  void receive(std::span<std::byte> data, int from, int tag = kCollectiveTag) {
+    pending_.push_back(mail_.start_receive(data, from, tag));
+  }
+  void wait(std::string_view what) {
+    for (const auto& message : pending_) comm_.wait(*message, what);
+  }
+
+ private:
+  Communicator& comm_;
+  PointToPoint& mail_;
+  std::vector<std::unique_ptr<PendingCollective>> pending_;
+};
+
+std::size_t at(int rank) {
+  return static_cast<std::size_t>(rank);
+}
+
+/// Where each rank's piece begins, and behind the last one how long the whole is.
+std::vector<std::size_t> offsets_of(std::span<const std::size_t> sizes) {
+  std::vector<std::size_t> offsets{0};
+  for (const std::size_t size : sizes) offsets.push_back(offsets.back() + size);
+  return offsets;
+}
+
+template <typename T>
+std::vector<T> sum_of_my_piece(Communicator& comm, std::span<const T> terms,
+                               std::span<const std::size_t> counts) {
+  const auto offsets = offsets_of(counts);
+  LOCKSTEP_CHECK(counts.size() == at(comm.size()) && offsets.back() == terms.size());
+  const auto piece = [&](int rank) { return terms.subspan(offsets[at(rank)], counts[at(rank)]); };
+  const std::size_t count = counts[at(comm.rank())];
+  std::vector<T> arrived(count * at(comm.size()));
+  const auto of_rank = [&](int rank) { return std::span(arrived).subspan(at(rank) * count, count); };
+  std::ranges::copy(piece(comm.rank()), of_rank(comm.rank()).begin());
+
+  Messages messages(comm);
+  for (int i = 1; i < comm.size(); ++i) {  // each rank starts with its neighbour, not all with rank 0
+    const int to = (comm.rank() + i) % comm.size(), from = (comm.rank() + comm.size() - i) % comm.size();
+    messages.receive(std::as_writable_bytes(of_rank(from)), from);
+    messages.send(std::as_bytes(piece(to)), to);
+  }
+  messages.wait("a reduce-scatter");
+
+  std::vector<T> sum(of_rank(0).begin(), of_rank(0).end());
+  for (int rank = 1; rank < comm.size(); ++rank) sum_into(std::span(sum), std::span<const T>(of_rank(rank)));
+  return sum;
+}
+
+}  // namespace
+
+void scatter(Communicator& comm, std::span<const std::byte> whole, std::span<const std::size_t> bytes,
+             std::span<std::byte> mine, int root) {
+  LOCKSTEP_CHECK(root >= 0 && root < comm.size());
+  Messages messages(comm);
+  messages.receive(mine, root);
+  if (comm.rank() == root) {
+    const auto offsets = offsets_of(bytes);
+    LOCKSTEP_CHECK(bytes.size() == at(comm.size()) && offsets.back() == whole.size());
+    for (int rank = 0; rank < comm.size(); ++rank)
+      messages.send(whole.subspan(offsets[at(rank)], bytes[at(rank)]), rank);
+  }
+  messages.wait("a scatter");
+}
+
+void gather_to(Communicator& comm, std::span<const std::byte> mine, std::span<const std::size_t> bytes,
+               std::span<std::byte> whole, int root) {
+  LOCKSTEP_CHECK(root >= 0 && root < comm.size());
+  Messages messages(comm);
+  messages.send(mine, root);
+  if (comm.rank() == root) {
+    const auto offsets = offsets_of(bytes);
+    LOCKSTEP_CHECK(bytes.size() == at(comm.size()) && offsets.back() == whole.size());
+    for (int rank = 0; rank < comm.size(); ++rank)
+      messages.receive(whole.subspan(offsets[at(rank)], bytes[at(rank)]), rank);
+  }
+  messages.wait("a gather");
+}
+
+void parallel_apply(Communicator& comm, const std::function<void()>& body) {
+  agree(comm, body);
+}
+
+std::vector<std::int64_t> reduce_scatter(Communicator& comm, std::span<const std::int64_t> terms,
+                                         std::span<const std::size_t> counts) {
+  return sum_of_my_piece(comm, terms, counts);
+}
+
+std::vector<float> reduce_scatter(Communicator& comm, std::span<const float> terms,
+                                  std::span<const std::size_t> counts) {
+  return sum_of_my_piece(comm, terms, counts);
+}
+
+void send_and_receive(Communicator& comm, std::span<const std::byte> data, int to, std::span<std::byte> into,
+                      int from, int tag) {
+  Messages messages(comm);
+  messages.receive(into, from, tag);
+  messages.send(data, to, tag);
+  messages.wait("an exchange of messages");
+}
+
+}  // namespace lockstep

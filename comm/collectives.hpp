@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What data-parallel training is made of, one function for each: replicate, scatter, parallel apply, gather,
+/// reduce-scatter. (All-reduce is Communicator::all_reduce, all-gather is comm/gather.hpp, send and receive are
+/// Communicator's.) Host memory, any backend, any number of ranks. Each call is collective and, but for
+/// parallel_apply(), made of messages between two ranks with tag kCollectiveTag.
+#pragma once
+
+#include "comm/communicator.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace lockstep {
+
+/// Nobody else's: messages of other kinds that are under way do not mix with a collective's.
+inline constexpr int kCollectiveTag = PointToPoint::kTags - 1;
+
+/// Every rank's `data`, of the same size everywhere, becomes that of `root`.
+template <typename T>
+void replicate(Communicator& comm, std::span<T> data, int root) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  comm.broadcast(std::as_writable_bytes(data), root);
+}
+
+/// `root`'s `whole` is cut in order of rank: `mine`, whose sizes may differ and be 0 and which together are as
+/// long as `whole`, becomes this rank's piece. `whole` is only looked at on `root`.
+/// @param bytes  of every rank's piece, on root
+void scatter(Communicator& comm, std::span<const std::byte> whole, std::span<const std::size_t> bytes,
+             std::span<std::byte> mine, int root);
+
+/// The reverse: `whole`, on `root`, becomes all ranks' pieces in order of rank.
+void gather_to(Communicator& comm, std::span<const std::byte> mine, std::span<const std::size_t> bytes,
+               std::span<std::byte> whole, int root);
+
+/// The same of numbers. `counts`, of every rank's piece, is known to all ranks. Returns this rank's piece.
+template <typename T>
+std::vector<T> scatter(Communicator& comm, std::span<const T> whole, std::span<const std::size_t> counts,
+                       int root);
+/// Returns the whole on `root`, nothing on the others.
+template <typename T>
+std::vector<T> gather_to(Communicator& comm, std::span<const T> mine, std::span<const std::size_t> counts,
+                         int root);
+
+/// Runs `body` on every rank at the same time; returns when all are done. An error of any rank is one of all:
+/// @throws AgreedError  on every rank, with the code of the lowest that failed
+void parallel_apply(Communicator& comm, const std::function<void()>& body);
+
+/// Sums `terms`, of the same size on every rank, over all ranks in order of rank, and returns of the sum the
+/// piece of this rank; pieces are cut as in scatter(). The same bits on any backend; int64 wraps around.
+std::vector<std::int64_t> reduce_scatter(Communicator& comm, std::span<const std::int64_t> terms,
+                                         std::span<const std::size_t> counts);
+std::vector<float> reduce_scatter(Communicator& comm, std::span<const float> terms,
+                                  std::span<const std::size_t> counts);
+
+/// A message at a time in each direction, both at once: what two neighbours exchange without waiting for each
+/// other. Sizes may be 0.
+void send_and_receive(Communicator& comm, std::span<const std::byte> data, int to, std::span<std::byte> into,
+                      int from, int tag = kCollectiveTag);
+
+}  // namespace lockstep
+
+#include "comm/collectives_inl.hpp"

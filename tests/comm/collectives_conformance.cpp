@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Each function of comm/collectives.hpp, on any backend and any number of ranks: pieces of equal and unequal
+/// length, empty ones, every root.
+#include "comm/agreement.hpp"
+#include "comm/collectives.hpp"
+#include "common/error.hpp"
+#include "tests/comm/conformance.hpp"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+namespace lockstep::testing {
+namespace {
+
+std::vector<float> numbers(std::size_t count) {
+  std::vector<float> values(count);
+  std::iota(values.begin(), values.end(), 0.5F);
+  return values;
+}
+
+/// Of `count` in `ranks` pieces: equal ones, some of them empty, and all in the last.
+std::vector<std::vector<std::size_t>> cuts_of(std::size_t count, int ranks) {
+  const auto n = static_cast<std::size_t>(ranks);
+  std::vector<std::vector<std::size_t>> cuts(3, std::vector<std::size_t>(n));
+  for (std::size_t i = 0; i < count; ++i) {
+    ++cuts[0][i * n / count];
+    ++cuts[1][(i / 3) % n == 1 ? 0 : (i / 3) % n];
+  }
+  cuts[2][n - 1] = count;
+  return cuts;
+}
+
+std::size_t begin_of(const std::vector<std::size_t>& counts, int rank) {
+  return std::accumulate(counts.begin(), counts.begin() + rank, std::size_t{0});
+}
+
+void replicates_what_the_root_has(Communicator& comm) {
+  for (int root = 0; root < comm.size(); ++root) {
+    std::vector<float> data(1000, static_cast<float>(comm.rank()));
+    replicate(comm, std::span(data), root);
+    EXPECT_EQ(data, std::vector<float>(1000, static_cast<float>(root)));
+  }
+}
+
+void scatters_and_gathers_pieces_of_any_size(Communicator& comm) {
+  for (const std::size_t count : {std::size_t{1}, std::size_t{20}, std::size_t{70001}}) {
+    const auto whole = numbers(count);
+    for (const auto& counts : cuts_of(count, comm.size())) {
+      for (int root = 0; root < comm.size(); ++root) {
+        const bool is_root = comm.rank() == root;
+        const auto mine =
+            scatter(comm, is_root ? std::span<const float>(whole) : std::span<const float>(), counts, root);
+        ASSERT_EQ(mine.size(), counts[static_cast<std::size_t>(comm.rank())]);
+        for (std::size_t i = 0; i < mine.size(); ++i)
+          ASSERT_EQ(mine[i], whole[begin_of(counts, comm.rank()) + i]);
+        const auto again = gather_to(comm, std::span<const float>(mine), counts, root);
+        EXPECT_TRUE(again == (is_root ? whole : std::vector<float>())) << count << " from " << root;
+      }
+    }
+  }
+}
+
+void reduces_and_scatters_in_order_of_rank(Communicator& comm) {
+  for (const auto& counts : cuts_of(1000, comm.size())) {
+    std::vector<float> terms = numbers(1000);
+    for (float& term : terms) term = 1 / (term + static_cast<float>(comm.rank()));
+    std::vector<float> expected(1000);
+    for (int rank = 0; rank < comm.size(); ++rank) {
+      const auto of_rank = numbers(1000);
+      for (std::size_t i = 0; i < 1000; ++i) {
+        const float term = 1 / (of_rank[i] + static_cast<float>(rank));
+        expected[i] = rank == 0 ? term : expected[i] + term;
+      }
+    }
+    const auto mine = reduce_scatter(comm, std::span<const float>(terms), counts);
+    ASSERT_EQ(mine.size(), counts[static_cast<std::size_t>(comm.rank())]);
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      ASSERT_EQ(mine[i], expected[begin_of(counts, comm.rank()) + i]) << "the same bits";
+  }
+}
+
+void integer_pieces_together_are_the_all_reduce(Communicator& comm) {
+  std::vector<std::int64_t> terms(999);
+  for (std::size_t i = 0; i < terms.size(); ++i)
+    terms[i] = INT64_MAX - static_cast<std::int64_t>(i) * (comm.rank() + 5);
+  for (const auto& counts : cuts_of(terms.size(), comm.size())) {
+    const auto mine = reduce_scatter(comm, std::span<const std::int64_t>(terms), counts);
+    auto sums = terms;
+    comm.all_reduce(std::span(sums));
+    const auto whole = gather_to(comm, std::span<const std::int64_t>(mine), counts, 0);
+    if (comm.rank() == 0) {
+      EXPECT_EQ(whole, sums);
+    }
+  }
+}
+
+void applies_on_every_rank_or_fails_on_all(Communicator& comm) {
+  int runs = 0;
+  parallel_apply(comm, [&] { ++runs; });
+  EXPECT_EQ(runs, 1);
+  const int last = comm.size() - 1;
+  try {
+    parallel_apply(comm, [&] {
+      if (comm.rank() == last) throw IoError("no more paper");
+    });
+    ADD_FAILURE() << "no error";
+  } catch (const AgreedError& error) {
+    EXPECT_EQ(error.code(), ExitCode::kIo);
+    EXPECT_EQ(error.speaker(), last);
+  }
+}
+
+void exchanges_with_both_neighbours(Communicator& comm) {
+  const int n = comm.size(), next = (comm.rank() + 1) % n, previous = (comm.rank() + n - 1) % n;
+  const std::vector<std::byte> mine(200000, static_cast<std::byte>(comm.rank()));
+  std::vector<std::byte> theirs(mine.size());
+  send_and_receive(comm, mine, next, theirs, previous);
+  EXPECT_TRUE(theirs == std::vector<std::byte>(mine.size(), static_cast<std::byte>(previous)));
+}
+
+}  // namespace
+
+const std::vector<ConformanceCase>& collective_cases() {
+  static const std::vector<ConformanceCase> cases{
+      {"ReplicatesWhatTheRootHas", replicates_what_the_root_has},
+      {"ScattersAndGathersPiecesOfAnySize", scatters_and_gathers_pieces_of_any_size},
+      {"ReducesAndScattersInOrderOfRank", reduces_and_scatters_in_order_of_rank},
+      {"IntegerPiecesTogetherAreTheAllReduce", integer_pieces_together_are_the_all_reduce},
+      {"AppliesOnEveryRankOrFailsOnAll", applies_on_every_rank_or_fails_on_all},
+      {"ExchangesWithBothNeighbours", exchanges_with_both_neighbours},
+  };
+  return cases;
+}
+
+}  // namespace lockstep::testing
