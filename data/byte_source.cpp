@@ -72,4 +72,9 @@ std::size_t FileSource::read(std::span<std::uint8_t> out) {
   return done;
 }
 
+void fail_at(const ByteSource& source, std::uint64_t offset, const std::string& cause) {
+  throw DataError(fmt::format("{}: offset {}{}: {}; {}", source.name(), offset, source.offset_unit(), cause,
+                              kFixForData));
+}
+
 }  // namespace lockstep

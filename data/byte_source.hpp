@@ -75,4 +75,7 @@ class FileSource final : public ByteSource {
   std::uint64_t offset_ = 0;
 };
 
+/// @throws DataError  always: the file, the offset of what is wrong there, the cause, and what to do
+[[noreturn]] void fail_at(const ByteSource& source, std::uint64_t offset, const std::string& cause);
+
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include "data/catalogue.hpp"
 
 #include "common/error.hpp"
+#include "common/text/printable.hpp"
 #include "common/yaml/scalar.hpp"
 
 #include <fmt/format.h>
@@ -15,14 +16,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kSpace = " \t";
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(kSpace);
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 /// A line, taken word by word.
 class Line {
  public:
@@ -33,7 +26,7 @@ class Line {
 
   std::string word(const char* what) {
     if (rest_.empty()) fail(fmt::format("{} is missing", what));
-    const std::string_view word = rest_.substr(0, rest_.find_first_of(kSpace));
+    const std::string_view word = rest_.substr(0, rest_.find_first_of(" \t"));
     rest_ = trimmed(rest_.substr(word.size()));
     return std::string(word);
   }

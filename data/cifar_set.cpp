@@ -24,11 +24,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const ByteSource& source, std::uint64_t offset, const std::string& cause) {
-  throw DataError(fmt::format("{}: offset {}{}: {}; {}", source.name(), offset, source.offset_unit(), cause,
-                              kFixForData));
-}
-
 /// Record after record, so that memory grows with what is there, and not with what a file may claim.
 CifarRecords read_records(ByteSource& source, const CifarLayout& layout,
                           std::span<const std::uint8_t> begin) {
@@ -41,27 +36,27 @@ CifarRecords read_records(ByteSource& source, const CifarLayout& layout,
     const std::size_t count = have + source.read(std::span(record).subspan(have));
     if (count == 0) break;
     if (count < record.size())
-      fail(source, at,
-           fmt::format("the last record has {} of {} bytes: truncated, or not of this format", count,
-                       record.size()));
+      fail_at(source, at,
+              fmt::format("the last record has {} of {} bytes: truncated, or not of this format", count,
+                          record.size()));
     const std::uint8_t label = record[layout.label_bytes - 1];
     if (label >= layout.classes)
-      fail(source, at + layout.label_bytes - 1,
-           fmt::format("label {} is not in 0..{}", label, layout.classes - 1));
+      fail_at(source, at + layout.label_bytes - 1,
+              fmt::format("label {} is not in 0..{}", label, layout.classes - 1));
     if (records.images.size() + layout.features > kMaxIdxBytes)
-      fail(source, at, fmt::format("more than {} bytes of images", kMaxIdxBytes));
+      fail_at(source, at, fmt::format("more than {} bytes of images", kMaxIdxBytes));
     records.labels.push_back(label);
     records.images.insert(records.images.end(),
                           record.begin() + static_cast<std::ptrdiff_t>(layout.label_bytes), record.end());
   }
-  if (records.labels.empty()) fail(source, 0, "no records");
+  if (records.labels.empty()) fail_at(source, 0, "no records");
   return records;
 }
 
 CifarRecords read_any(ByteSource& source, const CifarLayout& layout) {
   std::array<std::uint8_t, GzipSource::kMagic.size()> begin{};
   const std::size_t have = std::min(source.read(begin), layout.record_bytes());
-  if (have == 0) fail(source, 0, "the file is empty");
+  if (have == 0) fail_at(source, 0, "the file is empty");
   // No set has so many classes that its first byte would be taken for that of a compressed file.
   if (have < begin.size() || begin != GzipSource::kMagic)
     return read_records(source, layout, std::span(begin).first(have));

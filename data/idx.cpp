@@ -21,15 +21,10 @@ namespace {
 using Word = std::array<std::uint8_t, 4>;
 constexpr std::uint8_t kTypeUint8 = 0x08;
 
-[[noreturn]] void fail(const ByteSource& source, std::uint64_t offset, const std::string& cause) {
-  throw DataError(fmt::format("{}: offset {}{}: {}; {}", source.name(), offset, source.offset_unit(), cause,
-                              kFixForData));
-}
-
 void read_word(ByteSource& source, Word word, std::size_t have, const char* what, Word& out) {
   const std::size_t count = have + source.read(std::span(word).subspan(have));
   if (count < word.size())
-    fail(source, source.offset(), fmt::format("the file ends inside {}: truncated", what));
+    fail_at(source, source.offset(), fmt::format("the file ends inside {}: truncated", what));
   out = word;
 }
 
@@ -41,13 +36,13 @@ std::string first_bytes(const Word& word) {
 int dimensions_of(const ByteSource& source, const Word& magic) {
   if (magic[0] != 0 || magic[1] != 0) {
     const char* hint = magic[0] == '<' ? " (it looks like a web page)" : "";
-    fail(source, 0, fmt::format("not an IDX file: it begins with {}{}", first_bytes(magic), hint));
+    fail_at(source, 0, fmt::format("not an IDX file: it begins with {}{}", first_bytes(magic), hint));
   }
   if (magic[2] != kTypeUint8)
-    fail(source, 2,
-         fmt::format("element type 0x{:02x} is not supported, only 0x08 (unsigned bytes)", magic[2]));
+    fail_at(source, 2,
+            fmt::format("element type 0x{:02x} is not supported, only 0x08 (unsigned bytes)", magic[2]));
   if (magic[3] < 1 || magic[3] > kMaxIdxDims)
-    fail(source, 3, fmt::format("{} dimensions, expected 1 to {}", magic[3], kMaxIdxDims));
+    fail_at(source, 3, fmt::format("{} dimensions, expected 1 to {}", magic[3], kMaxIdxDims));
   return magic[3];
 }
 
@@ -66,17 +61,18 @@ std::size_t plausible_size(const ByteSource& source, std::span<const std::int64_
   std::uint64_t size = 1;
   for (std::size_t i = 0; i < dims.size(); ++i) {
     size *= static_cast<std::uint64_t>(dims[i]);  // no overflow: below 2^31 times below 2^32
-    if (size == 0) fail(source, 4 + 4 * i, fmt::format("the header says {}: no elements", to_string(dims)));
+    if (size == 0)
+      fail_at(source, 4 + 4 * i, fmt::format("the header says {}: no elements", to_string(dims)));
     if (size > kMaxIdxBytes)
-      fail(source, 4 + 4 * i,
-           fmt::format("the header says {}: more than {} bytes", to_string(dims), kMaxIdxBytes));
+      fail_at(source, 4 + 4 * i,
+              fmt::format("the header says {}: more than {} bytes", to_string(dims), kMaxIdxBytes));
   }
   const std::uint64_t limit = source.remaining_at_most();
   if (size > limit) {
-    fail(source, source.offset(),
-         fmt::format(
-             "the header promises {} = {} bytes, and at most {} can follow: truncated, or a wrong header",
-             to_string(dims), size, limit));
+    fail_at(source, source.offset(),
+            fmt::format(
+                "the header promises {} = {} bytes, and at most {} can follow: truncated, or a wrong header",
+                to_string(dims), size, limit));
   }
   return size;
 }
@@ -92,8 +88,8 @@ AlignedBuffer<std::uint8_t> read_growing(ByteSource& source, std::size_t size) {
     count += source.read(buffer.span().subspan(count));
   }
   if (count < size)
-    fail(source, source.offset(),
-         fmt::format("{} of {} data bytes are missing: truncated", size - count, size));
+    fail_at(source, source.offset(),
+            fmt::format("{} of {} data bytes are missing: truncated", size - count, size));
   return buffer;
 }
 
@@ -102,7 +98,7 @@ AlignedBuffer<std::uint8_t> read_elements(ByteSource& source, std::size_t size) 
   std::uint8_t extra = 0;  // asking for one more also makes gzip check its CRC
   const std::uint64_t end = source.offset();
   if (source.read({&extra, 1}) != 0)
-    fail(source, end, "trailing bytes after the data that the header promises");
+    fail_at(source, end, "trailing bytes after the data that the header promises");
   return elements;
 }
 
@@ -122,7 +118,7 @@ IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have, Par
 IdxArray read_any(ByteSource& source, Part part = Part::kAll) {
   Word begin{};
   const std::size_t have = source.read(begin);
-  if (have == 0) fail(source, 0, "the file is empty");
+  if (have == 0) fail_at(source, 0, "the file is empty");
   if (have < GzipSource::kMagic.size() ||
       !std::equal(GzipSource::kMagic.begin(), GzipSource::kMagic.end(), begin.begin()))
     return read_plain(source, begin, have, part);

@@ -59,12 +59,12 @@ bool is_opaque(const WithAlpha& picture) {
 
 /// Dark strokes on nothing are what drawing programs save; light ones on nothing would vanish on white.
 void flatten(const WithAlpha& source, Picture& picture) {
-  constexpr int kInvisible = 16, kWhite = 255, kBlack = 0;
-  picture.pixels = laid_on(source, kWhite);
+  constexpr int kInvisible = 16, kWhitePixel = 255, kBlackPixel = 0;
+  picture.pixels = laid_on(source, kWhitePixel);
   if (is_opaque(source)) return;
   picture.notes.emplace_back("transparent: laid on white");
   if (contrast(picture.pixels) >= kInvisible) return;
-  Pixels on_black = laid_on(source, kBlack);
+  Pixels on_black = laid_on(source, kBlackPixel);
   if (contrast(on_black) < kInvisible) return;
   picture.pixels = std::move(on_black);
   picture.notes.back() = "transparent and light: laid on black";

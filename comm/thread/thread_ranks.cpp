@@ -17,7 +17,7 @@ namespace lockstep {
 namespace {
 
 /// How a rank ended: `error` is its own, or null.
-struct Outcome {
+struct RankOutcome {
   std::exception_ptr error;
   bool released = false;  ///< it failed only because another rank had
 };
@@ -32,7 +32,7 @@ std::string text_of(const std::exception_ptr& error) {
   }
 }
 
-Outcome run_rank(ThreadGroup& group, int rank, const std::function<void(Communicator&)>& body,
+RankOutcome run_rank(ThreadGroup& group, int rank, const std::function<void(Communicator&)>& body,
                  std::chrono::duration<double> timeout) {
   ThreadCommunicator comm(group, rank, timeout);
   try {
@@ -46,9 +46,9 @@ Outcome run_rank(ThreadGroup& group, int rank, const std::function<void(Communic
 }
 
 /// A rank's own error first; what the others report is only its echo.
-void rethrow_first(const std::vector<Outcome>& outcomes) {
+void rethrow_first(const std::vector<RankOutcome>& outcomes) {
   for (const bool released : {false, true}) {
-    for (const Outcome& outcome : outcomes) {
+    for (const RankOutcome& outcome : outcomes) {
       if (outcome.error && outcome.released == released) std::rethrow_exception(outcome.error);
     }
   }
@@ -60,7 +60,7 @@ void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
                       std::chrono::duration<double> timeout) {
   LOCKSTEP_CHECK(ranks >= 1);
   ThreadGroup group(ranks);
-  std::vector<Outcome> outcomes(static_cast<std::size_t>(ranks));
+  std::vector<RankOutcome> outcomes(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
   threads.reserve(outcomes.size());
   for (int rank = 0; rank < ranks; ++rank) {

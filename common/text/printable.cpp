@@ -111,4 +111,11 @@ std::optional<UnprintableByte> find_unprintable(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r";
+  const auto first = text.find_first_not_of(kSpace);
+  if (first == text.npos) return {};
+  return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
+}
+
 }  // namespace lockstep

@@ -32,4 +32,7 @@ std::string printable_line(std::string_view text);
 /// The text in single quotes, fit for a one-line message: as printable_line, clipped if it is long.
 std::string quoted_text(std::string_view text);
 
+/// The text without spaces, tabs and carriage returns before and after it.
+std::string_view trimmed(std::string_view text);
+
 }  // namespace lockstep

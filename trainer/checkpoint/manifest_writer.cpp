@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-using json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;
 
 /// Eight hexadecimal digits a block, one after another.
 std::string crc32_text(const std::vector<std::uint32_t>& crc32s) {
@@ -21,8 +21,8 @@ std::string crc32_text(const std::vector<std::uint32_t>& crc32s) {
   return text;
 }
 
-json file_json(const FileRecord& file) {
-  json sections = json::array();
+Json file_json(const FileRecord& file) {
+  Json sections = Json::array();
   for (const SectionRecord& section : file.sections)
     sections.push_back({{"name", section.name},
                         {"begin", section.begin},
@@ -31,8 +31,8 @@ json file_json(const FileRecord& file) {
   return {{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}, {"sections", sections}};
 }
 
-json parameters_json(const std::vector<CheckpointParameter>& parameters) {
-  json list = json::array();
+Json parameters_json(const std::vector<CheckpointParameter>& parameters) {
+  Json list = Json::array();
   for (const CheckpointParameter& p : parameters) list.push_back({{"name", p.name}, {"shape", p.shape}});
   return list;
 }
@@ -43,9 +43,9 @@ std::int64_t version_of(const Manifest& manifest) {
   return as_ever ? 1 : kCheckpointFormatVersion;
 }
 
-json manifest_json(const Manifest& manifest) {
+Json manifest_json(const Manifest& manifest) {
   const CheckpointFacts& facts = manifest.facts;
-  json j;
+  Json j;
   j["format"] = "lockstep checkpoint";
   j["version"] = version_of(manifest);
   j["step"] = facts.step;
@@ -72,7 +72,7 @@ json manifest_json(const Manifest& manifest) {
   j["parameters"] = parameters_json(facts.parameters);
   if (manifest.optimizer_buffers) j["optimizer_buffers"] = *manifest.optimizer_buffers;
   j["block_bytes"] = kChecksumBlockBytes;
-  j["files"] = json::array();
+  j["files"] = Json::array();
   for (const FileRecord& file : manifest.files) j["files"].push_back(file_json(file));
   return j;
 }
@@ -84,7 +84,7 @@ std::string manifest_seal(std::string_view body) {
 }
 
 std::string write_manifest(const Manifest& manifest) {
-  std::string body = manifest_json(manifest).dump(1, ' ', false, json::error_handler_t::replace);
+  std::string body = manifest_json(manifest).dump(1, ' ', false, Json::error_handler_t::replace);
   body.resize(body.rfind('\n'));  // open again: the seal closes it
   return body + manifest_seal(body);
 }

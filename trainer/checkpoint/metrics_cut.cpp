@@ -18,11 +18,11 @@ nlohmann::json parse_line(std::string_view line) {
 
 /// True if the line tells of something up to the checkpoint.
 bool belongs(std::string_view line, std::int64_t step, bool epoch_line_written) {
-  const auto json = parse_line(line);
-  if (!json.is_object()) return false;
-  const auto event = json.value("/event"_json_pointer, nlohmann::json());
+  const auto entry = parse_line(line);
+  if (!entry.is_object()) return false;
+  const auto event = entry.value("/event"_json_pointer, nlohmann::json());
   if (event == "end") return false;
-  const auto at = json.value("/step"_json_pointer, nlohmann::json());
+  const auto at = entry.value("/step"_json_pointer, nlohmann::json());
   if (!at.is_number_integer()) return true;
   const auto line_step = at.get<std::int64_t>();
   return line_step < step || (line_step == step && (event != "epoch" || epoch_line_written));
@@ -58,8 +58,8 @@ bool ends_a_run(Env& env, const std::string& path) {
   text = text.substr(0, text.rfind('\n') + 1);
   if (text.empty()) return false;
   text.remove_suffix(1);
-  const auto json = parse_line(text.substr(text.rfind('\n') + 1));
-  return json.is_object() && json.value("/event"_json_pointer, nlohmann::json()) == "end";
+  const auto entry = parse_line(text.substr(text.rfind('\n') + 1));
+  return entry.is_object() && entry.value("/event"_json_pointer, nlohmann::json()) == "end";
 }
 
 }  // namespace lockstep

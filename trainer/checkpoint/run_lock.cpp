@@ -44,10 +44,10 @@ std::uint64_t start_ticks_of(std::int64_t pid) {
 }
 
 std::string to_text(const LockOwner& owner) {
-  const nlohmann::ordered_json json = {{"host", owner.host},       {"boot_id", owner.boot_id},
-                                       {"pid", owner.pid},         {"start_ticks", owner.start_ticks},
-                                       {"started", owner.started}, {"job", owner.job}};
-  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  const nlohmann::ordered_json document = {{"host", owner.host},       {"boot_id", owner.boot_id},
+                                           {"pid", owner.pid},         {"start_ticks", owner.start_ticks},
+                                           {"started", owner.started}, {"job", owner.job}};
+  return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 /// Nothing if nobody is named: a new file, a released one, or one that a power loss left empty or torn.
@@ -56,11 +56,11 @@ std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
   if (env.size(path) > kMostBytes) return std::nullopt;  // nothing that we wrote
   const std::vector<std::byte> bytes = env.read(path);
   const auto* text = reinterpret_cast<const char*>(bytes.data());
-  const auto json = nlohmann::json::parse(text, text + bytes.size(), nullptr, false);
-  if (!json.is_object()) return std::nullopt;
+  const auto document = nlohmann::json::parse(text, text + bytes.size(), nullptr, false);
+  if (!document.is_object()) return std::nullopt;
   try {
-    return LockOwner{json.at("host"),        json.at("boot_id"), json.at("pid"),
-                     json.at("start_ticks"), json.at("started"), json.at("job")};
+    return LockOwner{document.at("host"),        document.at("boot_id"), document.at("pid"),
+                     document.at("start_ticks"), document.at("started"), document.at("job")};
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }

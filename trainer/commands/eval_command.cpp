@@ -24,7 +24,7 @@
 namespace lockstep {
 namespace {
 
-struct Options {
+struct EvalOptions {
   std::string checkpoint;
   std::string set;   ///< empty: what it was trained on
   std::string data;  ///< a directory; empty: where the run had it
@@ -39,7 +39,7 @@ struct EvaluationData {
 };
 
 /// What to load: the run's own data unless the options name others.
-DatasetOptions data_options(const Options& options, const SavedModel& model) {
+DatasetOptions data_options(const EvalOptions& options, const SavedModel& model) {
   DatasetOptions wanted = model.data.options;
   if (!options.set.empty() && options.set != wanted.set) {
     wanted.set = options.set;
@@ -53,7 +53,7 @@ DatasetOptions data_options(const Options& options, const SavedModel& model) {
 }
 
 /// @throws DataError  these are not the run's own data, and nobody asked for others
-std::string relation_of(const Options& options, const SavedModel& model, const TrainTestData& found) {
+std::string relation_of(const EvalOptions& options, const SavedModel& model, const TrainTestData& found) {
   const DataRecord& own = model.data;
   if (!options.set.empty() && options.set != own.options.set) return "not the set that it was trained on";
   if (!own.can_be_checked()) return "the checkpoint does not say what it was trained on: not checked";
@@ -71,7 +71,7 @@ std::string relation_of(const Options& options, const SavedModel& model, const T
 
 /// @param checking  whether this rank compares them with those that the model was trained on; all have the
 /// same
-EvaluationData load_data(const Options& options, const SavedModel& model, bool checking) {
+EvaluationData load_data(const EvalOptions& options, const SavedModel& model, bool checking) {
   EvaluationData data;
   data.sets = std::make_shared<TrainTestData>(load_dataset(data_options(options, model)));
   if (checking) data.relation = relation_of(options, model, *data.sets);
@@ -103,7 +103,7 @@ Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedMod
   return evaluator.evaluate(comm, weights.data());
 }
 
-RankFacts option_facts(const Options& options) {
+RankFacts option_facts(const EvalOptions& options) {
   return {{FactKind::kJob, "--set", options.set},
           {FactKind::kJob, "--train", options.train_set ? "given" : "not given"},
           {FactKind::kJob, "--device", options.parallel.device},
@@ -117,7 +117,7 @@ RankFacts model_facts(const SavedModel& model) {
          network_facts(model.network);
 }
 
-int evaluate_checkpoint(const Options& options, Communicator& comm) {
+int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
   expect_equal_ranks(comm, program_facts("eval", comm) + option_facts(options));
   std::optional<SavedModel> model;
   EvaluationData loaded;
@@ -146,7 +146,7 @@ int evaluate_checkpoint(const Options& options, Communicator& comm) {
 
 void add_eval_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("eval", "Loss and accuracy of a checkpoint, alone or under mpirun");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvalOptions>();
   command->add_option("checkpoint", options->checkpoint, "A run directory or one of its checkpoints")
       ->required();
   command->add_option("--set", options->set, "Data set; default: the one it was trained on");

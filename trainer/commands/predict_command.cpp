@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-struct Options {
+struct PredictOptions {
   std::string checkpoint;
   std::vector<std::string> images;
   std::string invert = "auto";
@@ -33,7 +33,7 @@ struct Options {
 /// How pictures become what the network was trained on.
 class Preparation {
  public:
-  Preparation(const SavedModel& model, const Options& options)
+  Preparation(const SavedModel& model, const PredictOptions& options)
       : shape_(model.network.input_shape()),
         frame_(find_set(model.data.options.set).frame),
         raw_(options.raw),
@@ -140,7 +140,7 @@ std::vector<Prediction> predict_some(Predictor& predictor, const Preparation& pr
 
 /// A picture gets bars; each of many in one file gets a line.
 void predict_file(const std::string& path, Predictor& predictor, const Preparation& prepare,
-                  PictureColour colour, const Options& options, const ReportStyle& style) {
+                  PictureColour colour, const PredictOptions& options, const ReportStyle& style) {
   constexpr std::size_t kAtOnce = 64;
   const Pictures pictures = read_pictures(path, colour);
   PredictionSummary summary(style.class_names.size());
@@ -162,7 +162,7 @@ void predict_file(const std::string& path, Predictor& predictor, const Preparati
     print("{}", options.json ? summary.to_json(path, style) : summary.to_text(path, style));
 }
 
-int predict(const Options& options) {
+int predict(const PredictOptions& options) {
   const SavedModel model = load_saved_model(options.checkpoint);
   const PictureColour colour = colour_of(model);
   const ReportStyle style{
@@ -173,7 +173,7 @@ int predict(const Options& options) {
   return 0;
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, PredictOptions& options) {
   command.add_option("checkpoint", options.checkpoint, "A run directory or one of its checkpoints")
       ->required();
   command
@@ -203,7 +203,7 @@ void add_options(CLI::App& command, Options& options) {
 
 void add_predict_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("predict", "Classify pictures with a trained network");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PredictOptions>();
   add_options(*command, *options);
   command->footer(
       "Pictures are made like the training images. Where those are written figures, the ink is found, cut "
