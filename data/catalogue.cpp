@@ -172,7 +172,7 @@ const SetEntry& find_set(const std::string& name) {
   for (const SetEntry& entry : catalogue()) {
     if (entry.name == name) return entry;
   }
-  throw ConfigError(fmt::format("data.set: unknown set '{}'; one of {}", name, fmt::join(set_names(), ", ")));
+  throw ConfigError(fmt::format("unknown data set '{}'; one of {}", name, fmt::join(set_names(), ", ")));
 }
 
 }  // namespace lockstep

@@ -16,22 +16,23 @@ namespace {
 
 void check_samples(const char* key, std::int64_t samples, bool is_made) {
   if (!is_made && samples != 0) {
-    throw ConfigError(fmt::format("data.{}: {}: only for sets that are made in memory ({}); leave it out",
-                                  key, samples, fmt::join(made_sets(), ", ")));
+    throw DatasetOptionError(key, fmt::format("{}: only for sets that are made in memory ({}); leave it out",
+                                              samples, fmt::join(made_sets(), ", ")));
   }
   if (samples < 0 || samples > kMostMadeSamples)
-    throw ConfigError(
-        fmt::format("data.{}: {} is not in 0..{} (0: the set's default)", key, samples, kMostMadeSamples));
+    throw DatasetOptionError(
+        key, fmt::format("{} is not in 0..{} (0: the set's default)", samples, kMostMadeSamples));
 }
 
 void check_options(const DatasetOptions& options, bool is_made) {
   check_samples("train_samples", options.train_samples, is_made);
   check_samples("test_samples", options.test_samples, is_made);
   for (const double mean : options.mean)
-    if (!std::isfinite(mean)) throw ConfigError(fmt::format("data.mean: {} is not a finite number", mean));
+    if (!std::isfinite(mean))
+      throw DatasetOptionError("mean", fmt::format("{} is not a finite number", mean));
   for (const double std : options.std)
     if (!std::isfinite(std) || std <= 0)
-      throw ConfigError(fmt::format("data.std: {} is not a number above 0", std));
+      throw DatasetOptionError("std", fmt::format("{} is not a number above 0", std));
 }
 
 /// The numbers of the job, of the set, or measured: the first of them that there are.
@@ -40,8 +41,9 @@ const std::vector<double>& first_given(const char* key, const std::vector<double
                                        const ImageShape& shape) {
   if (of_job.empty()) return of_set.empty() ? measured : of_set;
   if (of_job.size() == 1 || of_job.size() == static_cast<std::size_t>(shape.channels)) return of_job;
-  throw ConfigError(fmt::format("data.{}: {} numbers for images with {} channel{}; give one, or one for each",
-                                key, of_job.size(), shape.channels, shape.channels == 1 ? "" : "s"));
+  throw DatasetOptionError(
+      key, fmt::format("{} numbers for images with {} channel{}; give one, or one for each", of_job.size(),
+                       shape.channels, shape.channels == 1 ? "" : "s"));
 }
 
 void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntry& set) {
@@ -83,10 +85,8 @@ std::string resolve_data_root(const std::string& set, const std::string& root, c
   std::vector<std::filesystem::path> places = candidate_places(entry, root);
   if (!first.empty()) places.insert(places.begin(), first);
   if (places.empty())
-    throw ConfigError(
-        fmt::format("data.root: data.set {} needs the directory that holds its files, such as data.root: "
-                    "my-data",
-                    set));
+    throw DatasetOptionError(
+        "root", fmt::format("set {} needs the directory that holds its files, such as my-data", set));
   return find_set_files(entry, format.files(entry), places).directory.string();
 }
 

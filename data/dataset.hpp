@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/aligned_buffer.hpp"
+#include "common/error.hpp"
 #include "data/fingerprint.hpp"
 #include "data/normalisation.hpp"
 #include "kernels/shapes.hpp"
@@ -52,6 +53,18 @@ struct DatasetOptions {
   std::uint64_t seed = 1234;       ///< of sets made in memory
   std::int64_t train_samples = 0;  ///< of sets made in memory; 0: the set's default. Of others: must be 0
   std::int64_t test_samples = 0;
+};
+
+/// A wrong member of DatasetOptions, named as a job's section names it; what() says "mean: 2 numbers ...".
+class DatasetOptionError : public ConfigError {
+ public:
+  DatasetOptionError(std::string option, const std::string& cause)
+      : ConfigError(option + ": " + cause), option_(std::move(option)), cause_(cause) {}
+  const std::string& option() const noexcept { return option_; }
+  const std::string& cause() const noexcept { return cause_; }
+
+ private:
+  std::string option_, cause_;
 };
 
 /// The directory that holds the files of a set: `first`, if it is not empty and does; otherwise the first of

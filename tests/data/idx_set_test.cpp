@@ -158,13 +158,13 @@ TEST_F(IdxSetTest, OptionsOutOfRangeAreConfigErrors) {
   const auto fails = [](const DatasetOptions& options, const char* part) {
     expect_error<ConfigError>([&] { load_dataset(options); }, {part});
   };
-  fails({.set = "cifar", .root = root}, "unknown set 'cifar'");
-  fails({.set = "mnist", .root = root, .train_samples = 10}, "data.train_samples");
-  fails({.set = "synthetic", .test_samples = -1}, "data.test_samples");
-  fails({.set = "synthetic", .train_samples = 1'000'000'000'000}, "data.train_samples");
-  fails({.set = "mnist", .root = root, .std = {0}}, "data.std");
-  fails({.set = "mnist", .root = root, .std = {NAN}}, "data.std");
-  fails({.set = "mnist", .root = root, .mean = {INFINITY}}, "data.mean");
+  fails({.set = "cifar", .root = root}, "unknown data set 'cifar'");
+  fails({.set = "mnist", .root = root, .train_samples = 10}, "train_samples");
+  fails({.set = "synthetic", .test_samples = -1}, "test_samples");
+  fails({.set = "synthetic", .train_samples = 1'000'000'000'000}, "train_samples");
+  fails({.set = "mnist", .root = root, .std = {0}}, "std");
+  fails({.set = "mnist", .root = root, .std = {NAN}}, "std");
+  fails({.set = "mnist", .root = root, .mean = {INFINITY}}, "mean");
 }
 
 }  // namespace

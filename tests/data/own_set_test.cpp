@@ -105,7 +105,7 @@ TEST_F(OwnSetTest, NumbersOfTheJobComeFirstOneForAllOrOneForEach) {
       [&] {
         load_dataset({.set = "idx", .root = root(), .mean = {1, 2}});
       },
-      {"data.mean: 2 numbers for images with 3 channels"});
+      {"mean: 2 numbers for images with 3 channels"});
 }
 
 TEST_F(OwnSetTest, AChannelWithoutContrastIsLeftAsItIs) {
@@ -161,7 +161,7 @@ TEST_F(OwnSetTest, AHeaderThatPromisesMoreThanThereIsCostsNothing) {
 }
 
 TEST_F(OwnSetTest, WithoutADirectoryItIsNowhere) {
-  expect_error<ConfigError>([] { resolve_data_root("idx", "auto"); }, {"data.root", "needs the directory"});
+  expect_error<ConfigError>([] { resolve_data_root("idx", "auto"); }, {"root", "needs the directory"});
   expect_error<MissingDataError>([this] { resolve_data_root("idx", root() + "/none"); },
                                  {"/none (no such directory)", "lockstep convert"});
   EXPECT_EQ(resolve_data_root("idx", "auto", root()), root());

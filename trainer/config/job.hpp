@@ -3,6 +3,7 @@
 /// A job: everything that a training run depends on. Field order and names are those of the job file.
 #pragma once
 
+#include "common/error.hpp"
 #include "trainer/optimizers/sections.hpp"
 
 #include <cstddef>
@@ -11,6 +12,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -85,6 +87,9 @@ Job load_job(const std::string& path, const std::vector<std::string>& overrides)
 /// The same from text; `file` is for messages. `model` is left as written.
 Job parse_job(const std::string& yaml, const std::string& file,
               const std::vector<std::string>& overrides = {});
+/// What shows only when the job is carried out: "job.yaml:3:9: data.mean: " and the cause, or without the place
+/// if the key was not given.
+ConfigError key_error(const Job& job, std::string_view key, std::string_view cause);
 /// Every key of a job file, one line each: name, default, meaning and what it accepts. For --help.
 std::string schema_help();
 /// All keys with their values, in order; parse_job of it gives the same job.

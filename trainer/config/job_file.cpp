@@ -77,6 +77,11 @@ Job load_job(const std::string& path, const std::vector<std::string>& overrides)
   return job;
 }
 
+ConfigError key_error(const Job& job, std::string_view key, std::string_view cause) {
+  const auto place = job.places.find(key);
+  return ConfigError(fmt::format("{}{}: {}", place == job.places.end() ? "" : place->second, key, cause));
+}
+
 std::string to_yaml(const Job& job) {
   std::string yaml;
   std::string_view section;

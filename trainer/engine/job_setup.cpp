@@ -40,6 +40,15 @@ void check_data_parallel(const Job& job, const Network& network, const TrainTest
 
 constexpr StrategySetup kDataParallelSetup{.check = check_data_parallel, .plan = plan_buckets};
 
+/// load_dataset, and what is wrong with its options as what it is in the job.
+std::shared_ptr<TrainTestData> load_for(const Job& job, const DatasetOptions& options) {
+  try {
+    return std::make_shared<TrainTestData>(load_dataset(options));
+  } catch (const DatasetOptionError& error) {
+    throw key_error(job, "data." + error.option(), error.cause());
+  }
+}
+
 DatasetFuture load_in_advance(const Job& job, const std::string& remembered) {
   DatasetOptions options = dataset_options(job);
   // Both read the environment, so not on the other thread: MPI_Init may be changing it meanwhile.
@@ -53,9 +62,9 @@ DatasetFuture load_in_advance(const Job& job, const std::string& remembered) {
     return failed.get_future().share();
   }
   return std::async(std::launch::async,
-                    [options, compared_soon] {
+                    [job, options, compared_soon] {
                       LoadedData loaded;
-                      loaded.sets = std::make_shared<TrainTestData>(load_dataset(options));
+                      loaded.sets = load_for(job, options);
                       loaded.fingerprints = std::make_shared<LazyFingerprints>(loaded.sets);
                       if (compared_soon) loaded.fingerprints->start();
                       return loaded;

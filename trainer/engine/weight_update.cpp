@@ -59,12 +59,9 @@ std::string WeightUpdate::describe() const {
 
 void WeightUpdate::require_warmup_within_run(const Job& job) const {
   if (schedule_.warmup_steps() == 0 || schedule_.warmup_steps() < run_.steps()) return;
-  const char* key = "train.schedule.warmup_steps";
-  const auto place = job.places.find(key);
-  throw ConfigError(fmt::format("{}{}: {} is not shorter than the run, which has {} steps ({} of {})",
-                                place == job.places.end() ? "" : place->second, key, schedule_.warmup_steps(),
-                                run_.steps(), "train.epochs: " + std::to_string(run_.epochs),
-                                run_.steps_per_epoch));
+  throw key_error(job, "train.schedule.warmup_steps",
+                  fmt::format("{} is not shorter than the run, which has {} steps (train.epochs: {} of {})",
+                              schedule_.warmup_steps(), run_.steps(), run_.epochs, run_.steps_per_epoch));
 }
 
 OptimizerBuffers::OptimizerBuffers(const std::vector<std::string>& names, std::size_t parameters)

@@ -139,6 +139,24 @@ TEST(BadInputTest, TruncatedImagesAreDamagedData) {
   expect_refusal(lockstep_on_ranks(2, arguments), {"truncated images", "", 65, {"train-images-idx3-ubyte"}});
 }
 
+TEST(BadInputTest, WhatOnlyTheFilesOfASetShowPointsToTheKeyInTheJobFile) {
+  const TemporaryDirectory directory;
+  for (const std::string half : {"train", "t10k"}) {
+    write_text(directory.path(half + "-images-idx3-ubyte"),
+               std::string("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02", 16) + "abcd");
+    write_text(directory.path(half + "-labels-idx1-ubyte"), std::string("\0\0\x08\x01\0\0\0\x02\0\1", 10));
+  }
+  const auto job = directory.path("own.yaml");
+  write_text(job,
+             "model: linear\ndata:\n  set: idx\n  root: " + directory.path() + "\n  mean: [0.1, 0.2, 0.3]\n");
+  expect_refusal(
+      lockstep_on_ranks(2, "train " + job),
+      {"mean",
+       "",
+       2,
+       {"own.yaml:5:9: data.mean: 3 numbers for images with 1 channel; give one, or one for each"}});
+}
+
 TEST(BadInputTest, TwoJobsCannotShareARunDirectory) {
   const TemporaryDirectory directory;
   const auto job = write_small_job(directory);
