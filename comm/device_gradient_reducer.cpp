@@ -60,6 +60,10 @@ void DeviceGradientReducer::finish(Stream& main) {
   main.wait(*done_);
 }
 
+void DeviceGradientReducer::sum(Stream& stream, std::int64_t* words, std::size_t count) {
+  if (all_reduce_ != nullptr) all_reduce_->all_reduce(stream, words, count);
+}
+
 void DeviceGradientReducer::reduce(Stream& main) {
   LOCKSTEP_CHECK(on_host());
   for (const Piece& piece : pieces_) launch(main, piece);

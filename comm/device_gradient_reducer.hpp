@@ -41,6 +41,10 @@ class DeviceGradientReducer {
   /// On streams: buckets that have not left (a rank without grains) leave; `main` waits for all of them.
   void finish(Stream& main);
 
+  /// Other sums that a step needs on its way, in place: behind what is queued on the stream; on the host with
+  /// a wait.
+  void sum(Stream& stream, std::int64_t* words, std::size_t count);
+
   /// On the host: sums all buckets. Blocks, with the communicator's deadline.
   /// @throws PeerLostError
   void reduce(Stream& main);

@@ -191,6 +191,16 @@ void GradientReducer::add(Ops& ops, std::size_t offset, std::size_t size, const 
   if (completed) s.launch_ready();
 }
 
+void GradientReducer::pass_over(std::size_t offset, std::size_t size) {
+  State& s = *state_;
+  bool completed = false;
+  for (GradientBucket& bucket : s.buckets) {
+    const std::size_t begin = std::max(offset, bucket.begin()), end = std::min(offset + size, bucket.end());
+    if (begin < end) completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
+  }
+  if (completed) s.launch_ready();
+}
+
 void GradientReducer::add_sums(const LossSums& sums, int samples) {
   State& s = *state_;
   s.count(kSamples, samples);

@@ -53,6 +53,9 @@ class GradientReducer {
   /// Adds a grain's gradient sums for arena range [offset, offset + size); `ops` is the calling thread's own.
   void add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients);
   void add_sums(const LossSums& sums, int samples);
+  /// In place of add() on a rank without grains that stands in for one (begin_step(1)): buckets then leave
+  /// where they do on the others, between the sums that these need on the way.
+  void pass_over(std::size_t offset, std::size_t size);
   void poll();
   /// @returns seconds spent waiting: communication that backward did not hide
   double wait();

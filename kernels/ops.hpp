@@ -31,6 +31,8 @@
 namespace lockstep {
 
 enum class Activation : std::uint8_t;  // kernels/activation.hpp
+struct BatchNormShape;                 // kernels/batch_norm.hpp
+struct BatchNormChannel;
 
 /// What one grain contributes to the statistics of a step.
 struct LossSums {
@@ -71,6 +73,20 @@ class Ops {
   /// (sum 0 + sum 1) + (sum 2 + sum 3), times the rounded 1 / (H W).
   virtual void global_avg_pool_forward(const ImageShape&, int batch, const float* x, float* y) = 0;
   virtual void global_avg_pool_backward(const ImageShape&, int batch, const float* dy, float* dx) = 0;
+
+  // Batch normalisation: kernels/batch_norm.hpp has the order of the sums. x, y, dy, dx [channels, pixels, N].
+  /// Accumulates the sums of x and x x: long sums [channels][kBatchNormWords].
+  virtual void batch_norm_sums(const BatchNormShape&, const float* x, std::int64_t* sums) = 0;
+  /// y = (x - mean) (rstd weight) + bias, one rounding for the latter two.
+  /// @param weight, bias  [channels]; null: 1 and 0
+  virtual void batch_norm_forward(const BatchNormShape&, const float* x, const BatchNormChannel* channels,
+                                  const float* weight, const float* bias, float* y) = 0;
+  /// Accumulates the sums of dy and dy xhat, where xhat = (x - mean) rstd.
+  virtual void batch_norm_gradient_sums(const BatchNormShape&, const float* x, const float* dy,
+                                        const BatchNormChannel* channels, std::int64_t* sums) = 0;
+  /// dx = (dy - mean_dy - xhat mean_dy_xhat) (rstd weight); 0 in padding columns.
+  virtual void batch_norm_backward(const BatchNormShape&, const float* x, const float* dy,
+                                   const BatchNormChannel* channels, const float* weight, float* dx) = 0;
 
   /// y = w x + b.   x [I,N]  w [O,I]  b [O]  y [O,N]
   virtual void linear_forward(const LinearShape&, const float* x, const float* w, const float* b,

@@ -40,7 +40,11 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
       max_batch_(max_batch),
       input_(device, size_of(network.input_shape(), max_batch)),
       labels_(device, static_cast<std::size_t>(max_batch)),
-      side_done_(device.make_event()) {
+      side_done_(device.make_event()),
+      cuts_(cuts_of(network)),
+      backward_cuts_(backward_cuts_of(network)),
+      parameters_(network.parameters().size),
+      words_(device, purpose == Purpose::kTraining ? most_words(cuts_) : 0) {
   check_device_limits(network, max_batch);
   std::vector<Stage> stages = fuse_layers(network);
   const auto plan = plan_stage_memory(stages, purpose == Purpose::kTraining);
@@ -49,6 +53,8 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::size_t first_tensor = tensors;
     if (stages[i].trained()) tensors += stages[i].head->parameters().size();
+    const BatchLayer* over_batch = stages[i].head == nullptr ? nullptr : stages[i].head->over_batch();
+    const std::size_t statistics = over_batch == nullptr ? 0 : over_batch->statistics_bytes();
     units_.push_back({.stage = std::move(stages[i]),
                       .y = DeviceBuffer<float>(device, plan[i].y * batch),
                       .mask = DeviceBuffer<std::uint8_t>(device, plan[i].mask * batch),
@@ -57,7 +63,8 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
                       .from_branches = DeviceBuffer<float>(device, plan[i].from_branches * batch),
                       .ready = device.make_event(),
                       .way_back = {},
-                      .first_tensor = first_tensor});
+                      .first_tensor = first_tensor,
+                      .statistics = DeviceBuffer<std::byte>(device, statistics)});
   }
   while (!units_[first_trained_].stage.trained()) ++first_trained_;
   if (purpose == Purpose::kTraining) plan_gradients();
@@ -104,71 +111,160 @@ const float* DeviceExecution::branch_of(const Unit& unit) const {
   return unit.stage.branch ? input_of(*unit.stage.branch) : nullptr;
 }
 
+const BatchLayer* DeviceExecution::Unit::over_batch() const {
+  return stage.head == nullptr ? nullptr : stage.head->over_batch();
+}
+
+float* DeviceExecution::kept_of(const Unit& unit) const {
+  return weights_ + parameters_ + unit.stage.head->kept_offset();
+}
+
+DeviceLayerPass DeviceExecution::layer_pass(Stream& stream) const {
+  return {.ops = ops_,
+          .stream = stream,
+          .batch = pass_.batch,
+          .grain = pass_.grain,
+          .has_first_sample = pass_.first_sample == 0};
+}
+
 float* DeviceExecution::forward_training(Stream& stream, const float* weights, const DevicePass& pass) {
-  return run_forward(stream, weights, pass, true);
+  LOCKSTEP_CHECK(cuts_.empty() && pass.batch > 0);
+  begin_training(const_cast<float*>(weights), pass);  // which only cuts write to
+  forward_to_cut(stream);
+  return logits();
 }
 
 float* DeviceExecution::forward_evaluation(Stream& stream, const float* weights, int batch) {
-  return run_forward(stream, weights, {.batch = batch}, false);
-}
-
-float* DeviceExecution::run_forward(Stream& stream, const float* weights, const DevicePass& pass,
-                                    bool training) {
-  LOCKSTEP_CHECK(pass.batch > 0 && pass.batch <= max_batch_);
+  LOCKSTEP_CHECK(batch > 0 && batch <= max_batch_);
+  weights_ = const_cast<float*>(weights);
+  pass_ = {.batch = batch};
+  training_ = false;
   for (std::size_t i = 0; i < units_.size(); ++i) {
-    forward_stage(stream, units_[i], weights, pass, input_of(i), training);
+    Unit& unit = units_[i];
+    if (const BatchLayer* over_batch = unit.over_batch())
+      over_batch->device_use_kept(layer_pass(stream), kept_of(unit), unit.statistics.data());
+    forward_stage(stream, i);
   }
-  return units_.back().y.data();
+  return logits();
 }
 
-void DeviceExecution::forward_stage(Stream& stream, Unit& unit, const float* weights, const DevicePass& pass,
-                                    const float* x, bool training) {
+void DeviceExecution::begin_training(float* weights, const DevicePass& pass) {
+  LOCKSTEP_CHECK(pass.batch >= 0 && pass.batch <= max_batch_);
+  weights_ = weights;
+  pass_ = pass;
+  training_ = true;
+  next_ = 0;
+  terms_added_ = forked_ = false;
+}
+
+CutSums DeviceExecution::forward_to_cut(Stream& stream) {
+  for (; next_ < units_.size(); ++next_) {
+    Unit& unit = units_[next_];
+    if (const BatchLayer* over_batch = unit.over_batch()) {
+      terms_added_ = !terms_added_;
+      if (terms_added_) return queue_sums(stream, next_, true);
+      over_batch->finish_device_forward_sums(layer_pass(stream), words_.data(), pass_.batch_samples,
+                                             unit.statistics.data());
+    }
+    if (pass_.batch > 0) forward_stage(stream, next_);
+  }
+  return {};
+}
+
+CutSums DeviceExecution::queue_sums(Stream& stream, std::size_t i, bool forward) {
+  Unit& unit = units_[i];
+  const BatchLayer& over_batch = *unit.over_batch();
+  const CutSums sums{words_.data(), over_batch.words()};
+  stream.fill_zero(sums.words, sums.count * sizeof(std::int64_t));
+  if (pass_.batch == 0) return sums;
+  const DeviceLayerTensors tensors{
+      .x = input_of(i), .dy = forward ? nullptr : unit.gradient, .statistics = unit.statistics.data()};
+  if (forward) {
+    over_batch.device_forward_sums(layer_pass(stream), tensors, sums.words);
+  } else {
+    over_batch.device_backward_sums(layer_pass(stream), tensors, sums.words);
+  }
+  return sums;
+}
+
+void DeviceExecution::forward_stage(Stream& stream, std::size_t i) {
+  Unit& unit = units_[i];
   const Stage& stage = unit.stage;
-  Epilogue epilogue = training ? stage.epilogue : without_dropout(stage.epilogue);
-  epilogue.seed = pass.seed;
-  epilogue.first_sample = pass.first_sample;
-  std::uint8_t* mask = training ? unit.mask.data() : nullptr;
+  const float* x = input_of(i);
+  Epilogue epilogue = training_ ? stage.epilogue : without_dropout(stage.epilogue);
+  epilogue.seed = pass_.seed;
+  epilogue.first_sample = pass_.first_sample;
+  std::uint8_t* mask = training_ ? unit.mask.data() : nullptr;
   if (stage.head == nullptr) {
-    ops_.epilogue_forward(stream, stage.input, pass.batch, x, epilogue, pass.state, unit.y.data(), mask);
+    ops_.epilogue_forward(stream, stage.input, pass_.batch, x, epilogue, pass_.state, unit.y.data(), mask);
     return;
   }
-  stage.head->device_forward({ops_, stream, pass.batch}, {.weights = weights + stage.parameter_offset(),
-                                                          .x = x,
-                                                          .branch = branch_of(unit),
-                                                          .y = unit.y.data(),
-                                                          .saved = unit.mask.data(),
-                                                          .epilogue = &epilogue,
-                                                          .state = pass.state,
-                                                          .mask = mask});
+  stage.head->device_forward(layer_pass(stream), {.weights = weights_ + stage.parameter_offset(),
+                                                  .x = x,
+                                                  .branch = branch_of(unit),
+                                                  .y = unit.y.data(),
+                                                  .saved = unit.mask.data(),
+                                                  .epilogue = &epilogue,
+                                                  .state = pass_.state,
+                                                  .mask = mask,
+                                                  .statistics = unit.statistics.data()});
 }
 
 void DeviceExecution::backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass,
                                float* dlogits, const DeviceGradient& gradient,
                                const DeviceGradientReady& on_ready) {
-  start_from_logits(main, pass.batch, dlogits);
-  bool forked = false;
-  for (std::size_t i = units_.size(); i-- > first_trained_;) {
-    const bool last = i == first_trained_;
-    if (units_[i].stage.trained()) {
-      Stream& stream = last ? main : side;
-      if (!last) {
-        main.record(*units_[i].ready);
-        side.wait(*units_[i].ready);
-        forked = true;
-      }
-      backward_weights(stream, i, pass.batch, gradient);
-      on_ready(stream, units_[i].stage.parameter_offset(), units_[i].stage.parameter_size());
-    }
-    if (!last) backward_data(main, i, weights, pass.batch);
-  }
-  if (!forked) return;
-  side.record(*side_done_);
-  main.wait(*side_done_);
+  LOCKSTEP_CHECK(weights == weights_ && pass.batch == pass_.batch);
+  begin_backward(main, dlogits);
+  backward_to_cut(main, side, gradient, on_ready);
 }
 
-void DeviceExecution::start_from_logits(Stream& stream, int batch, float* dlogits) {
+void DeviceExecution::begin_backward(Stream& main, float* dlogits) {
+  next_ = units_.size();
   units_.back().dy = dlogits;
-  through_epilogue(stream, units_.back(), batch);
+  if (pass_.batch > 0) through_epilogue(main, units_.back(), pass_.batch);
+}
+
+CutSums DeviceExecution::backward_to_cut(Stream& main, Stream& side, const DeviceGradient& gradient,
+                                         const DeviceGradientReady& on_ready) {
+  for (; next_ > first_trained_; --next_) {
+    const std::size_t i = next_ - 1;
+    Unit& unit = units_[i];
+    if (const BatchLayer* over_batch = unit.over_batch()) {
+      terms_added_ = !terms_added_;
+      if (terms_added_) {
+        join_side(main, side);
+        return queue_sums(main, i, false);
+      }
+      over_batch->finish_device_backward_sums(layer_pass(main), words_.data(), pass_.batch_samples,
+                                              unit.statistics.data());
+    }
+    if (unit.stage.trained()) backward_unit_weights(main, side, i, gradient, on_ready);
+    if (i > first_trained_ && pass_.batch > 0) backward_data(main, i);
+  }
+  join_side(main, side);
+  return {};
+}
+
+void DeviceExecution::join_side(Stream& main, Stream& side) {
+  if (!forked_) return;
+  side.record(*side_done_);
+  main.wait(*side_done_);
+  forked_ = false;
+}
+
+void DeviceExecution::backward_unit_weights(Stream& main, Stream& side, std::size_t i,
+                                            const DeviceGradient& gradient,
+                                            const DeviceGradientReady& on_ready) {
+  Unit& unit = units_[i];
+  const bool on_side = i != first_trained_ && pass_.batch > 0;
+  if (on_side) {
+    main.record(*unit.ready);
+    side.wait(*unit.ready);
+    forked_ = true;
+  }
+  Stream& stream = on_side ? side : main;
+  if (pass_.batch > 0) backward_weights(stream, i, gradient);
+  on_ready(stream, unit.stage.parameter_offset(), unit.stage.parameter_size());
 }
 
 /// A unit without an epilogue may share its gradient with those in front of it that have the same numbers.
@@ -180,21 +276,21 @@ void DeviceExecution::through_epilogue(Stream& stream, Unit& unit, int batch) {
   }
 }
 
-void DeviceExecution::backward_weights(Stream& stream, std::size_t i, int batch,
-                                       const DeviceGradient& gradient) {
+void DeviceExecution::backward_weights(Stream& stream, std::size_t i, const DeviceGradient& gradient) {
   const Unit& unit = units_[i];
   const Layer& layer = *unit.stage.head;
   std::vector<ExactTarget> targets;
   for (const Parameter& parameter : layer.parameters())
     targets.push_back(target_of(gradient, unit.first_tensor + targets.size(), parameter.offset));
-  layer.device_backward_weights({ops_, stream, batch}, {.x = input_of(i),
-                                                        .saved = unit.mask.data(),
-                                                        .dy = unit.gradient,
-                                                        .grain = gradient.grain,
-                                                        .gradients = targets});
+  layer.device_backward_weights(layer_pass(stream), {.x = input_of(i),
+                                                     .saved = unit.mask.data(),
+                                                     .dy = unit.gradient,
+                                                     .statistics = unit.statistics.data(),
+                                                     .grain = gradient.grain,
+                                                     .gradients = targets});
 }
 
-void DeviceExecution::backward_data(Stream& stream, std::size_t i, const float* weights, int batch) {
+void DeviceExecution::backward_data(Stream& stream, std::size_t i) {
   Unit& unit = units_[i];
   Unit& before = units_[i - 1];
   if (unit.stage.passes_gradient()) before.dy = unit.gradient;
@@ -202,19 +298,27 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i, const float* 
     const auto branch = unit.stage.branch;
     const bool wanted = branch && *branch > first_trained_;  // it comes from a trained unit, or one behind
     unit.stage.head->device_backward_data(
-        {ops_, stream, batch}, {.weights = weights + unit.stage.parameter_offset(),
-                                .x = input_of(i),
-                                .y = unit.y.data(),
-                                .saved = unit.mask.data(),
-                                .dy = unit.gradient,
-                                .dx = before.stored_through ? before.gradient : before.dy,
-                                .dbranch = wanted ? units_[*branch - 1].from_branches.data() : nullptr,
-                                .adds_to_dbranch = unit.adds_to_dbranch,
-                                .through = before.stored_through ? &before.way_back : nullptr});
+        layer_pass(stream), {.weights = weights_ + unit.stage.parameter_offset(),
+                             .x = input_of(i),
+                             .y = unit.y.data(),
+                             .saved = unit.mask.data(),
+                             .dy = unit.gradient,
+                             .dx = before.stored_through ? before.gradient : before.dy,
+                             .statistics = unit.statistics.data(),
+                             .dbranch = wanted ? units_[*branch - 1].from_branches.data() : nullptr,
+                             .adds_to_dbranch = unit.adds_to_dbranch,
+                             .through = before.stored_through ? &before.way_back : nullptr});
   }
   if (before.stored_through) return;
-  join_branches(stream, before, batch);
-  through_epilogue(stream, before, batch);
+  join_branches(stream, before, pass_.batch);
+  through_epilogue(stream, before, pass_.batch);
+}
+
+void DeviceExecution::queue_move_kept(Stream& stream) {
+  for (Unit& unit : units_) {
+    if (const BatchLayer* over_batch = unit.over_batch())
+      over_batch->device_move_kept(layer_pass(stream), unit.statistics.data(), pass_.state, kept_of(unit));
+  }
 }
 
 void DeviceExecution::join_branches(Stream& stream, Unit& unit, int batch) {

@@ -6,6 +6,7 @@
 
 #include "kernels/device/device.hpp"
 #include "kernels/device/device_ops.hpp"
+#include "models/batch_layer.hpp"
 #include "models/network.hpp"
 #include "models/stages.hpp"
 
@@ -24,6 +25,9 @@ struct DevicePass {
   std::uint64_t seed = 0;
   std::uint32_t first_sample = 0;    ///< position of column 0 in the global batch
   const StepState* state = nullptr;  ///< device memory
+  // For layers that look at the global batch:
+  int grain = 0;                   ///< columns of a grain
+  std::int64_t batch_samples = 0;  ///< of the global batch
 };
 
 /// Where the gradients of all parameters go: arena order, as exact sums.
@@ -38,6 +42,12 @@ struct DeviceGradient {
 /// Called during backward when everything that this rank adds to [offset, offset + size) of the arena is
 /// queued on `stream`. In backward order.
 using DeviceGradientReady = std::function<void(Stream& stream, std::size_t offset, std::size_t size)>;
+
+/// Sums of a cut (models/batch_layer.hpp) that are to become those over all ranks; device memory.
+struct CutSums {
+  std::int64_t* words = nullptr;
+  std::size_t count = 0;  ///< 0: there was no cut any more
+};
 
 /// Queues passes on streams; waits for nothing. Borrows network, device and ops. Tensors are never shared
 /// between stages: weight gradients run beside data gradients, and all of it fits the GPU's cache for the
@@ -64,6 +74,22 @@ class DeviceExecution {
   void backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass, float* dlogits,
                 const DeviceGradient& gradient, const DeviceGradientReady& on_ready);
 
+  // The same from cut to cut, for any network. The last two return what must be summed over all ranks, behind
+  // what is queued on the stream, before they are called again. A rank without samples (batch 0) has part in
+  // the sums and in nothing else.
+
+  void begin_training(float* weights, const DevicePass& pass);
+  CutSums forward_to_cut(Stream& stream);
+  float* logits() { return units_.back().y.data(); }
+  void begin_backward(Stream& main, float* dlogits);
+  /// At a cut, too, `main` waits for `side`.
+  CutSums backward_to_cut(Stream& main, Stream& side, const DeviceGradient& gradient,
+                          const DeviceGradientReady& on_ready);
+  /// Behind the update of the step.
+  void queue_move_kept(Stream& stream);
+  /// How often a step stops.
+  std::size_t cuts() const { return cuts_.size() + backward_cuts_.size(); }
+
  private:
   /// A stage with its memory.
   struct Unit {
@@ -81,23 +107,31 @@ class DeviceExecution {
     EpilogueBackward way_back;     ///< through its epilogue; in the shape that the unit behind sees, if that
     bool stored_through = false;   ///< stores through it
     std::size_t first_tensor = 0;  ///< the number of its first parameter in arena order
+    DeviceBuffer<std::byte> statistics;  ///< of a head that is a BatchLayer
+
+    const BatchLayer* over_batch() const;
   };
 
   /// Where each gradient lies, and the way back through each epilogue.
   void plan_gradients();
   const float* input_of(std::size_t i) const;
-  float* run_forward(Stream& stream, const float* weights, const DevicePass& pass, bool training);
-  void forward_stage(Stream& stream, Unit& unit, const float* weights, const DevicePass& pass, const float* x,
-                     bool training);
-  void start_from_logits(Stream& stream, int batch, float* dlogits);
+  DeviceLayerPass layer_pass(Stream& stream) const;
+  float* kept_of(const Unit& unit) const;
+  /// Adds this rank's terms to zeroed sums.
+  CutSums queue_sums(Stream& stream, std::size_t i, bool forward);
+  void forward_stage(Stream& stream, std::size_t i);
   const float* branch_of(const Unit& unit) const;
   /// Adds what branches bring to the gradient of the output of a unit.
   void join_branches(Stream& stream, Unit& unit, int batch);
   /// From dy to the gradient of a unit.
   void through_epilogue(Stream& stream, Unit& unit, int batch);
-  void backward_weights(Stream& stream, std::size_t i, int batch, const DeviceGradient& gradient);
+  /// On `side`, but for the last one.
+  void backward_unit_weights(Stream& main, Stream& side, std::size_t i, const DeviceGradient& gradient,
+                             const DeviceGradientReady& on_ready);
+  void backward_weights(Stream& stream, std::size_t i, const DeviceGradient& gradient);
   /// From the gradient of unit i to that of unit i - 1.
-  void backward_data(Stream& stream, std::size_t i, const float* weights, int batch);
+  void backward_data(Stream& stream, std::size_t i);
+  void join_side(Stream& main, Stream& side);
 
   DeviceOps& ops_;
   int max_batch_;
@@ -106,6 +140,17 @@ class DeviceExecution {
   std::vector<Unit> units_;
   std::size_t first_trained_ = 0;
   std::unique_ptr<Event> side_done_;
+  std::vector<Cut> cuts_, backward_cuts_;
+  std::size_t parameters_;            ///< elements
+  DeviceBuffer<std::int64_t> words_;  ///< of the cut at hand
+
+  // The pass at hand and how far it is queued.
+  float* weights_ = nullptr;
+  DevicePass pass_;
+  bool training_ = false;
+  std::size_t next_ = 0;      ///< of forward: the unit to run; of backward: the one behind it
+  bool terms_added_ = false;  ///< of that unit, if it is a cut
+  bool forked_ = false;       ///< there is work on `side` that main has not waited for
 };
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include "kernels/device/device_ops.hpp"
 #include "kernels/device/epilogue.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -41,6 +42,8 @@ struct DeviceLayerPass {
   DeviceOps& ops;
   Stream& stream;
   int batch = 0;
+  int grain = 0;                  ///< in training: columns of a grain
+  bool has_first_sample = false;  ///< of the global batch
 };
 
 /// The tensors of one layer in one pass, device memory in the layout of the ops. The forward pass sets those
@@ -56,6 +59,7 @@ struct DeviceLayerTensors {
   std::uint8_t* mask = nullptr;   ///< of the epilogue; null: not wanted
   const float* dy = nullptr;      ///< before the epilogue
   float* dx = nullptr;
+  std::byte* statistics = nullptr;              ///< of a BatchLayer
   float* dbranch = nullptr;                     ///< gradient of the branch; null: nobody needs it
   bool adds_to_dbranch = false;                 ///< otherwise overwrites it
   const EpilogueBackward* through = nullptr;    ///< dx is stored through it; null, unless the form can

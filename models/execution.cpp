@@ -4,6 +4,7 @@
 #include "common/advice.hpp"
 #include "common/error.hpp"
 #include "common/memory.hpp"
+#include "models/batch_layer.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"
@@ -24,47 +25,61 @@ TensorPlan affordable_plan(const Network& network, int columns) {
 
 }  // namespace
 
+/// What went into a pass, and how far it has come.
 struct Execution::State {
   State(const Network& network, Ops& its_ops, int its_max_batch)
       : ops(its_ops),
         max_batch(its_max_batch),
+        parameters(network.parameters().size),
         plan(affordable_plan(network, its_max_batch)),
         memory(plan.bytes) {
     for (const auto& layer : network.layers()) layers.push_back(layer.get());
   }
 
   float* at(std::size_t offset) { return reinterpret_cast<float*>(memory.data() + offset); }
+  float* logits() { return at(plan.layers.back().y); }
 
-  LayerTensors forward_tensors(std::size_t i, const float* weights);
-  LayerTensors backward_tensors(std::size_t i, const float* weights, float* dlogits, float* gradients);
-  float* forward(const float* weights, const LayerPass& pass);
+  LayerTensors forward_tensors(std::size_t i);
+  LayerTensors backward_tensors(std::size_t i, float* gradients);
+  void begin(const TrainingGrain& its_grain, bool training);
+  bool forward_to_cut(std::int64_t* words);
+  bool backward_to_cut(const BackwardTarget& target, std::int64_t* words);
+  void backward_layer(std::size_t i, const BackwardTarget& target);
   /// The gradient of the output of layer i becomes that of all who read it.
-  void join_branches(std::size_t i, int batch);
+  void join_branches(std::size_t i);
+  /// The layer at hand needs sums that are not there yet.
+  bool stops_at(std::size_t i);
 
   Ops& ops;
   int max_batch;
+  std::size_t parameters;  ///< elements
   TensorPlan plan;
   AlignedBuffer<std::byte> memory;
   std::vector<const Layer*> layers;
-  int trained_batch = 0;  ///< of the forward_training that backward may follow; 0: there is none
-  PassKey key;
+  TrainingGrain grain;
+  LayerPass pass{ops, 0, 0, false, {}};
+  std::size_t next = 0;      ///< of forward: the layer to run; of backward: the one behind it
+  bool terms_added = false;  ///< of that layer, if it is a cut
+  bool may_go_back = false;  ///< a whole forward pass in training is behind, and no backward pass
+  float* dlogits = nullptr;
 };
 
-LayerTensors Execution::State::forward_tensors(std::size_t i, const float* weights) {
+LayerTensors Execution::State::forward_tensors(std::size_t i) {
   const TensorPlan::LayerOffsets& offsets = plan.layers[i];
   LayerTensors tensors;
-  tensors.weights = weights + layers[i]->parameter_offset();
+  tensors.weights = grain.weights + layers[i]->parameter_offset();
+  tensors.kept = grain.weights + parameters + layers[i]->kept_offset();
   tensors.x = at(offsets.x);
   tensors.y = at(offsets.y);
   if (offsets.branch != TensorPlan::kNone) tensors.branch = at(offsets.branch);
   tensors.saved = reinterpret_cast<std::uint8_t*>(memory.data() + offsets.saved);
+  if (grain.statistics != nullptr) tensors.statistics = grain.statistics->of(i);
   return tensors;
 }
 
-LayerTensors Execution::State::backward_tensors(std::size_t i, const float* weights, float* dlogits,
-                                                float* gradients) {
+LayerTensors Execution::State::backward_tensors(std::size_t i, float* gradients) {
   const TensorPlan::LayerOffsets& offsets = plan.layers[i];
-  LayerTensors tensors = forward_tensors(i, weights);
+  LayerTensors tensors = forward_tensors(i);
   // In-place layers at the end of the network pass the caller's gradient through.
   const bool in_place = offsets.x == offsets.y;
   tensors.dy = offsets.dy == TensorPlan::kNone ? dlogits : at(offsets.dy);
@@ -75,17 +90,67 @@ LayerTensors Execution::State::backward_tensors(std::size_t i, const float* weig
   return tensors;
 }
 
-void Execution::State::join_branches(std::size_t i, int batch) {
+void Execution::State::join_branches(std::size_t i) {
   const TensorPlan::LayerOffsets& offsets = plan.layers[i];
   if (offsets.from_branches == TensorPlan::kNone) return;
-  const std::size_t size = std::size_t{1} * layers[i]->output().features() * batch;
+  const std::size_t size = std::size_t{1} * layers[i]->output().features() * pass.batch;
   ops.add(size, at(offsets.dy), at(offsets.from_branches), at(offsets.dy));
 }
 
-float* Execution::State::forward(const float* weights, const LayerPass& pass) {
-  LOCKSTEP_CHECK(pass.batch > 0 && pass.batch <= max_batch && pass.batch % ops.batch_multiple() == 0);
-  for (std::size_t i = 0; i < layers.size(); ++i) layers[i]->forward(pass, forward_tensors(i, weights));
-  return at(plan.layers.back().y);
+void Execution::State::begin(const TrainingGrain& its_grain, bool training) {
+  grain = its_grain;
+  LOCKSTEP_CHECK(grain.batch > 0 && grain.batch <= max_batch && grain.batch % ops.batch_multiple() == 0);
+  pass.batch = grain.batch;
+  pass.samples = grain.samples;
+  pass.training = training;
+  pass.key = grain.key;
+  next = 0;
+  terms_added = may_go_back = false;
+}
+
+bool Execution::State::stops_at(std::size_t i) {
+  if (layers[i]->over_batch() == nullptr || !pass.training) return false;
+  terms_added = !terms_added;
+  return terms_added;
+}
+
+bool Execution::State::forward_to_cut(std::int64_t* words) {
+  for (; next < layers.size(); ++next) {
+    if (stops_at(next)) {
+      LOCKSTEP_CHECK(grain.statistics != nullptr && words != nullptr);
+      layers[next]->over_batch()->add_forward_sums(pass, forward_tensors(next), words);
+      return true;
+    }
+    layers[next]->forward(pass, forward_tensors(next));
+  }
+  may_go_back = pass.training;
+  return false;
+}
+
+bool Execution::State::backward_to_cut(const BackwardTarget& target, std::int64_t* words) {
+  for (; next > plan.first_trained; --next) {
+    const std::size_t i = next - 1;
+    if (stops_at(i)) {
+      layers[i]->over_batch()->add_backward_sums(pass, backward_tensors(i, target.gradients), words);
+      return true;
+    }
+    backward_layer(i, target);
+  }
+  return false;
+}
+
+void Execution::State::backward_layer(std::size_t i, const BackwardTarget& target) {
+  const Layer& layer = *layers[i];
+  const LayerTensors tensors = backward_tensors(i, target.gradients);
+  layer.backward_weights(pass, tensors);
+  // Before the data gradient, so that communication has the longest time to hide in.
+  if (target.on_ready && !layer.parameters().empty())
+    target.on_ready(layer.parameter_offset(), layer.parameter_size());
+  if (i > plan.first_trained) {
+    layer.backward_data(pass, tensors);
+    join_branches(i - 1);
+  }
+  if (target.between_layers) target.between_layers();
 }
 
 Execution::Execution(const Network& network, Ops& ops, int max_batch) {
@@ -100,35 +165,46 @@ float* Execution::input() {
   return state_->at(state_->plan.input);
 }
 
+float* Execution::logits() {
+  return state_->logits();
+}
+
 float* Execution::forward_training(const float* weights, int batch, const PassKey& key) {
-  state_->trained_batch = batch;
-  state_->key = key;
-  return state_->forward(weights, {state_->ops, batch, true, key});
+  begin_training({.weights = weights, .batch = batch, .samples = batch, .key = key});
+  const bool stopped = forward_to_cut(nullptr);
+  LOCKSTEP_CHECK(!stopped);
+  return logits();
 }
 
 float* Execution::forward_evaluation(const float* weights, int batch) {
-  state_->trained_batch = 0;
-  return state_->forward(weights, {state_->ops, batch, false, {}});
+  state_->begin({.weights = weights, .batch = batch, .samples = batch, .key = {}}, false);
+  state_->forward_to_cut(nullptr);
+  return logits();
 }
 
 void Execution::backward(const float* weights, float* dlogits, float* gradients,
                          const GradientReady& on_ready, const BetweenLayers& between_layers) {
-  State& state = *state_;
-  LOCKSTEP_CHECK(state.trained_batch > 0);
-  const LayerPass pass{state.ops, state.trained_batch, true, state.key};
-  state.trained_batch = 0;
-  for (std::size_t i = state.layers.size(); i-- > state.plan.first_trained;) {
-    const Layer& layer = *state.layers[i];
-    const LayerTensors tensors = state.backward_tensors(i, weights, dlogits, gradients);
-    layer.backward_weights(pass, tensors);
-    // Before the data gradient, so that communication has the longest time to hide in.
-    if (on_ready && !layer.parameters().empty()) on_ready(layer.parameter_offset(), layer.parameter_size());
-    if (i > state.plan.first_trained) {
-      layer.backward_data(pass, tensors);
-      state.join_branches(i - 1, pass.batch);
-    }
-    if (between_layers) between_layers();
-  }
+  begin_backward(dlogits);
+  state_->grain.weights = weights;
+  backward_to_cut({gradients, on_ready, between_layers}, nullptr);
+}
+
+void Execution::begin_training(const TrainingGrain& grain) {
+  state_->begin(grain, true);
+}
+
+bool Execution::forward_to_cut(std::int64_t* words) {
+  return state_->forward_to_cut(words);
+}
+
+void Execution::begin_backward(float* dlogits) {
+  LOCKSTEP_CHECK(state_->may_go_back);
+  state_->may_go_back = false;
+  state_->dlogits = dlogits;
+}
+
+bool Execution::backward_to_cut(const BackwardTarget& target, std::int64_t* words) {
+  return state_->backward_to_cut(target, words);
 }
 
 }  // namespace lockstep

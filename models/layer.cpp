@@ -15,9 +15,35 @@ namespace lockstep {
 
 Layer::Layer(LayerPlace place, const ImageShape& output) : place_(std::move(place)), output_(output) {}
 
+namespace {
+
+std::size_t total_size(const std::vector<Parameter>& tensors) {
+  return std::accumulate(tensors.begin(), tensors.end(), std::size_t{0},
+                         [](std::size_t sum, const Parameter& tensor) { return sum + tensor.size; });
+}
+
+/// A vector behind those that are there.
+void append(std::vector<Parameter>& tensors, const std::string& name, int size, std::size_t offset,
+            Parameter::Initial initial) {
+  tensors.push_back({.name = name,
+                     .shape = {size},
+                     .offset = offset + total_size(tensors),
+                     .size = static_cast<std::size_t>(size),
+                     .initial = initial});
+}
+
+}  // namespace
+
 std::size_t Layer::parameter_size() const {
-  return std::accumulate(parameters_.begin(), parameters_.end(), std::size_t{0},
-                         [](std::size_t sum, const Parameter& parameter) { return sum + parameter.size; });
+  return total_size(parameters_);
+}
+
+void Layer::add_parameter(const std::string& what, int size, Parameter::Initial initial) {
+  append(parameters_, name() + "." + what, size, parameter_offset(), initial);
+}
+
+void Layer::add_kept(const std::string& what, int size, Parameter::Initial initial) {
+  append(kept_, name() + "." + what, size, kept_offset(), initial);
 }
 
 void Layer::device_forward(const DeviceLayerPass& /*pass*/, const DeviceLayerTensors& /*tensors*/) const {

@@ -21,7 +21,8 @@ namespace lockstep {
 /// What all layers share in one pass.
 struct LayerPass {
   Ops& ops;
-  int batch = 0;
+  int batch = 0;    ///< columns
+  int samples = 0;  ///< columns that are samples; the others are padding
   bool training = false;
   PassKey key;
 };
@@ -34,8 +35,10 @@ struct LayerTensors {
   float* y = nullptr;              ///< in backward: valid as far as output_need() says
   std::uint8_t* saved = nullptr;   ///< saved_bytes() bytes, kept from forward to backward
   const float* dy = nullptr;
-  float* dx = nullptr;         ///< the memory of dy where y has that of x
-  float* gradients = nullptr;  ///< this layer's own range of the gradient arena
+  float* dx = nullptr;              ///< the memory of dy where y has that of x
+  float* gradients = nullptr;       ///< this layer's own range of the gradient arena
+  const float* kept = nullptr;      ///< this layer's own kept tensors, one behind the other
+  std::byte* statistics = nullptr;  ///< of a BatchLayer in training
   // Of layers with a branch():
   const float* branch = nullptr;  ///< the output of that layer
   float* dbranch = nullptr;       ///< its gradient; null: nobody needs it
@@ -48,7 +51,10 @@ struct LayerPlace {
   std::uint32_t index{};  ///< among all layers
   ImageShape input;
   std::size_t parameter_offset = 0;  ///< first element of this layer in the arena
+  std::size_t kept_offset = 0;       ///< likewise among the kept elements
 };
+
+class BatchLayer;  // models/batch_layer.hpp
 
 class Layer {
  public:
@@ -70,6 +76,9 @@ class Layer {
   const std::vector<Parameter>& parameters() const { return parameters_; }
   std::size_t parameter_offset() const { return place_.parameter_offset; }
   std::size_t parameter_size() const;
+  /// What the layer keeps from step to step without training it, with offsets among the kept elements.
+  const std::vector<Parameter>& kept() const { return kept_; }
+  std::size_t kept_offset() const { return place_.kept_offset; }
 
   /// "conv2d 10@5x5": the kind and what tells it from others of its kind, for people.
   virtual std::string describe() const = 0;
@@ -85,6 +94,8 @@ class Layer {
   /// The earlier layer whose output is this one's second input; none: there is one input.
   virtual std::optional<std::size_t> branch() const { return std::nullopt; }
   virtual std::size_t saved_bytes(int /*batch*/) const { return 0; }
+  /// Not null: the layer's passes need sums over the global batch.
+  virtual const BatchLayer* over_batch() const { return nullptr; }
   /// Multiplications and additions of one direction for one sample, without padding; of layers with
   /// parameters.
   virtual double flops_per_sample() const { return 0; }
@@ -112,12 +123,15 @@ class Layer {
   Layer(LayerPlace place, const ImageShape& output);
   /// Gives the layer NAME.weight of this shape and NAME.bias with one element for each output channel.
   void add_weight_and_bias(const std::vector<int>& weight_shape, int fan_in);
+  /// Gives it the vector NAME.what, behind those that it has; trained, or only kept.
+  void add_parameter(const std::string& what, int size, Parameter::Initial initial);
+  void add_kept(const std::string& what, int size, Parameter::Initial initial);
   std::uint32_t index() const { return place_.index; }
 
  private:
   LayerPlace place_;
   ImageShape output_;
-  std::vector<Parameter> parameters_;
+  std::vector<Parameter> parameters_, kept_;
 };
 
 /// "10x24x24", or "50" for a plain vector.

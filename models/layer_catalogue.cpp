@@ -6,6 +6,7 @@
 #include "models/layers/activation.hpp"
 #include "models/layers/add.hpp"
 #include "models/layers/avg_pool.hpp"
+#include "models/layers/batch_norm.hpp"
 #include "models/layers/conv2d.hpp"
 #include "models/layers/dropout.hpp"
 #include "models/layers/flatten.hpp"
@@ -14,6 +15,7 @@
 #include "models/layers/linear.hpp"
 #include "models/layers/max_pool.hpp"
 #include "models/layers/relu.hpp"
+#include "models/layers/route.hpp"
 
 #include <algorithm>
 #include <array>
@@ -27,13 +29,15 @@ constexpr std::array<std::string_view, 2> kLinearKeys{"name", "out"};
 constexpr std::array<std::string_view, 2> kDropoutKeys{"name", "p"};
 constexpr std::array<std::string_view, 2> kAddKeys{"name", "from"};
 constexpr std::array<std::string_view, 2> kGeluKeys{"name", "approximate"};
+constexpr std::array<std::string_view, 4> kBatchNormKeys{"name", "eps", "momentum", "affine"};
 constexpr std::array<std::string_view, 1> kNameOnly{"name"};
 
-constexpr std::array<LayerKind, 13> kCatalogue{{
+constexpr std::array<LayerKind, 15> kCatalogue{{
     {"conv2d", "conv", "", kConvKeys, Conv2dLayer::make},
     {"max_pool", "pool", "kernel", kPoolKeys, MaxPoolLayer::make},
     {"avg_pool", "pool", "kernel", kPoolKeys, AvgPoolLayer::make},
     {"global_avg_pool", "pool", "", kNameOnly, GlobalAvgPoolLayer::make},
+    {"batch_norm", "bn", "", kBatchNormKeys, BatchNormLayer::make},
     {"relu", "relu", "", kNameOnly, ReluLayer::make},
     {"tanh", "tanh", "", kNameOnly, ActivationLayer::make_tanh},
     {"sigmoid", "sigmoid", "", kNameOnly, ActivationLayer::make_sigmoid},
@@ -41,6 +45,7 @@ constexpr std::array<LayerKind, 13> kCatalogue{{
     {"dropout", "drop", "p", kDropoutKeys, DropoutLayer::make_elementwise},
     {"dropout2d", "drop", "p", kDropoutKeys, DropoutLayer::make_channelwise},
     {"add", "add", "from", kAddKeys, AddLayer::make},
+    {"route", "route", "from", kAddKeys, RouteLayer::make},
     {"flatten", "flatten", "", kNameOnly, FlattenLayer::make},
     {"linear", "fc", "out", kLinearKeys, LinearLayer::make},
 }};

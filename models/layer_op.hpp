@@ -29,13 +29,21 @@ struct ActivationOp {
 struct GlobalAvgPoolOp {
   ImageShape input;
 };
+/// In evaluation with the running statistics, of which nothing is said here.
+struct BatchNormOp {
+  ImageShape input;
+  double eps = 0;
+  bool affine = true;
+};
 /// Of the input and Layer::branch().
 struct AddOp {};
+/// Layer::branch() alone.
+struct RouteOp {};
 /// Changes nothing but the shape.
 struct ViewOp {};
 
 /// Shapes have batch 1.
 using LayerOp = std::variant<Conv2dShape, LinearShape, MaxPoolOp, AvgPoolOp, ReluOp, DropoutOp, ActivationOp,
-                             GlobalAvgPoolOp, AddOp, ViewOp>;
+                             GlobalAvgPoolOp, BatchNormOp, AddOp, RouteOp, ViewOp>;
 
 }  // namespace lockstep

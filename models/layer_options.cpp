@@ -58,6 +58,23 @@ float LayerOptions::probability(const std::string& key, float fallback) const {
   return result;
 }
 
+double LayerOptions::number(const std::string& key, const Range& range, double fallback) const {
+  const YAML::Node node = find(key);
+  if (!node.IsDefined()) return fallback;
+  const std::optional<double> value = node.IsScalar() ? parse_double(node.Scalar()) : std::nullopt;
+  if (value && *value >= range.least && *value <= range.most) return *value;
+  fail(node.Mark(),
+       fmt::format("{} must be a number from {} to {}, not {}", key, range.least, range.most, shown(node)));
+}
+
+bool LayerOptions::yes_or_no(const std::string& key, bool fallback) const {
+  const YAML::Node node = find(key);
+  if (!node.IsDefined()) return fallback;
+  const std::optional<bool> value = node.IsScalar() ? parse_bool(node.Scalar()) : std::nullopt;
+  if (!value) fail(node.Mark(), fmt::format("{} must be true or false, not {}", key, shown(node)));
+  return *value;
+}
+
 std::size_t LayerOptions::choice(const std::string& key, std::span<const std::string_view> choices) const {
   const YAML::Node node = find(key);
   if (!node.IsDefined()) return 0;
@@ -89,15 +106,13 @@ KernelSize LayerOptions::kernel() const {
 }
 
 EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShape& shape) const {
-  const YAML::Node node = require(key);
-  if (!node.IsScalar())
-    fail(node.Mark(), fmt::format("{} must be the name of an earlier layer, not {}", key, shown(node)));
+  const YAML::Node node = require_layer_name(key);
   const std::string wanted = node.Scalar();
   std::vector<std::string_view> fitting;
   for (std::size_t i = 0; i < origin_.earlier.size(); ++i) {
     const Layer& layer = *origin_.earlier[i];
     if (layer.output() == shape) {
-      if (layer.name() == wanted) return {wanted, i};
+      if (layer.name() == wanted) return {wanted, i, shape};
       fitting.emplace_back(layer.name());
     }
   }
@@ -109,6 +124,25 @@ EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShap
   }
   fail(node.Mark(),
        fmt::format("{}: no layer before this one is called {}{}", key, quoted_text(wanted), help));
+}
+
+EarlierLayer LayerOptions::earlier_layer(const std::string& key) const {
+  const YAML::Node node = require_layer_name(key);
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < origin_.earlier.size(); ++i) {
+    const Layer& layer = *origin_.earlier[i];
+    if (layer.name() == node.Scalar()) return {layer.name(), i, layer.output()};
+    names.emplace_back(layer.name());
+  }
+  fail(node.Mark(), fmt::format("{}: no layer before this one is called {}{}", key,
+                                quoted_text(node.Scalar()), did_you_mean(node.Scalar(), names)));
+}
+
+YAML::Node LayerOptions::require_layer_name(const std::string& key) const {
+  const YAML::Node node = require(key);
+  if (!node.IsScalar())
+    fail(node.Mark(), fmt::format("{} must be the name of an earlier layer, not {}", key, shown(node)));
+  return node;
 }
 
 void LayerOptions::require_fit(const KernelSize& kernel, int padding, const ImageShape& input) const {

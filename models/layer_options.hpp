@@ -26,6 +26,7 @@ class Layer;
 struct EarlierLayer {
   std::string name;
   std::size_t index = 0;  ///< among all layers
+  ImageShape output;
 };
 
 /// Reads options, each with its range and default. Every complaint is one line: file:line:column, layer,
@@ -47,6 +48,13 @@ class LayerOptions {
 
   /// A whole number in [least, most].
   int integer(const std::string& key, int least, int most, int fallback) const;
+  struct Range {
+    double least = 0, most = 0;
+  };
+  /// A number in the range, both ends included.
+  double number(const std::string& key, const Range& range, double fallback) const;
+  /// true, yes, on, or false, no, off.
+  bool yes_or_no(const std::string& key, bool fallback) const;
   /// A number in [0, 1).
   float probability(const std::string& key, float fallback) const;
   /// The place in `choices` of the word that stands there; without the key, 0.
@@ -57,6 +65,8 @@ class LayerOptions {
   KernelSize kernel() const;
   /// The name of an earlier layer with an output of this shape. Must be there.
   EarlierLayer earlier_layer(const std::string& key, const ImageShape& shape) const;
+  /// With an output of any shape.
+  EarlierLayer earlier_layer(const std::string& key) const;
 
   /// @throws ShapeError  if the kernel is larger than the image with its padding
   void require_fit(const KernelSize& kernel, int padding, const ImageShape& input) const;
@@ -68,6 +78,8 @@ class LayerOptions {
  private:
   YAML::Node find(const std::string& key) const;
   YAML::Node require(const std::string& key) const;
+  /// The name of a layer, whether there is one or not.
+  YAML::Node require_layer_name(const std::string& key) const;
   int to_integer(const YAML::Node& node, const std::string& key, int least, int most) const;
   [[noreturn]] void fail_shape(const YAML::Mark& mark, const std::string& message) const;
   [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const;

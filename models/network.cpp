@@ -41,12 +41,15 @@ double Network::training_flops_per_sample() const {
 }
 
 void Network::initialise(std::uint64_t seed, std::span<float> weights) const {
-  LOCKSTEP_CHECK(weights.size() == parameters_.size);
-  for (std::size_t index = 0; index < parameters_.parameters.size(); ++index) {
-    const Parameter& parameter = parameters_.parameters[index];
+  LOCKSTEP_CHECK(weights.size() == parameters_.weights_size());
+  const std::vector<Parameter> tensors = parameters_.tensors();
+  for (std::size_t index = 0; index < tensors.size(); ++index) {
+    const Parameter& parameter = tensors[index];
     const std::span<float> range = weights.subspan(parameter.offset, parameter.size);
     const InitialWeights initial(seed, static_cast<std::uint32_t>(index));
-    if (normal_std_ == 0) {
+    if (parameter.initial != Parameter::Initial::kRandom) {
+      std::ranges::fill(range, parameter.initial == Parameter::Initial::kOnes ? 1.0F : 0.0F);
+    } else if (normal_std_ == 0) {
       initial.fill_uniform(parameter.fan_in, range);
     } else if (parameter.shape.size() == 1) {
       std::fill(range.begin(), range.end(), 0.0F);

@@ -17,6 +17,7 @@
 
 namespace lockstep {
 
+class BatchStatistics;
 class Layer;
 
 /// The layers, their shapes and the parameter layout. Immutable; holds no weights and no activations, so that
@@ -51,7 +52,9 @@ class Network {
   std::string summary() const;
 
   /// Fills the arena from (seed, parameter index, element): PyTorch's default (uniform in ±1/sqrt(fan_in))
-  /// or, where the YAML says `init: {normal: 0.01}`, N(0, 0.01) weights and zero biases.
+  /// or, where the YAML says `init: {normal: 0.01}`, N(0, 0.01) weights and zero biases; ones and zeros where
+  /// a layer begins with those.
+  /// @param weights  [parameters().weights_size()]
   void initialise(std::uint64_t seed, std::span<float> weights) const;
 
  private:
@@ -75,8 +78,27 @@ using GradientReady = std::function<void(std::size_t offset, std::size_t size)>;
 /// way.
 using BetweenLayers = std::function<void()>;
 
-/// The activations of one network for one grain: what one thread (or one GPU) needs to run forward and
-/// backward. Not thread-safe. Borrows the network and the ops.
+/// A grain on its way through a training step.
+struct TrainingGrain {
+  const float* weights = nullptr;
+  int batch = 0;    ///< columns
+  int samples = 0;  ///< columns that are samples
+  PassKey key;
+  BatchStatistics* statistics = nullptr;  ///< of the step; needed by networks with cuts
+};
+
+/// Where backward puts gradients, and whom it tells.
+struct BackwardTarget {
+  float* gradients = nullptr;  ///< arena order; overwritten with the sums over the grain
+  const GradientReady& on_ready;
+  const BetweenLayers& between_layers;
+};
+
+/// The activations of one network for one grain: what one thread needs to run forward and backward. Not
+/// thread-safe. Borrows the network and the ops.
+///
+/// A layer with sums over the global batch cuts the passes (models/batch_layer.hpp): they stop there, so that
+/// others come as far, and go on.
 class Execution {
  public:
   /// @param max_batch  columns to make room for; a multiple of ops.batch_multiple()
@@ -89,12 +111,25 @@ class Execution {
   float* input();
   /// Runs the layers; dropout is active only in training. Returns the logits [classes, batch], valid until
   /// the next call.
+  /// The whole pass, of a network without cuts.
   float* forward_training(const float* weights, int batch, const PassKey& key);
   float* forward_evaluation(const float* weights, int batch);
   /// After forward_training: overwrites `gradients` (arena order) with the sums over this grain.
   /// @param dlogits  [classes, batch]; may be the buffer that forward_training returned. Destroyed.
   void backward(const float* weights, float* dlogits, float* gradients, const GradientReady& on_ready,
                 const BetweenLayers& between_layers = {});
+
+  // The same from cut to cut, for any network:
+
+  void begin_training(const TrainingGrain& grain);
+  /// Runs on to the next cut, adds this grain's terms to its sums and returns true; false at the end of the
+  /// network. Before it is called again, the cut's statistics must be there.
+  bool forward_to_cut(std::int64_t* words);
+  /// [classes, batch]
+  float* logits();
+  /// @param dlogits  may be logits(). Destroyed
+  void begin_backward(float* dlogits);
+  bool backward_to_cut(const BackwardTarget& target, std::int64_t* words);
 
  private:
   struct State;

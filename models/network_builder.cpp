@@ -54,6 +54,7 @@ Network NetworkBuilder::build(const YAML::Node& document) {
     fail(layers, fmt::format("{} layers are too many; at most {}", layers.size(), kMaxLayers));
   }
   for (const YAML::Node& entry : layers) add_layer(entry);
+  for (Parameter& tensor : network_.parameters_.kept) tensor.offset += network_.parameters_.size;
   check_end(layers);
   return std::move(network_);
 }
@@ -87,6 +88,7 @@ void NetworkBuilder::add_layer(const YAML::Node& entry) {
   place.index = static_cast<std::uint32_t>(network_.layers_.size());
   place.input = shape_so_far();
   place.parameter_offset = network_.parameters_.size;
+  place.kept_offset = network_.parameters_.kept_size;
   const LayerOptions reader({file_, place.name, last_mark_, network_.classes_, network_.layers_}, options,
                             kind.main_key);
   append(kind.make(reader, place), reader);
@@ -102,6 +104,8 @@ void NetworkBuilder::append(std::unique_ptr<Layer> layer, const LayerOptions& op
   layout.size += layer->parameter_size();
   options.require_weights(layout.size);
   layout.parameters.insert(layout.parameters.end(), layer->parameters().begin(), layer->parameters().end());
+  layout.kept.insert(layout.kept.end(), layer->kept().begin(), layer->kept().end());
+  for (const Parameter& tensor : layer->kept()) layout.kept_size += tensor.size;
   network_.layers_.push_back(std::move(layer));
 }
 

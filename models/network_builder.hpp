@@ -22,6 +22,7 @@ namespace lockstep {
 ///     layers:
 ///       - conv2d: {name: conv1, out: 10, kernel: 5}     # kernel: [height, width]; stride: 1; padding: 0
 ///       - max_pool: 2                                   # {kernel: 2, stride: 2, padding: 0}; also avg_pool
+///       - batch_norm                                    # {eps: 1e-5, momentum: 0.1, affine: true}
 ///       - relu
 ///       - dropout: 0.5                                  # {p: 0.5}; also dropout2d
 ///       - linear: classes                               # {out: classes}

@@ -4,6 +4,7 @@
 #include "kernels/cpu/cpu_ops.hpp"
 
 #include "kernels/cpu/activation.hpp"
+#include "kernels/cpu/batch_norm.hpp"
 #include "kernels/cpu/conv2d.hpp"
 #include "kernels/cpu/gather.hpp"
 #include "kernels/cpu/gradient_sum.hpp"
@@ -64,6 +65,22 @@ class CpuOps final : public Ops {
   }
   void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, float* y) override {
     cpu::dropout(shape, key, x, y);
+  }
+
+  void batch_norm_sums(const BatchNormShape& shape, const float* x, std::int64_t* sums) override {
+    cpu::batch_norm_sums(shape, x, sums);
+  }
+  void batch_norm_forward(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
+                          const float* weight, const float* bias, float* y) override {
+    cpu::batch_norm_forward(shape, x, channels, weight, bias, y);
+  }
+  void batch_norm_gradient_sums(const BatchNormShape& shape, const float* x, const float* dy,
+                                const BatchNormChannel* channels, std::int64_t* sums) override {
+    cpu::batch_norm_gradient_sums(shape, x, dy, channels, sums);
+  }
+  void batch_norm_backward(const BatchNormShape& shape, const float* x, const float* dy,
+                           const BatchNormChannel* channels, const float* weight, float* dx) override {
+    cpu::batch_norm_backward(shape, x, dy, channels, weight, dx);
   }
 
   void global_avg_pool_forward(const ImageShape& shape, int batch, const float* x, float* y) override {

@@ -67,6 +67,25 @@ void avg_pool_backward(cudaStream_t, const Pool2dShape&, const float* dy, float*
 void global_avg_pool_forward(cudaStream_t, const ImageShape&, int batch, const float* x, float* y);
 void global_avg_pool_backward(cudaStream_t, const ImageShape&, int batch, const float* dy, float* dx);
 
+// batch_norm.cu
+void batch_norm_sums(cudaStream_t, const BatchNormShape&, TensorLayout, int grain, const float* x,
+                     std::int64_t* words);
+void batch_norm_gradient_sums(cudaStream_t, const BatchNormShape&, TensorLayout, int grain, const float* x,
+                              const float* dy, const BatchNormChannel* channels, std::int64_t* words);
+void batch_norm_statistics(cudaStream_t, int channels, std::int64_t numbers, double eps,
+                           const std::int64_t* words, BatchNormChannel* to);
+void batch_norm_gradients(cudaStream_t, int channels, std::int64_t numbers, const std::int64_t* words,
+                          BatchNormChannel* to);
+void batch_norm_running(cudaStream_t, int channels, double eps, const float* running, BatchNormChannel* to);
+void batch_norm_move(cudaStream_t, int channels, float momentum, const BatchNormChannel* from,
+                     const StepState* state, float* running);
+void batch_norm_weight_gradients(cudaStream_t, int channels, const BatchNormChannel* from,
+                                 const ExactGradient&);
+void batch_norm_forward(cudaStream_t, const BatchNormShape&, TensorLayout, const float* x,
+                        const BatchNormChannel* channels, const float* weight, const float* bias, float* y);
+void batch_norm_backward(cudaStream_t, const BatchNormShape&, TensorLayout, const float* x, const float* dy,
+                         const BatchNormChannel* channels, const float* weight, float* dx);
+
 // activation.cu
 void activation_forward(cudaStream_t, Activation, std::size_t size, const float* x, float* y);
 void activation_backward(cudaStream_t, Activation, std::size_t size, const float* saved, const float* dy,

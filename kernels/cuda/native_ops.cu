@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+#include "kernels/batch_norm.hpp"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/native_ops.hpp"
 
@@ -94,6 +95,48 @@ class NativeOps final : public DeviceOps {
   }
   void add(Stream& stream, std::size_t size, const float* a, const float* b, float* y) override {
     LOCKSTEP_GPU::add(on(stream), size, a, b, y);
+  }
+
+  void batch_norm_sums(Stream& stream, const BatchNormShape& shape, int grain, const float* x,
+                       std::int64_t* words) override {
+    LOCKSTEP_GPU::batch_norm_sums(on(stream), shape, batch_innermost_layout(shape.batch), grain, x, words);
+  }
+  void batch_norm_gradient_sums(Stream& stream, const BatchNormShape& shape, int grain, const float* x,
+                                const float* dy, const BatchNormChannel* channels,
+                                std::int64_t* words) override {
+    LOCKSTEP_GPU::batch_norm_gradient_sums(on(stream), shape, batch_innermost_layout(shape.batch), grain, x,
+                                           dy, channels, words);
+  }
+  void batch_norm_statistics(Stream& stream, int channels, std::int64_t numbers, double eps,
+                             const std::int64_t* words, BatchNormChannel* to) override {
+    LOCKSTEP_GPU::batch_norm_statistics(on(stream), channels, numbers, eps, words, to);
+  }
+  void batch_norm_gradients(Stream& stream, int channels, std::int64_t numbers, const std::int64_t* words,
+                            BatchNormChannel* to) override {
+    LOCKSTEP_GPU::batch_norm_gradients(on(stream), channels, numbers, words, to);
+  }
+  void batch_norm_running(Stream& stream, int channels, double eps, const float* running,
+                          BatchNormChannel* to) override {
+    LOCKSTEP_GPU::batch_norm_running(on(stream), channels, eps, running, to);
+  }
+  void batch_norm_move(Stream& stream, int channels, float momentum, const BatchNormChannel* from,
+                       const StepState* state, float* running) override {
+    LOCKSTEP_GPU::batch_norm_move(on(stream), channels, momentum, from, state, running);
+  }
+  void batch_norm_weight_gradients(Stream& stream, int channels, const BatchNormChannel* from,
+                                   const ExactGradient& gradient) override {
+    LOCKSTEP_GPU::batch_norm_weight_gradients(on(stream), channels, from, gradient);
+  }
+  void batch_norm_forward(Stream& stream, const BatchNormShape& shape, const float* x,
+                          const BatchNormChannel* channels, const float* weight, const float* bias,
+                          float* y) override {
+    LOCKSTEP_GPU::batch_norm_forward(on(stream), shape, batch_innermost_layout(shape.batch), x, channels,
+                                     weight, bias, y);
+  }
+  void batch_norm_backward(Stream& stream, const BatchNormShape& shape, const float* x, const float* dy,
+                           const BatchNormChannel* channels, const float* weight, float* dx) override {
+    LOCKSTEP_GPU::batch_norm_backward(on(stream), shape, batch_innermost_layout(shape.batch), x, dy, channels,
+                                      weight, dx);
   }
 
   void softmax_cross_entropy(Stream& stream, const LossShape& shape, const float* logits,

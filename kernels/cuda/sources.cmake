@@ -2,6 +2,7 @@
 # (kernels/emulation). Paths from this folder.
 set(LOCKSTEP_GPU_SOURCES
   activation.cu
+  batch_norm.cu
   channel_bias.cu
   conv2d_backward_data.cu
   conv2d_backward_weights.cu

@@ -165,6 +165,32 @@ class DeviceOps {
                                    float* dx) = 0;
   virtual void add(Stream&, std::size_t size, const float* a, const float* b, float* y) = 0;
 
+  // Batch normalisation, as kernels/ops.hpp and kernels/batch_norm.hpp say, with the same bits. All columns are
+  // samples; those of a grain follow one another.
+  virtual void batch_norm_sums(Stream&, const BatchNormShape&, int grain, const float* x,
+                               std::int64_t* words) = 0;
+  virtual void batch_norm_gradient_sums(Stream&, const BatchNormShape&, int grain, const float* x,
+                                        const float* dy, const BatchNormChannel* channels,
+                                        std::int64_t* words) = 0;
+  /// What is made of sums over `numbers` numbers of each channel; of running_mean, then running_var.
+  virtual void batch_norm_statistics(Stream&, int channels, std::int64_t numbers, double eps,
+                                     const std::int64_t* words, BatchNormChannel* to) = 0;
+  virtual void batch_norm_gradients(Stream&, int channels, std::int64_t numbers, const std::int64_t* words,
+                                    BatchNormChannel* to) = 0;
+  virtual void batch_norm_running(Stream&, int channels, double eps, const float* running,
+                                  BatchNormChannel* to) = 0;
+  /// Behind the update of a step: moves running_mean and running_var, unless the state is halted.
+  virtual void batch_norm_move(Stream&, int channels, float momentum, const BatchNormChannel* from,
+                               const StepState* state, float* running) = 0;
+  /// Accumulates dweight and dbias.
+  virtual void batch_norm_weight_gradients(Stream&, int channels, const BatchNormChannel* from,
+                                           const ExactGradient&) = 0;
+  virtual void batch_norm_forward(Stream&, const BatchNormShape&, const float* x,
+                                  const BatchNormChannel* channels, const float* weight, const float* bias,
+                                  float* y) = 0;
+  virtual void batch_norm_backward(Stream&, const BatchNormShape&, const float* x, const float* dy,
+                                   const BatchNormChannel* channels, const float* weight, float* dx) = 0;
+
   /// Cross-entropy of the softmax: adds samples, loss (each sample's rounded to 2^-32 nats, so that sums are
   /// exact) and correct answers to the counters. dlogits [classes, batch] = softmax - onehot; null: not
   /// wanted. In place when dlogits == logits. LossShape::samples equals batch.

@@ -62,6 +62,17 @@ class ScalarOps final : public Ops {
   void activation_forward(Activation, std::size_t, CF, F) override { refuse(); }
   void activation_backward(Activation, std::size_t, CF, CF, F) override { refuse(); }
   void add(std::size_t, CF, CF, F) override { refuse(); }
+  void batch_norm_sums(const BatchNormShape&, CF, std::int64_t*) override { refuse(); }
+  void batch_norm_forward(const BatchNormShape&, CF, const BatchNormChannel*, CF, CF, F) override {
+    refuse();
+  }
+  void batch_norm_gradient_sums(const BatchNormShape&, CF, CF, const BatchNormChannel*,
+                                std::int64_t*) override {
+    refuse();
+  }
+  void batch_norm_backward(const BatchNormShape&, CF, CF, const BatchNormChannel*, CF, F) override {
+    refuse();
+  }
   void dropout(const DropoutShape&, const DropoutKey&, CF, F) override { refuse(); }
   void log_softmax(const LossShape&, CF, F) override { refuse(); }
   void softmax_cross_entropy(const LossShape&, CF, const std::int32_t*, F, LossSums*) override { refuse(); }

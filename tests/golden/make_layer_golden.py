@@ -12,6 +12,7 @@ network has no relu and no max-pool: it is smooth, so rounding cannot turn a dec
 import json
 import pathlib
 import struct
+import sys
 
 import torch
 import torch.nn as nn
@@ -42,7 +43,7 @@ class Net(nn.Module):
 
 
 def write_safetensors(path, tensors):
-    header, data = {"__metadata__": {"made_by": pathlib.Path(__file__).name, "torch": torch.__version__}}, b""
+    header, data = {"__metadata__": {"made_by": pathlib.Path(sys.argv[0]).name, "torch": torch.__version__}}, b""
     for name, tensor in tensors.items():
         raw = tensor.contiguous().numpy().tobytes()
         dtype = {torch.float32: "F32", torch.float64: "F64", torch.int32: "I32"}[tensor.dtype]

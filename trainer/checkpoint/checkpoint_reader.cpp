@@ -98,7 +98,7 @@ CheckpointState state_of(Env& env, const std::string& path) {
   const SafetensorsFile optimizer = read_verified(env, path, manifest.files[1]);
   CheckpointState state;
   state.facts = manifest.facts;
-  state.weights = gather(model, manifest.facts.parameters, "");
+  state.weights = gather(model, manifest.facts.tensors(), "");
   for (const std::string& name : buffers_of(manifest, optimizer))
     state.optimizer.push_back({name, gather(optimizer, manifest.facts.parameters, tensor_prefix(name))});
   return state;

@@ -23,11 +23,12 @@ struct Contents {
 
 Contents serialise(const CheckpointState& state) {
   const auto& parameters = state.facts.parameters;
-  LOCKSTEP_CHECK(state.weights.size() == arena_size(parameters));
+  const auto all = state.facts.tensors();
+  LOCKSTEP_CHECK(state.weights.size() == arena_size(all));
   std::vector<TensorView> optimizer;
   std::vector<std::string> buffers;
   for (const OptimizerBuffer& buffer : state.optimizer) {
-    LOCKSTEP_CHECK(buffer.values.size() == state.weights.size());
+    LOCKSTEP_CHECK(buffer.values.size() == arena_size(parameters));
     const auto tensors = tensors_of(parameters, buffer);
     optimizer.insert(optimizer.end(), tensors.begin(), tensors.end());
     buffers.push_back(buffer.name);
@@ -35,7 +36,7 @@ Contents serialise(const CheckpointState& state) {
   LOCKSTEP_CHECK(!state.facts.test_accuracy ||
                  (*state.facts.test_accuracy >= 0 && *state.facts.test_accuracy <= 1));
   Contents contents;
-  contents.model = write_safetensors(tensors_of(parameters, state.weights, ""), {{"format", "pt"}});
+  contents.model = write_safetensors(tensors_of(all, state.weights, ""), {{"format", "pt"}});
   contents.optimizer = write_safetensors(optimizer);
   contents.manifest =
       write_manifest({state.facts,

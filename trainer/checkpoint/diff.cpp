@@ -116,11 +116,11 @@ std::string index_text(const std::vector<std::size_t>& index) {
 CheckpointDifference diff_checkpoints(const CheckpointState& a, const CheckpointState& b) {
   CheckpointDifference result;
   result.facts = diff_facts(a.facts, b.facts);
-  if (a.facts.parameters != b.facts.parameters) {
+  if (a.facts.parameters != b.facts.parameters || a.facts.kept != b.facts.kept) {
     result.facts.emplace_back("parameters: other names or shapes: these are different models");
     return result;
   }
-  diff_arena(a.facts.parameters, "", a.weights, b.weights, &result.tensors);
+  diff_arena(a.facts.tensors(), "", a.weights, b.weights, &result.tensors);
   diff_optimizer(a, b, &result);
   return result;
 }

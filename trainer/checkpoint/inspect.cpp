@@ -75,7 +75,7 @@ std::string inspect_checkpoint(const std::string& path, const CheckpointState& s
   std::string text = line("checkpoint", path) + facts_text(state.facts);
   text += fmt::format("\n{:22} {:14} {:>8} {:>10} {:>10} {:>10}\n", "tensor", "shape", "elements", "smallest",
                       "largest", "mean");
-  text += arena_rows(state.facts.parameters, "", state.weights);
+  text += arena_rows(state.facts.tensors(), "", state.weights);
   for (const OptimizerBuffer& buffer : state.optimizer)
     text += arena_rows(state.facts.parameters, tensor_prefix(buffer.name), buffer.values);
   return text + fmt::format("\nweights sha256 {}\n", weights_sha256(state.weights));

@@ -16,9 +16,10 @@
 
 namespace lockstep {
 
-/// The newest version that this program reads. It writes version 1, which has momentum or nothing of the
-/// optimiser, where that is all there is, so that older programs read it, too.
-inline constexpr std::int64_t kCheckpointFormatVersion = 2;
+/// The newest version that this program reads. It writes the oldest one that can say what there is, so that
+/// older programs read it, too: version 1 has momentum or nothing of the optimiser, version 2 buffers of any
+/// names, version 3 tensors that are kept beside the parameters.
+inline constexpr std::int64_t kCheckpointFormatVersion = 3;
 /// The one buffer that version 1 knows.
 inline constexpr const char* kVersion1Buffer = "momentum";
 inline constexpr std::size_t kMaxManifestBytes = std::size_t{64} << 20;

@@ -165,23 +165,28 @@ FileRecord parse_file(const Object& object, const std::string& file, const char*
   return record;
 }
 
+/// What the lists of tensors read so far come to.
+struct TensorsSoFar {
+  std::set<std::string> names;
+  std::size_t bytes = 0;
+};
+
 /// Together they are no larger than a file may be, and no name is there twice: memory for all of them is
 /// asked for at once.
-std::vector<CheckpointParameter> parse_parameters(const Object& top, const std::string& file) {
+std::vector<CheckpointParameter> parse_tensors(const Object& top, const char* key, const std::string& file,
+                                               TensorsSoFar& so_far) {
   std::vector<CheckpointParameter> parameters;
-  std::set<std::string> names;
-  std::size_t total = 0;
-  for (const json& entry : top.list("parameters")) {
-    const Object object(entry, file, fmt::format("parameters[{}]", parameters.size()));
+  for (const json& entry : top.list(key)) {
+    const Object object(entry, file, fmt::format("{}[{}]", key, parameters.size()));
     CheckpointParameter parameter{object.text("name"), object.sizes("shape")};
     std::size_t bytes = 0;
     if (parameter.shape.size() > kMaxSafetensorsRank ||
         !safetensors_tensor_bytes("F32", parameter.shape, &bytes))
       object.wrong("shape", "one that fits into memory");
-    if (bytes > std::numeric_limits<std::size_t>::max() - total)
+    if (bytes > std::numeric_limits<std::size_t>::max() - so_far.bytes)
       object.wrong("shape", "one that fits into memory together with those before it");
-    total += bytes;
-    if (!names.insert(parameter.name).second) object.wrong("name", "another than those before it");
+    so_far.bytes += bytes;
+    if (!so_far.names.insert(parameter.name).second) object.wrong("name", "another than those before it");
     parameters.push_back(std::move(parameter));
   }
   return parameters;
@@ -248,16 +253,18 @@ CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   if (top.has("data")) facts.data = top.texts("data");
   facts.world = top.texts("world");
   facts.bucket_plan = top.text("bucket_plan");
-  facts.parameters = parse_parameters(top, file);
+  TensorsSoFar so_far;
+  facts.parameters = parse_tensors(top, "parameters", file, so_far);
+  if (top.has("kept")) facts.kept = parse_tensors(top, "kept", file, so_far);
   if (top.has("gradient_units"))
     facts.gradient_units = parse_units(top.object("gradient_units"), facts.parameters.size());
   return facts;
 }
 
-/// The parameters are the tensors of the model file: one section each, behind that of the header.
+/// Parameters and what is kept are the tensors of the model file: one section each, behind that of the header.
 void check_sections(const Manifest& manifest, const Object& top) {
   std::map<std::string_view, std::size_t> bytes;
-  for (const CheckpointParameter& p : manifest.facts.parameters)
+  for (const CheckpointParameter& p : manifest.facts.tensors())
     bytes[p.name] = sizeof(float) * arena_size({p});
   std::size_t matches = 0;
   for (const SectionRecord& section : manifest.files[0].sections) {

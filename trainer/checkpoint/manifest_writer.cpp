@@ -40,7 +40,8 @@ Json parameters_json(const std::vector<CheckpointParameter>& parameters) {
 std::int64_t version_of(const Manifest& manifest) {
   const auto& buffers = manifest.optimizer_buffers;
   const bool as_ever = !buffers || buffers->empty() || *buffers == std::vector<std::string>{kVersion1Buffer};
-  return as_ever ? 1 : kCheckpointFormatVersion;
+  if (!manifest.facts.kept.empty()) return 3;
+  return as_ever ? 1 : 2;
 }
 
 Json manifest_json(const Manifest& manifest) {
@@ -70,6 +71,7 @@ Json manifest_json(const Manifest& manifest) {
   j["world"] = facts.world;
   j["bucket_plan"] = facts.bucket_plan;
   j["parameters"] = parameters_json(facts.parameters);
+  if (!facts.kept.empty()) j["kept"] = parameters_json(facts.kept);
   if (manifest.optimizer_buffers) j["optimizer_buffers"] = *manifest.optimizer_buffers;
   j["block_bytes"] = kChecksumBlockBytes;
   j["files"] = Json::array();

@@ -137,7 +137,7 @@ std::vector<std::byte> write_npz(std::span<const TensorView> tensors) {
 }
 
 std::vector<std::byte> export_npz(const CheckpointState& state) {
-  std::vector<TensorView> tensors = tensors_of(state.facts.parameters, state.weights, "");
+  std::vector<TensorView> tensors = tensors_of(state.facts.tensors(), state.weights, "");
   for (const OptimizerBuffer& buffer : state.optimizer) {
     const auto more = tensors_of(state.facts.parameters, buffer);
     tensors.insert(tensors.end(), more.begin(), more.end());

@@ -13,6 +13,12 @@ namespace lockstep {
 static_assert(std::endian::native == std::endian::little,
               "files hold little-endian numbers, written as they are");
 
+std::vector<CheckpointParameter> CheckpointFacts::tensors() const {
+  std::vector<CheckpointParameter> all = parameters;
+  all.insert(all.end(), kept.begin(), kept.end());
+  return all;
+}
+
 std::size_t arena_size(const std::vector<CheckpointParameter>& parameters) {
   std::size_t total = 0;
   for (const CheckpointParameter& parameter : parameters) {

@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-/// Name and shape of one tensor of the arena, in arena order.
+/// Name and shape of one tensor, in the order of the weights.
 struct CheckpointParameter {
   std::string name;
   std::vector<std::size_t> shape;
@@ -53,7 +53,11 @@ struct CheckpointFacts {
   std::map<std::string, std::string> world;  ///< ranks, device, backend, ...: for people, never compared
   std::string bucket_plan;                   ///< for people
   std::vector<CheckpointParameter> parameters;
+  /// What the model keeps beside them, such as running statistics: no optimiser knows of it.
+  std::vector<CheckpointParameter> kept;
 
+  /// All of the model file: parameters, then what is kept.
+  std::vector<CheckpointParameter> tensors() const;
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
 };
 
@@ -65,7 +69,7 @@ struct OptimizerBuffer {
   friend bool operator==(const OptimizerBuffer&, const OptimizerBuffer&) = default;
 };
 
-/// A complete checkpoint. Weights lie in arena order, too.
+/// A complete checkpoint. Weights lie in arena order, too, what is kept behind the parameters.
 struct CheckpointState {
   CheckpointFacts facts;
   std::vector<float> weights;

@@ -19,6 +19,11 @@ std::vector<ThreadContext> make_threads(const Job& job, const JobSetup& setup) {
   return threads;
 }
 
+/// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
+std::size_t most_grains(const DistributedSampler& sampler) {
+  return std::max(sampler.local_grains(0).size(), sampler.local_grains(sampler.steps_per_epoch() - 1).size());
+}
+
 }  // namespace
 
 CpuStepEngine::CpuStepEngine(const Job& job, const JobSetup& setup, Communicator& comm)
@@ -31,13 +36,14 @@ CpuStepEngine::CpuStepEngine(const Job& job, const JobSetup& setup, Communicator
       loader_(setup.data->train),
       pool_(job.parallel.threads),
       threads_(make_threads(job, setup)),
-      weights_(setup.network.parameters().size),
+      weights_(setup.network.parameters().weights_size()),
       gradient_(setup.network.parameters().size),
       update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
       buffers_(update_.buffer_names(), setup.network.parameters().size),
       determinism_(job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld),
       units_(make_gradient_units(setup.network, sampler_.batch_grains(0))),
-      reducer_(comm, setup.plan, units_, determinism_) {}
+      reducer_(comm, setup.plan, units_, determinism_),
+      cut_step_(setup.network, comm, pool_, threads_, most_grains(sampler_)) {}
 
 StepSeries CpuStepEngine::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   StepSeries series;
@@ -59,6 +65,7 @@ void CpuStepEngine::step(const StepPosition& position, bool stop_requested, Step
     reducer_.mean_gradient(ops, gradient_.data());
     ops.update(update_.rule(), update_.scalars(position.global_step), update_.tensors(), gradient_.data(),
                buffers_.pointers(), weights_.data());
+    cut_step_.move_kept(weights_.data());
     series.add(reducer_.totals());
   } else {
     series.last = reducer_.totals();
@@ -75,8 +82,12 @@ StepTrial::Verdict CpuStepEngine::reduce(const StepPosition& position, bool stop
   std::function<std::vector<double>()> largest_sums;
   if (determinism_ == Determinism::kWorld) largest_sums = [this] { return reducer_.largest_sums(); };
   for (;;) {
-    reducer_.begin_step(static_cast<int>(grains.size()), stop_requested);
-    compute(position, grains);
+    if (cut_step_.needed()) {
+      compute_between_cuts(position, grains, stop_requested);
+    } else {
+      reducer_.begin_step(static_cast<int>(grains.size()), stop_requested);
+      compute(position, grains);
+    }
     times_.exposed += reducer_.wait();
     const auto verdict = trial.judge(reducer_.totals(), reducer_.refusals(), largest_sums);
     if (verdict != StepTrial::Verdict::kRepeat) return verdict;
@@ -92,27 +103,63 @@ void CpuStepEngine::compute(const StepPosition& position, const std::vector<Grai
 }
 
 void CpuStepEngine::compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain) {
-  const auto start = Clock::now();
-  const int columns = thread.columns_for(grain.samples);
-  loader_.load(*thread.ops, sampler_.indices(position.step_in_epoch, grain), columns,
-               thread.execution.input(), thread.labels.data());
-  thread.times.input += seconds_since(start);
-
-  const PassKey key{.seed = seed_,
-                    .step = static_cast<std::uint32_t>(position.global_step),
-                    .first_sample = static_cast<std::uint32_t>(grain.first)};
-  float* logits = thread.execution.forward_training(weights_.data(), columns, key);
-  LossSums sums;
-  thread.ops->softmax_cross_entropy(
-      {.batch = columns, .samples = grain.samples, .classes = network_.classes()}, logits,
-      thread.labels.data(), logits, &sums);
-  reducer_.add_sums(sums, grain.samples);
+  const GrainInWork work{thread, thread.execution, thread.labels, grain};
+  begin_grain(work, position, nullptr);
+  thread.execution.forward_to_cut(nullptr);
+  add_loss(work);
   prefetch_next(position, grain);
   float* gradients = thread.gradients.data();
   const auto add = [&](std::size_t offset, std::size_t size) {
     reducer_.add(*thread.ops, offset, size, gradients + offset);
   };
-  thread.execution.backward(weights_.data(), logits, gradients, add, [&] { reducer_.poll(); });
+  thread.execution.backward(weights_.data(), thread.execution.logits(), gradients, add,
+                            [&] { reducer_.poll(); });
+}
+
+/// On a rank without grains buckets must leave between the sums at cuts, as they do on the others.
+void CpuStepEngine::compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains,
+                                         bool stop_requested) {
+  reducer_.begin_step(std::max<int>(1, static_cast<int>(grains.size())), stop_requested);
+  if (grains.empty()) reducer_.add_sums({}, 0);
+  const CutStep::Calls calls{
+      .begin = [&](const GrainInWork& work,
+                   BatchStatistics& statistics) { begin_grain(work, position, &statistics); },
+      .loss =
+          [&](const GrainInWork& work) {
+            add_loss(work);
+            prefetch_next(position, work.grain);
+            work.execution.begin_backward(work.execution.logits());
+          }};
+  cut_step_.run(grains, sampler_.batch_samples(position.step_in_epoch), calls, reducer_);
+  times_.exposed += cut_step_.take_waited();
+}
+
+void CpuStepEngine::begin_grain(const GrainInWork& work, const StepPosition& position,
+                                BatchStatistics* statistics) {
+  const auto start = Clock::now();
+  const int columns = work.thread.columns_for(work.grain.samples);
+  loader_.load(*work.thread.ops, sampler_.indices(position.step_in_epoch, work.grain), columns,
+               work.execution.input(), work.labels.data());
+  work.thread.times.input += seconds_since(start);
+  const PassKey key{.seed = seed_,
+                    .step = static_cast<std::uint32_t>(position.global_step),
+                    .first_sample = static_cast<std::uint32_t>(work.grain.first)};
+  work.execution.begin_training({.weights = weights_.data(),
+                                 .batch = columns,
+                                 .samples = work.grain.samples,
+                                 .key = key,
+                                 .statistics = statistics});
+}
+
+/// The logits become their gradient.
+void CpuStepEngine::add_loss(const GrainInWork& work) {
+  float* logits = work.execution.logits();
+  const int columns = work.thread.columns_for(work.grain.samples);
+  LossSums sums;
+  work.thread.ops->softmax_cross_entropy(
+      {.batch = columns, .samples = work.grain.samples, .classes = network_.classes()}, logits,
+      work.labels.data(), logits, &sums);
+  reducer_.add_sums(sums, work.grain.samples);
 }
 
 void CpuStepEngine::prefetch_next(const StepPosition& position, const Grain& grain) {

@@ -6,6 +6,7 @@
 #include "comm/gradient_reducer.hpp"
 #include "data/batch.hpp"
 #include "models/network.hpp"
+#include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/engine/thread_context.hpp"
 #include "trainer/engine/weight_update.hpp"
@@ -40,6 +41,11 @@ class CpuStepEngine final : public StepEngine {
   StepTrial::Verdict reduce(const StepPosition& position, bool stop_requested, StepTrial& trial);
   void compute(const StepPosition& position, const std::vector<Grain>& grains);
   void compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain);
+  void compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains,
+                            bool stop_requested);
+  /// Loads its samples and begins its forward pass.
+  void begin_grain(const GrainInWork& work, const StepPosition& position, BatchStatistics* statistics);
+  void add_loss(const GrainInWork& work);
   /// The samples at the same place in the next step's batch.
   void prefetch_next(const StepPosition& position, const Grain& grain);
 
@@ -58,6 +64,7 @@ class CpuStepEngine final : public StepEngine {
   Determinism determinism_;
   GradientUnits units_;
   GradientReducer reducer_;
+  CutStep cut_step_;
   StepTimes times_;
 };
 

@@ -5,6 +5,7 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "trainer/engine/bucket_planning.hpp"
+#include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/ranks/launched_rank.hpp"
@@ -31,6 +32,7 @@ void check_data_parallel(const Job& job, const Network& network, const TrainTest
                          const DeviceChoice& device, const Communicator& comm) {
   const auto sampling = sampler_options(job, data.train, comm);
   DistributedSampler::check(sampling);
+  require_samples_for_cuts(job, network, sampling);
   WeightUpdate(job, network.parameters(), DistributedSampler::steps_per_epoch(sampling))
       .require_warmup_within_run(job);
   require_training_memory(job, network, data, device, comm);

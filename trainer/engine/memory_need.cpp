@@ -5,6 +5,7 @@
 #include "common/checked_size.hpp"
 #include "common/error.hpp"
 #include "common/memory.hpp"
+#include "models/batch_layer.hpp"
 #include "models/device_memory.hpp"
 #include "models/execution_memory.hpp"
 #include "trainer/engine/weight_update.hpp"
@@ -40,15 +41,24 @@ std::uint64_t state_and_copy(const Job& job) {
   return 2 * state_bytes(job);
 }
 
-MemoryNeed on_cpu(const Job& job, const Network& network, int ranks) {
+/// With cuts all grains of a rank are under way at once (trainer/engine/cut_step.hpp), otherwise one a thread.
+std::uint64_t grains_in_work(const Job& job, const Network& network, std::int64_t train_samples, int ranks) {
+  const auto threads = static_cast<std::uint64_t>(job.parallel.threads);
+  if (cuts_of(network).empty()) return threads;
+  const std::int64_t samples = samples_of_a_rank(job, train_samples, ranks), grain = job.parallel.grain;
+  return std::max(threads, static_cast<std::uint64_t>((samples + grain - 1) / grain));
+}
+
+MemoryNeed on_cpu(const Job& job, const Network& network, std::int64_t train_samples, int ranks) {
   const auto threads = static_cast<std::uint64_t>(job.parallel.threads);
   const std::uint64_t sum = job.parallel.determinism == "off" ? kFp32 : kExact;
   const std::uint64_t received = ranks > 1 ? sum : 0;
   const std::uint64_t each = state_and_copy(job) + kFp32 * (1 + threads) + sum + received;
   const int columns = (job.parallel.grain + kBatchMultiple - 1) / kBatchMultiple * kBatchMultiple;
   return {.parameters = checked_product(network.parameters().size, each),
-          .activations = checked_product(threads, checked_sum(execution_bytes(network, columns),
-                                                              kernel_scratch_bytes(network, columns)))};
+          .activations = checked_sum(checked_product(grains_in_work(job, network, train_samples, ranks),
+                                                     execution_bytes(network, columns)),
+                                     checked_product(threads, kernel_scratch_bytes(network, columns)))};
 }
 
 TrainingMemory on_device(const Job& job, const Network& network, const DataSizes& data, int ranks) {
@@ -105,7 +115,7 @@ TrainingMemory training_memory(const Job& job, const Network& network, const Dat
   if (on_gpu) {
     memory = on_device(job, network, data, ranks);
   } else {
-    memory.host = on_cpu(job, network, ranks);
+    memory.host = on_cpu(job, network, data.train_samples, ranks);
   }
   memory.host.data = checked_product(checked_sum(data.train_samples, data.test_samples), data.sample_bytes);
   if (on_gpu)

@@ -30,8 +30,9 @@ std::string what_is_wrong(const StepFailure& failure, std::int64_t samples, cons
 /// The tensor with the largest |weight|; one that is not finite counts as the largest.
 std::string largest_weight(const ParameterLayout& layout, std::span<const float> weights) {
   float largest = -1;
+  const std::vector<Parameter> tensors = layout.tensors();
   const Parameter* where = nullptr;
-  for (const Parameter& parameter : layout.parameters) {
+  for (const Parameter& parameter : tensors) {
     for (const float weight : weights.subspan(parameter.offset, parameter.size)) {
       if (std::abs(weight) <= largest) continue;
       largest = std::abs(weight);

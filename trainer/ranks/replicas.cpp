@@ -16,7 +16,7 @@ void expect_equal_replicas(Communicator& comm, const ParameterLayout& layout, st
                            std::int64_t step) {
   std::vector<Digest> digests;
   std::vector<std::string> names;
-  for (const Parameter& parameter : layout.parameters) {
+  for (const Parameter& parameter : layout.tensors()) {
     digests.push_back(sha256(std::as_bytes(weights.subspan(parameter.offset, parameter.size))));
     names.push_back(parameter.name);
   }

@@ -18,10 +18,9 @@
 namespace lockstep {
 namespace {
 
-std::vector<CheckpointParameter> parameters_of(const ParameterLayout& layout) {
+std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors) {
   std::vector<CheckpointParameter> parameters;
-  for (const Parameter& p : layout.parameters)
-    parameters.push_back({p.name, {p.shape.begin(), p.shape.end()}});
+  for (const Parameter& p : tensors) parameters.push_back({p.name, {p.shape.begin(), p.shape.end()}});
   return parameters;
 }
 
@@ -124,7 +123,8 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
                  {"device", setup.device.description},
                  {"backend", setup.device.backend}};
   facts.bucket_plan = setup.plan.describe();
-  facts.parameters = parameters_of(setup.network.parameters());
+  facts.parameters = described(setup.network.parameters().parameters);
+  facts.kept = described(setup.network.parameters().kept);
   checkpoint.weights.assign(trained.weights.begin(), trained.weights.end());
   for (const OptimizerBufferView& buffer : trained.optimizer)
     checkpoint.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});
@@ -135,7 +135,8 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
                  const DistributedSampler& sampler, const TrainedState& trained) {
   const CheckpointFacts& facts = checkpoint.facts;
   require_same_data(facts, job, *setup.data, setup.fingerprints->get());
-  if (facts.parameters != parameters_of(setup.network.parameters()) ||
+  const ParameterLayout& layout = setup.network.parameters();
+  if (facts.parameters != described(layout.parameters) || facts.kept != described(layout.kept) ||
       facts.model != describe_model(job, setup)) {
     throw ConfigError(
         fmt::format("the checkpoint of step {} was written with another version of model '{}'; bring the "
@@ -144,6 +145,7 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
   }
   require_possible_position(facts, sampler);
   restore_optimizer(checkpoint, trained.optimizer);
+  LOCKSTEP_CHECK(checkpoint.weights.size() == trained.weights.size());
   std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), trained.weights.begin());
   if (!facts.gradient_units.exponents.empty())
     trained.units.restore(facts.gradient_units.exponents, facts.gradient_units.changed_at);

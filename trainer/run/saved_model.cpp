@@ -100,9 +100,10 @@ SavedModel load_saved_model(const std::string& path) {
                    .checkpoint = directory};
   check_channels(saved.data.options, saved.network.input_shape().channels, directory);
   recall_from_job_file(checkpoint.facts, directory, saved.data);
-  if (saved.network.parameters().size != checkpoint.weights.size()) {
-    throw DataError(fmt::format("{}: {} weights, but its model has {} parameters", directory,
-                                checkpoint.weights.size(), saved.network.parameters().size));
+  const std::size_t expected = saved.network.parameters().weights_size();
+  if (expected != checkpoint.weights.size()) {
+    throw DataError(
+        fmt::format("{}: {} weights, but its model has {}", directory, checkpoint.weights.size(), expected));
   }
   std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), saved.weights.data());
   return saved;

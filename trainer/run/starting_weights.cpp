@@ -31,7 +31,7 @@ std::string file_of_weights(const std::string& path) {
 void initialise_weights(const Job& job, const Network& network, std::span<float> weights) {
   if (job.train.initial_weights.empty()) return network.initialise(job.train.seed, weights);
   const auto file = SafetensorsFile::read(file_of_weights(job.train.initial_weights));
-  for (const Parameter& parameter : network.parameters().parameters) {
+  for (const Parameter& parameter : network.parameters().tensors()) {
     const auto& tensor =
         file.require(parameter.name, "F32", {parameter.shape.begin(), parameter.shape.end()});
     std::memcpy(weights.data() + parameter.offset, tensor.bytes.data(), tensor.bytes.size());

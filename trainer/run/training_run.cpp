@@ -141,9 +141,9 @@ void TrainingRun::open_chosen(const std::string& path, bool wait) {
   const auto checkpoint = directory_->resume_point();
   if (!checkpoint) return;
   // Copies: it is only looked at.
-  const std::size_t parameters = setup_.network.parameters().size;
-  std::vector<float> weights(parameters);
-  OptimizerBuffers buffers(strategy_->weight_update().buffer_names(), parameters);
+  const ParameterLayout& layout = setup_.network.parameters();
+  std::vector<float> weights(layout.weights_size());
+  OptimizerBuffers buffers(strategy_->weight_update().buffer_names(), layout.size);
   GradientUnits units = strategy_->whole_state().units;
   const auto state =
       restore(checkpoint->state, job_, setup_, strategy_->sampler(), {weights, buffers.views(), units});

@@ -57,9 +57,25 @@ class Writer {
     add(dice_.chance(0.5) ? "add: " + from : fmt::format("add: {{from: {}}}", from));
   }
 
+  /// From any earlier output on.
+  void add_route() {
+    remember_shape();
+    if (outputs_.empty()) return;
+    const Output from =
+        outputs_[static_cast<std::size_t>(dice_.between(0, static_cast<int>(outputs_.size()) - 1))];
+    add("route: " + from.name);
+    shape_ = from.shape;
+  }
+
+  void add_batch_norm() {
+    if (dice_.chance(0.5)) return add("batch_norm");
+    add(fmt::format("batch_norm: {{eps: {}, momentum: {}, affine: {}}}", dice_.one_of({1e-5, 1e-3, 0.1}),
+                    dice_.one_of({0.0, 0.1, 1.0}), dice_.chance(0.5)));
+  }
+
   /// Of any kind; none, if the dice fall on one that does not fit.
   void add_layer() {
-    switch (dice_.between(0, 19)) {
+    switch (dice_.between(0, 23)) {
       case 0:
       case 1:
       case 2:
@@ -90,8 +106,13 @@ class Writer {
         return add_branch();
       case 17:
         return add(dice_.chance(0.5) ? "gelu" : "gelu: {approximate: tanh}");
-      default:
+      case 18:
+      case 19:
         return add_linear();
+      case 20:
+        return add_route();
+      default:
+        return add_batch_norm();
     }
   }
 

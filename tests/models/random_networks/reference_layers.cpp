@@ -5,6 +5,7 @@
 
 #include "tests/kernels/reference/conv2d.hpp"
 #include "tests/kernels/reference/linear.hpp"
+#include "tests/models/random_networks/reference_batch_norm.hpp"
 
 #include <algorithm>
 
@@ -354,7 +355,9 @@ Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Boun
           [&](const DropoutOp& drop) { return dropout(drop, context, x); },
           [&](const ActivationOp& activation) { return activation_forward(activation.kind, x); },
           [&](const GlobalAvgPoolOp& pool) { return global_avg_pool_forward(pool, context.batch, x); },
-          [&](const AddOp&) { return sum(x, *branch); }, [&](const ViewOp&) { return x; }},
+          [&](const BatchNormOp& norm) { return batch_norm_forward(norm, context, x); },
+          [&](const AddOp&) { return sum(x, *branch); }, [&](const RouteOp&) { return *branch; },
+          [&](const ViewOp&) { return x; }},
       op);
 }
 
@@ -377,7 +380,9 @@ Bounded layer_backward(const LayerOp& op, const LayerContext& context, const Bou
           [&](const DropoutOp& drop) { return dropout(drop, context, dy); },
           [&](const ActivationOp& activation) { return activation_backward(activation.kind, x, dy); },
           [&](const GlobalAvgPoolOp& pool) { return global_avg_pool_backward(pool, context.batch, x, dy); },
-          [&](const AddOp&) { return dy; }, [&](const ViewOp&) { return dy; }},
+          [&](const BatchNormOp& norm) { return batch_norm_backward(norm, context, x, dy); },
+          [&](const AddOp&) { return dy; }, [&](const RouteOp&) { return Bounded(x.size()); },
+          [&](const ViewOp&) { return dy; }},
       op);
 }
 
@@ -385,10 +390,12 @@ Bounded weight_gradient(const LayerOp& op, const LayerContext& context, const Bo
   const auto product = [&](const auto& shape) {
     return product_weights(with_columns(shape, context.batch), x, dy);
   };
-  return std::visit(Overloaded{[&](const Conv2dShape& shape) { return product(shape); },
-                               [&](const LinearShape& shape) { return product(shape); },
-                               [](const auto& /*without parameters*/) { return Bounded(); }},
-                    op);
+  return std::visit(
+      Overloaded{[&](const Conv2dShape& shape) { return product(shape); },
+                 [&](const LinearShape& shape) { return product(shape); },
+                 [&](const BatchNormOp& norm) { return batch_norm_weights(norm, context, x, dy); },
+                 [](const auto& /*without parameters*/) { return Bounded(); }},
+      op);
 }
 
 }  // namespace lockstep::test

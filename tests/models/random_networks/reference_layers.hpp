@@ -16,6 +16,7 @@ namespace lockstep::test {
 /// What a layer reads in both directions. Shapes of ops have the true batch.
 struct LayerContext {
   std::span<const float> weights;  ///< weight, then bias
+  std::span<const float> kept;     ///< running mean, then variance
   int batch = 0;
   bool training = false;
   DropoutKey dropout;  ///< without the layer
@@ -26,7 +27,7 @@ struct LayerContext {
 /// y of x, and of the branch for layers that have one.
 Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Bounded& x,
                       const Bounded* branch);
-/// The gradient of x (and of the branch, which has the same) from that of y; counts decisions that rounding
+/// The gradient of x from that of y (the branch's is that of y itself); counts decisions that rounding
 /// may turn.
 Bounded layer_backward(const LayerOp& op, const LayerContext& context, const Bounded& x, const Bounded& dy,
                        std::int64_t& ties);

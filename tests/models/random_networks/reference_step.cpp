@@ -27,6 +27,7 @@ class Pass {
   LayerContext context_of(const Layer& layer) const {
     LayerContext context;
     context.weights = weights_.subspan(layer.parameter_offset());
+    context.kept = weights_.subspan(network_.parameters().size + layer.kept_offset());
     context.batch = batch_.samples();
     context.training = key_ != nullptr;
     if (key_ != nullptr) context.dropout = {key_->seed, key_->step, 0, key_->first_sample};

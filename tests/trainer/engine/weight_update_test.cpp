@@ -36,7 +36,8 @@ std::vector<T> values_of(const std::string& name, const char* dtype, const std::
 ParameterLayout layout() {
   return {.parameters = {{.name = "weight", .shape = {5, 7}, .offset = 0, .size = 35},
                          {.name = "bias", .shape = {5}, .offset = 35, .size = 5}},
-          .size = kParameters};
+          .size = kParameters,
+          .kept = {}};
 }
 
 /// @param train  the keys of the section train

@@ -34,7 +34,7 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const WeightUpdate
       data_(*gpu_.device, *main_, setup.data->train),
       execution_(setup.network, *gpu_.device, *gpu_.ops, max_columns, DeviceExecution::Purpose::kTraining),
       parameters_(setup.network.parameters().size),
-      weights_(*gpu_.device, parameters_),
+      weights_(*gpu_.device, setup.network.parameters().weights_size()),
       ranges_(*gpu_.device, 0),
       range_of_(*gpu_.device, 0),
       factors_(*gpu_.device, 0),
@@ -74,28 +74,50 @@ void DeviceStep::use_units() {
   main_->synchronize();
 }
 
-void DeviceStep::queue_gradients(const BatchShare& share) {
-  reducer_.begin();
-  if (share.columns > 0) {
-    const DevicePass pass{.batch = share.columns,
-                          .seed = seed_,
-                          .first_sample = static_cast<std::uint32_t>(share.first),
-                          .state = state_.data()};
-    const BatchPlace place{
-        .order = order_.data(), .state = state_.data(), .stride = global_batch_, .first = share.first};
-    gpu_.ops->gather(*main_, share.columns, data_.view(), place, execution_.input(), execution_.labels());
-    queue_loss_and_backward(execution_.forward_training(*main_, weights_.data(), pass), pass);
-  }
-  reducer_.finish(*main_);
+std::size_t DeviceStep::pieces() const {
+  return reducer_.on_host() ? execution_.cuts() + 1 : 1;
 }
 
-void DeviceStep::queue_loss_and_backward(float* logits, const DevicePass& pass) {
-  const LossTarget target{.labels = execution_.labels(),
-                          .counters = sums_.data(),
-                          .narrow_limit = narrow_limit_,
-                          .state = state_.data()};
-  gpu_.ops->softmax_cross_entropy(*main_, {.batch = pass.batch, .samples = pass.batch, .classes = classes_},
-                                  logits, target, logits);
+void DeviceStep::queue_gradients(const BatchShare& share) {
+  for (std::size_t piece = 0; piece < pieces(); ++piece) {
+    if (piece > 0) reduce(cut_);
+    queue_gradients(share, piece);
+  }
+}
+
+void DeviceStep::queue_gradients(const BatchShare& share, std::size_t piece) {
+  if (piece == 0) begin_step(share);
+  cut_ = queue_to_cut(share);
+  while (cut_.count > 0 && !reducer_.on_host()) {
+    reduce(cut_);
+    cut_ = queue_to_cut(share);
+  }
+  if (cut_.count == 0) reducer_.finish(*main_);
+}
+
+void DeviceStep::begin_step(const BatchShare& share) {
+  reducer_.begin();
+  in_backward_ = false;
+  const DevicePass pass{.batch = share.columns,
+                        .seed = seed_,
+                        .first_sample = static_cast<std::uint32_t>(share.first),
+                        .state = state_.data(),
+                        .grain = grain_,
+                        .batch_samples = share.batch};
+  execution_.begin_training(weights_.data(), pass);
+  if (share.columns == 0) return;
+  const BatchPlace place{
+      .order = order_.data(), .state = state_.data(), .stride = global_batch_, .first = share.first};
+  gpu_.ops->gather(*main_, share.columns, data_.view(), place, execution_.input(), execution_.labels());
+}
+
+CutSums DeviceStep::queue_to_cut(const BatchShare& share) {
+  if (!in_backward_) {
+    const CutSums cut = execution_.forward_to_cut(*main_);
+    if (cut.count > 0) return cut;
+    queue_loss(share);
+    in_backward_ = true;
+  }
   const DeviceGradient gradient{.grain = grain_,
                                 .arena = sums_.data() + kCounterSlots,
                                 .refused = sums_.data() + kRefused,
@@ -104,7 +126,20 @@ void DeviceStep::queue_loss_and_backward(float* logits, const DevicePass& pass) 
   const auto ready = [this](Stream& stream, std::size_t offset, std::size_t size) {
     reducer_.ready(stream, offset, size);
   };
-  execution_.backward(*main_, *side_, weights_.data(), pass, logits, gradient, ready);
+  return execution_.backward_to_cut(*main_, *side_, gradient, ready);
+}
+
+void DeviceStep::queue_loss(const BatchShare& share) {
+  float* logits = execution_.logits();
+  const LossTarget target{.labels = execution_.labels(),
+                          .counters = sums_.data(),
+                          .narrow_limit = narrow_limit_,
+                          .state = state_.data()};
+  if (share.columns > 0) {
+    const LossShape shape{.batch = share.columns, .samples = share.columns, .classes = classes_};
+    gpu_.ops->softmax_cross_entropy(*main_, shape, logits, target, logits);
+  }
+  execution_.begin_backward(*main_, logits);
 }
 
 void DeviceStep::make_optimizer_memory() {
@@ -140,6 +175,7 @@ void DeviceStep::queue_update() {
                   .state = state_.data()};
   for (std::size_t i = 0; i < buffers_.size(); ++i) args.buffers[i] = buffers_[i].data();
   gpu_.ops->update(*main_, args);
+  execution_.queue_move_kept(*main_);
 }
 
 void DeviceStep::set_order(std::span<const std::int32_t> order) {

@@ -42,7 +42,15 @@ class DeviceStep {
   DeviceStep(const Job& job, const JobSetup& setup, const WeightUpdate& update, int max_columns,
              std::int64_t global_batch, std::int64_t global_grains, std::int64_t longest_series);
 
-  /// Gathers the batch, runs forward and backward; with a reduction on streams, that too.
+  /// Gathers the batch, runs forward and backward; with a reduction on streams, that too. Where the host takes
+  /// part in the reduction, sums that a network needs on the way (models/batch_layer.hpp) cut this into pieces,
+  /// to be queued in turn, with reduce(cut()) behind each but the last; otherwise there is one piece.
+  void queue_gradients(const BatchShare& share, std::size_t piece);
+  std::size_t pieces() const;
+  /// Where the piece that was queued last ends.
+  const CutSums& cut() const { return cut_; }
+  void reduce(const CutSums& cut) { reducer_.sum(*main_, cut.words, cut.count); }
+  /// All pieces.
   void queue_gradients(const BatchShare& share);
   /// Moves the weights and advances the state.
   void queue_update();
@@ -79,7 +87,10 @@ class DeviceStep {
  private:
   void make_optimizer_memory();
   std::vector<double> largest_fp32_sums();
-  void queue_loss_and_backward(float* logits, const DevicePass& pass);
+  void begin_step(const BatchShare& share);
+  void queue_loss(const BatchShare& share);
+  /// Goes on with the step: to the next cut, or to its end.
+  CutSums queue_to_cut(const BatchShare& share);
 
   const Gpu& gpu_;
   int grain_;
@@ -107,6 +118,8 @@ class DeviceStep {
   PinnedBuffer<StepState> host_state_;
   PinnedBuffer<std::int64_t> host_counters_;
   DeviceGradientReducer reducer_;
+  bool in_backward_ = false;  ///< of the step that is being queued
+  CutSums cut_;               ///< where it stands
 };
 
 }  // namespace lockstep

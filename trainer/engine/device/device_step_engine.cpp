@@ -51,7 +51,7 @@ DeviceStepEngine::DeviceStepEngine(const Job& job, const JobSetup& setup, Commun
       graphs_(step_, job.parallel.graph == "on"),
       evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test),
       series_done_(gpu_->device->make_event()),
-      weights_(setup.network.parameters().size),
+      weights_(setup.network.parameters().weights_size()),
       buffers_(update_.buffer_names(), setup.network.parameters().size) {}
 
 BatchShare DeviceStepEngine::share_of(std::int64_t step_in_epoch) const {

@@ -40,11 +40,12 @@ void StepGraphs::queue(const BatchShare& share, std::int64_t count) {
   Captured* captured = find(share);
   if (captured == nullptr) {
     queue_directly(share);
-    captured_.push_back({.share = share, .gradients = {}, .update = {}, .step = {}, .series = {}});
+    captured_.push_back(
+        {.share = share, .gradients = {}, .cuts = {}, .update = {}, .step = {}, .series = {}});
     captured = &captured_.back();
     --count;
   }
-  if (count > 0 && captured->step == nullptr && captured->gradients == nullptr) capture(*captured);
+  if (count > 0 && captured->step == nullptr && captured->gradients.empty()) capture(*captured);
   launch(*captured, count);
 }
 
@@ -65,7 +66,11 @@ void StepGraphs::capture(Captured& captured) {
     captured.series = capture_steps(captured.share, kSeries);
     return;
   }
-  captured.gradients = record(step_.stream(), [&] { step_.queue_gradients(captured.share); });
+  for (std::size_t piece = 0; piece < step_.pieces(); ++piece) {
+    captured.gradients.push_back(
+        record(step_.stream(), [&] { step_.queue_gradients(captured.share, piece); }));
+    captured.cuts.push_back(step_.cut());
+  }
   captured.update = record(step_.stream(), [&] { step_.queue_update(); });
 }
 
@@ -80,9 +85,12 @@ std::unique_ptr<Graph> StepGraphs::capture_steps(const BatchShare& share, int co
 
 void StepGraphs::launch(Captured& captured, std::int64_t count) {
   Stream& stream = step_.stream();
-  if (captured.gradients != nullptr) {
+  if (!captured.gradients.empty()) {
     for (; count > 0; --count) {
-      stream.launch(*captured.gradients);
+      for (std::size_t piece = 0; piece < captured.gradients.size(); ++piece) {
+        if (piece > 0) step_.reduce(captured.cuts[piece - 1]);
+        stream.launch(*captured.gradients[piece]);
+      }
       step_.gradient_reducer().reduce(stream);
       stream.launch(*captured.update);
     }

@@ -25,11 +25,14 @@ class StepGraphs {
   void forget() { captured_.clear(); }
 
  private:
-  /// What is captured for one shape. With a reduction by the host a step is two graphs with that in between;
-  /// otherwise it is one, of which a series of several steps is also kept.
+  /// What is captured for one shape. With a reduction by the host a step is a graph for each piece of the
+  /// gradients and one for the update, with the host in between; otherwise it is one, of which a series of
+  /// several steps is also kept.
   struct Captured {
     BatchShare share;
-    std::unique_ptr<Graph> gradients, update;
+    std::vector<std::unique_ptr<Graph>> gradients;  ///< one for each piece
+    std::vector<CutSums> cuts;                      ///< where each ends
+    std::unique_ptr<Graph> update;
     std::unique_ptr<Graph> step, series;
   };
 

@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Sums in double, a vector of lanes at a time through a run that fits the cache; the rest number by number.
+#include "kernels/cpu/batch_norm.hpp"
+
+#include "kernels/cpu/simd_targets.hpp"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/batch_norm.cpp"
+#include "hwy/foreach_target.h"
+// Highway asks for this order.
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Doubles = hn::CappedTag<double, 8>;
+using Floats = hn::Rebind<float, Doubles>;
+using Samples = hn::CappedTag<float, kBatchNormLanes>;
+
+/// The groups of one channel, one behind the other; those at the end of a pixel may be samples in part.
+struct Groups {
+  int of_pixel;  ///< groups
+  int in_last;   ///< samples in the last group of a pixel
+  int count;     ///< of the channel
+
+  explicit Groups(const BatchNormShape& shape)
+      : of_pixel(shape.batch / kBatchNormLanes),
+        in_last(shape.samples - (of_pixel - 1) * kBatchNormLanes),
+        count(of_pixel * shape.pixels) {}
+  bool all_whole() const { return in_last == kBatchNormLanes; }
+  int samples_of(int group) const { return (group + 1) % of_pixel == 0 ? in_last : kBatchNormLanes; }
+};
+
+/// Sums of two products of what `terms` makes of numbers [at, at + Lanes) of the channel.
+template <class Terms>
+HWY_INLINE void add_run(const Groups& groups, int first, int last, const Terms& terms, std::int64_t* sums) {
+  const Doubles d;
+  HWY_ALIGN double lanes[kBatchNormSums][kBatchNormLanes];
+  for (std::size_t lane = 0; lane < kBatchNormLanes; lane += hn::Lanes(d)) {
+    hn::Vec<Doubles> a[kBatchNormChains], b[kBatchNormChains];
+    for (int c = 0; c < kBatchNormChains; ++c) a[c] = b[c] = hn::Zero(d);
+    const auto add = [&](int chain, int group) HWY_ATTR {
+      const std::size_t at = static_cast<std::size_t>(group) * kBatchNormLanes + lane;
+      const int samples = groups.samples_of(group) - static_cast<int>(lane);
+      terms(at, samples < 0 ? 0 : static_cast<std::size_t>(samples), a[chain], b[chain]);
+    };
+    const auto add_whole = [&](int chain, int group) HWY_ATTR {
+      terms(static_cast<std::size_t>(group) * kBatchNormLanes + lane, a[chain], b[chain]);
+    };
+    int group = first;
+    if (groups.all_whole()) {
+      for (; group + kBatchNormChains <= last; group += kBatchNormChains) {
+        add_whole(0, group);
+        add_whole(1, group + 1);
+        add_whole(2, group + 2);
+        add_whole(3, group + 3);
+      }
+    }
+    for (; group < last; ++group) add((group - first) % kBatchNormChains, group);
+    hn::StoreU(hn::Add(hn::Add(a[0], a[1]), hn::Add(a[2], a[3])), d, lanes[0] + lane);
+    hn::StoreU(hn::Add(hn::Add(b[0], b[1]), hn::Add(b[2], b[3])), d, lanes[1] + lane);
+  }
+  for (int s = 0; s < kBatchNormSums; ++s) {
+    for (int half = kBatchNormLanes / 2; half > 0; half /= 2) {
+      for (int l = 0; l < half; ++l) lanes[s][l] += lanes[s][l + half];
+    }
+    add_to_long_sum(lanes[s][0], sums + s * kLongSumWords);
+  }
+}
+
+template <class Terms>
+HWY_INLINE void add_channel(const Groups& groups, const Terms& terms, std::int64_t* sums) {
+  for (int first = 0; first < groups.count; first += kBatchNormRun)
+    add_run(groups, first, std::min(first + kBatchNormRun, groups.count), terms, sums);
+}
+
+/// x and x x.
+struct SquareTerms {
+  const float* x;
+
+  HWY_INLINE void operator()(std::size_t at, hn::Vec<Doubles>& sum, hn::Vec<Doubles>& square) const {
+    add(hn::LoadU(Floats(), x + at), sum, square);
+  }
+  HWY_INLINE void operator()(std::size_t at, std::size_t count, hn::Vec<Doubles>& sum,
+                             hn::Vec<Doubles>& square) const {
+    const Floats d;
+    add(hn::IfThenElseZero(hn::FirstN(d, count), hn::LoadU(d, x + at)), sum, square);
+  }
+  static HWY_INLINE void add(hn::Vec<Floats> number, hn::Vec<Doubles>& sum, hn::Vec<Doubles>& square) {
+    const auto wide = hn::PromoteTo(Doubles(), number);
+    sum = hn::Add(sum, wide);
+    square = hn::MulAdd(wide, wide, square);
+  }
+};
+
+/// dy and dy xhat.
+struct GradientTerms {
+  const float *x, *dy;
+  float mean, rstd;
+
+  HWY_INLINE void operator()(std::size_t at, hn::Vec<Doubles>& sum, hn::Vec<Doubles>& product) const {
+    add(hn::LoadU(Floats(), x + at), hn::LoadU(Floats(), dy + at), sum, product);
+  }
+  HWY_INLINE void operator()(std::size_t at, std::size_t count, hn::Vec<Doubles>& sum,
+                             hn::Vec<Doubles>& product) const {
+    const Floats d;
+    const auto real = hn::FirstN(d, count);
+    add(hn::IfThenElseZero(real, hn::LoadU(d, x + at)), hn::IfThenElseZero(real, hn::LoadU(d, dy + at)), sum,
+        product);
+  }
+  HWY_INLINE void add(hn::Vec<Floats> number, hn::Vec<Floats> gradient, hn::Vec<Doubles>& sum,
+                      hn::Vec<Doubles>& product) const {
+    const Floats d;
+    const auto xhat = hn::Mul(hn::Sub(number, hn::Set(d, mean)), hn::Set(d, rstd));
+    const auto wide = hn::PromoteTo(Doubles(), gradient);
+    sum = hn::Add(sum, wide);
+    product = hn::MulAdd(wide, hn::PromoteTo(Doubles(), xhat), product);
+  }
+};
+
+std::size_t channel_size(const BatchNormShape& shape) {
+  return static_cast<std::size_t>(shape.pixels) * static_cast<std::size_t>(shape.batch);
+}
+
+void sums_of_squares(const BatchNormShape& shape, const float* x, std::int64_t* sums) {
+  const Groups groups(shape);
+  for (int c = 0; c < shape.channels; ++c, x += channel_size(shape), sums += kBatchNormWords)
+    add_channel(groups, SquareTerms{x}, sums);
+}
+
+void sums_of_gradients(const BatchNormShape& shape, const float* x, const float* dy,
+                       const BatchNormChannel* channels, std::int64_t* sums) {
+  const Groups groups(shape);
+  const std::size_t size = channel_size(shape);
+  for (int c = 0; c < shape.channels; ++c, x += size, dy += size, sums += kBatchNormWords)
+    add_channel(groups, GradientTerms{x, dy, channels[c].mean, channels[c].rstd}, sums);
+}
+
+void forward(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
+             const float* weight, const float* bias, float* y) {
+  const Samples d;
+  const std::size_t size = channel_size(shape);
+  for (int c = 0; c < shape.channels; ++c, x += size, y += size) {
+    const auto mean = hn::Set(d, channels[c].mean);
+    const auto scale = hn::Set(d, weight == nullptr ? channels[c].rstd : channels[c].rstd * weight[c]);
+    const auto shift = hn::Set(d, bias == nullptr ? 0 : bias[c]);
+    for (std::size_t i = 0; i < size; i += hn::Lanes(d))
+      hn::StoreU(hn::MulAdd(hn::Sub(hn::LoadU(d, x + i), mean), scale, shift), d, y + i);
+  }
+}
+
+/// What the numbers of a channel have in common on the way back.
+struct Slope {
+  hn::Vec<Samples> mean, rstd, mean_dy, mean_dy_xhat, scale;
+
+  Slope(const BatchNormChannel& channel, const float* weight)
+      : mean(hn::Set(Samples(), channel.mean)),
+        rstd(hn::Set(Samples(), channel.rstd)),
+        mean_dy(hn::Set(Samples(), channel.mean_dy)),
+        mean_dy_xhat(hn::Set(Samples(), channel.mean_dy_xhat)),
+        scale(hn::Set(Samples(), weight == nullptr ? channel.rstd : channel.rstd * *weight)) {}
+
+  HWY_INLINE hn::Vec<Samples> dx(hn::Vec<Samples> x, hn::Vec<Samples> dy) const {
+    const auto xhat = hn::Mul(hn::Sub(x, mean), rstd);
+    return hn::Mul(hn::NegMulAdd(xhat, mean_dy_xhat, hn::Sub(dy, mean_dy)), scale);
+  }
+};
+
+/// Padding columns stay without a gradient.
+void clear_padding(const BatchNormShape& shape, float* dx) {
+  for (int pixel = 0; pixel < shape.pixels; ++pixel, dx += shape.batch)
+    std::fill(dx + shape.samples, dx + shape.batch, 0.0F);
+}
+
+void backward(const BatchNormShape& shape, const float* x, const float* dy, const BatchNormChannel* channels,
+              const float* weight, float* dx) {
+  const Samples d;
+  const std::size_t size = channel_size(shape);
+  for (int c = 0; c < shape.channels; ++c, x += size, dy += size, dx += size) {
+    const Slope slope(channels[c], weight == nullptr ? nullptr : weight + c);
+    for (std::size_t i = 0; i < size; i += hn::Lanes(d))
+      hn::StoreU(slope.dx(hn::LoadU(d, x + i), hn::LoadU(d, dy + i)), d, dx + i);
+    if (shape.samples < shape.batch) clear_padding(shape, dx);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lockstep::cpu {
+
+HWY_EXPORT(sums_of_squares);
+HWY_EXPORT(sums_of_gradients);
+HWY_EXPORT(forward);
+HWY_EXPORT(backward);
+
+void batch_norm_sums(const BatchNormShape& shape, const float* x, std::int64_t* sums) {
+  HWY_DYNAMIC_DISPATCH(sums_of_squares)(shape, x, sums);
+}
+
+void batch_norm_gradient_sums(const BatchNormShape& shape, const float* x, const float* dy,
+                              const BatchNormChannel* channels, std::int64_t* sums) {
+  HWY_DYNAMIC_DISPATCH(sums_of_gradients)(shape, x, dy, channels, sums);
+}
+
+void batch_norm_forward(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
+                        const float* weight, const float* bias, float* y) {
+  HWY_DYNAMIC_DISPATCH(forward)(shape, x, channels, weight, bias, y);
+}
+
+void batch_norm_backward(const BatchNormShape& shape, const float* x, const float* dy,
+                         const BatchNormChannel* channels, const float* weight, float* dx) {
+  HWY_DYNAMIC_DISPATCH(backward)(shape, x, dy, channels, weight, dx);
+}
+
+}  // namespace lockstep::cpu
+#endif

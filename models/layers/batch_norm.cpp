@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// BatchNormLayer: its options, the calls of its ops, and what is made of the sums of a batch.
+#include "models/layers/batch_norm.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+BatchNormChannel* channels_in(std::byte* statistics) {
+  return reinterpret_cast<BatchNormChannel*>(statistics);
+}
+const BatchNormChannel* channels_in(const std::byte* statistics) {
+  return reinterpret_cast<const BatchNormChannel*>(statistics);
+}
+
+}  // namespace
+
+BatchNormLayer::BatchNormLayer(const LayerPlace& place, const Options& options)
+    : Layer(place, place.input), options_(options) {
+  const int size = input().channels;
+  if (options.affine) {
+    add_parameter("weight", size, Parameter::Initial::kOnes);
+    add_parameter("bias", size, Parameter::Initial::kZeros);
+  }
+  add_kept("running_mean", size, Parameter::Initial::kZeros);
+  add_kept("running_var", size, Parameter::Initial::kOnes);
+}
+
+std::unique_ptr<Layer> BatchNormLayer::make(const LayerOptions& options, const LayerPlace& place) {
+  constexpr double kLeastEps = 1e-12;  // far above what sums lose
+  Options chosen;
+  chosen.eps = options.number("eps", {kLeastEps, 1}, chosen.eps);
+  chosen.momentum = options.number("momentum", {0, 1}, chosen.momentum);
+  chosen.affine = options.yes_or_no("affine", chosen.affine);
+  return std::make_unique<BatchNormLayer>(place, chosen);
+}
+
+LayerOp BatchNormLayer::op() const {
+  return BatchNormOp{.input = input(), .eps = options_.eps, .affine = options_.affine};
+}
+
+void BatchNormLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
+  std::vector<BatchNormChannel> running;
+  const BatchNormChannel* of_batch = channels_in(tensors.statistics);
+  if (!pass.training) {
+    running.resize(channels());
+    for (std::size_t c = 0; c < channels(); ++c)
+      set_running_statistics(tensors.kept[c], tensors.kept[channels() + c], options_.eps, running[c]);
+    of_batch = running.data();
+  }
+  pass.ops.batch_norm_forward(shape_of(pass), tensors.x, of_batch, weight_of(tensors.weights),
+                              bias_of(tensors.weights), tensors.y);
+}
+
+/// The sums are of the whole global batch, so its first grain brings them and no other brings anything.
+void BatchNormLayer::backward_weights(const LayerPass& pass, const LayerTensors& tensors) const {
+  if (!options_.affine) return;
+  const BatchNormChannel* of_batch = channels_in(tensors.statistics);
+  const bool brings_them = pass.key.first_sample == 0;
+  for (std::size_t c = 0; c < channels(); ++c) {
+    tensors.gradients[c] = brings_them ? of_batch[c].dweight : 0;
+    tensors.gradients[channels() + c] = brings_them ? of_batch[c].dbias : 0;
+  }
+}
+
+void BatchNormLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
+  pass.ops.batch_norm_backward(shape_of(pass), tensors.x, tensors.dy, channels_in(tensors.statistics),
+                               weight_of(tensors.weights), tensors.dx);
+}
+
+std::size_t BatchNormLayer::words() const {
+  return channels() * kBatchNormWords;
+}
+
+std::size_t BatchNormLayer::statistics_bytes() const {
+  return channels() * sizeof(BatchNormChannel);
+}
+
+void BatchNormLayer::add_forward_sums(const LayerPass& pass, const LayerTensors& tensors,
+                                      std::int64_t* words) const {
+  pass.ops.batch_norm_sums(shape_of(pass), tensors.x, words);
+}
+
+void BatchNormLayer::add_backward_sums(const LayerPass& pass, const LayerTensors& tensors,
+                                       std::int64_t* words) const {
+  pass.ops.batch_norm_gradient_sums(shape_of(pass), tensors.x, tensors.dy, channels_in(tensors.statistics),
+                                    words);
+}
+
+void BatchNormLayer::finish_forward_sums(const std::int64_t* words, std::int64_t samples,
+                                         std::byte* statistics) const {
+  for (std::size_t c = 0; c < channels(); ++c)
+    set_batch_statistics(words + c * kBatchNormWords, samples * pixels(), options_.eps,
+                         channels_in(statistics)[c]);
+}
+
+void BatchNormLayer::finish_backward_sums(const std::int64_t* words, std::int64_t samples,
+                                          std::byte* statistics) const {
+  for (std::size_t c = 0; c < channels(); ++c)
+    set_batch_gradients(words + c * kBatchNormWords, samples * pixels(), channels_in(statistics)[c]);
+}
+
+void BatchNormLayer::move_kept(const std::byte* statistics, float* kept) const {
+  const auto momentum = static_cast<float>(options_.momentum);
+  for (std::size_t c = 0; c < channels(); ++c)
+    move_running_statistics(channels_in(statistics)[c], momentum, kept[c], kept[channels() + c]);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,224 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Batch normalisation over the global batch, trained by whole engines on several ranks: against PyTorch in
+/// double (tests/golden/make_batch_norm_golden.py), and the same bits however the batch is dealt.
+#include "comm/thread/thread_ranks.hpp"
+#include "common/safetensors/safetensors.hpp"
+#include "trainer/engine/bucket_planning.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/ranks/device_choice.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr std::int64_t kSamples = 64;
+constexpr int kBatchNormSteps = 100, kClasses = 4;
+constexpr ImageShape kImage{2, 6, 7};
+
+constexpr char kBatchNormNetwork[] = R"(
+layers:
+  - conv2d: {out: 5, kernel: 3, padding: 1}
+  - batch_norm
+  - tanh: {name: start}
+  - conv2d: {out: 5, kernel: 3, padding: 1}
+  - batch_norm: {eps: 0.01, momentum: 0.3, affine: false}
+  - gelu
+  - add: start
+  - global_avg_pool
+  - linear: 9
+  - batch_norm: {eps: 1e-3}
+  - tanh
+  - linear: classes
+)";
+
+const SafetensorsFile& batch_norm_golden() {
+  static const SafetensorsFile file = SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
+                                                            "/tests/golden/batch_norm.safetensors");
+  return file;
+}
+
+template <typename T>
+std::vector<T> golden_values(const std::string& name, const char* type,
+                             const std::vector<std::size_t>& shape) {
+  const TensorView& tensor = batch_norm_golden().require(name, type, shape);
+  std::vector<T> numbers(tensor.bytes.size() / sizeof(T));
+  std::memcpy(numbers.data(), tensor.bytes.data(), tensor.bytes.size());
+  return numbers;
+}
+
+template <typename T>
+std::vector<T> golden_state(const ParameterLayout& layout, const std::string& prefix, const char* type) {
+  std::vector<T> all;
+  for (const Parameter& tensor : layout.tensors()) {
+    const auto part =
+        golden_values<T>(prefix + tensor.name, type, {tensor.shape.begin(), tensor.shape.end()});
+    all.insert(all.end(), part.begin(), part.end());
+  }
+  return all;
+}
+
+/// The golden samples, which are the test set, too.
+std::shared_ptr<TrainTestData> golden_data() {
+  auto data = std::make_shared<TrainTestData>();
+  Dataset& train = data->train;
+  const auto features = golden_values<float>("images", "F32", {kSamples, 2, 6, 7});
+  const auto labels = golden_values<std::int32_t>("labels", "I32", {kSamples});
+  train.shape = kImage;
+  train.classes = kClasses;
+  train.features = AlignedBuffer<float>(features.size());
+  std::ranges::copy(features, train.features.data());
+  train.labels = golden_values<std::int32_t>("labels", "I32", {kSamples});
+  data->test.shape = kImage;
+  data->test.classes = kClasses;
+  data->test.features = AlignedBuffer<float>(features.size());
+  std::ranges::copy(features, data->test.features.data());
+  data->test.labels = train.labels;
+  return data;
+}
+
+/// Who computes it, in what pieces.
+struct Way {
+  std::string device = "cpu";
+  int ranks = 1, threads = 1, grain = 8;
+  std::string graph = "on", rest = "";
+};
+
+struct BatchNormRun {
+  std::vector<float> first, last;  ///< weights after the first and after the last step
+  std::vector<double> losses;
+  double evaluated = 0;
+  friend bool operator==(const BatchNormRun&, const BatchNormRun&) = default;
+};
+
+Job job_of(const Way& way) {
+  return parse_job(
+      fmt::format("{{model: net, data: {{global_batch: 20, shuffle: false}}, train: {{epochs: 25, "
+                  "optimizer: {{kind: sgd, lr: 0.05, momentum: 0.5}}}}, parallel: {{device: {}, "
+                  "threads: {}, grain: {}, graph: {}{}}}}}",
+                  way.device, way.threads, way.grain, way.graph, way.rest),
+      "job.yaml");
+}
+
+std::vector<float> copy_of(std::span<const float> numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+
+BatchNormRun train_rank(const Job& job, Communicator& comm, int steps) {
+  const auto data = golden_data();
+  Network network = Network::parse(kBatchNormNetwork, "batch_norm", kImage, kClasses);
+  DeviceChoice device = choose_device(job.parallel, comm);
+  BucketPlan plan = plan_buckets(job, network, device, comm);
+  const JobSetup setup{
+      .data = data, .device = std::move(device), .network = std::move(network), .plan = std::move(plan)};
+  const auto engine = make_step_engine(job, setup, comm);
+  std::ranges::copy(golden_state<float>(setup.network.parameters(), "initial.", "F32"),
+                    engine->weights().begin());
+  engine->commit_state();
+  BatchNormRun run;
+  const std::int64_t epoch = engine->sampler().steps_per_epoch();
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const StepSeries series = engine->run({step / epoch, step % epoch, step}, 1, false);
+    EXPECT_EQ(series.steps, 1);
+    run.losses.push_back(series.last.loss() / static_cast<double>(series.samples));
+    engine->fetch_state();
+    if (step == 0) run.first = copy_of(engine->weights());
+  }
+  run.last = copy_of(engine->weights());
+  run.evaluated = engine->evaluate(never_leave).loss;
+  return run;
+}
+
+BatchNormRun train_way(const Way& way, int steps) {
+  const Job job = job_of(way);
+  BatchNormRun run;
+  run_thread_ranks(way.ranks, [&](Communicator& comm) {
+    BatchNormRun mine = train_rank(job, comm, steps);
+    if (comm.rank() == 0) run = std::move(mine);
+  });
+  return run;
+}
+
+std::string layer_of(const Parameter& tensor) {
+  return tensor.name.substr(0, tensor.name.find('.'));
+}
+
+/// Relative to the largest number of the layer: a bias begins as zero.
+void expect_state(const std::vector<float>& actual, const std::string& prefix, double tolerance) {
+  const Network network = Network::parse(kBatchNormNetwork, "batch_norm", kImage, kClasses);
+  const ParameterLayout& layout = network.parameters();
+  const auto expected = golden_state<double>(layout, prefix, "F64");
+  std::map<std::string, double> largest;
+  for (const Parameter& tensor : layout.tensors()) {
+    for (std::size_t i = tensor.offset; i < tensor.offset + tensor.size; ++i)
+      largest[layer_of(tensor)] = std::max(largest[layer_of(tensor)], std::abs(expected[i]));
+  }
+  for (const Parameter& tensor : layout.tensors()) {
+    for (std::size_t i = tensor.offset; i < tensor.offset + tensor.size; ++i)
+      ASSERT_NEAR(actual[i], expected[i], tolerance * largest[layer_of(tensor)]) << prefix << tensor.name;
+  }
+}
+
+void expect_golden(const Way& way) {
+  const BatchNormRun run = train_way(way, kBatchNormSteps);
+  const auto losses = golden_values<double>("losses", "F64", {kBatchNormSteps});
+  EXPECT_NEAR(run.losses.front(), losses.front(), 1e-6 * losses.front());
+  for (std::size_t step = 0; step < losses.size(); ++step)
+    ASSERT_NEAR(run.losses[step], losses[step], 1e-5 * losses.front()) << "step " << step + 1;
+  expect_state(run.first, "once.", 1e-6);
+  expect_state(run.last, "final.", 1e-5);
+  EXPECT_NEAR(run.evaluated, golden_values<double>("evaluated", "F64", {1}).front(), 1e-5);
+}
+
+TEST(BatchNormTest, CpuTrainsAsPytorchDoes) {
+  expect_golden({});
+}
+
+TEST(BatchNormTest, DeviceTrainsAsPytorchDoes) {
+  expect_golden({.device = "emulated", .graph = "off"});
+}
+
+/// One rank without a sample in the last batch, which has four; the host reduces between the pieces of a
+/// step.
+TEST(BatchNormTest, RanksAndGraphsLeaveNoTraceOnADevice) {
+  constexpr int kSteps = 8;
+  const BatchNormRun alone = train_way({.device = "emulated", .grain = 5}, kSteps);
+  EXPECT_EQ(train_way({.device = "emulated", .grain = 5, .graph = "off"}, kSteps), alone);
+  for (const int ranks : {2, 4}) {
+    for (const std::string graph : {"on", "off"}) {
+      const Way way{.device = "emulated", .ranks = ranks, .grain = 5, .graph = graph};
+      EXPECT_EQ(train_way(way, kSteps), alone) << ranks << " ranks, graph " << graph;
+    }
+  }
+}
+
+/// Columns that are no samples, grains of which most ranks have none, buckets that leave between the sums.
+TEST(BatchNormTest, RanksThreadsAndBucketsLeaveNoTrace) {
+  constexpr int kSteps = 8;
+  const BatchNormRun alone = train_way({.grain = 5}, kSteps);
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const int threads : {1, 2}) {
+      const Way way{.ranks = ranks, .threads = threads, .grain = 5, .rest = ", bucket_bytes: 64"};
+      EXPECT_EQ(train_way(way, kSteps), alone) << ranks << " ranks, " << threads << " threads";
+    }
+  }
+}
+
+/// Only the rounding of a grain's own part may show.
+TEST(BatchNormTest, GrainsHardlyMatter) {
+  const BatchNormRun whole = train_way({.grain = 20}, 4), cut = train_way({.grain = 3, .rest = ""}, 4);
+  for (std::size_t i = 0; i < whole.last.size(); ++i) EXPECT_NEAR(whole.last[i], cut.last[i], 2e-6) << i;
+}
+
+}  // namespace
+}  // namespace lockstep
