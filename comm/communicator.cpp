@@ -36,7 +36,8 @@ void pause_after(Seconds waited, bool core_is_wanted) {
       fmt::format("rank {} of {} on {} waited {:g} s for the other ranks in {}: a rank died, hangs or cannot "
                   "be reached; see what the other ranks said last and start the job again (if a rank is only "
                   "slow, raise {})",
-                  comm.rank(), comm.size(), comm.host(), comm.timeout().count(), what, spelling().timeout));
+                  comm.rank_in_whole(), comm.size_of_whole(), comm.host(), comm.timeout().count(), what,
+                  spelling().timeout));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,6 +50,13 @@ class Communicator {
   virtual void barrier() = 0;
   /// Ends every rank of the job at once with this exit code, as far as the backend can; may not return.
   virtual void abort(int exit_code) noexcept = 0;
+
+  /// A group of the ranks that give the same colour, in the order of their ranks here. Collective. The part's
+  /// operations and those of this communicator know nothing of each other; this one must outlive it.
+  virtual std::unique_ptr<Communicator> split(int colour) = 0;
+  /// For messages: rank and size of what was split; of a group that is no part, its own.
+  virtual int rank_in_whole() const { return rank(); }
+  virtual int size_of_whole() const { return size(); }
 
   /// A few numbers: starts host_all_reduce(), then waits.
   void all_reduce(std::span<std::int64_t> data);

@@ -90,23 +90,11 @@ struct GradientReducer::State {
     return own;
   }
 
-  void count_loss(double loss);
   void count_refusals(std::size_t offset, std::size_t size, const float* gradients);
   void gather_refusals();
   void launch_ready();
   void launch_next();
 };
-
-/// Those below the limit are one counter's, with the rounding that they always had.
-void GradientReducer::State::count_loss(double loss) {
-  if (std::abs(loss) < narrow_limit) {
-    count(kLoss, std::llrint(loss * kLossScale));
-    return;
-  }
-  const WideSum term = wide_term(loss * kLossScale);
-  for (int limb = 0; limb < kWideLimbs; ++limb)
-    count(kLoss + limb, term.limbs[static_cast<std::size_t>(limb)]);
-}
 
 /// The terms of a range of which some did not fit.
 void GradientReducer::State::count_refusals(std::size_t offset, std::size_t size, const float* gradients) {
@@ -203,11 +191,8 @@ void GradientReducer::pass_over(std::size_t offset, std::size_t size) {
 
 void GradientReducer::add_sums(const LossSums& sums, int samples) {
   State& s = *state_;
-  s.count(kSamples, samples);
-  s.count(kCorrect, sums.correct);
-  const bool adds_up = std::isfinite(sums.loss);
-  s.count(kRefused, sums.not_finite + (adds_up ? 0 : 1));
-  if (adds_up) s.count_loss(sums.loss);
+  const StepCounters counters = loss_counters(sums, samples, s.narrow_limit);
+  for (int i = 0; i < kStepCounters; ++i) s.count(i, counters.values[static_cast<std::size_t>(i)]);
   if (s.buckets.back().arrived(1)) s.launch_ready();
 }
 

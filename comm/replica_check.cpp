@@ -30,7 +30,7 @@ const Digests& majority(const std::vector<Digests>& all) {
   return *best;
 }
 
-std::string describe_difference(std::size_t rank, const std::string& host, const Digests& has,
+std::string describe_difference(int rank, const std::string& host, const Digests& has,
                                 const Digests& expected, std::span<const std::string> names) {
   const auto first = std::ranges::mismatch(has, expected).in1 - has.begin();
   return fmt::format("rank {} on {} differs from '{}' on", rank, host,
@@ -47,11 +47,12 @@ void check_replicas(Communicator& comm, std::span<const Digest> digests, std::sp
   if (std::ranges::all_of(all, [&](const Digests& has) { return has == expected; })) return;
 
   const std::vector<std::string> hosts = gather_hosts(comm);
+  const std::vector<int> ranks = gather(comm, comm.rank_in_whole());
   std::string differences;
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     if (all[rank] == expected) continue;
     if (!differences.empty()) differences += "; ";
-    differences += describe_difference(rank, hosts[rank], all[rank], expected, names);
+    differences += describe_difference(ranks[rank], hosts[rank], all[rank], expected, names);
   }
   throw InternalError(
       fmt::format("at step {} the ranks' weights are no longer equal: {}; suspect that machine's memory or "

@@ -4,6 +4,7 @@
 #include "comm/step_counters.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace lockstep {
 namespace {
@@ -26,6 +27,22 @@ StepTotals StepCounters::totals() const {
   std::copy_n(values.begin() + kLoss, kWideLimbs, totals.loss_units.limbs.begin());
   totals.loss_units.carry();
   return totals;
+}
+
+StepCounters loss_counters(const LossSums& sums, int samples, double narrow_limit) {
+  StepCounters counters;
+  const bool adds_up = std::isfinite(sums.loss);
+  counters.values[kSamples] = samples;
+  counters.values[kCorrect] = sums.correct;
+  counters.values[kRefused] = sums.not_finite + (adds_up ? 0 : 1);
+  if (!adds_up) return counters;
+  if (std::abs(sums.loss) < narrow_limit) {
+    counters.values[kLoss] = std::llrint(sums.loss * kLossScale);
+    return counters;
+  }
+  const WideSum term = wide_term(sums.loss * kLossScale);
+  std::copy_n(term.limbs.begin(), kWideLimbs, counters.values.begin() + kLoss);
+  return counters;
 }
 
 void encode(const StepCounters& counters, std::span<std::int64_t> elements) {

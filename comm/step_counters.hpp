@@ -20,6 +20,11 @@ struct StepCounters {
   StepTotals totals() const;
 };
 
+/// What a grain's loss adds to the counters. Those below the limit are one counter's, with the rounding that
+/// they always had.
+/// @param narrow_limit  narrow_loss_limit() of the global batch's grains
+StepCounters loss_counters(const LossSums& sums, int samples, double narrow_limit);
+
 /// How many fp32 elements carry the counters exactly: six digits of 12 bits for each, whose sums over up to
 /// 4,096 ranks are below 2^24 and so exact in fp32, in any order.
 inline constexpr std::size_t kDigits = 6;

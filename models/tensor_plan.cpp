@@ -4,24 +4,44 @@
 /// lies.
 #include "models/tensor_plan.hpp"
 
+#include "common/error.hpp"
 #include "models/layer.hpp"
 #include "models/memory_plan.hpp"
 #include "models/tensor_sharing.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace lockstep {
 namespace {
 
+/// The tensors of a part, counted from its input on. A layer may work in place on that, too.
+std::vector<std::size_t> tensors_of_part(const Network& network, const NetworkPart& part) {
+  const std::vector<std::size_t> all = output_tensors(network.layers());
+  const std::size_t input = part.first == 0 ? 0 : all[part.first - 1];
+  std::vector<std::size_t> tensors;
+  for (std::size_t i = part.first; i < part.last; ++i) tensors.push_back(all[i] - input);
+  return tensors;
+}
+
+NetworkPart within(const Network& network, NetworkPart part) {
+  part.last = std::min(part.last, network.layers().size());
+  LOCKSTEP_CHECK(part.first < part.last);
+  return part;
+}
+
 /// The moments of a pass over L layers: forward of layer i is moment i, backward of layer i is moment 2L - i.
+/// Layers are counted from the first one of the part.
 class Planner {
  public:
-  Planner(const Network& network, int batch)
+  Planner(const Network& network, int batch, const NetworkPart& part)
       : network_(network),
+        part_(within(network, part)),
         batch_(batch),
-        y_(output_tensors(network.layers())),
-        branch_users_(network.layers().size()) {
-    while (layer(first_trained_).parameters().empty()) ++first_trained_;
+        y_(tensors_of_part(network, part_)),
+        branch_users_(layer_count()) {
+    if (part_.gives_input_gradient) return;
+    while (first_trained_ < layer_count() && layer(first_trained_).parameters().empty()) ++first_trained_;
   }
 
   TensorPlan plan() {
@@ -41,21 +61,30 @@ class Planner {
     std::size_t bytes = 0;
   };
 
-  std::size_t layer_count() const { return network_.layers().size(); }
-  const Layer& layer(std::size_t i) const { return *network_.layers()[i]; }
+  std::size_t layer_count() const { return part_.last - part_.first; }
+  const Layer& layer(std::size_t i) const { return *network_.layers()[part_.first + i]; }
+  std::optional<std::size_t> branch_of(std::size_t i) const {
+    const auto from = layer(i).branch();
+    if (!from) return std::nullopt;
+    LOCKSTEP_CHECK(*from >= part_.first);
+    return *from - part_.first;
+  }
   static int forward_of(std::size_t i) { return static_cast<int>(i); }
   int backward_of(std::size_t i) const { return static_cast<int>(2 * layer_count() - i); }
   std::size_t bytes_of(const ImageShape& shape) const {
     return sizeof(float) * static_cast<std::size_t>(shape.features()) * static_cast<std::size_t>(batch_);
   }
   std::size_t last_tensor() const { return tensors_.size() - 1; }
-  /// A tensor before the first layer with parameters, or the last one, has no gradient tensor.
+  /// A tensor before the first layer with parameters, or the last one, has no gradient tensor, unless others
+  /// are concerned with it.
   bool has_gradient(std::size_t t) const {
-    return t > 0 && t < last_tensor() && tensors_[t].producer >= first_trained_;
+    const bool wanted = t > 0 || part_.gives_input_gradient;
+    const bool is_ours = t < last_tensor() || part_.takes_output_gradient;
+    return wanted && is_ours && tensors_[t].producer >= first_trained_;
   }
 
   void name_tensors() {
-    tensors_.push_back({0, 0, bytes_of(network_.input_shape())});
+    tensors_.push_back({0, 0, bytes_of(layer(0).input())});
     for (std::size_t i = 0; i < layer_count(); ++i) {
       x_.push_back(last_tensor());
       if (y_[i] == x_[i]) continue;
@@ -75,7 +104,7 @@ class Planner {
       keep(x_[i], layer(i).needs_input() ? backward_of(i) : forward_of(i));
       const bool needs_output = layer(i).output_need() != Layer::OutputNeed::kNothing;
       keep(y_[i], needs_output ? backward_of(i) : forward_of(i));
-      if (const auto from = layer(i).branch()) keep(y_[*from], forward_of(i));
+      if (const auto from = branch_of(i)) keep(y_[*from], forward_of(i));
     }
     keep(0, backward_of(0));
     keep(last_tensor(), backward_of(tensors_.back().producer));
@@ -84,9 +113,10 @@ class Planner {
   void keep_gradients() {
     for (std::size_t t = 0; t < tensors_.size(); ++t) {
       const Tensor& tensor = tensors_[t];
-      lifetimes_.push_back(
-          has_gradient(t) ? Lifetime{tensor.bytes, backward_of(tensor.reader), backward_of(tensor.producer)}
-                          : Lifetime{});
+      const std::size_t reader = t == last_tensor() ? layer_count() : tensor.reader;
+      lifetimes_.push_back(has_gradient(t)
+                               ? Lifetime{tensor.bytes, backward_of(reader), backward_of(tensor.producer)}
+                               : Lifetime{});
     }
   }
 
@@ -100,7 +130,7 @@ class Planner {
   /// layer behind.
   void keep_branches() {
     for (std::size_t i = first_trained_; i < layer_count(); ++i) {
-      if (const auto from = layer(i).branch()) branch_users_[*from] = i;
+      if (const auto from = branch_of(i)) branch_users_[*from] = i;
     }
     for (std::size_t i = 0; i < layer_count(); ++i) {
       lifetimes_.push_back(
@@ -116,7 +146,7 @@ class Planner {
     for (std::size_t i = 0; i < layer_count(); ++i) {
       TensorPlan::LayerOffsets& offsets = plan.layers[i];
       if (has_branch_gradient(i)) offsets.from_branches = memory.offsets[first + i];
-      const auto from = layer(i).branch();
+      const auto from = branch_of(i);
       if (!from) continue;
       offsets.branch = memory.offsets[y_[*from]];
       if (!has_branch_gradient(*from)) continue;
@@ -139,12 +169,15 @@ class Planner {
     }
     place_branches(memory, plan);
     plan.input = memory.offsets[0];
+    if (part_.gives_input_gradient) plan.input_gradient = gradient(0);
+    if (part_.takes_output_gradient) plan.output_gradient = gradient(last_tensor());
     plan.first_trained = first_trained_;
     plan.bytes = memory.bytes;
     return plan;
   }
 
   const Network& network_;
+  NetworkPart part_;
   int batch_;
   std::size_t first_trained_ = 0;
   std::vector<Tensor> tensors_;
@@ -157,8 +190,8 @@ class Planner {
 
 }  // namespace
 
-TensorPlan plan_tensors(const Network& network, int batch) {
-  return Planner(network, batch).plan();
+TensorPlan plan_tensors(const Network& network, int batch, const NetworkPart& part) {
+  return Planner(network, batch, part).plan();
 }
 
 }  // namespace lockstep

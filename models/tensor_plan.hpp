@@ -10,6 +10,15 @@
 
 namespace lockstep {
 
+/// Neighbouring layers of a network that are run by themselves; by default, all.
+struct NetworkPart {
+  std::size_t first = 0, last = ~std::size_t{0};  ///< [first, last) among all layers; at most all
+  /// Something before it is trained: its backward pass ends with the gradient of its input.
+  bool gives_input_gradient = false;
+  /// Others run what is behind it, and bring the gradient of its output.
+  bool takes_output_gradient = false;
+};
+
 /// Offsets in bytes into one block. Activations that backward does not need give their place to others as
 /// soon as the next layer has read them, and gradients live only between two layers. The input and the last
 /// layer's output keep their place throughout, so that a pass may be repeated and the gradient of the logits
@@ -30,12 +39,16 @@ struct TensorPlan {
     std::size_t from_branches = kNone;
   };
 
-  std::vector<LayerOffsets> layers;
+  std::vector<LayerOffsets> layers;  ///< of the part
   std::size_t input = 0;
-  std::size_t first_trained = 0;  ///< the first layer with parameters, where backward ends
+  std::size_t input_gradient = kNone, output_gradient = kNone;  ///< as the part says
+  /// The layer of the part where backward ends: the first one with parameters, or the first one of all if the
+  /// gradient of the input is wanted; none of its layers if there is nothing to do.
+  std::size_t first_trained = 0;
   std::size_t bytes = 0;
 };
 
-TensorPlan plan_tensors(const Network& network, int batch);
+/// No layer of the part has a branch() outside it.
+TensorPlan plan_tensors(const Network& network, int batch, const NetworkPart& part = {});
 
 }  // namespace lockstep

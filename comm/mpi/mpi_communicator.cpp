@@ -73,20 +73,36 @@ HostShare share_of_host(int rank) {
   return share;
 }
 
-void duplicate(MPI_Comm& comm) {
-  LOCKSTEP_MPI(MPI_Comm_dup(MPI_COMM_WORLD, &comm));
+void duplicate(MPI_Comm from, MPI_Comm& comm) {
+  LOCKSTEP_MPI(MPI_Comm_dup(from, &comm));
   LOCKSTEP_MPI(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
 }
 
 class MpiCommunicator final : public Communicator {
  public:
   MpiCommunicator(const MpiRuntime& runtime, std::chrono::duration<double> timeout)
-      : rank_(runtime.rank()), size_(runtime.size()), host_(host_name()), timeout_(timeout) {
-    duplicate(comm_);
-    duplicate(message_comm_);
-    host_share_ = share_of_host(rank_);
-    all_reduce_ = std::make_unique<MpiAllReduce>(comm_, rank_, size_);
-    messages_ = std::make_unique<MpiPointToPoint>(message_comm_, size_);
+      : rank_(runtime.rank()),
+        size_(runtime.size()),
+        host_share_(share_of_host(rank_)),
+        host_(host_name()),
+        timeout_(timeout),
+        rank_in_whole_(rank_),
+        size_of_whole_(size_) {
+    duplicate(MPI_COMM_WORLD, comm_);
+    open();
+  }
+
+  MpiCommunicator(const MpiCommunicator& whole, int colour)
+      : host_share_(whole.host_share_),
+        host_(whole.host_),
+        timeout_(whole.timeout_),
+        rank_in_whole_(whole.rank_in_whole_),
+        size_of_whole_(whole.size_of_whole_) {
+    LOCKSTEP_MPI(MPI_Comm_split(whole.comm_, colour, whole.rank_, &comm_));
+    LOCKSTEP_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+    LOCKSTEP_MPI(MPI_Comm_rank(comm_, &rank_));
+    LOCKSTEP_MPI(MPI_Comm_size(comm_, &size_));
+    open();
   }
 
   ~MpiCommunicator() override {
@@ -94,7 +110,7 @@ class MpiCommunicator final : public Communicator {
       return;  // freeing is collective, and the others may be gone
     for (MPI_Comm* comm : {&comm_, &message_comm_}) {
       if (MPI_Comm_free(comm) != MPI_SUCCESS)
-        print_error(fmt::format("rank {}: MPI_Comm_free failed", rank_));
+        print_error(fmt::format("rank {}: MPI_Comm_free failed", rank_in_whole_));
     }
   }
   MpiCommunicator(const MpiCommunicator&) = delete;
@@ -116,12 +132,25 @@ class MpiCommunicator final : public Communicator {
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void barrier() override;
   void abort(int exit_code) noexcept override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
+  std::unique_ptr<Communicator> split(int colour) override {
+    return std::make_unique<MpiCommunicator>(*this, colour);
+  }
+  int rank_in_whole() const override { return rank_in_whole_; }
+  int size_of_whole() const override { return size_of_whole_; }
 
  private:
-  int rank_, size_;
+  /// Of comm_, what lives as long as it.
+  void open() {
+    duplicate(comm_, message_comm_);
+    all_reduce_ = std::make_unique<MpiAllReduce>(comm_, rank_, size_);
+    messages_ = std::make_unique<MpiPointToPoint>(message_comm_, size_);
+  }
+
+  int rank_ = 0, size_ = 1;
   HostShare host_share_;
   std::string host_;
   std::chrono::duration<double> timeout_;
+  int rank_in_whole_, size_of_whole_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   MPI_Comm message_comm_ = MPI_COMM_NULL;  ///< of messages between two ranks: sums use tags of comm_
   std::unique_ptr<MpiAllReduce> all_reduce_;

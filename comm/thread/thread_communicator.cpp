@@ -3,6 +3,7 @@
 /// Every collective is one that the group performs when its last thread arrives.
 #include "comm/thread/thread_communicator.hpp"
 
+#include "comm/gather.hpp"
 #include "common/console/output.hpp"
 #include "common/error.hpp"
 #include "common/host_name.hpp"
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -86,6 +88,15 @@ ThreadCommunicator::ThreadCommunicator(ThreadGroup& group, int rank, std::chrono
       host_(host_name()),
       oversubscribed_(group.size() > usable_cores()) {}
 
+ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadGroup> part, int rank, ThreadCommunicator& whole)
+    : part_(std::move(part)),
+      whole_(&whole),
+      group_(*part_),
+      rank_(rank),
+      timeout_(whole.timeout_),
+      host_(whole.host_),
+      oversubscribed_(whole.oversubscribed_) {}
+
 std::unique_ptr<ThreadCommunicator::Pending> ThreadCommunicator::arrive(const CollectiveKind& kind,
                                                                         const Contribution& contribution) {
   if (group_.failed()) throw_released();
@@ -93,9 +104,23 @@ std::unique_ptr<ThreadCommunicator::Pending> ThreadCommunicator::arrive(const Co
 }
 
 void ThreadCommunicator::throw_released() {
-  was_released_ = true;
-  throw PeerLostError(
-      fmt::format("rank {} of {} on {} stops because {}", rank_, size(), host_, group_.reason()));
+  for (ThreadCommunicator* end = this; end != nullptr; end = end->whole_) end->was_released_ = true;
+  throw PeerLostError(fmt::format("rank {} of {} on {} stops because {}", rank_in_whole(), size_of_whole(),
+                                  host_, group_.reason()));
+}
+
+/// The first rank of a part makes its group; the others, in the same process, take it from there.
+std::unique_ptr<Communicator> ThreadCommunicator::split(int colour) {
+  const std::vector<int> colours = gather(*this, colour);
+  const auto first = std::ranges::find(colours, colour) - colours.begin();
+  const auto before = std::count(colours.begin(), colours.begin() + rank_, colour);
+  const auto members = static_cast<int>(std::ranges::count(colours, colour));
+  std::shared_ptr<ThreadGroup> part;
+  if (first == rank_) part = std::make_shared<ThreadGroup>(members, &group_);
+  const auto makers = gather(*this, &part);
+  std::shared_ptr<ThreadGroup> mine = *makers[static_cast<std::size_t>(first)];
+  barrier();  // until then the makers' variables must stay
+  return std::make_unique<ThreadCommunicator>(std::move(mine), static_cast<int>(before), *this);
 }
 
 std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<std::int64_t> data) {
@@ -143,6 +168,7 @@ void ThreadCommunicator::barrier() {
 
 void ThreadCommunicator::abort(int exit_code) noexcept {
   try {
+    if (whole_ != nullptr) return whole_->abort(exit_code);
     group_.fail(fmt::format("rank {} aborted the job with exit code {}", rank_, exit_code));
   } catch (const std::exception& error) {
     print_error(fmt::format("rank {}: abort failed: {}", rank_, error.what()));

@@ -17,11 +17,13 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
  public:
   /// `group` outlives it.
   ThreadCommunicator(ThreadGroup& group, int rank, std::chrono::duration<double> timeout);
+  /// An end of a part of `whole`, which it shares with the other ends.
+  ThreadCommunicator(std::shared_ptr<ThreadGroup> part, int rank, ThreadCommunicator& whole);
 
   int rank() const override { return rank_; }
   int size() const override { return group_.size(); }
-  int local_rank() const override { return rank_; }
-  int local_size() const override { return group_.size(); }
+  int local_rank() const override { return rank_in_whole(); }
+  int local_size() const override { return size_of_whole(); }
   const std::string& host() const override { return host_; }
   std::string_view backend() const override { return "thread"; }
   std::chrono::duration<double> timeout() const override { return timeout_; }
@@ -37,6 +39,9 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void barrier() override;
   void abort(int exit_code) noexcept override;
+  std::unique_ptr<Communicator> split(int colour) override;
+  int rank_in_whole() const override { return whole_ == nullptr ? rank_ : whole_->rank_in_whole(); }
+  int size_of_whole() const override { return whole_ == nullptr ? size() : whole_->size_of_whole(); }
 
   /// True once a wait of this rank was ended because another rank had failed.
   bool was_released() const { return was_released_; }
@@ -49,6 +54,8 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
   ThreadMail::Lane lane(int from, int to, int tag) const;
   [[noreturn]] void throw_released();
 
+  std::shared_ptr<ThreadGroup> part_;  ///< kept for the ends of a part
+  ThreadCommunicator* whole_ = nullptr;
   ThreadGroup& group_;
   int rank_;
   std::chrono::duration<double> timeout_;

@@ -120,6 +120,7 @@ void ThreadGroup::fail(const std::string& reason) {
 }
 
 std::string ThreadGroup::reason() const {
+  if (whole_ != nullptr && !failed_.load(std::memory_order_acquire)) return whole_->reason();
   const std::lock_guard lock(mutex_);
   return reason_;
 }

@@ -45,7 +45,8 @@ struct ThreadCollective {
 /// Thread-safe.
 class ThreadGroup {
  public:
-  explicit ThreadGroup(int size) : size_(size) {}
+  /// @param whole  the group that this one is a part of: if that fails, so does this. Outlives it
+  explicit ThreadGroup(int size, const ThreadGroup* whole = nullptr) : size_(size), whole_(whole) {}
 
   int size() const { return size_; }
   /// Rank `rank` comes to its collective number `sequence`. @throws InternalError if its kind is not the
@@ -60,13 +61,16 @@ class ThreadGroup {
 
   /// Releases all waiting ranks. The first reason stays.
   void fail(const std::string& reason);
-  bool failed() const { return failed_.load(std::memory_order_acquire); }
+  bool failed() const {
+    return failed_.load(std::memory_order_acquire) || (whole_ != nullptr && whole_->failed());
+  }
   std::string reason() const;
 
  private:
   void perform(ThreadCollective& collective) const;
 
   int size_;
+  const ThreadGroup* whole_;
   mutable std::mutex mutex_;
   std::map<std::uint64_t, std::shared_ptr<ThreadCollective>> open_;  ///< by sequence; not all ranks there yet
   ThreadMail mail_;

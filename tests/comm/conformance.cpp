@@ -192,6 +192,33 @@ void refuses_a_message_of_another_length(Communicator& comm) {
   }
 }
 
+void splits_by_colour(Communicator& comm) {
+  const int colour = comm.rank() % 2;
+  const auto part = comm.split(colour);
+  EXPECT_EQ(part->size(), (comm.size() + 1 - colour) / 2);
+  EXPECT_EQ(part->rank(), comm.rank() / 2);
+  EXPECT_EQ(part->host(), comm.host());
+  EXPECT_EQ(part->rank_in_whole(), comm.rank());
+  EXPECT_EQ(part->size_of_whole(), comm.size());
+  std::int64_t of_part = comm.rank(), of_all = comm.rank();
+  const auto pending = comm.host_all_reduce().start(std::span(&of_all, 1));  // under way at the same time
+  part->all_reduce(std::span(&of_part, 1));
+  comm.wait(*pending, "a sum");
+  std::int64_t expected = 0;
+  for (int rank = colour; rank < comm.size(); rank += 2) expected += rank;
+  EXPECT_EQ(of_part, expected);
+  EXPECT_EQ(of_all, comm.size() * (comm.size() - 1) / 2);
+  const int next = (part->rank() + 1) % part->size(),
+            before = (part->rank() + part->size() - 1) % part->size();
+  const int mine = comm.rank();
+  int got = -1;
+  const auto sending = part->point_to_point().start_send(std::as_bytes(std::span(&mine, 1)), next, 0);
+  part->receive(std::as_writable_bytes(std::span(&got, 1)), before);
+  part->wait(*sending, "a message");
+  EXPECT_EQ(got, 2 * before + colour);
+  EXPECT_EQ(part->split(part->rank())->size(), 1);
+}
+
 void barrier_lets_everybody_through(Communicator& comm) {
   for (int i = 0; i < 20; ++i) comm.barrier();
   std::int64_t one = 1;
@@ -215,6 +242,7 @@ const std::vector<ConformanceCase>& conformance_cases() {
       {"CarriesMessagesInOrder", carries_messages_in_order},
       {"PassesAMessageAroundTheRing", passes_a_message_around_the_ring},
       {"RefusesAMessageOfAnotherLength", refuses_a_message_of_another_length},
+      {"SplitsByColour", splits_by_colour},
       {"BarrierLetsEverybodyThrough", barrier_lets_everybody_through},
   };
   return cases;

@@ -37,16 +37,25 @@ struct TrainSection {
   ScheduleSection schedule = {};
 };
 
+/// How a pipeline's network is cut.
+struct StagesSection {
+  std::int64_t count = 0;                        ///< 0: as many as there are ranks
+  std::vector<std::vector<std::string>> layers;  ///< or the names of the layers of each stage
+};
+
 struct ParallelSection {
-  std::string strategy = "data";      ///< what the ranks share: trainer/config/strategy_kinds.hpp
-  std::string device = "auto";        ///< auto | cpu | cuda | cuda:N | emulated
-  std::string backend = "auto";       ///< auto | mpi | nccl | thread
-  std::string kernels = "native";     ///< on a GPU: native | vendor
-  std::string graph = "on";           ///< on a GPU: on | off
-  int ranks = 0;                      ///< with backend thread: how many; otherwise mpirun or srun says
-  int threads = 1;                    ///< per rank; they share the rank's grains
-  std::size_t bucket_bytes = 0;       ///< 0: auto
-  std::string determinism = "world";  ///< world | off
+  std::string strategy = "data";             ///< what the ranks share: trainer/config/strategy_kinds.hpp
+  StagesSection stages = {};                 ///< of a pipeline
+  std::vector<std::int64_t> placement = {};  ///< of a pipeline: the rank of each stage; empty: auto
+  std::string schedule = "1f1b";             ///< of a pipeline: 1f1b | gpipe
+  std::string device = "auto";               ///< auto | cpu | cuda | cuda:N | emulated
+  std::string backend = "auto";              ///< auto | mpi | nccl | thread
+  std::string kernels = "native";            ///< on a GPU: native | vendor
+  std::string graph = "on";                  ///< on a GPU: on | off
+  int ranks = 0;                             ///< with backend thread: how many; otherwise mpirun or srun says
+  int threads = 1;                           ///< per rank; they share the rank's grains
+  std::size_t bucket_bytes = 0;              ///< 0: auto
+  std::string determinism = "world";         ///< world | off
   int grain = 64;
   std::int64_t check_replicas_every_steps = 500;  ///< 0: never
   double timeout_seconds = 300;                   ///< of every wait for other ranks

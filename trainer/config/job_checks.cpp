@@ -106,6 +106,17 @@ void check_backend(const JobReader& reader) {
                   parallel.backend, parallel.device));
 }
 
+/// A rank of a pipeline runs its passes one after the other.
+void check_pipeline(const JobReader& reader) {
+  const ParallelSection& parallel = reader.job().parallel;
+  if (parallel.strategy != "pipeline" || parallel.threads == 1) return;
+  reader.fail_at(
+      "parallel.threads",
+      fmt::format("parallel.threads: {}, but a rank of a pipeline has one thread; start more ranks with more "
+                  "stages, or leave it out",
+                  parallel.threads));
+}
+
 /// `resume: no` is YAML for "do not", not a directory of that name.
 void check_resume(const JobReader& reader) {
   for (const std::string_view word : {"no", "off", "false", "none", "yes", "on", "true"}) {
@@ -126,6 +137,7 @@ void check_job(const JobReader& reader) {
   check_channels(reader);
   check_ranks(reader);
   check_backend(reader);
+  check_pipeline(reader);
   check_resume(reader);
 }
 

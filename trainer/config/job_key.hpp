@@ -39,6 +39,8 @@ struct JobKey {
   std::function<std::string(const Job&)> write;
   /// As `read`, from a list of values; null: the key takes none.
   std::function<bool(const std::vector<ScalarText>&, Job&)> read_list = {};
+  /// As `read`, from a list of lists of values; null: the key takes none.
+  std::function<bool(const std::vector<std::vector<ScalarText>>&, Job&)> read_lists = {};
 
   /// "lr" of "train.optimizer.lr"
   std::string_view leaf() const { return std::string_view(path).substr(path.rfind('.') + 1); }

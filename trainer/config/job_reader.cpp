@@ -45,11 +45,26 @@ std::string shown(const YAML::Node& node) {
   return quoted_text(node.Scalar()) + (node.Tag() == "!" ? " in quotes" : "");
 }
 
+bool read_lists_into(const YAML::Node& node, const JobKey& key, Job& job) {
+  std::vector<std::vector<ScalarText>> lists;
+  for (const auto& list : node) {
+    if (!list.IsSequence()) return false;
+    lists.emplace_back();
+    for (const auto& entry : list) {
+      if (!entry.IsScalar()) return false;
+      lists.back().push_back(scalar_text(entry));
+    }
+  }
+  return key.read_lists(lists, job);
+}
+
 /// Whether the key takes what stands there, which is in the job then.
 bool read_into(const YAML::Node& node, const JobKey& key, Job& job) {
   if (key.is_list) return node.IsSequence() && key.read(list_text(node), job);
   if (node.IsScalar() || node.IsNull()) return key.read(scalar_text(node), job);
-  if (!node.IsSequence() || !key.read_list) return false;
+  if (!node.IsSequence()) return false;
+  if (key.read_lists && node.size() > 0 && node[0].IsSequence()) return read_lists_into(node, key, job);
+  if (!key.read_list) return false;
   std::vector<ScalarText> list;
   for (const auto& entry : node) {
     if (!entry.IsScalar()) return false;

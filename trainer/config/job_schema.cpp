@@ -169,6 +169,84 @@ JobKey device(const char* path, Field field, std::string meaning) {
   return {path, std::move(meaning), std::string(kDeviceNames), Determines::kNothing, {}, {}, {}, read, write};
 }
 
+constexpr IntRange kStageCounts{1, 4096};
+
+template <typename Field>
+JobKey stages(const char* path, Field field, std::string meaning) {
+  const auto read = [=](const ScalarText& scalar, Job& job) {
+    std::int64_t count = 0;
+    if (scalar.text != "auto" && !read_integer(scalar, kStageCounts, count)) return false;
+    field(job) = {.count = count, .layers = {}};
+    return true;
+  };
+  const auto read_lists = [=](const std::vector<std::vector<ScalarText>>& lists, Job& job) {
+    StagesSection section;
+    for (const auto& list : lists) {
+      if (list.empty()) return false;
+      section.layers.emplace_back();
+      for (const ScalarText& name : list) {
+        if (!read_text(name, false, section.layers.back().emplace_back())) return false;
+      }
+    }
+    field(job) = std::move(section);
+    return true;
+  };
+  const auto write = [=](const Job& job) {
+    const StagesSection& section = field(job);
+    if (section.layers.empty()) return section.count == 0 ? "auto" : std::to_string(section.count);
+    std::vector<std::string> lists;
+    for (const auto& list : section.layers) {
+      std::vector<std::string> names;
+      for (const std::string& name : list) names.push_back(format_yaml_text(name));
+      lists.push_back(fmt::format("[{}]", fmt::join(names, ", ")));
+    }
+    return fmt::format("[{}]", fmt::join(lists, ", "));
+  };
+  return {path,
+          std::move(meaning),
+          fmt::format("auto, {}, or a list of stages, each a list of layers such as [[conv1, relu1], [fc1]]",
+                      describe(kStageCounts)),
+          Determines::kNothing,
+          {},
+          {},
+          false,
+          read,
+          write,
+          {},
+          read_lists};
+}
+
+template <typename Field>
+JobKey placement(const char* path, Field field, std::string meaning) {
+  const IntRange range{0, 4095};
+  const auto read_list = [=](const std::vector<ScalarText>& list, Job& job) {
+    std::vector<std::int64_t> ranks(list.size());
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (!read_integer(list[i], range, ranks[i])) return false;
+    if (ranks.empty()) return false;
+    field(job) = std::move(ranks);
+    return true;
+  };
+  const auto read = [=](const ScalarText& scalar, Job& job) {
+    if (scalar.text != "auto") return read_integers(scalar, range, field(job));
+    field(job).clear();
+    return true;
+  };
+  const auto write = [=](const Job& job) {
+    return field(job).empty() ? std::string("auto") : fmt::format("[{}]", fmt::join(field(job), ", "));
+  };
+  return {path,
+          std::move(meaning),
+          "auto or a list of ranks from 0 on such as [0, 1, 0, 1]",
+          Determines::kNothing,
+          {},
+          {},
+          false,
+          read,
+          write,
+          read_list};
+}
+
 // clang-format off
 std::vector<JobKey> make_schema() {
   return {
@@ -240,8 +318,14 @@ std::vector<JobKey> make_schema() {
     real(FIELD(train.schedule.warmup_start), {0, 1}, "the share of the rate that the warm-up starts from", kWeights)
         .also_called({"start_factor", "warmup_factor", "warmup_start_factor"}),
 
-    choice(FIELD(parallel.strategy), strategy_names(), "what ranks share; data: the samples of a batch, each rank has the whole network")
+    choice(FIELD(parallel.strategy), strategy_names(), "what ranks share; data: the samples of a batch, each rank has the whole network; pipeline: the layers")
         .also_called({"mode", "type"}),
+    stages(FIELD(parallel.stages),
+           "where the network is cut; a number: so many stages of about equal work; auto: one for each rank"),
+    placement(FIELD(parallel.placement), "the rank of each stage within its pipeline; auto: one after the other, and from 0 again")
+        .also_called({"devices", "device_ids"}),
+    choice(FIELD(parallel.schedule), {"1f1b", "gpipe"},
+           "1f1b: backward as soon as there is one, few grains in flight; gpipe: all forward passes first"),
     device(FIELD(parallel.device),
            "what each rank computes on; auto: a GPU where there is one; cuda:N: that GPU; emulated: the GPU kernels in host code")
         .also_called({"gpu"}),

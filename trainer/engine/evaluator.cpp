@@ -4,43 +4,17 @@
 #include "trainer/engine/evaluator.hpp"
 
 #include "common/text/text_layout.hpp"
-#include "kernels/numerics/wide_sum.hpp"
+#include "trainer/engine/evaluation_sums.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <limits>
 #include <numeric>
 
 namespace lockstep {
 namespace {
-
-/// Rounds the loss of a grain by 10^-12.
-constexpr double kUnitsInNat = 0x1p40;
-
-/// Sums in the form in which they travel: integers, so that their order does not matter.
-struct ExactSums {
-  enum Number { kSamples, kCorrect, kNotFinite, kLeft, kLoss, kNumbers = kLoss + kWideLimbs };
-  std::array<std::int64_t, kNumbers> numbers{};
-
-  void add(const LossSums& sums, int count) {
-    numbers[kSamples] += count;
-    numbers[kCorrect] += sums.correct;
-    numbers[kNotFinite] += sums.not_finite;
-    const WideSum term = wide_term(sums.loss * kUnitsInNat);
-    for (std::size_t i = 0; i < term.limbs.size(); ++i) numbers[kLoss + i] += term.limbs[i];
-  }
-  void add(const ExactSums& other) {
-    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] += other.numbers[i];
-  }
-  double loss() const {
-    WideSum sum;
-    std::copy_n(numbers.begin() + kLoss, kWideLimbs, sum.limbs.begin());
-    return sum.value() / kUnitsInNat;
-  }
-};
 
 LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader,
                         std::span<const std::int32_t> indices, int classes, std::span<const float> weights) {
@@ -63,7 +37,7 @@ Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadCont
   const std::int64_t grains = (data.size() + grain - 1) / grain;
   const std::int64_t last = grains * (comm.rank() + 1) / comm.size();
   std::atomic<std::int64_t> next = grains * comm.rank() / comm.size();
-  std::vector<ExactSums> sums(threads.size());
+  std::vector<EvaluationSums> sums(threads.size());
   std::atomic<bool> left = false;
   pool.run([&](int index) {
     const auto thread = static_cast<std::size_t>(index);
@@ -76,15 +50,10 @@ Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadCont
                        static_cast<int>(indices.size()));
     }
   });
-  ExactSums total;
-  for (const ExactSums& part : sums) total.add(part);
-  total.numbers[ExactSums::kLeft] = left ? 1 : 0;
-  comm.all_reduce(std::span<std::int64_t>(total.numbers));
-  Evaluation evaluation =
-      make_evaluation(total.numbers[ExactSums::kSamples], total.numbers[ExactSums::kCorrect],
-                      total.numbers[ExactSums::kNotFinite], total.loss());
-  evaluation.interrupted = total.numbers[ExactSums::kLeft] > 0;
-  return evaluation;
+  EvaluationSums total;
+  for (const EvaluationSums& part : sums) total.add(part);
+  if (left) total.leave();
+  return total.over_all(comm);
 }
 
 Evaluation make_evaluation(std::int64_t samples, std::int64_t correct, std::int64_t not_finite,

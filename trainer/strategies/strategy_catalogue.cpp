@@ -5,6 +5,8 @@
 
 #include "common/error.hpp"
 #include "trainer/strategies/data/data_parallel.hpp"
+#include "trainer/strategies/pipeline/pipeline.hpp"
+#include "trainer/strategies/pipeline/pipeline_setup.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,6 +16,7 @@ namespace {
 
 const std::array kStrategies{
     StrategyEntry{"data", kDataParallelSetup, make_data_parallel},
+    StrategyEntry{"pipeline", kPipelineSetup, make_pipeline},
 };
 
 }  // namespace

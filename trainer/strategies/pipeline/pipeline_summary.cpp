@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Numbers of all ranks as lines.
+#include "trainer/strategies/pipeline/pipeline_summary.hpp"
+
+#include "comm/gather.hpp"
+#include "common/memory.hpp"
+#include "common/text/text_layout.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace lockstep {
+namespace {
+
+/// Of a rank, in the order in which they travel; the times of its stages follow, four numbers each.
+enum Number : std::size_t { kBusy, kWall, kBytes, kNumbers };
+constexpr std::size_t kOfStage = 4;
+
+std::vector<double> numbers_of(const PipelineMeasures& mine) {
+  std::vector<double> numbers{mine.worker.busy(), mine.wall, static_cast<double>(mine.bytes_sent)};
+  for (int stage = 0; stage < mine.plan.count(); ++stage) {
+    const StageTimes& times = mine.worker.times(stage);
+    numbers.insert(numbers.end(), {times.forward, times.backward, static_cast<double>(times.forwards),
+                                   static_cast<double>(times.backwards)});
+  }
+  return numbers;
+}
+
+double sum(const std::vector<std::vector<double>>& ranks, std::size_t number) {
+  return std::accumulate(ranks.begin(), ranks.end(), 0.0,
+                         [&](double total, const auto& rank) { return total + rank[number]; });
+}
+
+/// Mean seconds of a pass of each stage, over the replicas.
+std::vector<StageSeconds> seconds_of_stages(const std::vector<std::vector<double>>& ranks, int stages) {
+  std::vector<StageSeconds> seconds;
+  for (int stage = 0; stage < stages; ++stage) {
+    const std::size_t first = kNumbers + kOfStage * static_cast<std::size_t>(stage);
+    const double forwards = sum(ranks, first + 2), backwards = sum(ranks, first + 3);
+    seconds.push_back({forwards > 0 ? sum(ranks, first) / forwards : 0,
+                       backwards > 0 ? sum(ranks, first + 1) / backwards : 0});
+  }
+  return seconds;
+}
+
+std::string ranks_of(const StagePlan& plan, int stage) {
+  std::vector<int> ranks;
+  for (int replica = 0; replica < plan.replicas; ++replica)
+    ranks.push_back(replica * plan.width + plan.rank_of(stage));
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+}
+
+std::string parameters_text(const PipelineStage& stage) {
+  return with_thousands(static_cast<std::int64_t>(stage.arena.size)) + " parameters";
+}
+
+std::string formula_text(const PipelineMeasures& mine) {
+  const int v = mine.plan.count() / mine.plan.width, p = mine.plan.width, m = mine.grains;
+  std::string text = fmt::format("({} - 1) / ({} + {} - 1) = {:.1f} %", p,
+                                 v == 1 ? std::to_string(m) : fmt::format("{} x {}", v, m), p,
+                                 100 * textbook_bubble(p, v, m));
+  return text;
+}
+
+}  // namespace
+
+StrategyDescription describe_pipeline(const Job& job, const Network& /*network*/, const StagePlan& plan) {
+  StrategyDescription description;
+  description.sums = fmt::format("pipeline of {} stages on {} rank{}, {}", plan.count(), plan.width,
+                                 plan.width == 1 ? "" : "s", job.parallel.schedule);
+  if (plan.replicas > 1) description.sums += fmt::format(", {} times", plan.replicas);
+  std::vector<std::string> cuts;
+  for (int stage = 0; stage < plan.count(); ++stage) {
+    const PipelineStage& s = plan.stages[static_cast<std::size_t>(stage)];
+    description.lines.push_back(fmt::format("{} on {}: {}, {:.0f} % of the work", plan.describe(stage),
+                                            ranks_of(plan, stage), parameters_text(s), 100 * s.work));
+    cuts.push_back(s.layers);
+  }
+  description.facts = {{"stages", fmt::format("{}", fmt::join(cuts, "; "))},
+                       {"placement", fmt::format("{}", fmt::join(plan.ranks(), ", "))},
+                       {"pipelines", std::to_string(plan.replicas)},
+                       {"schedule", job.parallel.schedule}};
+  return description;
+}
+
+std::vector<std::string> summarise_pipeline(const PipelineMeasures& mine, Communicator& comm) {
+  const auto ranks = gather(comm, std::span<const double>(numbers_of(mine)));
+  const double wall = sum(ranks, kWall);
+  if (wall == 0 || comm.rank() != 0) return {};
+  const auto seconds = seconds_of_stages(ranks, mine.plan.count());
+  const auto bytes = static_cast<std::uint64_t>(sum(ranks, kBytes));
+  std::vector<std::string> lines{fmt::format(
+      "pipeline: bubble {:.1f} % of the ranks' time in steps; by formula {:.1f} % for stages as long as "
+      "these, {} "
+      "for equal ones; {} of activations and gradients sent",
+      100 * (1 - sum(ranks, kBusy) / wall), 100 * bubble_share(mine.worker.schedule(mine.grains), seconds),
+      formula_text(mine), format_memory(bytes))};
+  for (int stage = 0; stage < mine.plan.count(); ++stage) {
+    const auto s = static_cast<std::size_t>(stage);
+    const int in_flight = mine.worker.schedule(mine.grains).in_flight[s];
+    lines.push_back(fmt::format(
+        "{} on {}: {}, {} micro-batch{} in flight, forward {:.2f} ms, backward {:.2f} ms",
+        mine.plan.describe(stage), ranks_of(mine.plan, stage), parameters_text(mine.plan.stages[s]),
+        in_flight, in_flight == 1 ? "" : "es", 1e3 * seconds[s].forward, 1e3 * seconds[s].backward));
+  }
+  return lines;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A reducer for the rank's own arena, in which every stage is a bucket.
+#include "trainer/strategies/pipeline/rank_weights.hpp"
+
+#include "common/error.hpp"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+std::vector<std::size_t> sizes_of(const ParameterLayout& layout) {
+  std::vector<std::size_t> sizes;
+  for (const Parameter& parameter : layout.parameters) sizes.push_back(parameter.size);
+  return sizes;
+}
+
+/// Later stages are complete first.
+BucketPlan buckets_of(const std::vector<HeldRange>& ranges) {
+  BucketPlan plan;
+  for (std::size_t i = ranges.size(); i-- > 0;)
+    plan.buckets.push_back({.offset = ranges[i].local, .size = ranges[i].size});
+  return plan;
+}
+
+}  // namespace
+
+HeldLayout held_layout(const Network& network, const StagePlan& plan, int rank) {
+  HeldLayout held;
+  for (const int number : plan.stages_of(rank)) {
+    const PipelineStage& stage = plan.stages[static_cast<std::size_t>(number)];
+    if (stage.arena.size == 0) continue;
+    held.ranges.push_back({number, stage.arena.offset, held.layout.size, stage.arena.size});
+    const auto& all = network.parameters().parameters;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].offset < stage.arena.offset || all[i].offset >= stage.arena.offset + stage.arena.size)
+        continue;
+      held.layout.parameters.push_back(all[i]);
+      held.layout.parameters.back().offset += held.layout.size - stage.arena.offset;
+      held.tensors.push_back(i);
+    }
+    held.layout.size += stage.arena.size;
+  }
+  return held;
+}
+
+RankWeights::RankWeights(const Job& job, const Network& network, const StagePlan& plan, int rank,
+                         Communicator& replicas, std::int64_t steps_per_epoch, std::int64_t global_grains)
+    : held_(held_layout(network, plan, rank)),
+      weights_(held_.layout.size),
+      gradient_(held_.layout.size),
+      grain_gradient_(held_.layout.size),
+      update_(job, held_.layout, steps_per_epoch),
+      buffers_(update_.buffer_names(), held_.layout.size) {
+  if (held_.ranges.empty()) return;
+  units_.emplace(sizes_of(held_.layout), global_grains);
+  reducer_.emplace(replicas, buckets_of(held_.ranges), *units_,
+                   job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld);
+}
+
+const HeldRange* RankWeights::range_of(int stage) const {
+  const auto found = std::ranges::find(held_.ranges, stage, &HeldRange::stage);
+  return found == held_.ranges.end() ? nullptr : &*found;
+}
+
+float* RankWeights::begin_of(int stage, AlignedBuffer<float>& arena) const {
+  const HeldRange* range = range_of(stage);
+  return range == nullptr ? nullptr : arena.data() + range->local;
+}
+
+void RankWeights::use_units(const GradientUnits& whole) {
+  if (!units_) return;
+  std::vector<std::int16_t> exponents;
+  for (const std::size_t tensor : held_.tensors) exponents.push_back(whole.exponents()[tensor]);
+  units_->restore(exponents, whole.changed_at());
+}
+
+void RankWeights::begin_step(int local_grains) {
+  if (reducer_) reducer_->begin_step(local_grains, false);
+}
+
+void RankWeights::add(Ops& ops, int stage, std::size_t offset, std::size_t size) {
+  const std::size_t local = range_of(stage)->local + offset;
+  reducer_->add(ops, local, size, grain_gradient_.data() + local);
+}
+
+void RankWeights::count_grain(int samples) {
+  if (reducer_) reducer_->add_sums({}, samples);
+}
+
+void RankWeights::poll() {
+  if (reducer_) reducer_->poll();
+}
+
+void RankWeights::wait() {
+  if (reducer_) reducer_->wait();
+}
+
+std::span<const TensorRefusals> RankWeights::refusals() const {
+  return reducer_ ? reducer_->refusals() : std::span<const TensorRefusals>();
+}
+
+std::vector<double> RankWeights::largest_sums() const {
+  return reducer_ ? reducer_->largest_sums() : std::vector<double>();
+}
+
+void RankWeights::update(Ops& ops, std::int64_t global_step) {
+  if (!reducer_) return;
+  reducer_->mean_gradient(ops, gradient_.data());
+  ops.update(update_.rule(), update_.scalars(global_step), update_.tensors(), gradient_.data(),
+             buffers_.pointers(), weights_.data());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,216 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From what the job says to parts of the network.
+#include "trainer/strategies/pipeline/stage_plan.hpp"
+
+#include "common/error.hpp"
+#include "common/yaml/strict_yaml.hpp"
+#include "models/layer.hpp"
+#include "trainer/strategies/pipeline/stage_balance.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kStages = "parallel.stages";
+constexpr const char* kPlacement = "parallel.placement";
+
+/// Names file, line and column of the key, where it was given.
+[[noreturn]] void fail(const Job& job, const std::string& key, const std::string& message) {
+  auto place = job.places.find(key);
+  if (place == job.places.end()) place = job.places.find("parallel.strategy");
+  throw ConfigError(fmt::format("{}{}: {}", place == job.places.end() ? "" : place->second, key, message));
+}
+
+std::vector<std::string_view> names_of(const Network& network) {
+  std::vector<std::string_view> names;
+  for (const auto& layer : network.layers()) names.push_back(layer->name());
+  return names;
+}
+
+std::string cut_list(const Network& network, const std::vector<std::size_t>& begins) {
+  std::vector<std::string> stages;
+  const auto names = names_of(network);
+  for (std::size_t s = 0; s < begins.size(); ++s) {
+    const std::size_t end = s + 1 < begins.size() ? begins[s + 1] : names.size();
+    stages.push_back(fmt::format("[{}]", fmt::join(names.begin() + static_cast<std::ptrdiff_t>(begins[s]),
+                                                   names.begin() + static_cast<std::ptrdiff_t>(end), ", ")));
+  }
+  return fmt::format("[{}]", fmt::join(stages, ", "));
+}
+
+std::vector<std::size_t> balanced(const Job& job, const Network& network, std::size_t count) {
+  const auto begins = balance_stages(network, count);
+  if (begins) return *begins;
+  const std::size_t layers = network.layers().size(), most = most_stages(network);
+  if (count > layers) {
+    fail(job, kStages,
+         fmt::format("{} stages, but {} has only {} layers; ask for {} or fewer", count, network.name(),
+                     layers, most));
+  }
+  fail(job, kStages,
+       fmt::format("{} stages, but between its residual connections {} can be cut into {} at most; ask for "
+                   "{} or fewer",
+                   count, network.name(), most, most));
+}
+
+/// Walks over the names, which must be those of the network, in its order.
+std::vector<std::size_t> as_listed(const Job& job, const Network& network) {
+  const auto names = names_of(network);
+  const auto& stages = job.parallel.stages.layers;
+  std::vector<std::size_t> begins;
+  std::size_t next = 0;
+  for (const auto& stage : stages) {
+    begins.push_back(next);
+    for (const std::string& name : stage) {
+      const auto found = std::ranges::find(names, std::string_view(name));
+      if (found == names.end()) {
+        fail(job, kStages,
+             fmt::format("{} has no layer '{}'{}; its layers are {}", network.name(), name,
+                         did_you_mean(name, names), fmt::join(names, ", ")));
+      }
+      const auto place = static_cast<std::size_t>(found - names.begin());
+      if (place < next) {
+        fail(
+            job, kStages,
+            fmt::format("layer {} is listed twice, or behind a later one; the layers of {} are, in order, {}",
+                        name, network.name(), fmt::join(names, ", ")));
+      }
+      if (place > next) {
+        fail(
+            job, kStages,
+            fmt::format("the stages do not cover {}: layer {} is missing in front of {}; list every layer in "
+                        "order, or give a number of stages, such as {}",
+                        network.name(), names[next], name, stages.size()));
+      }
+      ++next;
+    }
+  }
+  if (next < names.size()) {
+    fail(job, kStages,
+         fmt::format(
+             "the stages do not cover {}: layer {} is missing at the end; list every layer in order, or "
+             "give a number of stages, such as {}",
+             network.name(), names[next], stages.size()));
+  }
+  return begins;
+}
+
+void require_whole_connections(const Job& job, const Network& network,
+                               const std::vector<std::size_t>& begins) {
+  for (std::size_t s = 1; s < begins.size(); ++s) {
+    const auto crossing = connection_across(network, begins[s]);
+    if (!crossing) continue;
+    std::string advice = "put both into one stage";
+    if (const auto other = balance_stages(network, begins.size()))
+      advice += ", such as " + cut_list(network, *other);
+    fail(job, kStages,
+         fmt::format("stage {} begins between {} and {}, which adds its output; {}", s, crossing->from,
+                     crossing->to, advice));
+  }
+}
+
+std::vector<std::size_t> begins_of_stages(const Job& job, const Network& network, int world) {
+  const StagesSection& asked = job.parallel.stages;
+  if (asked.layers.empty())
+    return balanced(job, network, static_cast<std::size_t>(asked.count > 0 ? asked.count : world));
+  auto begins = as_listed(job, network);
+  require_whole_connections(job, network, begins);
+  return begins;
+}
+
+/// Which ranks of a pipeline run which stages, where the job does not say.
+std::vector<int> dealt(const Job& job, int stages, int world) {
+  if (world % stages != 0 && stages % world != 0) {
+    std::vector<int> possible;
+    for (int ranks = 1; ranks <= world + stages && possible.size() < 6; ++ranks) {
+      if (ranks % stages == 0 || stages % ranks == 0) possible.push_back(ranks);
+    }
+    fail(job, kStages,
+         fmt::format(
+             "{} stages do not come out on {} ranks; start {} (a multiple of {}, or a divisor), or ask for "
+             "another number of stages",
+             stages, world, fmt::join(possible, ", "), stages));
+  }
+  const int width = std::min(stages, world);
+  std::vector<int> ranks;
+  for (int stage = 0; stage < stages; ++stage) ranks.push_back(stage % width);
+  return ranks;
+}
+
+std::vector<int> placed(const Job& job, int stages, int world) {
+  const auto& asked = job.parallel.placement;
+  if (asked.empty()) return dealt(job, stages, world);
+  if (static_cast<int>(asked.size()) != stages) {
+    fail(job, kPlacement, fmt::format("{} ranks for {} stages; give one for each", asked.size(), stages));
+  }
+  const std::set<std::int64_t> used(asked.begin(), asked.end());
+  const auto width = static_cast<int>(*used.rbegin()) + 1;
+  for (int rank = 0; rank < width; ++rank) {
+    if (!used.contains(rank))
+      fail(job, kPlacement,
+           fmt::format("rank {} has no stage; number the ranks of a pipeline from 0 on", rank));
+  }
+  if (world % width != 0) {
+    fail(job, kPlacement,
+         fmt::format("a pipeline of {} ranks, and {} were started; start {} or another multiple of it", width,
+                     world, width * std::max(1, world / width)));
+  }
+  return {asked.begin(), asked.end()};
+}
+
+std::string layer_text(const Network& network, std::size_t first, std::size_t last) {
+  const std::string& from = network.layers()[first]->name();
+  return last - first == 1 ? from : fmt::format("{} to {}", from, network.layers()[last - 1]->name());
+}
+
+}  // namespace
+
+std::vector<int> StagePlan::ranks() const {
+  std::vector<int> ranks;
+  for (const PipelineStage& stage : stages) ranks.push_back(stage.rank);
+  return ranks;
+}
+
+std::vector<int> StagePlan::stages_of(int rank) const {
+  std::vector<int> own;
+  for (int stage = 0; stage < count(); ++stage) {
+    if (rank_of(stage) == rank) own.push_back(stage);
+  }
+  return own;
+}
+
+std::string StagePlan::describe(int stage) const {
+  return fmt::format("stage {} ({})", stage, stages[static_cast<std::size_t>(stage)].layers);
+}
+
+StagePlan plan_stages(const Job& job, const Network& network, int world) {
+  const auto begins = begins_of_stages(job, network, world);
+  const auto ranks = placed(job, static_cast<int>(begins.size()), world);
+  const auto work = layer_work(network);
+  StagePlan plan;
+  plan.width = *std::ranges::max_element(ranks) + 1;
+  plan.replicas = world / plan.width;
+  double all = 0;
+  for (const double one : work) all += one;
+  for (std::size_t s = 0; s < begins.size(); ++s) {
+    const bool is_last = s + 1 == begins.size();
+    PipelineStage stage;
+    stage.part = {.first = begins[s], .last = is_last ? network.layers().size() : begins[s + 1]};
+    stage.rank = ranks[s];
+    stage.layers = layer_text(network, stage.part.first, stage.part.last);
+    stage.arena = parameters_of(network, stage.part);
+    stage.part.gives_input_gradient = stage.arena.offset > 0;
+    stage.part.takes_output_gradient = !is_last && stage.goes_back();
+    for (std::size_t i = stage.part.first; i < stage.part.last; ++i) stage.work += work[i] / all;
+    plan.stages.push_back(std::move(stage));
+  }
+  return plan;
+}
+
+}  // namespace lockstep
