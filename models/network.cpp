@@ -40,18 +40,19 @@ double Network::training_flops_per_sample() const {
   return flops;
 }
 
-void Network::initialise(std::uint64_t seed, std::span<float> weights) const {
+void Network::initialise(std::uint64_t seed, std::span<float> weights, double normal_std) const {
+  const double std = normal_std > 0 ? normal_std : normal_std_;
   LOCKSTEP_CHECK(weights.size() == parameters_.size);
   for (std::size_t index = 0; index < parameters_.parameters.size(); ++index) {
     const Parameter& parameter = parameters_.parameters[index];
     const std::span<float> range = weights.subspan(parameter.offset, parameter.size);
     const InitialWeights initial(seed, static_cast<std::uint32_t>(index));
-    if (normal_std_ == 0) {
+    if (std == 0) {
       initial.fill_uniform(parameter.fan_in, range);
     } else if (parameter.shape.size() == 1) {
       std::fill(range.begin(), range.end(), 0.0F);
     } else {
-      initial.fill_normal(normal_std_, range);
+      initial.fill_normal(std, range);
     }
   }
 }

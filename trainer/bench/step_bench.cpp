@@ -46,7 +46,7 @@ double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& wai
 struct Candidate {
   Candidate(const Job& job, Communicator& comm, JobSetup made)
       : label(job.parallel.determinism), setup(std::move(made)), engine(make_step_engine(job, setup, comm)) {
-    setup.network.initialise(job.train.seed, engine->weights());
+    setup.network.initialise(job.train.seed, engine->weights(), job.train.initial_scale);
   }
 
   /// Runs the next full-batch steps; records seconds per step and the shares of this turn.

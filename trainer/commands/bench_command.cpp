@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep bench kernels|allreduce|step
+#include "comm/agreement.hpp"
 #include "comm/backend.hpp"
 #include "common/error.hpp"
 #include "trainer/bench/allreduce_bench.hpp"
@@ -9,6 +10,7 @@
 #include "trainer/bench/step_bench.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/config/world_batch.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/rank_facts.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -170,7 +172,9 @@ void add_step(CLI::App& bench, Action& action) {
       const auto data = load_in_advance(job);
       return run_on_ranks(job.parallel, [&](Communicator& comm) {
         expect_equal_ranks(comm, program_facts("bench step", comm) + job_facts(job) + option_facts(*options));
-        bench::bench_step(comm, job, data, *options);
+        Job on_ranks;
+        agree(comm, [&] { on_ranks = for_ranks(job, comm.size()); });
+        bench::bench_step(comm, on_ranks, data, *options);
         return 0;
       });
     };

@@ -87,6 +87,14 @@ void check_channels(const JobReader& reader) {
   }
 }
 
+/// A file of weights has its own scale.
+void check_initial_scale(const JobReader& reader) {
+  const TrainSection& train = reader.job().train;
+  if (train.initial_scale == 0 || train.initial_weights.empty()) return;
+  reader.fail_at("train.initial_scale",
+                 "train.initial_scale: the run starts from the weights of train.initial_weights; remove one");
+}
+
 void check_ranks(const JobReader& reader) {
   const ParallelSection& parallel = reader.job().parallel;
   const Backend& backend = backend_named(parallel.backend);
@@ -124,6 +132,7 @@ void check_job(const JobReader& reader) {
   check_sample_counts(reader);
   check_root(reader);
   check_channels(reader);
+  check_initial_scale(reader);
   check_ranks(reader);
   check_backend(reader);
   check_resume(reader);
