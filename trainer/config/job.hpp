@@ -49,6 +49,7 @@ struct ParallelSection {
   std::size_t bucket_bytes = 0;       ///< 0: auto
   std::string determinism = "world";  ///< world | off
   int grain = 64;
+  bool count_lost_updates = false;                ///< of hogwild
   std::string split = "even";                     ///< of a batch over the ranks: even | chunk
   std::int64_t check_replicas_every_steps = 500;  ///< 0: never
   double timeout_seconds = 300;                   ///< of every wait for other ranks

@@ -5,6 +5,7 @@
 #include "data/catalogue.hpp"
 #include "data/dataset.hpp"
 #include "trainer/config/job_reader.hpp"
+#include "trainer/config/strategy_kinds.hpp"
 #include "trainer/optimizers/optimizer.hpp"
 #include "trainer/optimizers/schedule.hpp"
 
@@ -114,6 +115,33 @@ void check_backend(const JobReader& reader) {
                   parallel.backend, parallel.device));
 }
 
+/// Strategies that promise no bits want that said, and run where they can.
+void check_strategy(const JobReader& reader) {
+  const ParallelSection& parallel = reader.job().parallel;
+  const std::string& name = parallel.strategy;
+  if (find_strategy_kind(name).same_bits) return;
+  if (parallel.determinism != "off") {
+    reader.fail_at(reader.gives("parallel.determinism") ? "parallel.determinism" : "parallel.strategy",
+                   fmt::format("parallel.determinism: {} promises the same weights every time, which "
+                               "parallel.strategy {} cannot give; add parallel.determinism=off",
+                               parallel.determinism, name));
+  }
+  const bool on_gpu = parallel.device.starts_with("cuda") || parallel.device == "emulated";
+  if (on_gpu || backend_named(parallel.backend).needs_gpus) {
+    reader.fail_at(on_gpu ? "parallel.device" : "parallel.backend",
+                   fmt::format("parallel.strategy {} trains on CPUs, in the memory of one host; use "
+                               "parallel.device=cpu and parallel.backend=mpi or thread",
+                               name));
+  }
+  if (parallel.threads > 1) {
+    reader.fail_at(
+        "parallel.threads",
+        fmt::format("parallel.threads: {}, but each rank of parallel.strategy {} computes with one; start "
+                    "more ranks",
+                    parallel.threads, name));
+  }
+}
+
 /// `resume: no` is YAML for "do not", not a directory of that name.
 void check_resume(const JobReader& reader) {
   for (const std::string_view word : {"no", "off", "false", "none", "yes", "on", "true"}) {
@@ -135,6 +163,7 @@ void check_job(const JobReader& reader) {
   check_initial_scale(reader);
   check_ranks(reader);
   check_backend(reader);
+  check_strategy(reader);
   check_resume(reader);
 }
 

@@ -245,7 +245,7 @@ std::vector<JobKey> make_schema() {
     real(FIELD(train.schedule.warmup_start), {0, 1}, "the share of the rate that the warm-up starts from", kWeights)
         .also_called({"start_factor", "warmup_factor", "warmup_start_factor"}),
 
-    choice(FIELD(parallel.strategy), strategy_names(), "what ranks share; data: the samples of a batch, each rank has the whole network")
+    choice(FIELD(parallel.strategy), strategy_names(), "what ranks share; data: the samples of a batch, each rank has the whole network; hogwild: one set of weights, moved without locks")
         .also_called({"mode", "type"}),
     device(FIELD(parallel.device),
            "what each rank computes on; auto: a GPU where there is one; cuda:N: that GPU; emulated: the GPU kernels in host code")
@@ -268,6 +268,8 @@ std::vector<JobKey> make_schema() {
     choice(FIELD(parallel.split), {"even", "chunk"},
            "a batch's grains over the ranks: all nearly as many; or, as torch.chunk does it, equal pieces and what is left, where the last ranks may get none")
         .also_called({"chunking"}),
+    boolean(FIELD(parallel.count_lost_updates), "count how often one rank overwrote what another had just written; slower")
+        .also_called({"lost_updates"}),
     integer(FIELD(parallel.check_replicas_every_steps), {0, kTrillion}, "compare the ranks' weights so often; 0: never"),
     real(FIELD(parallel.timeout_seconds), {0, 1e9, true}, "how long to wait for other ranks before giving up")
         .also_called({"timeout"}),

@@ -10,7 +10,10 @@
 namespace lockstep {
 
 const std::vector<StrategyKind>& strategy_kinds() {
-  static const std::vector<StrategyKind> kinds = {{.name = "data"}};
+  static const std::vector<StrategyKind> kinds = {
+      {.name = "data"},
+      {.name = "hogwild", .same_bits = false, .keys = {{"count_lost_updates"}}},
+  };
   return kinds;
 }
 

@@ -59,6 +59,7 @@ class CpuStepEngine final : public StepEngine {
   GradientUnits units_;
   GradientReducer reducer_;
   StepTimes times_;
+  double under_way_before_ = 0;  ///< of the reducer, when the times were reset
 };
 
 }  // namespace lockstep

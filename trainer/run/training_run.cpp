@@ -16,6 +16,7 @@
 #include "trainer/run/batch_shapes.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/finished_run.hpp"
+#include "trainer/run/memory_summary.hpp"
 #include "trainer/run/run_announcement.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_directory_choice.hpp"
@@ -335,6 +336,7 @@ int TrainingRun::finish() {
   strategy_->check_copies(state_.position.global_step);
   saver_.save(state_);
   saver_.wait_until_saved("the run ended");
+  report_.summary({memory_summary(comm_)});
   report_.summary(strategy_->summary());
   if (directory_) report_.done(state_, *evaluation_, whole_sha256());
   return 0;

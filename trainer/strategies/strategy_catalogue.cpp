@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "trainer/strategies/data/data_parallel.hpp"
+#include "trainer/strategies/hogwild/hogwild.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@ namespace {
 
 const std::array kStrategies{
     StrategyEntry{"data", kDataParallelSetup, make_data_parallel},
+    StrategyEntry{"hogwild", kHogwildSetup, make_hogwild},
 };
 
 }  // namespace
