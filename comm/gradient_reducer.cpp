@@ -67,6 +67,8 @@ struct GradientReducer::State {
   std::size_t launched = 0;                                 // buckets; under comm_mutex
   std::vector<std::unique_ptr<PendingCollective>> pending;  // under comm_mutex
   std::atomic<bool> any_pending{false};
+  Clock::time_point first_left;  // when the first bucket of the step was on its way; under comm_mutex
+  double under_way = 0;
 
   State(Communicator& c, const BucketPlan& plan, const GradientUnits& u, Determinism d)
       : comm(c),
@@ -133,6 +135,7 @@ void GradientReducer::State::launch_next() {
   GradientBucket& bucket = buckets[launched++];
   if (launched == buckets.size()) bucket.set_counters(own_counters());
   if (comm.size() == 1) return;
+  if (pending.empty()) first_left = Clock::now();
   pending.push_back(bucket.start(comm.host_all_reduce()));
   any_pending.store(true, std::memory_order_relaxed);
 }
@@ -216,7 +219,12 @@ double GradientReducer::wait() {
   s.totals = s.buckets.back().counters().totals();
   s.gather_refusals();
   if (s.comm.size() == 1) return 0;
+  s.under_way += seconds_since(s.first_left);
   return seconds_since(start);
+}
+
+double GradientReducer::seconds_under_way() const {
+  return state_->under_way;
 }
 
 const StepTotals& GradientReducer::totals() const {

@@ -59,6 +59,9 @@ class GradientReducer {
   void poll();
   /// @returns seconds spent waiting: communication that backward did not hide
   double wait();
+  /// Of all steps so far: from when the first bucket left until all were summed. What wait() did not wait of it
+  /// ran beside backward.
+  double seconds_under_way() const;
 
   const StepTotals& totals() const;
   /// Of each tensor, over all ranks; all zero if nothing was refused.

@@ -120,6 +120,12 @@ void require_memory(std::uint64_t bytes, const std::string& what, const std::str
                                 format_memory(bytes), free.limited_by, format_memory(free.bytes), help));
 }
 
+std::uint64_t peak_resident_bytes() {
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
+}
+
 std::string format_memory(std::uint64_t bytes) {
   if (bytes == kTooLarge) return "more bytes than 64 bits can count";
   if (bytes < 1024) return fmt::format("{} B", bytes);

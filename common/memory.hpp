@@ -27,6 +27,9 @@ FreeMemory free_memory(int processes = 1, const std::filesystem::path& root = "/
 /// @throws MemoryError  there is not that much left: what, how much, how much there is, and the help
 void require_memory(std::uint64_t bytes, const std::string& what, const std::string& help, int processes = 1);
 
+/// The most that this process has had in memory at once, its libraries included (its peak resident set size).
+std::uint64_t peak_resident_bytes();
+
 /// "7.3 GiB", "12 MiB", "640 B"; "more than 64 bits can count" of kTooLarge.
 std::string format_memory(std::uint64_t bytes);
 

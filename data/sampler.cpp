@@ -139,9 +139,18 @@ std::int64_t DistributedSampler::batch_grains(std::int64_t step_in_epoch) const 
 }
 
 std::vector<Grain> DistributedSampler::local_grains(std::int64_t step_in_epoch) const {
+  return grains_of(options_.rank, step_in_epoch);
+}
+
+/// Where the share of `rank` begins, which is where that of the rank before it ends.
+std::int64_t DistributedSampler::begin_of(int rank, std::int64_t grains) const {
+  if (options_.split == Split::kEven) return grains * rank / options_.world_size;
+  return std::min(grains, divide_up(grains, options_.world_size) * rank);
+}
+
+std::vector<Grain> DistributedSampler::grains_of(int rank, std::int64_t step_in_epoch) const {
   const std::int64_t samples = batch_samples(step_in_epoch), grains = divide_up(samples, options_.grain);
-  const std::int64_t begin = grains * options_.rank / options_.world_size;
-  const std::int64_t end = grains * (options_.rank + 1) / options_.world_size;
+  const std::int64_t begin = begin_of(rank, grains), end = begin_of(rank + 1, grains);
   std::vector<Grain> result;
   result.reserve(static_cast<std::size_t>(end - begin));
   for (std::int64_t g = begin; g < end; ++g) {

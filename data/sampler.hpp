@@ -22,9 +22,11 @@ std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t 
 /// Shards each global batch over ranks. The global batch of a step is the next `global_batch` entries of the
 /// epoch's permutation, whatever the number of ranks; the last batch of an epoch may be smaller. No sample is
 /// dropped or repeated in an epoch. The batch is cut into grains of `grain` samples; rank r of W computes the
-/// consecutive grains [G*r/W, G*(r+1)/W), which may be none in the last batch.
+/// consecutive grains [G*r/W, G*(r+1)/W), which may be none in the last batch; or with Split::kChunk those of a
+/// piece of ceil(G/W) grains, as torch.chunk and DataParallel cut: the last pieces are smaller, or empty.
 class DistributedSampler {
  public:
+  enum class Split { kEven, kChunk };
   struct Options {
     std::int64_t samples = 0;
     std::int64_t global_batch = 0;
@@ -33,9 +35,10 @@ class DistributedSampler {
     bool shuffle = true;  ///< false: file order (evaluation)
     int rank = 0;
     int world_size = 1;
+    Split split = Split::kEven;
   };
 
-  /// @throws ConfigError if a size is not positive, or if some rank would have no grain even in a full batch
+  /// @throws ConfigError if a size is not positive, or if there are more ranks than grains in a full batch
   /// (the message gives the largest usable number of ranks).
   explicit DistributedSampler(const Options& options);
   /// Throws what the constructor would.
@@ -47,8 +50,9 @@ class DistributedSampler {
   std::int64_t batch_samples(std::int64_t step_in_epoch) const;
   /// Grains in the global batch of this step, over all ranks.
   std::int64_t batch_grains(std::int64_t step_in_epoch) const;
-  /// The grains of this rank in this step, in order.
+  /// The grains of this rank in this step, in order; those of another.
   std::vector<Grain> local_grains(std::int64_t step_in_epoch) const;
+  std::vector<Grain> grains_of(int rank, std::int64_t step_in_epoch) const;
 
   /// Moves to an epoch (counted from 0): makes its permutation. Cheap if already there.
   void set_epoch(std::int64_t epoch);
@@ -58,6 +62,8 @@ class DistributedSampler {
   std::span<const std::int32_t> order() const { return order_; }
 
  private:
+  std::int64_t begin_of(int rank, std::int64_t grains) const;
+
   Options options_;
   std::int64_t epoch_ = -1;
   std::vector<std::int32_t> order_;

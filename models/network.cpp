@@ -40,7 +40,8 @@ double Network::training_flops_per_sample() const {
   return flops;
 }
 
-void Network::initialise(std::uint64_t seed, std::span<float> weights) const {
+void Network::initialise(std::uint64_t seed, std::span<float> weights, double normal_std) const {
+  const double std = normal_std > 0 ? normal_std : normal_std_;
   LOCKSTEP_CHECK(weights.size() == parameters_.weights_size());
   const std::vector<Parameter> tensors = parameters_.tensors();
   for (std::size_t index = 0; index < tensors.size(); ++index) {
@@ -49,12 +50,12 @@ void Network::initialise(std::uint64_t seed, std::span<float> weights) const {
     const InitialWeights initial(seed, static_cast<std::uint32_t>(index));
     if (parameter.initial != Parameter::Initial::kRandom) {
       std::ranges::fill(range, parameter.initial == Parameter::Initial::kOnes ? 1.0F : 0.0F);
-    } else if (normal_std_ == 0) {
+    } else if (std == 0) {
       initial.fill_uniform(parameter.fan_in, range);
     } else if (parameter.shape.size() == 1) {
       std::fill(range.begin(), range.end(), 0.0F);
     } else {
-      initial.fill_normal(normal_std_, range);
+      initial.fill_normal(std, range);
     }
   }
 }

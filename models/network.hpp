@@ -54,8 +54,9 @@ class Network {
   /// Fills the arena from (seed, parameter index, element): PyTorch's default (uniform in ±1/sqrt(fan_in))
   /// or, where the YAML says `init: {normal: 0.01}`, N(0, 0.01) weights and zero biases; ones and zeros where
   /// a layer begins with those.
+  /// @param normal_std  in place of what the YAML says; 0: that
   /// @param weights  [parameters().weights_size()]
-  void initialise(std::uint64_t seed, std::span<float> weights) const;
+  void initialise(std::uint64_t seed, std::span<float> weights, double normal_std = 0) const;
 
  private:
   Network() = default;

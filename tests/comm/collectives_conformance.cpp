@@ -4,11 +4,14 @@
 /// length, empty ones, every root.
 #include "comm/agreement.hpp"
 #include "comm/collectives.hpp"
+#include "comm/shared_memory.hpp"
 #include "common/error.hpp"
 #include "tests/comm/conformance.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <numeric>
 
 namespace lockstep::testing {
@@ -120,6 +123,21 @@ void exchanges_with_both_neighbours(Communicator& comm) {
   EXPECT_TRUE(theirs == std::vector<std::byte>(mine.size(), static_cast<std::byte>(previous)));
 }
 
+void shares_memory_that_starts_zero(Communicator& comm) {
+  const auto memory = share_memory(comm, 1000 * sizeof(std::int64_t));
+  const std::span numbers(reinterpret_cast<std::int64_t*>(memory->bytes().data()), 1000);
+  EXPECT_EQ(memory->bytes().size(), 8000U);
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(numbers.data()) % 64, 0U);
+  EXPECT_TRUE(std::ranges::all_of(numbers, [](std::int64_t n) { return n == 0; }));
+  comm.barrier();
+  for (std::int64_t& number : numbers) std::atomic_ref(number).fetch_add(comm.rank() + 1);
+  comm.barrier();
+  const std::int64_t sum = comm.size() * (comm.size() + 1) / 2;
+  EXPECT_TRUE(std::ranges::all_of(numbers, [&](std::int64_t n) { return n == sum; }));
+  const auto second = share_memory(comm, 8);  // beside the first
+  EXPECT_NE(second->bytes().data(), memory->bytes().data());
+}
+
 }  // namespace
 
 const std::vector<ConformanceCase>& collective_cases() {
@@ -130,6 +148,7 @@ const std::vector<ConformanceCase>& collective_cases() {
       {"IntegerPiecesTogetherAreTheAllReduce", integer_pieces_together_are_the_all_reduce},
       {"AppliesOnEveryRankOrFailsOnAll", applies_on_every_rank_or_fails_on_all},
       {"ExchangesWithBothNeighbours", exchanges_with_both_neighbours},
+      {"SharesMemoryThatStartsZero", shares_memory_that_starts_zero},
   };
   return cases;
 }

@@ -171,5 +171,41 @@ TEST(SamplerTest, AStepOrGrainOutsideTheEpochIsABug) {
   EXPECT_THROW(sampler.indices(1, {0, 64}), InternalError);
 }
 
+/// torch.arange(samples).chunk(ranks), in samples a rank.
+std::vector<std::int64_t> chunks(std::int64_t samples, int ranks, int grain = 1) {
+  std::vector<std::int64_t> sizes;
+  Options options{.samples = samples, .global_batch = samples, .grain = grain};
+  options.split = DistributedSampler::Split::kChunk;
+  for (const auto& rank : all_ranks(options, ranks, 0)) {
+    std::int64_t size = 0;
+    for (const Grain& grain_of_rank : rank.local_grains(0)) size += grain_of_rank.samples;
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+TEST(SamplerTest, ChunksAreThoseOfTorch) {
+  using Sizes = std::vector<std::int64_t>;
+  EXPECT_EQ(chunks(30, 2), (Sizes{15, 15}));
+  EXPECT_EQ(chunks(30, 8), (Sizes{4, 4, 4, 4, 4, 4, 4, 2}));
+  EXPECT_EQ(chunks(10, 3), (Sizes{4, 4, 2}));
+  EXPECT_EQ(chunks(10, 8), (Sizes{2, 2, 2, 2, 2, 0, 0, 0}));
+  EXPECT_EQ(chunks(70, 3, 16), (Sizes{32, 32, 6}));
+}
+
+TEST(SamplerTest, ChunksCoverEachBatchInOrder) {
+  for (Options job : kJobs) {
+    job.split = DistributedSampler::Split::kChunk;
+    const Order order = epoch_permutation(job.samples, job.seed, 5);
+    for (const int world_size : {1, 2, 3, 7}) {
+      const auto ranks = all_ranks(job, world_size, 5);
+      for (std::int64_t step = 0; step < ranks[0].steps_per_epoch(); ++step) {
+        const auto begin = order.begin() + step * job.global_batch;
+        EXPECT_EQ(samples_of_step(ranks, step), Order(begin, begin + ranks[0].batch_samples(step)));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -101,5 +101,14 @@ TEST(InitialiseTest, SameSeedGivesSameBits) {
   EXPECT_NE(once, other);
 }
 
+TEST(InitialiseTest, AScaleOfTheJobCountsInPlaceOfTheModels) {
+  const Network plain = Network::load("lenet", {1, 28, 28}, 10);
+  const Network own = Network::parse("init: {normal: 0.01}\n" + plain.yaml(), "t.yaml", {1, 28, 28}, 10);
+  std::vector<float> by_job(plain.parameters().size), by_model(by_job.size());
+  plain.initialise(3, by_job, 0.01);
+  own.initialise(3, by_model);
+  EXPECT_EQ(by_job, by_model);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -32,7 +32,7 @@ class Candidate {
         job_(job),
         setup_(std::move(setup)),
         engine_(make_step_engine(job_, setup_, comm)) {
-    setup_.network.initialise(job_.train.seed, engine_->weights());
+    setup_.network.initialise(job_.train.seed, engine_->weights(), job_.train.initial_scale);
     engine_->commit_state();
     const DistributedSampler& sampler = engine_->sampler();
     const std::int64_t steps = sampler.steps_per_epoch();

@@ -218,11 +218,15 @@ std::optional<double> parse_test_accuracy(const Object& top, const CheckpointFac
   return of_these_weights ? std::optional(accuracy) : std::nullopt;
 }
 
-std::vector<std::int64_t> parse_loss_units(const Object& top) {
+std::vector<std::int64_t> parse_loss_units(const Object& top, const char* key) {
   constexpr std::int64_t kLimb = std::int64_t{1} << kWideLimbBits;
-  auto limbs = top.integers("epoch_loss_units", -kLimb, kLimb - 1);
-  if (limbs.size() != kWideLimbs) top.wrong("epoch_loss_units", "a list of six numbers");
+  auto limbs = top.integers(key, -kLimb, kLimb - 1);
+  if (limbs.size() != kWideLimbs) top.wrong(key, "a list of six numbers");
   return limbs;
+}
+
+CheckpointLoss parse_unprinted(const Object& loss) {
+  return {loss.integer("steps"), loss.integer("samples"), parse_loss_units(loss, "units")};
 }
 
 CheckpointUnits parse_units(const Object& units, std::size_t tensors) {
@@ -246,7 +250,8 @@ CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   facts.epoch_loss_sum = top.number("epoch_loss_sum");
   constexpr double kAnyLossOfAnEpoch = 0x1p157;  // the largest float for 2^29 samples
   if (!(std::abs(facts.epoch_loss_sum) < kAnyLossOfAnEpoch)) top.wrong("epoch_loss_sum", "a sum of losses");
-  if (top.has("epoch_loss_units")) facts.epoch_loss_units = parse_loss_units(top);
+  if (top.has("epoch_loss_units")) facts.epoch_loss_units = parse_loss_units(top, "epoch_loss_units");
+  if (top.has("unprinted_loss")) facts.unprinted = parse_unprinted(top.object("unprinted_loss"));
   facts.test_accuracy = parse_test_accuracy(top, facts);
   facts.job = top.texts("job");
   facts.model = top.texts("model");

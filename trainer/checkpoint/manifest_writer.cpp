@@ -57,6 +57,11 @@ Json manifest_json(const Manifest& manifest) {
   j["epoch_correct"] = facts.epoch_correct;
   j["epoch_loss_sum"] = facts.epoch_loss_sum;
   if (!facts.epoch_loss_units.empty()) j["epoch_loss_units"] = facts.epoch_loss_units;
+  if (!facts.unprinted.units.empty()) {
+    j["unprinted_loss"] = {{"steps", facts.unprinted.steps},
+                           {"samples", facts.unprinted.samples},
+                           {"units", facts.unprinted.units}};
+  }
   if (!facts.gradient_units.exponents.empty()) {
     j["gradient_units"] = {{"exponents", facts.gradient_units.exponents},
                            {"changed_at", facts.gradient_units.changed_at}};

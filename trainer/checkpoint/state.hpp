@@ -29,6 +29,13 @@ struct CheckpointUnits {
   friend bool operator==(const CheckpointUnits&, const CheckpointUnits&) = default;
 };
 
+/// The loss of the last steps of the epoch under way, which is still to be printed.
+struct CheckpointLoss {
+  std::int64_t steps = 0, samples = 0;
+  std::vector<std::int64_t> units;  ///< as CheckpointFacts::epoch_loss_units; empty: none
+  friend bool operator==(const CheckpointLoss&, const CheckpointLoss&) = default;
+};
+
 /// Everything but the tensors. Valid for any number of ranks.
 struct CheckpointFacts {
   std::int64_t step = 0;           ///< optimiser steps taken in all
@@ -42,6 +49,7 @@ struct CheckpointFacts {
   double epoch_loss_sum = 0;  ///< nats
   /// The same without rounding: six limbs of 32 bits of a multiple of 2^-32 nats, least first. May be empty.
   std::vector<std::int64_t> epoch_loss_units;
+  CheckpointLoss unprinted;  ///< where run.print_loss_every_steps asks for it
   CheckpointUnits gradient_units;
 
   std::optional<double> test_accuracy;  ///< of these very weights; nothing if they were not evaluated

@@ -1,14 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep bench kernels|allreduce|step
+#include "comm/agreement.hpp"
 #include "comm/backend.hpp"
 #include "common/error.hpp"
 #include "trainer/bench/allreduce_bench.hpp"
+#include "trainer/bench/allreduce_demo.hpp"
 #include "trainer/bench/gpu_kernels_bench.hpp"
 #include "trainer/bench/kernels_bench.hpp"
 #include "trainer/bench/step_bench.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/config/world_batch.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/rank_facts.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -40,6 +43,10 @@ RankFacts option_facts(const bench::AllreduceOptions& options) {
           {FactKind::kJob, "--warmup", std::to_string(options.warmup)},
           {FactKind::kJob, "--backend", options.backend},
           {FactKind::kJob, "--device", options.device}};
+}
+
+RankFacts demo_facts(bool demo) {
+  return {{FactKind::kJob, "--demo", demo ? "given" : "not given"}};
 }
 
 RankFacts option_facts(const bench::StepOptions& options) {
@@ -130,6 +137,9 @@ void add_allreduce(CLI::App& bench, Action& action) {
       ->capture_default_str();
   command->add_option("--ranks", parallel->ranks, "With --backend thread: how many")
       ->check(CLI::Range(1, 1024));
+  auto demo = std::make_shared<bool>(false);
+  command->add_flag("--demo", *demo,
+                    "Show replicate, all-reduce and scatter on a handful of numbers, and measure nothing");
   command->footer(
       "Prints the ranks, then a line for each size and type, and the average bus\n"
       "bandwidth. algbw is bytes / time; busbw is algbw * 2 (n - 1) / n, what each of n\n"
@@ -142,7 +152,12 @@ void add_allreduce(CLI::App& bench, Action& action) {
       parallel->backend = options->backend;
       hash_program_in_advance();
       return run_on_ranks(*parallel, [&](Communicator& comm) {
-        expect_equal_ranks(comm, program_facts("bench allreduce", comm) + option_facts(*options));
+        expect_equal_ranks(
+            comm, program_facts("bench allreduce", comm) + option_facts(*options) + demo_facts(*demo));
+        if (*demo) {
+          bench::show_allreduce(comm);
+          return 0;
+        }
         return bench::bench_allreduce(comm, *options) == 0 ? 0 : static_cast<int>(ExitCode::kInternal);
       });
     };
@@ -170,7 +185,9 @@ void add_step(CLI::App& bench, Action& action) {
       const auto data = load_in_advance(job);
       return run_on_ranks(job.parallel, [&](Communicator& comm) {
         expect_equal_ranks(comm, program_facts("bench step", comm) + job_facts(job) + option_facts(*options));
-        bench::bench_step(comm, job, data, *options);
+        Job on_ranks;
+        agree(comm, [&] { on_ranks = for_ranks(job, comm.size()); });
+        bench::bench_step(comm, on_ranks, data, *options);
         return 0;
       });
     };

@@ -9,10 +9,13 @@
 #include "trainer/commands/command.hpp"
 #include "trainer/config/device_name.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/config/world_batch.hpp"
 #include "trainer/engine/memory_need.hpp"
+#include "trainer/ranks/launched_rank.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,7 +45,8 @@ std::string memory_text(const Job& job, const Network& network, const SetOutline
 }
 
 int validate(const std::string& path, const std::vector<std::string>& overrides) {
-  const Job job = load_job(path, overrides);
+  const Job asked = load_job(path, overrides);
+  const Job job = for_ranks(asked, std::max(asked.parallel.ranks, launched_ranks()));
   const SetOutline data = outline_of(job.data.set, job.data.root);
   const auto network = Network::load(job.model, data.shape, data.classes);
   print("{}\n{}\n{}\n{}: ok\n", to_yaml(job), network.summary(), memory_text(job, network, data), path);

@@ -21,6 +21,8 @@ struct DataSection {
   std::string set = "mnist";  ///< of data/catalogue.txt
   std::string root = "auto";
   std::int64_t global_batch = 128;  ///< samples of a step, all ranks together
+  /// Samples of a step on each rank: global_batch becomes so many times the ranks (for_ranks()); 0: not used.
+  std::int64_t per_rank_batch = 0;
   /// One number for all channels, or one for each. Empty (auto): the set's own; load_job and parse_job put
   /// them in where the catalogue knows them, otherwise they are measured.
   std::vector<double> mean = {}, std = {};
@@ -33,6 +35,7 @@ struct TrainSection {
   std::uint64_t seed = 1234;
   std::int64_t max_steps = 0;   ///< stop after so many optimiser steps; 0: no limit
   std::string initial_weights;  ///< a safetensors file to start from; empty: initialise from the seed
+  double initial_scale = 0;     ///< weights start from N(0, scale^2), biases from 0; 0: as the model says
   OptimizerSection optimizer = {};
   ScheduleSection schedule = {};
 };
@@ -57,6 +60,8 @@ struct ParallelSection {
   std::size_t bucket_bytes = 0;              ///< 0: auto
   std::string determinism = "world";         ///< world | off
   int grain = 64;
+  bool count_lost_updates = false;                ///< of hogwild
+  std::string split = "even";                     ///< of a batch over the ranks: even | chunk
   std::int64_t check_replicas_every_steps = 500;  ///< 0: never
   double timeout_seconds = 300;                   ///< of every wait for other ranks
 };
@@ -75,6 +80,9 @@ struct RunSection {
   std::string resume = "auto";                ///< auto | never | a checkpoint directory
   std::string on_save_error = "stop";         ///< stop | continue
   double max_seconds = 0;                     ///< save and stop after so long; 0: no limit
+  std::int64_t print_loss_every_steps = 0;    ///< of an epoch: the mean loss of those; 0: never
+  bool print_shapes = false;                  ///< sizes of input and output, on each rank and together
+  bool curve = false;                         ///< of the test accuracy: on the terminal and as a picture
   KeepSection keep;
 };
 

@@ -5,6 +5,7 @@
 #include "data/catalogue.hpp"
 #include "data/dataset.hpp"
 #include "trainer/config/job_reader.hpp"
+#include "trainer/config/strategy_kinds.hpp"
 #include "trainer/optimizers/optimizer.hpp"
 #include "trainer/optimizers/schedule.hpp"
 
@@ -87,6 +88,14 @@ void check_channels(const JobReader& reader) {
   }
 }
 
+/// A file of weights has its own scale.
+void check_initial_scale(const JobReader& reader) {
+  const TrainSection& train = reader.job().train;
+  if (train.initial_scale == 0 || train.initial_weights.empty()) return;
+  reader.fail_at("train.initial_scale",
+                 "train.initial_scale: the run starts from the weights of train.initial_weights; remove one");
+}
+
 void check_ranks(const JobReader& reader) {
   const ParallelSection& parallel = reader.job().parallel;
   const Backend& backend = backend_named(parallel.backend);
@@ -106,15 +115,33 @@ void check_backend(const JobReader& reader) {
                   parallel.backend, parallel.device));
 }
 
-/// A rank of a pipeline runs its passes one after the other.
-void check_pipeline(const JobReader& reader) {
+/// Those that promise no bits want that said, and run where they can.
+void check_strategy(const JobReader& reader) {
   const ParallelSection& parallel = reader.job().parallel;
-  if (parallel.strategy != "pipeline" || parallel.threads == 1) return;
-  reader.fail_at(
-      "parallel.threads",
-      fmt::format("parallel.threads: {}, but a rank of a pipeline has one thread; start more ranks with more "
-                  "stages, or leave it out",
-                  parallel.threads));
+  const std::string& name = parallel.strategy;
+  if (find_strategy_kind(name).same_bits) return;
+  if (parallel.determinism != "off") {
+    reader.fail_at(reader.gives("parallel.determinism") ? "parallel.determinism" : "parallel.strategy",
+                   fmt::format("parallel.determinism: {} promises the same weights every time, which "
+                               "parallel.strategy {} cannot give; add parallel.determinism=off",
+                               parallel.determinism, name));
+  }
+  const bool on_gpu = parallel.device.starts_with("cuda") || parallel.device == "emulated";
+  if (on_gpu || backend_named(parallel.backend).needs_gpus) {
+    reader.fail_at(on_gpu ? "parallel.device" : "parallel.backend",
+                   fmt::format("parallel.strategy {} trains on CPUs, in the memory of one host; use "
+                               "parallel.device=cpu and parallel.backend=mpi or thread",
+                               name));
+  }
+}
+
+void check_threads(const JobReader& reader) {
+  const ParallelSection& parallel = reader.job().parallel;
+  if (!find_strategy_kind(parallel.strategy).one_thread || parallel.threads == 1) return;
+  reader.fail_at("parallel.threads",
+                 fmt::format("parallel.threads: {}, but each rank of parallel.strategy {} computes with one; "
+                             "start more ranks, or leave it out",
+                             parallel.threads, parallel.strategy));
 }
 
 /// `resume: no` is YAML for "do not", not a directory of that name.
@@ -135,9 +162,11 @@ void check_job(const JobReader& reader) {
   check_sample_counts(reader);
   check_root(reader);
   check_channels(reader);
+  check_initial_scale(reader);
   check_ranks(reader);
   check_backend(reader);
-  check_pipeline(reader);
+  check_strategy(reader);
+  check_threads(reader);
   check_resume(reader);
 }
 

@@ -262,6 +262,9 @@ std::vector<JobKey> make_schema() {
         .also_called({"path"}),
     integer(FIELD(data.global_batch), {1, kBillion}, "samples of a step, all ranks together", kWeights)
         .also_called({"batch_size", "batch", "batchsize"}),
+    integer(FIELD(data.per_rank_batch), {0, kBillion},
+            "samples of a step on each rank, as in DistributedDataParallel: global_batch is this times the ranks; 0: global_batch counts")
+        .also_called({"local_batch", "batch_per_rank", "per_gpu_batch", "batch_per_gpu", "micro_batch"}),
     channel_numbers(FIELD(data.mean), {-1e6, 1e6}, "subtracted from pixels in [0, 1]; auto: the mean of the set, measured if it is your own", kWeights),
     channel_numbers(FIELD(data.std), {1e-6, 1e6}, "pixels are divided by it after that; auto: the standard deviation of the set", kWeights),
     boolean(FIELD(data.shuffle), "a new order of the training samples in each epoch", kWeights),
@@ -274,6 +277,8 @@ std::vector<JobKey> make_schema() {
     path(FIELD(train.initial_weights), true, "a path, or nothing",
          "a safetensors file, a checkpoint or a run directory (its newest good checkpoint) to start from; empty: initialise from the seed", kWeights)
         .also_called({"pretrained", "weights"}),
+    real(FIELD(train.initial_scale), {0, 1e6}, "the standard deviation of the initial weights, with biases of 0; 0: as the model says", kWeights)
+        .also_called({"init_scale", "scale", "init_std", "init"}),
 
     choice(FIELD(train.optimizer.kind), optimizer_names(), "the update rule", kWeights).also_called({"name", "type"}),
     real(FIELD(train.optimizer.lr), {0, 1e6, true}, "learning rate; the highest one where a schedule goes up and down", kWeights)
@@ -318,7 +323,7 @@ std::vector<JobKey> make_schema() {
     real(FIELD(train.schedule.warmup_start), {0, 1}, "the share of the rate that the warm-up starts from", kWeights)
         .also_called({"start_factor", "warmup_factor", "warmup_start_factor"}),
 
-    choice(FIELD(parallel.strategy), strategy_names(), "what ranks share; data: the samples of a batch, each rank has the whole network; pipeline: the layers")
+    choice(FIELD(parallel.strategy), strategy_names(), "what ranks share; data: the samples of a batch, each rank has the whole network; pipeline: the layers; hogwild: one set of weights, moved without locks")
         .also_called({"mode", "type"}),
     stages(FIELD(parallel.stages),
            "where the network is cut; a number: so many stages of about equal work; auto: one for each rank"),
@@ -344,6 +349,11 @@ std::vector<JobKey> make_schema() {
         .also_called({"deterministic"}),
     integer(FIELD(parallel.grain), {1, 4096}, "samples that are summed in one piece; part of the job, not of the ranks",
             Determines::kWeightsInWorldMode),
+    choice(FIELD(parallel.split), {"even", "chunk"},
+           "a batch's grains over the ranks: all nearly as many; or, as torch.chunk does it, equal pieces and what is left, where the last ranks may get none")
+        .also_called({"chunking"}),
+    boolean(FIELD(parallel.count_lost_updates), "count how often one rank overwrote what another had just written; slower")
+        .also_called({"lost_updates"}),
     integer(FIELD(parallel.check_replicas_every_steps), {0, kTrillion}, "compare the ranks' weights so often; 0: never"),
     real(FIELD(parallel.timeout_seconds), {0, 1e9, true}, "how long to wait for other ranks before giving up")
         .also_called({"timeout"}),
@@ -360,6 +370,11 @@ std::vector<JobKey> make_schema() {
            "a checkpoint cannot be written: stop with exit code 74, or warn and go on training"),
     real(FIELD(run.max_seconds), {0, 1e9}, "save and stop (exit code 75) after so long; 0: no limit; Slurm's end time always counts")
         .also_called({"max_time", "time_limit"}),
+    integer(FIELD(run.print_loss_every_steps), {0, kTrillion},
+            "print the mean loss of so many steps of an epoch, as PyTorch's tutorials do: [1,   100] loss: 0.123; 0: never")
+        .also_called({"print_every", "log_interval_steps"}),
+    boolean(FIELD(run.print_shapes), "print the sizes of input and output of every batch, on each rank and as a whole"),
+    boolean(FIELD(run.curve), "draw the test accuracy after each epoch, and leave it as curve.svg in the run directory").also_called({"plot"}),
     integer(FIELD(run.keep.last), {1, kBillion}, "checkpoints that stay: the newest so many"),
     integer(FIELD(run.keep.every_steps), {0, kTrillion}, "and those whose step is a multiple of this; 0: none"),
     boolean(FIELD(run.keep.best), "and the one with the highest test accuracy, saved when it was measured"),

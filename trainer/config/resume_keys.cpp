@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
 #include <set>
 
 namespace lockstep {
@@ -36,6 +37,18 @@ std::string length_from_run(const Job& job) {
 std::string value_or_nothing(const std::map<std::string, std::string>& values, const std::string& key) {
   const auto found = values.find(key);
   return found == values.end() ? "not given" : found->second;
+}
+
+/// With data.per_rank_batch it is the number of ranks that made the global batch.
+std::string ranks_that_would_do(const std::map<std::string, std::string>& then,
+                                const std::map<std::string, std::string>& now, const Job& job) {
+  constexpr const char* kBatch = "data.global_batch";
+  const std::int64_t each = job.data.per_rank_batch;
+  if (each == 0 || !then.contains(kBatch) || then.at(kBatch) == now.at(kBatch)) return "";
+  const std::int64_t batch = std::strtoll(then.at(kBatch).c_str(), nullptr, 10);
+  if (batch % each != 0) return "";
+  return fmt::format("; with data.per_rank_batch {}, start {} rank{}, as then", each, batch / each,
+                     batch == each ? "" : "s");
 }
 
 }  // namespace
@@ -74,10 +87,11 @@ void require_same_job(const std::map<std::string, std::string>& stored, const Jo
   }
   const auto differences = differing_keys(then, now);
   if (differences.empty()) return;
+  const std::string ranks = ranks_that_would_do(then, now, job);
   throw ConfigError(fmt::format(
       "{}: was written by a job that trains other weights; what differs: {}. Set these back, choose another "
-      "run.dir, or start afresh with run.resume=never",
-      checkpoint, fmt::join(differences, ", ")));
+      "run.dir, or start afresh with run.resume=never{}",
+      checkpoint, fmt::join(differences, ", "), ranks));
 }
 
 }  // namespace lockstep

@@ -15,6 +15,7 @@ struct StrategyKind {
   std::string_view name;
   /// Whether it ends in the weights of one rank, bit for bit, under `determinism: world`.
   bool same_bits = true;
+  bool one_thread = false;  ///< each rank computes with one
   /// Keys of the section `parallel` that only this strategy has.
   std::vector<MemberKey> keys = {};
 };

@@ -170,12 +170,14 @@ void CpuStepEngine::prefetch_next(const StepPosition& position, const Grain& gra
 
 StepTimes CpuStepEngine::times() const {
   StepTimes times = times_;
+  times.under_way = reducer_.seconds_under_way() - under_way_before_;
   for (const ThreadContext& thread : threads_) times.input = std::max(times.input, thread.times.input);
   return times;
 }
 
 void CpuStepEngine::reset_times() {
   times_ = {};
+  under_way_before_ = reducer_.seconds_under_way();
   for (ThreadContext& thread : threads_) thread.times = {};
 }
 

@@ -66,6 +66,7 @@ class CpuStepEngine final : public StepEngine {
   GradientReducer reducer_;
   CutStep cut_step_;
   StepTimes times_;
+  double under_way_before_ = 0;  ///< of the reducer, when the times were reset
 };
 
 }  // namespace lockstep

@@ -18,7 +18,9 @@ DistributedSampler::Options sampler_options(const Job& job, const Dataset& data,
           .seed = job.train.seed,
           .shuffle = job.data.shuffle,
           .rank = comm.rank(),
-          .world_size = comm.size()};
+          .world_size = comm.size(),
+          .split = job.parallel.split == "chunk" ? DistributedSampler::Split::kChunk
+                                                 : DistributedSampler::Split::kEven};
 }
 
 void StepSeries::add(const StepTotals& step) {

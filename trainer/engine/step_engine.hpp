@@ -52,6 +52,7 @@ GradientUnits make_gradient_units(const Network& network, std::int64_t global_gr
 struct StepTimes {
   double total = 0;
   double input = 0;      ///< CPU: gather and normalise, of the busiest thread
+  double under_way = 0;  ///< CPU: from when the first gradients left until all were summed
   double exposed = 0;    ///< CPU: waiting for communication after backward had ended
   double optimizer = 0;  ///< CPU
   double queueing = 0;   ///< GPU: the host's time to queue the steps

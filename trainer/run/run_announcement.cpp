@@ -43,6 +43,11 @@ std::vector<std::string> announcement(const Job& job, const JobSetup& setup, con
                   description.sums),
   };
   lines.insert(lines.end(), description.lines.begin(), description.lines.end());
+  if (job.data.per_rank_batch > 0) {
+    lines.push_back(fmt::format(
+        "global batch {} = {} x data.per_rank_batch {}: another number of ranks trains other weights",
+        with_thousands(job.data.global_batch), plural(comm.size(), "rank"), job.data.per_rank_batch));
+  }
   lines.push_back(strategy.weight_update().describe());
   if (!setup.device.remark.empty()) lines.push_back(setup.device.remark);
   return lines;

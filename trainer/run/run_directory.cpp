@@ -9,6 +9,7 @@
 #include "trainer/checkpoint/retention.hpp"
 #include "trainer/config/resume_keys.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/run/accuracy_curve.hpp"
 
 #include <fmt/format.h>
 #include <spdlog/sinks/basic_file_sink.h>
@@ -153,7 +154,7 @@ void RunDirectory::keep_damaged_aside() {
 
 void RunDirectory::move_previous_run_aside() {
   const auto aside = make_previous();
-  for (const std::string name : {"checkpoints", "metrics.jsonl", "job.yaml"}) {
+  for (const std::string name : {"checkpoints", "metrics.jsonl", "job.yaml", kCurveFile}) {
     if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
       env_.rename(path_ + "/" + name, aside + "/" + name);
   }
@@ -182,6 +183,13 @@ void RunDirectory::write(const nlohmann::ordered_json& event) {
     if (!all_was_written) return;  // has been said
     print_error(fmt::format("{}; kept in memory for later (run.on_save_error: continue)", error.what()));
   }
+}
+
+void RunDirectory::write_curve(const std::string& title) {
+  const auto points = curve_points(env_, metrics_path(path_));
+  if (points.empty()) return;
+  const std::string svg = curve_svg(points, job_.train.epochs, title);
+  replace_file(env_, path_ + "/" + kCurveFile, std::as_bytes(std::span(svg)));
 }
 
 void RunDirectory::write_durably(const nlohmann::ordered_json& event) {

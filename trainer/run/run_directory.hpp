@@ -48,6 +48,8 @@ class RunDirectory {
   void write(const nlohmann::ordered_json& event);
   /// The same, and returns when all of the file will survive a power loss. @throws IoError if it will not
   void write_durably(const nlohmann::ordered_json& event);
+  /// Draws curve.svg anew, in one step, from the epochs in metrics.jsonl. @throws IoError
+  void write_curve(const std::string& title);
   /// Appends to log/rank-0.log, with the time.
   void log(const std::string& line) { log_->info(printable_line(line)); }
 

@@ -3,7 +3,10 @@
 /// The words and the fields of everything that a run tells.
 #include "trainer/run/run_report.hpp"
 
+#include "common/console/output.hpp"
+#include "common/console/terminal.hpp"
 #include "common/text/text_layout.hpp"
+#include "trainer/run/accuracy_curve.hpp"
 #include "trainer/run/run_announcement.hpp"
 #include "trainer/run/stop_signal.hpp"
 
@@ -75,6 +78,22 @@ void RunReport::steps(const StepSeries& series) {
                   series.last.loss() / static_cast<double>(series.last.samples));
 }
 
+void RunReport::say_lines(const std::vector<std::string>& lines) {
+  if (directory_ == nullptr) return;
+  for (const std::string& line : lines) say(line);
+}
+
+void RunReport::mean_loss(const RunState& state) {
+  if (directory_ == nullptr) return;
+  const StepPosition& at = state.position;
+  directory_->write({{"event", "loss"},
+                     {"epoch", at.epoch + 1},
+                     {"step", at.global_step},
+                     {"steps", state.unprinted.steps},
+                     {"mean_loss", state.unprinted.mean()}});
+  say(fmt::format("[{}, {:5}] loss: {:.3f}", at.epoch + 1, at.step_in_epoch, state.unprinted.mean()));
+}
+
 void RunReport::log_step(const RunState& state, const StepTotals& totals) {
   if (directory_ == nullptr) return;
   directory_->write({{"event", "step"},
@@ -110,6 +129,24 @@ void RunReport::evaluated(const RunState& state, const Evaluation& evaluation) {
                     .test_accuracy = evaluation.accuracy(),
                     .seconds = epoch_seconds_,
                     .samples_per_second = samples_per_second(state, epoch_seconds_)}));
+  if (job_.run.curve) draw_curve(state, evaluation);
+}
+
+/// From the metrics, which tell of the epochs before a resume, too. A picture that cannot be written stops no
+/// run.
+void RunReport::draw_curve(const RunState& state, const Evaluation& evaluation) {
+  const OutputTerminal output = output_terminal();
+  const int columns = output_columns();
+  const CurvePoint now{state.position.epoch + 1, evaluation.accuracy()};
+  if (!curve_is_drawn_) say(curve_scale(columns));
+  curve_is_drawn_ = true;
+  say(curve_row(now, columns, output.unicode));
+  try {
+    directory_->write_curve(fmt::format("{} on {}: test accuracy", setup_.network.name(), job_.data.set));
+  } catch (const Error& error) {
+    if (!curve_failed_) print_error(fmt::format("warning: {}; the run goes on without it", error.what()));
+    curve_failed_ = true;
+  }
 }
 
 /// Of a signal to this rank its handler has spoken at once.
@@ -146,6 +183,7 @@ void RunReport::done(const RunState& state, const Evaluation& evaluation, const 
                              {"test_accuracy", evaluation.accuracy()},
                              {"test_samples", evaluation.samples},
                              {"weights_sha256", weights_digest}});
+  if (job_.run.print_loss_every_steps > 0) say(std::string("Finished Training"));
   say(fmt::format("done: {} steps in {}, accuracy {:.2f} % of {} test samples, run directory {}",
                   with_thousands(state.position.global_step), format_duration(seconds),
                   100 * evaluation.accuracy(), with_thousands(evaluation.samples), job_.run.dir));

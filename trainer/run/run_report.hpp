@@ -39,6 +39,10 @@ class RunReport {
   void start_epoch(const RunState& state, const RunLength& length);
   /// Moves the bar.
   void steps(const StepSeries& series);
+  /// Each on a line of its own.
+  void say_lines(const std::vector<std::string>& lines);
+  /// The line of PyTorch's tutorials, "[1,   100] loss: 0.123", and a "loss" event.
+  void mean_loss(const RunState& state);
   /// Writes the "step" event of the last of these steps.
   void log_step(const RunState& state, const StepTotals& totals);
   /// All steps that are taken now are taken: what follows is not part of their time.
@@ -58,6 +62,7 @@ class RunReport {
   /// Of the step taken last.
   double learning_rate(const RunState& state) const;
   double samples_per_second(const RunState& state, double seconds) const;
+  void draw_curve(const RunState& state, const Evaluation& evaluation);
 
   const Job& job_;
   const JobSetup& setup_;
@@ -66,6 +71,7 @@ class RunReport {
   Progress progress_;
   RunDirectory* directory_ = nullptr;
   Clock::time_point run_start_, epoch_start_;
+  bool curve_is_drawn_ = false, curve_failed_ = false;
   double epoch_seconds_ = 0;              ///< of the steps of the epoch that has ended
   std::int64_t epoch_start_samples_ = 0;  ///< those before this start of the run are not in its time
 };

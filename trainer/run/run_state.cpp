@@ -39,7 +39,8 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
                         of_whole_epochs / steps == facts.epoch &&
                         facts.epoch_samples == samples_after(facts.step_in_epoch) &&
                         facts.epoch_correct >= 0 && facts.epoch_correct <= facts.epoch_samples &&
-                        std::isfinite(facts.epoch_loss_sum);
+                        std::isfinite(facts.epoch_loss_sum) && facts.unprinted.steps <= facts.step_in_epoch &&
+                        facts.unprinted.samples <= facts.epoch_samples;
   if (possible) return;
   throw DataError(fmt::format(
       "the checkpoint of step {} stands after {} epochs, {} steps and {} samples, where a run "
@@ -58,6 +59,18 @@ WideSum epoch_loss_units(const CheckpointFacts& facts) {
     sum.add(facts.epoch_loss_sum * kLossScale);
   }
   return sum;
+}
+
+CheckpointLoss stored(const LossWindow& window) {
+  return {window.steps, window.samples, {window.loss_units.limbs.begin(), window.loss_units.limbs.end()}};
+}
+
+/// Where the checkpoint has none, the loss of the first steps is not known: nothing is printed then.
+LossWindow restored(const CheckpointLoss& loss) {
+  LossWindow window{.steps = loss.steps, .samples = loss.samples, .loss_units = {}};
+  if (loss.units.size() == window.loss_units.limbs.size())
+    std::ranges::copy(loss.units, window.loss_units.limbs.begin());
+  return window;
 }
 
 std::string names_of(const auto& buffers) {
@@ -86,6 +99,9 @@ void RunState::add(const StepSeries& series) {
   epoch_samples += series.samples;
   epoch_correct += series.correct;
   epoch_loss_units += series.loss_units;
+  unprinted.steps += series.steps;
+  unprinted.samples += series.samples;
+  unprinted.loss_units += series.loss_units;
 }
 
 double RunState::epoch_loss() const {
@@ -97,6 +113,7 @@ void RunState::start_next_epoch() {
   position.step_in_epoch = 0;
   epoch_samples = epoch_correct = 0;
   epoch_loss_units = {};
+  unprinted = {};
 }
 
 CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
@@ -112,6 +129,7 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
   facts.epoch_correct = state.epoch_correct;
   facts.epoch_loss_sum = state.epoch_loss();
   facts.epoch_loss_units.assign(state.epoch_loss_units.limbs.begin(), state.epoch_loss_units.limbs.end());
+  if (job.run.print_loss_every_steps > 0) facts.unprinted = stored(state.unprinted);
   const GradientUnits& units = trained.units;
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
   if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
@@ -154,7 +172,8 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
           .epoch_correct = facts.epoch_correct,
           .epoch_loss_units = epoch_loss_units(facts),
           .test_accuracy = facts.test_accuracy.value_or(-1),
-          .evaluated_step = facts.test_accuracy ? facts.step : -1};
+          .evaluated_step = facts.test_accuracy ? facts.step : -1,
+          .unprinted = restored(facts.unprinted)};
 }
 
 }  // namespace lockstep

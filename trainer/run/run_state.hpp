@@ -6,6 +6,7 @@
 
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/run/loss_window.hpp"
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
@@ -23,6 +24,7 @@ struct RunState {
                               ///< pauses leave a trace
   double test_accuracy = -1;  ///< of the last evaluation; -1 before the first
   std::int64_t evaluated_step = -1;  ///< the step whose weights that was an evaluation of
+  LossWindow unprinted;  ///< steps of the epoch under way since run.print_loss_every_steps printed
 
   bool is_evaluated() const { return evaluated_step == position.global_step && test_accuracy >= 0; }
 

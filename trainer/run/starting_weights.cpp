@@ -29,7 +29,8 @@ std::string file_of_weights(const std::string& path) {
 }  // namespace
 
 void initialise_weights(const Job& job, const Network& network, std::span<float> weights) {
-  if (job.train.initial_weights.empty()) return network.initialise(job.train.seed, weights);
+  const TrainSection& train = job.train;
+  if (train.initial_weights.empty()) return network.initialise(train.seed, weights, train.initial_scale);
   const auto file = SafetensorsFile::read(file_of_weights(job.train.initial_weights));
   for (const Parameter& parameter : network.parameters().tensors()) {
     const auto& tensor =

@@ -6,14 +6,17 @@
 #include "comm/agreement.hpp"
 #include "comm/gather.hpp"
 #include "common/clock.hpp"
+#include "trainer/config/world_batch.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_failure.hpp"
 #include "trainer/ranks/leak_on_peer_loss.hpp"
 #include "trainer/ranks/rank_facts.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/run/batch_shapes.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/finished_run.hpp"
+#include "trainer/run/memory_summary.hpp"
 #include "trainer/run/run_announcement.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_directory_choice.hpp"
@@ -75,6 +78,8 @@ class TrainingRun {
   void train_epoch();
   std::int64_t next_series() const;
   void after_series(const StepSeries& series);
+  void print_shapes(std::int64_t steps);
+  void print_loss(std::int64_t every);
   bool stop_wanted() const { return stop_requested() || time_limit_.reached(); }
   bool leave_evaluation() const;
   void say_why_it_stops();
@@ -96,6 +101,7 @@ class TrainingRun {
   RunSaver saver_;
   TimeLimit time_limit_;
   std::int64_t steps_per_epoch_;
+  std::optional<BatchShapes> shapes_;      ///< where the job wants them printed
   std::optional<RunDirectory> directory_;  ///< rank 0's
   std::string first_line_;                 ///< which directory was chosen, and why
   RunState state_;
@@ -189,6 +195,10 @@ void TrainingRun::announce() {
   } else {
     report_.resumed_run(state_.position.global_step, data_checked_);
   }
+  if (job_.run.print_shapes) {
+    shapes_.emplace(setup_.network, setup_.device, comm_);
+    if (const std::string line = shapes_->devices_line(); !line.empty()) report_.say_lines({line});
+  }
   if (directory_) setup_.fingerprints->start();  // the first checkpoint wants them
 }
 
@@ -221,6 +231,8 @@ std::int64_t TrainingRun::next_series() const {
   const auto step = state_.position.global_step;
   std::int64_t count = std::min(
       {strategy_->longest_series(), steps_per_epoch_ - state_.position.step_in_epoch, steps_in_run() - step});
+  if (const std::int64_t every = job_.run.print_loss_every_steps; every > 0)
+    count = std::min(count, every - state_.position.step_in_epoch % every);
   for (const std::int64_t every : {job_.run.log_every_steps, job_.run.checkpoint_every_steps,
                                    job_.parallel.check_replicas_every_steps}) {
     if (every > 0) count = std::min(count, every - step % every);
@@ -242,6 +254,8 @@ void TrainingRun::after_series(const StepSeries& series) {
     throw AgreedError(ExitCode::kInternal, what, 0);
   }
   report_.steps(series);
+  if (shapes_) print_shapes(series.steps);
+  if (const auto every = job_.run.print_loss_every_steps; every > 0) print_loss(every);
   if (is_due(job_.run.log_every_steps)) report_.log_step(state_, series.last);
   if (is_due(job_.parallel.check_replicas_every_steps)) strategy_->check_copies(step);
   stopping_ = series.last.stop_requested && !steps_finished();
@@ -249,6 +263,20 @@ void TrainingRun::after_series(const StepSeries& series) {
   if (epoch_finished()) return;  // what is due now comes after the evaluation
   // The last one comes after its evaluation, too, and carries what was measured on it.
   if (is_due(job_.run.checkpoint_every_steps) && !stopping_ && !steps_finished()) saver_.save(state_);
+}
+
+/// Of the steps just taken.
+void TrainingRun::print_shapes(std::int64_t steps) {
+  for (std::int64_t step = state_.position.step_in_epoch - steps; step < state_.position.step_in_epoch;
+       ++step)
+    report_.say_lines(shapes_->lines(strategy_->sampler(), step));
+}
+
+/// Whole windows only: after a resume from a checkpoint that has none, the first would be short.
+void TrainingRun::print_loss(std::int64_t every) {
+  if (state_.position.step_in_epoch % every != 0) return;
+  if (state_.unprinted.steps == every) report_.mean_loss(state_);
+  state_.unprinted = {};
 }
 
 void TrainingRun::say_why_it_stops() {
@@ -308,6 +336,7 @@ int TrainingRun::finish() {
   strategy_->check_copies(state_.position.global_step);
   saver_.save(state_);
   saver_.wait_until_saved("the run ended");
+  report_.summary({memory_summary(comm_)});
   report_.summary(strategy_->summary());
   if (directory_) report_.done(state_, *evaluation_, whole_sha256());
   return 0;
@@ -323,8 +352,11 @@ int train(const Job& job) {
   const auto data = load_in_advance(job, recorded_directory(job));
   return run_on_ranks(job.parallel, [&](Communicator& comm) {
     expect_equal_ranks(comm, program_facts("train", comm) + job_facts(job));
-    return run_leaking_on_peer_loss(std::make_unique<TrainingRun>(job, comm, data, process_start, time_limit),
-                                    [](TrainingRun& run) { return run.run(); });
+    Job on_ranks;
+    agree(comm, [&] { on_ranks = for_ranks(job, comm.size()); });
+    return run_leaking_on_peer_loss(
+        std::make_unique<TrainingRun>(on_ranks, comm, data, process_start, time_limit),
+        [](TrainingRun& run) { return run.run(); });
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "trainer/strategies/data/data_parallel.hpp"
+#include "trainer/strategies/hogwild/hogwild.hpp"
 #include "trainer/strategies/pipeline/pipeline.hpp"
 #include "trainer/strategies/pipeline/pipeline_setup.hpp"
 
@@ -17,6 +18,7 @@ namespace {
 const std::array kStrategies{
     StrategyEntry{"data", kDataParallelSetup, make_data_parallel},
     StrategyEntry{"pipeline", kPipelineSetup, make_pipeline},
+    StrategyEntry{"hogwild", kHogwildSetup, make_hogwild},
 };
 
 }  // namespace

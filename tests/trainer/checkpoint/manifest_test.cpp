@@ -72,6 +72,8 @@ TEST(ManifestTest, SealedNonsenseIsNamed) {
       {R"("changed_at": 6)", R"("changed_at": -6)"},
       {R"("epoch_loss_sum": )", R"("epoch_loss_sum": 1e300, "_": )"},
       {R"("epoch_loss_units": [)", R"("epoch_loss_units": [ 1,)"},
+      {R"("steps": 3)", R"("steps": -3)"},
+      {R"("samples": 192)", R"("samples": "192")"},
       {"4294967295", "4294967296"},
       {R"("format": "lockstep checkpoint")", R"("format": "other")"}};
   for (const auto& [what, by] : forgeries) {
@@ -134,6 +136,7 @@ TEST(ManifestTest, ParametersAreTheTensorsOfTheModelFile) {
 TEST(ManifestTest, OlderOnesHaveNoUnits) {
   CheckpointState state = make_state(12);
   state.facts.epoch_loss_units.clear();
+  state.facts.unprinted = {};
   state.facts.gradient_units = {};
   MemoryEnv env;
   env.make_directory("run");

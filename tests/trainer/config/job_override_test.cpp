@@ -67,7 +67,8 @@ TEST(JobOverrideTest, BadValuesNameTheOverride) {
       "override 'train.epochs=': train.epochs: expected a whole number from 1 to 1000000000, got nothing");
   EXPECT_EQ(error_of("run=5"),
             "override 'run=5': run: expected a map with some of dir, checkpoint_every_steps, "
-            "log_every_steps, resume, on_save_error, max_seconds, keep, "
+            "log_every_steps, resume, on_save_error, max_seconds, print_loss_every_steps, print_shapes, "
+            "curve, keep, "
             "got '5'");
 }
 

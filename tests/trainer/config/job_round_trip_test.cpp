@@ -30,16 +30,15 @@ class RandomJob {
     job.data = {pick({"random", "synthetic"}),
                 text(),
                 whole(1, 1000000000),
+                whole(0, 1000000000),
                 {real(-1e6, 1e6)},
                 {real(1e-6, 1e6)},
                 flip(),
                 whole(0, 1000000),
                 whole(0, 1000000)};
-    job.train = {whole(1, 1000000000),
-                 random_(),
-                 whole(0, 4294967295),
-                 flip() ? text() : "",
-                 {"sgd", real(1e-12, 1e6), real(1e-9, 0.999), real(0, 1e6), flip()}};
+    job.train = {
+        whole(1, 1000000000), random_(), whole(0, 4294967295),
+        flip() ? text() : "", 0,         {"sgd", real(1e-12, 1e6), real(1e-9, 0.999), real(0, 1e6), flip()}};
     job.parallel.device = pick({"auto", "cpu", "cuda", "cuda:3", "emulated"});
     job.parallel.backend = pick({"auto", "thread"});
     job.parallel.kernels = pick({"native", "vendor"});
@@ -49,15 +48,12 @@ class RandomJob {
     job.parallel.bucket_bytes = static_cast<std::size_t>(whole(4, 1 << 20) << (flip() ? 10 : 0));
     job.parallel.determinism = pick({"world", "off"});
     job.parallel.grain = static_cast<int>(whole(1, 4096));
+    job.parallel.split = pick({"even", "chunk"});
     job.parallel.check_replicas_every_steps = whole(0, 1000000000000);
     job.parallel.timeout_seconds = real(1e-9, 1e9);
-    job.run = {text(),
-               whole(0, 1000),
-               whole(0, 1000),
-               text(),
-               pick({"stop", "continue"}),
-               real(0, 1e9),
-               {whole(1, 1000), whole(0, 1000), flip()}};
+    job.run = {
+        text(),       whole(0, 1000), whole(0, 1000), text(), pick({"stop", "continue"}),
+        real(0, 1e9), whole(0, 1000), flip(),         flip(), {whole(1, 1000), whole(0, 1000), flip()}};
     return job;
   }
 

@@ -29,7 +29,7 @@ TEST(JobHashTest, WhatDeterminesTheWeightsIsNamedWithBothValues) {
        {"model=lenet", "data.set=random", "data.global_batch=64", "data.mean=0", "data.std=1",
         "data.shuffle=no", "train.optimizer.lr=0.5", "train.optimizer.momentum=0",
         "train.optimizer.weight_decay=1e-4", "train.optimizer.nesterov=yes", "parallel.determinism=off",
-        "train.initial_weights=w.safetensors", "parallel.grain=32"}) {
+        "train.initial_weights=w.safetensors", "train.initial_scale=0.01", "parallel.grain=32"}) {
     EXPECT_FALSE(changes(text).empty()) << text;
   }
 }
@@ -38,8 +38,9 @@ TEST(JobHashTest, LengthPlaceAndLoggingMayChange) {
   for (const char* text :
        {"train.epochs=99", "train.max_steps=5", "data.root=/elsewhere", "parallel.device=cpu",
         "parallel.backend=thread", "parallel.ranks=3", "parallel.threads=2", "parallel.bucket_bytes=4KiB",
-        "parallel.timeout_seconds=9", "parallel.check_replicas_every_steps=1", "run.dir=x",
-        "run.resume=never", "run.log_every_steps=1", "run.checkpoint_every_steps=1"}) {
+        "parallel.timeout_seconds=9", "parallel.split=chunk", "data.per_rank_batch=7", "run.curve=yes",
+        "run.print_shapes=yes", "run.print_loss_every_steps=7", "parallel.check_replicas_every_steps=1",
+        "run.dir=x", "run.resume=never", "run.log_every_steps=1", "run.checkpoint_every_steps=1"}) {
     EXPECT_TRUE(changes(text).empty()) << text;
   }
 }

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What is printed has travelled: every rank sends what it holds to rank 0.
+#include "trainer/bench/allreduce_demo.hpp"
+
+#include "comm/collectives.hpp"
+#include "comm/gather.hpp"
+#include "common/console/output.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace lockstep::bench {
+namespace {
+
+using Numbers = std::vector<float>;
+
+/// "[[0, 1], [2, 3]]": rows of so many numbers.
+std::string matrix_text(const Numbers& numbers, std::size_t columns) {
+  std::vector<std::string> rows;
+  for (std::size_t i = 0; i < numbers.size(); i += columns) {
+    const auto row = std::span(numbers).subspan(i, std::min(columns, numbers.size() - i));
+    rows.push_back(fmt::format("[{}]", fmt::join(row, ", ")));
+  }
+  return fmt::format("[{}]", fmt::join(rows, ", "));
+}
+
+/// Rank 0 prints a line for each rank.
+void print_of_ranks(Communicator& comm, const Numbers& mine, std::size_t columns) {
+  const auto texts = gather_text(comm, matrix_text(mine, columns));
+  for (int rank = 0; comm.rank() == 0 && rank < comm.size(); ++rank)
+    print("  rank {}: {}\n", rank, texts[static_cast<std::size_t>(rank)]);
+}
+
+void title(const Communicator& comm, const std::string& text) {
+  if (comm.rank() == 0) print("{}\n", text);
+}
+
+void show_get_params(Communicator& comm) {
+  Numbers bias(4, comm.rank() == 0 ? 0.5F : 0.0F);
+  title(comm, "get_params: rank 0 has made b1, the others have only room for it");
+  print_of_ranks(comm, bias, 4);
+  replicate(comm, std::span(bias), 0);
+  title(comm, "after replicate:");
+  print_of_ranks(comm, bias, 4);
+}
+
+void show_sum(Communicator& comm) {
+  Numbers data(2, static_cast<float>(comm.rank() + 1));
+  title(comm, "\nbefore allreduce:");
+  print_of_ranks(comm, data, 2);
+  comm.all_reduce(std::span(data));
+  title(comm, "after allreduce:");
+  print_of_ranks(comm, data, 2);
+}
+
+/// Whole rows, cut as torch.chunk cuts them: the last ranks may get none.
+std::vector<std::size_t> rows_of_ranks(std::size_t rows, int ranks, std::size_t columns) {
+  const auto n = static_cast<std::size_t>(ranks);
+  const std::size_t piece = (rows + n - 1) / n;
+  std::vector<std::size_t> counts(n);
+  for (std::size_t rank = 0; rank < n; ++rank)
+    counts[rank] = (std::min(rows, (rank + 1) * piece) - std::min(rows, rank * piece)) * columns;
+  return counts;
+}
+
+void show_split(Communicator& comm) {
+  constexpr std::size_t kRows = 4, kColumns = 5;
+  Numbers data(comm.rank() == 0 ? kRows * kColumns : 0);
+  std::iota(data.begin(), data.end(), 0.0F);
+  title(comm, fmt::format("\ninput: {}", matrix_text(data, kColumns)));
+  const auto counts = rows_of_ranks(kRows, comm.size(), kColumns);
+  const Numbers mine = scatter(comm, std::span<const float>(data), counts, 0);
+  title(comm, fmt::format("scattered over {} rank{} on {}:", comm.size(), comm.size() == 1 ? "" : "s",
+                          comm.host()));
+  print_of_ranks(comm, mine, kColumns);
+}
+
+}  // namespace
+
+void show_allreduce(Communicator& comm) {
+  show_get_params(comm);
+  show_sum(comm);
+  show_split(comm);
+}
+
+}  // namespace lockstep::bench
