@@ -8,6 +8,7 @@
 #include "data/catalogue.hpp"
 #include "data/dataset.hpp"
 #include "trainer/config/device_name.hpp"
+#include "trainer/config/fault_name.hpp"
 #include "trainer/config/home_path.hpp"
 #include "trainer/config/key_families.hpp"
 #include "trainer/optimizers/schedule.hpp"
@@ -169,6 +170,20 @@ JobKey device(const char* path, Field field, std::string meaning) {
   return {path, std::move(meaning), std::string(kDeviceNames), Determines::kNothing, {}, {}, {}, read, write};
 }
 
+template <typename Field>
+JobKey fault(const char* path, Field field, std::string meaning) {
+  const auto read = [=](const ScalarText& scalar, Job& job) {
+    std::string value;
+    if (!read_text(scalar, false, value) || (value != kNoFault && !parse_fault(value))) return false;
+    field(job) = value;
+    return true;
+  };
+  const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
+  return {
+      path, std::move(meaning), describe(fault_names()), Determines::kNothing, fault_names(), {}, {}, read,
+      write};
+}
+
 // clang-format off
 std::vector<JobKey> make_schema() {
   return {
@@ -279,6 +294,10 @@ std::vector<JobKey> make_schema() {
     integer(FIELD(run.keep.last), {1, kBillion}, "checkpoints that stay: the newest so many"),
     integer(FIELD(run.keep.every_steps), {0, kTrillion}, "and those whose step is a multiple of this; 0: none"),
     boolean(FIELD(run.keep.best), "and the one with the highest test accuracy, saved when it was measured"),
+
+    integer(FIELD(inject.rank), {0, kBillion}, "the rank that fails on purpose; only with LOCKSTEP_ALLOW_INJECT=1"),
+    integer(FIELD(inject.step), {0, kTrillion}, "before which step, counted from 1; once in a run"),
+    fault(FIELD(inject.what), "how: killed, stopped, late, slow from then on, cut off, a wrong weight, or waiting where the others do not"),
   };
 }
 // clang-format on

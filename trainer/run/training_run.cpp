@@ -9,6 +9,7 @@
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_failure.hpp"
+#include "trainer/faults/fault_injector.hpp"
 #include "trainer/ranks/leak_on_peer_loss.hpp"
 #include "trainer/ranks/rank_facts.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -97,6 +98,7 @@ class TrainingRun {
   TimeLimit time_limit_;
   std::int64_t steps_per_epoch_;
   std::optional<RunDirectory> directory_;  ///< rank 0's
+  std::unique_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
   std::string first_line_;                 ///< which directory was chosen, and why
   RunState state_;
   std::optional<Evaluation> evaluation_;  ///< the last one
@@ -110,6 +112,7 @@ int TrainingRun::run_to_the_end() {
   open_directory();
   restore_or_initialise();
   if (nothing_left_) return report_nothing_left();
+  if (job_.inject.is_given()) faults_ = std::make_unique<FaultInjector>(job_, job_.run.dir, comm_, *strategy_);
   announce();
   while (!finished()) {
     train_epoch();
@@ -211,6 +214,7 @@ bool TrainingRun::finished() const {
 void TrainingRun::train_epoch() {
   report_.start_epoch(state_, length());
   while (!epoch_finished() && !steps_finished() && !stopping_) {
+    if (faults_) faults_->before_series(state_.position.global_step);
     after_series(strategy_->run(state_.position, next_series(), stop_wanted()));
   }
   report_.end_epoch();
@@ -225,6 +229,7 @@ std::int64_t TrainingRun::next_series() const {
                                    job_.parallel.check_replicas_every_steps}) {
     if (every > 0) count = std::min(count, every - step % every);
   }
+  if (faults_) count = faults_->series_from(step, count);
   LOCKSTEP_CHECK(count > 0);  // or the epoch would never end
   return count;
 }
@@ -317,6 +322,7 @@ int TrainingRun::finish() {
 
 int train(const Job& job) {
   const auto process_start = Clock::now();
+  refuse_faults_unless_allowed(job);
   catch_stop_signals();
   const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end_ahead());
   hash_program_in_advance();

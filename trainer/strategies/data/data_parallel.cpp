@@ -38,6 +38,12 @@ void DataParallel::check_copies(std::int64_t step) {
   expect_equal_replicas(comm_, setup_.network.parameters(), engine_->weights(), step);
 }
 
+void DataParallel::change_own_weights(const std::function<void(std::span<float>)>& change) {
+  engine_->fetch_state();
+  change(engine_->weights());
+  engine_->commit_state();
+}
+
 StrategyDescription DataParallel::describe() const {
   const std::string buckets = comm_.size() == 1 ? "none, one rank" : setup_.plan.describe();
   return {.sums = "buckets: " + buckets, .lines = {}, .facts = {{"buckets", buckets}}};
