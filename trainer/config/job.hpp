@@ -48,6 +48,7 @@ struct ParallelSection {
   int grain = 64;
   std::int64_t check_replicas_every_steps = 500;  ///< 0: never
   double timeout_seconds = 300;                   ///< of every wait for other ranks
+  bool watchdog = true;                           ///< ranks under MPI watch each other
 };
 
 /// Which checkpoints stay; the newest good one always does.

@@ -278,6 +278,7 @@ std::vector<JobKey> make_schema() {
     integer(FIELD(parallel.check_replicas_every_steps), {0, kTrillion}, "compare the ranks' weights so often; 0: never"),
     real(FIELD(parallel.timeout_seconds), {0, 1e9, true}, "how long to wait for other ranks before giving up")
         .also_called({"timeout"}),
+    boolean(FIELD(parallel.watchdog), "ranks under MPI watch each other: who dies, stops or hangs is named at once"),
 
     path(FIELD(run.dir), false, "auto or a directory",
          "where job.yaml, metrics.jsonl, checkpoints and logs go; auto: runs/JOB, or runs/JOB-2 and so on where that is done or has other weights")

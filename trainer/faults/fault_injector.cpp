@@ -108,6 +108,7 @@ void FaultInjector::strike() {
       last_series_ = Clock::now();
       return;
     case Kind::kDropNetwork: {
+      if (comm_.watch() != nullptr) comm_.watch()->drop_network();
       Never network;
       return comm_.wait(network, "the network, from which inject cut it off");
     }

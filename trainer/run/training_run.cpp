@@ -15,6 +15,7 @@
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/finished_run.hpp"
+#include "trainer/run/flight_directory.hpp"
 #include "trainer/run/run_announcement.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_directory_choice.hpp"
@@ -112,6 +113,8 @@ int TrainingRun::run_to_the_end() {
   open_directory();
   restore_or_initialise();
   if (nothing_left_) return report_nothing_left();
+  comm_.activity().set_device(setup_.device.description);
+  open_flight_record(comm_, job_.run.dir);
   if (job_.inject.is_given()) faults_ = std::make_unique<FaultInjector>(job_, job_.run.dir, comm_, *strategy_);
   announce();
   while (!finished()) {
@@ -215,6 +218,7 @@ void TrainingRun::train_epoch() {
   report_.start_epoch(state_, length());
   while (!epoch_finished() && !steps_finished() && !stopping_) {
     if (faults_) faults_->before_series(state_.position.global_step);
+    comm_.activity().begin_step(state_.position.global_step + 1);
     after_series(strategy_->run(state_.position, next_series(), stop_wanted()));
   }
   report_.end_epoch();
@@ -283,6 +287,7 @@ bool TrainingRun::leave_evaluation() const {
 
 /// False if it was left, on all ranks: then the run is stopping.
 bool TrainingRun::evaluate_now() {
+  const InPhase phase(comm_.activity(), Phase::kEvaluating);
   const Evaluation evaluation = strategy_->evaluate([this] { return leave_evaluation(); });
   stopping_ = evaluation.interrupted;
   if (stopping_) {

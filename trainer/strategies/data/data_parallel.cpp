@@ -34,6 +34,7 @@ void DataParallel::collect() {
 }
 
 void DataParallel::check_copies(std::int64_t step) {
+  const InPhase phase(comm_.activity(), Phase::kChecking);
   engine_->fetch_state();
   expect_equal_replicas(comm_, setup_.network.parameters(), engine_->weights(), step);
 }
