@@ -35,11 +35,12 @@ void pause_after(Seconds waited, bool core_is_wanted) {
 }
 
 [[noreturn]] void throw_peer_lost(const Communicator& comm, std::string_view what, Seconds waited) {
-  throw PeerLostError(fmt::format(
-      "rank {} of {} on {} waited {:.1f} s for the other ranks in {}: a rank died, hangs or cannot "
-      "be reached; see what the other ranks said last and start the job again (if a rank is only "
-      "slow, raise {})",
-      comm.rank(), comm.size(), comm.host(), waited.count(), what, spelling().timeout));
+  throw PeerLostError(
+      fmt::format("rank {} of {} on {} waited {:g} s for the other ranks in {}: a rank died, hangs or cannot "
+                  "be reached; see what the other ranks said last and start the job again (if a rank is only "
+                  "slow, raise {})",
+                  comm.rank(), comm.size(), comm.host(), std::min(waited, comm.timeout()).count(), what,
+                  spelling().timeout));
 }
 
 }  // namespace
