@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 namespace lockstep {
@@ -22,6 +23,8 @@ using Seconds = std::chrono::duration<double>;
 constexpr Seconds kSpin{10e-3};
 constexpr Seconds kYield{100e-3};
 constexpr std::chrono::microseconds kSleep{50};
+/// Between two tests more than this never passes while a process runs: it was stopped, or the machine slept.
+constexpr Seconds kMostBetweenTests{1};
 
 void pause_after(Seconds waited, bool core_is_wanted) {
   if (waited > kYield) {
@@ -31,13 +34,13 @@ void pause_after(Seconds waited, bool core_is_wanted) {
   }
 }
 
-[[noreturn]] void throw_peer_lost(const Communicator& comm, std::string_view what) {
+[[noreturn]] void throw_peer_lost(const Communicator& comm, std::string_view what, Seconds waited) {
   throw PeerLostError(
       fmt::format("rank {} of {} on {} waited {:g} s for the other ranks in {}: a rank died, hangs or cannot "
                   "be reached; see what the other ranks said last and start the job again (if a rank is only "
                   "slow, raise {})",
-                  comm.rank_in_whole(), comm.size_of_whole(), comm.host(), comm.timeout().count(), what,
-                  spelling().timeout));
+                  comm.rank_in_whole(), comm.size_of_whole(), comm.host(),
+                  std::min(waited, comm.timeout()).count(), what, spelling().timeout));
 }
 
 }  // namespace
@@ -59,13 +62,19 @@ void Communicator::receive(std::span<std::byte> data, int from, int tag) {
 }
 
 void Communicator::wait(PendingCollective& pending, std::string_view what) {
-  if (pending.test()) return;
-  const auto start = Clock::now();
+  activity_.begin_wait(what);
+  auto before = Clock::now();
+  Seconds waited{0};
   while (!pending.test()) {
-    const Seconds waited = Clock::now() - start;
-    if (waited > timeout()) throw_peer_lost(*this, what);
+    const auto now = Clock::now();
+    waited += std::min<Seconds>(now - before, kMostBetweenTests);
+    before = now;
+    if (watch_ != nullptr && watch_->is_over()) throw_peer_lost(*this, what, waited);
+    const bool patient = watch_ != nullptr && watch_->has_patience();
+    if (waited > timeout() && !patient) throw_peer_lost(*this, what, waited);
     pause_after(waited, oversubscribed() || pending.needs_this_core());
   }
+  activity_.end_wait();
 }
 
 }  // namespace lockstep

@@ -4,7 +4,9 @@
 /// of their own: comm/all_reduce.hpp, comm/device_all_reduce.hpp.)
 #pragma once
 
+#include "comm/activity/rank_activity.hpp"
 #include "comm/all_reduce.hpp"
+#include "comm/peer_watch.hpp"
 #include "comm/pending_collective.hpp"
 #include "comm/point_to_point.hpp"
 
@@ -20,7 +22,8 @@
 namespace lockstep {
 
 /// One rank's end of a group. All collectives must be called in the same order with the same sizes on every
-/// rank. Every wait ends after timeout() with PeerLostError. Calls are not thread-safe: one thread at a time
+/// rank. Every wait ends after timeout() with PeerLostError; time in which this process was stopped does not
+/// count. Calls are not thread-safe: one thread at a time
 /// per rank.
 class Communicator {
  public:
@@ -58,6 +61,13 @@ class Communicator {
   virtual int rank_in_whole() const { return rank(); }
   virtual int size_of_whole() const { return size(); }
 
+  /// What this rank is doing, for those who watch.
+  RankActivity& activity() { return activity_; }
+  /// From now on waits also end, with PeerLostError, when `watch` says that a rank is lost, and last longer
+  /// than timeout() while it says so. Borrows it; null: nobody watches. Not while a wait is under way.
+  void be_watched(PeerWatch* watch) { watch_ = watch; }
+  PeerWatch* watch() const { return watch_; }
+
   /// A few numbers: starts host_all_reduce(), then waits.
   void all_reduce(std::span<std::int64_t> data);
   void all_reduce(std::span<float> data);
@@ -67,6 +77,10 @@ class Communicator {
   /// Tests until complete. @throws PeerLostError after timeout(): names this rank, its host and `what` was
   /// waited for.
   void wait(PendingCollective& pending, std::string_view what);
+
+ private:
+  RankActivity activity_;
+  PeerWatch* watch_ = nullptr;
 };
 
 }  // namespace lockstep

@@ -133,6 +133,7 @@ void GradientReducer::State::launch_ready() {
 
 void GradientReducer::State::launch_next() {
   GradientBucket& bucket = buckets[launched++];
+  comm.activity().bucket_leaves(static_cast<std::int32_t>(launched) - 1);
   if (launched == buckets.size()) bucket.set_counters(own_counters());
   if (comm.size() == 1) return;
   if (pending.empty()) first_left = Clock::now();

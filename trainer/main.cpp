@@ -155,6 +155,7 @@ int main(int argc, char** argv) {
   lockstep::add_validate_command(app, action);
   lockstep::add_convert_command(app, action);
   lockstep::add_checkpoint_commands(app, action);
+  lockstep::add_flight_command(app, action);
   lockstep::add_devices_command(app, action);
   lockstep::add_bench_command(app, action);
   try {

@@ -64,6 +64,7 @@ struct ParallelSection {
   std::string split = "even";                     ///< of a batch over the ranks: even | chunk
   std::int64_t check_replicas_every_steps = 500;  ///< 0: never
   double timeout_seconds = 300;                   ///< of every wait for other ranks
+  bool watchdog = true;                           ///< ranks under MPI watch each other
 };
 
 /// Which checkpoints stay; the newest good one always does.
@@ -86,6 +87,15 @@ struct RunSection {
   KeepSection keep;
 };
 
+/// A fault on purpose, to see what happens then (trainer/faults).
+struct InjectSection {
+  std::int64_t rank = 0;
+  std::int64_t step = 0;  ///< counted from 1; strikes before it is computed
+  std::string what = "none";
+
+  bool is_given() const { return rank != 0 || step != 0 || what != "none"; }
+};
+
 struct Job {
   std::string name = "job";  ///< of the job file, without folder and .yaml; no key of it
   /// Where each key that was given stands, "job.yaml:3:9": for messages about what shows only later.
@@ -95,6 +105,7 @@ struct Job {
   TrainSection train;
   ParallelSection parallel;
   RunSection run;
+  InjectSection inject = {};
 };
 
 /// Reads a job file and applies `key=value` overrides in order ("train.optimizer.lr=0.1").

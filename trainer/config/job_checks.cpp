@@ -4,6 +4,7 @@
 #include "comm/backend.hpp"
 #include "data/catalogue.hpp"
 #include "data/dataset.hpp"
+#include "trainer/config/fault_name.hpp"
 #include "trainer/config/job_reader.hpp"
 #include "trainer/config/strategy_kinds.hpp"
 #include "trainer/optimizers/optimizer.hpp"
@@ -153,6 +154,27 @@ void check_resume(const JobReader& reader) {
   }
 }
 
+/// The first of two keys that is given.
+std::string_view given_of(const JobReader& reader, std::string_view first, std::string_view second) {
+  return reader.gives(first) ? first : second;
+}
+
+void check_inject(const JobReader& reader) {
+  const InjectSection& inject = reader.job().inject;
+  if (!inject.is_given()) return;
+  if (inject.what == kNoFault) {
+    const auto names = fault_names();
+    reader.fail_at(
+        reader.gives("inject.what") ? "inject.what" : given_of(reader, "inject.step", "inject.rank"),
+        fmt::format("inject needs what happens: inject.what, one of {}",
+                    fmt::join(names.begin() + 1, names.end(), ", ")));
+  }
+  if (inject.step == 0) {
+    reader.fail_at(given_of(reader, "inject.step", "inject.what"),
+                   "inject needs the step before which it happens: inject.step, counted from 1");
+  }
+}
+
 }  // namespace
 
 void check_job(const JobReader& reader) {
@@ -168,6 +190,7 @@ void check_job(const JobReader& reader) {
   check_strategy(reader);
   check_threads(reader);
   check_resume(reader);
+  check_inject(reader);
 }
 
 }  // namespace lockstep

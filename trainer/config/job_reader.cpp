@@ -135,7 +135,10 @@ void JobReader::check() {
 }
 
 void JobReader::settle(const JobKey& key) {
-  if (!belongs(key, job_)) return settle_foreign(key);
+  if (!belongs(key, job_)) {
+    if (!choice_path(key).empty()) settle_foreign(key);
+    return;
+  }
   const MemberKey* own = member_key(key, job_);
   if (own == nullptr || gives(key.path)) return;
   if (own->required) {

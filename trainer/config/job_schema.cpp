@@ -8,6 +8,7 @@
 #include "data/catalogue.hpp"
 #include "data/dataset.hpp"
 #include "trainer/config/device_name.hpp"
+#include "trainer/config/fault_name.hpp"
 #include "trainer/config/home_path.hpp"
 #include "trainer/config/key_families.hpp"
 #include "trainer/optimizers/schedule.hpp"
@@ -247,6 +248,20 @@ JobKey placement(const char* path, Field field, std::string meaning) {
           read_list};
 }
 
+template <typename Field>
+JobKey fault(const char* path, Field field, std::string meaning) {
+  const auto read = [=](const ScalarText& scalar, Job& job) {
+    std::string value;
+    if (!read_text(scalar, false, value) || (value != kNoFault && !parse_fault(value))) return false;
+    field(job) = value;
+    return true;
+  };
+  const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
+  return {
+      path, std::move(meaning), describe(fault_names()), Determines::kNothing, fault_names(), {}, {}, read,
+      write};
+}
+
 // clang-format off
 std::vector<JobKey> make_schema() {
   return {
@@ -357,6 +372,7 @@ std::vector<JobKey> make_schema() {
     integer(FIELD(parallel.check_replicas_every_steps), {0, kTrillion}, "compare the ranks' weights so often; 0: never"),
     real(FIELD(parallel.timeout_seconds), {0, 1e9, true}, "how long to wait for other ranks before giving up")
         .also_called({"timeout"}),
+    boolean(FIELD(parallel.watchdog), "ranks under MPI watch each other: who dies, stops or hangs is named at once"),
 
     path(FIELD(run.dir), false, "auto or a directory",
          "where job.yaml, metrics.jsonl, checkpoints and logs go; auto: runs/JOB, or runs/JOB-2 and so on where that is done or has other weights")
@@ -378,6 +394,10 @@ std::vector<JobKey> make_schema() {
     integer(FIELD(run.keep.last), {1, kBillion}, "checkpoints that stay: the newest so many"),
     integer(FIELD(run.keep.every_steps), {0, kTrillion}, "and those whose step is a multiple of this; 0: none"),
     boolean(FIELD(run.keep.best), "and the one with the highest test accuracy, saved when it was measured"),
+
+    integer(FIELD(inject.rank), {0, kBillion}, "the rank that fails on purpose; only with LOCKSTEP_ALLOW_INJECT=1"),
+    integer(FIELD(inject.step), {0, kTrillion}, "before which step, counted from 1; once in a run"),
+    fault(FIELD(inject.what), "how: killed, stopped, late, slow from then on, cut off, a wrong weight, or waiting where the others do not"),
   };
 }
 // clang-format on

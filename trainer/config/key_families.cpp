@@ -103,6 +103,7 @@ const MemberKey* member_key(const JobKey& key, const Job& job) {
 }
 
 bool belongs(const JobKey& key, const Job& job) {
+  if (key.section() == "inject") return job.inject.is_given();
   const Family* family = family_of(key);
   return family == nullptr || is_common(*family, key) || member_key(key, job) != nullptr;
 }

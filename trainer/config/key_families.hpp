@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Keys that not every job has: those of the optimiser, of the schedule, of the scaling rule, of the parallel
-/// strategy that it chose.
+/// strategy that it chose, and of a fault on purpose.
 #pragma once
 
 #include "trainer/config/job_key.hpp"
@@ -11,7 +11,8 @@
 
 namespace lockstep {
 
-/// Whether the job's choice has this key. True for keys that belong to no choice.
+/// Whether the job's choice has this key. True for keys that belong to no choice; but those of `inject` only
+/// where it is given.
 bool belongs(const JobKey& key, const Job& job);
 
 /// What the job's choice says of this key, or null.

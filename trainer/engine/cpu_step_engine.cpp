@@ -57,9 +57,12 @@ Evaluation CpuStepEngine::evaluate(const LeaveEvaluation& leave) {
 
 void CpuStepEngine::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
   const auto start = Clock::now();
+  RankActivity& activity = comm_.activity();
+  activity.begin_step(position.global_step + 1);
   StepTrial trial(units_, position.global_step);
   const bool taken = reduce(position, stop_requested, trial) == StepTrial::Verdict::kTake;
   const auto reduced = Clock::now();
+  activity.enter(Phase::kUpdating);
   if (taken) {
     Ops& ops = *threads_.front().ops;
     reducer_.mean_gradient(ops, gradient_.data());
@@ -88,6 +91,7 @@ StepTrial::Verdict CpuStepEngine::reduce(const StepPosition& position, bool stop
       reducer_.begin_step(static_cast<int>(grains.size()), stop_requested);
       compute(position, grains);
     }
+    comm_.activity().enter(Phase::kReducing);
     times_.exposed += reducer_.wait();
     const auto verdict = trial.judge(reducer_.totals(), reducer_.refusals(), largest_sums);
     if (verdict != StepTrial::Verdict::kRepeat) return verdict;

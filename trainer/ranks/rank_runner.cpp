@@ -9,6 +9,7 @@
 #include "comm/mpi/mpi_runtime.hpp"
 #include "comm/mpi/rank_watch.hpp"
 #include "comm/thread/thread_ranks.hpp"
+#include "comm/watchdog/watchdog.hpp"
 #include "common/error.hpp"
 #include "trainer/ranks/launched_rank.hpp"
 
@@ -34,18 +35,19 @@ int run_body(Communicator& comm, const std::function<int(Communicator&)>& body) 
   }
 }
 
-/// Errors that only this rank has: say so, and take the others down before they wait for us.
-int run_or_abort(Communicator& comm, const std::function<int(Communicator&)>& body) {
-  const auto abort_with = [&](ExitCode code, const std::string& what) {
-    print_error(comm.size() > 1 ? fmt::format("rank {} on {}: {}", comm.rank(), comm.host(), what) : what);
-    if (comm.size() > 1) comm.abort(static_cast<int>(code));
-    return static_cast<int>(code);
-  };
+/// Errors that only this rank has: say so, and take the others down before they wait for us. That another
+/// rank is lost is said once for all, by the watchdogs.
+int run_or_abort(Communicator& comm, Watchdog* watchdog, const std::function<int(Communicator&)>& body) {
   try {
     return run_body(comm, body);
   } catch (const std::exception& error) {
     const auto [code, text] = explain(error);
-    return abort_with(code, text);
+    const bool said = watchdog != nullptr && code == ExitCode::kPeerLost && watchdog->accounts_for_loss();
+    if (watchdog != nullptr && code != ExitCode::kPeerLost) watchdog->leave_alone(static_cast<int>(code));
+    if (!said)
+      print_error(comm.size() > 1 ? fmt::format("rank {} on {}: {}", comm.rank(), comm.host(), text) : text);
+    if (comm.size() > 1) comm.abort(static_cast<int>(code));
+    return static_cast<int>(code);
   }
 }
 
@@ -60,8 +62,10 @@ int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communic
   watch.expect(Meeting::kInit, std::max<std::chrono::duration<double>>(timeout, kLeastForStart));
   const MpiRuntime runtime(nullptr, nullptr);
   const auto comm = make_mpi_communicator(runtime, timeout);
+  auto watchdog = parallel.watchdog ? Watchdog::start(*comm) : nullptr;
   watch.met();
-  const int code = run_or_abort(*comm, body);
+  const int code = run_or_abort(*comm, watchdog.get(), body);
+  watchdog.reset();
   watch.expect(Meeting::kFinalize, timeout);
   return comm->rank() == 0 ? code : 0;
 }

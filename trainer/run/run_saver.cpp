@@ -46,6 +46,7 @@ void RunSaver::wait_for_disk() {
 }
 
 void RunSaver::wait_until_saved(const char* what_ends) {
+  const InPhase phase(comm_.activity(), Phase::kSaving);
   wait_for_disk();
   agree(comm_, [&] {
     if (directory_ == nullptr) return;

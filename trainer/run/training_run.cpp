@@ -10,12 +10,14 @@
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_failure.hpp"
+#include "trainer/faults/fault_injector.hpp"
 #include "trainer/ranks/leak_on_peer_loss.hpp"
 #include "trainer/ranks/rank_facts.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/batch_shapes.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/finished_run.hpp"
+#include "trainer/run/flight_directory.hpp"
 #include "trainer/run/memory_summary.hpp"
 #include "trainer/run/run_announcement.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -103,6 +105,7 @@ class TrainingRun {
   std::int64_t steps_per_epoch_;
   std::optional<BatchShapes> shapes_;      ///< where the job wants them printed
   std::optional<RunDirectory> directory_;  ///< rank 0's
+  std::unique_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
   std::string first_line_;                 ///< which directory was chosen, and why
   RunState state_;
   std::optional<Evaluation> evaluation_;  ///< the last one
@@ -116,6 +119,9 @@ int TrainingRun::run_to_the_end() {
   open_directory();
   restore_or_initialise();
   if (nothing_left_) return report_nothing_left();
+  comm_.activity().set_device(setup_.device.description);
+  open_flight_record(comm_, job_.run.dir);
+  if (job_.inject.is_given()) faults_ = std::make_unique<FaultInjector>(job_, job_.run.dir, comm_, *strategy_);
   announce();
   while (!finished()) {
     train_epoch();
@@ -221,6 +227,8 @@ bool TrainingRun::finished() const {
 void TrainingRun::train_epoch() {
   report_.start_epoch(state_, length());
   while (!epoch_finished() && !steps_finished() && !stopping_) {
+    if (faults_) faults_->before_series(state_.position.global_step);
+    comm_.activity().begin_step(state_.position.global_step + 1);
     after_series(strategy_->run(state_.position, next_series(), stop_wanted()));
   }
   report_.end_epoch();
@@ -237,6 +245,7 @@ std::int64_t TrainingRun::next_series() const {
                                    job_.parallel.check_replicas_every_steps}) {
     if (every > 0) count = std::min(count, every - step % every);
   }
+  if (faults_) count = faults_->series_from(step, count);
   LOCKSTEP_CHECK(count > 0);  // or the epoch would never end
   return count;
 }
@@ -306,6 +315,7 @@ bool TrainingRun::leave_evaluation() const {
 
 /// False if it was left, on all ranks: then the run is stopping.
 bool TrainingRun::evaluate_now() {
+  const InPhase phase(comm_.activity(), Phase::kEvaluating);
   const Evaluation evaluation = strategy_->evaluate([this] { return leave_evaluation(); });
   stopping_ = evaluation.interrupted;
   if (stopping_) {
@@ -346,6 +356,7 @@ int TrainingRun::finish() {
 
 int train(const Job& job) {
   const auto process_start = Clock::now();
+  refuse_faults_unless_allowed(job);
   catch_stop_signals();
   const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end_ahead());
   hash_program_in_advance();

@@ -5,12 +5,14 @@
 #pragma once
 
 #include "comm/gradient_units.hpp"
+#include "common/error.hpp"
 #include "data/sampler.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/engine/weight_update.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -68,6 +70,12 @@ class ParallelStrategy {
   /// @param step    for the message
   /// @throws AgreedError  names the rank that differs
   virtual void check_copies(std::int64_t step) = 0;
+
+  /// For faults on purpose: lets `change` at the weights that this rank trains. @throws ConfigError  it cannot
+  virtual void change_own_weights(const std::function<void(std::span<float>)>& /*change*/) {
+    throw ConfigError(
+        "inject.what: this parallel.strategy lets nobody at its weights; use the strategy data");
+  }
 
   virtual const WeightUpdate& weight_update() const = 0;
   /// Of this rank: steps an epoch, sizes of batches.

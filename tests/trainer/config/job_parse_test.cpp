@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Job files that are right.
 #include "common/error.hpp"
+#include "trainer/config/fault_name.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 
@@ -139,6 +140,15 @@ TEST(JobParseTest, LoadJobReadsTheFileAndMissesTheMissing) {
   EXPECT_EQ(job.train.epochs, 4);
   std::filesystem::remove(path);
   EXPECT_THROW(load_job(path.string(), {}), MissingDataError);
+}
+
+TEST(FaultNameTest, AmountsHaveUnits) {
+  EXPECT_EQ(parse_fault("delay 500ms"), (Fault{Fault::Kind::kDelay, 0.5}));
+  EXPECT_EQ(parse_fault("delay 3s"), (Fault{Fault::Kind::kDelay, 3}));
+  EXPECT_EQ(parse_fault("slow 10%"), (Fault{Fault::Kind::kSlow, 0.1}));
+  EXPECT_EQ(parse_fault("die"), Fault{Fault::Kind::kDie});
+  EXPECT_EQ(parse_fault("none"), std::nullopt);
+  for (const auto name : fault_names()) EXPECT_EQ(parse_fault(name).has_value(), name != kNoFault) << name;
 }
 
 }  // namespace

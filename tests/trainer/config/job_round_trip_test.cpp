@@ -54,6 +54,7 @@ class RandomJob {
     job.run = {
         text(),       whole(0, 1000), whole(0, 1000), text(), pick({"stop", "continue"}),
         real(0, 1e9), whole(0, 1000), flip(),         flip(), {whole(1, 1000), whole(0, 1000), flip()}};
+    if (flip()) job.inject = {whole(0, 1000), whole(1, 1000), pick({"die", "delay 0.5s", "slow 12%", "nan"})};
     return job;
   }
 
@@ -106,6 +107,12 @@ TEST(JobRoundTripTest, EveryKeyOfADefaultJobReadsBackThroughItsOwnReader) {
     const Job job = parse_job("model: net\n", "job.yaml", {key.path + "=" + key.write(defaults)});
     EXPECT_EQ(key.write(job), key.write(defaults)) << key.path;
   }
+}
+
+TEST(JobRoundTripTest, JobWithoutAFaultDoesNotSpeakOfOne) {
+  EXPECT_EQ(to_yaml(parse_job("model: net\n", "job.yaml")).find("inject"), std::string::npos);
+  const Job none = parse_job("{model: net, inject: {rank: 0, step: 0, what: none}}", "job.yaml");
+  EXPECT_EQ(to_yaml(none).find("inject"), std::string::npos);
 }
 
 TEST(JobRoundTripTest, EveryChoiceComesBackWithItsKeysAndNoOthers) {

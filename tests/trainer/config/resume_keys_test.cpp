@@ -35,12 +35,26 @@ TEST(JobHashTest, WhatDeterminesTheWeightsIsNamedWithBothValues) {
 }
 
 TEST(JobHashTest, LengthPlaceAndLoggingMayChange) {
-  for (const char* text :
-       {"train.epochs=99", "train.max_steps=5", "data.root=/elsewhere", "parallel.device=cpu",
-        "parallel.backend=thread", "parallel.ranks=3", "parallel.threads=2", "parallel.bucket_bytes=4KiB",
-        "parallel.timeout_seconds=9", "parallel.split=chunk", "data.per_rank_batch=7", "run.curve=yes",
-        "run.print_shapes=yes", "run.print_loss_every_steps=7", "parallel.check_replicas_every_steps=1",
-        "run.dir=x", "run.resume=never", "run.log_every_steps=1", "run.checkpoint_every_steps=1"}) {
+  for (const char* text : {"train.epochs=99",
+                           "train.max_steps=5",
+                           "data.root=/elsewhere",
+                           "parallel.device=cpu",
+                           "parallel.backend=thread",
+                           "parallel.ranks=3",
+                           "parallel.threads=2",
+                           "parallel.bucket_bytes=4KiB",
+                           "parallel.timeout_seconds=9",
+                           "parallel.split=chunk",
+                           "data.per_rank_batch=7",
+                           "run.curve=yes",
+                           "run.print_shapes=yes",
+                           "run.print_loss_every_steps=7",
+                           "parallel.check_replicas_every_steps=1",
+                           "run.dir=x",
+                           "inject={rank: 1, step: 3, what: die}",
+                           "run.resume=never",
+                           "run.log_every_steps=1",
+                           "run.checkpoint_every_steps=1"}) {
     EXPECT_TRUE(changes(text).empty()) << text;
   }
 }

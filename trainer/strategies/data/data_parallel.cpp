@@ -34,8 +34,15 @@ void DataParallel::collect() {
 }
 
 void DataParallel::check_copies(std::int64_t step) {
+  const InPhase phase(comm_.activity(), Phase::kChecking);
   engine_->fetch_state();
   expect_equal_replicas(comm_, setup_.network.parameters(), engine_->weights(), step);
+}
+
+void DataParallel::change_own_weights(const std::function<void(std::span<float>)>& change) {
+  engine_->fetch_state();
+  change(engine_->weights());
+  engine_->commit_state();
 }
 
 StrategyDescription DataParallel::describe() const {

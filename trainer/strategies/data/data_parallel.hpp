@@ -22,6 +22,7 @@ class DataParallel final : public ParallelStrategy {
   void distribute() override;
   void collect() override;
   void check_copies(std::int64_t step) override;
+  void change_own_weights(const std::function<void(std::span<float>)>& change) override;
 
   const WeightUpdate& weight_update() const override { return engine_->weight_update(); }
   const DistributedSampler& sampler() const override { return engine_->sampler(); }

@@ -1,0 +1,119 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Atomic fields, each by itself.
+#include "comm/activity/rank_activity.hpp"
+
+#include "comm/activity/flight_recorder.hpp"
+#include "common/clock.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+namespace lockstep {
+
+using std::memory_order_relaxed;
+
+std::string_view phase_name(Phase phase) {
+  static constexpr std::array<std::string_view, kPhases> kNames = {
+      "starting", "computing", "reducing gradients", "updating weights", "evaluating", "checking replicas",
+      "saving",   "ending"};
+  const auto index = static_cast<std::size_t>(phase);
+  return index < kNames.size() ? kNames[index] : "unknown";
+}
+
+std::size_t Whereabouts::place_length() const {
+  return static_cast<std::size_t>(std::find(place.begin(), place.end(), '\0') - place.begin());
+}
+
+std::int64_t clock_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+}
+
+RankActivity::RankActivity() : since_ns_(clock_ns()) {}
+RankActivity::~RankActivity() = default;
+
+std::int64_t RankActivity::touch() {
+  const std::int64_t now = clock_ns();
+  since_ns_.store(now, memory_order_relaxed);
+  return now;
+}
+
+void RankActivity::begin_step(std::int64_t step) {
+  step_.store(step, memory_order_relaxed);
+  bucket_.store(-1, memory_order_relaxed);
+  enter(Phase::kComputing);
+}
+
+void RankActivity::enter(Phase phase) {
+  phase_.store(phase, memory_order_relaxed);
+  const std::int64_t now = touch();
+  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kPhase, now, whereabouts());
+}
+
+void RankActivity::bucket_leaves(std::int32_t bucket) {
+  bucket_.store(bucket, memory_order_relaxed);
+  const std::int64_t now = touch();
+  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kBucket, now, whereabouts());
+}
+
+void RankActivity::begin_wait(std::string_view what) {
+  std::array<char, kPlaceBytes> text{};
+  what.copy(text.data(), text.size() - 1);
+  for (std::size_t i = 0; i < place_.size(); ++i) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, text.data() + 8 * i, 8);
+    place_[i].store(word, memory_order_relaxed);
+  }
+  collective_.fetch_add(1, memory_order_relaxed);
+  waiting_.store(true, memory_order_relaxed);
+  const std::int64_t now = touch();
+  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kWait, now, whereabouts());
+}
+
+void RankActivity::end_wait() {
+  waiting_.store(false, memory_order_relaxed);
+  const std::int64_t now = touch();
+  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kGoesOn, now, whereabouts());
+}
+
+Whereabouts RankActivity::whereabouts() const {
+  Whereabouts now;
+  now.step = step_.load(memory_order_relaxed);
+  now.phase = phase_.load(memory_order_relaxed);
+  now.waiting = waiting_.load(memory_order_relaxed);
+  now.collective = collective_.load(memory_order_relaxed);
+  now.bucket = bucket_.load(memory_order_relaxed);
+  now.since_ns = since_ns_.load(memory_order_relaxed);
+  for (std::size_t i = 0; i < place_.size(); ++i) {
+    const std::uint64_t word = place_[i].load(memory_order_relaxed);
+    std::memcpy(now.place.data() + 8 * i, &word, 8);
+  }
+  now.place.back() = '\0';
+  return now;
+}
+
+void RankActivity::set_device(const std::string& device) {
+  const std::lock_guard lock(texts_mutex_);
+  device_ = device;
+}
+
+std::string RankActivity::device() const {
+  const std::lock_guard lock(texts_mutex_);
+  return device_;
+}
+
+std::string RankActivity::flight_directory() const {
+  const std::lock_guard lock(texts_mutex_);
+  return flight_directory_;
+}
+
+void RankActivity::record_with(std::unique_ptr<FlightRecorder> recorder, const std::string& directory) {
+  const std::lock_guard lock(texts_mutex_);
+  flight_directory_ = directory;
+  owned_recorder_ = std::move(recorder);
+  recorder_.store(owned_recorder_.get(), std::memory_order_release);
+}
+
+}  // namespace lockstep

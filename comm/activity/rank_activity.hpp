@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a rank is doing just now: written by those who do it, read by whoever watches.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+class FlightRecorder;
+
+enum class Phase : std::uint8_t {
+  kStarting,
+  kComputing,  ///< forward and backward; on a GPU whole steps
+  kReducing,   ///< the rest of the gradients' sums
+  kUpdating,
+  kEvaluating,
+  kChecking,  ///< whether the ranks' weights are equal
+  kSaving,
+  kEnding,
+};
+inline constexpr int kPhases = 8;
+/// "computing"
+std::string_view phase_name(Phase phase);
+
+inline constexpr std::size_t kPlaceBytes = 48;
+
+/// Where a rank stands. A text of fixed size: it also travels, and lies in files.
+struct Whereabouts {
+  std::int64_t step = 0;  ///< in work, counted from 1; 0: none yet
+  Phase phase = Phase::kStarting;
+  bool waiting = false;          ///< for other ranks
+  std::uint64_t collective = 0;  ///< how many waits have begun: the same on all ranks where they wait alike
+  std::int32_t bucket = -1;      ///< the last that left in this step
+  std::int64_t since_ns = 0;     ///< since when nothing of this has changed; Clock of this rank
+  std::array<char, kPlaceBytes> place{};  ///< what is waited for, cut; ends with a zero
+
+  std::string_view place_text() const { return {place.data(), place_length()}; }
+  std::size_t place_length() const;
+};
+
+/// Writing costs some nanoseconds, and never waits. Any thread may read; one thread at a time calls
+/// begin_step, enter, begin_wait and end_wait, and one at a time bucket_leaves.
+class RankActivity {
+ public:
+  RankActivity();
+  ~RankActivity();
+  RankActivity(const RankActivity&) = delete;
+  RankActivity& operator=(const RankActivity&) = delete;
+
+  /// @param step  counted from 1
+  void begin_step(std::int64_t step);
+  void enter(Phase phase);
+  void bucket_leaves(std::int32_t bucket);
+  void begin_wait(std::string_view what);
+  void end_wait();
+
+  /// Fields may be of two neighbouring moments, but not where nothing has changed for a while.
+  Whereabouts whereabouts() const;
+
+  /// What the rank computes on, for people. Once, before it matters.
+  void set_device(const std::string& device);
+  std::string device() const;
+
+  /// From now on all of it is written down there, too. Once, before other threads write.
+  /// @param directory  where the recorder writes
+  void record_with(std::unique_ptr<FlightRecorder> recorder, const std::string& directory);
+  /// Null: nothing is written down.
+  FlightRecorder* recorder() const { return recorder_.load(std::memory_order_acquire); }
+  std::string flight_directory() const;
+
+ private:
+  std::int64_t touch();
+
+  std::atomic<std::int64_t> step_{0}, since_ns_{0};
+  std::atomic<Phase> phase_{Phase::kStarting};
+  std::atomic<bool> waiting_{false};
+  std::atomic<std::uint64_t> collective_{0};
+  std::atomic<std::int32_t> bucket_{-1};
+  std::array<std::atomic<std::uint64_t>, kPlaceBytes / 8> place_{};
+  mutable std::mutex texts_mutex_;
+  std::string device_, flight_directory_;
+  std::unique_ptr<FlightRecorder> owned_recorder_;
+  std::atomic<FlightRecorder*> recorder_{nullptr};
+};
+
+/// Is in a phase for as long as it lives, and then in the one before it again.
+class InPhase {
+ public:
+  InPhase(RankActivity& activity, Phase phase) : activity_(activity), before_(activity.whereabouts().phase) {
+    activity_.enter(phase);
+  }
+  ~InPhase() { activity_.enter(before_); }
+  InPhase(const InPhase&) = delete;
+  InPhase& operator=(const InPhase&) = delete;
+
+ private:
+  RankActivity& activity_;
+  Phase before_;
+};
+
+/// Nanoseconds of Clock.
+std::int64_t clock_ns();
+
+}  // namespace lockstep

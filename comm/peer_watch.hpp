@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Somebody who knows whether the other ranks are alive, while this one waits for them.
+#pragma once
+
+namespace lockstep {
+
+/// Asked by Communicator::wait, from any thread; all answers cost a load of an atomic.
+class PeerWatch {
+ public:
+  virtual ~PeerWatch() = default;
+  /// A rank is lost for good: nobody shall go on waiting.
+  virtual bool is_over() const noexcept = 0;
+  /// There is a reason to wait on, though the time is up: a debugger holds a rank.
+  virtual bool has_patience() const noexcept = 0;
+  /// For faults on purpose: from now on it neither hears nor says anything.
+  virtual void drop_network() noexcept = 0;
+};
+
+}  // namespace lockstep

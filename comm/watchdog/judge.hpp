@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Decides from signs of life what is to be said and done. No clock, no network, no printing of its own.
+#pragma once
+
+#include "comm/watchdog/verdict.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::watchdog {
+
+struct Limits {
+  double timeout_seconds = 300;  ///< silent for so long: lost
+  double silent_seconds = 3;     ///< without a sign of life: named
+  double settle_seconds = 0.15;  ///< after a death: others may have died with it
+  double least_stuck_seconds =
+      60;  ///< alive without progress: lost, not before; 50 times the longest wait so far
+  double least_stuck_notice_seconds = 4.5;  ///< and named; 10 times
+  double excused_seconds = 3;  ///< after a rank left for reasons of its own, before the others do
+
+  /// Those for a given timeout: the others never longer than it.
+  static Limits for_timeout(double seconds);
+};
+
+struct Findings {
+  std::vector<std::string> notices;  ///< for people, from one rank only
+  std::optional<Verdict> verdict;    ///< once
+  bool adopted = false;              ///< another rank has spoken: leave without a word
+};
+
+class Judge {
+ public:
+  Judge(int rank, const Limits& limits) : rank_(rank), limits_(limits) {}
+
+  /// To be called a few times a second. @param peers  by rank; this rank's own `where` is current
+  Findings look(std::int64_t now_ns, const std::vector<Peer>& peers);
+  /// The main thread has waited too long, or the communication failed.
+  Verdict judge_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+
+  /// Whether a debugger holds a rank.
+  static bool held_by_debugger(const std::vector<Peer>& peers);
+  bool is_silent(const Peer& peer, std::int64_t now_ns) const;
+  /// Whether of all ranks that this one can hear it has the lowest number: it speaks for them.
+  bool speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  /// Whether it hears none of several others, or not the only one.
+  bool hears_nobody(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+
+ private:
+  struct Memory {
+    bool silent = false, stuck = false;
+    std::int64_t silent_since = 0;
+  };
+
+  void learn(std::int64_t now_ns, const Whereabouts& own);
+  void notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
+  void notice_stuck(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
+  std::optional<Verdict> judge_deaths(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::optional<Verdict> judge_silence(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::optional<Verdict> judge_stuck(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::optional<Verdict> judge_step(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  bool must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::vector<int> laggards(std::int64_t now_ns, const std::vector<Peer>& peers, double seconds) const;
+  double learnt(double least, double factor) const;
+
+  int rank_;
+  Limits limits_;
+  std::vector<Memory> memory_;
+  std::uint64_t wait_ = 0;            ///< the collective that this rank waited in when last looked at
+  std::int64_t wait_age_ns_ = 0;      ///< and for how long by then
+  std::int64_t longest_wait_ns_ = 0;  ///< of those that ended
+  bool over_ = false;
+};
+
+}  // namespace lockstep::watchdog

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Ranks that are really killed, stopped or out of step: one verdict names the right one, and nobody is left.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace lockstep::testing {
+namespace {
+
+int verdicts_in(const std::string& text) {
+  int count = 0;
+  for (auto at = text.find("verdict: "); at != text.npos; at = text.find("verdict: ", at + 1)) ++count;
+  return count;
+}
+
+std::string job_on(const TemporaryDirectory& directory, const std::string& more) {
+  return "train " + write_small_job(directory) +
+         " train.epochs=1000 run.checkpoint_every_steps=0 run.dir=" + directory.path("run") + " " + more;
+}
+
+/// Starts three ranks, waits for a few steps, does `blow` with the process of rank 1 in $victim, and waits.
+Outcome run_and_strike(const TemporaryDirectory& directory, const std::string& more,
+                       const std::string& blow) {
+  const auto run = directory.path("run");
+  return run_shell(mpirun_command(3, job_on(directory, more)) + " > " + run + ".out 2> " + run +
+                   ".err & run=$!\n" + "for i in $(seq 1200); do grep -qs '\"step\":3' " + run +
+                   "/metrics.jsonl && break; sleep 0.05; done\n" +
+                   "victim=$(for p in $(pgrep -P $run); do tr '\\0' '\\n' < /proc/$p/environ | " +
+                   "grep -qx OMPI_COMM_WORLD_RANK=1 && echo $p; done)\n" + blow +
+                   "\nwait $run; code=$?\ncat " + run + ".out; cat " + run +
+                   ".err >&2; pgrep -f \"^$LOCKSTEP_PROGRAM train .*" + run +
+                   "\" && echo left-behind >&2; exit $code");
+}
+
+void expect_one_verdict_on_rank_1(const Outcome& outcome, const std::string& what) {
+  EXPECT_EQ(verdicts_in(outcome.err), 1) << outcome.everything();
+  EXPECT_NE(outcome.err.find("verdict: rank 1 on "), std::string::npos) << outcome.everything();
+  EXPECT_NE(outcome.err.find(what), std::string::npos) << outcome.everything();
+  EXPECT_NE(outcome.err.find("initiating: rank 1\n"), std::string::npos) << outcome.everything();
+  EXPECT_EQ(outcome.err.find("left-behind"), std::string::npos) << outcome.everything();
+}
+
+TEST(WatchdogTest, KilledRankIsNamedAndItsRecordSurvives) {
+  const TemporaryDirectory directory;
+  const auto outcome = run_and_strike(directory, "", "kill -KILL $victim");
+  EXPECT_EQ(outcome.exit_code, 137) << outcome.everything();  // mpirun's word for a killed rank
+  expect_one_verdict_on_rank_1(outcome, "died: its process is gone; last seen in step ");
+  const auto flight = lockstep("flight " + directory.path("run"));
+  EXPECT_EQ(flight.exit_code, 0) << flight.everything();
+  EXPECT_NE(flight.out.find("3 of 3 ranks"), std::string::npos) << flight.out;
+  EXPECT_NE(flight.out.find("verdict: rank 1 on "), std::string::npos) << flight.out;
+}
+
+TEST(WatchdogTest, StoppedRankIsNamedAndTheOthersLeaveAfterTheTimeout) {
+  const TemporaryDirectory directory;
+  const auto outcome = run_and_strike(directory, "parallel.timeout_seconds=5", "kill -STOP $victim");
+  EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
+  expect_one_verdict_on_rank_1(outcome, "has given no sign of life for 5.");
+  EXPECT_NE(outcome.err.find(": it is stopped, kill -CONT "), std::string::npos) << outcome.err;
+}
+
+TEST(WatchdogTest, RankThatComesBackGoesOnWithTheSameBits) {
+  const TemporaryDirectory directory;
+  const auto outcome =
+      run_and_strike(directory, "train.max_steps=100",
+                     "kill -STOP $victim; for i in $(seq 300); do grep -q 'is silent' " +
+                         directory.path("run") + ".err && break; sleep 0.1; done; kill -CONT $victim");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_NE(outcome.err.find(" is back after "), std::string::npos) << outcome.err;
+  EXPECT_EQ(verdicts_in(outcome.err), 0) << outcome.err;
+  const auto alone = lockstep("train " + write_small_job(directory) +
+                              " train.epochs=1000 train.max_steps=100 run.dir=" + directory.path("alone"));
+  EXPECT_EQ(outcome.last_line(), alone.last_line());
+  const auto flight = lockstep("flight " + directory.path("run"));
+  EXPECT_NE(flight.out.find("all ranks ended in good order"), std::string::npos) << flight.out;
+}
+
+TEST(WatchdogTest, RankOutOfStepIsNamedBeforeTheTimeout) {
+  const TemporaryDirectory directory;
+  const auto outcome =
+      run_shell("LOCKSTEP_ALLOW_INJECT=1 " +
+                mpirun_command(3, job_on(directory, "inject.rank=1 inject.step=5 inject.what=desync")));
+  EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
+  expect_one_verdict_on_rank_1(outcome, "is out of step");
+}
+
+TEST(FlightCommandTest, WhatIsNoRecordIsRefused) {
+  const TemporaryDirectory directory;
+  const auto missing = lockstep("flight " + directory.path("nowhere"));
+  EXPECT_EQ(missing.exit_code, 66) << missing.everything();
+  std::filesystem::create_directories(directory.path("flight/0001"));
+  write_text(directory.path("flight/0001/rank-0000.flight"), std::string(4096, 'x'));
+  const auto damaged = lockstep("flight " + directory.path());
+  EXPECT_EQ(damaged.exit_code, 65) << damaged.everything();
+  EXPECT_NE(damaged.err.find("is no flight record"), std::string::npos) << damaged.err;
+}
+
+}  // namespace
+}  // namespace lockstep::testing

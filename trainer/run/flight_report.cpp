@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The records of all ranks as one story.
+#include "comm/activity/flight_record.hpp"
+#include "common/error.hpp"
+#include "common/files/env.hpp"
+#include "common/text/printable.hpp"
+#include "trainer/run/flight_directory.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+
+namespace lockstep {
+namespace {
+
+/// 128 KiB is what a record takes; nobody has put the system's memory to the test with another file.
+constexpr std::uint64_t kMostBytes = 1 << 20;
+
+std::string time_text(std::int64_t ns) {
+  const std::time_t seconds = ns / 1'000'000'000;
+  if (ns < 0 || seconds > 32'503'680'000) return "(no time)";
+  std::tm broken{};
+  gmtime_r(&seconds, &broken);
+  return fmt::format("{:%H:%M:%S}.{:06}", broken, ns / 1000 % 1'000'000);
+}
+
+std::string text_file(Env& env, const std::string& path) {
+  if (env.entry(path).kind != EntryKind::kFile || env.size(path) > kMostBytes) return "";
+  const auto bytes = env.read(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+std::vector<FlightRecord> read_all(Env& env, const std::string& directory) {
+  std::vector<FlightRecord> records;
+  for (const std::string& name : env.list(directory)) {
+    const std::string path = directory + "/" + name;
+    if (!name.ends_with(".flight")) continue;
+    if (env.size(path) > kMostBytes) throw DataError(path + ": is too large for a flight record");
+    records.push_back(read_flight_record(env.read(path), path));
+  }
+  if (records.empty()) throw MissingDataError(directory + ": holds no flight records");
+  std::ranges::sort(records, {}, &FlightRecord::rank);
+  return records;
+}
+
+bool ended_well(const FlightRecord& record) {
+  return !record.events.empty() && record.events.back().entry.event == FlightEvent::kEnd;
+}
+
+std::string line_of(const FlightRecord& record) {
+  std::string last = "nothing was noted";
+  if (!record.events.empty()) {
+    const FlightEntry& entry = record.events.back().entry;
+    last = entry.step > 0 ? fmt::format("step {}: {}", entry.step, describe(entry)) : describe(entry);
+  }
+  return printable_line(fmt::format("rank {:<4} {}, pid {}{}  alive until {}  {}", record.rank, record.host,
+                                    record.pid, record.device.empty() ? "" : ", " + record.device,
+                                    time_text(record.alive_time), last)) +
+         "\n";
+}
+
+std::string timeline(const std::vector<FlightRecord>& records, int count) {
+  struct Moment {
+    int rank;
+    FlightRecord::Event event;
+  };
+  std::vector<Moment> moments;
+  for (const FlightRecord& record : records) {
+    for (const auto& event : record.events) moments.push_back({record.rank, event});
+  }
+  std::ranges::stable_sort(moments, {}, [](const Moment& moment) { return moment.event.time; });
+  const auto shown = std::min(moments.size(), static_cast<std::size_t>(count));
+  std::string text = fmt::format("the last {} of {} events, UTC by rank 0's clock:\n", shown, moments.size());
+  for (const Moment& moment : std::span(moments).last(shown)) {
+    const FlightEntry& entry = moment.event.entry;
+    text += printable_line(fmt::format("{}  rank {:<4} {}{}", time_text(moment.event.time), moment.rank,
+                                       entry.step > 0 ? fmt::format("step {}: ", entry.step) : "",
+                                       describe(entry))) +
+            "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string flight_report(const std::string& run_directory, int start, int events) {
+  Env& env = Env::posix();
+  const auto starts = flights_of(run_directory);
+  if (start == 0) start = starts.back();
+  if (std::ranges::find(starts, start) == starts.end())
+    throw MissingDataError(fmt::format("{}: holds no flight record of start {}, only of {} to {}",
+                                       run_directory, start, starts.front(), starts.back()));
+  const auto directory = fmt::format("{}/flight/{:04}", run_directory, start);
+  const auto records = read_all(env, directory);
+  std::string text = fmt::format("start {} of {} (kept: {} to {}), {} of {} ranks\n", start, run_directory,
+                                 starts.front(), starts.back(), records.size(), records.front().world_size);
+  const std::string verdict = text_file(env, directory + "/verdict.txt");
+  const bool well = std::ranges::all_of(records, ended_well);
+  text += !verdict.empty() ? printable(verdict)
+          : well           ? "no verdict: all ranks ended in good order\n"
+                           : "no verdict\n";
+  for (const FlightRecord& record : records) text += line_of(record);
+  return text + timeline(records, events);
+}
+
+}  // namespace lockstep
