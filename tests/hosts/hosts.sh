@@ -103,7 +103,7 @@ drop_host() {
   kill -KILL "$(cat "$hosts_folder/$1")"
   local names  # the file must stay the one that is mounted on /etc/hosts
   names=$(sed "s/ $1\$/ gone/" "$hosts_folder/hosts") && echo "$names" >"$hosts_folder/hosts"
-  ip link del "to-$1"  # sockets that wait for the dead keep a network for minutes
+  ip link del "to-$1" 2>/dev/null  # sockets that wait for the dead keep a network for minutes
   rm -f "$hosts_folder/$1"
 }
 
