@@ -75,8 +75,14 @@ on() {
   nsenter --target "$(cat "$hosts_folder/$host")" --net --uts --mount --wd="$PWD" -- "$@"
 }
 
-cut_off() { ip link set "to-$1" down; }
-rejoin() { ip link set "to-$1" up; }
+cut_off() {
+  touch "$hosts_folder/off-$1"  # for the agent
+  ip link set "to-$1" down
+}
+rejoin() {
+  rm -f "$hosts_folder/off-$1"
+  ip link set "to-$1" up
+}
 
 # host_processes HOST: the numbers of all processes there.
 host_processes() {
@@ -104,7 +110,7 @@ drop_host() {
   local names  # the file must stay the one that is mounted on /etc/hosts
   names=$(sed "s/ $1\$/ gone/" "$hosts_folder/hosts") && echo "$names" >"$hosts_folder/hosts"
   ip link del "to-$1" 2>/dev/null  # sockets that wait for the dead keep a network for minutes
-  rm -f "$hosts_folder/$1"
+  rm -f "$hosts_folder/$1" "$hosts_folder/off-$1"
 }
 
 slow_down() {
@@ -115,7 +121,7 @@ slow_down() {
   local address hardware
   address=$(on "$1" ip -br -4 address show dev eth0 | awk '{ print $3 }')
   hardware=$(on "$1" ip -br link show dev eth0 | awk '{ print $3 }')
-  cut_off "$1"
+  ip link set "to-$1" down
   on "$1" sh -c "ip address del $address dev eth0 && ip link set slow0 address $hardware && ip address add $address dev slow0 && ip link set slow0 up"
   ip link set "slow-$1" master switch up
 }

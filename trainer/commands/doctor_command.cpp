@@ -9,6 +9,8 @@
 #include "trainer/commands/command.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/doctor/doctor_report.hpp"
+#include "trainer/doctor/host_survey.hpp"
+#include "trainer/doctor/tcp_reach.hpp"
 #include "trainer/ranks/rank_facts.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
@@ -26,6 +28,7 @@ namespace {
 constexpr const char* kFooter = R"(Examples:
   lockstep doctor
   mpirun -np 2 lockstep doctor launch/jobs/mnist.yaml
+  lockstep doctor --hostfile hosts
   mpirun -np 64 lockstep train JOB.yaml 2>&1 | tee said; lockstep doctor --log said
 
 Start it just as the run: then it sees what the run will see. A table shows each
@@ -43,9 +46,14 @@ Exit code: 0 all is well, 69 something is not.
 Values of secrets in the environment are masked.)";
 
 struct Options {
-  std::string job, log;
+  std::string job, log, hostfile;
   std::vector<std::string> overrides;
   bool json = false;
+  // What survey_hosts() starts on other hosts.
+  bool this_host = false;
+  std::string mark;
+  int answer_seconds = 0;
+  std::vector<std::string> reach;
 };
 
 int exit_code(bool healthy) {
@@ -73,16 +81,40 @@ int examine_log(const Options& options) {
   return exit_code(findings.empty());
 }
 
+Job job_of(const Options& options) {
+  return options.job.empty() ? Job{} : load_job(options.job, options.overrides);
+}
+
+int examine_hosts(const Options& options) {
+  const Diagnosis diagnosis = survey_hosts(read_hostfile(options.hostfile), job_of(options));
+  show(diagnosis, options.json);
+  return exit_code(diagnosis.healthy());
+}
+
 int examine_ranks(const Options& options) {
   hash_program_in_advance();
-  std::vector<std::string> overrides = options.overrides;
   const bool has_job = !options.job.empty();
-  const Job job = has_job ? load_job(options.job, overrides) : Job{};
+  const Job job = job_of(options);
   return run_on_ranks(job.parallel, [&](Communicator& comm) {
     const Diagnosis diagnosis = diagnose(comm, job, has_job);
     if (comm.rank() == 0) show(diagnosis, options.json);
     return exit_code(diagnosis.healthy());
   });
+}
+
+int examine(const Options& options) {
+  if (options.this_host) {
+    print("{}\n", view_of_this_host(options.mark));
+  } else if (options.answer_seconds > 0) {
+    answer_on_a_port(options.answer_seconds);
+  } else if (!options.reach.empty()) {
+    print("{}", try_to_reach(options.reach));
+  } else if (!options.log.empty()) {
+    return examine_log(options);
+  } else {
+    return options.hostfile.empty() ? examine_ranks(options) : examine_hosts(options);
+  }
+  return 0;
 }
 
 }  // namespace
@@ -95,11 +127,18 @@ void add_doctor_command(CLI::App& app, Action& action) {
   command->add_option("overrides", options->overrides, "key=value, as for train");
   command->add_option("--log", options->log, "What a launcher has printed, '-': standard input")
       ->excludes("job");
+  command
+      ->add_option("--hostfile", options->hostfile,
+                   "Looks at each of its hosts over ssh, without mpirun: where that hangs or cannot start")
+      ->excludes("--log");
+  const char* hidden = "";
+  command->add_flag("--this-host", options->this_host)->group(hidden);
+  command->add_option("--mark", options->mark)->group(hidden);
+  command->add_option("--answer", options->answer_seconds)->check(CLI::Range(1, 60))->group(hidden);
+  command->add_option("--reach", options->reach)->group(hidden);
   command->add_flag("--json", options->json, "For programs");
   command->footer(kFooter);
-  command->callback([=, &action] {
-    action = [=] { return options->log.empty() ? examine_ranks(*options) : examine_log(*options); };
-  });
+  command->callback([=, &action] { action = [=] { return examine(*options); }; });
 }
 
 }  // namespace lockstep

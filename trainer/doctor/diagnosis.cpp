@@ -7,6 +7,7 @@
 #include "comm/gather.hpp"
 #include "comm/latency.hpp"
 #include "common/console/output.hpp"
+#include "trainer/doctor/run_directory_mark.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/rank_facts.hpp"
 
@@ -14,18 +15,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <utility>
 
 namespace lockstep {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::size_t kProbeBytes = 4 << 20;
 constexpr std::chrono::milliseconds kProbeBudget{200};
@@ -50,34 +47,14 @@ std::string read_neighbour(Communicator& comm, const Surroundings& world) {
   return "";
 }
 
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string run_directory(const Job& job) {
-  return job.run.dir == "auto" ? "runs" : job.run.dir;
-}
-
-/// The directory itself, or the first one above it that is there.
-fs::path existing(fs::path path) {
-  std::error_code ignored;
-  path = fs::absolute(path, ignored).lexically_normal();
-  while (!fs::is_directory(path, ignored) && path != path.parent_path()) path = path.parent_path();
-  return path;
-}
-
 /// Rank 0 puts an empty file where its run directory is or will be; do the others see it?
 bool sees_run_directory(Communicator& comm, const std::string& directory) {
-  std::string name;
-  if (comm.rank() == 0)
-    name = (existing(directory) / fmt::format(".lockstep-doctor-{}-{}", comm.host(), ::getpid())).string();
-  const std::string mark = gather_text(comm, name).front();
-  if (comm.rank() == 0) std::ofstream(mark).put('\n');
+  std::optional<RunDirectoryMark> mark;
+  if (comm.rank() == 0) mark.emplace(directory, "doctor");
+  const std::string path = gather_text(comm, mark ? mark->path() : "").front();
   std::error_code unwritable;
-  const bool written = gather(comm, comm.rank() == 0 && fs::exists(mark, unwritable) ? 1 : 0).front() == 1;
-  const bool seen = !written || fs::exists(mark, unwritable);
+  const bool seen = path.empty() || std::filesystem::exists(path, unwritable);
   comm.barrier();
-  if (comm.rank() == 0) fs::remove(mark, unwritable);
   return seen;
 }
 

@@ -40,7 +40,8 @@ std::string place(const RankView& view) {
 std::string versions(const RankView& view) {
   std::string text;
   for (const auto& [name, version] : view.versions)
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", name == "MPI" ? version : name + " " + version);
+    if (name == "MPI" || name == "lockstep")
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", name == "MPI" ? version : name + " " + version);
   return text;
 }
 
@@ -104,16 +105,8 @@ std::string finding_lines(const Finding& finding, bool unicode) {
                      finding.fix);
 }
 
-ordered_json json_of(const Finding& finding) {
-  return {{"what", finding.what}, {"fix", finding.fix}};
-}
-
-}  // namespace
-
-std::string to_text(const Diagnosis& diagnosis, bool unicode) {
-  std::vector<Row> rows = {{"rank", "host", "local", "device", "place", "memory", "versions"}};
-  for (const RankView& view : diagnosis.ranks) rows.push_back(row_of(view));
-  std::string text = table(rows) + "\n" + probe_line(diagnosis) + settings_lines(diagnosis);
+std::string check_lines(const Diagnosis& diagnosis, bool unicode) {
+  std::string text;
   std::size_t findings = 0;
   for (const CheckResult& result : diagnosis.results) {
     if (result.findings.empty()) text += fmt::format("{} {}\n", mark(true, unicode), result.healthy);
@@ -122,6 +115,20 @@ std::string to_text(const Diagnosis& diagnosis, bool unicode) {
   }
   return text + (findings == 0 ? "all is well\n"
                                : fmt::format("{} finding{}\n", findings, findings == 1 ? "" : "s"));
+}
+
+ordered_json json_of(const Finding& finding) {
+  return {{"what", finding.what}, {"fix", finding.fix}};
+}
+
+}  // namespace
+
+std::string to_text(const Diagnosis& diagnosis, bool unicode) {
+  if (diagnosis.ranks.empty()) return check_lines(diagnosis, unicode);
+  std::vector<Row> rows = {{"rank", "host", "local", "device", "place", "memory", "versions"}};
+  for (const RankView& view : diagnosis.ranks) rows.push_back(row_of(view));
+  return table(rows) + "\n" + probe_line(diagnosis) + settings_lines(diagnosis) +
+         check_lines(diagnosis, unicode);
 }
 
 ordered_json to_json(const Diagnosis& diagnosis) {
