@@ -115,7 +115,8 @@ struct Kind {
 
 Kind kind_of(const CLI::App& app) {
   const bool train = app.got_subcommand("train");
-  return {.of_all_ranks = train || app.got_subcommand("eval") || app.got_subcommand("bench"),
+  return {.of_all_ranks = train || app.got_subcommand("eval") || app.got_subcommand("bench") ||
+                          app.got_subcommand("doctor"),
           .goes_on_unheard = train};
 }
 
@@ -157,6 +158,7 @@ int main(int argc, char** argv) {
   lockstep::add_checkpoint_commands(app, action);
   lockstep::add_flight_command(app, action);
   lockstep::add_devices_command(app, action);
+  lockstep::add_doctor_command(app, action);
   lockstep::add_bench_command(app, action);
   try {
     refuse_unknown_command(app, argc, argv);

@@ -66,7 +66,8 @@ std::string absence_report(const Absence& absence) {
     findings.push_back(fmt::format(
         "no process here of {}: on another host (see what was said there), or ended", list_of(elsewhere)));
   if (findings.empty())
-    findings.emplace_back("all have come, but cannot reach each other: check the network");
+    findings.emplace_back(
+        "all have come, but cannot reach each other: 'lockstep doctor --hostfile FILE' says why");
   return fmt::format(
       "rank {} of {} on {} waited {:g} s for the other ranks in {}: {}. Start the job again (if a rank is "
       "only slow, raise {})",

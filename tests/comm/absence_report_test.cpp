@@ -63,7 +63,7 @@ TEST(AbsenceReportTest, ListsRanksThatAreNotOnThisHost) {
 }
 
 TEST(AbsenceReportTest, BlamesTheNetworkWhenAllAreThere) {
-  EXPECT_TRUE(says(four_ranks({waiting(0), waiting(1), waiting(2), waiting(3)}), "check the network"));
+  EXPECT_TRUE(says(four_ranks({waiting(0), waiting(1), waiting(2), waiting(3)}), "lockstep doctor --hostfile"));
 }
 
 TEST(AbsenceReportTest, TheFirstRankOfAHostThatCanSpeaks) {

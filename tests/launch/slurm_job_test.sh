@@ -22,7 +22,7 @@ make_world() {
   stand_in lockstep 'exit 0'
   touch job.yaml
   export PATH=$PWD/bin:$PATH PROGRAM=bin/lockstep SLURM_SUBMIT_DIR=$PWD SLURM_JOB_ID=42 SLURM_NTASKS=3
-  unset LAUNCHER
+  unset LAUNCHER REQUEUES SLURM_CPUS_PER_TASK SLURM_ARRAY_TASK_ID SLURM_ARRAY_JOB_ID SLURM_RESTART_COUNT
 }
 
 # run_until_started: the job in the background, its pid in $batch.
@@ -84,7 +84,34 @@ Slurm_job_ends_with_the_exit_code_of_the_training() {
 Slurm_job_prefers_srun_where_it_knows_pmix() {
   make_world
   MPI_TYPES="none pmix pmi2" expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml train.epochs=2
-  expect_equal "$(cat calls)" "srun --mpi=pmix bin/lockstep train job.yaml train.epochs=2"
+  expect_equal "$(cat calls)" "srun --mpi=pmix --cpus-per-task=1 bin/lockstep train job.yaml train.epochs=2"
+}
+
+Slurm_job_passes_cpus_per_task_on_to_srun() {
+  make_world
+  LAUNCHER=srun SLURM_CPUS_PER_TASK=6 expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml parallel.threads=6
+  expect_equal "$(cat calls)" "srun --mpi=pmix --cpus-per-task=6 bin/lockstep train job.yaml parallel.threads=6"
+}
+
+Slurm_job_of_an_array_is_a_run_of_its_own_and_comes_back_alone() {
+  make_world
+  export SLURM_ARRAY_TASK_ID=3 SLURM_ARRAY_JOB_ID=41
+  LAUNCHER=srun expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml train.seed=%a
+  expect_contains "$(cat calls)" "train job.yaml train.seed=3 run.dir=runs/job-array-3"
+  run_until_started
+  kill -USR1 "$batch"
+  expect_end 75
+  expect_contains "$(cat calls)" "scontrol requeue 41_3"
+}
+
+Slurm_job_is_not_queued_again_for_ever() {
+  make_world
+  export REQUEUES=2 SLURM_RESTART_COUNT=2
+  run_until_started
+  kill -USR1 "$batch"
+  expect_end 75
+  expect_lacks "$(cat calls)" requeue
+  expect_contains "$(cat said)" "not queued again after 2 times"
 }
 
 Slurm_job_says_what_is_missing() {

@@ -73,6 +73,25 @@ Slurm_warning_saves_requeues_and_goes_on() {
   expect_saved
 }
 
+# Three runs that differ in their seed, side by side.
+Slurm_array_trains_a_run_a_task() {
+  local task
+  write_job
+  job=$(PROGRAM=$LOCKSTEP_PROGRAM LAUNCHER=srun sbatch --parsable --array=1-3 --output=said-%a --ntasks-per-node=2 --time=10 "$repo/launch/slurm/train.sbatch" job.yaml train.max_steps=15 train.seed=%a run.dir=run-%a)
+  wait_for 60 job_is ''
+  for task in 1 2 3; do
+    expect_equal "$(tail -n 1 "said-$task")" "$("$LOCKSTEP_PROGRAM" train job.yaml run.dir="calm-$task" train.max_steps=15 train.seed="$task" | tail -n 1)"
+  done
+}
+
+Slurm_starts_mpirun_in_a_job_that_trains_to_the_same_weights() {
+  write_job
+  job=$(PROGRAM=$LOCKSTEP_PROGRAM LAUNCHER=mpirun sbatch --parsable --output=said --ntasks-per-node=3 --time=10 "$repo/launch/slurm/train.sbatch" job.yaml train.max_steps=15)
+  wait_for 60 job_is ''
+  expect_contains "$(cat said)" "3 ranks"
+  expect_equal "$(tail -n 1 said)" "$("$LOCKSTEP_PROGRAM" train job.yaml run.dir=calm train.max_steps=15 | tail -n 1)"
+}
+
 Slurm_ranks_without_pmix_are_told_how_to_start() {
   write_job
   expect_exit 69 srun --mpi=none -n 2 "$LOCKSTEP_PROGRAM" train job.yaml

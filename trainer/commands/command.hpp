@@ -20,6 +20,7 @@ void add_checkpoint_commands(CLI::App& app, Action& action);  ///< hash, inspect
 void add_flight_command(CLI::App& app, Action& action);
 void add_convert_command(CLI::App& app, Action& action);
 void add_devices_command(CLI::App& app, Action& action);
+void add_doctor_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
 
 }  // namespace lockstep

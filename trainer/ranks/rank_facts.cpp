@@ -38,12 +38,6 @@ std::string file_digest(const fs::path& path) {
   return file ? quick_digest(std::as_bytes(std::span(bytes))) : "unreadable";
 }
 
-/// Made by the first call; the file is that of the process, whatever stands under its name by now.
-const std::string& program_digest() {
-  static const std::string digest = file_digest(kSelf);
-  return digest;
-}
-
 std::string program_path() {
   std::error_code unreadable;
   return fs::read_symlink(kSelf, unreadable).string();
@@ -72,6 +66,12 @@ bool has_fused_multiply_add(std::string_view simd) {
 }
 
 }  // namespace
+
+/// The file is that of the process, whatever stands under its name by now.
+const std::string& program_digest() {
+  static const std::string digest = file_digest(kSelf);
+  return digest;
+}
 
 void hash_program_in_advance() {
   // What is made later is taken down earlier at exit: libcrypto must not be gone while the thread still uses

@@ -7,6 +7,7 @@
 #include "comm/gather.hpp"
 #include "common/clock.hpp"
 #include "trainer/config/world_batch.hpp"
+#include "trainer/doctor/diagnosis.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_failure.hpp"
@@ -194,6 +195,7 @@ void TrainingRun::restore_or_initialise() {
 }
 
 void TrainingRun::announce() {
+  warn_before_run(comm_, job_, setup_.device);
   const int hosts = count_hosts(comm_);
   report_.start(first_line_, hosts);
   if (state_.position.global_step == 0) {

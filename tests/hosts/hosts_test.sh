@@ -1,0 +1,166 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# Training across hosts (hosts.sh): started by mpirun --hostfile on one of them, through an agent in place of ssh. Needs
+# $LOCKSTEP_PROGRAM and $LOCKSTEP_SLOW_LINK.   tests/hosts/hosts_test.sh [REGEX]
+# shellcheck source-path=SCRIPTDIR source=../launch/harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../launch/harness.sh"
+# shellcheck source-path=SCRIPTDIR source=hosts.sh
+source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
+
+# write_job STEPS
+write_job() {
+  cat >job.yaml <<END
+model: net
+data: {set: synthetic, train_samples: 1100, test_samples: 100, global_batch: 88}
+train: {epochs: 100000, max_steps: $1, seed: 7, optimizer: {kind: sgd, lr: 0.02, momentum: 0.5}}
+parallel: {device: cpu, grain: 11, timeout_seconds: ${TIMEOUT_SECONDS:-60}}
+run: {dir: run, checkpoint_every_steps: 0, log_every_steps: 1}
+END
+}
+
+hash_of_one_rank() { on nodea "$LOCKSTEP_PROGRAM" train job.yaml run.dir=alone | tail -n 1; }
+
+# train HOSTS...: two ranks on each, started on the first.
+train() {
+  printf '%s slots=2\n' "$@" >hostfile
+  on "$1" mpirun --hostfile hostfile -np $((2 * $#)) "$LOCKSTEP_PROGRAM" train job.yaml
+}
+
+# train_in_background HOSTS...: what it says goes to said, its process is $launcher.
+train_in_background() {
+  train "$@" >said 2>&1 &
+  launcher=$!
+  wait_for 40 grep -qs '"step":20,' run/metrics.jsonl
+}
+
+no_rank_on() {
+  local process
+  for process in $(host_processes "$1"); do
+    [ "$(readlink "/proc/$process/exe" 2>/dev/null)" != "$(realpath "$LOCKSTEP_PROGRAM")" ] || return 1
+  done
+}
+
+Four_ranks_on_two_hosts_train_to_the_weights_of_one() {
+  new_hosts nodea nodeb
+  write_job 30
+  expect_exit 0 train nodea nodeb
+  expect_contains "$output" "4 ranks on 2 hosts"
+  expect_equal "$(tail -n 1 <<<"$output")" "$(hash_of_one_rank)"
+}
+
+Eight_ranks_on_four_hosts_train_to_the_weights_of_one() {
+  new_hosts nodea nodeb nodec noded
+  write_job 10
+  expect_exit 0 train nodea nodeb nodec noded
+  expect_contains "$output" "8 ranks on 4 hosts"
+  expect_equal "$(tail -n 1 <<<"$output")" "$(hash_of_one_rank)"
+}
+
+# After twenty steps the cable is 50 ms longer: every message takes that long. Nobody may think that a rank is gone.
+Latency_of_50_ms_is_no_reason_for_an_alarm() {
+  [ -w /dev/net/tun ] || { echo "skipped: /dev/net/tun may not be opened: no longer cable"; return; }
+  new_hosts nodea nodeb
+  TIMEOUT_SECONDS=10 write_job 36
+  train_in_background nodea nodeb
+  slow_down nodeb 50
+  wait "$launcher" || fail "exit code $?: $(cat said)"
+  expect_equal "$(tail -n 1 said)" "$(hash_of_one_rank)"
+  expect_equal "$(grep -c 'lockstep: ' said)" 0
+}
+
+Ranks_leave_when_a_host_is_cut_off() {
+  new_hosts nodea nodeb
+  TIMEOUT_SECONDS=2 write_job 1000000
+  train_in_background nodea nodeb
+  cut_off nodeb
+  wait_for 20 no_rank_on nodea
+  wait_for 20 no_rank_on nodeb
+  expect_contains "$(cat said)" "waited 2 s for the other ranks"
+}
+
+Ranks_leave_when_a_host_is_killed() {
+  new_hosts nodea nodeb
+  TIMEOUT_SECONDS=2 write_job 1000000
+  train_in_background nodea nodeb
+  kill_host nodeb
+  wait_for 20 no_rank_on nodea
+  no_rank_on nodeb || fail "a dead host has ranks"
+}
+
+# doctor HOSTS...: with one rank on each, started on the first one, on the networks that MPI chooses by itself.
+doctor() {
+  printf '%s slots=1\n' "$@" >hostfile
+  on "$1" mpirun --hostfile hostfile -np $# "$LOCKSTEP_PROGRAM" doctor job.yaml
+}
+
+Doctor_finds_nothing_wrong_with_healthy_hosts() {
+  new_hosts nodea nodeb
+  write_job 10
+  expect_exit 0 doctor nodea nodeb
+  expect_contains "$output" "all is well"
+  expect_contains "$output" "nodeb"
+}
+
+# break_hosts: what is wrong with them, each in its way.
+break_hosts() {
+  local host
+  for host in nodea nodeb; do
+    on "$host" sh -c "ip link add docker0 type bridge && ip address add 172.17.0.1/16 dev docker0 && ip link set docker0 up"
+  done
+  on nodeb sh -c "mount -t tmpfs -o size=64m tmpfs /dev/shm"
+  mkdir -p run
+  on nodeb mount -t tmpfs tmpfs run
+  { echo "127.0.1.1 nodeb" && cat /etc/hosts; } >hosts-of-nodeb
+  on nodeb mount --bind hosts-of-nodeb /etc/hosts
+}
+
+# Over docker0 MPI itself would hang: the hosts are asked one by one.
+Doctor_names_what_is_wrong_with_hosts_and_how_to_mend_it() {
+  new_hosts nodea nodeb
+  write_job 10
+  break_hosts
+  unset OMPI_MCA_btl_tcp_if_include
+  printf '%s slots=2\n' nodea nodeb nosuch >hostfile
+  expect_exit 69 on nodea "$LOCKSTEP_PROGRAM" doctor job.yaml --hostfile hostfile
+  expect_contains "$output" "docker0 of nodea and docker0 of nodeb both have the address 172.17.0.1"
+  expect_contains "$output" "btl_tcp_if_include 10.77.0.0/24"
+  expect_contains "$output" "nodeb takes its own name for 127.0.1.1"
+  expect_contains "$output" "/dev/shm of nodeb has 64 MiB for 2 ranks"
+  expect_contains "$output" "nodeb does not see the run directory"
+  expect_contains "$output" "nosuch: "
+  expect_equal "$(grep -c ' fix: ' <<<"$output")" 5
+}
+
+Doctor_names_hosts_between_which_ports_are_closed() {
+  new_hosts nodea nodeb nodec
+  write_job 10
+  printf '%s slots=2\n' nodea nodeb nodec >hostfile
+  expect_exit 0 on nodea "$LOCKSTEP_PROGRAM" doctor job.yaml --hostfile hostfile
+  on nodeb ip neigh replace "$(awk '$2 == "nodec" { print $1 }' /etc/hosts)" lladdr 02:00:00:00:00:01 dev eth0
+  expect_exit 69 on nodea "$LOCKSTEP_PROGRAM" doctor job.yaml --hostfile hostfile
+  expect_contains "$output" "nodeb cannot connect to nodec"
+  expect_lacks "$output" "nodea cannot connect"
+}
+
+# A power failure on one of two hosts: the ranks that are left go on from the newest checkpoint.
+Launch_run_goes_on_without_a_host_that_died() {
+  new_hosts nodea nodeb
+  TIMEOUT_SECONDS=3 write_job 150
+  sed -i 's/checkpoint_every_steps: 0/checkpoint_every_steps: 10/' job.yaml
+  printf '%s slots=2\n' nodea nodeb >hostfile
+  PROGRAM=$LOCKSTEP_PROGRAM on nodea "$repo/launch/run" --restarts 2 --hostfile hostfile train job.yaml >said 2>&1 &
+  launcher=$!
+  wait_for 40 grep -qs '"step":20,' run/metrics.jsonl
+  kill_host nodeb
+  wait "$launcher" || fail "exit code $?: $(cat said)"
+  expect_contains "$(cat said)" "hosts that answer: nodea; 2 of 4 ranks"
+  expect_contains "$(cat said)" "going on from step"
+  expect_equal "$(grep -c '^weights sha256' said)" 1
+  expect_equal "$(tail -n 1 said)" "$(hash_of_one_rank)"
+}
+
+: "${LOCKSTEP_PROGRAM:?set it to the path of lockstep}"
+enter_world "$@"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
+run_tests "$@"

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Each pitfall, made up in what ranks see, is found by its own check and by no other; healthy launches have none.
+#include "trainer/doctor/diagnosis.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+using Ranks = std::vector<RankView>;
+
+RankView healthy_rank(int rank, int host) {
+  RankView view;
+  view.rank = rank;
+  view.local_rank = rank % 2;
+  view.local_size = 2;
+  view.world_size = view.launched = 4;
+  view.launcher = "mpirun";
+  view.host = host == 0 ? "nodea" : "nodeb";
+  view.device = {"cuda", "NVIDIA H100", "GPU-" + std::to_string(rank), "0000:0" + std::to_string(rank)};
+  view.cores = {2 * view.local_rank, 2 * view.local_rank + 1};
+  view.launcher_cores = 4;
+  view.threads = 2;
+  view.free_bytes = 1ULL << 33;
+  view.shm_bytes = 1ULL << 33;
+  view.disk_free_bytes = 1ULL << 33;
+  view.clock_seconds = 1e9 + 0.01 * rank;
+  view.own_address = "10.0.0." + std::to_string(host + 1);
+  view.interfaces = {{"eth0", view.own_address, 24}};
+  return view;
+}
+
+/// Two on each of two hosts.
+Ranks healthy_ranks() {
+  return {healthy_rank(0, 0), healthy_rank(1, 0), healthy_rank(2, 1), healthy_rank(3, 1)};
+}
+
+struct Pitfall {
+  const char* id;
+  std::function<void(Ranks&)> make;
+  const char* what;  ///< that the finding must name
+  const char* fix;   ///< likewise
+};
+
+const Pitfall kPitfalls[] = {
+    {"world-size",
+     [](Ranks& r) {
+       r = {r[0]};
+       r[0].world_size = 1;
+       r[0].local_size = 1;
+     },
+     "4 processes", "srun --mpi=pmix"},
+    {"cores", [](Ranks& r) { r[1].cores = {1}; }, "rank 1 on nodea is bound to 1 core and has 2 threads",
+     "--bind-to none"},
+    {"cpus-per-task",
+     [](Ranks& r) {
+       for (RankView& v : r) v.launcher = "srun", v.launcher_cores = 2, v.cpus_per_task = 8;
+     },
+     "it is to have 8", "srun --cpus-per-task=8"},
+    {"cpus-per-task",
+     [](Ranks& r) {
+       for (RankView& v : r) v.launcher = "srun", v.cores = {0}, v.launcher_cores = 1;
+     },
+     "it is to have 2", "srun --cpus-per-task=2"},
+    {"shared-gpu", [](Ranks& r) { r[1].device.uuid = r[0].device.uuid; }, "ranks 0 and 1 share GPU-0",
+     "one rank a GPU"},
+    {"shared-gpu", [](Ranks& r) { r[3].device.pci_bus = r[2].device.pci_bus; }, "0000:02 on nodeb",
+     "one rank a GPU"},
+    {"iommu", [](Ranks& r) { r[2].translated = true; }, "nodeb", "iommu=pt"},
+    {"docker-network",
+     [](Ranks& r) {
+       for (RankView& v : r) v.interfaces.insert(v.interfaces.begin(), {"docker0", "172.17.0.1", 16});
+     },
+     "docker0", "btl_tcp_if_include 10.0.0.0/24"},
+    {"loopback-name", [](Ranks& r) { r[2].own_address = r[3].own_address = "127.0.1.1"; }, "nodeb",
+     "/etc/hosts"},
+    {"process-vm-readv", [](Ranks& r) { r[1].neighbour_read_error = "Operation not permitted"; }, "rank 1",
+     "single_copy_mechanism=none"},
+    {"shm", [](Ranks& r) { r[0].shm_bytes = 64 << 20; }, "64 MiB", "--shm-size"},
+    {"oom-kill", [](Ranks& r) { r[2].oom_kills = 1; }, "1 process ", "--mem"},
+    {"clocks", [](Ranks& r) { r[2].clock_seconds += 100; }, "nodeb and nodea are 100.0 s apart", "chrony"},
+    {"shared-directory", [](Ranks& r) { r[2].sees_run_directory = false; }, "nodeb does not see", "run.dir"},
+    {"disk", [](Ranks& r) { r[0].disk_free_bytes = 1 << 20; }, "1.0 MiB", "run.dir"},
+};
+
+TEST(DoctorChecksTest, EachPitfallIsFoundByItsOwnCheckAndByNoOther) {
+  for (const Pitfall& pitfall : kPitfalls) {
+    Ranks ranks = healthy_ranks();
+    pitfall.make(ranks);
+    for (const CheckResult& result : run_checks(ranks, true)) {
+      if (result.id != pitfall.id) {
+        EXPECT_TRUE(result.findings.empty()) << pitfall.id << " was also found by " << result.id;
+        continue;
+      }
+      ASSERT_EQ(result.findings.size(), 1U) << pitfall.id;
+      EXPECT_NE(result.findings[0].what.find(pitfall.what), std::string::npos) << result.findings[0].what;
+      EXPECT_NE(result.findings[0].fix.find(pitfall.fix), std::string::npos) << result.findings[0].fix;
+      EXPECT_EQ(result.findings[0].fix.find('\n'), std::string::npos);
+    }
+  }
+}
+
+TEST(DoctorChecksTest, EveryCheckHasAPitfall) {
+  for (const Check& check : checks()) {
+    const bool provoked =
+        std::ranges::any_of(kPitfalls, [&](const Pitfall& p) { return std::string(p.id) == check.id; });
+    EXPECT_TRUE(provoked) << check.id;
+  }
+}
+
+struct Launch {
+  const char* name;
+  std::function<void(Ranks&)> make;
+};
+
+const Launch kHealthyLaunches[] = {
+    {"two hosts", [](Ranks&) {}},
+    {"alone",
+     [](Ranks& r) {
+       r = {r[0]};
+       r[0].world_size = r[0].launched = r[0].local_size = 1;
+       r[0].launcher = "";
+       r[0].launcher_cores = 0;
+       r[0].own_address = "127.0.1.1";
+       r[0].shm_bytes = 64 << 20;
+     }},
+    {"a GPU of its own for each task, all of them device 0",
+     [](Ranks& r) {
+       for (RankView& v : r) v.launcher = "srun";
+     }},
+    {"a container of one core",
+     [](Ranks& r) {
+       for (RankView& v : r) v.cores = {0}, v.launcher_cores = 1;
+     }},
+    {"docker0, and the network was chosen",
+     [](Ranks& r) {
+       for (RankView& v : r)
+         v.interfaces.push_back({"docker0", "172.17.0.1", 16}),
+             v.settings["OMPI_MCA_btl_tcp_if_include"] = "10.0.0.0/24";
+     }},
+    {"no single copies wanted",
+     [](Ranks& r) {
+       for (RankView& v : r)
+         v.neighbour_read_error = "no", v.settings["OMPI_MCA_btl_vader_single_copy_mechanism"] = "none";
+     }},
+    {"an IOMMU, and no copies between GPUs",
+     [](Ranks& r) {
+       for (RankView& v : r) v.translated = true, v.settings["NCCL_P2P_DISABLE"] = "1";
+     }},
+    {"CPUs",
+     [](Ranks& r) {
+       for (RankView& v : r) v.device = {"cpu", "cpu (AVX3)", "", ""}, v.translated = true;
+     }},
+};
+
+TEST(DoctorChecksTest, HealthyLaunchesHaveNoFindings) {
+  for (const Launch& launch : kHealthyLaunches) {
+    Ranks ranks = healthy_ranks();
+    launch.make(ranks);
+    for (const CheckResult& result : run_checks(ranks, true))
+      EXPECT_TRUE(result.findings.empty()) << launch.name << ": " << result.findings[0].what;
+  }
+}
+
+TEST(DoctorChecksTest, AViewTravelsWhole) {
+  Ranks ranks = healthy_ranks();
+  ranks[1].settings["NCCL_DEBUG"] = "bytes that are not UTF-8: \xff";
+  const RankView back = rank_view_of(to_message(ranks[1]));
+  EXPECT_EQ(to_message(back).size(), to_message(rank_view_of(to_message(back))).size());
+  EXPECT_EQ(back.interfaces[0].address, "10.0.0.1");
+  EXPECT_EQ(back.device.uuid, "GPU-1");
+}
+
+}  // namespace
+}  // namespace lockstep

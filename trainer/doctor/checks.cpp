@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The list of checks, and what they share.
+#include "trainer/doctor/checks.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep {
+namespace {
+
+constexpr std::array kChecks{
+    Check{"world-size", "launcher and MPI count the same ranks", true, find_other_world_size},
+    Check{"cores", "every rank has a core for each of its threads", true, find_crowded_cores},
+    Check{"cpus-per-task", "srun gave each task the cores of the job", true, find_missing_cpus_per_task},
+    Check{"shared-gpu", "no two ranks on one GPU", false, find_shared_gpu},
+    Check{"iommu", "GPUs reach each other directly", true, find_translating_iommu},
+    Check{"docker-network", "no address is on two hosts", true, find_equal_addresses},
+    Check{"loopback-name", "no host takes its name for 127.x", true, find_loopback_name},
+    Check{"process-vm-readv", "ranks of a host may read each other's memory", true,
+          find_unreadable_neighbour},
+    Check{"shm", "/dev/shm is large enough", true, find_small_shm},
+    Check{"oom-kill", "nothing was killed for its memory", false, find_oom_kills},
+    Check{"clocks", "the hosts' clocks agree", true, find_clocks_apart},
+    Check{"shared-directory", "all hosts see the run directory", false, find_unshared_directory},
+    Check{"disk", "the run directory's disk has room", true, find_full_disk}};
+
+}  // namespace
+
+std::span<const Check> checks() {
+  return kChecks;
+}
+
+std::vector<const RankView*> one_of_each_host(Views ranks) {
+  std::vector<const RankView*> hosts;
+  for (const RankView& view : ranks)
+    if (std::ranges::none_of(hosts, [&](const RankView* h) { return h->host == view.host; }))
+      hosts.push_back(&view);
+  return hosts;
+}
+
+bool on_several_hosts(Views ranks) {
+  return one_of_each_host(ranks).size() > 1;
+}
+
+std::string setting(const RankView& view, const std::string& name) {
+  const auto found = view.settings.find(name);
+  return found == view.settings.end() ? "" : found->second;
+}
+
+}  // namespace lockstep

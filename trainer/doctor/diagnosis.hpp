@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The ranks look around, tell each other what they see, and what is wrong is named: in full for 'lockstep
+/// doctor', in short before every run.
+#pragma once
+
+#include "comm/bucket_plan.hpp"
+#include "comm/communicator.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/doctor/checks.hpp"
+#include "trainer/doctor/surroundings.hpp"
+#include "trainer/ranks/device_choice.hpp"
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// How a check ended.
+struct CheckResult {
+  std::string id, healthy;
+  std::vector<Finding> findings;  ///< empty: healthy
+};
+
+struct Diagnosis {
+  std::vector<RankView> ranks;
+  std::vector<CheckResult> results;
+  std::vector<LatencyPoint> all_reduce;  ///< the probe; empty: of one rank
+
+  bool healthy() const;
+};
+
+/// Every rank's view, on every rank. Collective.
+/// @param thoroughly  also what writes to the disk: whether all hosts see the run directory
+std::vector<RankView> exchange_views(Communicator& comm, const Job& job, const DeviceChoice& device,
+                                     const Surroundings& world, bool thoroughly);
+
+/// @param all  false: only those before every run
+std::vector<CheckResult> run_checks(Views ranks, bool all);
+
+/// Looks at everything. Collective. Ranks that differ in program, libraries, job, network or data, or have no
+/// device, are findings, too.
+/// @param data_too  loads the data of the job, to compare them
+Diagnosis diagnose(Communicator& comm, const Job& job, bool data_too,
+                   const Surroundings& world = Surroundings::real());
+
+/// Before a run: rank 0 says in a line each what is wrong with hosts and launch, and nothing otherwise.
+/// Collective; milliseconds.
+void warn_before_run(Communicator& comm, const Job& job, const DeviceChoice& device);
+
+}  // namespace lockstep

@@ -1,0 +1,164 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Columns as wide as their longest entry.
+#include "trainer/doctor/doctor_report.hpp"
+
+#include "common/memory.hpp"
+#include "common/text/text_layout.hpp"
+#include "trainer/doctor/rank_view_json.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
+namespace lockstep {
+namespace {
+
+using Row = std::vector<std::string>;
+using nlohmann::ordered_json;
+
+/// "0-3, 8"
+std::string ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i;
+    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
+    fmt::format_to(std::back_inserter(text), "{}{}", text.empty() ? "" : ", ", numbers[i]);
+    if (end > i) fmt::format_to(std::back_inserter(text), "-{}", numbers[end]);
+    i = end + 1;
+  }
+  return text;
+}
+
+std::string place(const RankView& view) {
+  if (!view.device.uuid.empty()) return view.device.uuid;
+  return fmt::format("core{} {}", view.cores.size() == 1 ? "" : "s", ranges(view.cores));
+}
+
+std::string versions(const RankView& view) {
+  std::string text;
+  for (const auto& [name, version] : view.versions)
+    if (name == "MPI" || name == "lockstep")
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", name == "MPI" ? version : name + " " + version);
+  return text;
+}
+
+Row row_of(const RankView& view) {
+  return {std::to_string(view.rank),
+          view.host,
+          std::to_string(view.local_rank),
+          view.device.description,
+          place(view),
+          format_memory(view.free_bytes) + " free",
+          versions(view)};
+}
+
+std::string table(const std::vector<Row>& rows) {
+  std::vector<int> widths(rows.front().size(), 0);
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size())
+        line.append(static_cast<std::size_t>(widths[i] - display_width(row[i]) + 2), ' ');
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+/// One rank's share of an all-reduce crosses the wire twice, less its own part.
+double bus_bytes_per_second(const Diagnosis& diagnosis) {
+  const LatencyPoint& last = diagnosis.all_reduce.back();
+  const auto ranks = static_cast<double>(diagnosis.ranks.size());
+  return 2 * (ranks - 1) / ranks * static_cast<double>(last.bytes) / last.seconds;
+}
+
+std::string probe_line(const Diagnosis& diagnosis) {
+  if (diagnosis.all_reduce.empty()) return "";
+  const auto& points = diagnosis.all_reduce;
+  return fmt::format("all-reduce: {:.0f} us for {}, {:.2f} GB/s bus bandwidth for {}\n",
+                     points.front().seconds * 1e6, format_memory(points.front().bytes),
+                     bus_bytes_per_second(diagnosis) / 1e9, format_memory(points.back().bytes));
+}
+
+/// Of rank 0; all others as far as they differ are in --json.
+std::string settings_lines(const Diagnosis& diagnosis) {
+  std::string text;
+  for (const auto& [name, value] : diagnosis.ranks.front().settings)
+    text += fmt::format("  {}={}\n", name, value);
+  return text.empty() ? "" : "set in the environment:\n" + text;
+}
+
+std::string mark(bool good, bool unicode) {
+  if (unicode) return good ? "\u2713" : "\u2717";
+  return good ? "ok" : "!!";
+}
+
+std::string finding_lines(const Finding& finding, bool unicode) {
+  return fmt::format("{} {}\n{}   fix: {}\n", mark(false, unicode), finding.what, unicode ? "" : " ",
+                     finding.fix);
+}
+
+std::string check_lines(const Diagnosis& diagnosis, bool unicode) {
+  std::string text;
+  std::size_t findings = 0;
+  for (const CheckResult& result : diagnosis.results) {
+    if (result.findings.empty()) text += fmt::format("{} {}\n", mark(true, unicode), result.healthy);
+    for (const Finding& finding : result.findings) text += finding_lines(finding, unicode);
+    findings += result.findings.size();
+  }
+  return text + (findings == 0 ? "all is well\n"
+                               : fmt::format("{} finding{}\n", findings, findings == 1 ? "" : "s"));
+}
+
+ordered_json json_of(const Finding& finding) {
+  return {{"what", finding.what}, {"fix", finding.fix}};
+}
+
+}  // namespace
+
+std::string to_text(const Diagnosis& diagnosis, bool unicode) {
+  if (diagnosis.ranks.empty()) return check_lines(diagnosis, unicode);
+  std::vector<Row> rows = {{"rank", "host", "local", "device", "place", "memory", "versions"}};
+  for (const RankView& view : diagnosis.ranks) rows.push_back(row_of(view));
+  return table(rows) + "\n" + probe_line(diagnosis) + settings_lines(diagnosis) +
+         check_lines(diagnosis, unicode);
+}
+
+ordered_json to_json(const Diagnosis& diagnosis) {
+  ordered_json ranks = ordered_json::array(), checks = ordered_json::array(), probe = ordered_json::array();
+  for (const RankView& view : diagnosis.ranks) ranks.push_back(ordered_json(nlohmann::json(view)));
+  for (const LatencyPoint& p : diagnosis.all_reduce)
+    probe.push_back({{"bytes", p.bytes}, {"seconds", p.seconds}});
+  for (const CheckResult& result : diagnosis.results) {
+    ordered_json findings = ordered_json::array();
+    for (const Finding& f : result.findings) findings.push_back(json_of(f));
+    checks.push_back({{"id", result.id}, {"ok", result.findings.empty()}, {"findings", findings}});
+  }
+  return {{"format", kDoctorFormat},
+          {"ok", diagnosis.healthy()},
+          {"ranks", ranks},
+          {"checks", checks},
+          {"all_reduce", probe}};
+}
+
+std::string to_text(const std::vector<LogFinding>& findings, bool unicode) {
+  std::string text;
+  for (const LogFinding& f : findings) text += finding_lines(f, unicode);
+  return text.empty() ? "nothing that I know\n" : text;
+}
+
+ordered_json to_json(const std::vector<LogFinding>& findings) {
+  ordered_json checks = ordered_json::array();
+  for (const LogFinding& f : findings)
+    checks.push_back({{"id", f.id}, {"ok", false}, {"findings", ordered_json::array({json_of(f)})}});
+  return {{"format", kDoctorFormat}, {"ok", findings.empty()}, {"checks", checks}};
+}
+
+}  // namespace lockstep

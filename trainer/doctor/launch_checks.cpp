@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// How ranks were started and placed: sizes, cores, GPUs.
+#include "trainer/doctor/checks.hpp"
+#include "trainer/ranks/device_mapping.hpp"
+
+#include <fmt/format.h>
+
+namespace lockstep {
+namespace {
+
+std::string cores_in_words(std::size_t count) {
+  return fmt::format("{} core{}", count, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::vector<Finding> find_other_world_size(Views ranks) {
+  const RankView& first = ranks.front();
+  if (first.launched == first.world_size || first.launcher.empty()) return {};
+  return {{fmt::format("the launcher started {} processes, MPI on {} sees {}", first.launched, first.host,
+                       first.world_size),
+           "start with the mpirun of the MPI that the program was built with, or srun --mpi=pmix; in a "
+           "container both sides need the same MPI"}};
+}
+
+/// Only of cores that the launcher has and did not hand on: what the machine does not have nobody can.
+std::vector<Finding> find_crowded_cores(Views ranks) {
+  for (const RankView& view : ranks) {
+    const auto cores = static_cast<int>(view.cores.size());
+    if (view.threads <= cores || cores == 0 || view.launcher_cores <= cores) continue;
+    const std::string fix =
+        view.launcher == "srun"
+            ? fmt::format("srun --cpus-per-task={}", view.threads)
+            : fmt::format("mpirun --bind-to none, or --map-by slot:PE={} --bind-to core", view.threads);
+    return {{fmt::format("rank {} on {} is bound to {} and has {} threads", view.rank, view.host,
+                         cores_in_words(view.cores.size()), view.threads),
+             fix}};
+  }
+  return {};
+}
+
+/// Slurm 22.05's srun no longer takes it from the job.
+std::vector<Finding> find_missing_cpus_per_task(Views ranks) {
+  for (const RankView& view : ranks) {
+    if (view.launcher != "srun" || view.launcher_cores > static_cast<int>(view.cores.size())) continue;
+    const bool step_has_fewer = view.cpus_per_task > static_cast<int>(view.cores.size());
+    const bool step_was_not_told = view.threads > 1 && view.cpus_per_task < view.threads &&
+                                   view.threads > static_cast<int>(view.cores.size());
+    if (!step_has_fewer && !step_was_not_told) continue;
+    const int wanted = step_has_fewer ? view.cpus_per_task : view.threads;
+    return {{fmt::format("srun gave rank {} on {} {}, and it is to have {}: srun does not take "
+                         "--cpus-per-task from sbatch",
+                         view.rank, view.host, cores_in_words(view.cores.size()), wanted),
+             fmt::format("srun --cpus-per-task={0} (or export SRUN_CPUS_PER_TASK={0})", wanted)}};
+  }
+  return {};
+}
+
+std::vector<Finding> find_shared_gpu(Views ranks) {
+  std::vector<RankGpu> gpus;
+  for (const RankView& view : ranks) {
+    if (view.device.kind != "cuda" || view.device.uuid.empty()) return {};
+    gpus.push_back({view.host, view.device.uuid, view.device.pci_bus});
+  }
+  std::vector<Finding> findings;
+  for (const SharedGpu& shared : find_shared_gpus(gpus))
+    findings.push_back({describe(shared),
+                        "one rank a GPU: mpirun --map-by ppr:GPUS:node, srun --gpus-per-task=1 without a "
+                        "CUDA_VISIBLE_DEVICES of your own"});
+  return findings;
+}
+
+std::vector<Finding> find_translating_iommu(Views ranks) {
+  for (const RankView& view : ranks) {
+    const bool peers = view.device.kind == "cuda" && view.local_size > 1;
+    if (!peers || !view.translated || setting(view, "NCCL_P2P_DISABLE") == "1") continue;
+    return {{fmt::format("on {} an IOMMU translates what GPUs read from each other: such copies hang or "
+                         "bring garbage",
+                         view.host),
+             "boot with iommu=pt and switch ACS off in the BIOS; until then export NCCL_P2P_DISABLE=1"}};
+  }
+  return {};
+}
+
+}  // namespace lockstep
