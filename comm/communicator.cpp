@@ -61,20 +61,27 @@ void Communicator::receive(std::span<std::byte> data, int from, int tag) {
   wait(*point_to_point().start_receive(data, from, tag), fmt::format("a message from rank {}", from));
 }
 
+std::unique_ptr<Communicator> Communicator::split(int colour) {
+  auto part = make_part(colour);
+  part->whole_ = this;
+  return part;
+}
+
 void Communicator::wait(PendingCollective& pending, std::string_view what) {
-  activity_.begin_wait(what);
+  PeerWatch* const watch = this->watch();
+  activity().begin_wait(what);
   auto before = Clock::now();
   Seconds waited{0};
   while (!pending.test()) {
     const auto now = Clock::now();
     waited += std::min<Seconds>(now - before, kMostBetweenTests);
     before = now;
-    if (watch_ != nullptr && watch_->is_over()) throw_peer_lost(*this, what, waited);
-    const bool patient = watch_ != nullptr && watch_->has_patience();
+    if (watch != nullptr && watch->is_over()) throw_peer_lost(*this, what, waited);
+    const bool patient = watch != nullptr && watch->has_patience();
     if (waited > timeout() && !patient) throw_peer_lost(*this, what, waited);
     pause_after(waited, oversubscribed() || pending.needs_this_core());
   }
-  activity_.end_wait();
+  activity().end_wait();
 }
 
 }  // namespace lockstep

@@ -56,17 +56,17 @@ class Communicator {
 
   /// A group of the ranks that give the same colour, in the order of their ranks here. Collective. The part's
   /// operations and those of this communicator know nothing of each other; this one must outlive it.
-  virtual std::unique_ptr<Communicator> split(int colour) = 0;
+  std::unique_ptr<Communicator> split(int colour);
   /// For messages: rank and size of what was split; of a group that is no part, its own.
   virtual int rank_in_whole() const { return rank(); }
   virtual int size_of_whole() const { return size(); }
 
-  /// What this rank is doing, for those who watch.
-  RankActivity& activity() { return activity_; }
+  /// What this rank is doing, for those who watch; of a part, the whole's.
+  RankActivity& activity() { return whole_ != nullptr ? whole_->activity() : activity_; }
   /// From now on waits also end, with PeerLostError, when `watch` says that a rank is lost, and last longer
-  /// than timeout() while it says so. Borrows it; null: nobody watches. Not while a wait is under way.
+  /// than timeout() while it says so. Borrows it; null: nobody watches. Not while a wait is under way. Whoever watches the whole watches its parts.
   void be_watched(PeerWatch* watch) { watch_ = watch; }
-  PeerWatch* watch() const { return watch_; }
+  PeerWatch* watch() const { return whole_ != nullptr ? whole_->watch() : watch_; }
 
   /// A few numbers: starts host_all_reduce(), then waits.
   void all_reduce(std::span<std::int64_t> data);
@@ -78,7 +78,12 @@ class Communicator {
   /// waited for.
   void wait(PendingCollective& pending, std::string_view what);
 
+ protected:
+  /// What split() does; the part need know nothing of activity and watch.
+  virtual std::unique_ptr<Communicator> make_part(int colour) = 0;
+
  private:
+  Communicator* whole_ = nullptr;  ///< null: this is no part
   RankActivity activity_;
   PeerWatch* watch_ = nullptr;
 };

@@ -132,7 +132,7 @@ class MpiCommunicator final : public Communicator {
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void barrier() override;
   void abort(int exit_code) noexcept override { MPI_Abort(MPI_COMM_WORLD, exit_code); }
-  std::unique_ptr<Communicator> split(int colour) override {
+  std::unique_ptr<Communicator> make_part(int colour) override {
     return std::make_unique<MpiCommunicator>(*this, colour);
   }
   int rank_in_whole() const override { return rank_in_whole_; }

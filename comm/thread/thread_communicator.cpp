@@ -110,7 +110,7 @@ void ThreadCommunicator::throw_released() {
 }
 
 /// The first rank of a part makes its group; the others, in the same process, take it from there.
-std::unique_ptr<Communicator> ThreadCommunicator::split(int colour) {
+std::unique_ptr<Communicator> ThreadCommunicator::make_part(int colour) {
   const std::vector<int> colours = gather(*this, colour);
   const auto first = std::ranges::find(colours, colour) - colours.begin();
   const auto before = std::count(colours.begin(), colours.begin() + rank_, colour);

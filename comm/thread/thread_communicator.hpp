@@ -39,7 +39,7 @@ class ThreadCommunicator final : public Communicator, private AllReduce, private
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
   void barrier() override;
   void abort(int exit_code) noexcept override;
-  std::unique_ptr<Communicator> split(int colour) override;
+  std::unique_ptr<Communicator> make_part(int colour) override;
   int rank_in_whole() const override { return whole_ == nullptr ? rank_ : whole_->rank_in_whole(); }
   int size_of_whole() const override { return whole_ == nullptr ? size() : whole_->size_of_whole(); }
 

@@ -7,16 +7,6 @@
 #include <vector>
 
 namespace lockstep {
-namespace {
-
-BatchNormChannel* channels_in(std::byte* statistics) {
-  return reinterpret_cast<BatchNormChannel*>(statistics);
-}
-const BatchNormChannel* channels_in(const std::byte* statistics) {
-  return reinterpret_cast<const BatchNormChannel*>(statistics);
-}
-
-}  // namespace
 
 BatchNormLayer::BatchNormLayer(const LayerPlace& place, const Options& options)
     : Layer(place, place.input), options_(options) {

@@ -80,4 +80,12 @@ class BatchNormLayer final : public Layer, public BatchLayer {
   Options options_;
 };
 
+/// The channels in the block of bytes that an execution keeps for the layer.
+inline BatchNormChannel* channels_in(std::byte* statistics) {
+  return reinterpret_cast<BatchNormChannel*>(statistics);
+}
+inline const BatchNormChannel* channels_in(const std::byte* statistics) {
+  return reinterpret_cast<const BatchNormChannel*>(statistics);
+}
+
 }  // namespace lockstep

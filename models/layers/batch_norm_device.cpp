@@ -4,16 +4,6 @@
 #include "models/layers/batch_norm.hpp"
 
 namespace lockstep {
-namespace {
-
-BatchNormChannel* channels_in(std::byte* statistics) {
-  return reinterpret_cast<BatchNormChannel*>(statistics);
-}
-const BatchNormChannel* channels_in(const std::byte* statistics) {
-  return reinterpret_cast<const BatchNormChannel*>(statistics);
-}
-
-}  // namespace
 
 void BatchNormLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
   pass.ops.batch_norm_forward(pass.stream, shape_of(pass), tensors.x, channels_in(tensors.statistics),

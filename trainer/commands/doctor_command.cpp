@@ -25,7 +25,7 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kDoctorFooter = R"(Examples:
   lockstep doctor
   mpirun -np 2 lockstep doctor launch/jobs/mnist.yaml
   lockstep doctor --hostfile hosts
@@ -137,7 +137,7 @@ void add_doctor_command(CLI::App& app, Action& action) {
   command->add_option("--answer", options->answer_seconds)->check(CLI::Range(1, 60))->group(hidden);
   command->add_option("--reach", options->reach)->group(hidden);
   command->add_flag("--json", options->json, "For programs");
-  command->footer(kFooter);
+  command->footer(kDoctorFooter);
   command->callback([=, &action] { action = [=] { return examine(*options); }; });
 }
 

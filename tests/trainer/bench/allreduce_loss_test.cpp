@@ -29,7 +29,7 @@ class LosingCommunicator final : public Communicator {
   std::chrono::duration<double> timeout() const override { return comm_.timeout(); }
   AllReduce& host_all_reduce() override { return comm_.host_all_reduce(); }
   PointToPoint& point_to_point() override { return comm_.point_to_point(); }
-  std::unique_ptr<Communicator> split(int colour) override { return comm_.split(colour); }
+  std::unique_ptr<Communicator> make_part(int colour) override { return comm_.split(colour); }
   void broadcast(std::span<std::byte> data, int root) override { comm_.broadcast(data, root); }
   std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
     return comm_.all_gather(mine);

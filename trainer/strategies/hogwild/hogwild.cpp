@@ -26,21 +26,21 @@ std::vector<ThreadContext> one_thread(const Job& job, const JobSetup& setup) {
   return threads;
 }
 
-/// Some samples, of a series or of its last step.
-struct Sums {
-  std::int64_t samples = 0, correct = 0;
-  WideSum loss_units;
-
-  void add(const Sums& other) {
-    samples += other.samples;
-    correct += other.correct;
-    loss_units += other.loss_units;
-  }
-};
-
 }  // namespace
 
 struct Hogwild::Share {
+  /// Some samples, of a series or of its last step.
+  struct Sums {
+    std::int64_t samples = 0, correct = 0;
+    WideSum loss_units;
+
+    void add(const Sums& other) {
+      samples += other.samples;
+      correct += other.correct;
+      loss_units += other.loss_units;
+    }
+  };
+
   Sums series, last_step;
   std::int64_t losses_not_finite = 0, terms_not_finite = 0;
   std::int64_t tensor = -1;  ///< with such terms
@@ -139,7 +139,7 @@ StepSeries Hogwild::together(const Share& mine, std::int64_t count) const {
   const auto shares = gather(comm_, mine);
   StepSeries series;
   StepFailure failure;
-  Sums sums, last;
+  Share::Sums sums, last;
   for (const Share& share : shares) {
     sums.add(share.series);
     last.add(share.last_step);
