@@ -44,7 +44,9 @@ struct PartExecution::State {
     return plan.output_gradient == TensorPlan::kNone ? output() : at(plan.output_gradient);
   }
   std::size_t offset_of(std::size_t i) const { return layers[i]->parameter_offset() - parameters.offset; }
-  LayerPass pass(bool training) { return {.ops = ops, .batch = batch, .training = training, .key = key}; }
+  LayerPass pass(bool training) {
+    return {.ops = ops, .batch = batch, .samples = batch, .training = training, .key = key};
+  }
 
   LayerTensors forward_tensors(std::size_t i, const float* weights);
   LayerTensors backward_tensors(std::size_t i, const float* weights, float* gradients);

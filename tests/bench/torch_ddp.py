@@ -1,9 +1,10 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""The rival of versus_torch: Net or LeNet on MNIST in PyTorch, DistributedDataParallel over gloo.
+"""The rival of versus_torch: Net, LeNet or ResNet-8 on MNIST in PyTorch, DistributedDataParallel over gloo.
 
 The strongest baseline we know of: the whole normalised set lies in memory as one tensor, a batch is one index_select.
-Started once per rank with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set. Rank 0 prints one line per epoch:
+Batch normalisation looks at a rank's own batch (SyncBatchNorm is for GPUs), so ResNet-8 is the same network on one rank
+alone. Started once per rank with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set. Rank 0 prints one line per epoch:
 "epoch SECONDS LOSS", with --accuracy also the accuracy on the test set.
 """
 import argparse
@@ -47,6 +48,39 @@ class LeNet(nn.Module):
         return self.fc2(F.relu(self.fc1(x.flatten(1))))
 
 
+class Block(nn.Module):
+    def __init__(self, before, channels):
+        super().__init__()
+        stride = 1 if before == channels else 2
+        self.conv1 = nn.Conv2d(before, channels, 3, stride, 1)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.shortcut = nn.Identity()
+        if stride == 2:
+            self.shortcut = nn.Sequential(nn.Conv2d(before, channels, 1, 2), nn.BatchNorm2d(channels))
+
+    def forward(self, x):
+        return F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))) + self.shortcut(x))
+
+
+class ResNet8(nn.Module):
+    """models/resnet8.yaml"""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 16, 3, 1, 1)
+        self.bn1 = nn.BatchNorm2d(16)
+        self.stages = nn.Sequential(Block(16, 16), Block(16, 32), Block(32, 64))
+        self.fc = nn.Linear(64, 10)
+
+    def forward(self, x):
+        return self.fc(self.stages(F.relu(self.bn1(self.conv1(x)))).mean((2, 3)))
+
+
+MODELS = {"net": Net, "lenet": LeNet, "resnet8": ResNet8}
+
+
 def read_idx(directory, name):
     path = os.path.join(directory, name)
     opener = open if os.path.exists(path) else gzip.open
@@ -74,7 +108,7 @@ def accuracy(model, x, y):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", required=True)
-    parser.add_argument("--model", default="net", choices=["net", "lenet"])
+    parser.add_argument("--model", default="net", choices=list(MODELS))
     parser.add_argument("--global-batch", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--momentum", type=float, default=0.5)
@@ -88,7 +122,7 @@ def main():
 
     x, y = load(arguments.data, "train")
     test_x, test_y = load(arguments.data, "t10k") if arguments.accuracy else (None, None)
-    model = nn.parallel.DistributedDataParallel(Net() if arguments.model == "net" else LeNet())
+    model = nn.parallel.DistributedDataParallel(MODELS[arguments.model]())
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=arguments.momentum)
     model.train()
     for epoch in range(arguments.epochs):

@@ -105,6 +105,16 @@ INSTANTIATE_TEST_SUITE_P(
             "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - relu\n  - add: a\n  - tanh\n  - add: a\n"
             "  - dropout: 0\n  - relu: {name: b}\n  - add: b\n  - linear: classes\n  - add: fc1\n",
             {2, 5, 5}},
+        // Not right behind a convolution, whose bias they take away.
+        GradientCase{"batch_norms",
+                     "  - batch_norm: {affine: false}\n  - conv2d: {out: 4, kernel: 3, padding: 1}\n"
+                     "  - tanh: {name: a}\n  - batch_norm: {eps: 0.01, name: b}\n  - route: a\n"
+                     "  - conv2d: {out: 4, kernel: 1}\n  - tanh\n  - batch_norm: {eps: 0.1}\n  - add: b\n"
+                     "  - linear: classes\n",
+                     {2, 5, 4}},
+        GradientCase{"batch_norm_of_vectors",
+                     "  - linear: 7\n  - tanh\n  - batch_norm: {eps: 0.1}\n  - linear: classes\n",
+                     {6, 1, 1}},
         GradientCase{"branch_of_the_untrained",
                      "  - tanh: {name: a}\n  - conv2d: {out: 2, kernel: 3, padding: 1}\n  - add: a\n"
                      "  - add: a\n  - flatten\n  - linear: classes\n",

@@ -145,12 +145,37 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{
             "option_of_other_words", "layers:\n  - gelu: {approximate: tan}\n",
             "my.yaml:2:25: layer gelu1: approximate must be none or tanh, not 'tan' (did you mean 'tanh'?)"},
+        BadFile{"eps_of_zero", "layers:\n  - batch_norm: {eps: 0}\n",
+                "my.yaml:2:23: layer bn1: eps must be a number from 1e-12 to 1, not '0'"},
+        BadFile{"momentum_above_one", "layers:\n  - batch_norm: {momentum: 1.1}\n",
+                "my.yaml:2:28: layer bn1: momentum must be a number from 0 to 1, not '1.1'"},
+        BadFile{"momentum_of_none", "layers:\n  - batch_norm: {momentum: null}\n",
+                "my.yaml:2:28: layer bn1: momentum must be a number from 0 to 1, not nothing"},
+        BadFile{"affine_of_a_number", "layers:\n  - batch_norm: {affine: 1}\n",
+                "my.yaml:2:26: layer bn1: affine must be true or false, not '1'"},
+        BadFile{
+            "option_of_pytorch", "layers:\n  - batch_norm: {track_running_stats: false}\n",
+            "my.yaml:2:18: unknown key 'track_running_stats'; batch_norm has name, eps, momentum, affine"},
+        BadFile{"value_of_batch_norm", "layers:\n  - batch_norm: 16\n",
+                "my.yaml:2:17: batch_norm takes a map of options: {name, eps, momentum, affine}"},
+        BadFile{"route_from_nowhere", "layers:\n  - relu: {name: start}\n  - route: stort\n",
+                "my.yaml:3:12: layer route1: from: no layer before this one is called 'stort' (did you mean "
+                "'start'?)"},
+        BadFile{"route_from_a_list", "layers:\n  - relu\n  - route: {from: [relu1]}\n",
+                "my.yaml:3:19: layer route1: from must be the name of an earlier layer, not a list"},
+        BadFile{"route_alone", "layers:\n  - relu\n  - route\n",
+                "my.yaml:3:5: layer route1: 'from' is missing; write {from: ...}"},
+        BadFile{"nothing_but_batch_norm_without_weights",
+                "layers:\n  - batch_norm: {affine: false}\n  - flatten\n",
+                "my.yaml:2:3: nothing to train: add a conv2d or linear layer"},
         BadFile{"value_of_none", "layers:\n  - global_avg_pool: 2\n",
                 "my.yaml:2:22: global_avg_pool takes a map of options: {name}"},
         BadFile{"unknown_layer", "layers:\n  - conv3d: {out: 1}\n",
                 "my.yaml:2:5: unknown layer 'conv3d' (did you mean 'conv2d'?); there are conv2d, max_pool, "
                 "avg_pool, "
-                "global_avg_pool, relu, tanh, sigmoid, gelu, dropout, dropout2d, add, flatten, linear"},
+                "global_avg_pool, batch_norm, relu, tanh, sigmoid, gelu, dropout, dropout2d, add, route, "
+                "flatten, "
+                "linear"},
         BadFile{"two_layers_in_one_entry", "layers:\n  - relu:\n    flatten:\n",
                 "my.yaml:2:5: a layer must look like '- relu' or '- conv2d: {out: 10, kernel: 5}'"},
         BadFile{"nested_list", "layers:\n  - [relu]\n",

@@ -30,8 +30,9 @@ std::vector<float> draw(std::size_t count, std::uint64_t seed) {
 TrainingRig::TrainingRig(const std::string& layers, const ImageShape& input, int classes, int samples)
     : ops_(cpu::make_ops()),
       network_(Network::parse("layers:\n" + layers, "rig.yaml", input, classes)),
+      statistics_(network_),
       execution_(network_, *ops_, rounded_up(samples, *ops_)),
-      weights_(network_.parameters().size),
+      weights_(network_.parameters().weights_size()),
       samples_(draw(std::size_t{1} * static_cast<std::size_t>(samples * input.features()), kSeed)) {
   network_.initialise(kSeed, weights_.span());
   for (int i = 0; i < samples; ++i) labels_.push_back(i * 5 % classes);
@@ -54,7 +55,20 @@ void TrainingRig::load(int first, int count, float padding) {
 double TrainingRig::forward(int first, int count, float padding) {
   load(first, count, padding);
   const PassKey key{kSeed, 3, static_cast<std::uint32_t>(first)};
-  dlogits_ = execution_.forward_training(weights_.data(), columns(count), key);
+  execution_.begin_training({.weights = weights_.data(),
+                             .batch = columns(count),
+                             .samples = count,
+                             .key = key,
+                             .statistics = &statistics_});
+  batch_samples_ = count;
+  const std::vector<Cut> cuts = cuts_of(network_);
+  for (const Cut& cut : cuts) {
+    std::vector<std::int64_t> words(cut.over_batch->words());
+    execution_.forward_to_cut(words.data());
+    cut.over_batch->finish_forward_sums(words.data(), count, statistics_.of(cut.layer));
+  }
+  execution_.forward_to_cut(nullptr);
+  dlogits_ = execution_.logits();
   LossSums sums;
   ops_->softmax_cross_entropy({columns(count), count, network_.classes()}, dlogits_, labels_.data() + first,
                               dlogits_, &sums);
@@ -63,9 +77,20 @@ double TrainingRig::forward(int first, int count, float padding) {
 
 std::vector<float> TrainingRig::backward(const OnReady& on_ready) {
   std::vector<float> gradients(network_.parameters().size, -999.0F);
-  execution_.backward(weights_.data(), dlogits_, gradients.data(), [&](std::size_t offset, std::size_t size) {
+  const GradientReady ready = [&](std::size_t offset, std::size_t size) {
     if (on_ready) on_ready(offset, size, gradients.data());
-  });
+  };
+  const BetweenLayers nothing;
+  const BackwardTarget target{gradients.data(), ready, nothing};
+  execution_.begin_backward(dlogits_);
+  std::vector<Cut> cuts = backward_cuts_of(network_);
+  for (; !cuts.empty(); cuts.pop_back()) {
+    const Cut& cut = cuts.back();
+    std::vector<std::int64_t> words(cut.over_batch->words());
+    execution_.backward_to_cut(target, words.data());
+    cut.over_batch->finish_backward_sums(words.data(), batch_samples_, statistics_.of(cut.layer));
+  }
+  execution_.backward_to_cut(target, nullptr);
   return gradients;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "kernels/cpu/cpu_ops.hpp"
+#include "models/batch_layer.hpp"
 #include "models/network.hpp"
 
 #include <cstdint>
@@ -33,7 +34,7 @@ class TrainingRig {
 
   /// Puts samples [first, first + count) into the execution's input; padding columns get `padding`.
   void load(int first, int count, float padding = 0);
-  /// Loads and runs these samples; loss sum of the real ones. Keeps the gradient of the logits for
+  /// Loads and runs these samples, which are the whole global batch for layers that look at it; loss sum of the real ones. Keeps the gradient of the logits for
   /// backward().
   double forward(int first, int count, float padding = 0);
   /// GradientReady, with the gradients as they are at that moment.
@@ -44,11 +45,13 @@ class TrainingRig {
  private:
   std::unique_ptr<Ops> ops_;
   Network network_;
+  BatchStatistics statistics_;
   Execution execution_;
   AlignedBuffer<float> weights_;
   std::vector<float> samples_;
   std::vector<std::int32_t> labels_;
   float* dlogits_ = nullptr;
+  std::int64_t batch_samples_ = 0;
 };
 
 }  // namespace lockstep::test

@@ -269,8 +269,8 @@ CheckpointFacts parse_facts(const Object& top, const std::string& file) {
 /// Parameters and what is kept are the tensors of the model file: one section each, behind that of the header.
 void check_sections(const Manifest& manifest, const Object& top) {
   std::map<std::string_view, std::size_t> bytes;
-  for (const CheckpointParameter& p : manifest.facts.tensors())
-    bytes[p.name] = sizeof(float) * arena_size({p});
+  const auto tensors = manifest.facts.tensors();
+  for (const CheckpointParameter& p : tensors) bytes[p.name] = sizeof(float) * arena_size({p});
   std::size_t matches = 0;
   for (const SectionRecord& section : manifest.files[0].sections) {
     const auto parameter = bytes.find(section.name);

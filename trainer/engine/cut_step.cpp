@@ -117,6 +117,16 @@ double CutStep::take_waited() {
   return std::exchange(waited_, 0);
 }
 
+namespace {
+
+/// "job.yaml:3:9: " of a key that was given, or nothing.
+std::string place_of(const Job& job, const char* key) {
+  const auto place = job.places.find(key);
+  return place == job.places.end() ? "" : place->second;
+}
+
+}  // namespace
+
 void require_samples_for_cuts(const Job& job, const Network& network,
                               const DistributedSampler::Options& sampling) {
   const std::int64_t rest = sampling.samples % sampling.global_batch;
@@ -124,15 +134,24 @@ void require_samples_for_cuts(const Job& job, const Network& network,
   for (const Cut& cut : cuts_of(network)) {
     if (cut.over_batch->least_samples() <= least) continue;
     const Layer& layer = *network.layers()[cut.layer];
-    const char* key = "data.global_batch";
-    const auto place = job.places.find(key);
     throw ConfigError(
-        fmt::format("{}{}: {} leaves a batch of {} of the {} training samples, and layer {} ({}) needs {} to "
-                    "tell how they "
-                    "differ; choose another global batch",
-                    place == job.places.end() ? "" : place->second, key, job.data.global_batch, least,
-                    sampling.samples, layer.name(), layer.describe(), cut.over_batch->least_samples()));
+        fmt::format("{}data.global_batch: {} leaves a batch of {} of the {} training samples, and layer {} "
+                    "({}) needs {} to "
+                    "tell how they differ; choose another global batch",
+                    place_of(job, "data.global_batch"), job.data.global_batch, least, sampling.samples,
+                    layer.name(), layer.describe(), cut.over_batch->least_samples()));
   }
+}
+
+void require_no_cuts(const Job& job, const Network& network) {
+  const std::vector<Cut> cuts = cuts_of(network);
+  if (cuts.empty()) return;
+  const Layer& layer = *network.layers()[cuts.front().layer];
+  throw ConfigError(
+      fmt::format("{}parallel.strategy: layer {} ({}) looks at the whole global batch, of which {} computes "
+                  "a part at a time; "
+                  "use parallel.strategy=data",
+                  place_of(job, "parallel.strategy"), layer.name(), layer.describe(), job.parallel.strategy));
 }
 
 }  // namespace lockstep

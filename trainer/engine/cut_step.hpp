@@ -80,5 +80,8 @@ class CutStep {
 /// @throws ConfigError  a global batch of this job is too small for a layer that looks at it: names both
 void require_samples_for_cuts(const Job& job, const Network& network,
                               const DistributedSampler::Options& sampling);
+/// For strategies that never have a whole global batch in work at once.
+/// @throws ConfigError  a layer looks at it
+void require_no_cuts(const Job& job, const Network& network);
 
 }  // namespace lockstep

@@ -114,17 +114,31 @@ std::vector<float> copy_of(std::span<const float> numbers) {
   return {numbers.begin(), numbers.end()};
 }
 
+/// One rank's engine with the golden weights.
+struct Engine {
+  JobSetup setup;
+  std::unique_ptr<StepEngine> engine;
+
+  Engine(const Job& job, Communicator& comm, const std::shared_ptr<TrainTestData>& data)
+      : setup(set_up(job, comm, data)), engine(make_step_engine(job, setup, comm)) {
+    std::ranges::copy(golden_state<float>(setup.network.parameters(), "initial.", "F32"),
+                      engine->weights().begin());
+    engine->commit_state();
+  }
+
+ private:
+  static JobSetup set_up(const Job& job, Communicator& comm, const std::shared_ptr<TrainTestData>& data) {
+    Network network = Network::parse(kBatchNormNetwork, "batch_norm", kImage, kClasses);
+    DeviceChoice device = choose_device(job.parallel, comm);
+    BucketPlan plan = plan_buckets(job, network, device, comm);
+    return {
+        .data = data, .device = std::move(device), .network = std::move(network), .plan = std::move(plan)};
+  }
+};
+
 BatchNormRun train_rank(const Job& job, Communicator& comm, int steps) {
-  const auto data = golden_data();
-  Network network = Network::parse(kBatchNormNetwork, "batch_norm", kImage, kClasses);
-  DeviceChoice device = choose_device(job.parallel, comm);
-  BucketPlan plan = plan_buckets(job, network, device, comm);
-  const JobSetup setup{
-      .data = data, .device = std::move(device), .network = std::move(network), .plan = std::move(plan)};
-  const auto engine = make_step_engine(job, setup, comm);
-  std::ranges::copy(golden_state<float>(setup.network.parameters(), "initial.", "F32"),
-                    engine->weights().begin());
-  engine->commit_state();
+  const Engine rank(job, comm, golden_data());
+  const auto& engine = rank.engine;
   BatchNormRun run;
   const std::int64_t epoch = engine->sampler().steps_per_epoch();
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -178,6 +192,26 @@ void expect_golden(const Way& way) {
   expect_state(run.first, "once.", 1e-6);
   expect_state(run.last, "final.", 1e-5);
   EXPECT_NEAR(run.evaluated, golden_values<double>("evaluated", "F64", {1}).front(), 1e-5);
+}
+
+/// One bad number anywhere spoils the statistics of all samples: the step fails for all of them, on every rank,
+/// and nothing of it is kept.
+TEST(BatchNormTest, NanOfOneSampleIsTheUsualFailureEverywhere) {
+  for (const std::string device : {"cpu", "emulated"}) {
+    const Job job = job_of({.device = device, .ranks = 2, .grain = 5});
+    run_thread_ranks(2, [&](Communicator& comm) {
+      const auto data = golden_data();
+      data->train.features.data()[17 * kImage.features()] = NAN;
+      const Engine rank(job, comm, data);
+      const std::vector<float> before = copy_of(rank.engine->weights());
+      const StepSeries series = rank.engine->run({0, 0, 0}, 1, false);
+      rank.engine->fetch_state();
+      EXPECT_EQ(series.steps, 0) << device;
+      ASSERT_TRUE(series.failure) << device;
+      EXPECT_EQ(series.failure->losses, 20) << device;
+      EXPECT_EQ(copy_of(rank.engine->weights()), before) << device;
+    });
+  }
 }
 
 TEST(BatchNormTest, CpuTrainsAsPytorchDoes) {

@@ -3,6 +3,7 @@
 /// What shows only when ranks, devices and data are known.
 #include "comm/gather.hpp"
 #include "common/error.hpp"
+#include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/strategies/hogwild/hogwild.hpp"
@@ -35,6 +36,7 @@ void check_hogwild(const Job& job, const Network& network, const TrainTestData& 
         "{}parallel.strategy: hogwild trains on CPUs, and parallel.device chose {}; add parallel.device=cpu",
         place_of(job, "parallel.strategy"), device.description));
   }
+  require_no_cuts(job, network);
   require_one_host(job, comm);
   const auto sampling = sampler_options(job, data.train, comm);
   DistributedSampler::check(sampling);

@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "common/memory.hpp"
 #include "models/layer.hpp"
+#include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/weight_update.hpp"
 
 #include <fmt/format.h>
@@ -77,6 +78,7 @@ void check_pipeline(const Job& job, const Network& network, const TrainTestData&
                     "parallel.device=cpu",
                     place_of(job, "parallel.strategy"), job.parallel.device, device.kind));
   }
+  require_no_cuts(job, network);
   const StagePlan plan = plan_stages(job, network, comm.size());
   const auto sampling = pipeline_sampling(job, data.train, plan, comm.rank());
   check_replicas_have_work(job, sampling, plan);

@@ -1,0 +1,117 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A residual network with batch normalisation through the whole program: one hash, runs that were stopped in
+/// the middle, what checkpoints hold, and what is refused.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+namespace lockstep::testing {
+namespace {
+
+/// Five steps an epoch, the last one with three samples: one grain, so that most ranks have none.
+std::string write_normalised_job(const TemporaryDirectory& directory) {
+  write_text(
+      directory.path("residual.yaml"),
+      "layers:\n  - avg_pool: 4\n  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - batch_norm: {name: bn}\n"
+      "  - relu: {name: a}\n  - conv2d: {out: 6, kernel: 1, stride: 2}\n"
+      "  - batch_norm: {name: short, momentum: 0.3}\n  - route: a\n"
+      "  - conv2d: {out: 6, kernel: 3, stride: 2, padding: 1}\n  - batch_norm: {affine: false}\n"
+      "  - add: short\n  - relu\n  - global_avg_pool\n  - batch_norm\n  - linear: classes\n");
+  const auto path = directory.path("normalised.yaml");
+  write_text(path,
+             "model: ./residual.yaml\n"
+             "data: {set: synthetic, train_samples: 259, test_samples: 50, global_batch: 64}\n"
+             "train: {epochs: 2, seed: 7, optimizer: {kind: adam, lr: 0.01}, schedule: {kind: one_cycle}}\n"
+             "parallel: {device: cpu, grain: 16}\n"
+             "run: {checkpoint_every_steps: 0, log_every_steps: 1}\n");
+  return path;
+}
+
+struct NormalisedRun {
+  std::string last_line, directory;
+  std::string file(const std::string& name) const {
+    return read_text(directory + "/checkpoints/step-00000010/" + name);
+  }
+};
+
+NormalisedRun train_normalised(const TemporaryDirectory& directory, const std::string& label,
+                               const std::string& overrides, int ranks = 1) {
+  const std::string run = directory.path("run-" + label);
+  const std::string arguments =
+      "train " + write_normalised_job(directory) + " run.dir=" + run + " " + overrides;
+  const Outcome outcome = ranks == 1 ? lockstep(arguments) : lockstep_on_ranks(ranks, arguments);
+  EXPECT_EQ(outcome.exit_code, 0) << label << "\n" << outcome.everything();
+  EXPECT_EQ(outcome.last_line().substr(0, 15), "weights sha256 ") << label << "\n" << outcome.everything();
+  return {outcome.last_line(), run};
+}
+
+TEST(BatchNormProgramTest, StoppedRunGoesOnToTheSameBytesOnOtherRanks) {
+  const TemporaryDirectory directory;
+  for (const std::string device : {"cpu", "emulated"}) {
+    const std::string keys = "parallel.device=" + device + " ";
+    const NormalisedRun whole = train_normalised(directory, device, keys);
+    train_normalised(directory, device + "-parts", keys + "train.max_steps=3", 3);
+    train_normalised(directory, device + "-parts",
+                     keys + "train.max_steps=7 parallel.threads=" + (device == "cpu" ? "2" : "1"));
+    const NormalisedRun parts = train_normalised(directory, device + "-parts", keys, 2);
+    EXPECT_EQ(parts.last_line, whole.last_line) << device;
+    for (const char* file : {"model.safetensors", "optimizer.safetensors"})
+      EXPECT_TRUE(parts.file(file) == whole.file(file)) << device << ": " << file;
+    EXPECT_EQ(comparable_metrics(parts.directory), comparable_metrics(whole.directory)) << device;
+  }
+}
+
+TEST(BatchNormProgramTest, CheckpointHoldsRunningStatisticsAndIsUsed) {
+  const TemporaryDirectory directory;
+  const NormalisedRun run = train_normalised(directory, "run", "");
+  const Outcome inspected = lockstep("inspect " + run.directory);
+  for (const char* tensor :
+       {"bn.running_mean ", "bn.running_var ", "short.running_var ", "exp_avg.bn.weight "})
+    EXPECT_NE(inspected.out.find(tensor), std::string::npos) << tensor << inspected.everything();
+  EXPECT_EQ(inspected.out.find("exp_avg.bn.running"), std::string::npos) << inspected.everything();
+  EXPECT_NE(inspected.out.find(run.last_line), std::string::npos) << inspected.everything();
+  EXPECT_NE(run.file("manifest.json").find("\"version\": 3"), std::string::npos);
+  const Outcome evaluated = lockstep("eval " + run.directory);
+  EXPECT_EQ(evaluated.last_line(), run.last_line) << evaluated.everything();
+  EXPECT_EQ(lockstep("verify " + run.directory).exit_code, 0);
+  EXPECT_EQ(lockstep("diff " + run.directory + " " + run.directory).exit_code, 0);
+  EXPECT_EQ(lockstep("export " + run.directory + " --npz " + directory.path("w.npz")).exit_code, 0);
+  EXPECT_NE(read_text(directory.path("w.npz")).find("bn.running_mean"), std::string::npos);
+  const Outcome predicted =
+      lockstep("predict " + run.directory + " " + std::getenv("LOCKSTEP_SOURCE_DIR") + "/docs/digit.png");
+  EXPECT_EQ(predicted.exit_code, 0) << predicted.everything();
+}
+
+TEST(BatchNormProgramTest, BatchOfOneSampleIsRefusedBeforeTheRunBegins) {
+  const TemporaryDirectory directory;
+  const Outcome outcome = lockstep("train " + write_normalised_job(directory) +
+                                   " data.train_samples=257 run.dir=" + directory.path("run"));
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
+  EXPECT_NE(outcome.err.find("normalised.yaml:2:"), std::string::npos) << outcome.everything();
+  EXPECT_NE(
+      outcome.err.find("data.global_batch: 64 leaves a batch of 1 of the 257 training samples, and layer "
+                       "bn4 (batch_norm) needs 2 to tell how they differ; choose another global batch"),
+      std::string::npos)
+      << outcome.everything();
+}
+
+TEST(BatchNormProgramTest, StrategiesWithoutAWholeBatchRefuseIt) {
+  const TemporaryDirectory directory;
+  for (const std::string strategy : {"hogwild", "pipeline"}) {
+    const Outcome outcome = lockstep("train " + write_normalised_job(directory) +
+                                     " parallel.strategy=" + strategy + " run.dir=" + directory.path("run"));
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
+    EXPECT_NE(outcome.err.find("parallel.strategy: layer bn (batch_norm) looks at the whole global batch, of "
+                               "which " +
+                               strategy + " computes a part at a time; use parallel.strategy=data"),
+              std::string::npos)
+        << outcome.everything();
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing
