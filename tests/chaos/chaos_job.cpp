@@ -45,8 +45,9 @@ std::string Placement::describe() const {
                                                      {Start::kAlone, "alone"},
                                                      {Start::kThreads, "in one process"},
                                                      {Start::kSlurm, "under srun"}};
-  return fmt::format("{} rank{} {}{}, {} thread{} each", ranks, ranks == 1 ? "" : "s", names.at(start),
-                     under_timeout ? " behind timeout" : "", threads, threads == 1 ? "" : "s");
+  return fmt::format("{} rank{} {}{}, {} thread{} each{}", ranks, ranks == 1 ? "" : "s", names.at(start),
+                     under_timeout ? " behind timeout" : "", threads, threads == 1 ? "" : "s",
+                     stages > 0 ? fmt::format(", {} stages", stages) : "");
 }
 
 Placement random_placement(Dice& dice) {
@@ -54,6 +55,21 @@ Placement random_placement(Dice& dice) {
   placement.ranks = static_cast<int>(dice.between(1, 4));
   placement.threads = dice.percent(15) ? 2 : 1;
   if (dice.percent(15)) placement.start = Placement::Start::kThreads;
+  return placement;
+}
+
+/// The job's four grains are work for four pipelines at most.
+Placement random_stages(Dice& dice) {
+  if (dice.percent(25)) return random_placement(dice);
+  Placement placement;
+  placement.stages = static_cast<int>(dice.between(2, 4));
+  placement.ranks = placement.stages;
+  if (placement.stages == 4 && dice.percent(50)) {
+    placement.ranks = 2;
+  } else if (placement.stages < 4 && dice.percent(40)) {
+    placement.ranks *= 2;
+  }
+  if (dice.percent(25)) placement.start = Placement::Start::kThreads;
   return placement;
 }
 
@@ -77,6 +93,8 @@ std::vector<std::string> ChaosJob::train_command(const Placement& placement,
   command.insert(command.end(),
                  {program_, "train", file_, "run.dir=" + run_dir, "train.epochs=" + std::to_string(epochs_),
                   "parallel.threads=" + std::to_string(placement.threads)});
+  if (placement.stages > 0)
+    add({"parallel.strategy=pipeline", "parallel.stages=" + std::to_string(placement.stages)});
   if (placement.start == Start::kThreads) add({"parallel.backend=thread", "parallel.ranks=" + ranks});
   return command;
 }

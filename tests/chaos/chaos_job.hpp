@@ -28,6 +28,7 @@ struct Placement {
   int ranks = 1;
   int threads = 1;
   Start start = Start::kMpirun;
+  int stages = 0;              ///< of a pipeline; 0: every rank has the whole network
   bool under_timeout = false;  ///< all of it behind GNU timeout, which signals twice
 
   bool has_launcher() const { return start == Start::kMpirun || start == Start::kSlurm; }
@@ -36,6 +37,8 @@ struct Placement {
 
 /// 1 to 4 ranks, now and then with two threads each, now and then as threads of one process.
 Placement random_placement(Dice& dice);
+/// Most of the time a pipeline of 2 to 4 stages, interleaved, or once, or twice; sometimes as above.
+Placement random_stages(Dice& dice);
 
 /// Files and settings shared by all runs of one test.
 class ChaosJob {

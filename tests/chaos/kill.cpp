@@ -56,7 +56,7 @@ void check_loss(const RunFacts& after) {
                   after.last_logged, after.newest_checkpoint, started - kCheckpointInterval));
 }
 
-class Kill final : public Disturbance {
+class Kill : public Disturbance {
  public:
   void open_sections(Tally& tally) const override {
     tally.section("killed", {kOneRank, kAllRanks, kLauncher, kEverything, kTooLate, kHung});
@@ -94,10 +94,19 @@ class Kill final : public Disturbance {
   }
 };
 
+class StageKill final : public Kill {
+ public:
+  Placement place(Dice& dice) const override { return random_stages(dice); }
+};
+
 }  // namespace
 
 std::unique_ptr<Disturbance> make_kill() {
   return std::make_unique<Kill>();
+}
+
+std::unique_ptr<Disturbance> make_stage_kill() {
+  return std::make_unique<StageKill>();
 }
 
 }  // namespace lockstep::chaos

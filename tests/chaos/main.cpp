@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// chaos kill | signal: disturbs training runs at random and checks that nothing of it can be seen
+/// chaos kill | stages | signal: disturbs training runs at random and checks that nothing of it can be seen
 /// afterwards.
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/child_process.hpp"
@@ -49,6 +49,8 @@ int run(int argc, char** argv) {
   int exit_code = 0;
   add_campaign(app, options, "kill", "SIGKILL to one rank, all ranks, the launcher or everything", 60,
                lockstep::chaos::make_kill, exit_code);
+  add_campaign(app, options, "stages", "SIGKILL as above, to pipelines that go on in other shapes", 20,
+               lockstep::chaos::make_stage_kill, exit_code);
   add_campaign(
       app, options, "signal", "One to three signals that ask for a stop, to the launcher or one rank", 20,
       [&] { return lockstep::chaos::make_signal(options.slurm); }, exit_code);

@@ -113,8 +113,9 @@ std::vector<nlohmann::json> read_metrics(const std::string& run_directory) {
 std::vector<nlohmann::json> comparable_metrics(const std::string& run_directory) {
   auto events = read_metrics(run_directory);
   for (auto& event : events) {
-    for (const char* key : {"world", "hosts", "threads", "device", "backend", "buckets", "samples_per_second",
-                            "seconds", "train_seconds", "setup_seconds", "time", "version", "data_origin"}) {
+    for (const char* key : {"world", "hosts", "threads", "device", "backend", "buckets", "strategy", "stages",
+                            "placement", "pipelines", "pipeline_schedule", "samples_per_second", "seconds",
+                            "train_seconds", "setup_seconds", "time", "version", "data_origin"}) {
       event.erase(key);
     }
   }

@@ -10,6 +10,7 @@
 #include "trainer/strategies/broadcast_units.hpp"
 #include "trainer/strategies/pipeline/pipeline_setup.hpp"
 #include "trainer/strategies/pipeline/pipeline_summary.hpp"
+#include "trainer/strategies/pipeline/roll_call.hpp"
 
 #include <fmt/format.h>
 
@@ -47,7 +48,12 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
 
 StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   StepSeries series;
-  while (series.steps < count && !series.failure) step(after(position, series.steps), stop_requested, series);
+  try {
+    while (series.steps < count && !series.failure)
+      step(after(position, series.steps), stop_requested, series);
+  } catch (const PeerLostError& error) {
+    call_the_roll(error, plan_, comm_);
+  }
   return series;
 }
 

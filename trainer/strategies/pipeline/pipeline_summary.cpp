@@ -83,7 +83,7 @@ StrategyDescription describe_pipeline(const Job& job, const Network& /*network*/
   description.facts = {{"stages", fmt::format("{}", fmt::join(cuts, "; "))},
                        {"placement", fmt::format("{}", fmt::join(plan.ranks(), ", "))},
                        {"pipelines", std::to_string(plan.replicas)},
-                       {"schedule", job.parallel.schedule}};
+                       {"pipeline_schedule", job.parallel.schedule}};
   return description;
 }
 

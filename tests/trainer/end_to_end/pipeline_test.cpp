@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A pipeline leaves no trace: weights and metrics of one rank, checkpoints that any shape goes on from.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace lockstep::testing {
+namespace {
+
+struct PipelineRun {
+  std::string last_line, out;
+  std::vector<nlohmann::json> metrics;
+};
+
+PipelineRun train_in(const TemporaryDirectory& directory, const std::string& run_dir, int ranks,
+                     const std::string& overrides, int exit_code = 0) {
+  const auto arguments = "train " + write_small_job(directory) + " run.dir=" + run_dir + " " + overrides;
+  const Outcome outcome = ranks == 0 ? lockstep(arguments) : lockstep_on_ranks(ranks, arguments);
+  EXPECT_EQ(outcome.exit_code, exit_code) << overrides << "\n" << outcome.everything();
+  return {outcome.last_line(), outcome.out, comparable_metrics(run_dir)};
+}
+
+std::string on_threads(int ranks) {
+  return " parallel.backend=thread parallel.ranks=" + std::to_string(ranks);
+}
+
+std::string stages(const std::string& how) {
+  return " parallel.strategy=pipeline 'parallel.stages=" + how + "'";
+}
+
+class PipelineModelTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(PipelineModelTest, EveryShapeEndsInTheWeightsAndMetricsOfOneRank) {
+  const TemporaryDirectory directory;
+  const std::string model = std::string("train.epochs=1 model=") + GetParam();
+  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, model);
+  ASSERT_EQ(alone.last_line.substr(0, 15), "weights sha256 ");
+  struct Shape {
+    int ranks, stages;
+    const char* more;
+  };
+  int number = 0;
+  for (const Shape& shape :
+       {Shape{1, 3, ""}, Shape{2, 2, ""}, Shape{3, 3, ""}, Shape{4, 4, ""},
+        Shape{2, 4, " parallel.schedule=gpipe"}, Shape{4, 2, ""}, Shape{6, 3, ""},
+        Shape{4, 4, " parallel.placement=[0,1,1,0]"}, Shape{6, 2, " parallel.schedule=gpipe"}}) {
+    const std::string how =
+        model + stages(std::to_string(shape.stages)) + on_threads(shape.ranks) + shape.more;
+    const PipelineRun run = train_in(directory, directory.path("run" + std::to_string(number++)), 0, how);
+    EXPECT_EQ(run.last_line, alone.last_line) << how;
+    EXPECT_EQ(run.metrics, alone.metrics) << how;
+    EXPECT_NE(run.out.find("pipeline: bubble "), std::string::npos) << run.out;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, PipelineModelTest, ::testing::Values("net", "lenet", "mlp"),
+                         [](const auto& param) { return std::string(param.param); });
+
+TEST(PipelineTest, ProcessesMakeNoDifference) {
+  const TemporaryDirectory directory;
+  const std::string odd = "train.epochs=1 parallel.grain=37 data.global_batch=300 train.optimizer.kind=adam";
+  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, odd);
+  for (const int ranks : {2, 4}) {
+    const PipelineRun run =
+        train_in(directory, directory.path("np" + std::to_string(ranks)), ranks, odd + stages("2"));
+    EXPECT_EQ(run.last_line, alone.last_line) << ranks;
+    EXPECT_EQ(run.metrics, alone.metrics) << ranks;
+  }
+}
+
+TEST(PipelineTest, BranchesStayWithinAStage) {
+  const TemporaryDirectory directory;
+  const std::string model = "train.epochs=1 model=" + write_branched_model(directory);
+  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, model);
+  const PipelineRun run = train_in(directory, directory.path("run"), 0, model + stages("4") + on_threads(2));
+  EXPECT_EQ(run.last_line, alone.last_line);
+  EXPECT_EQ(run.metrics, alone.metrics);
+}
+
+/// Units of sums follow gradients of any size as on one rank, whose tensors are spread over ranks here.
+TEST(PipelineTest, UnitsFollowGradientsOfAnySize) {
+  const TemporaryDirectory directory;
+  write_text(
+      directory.path("huge.yaml"),
+      "init: {normal: 1000}\nlayers:\n  - flatten\n  - linear: 16\n  - relu\n  - linear: 16\n  - relu\n"
+      "  - linear: classes\n");
+  const std::string huge =
+      "train.epochs=1 data.std=1e-4 train.optimizer.lr=1e-12 model=" + directory.path("huge.yaml");
+  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, huge);
+  const PipelineRun run = train_in(directory, directory.path("run"), 0, huge + stages("3") + on_threads(6));
+  EXPECT_EQ(run.last_line, alone.last_line);
+  EXPECT_EQ(run.metrics, alone.metrics);
+}
+
+TEST(PipelineTest, AStepThatCannotBeTakenIsNamedAsOnOneRank) {
+  const TemporaryDirectory directory;
+  const std::string job =
+      "train " + write_small_job(directory) + " train.optimizer.lr=1e6 run.resume=never run.dir=";
+  const Outcome alone = lockstep(job + directory.path("alone"));
+  const Outcome staged = lockstep(job + directory.path("staged") + stages("3") + on_threads(3));
+  EXPECT_EQ(alone.exit_code, 70) << alone.everything();
+  EXPECT_EQ(staged.exit_code, 70) << staged.everything();
+  EXPECT_EQ(staged.err, alone.err);
+}
+
+/// Two stages, then plain ranks, then four stages dealt to two ranks, then three stages twice; the checkpoint of
+/// each is in the middle of an epoch.
+TEST(PipelineTest, ACheckpointGoesOnInAnyOtherShape) {
+  const TemporaryDirectory directory;
+  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, "");
+  const std::string run = directory.path("run");
+  train_in(directory, run, 0, "train.max_steps=1" + stages("2") + on_threads(2));
+  train_in(directory, run, 0, "train.max_steps=2" + on_threads(3));
+  train_in(directory, run, 0, "train.max_steps=4" + stages("4") + on_threads(2));
+  const PipelineRun last = train_in(directory, run, 0, stages("3") + on_threads(6));
+  EXPECT_EQ(last.last_line, alone.last_line);
+}
+
+TEST(PipelineTest, AStageThatStandsStillIsNamed) {
+  const TemporaryDirectory directory;
+  const std::string log = directory.path("log");
+  const std::string job = write_small_job(directory) + " run.dir=" + directory.path("run") +
+                          " train.epochs=1000 run.checkpoint_every_steps=0 parallel.timeout_seconds=3" +
+                          stages("4");
+  const Outcome outcome = run_shell(
+      "(" + mpirun_command(4, "train " + job) + ") > " + log + " 2>&1 & launcher=$!\n" +
+      // Wait until it trains; then the rank stands still whose environment says that it is the last stage.
+      "for try in $(seq 300); do grep -q 'epoch  *[2-9]' " + log +
+      " && break; sleep 0.1; done\n"
+      "for p in $(pgrep -f '" +
+      directory.path("run") +
+      "'); do tr '\\0' '\\n' < /proc/$p/environ 2>/dev/null | grep -qx OMPI_COMM_WORLD_RANK=3 && "
+      "kill -STOP $p && "
+      "stopped=$p; done\n"
+      "wait $launcher; code=$?; kill -KILL $stopped 2>/dev/null; cat " +
+      log + "; exit $code");
+  EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
+  EXPECT_NE(outcome.out.find("no sign of life from stage 3 ("), std::string::npos) << outcome.everything();
+  EXPECT_NE(outcome.out.find("on rank 3:"), std::string::npos) << outcome.everything();
+}
+
+struct Refused {
+  const char* title;
+  std::string how;
+  std::vector<std::string> mentions;
+};
+
+TEST(PipelineTest, WhatCannotBeCutIsRefusedWithItsPlace) {
+  const TemporaryDirectory directory;
+  const std::string branched = " model=" + write_branched_model(directory);
+  const std::string small = write_small_job(directory);
+  const std::string in_file = directory.path("staged.yaml");
+  write_text(in_file,
+             "model: mlp\ndata: {set: synthetic, train_samples: 64}\nparallel:\n  strategy: pipeline\n"
+             "  stages: [[flatten1, fc1], [fc2, relu2, fc3]]\n");
+  const std::vector<Refused> cases = {
+      {"does not cover",
+       in_file + on_threads(2),
+       {"staged.yaml:5:11: parallel.stages", "relu1 is missing in front of fc2"}},
+      {"end is missing",
+       small + " model=mlp" + stages("[[flatten1, fc1], [relu1, fc2]]") + on_threads(2),
+       {"parallel.stages", "relu2 is missing at the end"}},
+      {"unknown layer",
+       small + " model=mlp" + stages("[[flatten1, fcl], [relu1, fc2, relu2, fc3]]") + on_threads(2),
+       {"no layer 'fcl'", "did you mean 'fc1'"}},
+      {"twice",
+       small + " model=mlp" + stages("[[flatten1, fc1], [fc1, relu1, fc2, relu2, fc3]]") + on_threads(2),
+       {"fc1 is listed twice"}},
+      {"more stages than layers",
+       small + " model=mlp" + stages("7") + on_threads(7),
+       {"only 6 layers", "ask for 6"}},
+      {"ranks no multiple",
+       small + stages("2") + on_threads(3),
+       {"2 stages do not come out on 3 ranks", "start 1, 2, 4"}},
+      {"placement of other length",
+       small + stages("2") + " parallel.placement=[0,1,0]" + on_threads(2),
+       {"parallel.placement", "3 ranks for 2 stages"}},
+      {"a rank without a stage",
+       small + stages("2") + " parallel.placement=[0,2]" + on_threads(3),
+       {"rank 1 has no stage"}},
+      {"a cut through a connection",
+       small + branched +
+           stages("[[conv1, tanh1, a, drop1], [conv2, gelu1, add1, relu2, add2, sigmoid1, pool1, gelu2, "
+                  "pool2, fc1]]") +
+           on_threads(2),
+       {"begins between", "put both into one stage, such as [["}},
+      {"too many for connections", small + branched + stages("9") + on_threads(9), {"residual connections"}},
+      {"threads", small + stages("2") + " parallel.threads=2" + on_threads(2), {"parallel.threads"}},
+      {"no pipeline", small + " parallel.stages=2", {"parallel.stages is for strategy pipeline"}},
+      {"micro-batches",
+       small + stages("2") + " data.global_batch=32" + on_threads(4),
+       {"no more than 2 ranks"}},
+      {"mistyped", small + stages("many"), {"parallel.stages", "many"}},
+      {"empty stage", small + stages("[[conv1], []]"), {"parallel.stages", "expected"}},
+  };
+  for (const Refused& refused : cases) {
+    const Outcome outcome = lockstep("train " + refused.how + " run.dir=" + directory.path("refused"));
+    EXPECT_EQ(outcome.exit_code, 2) << refused.title << "\n" << outcome.everything();
+    for (const std::string& text : refused.mentions)
+      EXPECT_NE(outcome.err.find(text), std::string::npos) << refused.title << ": " << text << "\n"
+                                                           << outcome.err;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::testing

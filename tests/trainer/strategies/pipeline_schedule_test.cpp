@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Schedules of pipelines: complete, in order, without circles; bubbles as the textbook has them; cuts.
+#include "models/layer.hpp"
+#include "trainer/strategies/pipeline/schedule.hpp"
+#include "trainer/strategies/pipeline/stage_balance.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+/// "F0.0" is the forward pass of stage 0 over grain 0.
+std::string text_of(const std::vector<PipelinePass>& passes) {
+  std::string text;
+  for (const PipelinePass& pass : passes) {
+    text += (text.empty() ? "" : " ") + std::string(pass.backward ? "B" : "F") + std::to_string(pass.stage) +
+            "." + std::to_string(pass.grain);
+  }
+  return text;
+}
+
+PipelineSchedule make(const std::vector<int>& ranks, int grains, PipelineOrder order) {
+  return make_schedule(ranks, std::vector<bool>(ranks.size(), true), grains, order);
+}
+
+TEST(PipelineScheduleTest, OneForwardOneBackwardAsEverybodyDrawsIt) {
+  const PipelineSchedule schedule = make({0, 1}, 4, PipelineOrder::k1F1B);
+  EXPECT_EQ(text_of(schedule.ranks[0]), "F0.0 F0.1 B0.0 F0.2 B0.1 F0.3 B0.2 B0.3");
+  EXPECT_EQ(text_of(schedule.ranks[1]), "F1.0 B1.0 F1.1 B1.1 F1.2 B1.2 F1.3 B1.3");
+  EXPECT_EQ(schedule.in_flight, (std::vector<int>{2, 1}));
+}
+
+TEST(PipelineScheduleTest, GPipeGoesForwardFirst) {
+  const PipelineSchedule schedule = make({0, 1}, 3, PipelineOrder::kGPipe);
+  EXPECT_EQ(text_of(schedule.ranks[0]), "F0.0 F0.1 F0.2 B0.0 B0.1 B0.2");
+  EXPECT_EQ(schedule.in_flight, (std::vector<int>{3, 3}));
+}
+
+TEST(PipelineScheduleTest, StagesWithNothingBehindThemOnlyGoForward) {
+  const std::vector<int> ranks{0, 1};
+  const PipelineSchedule schedule = make_schedule(ranks, {false, true}, 2, PipelineOrder::k1F1B);
+  EXPECT_EQ(text_of(schedule.ranks[0]), "F0.0 F0.1");
+  EXPECT_EQ(text_of(schedule.ranks[1]), "F1.0 B1.0 F1.1 B1.1");
+}
+
+/// Whatever the placement: every pass once, grains in order, and no rank waits in a circle, or the player that
+/// follows all orders could not come to their end.
+TEST(PipelineScheduleTest, AnyPlacementIsFollowedToItsEnd) {
+  for (const std::vector<int>& ranks : {std::vector<int>{0},
+                                        {0, 0, 0},
+                                        {0, 1, 0, 1},
+                                        {0, 1, 2, 3},
+                                        {0, 1, 1, 0},
+                                        {1, 0, 1, 2, 0, 2},
+                                        {0, 1, 2, 0, 1, 2, 0}}) {
+    for (const PipelineOrder order : {PipelineOrder::k1F1B, PipelineOrder::kGPipe, PipelineOrder::kForward}) {
+      for (const int grains : {0, 1, 2, 7}) {
+        const PipelineSchedule schedule = make(ranks, grains, order);
+        std::size_t passes = 0;
+        for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
+          passes += schedule.ranks[rank].size();
+          std::vector<int> next(2 * ranks.size());
+          for (const PipelinePass& pass : schedule.ranks[rank]) {
+            EXPECT_EQ(ranks[static_cast<std::size_t>(pass.stage)], static_cast<int>(rank));
+            EXPECT_EQ(pass.grain, next[static_cast<std::size_t>(2 * pass.stage + (pass.backward ? 1 : 0))]++);
+          }
+        }
+        const std::size_t each = order == PipelineOrder::kForward ? 1 : 2;
+        EXPECT_EQ(passes, each * ranks.size() * static_cast<std::size_t>(grains));
+        const std::vector<StageSeconds> equal(ranks.size(), {1, 2});
+        EXPECT_LT(bubble_share(schedule, equal), 1);
+      }
+    }
+  }
+}
+
+TEST(PipelineScheduleTest, TheBubbleOfEqualStagesIsThatOfTheTextbook) {
+  for (const int ranks : {1, 2, 3, 4}) {
+    for (const int grains : {1, 2, 4, 8}) {
+      std::vector<int> placement;
+      for (int rank = 0; rank < ranks; ++rank) placement.push_back(rank);
+      const std::vector<StageSeconds> equal(placement.size(), {1, 2});
+      for (const PipelineOrder order : {PipelineOrder::k1F1B, PipelineOrder::kGPipe}) {
+        EXPECT_NEAR(bubble_share(make(placement, grains, order), equal), textbook_bubble(ranks, 1, grains),
+                    1e-12)
+            << ranks << " ranks, " << grains << " grains";
+      }
+    }
+  }
+}
+
+TEST(PipelineScheduleTest, UnequalStagesWaitForTheLongest) {
+  const std::vector<StageSeconds> stages{{1, 1}, {3, 3}};
+  // 8 grains: 1 + 8 * 6 + 1 seconds, of which rank 0 works 16 and rank 1 works 48.
+  EXPECT_NEAR(bubble_share(make({0, 1}, 8, PipelineOrder::k1F1B), stages), 1 - 64.0 / 100.0, 1e-12);
+}
+
+TEST(StageBalanceTest, TheLargestStageIsAsSmallAsItCanBe) {
+  const Network network = Network::load("mlp", {1, 28, 28}, 10);
+  EXPECT_EQ(balance_stages(network, 2), (std::vector<std::size_t>{0, 2}));
+  EXPECT_EQ(balance_stages(network, 6), (std::vector<std::size_t>{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(balance_stages(network, 7), std::nullopt);
+  EXPECT_EQ(most_stages(network), 6U);
+}
+
+TEST(StageBalanceTest, ConnectionsAreNotCut) {
+  const Network network = Network::parse(
+      "layers:\n  - linear: {name: in, out: 8}\n  - relu: {name: a}\n  - linear: {name: mid, out: 8}\n  - "
+      "add: a\n"
+      "  - linear: classes\n",
+      "my.yaml", {1, 4, 4}, 10);
+  EXPECT_EQ(most_stages(network), 3U);
+  EXPECT_EQ(balance_stages(network, 3), (std::vector<std::size_t>{0, 1, 4}));
+  ASSERT_TRUE(connection_across(network, 3));
+  EXPECT_EQ(connection_across(network, 3)->from, "a");
+}
+
+}  // namespace
+}  // namespace lockstep
