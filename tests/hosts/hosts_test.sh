@@ -143,6 +143,32 @@ Doctor_names_hosts_between_which_ports_are_closed() {
   expect_lacks "$output" "nodea cannot connect"
 }
 
+# lock_by HOST: a run that was killed there, with what it left.
+lock_by() {
+  on "$1" "$LOCKSTEP_PROGRAM" train job.yaml >said 2>&1 &
+  wait_for 40 grep -qs '"step":20,' run/metrics.jsonl
+}
+
+Doctor_frees_a_lock_only_when_its_job_is_gone() {
+  new_hosts nodea nodeb
+  write_job 1000000
+  lock_by nodeb
+  cp run/lock held
+  expect_exit 74 on nodea "$LOCKSTEP_PROGRAM" doctor --take-over run
+  expect_contains "$output" "still runs: pid"
+  kill -KILL $! "$(sed -n 's/.*"pid": \([0-9]*\).*/\1/p' run/lock)" 2>/dev/null
+  wait_for 20 no_rank_on nodeb
+  cut_off nodeb
+  expect_exit 74 on nodea "$LOCKSTEP_PROGRAM" doctor --take-over run
+  expect_contains "$output" "cannot be asked"
+  rejoin nodeb
+  expect_same_file run/lock held
+  expect_exit 0 on nodea "$LOCKSTEP_PROGRAM" doctor --take-over run
+  expect_contains "$output" "freed; job"
+  expect_exit 0 on nodea "$LOCKSTEP_PROGRAM" doctor --take-over run
+  expect_contains "$output" "no job holds it"
+}
+
 # A power failure on one of two hosts: the ranks that are left go on from the newest checkpoint.
 Launch_run_goes_on_without_a_host_that_died() {
   new_hosts nodea nodeb

@@ -105,6 +105,14 @@ run: {dir: run, checkpoint_every_steps: 10, log_every_steps: 1}
 END
 }
 
+Mpirun_trains_to_the_weights_of_one_process() {
+  skip_without mpirun
+  write_job
+  expect_exit 0 mpirun -np 3 "$program" train job.yaml train.max_steps=20
+  expect_contains "$output" "3 ranks on 1 host"
+  expect_equal "$(tail -n 1 <<<"$output")" "$("$program" train job.yaml run.dir=alone train.max_steps=20 | tail -n 1)"
+}
+
 # a_rank: the process of some rank of the run, by its launcher's environment.
 # shellcheck disable=SC2046  # one word each
 a_rank() { grep -lzs "^OMPI_COMM_WORLD_RANK=1" $(grep -lzsx "PWD=$PWD" /proc/[0-9]*/environ) 2>/dev/null | head -n 1 | cut -d / -f 3; }

@@ -10,6 +10,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/doctor/doctor_report.hpp"
 #include "trainer/doctor/host_survey.hpp"
+#include "trainer/doctor/lock_takeover.hpp"
 #include "trainer/doctor/tcp_reach.hpp"
 #include "trainer/ranks/rank_facts.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -46,7 +47,7 @@ Exit code: 0 all is well, 69 something is not.
 Values of secrets in the environment are masked.)";
 
 struct Options {
-  std::string job, log, hostfile;
+  std::string job, log, hostfile, locked_run;
   std::vector<std::string> overrides;
   bool json = false;
   // What survey_hosts() starts on other hosts.
@@ -109,6 +110,8 @@ int examine(const Options& options) {
     answer_on_a_port(options.answer_seconds);
   } else if (!options.reach.empty()) {
     print("{}", try_to_reach(options.reach));
+  } else if (!options.locked_run.empty()) {
+    print("{}\n", take_over_lock(options.locked_run));
   } else if (!options.log.empty()) {
     return examine_log(options);
   } else {
@@ -131,6 +134,10 @@ void add_doctor_command(CLI::App& app, Action& action) {
       ->add_option("--hostfile", options->hostfile,
                    "Looks at each of its hosts over ssh, without mpirun: where that hangs or cannot start")
       ->excludes("--log");
+  command->add_option(
+      "--take-over", options->locked_run,
+      "A run directory whose lock a job on another host left behind: asks that host, and frees it if "
+      "the job is gone");
   const char* hidden = "";
   command->add_flag("--this-host", options->this_host)->group(hidden);
   command->add_option("--mark", options->mark)->group(hidden);

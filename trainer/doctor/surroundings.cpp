@@ -78,7 +78,13 @@ std::int64_t number_after(const fs::path& file, const std::string& word) {
   return 0;
 }
 
-/// Of the innermost cgroup that counts them: version 2 in memory.events, version 1 in memory.oom_control.
+/// "max", and numbers near 2^63, stand for none.
+bool has_limit(const fs::path& file) {
+  std::uint64_t bytes = 0;
+  return (std::ifstream(file) >> bytes) && bytes < 1ULL << 60;
+}
+
+/// Of its own cgroup, if that limits memory: version 2 in memory.events, version 1 in memory.oom_control.
 std::int64_t oom_kills(const fs::path& root) {
   std::ifstream in(root / "proc/self/cgroup");
   for (std::string line; std::getline(in, line);) {
@@ -92,6 +98,7 @@ std::int64_t oom_kills(const fs::path& root) {
     fs::path folder = mount / fs::path(line.substr(second + 1)).relative_path();
     std::error_code ignored;
     if (!fs::exists(folder, ignored)) folder = mount;  // inside a container its own cgroup is the root
+    if (!has_limit(folder / (unified ? "memory.max" : "memory.limit_in_bytes"))) continue;
     const auto kills = number_after(folder / (unified ? "memory.events" : "memory.oom_control"), "oom_kill");
     if (kills > 0) return kills;
   }

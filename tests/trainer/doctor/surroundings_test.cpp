@@ -47,9 +47,13 @@ TEST_F(SurroundingsTest, KillsForMemoryAreReadFromBothKindsOfCgroups) {
   EXPECT_EQ(look_around(world_).oom_kills, 0);
   put("proc/self/cgroup", "0::/job\n");
   put("sys/fs/cgroup/job/memory.events", "low 0\noom 3\noom_kill 2\n");
+  put("sys/fs/cgroup/job/memory.max", "max\n");
+  EXPECT_EQ(look_around(world_).oom_kills, 0) << "a machine's old stories";
+  put("sys/fs/cgroup/job/memory.max", "1073741824\n");
   EXPECT_EQ(look_around(world_).oom_kills, 2);
   put("proc/self/cgroup", "9:cpu:/\n4:memory:/outside/the/container\n");
   put("sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+  put("sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
   EXPECT_EQ(look_around(world_).oom_kills, 1);
 }
 

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# launch/containers, as far as they can be judged without Docker, Apptainer and Kubernetes.
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+containers=$repo/launch/containers
+
+Mpi_job_fits_the_schema_of_the_operator() {
+  python3 -c 'import yaml, jsonschema' 2>/dev/null || { echo "skipped: python3-yaml and python3-jsonschema are not installed"; return; }
+  # shellcheck disable=SC2317  # called by expect_exit
+  check() { python3 -c 'import json, sys, yaml, jsonschema; jsonschema.validate(yaml.safe_load(open(sys.argv[1])), json.load(open(sys.argv[2])))' "$1" "$repo/tests/launch/mpijob.schema.json"; }
+  expect_exit 0 check "$containers/mpijob.yaml"
+  sed 's/slotsPerWorker/slotsPerWorkers/' "$containers/mpijob.yaml" >wrong.yaml
+  expect_exit 1 check wrong.yaml
+}
+
+Volumes_that_are_mounted_are_there() {
+  local name
+  while read -r name; do
+    grep "{name: $name, " "$containers/mpijob.yaml" | grep -qv mountPath || fail "$name is mounted and not defined"
+  done < <(sed -n 's/.*{name: \([a-z]*\), mountPath.*/\1/p' "$containers/mpijob.yaml" | sort -u)
+}
+
+Ranks_of_the_mpi_job_are_slots_of_its_workers() {
+  local slots workers
+  slots=$(sed -n 's/.*slotsPerWorker: //p' "$containers/mpijob.yaml")
+  workers=$(sed -n 's/.*replicas: //p' "$containers/mpijob.yaml" | tail -n 1)
+  expect_contains "$(cat "$containers/mpijob.yaml")" "\"-np\", \"$((slots * workers))\""
+}
+
+Recipes_name_only_what_is_there() {
+  local recipe path
+  for recipe in Dockerfile lockstep.def; do
+    while read -r path; do
+      [ -e "$repo/$path" ] || fail "$recipe names $path, which is not there"
+    done < <(grep -oE '\blaunch/[a-zA-Z/._-]+' "$containers/$recipe" | sort -u)
+    expect_contains "$(cat "$containers/$recipe")" "launch/install-dependencies build"
+    expect_contains "$(cat "$containers/$recipe")" "launch/build release lockstep_program"
+  done
+}
+
+# What RUN and %post would run, as the shell reads it.
+Recipes_are_shell_where_they_must_be() {
+  awk '/^RUN /{ sub(/^RUN /, ""); on = 1 } on { print } on && !/\\$/ { on = 0 }' "$containers/Dockerfile" >run.sh
+  awk '/^%post/{ on = 1; next } /^%/{ on = 0 } on' "$containers/lockstep.def" >post.sh
+  expect_contains "$(cat run.sh post.sh)" "launch/build"
+  expect_exit 0 bash -n run.sh
+  expect_exit 0 bash -n post.sh
+}
+
+Instructions_of_the_dockerfile_are_known() {
+  expect_equal "$(grep -vE '^(#|ARG|FROM|ENV|WORKDIR|COPY|RUN|CMD| )|^$' "$containers/Dockerfile")" ""
+}
+
+run_tests "$@"
