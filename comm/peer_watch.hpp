@@ -3,6 +3,10 @@
 /// Somebody who knows whether the other ranks are alive, while this one waits for them.
 #pragma once
 
+#include "comm/activity/arrival.hpp"
+
+#include <vector>
+
 namespace lockstep {
 
 /// Asked by Communicator::wait, from any thread; all answers cost a load of an atomic.
@@ -15,6 +19,10 @@ class PeerWatch {
   virtual bool has_patience() const noexcept = 0;
   /// For faults on purpose: from now on it neither hears nor says anything.
   virtual void drop_network() noexcept = 0;
+  /// Tells rank 0 now what it would hear in half a second.
+  virtual void report_now() noexcept = 0;
+  /// How the ranks compare, on rank 0; empty: not known there, or not yet.
+  virtual std::vector<RankScore> scores() const = 0;
 };
 
 }  // namespace lockstep

@@ -6,6 +6,8 @@
 #include "comm/activity/flight_recorder.hpp"
 #include "common/clock.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -44,6 +46,7 @@ void RankActivity::begin_step(std::int64_t step) {
   step_.store(step, memory_order_relaxed);
   bucket_.store(-1, memory_order_relaxed);
   enter(Phase::kComputing);
+  step_began_ns_.store(since_ns_.load(memory_order_relaxed), memory_order_relaxed);
 }
 
 void RankActivity::enter(Phase phase) {
@@ -55,7 +58,31 @@ void RankActivity::enter(Phase phase) {
 void RankActivity::bucket_leaves(std::int32_t bucket) {
   bucket_.store(bucket, memory_order_relaxed);
   const std::int64_t now = touch();
+  const std::int64_t work_began = work_began_ns_.load(memory_order_relaxed);
+  arrivals_.add({.step = step_.load(memory_order_relaxed),
+                 .bucket = bucket,
+                 .grains = grains_.load(memory_order_relaxed),
+                 .arrived_ns = now,
+                 .work_ns = now - work_began,
+                 .between_ns = step_began_ns_.load(memory_order_relaxed) - work_began});
   if (FlightRecorder* to = recorder()) to->note(FlightEvent::kBucket, now, whereabouts());
+}
+
+void RankActivity::share_of_step(std::int32_t grains) {
+  grains_.store(grains, memory_order_relaxed);
+}
+
+bool waits_for_all(std::string_view place) {
+  for (const std::string_view start :
+       {"the gradients' all-reduce", "an all-reduce", "a barrier", "a broadcast", "an all-gather"}) {
+    if (place.starts_with(start)) return true;
+  }
+  return false;
+}
+
+std::string describe(const RankScore& score) {
+  return fmt::format("rank {} ({}) arrives last in {:.0f} % of buckets, +{:.2f} ms, {}", score.rank,
+                     score.host, 100 * score.last_share, 1e3 * score.late_seconds, score.cause);
 }
 
 void RankActivity::begin_wait(std::string_view what) {
@@ -66,7 +93,7 @@ void RankActivity::begin_wait(std::string_view what) {
     std::memcpy(&word, text.data() + 8 * i, 8);
     place_[i].store(word, memory_order_relaxed);
   }
-  collective_.fetch_add(1, memory_order_relaxed);
+  if (waits_for_all(what)) collective_.fetch_add(1, memory_order_relaxed);
   waiting_.store(true, memory_order_relaxed);
   const std::int64_t now = touch();
   if (FlightRecorder* to = recorder()) to->note(FlightEvent::kWait, now, whereabouts());
@@ -75,6 +102,7 @@ void RankActivity::begin_wait(std::string_view what) {
 void RankActivity::end_wait() {
   waiting_.store(false, memory_order_relaxed);
   const std::int64_t now = touch();
+  work_began_ns_.store(now, memory_order_relaxed);
   if (FlightRecorder* to = recorder()) to->note(FlightEvent::kGoesOn, now, whereabouts());
 }
 

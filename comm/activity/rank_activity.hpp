@@ -3,6 +3,8 @@
 /// What a rank is doing just now: written by those who do it, read by whoever watches.
 #pragma once
 
+#include "comm/activity/arrival.hpp"
+
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -36,7 +38,7 @@ struct Whereabouts {
   std::int64_t step = 0;  ///< in work, counted from 1; 0: none yet
   Phase phase = Phase::kStarting;
   bool waiting = false;          ///< for other ranks
-  std::uint64_t collective = 0;  ///< how many waits have begun: the same on all ranks where they wait alike
+  std::uint64_t collective = 0;  ///< how many waits for all ranks have begun: the same on all of them
   std::int32_t bucket = -1;      ///< the last that left in this step
   std::int64_t since_ns = 0;     ///< since when nothing of this has changed; Clock of this rank
   std::array<char, kPlaceBytes> place{};  ///< what is waited for, cut; ends with a zero
@@ -58,11 +60,17 @@ class RankActivity {
   void begin_step(std::int64_t step);
   void enter(Phase phase);
   void bucket_leaves(std::int32_t bucket);
+  /// How many grains of the step are this rank's.
+  void share_of_step(std::int32_t grains);
+  /// A wait in which all ranks meet (waits_for_all) is counted.
   void begin_wait(std::string_view what);
   void end_wait();
 
   /// Fields may be of two neighbouring moments, but not where nothing has changed for a while.
   Whereabouts whereabouts() const;
+
+  /// When the buckets left, since they were fetched last.
+  ArrivalLog& arrivals() { return arrivals_; }
 
   /// What the rank computes on, for people. Once, before it matters.
   void set_device(const std::string& device);
@@ -84,11 +92,17 @@ class RankActivity {
   std::atomic<std::uint64_t> collective_{0};
   std::atomic<std::int32_t> bucket_{-1};
   std::array<std::atomic<std::uint64_t>, kPlaceBytes / 8> place_{};
+  std::atomic<std::int32_t> grains_{0};
+  std::atomic<std::int64_t> work_began_ns_{0}, step_began_ns_{0};
+  ArrivalLog arrivals_;
   mutable std::mutex texts_mutex_;
   std::string device_, flight_directory_;
   std::unique_ptr<FlightRecorder> owned_recorder_;
   std::atomic<FlightRecorder*> recorder_{nullptr};
 };
+
+/// Whether all ranks wait there for all: a barrier, a sum; not for a message of one to another.
+bool waits_for_all(std::string_view place);
 
 /// Is in a phase for as long as it lives, and then in the one before it again.
 class InPhase {

@@ -29,6 +29,11 @@ bool in_a_step(Phase phase) {
   return phase == Phase::kComputing || phase == Phase::kReducing || phase == Phase::kUpdating;
 }
 
+/// Whether the one who waits may be waiting for it.
+bool is_behind(const Whereabouts& where, const Whereabouts& waiting) {
+  return !where.waiting && (where.collective < waiting.collective || !waits_for_all(waiting.place_text()));
+}
+
 /// By then steps take as long as they do.
 constexpr std::int64_t kStepsToLearn = 20;
 /// All wait for so long at the same collective in different places: nothing of that is only late news.
@@ -141,7 +146,7 @@ std::vector<int> Judge::laggards(std::int64_t now_ns, const std::vector<Peer>& p
   if (!own.waiting || seconds_since(own.since_ns, now_ns) < seconds) return ranks;
   for (const Peer& peer : peers) {
     const Whereabouts& where = peer.where;
-    const bool behind = where.collective < own.collective && !where.waiting && in_a_step(where.phase);
+    const bool behind = is_behind(where, own) && in_a_step(where.phase);
     if (peer.who.rank != rank_ && is_there(peer) && !is_silent(peer, now_ns) && behind &&
         seconds_since(where.since_ns, now_ns) >= seconds)
       ranks.push_back(peer.who.rank);
@@ -196,7 +201,7 @@ std::optional<Verdict> Judge::judge_step(std::int64_t now_ns, const std::vector<
   for (const Peer& peer : peers) {
     if (peer.who.rank != rank_ && !is_there(peer)) continue;
     const Whereabouts& where = peer.where;
-    if (!where.waiting || where.collective != collective ||
+    if (!where.waiting || !waits_for_all(where.place_text()) || where.collective != collective ||
         seconds_since(where.since_ns, now_ns) < kOutOfStepSeconds)
       return std::nullopt;
     places[std::string(where.place_text())].push_back(&peer);
@@ -227,9 +232,9 @@ Verdict Judge::judge_overdue(std::int64_t now_ns, const std::vector<Peer>& peers
   verdict.cut_off = verdict.initiating.size() > 1 && hears_nobody(now_ns, peers);
   if (!verdict.initiating.empty()) return verdict;
   verdict.cause = Cause::kStuck;
-  const std::uint64_t own = peers[static_cast<std::size_t>(rank_)].where.collective;
+  const Whereabouts& own = peers[static_cast<std::size_t>(rank_)].where;
   for (const Peer& peer : peers) {
-    const bool behind = peer.where.collective < own && !peer.where.waiting;
+    const bool behind = is_behind(peer.where, own);
     if (peer.who.rank != rank_ && is_there(peer) && behind) verdict.initiating.push_back(peer.who.rank);
   }
   if (verdict.initiating.empty()) verdict.cause = Cause::kNetwork;

@@ -60,7 +60,6 @@ void visit(Arrivals& arrivals, Fields& fields) {
     fields(arrival.grains);
     fields(arrival.arrived_ns);
     fields(arrival.work_ns);
-    fields(arrival.input_ns);
     fields(arrival.between_ns);
   }
 }

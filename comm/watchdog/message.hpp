@@ -3,6 +3,7 @@
 /// What the ranks' watchdogs say to each other, and how it travels: untrusted until it has been read.
 #pragma once
 
+#include "comm/activity/arrival.hpp"
 #include "comm/activity/rank_activity.hpp"
 
 #include <array>
@@ -42,15 +43,6 @@ struct Beat {
 };
 
 /// When gradients were ready, for the comparison of ranks.
-struct Arrival {
-  std::int64_t step = 0;
-  std::int32_t bucket = 0;
-  std::int32_t grains = 0;      ///< of the step on this rank
-  std::int64_t arrived_ns = 0;  ///< the sender's clock: when the bucket left
-  std::int64_t work_ns = 0;     ///< since the last wait for others had ended
-  std::int64_t input_ns = 0;    ///< of that: reading data
-  std::int64_t between_ns = 0;  ///< of that: until the step began
-};
 struct Arrivals {
   std::vector<Arrival> list;  ///< at most kMostArrivals
 };

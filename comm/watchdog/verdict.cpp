@@ -138,7 +138,7 @@ std::string what_to_try(const Verdict& verdict, const std::vector<Peer>& peers) 
 
 std::string headline(const Verdict& verdict, const std::vector<Peer>& peers, const Scene& scene) {
   if (verdict.cause == Cause::kNetwork) {
-    return fmt::format("all {} ranks wait for the same, and their messages do not come", peers.size());
+    return fmt::format("all {} ranks wait, and their messages do not come", peers.size());
   }
   const Peer& first = of(peers, verdict.initiating.front());
   const std::string seen = last_seen(verdict.cause, first, scene);

@@ -11,6 +11,7 @@
 #include "comm/watchdog/judge.hpp"
 #include "comm/watchdog/process_state.hpp"
 #include "comm/watchdog/roll_call.hpp"
+#include "comm/watchdog/stragglers.hpp"
 #include "common/console/output.hpp"
 #include "common/error.hpp"
 
@@ -52,6 +53,12 @@ milliseconds interval_for(const Limits& limits) {
   return milliseconds(std::clamp<int>(static_cast<int>(limits.silent_seconds * 1000 / 6), 10, 500));
 }
 
+std::vector<std::string> hosts_of(const std::vector<Peer>& peers) {
+  std::vector<std::string> hosts;
+  for (const Peer& peer : peers) hosts.push_back(peer.who.host);
+  return hosts;
+}
+
 }  // namespace
 
 class Watchdog::Thread {
@@ -68,8 +75,9 @@ class Watchdog::Thread {
         soon_(*context_),
         heartbeat_(*context_, std::move(roll.acceptor), rank_, roll.token, peers_,
                    {.make_beat = [this](const Peer&) { return make_beat(); },
-                    .arrivals = [](int, const Arrivals&) {},
-                    .changed = [this] { look_soon(); }}) {
+                    .arrivals = [this](int rank, const Arrivals& list) { compare(rank, list.list); },
+                    .changed = [this] { look_soon(); }}),
+        stragglers_(hosts_of(peers_)) {
     // Signals are the main thread's.
     sigset_t all, before;
     sigfillset(&all);
@@ -86,6 +94,13 @@ class Watchdog::Thread {
   Thread& operator=(const Thread&) = delete;
 
   bool is_over() const { return over_.load(std::memory_order_relaxed); }
+  void report_now() {
+    asio::post(*context_, [this] { report_arrivals(); });
+  }
+  std::vector<RankScore> scores() const {
+    const std::lock_guard lock(scores_mutex_);
+    return scores_;
+  }
   bool has_patience() const { return patience_.load(std::memory_order_relaxed); }
   void drop_network() {
     asio::post(*context_, [this] { heartbeat_.drop_network(); });
@@ -115,6 +130,8 @@ class Watchdog::Thread {
   Beat make_beat();
   void look();
   void look_soon();
+  void report_arrivals();
+  void compare(int rank, std::vector<Arrival> arrivals);
   void schedule();
   void forgive_own_absence(std::int64_t now);
   void look_at_processes(std::int64_t now);
@@ -138,6 +155,9 @@ class Watchdog::Thread {
   asio::steady_timer timer_, soon_;
   Heartbeat heartbeat_;
   std::optional<Verdict> verdict_;
+  Stragglers stragglers_;  ///< rank 0's
+  mutable std::mutex scores_mutex_;
+  std::vector<RankScore> scores_;  ///< under scores_mutex_
   std::int64_t last_look_ns_ = 0, overdue_ns_ = 0, over_ns_ = 0;
   int witnessed_ = -1;
   char witnessed_state_ = '?';
@@ -163,6 +183,7 @@ void Watchdog::Thread::schedule() {
   timer_.async_wait([this](const asio::error_code& stopped) {
     if (stopped || gone_) return;
     heartbeat_.beat();
+    report_arrivals();
     look();
     schedule();
   });
@@ -202,6 +223,33 @@ void Watchdog::Thread::look() {
   act_on(judge_.look(now, peers_));
   const bool looked_around = overdue_ns_ != 0 && now - overdue_ns_ > kLookAroundNs;
   if (!is_over() && looked_around) leave_because_of(judge_.judge_overdue(now, peers_));
+}
+
+/// To rank 0, which compares. In large jobs not of every step.
+void Watchdog::Thread::report_arrivals() {
+  const std::int64_t every = 1 + static_cast<std::int64_t>(peers_.size()) / 64;
+  std::vector<Arrival> list = comm_.activity().arrivals().take();
+  std::erase_if(list, [&](const Arrival& arrival) { return arrival.step % every != 0; });
+  if (rank_ == 0) return compare(0, std::move(list));
+  for (std::size_t begin = 0; begin < list.size(); begin += kMostArrivals) {
+    const auto from = list.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto count = static_cast<std::ptrdiff_t>(std::min(kMostArrivals, list.size() - begin));
+    heartbeat_.send(0, Arrivals{{from, from + count}});
+  }
+}
+
+void Watchdog::Thread::compare(int rank, std::vector<Arrival> arrivals) {
+  if (rank_ != 0) return;
+  const auto offset = heartbeat_.offset(rank);
+  if (rank != 0 && !offset) return;
+  // On one host there is one clock.
+  const bool same_clock = peers_[static_cast<std::size_t>(rank)].who.host == peers_.front().who.host;
+  const std::int64_t ahead = same_clock ? 0 : offset->ahead_ns;
+  for (Arrival& arrival : arrivals) arrival.arrived_ns -= ahead;
+  stragglers_.add(rank, arrivals);
+  for (const RankScore& named : stragglers_.newly_named()) print_error(describe(named));
+  const std::lock_guard lock(scores_mutex_);
+  scores_ = stragglers_.scores();
 }
 
 void Watchdog::Thread::forgive_own_absence(std::int64_t now) {
@@ -342,6 +390,14 @@ Watchdog::~Watchdog() {
 
 bool Watchdog::is_over() const noexcept {
   return thread_->is_over();
+}
+
+void Watchdog::report_now() noexcept {
+  thread_->report_now();
+}
+
+std::vector<RankScore> Watchdog::scores() const {
+  return thread_->scores();
 }
 
 bool Watchdog::has_patience() const noexcept {

@@ -7,7 +7,7 @@
 #include "comm/peer_watch.hpp"
 
 #include <memory>
-#include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -30,6 +30,8 @@ class Watchdog final : public PeerWatch {
   bool is_over() const noexcept override;
   bool has_patience() const noexcept override;
   void drop_network() noexcept override;
+  void report_now() noexcept override;
+  std::vector<RankScore> scores() const override;
 
   /// This rank cannot go on because another is lost, it seems. Returns when that has been said for all ranks,
   /// by this one or another; false: it could not be.

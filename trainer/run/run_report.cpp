@@ -13,6 +13,11 @@
 #include <fmt/format.h>
 
 namespace lockstep {
+namespace {
+
+constexpr std::size_t kMostScoresShown = 16;
+
+}  // namespace
 
 RunReport::RunReport(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
                      const Communicator& comm)
@@ -171,6 +176,25 @@ void RunReport::stopped(const RunLength& length) {
 void RunReport::summary(const std::vector<std::string>& lines) {
   if (directory_ == nullptr) return;
   for (const std::string& line : lines) say(line);
+}
+
+void RunReport::ranks(const std::vector<RankScore>& scores, std::int64_t step) {
+  if (directory_ == nullptr || scores.empty()) return;
+  std::string line = "ranks beside the best, and their own best:";
+  for (const RankScore& score : scores) line += fmt::format(" {:.2f}", score.score);
+  if (scores.size() <= kMostScoresShown) say(line);
+  for (const RankScore& score : scores) {
+    if (!score.is_straggler()) continue;
+    say(fmt::format("{}; score {:.2f}", describe(score), score.score));
+    directory_->write({{"event", "straggler"},
+                       {"step", step},
+                       {"rank", score.rank},
+                       {"host", score.host},
+                       {"last_share", score.last_share},
+                       {"late_seconds", score.late_seconds},
+                       {"cause", score.cause},
+                       {"score", score.score}});
+  }
 }
 
 void RunReport::done(const RunState& state, const Evaluation& evaluation, const std::string& weights_digest) {

@@ -54,6 +54,8 @@ class RunReport {
   void stopped(const RunLength& length);
   /// What the strategy has to say at the end.
   void summary(const std::vector<std::string>& lines);
+  /// How the ranks compare; nothing: that is not known.
+  void ranks(const std::vector<RankScore>& scores, std::int64_t step);
   void done(const RunState& state, const Evaluation& evaluation, const std::string& weights_digest);
 
  private:

@@ -122,7 +122,8 @@ int TrainingRun::run_to_the_end() {
   if (nothing_left_) return report_nothing_left();
   comm_.activity().set_device(setup_.device.description);
   open_flight_record(comm_, job_.run.dir);
-  if (job_.inject.is_given()) faults_ = std::make_unique<FaultInjector>(job_, job_.run.dir, comm_, *strategy_);
+  if (job_.inject.is_given())
+    faults_ = std::make_unique<FaultInjector>(job_, job_.run.dir, comm_, *strategy_);
   announce();
   while (!finished()) {
     train_epoch();
@@ -343,6 +344,7 @@ int TrainingRun::report_nothing_left() {
 }
 
 int TrainingRun::finish() {
+  if (comm_.watch() != nullptr) comm_.watch()->report_now();
   const bool evaluated = evaluation_ && state_.position.step_in_epoch == 0;
   if (!evaluated && !evaluate_now()) return stop_on_request();
   strategy_->check_copies(state_.position.global_step);
@@ -350,6 +352,7 @@ int TrainingRun::finish() {
   saver_.wait_until_saved("the run ended");
   report_.summary({memory_summary(comm_)});
   report_.summary(strategy_->summary());
+  if (comm_.watch() != nullptr) report_.ranks(comm_.watch()->scores(), state_.position.global_step);
   if (directory_) report_.done(state_, *evaluation_, whole_sha256());
   return 0;
 }

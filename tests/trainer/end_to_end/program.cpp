@@ -112,6 +112,7 @@ std::vector<nlohmann::json> read_metrics(const std::string& run_directory) {
 
 std::vector<nlohmann::json> comparable_metrics(const std::string& run_directory) {
   auto events = read_metrics(run_directory);
+  std::erase_if(events, [](const nlohmann::json& event) { return event.value("event", "") == "straggler"; });
   for (auto& event : events) {
     for (const char* key : {"world", "hosts", "threads", "device", "backend", "buckets", "strategy", "stages",
                             "placement", "pipelines", "pipeline_schedule", "samples_per_second", "seconds",

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Who is named for holding the others up, and who is not.
+#include "comm/watchdog/stragglers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace lockstep::watchdog {
+namespace {
+
+constexpr double kMillisecond = 1e6;
+
+/// 4 ranks, 3 buckets a step; a step's work is 1 ms a grain and noise of 2 %. Each rank reports every 40 steps.
+std::vector<RankScore> run(
+    Stragglers& stragglers, int steps, const std::function<double(int rank, int step)>& slowness,
+    const std::function<int(int rank)>& grains = [](int) { return 2; }) {
+  std::mt19937 random(7);
+  std::normal_distribution<double> noise(1, 0.02);
+  std::vector<RankScore> named;
+  std::vector<std::vector<Arrival>> lists(4);
+  for (int step = 1; step <= steps; ++step) {
+    for (int rank = 0; rank < 4; ++rank) {
+      const double work = kMillisecond * grains(rank) * slowness(rank, step) * noise(random);
+      for (int bucket = 0; bucket < 3; ++bucket) {
+        const double share = work * (bucket + 1) / 3;
+        lists[static_cast<std::size_t>(rank)].push_back(
+            {.step = step,
+             .bucket = bucket,
+             .grains = grains(rank),
+             .arrived_ns = step * 10'000'000 + std::int64_t(share),
+             .work_ns = std::int64_t(share)});
+      }
+    }
+    if (step % 40 != 0 && step != steps) continue;
+    for (int rank = 3; rank >= 0; --rank)
+      stragglers.add(rank, std::exchange(lists[static_cast<std::size_t>(rank)], {}));
+    for (const RankScore& score : stragglers.newly_named()) named.push_back(score);
+  }
+  return named;
+}
+
+Stragglers four_ranks() {
+  return Stragglers({"node1", "node1", "node2", "node2"});
+}
+
+TEST(StragglersTest, RankSlowedByTenPercentIsNamedWithinAHundredSteps) {
+  auto stragglers = four_ranks();
+  const auto named = run(stragglers, 101, [](int rank, int) { return rank == 3 ? 1.1 : 1.0; });
+  ASSERT_EQ(named.size(), 1U);
+  EXPECT_EQ(named[0].rank, 3);
+  EXPECT_EQ(named[0].cause, "compute");
+  EXPECT_GT(named[0].last_share, 0.9);
+  EXPECT_NEAR(named[0].score, 0.9, 0.05);
+  EXPECT_NE(describe(named[0]).find("rank 3 (node2) arrives last in "), std::string::npos)
+      << describe(named[0]);
+  EXPECT_TRUE(stragglers.scores()[3].is_straggler());
+  EXPECT_GT(stragglers.scores()[1].score, 0.95);
+}
+
+TEST(StragglersTest, NobodyIsNamedOnAnEvenMachine) {
+  auto stragglers = four_ranks();
+  EXPECT_TRUE(run(stragglers, 5000, [](int, int) { return 1.0; }).empty());
+  for (const RankScore& score : stragglers.scores()) EXPECT_GT(score.score, 0.95);
+}
+
+TEST(StragglersTest, WhoHasMoreGrainsIsNotToBlame) {
+  auto stragglers = four_ranks();
+  const auto named = run(
+      stragglers, 1000, [](int, int) { return 1.0; }, [](int rank) { return rank == 0 ? 3 : 2; });
+  EXPECT_TRUE(named.empty());
+  EXPECT_GT(stragglers.scores()[0].last_share, 0.9) << "although it is last";
+}
+
+TEST(StragglersTest, AHiccupIsNoTrait) {
+  auto stragglers = four_ranks();
+  const auto named =
+      run(stragglers, 1000, [](int rank, int step) { return rank == 1 && step % 100 < 40 ? 5.0 : 1.0; });
+  EXPECT_TRUE(named.empty());
+}
+
+TEST(StragglersTest, RankThatAgesIsComparedWithItsOwnPast) {
+  auto stragglers = four_ranks();
+  run(stragglers, 400, [](int, int step) { return step < 200 ? 1.0 : 2.0; });
+  for (const RankScore& score : stragglers.scores()) {
+    EXPECT_NEAR(score.score, 0.5, 0.05);
+    EXPECT_FALSE(score.named) << "all are slower alike";
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::watchdog
