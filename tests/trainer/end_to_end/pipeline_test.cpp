@@ -153,6 +153,9 @@ TEST(PipelineTest, WhatCannotBeCutIsRefusedWithItsPlace) {
   const TemporaryDirectory directory;
   const std::string branched = " model=" + write_branched_model(directory);
   const std::string small = write_small_job(directory);
+  const std::string normalised = directory.path("normalised.yaml");
+  write_text(normalised,
+             "layers:\n  - conv2d: {out: 4, kernel: 5}\n  - batch_norm\n  - relu\n  - linear: classes\n");
   const std::string in_file = directory.path("staged.yaml");
   write_text(in_file,
              "model: mlp\ndata: {set: synthetic, train_samples: 64}\nparallel:\n  strategy: pipeline\n"
@@ -194,6 +197,12 @@ TEST(PipelineTest, WhatCannotBeCutIsRefusedWithItsPlace) {
       {"micro-batches",
        small + stages("2") + " data.global_batch=32" + on_threads(4),
        {"no more than 2 ranks"}},
+      {"a layer over the whole batch",
+       small + " model=" + normalised + stages("2") + on_threads(2),
+       {"layer bn1", "strategy=data"}},
+      {"chunks that leave nothing",
+       small + stages("2") + " parallel.split=chunk data.global_batch=128" + on_threads(6),
+       {"parallel.split", "1 of 3 pipelines", "even"}},
       {"mistyped", small + stages("many"), {"parallel.stages", "many"}},
       {"empty stage", small + stages("[[conv1], []]"), {"parallel.stages", "expected"}},
   };

@@ -65,7 +65,9 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
     StepCounters counters;
     counters.values[kStopRequests] = stop_requested ? 1 : 0;
     const auto start = Clock::now();
+    comm_.activity().begin_step(position.global_step + 1);
     compute(position, counters);
+    comm_.activity().enter(Phase::kReducing);
     std::vector<TensorRefusals> refusals;
     const StepTotals totals = sum_over_all(counters, refusals);
     wall_seconds_ += seconds_since(start);
@@ -76,6 +78,7 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
       series.failure = trial.failure();
       return;
     }
+    comm_.activity().enter(Phase::kUpdating);
     weights_.update(worker_.ops(), position.global_step);
     series.add(totals);
     return;
@@ -222,6 +225,7 @@ void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
 }
 
 void Pipeline::check_copies(std::int64_t step) {
+  const InPhase phase(comm_.activity(), Phase::kChecking);
   agree(comm_, [&] { expect_equal_replicas(*replicas_, weights_.held().layout, weights_.weights(), step); });
 }
 

@@ -35,6 +35,24 @@ void check_replicas_have_work(const Job& job, const DistributedSampler::Options&
                   plan.replicas, grains * plan.width, plan.replicas * sampling.grain));
 }
 
+/// Chunks are of one size as far as they go, and the last pipelines may get none: in every batch, or in the last one
+/// of an epoch.
+void require_no_empty_chunks(const Job& job, const DistributedSampler::Options& sampling,
+                             const StagePlan& plan) {
+  if (sampling.split != DistributedSampler::Split::kChunk) return;
+  const std::int64_t rest = sampling.samples % sampling.global_batch;
+  for (const std::int64_t samples : {sampling.global_batch, rest}) {
+    const std::int64_t grains = (samples + sampling.grain - 1) / sampling.grain;
+    const std::int64_t piece = (grains + plan.replicas - 1) / plan.replicas;
+    if (grains == 0 || (plan.replicas - 1) * piece < grains) continue;
+    throw ConfigError(fmt::format(
+        "{}parallel.split: chunk leaves {} of {} pipelines without a micro-batch, in a batch of {} samples "
+        "in grains of {}; use parallel.split=even",
+        place_of(job, "parallel.split"), plan.replicas - (grains + piece - 1) / piece, plan.replicas, samples,
+        sampling.grain));
+  }
+}
+
 /// A CPU's ops come in groups of so many samples.
 constexpr int kBatchMultiple = 16;
 
@@ -82,6 +100,7 @@ void check_pipeline(const Job& job, const Network& network, const TrainTestData&
   const StagePlan plan = plan_stages(job, network, comm.size());
   const auto sampling = pipeline_sampling(job, data.train, plan, comm.rank());
   check_replicas_have_work(job, sampling, plan);
+  require_no_empty_chunks(job, sampling, plan);
   DistributedSampler::check(sampling);
   WeightUpdate(job, network.parameters(), DistributedSampler::steps_per_epoch(sampling))
       .require_warmup_within_run(job);
@@ -112,7 +131,9 @@ DistributedSampler::Options pipeline_sampling(const Job& job, const Dataset& dat
           .seed = job.train.seed,
           .shuffle = job.data.shuffle,
           .rank = rank / plan.width,
-          .world_size = plan.replicas};
+          .world_size = plan.replicas,
+          .split = job.parallel.split == "chunk" ? DistributedSampler::Split::kChunk
+                                                 : DistributedSampler::Split::kEven};
 }
 
 }  // namespace lockstep
