@@ -145,6 +145,21 @@ void check_threads(const JobReader& reader) {
                              parallel.threads, parallel.strategy));
 }
 
+/// What is said of each rank's samples means nothing where ranks have layers.
+void check_shares(const JobReader& reader) {
+  const Job& job = reader.job();
+  const std::string& name = job.parallel.strategy;
+  if (find_strategy_kind(name).shares_batches) return;
+  const auto refuse = [&](std::string_view key, std::string_view help) {
+    reader.fail_at(
+        key, fmt::format("{}: the ranks of parallel.strategy {} have layers, not samples of their own; {}",
+                         key, name, help));
+  };
+  if (job.data.per_rank_batch > 0) refuse("data.per_rank_batch", "give data.global_batch instead");
+  if (job.parallel.split != "even") refuse("parallel.split", "use parallel.split=even");
+  if (job.run.print_shapes) refuse("run.print_shapes", "remove it");
+}
+
 /// `resume: no` is YAML for "do not", not a directory of that name.
 void check_resume(const JobReader& reader) {
   for (const std::string_view word : {"no", "off", "false", "none", "yes", "on", "true"}) {
@@ -188,6 +203,7 @@ void check_job(const JobReader& reader) {
   check_ranks(reader);
   check_backend(reader);
   check_strategy(reader);
+  check_shares(reader);
   check_threads(reader);
   check_resume(reader);
   check_inject(reader);

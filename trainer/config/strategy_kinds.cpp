@@ -12,7 +12,10 @@ namespace lockstep {
 const std::vector<StrategyKind>& strategy_kinds() {
   static const std::vector<StrategyKind> kinds = {
       {.name = "data"},
-      {.name = "pipeline", .one_thread = true, .keys = {{"stages"}, {"placement"}, {"schedule"}}},
+      {.name = "pipeline",
+       .one_thread = true,
+       .shares_batches = false,
+       .keys = {{"stages"}, {"placement"}, {"schedule"}}},
       {.name = "hogwild", .same_bits = false, .one_thread = true, .keys = {{"count_lost_updates"}}},
   };
   return kinds;

@@ -16,6 +16,8 @@ struct StrategyKind {
   /// Whether it ends in the weights of one rank, bit for bit, under `determinism: world`.
   bool same_bits = true;
   bool one_thread = false;  ///< each rank computes with one
+  /// Each rank has samples of its own, so a batch may be given for each and cut in different ways.
+  bool shares_batches = true;
   /// Keys of the section `parallel` that only this strategy has.
   std::vector<MemberKey> keys = {};
 };

@@ -301,5 +301,24 @@ TEST(JobErrorTest, UnsafeYamlIsRefusedBeforeTheSchemaLooks) {
             "job.yaml:2:12: tags (!name) are not accepted; write the plain value");
 }
 
+TEST(JobErrorTest, WhatIsSaidOfEachRanksSamplesDoesNotGoWithRanksThatHaveLayers) {
+  const std::string pipeline = "parallel:\n  strategy: pipeline\n";
+  EXPECT_EQ(error_of(pipeline + "  split: chunk\n"),
+            "job.yaml:4:10: parallel.split: the ranks of parallel.strategy pipeline have layers, not samples "
+            "of their "
+            "own; use parallel.split=even");
+  EXPECT_EQ(error_of(pipeline + "data: {per_rank_batch: 64}\n"),
+            "job.yaml:4:24: data.per_rank_batch: the ranks of parallel.strategy pipeline have layers, not "
+            "samples of "
+            "their own; give data.global_batch instead");
+  EXPECT_NE(error_of(pipeline + "run: {print_shapes: yes}\n").find("remove it"), std::string::npos);
+}
+
+TEST(JobErrorTest, AScaleOfInitialWeightsDoesNotGoWithAFileOfThem) {
+  EXPECT_EQ(error_of("train: {initial_weights: w.safetensors, initial_scale: 0.01}\n"),
+            "job.yaml:2:56: train.initial_scale: the run starts from the weights of train.initial_weights; "
+            "remove one");
+}
+
 }  // namespace
 }  // namespace lockstep
