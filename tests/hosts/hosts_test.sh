@@ -66,26 +66,27 @@ Latency_of_50_ms_is_no_reason_for_an_alarm() {
   slow_down nodeb 50
   wait "$launcher" || fail "exit code $?: $(cat said)"
   expect_equal "$(tail -n 1 said)" "$(hash_of_one_rank)"
-  expect_equal "$(grep -c 'lockstep: ' said)" 0
+  expect_lacks "$(cat said)" "verdict"
 }
 
 Ranks_leave_when_a_host_is_cut_off() {
   new_hosts nodea nodeb
-  TIMEOUT_SECONDS=2 write_job 1000000
+  TIMEOUT_SECONDS=3 write_job 1000000
   train_in_background nodea nodeb
   cut_off nodeb
   wait_for 20 no_rank_on nodea
   wait_for 20 no_rank_on nodeb
-  expect_contains "$(cat said)" "waited 2 s for the other ranks"
+  expect_contains "$(grep 'lockstep: verdict: ' said)" nodeb
 }
 
 Ranks_leave_when_a_host_is_killed() {
   new_hosts nodea nodeb
-  TIMEOUT_SECONDS=2 write_job 1000000
+  TIMEOUT_SECONDS=3 write_job 1000000
   train_in_background nodea nodeb
   kill_host nodeb
   wait_for 20 no_rank_on nodea
   no_rank_on nodeb || fail "a dead host has ranks"
+  expect_contains "$(grep 'lockstep: verdict: ' said)" nodeb
 }
 
 # doctor HOSTS...: with one rank on each, started on the first one, on the networks that MPI chooses by itself.

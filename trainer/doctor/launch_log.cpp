@@ -79,9 +79,10 @@ const std::array kMessages{
             "shared memory is used up",
             "start the container with --shm-size=1g, or --ipc=host"},
     Message{"peer-lost",
-            {"for the other ranks in"},
+            {"for the other ranks in", "lockstep: verdict: "},
             "ranks waited in vain for another one",
-            "read the first message above, of the rank that failed first"}};
+            "read the verdict above, or the message of the rank that failed first; the same command again "
+            "goes on"}};
 
 }  // namespace
 
