@@ -103,7 +103,7 @@ void Campaign::tell(const std::string& story) {
 
 int Campaign::run() {
   const auto start = std::chrono::steady_clock::now();
-  const ChaosJob job(options_.program, scratch_.path(), disturbance_.epochs());
+  const ChaosJob job(options_.program, scratch_.path(), disturbance_.epochs(), disturbance_.normalises());
   disturbance_.open_sections(tally_);
   tally_.section("runs", {kResumes, kOtherRanks, kRunsCompared});
   run_reference(job);

@@ -13,26 +13,26 @@
 namespace lockstep::chaos {
 namespace {
 
-/// Statistics of the global batch, dropout.
+/// Dropout, and in place of {} statistics of the global batch, or nothing.
 constexpr const char* kModel =
     "layers:\n"
-    "  - conv2d: {out: 10, kernel: 5}\n"
+    "  - conv2d: {{out: 10, kernel: 5}}\n"
     "  - max_pool: 2\n"
-    "  - batch_norm\n"
+    "{}"
     "  - relu\n"
-    "  - conv2d: {out: 20, kernel: 5}\n"
+    "  - conv2d: {{out: 20, kernel: 5}}\n"
     "  - dropout2d: 0.5\n"
     "  - max_pool: 2\n"
     "  - relu\n"
     "  - linear: 50\n"
-    "  - batch_norm: {momentum: 0.3}\n"
+    "{}"
     "  - relu\n"
     "  - linear: classes\n";
 
 /// Two buffers of the optimiser, a rate and a momentum of their own at each step, an uneven last
 /// batch that leaves ranks without work, every step in metrics.jsonl.
 constexpr const char* kJob =
-    "model: ./normalised.yaml\n"
+    "model: ./model.yaml\n"
     "data: {set: synthetic, train_samples: 2375, test_samples: 200, global_batch: 60}\n"
     "train: {seed: 7, optimizer: {kind: adam, lr: 0.005}, schedule: {kind: one_cycle, warmup_steps: 5}}\n"
     "parallel: {device: cpu, grain: 16, check_replicas_every_steps: 50}\n"
@@ -73,9 +73,11 @@ Placement random_stages(Dice& dice) {
   return placement;
 }
 
-ChaosJob::ChaosJob(std::string program, const std::string& directory, std::int64_t epochs)
+ChaosJob::ChaosJob(std::string program, const std::string& directory, std::int64_t epochs, bool normalises)
     : program_(std::move(program)), file_(directory + "/job.yaml"), epochs_(epochs) {
-  testing::write_text(directory + "/normalised.yaml", kModel);
+  testing::write_text(directory + "/model.yaml",
+                      fmt::format(kModel, normalises ? "  - batch_norm\n" : "",
+                                  normalises ? "  - batch_norm: {momentum: 0.3}\n" : ""));
   testing::write_text(file_, kJob);
 }
 

@@ -44,7 +44,8 @@ Placement random_stages(Dice& dice);
 class ChaosJob {
  public:
   /// Writes job.yaml into `directory`. `program` is the path of lockstep.
-  ChaosJob(std::string program, const std::string& directory, std::int64_t epochs);
+  /// @param normalises  the network has batch_norm
+  ChaosJob(std::string program, const std::string& directory, std::int64_t epochs, bool normalises);
 
   const std::string& program() const { return program_; }
   std::int64_t steps() const { return epochs_ * kStepsInEpoch; }

@@ -28,6 +28,8 @@ class Disturbance {
 
   /// Where the next start of a run is computed.
   virtual Placement place(Dice& dice) const { return random_placement(dice); }
+  /// Whether its network has layers that look at the whole global batch.
+  virtual bool normalises() const { return true; }
   /// Length of the job that is disturbed.
   virtual std::int64_t epochs() const = 0;
   /// Names what will be counted.

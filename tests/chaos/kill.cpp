@@ -97,6 +97,7 @@ class Kill : public Disturbance {
 class StageKill final : public Kill {
  public:
   Placement place(Dice& dice) const override { return random_stages(dice); }
+  bool normalises() const override { return false; }
 };
 
 }  // namespace

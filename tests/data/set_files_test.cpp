@@ -114,7 +114,7 @@ TEST_F(SetFilesTest, ThePlaceThatARunRemembersComesFirstIfItStillHoldsTheSet) {
 
 TEST_F(SetFilesTest, AnUnknownSetIsAnErrorThatListsTheKnownOnes) {
   expect_error<ConfigError>([] { resolve_data_root("mnits", "auto"); },
-                            {"data.set", "'mnits'", "mnist, fashion-mnist"});
+                            {"unknown data set 'mnits'", "mnist, fashion-mnist"});
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ TEST(ReadFaultTest, NewerVersionIsNotDamage) {
   auto& manifest = env.file("run/checkpoints/step-00000300/manifest.json");
   std::string text(reinterpret_cast<const char*>(manifest.data()), manifest.size());
   text.resize(text.size() - manifest_seal("").size());
-  text.replace(text.find("\"version\": 1"), 12, "\"version\": 3");
+  text.replace(text.find("\"version\": 1"), 12, "\"version\": 9");
   text += manifest_seal(text);
   const auto bytes = std::as_bytes(std::span(text));
   manifest.assign(bytes.begin(), bytes.end());

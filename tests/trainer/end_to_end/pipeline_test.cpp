@@ -120,13 +120,15 @@ TEST(PipelineTest, ACheckpointGoesOnInAnyOtherShape) {
   EXPECT_EQ(last.last_line, alone.last_line);
 }
 
-TEST(PipelineTest, AStageThatStandsStillIsNamed) {
+/// Of a run whose last of four stages stands still.
+Outcome stop_a_stage(const std::string& watchdog) {
   const TemporaryDirectory directory;
   const std::string log = directory.path("log");
-  const std::string job = write_small_job(directory) + " run.dir=" + directory.path("run") +
-                          " train.epochs=1000 run.checkpoint_every_steps=0 parallel.timeout_seconds=3" +
-                          stages("4");
-  const Outcome outcome = run_shell(
+  const std::string job =
+      write_small_job(directory) + " run.dir=" + directory.path("run") +
+      " train.epochs=1000 run.checkpoint_every_steps=0 parallel.timeout_seconds=3 parallel.watchdog=" +
+      watchdog + stages("4");
+  return run_shell(
       "(" + mpirun_command(4, "train " + job) + ") > " + log + " 2>&1 & launcher=$!\n" +
       // Wait until it trains; then the rank stands still whose environment says that it is the last stage.
       "for try in $(seq 300); do grep -q 'epoch  *[2-9]' " + log +
@@ -138,9 +140,21 @@ TEST(PipelineTest, AStageThatStandsStillIsNamed) {
       "stopped=$p; done\n"
       "wait $launcher; code=$?; kill -KILL $stopped 2>/dev/null; cat " +
       log + "; exit $code");
+}
+
+void expect_lost(const Outcome& outcome, const std::vector<std::string>& mentions) {
   EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
-  EXPECT_NE(outcome.out.find("no sign of life from stage 3 ("), std::string::npos) << outcome.everything();
-  EXPECT_NE(outcome.out.find("on rank 3:"), std::string::npos) << outcome.everything();
+  for (const std::string& text : mentions)
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << "no '" << text << "' in\n"
+                                                         << outcome.everything();
+}
+
+TEST(PipelineTest, AStageThatStandsStillIsNamedByTheWatchdog) {
+  expect_lost(stop_a_stage("true"), {"verdict: rank 3 on ", "waiting in stage 3 ("});
+}
+
+TEST(PipelineTest, AndByTheOtherStagesWhereNobodyWatches) {
+  expect_lost(stop_a_stage("false"), {"no sign of life from stage 3 (", "on rank 3:"});
 }
 
 struct Refused {

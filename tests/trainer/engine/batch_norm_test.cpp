@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kSamples = 64;
+constexpr std::int64_t kTrainSamples = 64;
 constexpr int kBatchNormSteps = 100, kClasses = 4;
 constexpr ImageShape kImage{2, 6, 7};
 
@@ -72,13 +72,13 @@ std::vector<T> golden_state(const ParameterLayout& layout, const std::string& pr
 std::shared_ptr<TrainTestData> golden_data() {
   auto data = std::make_shared<TrainTestData>();
   Dataset& train = data->train;
-  const auto features = golden_values<float>("images", "F32", {kSamples, 2, 6, 7});
-  const auto labels = golden_values<std::int32_t>("labels", "I32", {kSamples});
+  const auto features = golden_values<float>("images", "F32", {kTrainSamples, 2, 6, 7});
+  const auto labels = golden_values<std::int32_t>("labels", "I32", {kTrainSamples});
   train.shape = kImage;
   train.classes = kClasses;
   train.features = AlignedBuffer<float>(features.size());
   std::ranges::copy(features, train.features.data());
-  train.labels = golden_values<std::int32_t>("labels", "I32", {kSamples});
+  train.labels = golden_values<std::int32_t>("labels", "I32", {kTrainSamples});
   data->test.shape = kImage;
   data->test.classes = kClasses;
   data->test.features = AlignedBuffer<float>(features.size());

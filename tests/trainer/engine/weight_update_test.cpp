@@ -139,7 +139,9 @@ TEST_P(OptimizerGoldenTest, TrainsAsPytorchInDoubleDoesOnEveryDevice) {
   const Trained on_cpu = train_on_cpu(update);
   EXPECT_LT(relative_error(on_cpu.first, values_of<double>("first." + name, "F64", {kParameters})), 1e-6);
   EXPECT_LT(relative_error(on_cpu.last, values_of<double>("last." + name, "F64", {kParameters})), 1e-5);
-  EXPECT_EQ(train_on_device(update), on_cpu);
+  const Trained on_device = train_on_device(update);
+  EXPECT_EQ(on_device.first, on_cpu.first);
+  EXPECT_EQ(on_device.last, on_cpu.last);
 }
 
 constexpr OptimizerCase kOptimizers[] = {
