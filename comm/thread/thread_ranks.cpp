@@ -33,7 +33,7 @@ std::string text_of(const std::exception_ptr& error) {
 }
 
 RankOutcome run_rank(ThreadGroup& group, int rank, const std::function<void(Communicator&)>& body,
-                 std::chrono::duration<double> timeout) {
+                     std::chrono::duration<double> timeout) {
   ThreadCommunicator comm(group, rank, timeout);
   try {
     body(comm);

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
@@ -141,7 +142,7 @@ class Watchdog::Thread {
   void look_into_records();
   void speak(std::int64_t now);
   void settle();
-  void write_down(const std::vector<std::string>& lines);
+  bool write_down(const std::vector<std::string>& lines);
   void say_goodbye();
   void finish_when_sent(int tries);
 
@@ -328,8 +329,9 @@ void Watchdog::Thread::look_into_records() {
 void Watchdog::Thread::speak(std::int64_t now) {
   if (verdict_->cause == Cause::kDied || verdict_->cause == Cause::kSilent) look_into_records();
   const auto lines = describe(*verdict_, peers_, {rank_, now, limits_.timeout_seconds});
-  for (const std::string& line : lines) print_error(line);
-  write_down(lines);
+  // Two may come to speak at the same moment: the first to write it down says it.
+  if (write_down(lines))
+    for (const std::string& line : lines) print_error(line);
   heartbeat_.send_to_all(Leaving{static_cast<int>(ExitCode::kPeerLost),
                                  verdict_->initiating.empty() ? rank_ : verdict_->initiating.front(), true});
   settle();
@@ -341,14 +343,15 @@ void Watchdog::Thread::settle() {
   changed_.notify_all();
 }
 
-/// Beside the flight records, for whoever comes later. Nothing depends on it.
-void Watchdog::Thread::write_down(const std::vector<std::string>& lines) {
+/// Beside the flight records, for whoever comes later. False if another rank has done so.
+bool Watchdog::Thread::write_down(const std::vector<std::string>& lines) {
   const std::string directory = comm_.activity().flight_directory();
-  if (directory.empty()) return;
+  if (directory.empty()) return true;
   std::FILE* file = std::fopen((directory + "/verdict.txt").c_str(), "wx");
-  if (file == nullptr) return;
+  if (file == nullptr) return errno != EEXIST;
   for (const std::string& line : lines) std::fprintf(file, "%s\n", line.c_str());
   std::fclose(file);
+  return true;
 }
 
 void Watchdog::Thread::say_goodbye() {

@@ -63,7 +63,8 @@ TEST(AbsenceReportTest, ListsRanksThatAreNotOnThisHost) {
 }
 
 TEST(AbsenceReportTest, BlamesTheNetworkWhenAllAreThere) {
-  EXPECT_TRUE(says(four_ranks({waiting(0), waiting(1), waiting(2), waiting(3)}), "lockstep doctor --hostfile"));
+  EXPECT_TRUE(
+      says(four_ranks({waiting(0), waiting(1), waiting(2), waiting(3)}), "lockstep doctor --hostfile"));
 }
 
 TEST(AbsenceReportTest, TheFirstRankOfAHostThatCanSpeaks) {

@@ -156,7 +156,6 @@ void check_shares(const JobReader& reader) {
                          key, name, help));
   };
   if (job.data.per_rank_batch > 0) refuse("data.per_rank_batch", "give data.global_batch instead");
-  if (job.parallel.split != "even") refuse("parallel.split", "use parallel.split=even");
   if (job.run.print_shapes) refuse("run.print_shapes", "remove it");
 }
 

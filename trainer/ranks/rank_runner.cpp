@@ -5,6 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "comm/backend.hpp"
+#include "comm/gather.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "comm/mpi/rank_watch.hpp"
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 
 namespace lockstep {
 namespace {
@@ -51,6 +53,12 @@ int run_or_abort(Communicator& comm, Watchdog* watchdog, const std::function<int
   }
 }
 
+/// Asked before ranks have compared their jobs, which comes soon and names the one that differs.
+bool wanted_by_all(Communicator& comm, bool wanted) {
+  const auto answers = gather(comm, static_cast<std::uint8_t>(wanted));
+  return std::ranges::all_of(answers, [](std::uint8_t answer) { return answer != 0; });
+}
+
 int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   if (parallel.ranks > 0) {
     throw ConfigError(
@@ -62,7 +70,7 @@ int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communic
   watch.expect(Meeting::kInit, std::max<std::chrono::duration<double>>(timeout, kLeastForStart));
   const MpiRuntime runtime(nullptr, nullptr);
   const auto comm = make_mpi_communicator(runtime, timeout);
-  auto watchdog = parallel.watchdog ? Watchdog::start(*comm) : nullptr;
+  auto watchdog = wanted_by_all(*comm, parallel.watchdog) ? Watchdog::start(*comm) : nullptr;
   watch.met();
   const int code = run_or_abort(*comm, watchdog.get(), body);
   watchdog.reset();

@@ -303,10 +303,6 @@ TEST(JobErrorTest, UnsafeYamlIsRefusedBeforeTheSchemaLooks) {
 
 TEST(JobErrorTest, WhatIsSaidOfEachRanksSamplesDoesNotGoWithRanksThatHaveLayers) {
   const std::string pipeline = "parallel:\n  strategy: pipeline\n";
-  EXPECT_EQ(error_of(pipeline + "  split: chunk\n"),
-            "job.yaml:4:10: parallel.split: the ranks of parallel.strategy pipeline have layers, not samples "
-            "of their "
-            "own; use parallel.split=even");
   EXPECT_EQ(error_of(pipeline + "data: {per_rank_batch: 64}\n"),
             "job.yaml:4:24: data.per_rank_batch: the ranks of parallel.strategy pipeline have layers, not "
             "samples of "
