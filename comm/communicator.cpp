@@ -69,7 +69,9 @@ std::unique_ptr<Communicator> Communicator::split(int colour) {
 
 void Communicator::wait(PendingCollective& pending, std::string_view what) {
   PeerWatch* const watch = this->watch();
-  activity().begin_wait(what);
+  // Others may wait in groups of their own: that is no place where all ranks meet.
+  const std::string in_group = whole_ != nullptr ? fmt::format("its group: {}", what) : "";
+  activity().begin_wait(whole_ != nullptr ? in_group : what);
   auto before = Clock::now();
   Seconds waited{0};
   while (!pending.test()) {

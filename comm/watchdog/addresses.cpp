@@ -73,8 +73,8 @@ std::vector<Interface> usable(std::vector<Interface> all, std::string_view inclu
   std::ranges::copy_if(all, std::back_inserter(chosen),
                        [&](const Interface& interface) { return matches(interface, included); });
   if (!chosen.empty()) return chosen;
-  std::ranges::stable_partition(all,
-                                [](const Interface& interface) { return !is_private_bridge(interface); });
+  std::stable_partition(all.begin(), all.end(),
+                        [](const Interface& interface) { return !is_private_bridge(interface); });
   return all;
 }
 

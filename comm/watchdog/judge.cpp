@@ -67,17 +67,21 @@ Findings Judge::look(std::int64_t now_ns, const std::vector<Peer>& peers) {
   return findings;
 }
 
-/// Waits that have ended say how long one may take.
+/// Waits and steps that have ended say how long one may take.
 void Judge::learn(std::int64_t now_ns, const Whereabouts& own) {
+  if (own.step != step_) {
+    if (step_began_ns_ != 0) longest_step_ns_ = std::max(longest_step_ns_, now_ns - step_began_ns_);
+    step_ = own.step;
+    step_began_ns_ = now_ns;
+  }
   const bool same = own.waiting && own.collective == wait_;
   if (!same) longest_wait_ns_ = std::max(longest_wait_ns_, wait_age_ns_);
   wait_ = own.waiting ? own.collective : 0;
   wait_age_ns_ = own.waiting ? now_ns - own.since_ns : 0;
 }
 
-double Judge::learnt(double least, double factor) const {
-  return std::min(limits_.timeout_seconds,
-                  std::max(least, factor * static_cast<double>(longest_wait_ns_) * 1e-9));
+double Judge::learnt(double least, double factor, std::int64_t longest_ns) const {
+  return std::min(limits_.timeout_seconds, std::max(least, factor * static_cast<double>(longest_ns) * 1e-9));
 }
 
 bool Judge::is_silent(const Peer& peer, std::int64_t now_ns) const {
@@ -128,7 +132,7 @@ void Judge::notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers, 
 }
 
 void Judge::notice_stuck(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
-  const auto late = laggards(now_ns, peers, learnt(limits_.least_stuck_notice_seconds, 10));
+  const auto late = laggards(now_ns, peers, learnt(limits_.least_stuck_notice_seconds, 10, longest_wait_ns_));
   const bool speaker = speaks(now_ns, peers);
   for (const Peer& peer : peers) {
     Memory& memory = memory_[static_cast<std::size_t>(peer.who.rank)];
@@ -168,7 +172,8 @@ std::optional<Verdict> Judge::judge_deaths(std::int64_t now_ns, const std::vecto
     if (with_it) verdict.initiating.push_back(peer.who.rank);
     if (!with_it && died) verdict.cascading.push_back(peer.who.rank);
   }
-  std::ranges::stable_partition(verdict.initiating, [&](int rank) { return rank == first->who.rank; });
+  std::stable_partition(verdict.initiating.begin(), verdict.initiating.end(),
+                        [&](int rank) { return rank == first->who.rank; });
   return verdict;
 }
 
@@ -189,7 +194,9 @@ std::optional<Verdict> Judge::judge_silence(std::int64_t now_ns, const std::vect
 std::optional<Verdict> Judge::judge_stuck(std::int64_t now_ns, const std::vector<Peer>& peers) const {
   const Whereabouts& own = peers[static_cast<std::size_t>(rank_)].where;
   if (own.step < kStepsToLearn || held_by_debugger(peers)) return std::nullopt;
-  auto late = laggards(now_ns, peers, learnt(limits_.least_stuck_seconds, 50));
+  // Ranks that work equally hardly wait, however long their steps are.
+  const std::int64_t longest_ns = std::max(longest_wait_ns_, longest_step_ns_);
+  auto late = laggards(now_ns, peers, learnt(limits_.least_stuck_seconds, 50, longest_ns));
   if (late.empty()) return std::nullopt;
   return Verdict{.cause = Cause::kStuck, .initiating = std::move(late)};
 }

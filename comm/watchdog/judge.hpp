@@ -17,7 +17,7 @@ struct Limits {
   double silent_seconds = 3;     ///< without a sign of life: named
   double settle_seconds = 0.15;  ///< after a death: others may have died with it
   double least_stuck_seconds =
-      60;  ///< alive without progress: lost, not before; 50 times the longest wait so far
+      60;  ///< alive without progress: lost, not before; 50 times the longest wait or step so far
   double least_stuck_notice_seconds = 4.5;  ///< and named; 10 times
   double excused_seconds = 3;  ///< after a rank left for reasons of its own, before the others do
 
@@ -63,7 +63,7 @@ class Judge {
   std::optional<Verdict> judge_step(std::int64_t now_ns, const std::vector<Peer>& peers) const;
   bool must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) const;
   std::vector<int> laggards(std::int64_t now_ns, const std::vector<Peer>& peers, double seconds) const;
-  double learnt(double least, double factor) const;
+  double learnt(double least, double factor, std::int64_t longest_ns) const;
 
   int rank_;
   Limits limits_;
@@ -71,6 +71,9 @@ class Judge {
   std::uint64_t wait_ = 0;            ///< the collective that this rank waited in when last looked at
   std::int64_t wait_age_ns_ = 0;      ///< and for how long by then
   std::int64_t longest_wait_ns_ = 0;  ///< of those that ended
+  std::int64_t step_ = -1;            ///< this rank's when last looked at
+  std::int64_t step_began_ns_ = 0;    ///< 0: not known
+  std::int64_t longest_step_ns_ = 0;  ///< of those that ended, with what came between them
   bool over_ = false;
 };
 

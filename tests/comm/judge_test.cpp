@@ -186,6 +186,22 @@ TEST_F(JudgeTest, LongEvaluationIsNoStandstill) {
   EXPECT_TRUE(findings.notices.empty() && !findings.verdict);
 }
 
+TEST_F(JudgeTest, AndFromStepsForRanksThatWorkEquallyHardlyWait) {
+  Judge patient{0, Limits::for_timeout(100'000)};
+  peer(0).where.waiting = false;
+  patient.look(after(1), peers);
+  peer(0).where.step = 101;  // which took 30 s
+  patient.look(after(31), peers);
+  for (Peer& other : peers) other.where = at("the gradients' all-reduce"), other.where.since_ns = after(31);
+  for (Peer& other : peers) other.where.step = 101;
+  computes(3);
+  peer(3).where.since_ns = after(31);
+  hear_all_but({}, after(31 + 1499));
+  EXPECT_FALSE(patient.look(after(31 + 1499), peers).verdict);
+  hear_all_but({}, after(31 + 1501));
+  EXPECT_TRUE(patient.look(after(31 + 1501), peers).verdict) << "50 times the longest step";
+}
+
 TEST_F(JudgeTest, DeadlineForStandstillLearnsFromWaitsThatEnded) {
   Judge patient{0, Limits::for_timeout(100'000)};
   hear_all_but({}, after(20));

@@ -32,7 +32,7 @@ std::vector<RankScore> run(
             {.step = step,
              .bucket = bucket,
              .grains = grains(rank),
-             .arrived_ns = step * 10'000'000 + std::int64_t(share),
+             .arrived_ns = std::int64_t{step} * 10'000'000 + std::int64_t(share),
              .work_ns = std::int64_t(share)});
       }
     }

@@ -68,11 +68,11 @@ new_host() {
     ip address add 10.77.0.$number/24 dev eth0 && ip link set eth0 up"
 }
 
-# on HOST COMMAND...: word for word.
+# on HOST COMMAND...: word for word. The root is the keeper's: ours may be a folder of the machine's (chroot).
 on() {
   local host=$1
   shift
-  nsenter --target "$(cat "$hosts_folder/$host")" --net --uts --mount --wd="$PWD" -- "$@"
+  nsenter --target "$(cat "$hosts_folder/$host")" --net --uts --mount --root --wd="$PWD" -- "$@"
 }
 
 cut_off() {

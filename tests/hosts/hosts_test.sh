@@ -63,7 +63,7 @@ Latency_of_50_ms_is_no_reason_for_an_alarm() {
   new_hosts nodea nodeb
   TIMEOUT_SECONDS=10 write_job 36
   train_in_background nodea nodeb
-  slow_down nodeb 50
+  slow_down nodeb 50 || fail "no longer cable"
   wait "$launcher" || fail "exit code $?: $(cat said)"
   expect_equal "$(tail -n 1 said)" "$(hash_of_one_rank)"
   expect_lacks "$(cat said)" "verdict"
@@ -76,7 +76,7 @@ Ranks_leave_when_a_host_is_cut_off() {
   cut_off nodeb
   wait_for 20 no_rank_on nodea
   wait_for 20 no_rank_on nodeb
-  expect_contains "$(grep 'lockstep: verdict: ' said)" nodeb
+  wait_for 20 grep -q 'lockstep: verdict: .*nodeb' said  # mpirun passes it on when it sees fit
 }
 
 Ranks_leave_when_a_host_is_killed() {
@@ -86,7 +86,7 @@ Ranks_leave_when_a_host_is_killed() {
   kill_host nodeb
   wait_for 20 no_rank_on nodea
   no_rank_on nodeb || fail "a dead host has ranks"
-  expect_contains "$(grep 'lockstep: verdict: ' said)" nodeb
+  wait_for 20 grep -q 'lockstep: verdict: .*nodeb' said  # mpirun passes it on when it sees fit
 }
 
 # doctor HOSTS...: with one rank on each, started on the first one, on the networks that MPI chooses by itself.

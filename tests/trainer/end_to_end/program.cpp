@@ -34,8 +34,10 @@ std::string Outcome::last_line() const {
 Outcome run_shell(const std::string& command, int seconds) {
   const TemporaryDirectory scratch;
   write_text(scratch.path("command"), command + "\n");
-  const auto line = "timeout -k 5 " + std::to_string(seconds) + " sh " + scratch.path("command") + " > " +
-                    scratch.path("out") + " 2> " + scratch.path("err") + " < /dev/null";
+  // A session directory of its own: one that Open MPI is still removing cannot be made by the next at the same time.
+  const auto line = "OMPI_MCA_orte_tmpdir_base=" + scratch.path() + " timeout -k 5 " +
+                    std::to_string(seconds) + " sh " + scratch.path("command") + " > " + scratch.path("out") +
+                    " 2> " + scratch.path("err") + " < /dev/null";
   const int status = std::system(line.c_str());
   return {.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
           .out = read_text(scratch.path("out")),
