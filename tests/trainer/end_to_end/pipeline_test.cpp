@@ -150,7 +150,7 @@ void expect_lost(const Outcome& outcome, const std::vector<std::string>& mention
 }
 
 TEST(PipelineTest, AStageThatStandsStillIsNamedByTheWatchdog) {
-  expect_lost(stop_a_stage("true"), {"verdict: rank 3 on ", "waiting in stage 3 ("});
+  expect_lost(stop_a_stage("true"), {"verdict: rank 3 on ", "it is stopped"});
 }
 
 TEST(PipelineTest, AndByTheOtherStagesWhereNobodyWatches) {
