@@ -329,8 +329,10 @@ void Watchdog::Thread::look_into_records() {
 void Watchdog::Thread::speak(std::int64_t now) {
   if (verdict_->cause == Cause::kDied || verdict_->cause == Cause::kSilent) look_into_records();
   const auto lines = describe(*verdict_, peers_, {rank_, now, limits_.timeout_seconds});
-  // Two may come to speak at the same moment: the first to write it down says it.
-  if (write_down(lines))
+  // Two may come to speak at the same moment: the first to write it down says it. But whoever hears nothing may be on
+  // the other side of a cut, where nobody sees what it says.
+  const bool maybe_cut_off = verdict_->cause == Cause::kSilent || verdict_->cause == Cause::kNetwork;
+  if (write_down(lines) || maybe_cut_off)
     for (const std::string& line : lines) print_error(line);
   heartbeat_.send_to_all(Leaving{static_cast<int>(ExitCode::kPeerLost),
                                  verdict_->initiating.empty() ? rank_ : verdict_->initiating.front(), true});
