@@ -13,7 +13,7 @@
 namespace lockstep {
 
 /// The file is mapped: what was noted is in it although the process is killed. It has its full size from the
-/// start, so that a full disk shows then and not later. Notes cost some ten nanoseconds. Thread-safe.
+/// start, so that a full disk shows then and not later. Thread-safe.
 class FlightRecorder {
  public:
   struct Who {

@@ -47,7 +47,7 @@ struct Whereabouts {
   std::size_t place_length() const;
 };
 
-/// Writing costs some nanoseconds, and never waits. Any thread may read; one thread at a time calls
+/// Writing never waits. Any thread may read; one thread at a time calls
 /// begin_step, enter, begin_wait and end_wait, and one at a time bucket_leaves.
 class RankActivity {
  public:
