@@ -19,12 +19,19 @@ struct Finding {
 
 using Views = std::span<const RankView>;
 
+/// What has to be there for a check to have anything to say.
+enum class Needs { kNothing, kSrun, kGpus, kNeighbours, kHosts };
+
 struct Check {
   const char* id;         ///< "docker-network": stands in --json, stays
   const char* healthy;    ///< what holds where nothing is found
   bool before_every_run;  ///< cheap, and about what hurts a run at once
   std::vector<Finding> (*find)(Views ranks);
+  Needs needs = Needs::kNothing;
 };
+
+/// What these ranks lack of it, in words: "GPUs"; "" if they have it.
+std::string missing(Needs needs, Views ranks);
 
 /// All of them, in the order in which they are shown. A new one is a function and a line in checks.cpp.
 std::span<const Check> checks();

@@ -126,7 +126,8 @@ std::vector<RankView> exchange_views(Communicator& comm, const Job& job, const D
 std::vector<CheckResult> run_checks(Views ranks, bool all) {
   std::vector<CheckResult> results;
   for (const Check& check : checks())
-    if (all || check.before_every_run) results.push_back({check.id, check.healthy, check.find(ranks)});
+    if (all || check.before_every_run)
+      results.push_back({check.id, check.healthy, check.find(ranks), missing(check.needs, ranks)});
   return results;
 }
 

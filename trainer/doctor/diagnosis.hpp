@@ -20,6 +20,8 @@ namespace lockstep {
 struct CheckResult {
   std::string id, healthy;
   std::vector<Finding> findings;  ///< empty: healthy
+  std::string missing =
+      {};  ///< what the check is about and is not there; then it found nothing, and says nothing
 };
 
 struct Diagnosis {

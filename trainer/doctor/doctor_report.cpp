@@ -105,16 +105,28 @@ std::string finding_lines(const Finding& finding, bool unicode) {
                      finding.fix);
 }
 
+/// "not looked into, for want of it: srun, GPUs"; nothing if every check had something to look at.
+std::string left_out_line(const Diagnosis& diagnosis) {
+  std::vector<std::string> missing;
+  for (const CheckResult& result : diagnosis.results)
+    if (!result.missing.empty() && std::ranges::find(missing, result.missing) == missing.end())
+      missing.push_back(result.missing);
+  return missing.empty() ? ""
+                         : fmt::format("not looked into, for want of it: {}\n", fmt::join(missing, ", "));
+}
+
 std::string check_lines(const Diagnosis& diagnosis, bool unicode) {
   std::string text;
   std::size_t findings = 0;
   for (const CheckResult& result : diagnosis.results) {
-    if (result.findings.empty()) text += fmt::format("{} {}\n", mark(true, unicode), result.healthy);
+    if (result.findings.empty() && result.missing.empty())
+      text += fmt::format("{} {}\n", mark(true, unicode), result.healthy);
     for (const Finding& finding : result.findings) text += finding_lines(finding, unicode);
     findings += result.findings.size();
   }
-  return text + (findings == 0 ? "all is well\n"
-                               : fmt::format("{} finding{}\n", findings, findings == 1 ? "" : "s"));
+  return text + left_out_line(diagnosis) +
+         (findings == 0 ? "all is well\n"
+                        : fmt::format("{} finding{}\n", findings, findings == 1 ? "" : "s"));
 }
 
 ordered_json json_of(const Finding& finding) {
@@ -139,7 +151,10 @@ ordered_json to_json(const Diagnosis& diagnosis) {
   for (const CheckResult& result : diagnosis.results) {
     ordered_json findings = ordered_json::array();
     for (const Finding& f : result.findings) findings.push_back(json_of(f));
-    checks.push_back({{"id", result.id}, {"ok", result.findings.empty()}, {"findings", findings}});
+    checks.push_back({{"id", result.id},
+                      {"ok", result.findings.empty()},
+                      {"applies", result.missing.empty()},
+                      {"findings", findings}});
   }
   return {{"format", kDoctorFormat},
           {"ok", diagnosis.healthy()},

@@ -98,6 +98,7 @@ TEST(DoctorChecksTest, EachPitfallIsFoundByItsOwnCheckAndByNoOther) {
         continue;
       }
       ASSERT_EQ(result.findings.size(), 1U) << pitfall.id;
+      EXPECT_EQ(result.missing, "") << pitfall.id << " is found where nobody looks";
       EXPECT_NE(result.findings[0].what.find(pitfall.what), std::string::npos) << result.findings[0].what;
       EXPECT_NE(result.findings[0].fix.find(pitfall.fix), std::string::npos) << result.findings[0].fix;
       EXPECT_EQ(result.findings[0].fix.find('\n'), std::string::npos);
