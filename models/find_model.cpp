@@ -4,6 +4,7 @@
 #include "models/find_model.hpp"
 
 #include "common/error.hpp"
+#include "common/files/shared_files.hpp"
 #include "common/yaml/strict_yaml.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include <set>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -27,11 +29,8 @@ std::vector<fs::path> model_directories() {
   if (const char* given = std::getenv("LOCKSTEP_MODELS"); given != nullptr && *given != '\0') {  // NOLINT
     directories.emplace_back(given);
   }
-  std::error_code ignored;
-  const fs::path program = fs::read_symlink("/proc/self/exe", ignored);
-  // Of an installed program these are its own, whatever has become of the sources.
-  if (!program.empty()) directories.push_back(program.parent_path().parent_path() / "share/lockstep/models");
-  directories.emplace_back(LOCKSTEP_MODELS_SOURCE_DIR);
+  for (fs::path& directory : shared_directories("models", LOCKSTEP_MODELS_SOURCE_DIR))
+    directories.push_back(std::move(directory));
   return directories;
 }
 

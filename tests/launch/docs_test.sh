@@ -137,6 +137,15 @@ The_check_of_a_line_finds_what_does_not_exist() {
   done
 }
 
+Hashes_in_the_readme_are_published_ones() {
+  local hash found=0
+  while read -r hash; do
+    grep -q " $hash " "$repo/launch/jobs/hashes.txt" || fail "$hash is not in launch/jobs/hashes.txt"
+    found=$((found + 1))
+  done < <(grep -oE '[0-9a-f]{64}' "$repo/README.md")
+  [ "$found" -gt 0 ] || fail "the README shows no hash"
+}
+
 Links_between_pages_lead_somewhere() {
   local page target
   for page in "$repo"/README.md "$repo"/docs/*.md; do

@@ -46,6 +46,18 @@ Quickstart_sets_what_root_needs_and_only_for_root() {
   expect_lacks "$(settings_of 1000)" ROOT
 }
 
+Quickstart_says_whether_the_weights_are_the_published_ones() {
+  make_repository
+  report_of() {
+    mkdir -p run && echo "{\"event\":\"end\",\"test_accuracy\":0.9,\"test_samples\":10,\"weights_sha256\":\"ab\"$1}" >run/metrics.jsonl
+    # shellcheck disable=SC1091,SC2034  # the copy in this folder
+    (source <(sed '/^main "\$@"/d; s|^source .*|source "a place/launch/lib.sh"|' 'a place/launch/quickstart') && folder=. && report mnist run 2>&1)
+  }
+  expect_contains "$(report_of ',"published_hash":true')" 'published hash  yes'
+  expect_contains "$(report_of ',"published_hash":false')" 'published hash  NO'
+  expect_lacks "$(report_of '')" 'published hash'
+}
+
 # A command that takes a while, watched through lib.sh as builds and installations are.
 watch_slow_command() {
   cat >watched.sh <<END

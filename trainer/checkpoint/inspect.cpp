@@ -7,6 +7,7 @@
 #include "kernels/numerics/exact_sum.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/published_hash.hpp"
 
 #include <fmt/format.h>
 
@@ -39,6 +40,8 @@ std::string facts_text(const CheckpointFacts& facts) {
                                              100.0 * static_cast<double>(facts.epoch_correct) /
                                                  static_cast<double>(facts.epoch_samples)));
   if (facts.test_accuracy) text += line("test accuracy", fmt::format("{:.2f} %", 100 * *facts.test_accuracy));
+  if (const std::string digest = computation_digest(facts); !digest.empty())
+    text += line("computation", digest);
   text += line("buckets", facts.bucket_plan);
   for (const auto& [key, value] : facts.world) text += line("written by", fmt::format("{} {}", key, value));
   for (const auto& [key, value] : facts.data)

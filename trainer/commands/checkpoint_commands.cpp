@@ -9,6 +9,7 @@
 #include "trainer/checkpoint/inspect.hpp"
 #include "trainer/checkpoint/npz.hpp"
 #include "trainer/checkpoint/output_file.hpp"
+#include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/saved_model.hpp"
@@ -34,7 +35,10 @@ CheckpointState load(const std::string& path) {
 }
 
 int hash(const std::string& path) {
-  print("weights sha256 {}\n", weights_sha256(load(path).weights));
+  const CheckpointState state = load(path);
+  const std::string digest = weights_sha256(state.weights);
+  const PublishedComparison published = compare_with_published(state.facts, digest);
+  print("{}{}weights sha256 {}\n", published.line, published.line.empty() ? "" : "\n", digest);
   return 0;
 }
 
@@ -92,7 +96,9 @@ void add_simple(CLI::App& app, Action& action, const std::string& name, const st
 }  // namespace
 
 void add_checkpoint_commands(CLI::App& app, Action& action) {
-  add_simple(app, action, "hash", "SHA-256 over all parameters, as training prints it last", hash);
+  add_simple(app, action, "hash",
+             "SHA-256 over all parameters, as training prints it last, and whether it is the published one",
+             hash);
   add_simple(app, action, "inspect", "What is inside a checkpoint, as a table", inspect);
   add_simple(app, action, "verify", "Check every checksum, of all checkpoints of a run or of one", verify);
 

@@ -66,9 +66,14 @@ void RunReport::resumed_run(std::int64_t step, bool data_known) {
   if (!data_known) say("its checkpoint does not say which data it was trained on: they were not compared");
 }
 
-void RunReport::nothing_left(const RunLength& length, const std::string& weights_digest) {
+void RunReport::say_weights(const TrainedWeights& weights) {
+  if (!weights.published.line.empty()) progress_.say(weights.published.line);
+  progress_.say("weights sha256 " + weights.sha256);
+}
+
+void RunReport::nothing_left(const RunLength& length, const TrainedWeights& weights) {
   progress_.say(nothing_left_text(job_, length));
-  progress_.say("weights sha256 " + weights_digest);
+  say_weights(weights);
 }
 
 void RunReport::start_epoch(const RunState& state, const RunLength& length) {
@@ -197,21 +202,23 @@ void RunReport::ranks(const std::vector<RankScore>& scores, std::int64_t step) {
   }
 }
 
-void RunReport::done(const RunState& state, const Evaluation& evaluation, const std::string& weights_digest) {
+void RunReport::done(const RunState& state, const Evaluation& evaluation, const TrainedWeights& weights) {
   if (directory_ == nullptr) return;
   const double seconds = seconds_since(run_start_);
-  directory_->write_durably({{"event", "end"},
-                             {"step", state.position.global_step},
-                             {"seconds", seconds},
-                             {"test_loss", evaluation.loss},  // null if not finite
-                             {"test_accuracy", evaluation.accuracy()},
-                             {"test_samples", evaluation.samples},
-                             {"weights_sha256", weights_digest}});
+  nlohmann::ordered_json event = {{"event", "end"},
+                                  {"step", state.position.global_step},
+                                  {"seconds", seconds},
+                                  {"test_loss", evaluation.loss},  // null if not finite
+                                  {"test_accuracy", evaluation.accuracy()},
+                                  {"test_samples", evaluation.samples},
+                                  {"weights_sha256", weights.sha256}};
+  if (weights.published.same) event["published_hash"] = *weights.published.same;
+  directory_->write_durably(event);
   if (job_.run.print_loss_every_steps > 0) say(std::string("Finished Training"));
   say(fmt::format("done: {} steps in {}, accuracy {:.2f} % of {} test samples, run directory {}",
                   with_thousands(state.position.global_step), format_duration(seconds),
                   100 * evaluation.accuracy(), with_thousands(evaluation.samples), job_.run.dir));
-  say("weights sha256 " + weights_digest);
+  say_weights(weights);
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 
 #include "comm/communicator.hpp"
 #include "common/clock.hpp"
+#include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
@@ -18,6 +19,12 @@
 #include <vector>
 
 namespace lockstep {
+
+/// What a run came to.
+struct TrainedWeights {
+  std::string sha256;
+  PublishedComparison published;
+};
 
 /// Every rank has one and tells it everything; only rank 0's, which has a run directory, passes it on.
 class RunReport {
@@ -34,7 +41,7 @@ class RunReport {
   /// @param data_known  the checkpoint says what the run was trained on
   void resumed_run(std::int64_t step, bool data_known);
   /// The run had been finished before: nothing is written.
-  void nothing_left(const RunLength& length, const std::string& weights_digest);
+  void nothing_left(const RunLength& length, const TrainedWeights& weights);
 
   void start_epoch(const RunState& state, const RunLength& length);
   /// Moves the bar.
@@ -56,10 +63,11 @@ class RunReport {
   void summary(const std::vector<std::string>& lines);
   /// How the ranks compare; nothing: that is not known.
   void ranks(const std::vector<RankScore>& scores, std::int64_t step);
-  void done(const RunState& state, const Evaluation& evaluation, const std::string& weights_digest);
+  void done(const RunState& state, const Evaluation& evaluation, const TrainedWeights& weights);
 
  private:
   void say(const std::string& line);
+  void say_weights(const TrainedWeights& weights);
   void say(const std::vector<Field>& fields);
   /// Of the step taken last.
   double learning_rate(const RunState& state) const;

@@ -116,11 +116,9 @@ void RunState::start_next_epoch() {
   unprinted = {};
 }
 
-CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
-                         const Communicator& comm, ParallelStrategy& strategy) {
-  const TrainedState trained = strategy.whole_state();
-  CheckpointState checkpoint;
-  CheckpointFacts& facts = checkpoint.facts;
+CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const JobSetup& setup,
+                                 const Communicator& comm, const GradientUnits& units) {
+  CheckpointFacts facts;
   facts.step = state.position.global_step;
   facts.epoch = state.position.epoch;
   facts.step_in_epoch = state.position.step_in_epoch;
@@ -130,7 +128,6 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
   facts.epoch_loss_sum = state.epoch_loss();
   facts.epoch_loss_units.assign(state.epoch_loss_units.limbs.begin(), state.epoch_loss_units.limbs.end());
   if (job.run.print_loss_every_steps > 0) facts.unprinted = stored(state.unprinted);
-  const GradientUnits& units = trained.units;
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
   if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
   facts.job = determining_keys(job);
@@ -139,10 +136,19 @@ CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& 
   facts.world = {{"ranks", std::to_string(comm.size())},
                  {"threads", std::to_string(job.parallel.threads)},
                  {"device", setup.device.description},
-                 {"backend", setup.device.backend}};
+                 {"backend", setup.device.backend},
+                 {"kernels", job.parallel.kernels}};
   facts.bucket_plan = setup.plan.describe();
   facts.parameters = described(setup.network.parameters().parameters);
   facts.kept = described(setup.network.parameters().kept);
+  return facts;
+}
+
+CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
+                         const Communicator& comm, ParallelStrategy& strategy) {
+  const TrainedState trained = strategy.whole_state();
+  CheckpointState checkpoint;
+  checkpoint.facts = checkpoint_facts(state, job, setup, comm, trained.units);
   checkpoint.weights.assign(trained.weights.begin(), trained.weights.end());
   for (const OptimizerBufferView& buffer : trained.optimizer)
     checkpoint.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});

@@ -33,6 +33,10 @@ struct RunState {
   void start_next_epoch();
 };
 
+/// What a checkpoint of this state says beside its tensors.
+CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const JobSetup& setup,
+                                 const Communicator& comm, const GradientUnits& units);
+
 /// A snapshot of the whole state to save, on rank 0.
 CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
                          const Communicator& comm, ParallelStrategy& strategy);

@@ -6,6 +6,7 @@
 #include "comm/agreement.hpp"
 #include "comm/gather.hpp"
 #include "common/clock.hpp"
+#include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/config/world_batch.hpp"
 #include "trainer/doctor/diagnosis.hpp"
 #include "trainer/engine/evaluator.hpp"
@@ -94,6 +95,7 @@ class TrainingRun {
   RunLength length() const;
   std::int64_t steps_in_run() const;
   std::string whole_sha256() { return weights_sha256(strategy_->whole_state().weights); }
+  TrainedWeights trained_weights();
 
   Job job_;  ///< run.dir as it was chosen, on rank 0
   Communicator& comm_;
@@ -339,8 +341,14 @@ int TrainingRun::stop_on_request() {
 }
 
 int TrainingRun::report_nothing_left() {
-  if (directory_) report_.nothing_left(length(), whole_sha256());
+  if (directory_) report_.nothing_left(length(), trained_weights());
   return 0;
+}
+
+TrainedWeights TrainingRun::trained_weights() {
+  const auto facts = checkpoint_facts(state_, job_, setup_, comm_, strategy_->whole_state().units);
+  const std::string digest = whole_sha256();
+  return {.sha256 = digest, .published = compare_with_published(facts, digest)};
 }
 
 int TrainingRun::finish() {
@@ -353,7 +361,7 @@ int TrainingRun::finish() {
   report_.summary({memory_summary(comm_)});
   report_.summary(strategy_->summary());
   if (comm_.watch() != nullptr) report_.ranks(comm_.watch()->scores(), state_.position.global_step);
-  if (directory_) report_.done(state_, *evaluation_, whole_sha256());
+  if (directory_) report_.done(state_, *evaluation_, trained_weights());
   return 0;
 }
 

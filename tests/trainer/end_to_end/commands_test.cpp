@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -48,6 +49,24 @@ double percent_of(const std::string& out, const std::string& name) {
 
 TEST_F(CommandsTest, HashIsWhatTrainingPrinted) {
   EXPECT_EQ(lockstep("hash " + run_dir()).last_line(), trained_.last_line());
+}
+
+/// The first row of launch/jobs/hashes.txt.
+TEST(PublishedHashTest, AKnownJobSaysThatItComesToWhatWasPublished) {
+  const TemporaryDirectory directory;
+  const std::string train =
+      "train " + std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/launch/jobs/mnist.yaml" +
+      " data.set=synthetic data.train_samples=2000 data.test_samples=500 parallel.device=cpu run.dir=" +
+      directory.path("run") + " train.epochs=";
+  const std::string yes = "the published hash: yes (mnist.yaml on 2,000 synthetic digits, 2 epochs)\n";
+  const auto half = lockstep_on_ranks(2, train + "1");
+  EXPECT_EQ(half.everything().find("published"), std::string::npos) << half.everything();
+  const auto whole = lockstep_on_ranks(3, train + "2");
+  EXPECT_NE(whole.everything().find(yes), std::string::npos) << whole.everything();
+  EXPECT_EQ(read_metrics(directory.path("run")).back().at("published_hash"), true);
+  EXPECT_NE(lockstep(train + "2").everything().find(yes), std::string::npos)
+      << "said again of a finished run";
+  EXPECT_EQ(lockstep("hash " + directory.path("run")).out, yes + whole.last_line() + "\n");
 }
 
 TEST_F(CommandsTest, EvalCountsEveryTestSampleOnAnyNumberOfRanks) {

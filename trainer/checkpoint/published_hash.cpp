@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A computation is known by a digest of what decides its weights; the table says what it comes to.
+#include "trainer/checkpoint/published_hash.hpp"
+
+#include "common/error.hpp"
+#include "common/files/env.hpp"
+#include "common/files/shared_files.hpp"
+#include "common/sha256.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <exception>
+#include <span>
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kHashDigits = 64;
+
+std::string value_of(const std::map<std::string, std::string>& entries, const std::string& key) {
+  const auto found = entries.find(key);
+  return found == entries.end() ? "" : found->second;
+}
+
+/// Lengths first, so that no value can look like the next key.
+void add_entries(std::string& text, const char* part, const std::map<std::string, std::string>& entries) {
+  for (const auto& [key, value] : entries)
+    text += fmt::format("{} {} {}:{}\n", part, key, value.size(), value);
+}
+
+/// The next word of a row, which it loses.
+std::string_view next_word(std::string_view& row) {
+  row.remove_prefix(std::min(row.find_first_not_of(' '), row.size()));
+  const std::string_view word = row.substr(0, row.find(' '));
+  row.remove_prefix(word.size());
+  return word;
+}
+
+bool is_hash(std::string_view word) {
+  return word.size() == kHashDigits && word.find_first_not_of("0123456789abcdef") == word.npos;
+}
+
+std::optional<PublishedHash> parse_row(std::string_view row) {
+  PublishedHash hash;
+  hash.computation = next_word(row);
+  const std::string_view step = next_word(row);
+  hash.weights = next_word(row);
+  row.remove_prefix(std::min(row.find_first_not_of(' '), row.size()));
+  hash.what = row;
+  const auto read = std::from_chars(step.data(), step.data() + step.size(), hash.step);
+  const bool whole = read.ec == std::errc() && read.ptr == step.data() + step.size() && hash.step > 0;
+  if (!whole || !is_hash(hash.computation) || !is_hash(hash.weights) || hash.what.empty())
+    return std::nullopt;
+  return hash;
+}
+
+}  // namespace
+
+std::string computation_digest(const CheckpointFacts& facts) {
+  if (value_of(facts.job, "parallel.determinism") != "world") return "";
+  if (value_of(facts.world, "kernels") == "vendor") return "";
+  if (value_of(facts.job, "train.initial_weights") != "\"\"") return "";
+  const std::string samples = value_of(facts.data, "train_samples_sha256");
+  const std::string labels = value_of(facts.data, "train_labels_sha256");
+  if (samples.empty() || labels.empty()) return "";
+  auto job = facts.job;
+  job.erase("model");  // a name or a path: what it stands for is in facts.model
+  std::string text;
+  add_entries(text, "job", job);
+  add_entries(text, "model", facts.model);
+  add_entries(text, "data", {{"samples", samples}, {"labels", labels}});
+  return hex(sha256(std::as_bytes(std::span(text))));
+}
+
+std::vector<PublishedHash> read_published_hashes(std::string_view text, const std::string& file) {
+  std::vector<PublishedHash> table;
+  for (int line = 1; !text.empty(); ++line) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view row = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (row.find_first_not_of(' ') == row.npos || row.front() == '#') continue;
+    auto hash = parse_row(row);
+    if (!hash)
+      throw DataError(fmt::format(
+          "{}:{}: no row of published hashes (COMPUTATION STEP WEIGHTS what it is); bring the file back as "
+          "it was",
+          file, line));
+    table.push_back(std::move(*hash));
+  }
+  return table;
+}
+
+std::vector<PublishedHash> published_hashes() {
+  for (const auto& directory : shared_directories("jobs", LOCKSTEP_JOBS_SOURCE_DIR)) {
+    const std::string file = (directory / "hashes.txt").string();
+    if (!Env::posix().exists(file)) continue;
+    const auto bytes = Env::posix().read(file);
+    return read_published_hashes({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file);
+  }
+  return {};
+}
+
+std::optional<PublishedHash> find_published(const std::vector<PublishedHash>& table,
+                                            const CheckpointFacts& facts) {
+  const std::string computation = computation_digest(facts);
+  if (computation.empty()) return std::nullopt;
+  const auto found = std::ranges::find_if(table, [&](const PublishedHash& row) {
+    return row.computation == computation && row.step == facts.step;
+  });
+  return found == table.end() ? std::nullopt : std::optional(*found);
+}
+
+PublishedComparison compare_with_published(const CheckpointFacts& facts, const std::string& weights_sha256) {
+  std::optional<PublishedHash> published;
+  try {
+    published = find_published(published_hashes(), facts);
+  } catch (const std::exception& error) {  // no reason for a run to fail that has come to its end
+    return {.same = std::nullopt, .line = fmt::format("the published hash: not known: {}", error.what())};
+  }
+  if (!published) return {};
+  const bool same = published->weights == weights_sha256;
+  return {.same = same,
+          .line = same ? fmt::format("the published hash: yes ({})", published->what)
+                       : fmt::format("the published hash: no; {} comes to {}: this machine, its libraries or "
+                                     "this program compute differently",
+                                     published->what, published->weights)};
+}
+
+}  // namespace lockstep
