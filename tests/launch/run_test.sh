@@ -65,6 +65,14 @@ Run_restarts_after_a_lost_rank_and_tells_the_story() {
   expect_equal "$(wc -l <calls)" 5
 }
 
+Run_tells_of_a_killed_launcher_in_its_own_words_alone() {
+  make_world 8
+  stand_in mpirun 'kill -KILL $$'
+  expect_exit 137 "$repo/launch/run" -np 2 train job.yaml
+  expect_lacks "$output" "line "
+  expect_lacks "$output" Killed
+}
+
 Run_restarts_nothing_that_would_end_the_same_way() {
   local code
   make_world 8
