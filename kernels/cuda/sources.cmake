@@ -1,27 +1,32 @@
 # The sources that are compiled twice: by nvcc for GPUs (kernels/cuda) and by the host compiler for the emulator
-# (kernels/emulation). Paths from this folder.
-set(LOCKSTEP_GPU_SOURCES
-  activation.cu
-  batch_norm.cu
-  channel_bias.cu
-  conv2d_backward_data.cu
-  conv2d_backward_weights.cu
-  conv2d_forward.cu
-  device.cu
-  epilogue.cu
-  exact_sum.cu
-  facts.cu
-  gather.cu
-  graph.cu
-  linear_backward_data.cu
-  linear_backward_weights.cu
-  linear_forward.cu
-  loss.cu
-  native_ops.cu
-  platform.cu
-  pool_avg.cu
-  pool_global.cu
-  pool_max.cu
-  probe.cu
-  stream.cu
-  update.cu)
+# (kernels/emulation).
+#
+# Each group is compiled in one piece: of the two seconds that nvcc takes for a small source, it spends most on the headers of CUDA.
+# In a group no two sources give different things one name.
+set(LOCKSTEP_GPU_GROUPS runtime features images norms classes matrices conv2d conv2d_data)
+set(runtime device facts graph native_ops platform probe stream)
+set(features activation channel_bias pool_avg linear_backward_weights)
+set(images exact_sum gather pool_max)
+set(norms batch_norm loss)
+set(classes pool_global update linear_backward_data)
+set(matrices epilogue linear_forward)
+set(conv2d conv2d_forward conv2d_backward_weights)
+set(conv2d_data conv2d_backward_data)
+
+# lockstep_gpu_sources(VARIABLE): the files to compile, those of a group through a file that includes them; each by itself,
+# where LOCKSTEP_IN_ONE_PIECE is OFF.
+function(lockstep_gpu_sources variable)
+  set(files "")
+  foreach(group ${LOCKSTEP_GPU_GROUPS})
+    if($CACHE{LOCKSTEP_IN_ONE_PIECE})
+      list(TRANSFORM ${group} REPLACE "(.+)" "#include \"kernels/cuda/\\1.cu\"\n" OUTPUT_VARIABLE includes)
+      list(JOIN includes "" includes)
+      file(CONFIGURE OUTPUT ${group}.cu CONTENT "${includes}" @ONLY)
+      list(APPEND files ${CMAKE_CURRENT_BINARY_DIR}/${group}.cu)
+    else()
+      list(TRANSFORM ${group} REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/kernels/cuda/\\1.cu")
+      list(APPEND files ${${group}})
+    endif()
+  endforeach()
+  set(${variable} ${files} PARENT_SCOPE)
+endfunction()

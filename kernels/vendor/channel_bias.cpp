@@ -4,9 +4,6 @@
 #include "kernels/vendor/channel_bias.hpp"
 
 namespace lockstep::vendor {
-namespace {
-constexpr float kOne = 1, kZero = 0;
-}  // namespace
 
 ChannelBias::ChannelBias(int batch, const ImageShape& output)
     : y_size_(static_cast<std::size_t>(batch) * static_cast<std::size_t>(output.features())),

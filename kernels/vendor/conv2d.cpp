@@ -21,7 +21,6 @@ void run(StreamContext& context, VendorAlgorithms algorithms, std::optional<Conv
     chosen = choose_algorithm<Api>(context.cudnn(), algorithms, a.descriptor, b.descriptor, convolution,
                                    c.descriptor);
   }
-  constexpr float kOne = 1, kZero = 0;
   void* workspace = context.bytes(Scratch::kWorkspace, chosen->workspace_bytes);
   LOCKSTEP_CUDNN(Api::run(context.cudnn(), &kOne, a.descriptor, a.data, b.descriptor, b.data, convolution,
                           chosen->algorithm, workspace, chosen->workspace_bytes, &kZero, c.descriptor,

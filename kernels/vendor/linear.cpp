@@ -17,7 +17,6 @@ struct Factor {
 /// c [rows by columns] = a b, with `inner` terms each.
 void multiply(StreamContext& context, int rows, int columns, int inner, const Factor& a, const Factor& b,
               float* c) {
-  constexpr float kOne = 1, kZero = 0;
   LOCKSTEP_CUBLAS(cublasSgemm(context.cublas(), a.as, b.as, rows, columns, inner, &kOne, a.data, a.rows,
                               b.data, b.rows, &kZero, c, rows));
 }

@@ -4,9 +4,6 @@
 #include "kernels/vendor/pool.hpp"
 
 namespace lockstep::vendor {
-namespace {
-constexpr float kOne = 1, kZero = 0;
-}  // namespace
 
 Pool::Pool(const Pool2dShape& shape, cudnnPoolingMode_t mode)
     : x_(describe_tensor(shape.batch, {shape.channels, shape.in_height, shape.in_width})),

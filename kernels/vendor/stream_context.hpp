@@ -16,6 +16,9 @@ namespace lockstep::vendor {
 /// What scratch memory is for. Each purpose has its own.
 enum class Scratch { kWorkspace, kBeforeEpilogue, kWeightGradient, kBiasGradient, kX, kW, kDy, kCount };
 
+/// Both libraries take the factors of a result and of what it replaces by their addresses.
+inline constexpr float kOne = 1, kZero = 0;
+
 /// Whether cuDNN takes it: its kernels may load 16 bytes at once.
 bool is_aligned(const void* memory);
 

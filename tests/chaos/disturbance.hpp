@@ -19,6 +19,9 @@ enum class Ending {
   kDone,       ///< it ended well in spite of the blow
 };
 
+/// Counted by all.
+constexpr const char* kHung = "mpirun hung after all ranks were gone, and was killed";
+
 class Disturbance {
  public:
   virtual ~Disturbance() = default;

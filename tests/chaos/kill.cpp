@@ -20,7 +20,6 @@ constexpr const char* kStartUp = "before it had written anything";
 constexpr const char* kSaving = "in the middle of a save";
 constexpr const char* kPruning = "while old checkpoints were removed";
 constexpr const char* kBeyond = "losing more than an interval, for a save was in flight";
-constexpr const char* kHung = "mpirun hung after all ranks were gone, and was killed";
 constexpr const char* kTooLate = "too late: it ended well (not a round)";
 
 /// Whom the dice choose; what is not there yet cannot be killed.

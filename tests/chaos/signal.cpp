@@ -33,7 +33,6 @@ constexpr const char* kDone = "it was already done";
 constexpr const char* kUnheard = "the launcher had no rank to tell yet: exit 0";
 constexpr const char* kEarly = "before the program could catch it: ended, nothing lost";
 constexpr const char* kLeft = "told three times, it left unsaved and said so";
-constexpr const char* kHung = "mpirun hung after all ranks were gone, and was killed";
 constexpr const char* kOutOfGrace = "the launcher killed its ranks before they had saved";
 
 bool says_stopped(const Attempt& attempt) {

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <random>
 
-namespace lockstep {
+namespace lockstep::gzip_test {
 namespace {
 
 using test::Bytes;
@@ -148,4 +148,4 @@ TEST(GzipTest, TheBestCompressionThereIsStaysWithinTheBound) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::gzip_test

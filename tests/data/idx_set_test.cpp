@@ -14,7 +14,7 @@
 #include <set>
 #include <span>
 
-namespace lockstep {
+namespace lockstep::idx_set_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -168,4 +168,4 @@ TEST_F(IdxSetTest, OptionsOutOfRangeAreConfigErrors) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::idx_set_test

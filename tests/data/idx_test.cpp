@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-namespace lockstep {
+namespace lockstep::idx_test {
 namespace {
 
 using test::Bytes;
@@ -126,4 +126,4 @@ TEST(IdxTest, ADirectoryOrADeviceIsNotAFile) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::idx_test

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <numeric>
 
-namespace lockstep {
+namespace lockstep::made_sets_test {
 namespace {
 
 std::uint64_t hash(std::span<const std::uint8_t> bytes) {
@@ -155,4 +155,4 @@ TEST(MadeSetsTest, BytesArePinned) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::made_sets_test

@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <span>
 
-namespace lockstep {
+namespace lockstep::own_set_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -177,4 +177,4 @@ TEST_F(OwnSetTest, ItsOutlineIsThatOfTheFiles) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::own_set_test

@@ -11,7 +11,7 @@
 #include <map>
 #include <numeric>
 
-namespace lockstep {
+namespace lockstep::permutation_test {
 namespace {
 
 using Order = std::vector<std::int32_t>;
@@ -69,4 +69,4 @@ TEST(PermutationTest, AllOrdersOfFourAreEquallyLikely) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::permutation_test

@@ -9,7 +9,7 @@
 
 #include <limits>
 
-namespace lockstep {
+namespace lockstep::activation_test {
 namespace {
 
 using reference::random_tensor;
@@ -85,4 +85,4 @@ TEST(ReluTest, BitsAreTheSameOnEverySimdTarget) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::activation_test

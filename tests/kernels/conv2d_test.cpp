@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::conv2d_test {
 namespace {
 
 using reference::random_numbers;
@@ -157,4 +157,4 @@ TEST(Conv2dReferenceTest, GradientsAgreeWithFiniteDifferences) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::conv2d_test

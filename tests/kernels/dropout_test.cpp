@@ -10,7 +10,7 @@
 #include <cmath>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::dropout_test {
 namespace {
 
 using reference::random_tensor;
@@ -148,4 +148,4 @@ TEST(DropoutTest, DropsTheGivenShareAndKeepsTheMean) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::dropout_test

@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-namespace lockstep {
+namespace lockstep::fma_peak_test {
 namespace {
 
 TEST(FmaPeakTest, IsAFiniteSpeedBetweenAMegaflopAndATeraflop) {
@@ -18,4 +18,4 @@ TEST(FmaPeakTest, IsAFiniteSpeedBetweenAMegaflopAndATeraflop) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::fma_peak_test

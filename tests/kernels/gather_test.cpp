@@ -11,7 +11,7 @@
 #include <numeric>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::gather_test {
 namespace {
 
 constexpr int kRows = 150;
@@ -121,4 +121,4 @@ TEST(GatherFeaturesTest, NumbersArriveAtTheirPlaces) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::gather_test

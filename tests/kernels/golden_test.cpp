@@ -8,7 +8,7 @@
 #include "tests/kernels/reference/tensor.hpp"
 #include "tests/kernels/reference/update_rules.hpp"
 
-namespace lockstep {
+namespace lockstep::golden_test {
 namespace {
 
 using reference::from_columns;
@@ -210,4 +210,4 @@ TEST_F(GoldenTest, SgdEqualsPyTorchOverSeveralSteps) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::golden_test

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::linear_test {
 namespace {
 
 using reference::random_numbers;
@@ -155,4 +155,4 @@ TEST(LinearReferenceTest, GradientsAgreeWithFiniteDifferences) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::linear_test

@@ -12,7 +12,7 @@
 #include <limits>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::loss_test {
 namespace {
 
 using reference::all_near;
@@ -195,4 +195,4 @@ TEST(LossTest, BitsAreTheSameOnEverySimdTargetWithFusedMultiplyAdd) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::loss_test

@@ -12,7 +12,7 @@
 #include <limits>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::pool_test {
 namespace {
 
 using reference::all_near;
@@ -187,4 +187,4 @@ TEST(PoolTest, BitsAreTheSameOnEverySimdTarget) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::pool_test

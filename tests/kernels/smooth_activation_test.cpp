@@ -12,7 +12,7 @@
 #include <cmath>
 #include <limits>
 
-namespace lockstep {
+namespace lockstep::smooth_activation_test {
 namespace {
 
 using reference::curve_of;
@@ -118,4 +118,4 @@ TEST(AddTest, IsTheSumAndWorksInPlace) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::smooth_activation_test

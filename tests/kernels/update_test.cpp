@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::update_test {
 namespace {
 
 using reference::all_near;
@@ -129,4 +129,4 @@ TEST(UpdateTest, BitsAreTheSameOnEverySimdTargetWithFusedMultiplyAdd) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::update_test

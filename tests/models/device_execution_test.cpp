@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::test {
+namespace lockstep::test::device_execution_test {
 namespace {
 
 constexpr int kClasses = 6;
@@ -177,6 +177,10 @@ const char* const kNetworks[] = {
     "  - add: r\n  - linear: 72\n  - sigmoid\n  - flatten\n  - linear: 72\n  - add: "
     "flatten1\n"
     "  - relu\n  - linear: classes\n",
+    // No biases, and one among layers without.
+    "  - conv2d: {out: 4, kernel: 3, bias: false}\n  - max_pool: 2\n  - relu\n"
+    "  - conv2d: {out: 7, kernel: 2, bias: false}\n  - tanh\n  - linear: 9\n  - relu\n"
+    "  - linear: {out: classes, bias: false}\n",
     // A sum at the end, over an epilogue.
     "  - linear: classes\n  - dropout: 0.3\n  - add: drop1\n",
 };
@@ -227,4 +231,4 @@ TEST(DeviceExecutionTest, EvaluationHasNoDropout) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::device_execution_test

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace lockstep::test {
+namespace lockstep::test::execution_test {
 namespace {
 
 constexpr char kLayers[] =
@@ -173,4 +173,4 @@ TEST(ExecutionTest, RefusesBatchesThatItHasNoRoomFor) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::execution_test

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::stages_test {
 namespace {
 
 constexpr ImageShape kInput{1, 28, 28};
@@ -154,4 +154,4 @@ TEST(StagesTest, EvaluationLeavesDropoutOut) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::stages_test

@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::strict_yaml_limits_test {
 namespace {
 
 std::string error_of(const std::string& yaml) {
@@ -91,4 +91,4 @@ TEST(StrictYamlLimitsTest, MissingFileAndDirectoryAreToldApart) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strict_yaml_limits_test

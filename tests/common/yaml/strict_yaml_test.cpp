@@ -9,7 +9,7 @@
 
 #include <string>
 
-namespace lockstep {
+namespace lockstep::strict_yaml_test {
 namespace {
 
 std::string error_of(const std::string& yaml) {
@@ -121,4 +121,4 @@ TEST(StrictYamlTest, MessageQuotesKeysOnOneLine) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::strict_yaml_test

@@ -4,7 +4,7 @@
 #include "kernels/cuda/kernels.hpp"
 #include "tests/kernels/device/conv2d_problem.hpp"
 
-namespace lockstep::test {
+namespace lockstep::test::conv2d_chips_test {
 namespace {
 
 // batch, C, H, W, K, R, S, stride, padding
@@ -49,4 +49,4 @@ TEST_F(Conv2dChipsTest, BitsAreTheSameForEveryNumberOfMultiprocessors) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::conv2d_chips_test

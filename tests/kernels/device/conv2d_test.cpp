@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace lockstep::test {
+namespace lockstep::test::conv2d_test {
 namespace {
 
 using reference::worst_difference;
@@ -283,4 +283,4 @@ TEST_F(Conv2dTest, NanIsRefusedOnceForEachWeightItReaches) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::conv2d_test

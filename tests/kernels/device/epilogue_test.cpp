@@ -9,7 +9,7 @@
 #include <limits>
 #include <sstream>
 
-namespace lockstep::test {
+namespace lockstep::test::epilogue_test {
 namespace {
 
 constexpr std::uint32_t kStep = 4242;
@@ -275,4 +275,4 @@ TEST_F(DeviceEpilogueTest, BitsAreTheSameInEveryOrderOfThreads) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::epilogue_test

@@ -8,7 +8,7 @@
 
 #include <limits>
 
-namespace lockstep::test {
+namespace lockstep::test::exact_sum_test {
 namespace {
 
 constexpr float kLimit = 65536.0F;
@@ -126,4 +126,4 @@ TEST_F(DeviceExactSumTest, ConvertsToFp32) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::exact_sum_test

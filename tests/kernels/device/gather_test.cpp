@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace lockstep::test {
+namespace lockstep::test::gather_test {
 namespace {
 
 struct GatherCase {
@@ -135,4 +135,4 @@ TEST_F(DeviceGatherTest, FeaturesAreCopied) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::gather_test

@@ -10,7 +10,7 @@
 #include <limits>
 #include <sstream>
 
-namespace lockstep::test {
+namespace lockstep::test::linear_test {
 namespace {
 
 using reference::Sums;
@@ -342,4 +342,4 @@ TEST_F(LinearTest, TheLimitItselfIsRefused) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::linear_test

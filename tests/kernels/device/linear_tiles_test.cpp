@@ -5,7 +5,7 @@
 #include "kernels/cuda/kernels.hpp"
 #include "tests/kernels/device/rig.hpp"
 
-namespace lockstep::test {
+namespace lockstep::test::linear_tiles_test {
 namespace {
 
 constexpr int kMultiprocessors[] = {1, 8, 20, 50, 132, 100'000};
@@ -60,4 +60,4 @@ TEST_F(LinearTilesTest, EveryTileGivesTheSameBits) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::linear_tiles_test

@@ -6,7 +6,7 @@
 #include "kernels/cuda/kernels.hpp"
 #include "tests/kernels/device/rig.hpp"
 
-namespace lockstep::test {
+namespace lockstep::test::loss_layout_test {
 namespace {
 
 struct Result {
@@ -82,4 +82,4 @@ TEST(ExpLogTest, EdgesAreThoseOfTheMathLibrary) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::loss_layout_test

@@ -10,7 +10,7 @@
 #include <limits>
 #include <sstream>
 
-namespace lockstep::test {
+namespace lockstep::test::loss_test {
 namespace {
 
 using reference::logit_index;
@@ -315,4 +315,4 @@ TEST_F(LossTest, SumsHoldEveryFiniteFloat) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::loss_test

@@ -7,7 +7,7 @@
 
 #include <limits>
 
-namespace lockstep::test {
+namespace lockstep::test::pool_test {
 namespace {
 
 // batch, channels, height, width, kernel, stride, padding
@@ -145,4 +145,4 @@ TEST_F(DevicePoolTest, BitsAreTheSameInEveryOrderOfThreads) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::pool_test

@@ -5,7 +5,7 @@
 #include "kernels/cuda/kernels.hpp"
 #include "tests/kernels/device/rig.hpp"
 
-namespace lockstep::test {
+namespace lockstep::test::sample_outermost_test {
 namespace {
 
 /// [features, batch] → [batch, features].
@@ -105,4 +105,4 @@ TEST_F(SampleOutermostTest, GatherGivesTheSameBits) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::sample_outermost_test

@@ -8,7 +8,7 @@
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/update_rules.hpp"
 
-namespace lockstep::test {
+namespace lockstep::test::update_test {
 namespace {
 
 constexpr int kSteps = 3;
@@ -275,4 +275,4 @@ TEST_F(DeviceUpdateTest, StepThatIsNotFiniteOnlyHalts) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::update_test

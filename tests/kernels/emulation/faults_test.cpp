@@ -4,7 +4,7 @@
 #include "kernels/emulation/sanitizer.hpp"
 #include "tests/kernels/emulation/rig.hpp"
 
-namespace lockstep::emulated {
+namespace lockstep::emulated::faults_test {
 namespace {
 
 using FaultsTest = EmulatorTest;
@@ -232,4 +232,4 @@ TEST_F(FaultsTest, FaultsInAGraphNameTheirKernel) {
 }
 
 }  // namespace
-}  // namespace lockstep::emulated
+}  // namespace lockstep::emulated::faults_test

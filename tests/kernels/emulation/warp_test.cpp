@@ -5,7 +5,7 @@
 
 #include <functional>
 
-namespace lockstep::emulated {
+namespace lockstep::emulated::warp_test {
 namespace {
 
 using WarpTest = EmulatorTest;
@@ -99,4 +99,4 @@ TEST_F(WarpTest, ALastWarpMayBeShort) {
 }
 
 }  // namespace
-}  // namespace lockstep::emulated
+}  // namespace lockstep::emulated::warp_test

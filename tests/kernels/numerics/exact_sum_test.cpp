@@ -14,7 +14,7 @@
 #include <limits>
 #include <string>
 
-namespace lockstep {
+namespace lockstep::exact_sum_test {
 namespace {
 
 using reference::random_tensor;
@@ -181,4 +181,4 @@ TEST(FloatSumTest, AccumulateAddsAndMeanDivides) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::exact_sum_test

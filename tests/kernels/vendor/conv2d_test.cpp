@@ -3,7 +3,7 @@
 #include "kernels/numerics/exact_sum.hpp"
 #include "tests/kernels/vendor/vendor_rig.hpp"
 
-namespace lockstep::test {
+namespace lockstep::test::conv2d_test {
 namespace {
 
 /// Those of Net and LeNet, then odd ones.
@@ -198,4 +198,4 @@ TEST(VendorConv2dTest, CallsAloneAgreeWithNative) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::conv2d_test

@@ -3,7 +3,7 @@
 #include "kernels/numerics/exact_sum.hpp"
 #include "tests/kernels/vendor/vendor_rig.hpp"
 
-namespace lockstep::test {
+namespace lockstep::test::linear_test {
 namespace {
 
 /// Those of Net, LeNet and the perceptron, then odd ones.
@@ -152,4 +152,4 @@ TEST(VendorLinearTest, CallsAloneAgreeWithNative) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::linear_test

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/kernels/vendor/vendor_rig.hpp"
 
-namespace lockstep::test {
+namespace lockstep::test::pool_test {
 namespace {
 
 /// Those of Net and LeNet, then odd ones.
@@ -94,4 +94,4 @@ TEST(VendorPoolTest, AveragePoolAgreesWithNative) {
 }
 
 }  // namespace
-}  // namespace lockstep::test
+}  // namespace lockstep::test::pool_test

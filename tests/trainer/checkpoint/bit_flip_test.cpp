@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::bit_flip_test {
 namespace {
 
 const std::string kRun = "run";
@@ -149,4 +149,4 @@ TEST(BitFlipTest, BytesAtTheEndAreFound) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::bit_flip_test

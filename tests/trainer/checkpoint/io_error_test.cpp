@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::io_error_test {
 namespace {
 
 const std::string kRun = "run";
@@ -96,4 +96,4 @@ TEST(IoErrorTest, ErrorNamesTheFile) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::io_error_test

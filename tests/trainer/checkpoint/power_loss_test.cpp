@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::power_loss_test {
 namespace {
 
 const std::string kRun = "run";
@@ -151,4 +151,4 @@ TEST(PowerLossTest, ModelLosesWhatWasNotSynced) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::power_loss_test

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace lockstep {
+namespace lockstep::read_fault_test {
 namespace {
 
 const std::string kRun = "run";
@@ -158,4 +158,4 @@ TEST(ReadFaultTest, CheckpointThatIsPrunedMeanwhileMakesItLookAgain) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::read_fault_test

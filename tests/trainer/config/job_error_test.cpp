@@ -12,7 +12,7 @@
 
 #include <string>
 
-namespace lockstep {
+namespace lockstep::job_error_test {
 namespace {
 
 /// Of a job whose first line is `model: net`, so that the given text starts on line 2.
@@ -317,4 +317,4 @@ TEST(JobErrorTest, AScaleOfInitialWeightsDoesNotGoWithAFileOfThem) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::job_error_test

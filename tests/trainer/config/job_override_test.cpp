@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep {
+namespace lockstep::job_override_test {
 namespace {
 
 Job with(const std::vector<std::string>& overrides) {
@@ -110,4 +110,4 @@ TEST(JobOverrideTest, RulesBetweenKeysNameTheOverrideThatBrokeThem) {
 }
 
 }  // namespace
-}  // namespace lockstep
+}  // namespace lockstep::job_override_test

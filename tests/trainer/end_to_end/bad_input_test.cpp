@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::testing {
+namespace lockstep::testing::bad_input_test {
 namespace {
 
 // What is refused without a GPU is to be refused on every machine.
@@ -248,4 +248,4 @@ TEST(BadInputTest, ARankThatDoesNotComeIsNamed) {
 }
 
 }  // namespace
-}  // namespace lockstep::testing
+}  // namespace lockstep::testing::bad_input_test

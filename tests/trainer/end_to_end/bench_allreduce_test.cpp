@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::testing {
+namespace lockstep::testing::bench_allreduce_test {
 namespace {
 
 constexpr const char* kSmall = "bench allreduce --max-bytes 4096 --repetitions 3 ";
@@ -104,4 +104,4 @@ TEST(BenchAllreduceTest, NcclNeedsGpus) {
 }
 
 }  // namespace
-}  // namespace lockstep::testing
+}  // namespace lockstep::testing::bench_allreduce_test

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::testing {
+namespace lockstep::testing::device_test {
 namespace {
 
 /// Small: the emulator takes a good part of a second for a step. Three steps an epoch, the last one smaller.
@@ -183,4 +183,4 @@ TEST(DeviceTest, BenchStepRuns) {
 }
 
 }  // namespace
-}  // namespace lockstep::testing
+}  // namespace lockstep::testing::device_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::testing {
+namespace lockstep::testing::optimizers_test {
 namespace {
 
 const char* const kOptimizers[] = {"sgd", "adam", "adamw", "rmsprop", "lars"};
@@ -163,4 +163,4 @@ TEST(OptimizersTest, RunOfTheVersionBeforeGoesOnAndIsEvaluatedAndPredicts) {
 }
 
 }  // namespace
-}  // namespace lockstep::testing
+}  // namespace lockstep::testing::optimizers_test

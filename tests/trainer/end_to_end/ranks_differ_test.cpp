@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace lockstep::testing {
+namespace lockstep::testing::ranks_differ_test {
 namespace {
 
 std::string program() {
@@ -126,4 +126,4 @@ TEST(RanksDifferTest, AnotherProgram) {
 }
 
 }  // namespace
-}  // namespace lockstep::testing
+}  // namespace lockstep::testing::ranks_differ_test

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <string>
 
-namespace lockstep::testing {
+namespace lockstep::testing::world_size_test {
 namespace {
 
 struct TrainedRun {
@@ -137,4 +137,4 @@ TEST(WorldSizeTest, EverySampleIsCountedExactlyOnce) {
 }
 
 }  // namespace
-}  // namespace lockstep::testing
+}  // namespace lockstep::testing::world_size_test
