@@ -6,6 +6,8 @@
 #include "models/device_memory.hpp"
 #include "models/layer.hpp"
 
+#include <limits>
+
 namespace lockstep {
 namespace {
 
@@ -26,6 +28,13 @@ bool has_epilogue(const Stage& stage) {
   return stage.epilogue.count > 0;
 }
 
+/// In units so large that every finite sum is none of them: nothing adds up or is refused.
+ExactTarget unread(const DeviceBuffer<std::int64_t>& sums) {
+  if (sums.size() == 0) return {};
+  constexpr ExactFormat kNothing{0, std::numeric_limits<float>::infinity()};
+  return {sums.data(), kNothing, {sums.data() + sums.size() - 1, nullptr}};
+}
+
 ExactTarget target_of(const DeviceGradient& gradient, std::size_t tensor, std::size_t offset) {
   std::int64_t* of_tensor =
       gradient.refusals == nullptr ? nullptr : gradient.refusals + tensor * kRefusalKinds;
@@ -44,8 +53,11 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
       cuts_(cuts_of(network)),
       backward_cuts_(backward_cuts_of(network)),
       parameters_(network.parameters().size),
-      words_(device, purpose == Purpose::kTraining ? most_words(cuts_) : 0) {
+      words_(device, purpose == Purpose::kTraining ? most_words(cuts_) : 0),
+      zero_bias_(device, longest_missing_bias(network)),
+      unread_sums_(device, purpose == Purpose::kTraining ? unread_sums_of(network) : 0) {
   check_device_limits(network, max_batch);
+  fill_stand_ins(device);
   std::vector<Stage> stages = fuse_layers(network);
   const auto plan = plan_stage_memory(stages, purpose == Purpose::kTraining);
   const auto batch = static_cast<std::size_t>(max_batch);
@@ -68,6 +80,14 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
   }
   while (!units_[first_trained_].stage.trained()) ++first_trained_;
   if (purpose == Purpose::kTraining) plan_gradients();
+}
+
+void DeviceExecution::fill_stand_ins(Device& device) {
+  if (zero_bias_.size() == 0) return;
+  const auto stream = device.make_stream();
+  stream->fill_zero(zero_bias_.data(), zero_bias_.bytes());
+  stream->fill_zero(unread_sums_.data(), unread_sums_.bytes());
+  stream->synchronize();
 }
 
 void DeviceExecution::plan_gradients() {
@@ -207,7 +227,8 @@ void DeviceExecution::forward_stage(Stream& stream, std::size_t i) {
                                                   .epilogue = &epilogue,
                                                   .state = pass_.state,
                                                   .mask = mask,
-                                                  .statistics = unit.statistics.data()});
+                                                  .statistics = unit.statistics.data(),
+                                                  .zero_bias = zero_bias_.data()});
 }
 
 void DeviceExecution::backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass,
@@ -287,7 +308,8 @@ void DeviceExecution::backward_weights(Stream& stream, std::size_t i, const Devi
                                                      .dy = unit.gradient,
                                                      .statistics = unit.statistics.data(),
                                                      .grain = gradient.grain,
-                                                     .gradients = targets});
+                                                     .gradients = targets,
+                                                     .unread_gradient = unread(unread_sums_)});
 }
 
 void DeviceExecution::backward_data(Stream& stream, std::size_t i) {

@@ -112,6 +112,8 @@ class DeviceExecution {
     const BatchLayer* over_batch() const;
   };
 
+  /// Zeroes what stands in for missing biases.
+  void fill_stand_ins(Device& device);
   /// Where each gradient lies, and the way back through each epilogue.
   void plan_gradients();
   const float* input_of(std::size_t i) const;
@@ -143,6 +145,9 @@ class DeviceExecution {
   std::vector<Cut> cuts_, backward_cuts_;
   std::size_t parameters_;            ///< elements
   DeviceBuffer<std::int64_t> words_;  ///< of the cut at hand
+  // What stands in for biases that layers do not have; as long as the longest of them.
+  DeviceBuffer<float> zero_bias_;
+  DeviceBuffer<std::int64_t> unread_sums_;  ///< and a place to count refusals
 
   // The pass at hand and how far it is queued.
   float* weights_ = nullptr;

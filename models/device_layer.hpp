@@ -65,6 +65,9 @@ struct DeviceLayerTensors {
   const EpilogueBackward* through = nullptr;    ///< dx is stored through it; null, unless the form can
   int grain = 0;                                ///< columns of a grain
   std::span<const ExactTarget> gradients = {};  ///< of each parameter of the layer
+  // Of a layer with a missing_bias():
+  const float* zero_bias = nullptr;  ///< as many zeros
+  ExactTarget unread_gradient = {};  ///< where the gradient of a bias may go that is not there
 };
 
 }  // namespace lockstep

@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lockstep {
 namespace {
 
@@ -59,6 +61,17 @@ std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, boo
   return plan;
 }
 
+std::size_t longest_missing_bias(const Network& network) {
+  std::size_t longest = 0;
+  for (const auto& layer : network.layers()) longest = std::max(longest, layer->missing_bias());
+  return longest;
+}
+
+std::size_t unread_sums_of(const Network& network) {
+  const std::size_t longest = longest_missing_bias(network);
+  return longest == 0 ? 0 : longest + 1;
+}
+
 std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training) {
   std::uint64_t numbers = checked_sum(elements(network.input_shape()), 1U);  // and a label
   std::uint64_t bytes = 0;
@@ -66,7 +79,10 @@ std::uint64_t device_execution_bytes(const Network& network, std::int64_t sample
     numbers = checked_sum(numbers, memory.y, memory.gradient, memory.from_branches, memory.detour);
     bytes = checked_sum(bytes, memory.mask);
   }
-  return checked_product(checked_sum(checked_product(numbers, sizeof(float)), bytes), samples);
+  const std::uint64_t stand_ins = longest_missing_bias(network) * sizeof(float) +
+                                  (training ? unread_sums_of(network) * sizeof(std::int64_t) : 0);
+  return checked_sum(checked_product(checked_sum(checked_product(numbers, sizeof(float)), bytes), samples),
+                     stand_ins);
 }
 
 void check_device_limits(const Network& network, std::int64_t samples) {

@@ -24,7 +24,12 @@ struct StageMemory {
 /// One for each stage. Evaluation needs no gradients.
 std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, bool training);
 
-/// Bytes of activations, masks and gradients for that many samples at a time.
+/// Numbers of the longest bias that a layer's kernels take and it does not have.
+std::size_t longest_missing_bias(const Network& network);
+/// Sums for the gradient of such a bias, and one word more; 0: all layers have their biases.
+std::size_t unread_sums_of(const Network& network);
+
+/// Bytes of activations, masks and gradients for that many samples at a time, and of what stands in for missing biases.
 std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training);
 
 /// @throws ShapeError  a tensor or a convolution of this network is larger than GPU kernels can number, with

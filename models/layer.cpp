@@ -60,16 +60,14 @@ void Layer::device_backward_data(const DeviceLayerPass& /*pass*/,
   LOCKSTEP_CHECK(!"a stage of its own");
 }
 
-void Layer::add_weight_and_bias(const std::vector<int>& weight_shape, int fan_in) {
-  const std::size_t weight_size =
-      std::accumulate(weight_shape.begin(), weight_shape.end(), std::size_t{1}, std::multiplies<>());
-  const int outputs = weight_shape.front();
-  parameters_.push_back({name() + ".weight", weight_shape, parameter_offset(), weight_size, fan_in});
-  parameters_.push_back({name() + ".bias",
-                         {outputs},
-                         parameter_offset() + weight_size,
-                         static_cast<std::size_t>(outputs),
-                         fan_in});
+void Layer::add_weight(const std::vector<int>& shape, int fan_in) {
+  const std::size_t size = std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+  parameters_.push_back({name() + ".weight", shape, parameter_offset(), size, fan_in});
+}
+
+void Layer::add_bias(int outputs, int fan_in) {
+  add_parameter("bias", outputs, Parameter::Initial::kRandom);
+  parameters_.back().fan_in = fan_in;
 }
 
 std::string to_string(const ImageShape& shape) {

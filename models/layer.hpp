@@ -93,9 +93,13 @@ class Layer {
   virtual bool keeps_signs() const { return false; }
   /// The earlier layer whose output is this one's second input; none: there is one input.
   virtual std::optional<std::size_t> branch() const { return std::nullopt; }
+  /// Whether the output of the layer before this one enters in its own.
+  virtual bool reads_layer_before() const { return true; }
   virtual std::size_t saved_bytes(int /*batch*/) const { return 0; }
   /// Not null: the layer's passes need sums over the global batch.
   virtual const BatchLayer* over_batch() const { return nullptr; }
+  /// Elements of a bias that the layer's kernels take and it does not have.
+  virtual std::size_t missing_bias() const { return 0; }
   /// Multiplications and additions of one direction for one sample, without padding; of layers with
   /// parameters.
   virtual double flops_per_sample() const { return 0; }
@@ -121,8 +125,9 @@ class Layer {
 
  protected:
   Layer(LayerPlace place, const ImageShape& output);
-  /// Gives the layer NAME.weight of this shape and NAME.bias with one element for each output channel.
-  void add_weight_and_bias(const std::vector<int>& weight_shape, int fan_in);
+  /// Gives the layer NAME.weight of this shape, and behind it NAME.bias.
+  void add_weight(const std::vector<int>& shape, int fan_in);
+  void add_bias(int outputs, int fan_in);
   /// Gives it the vector NAME.what, behind those that it has; trained, or only kept.
   void add_parameter(const std::string& what, int size, Parameter::Initial initial);
   void add_kept(const std::string& what, int size, Parameter::Initial initial);

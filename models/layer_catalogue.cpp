@@ -23,9 +23,9 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::string_view, 5> kConvKeys{"name", "out", "kernel", "stride", "padding"};
+constexpr std::array<std::string_view, 6> kConvKeys{"name", "out", "kernel", "stride", "padding", "bias"};
 constexpr std::array<std::string_view, 4> kPoolKeys{"name", "kernel", "stride", "padding"};
-constexpr std::array<std::string_view, 2> kLinearKeys{"name", "out"};
+constexpr std::array<std::string_view, 3> kLinearKeys{"name", "out", "bias"};
 constexpr std::array<std::string_view, 2> kDropoutKeys{"name", "p"};
 constexpr std::array<std::string_view, 2> kAddKeys{"name", "from"};
 constexpr std::array<std::string_view, 2> kGeluKeys{"name", "approximate"};

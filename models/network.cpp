@@ -22,9 +22,9 @@ Network Network::load(const std::string& source, const ImageShape& input, int cl
   return parse(read_yaml_file(path), path, input, classes);
 }
 
-Network Network::parse(const std::string& yaml, const std::string& file, const ImageShape& input,
-                       int classes) {
-  Network network = NetworkBuilder(file, input, classes).build(load_strict_yaml(yaml, file));
+Network Network::parse(const std::string& yaml, const std::string& file, const ImageShape& input, int classes,
+                       UnreadLayers unread) {
+  Network network = NetworkBuilder(file, input, classes, unread).build(load_strict_yaml(yaml, file));
   network.yaml_ = yaml;
   return network;
 }

@@ -20,6 +20,9 @@ namespace lockstep {
 class BatchStatistics;
 class Layer;
 
+/// Layers whose output nothing reads: a mistake in a model file; but a checkpoint that has some is read as it was written.
+enum class UnreadLayers { kRefused, kAllowed };
+
 /// The layers, their shapes and the parameter layout. Immutable; holds no weights and no activations, so that
 /// many threads can execute one network.
 class Network {
@@ -31,8 +34,8 @@ class Network {
   /// @throws MissingDataError         the path is not there
   static Network load(const std::string& source, const ImageShape& input, int classes);
   /// The same from YAML text; `file` is for messages.
-  static Network parse(const std::string& yaml, const std::string& file, const ImageShape& input,
-                       int classes);
+  static Network parse(const std::string& yaml, const std::string& file, const ImageShape& input, int classes,
+                       UnreadLayers unread = UnreadLayers::kRefused);
 
   Network(Network&&) noexcept;
   Network& operator=(Network&&) noexcept;

@@ -29,7 +29,9 @@ std::uint64_t features_of(const ImageShape& shape) {
 
 }  // namespace
 
-NetworkBuilder::NetworkBuilder(const std::string& file, const ImageShape& input, int classes) : file_(file) {
+NetworkBuilder::NetworkBuilder(const std::string& file, const ImageShape& input, int classes,
+                               UnreadLayers unread)
+    : file_(file), unread_(unread) {
   if (input.channels < 1 || input.height < 1 || input.width < 1 || features_of(input) > kMaxFeatures) {
     throw ShapeError(fmt::format("{}: an input of {}x{}x{} is not one to {} numbers", file, input.channels,
                                  input.height, input.width, kMaxFeatures));
@@ -56,6 +58,7 @@ Network NetworkBuilder::build(const YAML::Node& document) {
   for (const YAML::Node& entry : layers) add_layer(entry);
   for (Parameter& tensor : network_.parameters_.kept) tensor.offset += network_.parameters_.size;
   check_end(layers);
+  if (unread_ == UnreadLayers::kRefused) check_readers();
   return std::move(network_);
 }
 
@@ -80,6 +83,7 @@ void NetworkBuilder::read_initialisation(const YAML::Node& node) {
 
 void NetworkBuilder::add_layer(const YAML::Node& entry) {
   last_mark_ = entry.Mark();
+  marks_.push_back(last_mark_);
   const LayerKind& kind = kind_of(entry);
   const YAML::Node options = entry.IsMap() ? entry.begin()->second : YAML::Node();
   check_options(kind, options);
@@ -127,6 +131,25 @@ void NetworkBuilder::check_end(const YAML::Node& layers) const {
                fmt::format("layer {}: a network cannot end with {}, logits need both signs and any "
                            "size; end with '- linear: classes'",
                            layer.name(), layer.describe()));
+  }
+}
+
+void NetworkBuilder::check_readers() const {
+  const auto& layers = network_.layers_;
+  std::vector<bool> is_read(layers.size());
+  is_read.back() = true;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (const auto branch = layers[i]->branch()) is_read[*branch] = true;
+    if (i > 0 && layers[i]->reads_layer_before()) is_read[i - 1] = true;
+  }
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (is_read[i]) continue;
+    const std::string& name = layers[i]->name();
+    throw config_error(
+        file_, marks_[i],
+        fmt::format("layer {}: nothing reads its output, because {} goes on from elsewhere; name it "
+                    "behind that, as in '- add: {}', or leave it out",
+                    name, layers[i + 1]->name(), name));
   }
 }
 

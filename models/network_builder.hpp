@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -20,16 +21,17 @@ namespace lockstep {
 ///     name: net
 ///     init: default            # or {normal: 0.01}
 ///     layers:
-///       - conv2d: {name: conv1, out: 10, kernel: 5}     # kernel: [height, width]; stride: 1; padding: 0
+///       - conv2d: {name: conv1, out: 10, kernel: 5}     # kernel: [height, width]; stride: 1; padding: 0; bias: true
 ///       - max_pool: 2                                   # {kernel: 2, stride: 2, padding: 0}; also avg_pool
 ///       - batch_norm                                    # {eps: 1e-5, momentum: 0.1, affine: true}
 ///       - relu
 ///       - dropout: 0.5                                  # {p: 0.5}; also dropout2d
-///       - linear: classes                               # {out: classes}
+///       - linear: classes                               # {out: classes, bias: true}
 class NetworkBuilder {
  public:
   /// Borrows `file`, which is for messages.
-  NetworkBuilder(const std::string& file, const ImageShape& input, int classes);
+  NetworkBuilder(const std::string& file, const ImageShape& input, int classes,
+                 UnreadLayers unread = UnreadLayers::kRefused);
   /// @throws ConfigError, ShapeError  see Network::load
   Network build(const YAML::Node& document);
 
@@ -39,6 +41,8 @@ class NetworkBuilder {
   void add_layer(const YAML::Node& entry);
   void append(std::unique_ptr<Layer> layer, const LayerOptions& options);
   void check_end(const YAML::Node& layers) const;
+  /// Every layer but the last has a reader: the one behind it, unless that is a `route`, or one that names it.
+  void check_readers() const;
 
   const LayerKind& kind_of(const YAML::Node& entry) const;
   std::string name_of(const LayerKind& kind, const YAML::Node& options);
@@ -50,7 +54,9 @@ class NetworkBuilder {
   [[noreturn]] void fail_shape(const YAML::Mark& mark, const std::string& message) const;
 
   const std::string& file_;
+  UnreadLayers unread_;
   Network network_;
+  std::vector<YAML::Mark> marks_;                     ///< where each layer begins
   std::map<std::string, int> lines_;                  ///< layer name → line, counted from 1
   std::map<std::string_view, int> layers_of_a_kind_;  ///< default name → how many so far
   YAML::Mark last_mark_;  ///< of the layer being added, in the end of the last one

@@ -12,11 +12,11 @@
 
 namespace lockstep {
 
-Conv2dLayer::Conv2dLayer(LayerPlace place, const Conv2dShape& shape)
-    : Layer(std::move(place), {shape.out_channels, shape.out_height(), shape.out_width()}), shape_(shape) {
-  add_weight_and_bias({shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width},
-                      shape.in_channels * shape.kernel_height * shape.kernel_width);
-}
+Conv2dLayer::Conv2dLayer(LayerPlace place, const Conv2dShape& shape, bool has_bias)
+    : WeightedLayer(std::move(place), {shape.out_channels, shape.out_height(), shape.out_width()},
+                    {shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width},
+                    has_bias),
+      shape_(shape) {}
 
 std::unique_ptr<Layer> Conv2dLayer::make(const LayerOptions& options, const LayerPlace& place) {
   const KernelSize kernel = options.kernel();
@@ -33,7 +33,7 @@ std::unique_ptr<Layer> Conv2dLayer::make(const LayerOptions& options, const Laye
   options.require_fit(kernel, shape.padding, place.input);
   options.require_weights(
       checked_product(shape.out_channels, shape.in_channels, kernel.height, kernel.width));
-  return std::make_unique<Conv2dLayer>(place, shape);
+  return std::make_unique<Conv2dLayer>(place, shape, options.yes_or_no("bias", true));
 }
 
 std::string Conv2dLayer::describe() const {
@@ -41,7 +41,7 @@ std::string Conv2dLayer::describe() const {
       fmt::format("conv2d {}@{}x{}", shape_.out_channels, shape_.kernel_height, shape_.kernel_width);
   if (shape_.stride != 1) text += fmt::format(" stride {}", shape_.stride);
   if (shape_.padding != 0) text += fmt::format(" padding {}", shape_.padding);
-  return text;
+  return text + bias_in_words();
 }
 
 /// Its input in a frame of zeros, its filters in another order, and a few lines of partial sums for each
@@ -52,17 +52,17 @@ std::uint64_t Conv2dLayer::scratch_numbers(int columns) const {
   const std::uint64_t padded =
       checked_product(s.in_channels, s.in_height + 2 * s.padding, s.in_width + 2 * s.padding, columns);
   const std::uint64_t taps = checked_product(s.in_channels, s.kernel_height, s.kernel_width);
-  return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kLines + 2, taps));
+  return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kLines + 2, taps),
+                     stand_in_numbers());
 }
 
 void Conv2dLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.conv2d_forward(shape_of(pass.batch), tensors.x, tensors.weights,
-                          tensors.weights + shape_.weight_size(), tensors.y);
+  pass.ops.conv2d_forward(shape_of(pass.batch), tensors.x, tensors.weights, bias(tensors), tensors.y);
 }
 
 void Conv2dLayer::backward_weights(const LayerPass& pass, const LayerTensors& tensors) const {
   pass.ops.conv2d_backward_weights(shape_of(pass.batch), tensors.x, tensors.dy, tensors.gradients,
-                                   tensors.gradients + shape_.weight_size());
+                                   bias_gradient(tensors));
 }
 
 void Conv2dLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
@@ -80,15 +80,14 @@ std::optional<std::string> Conv2dLayer::beyond_device() const {
 }
 
 void Conv2dLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  pass.ops.conv2d_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.weights,
-                          tensors.weights + shape_.weight_size(), *tensors.epilogue, tensors.state, tensors.y,
-                          tensors.mask);
+  pass.ops.conv2d_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.weights, device_bias(tensors),
+                          *tensors.epilogue, tensors.state, tensors.y, tensors.mask);
 }
 
 void Conv2dLayer::device_backward_weights(const DeviceLayerPass& pass,
                                           const DeviceLayerTensors& tensors) const {
   pass.ops.conv2d_backward_weights(pass.stream, shape_of(pass.batch), tensors.grain, tensors.x, tensors.dy,
-                                   {tensors.gradients[0], tensors.gradients[1]});
+                                   device_gradient(tensors));
 }
 
 void Conv2dLayer::device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {

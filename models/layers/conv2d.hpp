@@ -1,26 +1,25 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The layer `conv2d: {out, kernel, stride: 1, padding: 0}`.
+/// The layer `conv2d: {out, kernel, stride: 1, padding: 0, bias: true}`.
 #pragma once
 
-#include "models/layer.hpp"
 #include "models/layer_options.hpp"
+#include "models/layers/weighted_layer.hpp"
 
 #include <memory>
 
 namespace lockstep {
 
-/// A two-dimensional convolution with bias; NAME.weight [out, in, height, width], NAME.bias [out].
-class Conv2dLayer final : public Layer {
+/// A two-dimensional convolution; NAME.weight [out, in, height, width], NAME.bias [out].
+class Conv2dLayer final : public WeightedLayer {
  public:
   /// @param shape  with batch 1
-  Conv2dLayer(LayerPlace place, const Conv2dShape& shape);
+  Conv2dLayer(LayerPlace place, const Conv2dShape& shape, bool has_bias);
   /// @throws ConfigError, ShapeError  if an option is wrong or the kernel is larger than the padded image
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
 
   std::string describe() const override;
   LayerOp op() const override { return shape_; }
-  bool needs_input() const override { return true; }
   double flops_per_sample() const override { return shape_.flops(); }
   std::uint64_t scratch_numbers(int columns) const override;
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;

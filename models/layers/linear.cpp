@@ -10,33 +10,31 @@
 
 namespace lockstep {
 
-LinearLayer::LinearLayer(LayerPlace place, int outputs) : Layer(std::move(place), {outputs, 1, 1}) {
-  add_weight_and_bias({outputs, input().features()}, input().features());
-}
+LinearLayer::LinearLayer(LayerPlace place, int outputs, bool has_bias)
+    : WeightedLayer(place, {outputs, 1, 1}, {outputs, place.input.features()}, has_bias) {}
 
 std::unique_ptr<Layer> LinearLayer::make(const LayerOptions& options, const LayerPlace& place) {
   const int outputs = options.outputs();
   options.require_weights(checked_product(outputs, place.input.features()));
-  return std::make_unique<LinearLayer>(place, outputs);
+  return std::make_unique<LinearLayer>(place, outputs, options.yes_or_no("bias", true));
 }
 
 std::string LinearLayer::describe() const {
-  return fmt::format("linear {} -> {}", input().features(), output().channels);
+  return fmt::format("linear {} -> {}{}", input().features(), output().channels, bias_in_words());
 }
 
 /// Its input, transposed.
 std::uint64_t LinearLayer::scratch_numbers(int columns) const {
-  return checked_product(input().features() + 16, columns);
+  return checked_sum(checked_product(input().features() + 16, columns), stand_in_numbers());
 }
 
 void LinearLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.linear_forward(shape_of(pass.batch), tensors.x, tensors.weights, tensors.weights + weight_size(),
-                          tensors.y);
+  pass.ops.linear_forward(shape_of(pass.batch), tensors.x, tensors.weights, bias(tensors), tensors.y);
 }
 
 void LinearLayer::backward_weights(const LayerPass& pass, const LayerTensors& tensors) const {
   pass.ops.linear_backward_weights(shape_of(pass.batch), tensors.x, tensors.dy, tensors.gradients,
-                                   tensors.gradients + weight_size());
+                                   bias_gradient(tensors));
 }
 
 void LinearLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
@@ -48,15 +46,14 @@ DeviceForm LinearLayer::device_form() const {
 }
 
 void LinearLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  pass.ops.linear_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.weights,
-                          tensors.weights + weight_size(), *tensors.epilogue, tensors.state, tensors.y,
-                          tensors.mask);
+  pass.ops.linear_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.weights, device_bias(tensors),
+                          *tensors.epilogue, tensors.state, tensors.y, tensors.mask);
 }
 
 void LinearLayer::device_backward_weights(const DeviceLayerPass& pass,
                                           const DeviceLayerTensors& tensors) const {
   pass.ops.linear_backward_weights(pass.stream, shape_of(pass.batch), tensors.grain, tensors.x, tensors.dy,
-                                   {tensors.gradients[0], tensors.gradients[1]});
+                                   device_gradient(tensors));
 }
 
 void LinearLayer::device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {

@@ -1,25 +1,24 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The layer `linear: {out}`, also written `linear: 50` or `linear: classes`.
+/// The layer `linear: {out, bias: true}`, also written `linear: 50` or `linear: classes`.
 #pragma once
 
-#include "models/layer.hpp"
 #include "models/layer_options.hpp"
+#include "models/layers/weighted_layer.hpp"
 
 #include <memory>
 
 namespace lockstep {
 
 /// y = w x + b over all features of the input, whatever its shape; NAME.weight [out, in], NAME.bias [out].
-class LinearLayer final : public Layer {
+class LinearLayer final : public WeightedLayer {
  public:
-  LinearLayer(LayerPlace place, int outputs);
+  LinearLayer(LayerPlace place, int outputs, bool has_bias);
   /// @throws ConfigError, ShapeError  if an option is wrong or the weights are too many
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
 
   std::string describe() const override;
   LayerOp op() const override { return shape_of(1); }
-  bool needs_input() const override { return true; }
   double flops_per_sample() const override { return shape_of(1).flops(); }
   std::uint64_t scratch_numbers(int columns) const override;
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
@@ -32,7 +31,6 @@ class LinearLayer final : public Layer {
 
  private:
   LinearShape shape_of(int batch) const { return {batch, input().features(), output().channels}; }
-  std::size_t weight_size() const { return shape_of(1).weight_size(); }
 };
 
 }  // namespace lockstep

@@ -22,6 +22,7 @@ class RouteLayer final : public Layer {
   std::string describe() const override { return "route " + from_; }
   LayerOp op() const override { return RouteOp{}; }
   std::optional<std::size_t> branch() const override { return branch_; }
+  bool reads_layer_before() const override { return false; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
   DeviceForm device_form() const override { return {}; }

@@ -112,6 +112,12 @@ INSTANTIATE_TEST_SUITE_P(
                      "  - conv2d: {out: 4, kernel: 1}\n  - tanh\n  - batch_norm: {eps: 0.1}\n  - add: b\n"
                      "  - linear: classes\n",
                      {2, 5, 4}},
+        GradientCase{
+            "without_biases",
+            "  - conv2d: {out: 4, kernel: 3, padding: 1, bias: false}\n  - tanh\n"
+            "  - conv2d: {out: 6, kernel: 3, bias: false}\n  - tanh\n  - linear: {out: 8, bias: false}\n"
+            "  - tanh\n  - linear: {out: classes, bias: false}\n",
+            {2, 5, 4}},
         GradientCase{"batch_norm_of_vectors",
                      "  - linear: 7\n  - tanh\n  - batch_norm: {eps: 0.1}\n  - linear: classes\n",
                      {6, 1, 1}},

@@ -161,6 +161,21 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"route_from_nowhere", "layers:\n  - relu: {name: start}\n  - route: stort\n",
                 "my.yaml:3:12: layer route1: from: no layer before this one is called 'stort' (did you mean "
                 "'start'?)"},
+        BadFile{
+            "route_after_what_nothing_reads",
+            "layers:\n  - relu: {name: a}\n  - conv2d: {out: 3, kernel: 3}\n  - batch_norm: {name: lost}\n"
+            "  - route: a\n  - linear: classes\n",
+            "my.yaml:4:5: layer lost: nothing reads its output, because route1 goes on from elsewhere; name "
+            "it "
+            "behind that, as in '- add: lost', or leave it out"},
+        BadFile{"route_that_nothing_reads",
+                "layers:\n  - relu: {name: a}\n  - tanh: {name: b}\n  - route: a\n  - route: b\n  - add: a\n"
+                "  - linear: classes\n",
+                "my.yaml:4:5: layer route1: nothing reads its output, because route2 goes on from elsewhere; "
+                "name it "
+                "behind that, as in '- add: route1', or leave it out"},
+        BadFile{"bias_of_a_number", "layers:\n  - linear: {out: classes, bias: 0}\n",
+                "my.yaml:2:34: layer fc1: bias must be true or false, not '0'"},
         BadFile{"route_from_a_list", "layers:\n  - relu\n  - route: {from: [relu1]}\n",
                 "my.yaml:3:19: layer route1: from must be the name of an earlier layer, not a list"},
         BadFile{"route_alone", "layers:\n  - relu\n  - route\n",
@@ -182,14 +197,13 @@ INSTANTIATE_TEST_SUITE_P(
                 "my.yaml:2:5: a layer must look like '- relu' or '- conv2d: {out: 10, kernel: 5}'"},
         BadFile{"unknown_option", "layers:\n  - conv2d: {out: 1, kernal: 5}\n",
                 "my.yaml:2:22: unknown key 'kernal' (did you mean 'kernel'?); conv2d has name, out, kernel, "
-                "stride, "
-                "padding"},
+                "stride, padding, bias"},
         BadFile{"missing_option", "layers:\n  - conv2d: {out: 1}\n",
                 "my.yaml:2:5: layer conv1: 'kernel' is missing; write {kernel: ...}"},
         BadFile{"no_options", "layers:\n  - linear\n",
                 "my.yaml:2:5: layer fc1: 'out' is missing; write {out: ...}"},
         BadFile{"short_form_of_conv2d", "layers:\n  - conv2d: 5\n",
-                "my.yaml:2:13: conv2d takes a map of options: {name, out, kernel, stride, padding}"},
+                "my.yaml:2:13: conv2d takes a map of options: {name, out, kernel, stride, padding, bias}"},
         BadFile{"short_form_of_relu", "layers:\n  - relu: 5\n",
                 "my.yaml:2:11: relu takes a map of options: {name}"},
         BadFile{

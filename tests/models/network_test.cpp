@@ -72,6 +72,25 @@ TEST(NetworkTest, ArenaHoldsWeightBeforeBiasInForwardOrderWithoutGaps) {
   EXPECT_EQ(offset, 21840U);
 }
 
+TEST(NetworkTest, LayersWithoutBiasHaveAWeightAlone) {
+  const Network network = parse(R"(
+layers: [conv2d: {out: 4, kernel: 3, bias: false}, batch_norm, linear: {out: 5, bias: true}, linear: {out: classes, bias: no}]
+)");
+  std::vector<std::string> names;
+  for (const Parameter& parameter : network.parameters().parameters) names.push_back(parameter.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"conv1.weight", "bn1.weight", "bn1.bias", "fc1.weight",
+                                             "fc1.bias", "fc2.weight"}));
+  EXPECT_EQ(network.parameters().size, 4U * 9 + 4 + 4 + 5 * 4 * 26 * 26 + 5 + 10 * 5);
+  EXPECT_EQ(network.layers().front()->describe(), "conv2d 4@3x3, no bias");
+  EXPECT_EQ(network.layers().back()->describe(), "linear 5 -> 10, no bias");
+}
+
+TEST(NetworkTest, CheckpointWithLayersThatNothingReadsIsStillRead) {
+  const std::string yaml = "layers: [relu: {name: a}, tanh, route: a, linear: classes]";
+  EXPECT_THROW(parse(yaml), ConfigError);
+  EXPECT_EQ(Network::parse(yaml, "manifest", kMnist, 10, UnreadLayers::kAllowed).layers().size(), 4U);
+}
+
 TEST(NetworkTest, StridePaddingAndOblongKernelsShapeTheOutput) {
   const Network network = parse(R"(
 layers:

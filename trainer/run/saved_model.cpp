@@ -81,7 +81,7 @@ Network recorded_network(const CheckpointFacts& facts, const std::string& checkp
   };
   const ImageShape input{size("channels"), size("height"), size("width")};
   try {
-    return Network::parse(model.text("yaml"), checkpoint, input, size("classes"));
+    return Network::parse(model.text("yaml"), checkpoint, input, size("classes"), UnreadLayers::kAllowed);
   } catch (const Error& error) {
     // Whatever is wrong with it, it is the file that is damaged, not the command line.
     if (error.code() != ExitCode::kUsage) throw;

@@ -148,8 +148,8 @@ class Writer {
     if (height > shape_.height + 2 * allowed || width > shape_.width + 2 * allowed) return;
     while (shape.out_channels > 1 && is_too_much(shape)) --shape.out_channels;
     if (is_too_much(shape)) return;
-    add(fmt::format("conv2d: {{out: {}, kernel: [{}, {}], stride: {}, padding: {}}}", shape.out_channels,
-                    height, width, shape.stride, allowed));
+    add(fmt::format("conv2d: {{out: {}, kernel: [{}, {}], stride: {}, padding: {}, bias: {}}}",
+                    shape.out_channels, height, width, shape.stride, allowed, !dice_.chance(0.3)));
     shape_ = {shape.out_channels, shape.out_height(), shape.out_width()};
   }
 
@@ -188,7 +188,8 @@ class Writer {
 
   void add_linear() {
     const int outputs = dice_.between(1, 40);
-    add(fmt::format("linear: {}", outputs));
+    add(dice_.chance(0.3) ? fmt::format("linear: {{out: {}, bias: false}}", outputs)
+                          : fmt::format("linear: {}", outputs));
     shape_ = {outputs, 1, 1};
   }
 

@@ -15,7 +15,7 @@ namespace lockstep::test {
 
 /// What a layer reads in both directions. Shapes of ops have the true batch.
 struct LayerContext {
-  std::span<const float> weights;  ///< weight, then bias
+  std::span<const float> weights;  ///< of the layer alone: weight, then bias if it has one
   std::span<const float> kept;     ///< running mean, then variance
   int batch = 0;
   bool training = false;

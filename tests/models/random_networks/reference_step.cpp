@@ -26,7 +26,7 @@ class Pass {
  private:
   LayerContext context_of(const Layer& layer) const {
     LayerContext context;
-    context.weights = weights_.subspan(layer.parameter_offset());
+    context.weights = weights_.subspan(layer.parameter_offset(), layer.parameter_size());
     context.kept = weights_.subspan(network_.parameters().size + layer.kept_offset());
     context.batch = batch_.samples();
     context.training = key_ != nullptr;

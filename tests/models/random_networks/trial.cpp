@@ -69,7 +69,8 @@ class Judge {
 
 JobSetup set_up(const RandomCase& trial, const Job& job, Communicator& comm) {
   const Dataset& train = trial.data->train;
-  Network network = Network::parse(trial.yaml, "random.yaml", train.shape, train.classes);
+  Network network =
+      Network::parse(trial.yaml, "random.yaml", train.shape, train.classes, UnreadLayers::kAllowed);
   DeviceChoice device = choose_device(job.parallel, comm);
   BucketPlan plan = plan_buckets(job, network, device, comm);
   return {.data = trial.data,

@@ -97,7 +97,7 @@ TEST(MemoryNeedTest, IsWhatTrainingOnADeviceTakes) {
 
 TEST(MemoryNeedTest, ADeviceExecutionTakesWhatItsPlanSays) {
   const Network network = Network::parse(
-      "layers:\n  - conv2d: {out: 3, kernel: 3}\n  - relu\n  - max_pool: 2\n  - flatten\n"
+      "layers:\n  - conv2d: {out: 3, kernel: 3, bias: false}\n  - relu\n  - max_pool: 2\n  - flatten\n"
       "  - conv2d: {out: 4, kernel: 1}\n  - max_pool: {kernel: 1}\n  - relu\n  - linear: classes\n  - "
       "dropout: 0.1\n",
       "test.yaml", {2, 9, 11}, 6);

@@ -1,0 +1,114 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// LayerWalk: which tensors a layer gets, and the way back through one.
+#include "models/layer_walk.hpp"
+
+#include "common/advice.hpp"
+#include "common/error.hpp"
+#include "common/memory.hpp"
+#include "models/batch_layer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+bool is_whole(const Network& network, const NetworkPart& part) {
+  return part.first == 0 && part.last >= network.layers().size();
+}
+
+/// The plan, if there is memory for it: a small file can describe a network of which no machine holds one sample.
+TensorPlan affordable_plan(const Network& network, const NetworkPart& part, int columns) {
+  TensorPlan plan = plan_tensors(network, columns, part);
+  const bool whole = is_whole(network, part);
+  require_memory(
+      plan.bytes,
+      fmt::format("{}model {}, {} samples at a time,", whole ? "" : "a part of ", network.name(), columns),
+      advice(whole ? "use fewer threads or ranks on this machine, a smaller {grain}, or a smaller model"
+                   : "use fewer ranks on this machine, more stages, a smaller {grain}, or a smaller model"));
+  return plan;
+}
+
+}  // namespace
+
+LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, Ops& ops, int max_batch)
+    : gives_input_gradient_(part.gives_input_gradient),
+      max_batch_(max_batch),
+      parameters_(parameters_of(network, part)),
+      plan_(affordable_plan(network, part, max_batch)),
+      memory_(plan_.bytes),
+      pass_{ops, 0, 0, false, {}} {
+  LOCKSTEP_CHECK(max_batch > 0 && max_batch % ops.batch_multiple() == 0);
+  const std::size_t last = std::min(part.last, network.layers().size());
+  for (std::size_t i = part.first; i < last; ++i) layers_.push_back(network.layers()[i].get());
+}
+
+float* LayerWalk::output_gradient() {
+  return plan_.output_gradient == TensorPlan::kNone ? output() : at(plan_.output_gradient);
+}
+
+const float* LayerWalk::input_gradient() {
+  return gives_input_gradient_ ? at(plan_.input_gradient) : nullptr;
+}
+
+void LayerWalk::begin(const TrainingGrain& grain, bool training) {
+  LOCKSTEP_CHECK(grain.batch > 0 && grain.batch <= max_batch_ &&
+                 grain.batch % pass_.ops.batch_multiple() == 0);
+  grain_ = grain;
+  pass_.batch = grain.batch;
+  pass_.samples = grain.samples;
+  pass_.training = training;
+  pass_.key = grain.key;
+}
+
+LayerTensors LayerWalk::forward_tensors(std::size_t i) {
+  const TensorPlan::LayerOffsets& offsets = plan_.layers[i];
+  LayerTensors tensors;
+  tensors.weights = grain_.weights + offset_of(i);
+  if (!layer(i).kept().empty()) tensors.kept = grain_.weights + parameters_.size + layer(i).kept_offset();
+  tensors.x = at(offsets.x);
+  tensors.y = at(offsets.y);
+  if (offsets.branch != TensorPlan::kNone) tensors.branch = at(offsets.branch);
+  tensors.saved = reinterpret_cast<std::uint8_t*>(memory_.data() + offsets.saved);
+  if (grain_.statistics != nullptr) tensors.statistics = grain_.statistics->of(i);
+  return tensors;
+}
+
+LayerTensors LayerWalk::backward_tensors(std::size_t i, float* gradients) {
+  const TensorPlan::LayerOffsets& offsets = plan_.layers[i];
+  LayerTensors tensors = forward_tensors(i);
+  float* dy = offsets.dy == TensorPlan::kNone ? gradient_of_output_ : at(offsets.dy);
+  tensors.dy = dy;
+  if (offsets.x == offsets.y) {
+    tensors.dx = dy;  // also at the end of the network, where it is the caller's
+  } else if (offsets.dx != TensorPlan::kNone) {
+    tensors.dx = at(offsets.dx);
+  }
+  tensors.gradients = gradients + offset_of(i);
+  if (offsets.dbranch != TensorPlan::kNone) tensors.dbranch = at(offsets.dbranch);
+  tensors.adds_to_dbranch = offsets.adds_to_dbranch;
+  return tensors;
+}
+
+void LayerWalk::backward(std::size_t i, const BackwardTarget& target) {
+  const LayerTensors tensors = backward_tensors(i, target.gradients);
+  layer(i).backward_weights(pass_, tensors);
+  // Before the data gradient, so that communication has the longest time to hide in.
+  if (target.on_ready && !layer(i).parameters().empty())
+    target.on_ready(offset_of(i), layer(i).parameter_size());
+  const bool is_last = i == plan_.first_trained;
+  if (!is_last || gives_input_gradient_) layer(i).backward_data(pass_, tensors);
+  if (!is_last) join_branches(i - 1);
+  if (target.between_layers) target.between_layers();
+}
+
+void LayerWalk::join_branches(std::size_t i) {
+  const TensorPlan::LayerOffsets& offsets = plan_.layers[i];
+  if (offsets.from_branches == TensorPlan::kNone) return;
+  const std::size_t size = std::size_t{1} * layer(i).output().features() * pass_.batch;
+  pass_.ops.add(size, at(offsets.dy), at(offsets.from_branches), at(offsets.dy));
+}
+
+}  // namespace lockstep

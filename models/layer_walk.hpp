@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What every execution on a CPU stands on: layers over the memory that plan_tensors laid out, run one at a time.
+#pragma once
+
+#include "common/aligned_buffer.hpp"
+#include "models/layer.hpp"
+#include "models/network.hpp"
+#include "models/part_execution.hpp"
+#include "models/tensor_plan.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace lockstep {
+
+/// The layers of a network, or of a part of it, counted from the first one; weights and gradients are those of these
+/// layers alone. Who walks decides in which order and how far. Not thread-safe. Borrows the network and the ops.
+class LayerWalk {
+ public:
+  /// @param max_batch  columns to make room for; a multiple of ops.batch_multiple()
+  /// @throws MemoryError  this machine has too little for them
+  LayerWalk(const Network& network, const NetworkPart& part, Ops& ops, int max_batch);
+
+  std::size_t size() const { return layers_.size(); }
+  const Layer& layer(std::size_t i) const { return *layers_[i]; }
+  const LayerPass& pass() const { return pass_; }
+  const TrainingGrain& grain() const { return grain_; }
+  /// Where backward ends: TensorPlan::first_trained.
+  std::size_t first_trained() const { return plan_.first_trained; }
+
+  float* input() { return at(plan_.input); }
+  float* output() { return at(plan_.layers.back().y); }
+  /// Memory of the plan's for the gradient of the output; the output's own where it has none.
+  float* output_gradient();
+  /// Null: nobody wants it.
+  const float* input_gradient();
+
+  /// A pass over a grain, which must fit.
+  void begin(const TrainingGrain& grain, bool training);
+  void forward(std::size_t i) { layer(i).forward(pass_, forward_tensors(i)); }
+  /// From here on back, with the gradient of the output.
+  void begin_backward(float* gradient) { gradient_of_output_ = gradient; }
+  void use_weights(const float* weights) { grain_.weights = weights; }
+  /// Gradients of weights and data of layer i, which becomes the gradient of what it read.
+  void backward(std::size_t i, const BackwardTarget& target);
+
+  LayerTensors forward_tensors(std::size_t i);
+  LayerTensors backward_tensors(std::size_t i, float* gradients);
+
+ private:
+  float* at(std::size_t offset) { return reinterpret_cast<float*>(memory_.data() + offset); }
+  std::size_t offset_of(std::size_t i) const { return layer(i).parameter_offset() - parameters_.offset; }
+  /// The gradient of the output of layer i becomes that of all who read it.
+  void join_branches(std::size_t i);
+
+  bool gives_input_gradient_;
+  int max_batch_;
+  ParameterRange parameters_;
+  TensorPlan plan_;
+  AlignedBuffer<std::byte> memory_;
+  std::vector<const Layer*> layers_;
+  TrainingGrain grain_;
+  LayerPass pass_;
+  float* gradient_of_output_ = nullptr;
+};
+
+}  // namespace lockstep

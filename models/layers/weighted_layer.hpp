@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What conv2d and linear have in common: a weight, and a bias unless the layer is told to have none.
+#pragma once
+
+#include "models/layer.hpp"
+
+#include <cstddef>
+#include <vector>
+
+namespace lockstep {
+
+/// NAME.weight, of which the first dimension is that of the outputs, and NAME.bias [outputs]. The kernels always take
+/// a bias: without one they add zeros, and put its gradient where nobody reads it.
+class WeightedLayer : public Layer {
+ public:
+  bool needs_input() const override { return true; }
+  std::size_t missing_bias() const override { return has_bias_ ? 0 : outputs_; }
+
+ protected:
+  WeightedLayer(LayerPlace place, const ImageShape& output, const std::vector<int>& weight_shape,
+                bool has_bias);
+
+  // On a CPU: memory of the calling thread, where there is no bias.
+  const float* bias(const LayerTensors& tensors) const;
+  float* bias_gradient(const LayerTensors& tensors) const;
+  /// Numbers that it takes.
+  std::uint64_t stand_in_numbers() const { return 2 * std::uint64_t{missing_bias()}; }
+
+  const float* device_bias(const DeviceLayerTensors& tensors) const;
+  ExactGradient device_gradient(const DeviceLayerTensors& tensors) const;
+
+  /// ", no bias", for describe().
+  const char* bias_in_words() const { return has_bias_ ? "" : ", no bias"; }
+
+ private:
+  std::size_t weight_size() const { return parameters().front().size; }
+
+  std::size_t outputs_;
+  bool has_bias_;
+};
+
+}  // namespace lockstep

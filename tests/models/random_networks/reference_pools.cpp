@@ -1,0 +1,121 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "tests/models/random_networks/reference_pools.hpp"
+
+#include "tests/models/random_networks/sums_under_way.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace lockstep::test {
+namespace {
+
+/// Calls f(y index, x indices of the window in row-major order) for each window of each sample.
+template <class F>
+void for_each_window(const Pool2dShape& s, F f) {
+  std::vector<std::size_t> window;
+  std::size_t y = 0;
+  for (int c = 0; c < s.channels; ++c)
+    for (int p = 0; p < s.out_height(); ++p)
+      for (int q = 0; q < s.out_width(); ++q)
+        for (int n = 0; n < s.batch; ++n, ++y) {
+          window.clear();
+          for (int r = 0; r < s.kernel; ++r)
+            for (int t = 0; t < s.kernel; ++t) {
+              const int h = p * s.stride - s.padding + r, w = q * s.stride - s.padding + t;
+              if (h < 0 || h >= s.in_height || w < 0 || w >= s.in_width) continue;
+              window.push_back(
+                  static_cast<std::size_t>(((c * s.in_height + h) * s.in_width + w) * s.batch + n));
+            }
+          f(y, window);
+        }
+}
+
+std::size_t first_largest(const Bounded& x, const std::vector<std::size_t>& window) {
+  return *std::max_element(window.begin(), window.end(),
+                           [&](std::size_t a, std::size_t b) { return x.value[a] < x.value[b]; });
+}
+
+/// Rounding may make i larger than the largest. Equal numbers that fp32 has exactly are no tie: the first
+/// wins.
+bool may_win(const Bounded& x, std::size_t i, std::size_t largest) {
+  const double sigma = std::sqrt(x.variance[i]) + std::sqrt(x.variance[largest]);
+  return i != largest && sigma > 0 && x.value[largest] - x.value[i] <= Bounded::kSigmas * sigma;
+}
+
+Pool2dShape whole_channels(const GlobalAvgPoolOp& pool, int batch) {
+  const int pixels = pool.input.height * pool.input.width;
+  return {
+      .batch = batch, .channels = pool.input.channels, .in_height = pixels, .in_width = 1, .kernel = pixels};
+}
+
+}  // namespace
+
+Bounded max_pool_forward(const Pool2dShape& s, const Bounded& x) {
+  Bounded y(s.out_size());
+  for_each_window(s, [&](std::size_t to, const std::vector<std::size_t>& window) {
+    const std::size_t largest = first_largest(x, window);
+    y.value[to] = x.value[largest];
+    y.variance[to] = x.variance[largest];
+    for (const std::size_t i : window) {
+      if (may_win(x, i, largest)) y.variance[to] = std::max(y.variance[to], x.variance[i]);
+    }
+  });
+  return y;
+}
+
+Bounded max_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded& dy, std::int64_t& ties) {
+  Bounded dx(x.size());
+  for_each_window(s, [&](std::size_t from, const std::vector<std::size_t>& window) {
+    const std::size_t largest = first_largest(x, window);
+    bool tied = false;
+    for (const std::size_t i : window) {
+      if (!may_win(x, i, largest)) continue;
+      tied = true;
+      dx.tie[i] += std::abs(dy.value[from]) + dy.allowed(from);
+    }
+    add_gradient(dx, largest, dy, from, 1);
+    if (tied) dx.tie[largest] += std::abs(dy.value[from]) + dy.allowed(from);
+    ties += tied ? 1 : 0;
+  });
+  return dx;
+}
+
+Bounded avg_pool_forward(const Pool2dShape& s, const Bounded& x) {
+  SumsUnderWay y(s.out_size());
+  for_each_window(s, [&](std::size_t to, const std::vector<std::size_t>& window) {
+    for (const std::size_t i : window) y.add(to, x.value[i], x.variance[i], 0, 1.0 / (s.kernel * s.kernel));
+  });
+  return y.take();
+}
+
+Bounded avg_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded& dy) {
+  SumsUnderWay dx(x.size());
+  for_each_window(s, [&](std::size_t from, const std::vector<std::size_t>& window) {
+    for (const std::size_t i : window)
+      dx.add(i, dy.value[from], dy.variance[from], dy.tie[from], 1.0 / (s.kernel * s.kernel));
+  });
+  return dx.take();
+}
+
+Bounded global_avg_pool_forward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x) {
+  const Pool2dShape s = whole_channels(pool, batch);
+  const auto columns = static_cast<std::size_t>(batch), pixels = static_cast<std::size_t>(s.kernel);
+  SumsUnderWay y(x.size() / pixels);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    y.add(i / (pixels * columns) * columns + i % columns, x.value[i], x.variance[i], 0, 1.0 / s.kernel);
+  return y.take();
+}
+
+Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x,
+                                 const Bounded& dy) {
+  const Pool2dShape s = whole_channels(pool, batch);
+  const auto columns = static_cast<std::size_t>(batch), pixels = static_cast<std::size_t>(s.kernel);
+  Bounded dx(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i)
+    add_gradient(dx, i, dy, i / (pixels * columns) * columns + i % columns, 1.0 / s.kernel);
+  return dx;
+}
+
+}  // namespace lockstep::test
