@@ -8,14 +8,14 @@ alone. Started once per rank with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT 
 "epoch SECONDS LOSS", with --accuracy also the accuracy on the test set.
 """
 import argparse
-import gzip
 import os
 import time
 
-import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+import idx
 
 
 class Net(nn.Module):
@@ -81,20 +81,9 @@ class ResNet8(nn.Module):
 MODELS = {"net": Net, "lenet": LeNet, "resnet8": ResNet8}
 
 
-def read_idx(directory, name):
-    path = os.path.join(directory, name)
-    opener = open if os.path.exists(path) else gzip.open
-    with opener(path if opener is open else path + ".gz", "rb") as stream:
-        data = stream.read()
-    dimensions = [int.from_bytes(data[4 + 4 * i : 8 + 4 * i], "big") for i in range(data[3])]
-    return np.frombuffer(data, np.uint8, offset=4 + 4 * len(dimensions)).reshape(dimensions)
-
-
 def load(directory, part):
-    images = read_idx(directory, part + "-images-idx3-ubyte")
-    labels = read_idx(directory, part + "-labels-idx1-ubyte")
-    x = torch.from_numpy(images.copy()).float().div_(255).sub_(0.1307).div_(0.3081).unsqueeze(1)
-    return x, torch.from_numpy(labels.astype(np.int64))
+    x, y = idx.load(directory, part)
+    return x.sub_(0.1307).div_(0.3081), y
 
 
 def accuracy(model, x, y):

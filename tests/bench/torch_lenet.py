@@ -8,29 +8,14 @@ loader, pixels in [0, 1]. What the book takes from its d2l package is written ou
 "epoch SECONDS ACCURACY", seconds without the evaluation, as the book's timer counts them.
 """
 import argparse
-import gzip
 import os
 import time
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-
-def read_idx(directory, name):
-    path = os.path.join(directory, name)
-    opener = open if os.path.exists(path) else gzip.open
-    with opener(path if opener is open else path + ".gz", "rb") as stream:
-        data = stream.read()
-    dimensions = [int.from_bytes(data[4 + 4 * i : 8 + 4 * i], "big") for i in range(data[3])]
-    return np.frombuffer(data, np.uint8, offset=4 + 4 * len(dimensions)).reshape(dimensions)
-
-
-def load(directory, part):
-    images = torch.from_numpy(read_idx(directory, part + "-images-idx3-ubyte").copy())
-    labels = torch.from_numpy(read_idx(directory, part + "-labels-idx1-ubyte").astype(np.int64))
-    return images.float().div_(255).unsqueeze(1), labels
+from idx import load
 
 
 def make_params(scale=0.01):

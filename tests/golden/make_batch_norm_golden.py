@@ -8,13 +8,11 @@ Run with any Python that has PyTorch (1.13 or later); nothing else is needed:
     python3 tests/golden/make_batch_norm_golden.py
 Weights and samples are drawn in float32 and everything is computed in float64. The last batch of an epoch is smaller.
 """
-import pathlib
-
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-from make_layer_golden import write_safetensors
+from golden_file import record_training, write_safetensors
 
 SEED, SAMPLES, BATCH, STEPS, CLASSES = 20261122, 64, 20, 100, 4
 LEARNING_RATE, MOMENTUM = 0.05, 0.5
@@ -40,10 +38,6 @@ class Net(nn.Module):
         return self.fc2(torch.tanh(self.bn3(self.fc1(x))))
 
 
-def state_of(net):
-    return {name: value.clone() for name, value in net.state_dict().items() if "num_batches" not in name}
-
-
 def main():
     torch.manual_seed(SEED)
     torch.set_num_threads(1)
@@ -51,27 +45,11 @@ def main():
     images = torch.randn(SAMPLES, 2, 6, 7) * 0.5 + 1
     labels = torch.randint(0, CLASSES, (SAMPLES,))
     images[torch.arange(SAMPLES), 0, 0, labels] += 3  # something to learn
-    tensors = {"images": images, "labels": labels.int()}
-    tensors.update({f"initial.{name}": value for name, value in state_of(net).items()})
-    net = net.double()
-    optimizer = torch.optim.SGD(net.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
-    losses = []
-    for step in range(STEPS):
-        first = step % -(-SAMPLES // BATCH) * BATCH
-        optimizer.zero_grad()
-        loss = F.cross_entropy(net(images[first:first + BATCH].double()), labels[first:first + BATCH])
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-        if step == 0:
-            tensors.update({f"once.{name}": value for name, value in state_of(net).items()})
-    tensors["losses"] = torch.stack(losses)
-    tensors.update({f"final.{name}": value for name, value in state_of(net).items()})
+    tensors = record_training(net, images, labels, BATCH, STEPS, lr=LEARNING_RATE, momentum=MOMENTUM)
     net.eval()
     with torch.no_grad():
         tensors["evaluated"] = F.cross_entropy(net(images.double()), labels).reshape(1)
-    print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}, evaluated {tensors['evaluated'].item():.4f}")
-    write_safetensors(pathlib.Path(__file__).with_name("batch_norm.safetensors"), tensors)
+    write_safetensors("batch_norm.safetensors", tensors)
 
 
 if __name__ == "__main__":

@@ -8,16 +8,13 @@ Run with any Python that has PyTorch (1.13 or later); nothing else is needed:
 Inputs are drawn in float32 and everything is computed in float64, so that the file holds right answers rather than one
 machine's rounding; it is rounded to float32 once, on the way out.
 """
-import json
-import pathlib
-import struct
-
 import torch
 import torch.nn.functional as F
 
+from golden_file import write_safetensors
+
 SEED = 20260101
 TENSORS = {}
-DTYPES = {torch.float32: "F32", torch.int32: "I32"}
 
 
 def put(name, tensor):
@@ -108,27 +105,11 @@ def sgd():
             put(f"sgd.{i}.w{step}", w)
 
 
-def write_safetensors(path):
-    """Eight bytes of header length, JSON, then the bytes of the tensors: see huggingface/safetensors, "Format"."""
-    header = {"__metadata__": {"made_by": "tests/golden/make_kernel_golden.py", "torch": torch.__version__}}
-    data = b""
-    for name, tensor in TENSORS.items():
-        raw = tensor.numpy().astype(tensor.numpy().dtype.newbyteorder("<")).tobytes()
-        header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape),
-                        "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-
-
 def main():
     torch.manual_seed(SEED)
     for part in (convolutions, pools, dense, cross_entropy, sgd):
         part()
-    path = pathlib.Path(__file__).with_name("kernels.safetensors")
-    write_safetensors(path)
-    print(f"{path}: {len(TENSORS)} tensors, {path.stat().st_size} bytes, PyTorch {torch.__version__}")
+    write_safetensors("kernels.safetensors", TENSORS)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,11 @@ Run with any Python that has PyTorch (1.13 or later); nothing else is needed:
 Weights and samples are drawn in float32 and everything is computed in float64, so that the file holds right answers. The
 network has no relu and no max-pool: it is smooth, so rounding cannot turn a decision.
 """
-import json
-import pathlib
-import struct
-import sys
-
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+from golden_file import record_training, write_safetensors
 
 SEED, SAMPLES, BATCH, STEPS, CLASSES = 20261122, 64, 16, 100, 4
 LEARNING_RATE, MOMENTUM = 0.05, 0.5
@@ -42,18 +39,6 @@ class Net(nn.Module):
         return self.fc2(torch.tanh(self.fc1(x)))
 
 
-def write_safetensors(path, tensors):
-    header, data = {"__metadata__": {"made_by": pathlib.Path(sys.argv[0]).name, "torch": torch.__version__}}, b""
-    for name, tensor in tensors.items():
-        raw = tensor.contiguous().numpy().tobytes()
-        dtype = {torch.float32: "F32", torch.float64: "F64", torch.int32: "I32"}[tensor.dtype]
-        header[name] = {"dtype": dtype, "shape": list(tensor.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
-
-
 def main():
     torch.manual_seed(SEED)
     torch.set_num_threads(1)
@@ -61,24 +46,8 @@ def main():
     images = torch.randn(SAMPLES, 2, 6, 7)
     labels = torch.randint(0, CLASSES, (SAMPLES,))
     images[torch.arange(SAMPLES), 0, 0, labels] += 3  # something to learn
-    tensors = {"images": images, "labels": labels.int()}
-    tensors.update({f"initial.{name}": weight.clone() for name, weight in net.state_dict().items()})
-    net = net.double()
-    optimizer = torch.optim.SGD(net.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM)
-    losses = []
-    for step in range(STEPS):
-        first = step * BATCH % SAMPLES
-        optimizer.zero_grad()
-        loss = F.cross_entropy(net(images[first:first + BATCH].double()), labels[first:first + BATCH])
-        loss.backward()
-        optimizer.step()
-        losses.append(loss.detach())
-        if step == 0:
-            tensors.update({f"once.{name}": weight.clone() for name, weight in net.state_dict().items()})
-    tensors["losses"] = torch.stack(losses)
-    tensors.update({f"final.{name}": weight.clone() for name, weight in net.state_dict().items()})
-    print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f}")
-    write_safetensors(pathlib.Path(__file__).with_name("layers.safetensors"), tensors)
+    tensors = record_training(net, images, labels, BATCH, STEPS, lr=LEARNING_RATE, momentum=MOMENTUM)
+    write_safetensors("layers.safetensors", tensors)
 
 
 if __name__ == "__main__":

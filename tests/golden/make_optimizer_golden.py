@@ -10,17 +10,14 @@ In the file: weights before the first step and the gradients of STEPS steps (flo
 steps for each optimiser (float64), and for each schedule the learning rate of each step. The test has the same cases by
 the same names. LARS, which PyTorch lacks, is NVIDIA Apex's LARC without clipping around torch.optim.SGD.
 """
-import json
-import pathlib
-import struct
-
 import torch
 from torch.optim import lr_scheduler as schedulers
+
+from golden_file import write_safetensors
 
 STEPS, STEPS_PER_EPOCH, EPOCHS = 100, 5, 20
 SHAPES = {"weight": (5, 7), "bias": (5,)}
 RATE = 0.1
-DTYPES = {torch.float32: "F32", torch.float64: "F64"}
 
 
 class Lars(torch.optim.SGD):
@@ -145,21 +142,6 @@ def rates(make, every, count=STEPS):
     return torch.tensor(values, dtype=torch.float64)
 
 
-def write_safetensors(path, tensors):
-    header, offset = {}, 0
-    for name, tensor in tensors.items():
-        size = tensor.numel() * tensor.element_size()
-        header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [offset, offset + size]}
-        offset += size
-    header["__metadata__"] = {"made_by": pathlib.Path(__file__).name, "pytorch": torch.__version__}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for tensor in tensors.values():
-            file.write(tensor.contiguous().numpy().tobytes())
-
-
 def main():
     torch.manual_seed(20261122)
     initial = {name: torch.randn(shape) for name, shape in SHAPES.items()}
@@ -174,9 +156,7 @@ def main():
     for name, (every, warmup, make) in WARMED_UP.items():
         up = rates(lambda o: schedulers.LinearLR(o, start_factor=WARMUP_START, total_iters=warmup), every, warmup * every)
         tensors[f"rates.{name}"] = torch.cat([up, rates(make, every, STEPS - warmup * every)])
-    path = pathlib.Path(__file__).parent / "optimizers.safetensors"
-    write_safetensors(path, tensors)
-    print(f"{path}: {len(tensors)} tensors, {path.stat().st_size} bytes")
+    write_safetensors("optimizers.safetensors", tensors)
 
 
 if __name__ == "__main__":

@@ -15,21 +15,20 @@ by up to 1e-2 in 100 steps. The seed below is one that meets no such tie: the tw
 whoever disagrees with the file computes something else. Written only if that holds.
 """
 import gzip
-import json
 import pathlib
-import struct
 import sys
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from golden_file import write_safetensors
+
 SAMPLES, BATCH, STEPS = 512, 64, 100
 LEARNING_RATE, MOMENTUM = 0.01, 0.5
 MEAN, STD = 0.1307, 0.3081
 SEED = 20260108
 MOST_ROUNDING = 1e-6
-DTYPES = {torch.float32: "F32", torch.int16: "I16", torch.uint8: "U8"}
 
 
 class Net(nn.Module):
@@ -77,21 +76,6 @@ def train(weights, images, labels, order, dtype):
     return torch.stack(losses), {name: weight.clone() for name, weight in net.state_dict().items()}
 
 
-def write_safetensors(path, tensors):
-    header, offset = {}, 0
-    for name, tensor in tensors.items():
-        size = tensor.numel() * tensor.element_size()
-        header[name] = {"dtype": DTYPES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [offset, offset + size]}
-        offset += size
-    header["__metadata__"] = {"made_by": pathlib.Path(__file__).name, "pytorch": torch.__version__}
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for tensor in tensors.values():
-            file.write(tensor.contiguous().numpy().tobytes())
-
-
 def main():
     data = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "/usr/share/datasets/fashion-mnist")
     torch.manual_seed(SEED)
@@ -110,7 +94,7 @@ def main():
     tensors = {"images": images.reshape(SAMPLES, 784), "labels": labels, "order": order.to(torch.int16), "losses": losses}
     tensors.update({f"initial.{name}": weight for name, weight in initial.items()})
     tensors.update({f"final.{name}": weight for name, weight in final.items()})
-    write_safetensors(pathlib.Path(__file__).parent / "net_100_steps.safetensors", tensors)
+    write_safetensors("net_100_steps.safetensors", tensors)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,24 @@
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+"""Reads the files of MNIST and its kin, plain or .gz, for the peers in PyTorch."""
+import gzip
+import os
+
+import numpy as np
+import torch
+
+
+def read_idx(directory, name):
+    path = os.path.join(directory, name)
+    opener = open if os.path.exists(path) else gzip.open
+    with opener(path if opener is open else path + ".gz", "rb") as stream:
+        data = stream.read()
+    dimensions = [int.from_bytes(data[4 + 4 * i : 8 + 4 * i], "big") for i in range(data[3])]
+    return np.frombuffer(data, np.uint8, offset=4 + 4 * len(dimensions)).reshape(dimensions)
+
+
+def load(directory, part):
+    """Images [sample, 1, row, column] from 0 to 1, and labels; `part` is train or t10k."""
+    images = torch.from_numpy(read_idx(directory, part + "-images-idx3-ubyte").copy())
+    labels = torch.from_numpy(read_idx(directory, part + "-labels-idx1-ubyte").astype(np.int64))
+    return images.float().div_(255).unsqueeze(1), labels
