@@ -12,10 +12,31 @@
 #include <fmt/format.h>
 #include <mpi.h>
 
+#include <cstdlib>
+
 namespace lockstep {
 namespace {
 
+/// For a process that nobody launched Open MPI starts a daemon beside it, with which it could launch others: a tenth
+/// of a second for nothing. The variable stands in the environment only while MPI starts.
+class StayAlone {
+ public:
+  StayAlone() : is_set_(this_launch().launcher == Launcher::kNone && std::getenv(kVariable) == nullptr) {
+    if (is_set_) setenv(kVariable, "1", 0);
+  }
+  ~StayAlone() {
+    if (is_set_) unsetenv(kVariable);
+  }
+  StayAlone(const StayAlone&) = delete;
+  StayAlone& operator=(const StayAlone&) = delete;
+
+ private:
+  static constexpr const char* kVariable = "OMPI_MCA_ess_singleton_isolated";
+  bool is_set_;
+};
+
 void init(int* argc, char*** argv) {
+  const StayAlone alone;
   int provided = MPI_THREAD_SINGLE;
   LOCKSTEP_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided));
   if (provided < MPI_THREAD_SERIALIZED) {
