@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Runs that earlier versions left half done, as they left them (tests/golden/old_*): each is inspected, evaluated,
-/// predicted with and brought to its end.
+/// Runs that earlier versions left half done, as they left them (tests/golden/old_*): each is inspected,
+/// evaluated, predicted with and brought to its end. They began with `lockstep train job.yaml run.dir=.`; the
+/// max_steps in their jobs cut them short.
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
