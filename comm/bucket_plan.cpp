@@ -90,6 +90,16 @@ std::vector<Bucket> trace_back(std::span<const GradientRange> ranges, const std:
   return plan;
 }
 
+std::vector<Row> all_rows(const CostModel& model, std::size_t most_buckets) {
+  std::vector<Row> rows{first_row(model)};
+  while (rows.size() < most_buckets) rows.push_back(next_row(model, rows.back()));
+  return rows;
+}
+
+double exposed_seconds_of(const CostModel& model, const Row& row) {
+  return std::max(0.0, row.back().end - model.backward_end);
+}
+
 }  // namespace
 
 BucketPlan plan_buckets_of_size(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
@@ -111,17 +121,22 @@ BucketPlan plan_buckets_auto(std::span<const GradientRange> ranges, std::size_t 
   check_ranges(ranges);
   if (ranges.empty()) return {};
   const CostModel model(ranges, bytes_per_element, latency);
-  std::vector<Row> rows{first_row(model)};
-  while (rows.size() < ranges.size()) rows.push_back(next_row(model, rows.back()));
-
+  const auto rows = all_rows(model, ranges.size());
   std::size_t best = 0;
-  const auto exposed = [&](std::size_t row) {
-    return std::max(0.0, rows[row].back().end - model.backward_end);
-  };
   for (std::size_t row = 1; row < rows.size(); ++row) {
-    if (exposed(row) < exposed(best) - kSameSeconds) best = row;
+    if (exposed_seconds_of(model, rows[row]) < exposed_seconds_of(model, rows[best]) - kSameSeconds)
+      best = row;
   }
-  return {trace_back(ranges, rows, best + 1), exposed(best)};
+  return {trace_back(ranges, rows, best + 1), exposed_seconds_of(model, rows[best])};
+}
+
+BucketPlan plan_buckets_in_number(std::span<const GradientRange> ranges, std::size_t bytes_per_element,
+                                  std::span<const LatencyPoint> latency, std::size_t buckets) {
+  check_ranges(ranges);
+  LOCKSTEP_CHECK(buckets >= 1 && buckets <= ranges.size());
+  const CostModel model(ranges, bytes_per_element, latency);
+  const auto rows = all_rows(model, buckets);
+  return {trace_back(ranges, rows, buckets), exposed_seconds_of(model, rows.back())};
 }
 
 std::string BucketPlan::describe() const {

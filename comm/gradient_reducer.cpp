@@ -69,13 +69,16 @@ struct GradientReducer::State {
   std::atomic<bool> any_pending{false};
   Clock::time_point first_left;  // when the first bucket of the step was on its way; under comm_mutex
   double under_way = 0;
+  Clock::time_point began;         // the step
+  std::vector<double> until_left;  // of each bucket; under comm_mutex
 
   State(Communicator& c, const BucketPlan& plan, const GradientUnits& u, Determinism d)
       : comm(c),
         units(u),
         determinism(d),
         narrow_limit(narrow_loss_limit(u.global_grains())),
-        refusals(u.tensors()) {
+        refusals(u.tensors()),
+        until_left(plan.buckets.size()) {
     for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
       buckets.emplace_back(plan.buckets[i], determinism, i + 1 == plan.buckets.size());
     }
@@ -132,6 +135,7 @@ void GradientReducer::State::launch_ready() {
 }
 
 void GradientReducer::State::launch_next() {
+  until_left[launched] += seconds_since(began);
   GradientBucket& bucket = buckets[launched++];
   comm.activity().bucket_leaves(static_cast<std::int32_t>(launched) - 1);
   if (launched == buckets.size()) bucket.set_counters(own_counters());
@@ -154,6 +158,7 @@ void GradientReducer::begin_step(int local_grains, bool stop_requested) {
   State& s = *state_;
   LOCKSTEP_CHECK(local_grains >= 0 && !s.in_step);
   s.in_step = true;
+  s.began = Clock::now();
   s.comm.activity().share_of_step(local_grains);
   s.launched = 0;
   for (auto& counter : s.counters) counter.store(0, std::memory_order_relaxed);
@@ -227,6 +232,10 @@ double GradientReducer::wait() {
 
 double GradientReducer::seconds_under_way() const {
   return state_->under_way;
+}
+
+std::span<const double> GradientReducer::seconds_until_left() const {
+  return state_->until_left;
 }
 
 const StepTotals& GradientReducer::totals() const {

@@ -62,6 +62,8 @@ class GradientReducer {
   /// Of all steps so far: from when the first bucket left until all were summed. What wait() did not wait of it
   /// ran beside backward.
   double seconds_under_way() const;
+  /// Of all steps so far, of each bucket in plan order: from begin_step() until it left.
+  std::span<const double> seconds_until_left() const;
 
   const StepTotals& totals() const;
   /// Of each tensor, over all ranks; all zero if nothing was refused.

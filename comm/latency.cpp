@@ -24,13 +24,6 @@ void broadcast_from_first(Communicator& comm, std::span<T> data) {
   comm.broadcast(std::as_writable_bytes(data), 0);
 }
 
-std::vector<std::size_t> sizes_up_to(std::size_t max_bytes) {
-  std::vector<std::size_t> sizes;
-  for (std::size_t bytes = kSmallestBytes; bytes < max_bytes; bytes *= kGrowth) sizes.push_back(bytes);
-  sizes.push_back(std::max(max_bytes, kSmallestBytes));
-  return sizes;
-}
-
 double time_once(Communicator& comm, std::span<std::int64_t> data) {
   const auto start = Clock::now();
   comm.all_reduce(data);
@@ -46,10 +39,17 @@ bool agree_on_another_round(Communicator& comm, int rounds_done, bool time_left)
 
 }  // namespace
 
+std::vector<std::size_t> latency_sizes(std::size_t max_bytes) {
+  std::vector<std::size_t> sizes;
+  for (std::size_t bytes = kSmallestBytes; bytes < max_bytes; bytes *= kGrowth) sizes.push_back(bytes);
+  sizes.push_back(std::max(max_bytes, kSmallestBytes));
+  return sizes;
+}
+
 std::vector<LatencyPoint> measure_latency(Communicator& comm, std::size_t max_bytes, Seconds budget) {
   std::vector<LatencyPoint> points;
   if (comm.size() == 1) return points;
-  for (const std::size_t bytes : sizes_up_to(max_bytes)) {
+  for (const std::size_t bytes : latency_sizes(max_bytes)) {
     points.push_back({bytes, std::numeric_limits<double>::max()});
   }
   std::vector<std::int64_t> data(points.back().bytes / sizeof(std::int64_t));

@@ -13,7 +13,10 @@
 
 namespace lockstep {
 
-/// Times int64 all-reduces of 1 KiB, 4 KiB, ... up to `max_bytes`, ascending, in rounds over all sizes until
+/// 1 KiB, 4 KiB, ... and at last `max_bytes`.
+std::vector<std::size_t> latency_sizes(std::size_t max_bytes);
+
+/// Times int64 all-reduces of latency_sizes(), in rounds over all sizes until
 /// the budget is used up, but at least three rounds. A collective call; every rank gets rank 0's shortest
 /// times, so that all plan alike. One rank alone: empty, nothing costs anything.
 std::vector<LatencyPoint> measure_latency(

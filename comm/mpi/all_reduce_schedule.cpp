@@ -14,11 +14,11 @@ void append_doubling(std::vector<Exchange>& rounds, int rank, int power, std::si
 }
 
 /// Partners split their common slice; each keeps a half and adds what the other has of it. Then the same way
-/// back.
+/// back. The nearest partner comes first, with the largest half: most likely it is on the same node.
 void append_halving(std::vector<Exchange>& rounds, int rank, int power, std::size_t count) {
   const std::size_t first = rounds.size();
   Slice mine{0, count};
-  for (int mask = power / 2; mask >= 1; mask /= 2) {
+  for (int mask = 1; mask < power; mask *= 2) {
     const Slice lower{mine.offset, mine.count / 2};
     const Slice upper{mine.offset + lower.count, mine.count - lower.count};
     const bool keep_upper = (rank & mask) != 0;

@@ -13,6 +13,10 @@
 /// Under a backward of 600 us four polls hide all of it. Where there are more ranks than cores,
 /// MPI_Iallreduce is ahead (4 ranks on 2 cores, 174,720 bytes: 81 against 130): it changes threads less
 /// often.
+///
+/// Ranks of a node are neighbours, as launchers number them by default, and share its way to the others. So
+/// halving begins with the nearest partner, and from a size on from which between nodes it is ahead although
+/// inside one it is not yet: docs/scaling.md.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +41,7 @@ struct Exchange {
 
 /// From this size on each element is added up by one rank only (halving) instead of by all of them
 /// (doubling).
-inline constexpr std::size_t kHalvingFromBytes = 64 * 1024;
+inline constexpr std::size_t kHalvingFromBytes = 16 * 1024;
 
 /// The rounds of `rank`, to be done in order. Small buffers: recursive doubling, log2(size) rounds of
 /// everything. Large ones: recursive halving, then doubling (Rabenseifner), twice the rounds and 2 * bytes

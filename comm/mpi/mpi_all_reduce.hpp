@@ -40,6 +40,8 @@ class MpiPendingSum final : public PendingCollective {
   MpiPendingSum& operator=(const MpiPendingSum&) = delete;
 
   bool test() override;
+  /// Of the round under way. Whoever waits for one itself leaves MPI_REQUEST_NULL in its place.
+  std::span<MPI_Request> requests() { return requests_; }
 
  private:
   void start_round();

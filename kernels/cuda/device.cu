@@ -7,6 +7,10 @@
 #include "kernels/cuda/stream.hpp"
 #include "kernels/device/device_messages.hpp"
 
+#include <algorithm>
+#include <map>
+#include <mutex>
+
 namespace lockstep::LOCKSTEP_GPU {
 
 namespace {
@@ -42,11 +46,21 @@ class GpuDevice final : public Device {
       throw DeviceError(out_of_memory_message(facts_, bytes, free_bytes()));
     }
     LOCKSTEP_CUDA(status);
+    count(memory, bytes);
     return memory;
   }
   void free(void* memory) noexcept override {
+    forget(memory);
     LOCKSTEP_CUDA_NOEXCEPT(cudaSetDevice(facts_.index));
     LOCKSTEP_CUDA_NOEXCEPT(cudaFree(memory));
+  }
+  DeviceMemoryUse memory_use() const override {
+    use();
+    const std::size_t free = free_bytes();
+    const std::lock_guard lock(mutex_);
+    DeviceMemoryUse use = use_;
+    use.reserved = facts_.free_bytes > free ? facts_.free_bytes - free : 0;
+    return use;
   }
 
   void* allocate_pinned(std::size_t bytes) override {
@@ -74,8 +88,24 @@ class GpuDevice final : public Device {
 
  private:
   void use() const { LOCKSTEP_CUDA(cudaSetDevice(facts_.index)); }
+  void count(void* memory, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    pieces_[memory] = bytes;
+    use_.allocated += bytes;
+    use_.most_allocated = std::max(use_.most_allocated, use_.allocated);
+  }
+  void forget(void* memory) noexcept {
+    const std::lock_guard lock(mutex_);
+    const auto piece = pieces_.find(memory);
+    if (piece == pieces_.end()) return;
+    use_.allocated -= piece->second;
+    pieces_.erase(piece);
+  }
 
   DeviceFacts facts_;
+  mutable std::mutex mutex_;
+  std::map<void*, std::size_t> pieces_;  ///< bytes of each; under mutex_, as the following
+  DeviceMemoryUse use_;                  ///< but for what is reserved
 };
 
 }  // namespace

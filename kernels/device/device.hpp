@@ -34,6 +34,15 @@ struct DeviceFacts {
   std::size_t max_shared_bytes_per_block = 0;  ///< after asking
 };
 
+/// What of a device's memory is in use. Bytes.
+struct DeviceMemoryUse {
+  std::size_t allocated = 0;       ///< now, by Device::allocate()
+  std::size_t most_allocated = 0;  ///< at once so far
+  /// No longer free since the Device was made: what was allocated, rounded up as the driver does it, and what
+  /// libraries took for themselves; also what others took who use the same device.
+  std::size_t reserved = 0;
+};
+
 /// A mark in a stream.
 class Event {
  public:
@@ -90,6 +99,7 @@ class Device {
   /// Contents unspecified, aligned to 256 bytes. @throws DeviceError naming wanted and free bytes
   virtual void* allocate(std::size_t bytes) = 0;
   virtual void free(void* memory) noexcept = 0;
+  virtual DeviceMemoryUse memory_use() const { return {}; }
   /// Host memory that copies reach without staging.
   virtual void* allocate_pinned(std::size_t bytes) = 0;
   virtual void free_pinned(void* memory) noexcept = 0;

@@ -113,5 +113,18 @@ TEST(AllReduceScheduleTest, LargeBufferIsSentOnceInAllByEachOfTwoRanks) {
   EXPECT_EQ(sent, 1U << 20);
 }
 
+/// Ranks of a node are neighbours: between nodes only the part goes that each of them is left with.
+TEST(AllReduceScheduleTest, LargeBufferIsHalvedInsideANodeFirst) {
+  constexpr int kRanks = 64, kRanksPerNode = 8;
+  constexpr std::size_t kCount = 1 << 20;
+  for (const int rank : {0, 5, 63}) {
+    std::size_t across = 0;
+    for (const Exchange& round : all_reduce_schedule(rank, kRanks, kCount, 8)) {
+      if (round.peer / kRanksPerNode != rank / kRanksPerNode) across += round.send.count;
+    }
+    EXPECT_LE(across, 2 * kCount / kRanksPerNode) << "rank " << rank;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

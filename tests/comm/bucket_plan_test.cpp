@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <random>
 
 namespace lockstep {
@@ -90,6 +91,21 @@ double exposed_of(const std::vector<GradientRange>& ranges, unsigned cuts,
     backward += ranges[i].backward_seconds;
   }
   return std::max(0.0, network_free - backward);
+}
+
+TEST(BucketPlanTest, PlanOfSoManyBucketsIsTheBestOfThose) {
+  const auto ranges = ranges_of({500, 5000, 20, 3000}, {1e-5, 4e-5, 1e-5, 0});
+  const std::vector<LatencyPoint> latency{{1000, 5e-6}, {100000, 60e-6}};
+  for (std::size_t buckets = 1; buckets <= 4; ++buckets) {
+    const BucketPlan plan = plan_buckets_in_number(ranges, 8, latency, buckets);
+    ASSERT_EQ(plan.buckets.size(), buckets);
+    double best = 1;
+    for (unsigned cuts = 0; cuts < 8; ++cuts) {
+      if (static_cast<std::size_t>(std::popcount(cuts)) + 1 == buckets)
+        best = std::min(best, exposed_of(ranges, cuts, latency));
+    }
+    EXPECT_NEAR(plan.exposed_seconds, best, 1e-12) << buckets;
+  }
 }
 
 TEST(BucketPlanTest, AutomaticPlanIsTheBestOfAllPlans) {

@@ -72,6 +72,8 @@ struct Candidate {
     optimizer.push_back(times.optimizer / total);
     under_way.push_back(times.under_way / steps);
     beside_backward.push_back((times.under_way - times.exposed) / steps);
+    until_left.resize(times.until_left.size());
+    for (std::size_t i = 0; i < until_left.size(); ++i) until_left[i].push_back(times.until_left[i] / steps);
   }
 
   std::string label;
@@ -80,6 +82,7 @@ struct Candidate {
   std::int64_t step = 0;
   std::vector<double> seconds, input, exposed, skew, optimizer;
   std::vector<double> under_way, beside_backward;  ///< seconds a step, of this rank
+  std::vector<std::vector<double>> until_left;     ///< likewise, of each bucket
 };
 
 Job with_determinism(Job job, const std::string& determinism) {
@@ -107,6 +110,14 @@ void print_overlap(const Candidate& c) {
   const double under_way = median(c.under_way), beside = median(c.beside_backward);
   print("{}: gradients under way for {:.0f} us a step, {:.0f} us of it ({:.0f} %) beside backward\n", c.label,
         under_way * 1e6, beside * 1e6, under_way > 0 ? 100 * beside / under_way : 0);
+}
+
+/// Of rank 0: when the gradients of which buckets are there.
+void print_departures(const Candidate& c) {
+  std::string times;
+  for (const auto& bucket : c.until_left)
+    times += fmt::format("{}{:.1f}", times.empty() ? "" : " + ", median(bucket) * 1e6);
+  print("{}: buckets leave after {} us of a step\n", c.label, times);
 }
 
 double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
@@ -152,6 +163,7 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
     print_overlap(world);
     print_overlap(off);
   }
+  print_departures(world);
   print("world costs {:+.1f} % over off (median ratio of turns)\n",
         100 * (median_ratio(world.seconds, off.seconds) - 1));
 }

@@ -175,6 +175,11 @@ void CpuStepEngine::prefetch_next(const StepPosition& position, const Grain& gra
 StepTimes CpuStepEngine::times() const {
   StepTimes times = times_;
   times.under_way = reducer_.seconds_under_way() - under_way_before_;
+  for (const double seconds : reducer_.seconds_until_left()) {
+    const std::size_t bucket = times.until_left.size();
+    times.until_left.push_back(seconds -
+                               (bucket < until_left_before_.size() ? until_left_before_[bucket] : 0));
+  }
   for (const ThreadContext& thread : threads_) times.input = std::max(times.input, thread.times.input);
   return times;
 }
@@ -182,6 +187,8 @@ StepTimes CpuStepEngine::times() const {
 void CpuStepEngine::reset_times() {
   times_ = {};
   under_way_before_ = reducer_.seconds_under_way();
+  const auto left = reducer_.seconds_until_left();
+  until_left_before_.assign(left.begin(), left.end());
   for (ThreadContext& thread : threads_) thread.times = {};
 }
 

@@ -67,6 +67,7 @@ class CpuStepEngine final : public StepEngine {
   CutStep cut_step_;
   StepTimes times_;
   double under_way_before_ = 0;  ///< of the reducer, when the times were reset
+  std::vector<double> until_left_before_;
 };
 
 }  // namespace lockstep

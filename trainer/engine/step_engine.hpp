@@ -56,6 +56,8 @@ struct StepTimes {
   double exposed = 0;    ///< CPU: waiting for communication after backward had ended
   double optimizer = 0;  ///< CPU
   double queueing = 0;   ///< GPU: the host's time to queue the steps
+  /// CPU: of each bucket, from the start of the arithmetic until it left.
+  std::vector<double> until_left = {};
 };
 
 /// How the job's training data is sharded: which samples this rank computes.

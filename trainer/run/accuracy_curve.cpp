@@ -3,6 +3,8 @@
 /// Plain shapes and text in a fixed frame.
 #include "trainer/run/accuracy_curve.hpp"
 
+#include "common/text/svg.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +12,7 @@
 #include <cmath>
 #include <span>
 #include <string_view>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -22,6 +25,7 @@ int plot_columns(int columns) {
 }
 
 // Of the picture, in pixels.
+constexpr const char* kColour = "#1f77b4";
 constexpr double kWidth = 640, kHeight = 400, kLeft = 60, kRight = 20, kTop = 40, kBottom = 50;
 
 struct Frame {
@@ -43,44 +47,18 @@ double low_end(const std::vector<CurvePoint>& points) {
   return std::clamp(std::floor(least * 10) / 10, 0.0, 0.9);
 }
 
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      default:
-        result += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-    }
-  }
-  return result;
-}
-
-std::string label(double x, double y, const char* anchor, const std::string& text) {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", x, y, anchor,
-                     escaped(text));
-}
-
 std::string grid(const Frame& frame) {
   std::string svg;
   const int first = static_cast<int>(std::lround(frame.low * 10));
   for (int tenth = first; tenth <= 10; ++tenth) {
     const double y = frame.y(tenth / 10.0);
-    svg += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"#ddd\"/>\n",
-                       kLeft, y, kWidth - kRight, y);
-    svg += label(kLeft - 8, y + 4, "end", fmt::format("{:.1f}", tenth / 10.0));
+    svg += svg_rule(kLeft, kWidth - kRight, y);
+    svg += svg_label(kLeft - 8, y + 4, "end", fmt::format("{:.1f}", tenth / 10.0));
   }
   const std::int64_t every = std::max<std::int64_t>(1, (frame.epochs + 19) / 20);
   for (std::int64_t epoch = 1; epoch <= frame.epochs; epoch += every)
-    svg += label(frame.x(epoch), kHeight - kBottom + 20, "middle", std::to_string(epoch));
-  svg += label((kLeft + kWidth - kRight) / 2, kHeight - 10, "middle", "epoch");
+    svg += svg_label(frame.x(epoch), kHeight - kBottom + 20, "middle", std::to_string(epoch));
+  svg += svg_label((kLeft + kWidth - kRight) / 2, kHeight - 10, "middle", "epoch");
   return svg;
 }
 
@@ -118,24 +96,17 @@ std::string curve_scale(int columns) {
 
 std::string curve_svg(const std::vector<CurvePoint>& points, std::int64_t epochs, const std::string& title) {
   const Frame frame{std::max(epochs, points.back().epoch), low_end(points)};
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" "
-      "height=\"{1:.0f}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<rect width=\"{0:.0f}\" height=\"{1:.0f}\" fill=\"white\"/>\n",
-      kWidth, kHeight);
-  svg += label(kLeft, kTop - 16, "start", title);
+  std::string svg = svg_sheet(kWidth, kHeight);
+  svg += svg_label(kLeft, kTop - 16, "start", title);
   svg += grid(frame);
-  std::string line, dots;
+  std::vector<std::pair<double, double>> line;
+  std::string dots;
   for (const CurvePoint& point : points) {
-    const double x = frame.x(point.epoch), y = frame.y(point.accuracy);
-    line += fmt::format("{}{:.1f},{:.1f}", line.empty() ? "" : " ", x, y);
-    dots += fmt::format(
-        "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"#1f77b4\"><title>epoch {}: "
-        "{:.4f}</title></circle>\n",
-        x, y, point.epoch, point.accuracy);
+    line.emplace_back(frame.x(point.epoch), frame.y(point.accuracy));
+    dots += svg_dot(line.back().first, line.back().second, kColour,
+                    fmt::format("epoch {}: {:.4f}", point.epoch, point.accuracy));
   }
-  svg += fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"#1f77b4\" stroke-width=\"2\"/>\n{}",
-                     line, dots);
+  svg += svg_line(line, kColour) + dots;
   return svg + "</svg>\n";
 }
 

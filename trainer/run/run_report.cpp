@@ -202,7 +202,8 @@ void RunReport::ranks(const std::vector<RankScore>& scores, std::int64_t step) {
   }
 }
 
-void RunReport::done(const RunState& state, const Evaluation& evaluation, const TrainedWeights& weights) {
+void RunReport::done(const RunState& state, const Evaluation& evaluation, const StrategySummary& of_strategy,
+                     const TrainedWeights& weights) {
   if (directory_ == nullptr) return;
   const double seconds = seconds_since(run_start_);
   nlohmann::ordered_json event = {{"event", "end"},
@@ -210,8 +211,9 @@ void RunReport::done(const RunState& state, const Evaluation& evaluation, const 
                                   {"seconds", seconds},
                                   {"test_loss", evaluation.loss},  // null if not finite
                                   {"test_accuracy", evaluation.accuracy()},
-                                  {"test_samples", evaluation.samples},
-                                  {"weights_sha256", weights.sha256}};
+                                  {"test_samples", evaluation.samples}};
+  for (const auto& [name, number] : of_strategy.numbers) event[job_.parallel.strategy][name] = number;
+  event["weights_sha256"] = weights.sha256;
   if (weights.published.same) event["published_hash"] = *weights.published.same;
   directory_->write_durably(event);
   if (job_.run.print_loss_every_steps > 0) say(std::string("Finished Training"));

@@ -63,7 +63,8 @@ class RunReport {
   void summary(const std::vector<std::string>& lines);
   /// How the ranks compare; nothing: that is not known.
   void ranks(const std::vector<RankScore>& scores, std::int64_t step);
-  void done(const RunState& state, const Evaluation& evaluation, const TrainedWeights& weights);
+  void done(const RunState& state, const Evaluation& evaluation, const StrategySummary& of_strategy,
+            const TrainedWeights& weights);
 
  private:
   void say(const std::string& line);

@@ -358,10 +358,11 @@ int TrainingRun::finish() {
   strategy_->check_copies(state_.position.global_step);
   saver_.save(state_);
   saver_.wait_until_saved("the run ended");
-  report_.summary({memory_summary(comm_)});
-  report_.summary(strategy_->summary());
+  report_.summary(memory_summary(comm_, setup_.device));
+  const StrategySummary of_strategy = strategy_->summary();
+  report_.summary(of_strategy.lines);
   if (comm_.watch() != nullptr) report_.ranks(comm_.watch()->scores(), state_.position.global_step);
-  if (directory_) report_.done(state_, *evaluation_, trained_weights());
+  if (directory_) report_.done(state_, *evaluation_, of_strategy, trained_weights());
   return 0;
 }
 

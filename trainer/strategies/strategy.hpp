@@ -37,6 +37,12 @@ struct StrategyDescription {
   StrategyFacts facts;
 };
 
+/// What a strategy says when a run has ended.
+struct StrategySummary {
+  std::vector<std::string> lines;                       ///< for people
+  std::vector<std::pair<std::string, double>> numbers;  ///< for the event "end"; no part of the mathematics
+};
+
 /// One rank's end of a strategy. Where a call is collective all ranks make it, at the same time and with
 /// equal arguments, unless it says otherwise.
 ///
@@ -81,8 +87,8 @@ class ParallelStrategy {
   /// Of this rank: steps an epoch, sizes of batches.
   virtual const DistributedSampler& sampler() const = 0;
   virtual StrategyDescription describe() const = 0;
-  /// What is worth saying when the run has ended: lines for people, on rank 0. Collective.
-  virtual std::vector<std::string> summary() { return {}; }
+  /// What is worth saying when the run has ended, on rank 0. Collective.
+  virtual StrategySummary summary() { return {}; }
 };
 
 }  // namespace lockstep

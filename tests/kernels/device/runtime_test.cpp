@@ -65,6 +65,21 @@ void expect_contains(const std::string& text, const std::vector<std::string>& pa
   EXPECT_EQ(text.find('\n'), std::string::npos) << text;
 }
 
+TEST_F(RuntimeTest, MemoryInUseIsCounted) {
+  constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+  const DeviceMemoryUse before = device().memory_use();
+  {
+    const DeviceBuffer<char> buffer(device(), 4 * kMebibyte);
+    const DeviceMemoryUse with = device().memory_use();
+    EXPECT_EQ(with.allocated, before.allocated + 4 * kMebibyte);
+    EXPECT_GE(with.reserved, before.reserved);
+    EXPECT_GE(with.reserved, 4 * kMebibyte);
+  }
+  const DeviceMemoryUse after = device().memory_use();
+  EXPECT_EQ(after.allocated, before.allocated);
+  EXPECT_EQ(after.most_allocated, std::max(before.most_allocated, before.allocated + 4 * kMebibyte));
+}
+
 TEST_F(RuntimeTest, FactsDescribeADevice) {
   const DeviceFacts& facts = device().facts();
   EXPECT_EQ(facts.index, 0);

@@ -44,6 +44,14 @@ void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::
   EXPECT_EQ(run.metrics, reference.metrics) << label;
 }
 
+TEST(DeviceTest, RunEndsWithWhatItHasOfTheDevicesMemory) {
+  const TemporaryDirectory directory;
+  const Outcome run =
+      lockstep("train " + tiny_job(directory) + " train.max_steps=1 run.dir=" + directory.path("run"));
+  EXPECT_NE(run.out.find("device memory: "), std::string::npos) << run.everything();
+  EXPECT_EQ(run.out.find("device memory: 0 B"), std::string::npos) << run.out;
+}
+
 TEST(DeviceTest, BranchesAndCurvesLeaveNoTrace) {
   const TemporaryDirectory directory;
   const std::string model = "model=" + write_branched_model(directory) + " ";

@@ -72,6 +72,24 @@ TEST(PipelineTest, ProcessesMakeNoDifference) {
   }
 }
 
+TEST(PipelineTest, MetricsEndWithWhatThePipelineTook) {
+  const TemporaryDirectory directory;
+  train_in(directory, directory.path("run"), 0, "train.epochs=1" + stages("2") + on_threads(2));
+  const auto events = read_metrics(directory.path("run"));
+  EXPECT_EQ(events.front()["pipelines"], "1");
+  const auto pipeline = events.back().at("pipeline");
+  const double grains = pipeline.at("micro_batches");
+  EXPECT_NEAR(pipeline.at("bubble_of_equal_stages").get<double>(), 1 / (grains + 1), 1e-12);
+  for (const char* share : {"bubble", "bubble_by_formula"}) {
+    EXPECT_GE(pipeline.at(share).get<double>(), 0) << share;
+    EXPECT_LT(pipeline.at(share).get<double>(), 1) << share;
+  }
+  EXPECT_GT(pipeline.at("bytes_sent").get<double>(), 0);
+  EXPECT_EQ(pipeline.at("stage_0_in_flight"), 2);
+  EXPECT_EQ(pipeline.at("stage_1_in_flight"), 1);
+  EXPECT_GT(pipeline.at("stage_1_backward_seconds").get<double>(), 0);
+}
+
 TEST(PipelineTest, BranchesStayWithinAStage) {
   const TemporaryDirectory directory;
   const std::string model = "train.epochs=1 model=" + write_branched_model(directory);

@@ -117,8 +117,8 @@ std::vector<nlohmann::json> comparable_metrics(const std::string& run_directory)
   std::erase_if(events, [](const nlohmann::json& event) { return event.value("event", "") == "straggler"; });
   for (auto& event : events) {
     for (const char* key : {"world", "hosts", "threads", "device", "backend", "buckets", "strategy", "stages",
-                            "placement", "pipelines", "pipeline_schedule", "samples_per_second", "seconds",
-                            "train_seconds", "setup_seconds", "time", "version", "data_origin"}) {
+                            "placement", "pipelines", "pipeline_schedule", "pipeline", "samples_per_second",
+                            "seconds", "train_seconds", "setup_seconds", "time", "version", "data_origin"}) {
       event.erase(key);
     }
   }

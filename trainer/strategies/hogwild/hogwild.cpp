@@ -186,15 +186,17 @@ StrategyDescription Hogwild::describe() const {
       .facts = {{"buckets", "none: hogwild"}}};
 }
 
-std::vector<std::string> Hogwild::summary() {
+StrategySummary Hogwild::summary() {
   if (lost_ == SharedWeights::Lost::kIgnore) return {};
   std::int64_t updates = 0, overwritten = 0;
   for (const std::int64_t of_rank : gather(comm_, updates_)) updates += of_rank;
   for (const std::int64_t of_rank : gather(comm_, overwritten_)) overwritten += of_rank;
   const double share =
       updates == 0 ? 0 : 100 * static_cast<double>(overwritten) / static_cast<double>(updates);
-  return {fmt::format("lost updates: {} of {} numbers moved ({:.4f} %)", with_thousands(overwritten),
-                      with_thousands(updates), share)};
+  return {.lines = {fmt::format("lost updates: {} of {} numbers moved ({:.4f} %)",
+                                with_thousands(overwritten), with_thousands(updates), share)},
+          .numbers = {{"updates", static_cast<double>(updates)},
+                      {"lost_updates", static_cast<double>(overwritten)}}};
 }
 
 std::unique_ptr<ParallelStrategy> make_hogwild(const Job& job, const JobSetup& setup, Communicator& comm) {

@@ -39,7 +39,7 @@ class Hogwild final : public ParallelStrategy {
   const WeightUpdate& weight_update() const override { return update_; }
   const DistributedSampler& sampler() const override { return sampler_; }
   StrategyDescription describe() const override;
-  std::vector<std::string> summary() override;
+  StrategySummary summary() override;
 
  private:
   struct Share;  ///< what one rank's part of a series came to

@@ -233,7 +233,7 @@ StrategyDescription Pipeline::describe() const {
   return describe_pipeline(job_, setup_.network, plan_);
 }
 
-std::vector<std::string> Pipeline::summary() {
+StrategySummary Pipeline::summary() {
   const int grains = static_cast<int>(sampler_.local_grains(0).size());
   return summarise_pipeline({.plan = plan_,
                              .worker = worker_,

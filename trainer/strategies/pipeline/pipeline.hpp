@@ -37,7 +37,7 @@ class Pipeline final : public ParallelStrategy {
   const WeightUpdate& weight_update() const override { return update_; }
   const DistributedSampler& sampler() const override { return sampler_; }
   StrategyDescription describe() const override;
-  std::vector<std::string> summary() override;
+  StrategySummary summary() override;
 
  private:
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);

@@ -58,11 +58,15 @@ std::string parameters_text(const PipelineStage& stage) {
   return with_thousands(static_cast<std::int64_t>(stage.arena.size)) + " parameters";
 }
 
+double bubble_of_equal_stages(const PipelineMeasures& mine) {
+  return textbook_bubble(mine.plan.width, mine.plan.count() / mine.plan.width, mine.grains);
+}
+
 std::string formula_text(const PipelineMeasures& mine) {
   const int v = mine.plan.count() / mine.plan.width, p = mine.plan.width, m = mine.grains;
   std::string text = fmt::format("({} - 1) / ({} + {} - 1) = {:.1f} %", p,
                                  v == 1 ? std::to_string(m) : fmt::format("{} x {}", v, m), p,
-                                 100 * textbook_bubble(p, v, m));
+                                 100 * bubble_of_equal_stages(mine));
   return text;
 }
 
@@ -87,27 +91,37 @@ StrategyDescription describe_pipeline(const Job& job, const Network& /*network*/
   return description;
 }
 
-std::vector<std::string> summarise_pipeline(const PipelineMeasures& mine, Communicator& comm) {
+StrategySummary summarise_pipeline(const PipelineMeasures& mine, Communicator& comm) {
   const auto ranks = gather(comm, std::span<const double>(numbers_of(mine)));
   const double wall = sum(ranks, kWall);
   if (wall == 0 || comm.rank() != 0) return {};
   const auto seconds = seconds_of_stages(ranks, mine.plan.count());
-  const auto bytes = static_cast<std::uint64_t>(sum(ranks, kBytes));
-  std::vector<std::string> lines{fmt::format(
+  const PipelineSchedule& schedule = mine.worker.schedule(mine.grains);
+  const double bubble = 1 - sum(ranks, kBusy) / wall, by_formula = bubble_share(schedule, seconds);
+  StrategySummary summary;
+  summary.lines.push_back(fmt::format(
       "pipeline: bubble {:.1f} % of the ranks' time in steps; by formula {:.1f} % for stages as long as "
       "these, {} "
       "for equal ones; {} of activations and gradients sent",
-      100 * (1 - sum(ranks, kBusy) / wall), 100 * bubble_share(mine.worker.schedule(mine.grains), seconds),
-      formula_text(mine), format_memory(bytes))};
+      100 * bubble, 100 * by_formula, formula_text(mine),
+      format_memory(static_cast<std::uint64_t>(sum(ranks, kBytes)))));
+  summary.numbers = {{"bubble", bubble},
+                     {"bubble_by_formula", by_formula},
+                     {"bubble_of_equal_stages", bubble_of_equal_stages(mine)},
+                     {"micro_batches", mine.grains},
+                     {"bytes_sent", sum(ranks, kBytes)}};
   for (int stage = 0; stage < mine.plan.count(); ++stage) {
     const auto s = static_cast<std::size_t>(stage);
-    const int in_flight = mine.worker.schedule(mine.grains).in_flight[s];
-    lines.push_back(fmt::format(
+    const int in_flight = schedule.in_flight[s];
+    summary.lines.push_back(fmt::format(
         "{} on {}: {}, {} micro-batch{} in flight, forward {:.2f} ms, backward {:.2f} ms",
         mine.plan.describe(stage), ranks_of(mine.plan, stage), parameters_text(mine.plan.stages[s]),
         in_flight, in_flight == 1 ? "" : "es", 1e3 * seconds[s].forward, 1e3 * seconds[s].backward));
+    summary.numbers.emplace_back(fmt::format("stage_{}_in_flight", stage), in_flight);
+    summary.numbers.emplace_back(fmt::format("stage_{}_forward_seconds", stage), seconds[s].forward);
+    summary.numbers.emplace_back(fmt::format("stage_{}_backward_seconds", stage), seconds[s].backward);
   }
-  return lines;
+  return summary;
 }
 
 }  // namespace lockstep

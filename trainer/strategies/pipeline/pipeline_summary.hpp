@@ -11,8 +11,6 @@
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 
@@ -28,7 +26,7 @@ struct PipelineMeasures {
 };
 
 /// The share of the ranks' time in steps in which they computed nothing, beside the formulas; what was sent; and
-/// of each stage what it holds and takes. Collective; lines on rank 0, none if no step was taken.
-std::vector<std::string> summarise_pipeline(const PipelineMeasures& mine, Communicator& comm);
+/// of each stage what it holds and takes. Collective; on rank 0, and nothing if no step was taken.
+StrategySummary summarise_pipeline(const PipelineMeasures& mine, Communicator& comm);
 
 }  // namespace lockstep

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# launch/simulate with a handful of ranks, whose sums are checked in the simulation itself.
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+build=$(dirname "${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}")
+export BUILD=$build
+[ -x "$build/lockstep_simulate" ] || { echo "skipped: SimGrid is not installed (launch/install-dependencies simgrid)"; exit 77; }
+
+simulate() { "$repo/launch/simulate" --gflops 90 "$@"; }
+
+Four_ranks_give_a_table_and_a_picture() {
+  expect_exit 0 simulate --ranks 2,4 --ranks-per-node 2 --buckets auto,1,4 --all-reduce trainer,far-first,leaders --svg "$PWD/scaling.svg"
+  local rows
+  rows=$(grep -cE '^ +[24] +[12]  (trainer|far-first|leaders) ' <<<"$output")
+  expect_equal "$rows" 18
+  expect_contains "$output" "the model's step is off the simulated one by at most"
+  expect_contains "$(cat scaling.svg)" "leaders, 4 buckets, 4 ranks"
+}
+
+The_same_command_says_the_same() {
+  expect_exit 0 simulate --ranks 4 --ranks-per-node 2 --svg "$PWD/a.svg"
+  local first=${output//a.svg/}
+  expect_exit 0 simulate --ranks 4 --ranks-per-node 2 --svg "$PWD/b.svg"
+  expect_equal "${output//b.svg/}" "$first"
+  expect_same_file a.svg b.svg
+}
+
+# A link of a tenth of the speed: more is exposed, and by as much as the model says.
+A_slower_network_shows() {
+  local fast slow
+  fast=$(simulate --ranks 16 --ranks-per-node 4 --buckets 1 --all-reduce trainer | awk '$3 == "trainer" { print $6 }')
+  slow=$(simulate --ranks 16 --ranks-per-node 4 --buckets 1 --all-reduce trainer --gbit 10 | awk '$3 == "trainer" { print $6 }')
+  awk -v fast="$fast" -v slow="$slow" 'BEGIN { exit !(slow > 3 * fast) }' || fail "exposed: $fast us at 100 Gbit/s, $slow us at 10"
+}
+
+What_does_not_fit_is_refused() {
+  expect_exit 2 simulate --ranks 12 --ranks-per-node 8
+  expect_contains "$output" "give a multiple"
+  expect_exit 2 simulate --ranks 4 --buckets many
+  expect_exit 2 simulate --ranks 4 --all-reduce ring
+  expect_contains "$output" "far-first"
+  expect_exit 2 simulate --ranks 4 --model nets
+  expect_exit 66 simulate --ranks 4 --allreduce not-there
+  echo nonsense >table
+  expect_exit 65 simulate --ranks 4 --allreduce table
+}
+
+run_tests
