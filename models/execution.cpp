@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/memory.hpp"
 #include "models/batch_layer.hpp"
+#include "models/gradient_scratch.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"
@@ -58,6 +59,7 @@ struct Execution::State {
   std::vector<const Layer*> layers;
   TrainingGrain grain;
   LayerPass pass{ops, 0, 0, false, {}};
+  GradientScratch scratch;
   std::size_t next = 0;      ///< of forward: the layer to run; of backward: the one behind it
   bool terms_added = false;  ///< of that layer, if it is a cut
   bool may_go_back = false;  ///< a whole forward pass in training is behind, and no backward pass
@@ -103,6 +105,7 @@ void Execution::State::begin(const TrainingGrain& its_grain, bool training) {
   pass.batch = grain.batch;
   pass.samples = grain.samples;
   pass.training = training;
+  pass.grain = max_batch;
   pass.key = grain.key;
   next = 0;
   terms_added = may_go_back = false;
@@ -142,10 +145,10 @@ bool Execution::State::backward_to_cut(const BackwardTarget& target, std::int64_
 void Execution::State::backward_layer(std::size_t i, const BackwardTarget& target) {
   const Layer& layer = *layers[i];
   const LayerTensors tensors = backward_tensors(i, target.gradients);
-  layer.backward_weights(pass, tensors);
+  const GradientTerms terms = scratch.backward_weights(layer, pass, tensors);
   // Before the data gradient, so that communication has the longest time to hide in.
   if (target.on_ready && !layer.parameters().empty())
-    target.on_ready(layer.parameter_offset(), layer.parameter_size());
+    target.on_ready(layer.parameter_offset(), layer.parameter_size(), terms);
   if (i > plan.first_trained) {
     layer.backward_data(pass, tensors);
     join_branches(i - 1);

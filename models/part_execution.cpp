@@ -7,6 +7,7 @@
 #include "common/aligned_buffer.hpp"
 #include "common/error.hpp"
 #include "common/memory.hpp"
+#include "models/gradient_scratch.hpp"
 #include "models/layer.hpp"
 
 #include <fmt/format.h>
@@ -45,7 +46,8 @@ struct PartExecution::State {
   }
   std::size_t offset_of(std::size_t i) const { return layers[i]->parameter_offset() - parameters.offset; }
   LayerPass pass(bool training) {
-    return {.ops = ops, .batch = batch, .samples = batch, .training = training, .key = key};
+    return {
+        .ops = ops, .batch = batch, .samples = batch, .training = training, .key = key, .grain = max_batch};
   }
 
   LayerTensors forward_tensors(std::size_t i, const float* weights);
@@ -63,6 +65,7 @@ struct PartExecution::State {
   std::vector<const Layer*> layers;
   int batch = 0;
   PassKey key;
+  GradientScratch scratch;
   bool may_go_back = false;
 };
 
@@ -145,8 +148,8 @@ const float* PartExecution::backward(const float* weights, float* gradients, con
   for (std::size_t i = state.layers.size(); i-- > state.plan.first_trained;) {
     const Layer& layer = *state.layers[i];
     const LayerTensors tensors = state.backward_tensors(i, weights, gradients);
-    layer.backward_weights(pass, tensors);
-    if (on_ready && !layer.parameters().empty()) on_ready(state.offset_of(i), layer.parameter_size());
+    const GradientTerms terms = state.scratch.backward_weights(layer, pass, tensors);
+    if (on_ready && !layer.parameters().empty()) on_ready(state.offset_of(i), layer.parameter_size(), terms);
     const bool is_last = i == state.plan.first_trained;
     if (!is_last || state.part.gives_input_gradient) layer.backward_data(pass, tensors);
     if (!is_last) state.join_branches(i - 1);

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Convolution, weight and bias gradients: blocks of channels, rows (so that dy comes from cache), taps.
+/// Convolution, weight and bias gradients: blocks of channels, terms, as many rows as fit the cache, taps.
 #include "kernels/cpu/conv2d.hpp"
 #include "kernels/cpu/conv2d_padding.hpp"
 #include "kernels/cpu/lanes_scratch.hpp"
 #include "kernels/cpu/simd_targets.hpp"
+#include "kernels/numerics/sum_cuts.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -20,75 +21,131 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
 
-/// dy of a block of channels and rows should stay in the second-level cache while all taps pass over it.
-constexpr std::size_t kRowBlockBytes = (kManyRegisters ? 192 : 14) * 1024;
+/// What a tile reads of dy should stay in the second-level cache while all taps pass over it.
+constexpr std::size_t kCachedBytes = (kManyRegisters ? 192 : 14) * 1024;
+constexpr std::size_t kSamplesOfPart = GradientSplit::kLanes;
+static_assert(kSamplesOfPart == 2 * kLine);
 
-std::size_t rows_per_block(const Conv2dShape& s, std::size_t channels) {
-  const std::size_t row_bytes = channels * s.out_width() * s.batch * sizeof(float);
-  const auto rows = static_cast<std::size_t>(s.out_height());
-  const std::size_t fit = std::clamp<std::size_t>(kRowBlockBytes / row_bytes, 1, rows);
-  const std::size_t blocks = (rows + fit - 1) / fit;
-  return (rows + blocks - 1) / blocks;
+/// Bytes of a row of dy, of as many channels as a tile has.
+std::size_t row_bytes(const Conv2dShape& s) {
+  return kGradientChannels * static_cast<std::size_t>(s.out_width()) * kSamplesOfPart * sizeof(float);
 }
 
-GradientCall gradient_call(const Conv2dShape& s, const PaddedImage& x) {
-  const std::size_t batch = s.batch, columns = s.out_width();
-  GradientCall call;
-  call.columns = s.stride == 1 ? 1 : columns;
-  call.run = s.stride == 1 ? columns * batch : batch;
-  call.x_column = batch * s.stride;
-  call.x_row = batch * s.stride * x.width;
-  call.dy_channel = batch * columns * s.out_height();
-  return call;
+/// The unit's rows of one group of 32 samples, in parts that fit the cache.
+void add_parts(const Conv2dShape& s, const PaddedImage& x, std::size_t first_row, std::size_t rows,
+               std::size_t first_sample, std::vector<GradientRows>& parts) {
+  const std::size_t batch = s.batch, at_once = std::max<std::size_t>(1, kCachedBytes / row_bytes(s));
+  for (std::size_t row = first_row; row < first_row + rows; row += at_once) {
+    parts.push_back({.x = row * s.stride * x.width * batch + first_sample,
+                     .dy = row * s.out_width() * batch + first_sample,
+                     .rows = std::min(at_once, first_row + rows - row),
+                     .lines = batch - first_sample > kLine ? std::size_t{2} : std::size_t{1},
+                     .begins = false,
+                     .ends = false});
+  }
 }
 
-/// All taps of one block of channels and rows; the first tile takes the bias gradient along.
+/// All units of term t, in order.
+std::vector<GradientRows> parts_of_term(const Conv2dShape& s, const PaddedImage& x,
+                                        const GradientSplit& split, int t) {
+  std::vector<GradientRows> parts;
+  const int end = std::min(split.units(), (t + 1) * split.units_of_term);
+  for (int unit = t * split.units_of_term; unit < end; ++unit) {
+    const std::size_t before = parts.size();
+    const int first_row = unit % split.row_units * split.rows;
+    const int rows = std::min(split.rows, s.out_height() - first_row);
+    const int first_sample = unit / split.row_units * split.samples_of_unit();
+    const int last_sample = std::min(s.batch, first_sample + split.samples_of_unit());
+    for (int n = first_sample; n < last_sample; n += static_cast<int>(kSamplesOfPart))
+      add_parts(s, x, first_row, rows, n, parts);
+    if (parts.size() == before) continue;  // a grain with fewer samples
+    parts[before].begins = true;
+    parts.back().ends = true;
+  }
+  return parts;
+}
+
+/// All taps of one block of channels; the first tile takes the bias gradient along.
 void add_taps(GradientCall call, std::size_t channels, const std::vector<std::size_t>& taps) {
-  float* const partial = call.partial;
+  const GradientCall origin = call;
   for (std::size_t first = 0; first < taps.size();) {
     const std::size_t limit = first == 0 ? kGradientTapsWithBias : kGradientTaps;
     const std::size_t left = taps.size() - first, tiles = (left + limit - 1) / limit;
     const std::size_t size = (left + tiles - 1) / tiles;
     call.tap = taps.data() + first;
-    call.partial = partial + first * kLine;
+    call.term = origin.term + first * 2 * kLine;
+    call.chain = origin.chain + first * 2 * kLine;
     find_gradient_tile(channels, size, first == 0)(call);
     first += size;
   }
 }
 
-/// dw and db of one block of channels. `lines` has room for (taps + 1) lines of each channel.
-void gradient_of_channels(const Conv2dShape& s, GradientCall call, std::size_t channels,
-                          const std::vector<std::size_t>& taps, float* lines, float* dw, float* db) {
-  const std::size_t rows = s.out_height(), block = rows_per_block(s, channels);
-  call.partial = lines;
-  call.partial_channel = (taps.size() + 1) * kLine;
-  call.bias = lines + taps.size() * kLine;
-  std::fill(lines, lines + channels * call.partial_channel, 0.0F);
-  const float *x = call.x, *dy = call.dy;
-  for (std::size_t row = 0; row < rows; row += block) {
-    call.rows = std::min(block, rows - row);
-    call.x = x + row * call.x_row;
-    call.dy = dy + row * s.out_width() * s.batch;
+/// The sums of units of one term, for one block of channels: as many parts at a time as fit the cache.
+void add_term(GradientCall call, const Conv2dShape& s, std::size_t channels,
+              const std::vector<std::size_t>& taps, const std::vector<GradientRows>& parts) {
+  std::fill(call.term, call.term + channels * call.line_channel, 0.0F);
+  for (std::size_t first = 0; first < parts.size(); first += call.count) {
+    std::size_t rows = parts[first].rows;
+    call.parts = parts.data() + first;
+    call.count = 1;
+    while (first + call.count < parts.size()) {
+      rows += parts[first + call.count].rows;
+      if (rows * row_bytes(s) > kCachedBytes) break;
+      ++call.count;
+    }
     add_taps(call, channels, taps);
   }
-  for (std::size_t k = 0; k < channels; ++k) {
-    sum_lines(lines + k * call.partial_channel, taps.size(), dw + k * taps.size());
-    sum_lines(call.bias + k * call.partial_channel, 1, db + k);
+}
+
+/// sums[i] = the sum of 32 lanes, for `count` pairs of lines that follow one another, which are overwritten: the tree of
+/// lane_distance().
+void sum_pairs(float* lines, std::size_t count, float* sums) {
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t lane = 0; lane < kLine; lane += kVector) {
+      const float* pair = lines + i * 2 * kLine + lane;
+      hn::StoreU(hn::Add(hn::LoadU(kTag, pair), hn::LoadU(kTag, pair + kLine)), kTag,
+                 lines + i * kLine + lane);
+    }
   }
+  sum_lines(lines, count, sums);
+}
+
+GradientCall gradient_call(const Conv2dShape& s, const PaddedImage& x, std::size_t taps) {
+  const std::size_t batch = s.batch, columns = s.out_width();
+  GradientCall call;
+  call.columns = columns;
+  call.x_column = batch * s.stride;
+  call.x_row = batch * s.stride * x.width;
+  call.dy_column = batch;
+  call.dy_channel = batch * columns * s.out_height();
+  call.line_channel = (taps + 1) * 2 * kLine;
+  call.bias = taps * 2 * kLine;
+  call.x = x.data;
+  return call;
 }
 
 }  // namespace
 
-void call_backward_weights(const Conv2dShape& s, const PaddedImage& x, const std::vector<std::size_t>& taps,
-                           const float* dy, float* dw, float* db) {
+void call_backward_weights(const Conv2dShape& s, const GradientSplit& split, const PaddedImage& x,
+                           const std::vector<std::size_t>& taps, const float* dy, const GradientOutput& to) {
   static thread_local Scratch scratch;
-  float* lines = scratch.floats(kGradientChannels * (taps.size() + 1) * kLine);
-  for_each_block(s.out_channels, kGradientChannels, [&](std::size_t first, std::size_t channels) {
-    GradientCall call = gradient_call(s, x);
-    call.x = x.data;
-    call.dy = dy + first * call.dy_channel;
-    gradient_of_channels(s, call, channels, taps, lines, dw + first * taps.size(), db + first);
-  });
+  GradientCall call = gradient_call(s, x, taps.size());
+  call.term = scratch.floats(2 * kGradientChannels * call.line_channel);
+  call.chain = call.term + kGradientChannels * call.line_channel;
+  for (int t = 0; t < split.terms; ++t) {
+    const std::vector<GradientRows> parts = parts_of_term(s, x, split, t);
+    float* const dw = to.dw + t * to.term_stride;
+    float* const db = to.db + t * to.term_stride;
+    for_each_block(s.out_channels, kGradientChannels, [&](std::size_t first, std::size_t channels) {
+      call.dy = dy + first * call.dy_channel;
+      add_term(call, s, channels, taps, parts);
+      for (std::size_t k = 0; k < channels; ++k) {
+        float* const lines = call.term + k * call.line_channel;
+        sum_pairs(lines + call.bias, 1, db + first + k);
+        sum_pairs(lines, taps.size(), dw + (first + k) * taps.size());
+      }
+    });
+  }
 }
 
 }  // namespace lockstep::cpu::HWY_NAMESPACE
@@ -99,10 +156,12 @@ namespace lockstep::cpu {
 
 HWY_EXPORT(call_backward_weights);
 
-void conv2d_backward_weights(const Conv2dShape& s, const float* x, const float* dy, float* dw, float* db) {
+void conv2d_backward_weights(const Conv2dShape& s, int grain, const float* x, const float* dy,
+                             const GradientOutput& to) {
   static thread_local Scratch scratch;
   const PaddedImage image = pad_image(s, x, scratch);
-  HWY_DYNAMIC_DISPATCH(call_backward_weights)(s, image, tap_offsets(s, image), dy, dw, db);
+  HWY_DYNAMIC_DISPATCH(call_backward_weights)
+  (s, GradientSplit(s, grain), image, tap_offsets(s, image), dy, to);
 }
 
 }  // namespace lockstep::cpu

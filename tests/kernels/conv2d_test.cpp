@@ -7,6 +7,7 @@
 #include "tests/kernels/poisoned_tensor.hpp"
 #include "tests/kernels/reference/conv2d.hpp"
 #include "tests/kernels/reference/simd.hpp"
+#include "tests/kernels/summed_terms.hpp"
 
 #include <sstream>
 #include <string>
@@ -67,8 +68,12 @@ struct Results {
   explicit Results(const Problem& p) : y(p.dy.size()), dx(p.x.size()), dw(p.w.size(), 1), db(p.b.size(), 3) {
     cpu::conv2d_forward(p.shape, p.x_tensor.data(), p.w_tensor.data(), p.b_tensor.data(), y.data());
     cpu::conv2d_backward_data(p.shape, p.dy_tensor.data(), p.w_tensor.data(), dx.data());
-    cpu::conv2d_backward_weights(p.shape, p.x_tensor.data(), p.dy_tensor.data(), dw.data(), db.data());
+    const auto run = [&](const GradientOutput& to) {
+      cpu::conv2d_backward_weights(p.shape, kGrain, p.x_tensor.data(), p.dy_tensor.data(), to);
+    };
+    test::sum_terms(p.shape, kGrain, run, dw.data(), db.data());
   }
+  static constexpr int kGrain = 200;  // larger than any batch of these tests
   PoisonedTensor y, dx, dw, db;
 };
 
