@@ -52,9 +52,9 @@ std::vector<GradientRows> parts_of_term(const Conv2dShape& s, const PaddedImage&
   const int end = std::min(split.units(), (t + 1) * split.units_of_term);
   for (int unit = t * split.units_of_term; unit < end; ++unit) {
     const std::size_t before = parts.size();
-    const int first_row = unit % split.row_units * split.rows;
+    const int first_row = unit / split.sample_units * split.rows;
     const int rows = std::min(split.rows, s.out_height() - first_row);
-    const int first_sample = unit / split.row_units * split.samples_of_unit();
+    const int first_sample = unit % split.sample_units * split.samples_of_unit();
     const int last_sample = std::min(s.batch, first_sample + split.samples_of_unit());
     for (int n = first_sample; n < last_sample; n += static_cast<int>(kSamplesOfPart))
       add_parts(s, x, first_row, rows, n, parts);
@@ -65,35 +65,15 @@ std::vector<GradientRows> parts_of_term(const Conv2dShape& s, const PaddedImage&
   return parts;
 }
 
-/// All taps of one block of channels; the first tile takes the bias gradient along.
-void add_taps(GradientCall call, std::size_t channels, const std::vector<std::size_t>& taps) {
-  const GradientCall origin = call;
-  for (std::size_t first = 0; first < taps.size();) {
+/// Calls use(first, size) for each tile's taps. The first tile takes the bias gradient along.
+template <class Use>
+void for_each_tile(std::size_t taps, const Use& use) {
+  for (std::size_t first = 0; first < taps;) {
     const std::size_t limit = first == 0 ? kGradientTapsWithBias : kGradientTaps;
-    const std::size_t left = taps.size() - first, tiles = (left + limit - 1) / limit;
+    const std::size_t left = taps - first, tiles = (left + limit - 1) / limit;
     const std::size_t size = (left + tiles - 1) / tiles;
-    call.tap = taps.data() + first;
-    call.term = origin.term + first * 2 * kLine;
-    call.chain = origin.chain + first * 2 * kLine;
-    find_gradient_tile(channels, size, first == 0)(call);
+    use(first, size);
     first += size;
-  }
-}
-
-/// The sums of units of one term, for one block of channels: as many parts at a time as fit the cache.
-void add_term(GradientCall call, const Conv2dShape& s, std::size_t channels,
-              const std::vector<std::size_t>& taps, const std::vector<GradientRows>& parts) {
-  std::fill(call.term, call.term + channels * call.line_channel, 0.0F);
-  for (std::size_t first = 0; first < parts.size(); first += call.count) {
-    std::size_t rows = parts[first].rows;
-    call.parts = parts.data() + first;
-    call.count = 1;
-    while (first + call.count < parts.size()) {
-      rows += parts[first + call.count].rows;
-      if (rows * row_bytes(s) > kCachedBytes) break;
-      ++call.count;
-    }
-    add_taps(call, channels, taps);
   }
 }
 
@@ -110,7 +90,84 @@ void sum_pairs(float* lines, std::size_t count, float* sums) {
   sum_lines(lines, count, sums);
 }
 
-GradientCall gradient_call(const Conv2dShape& s, const PaddedImage& x, std::size_t taps) {
+/// Where the sums of a term go, of a block of channels.
+struct TermOutput {
+  std::size_t channels = 0;
+  float* dw = nullptr;  ///< [channels][taps]
+  float* db = nullptr;  ///< [channels]
+};
+
+/// A term whose parts fit the cache: tile by tile, whose lines are summed up while they are near.
+void write_small_term(GradientCall call, const std::vector<std::size_t>& taps, const TermOutput& to) {
+  constexpr std::size_t kMostLines = kGradientChannels * (std::max(kGradientTaps, kGradientTapsWithBias) + 1);
+  HWY_ALIGN float lines[kMostLines * 2 * kLine];
+  float sums[kMostLines];
+  call.term = lines;
+  call.begins_term = true;
+  for_each_tile(taps.size(), [&](std::size_t first, std::size_t size) {
+    const bool has_bias = first == 0;
+    const std::size_t of_channel = size + (has_bias ? 1 : 0);
+    call.tap = taps.data() + first;
+    call.line_channel = of_channel * 2 * kLine;
+    call.bias = size * 2 * kLine;
+    find_gradient_tile(to.channels, size, has_bias)(call);
+    sum_pairs(lines, to.channels * of_channel, sums);
+    for (std::size_t k = 0; k < to.channels; ++k) {
+      std::copy_n(sums + k * of_channel, size, to.dw + k * taps.size() + first);
+      if (has_bias) to.db[k] = sums[k * of_channel + size];
+    }
+  });
+}
+
+/// Any term: as many parts at a time as fit the cache, and lines for all taps.
+void write_large_term(GradientCall call, const Conv2dShape& s, const std::vector<std::size_t>& taps,
+                      const std::vector<GradientRows>& parts, const TermOutput& to) {
+  static thread_local Scratch scratch;
+  call.line_channel = (taps.size() + 1) * 2 * kLine;
+  call.bias = taps.size() * 2 * kLine;
+  float* const term = scratch.floats(2 * kGradientChannels * call.line_channel);
+  float* const chain = term + kGradientChannels * call.line_channel;
+  std::fill(term, term + to.channels * call.line_channel, 0.0F);
+  for (std::size_t first = 0; first < parts.size(); first += call.count) {
+    std::size_t rows = parts[first].rows;
+    call.parts = parts.data() + first;
+    call.count = 1;
+    while (first + call.count < parts.size()) {
+      rows += parts[first + call.count].rows;
+      if (rows * row_bytes(s) > kCachedBytes) break;
+      ++call.count;
+    }
+    for_each_tile(taps.size(), [&](std::size_t tap, std::size_t size) {
+      call.tap = taps.data() + tap;
+      call.term = term + tap * 2 * kLine;
+      call.chain = chain + tap * 2 * kLine;
+      find_gradient_tile(to.channels, size, tap == 0)(call);
+    });
+  }
+  for (std::size_t k = 0; k < to.channels; ++k) {
+    float* const lines = term + k * call.line_channel;
+    sum_pairs(lines + call.bias, 1, to.db + k);
+    sum_pairs(lines, taps.size(), to.dw + k * taps.size());
+  }
+}
+
+void write_term(GradientCall call, const Conv2dShape& s, const std::vector<std::size_t>& taps,
+                const std::vector<GradientRows>& parts, const TermOutput& to) {
+  std::size_t rows = 0;
+  for (const GradientRows& part : parts) rows += part.rows;
+  if (parts.empty()) {
+    std::fill_n(to.dw, to.channels * taps.size(), 0.0F);
+    std::fill_n(to.db, to.channels, 0.0F);
+  } else if (rows * row_bytes(s) <= 2 * kCachedBytes) {
+    call.parts = parts.data();
+    call.count = parts.size();
+    write_small_term(call, taps, to);
+  } else {
+    write_large_term(call, s, taps, parts, to);
+  }
+}
+
+GradientCall gradient_call(const Conv2dShape& s, const PaddedImage& x) {
   const std::size_t batch = s.batch, columns = s.out_width();
   GradientCall call;
   call.columns = columns;
@@ -118,8 +175,6 @@ GradientCall gradient_call(const Conv2dShape& s, const PaddedImage& x, std::size
   call.x_row = batch * s.stride * x.width;
   call.dy_column = batch;
   call.dy_channel = batch * columns * s.out_height();
-  call.line_channel = (taps + 1) * 2 * kLine;
-  call.bias = taps * 2 * kLine;
   call.x = x.data;
   return call;
 }
@@ -128,22 +183,14 @@ GradientCall gradient_call(const Conv2dShape& s, const PaddedImage& x, std::size
 
 void call_backward_weights(const Conv2dShape& s, const GradientSplit& split, const PaddedImage& x,
                            const std::vector<std::size_t>& taps, const float* dy, const GradientOutput& to) {
-  static thread_local Scratch scratch;
-  GradientCall call = gradient_call(s, x, taps.size());
-  call.term = scratch.floats(2 * kGradientChannels * call.line_channel);
-  call.chain = call.term + kGradientChannels * call.line_channel;
+  GradientCall call = gradient_call(s, x);
   for (int t = 0; t < split.terms; ++t) {
     const std::vector<GradientRows> parts = parts_of_term(s, x, split, t);
     float* const dw = to.dw + t * to.term_stride;
     float* const db = to.db + t * to.term_stride;
     for_each_block(s.out_channels, kGradientChannels, [&](std::size_t first, std::size_t channels) {
       call.dy = dy + first * call.dy_channel;
-      add_term(call, s, channels, taps, parts);
-      for (std::size_t k = 0; k < channels; ++k) {
-        float* const lines = call.term + k * call.line_channel;
-        sum_pairs(lines + call.bias, 1, db + first + k);
-        sum_pairs(lines, taps.size(), dw + (first + k) * taps.size());
-      }
+      write_term(call, s, taps, parts, {channels, dw + first * taps.size(), db + first});
     });
   }
 }

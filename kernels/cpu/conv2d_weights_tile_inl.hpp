@@ -51,6 +51,7 @@ struct GradientCall {
   float* chain = nullptr;  ///< likewise, of the unit that calls leave unfinished
   std::size_t line_channel = 0;  ///< floats from one channel to the next, in both
   std::size_t bias = 0;  ///< from `term` to the lines of the first channel's bias; used by tiles with bias
+  bool begins_term = false;  ///< nothing is in `term` yet
 };
 
 template <std::size_t K, std::size_t T, bool kBias>
@@ -119,25 +120,27 @@ struct GradientTile {
 
 template <std::size_t K, std::size_t T, bool kBias>
 HWY_NOINLINE void run_gradient_tile(const GradientCall& call) {
-  for (std::size_t lane = 0; lane < 2 * kLine; lane += kVector) {
-    GradientTile<K, T, kBias> tile;
-    tile.begin();
-    if (!call.parts[0].begins)
-      tile.for_each(call, call.chain, lane,
-                    [](Lanes& sum, const float* at) HWY_ATTR { sum = hn::LoadU(kTag, at); });
-    for (std::size_t i = 0; i < call.count; ++i) {
-      const GradientRows& part = call.parts[i];
-      if (part.begins) tile.begin();
+  const auto load = [](Lanes& sum, const float* at) HWY_ATTR { sum = hn::LoadU(kTag, at); };
+  const auto store = [](const Lanes& sum, float* at) HWY_ATTR { hn::StoreU(sum, kTag, at); };
+  const auto add = [](const Lanes& sum, float* at)
+                       HWY_ATTR { hn::StoreU(hn::Add(hn::LoadU(kTag, at), sum), kTag, at); };
+  bool is_first = call.begins_term;
+  for (std::size_t i = 0; i < call.count; ++i) {
+    const GradientRows& part = call.parts[i];
+    for (std::size_t lane = 0; lane < 2 * kLine; lane += kVector) {
+      GradientTile<K, T, kBias> tile;
+      tile.begin();
+      if (!part.begins) tile.for_each(call, call.chain, lane, load);
       if (lane < part.lines * kLine) tile.add_rows(call, part, lane);
-      if (part.ends) {
-        tile.for_each(call, call.term, lane, [](const Lanes& sum, float* at) HWY_ATTR {
-          hn::StoreU(hn::Add(hn::LoadU(kTag, at), sum), kTag, at);
-        });
+      if (!part.ends) {
+        tile.for_each(call, call.chain, lane, store);
+      } else if (is_first) {
+        tile.for_each(call, call.term, lane, store);
+      } else {
+        tile.for_each(call, call.term, lane, add);
       }
     }
-    if (!call.parts[call.count - 1].ends)
-      tile.for_each(call, call.chain, lane,
-                    [](const Lanes& sum, float* at) HWY_ATTR { hn::StoreU(sum, kTag, at); });
+    is_first = is_first && !part.ends;
   }
 }
 

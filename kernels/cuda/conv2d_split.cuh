@@ -49,10 +49,10 @@ struct GradientUnit {
     const GradientSplit& split = args.split;
     const int unit =
         static_cast<int>(blockIdx.y) * split.units_of_term + static_cast<int>(threadIdx.x) / kSamplesPerWarp;
-    const int sample_unit = unit / split.row_units;
+    const int row_unit = unit / split.sample_units, sample_unit = unit - row_unit * split.sample_units;
     const int samples = split.sample_groups * GradientSplit::kLanes;
     const int grain_begin = (args.first_grain + static_cast<int>(blockIdx.z)) * args.grain;
-    first_row = (unit - sample_unit * split.row_units) * split.rows;
+    first_row = row_unit * split.rows;
     end_row = min(args.y.height, first_row + split.rows);
     first_sample = grain_begin + sample_unit * samples;
     end_sample = min(min(args.shape.batch, grain_begin + args.grain), first_sample + samples);

@@ -59,7 +59,8 @@ struct ChannelGroups {
 };
 
 /// Gradient of a convolution's weights and bias over a grain. Sample n of the grain is lane n % 32. A unit is some rows
-/// of pixels of some samples: a chain for each lane, by samples 32 apart, then rows, then columns. A term is `units_of_term`
+/// of pixels of some samples: a chain for each lane, by samples 32 apart, then rows, then columns. Units are counted by
+/// rows, and of the same rows by samples, which are neighbours in memory. A term is `units_of_term`
 /// units in a row: they are added lane by lane, in order, and then the lanes (add_lanes). Each term is rounded to fixed
 /// point.
 struct GradientSplit {
