@@ -38,6 +38,7 @@ void add_parts(const Conv2dShape& s, const PaddedImage& x, std::size_t first_row
   for (std::size_t row = first_row; row < first_row + rows; row += at_once) {
     parts.push_back({.x = row * s.stride * x.width * batch + first_sample,
                      .dy = row * s.out_width() * batch + first_sample,
+                     .dy_channel = batch * s.out_width() * s.out_height(),
                      .rows = std::min(at_once, first_row + rows - row),
                      .lines = batch - first_sample > kLine ? std::size_t{2} : std::size_t{1},
                      .begins = false,
@@ -90,6 +91,47 @@ void sum_pairs(float* lines, std::size_t count, float* sums) {
   sum_lines(lines, count, sums);
 }
 
+/// What a term reads of dy, in the order in which tiles read it: [part][16 samples][channel][pixel]. In dy itself the
+/// pixels of 16 samples lie as far apart as the batch is large, which caches do not like.
+class PackedGradients {
+ public:
+  /// Makes `call` read it in place of dy.
+  void pack(GradientCall& call, std::size_t channels) {
+    static thread_local Scratch scratch;
+    parts_.assign(call.parts, call.parts + call.count);
+    std::size_t pixels = 0;
+    for (const GradientRows& part : parts_) pixels += part.rows * call.columns;
+    float* const packed = scratch.floats(pixels * channels * kSamplesOfPart);
+    float* to = packed;
+    for (GradientRows& part : parts_) {
+      const std::size_t of_channel = part.rows * call.columns * kLine;
+      const float* from = call.dy + part.dy;
+      const std::size_t begin = to - packed;
+      for (std::size_t line = 0; line < part.lines; ++line) {
+        for (std::size_t k = 0; k < channels; ++k, to += of_channel)
+          copy_pixels(from + k * part.dy_channel + line * kLine, call.dy_column, part.rows * call.columns,
+                      to);
+      }
+      part.dy = begin;
+      part.dy_channel = of_channel;
+      part.dy_line = channels * of_channel;
+    }
+    call.dy = packed;
+    call.dy_column = kLine;
+    call.parts = parts_.data();
+  }
+
+ private:
+  static void copy_pixels(const float* from, std::size_t step, std::size_t count, float* to) {
+    for (std::size_t i = 0; i < count; ++i, from += step, to += kLine) {
+      for (std::size_t lane = 0; lane < kLine; lane += kVector)
+        hn::StoreU(hn::LoadU(kTag, from + lane), kTag, to + lane);
+    }
+  }
+
+  std::vector<GradientRows> parts_;
+};
+
 /// Where the sums of a term go, of a block of channels.
 struct TermOutput {
   std::size_t channels = 0;
@@ -102,6 +144,9 @@ void write_small_term(GradientCall call, const std::vector<std::size_t>& taps, c
   constexpr std::size_t kMostLines = kGradientChannels * (std::max(kGradientTaps, kGradientTapsWithBias) + 1);
   HWY_ALIGN float lines[kMostLines * 2 * kLine];
   float sums[kMostLines];
+  constexpr std::size_t kWorthPacking = 100;  // taps; measured on a processor with AVX-512
+  PackedGradients packed;
+  if (taps.size() > kWorthPacking) packed.pack(call, to.channels);
   call.term = lines;
   call.begins_term = true;
   for_each_tile(taps.size(), [&](std::size_t first, std::size_t size) {
@@ -174,7 +219,6 @@ GradientCall gradient_call(const Conv2dShape& s, const PaddedImage& x) {
   call.x_column = batch * s.stride;
   call.x_row = batch * s.stride * x.width;
   call.dy_column = batch;
-  call.dy_channel = batch * columns * s.out_height();
   call.x = x.data;
   return call;
 }
@@ -189,7 +233,7 @@ void call_backward_weights(const Conv2dShape& s, const GradientSplit& split, con
     float* const dw = to.dw + t * to.term_stride;
     float* const db = to.db + t * to.term_stride;
     for_each_block(s.out_channels, kGradientChannels, [&](std::size_t first, std::size_t channels) {
-      call.dy = dy + first * call.dy_channel;
+      call.dy = dy + first * s.batch * s.out_width() * s.out_height();
       write_term(call, s, taps, parts, {channels, dw + first * taps.size(), db + first});
     });
   }

@@ -29,7 +29,8 @@ inline constexpr std::size_t kGradientTapsWithBias = kManyRegisters ? 4 : 3;
 
 /// Some rows of pixels of 32 samples that follow one another in a chain (kernels/numerics/sum_cuts.hpp).
 struct GradientRows {
-  std::size_t x = 0, dy = 0;  ///< where the first pixel's first sample lies, in floats
+  std::size_t x = 0, dy = 0;                    ///< where the first pixel's first sample lies, in floats
+  std::size_t dy_channel = 0, dy_line = kLine;  ///< in dy, to the next output channel and to lanes 16 to 31
   std::size_t rows = 0;
   std::size_t lines = 2;            ///< 1: only the first 16 samples are there
   bool begins = true, ends = true;  ///< the chain of a unit
@@ -38,12 +39,11 @@ struct GradientRows {
 /// One run of the tile. Each (channel, tap) has two lines of 16 lanes.
 struct GradientCall {
   const GradientRows* parts = nullptr;
-  std::size_t count = 0;       ///< of them
-  std::size_t columns = 0;     ///< output columns
-  std::size_t x_row = 0;       ///< floats from one output row to the next, in x
-  std::size_t x_column = 0;    ///< likewise for columns
-  std::size_t dy_column = 0;   ///< and in dy, where rows follow one another
-  std::size_t dy_channel = 0;  ///< floats from one output channel to the next, in dy
+  std::size_t count = 0;      ///< of them
+  std::size_t columns = 0;    ///< output columns
+  std::size_t x_row = 0;      ///< floats from one output row to the next, in x
+  std::size_t x_column = 0;   ///< likewise for columns
+  std::size_t dy_column = 0;  ///< and in dy, where rows follow one another
   const float* x = nullptr;
   const float* dy = nullptr;
   const std::size_t* tap = nullptr;  ///< offset of each tap in x, in floats
@@ -82,13 +82,15 @@ struct GradientTile {
 
   /// Adds the products of a row of pixels. dy of channels lies three channels apart in bases, so that x86 can reach
   /// each group with [base + 0, 1 or 2 * channel].
-  HWY_INLINE void add_row(const GradientCall& call, const float* const (&x)[T], const float* dy) {
+  HWY_INLINE void add_row(const GradientCall& call, const float* const (&x)[T], const float* dy,
+                          std::size_t channel) {
     constexpr std::size_t kBases = (K + 2) / 3;
-    const std::size_t channel = call.dy_channel, x_column = call.x_column, dy_column = call.dy_column;
+    const std::size_t x_column = call.x_column, dy_column = call.dy_column;
     const float* base[kBases];
     LOCKSTEP_UNROLL
     for (std::size_t b = 0; b < kBases; ++b) base[b] = dy + 3 * b * channel;
     std::size_t at = 0;
+#pragma GCC unroll 4
     for (std::size_t q = call.columns; q > 0; --q, at += x_column) {
       Lanes source[T];
       LOCKSTEP_UNROLL
@@ -106,12 +108,12 @@ struct GradientTile {
   }
 
   HWY_INLINE void add_rows(const GradientCall& call, const GradientRows& part, std::size_t lane) {
-    const float* dy = call.dy + part.dy + lane;
+    const float* dy = call.dy + part.dy + lane / kLine * part.dy_line + lane % kLine;
     const float* x[T];
     LOCKSTEP_UNROLL
     for (std::size_t t = 0; t < T; ++t) x[t] = call.x + call.tap[t] + part.x + lane;
     for (std::size_t p = 0; p < part.rows; ++p, dy += call.columns * call.dy_column) {
-      add_row(call, x, dy);
+      add_row(call, x, dy, part.dy_channel);
       LOCKSTEP_UNROLL
       for (std::size_t t = 0; t < T; ++t) x[t] += call.x_row;
     }
