@@ -16,6 +16,10 @@
 
 namespace lockstep {
 
+/// What a checkpoint says of its steps: 2 for the sums of this page, on all devices; 1 for those of the versions before,
+/// whose CPUs and GPUs rounded each in their own places.
+inline constexpr int kArithmeticVersion = 2;
+
 /// How many pieces cover `size`.
 LOCKSTEP_HOST_DEVICE constexpr int pieces(int size, int piece) {
   return (size + piece - 1) / piece;
