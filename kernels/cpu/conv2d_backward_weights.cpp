@@ -143,11 +143,13 @@ struct TermOutput {
 void write_small_term(GradientCall call, const std::vector<std::size_t>& taps, const TermOutput& to) {
   constexpr std::size_t kMostLines = kGradientChannels * (std::max(kGradientTaps, kGradientTapsWithBias) + 1);
   HWY_ALIGN float lines[kMostLines * 2 * kLine];
+  HWY_ALIGN float chain[kMostLines * 2 * kLine];
   float sums[kMostLines];
   constexpr std::size_t kWorthPacking = 100;  // taps; measured on a processor with AVX-512
   PackedGradients packed;
   if (taps.size() > kWorthPacking) packed.pack(call, to.channels);
   call.term = lines;
+  call.chain = chain;
   call.begins_term = true;
   for_each_tile(taps.size(), [&](std::size_t first, std::size_t size) {
     const bool has_bias = first == 0;

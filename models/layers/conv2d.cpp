@@ -46,16 +46,16 @@ std::string Conv2dLayer::describe() const {
 }
 
 /// Its input in a frame of zeros, its filters in another order, a few lines of partial sums for each weight of a filter,
-/// and the terms of its gradient.
+/// the terms of its gradient, and a part of dy.
 std::uint64_t Conv2dLayer::scratch_numbers(int columns) const {
-  constexpr int kLines = 2 * 5 * 32;
+  constexpr int kLines = 2 * 5 * 32, kPacked = 2 * 192 * 1024 / 4;
   const Conv2dShape& s = shape_;
   const std::uint64_t padded =
       checked_product(s.in_channels, s.in_height + 2 * s.padding, s.in_width + 2 * s.padding, columns);
   const std::uint64_t taps = checked_product(s.in_channels, s.kernel_height, s.kernel_width);
   const int terms = gradient_terms(columns);
   return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kLines + 2, taps),
-                     terms > 1 ? checked_product(terms, parameter_size()) : 0);
+                     terms > 1 ? checked_product(terms, parameter_size()) : 0, kPacked);
 }
 
 int Conv2dLayer::gradient_terms(int grain) const {

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lockstep {
 
 LinearLayer::LinearLayer(LayerPlace place, int outputs) : Layer(std::move(place), {outputs, 1, 1}) {
@@ -24,9 +26,9 @@ std::string LinearLayer::describe() const {
   return fmt::format("linear {} -> {}", input().features(), output().channels);
 }
 
-/// Its input, transposed.
+/// Its input, transposed, or a slice of its output.
 std::uint64_t LinearLayer::scratch_numbers(int columns) const {
-  return checked_product(input().features() + 16, columns);
+  return checked_product(std::max(input().features() + 16, output().features()), columns);
 }
 
 void LinearLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {

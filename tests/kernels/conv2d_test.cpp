@@ -118,6 +118,22 @@ TEST(Conv2dTest, BitsAreTheSameForEverySimdWidth) {
   }
 }
 
+/// Units that are read in parts: so many rows at a time as fit the cache, which is another number for each instruction set.
+TEST(Conv2dTest, RowsThatDoNotFitTheCacheMakeNoDifference) {
+  constexpr Conv2dShape kUnits[] = {{32, 64, 14, 30, 80, 1, 2, 1, 0}, {48, 70, 30, 29, 72, 1, 1, 1, 0}};
+  for (const Conv2dShape& s : kUnits) {
+    SCOPED_TRACE(describe(s));
+    const PoisonedTensor x(random_numbers(kSeed, 1, s.in_size())), dy(random_numbers(kSeed, 4, s.out_size()));
+    const std::size_t size = s.weight_size() + static_cast<std::size_t>(s.out_channels);
+    reference::expect_same_bits(reference::fused_targets(), [&] {
+      std::vector<float> terms(static_cast<std::size_t>(GradientSplit(s, s.batch).terms) * size, NAN);
+      cpu::conv2d_backward_weights(s, s.batch, x.data(), dy.data(),
+                                   {terms.data(), terms.data() + s.weight_size(), size});
+      return terms;
+    });
+  }
+}
+
 TEST(Conv2dTest, EarlierCallsLeaveNoTraceInTheBits) {
   const Problem first({32, 3, 8, 9, 13, 3, 3, 1, 1}), other({64, 10, 12, 12, 20, 5, 5, 1, 0});
   const Results before(first);
