@@ -90,7 +90,7 @@ struct GradientTile {
     LOCKSTEP_UNROLL
     for (std::size_t b = 0; b < kBases; ++b) base[b] = dy + 3 * b * channel;
     std::size_t at = 0;
-#pragma GCC unroll 4
+    LOCKSTEP_UNROLL_BY_4
     for (std::size_t q = call.columns; q > 0; --q, at += x_column) {
       Lanes source[T];
       LOCKSTEP_UNROLL
