@@ -172,7 +172,7 @@ void GradientReducer::begin_step(int local_grains, bool stop_requested) {
   if (local_grains == 0) s.launch_ready();
 }
 
-void GradientReducer::add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients) {
+void GradientReducer::add(Ops& ops, std::size_t offset, std::size_t size, const GradientTerms& gradients) {
   State& s = *state_;
   bool completed = false;
   std::size_t added = 0;
@@ -180,8 +180,10 @@ void GradientReducer::add(Ops& ops, std::size_t offset, std::size_t size, const 
     const std::size_t begin = std::max(offset, bucket.begin());
     const std::size_t end = std::min(offset + size, bucket.end());
     if (begin >= end) continue;
-    const float* from = gradients + (begin - offset);
-    if (!bucket.add(ops, begin, end - begin, from, s.units)) s.count_refusals(begin, end - begin, from);
+    for (int t = 0; t < gradients.count; ++t) {
+      const float* from = gradients.term(t) + (begin - offset);
+      if (!bucket.add(ops, begin, end - begin, from, s.units)) s.count_refusals(begin, end - begin, from);
+    }
     completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
     added += end - begin;
   }

@@ -51,7 +51,10 @@ class GradientReducer {
 
   void begin_step(int local_grains, bool stop_requested);
   /// Adds a grain's gradient sums for arena range [offset, offset + size); `ops` is the calling thread's own.
-  void add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients);
+  void add(Ops& ops, std::size_t offset, std::size_t size, const GradientTerms& gradients);
+  void add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients) {
+    add(ops, offset, size, GradientTerms{.first = gradients});
+  }
   void add_sums(const LossSums& sums, int samples);
   /// In place of add() on a rank without grains that stands in for one (begin_step(1)): buckets then leave
   /// where they do on the others, between the sums that these need on the way.

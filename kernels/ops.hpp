@@ -13,10 +13,11 @@
 /// - An Ops object is one execution context: a thread with its scratch. Not thread-safe; use one object per
 ///   thread.
 /// - Bits depend only on arguments: not on the SIMD width of the machine (with fused multiply-add), nor on
-///   `batch` padding, nor on earlier calls.
+///   `batch` padding, nor on earlier calls. They are those of every other device (docs/arithmetic.md).
 /// - Shapes were validated by the caller (models/); an op only asserts.
 #pragma once
 
+#include "kernels/gradient_terms.hpp"
 #include "kernels/numerics/exact_sum.hpp"
 #include "kernels/numerics/random.hpp"
 #include "kernels/optimizers/update_rule.hpp"
@@ -36,7 +37,8 @@ struct BatchNormChannel;
 
 /// What one grain contributes to the statistics of a step.
 struct LossSums {
-  double loss = 0;              ///< sum over the samples whose loss is finite, in nats
+  /// Sum over the samples whose loss is finite, each rounded to 2^-32 nats: exact below 2^21.
+  double loss = 0;
   std::int64_t correct = 0;     ///< samples whose largest logit (first one among equals) is their label
   std::int64_t not_finite = 0;  ///< samples whose loss is NaN or infinite
 };
@@ -56,9 +58,10 @@ class Ops {
                               float* y) = 0;
   /// dx [C,H,W,N] from dy [K,P,Q,N].
   virtual void conv2d_backward_data(const Conv2dShape&, const float* dy, const float* w, float* dx) = 0;
-  /// dw [K,C,R,S] and db [K], summed over samples and pixels.
-  virtual void conv2d_backward_weights(const Conv2dShape&, const float* x, const float* dy, float* dw,
-                                       float* db) = 0;
+  /// dw [K,C,R,S] and db [K], summed over samples and pixels, in as many terms as GradientSplit(shape, grain) says.
+  /// @param grain  samples of a full one, of which this may be a smaller one
+  virtual void conv2d_backward_weights(const Conv2dShape&, int grain, const float* x, const float* dy,
+                                       const GradientOutput& to) = 0;
 
   /// y = max over each window; argmax [C,P,Q,N]: position in the window (row * kernel + column) of the first
   /// maximum (NaN wins, as in PyTorch).

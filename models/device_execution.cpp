@@ -20,7 +20,7 @@ EpilogueBackward make_epilogue_backward(const Stage& stage, const std::uint8_t* 
           .height = stage.before_epilogue.height,
           .width = stage.before_epilogue.width,
           .pool = stage.epilogue.pool,
-          .factor = stage.epilogue.factor(),
+          .factors = stage.epilogue.factors(),
           .mask = mask};
 }
 

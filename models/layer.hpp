@@ -25,6 +25,7 @@ struct LayerPass {
   int samples = 0;  ///< columns that are samples; the others are padding
   bool training = false;
   PassKey key;
+  int grain = 0;  ///< columns of a full grain
 };
 
 /// The tensors of one layer in one pass, batch innermost, memory of the device of the ops. The forward pass
@@ -36,7 +37,8 @@ struct LayerTensors {
   std::uint8_t* saved = nullptr;   ///< saved_bytes() bytes, kept from forward to backward
   const float* dy = nullptr;
   float* dx = nullptr;              ///< the memory of dy where y has that of x
-  float* gradients = nullptr;       ///< this layer's own range of the gradient arena
+  float* gradients = nullptr;       ///< this layer's own range of the gradient arena, or its terms
+  std::size_t term_stride = 0;      ///< from a term of the gradients to the next one
   const float* kept = nullptr;      ///< this layer's own kept tensors, one behind the other
   std::byte* statistics = nullptr;  ///< of a BatchLayer in training
   // Of layers with a branch():
@@ -109,7 +111,9 @@ class Layer {
   /// Numbers that the kernels of this layer keep for their own use, at most.
   virtual std::uint64_t scratch_numbers(int /*columns*/) const { return 0; }
   virtual void forward(const LayerPass& pass, const LayerTensors& tensors) const = 0;
-  /// Overwrites this layer's gradients with the sums over the batch.
+  /// How many terms the gradient of a grain is, each rounded to fixed point by itself.
+  virtual int gradient_terms(int /*grain*/) const { return 1; }
+  /// Overwrites this layer's gradients with the sums over the batch, term by term.
   virtual void backward_weights(const LayerPass& /*pass*/, const LayerTensors& /*tensors*/) const {}
   virtual void backward_data(const LayerPass& pass, const LayerTensors& tensors) const = 0;
 

@@ -39,7 +39,7 @@ LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, Ops& ops, 
       parameters_(parameters_of(network, part)),
       plan_(affordable_plan(network, part, max_batch)),
       memory_(plan_.bytes),
-      pass_{ops, 0, 0, false, {}} {
+      pass_{.ops = ops, .grain = max_batch} {
   LOCKSTEP_CHECK(max_batch > 0 && max_batch % ops.batch_multiple() == 0);
   const std::size_t last = std::min(part.last, network.layers().size());
   for (std::size_t i = part.first; i < last; ++i) layers_.push_back(network.layers()[i].get());
@@ -94,10 +94,10 @@ LayerTensors LayerWalk::backward_tensors(std::size_t i, float* gradients) {
 
 void LayerWalk::backward(std::size_t i, const BackwardTarget& target) {
   const LayerTensors tensors = backward_tensors(i, target.gradients);
-  layer(i).backward_weights(pass_, tensors);
+  const GradientTerms terms = scratch_.backward_weights(layer(i), pass_, tensors);
   // Before the data gradient, so that communication has the longest time to hide in.
   if (target.on_ready && !layer(i).parameters().empty())
-    target.on_ready(offset_of(i), layer(i).parameter_size());
+    target.on_ready(offset_of(i), layer(i).parameter_size(), terms);
   const bool is_last = i == plan_.first_trained;
   if (!is_last || gives_input_gradient_) layer(i).backward_data(pass_, tensors);
   if (!is_last) join_branches(i - 1);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/aligned_buffer.hpp"
+#include "models/gradient_scratch.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
 #include "models/part_execution.hpp"
@@ -18,7 +19,7 @@ namespace lockstep {
 /// layers alone. Who walks decides in which order and how far. Not thread-safe. Borrows the network and the ops.
 class LayerWalk {
  public:
-  /// @param max_batch  columns to make room for; a multiple of ops.batch_multiple()
+  /// @param max_batch  as Execution's
   /// @throws MemoryError  this machine has too little for them
   LayerWalk(const Network& network, const NetworkPart& part, Ops& ops, int max_batch);
 
@@ -62,6 +63,7 @@ class LayerWalk {
   std::vector<const Layer*> layers_;
   TrainingGrain grain_;
   LayerPass pass_;
+  GradientScratch scratch_;
   float* gradient_of_output_ = nullptr;
 };
 

@@ -75,8 +75,9 @@ class Network {
 };
 
 /// Called during backward when the gradients in [offset, offset + size) of the arena are final for this
-/// grain. The ranges arrive in backward order, each once, and together cover the arena.
-using GradientReady = std::function<void(std::size_t offset, std::size_t size)>;
+/// grain. The ranges arrive in backward order, each once, and together cover the arena. What is rounded to fixed point
+/// are the terms, which are there during the call; the arena has their sum.
+using GradientReady = std::function<void(std::size_t offset, std::size_t size, const GradientTerms& terms)>;
 
 /// Called during backward after each layer: the moments to look after something else, such as messages under
 /// way.
@@ -105,7 +106,8 @@ struct BackwardTarget {
 /// others come as far, and go on.
 class Execution {
  public:
-  /// @param max_batch  columns to make room for; a multiple of ops.batch_multiple()
+  /// @param max_batch  columns to make room for, those of a full grain: sums are cut by them; a multiple of
+  ///                   ops.batch_multiple()
   /// @throws MemoryError  this machine has too little for them
   Execution(const Network& network, Ops& ops, int max_batch);
   Execution(Execution&&) noexcept;

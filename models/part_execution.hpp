@@ -16,7 +16,7 @@ namespace lockstep {
 /// thread-safe. Borrows the network and the ops. No layer of the part needs sums over the global batch.
 class PartExecution {
  public:
-  /// @param max_batch  columns to make room for; a multiple of ops.batch_multiple()
+  /// @param max_batch  as Execution's
   /// @throws MemoryError  this machine has too little for them
   PartExecution(const Network& network, const NetworkPart& part, Ops& ops, int max_batch);
   PartExecution(PartExecution&&) noexcept;

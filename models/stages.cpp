@@ -18,6 +18,12 @@ ImageShape pooled(const ImageShape& shape, int pool) {
   return {shape.channels, shape.height / pool, shape.width / pool};
 }
 
+int scaling_steps(const Epilogue& epilogue) {
+  int steps = 0;
+  for (int i = 0; i < epilogue.count; ++i) steps += Epilogue::scales(epilogue.steps[i].kind) ? 1 : 0;
+  return steps;
+}
+
 class Fuser {
  public:
   std::vector<Stage> fuse(const Network& network) {
@@ -56,19 +62,21 @@ class Fuser {
 
   /// Adds a step to the last stage's epilogue, or begins a stage of its own.
   void join(const Layer& layer, const DeviceForm& form) {
-    if (!can_join(form.pool)) begin(layer).before_epilogue = layer.input();
+    if (!can_join(form)) begin(layer).before_epilogue = layer.input();
     Stage& stage = stages_.back();
     stage.epilogue.steps[stage.epilogue.count++] = form.step;
     stage.epilogue.pool = std::max(stage.epilogue.pool, form.pool);
     if (form.pool > 1) stage.output = layer.output();
   }
 
-  bool can_join(int pool) const {
+  bool can_join(const DeviceForm& form) const {
     if (stages_.empty()) return false;
     const Stage& stage = stages_.back();
+    const int scaling = scaling_steps(stage.epilogue) + (Epilogue::scales(form.step.kind) ? 1 : 0);
+    if (scaling > EpilogueFactors::kMost) return false;
     if (stage.branches) return false;
     if (stage.head != nullptr && !stage.head->device_form().takes_epilogue) return false;
-    return stage.epilogue.count < Epilogue::kMaxSteps && (pool == 1 || stage.epilogue.pool == 1);
+    return stage.epilogue.count < Epilogue::kMaxSteps && (form.pool == 1 || stage.epilogue.pool == 1);
   }
 
   /// Views are in no stage, so neighbours may differ in shape, but never in size; and within a stage an

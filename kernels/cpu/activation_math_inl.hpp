@@ -45,6 +45,17 @@ struct VectorMath {
   static HWY_INLINE V nan_or(V x, V y) {
     return hwy::HWY_NAMESPACE::IfThenElse(hwy::HWY_NAMESPACE::IsNaN(x), x, y);
   }
+  static HWY_INLINE V mantissa(V x) {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const Integers d;
+    return hn::BitCast(D(),
+                       hn::Or(hn::And(hn::BitCast(d, x), hn::Set(d, 0x007FFFFF)), hn::Set(d, 0x3F800000)));
+  }
+  static HWY_INLINE V exponent(V x) {
+    namespace hn = hwy::HWY_NAMESPACE;
+    const Integers d;
+    return hn::ConvertTo(D(), hn::Sub(hn::ShiftRight<23>(hn::BitCast(d, x)), hn::Set(d, 127)));
+  }
 };
 
 #define LOCKSTEP_LANES HWY_INLINE

@@ -7,6 +7,7 @@
 #include "kernels/cpu/conv2d_taps.hpp"
 #include "kernels/cpu/lanes_scratch.hpp"
 #include "kernels/cpu/simd_targets.hpp"
+#include "kernels/numerics/sum_cuts.hpp"
 
 #include <cstddef>
 
@@ -38,13 +39,19 @@ void pack_weights(const Correlation& c, std::size_t block, const float* weights,
 TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
   const std::ptrdiff_t batch = c.batch;
   TileCall call;
-  call.channels = static_cast<std::size_t>(c.sources);
+  const ChannelGroups groups(c.sources);
+  const int used = pieces(c.sources, groups.per_group);  // groups behind them are empty
+  call.groups = static_cast<std::size_t>(used);
+  call.channels = static_cast<std::size_t>(groups.per_group);
+  call.last_channels = static_cast<std::size_t>(c.sources - (used - 1) * groups.per_group);
   call.source_column = batch;
   call.source_row = batch * c.source_columns;
   call.source_channel = call.source_row * c.source_rows;
   call.weight_column = size * c.tap_step;
   call.weight_row = call.weight_column * c.kernel_columns;
   call.weight_channel = size * c.kernel_rows * c.kernel_columns;
+  call.source_group = groups.per_group * call.source_channel;
+  call.weight_group = groups.per_group * call.weight_channel;
   call.target_lane = batch * static_cast<std::ptrdiff_t>(c.rows.size() * c.columns.size());
   return call;
 }
@@ -55,7 +62,7 @@ void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, st
   for (const TapRange& row : c.rows) {
     for (const TapRange& column : c.columns) {
       call.rows = static_cast<std::size_t>(row.count);
-      call.columns = static_cast<std::size_t>(column.count);
+      call.columns = call.last_columns = static_cast<std::size_t>(column.count);
       call.source = origin.source + row.source * call.source_row + column.source * call.source_column;
       call.weights = origin.weights + size * (row.tap * c.kernel_columns + column.tap);
       tile(call);
@@ -69,17 +76,19 @@ void correlate(const Correlation& c, const float* source, const float* weights, 
   static thread_local Scratch scratch;
   const auto targets = static_cast<std::size_t>(c.targets), batch = static_cast<std::size_t>(c.batch);
   const std::size_t filter = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
-  float* packed = scratch.floats(targets * filter);
+  float* packed = scratch.floats(targets * filter + (bias == nullptr ? 0 : targets));
   LOCKSTEP_CHECK(packed != nullptr);  // a convolution has weights
   const std::size_t block = tile_targets(batch / kVector);
   pack_weights(c, block, weights, packed);
+  float* const ends = bias == nullptr ? nullptr : packed + targets * filter;
+  for (std::size_t k = 0; ends != nullptr && k < targets; ++k) ends[k] = bias[k] + 0.0F;  // 0 for -0
   for (std::size_t n = 0; n < batch;) {
     const std::size_t vectors = tile_vectors((batch - n) / kVector);
     for_each_block(targets, block, [&](std::size_t first, std::size_t size) {
       TileCall call = tile_call(c, static_cast<std::ptrdiff_t>(size));
       call.source = source + n;
       call.weights = packed + first * filter;
-      call.bias = bias == nullptr ? nullptr : bias + first;
+      call.end = ends == nullptr ? nullptr : ends + first;
       call.target = target + static_cast<std::ptrdiff_t>(first) * call.target_lane + n;
       correlate_pixels(c, call, find_tile<true>(size, vectors), static_cast<std::ptrdiff_t>(size));
     });

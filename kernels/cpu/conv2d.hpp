@@ -5,11 +5,11 @@
 /// The contracts (shapes, sums, overwriting) are those of kernels/ops.hpp. Tensors of samples start on a
 /// 64-byte line and `batch` is a multiple of kLanes; weights and their gradients may lie anywhere. Any stride
 /// and padding; stride 1 is the fast path of the gradients, padding costs backward_weights one copy of x.
-/// Every output is one chain of fused multiply-adds in an order that depends on the shape only, so its bits
-/// are the same for any SIMD width with fused multiply-add. Scratch memory belongs to the calling thread and
+/// Sums are those of kernels/numerics/sum_cuts.hpp, so bits are the same for any SIMD width with fused multiply-add. Scratch memory belongs to the calling thread and
 /// is kept.
 #pragma once
 
+#include "kernels/gradient_terms.hpp"
 #include "kernels/shapes.hpp"
 
 namespace lockstep::cpu {
@@ -20,8 +20,8 @@ void conv2d_forward(const Conv2dShape& shape, const float* x, const float* w, co
 /// dx [C,H,W,N] from dy [K,P,Q,N]; touches only the taps that lie inside dy.
 void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float* w, float* dx);
 
-/// dw [K,C,R,S] and db [K], summed over samples and pixels: 16 partial sums, one for each lane, in the order
-/// (row, column, group of 16 samples), then one tree over the lanes.
-void conv2d_backward_weights(const Conv2dShape& shape, const float* x, const float* dy, float* dw, float* db);
+/// dw [K,C,R,S] and db [K], summed over samples and pixels, in as many terms as GradientSplit(shape, grain) says.
+void conv2d_backward_weights(const Conv2dShape& shape, int grain, const float* x, const float* dy,
+                             const GradientOutput& to);
 
 }  // namespace lockstep::cpu

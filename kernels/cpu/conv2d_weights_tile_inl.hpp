@@ -27,20 +27,31 @@ inline constexpr std::size_t kGradientChannels = kManyRegisters ? 5 : 3;
 inline constexpr std::size_t kGradientTaps = kManyRegisters ? 5 : 3;
 inline constexpr std::size_t kGradientTapsWithBias = kManyRegisters ? 4 : 3;
 
-/// One run of the tile over a range of rows. Each (channel, tap) adds to its own line of 16 partial sums.
+/// Some rows of pixels of 32 samples that follow one another in a chain (kernels/numerics/sum_cuts.hpp).
+struct GradientRows {
+  std::size_t x = 0, dy = 0;                    ///< where the first pixel's first sample lies, in floats
+  std::size_t dy_channel = 0, dy_line = kLine;  ///< in dy, to the next output channel and to lanes 16 to 31
+  std::size_t rows = 0;
+  std::size_t lines = 2;            ///< 1: only the first 16 samples are there
+  bool begins = true, ends = true;  ///< the chain of a unit
+};
+
+/// One run of the tile. Each (channel, tap) has two lines of 16 lanes.
 struct GradientCall {
-  std::size_t rows = 0;        ///< output rows
-  std::size_t columns = 0;     ///< output columns, or 1 if a whole row is one run of neighbours (stride 1)
-  std::size_t run = 0;         ///< floats in a run: samples of a pixel, or of a whole row
-  std::size_t x_row = 0;       ///< floats from one output row to the next, in x
-  std::size_t x_column = 0;    ///< likewise for columns
-  std::size_t dy_channel = 0;  ///< floats from one output channel to the next, in dy
+  const GradientRows* parts = nullptr;
+  std::size_t count = 0;      ///< of them
+  std::size_t columns = 0;    ///< output columns
+  std::size_t x_row = 0;      ///< floats from one output row to the next, in x
+  std::size_t x_column = 0;   ///< likewise for columns
+  std::size_t dy_column = 0;  ///< and in dy, where rows follow one another
   const float* x = nullptr;
-  const float* dy = nullptr;         ///< rows * columns * run neighbours in each channel
+  const float* dy = nullptr;
   const std::size_t* tap = nullptr;  ///< offset of each tap in x, in floats
-  float* partial = nullptr;          ///< the line of the first channel and tap; taps follow one another
-  std::size_t partial_channel = 0;   ///< floats from one channel to the next, in `partial`
-  float* bias = nullptr;  ///< the line of the first channel's bias, same step; used by tiles with bias
+  float* term = nullptr;   ///< sums of units: the lines of the first channel and tap; taps follow one another
+  float* chain = nullptr;  ///< likewise, of the unit that calls leave unfinished
+  std::size_t line_channel = 0;  ///< floats from one channel to the next, in both
+  std::size_t bias = 0;  ///< from `term` to the lines of the first channel's bias; used by tiles with bias
+  bool begins_term = false;  ///< nothing is in `term` yet
 };
 
 template <std::size_t K, std::size_t T, bool kBias>
@@ -48,65 +59,90 @@ struct GradientTile {
   Lanes sum[K][T];
   Lanes bias[K];
 
-  HWY_INLINE void load(const GradientCall& call, std::size_t lane) {
+  HWY_INLINE void begin() {
     LOCKSTEP_UNROLL
     for (std::size_t k = 0; k < K; ++k) {
       LOCKSTEP_UNROLL
-      for (std::size_t t = 0; t < T; ++t) {
-        sum[k][t] = hn::LoadU(kTag, call.partial + k * call.partial_channel + t * kLine + lane);
-      }
-      if constexpr (kBias) bias[k] = hn::LoadU(kTag, call.bias + k * call.partial_channel + lane);
+      for (std::size_t t = 0; t < T; ++t) sum[k][t] = hn::Zero(kTag);
+      if constexpr (kBias) bias[k] = hn::Zero(kTag);
     }
   }
 
-  HWY_INLINE void store(const GradientCall& call, std::size_t lane) const {
+  /// Calls use(sum, place), where place is its lanes' in `lines`.
+  template <class Use>
+  HWY_INLINE void for_each(const GradientCall& call, float* lines, std::size_t lane, const Use& use) {
     LOCKSTEP_UNROLL
     for (std::size_t k = 0; k < K; ++k) {
+      float* const of_channel = lines + k * call.line_channel + lane;
       LOCKSTEP_UNROLL
-      for (std::size_t t = 0; t < T; ++t) {
-        hn::StoreU(sum[k][t], kTag, call.partial + k * call.partial_channel + t * kLine + lane);
-      }
-      if constexpr (kBias) hn::StoreU(bias[k], kTag, call.bias + k * call.partial_channel + lane);
+      for (std::size_t t = 0; t < T; ++t) use(sum[k][t], of_channel + t * 2 * kLine);
+      if constexpr (kBias) use(bias[k], of_channel + call.bias);
     }
   }
 
-  /// Adds the products of the samples i, i + 16, ... of one run.
-  HWY_INLINE void add_run(const float* const (&x)[T], const float* const (&dy)[K], std::size_t run) {
-    for (std::size_t i = 0; i < run; i += kLine) {
+  /// Adds the products of a row of pixels. dy of channels lies three channels apart in bases, so that x86 can reach
+  /// each group with [base + 0, 1 or 2 * channel].
+  HWY_INLINE void add_row(const GradientCall& call, const float* const (&x)[T], const float* dy,
+                          std::size_t channel) {
+    constexpr std::size_t kBases = (K + 2) / 3;
+    const std::size_t x_column = call.x_column, dy_column = call.dy_column;
+    const float* base[kBases];
+    LOCKSTEP_UNROLL
+    for (std::size_t b = 0; b < kBases; ++b) base[b] = dy + 3 * b * channel;
+    std::size_t at = 0;
+    LOCKSTEP_UNROLL_BY_4
+    for (std::size_t q = call.columns; q > 0; --q, at += x_column) {
       Lanes source[T];
       LOCKSTEP_UNROLL
-      for (std::size_t t = 0; t < T; ++t) source[t] = hn::LoadU(kTag, x[t] + i);
+      for (std::size_t t = 0; t < T; ++t) source[t] = hn::LoadU(kTag, x[t] + at);
       LOCKSTEP_UNROLL
       for (std::size_t k = 0; k < K; ++k) {
-        const Lanes gradient = hn::LoadU(kTag, dy[k] + i);
+        const Lanes gradient = hn::LoadU(kTag, base[k / 3] + k % 3 * channel);
         LOCKSTEP_UNROLL
         for (std::size_t t = 0; t < T; ++t) sum[k][t] = hn::MulAdd(gradient, source[t], sum[k][t]);
         if constexpr (kBias) bias[k] = hn::Add(bias[k], gradient);
       }
+      LOCKSTEP_UNROLL
+      for (std::size_t b = 0; b < kBases; ++b) base[b] += dy_column;
+    }
+  }
+
+  HWY_INLINE void add_rows(const GradientCall& call, const GradientRows& part, std::size_t lane) {
+    const float* dy = call.dy + part.dy + lane / kLine * part.dy_line + lane % kLine;
+    const float* x[T];
+    LOCKSTEP_UNROLL
+    for (std::size_t t = 0; t < T; ++t) x[t] = call.x + call.tap[t] + part.x + lane;
+    for (std::size_t p = 0; p < part.rows; ++p, dy += call.columns * call.dy_column) {
+      add_row(call, x, dy, part.dy_channel);
+      LOCKSTEP_UNROLL
+      for (std::size_t t = 0; t < T; ++t) x[t] += call.x_row;
     }
   }
 };
 
 template <std::size_t K, std::size_t T, bool kBias>
 HWY_NOINLINE void run_gradient_tile(const GradientCall& call) {
-  for (std::size_t lane = 0; lane < kLine; lane += kVector) {
-    GradientTile<K, T, kBias> tile;
-    tile.load(call, lane);
-    const float* dy[K];
-    LOCKSTEP_UNROLL
-    for (std::size_t k = 0; k < K; ++k) dy[k] = call.dy + k * call.dy_channel + lane;
-    for (std::size_t p = 0; p < call.rows; ++p) {
-      for (std::size_t q = 0; q < call.columns; ++q) {
-        const float* x[T];
-        LOCKSTEP_UNROLL
-        for (std::size_t t = 0; t < T; ++t)
-          x[t] = call.x + call.tap[t] + p * call.x_row + q * call.x_column + lane;
-        tile.add_run(x, dy, call.run);
-        LOCKSTEP_UNROLL
-        for (std::size_t k = 0; k < K; ++k) dy[k] += call.run;
+  const auto load = [](Lanes& sum, const float* at) HWY_ATTR { sum = hn::LoadU(kTag, at); };
+  const auto store = [](const Lanes& sum, float* at) HWY_ATTR { hn::StoreU(sum, kTag, at); };
+  const auto add = [](const Lanes& sum, float* at)
+                       HWY_ATTR { hn::StoreU(hn::Add(hn::LoadU(kTag, at), sum), kTag, at); };
+  bool is_first = call.begins_term;
+  for (std::size_t i = 0; i < call.count; ++i) {
+    const GradientRows& part = call.parts[i];
+    for (std::size_t lane = 0; lane < 2 * kLine; lane += kVector) {
+      GradientTile<K, T, kBias> tile;
+      tile.begin();
+      if (!part.begins) tile.for_each(call, call.chain, lane, load);
+      if (lane < part.lines * kLine) tile.add_rows(call, part, lane);
+      if (!part.ends) {
+        tile.for_each(call, call.chain, lane, store);
+      } else if (is_first) {
+        tile.for_each(call, call.term, lane, store);
+      } else {
+        tile.for_each(call, call.term, lane, add);
       }
     }
-    tile.store(call, lane);
+    is_first = is_first && !part.ends;
   }
 }
 

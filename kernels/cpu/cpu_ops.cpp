@@ -28,9 +28,9 @@ class CpuOps final : public Ops {
   void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float* w, float* dx) override {
     cpu::conv2d_backward_data(shape, dy, w, dx);
   }
-  void conv2d_backward_weights(const Conv2dShape& shape, const float* x, const float* dy, float* dw,
-                               float* db) override {
-    cpu::conv2d_backward_weights(shape, x, dy, dw, db);
+  void conv2d_backward_weights(const Conv2dShape& shape, int grain, const float* x, const float* dy,
+                               const GradientOutput& to) override {
+    cpu::conv2d_backward_weights(shape, grain, x, dy, to);
   }
 
   void max_pool_forward(const Pool2dShape& shape, const float* x, float* y, std::uint8_t* argmax) override {

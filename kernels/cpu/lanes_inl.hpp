@@ -15,12 +15,15 @@
 #define LOCKSTEP_CPU_LANES_INL_HPP
 #endif
 
-/// Placed before a loop whose trip count is a small constant: unrolled, register tiles stay in registers.
+/// Placed before a loop whose trip count is a small constant: unrolled, register tiles stay in registers. And before one
+/// of short rows.
 #ifndef LOCKSTEP_UNROLL
 #ifdef __clang__
 #define LOCKSTEP_UNROLL _Pragma("clang loop unroll(full)")
+#define LOCKSTEP_UNROLL_BY_4 _Pragma("clang loop unroll_count(4)")
 #else
 #define LOCKSTEP_UNROLL _Pragma("GCC unroll 32")
+#define LOCKSTEP_UNROLL_BY_4 _Pragma("GCC unroll 4")
 #endif
 #endif
 

@@ -22,17 +22,21 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
-/// One run of the tile. Target k, vector v: bias[k] + sum over taps of weight * source. Taps are a grid of
-/// channels * rows * columns, visited in this order; steps are in floats.
+/// One run of the tile. Target k, vector v: the sum over taps of weight * source. Taps are a grid of groups * channels *
+/// rows * columns, visited in this order; a group is one chain of multiply-adds, and groups are added in order
+/// (kernels/numerics/sum_cuts.hpp). Steps are in floats.
 struct TileCall {
-  std::size_t channels = 1, rows = 1, columns = 1;
+  std::size_t groups = 1, channels = 1, rows = 1, columns = 1;
+  std::size_t last_channels = 1, last_columns = 1;  ///< of the last group, which may be smaller
+  std::ptrdiff_t source_group = 0, weight_group = 0;
   std::ptrdiff_t source_channel = 0, source_row = 0, source_column = 0;
   std::ptrdiff_t weight_channel = 0, weight_row = 0, weight_column = 0;
   std::ptrdiff_t weight_lane = 1;  ///< from target k to target k + 1; used by strided tiles only
   std::ptrdiff_t target_lane = 0;
   const float* source = nullptr;
   const float* weights = nullptr;
-  const float* bias = nullptr;  ///< one for each target, or null for 0
+  const float* start = nullptr;  ///< where the first chain of each target begins; null: at 0
+  const float* end = nullptr;  ///< what is added to each target's sum at last; null: 0, so that no sum is -0
   float* target = nullptr;
 };
 
@@ -70,44 +74,91 @@ struct WeightCursor {
   }
 };
 
+/// K * V accumulators.
 template <bool kPacked, std::size_t K, std::size_t V>
-HWY_NOINLINE void run_tile(const TileCall& call) {
+struct Tile {
   Lanes sum[K][V];
-  LOCKSTEP_UNROLL
-  for (std::size_t k = 0; k < K; ++k) {
-    const Lanes start = call.bias == nullptr ? hn::Zero(kTag) : hn::Set(kTag, call.bias[k]);
+
+  HWY_INLINE void begin(const float* start) {
     LOCKSTEP_UNROLL
-    for (std::size_t v = 0; v < V; ++v) sum[k][v] = start;
+    for (std::size_t k = 0; k < K; ++k) {
+      const Lanes value = start == nullptr ? hn::Zero(kTag) : hn::Set(kTag, start[k]);
+      LOCKSTEP_UNROLL
+      for (std::size_t v = 0; v < V; ++v) sum[k][v] = value;
+    }
   }
-  const std::ptrdiff_t source_column = call.source_column, weight_column = call.weight_column;
-  const std::size_t columns = call.columns;
-  for (std::size_t c = 0; c < call.channels; ++c) {
-    for (std::size_t r = 0; r < call.rows; ++r) {
-      const auto channel = static_cast<std::ptrdiff_t>(c), row = static_cast<std::ptrdiff_t>(r);
-      const float* source = call.source + channel * call.source_channel + row * call.source_row;
-      WeightCursor<kPacked, K> weights(call.weights + channel * call.weight_channel + row * call.weight_row,
-                                       call.weight_lane);
-      for (std::size_t s = 0; s < columns; ++s) {
-        Lanes x[V];
-        LOCKSTEP_UNROLL
-        for (std::size_t v = 0; v < V; ++v) x[v] = hn::LoadU(kTag, source + v * kVector);
-        LOCKSTEP_UNROLL
-        for (std::size_t k = 0; k < K; ++k) {
-          const Lanes w = hn::Set(kTag, weights.at(k));
+
+  /// The taps of a group.
+  HWY_INLINE void add_group(const TileCall& call, const float* first_source, const float* first_weight,
+                            std::size_t channels, std::size_t columns) {
+    const std::ptrdiff_t source_column = call.source_column, weight_column = call.weight_column;
+    for (std::size_t c = 0; c < channels; ++c) {
+      for (std::size_t r = 0; r < call.rows; ++r) {
+        const auto channel = static_cast<std::ptrdiff_t>(c), row = static_cast<std::ptrdiff_t>(r);
+        const float* source = first_source + channel * call.source_channel + row * call.source_row;
+        WeightCursor<kPacked, K> weights(first_weight + channel * call.weight_channel + row * call.weight_row,
+                                         call.weight_lane);
+        for (std::size_t s = 0; s < columns; ++s) {
+          Lanes x[V];
           LOCKSTEP_UNROLL
-          for (std::size_t v = 0; v < V; ++v) sum[k][v] = hn::MulAdd(w, x[v], sum[k][v]);
+          for (std::size_t v = 0; v < V; ++v) x[v] = hn::LoadU(kTag, source + v * kVector);
+          LOCKSTEP_UNROLL
+          for (std::size_t k = 0; k < K; ++k) {
+            const Lanes w = hn::Set(kTag, weights.at(k));
+            LOCKSTEP_UNROLL
+            for (std::size_t v = 0; v < V; ++v) sum[k][v] = hn::MulAdd(w, x[v], sum[k][v]);
+          }
+          source += source_column;
+          weights.advance(weight_column);
         }
-        source += source_column;
-        weights.advance(weight_column);
       }
     }
   }
-  float* target = call.target;
-  const std::ptrdiff_t target_lane = call.target_lane;
-  LOCKSTEP_UNROLL
-  for (std::size_t k = 0; k < K; ++k, target += target_lane) {
+
+  /// Adds this group to those before, which wait in the target.
+  HWY_INLINE void join(const TileCall& call) {
+    const float* target = call.target;
     LOCKSTEP_UNROLL
-    for (std::size_t v = 0; v < V; ++v) hn::StoreU(sum[k][v], kTag, target + v * kVector);
+    for (std::size_t k = 0; k < K; ++k, target += call.target_lane) {
+      LOCKSTEP_UNROLL
+      for (std::size_t v = 0; v < V; ++v)
+        sum[k][v] = hn::Add(hn::LoadU(kTag, target + v * kVector), sum[k][v]);
+    }
+  }
+
+  HWY_INLINE void finish(const float* end) {
+    LOCKSTEP_UNROLL
+    for (std::size_t k = 0; k < K; ++k) {
+      const Lanes value = end == nullptr ? hn::Zero(kTag) : hn::Set(kTag, end[k]);
+      LOCKSTEP_UNROLL
+      for (std::size_t v = 0; v < V; ++v) sum[k][v] = hn::Add(sum[k][v], value);
+    }
+  }
+
+  HWY_INLINE void store(const TileCall& call) const {
+    float* target = call.target;
+    const std::ptrdiff_t target_lane = call.target_lane;
+    LOCKSTEP_UNROLL
+    for (std::size_t k = 0; k < K; ++k, target += target_lane) {
+      LOCKSTEP_UNROLL
+      for (std::size_t v = 0; v < V; ++v) hn::StoreU(sum[k][v], kTag, target + v * kVector);
+    }
+  }
+};
+
+template <bool kPacked, std::size_t K, std::size_t V>
+HWY_NOINLINE void run_tile(const TileCall& call) {
+  const float *source = call.source, *weights = call.weights, *start = call.start;
+  for (std::size_t g = 0;; ++g, source += call.source_group, weights += call.weight_group, start = nullptr) {
+    const bool is_last = g + 1 == call.groups;
+    Tile<kPacked, K, V> tile;
+    tile.begin(start);
+    tile.add_group(call, source, weights, is_last ? call.last_channels : call.channels,
+                   is_last ? call.last_columns : call.columns);
+    if (g > 0) tile.join(call);
+    if (is_last) tile.finish(call.end);
+    tile.store(call);
+    if (is_last) return;
   }
 }
 

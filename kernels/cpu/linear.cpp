@@ -8,6 +8,7 @@
 #include "kernels/cpu/lanes_scratch.hpp"
 #include "kernels/cpu/linear_product.hpp"
 #include "kernels/cpu/simd_targets.hpp"
+#include "kernels/numerics/sum_cuts.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -56,7 +57,12 @@ void multiply_rows(TileCall call, std::size_t rows, std::size_t columns) {
 template <bool kPacked>
 void multiply(const Product& product) {
   TileCall call;
-  call.columns = product.depth;
+  const std::size_t blocks = (product.depth + product.block - 1) / product.block;
+  call.groups = blocks;
+  call.columns = product.block;
+  call.last_columns = product.depth - (blocks - 1) * product.block;
+  call.source_group = static_cast<std::ptrdiff_t>(product.block) * product.b_depth;
+  call.weight_group = static_cast<std::ptrdiff_t>(product.block) * product.a_depth;
   call.source_column = product.b_depth;
   call.weight_column = product.a_depth;
   call.weight_lane = product.a_row;
@@ -66,7 +72,7 @@ void multiply(const Product& product) {
                    const auto row = static_cast<std::ptrdiff_t>(first);
                    call.source = product.b;
                    call.weights = product.a + row * product.a_row;
-                   call.bias = product.bias == nullptr ? nullptr : product.bias + first;
+                   call.start = product.start == nullptr ? nullptr : product.start + first;
                    call.target = product.c + row * product.c_row;
                    multiply_rows<kPacked>(call, rows, product.columns);
                  });
@@ -93,18 +99,10 @@ void call_transpose(std::size_t rows, std::size_t columns, const float* from, st
   }
 }
 
-/// sums[i] = sum over j of x[i][j]: one line of partial sums, then its tree.
-void call_sum_rows(std::size_t rows, std::size_t columns, const float* x, float* sums) {
-  for (std::size_t i = 0; i < rows; ++i) {
-    HWY_ALIGN float line[kLine];
-    for (std::size_t lane = 0; lane < kLine; lane += kVector) {
-      Lanes sum = hn::Zero(kTag);
-      for (std::size_t j = lane; j < columns; j += kLine)
-        sum = hn::Add(sum, hn::LoadU(kTag, x + i * columns + j));
-      hn::StoreU(sum, kTag, line + lane);
-    }
-    sum_lines(line, 1, sums + i);
-  }
+/// total = total + x, for all numbers.
+void call_add(std::size_t size, const float* x, float* total) {
+  for (std::size_t i = 0; i < size; i += kVector)
+    hn::StoreU(hn::Add(hn::LoadU(kTag, total + i), hn::LoadU(kTag, x + i)), kTag, total + i);
 }
 
 }  // namespace lockstep::cpu::HWY_NAMESPACE
@@ -115,22 +113,76 @@ namespace lockstep::cpu {
 
 HWY_EXPORT(call_multiply);
 HWY_EXPORT(call_transpose);
-HWY_EXPORT(call_sum_rows);
+HWY_EXPORT(call_add);
+
+namespace {
+
+/// The rows [first, first + kCount) of x [.., columns]: chains by rising column, blocks added in order. Several rows at a
+/// time, because each waits for its own last addition.
+template <std::size_t kCount>
+void sum_some_rows(const float* x, std::size_t columns, float* sums) {
+  float total[kCount] = {};
+  for (std::size_t block = 0; block < columns; block += kSampleBlock) {
+    float sum[kCount] = {};
+    const std::size_t end = std::min<std::size_t>(columns, block + kSampleBlock);
+    for (std::size_t j = block; j < end; ++j) {
+      for (std::size_t i = 0; i < kCount; ++i) sum[i] += x[i * columns + j];
+    }
+    for (std::size_t i = 0; i < kCount; ++i) total[i] = block == 0 ? sum[i] : total[i] + sum[i];
+  }
+  std::copy_n(total, kCount, sums);
+}
+
+void sum_rows(std::size_t rows, std::size_t columns, const float* x, float* sums) {
+  constexpr std::size_t kAtOnce = 8;
+  std::size_t i = 0;
+  for (; i + kAtOnce <= rows; i += kAtOnce) sum_some_rows<kAtOnce>(x + i * columns, columns, sums + i);
+  for (; i < rows; ++i) sum_some_rows<1>(x + i * columns, columns, sums + i);
+}
+
+/// Slices of several blocks: each in memory of its own, then added to those before.
+void add_slices(const InputSlices& slices, Product product, float* y) {
+  static thread_local Scratch scratch;
+  const std::size_t size = product.rows * product.columns, inputs = product.depth;
+  product.c = scratch.floats(size);
+  const float *w = product.a, *x = product.b;
+  for (std::size_t first = 0; first < inputs; first += static_cast<std::size_t>(slices.length)) {
+    product.depth = std::min<std::size_t>(static_cast<std::size_t>(slices.length), inputs - first);
+    product.a = w + first;
+    product.b = x + static_cast<std::ptrdiff_t>(first) * product.b_depth;
+    HWY_DYNAMIC_DISPATCH(call_multiply)(product);
+    if (first == 0) {
+      std::copy_n(product.c, size, y);
+    } else {
+      HWY_DYNAMIC_DISPATCH(call_add)(size, product.c, y);
+    }
+    product.start = nullptr;
+  }
+}
+
+}  // namespace
 
 void linear_forward(const LinearShape& s, const float* x, const float* w, const float* b, float* y) {
   const auto rows = static_cast<std::size_t>(s.out_features), depth = static_cast<std::size_t>(s.in_features);
-  HWY_DYNAMIC_DISPATCH(call_multiply)
-  ({.rows = rows,
-    .columns = static_cast<std::size_t>(s.batch),
-    .depth = depth,
-    .a = w,
-    .a_row = s.in_features,
-    .a_depth = 1,
-    .b = x,
-    .b_depth = s.batch,
-    .c = y,
-    .c_row = s.batch,
-    .bias = b});
+  const InputSlices slices(s.in_features);
+  Product product{.rows = rows,
+                  .columns = static_cast<std::size_t>(s.batch),
+                  .depth = depth,
+                  .block = static_cast<std::size_t>(slices.length),
+                  .a = w,
+                  .a_row = s.in_features,
+                  .a_depth = 1,
+                  .b = x,
+                  .b_depth = s.batch,
+                  .c = y,
+                  .c_row = s.batch,
+                  .start = b};
+  if (slices.length <= InputSlices::kBlock) {
+    HWY_DYNAMIC_DISPATCH(call_multiply)(product);
+  } else {
+    product.block = InputSlices::kBlock;
+    add_slices(slices, product, y);
+  }
 }
 
 void linear_backward_data(const LinearShape& s, const float* dy, const float* w, float* dx) {
@@ -139,6 +191,7 @@ void linear_backward_data(const LinearShape& s, const float* dy, const float* w,
   ({.rows = rows,
     .columns = static_cast<std::size_t>(s.batch),
     .depth = depth,
+    .block = kOutputBlock,
     .a = w,
     .a_row = 1,
     .a_depth = s.in_features,
@@ -160,6 +213,7 @@ void linear_backward_weights(const LinearShape& s, const float* x, const float* 
   ({.rows = outputs,
     .columns = inputs,
     .depth = batch,
+    .block = kSampleBlock,
     .a = dy,
     .a_row = s.batch,
     .a_depth = 1,
@@ -167,7 +221,7 @@ void linear_backward_weights(const LinearShape& s, const float* x, const float* 
     .b_depth = static_cast<std::ptrdiff_t>(stride),
     .c = dw,
     .c_row = s.in_features});
-  HWY_DYNAMIC_DISPATCH(call_sum_rows)(outputs, batch, dy, db);
+  sum_rows(outputs, batch, dy, db);
 }
 
 }  // namespace lockstep::cpu

@@ -3,8 +3,8 @@
 /// Fully connected layers on one CPU core: three products of small matrices, with no copy of the weights.
 ///
 /// The contracts are those of kernels/ops.hpp. Tensors of samples start on a 64-byte line and `batch` is a
-/// multiple of kLanes; weights and their gradients may lie anywhere. Sums run in index order (inputs, outputs
-/// or samples), whatever the SIMD width. Scratch memory belongs to the calling thread and is kept.
+/// multiple of kLanes; weights and their gradients may lie anywhere. Sums are those of
+/// kernels/numerics/sum_cuts.hpp, whatever the SIMD width. Scratch memory belongs to the calling thread and is kept.
 #pragma once
 
 #include "kernels/shapes.hpp"

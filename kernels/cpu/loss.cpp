@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Log-softmax and cross-entropy: a lane is a sample, so every sum runs over classes in their order.
+/// Log-softmax and cross-entropy: a lane is a sample. The arithmetic is that of kernels/cuda/loss.cu.
 #include "kernels/cpu/loss.hpp"
 
 #include "kernels/cpu/simd_targets.hpp"
+#include "kernels/numerics/sum_cuts.hpp"
+#include "kernels/numerics/wide_sum.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -22,6 +24,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Samples = hn::CappedTag<float, 16>;
 using Labels = hn::RebindToSigned<Samples>;
 using FloatVec = hn::Vec<Samples>;
+using LossMath = VectorMath<Samples>;
 using LabelVec = hn::Vec<Labels>;
 
 /// What the first pass over the classes finds out about a vector of samples.
@@ -47,18 +50,20 @@ HWY_INLINE Peak find_peak(const LossShape& shape, const float* logits, LabelVec 
   return peak;
 }
 
-/// Sum over the classes of exp(logit - peak); kStore keeps the terms, in place if e == logits.
+/// Sum over the classes of exp(logit - peak), in the order of kLossSums; kStore keeps the terms, in place if e ==
+/// logits.
 template <bool kStore>
 HWY_INLINE FloatVec sum_exp(const LossShape& shape, const float* logits, FloatVec peak, float* e) {
   const Samples d;
-  auto sum = hn::Zero(d);
+  FloatVec sums[kLossSums] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
   for (int c = 0; c < shape.classes; ++c) {
     const std::size_t offset = static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.batch);
-    const auto term = exp_or_nan(d, hn::Sub(hn::LoadU(d, logits + offset), peak));
+    const auto term = exp_of_loss<LossMath>(hn::Sub(hn::LoadU(d, logits + offset), peak));
     if (kStore) hn::StoreU(term, d, e + offset);
-    sum = hn::Add(sum, term);
+    sums[c % kLossSums] = hn::Add(sums[c % kLossSums], term);
   }
-  return sum;
+  static_assert(kLossSums == 4);
+  return hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
 }
 
 /// e holds the terms of sum_exp: becomes softmax - onehot, and 0 in lanes from `real` on.
@@ -66,8 +71,9 @@ HWY_INLINE void finish_gradient(const LossShape& shape, FloatVec sum, LabelVec l
   const Samples d;
   const Labels di;
   const auto is_real = hn::FirstN(d, static_cast<std::size_t>(real));
+  const auto scale = hn::Div(hn::Set(d, 1.0F), sum);
   for (int c = 0; c < shape.classes; ++c, e += shape.batch) {
-    const auto softmax = hn::Div(hn::LoadU(d, e), sum);
+    const auto softmax = hn::Mul(hn::LoadU(d, e), scale);
     const auto onehot =
         hn::IfThenElseZero(hn::RebindMask(d, hn::Eq(label, hn::Set(di, c))), hn::Set(d, 1.0F));
     hn::StoreU(hn::IfThenElseZero(is_real, hn::Sub(softmax, onehot)), d, e);
@@ -87,7 +93,7 @@ HWY_INLINE void add_in_order(const SampleLosses& samples, const std::int32_t* la
     const bool correct = samples.best[lane] == labels[lane] && !std::isnan(loss);
     sums->correct += correct ? 1 : 0;
     if (std::isfinite(loss)) {
-      sums->loss += static_cast<double>(loss);
+      sums->loss += std::rint(static_cast<double>(loss) * kLossScale) / kLossScale;
     } else {
       ++sums->not_finite;
     }
@@ -111,7 +117,7 @@ HWY_INLINE void cross_entropy_lanes(const LossShape& shape, const float* logits,
     finish_gradient(shape, sum, label, real, dlogits);
   }
   SampleLosses losses;
-  hn::Store(hn::Add(log_or_nan(Samples(), sum), hn::Sub(peak.value, peak.target)), d, losses.loss);
+  hn::Store(hn::Add(log_of_loss<LossMath>(sum), hn::Sub(peak.value, peak.target)), d, losses.loss);
   hn::Store(peak.index, di, losses.best);
   add_in_order(losses, labels, real, sums);
 }
@@ -134,7 +140,7 @@ void log_softmax(const LossShape& shape, const float* logits, float* y) {
   const int lanes = static_cast<int>(hn::Lanes(d));
   for (int n = 0; n < shape.batch; n += lanes) {
     const auto peak = find_peak(shape, logits + n, hn::Zero(Labels())).value;
-    const auto log_sum = log_or_nan(Samples(), sum_exp<false>(shape, logits + n, peak, nullptr));
+    const auto log_sum = log_of_loss<LossMath>(sum_exp<false>(shape, logits + n, peak, nullptr));
     for (int c = 0; c < shape.classes; ++c) {
       const std::size_t at =
           static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.batch) + static_cast<std::size_t>(n);

@@ -26,6 +26,10 @@ struct ScalarMath {
   static __device__ inline V copy_sign(V size, V sign) { return copysignf(size, sign); }
   static __device__ inline V number_or_zero(V x) { return x != x ? 0.0F : x; }
   static __device__ inline V nan_or(V x, V y) { return x != x ? x : y; }
+  static __device__ inline V mantissa(V x) {
+    return __int_as_float((__float_as_int(x) & 0x007FFFFF) | 0x3F800000);
+  }
+  static __device__ inline V exponent(V x) { return static_cast<float>((__float_as_int(x) >> 23) - 127); }
 };
 
 #define LOCKSTEP_LANES __device__ inline

@@ -68,7 +68,7 @@ struct GradientStore {
     for (int i = threadIdx.x / kSamplesPerWarp; i < sums.outputs; i += sums.groups) {
       const int filter = i / (kTileRows * kColumns), a = i / kColumns % kTileRows, b = i % kColumns;
       if (tile.row + a < tile.first_row || tile.column + b < tile.first_column) continue;
-      one(tile.filter + filter, tile.row + a, tile.column + b, tile.sample, sums.total(i));
+      one(tile.filter + filter, tile.row + a, tile.column + b, tile.sample, sums.total(i) + 0.0F);
     }
   }
   template <int kWidth, int kFilters>
@@ -104,7 +104,7 @@ struct GradientStore {
 #pragma unroll 1
       for (int k = 0, i = first; k < kAtOnce && i < sums.outputs; ++k, i += sums.groups) {
         const WindowPlace at = pixel_at<kWidth>(i, place);
-        if (is_inside(at)) write<kPool>(at, masks >> (k * kMaskBits), sums.total(i));
+        if (is_inside(at)) write<kPool>(at, masks >> (k * kMaskBits), sums.total(i) + 0.0F);
       }
     }
   }
@@ -128,7 +128,7 @@ struct GradientStore {
     } else {
       const std::size_t corner =
           pixel_index(at.channel, expand.height, at.row * kPool, expand.width, at.column * kPool);
-      store_window<kPool>(expand, at, mask, gradient * expand.factor, static_cast<std::size_t>(batch),
+      store_window<kPool>(expand, at, mask, expand.factors.times(gradient), static_cast<std::size_t>(batch),
                           dx + corner * batch + at.sample);
     }
   }

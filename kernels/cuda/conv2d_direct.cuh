@@ -254,8 +254,8 @@ void launch_tile(cudaStream_t stream, const OutputSize& y, DirectArgs args, cons
   args.tiles_wide = pieces(y.width, Tile::kColumns);
   args.channels_at_a_time = channels_at_a_time(args.groups, Cache::kChannelFloats);
   const int cached = args.groups.count * args.channels_at_a_time * Cache::kChannelFloats;
-  const int sums = args.groups.threads() * TileSums<Tile::kColumns, Tile::kFilters>::kCount;
-  const LaunchShape shape = {Tile::grid(y, args.batch), dim3(args.groups.threads()),
+  const int sums = threads_of(args.groups) * TileSums<Tile::kColumns, Tile::kFilters>::kCount;
+  const LaunchShape shape = {Tile::grid(y, args.batch), dim3(threads_of(args.groups)),
                              std::max(cached, sums) * sizeof(float)};
   launch(stream, shape, convolve_directly<kSize, kBorder, Tile::kColumns, Tile::kFilters, Store>, args, y,
          store);

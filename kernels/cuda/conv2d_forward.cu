@@ -68,14 +68,14 @@ struct ForwardStore {
   /// What a warp reads before it knows any output.
   struct Early {
     std::uint32_t step;
-    float bias;  ///< lane l: of the tile's filter l
+    float bias;  ///< lane l: of the tile's filter l; 0 for -0, so that a sum of zeros is 0 on every device
 
     __device__ float bias_of(int filter) const { return __shfl_sync(0xFFFFFFFFU, bias, filter); }
   };
   __device__ std::uint32_t step() const { return state == nullptr ? 0 : state->step; }
   __device__ Early early(const TilePlace& tile) const {
     const int lane = static_cast<int>(threadIdx.x) % kSamplesPerWarp;
-    return {step(), __ldg(bias + min(tile.filter + lane, size.filters - 1))};
+    return {step(), __ldg(bias + min(tile.filter + lane, size.filters - 1)) + 0.0F};
   }
 
   __device__ void write(std::size_t pixel, int sample, const EpilogueResult& result) const {
@@ -96,7 +96,7 @@ struct ForwardStore {
   template <int kPool>
   __device__ void window(const WindowPlace& place, float (&v)[kPool * kPool], LastDraw& last) const {
     if (!is_there<kPool>(place)) return;
-    finish<kPool>(place, __ldg(bias + place.channel), step(), v, last);
+    finish<kPool>(place, __ldg(bias + place.channel) + 0.0F, step(), v, last);
   }
   template <int kPool>
   __device__ void finish(const WindowPlace& place, float of_filter, std::uint32_t step,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/cuda/conv2d_groups.cuh"
+#include "kernels/cuda/earlier_sums.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/shapes.hpp"
 
@@ -30,7 +31,8 @@ __device__ inline void load_under_tap(const Conv2dShape& shape, const float* pla
 /// Grid: windows / kGenericWarps, filters / kGenericFilters, batch / 32. A warp for each window.
 template <int kPool, class Store>
 __global__ void __launch_bounds__(kGenericWarps* kSamplesPerWarp)
-    convolve_generic(Conv2dShape shape, OutputSize y, const float* x, const float* w, Store store) {
+    convolve_generic(Conv2dShape shape, ChannelGroups groups, OutputSize y, const float* x, const float* w,
+                     Store store) {
   const int columns = y.width / kPool, rows = y.height / kPool;
   const int window = static_cast<int>(blockIdx.x * kGenericWarps + threadIdx.x / kSamplesPerWarp);
   const int row = window / columns, column = window - row * columns;
@@ -43,8 +45,17 @@ __global__ void __launch_bounds__(kGenericWarps* kSamplesPerWarp)
   const std::size_t filter = static_cast<std::size_t>(shape.in_channels) * taps;
   const int filters = min(kGenericFilters, shape.out_channels - first_filter);
   const float* weight = w + first_filter * filter;
-  float sums[kGenericFilters][kPool * kPool] = {};
-  for (int c = 0; c < shape.in_channels; ++c) {
+  constexpr int kWindow = kPool * kPool, kCount = kGenericFilters * kWindow;
+  constexpr int kThreads = kGenericWarps * kSamplesPerWarp;
+  LOCKSTEP_SHARED(float, earlier_floats, (kCount * kThreads));
+  const EarlierSums<kCount> earlier(earlier_floats, threadIdx.x, kThreads);
+  float sums[kCount] = {};
+  const auto sum = [&](int i) -> float& { return sums[i]; };
+  for (int c = 0, end = groups.per_group; c < shape.in_channels; ++c) {
+    if (c == end) {
+      earlier.fold(end == groups.per_group, sum);
+      end += groups.per_group;
+    }
     for (int r = 0; r < shape.kernel_height; ++r) {
       for (int s = 0; s < shape.kernel_width; ++s, ++weight) {
         float under[kPool * kPool];
@@ -53,15 +64,20 @@ __global__ void __launch_bounds__(kGenericWarps* kSamplesPerWarp)
         for (int f = 0; f < kGenericFilters; ++f) {
           const float factor = f < filters ? __ldg(weight + f * filter) : 0.0F;
 #pragma unroll
-          for (int k = 0; k < kPool * kPool; ++k) sums[f][k] = fmaf(under[k], factor, sums[f][k]);
+          for (int k = 0; k < kWindow; ++k)
+            sums[f * kWindow + k] = fmaf(under[k], factor, sums[f * kWindow + k]);
         }
       }
     }
   }
+  if (groups.per_group < shape.in_channels) earlier.finish(sum);
   LastDraw last;
 #pragma unroll
   for (int f = 0; f < kGenericFilters; ++f) {
-    store.template window<kPool>({y.height, y.width, first_filter + f, row, column, sample}, sums[f], last);
+    float of_filter[kWindow];
+#pragma unroll
+    for (int k = 0; k < kWindow; ++k) of_filter[k] = sums[f * kWindow + k];
+    store.template window<kPool>({y.height, y.width, first_filter + f, row, column, sample}, of_filter, last);
   }
 }
 
@@ -74,8 +90,8 @@ void launch_generic_forward(cudaStream_t stream, const Conv2dShape& s, const flo
   if (windows == 0) return;
   const dim3 grid(pieces(windows, kGenericWarps), pieces(s.out_channels, kGenericFilters),
                   pieces(s.batch, kSamplesPerWarp));
-  launch(stream, {grid, dim3(kGenericWarps * kSamplesPerWarp)}, convolve_generic<kPool, Store>, s, y, x, w,
-         store);
+  launch(stream, {grid, dim3(kGenericWarps * kSamplesPerWarp)}, convolve_generic<kPool, Store>, s,
+         ChannelGroups(s.in_channels), y, x, w, store);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

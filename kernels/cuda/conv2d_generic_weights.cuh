@@ -61,10 +61,10 @@ struct GenericSums {
 };
 
 /// Grid: tap groups x filters / 4, terms, grains.
-__global__ void __launch_bounds__(GradientSplit::kMostWarps* kSamplesPerWarp)
+__global__ void __launch_bounds__(GradientSplit::kMostUnitsOfTerm* kSamplesPerWarp)
     generic_weight_gradient(WeightGradientArgs args, int tap_groups) {
   using Block = BlockSums<GenericSums::kCount>;
-  LOCKSTEP_SHARED(float, shared, (GradientSplit::kMostWarps * Block::kFloats));
+  LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int block = static_cast<int>(blockIdx.x), filter_block = block / tap_groups;
   const int first_tap = (block - filter_block * tap_groups) * GenericSums::kTaps;
   const int first_filter = filter_block * GenericSums::kFilters;
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(GradientSplit::kMostWarps* kSamplesPerWarp)
       for (int q = 0; q < args.y.width; ++q) sums.add_pixel(args, taps, first_filter, p, q, n);
   }
   const Block all = {shared};
-  all.put(sums.at);
+  all.add(sums.at);
   __syncthreads();
   const int filter_taps = args.shape.in_channels * args.shape.kernel_height * args.shape.kernel_width;
   const ExactGradient& gradient = args.gradient;
@@ -88,9 +88,9 @@ __global__ void __launch_bounds__(GradientSplit::kMostWarps* kSamplesPerWarp)
     const int tap = is_bias ? first_tap : first_tap + i % GenericSums::kTaps;
     if (filter >= args.y.filters || tap >= filter_taps || (is_bias && first_tap > 0)) continue;
     if (is_bias) {
-      add_exact(gradient.bias, filter, all.total(i));
+      add_exact(gradient.bias, filter, all.totals[i]);
     } else {
-      add_exact(gradient.weight, static_cast<std::size_t>(filter) * filter_taps + tap, all.total(i));
+      add_exact(gradient.weight, static_cast<std::size_t>(filter) * filter_taps + tap, all.totals[i]);
     }
   }
 }
@@ -101,7 +101,9 @@ inline void launch_generic_weights(cudaStream_t stream, const WeightGradientArgs
   const int tap_groups = pieces(s.in_channels * s.kernel_height * s.kernel_width, GenericSums::kTaps);
   const int blocks = tap_groups * pieces(args.y.filters, GenericSums::kFilters);
   for_grains(args, [&](const WeightGradientArgs& part, unsigned grains) {
-    launch(stream, {dim3(blocks, args.split.terms, grains), dim3(args.split.threads())},
+    const std::size_t shared_bytes =
+        BlockSums<GenericSums::kCount>::floats(args.split.units_of_term) * sizeof(float);
+    launch(stream, {dim3(blocks, args.split.terms, grains), dim3(threads_of(args.split)), shared_bytes},
            generic_weight_gradient, part, tap_groups);
   });
 }

@@ -4,6 +4,8 @@
 /// them found. A lane is a sample.
 #pragma once
 
+#include "kernels/numerics/sum_cuts.hpp"
+
 #include <gpu/launch.cuh>
 
 #include <algorithm>
@@ -12,29 +14,15 @@ namespace lockstep::LOCKSTEP_GPU {
 
 inline constexpr int kSamplesPerWarp = 32;
 
-__host__ __device__ constexpr int pieces(int size, int piece) {
-  return (size + piece - 1) / piece;
-}
-
 /// The outputs of a convolution: before a pool, and without those that the pool drops where it says so.
 struct OutputSize {
   int filters = 0, height = 0, width = 0;
 };
 
-/// Group g, which is warp g of a block, sums over channels [g * per_group, (g + 1) * per_group), in order;
-/// then the sums of groups 0, 1, ... are added in order. A function of the number of channels alone, because
-/// it decides the bits of a result.
-struct ChannelGroups {
-  static constexpr int kMost = 5;
-  int channels = 1, count = 1, per_group = 1;
-
-  explicit ChannelGroups(int all_channels) : channels(all_channels), count(std::min(all_channels, kMost)) {
-    const int four = 4 * pieces(channels, 4), five = 5 * pieces(channels, 5);
-    if (channels > 4 && four <= five) count = 4;
-    per_group = pieces(channels, count);
-  }
-  constexpr int threads() const { return count * kSamplesPerWarp; }
-};
+/// Group g is warp g of a block.
+constexpr int threads_of(const ChannelGroups& groups) {
+  return groups.count * kSamplesPerWarp;
+}
 
 /// Sums of all groups, [group][output][sample] in shared memory.
 struct GroupSums {

@@ -1,63 +1,59 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Many sums over the lanes of a warp, and then over the warps of a block, in a fixed order.
+/// Many sums over the warps of a block, lane by lane, and then over the lanes.
+///
+/// Versions: (1) each warp adds up its lanes, 32 sums for 31 shuffles, and the warps' totals are added: a CPU then pays a
+/// tree for every unit. (2) Lanes meet in shared memory, 32 sums at a time, so that there is one tree for each term.
+/// By the count of instructions 125 sums of four warps take about 670 a warp instead of 500.
 #pragma once
 
 #include "kernels/cuda/conv2d_groups.cuh"
 
 namespace lockstep::LOCKSTEP_GPU {
 
-/// 2 * kHalf sums become kHalf: a lane keeps one half of those it has and gets that half from its partner.
-template <int kHalf>
-__device__ inline void halve_sums(float (&v)[kSamplesPerWarp]) {
-  const bool upper = (threadIdx.x & static_cast<unsigned>(kHalf)) != 0;
+/// The sum of all lanes of a warp, in each of them.
+__device__ inline float add_lanes(float v) {
 #pragma unroll
-  for (int i = 0; i < kHalf; ++i) {
-    const float keep = upper ? v[i + kHalf] : v[i];
-    const float give = upper ? v[i] : v[i + kHalf];
-    v[i] = keep + __shfl_xor_sync(0xFFFFFFFFU, give, kHalf);
-  }
-}
-
-/// 32 sums over the lanes of a warp for 31 shuffles. Every sum is the same tree of additions. v is
-/// overwritten.
-///
-/// @returns to lane l the sum of v[l]
-__device__ inline float sum_over_lanes(float (&v)[kSamplesPerWarp]) {
-  halve_sums<16>(v);
-  halve_sums<8>(v);
-  halve_sums<4>(v);
-  halve_sums<2>(v);
-  halve_sums<1>(v);
-  return v[0];
+  for (int step = 0; step < kLaneSteps; ++step) v += __shfl_xor_sync(0xFFFFFFFFU, v, lane_distance(step));
+  return v;
 }
 
 /// Sums of kCount numbers of each lane over all threads of the block, in shared memory.
 template <int kCount>
 struct BlockSums {
-  static constexpr int kSets = pieces(kCount, kSamplesPerWarp), kFloats = kSets * kSamplesPerWarp;
-  float* sums;  ///< [warp][kFloats]
+  static constexpr int kAtOnce = 32;  ///< sums whose lanes are in shared memory together
 
-  /// All lanes of the warp.
-  __device__ void put(const float (&v)[kCount]) const {
-    float* mine = sums + threadIdx.x / kSamplesPerWarp * kFloats + threadIdx.x % kSamplesPerWarp;
+  /// For a block of so many warps.
+  __host__ __device__ static constexpr int floats(int warps) {
+    return warps * (kCount < kAtOnce ? kCount : kAtOnce) * kSamplesPerWarp + kCount;
+  }
+
+  float* totals;  ///< [kCount], then the lanes: [warp][sum][lane]
+
+  /// All threads of the block. Afterwards, totals[i] is the sum of v[i], after a __syncthreads().
+  __device__ void add(const float (&v)[kCount]) const {
+    constexpr int kSets = pieces(kCount, kAtOnce), kSet = kCount < kAtOnce ? kCount : kAtOnce;
+    const int warps = static_cast<int>(blockDim.x) / kSamplesPerWarp;
+    const int warp = static_cast<int>(threadIdx.x) / kSamplesPerWarp;
+    float* const lanes = totals + kCount + threadIdx.x % kSamplesPerWarp;
 #pragma unroll
     for (int set = 0; set < kSets; ++set) {
-      float part[kSamplesPerWarp];
+      if (set > 0) __syncthreads();  // The lanes before have been read.
 #pragma unroll
-      for (int i = 0; i < kSamplesPerWarp; ++i) {
-        const int from = set * kSamplesPerWarp + i;
-        part[i] = from < kCount ? v[from < kCount ? from : 0] : 0.0F;
+      for (int i = 0; i < kSet; ++i) {
+        const int from = set * kAtOnce + i;
+        if (from < kCount) lanes[(warp * kSet + i) * kSamplesPerWarp] = v[from < kCount ? from : 0];
       }
-      mine[set * kSamplesPerWarp] = sum_over_lanes(part);
+      __syncthreads();
+      const int count = kCount - set * kAtOnce < kSet ? kCount - set * kAtOnce : kSet;
+#pragma unroll 2
+      for (int i = warp; i < count; i += warps) {
+        float sum = lanes[i * kSamplesPerWarp];
+        for (int other = 1; other < warps; ++other) sum += lanes[(other * kSet + i) * kSamplesPerWarp];
+        sum = add_lanes(sum);
+        if (threadIdx.x % kSamplesPerWarp == 0) totals[set * kAtOnce + i] = sum;
+      }
     }
-  }
-  /// After a __syncthreads().
-  __device__ float total(int i) const {
-    const int warps = static_cast<int>(blockDim.x) / kSamplesPerWarp;
-    float result = sums[i];
-    for (int warp = 1; warp < warps; ++warp) result += sums[warp * kFloats + i];
-    return result;
   }
 };
 

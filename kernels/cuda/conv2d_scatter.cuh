@@ -40,7 +40,7 @@ __device__ inline int row_of_block(int block, int rows) {
   return block % 2 != 0 ? middle + (block + 1) / 2 : middle - block / 2;
 }
 
-/// The rows of dy that reach a row of dx, of one channel after another, by falling row.
+/// The rows of dy that reach a row of dx, of one channel after another, by rising row: the taps fall.
 struct RowWalk {
   const float* plane;  ///< this lane's first pixel of the first channel
   unsigned next, row_stride, channel_step;
@@ -49,9 +49,9 @@ struct RowWalk {
   /// @param bottom  tap row r belongs to row bottom - r of dy
   __device__ RowWalk(const ScatterArgs& args, const float* first, int bottom, int begin, int end)
       : plane(first),
-        next((bottom - begin) * args.width * args.batch),
+        next((bottom - end + 1) * args.width * args.batch),
         row_stride(args.width * args.batch),
-        channel_step((args.height + end - begin - 1) * row_stride),
+        channel_step((args.height - (end - begin) + 1) * row_stride),
         rows(end - begin) {}
 
   /// @param is_full  whether the row has kColumns pixels, and not one less
@@ -64,7 +64,7 @@ struct RowWalk {
       pixel += batch;
     }
     const bool is_last = ++row == rows;
-    next += is_last ? channel_step : 0U - row_stride;
+    next += is_last ? channel_step : row_stride;
     if (is_last) row = 0;
   }
 };
@@ -138,7 +138,7 @@ struct RowQueue {
     if (left > kAhead) walk.load(batch, is_full, pixels[(kSlot + kAhead) % kSlots]);
     sums.add_row(pixels[kSlot], is_full, weights);
     const bool is_last = ++row == walk.rows;
-    weights += is_last ? Cache::kChannelFloats - (row - 1) * Cache::kLineFloats : Cache::kLineFloats;
+    weights += is_last ? Cache::kChannelFloats + (row - 1) * Cache::kLineFloats : -Cache::kLineFloats;
     if (is_last) row = 0;
     return --left > 0;
   }
@@ -184,7 +184,7 @@ __global__ void __launch_bounds__(ChannelGroups::kMost* kSamplesPerWarp,
     Cache::fill(cache, args.filters, place.filter, first + from, count);
     __syncwarp();
     if constexpr (kFilters > 2) rows.start();
-    rows.add_all(sums, cache + begin * Cache::kLineFloats, std::make_index_sequence<Queue::kSlots>());
+    rows.add_all(sums, cache + (end - 1) * Cache::kLineFloats, std::make_index_sequence<Queue::kSlots>());
   }
   __syncthreads();  // The caches are no longer needed.
   const GroupSums all = {shared, args.groups.count, Sums::kCount};
@@ -217,8 +217,8 @@ void launch_rows(cudaStream_t stream, const OutputSize& dx, ScatterArgs args, co
   using Sums = RowSums<kSize, Tile::kColumns, Tile::kFilters>;
   args.channels_at_a_time = channels_at_a_time(args.groups, Sums::Cache::kChannelFloats);
   const int cached = args.groups.count * args.channels_at_a_time * Sums::Cache::kChannelFloats;
-  const int sums = args.groups.threads() * Sums::kCount;
-  const LaunchShape shape = {Tile::grid(dx, args.batch), dim3(args.groups.threads()),
+  const int sums = threads_of(args.groups) * Sums::kCount;
+  const LaunchShape shape = {Tile::grid(dx, args.batch), dim3(threads_of(args.groups)),
                              std::max(cached, sums) * sizeof(float)};
   launch(stream, shape, scatter_rows<kSize, Tile::kColumns, Tile::kFilters, Store>, args, store);
 }

@@ -1,55 +1,27 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How the sum that a weight gradient is, over the samples and pixels of a grain, is cut into units for
-/// warps, and the units into the terms of an exact sum.
+/// The units and terms of a weight gradient (kernels/numerics/sum_cuts.hpp), as warps and blocks share them.
 #pragma once
 
 #include "kernels/cuda/conv2d_groups.cuh"
 #include "kernels/device/device_ops.hpp"
+#include "kernels/numerics/sum_cuts.hpp"
 #include "kernels/shapes.hpp"
 
 #include <algorithm>
 
 namespace lockstep::LOCKSTEP_GPU {
 
-/// A unit is some rows of pixels of some samples of a grain: one warp's, a lane being a sample. A term, which
-/// is one block's, consists of `warps` units. A function of shape and grain alone, not of the batch, because
-/// it decides the bits of the gradient.
-struct GradientSplit {
-  static constexpr int kMostWarps = 8;
-  static constexpr int kMostUnits = kPartialSums * kMostWarps;
-
-  int grain = 1;
-  int sample_groups = 1;  ///< of 32 samples, of a unit, one after another
-  int sample_units = 1;
-  int rows = 1;  ///< of pixels, of a unit
-  int row_units = 1;
-  int warps = 1;
-  int terms = 1;  ///< of a grain
-
-  /// @param y      of the forward direction
-  /// @param pairs  of input and output channel: the fewer there are, the more units
-  GradientSplit(int grain_samples, const OutputSize& y, int pairs) : grain(grain_samples) {
-    constexpr int kWantedUnits = 5000;  // Of all pairs together: several for each of 528 schedulers.
-    constexpr int kLeastPixels = 16;    // Fewer are not worth the sums over the lanes.
-    const int groups = pieces(grain, kSamplesPerWarp);
-    sample_groups = pieces(groups, kMostUnits);
-    sample_units = pieces(groups, sample_groups);
-    const int wanted = pieces(kWantedUnits, std::min(pairs, kWantedUnits) * sample_units);
-    const int least_rows = std::min(y.height, pieces(kLeastPixels, y.width));
-    rows = std::max(least_rows, pieces(y.height, std::min({y.height, wanted, kMostUnits / sample_units})));
-    row_units = pieces(y.height, rows);
-    terms = pieces(units(), std::max(4, pieces(units(), kPartialSums)));
-    warps = pieces(units(), terms);
-  }
-  __host__ __device__ constexpr int units() const { return sample_units * row_units; }
-  constexpr int threads() const { return warps * kSamplesPerWarp; }
-};
+/// A unit is one warp's, a term one block's.
+constexpr int threads_of(const GradientSplit& split) {
+  return split.units_of_term * kSamplesPerWarp;
+}
 
 /// What every weight gradient kernel is called with: gridDim.z grains from first_grain on.
 struct WeightGradientArgs {
   Conv2dShape shape;
   OutputSize y;
+  int grain;
   GradientSplit split;
   const float* x;
   const float* dy;
@@ -61,7 +33,7 @@ struct WeightGradientArgs {
 template <class Run>
 void for_grains(WeightGradientArgs args, const Run& run) {
   constexpr int kMostGrains = 65535;
-  const int grains = pieces(args.shape.batch, args.split.grain);
+  const int grains = pieces(args.shape.batch, args.grain);
   for (; args.first_grain < grains; args.first_grain += kMostGrains)
     run(args, static_cast<unsigned>(std::min(kMostGrains, grains - args.first_grain)));
 }
@@ -76,14 +48,14 @@ struct GradientUnit {
   __device__ explicit GradientUnit(const WeightGradientArgs& args) {
     const GradientSplit& split = args.split;
     const int unit =
-        static_cast<int>(blockIdx.y) * split.warps + static_cast<int>(threadIdx.x) / kSamplesPerWarp;
-    const int sample_unit = unit / split.row_units;
-    const int samples = split.sample_groups * kSamplesPerWarp;
-    const int grain_begin = (args.first_grain + static_cast<int>(blockIdx.z)) * split.grain;
-    first_row = (unit - sample_unit * split.row_units) * split.rows;
+        static_cast<int>(blockIdx.y) * split.units_of_term + static_cast<int>(threadIdx.x) / kSamplesPerWarp;
+    const int row_unit = unit / split.sample_units, sample_unit = unit - row_unit * split.sample_units;
+    const int samples = split.sample_groups * GradientSplit::kLanes;
+    const int grain_begin = (args.first_grain + static_cast<int>(blockIdx.z)) * args.grain;
+    first_row = row_unit * split.rows;
     end_row = min(args.y.height, first_row + split.rows);
     first_sample = grain_begin + sample_unit * samples;
-    end_sample = min(min(args.shape.batch, grain_begin + split.grain), first_sample + samples);
+    end_sample = min(min(args.shape.batch, grain_begin + args.grain), first_sample + samples);
   }
 };
 

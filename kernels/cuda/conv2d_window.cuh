@@ -140,11 +140,10 @@ __device__ inline void add_to_bias(FilterPixels<kFilters> pixels, int batch, int
 
 /// Grid: input channels x filters / kFilters, terms, grains.
 template <int kSize, bool kPadded, int kFilters>
-__global__ void __launch_bounds__(GradientSplit::kMostWarps* kSamplesPerWarp, 1)
+__global__ void __launch_bounds__(GradientSplit::kMostUnitsOfTerm* kSamplesPerWarp, 1)
     square_weight_gradient(WeightGradientArgs args) {
   using Sums = TapSums<kSize, kFilters>;
-  LOCKSTEP_SHARED(float, tap_floats, (GradientSplit::kMostWarps * BlockSums<Sums::kCount>::kFloats));
-  LOCKSTEP_SHARED(float, bias_floats, (GradientSplit::kMostWarps * BlockSums<kFilters>::kFloats));
+  LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int channels = args.shape.in_channels, block = static_cast<int>(blockIdx.x);
   const int filter_block = block / channels, c = block - filter_block * channels;
   const int first_filter = filter_block * kFilters;
@@ -171,20 +170,20 @@ __global__ void __launch_bounds__(GradientSplit::kMostWarps* kSamplesPerWarp, 1)
       dy += args.y.width * batch;
     }
   }
-  const BlockSums<Sums::kCount> taps = {tap_floats};
-  const BlockSums<kFilters> biases = {bias_floats};
-  taps.put(sums.at);
-  if (c == 0) biases.put(bias);
+  const BlockSums<Sums::kCount> taps = {shared};
+  const BlockSums<kFilters> biases = {shared + taps.floats(static_cast<int>(blockDim.x) / kSamplesPerWarp)};
+  taps.add(sums.at);
+  if (c == 0) biases.add(bias);
   __syncthreads();
   const ExactGradient& gradient = args.gradient;
   const int filters = min(kFilters, args.y.filters - first_filter);
   for (int i = threadIdx.x; i < filters * Sums::kTaps; i += blockDim.x) {
     const int f = i / Sums::kTaps, tap = i % Sums::kTaps;
     const std::size_t filter = static_cast<std::size_t>(first_filter + f) * channels + c;
-    add_exact(gradient.weight, filter * Sums::kTaps + tap, taps.total(i));
+    add_exact(gradient.weight, filter * Sums::kTaps + tap, taps.totals[i]);
   }
   if (c == 0 && static_cast<int>(threadIdx.x) < filters) {
-    add_exact(gradient.bias, first_filter + threadIdx.x, biases.total(threadIdx.x));
+    add_exact(gradient.bias, first_filter + threadIdx.x, biases.totals[threadIdx.x]);
   }
 }
 
@@ -192,17 +191,23 @@ template <int kFiltersOfTile>
 struct WindowTile {
   static constexpr int kFilters = kFiltersOfTile;
 
+  /// Of a block, for filters of so many taps.
+  template <int kTaps>
+  static std::size_t shared_bytes(const GradientSplit& split) {
+    const int warps = split.units_of_term;
+    return (BlockSums<kTaps * kFilters>::floats(warps) + BlockSums<kFilters>::floats(warps)) * sizeof(float);
+  }
   static dim3 grid(const WeightGradientArgs& args) {
     return dim3(args.shape.in_channels * pieces(args.y.filters, kFilters), args.split.terms,
-                pieces(args.shape.batch, args.split.grain));
+                pieces(args.shape.batch, args.grain));
   }
   static double clocks(const Chip& chip, const WeightGradientArgs& args, int size) {
     const double pixels = 1.0 * args.split.sample_groups * args.split.rows * args.y.width;
     const double starts = 1.0 * args.split.sample_groups * args.split.rows * size * (size - 1);
     const double taps = 1.0 * size * size * kFilters;
-    const double sums = 6 * kSamplesPerWarp * pieces(static_cast<int>(taps), kSamplesPerWarp);
+    const double sums = 5 * kSamplesPerWarp * pieces(static_cast<int>(taps), kSamplesPerWarp);
     const WarpWork work = {pixels * taps + sums, pixels * (size + kFilters) + starts, 0};
-    return guess_clocks(rounds_of(chip, grid(args)), args.split.warps, work);
+    return guess_clocks(rounds_of(chip, grid(args)), args.split.units_of_term, work);
   }
 };
 
@@ -217,7 +222,9 @@ void launch_window(cudaStream_t stream, const Chip& chip, const WeightGradientAr
     for_grains(args, [&](const WeightGradientArgs& part, unsigned grains) {
       dim3 grid = Tile::grid(args);
       grid.z = grains;
-      launch(stream, {grid, dim3(args.split.threads())}, kernel, part);
+      launch(stream,
+             {grid, dim3(threads_of(args.split)), Tile::template shared_bytes<kSize * kSize>(args.split)},
+             kernel, part);
     });
   };
   run_best<WindowTile<5>, WindowTile<2>, WindowTile<1>>(guess, run);

@@ -123,7 +123,7 @@ __global__ void backward(WindowPlan plan, EpilogueBackward expand, const float* 
   const WindowGroup group = windows_of(thread, plan);  // of one window
   const WindowPlace place = place_of(group.first, group.sample, plan);
   const std::size_t from = result_of(group.first, group.sample, plan);
-  store_window<kPool>(expand, place, expand.mask[from], dy[from] * expand.factor, plan.pixel_stride,
+  store_window<kPool>(expand, place, expand.mask[from], expand.factors.times(dy[from]), plan.pixel_stride,
                       dx + corner_of<kPool>(place, plan));
 }
 

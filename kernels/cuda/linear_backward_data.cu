@@ -13,9 +13,11 @@
 /// Limits on an H100: Net fc1 at batch 64 is 2 MFLOP (0.04 us) and 0.5 MB with the expanded dx (0.15 us),
 /// LeNet fc1 at batch 256 is 52 MFLOP (0.9 us) and 4.3 MB (1.3 us). One launch each.
 #include "common/error.hpp"
+#include "kernels/cuda/earlier_sums.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/linear_epilogue_backward.cuh"
 #include "kernels/cuda/linear_tile.cuh"
+#include "kernels/numerics/sum_cuts.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
@@ -23,6 +25,7 @@ namespace {
 constexpr int kWarps = 4, kThreads = kWarps * kLanes;
 constexpr int kChunk = 64;  ///< outputs, the inner dimension, in shared memory at once
 constexpr int kUnroll = 4;  ///< divides kChunk
+static_assert(kChunk % kUnroll == 0 && kOutputBlock % kChunk == 0);
 
 struct DataArgs {
   LinearShape shape;
@@ -37,7 +40,13 @@ template <int kFeatures, int kSamples>
 struct DataTile {
   static constexpr int kWidth = kWarps * kFeatures;   ///< features of a block
   static constexpr int kColumns = kLanes * kSamples;  ///< samples of a block
-  static constexpr std::size_t kSharedBytes = kChunk * (kWidth + kColumns) * sizeof(float);
+  static constexpr int kChunkFloats = kChunk * (kWidth + kColumns);
+  using Earlier = EarlierSums<kFeatures * kSamples>;
+
+  static std::size_t shared_bytes(const LinearShape& shape) {
+    const int blocks = shape.out_features > kOutputBlock ? Earlier::floats(kThreads) : 0;
+    return (kChunkFloats + blocks) * sizeof(float);
+  }
 
   int feature, column;  ///< the thread's first ones
 
@@ -84,7 +93,7 @@ __device__ inline void add_rows(const float* w, const float* dy, float (&sum)[kF
   }
 }
 
-/// The thread's sums over all outputs, in their order.
+/// The thread's sums over all outputs, in their order, block by block.
 template <int kFeatures, int kSamples>
 __device__ inline void sum_outputs(const DataArgs& args, float* shared, float (&sum)[kFeatures][kSamples]) {
   using Tile = DataTile<kFeatures, kSamples>;
@@ -93,7 +102,10 @@ __device__ inline void sum_outputs(const DataArgs& args, float* shared, float (&
   float* const dy_rows = shared + kChunk * Tile::kWidth;
   const float* const my_w = w_rows + threadIdx.x / kLanes * kFeatures;
   const float* const my_dy = dy_rows + threadIdx.x % kLanes;
+  const typename Tile::Earlier earlier(shared + Tile::kChunkFloats, threadIdx.x, kThreads);
+  const auto element = [&](int e) -> float& { return sum[e / kSamples][e % kSamples]; };
   for (int first = 0; first < shape.out_features; first += kChunk) {
+    if (first > 0 && first % kOutputBlock == 0) earlier.fold(first == kOutputBlock, element);
     float w_part[kChunk * Tile::kWidth / kThreads], dy_part[kChunk * Tile::kColumns / kThreads];
     load_tile<Tile::kWidth>(args.w, shape.out_features, shape.in_features, first, blockIdx.x * Tile::kWidth,
                             w_part);
@@ -108,6 +120,9 @@ __device__ inline void sum_outputs(const DataArgs& args, float* shared, float (&
     for (int k = 0; k < rows; k += kUnroll)
       add_rows(my_w + k * Tile::kWidth, my_dy + k * Tile::kColumns, sum);
   }
+  if (shape.out_features > kOutputBlock) earlier.finish(element);
+#pragma unroll
+  for (int e = 0; e < kFeatures * kSamples; ++e) element(e) += 0.0F;  // -0 becomes 0
 }
 
 /// The masks of the thread's elements.
@@ -186,7 +201,7 @@ dim3 grid_of(const LinearShape& shape) {
 template <int kFeatures, int kSamples>
 void launch_backward_data(cudaStream_t stream, const DataArgs& args) {
   const LaunchShape shape = {grid_of<kFeatures, kSamples>(args.shape), dim3(kThreads),
-                             DataTile<kFeatures, kSamples>::kSharedBytes};
+                             DataTile<kFeatures, kSamples>::shared_bytes(args.shape)};
   if (args.pool == 0) {
     launch(stream, shape, backward_data_kernel<kFeatures, kSamples, 0>, args);
   } else if (args.pool == 1) {

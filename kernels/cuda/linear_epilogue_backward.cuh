@@ -23,7 +23,7 @@ class WindowWalk {
   }
 
   __device__ void store(const EpilogueBackward& expand, unsigned mask, float dy) const {
-    store_window<kPool>(expand, place_, mask, dy * expand.factor, batch_, corner_);
+    store_window<kPool>(expand, place_, mask, expand.factors.times(dy), batch_, corner_);
   }
 
   __device__ void advance(const EpilogueBackward& expand) {

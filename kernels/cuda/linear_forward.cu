@@ -16,19 +16,18 @@
 /// is 52 MFLOP (0.9 us) and 1.4 MB (0.4 us), or 16 MB from L2 with tiles of 8 x 32 (about 3 us). One launch
 /// each; the second layers only wait for memory: a launch and two trips to L2.
 #include "common/error.hpp"
+#include "kernels/cuda/earlier_sums.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/linear_tile.cuh"
-
-#include <algorithm>
+#include "kernels/numerics/sum_cuts.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
-constexpr int kMostSlices = 16;
 constexpr int kGroup = 10;  ///< inner indices whose x a thread loads at once; two groups are on their way
 constexpr int kChunk = 60;  ///< inner indices of a slice whose weights are in shared memory at once
-static_assert(kChunk % (2 * kGroup) == 0);
+static_assert(kChunk % (2 * kGroup) == 0 && InputSlices::kBlock % kChunk == 0);
 
 struct ForwardArgs {
   LinearShape shape;
@@ -41,13 +40,6 @@ struct ForwardArgs {
   int length;  ///< inner indices of a slice; the last ones may be shorter or empty
 };
 
-/// The order of a sum depends on this number, so it is a function of the layer alone.
-int slices_of(int in_features) {
-  int slices = 1;
-  while (slices < kMostSlices && slices * kGroup < in_features) slices *= 2;
-  return slices;
-}
-
 /// A block computes kOutputs outputs of kLanes * kSamples samples; thread (lane, slice) its slice of the sums
 /// of samples lane, lane + 32, ...
 template <int kOutputs, int kSamples>
@@ -56,8 +48,18 @@ struct ForwardTile {
   /// Floats between the weights of neighbouring inner indices: as float4, eight lanes write without conflict.
   static constexpr int kStride = kOutputs < 8 ? kOutputs : kOutputs + 4;
 
-  static int weight_floats(int slices, int length) { return slices * chunk_rows(length) * kStride; }
-  static int partial_floats(int slices) { return slices * kElements * kLanes; }
+  __host__ __device__ static int weight_floats(int slices, int length) {
+    return slices * chunk_rows(length) * kStride;
+  }
+  /// What lies in front of the sums of blocks.
+  __host__ __device__ static int front_floats(int slices, int length) {
+    const int weights = weight_floats(slices, length), partial = partial_floats(slices);
+    return weights > partial ? weights : partial;
+  }
+  static int block_floats(int slices, int length) {
+    return length > InputSlices::kBlock ? EarlierSums<kElements>::floats(slices * kLanes) : 0;
+  }
+  __host__ __device__ static int partial_floats(int slices) { return slices * kElements * kLanes; }
   __host__ __device__ static int chunk_rows(int length) {
     return length < kChunk ? tiles(length, kGroup) * kGroup : kChunk;
   }
@@ -120,15 +122,18 @@ __device__ inline void multiply_group(const float* weights, const float (&x)[kSa
 template <int kOutputs, int kSamples>
 __device__ inline void sum_slice(const ForwardArgs& args, const Slice& slice, int output, int lane,
                                  const int (&column)[kSamples], float* shared,
+                                 const EarlierSums<kOutputs * kSamples>& earlier,
                                  float (&sum)[kOutputs][kSamples]) {
   using Tile = ForwardTile<kOutputs, kSamples>;
   constexpr int kStride = Tile::kStride;
   const int rows = Tile::chunk_rows(args.length);
+  const auto element = [&](int e) -> float& { return sum[e / kSamples][e % kSamples]; };
   float even[kSamples][kGroup], odd[kSamples][kGroup];
   load_x(args, slice.begin, slice, column, even);
   load_x(args, slice.begin + kGroup, slice, column, odd);
   for (int chunk = 0; chunk < args.length; chunk += rows) {
     const int first = slice.begin + chunk;
+    if (chunk > 0 && chunk % InputSlices::kBlock == 0) earlier.fold(chunk == InputSlices::kBlock, element);
     stage_weights<kOutputs, kStride>(args, first, slice, rows, output, lane, shared);
     __syncthreads();
     const int end = min(rows, args.length - chunk);
@@ -141,6 +146,7 @@ __device__ inline void sum_slice(const ForwardArgs& args, const Slice& slice, in
     }
     __syncthreads();
   }
+  if (args.length > InputSlices::kBlock) earlier.finish(element);
 }
 
 __device__ inline void finish(const ForwardArgs& args, std::uint32_t step, int output, int column,
@@ -154,7 +160,7 @@ __device__ inline void finish(const ForwardArgs& args, std::uint32_t step, int o
 }
 
 template <int kOutputs, int kSamples>
-__global__ void __launch_bounds__(kMostSlices* kLanes, 1) forward_kernel(ForwardArgs args) {
+__global__ void __launch_bounds__(InputSlices::kMost* kLanes, 1) forward_kernel(ForwardArgs args) {
   using Tile = ForwardTile<kOutputs, kSamples>;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
@@ -173,7 +179,9 @@ __global__ void __launch_bounds__(kMostSlices* kLanes, 1) forward_kernel(Forward
     for (int s = 0; s < kSamples; ++s) sum[o][s] = bias;
   }
   float* weights = shared + warp * Tile::chunk_rows(args.length) * Tile::kStride;
-  sum_slice<kOutputs, kSamples>(args, slice, output, lane, column, weights, sum);
+  const EarlierSums<Tile::kElements> earlier(shared + Tile::front_floats(args.slices, args.length),
+                                             threadIdx.x, args.slices * kLanes);
+  sum_slice<kOutputs, kSamples>(args, slice, output, lane, column, weights, earlier, sum);
 
 #pragma unroll
   for (int e = 0; e < Tile::kElements; ++e)
@@ -197,7 +205,7 @@ template <int kOutputs, int kSamples>
 void launch_forward(cudaStream_t stream, const ForwardArgs& args) {
   using Tile = ForwardTile<kOutputs, kSamples>;
   const int floats =
-      std::max(Tile::weight_floats(args.slices, args.length), Tile::partial_floats(args.slices));
+      Tile::front_floats(args.slices, args.length) + Tile::block_floats(args.slices, args.length);
   const LaunchShape shape = {grid_of<kOutputs, kSamples>(args.shape),
                              dim3(static_cast<unsigned>(args.slices * kLanes)),
                              static_cast<std::size_t>(floats) * sizeof(float)};
@@ -210,11 +218,12 @@ void linear_forward(cudaStream_t stream, const Chip& chip, const LinearShape& sh
                     const float* w, const float* b, const Epilogue& epilogue, const StepState* state,
                     float* y, std::uint8_t* mask) {
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.in_features >= 1 && shape.out_features >= 1 && epilogue.pool == 1);
-  const int slices = slices_of(shape.in_features);
-  const ForwardArgs args = {shape, x, w,    b,      epilogue,
-                            state, y, mask, slices, tiles(shape.in_features, slices)};
-  // The largest tile of which there is one for (almost) every multiprocessor.
-  if (fills(grid_of<8, 2>(shape), chip.multiprocessors)) {
+  const InputSlices slices(shape.in_features);
+  const ForwardArgs args = {shape, x, w, b, epilogue, state, y, mask, slices.count, slices.length};
+  // The largest tile of which there is one for (almost) every multiprocessor. With the sums of blocks, that of 16
+  // elements would take more shared memory than a T4 has.
+  const bool has_blocks = slices.length > InputSlices::kBlock;
+  if (!has_blocks && fills(grid_of<8, 2>(shape), chip.multiprocessors)) {
     launch_forward<8, 2>(stream, args);
   } else if (fills(grid_of<8, 1>(shape), chip.multiprocessors)) {
     launch_forward<8, 1>(stream, args);

@@ -21,11 +21,12 @@
 #include "kernels/cuda/exp_log.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/linear_tile.cuh"
+#include "kernels/numerics/sum_cuts.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
-constexpr int kParts = 4;                  ///< lanes that share a sample
+constexpr int kParts = kLossSums;          ///< lanes that share a sample
 constexpr int kPerWarp = kLanes / kParts;  ///< of a warp; lane = part * kPerWarp + sample
 constexpr int kPerLane = 4;                ///< logits of a lane in registers at once
 constexpr int kChunk = kParts * kPerLane;  ///< logits of a sample in registers at once

@@ -4,6 +4,8 @@
 /// it.
 #pragma once
 
+#include "kernels/numerics/random.hpp"  // LOCKSTEP_HOST_DEVICE
+
 #include <cstdint>
 
 namespace lockstep {
@@ -19,10 +21,22 @@ struct EpilogueStep {
   float probability = 0;        ///< of dropping a unit, in (0, 1)
 };
 
+/// What a gradient that passes an epilogue is multiplied by, one after the other: as layers would, each of which rounds.
+struct EpilogueFactors {
+  static constexpr int kMost = 2;
+  float first = 1;   ///< of the last step that scales
+  float second = 1;  ///< of the one before
+
+  constexpr EpilogueFactors() = default;
+  constexpr EpilogueFactors(float of_last, float of_one_before = 1) : first(of_last), second(of_one_before) {}
+
+  LOCKSTEP_HOST_DEVICE constexpr float times(float gradient) const { return gradient * first * second; }
+};
+
 /// relu and dropout in any order and number, around at most one pool, whose window and stride are 2 and whose
 /// padding is 0. Runs on [channels, height, width] numbers of each sample; an empty one changes nothing.
 ///
-/// The derivative of an output with respect to each number of its window is either 0 or factor(): one byte
+/// The derivative of an output with respect to each number of its window is either 0 or that of factors(): one byte
 /// for each output, the *mask*, says which. Bit (row * pool + column) is set where the gradient passes.
 /// Windows that would overrun are dropped, and so is the gradient of what lies in them alone.
 struct Epilogue {
@@ -34,23 +48,30 @@ struct Epilogue {
   std::uint32_t first_sample = 0;  ///< position of column 0 in the global batch
 
   constexpr int out(int size) const { return size / pool; }
-  /// The product of 1 / (1 - p) of the dropouts and of 1 / 4 for an average pool.
-  constexpr float factor() const {
-    float product = 1;
-    for (int i = 0; i < count; ++i) {
-      if (steps[i].kind == EpilogueKind::kDropout) product *= 1 / (1 - steps[i].probability);
-      if (steps[i].kind == EpilogueKind::kAvgPool) product *= 0.25F;
+  /// Of the steps that scale: 1 / (1 - p) of a dropout, 1 / 4 of an average pool. At most two of them.
+  constexpr EpilogueFactors factors() const {
+    float of_steps[kMaxSteps] = {1, 1};
+    int found = 0;
+    for (int i = count; i-- > 0;) {
+      if (scales(steps[i].kind)) of_steps[found++] = factor_of(steps[i]);
     }
-    return product;
+    return {of_steps[0], of_steps[1]};
+  }
+
+  static constexpr bool scales(EpilogueKind kind) {
+    return kind == EpilogueKind::kDropout || kind == EpilogueKind::kAvgPool;
+  }
+  static constexpr float factor_of(const EpilogueStep& step) {
+    return step.kind == EpilogueKind::kDropout ? 1 / (1 - step.probability) : 0.25F;
   }
 };
 
 /// The way back through an epilogue, as part of the kernel that computes the gradient of its output:
-/// dx[c][h][w] = mask bit ? dy[c][h / pool][w / pool] * factor : 0, and 0 in dropped windows.
+/// dx[c][h][w] = mask bit ? dy[c][h / pool][w / pool] * factors : 0, and 0 in dropped windows.
 struct EpilogueBackward {
   int channels = 0, height = 0, width = 0;  ///< of dx: what the epilogue started from
   int pool = 1;
-  float factor = 1;
+  EpilogueFactors factors;
   const std::uint8_t* mask = nullptr;  ///< [channels, height / pool, width / pool, batch]
 
   constexpr int pooled_height() const { return height / pool; }

@@ -23,10 +23,6 @@ enum StepCounter : int {
   kStepCounters = kLoss + kWideLimbs
 };
 
-/// The loss as fixed point, in units of 2^-32 nats, a WideSum: every finite float fits, and each grain is
-/// rounded by 10^-10.
-inline constexpr double kLossScale = 4294967296.0;
-
 /// A term below this goes into the first limb as it is, however many bits it has: `terms` of them cannot
 /// overflow, being 2^62 / 2^32 / terms. Larger ones, which only networks have that went astray, are spread
 /// over the limbs (wide_term).

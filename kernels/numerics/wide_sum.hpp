@@ -8,6 +8,10 @@
 
 namespace lockstep {
 
+/// The loss as fixed point, in units of 2^-32 nats, a WideSum: every finite float fits, and each sample's is rounded
+/// by 10^-10.
+inline constexpr double kLossScale = 4294967296.0;
+
 inline constexpr int kWideLimbs = 6;
 inline constexpr int kWideLimbBits = 32;
 

@@ -4,6 +4,7 @@
 #include "models/layers/conv2d.hpp"
 
 #include "common/checked_size.hpp"
+#include "kernels/numerics/sum_cuts.hpp"
 #include "models/limits.hpp"
 
 #include <fmt/format.h>
@@ -44,16 +45,22 @@ std::string Conv2dLayer::describe() const {
   return text + bias_in_words();
 }
 
-/// Its input in a frame of zeros, its filters in another order, and a few lines of partial sums for each
-/// weight of a filter.
+/// Its input in a frame of zeros, its filters in another order, a few lines of partial sums for each weight of a filter,
+/// the terms of its gradient, and a part of dy.
 std::uint64_t Conv2dLayer::scratch_numbers(int columns) const {
-  constexpr int kLines = 5 * 16;
+  constexpr int kLines = 2 * 5 * 32, kPacked = 2 * 192 * 1024 / 4;
   const Conv2dShape& s = shape_;
   const std::uint64_t padded =
       checked_product(s.in_channels, s.in_height + 2 * s.padding, s.in_width + 2 * s.padding, columns);
   const std::uint64_t taps = checked_product(s.in_channels, s.kernel_height, s.kernel_width);
+  const int terms = gradient_terms(columns);
   return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kLines + 2, taps),
-                     stand_in_numbers());
+                     terms > 1 ? checked_product(terms, parameter_size()) : 0, kPacked,
+                     stand_in_numbers(terms));
+}
+
+int Conv2dLayer::gradient_terms(int grain) const {
+  return GradientSplit(shape_, grain).terms;
 }
 
 void Conv2dLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
@@ -61,8 +68,9 @@ void Conv2dLayer::forward(const LayerPass& pass, const LayerTensors& tensors) co
 }
 
 void Conv2dLayer::backward_weights(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.conv2d_backward_weights(shape_of(pass.batch), tensors.x, tensors.dy, tensors.gradients,
-                                   bias_gradient(tensors));
+  pass.ops.conv2d_backward_weights(
+      shape_of(pass.batch), pass.grain, tensors.x, tensors.dy,
+      {tensors.gradients, bias_gradient(tensors, gradient_terms(pass.grain)), tensors.term_stride});
 }
 
 void Conv2dLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {

@@ -23,6 +23,7 @@ class Conv2dLayer final : public WeightedLayer {
   double flops_per_sample() const override { return shape_.flops(); }
   std::uint64_t scratch_numbers(int columns) const override;
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
+  int gradient_terms(int grain) const override;
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
   DeviceForm device_form() const override;

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lockstep {
 
 LinearLayer::LinearLayer(LayerPlace place, int outputs, bool has_bias)
@@ -23,9 +25,10 @@ std::string LinearLayer::describe() const {
   return fmt::format("linear {} -> {}{}", input().features(), output().channels, bias_in_words());
 }
 
-/// Its input, transposed.
+/// Its input, transposed, or a slice of its output.
 std::uint64_t LinearLayer::scratch_numbers(int columns) const {
-  return checked_sum(checked_product(input().features() + 16, columns), stand_in_numbers());
+  return checked_sum(checked_product(std::max(input().features() + 16, output().features()), columns),
+                     stand_in_numbers(1));
 }
 
 void LinearLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
@@ -34,7 +37,7 @@ void LinearLayer::forward(const LayerPass& pass, const LayerTensors& tensors) co
 
 void LinearLayer::backward_weights(const LayerPass& pass, const LayerTensors& tensors) const {
   pass.ops.linear_backward_weights(shape_of(pass.batch), tensors.x, tensors.dy, tensors.gradients,
-                                   bias_gradient(tensors));
+                                   bias_gradient(tensors, 1));
 }
 
 void LinearLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {

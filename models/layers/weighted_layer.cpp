@@ -34,8 +34,9 @@ const float* WeightedLayer::bias(const LayerTensors& tensors) const {
   return has_bias_ ? tensors.weights + weight_size() : at_least(zero_bias, outputs_);
 }
 
-float* WeightedLayer::bias_gradient(const LayerTensors& tensors) const {
-  return has_bias_ ? tensors.gradients + weight_size() : at_least(unread_gradient, outputs_);
+float* WeightedLayer::bias_gradient(const LayerTensors& tensors, int terms) const {
+  if (has_bias_) return tensors.gradients + weight_size();
+  return at_least(unread_gradient, outputs_ + tensors.term_stride * static_cast<std::size_t>(terms - 1));
 }
 
 const float* WeightedLayer::device_bias(const DeviceLayerTensors& tensors) const {

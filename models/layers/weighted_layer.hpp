@@ -23,9 +23,12 @@ class WeightedLayer : public Layer {
 
   // On a CPU: memory of the calling thread, where there is no bias.
   const float* bias(const LayerTensors& tensors) const;
-  float* bias_gradient(const LayerTensors& tensors) const;
-  /// Numbers that it takes.
-  std::uint64_t stand_in_numbers() const { return 2 * std::uint64_t{missing_bias()}; }
+  /// @param terms  of the gradient, tensors.term_stride apart
+  float* bias_gradient(const LayerTensors& tensors, int terms) const;
+  /// Numbers that both take.
+  std::uint64_t stand_in_numbers(int terms) const {
+    return has_bias_ ? 0 : 2 * std::uint64_t{outputs_} + (terms - 1) * std::uint64_t{parameter_size()};
+  }
 
   const float* device_bias(const DeviceLayerTensors& tensors) const;
   ExactGradient device_gradient(const DeviceLayerTensors& tensors) const;

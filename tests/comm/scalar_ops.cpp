@@ -47,7 +47,7 @@ class ScalarOps final : public Ops {
 
   void conv2d_forward(const Conv2dShape&, CF, CF, CF, F) override { refuse(); }
   void conv2d_backward_data(const Conv2dShape&, CF, CF, F) override { refuse(); }
-  void conv2d_backward_weights(const Conv2dShape&, CF, CF, F, F) override { refuse(); }
+  void conv2d_backward_weights(const Conv2dShape&, int, CF, CF, const GradientOutput&) override { refuse(); }
   void max_pool_forward(const Pool2dShape&, CF, F, std::uint8_t*) override { refuse(); }
   void max_pool_backward(const Pool2dShape&, CF, const std::uint8_t*, F) override { refuse(); }
   void avg_pool_forward(const Pool2dShape&, CF, F) override { refuse(); }

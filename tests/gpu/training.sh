@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# Training through the GPU path: the CPU's loss curve, and the same bits whatever the ranks, backends and graphs.
+# Training through the GPU path: the CPU's weights to the bit, and the same whatever the ranks, backends and graphs; the CPU's loss
+# curve where libraries or fp32 sums round elsewhere.
 # To be sourced, after programs.sh.
 # shellcheck disable=SC2154  # $device, $data and others are set by programs.sh and tests/gpu/run
 
@@ -74,6 +75,12 @@ same_bits() {
   else failed "same bits, $name: other weights than alone; logs: $logs/train-$name.log, $logs/train-alone.log"; fi
 }
 
+# bits_of_cpu NAME: that run, which is there, ended in the CPU's weights.
+bits_of_cpu() {
+  if [ "$(weights "$1")" = "$(weights cpu)" ]; then ok "same bits, $1 and CPU"
+  else failed "same bits, $1 and CPU: other weights; logs: $logs/train-$1.log, $logs/train-cpu.log"; fi
+}
+
 repeated() {
   local turn
   for ((turn = 1; turn <= repetitions; ++turn)); do
@@ -100,6 +107,7 @@ check_training() {
   plan_training
   if ! train cpu 1 parallel.device=cpu run.log_every_steps=1; then failed "training on the CPU; log: $logs/train-cpu.log" && return; fi
   curve gpu no
+  bits_of_cpu gpu
   curve gpu-fp32-sums no parallel.determinism=off
   train alone 1 || { failed "training on one rank; log: $logs/train-alone.log" && return; }
   same_bits "no graph" 1 no parallel.graph=off

@@ -7,6 +7,7 @@
 #include "tests/kernels/poisoned_tensor.hpp"
 #include "tests/kernels/reference/conv2d.hpp"
 #include "tests/kernels/reference/simd.hpp"
+#include "tests/kernels/summed_terms.hpp"
 
 #include <sstream>
 #include <string>
@@ -67,8 +68,12 @@ struct Results {
   explicit Results(const Problem& p) : y(p.dy.size()), dx(p.x.size()), dw(p.w.size(), 1), db(p.b.size(), 3) {
     cpu::conv2d_forward(p.shape, p.x_tensor.data(), p.w_tensor.data(), p.b_tensor.data(), y.data());
     cpu::conv2d_backward_data(p.shape, p.dy_tensor.data(), p.w_tensor.data(), dx.data());
-    cpu::conv2d_backward_weights(p.shape, p.x_tensor.data(), p.dy_tensor.data(), dw.data(), db.data());
+    const auto run = [&](const GradientOutput& to) {
+      cpu::conv2d_backward_weights(p.shape, kGrain, p.x_tensor.data(), p.dy_tensor.data(), to);
+    };
+    test::sum_terms(p.shape, kGrain, run, dw.data(), db.data());
   }
+  static constexpr int kGrain = 200;  // larger than any batch of these tests
   PoisonedTensor y, dx, dw, db;
 };
 
@@ -110,6 +115,22 @@ TEST(Conv2dTest, BitsAreTheSameForEverySimdWidth) {
       const reference::ForcedTarget forced(targets[i]);
       EXPECT_TRUE(same_bits(expected, Results(p))) << hwy::TargetName(targets[i]);
     }
+  }
+}
+
+/// Units that are read in parts: so many rows at a time as fit the cache, which is another number for each instruction set.
+TEST(Conv2dTest, RowsThatDoNotFitTheCacheMakeNoDifference) {
+  constexpr Conv2dShape kUnits[] = {{32, 64, 14, 30, 80, 1, 2, 1, 0}, {48, 70, 30, 29, 72, 1, 1, 1, 0}};
+  for (const Conv2dShape& s : kUnits) {
+    SCOPED_TRACE(describe(s));
+    const PoisonedTensor x(random_numbers(kSeed, 1, s.in_size())), dy(random_numbers(kSeed, 4, s.out_size()));
+    const std::size_t size = s.weight_size() + static_cast<std::size_t>(s.out_channels);
+    reference::expect_same_bits(reference::fused_targets(), [&] {
+      std::vector<float> terms(static_cast<std::size_t>(GradientSplit(s, s.batch).terms) * size, NAN);
+      cpu::conv2d_backward_weights(s, s.batch, x.data(), dy.data(),
+                                   {terms.data(), terms.data() + s.weight_size(), size});
+      return terms;
+    });
   }
 }
 

@@ -158,6 +158,7 @@ Gpu_suite_sees_another_loss_curve() {
   make_world
   ODD=parallel.device=cpu expect_exit 1 gpu_run training
   expect_contains "$output" "loss curve, gpu: not the CPU's within 1e-3"
+  expect_contains "$output" "failed:  training: same bits, gpu and CPU: other weights"
 }
 
 Gpu_suite_goes_on_after_a_failure() {

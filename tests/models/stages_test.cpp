@@ -87,7 +87,7 @@ TEST(StagesTest, WhatDoesNotFitAnEpilogueIsAStageOfItsOwn) {
   EXPECT_EQ(describe(stages_of("  - linear: 5\n  - relu\n  - dropout: 0.1\n  - relu\n  - dropout: 0.2\n"
                                "  - relu\n  - dropout: 0.3\n  - relu\n" +
                                tail)),
-            "linear+rdrdrd alone+r linear");
+            "linear+rdrdr alone+dr linear");
 }
 
 TEST(StagesTest, CurvesSumsAndGlobalPoolsAreStagesOfTheirOwn) {

@@ -77,7 +77,7 @@ double TrainingRig::forward(int first, int count, float padding) {
 
 std::vector<float> TrainingRig::backward(const OnReady& on_ready) {
   std::vector<float> gradients(network_.parameters().size, -999.0F);
-  const GradientReady ready = [&](std::size_t offset, std::size_t size) {
+  const GradientReady ready = [&](std::size_t offset, std::size_t size, const GradientTerms& /*terms*/) {
     if (on_ready) on_ready(offset, size, gradients.data());
   };
   const BetweenLayers nothing;

@@ -221,7 +221,7 @@ class Builder {
 
   static EpilogueBackward way_back(const Stage& stage, const std::uint8_t* mask) {
     const ImageShape& image = stage.before_epilogue;
-    return {image.channels, image.height, image.width, stage.epilogue.pool, stage.epilogue.factor(), mask};
+    return {image.channels, image.height, image.width, stage.epilogue.pool, stage.epilogue.factors(), mask};
   }
 
   template <typename Make>

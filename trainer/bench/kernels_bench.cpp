@@ -7,6 +7,7 @@
 #include "kernels/activation.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/cpu/fma_peak.hpp"
+#include "kernels/numerics/sum_cuts.hpp"
 #include "kernels/ops.hpp"
 #include "kernels/optimizers/sgd.hpp"
 #include "trainer/bench/timing.hpp"
@@ -58,11 +59,13 @@ void add_conv2d(const std::string& name, const Conv2dShape& s, bool first, Ops& 
   float* y = t.make(s.out_size());
   float* w = t.make(s.weight_size());
   float* b = t.make(static_cast<std::size_t>(s.out_channels));
-  float* dw = t.make(s.weight_size());
+  const std::size_t gradients = s.weight_size() + static_cast<std::size_t>(s.out_channels);
+  float* dw = t.make(static_cast<std::size_t>(GradientSplit(s, s.batch).terms) * gradients);
+  const GradientOutput to{dw, dw + s.weight_size(), gradients};
   const double bytes = bytes_of(s.in_size() + s.out_size() + s.weight_size());
   out.push_back({name + " forward", s.flops(), bytes, [=, &ops] { ops.conv2d_forward(s, x, w, b, y); }});
   out.push_back({name + " weight gradient", s.flops(), bytes,
-                 [=, &ops] { ops.conv2d_backward_weights(s, x, y, dw, b); }});
+                 [=, &ops] { ops.conv2d_backward_weights(s, s.batch, x, y, to); }});
   if (first) return;
   float* dx = t.make(s.in_size());
   out.push_back(

@@ -239,6 +239,12 @@ CheckpointUnits parse_units(const Object& units, std::size_t tensors) {
   return result;
 }
 
+CheckpointArithmetic parse_arithmetic(const Object& arithmetic, std::int64_t step) {
+  const CheckpointArithmetic result{arithmetic.integer("version"), arithmetic.integer("since")};
+  if (result.since < 0 || result.since > step) arithmetic.wrong("since", "a step of this run");
+  return result;
+}
+
 CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   CheckpointFacts facts;
   facts.step = top.integer("step");
@@ -252,6 +258,7 @@ CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   if (!(std::abs(facts.epoch_loss_sum) < kAnyLossOfAnEpoch)) top.wrong("epoch_loss_sum", "a sum of losses");
   if (top.has("epoch_loss_units")) facts.epoch_loss_units = parse_loss_units(top, "epoch_loss_units");
   if (top.has("unprinted_loss")) facts.unprinted = parse_unprinted(top.object("unprinted_loss"));
+  if (top.has("arithmetic")) facts.arithmetic = parse_arithmetic(top.object("arithmetic"), facts.step);
   facts.test_accuracy = parse_test_accuracy(top, facts);
   facts.job = top.texts("job");
   facts.model = top.texts("model");

@@ -66,6 +66,8 @@ Json manifest_json(const Manifest& manifest) {
     j["gradient_units"] = {{"exponents", facts.gradient_units.exponents},
                            {"changed_at", facts.gradient_units.changed_at}};
   }
+  if (facts.arithmetic != CheckpointArithmetic())
+    j["arithmetic"] = {{"version", facts.arithmetic.version}, {"since", facts.arithmetic.since}};
   if (facts.test_accuracy) {
     j["test_accuracy"] = *facts.test_accuracy;
     j["test_step"] = facts.step;

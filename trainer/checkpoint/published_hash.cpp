@@ -7,6 +7,7 @@
 #include "common/files/env.hpp"
 #include "common/files/shared_files.hpp"
 #include "common/sha256.hpp"
+#include "kernels/numerics/sum_cuts.hpp"
 
 #include <fmt/format.h>
 
@@ -61,6 +62,7 @@ std::optional<PublishedHash> parse_row(std::string_view row) {
 
 std::string computation_digest(const CheckpointFacts& facts) {
   if (value_of(facts.job, "parallel.determinism") != "world") return "";
+  if (facts.arithmetic != CheckpointArithmetic{.version = kArithmeticVersion, .since = 0}) return "";
   if (value_of(facts.world, "kernels") == "vendor") return "";
   if (value_of(facts.job, "train.initial_weights") != "\"\"") return "";
   const std::string samples = value_of(facts.data, "train_samples_sha256");

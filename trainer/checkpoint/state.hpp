@@ -36,6 +36,14 @@ struct CheckpointLoss {
   friend bool operator==(const CheckpointLoss&, const CheckpointLoss&) = default;
 };
 
+/// Which sums the steps behind a checkpoint were made of (kernels/numerics/sum_cuts.hpp): who computes them again gets the
+/// same bits from `since` on.
+struct CheckpointArithmetic {
+  std::int64_t version = 1;  ///< kArithmeticVersion of the program that wrote it
+  std::int64_t since = 0;    ///< the step from which on all were computed by that version
+  friend bool operator==(const CheckpointArithmetic&, const CheckpointArithmetic&) = default;
+};
+
 /// Everything but the tensors. Valid for any number of ranks.
 struct CheckpointFacts {
   std::int64_t step = 0;           ///< optimiser steps taken in all
@@ -51,6 +59,7 @@ struct CheckpointFacts {
   std::vector<std::int64_t> epoch_loss_units;
   CheckpointLoss unprinted;  ///< where run.print_loss_every_steps asks for it
   CheckpointUnits gradient_units;
+  CheckpointArithmetic arithmetic;
 
   std::optional<double> test_accuracy;  ///< of these very weights; nothing if they were not evaluated
 

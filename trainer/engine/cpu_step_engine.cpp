@@ -113,8 +113,8 @@ void CpuStepEngine::compute_grain(ThreadContext& thread, const StepPosition& pos
   add_loss(work);
   prefetch_next(position, grain);
   float* gradients = thread.gradients.data();
-  const auto add = [&](std::size_t offset, std::size_t size) {
-    reducer_.add(*thread.ops, offset, size, gradients + offset);
+  const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
+    reducer_.add(*thread.ops, offset, size, terms);
   };
   thread.execution.backward(weights_.data(), thread.execution.logits(), gradients, add,
                             [&] { reducer_.poll(); });

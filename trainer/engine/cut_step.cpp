@@ -82,8 +82,8 @@ void CutStep::forward(const std::vector<Grain>& grains, std::int64_t samples, co
 void CutStep::backward(const std::vector<Grain>& grains, std::int64_t samples, GradientReducer& reducer) {
   const auto to_cut = [&](const GrainInWork& work, std::int64_t* words) {
     float* gradients = work.thread.gradients.data();
-    const GradientReady add = [&](std::size_t offset, std::size_t size) {
-      reducer.add(*work.thread.ops, offset, size, gradients + offset);
+    const GradientReady add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
+      reducer.add(*work.thread.ops, offset, size, terms);
     };
     const BetweenLayers poll = [&] { reducer.poll(); };
     work.execution.backward_to_cut({gradients, add, poll}, words);

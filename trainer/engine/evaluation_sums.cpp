@@ -7,17 +7,12 @@
 #include <span>
 
 namespace lockstep {
-namespace {
-
-constexpr double kUnitsInNat = 0x1p40;
-
-}  // namespace
 
 void EvaluationSums::add(const LossSums& sums, int samples) {
   numbers_[kSamples] += samples;
   numbers_[kCorrect] += sums.correct;
   numbers_[kNotFinite] += sums.not_finite;
-  const WideSum term = wide_term(sums.loss * kUnitsInNat);
+  const WideSum term = wide_term(sums.loss * kLossScale);
   for (std::size_t i = 0; i < term.limbs.size(); ++i) numbers_[kLoss + i] += term.limbs[i];
 }
 
@@ -31,7 +26,7 @@ Evaluation EvaluationSums::over_all(Communicator& comm) const {
   WideSum loss;
   std::copy_n(total.begin() + kLoss, kWideLimbs, loss.limbs.begin());
   Evaluation evaluation =
-      make_evaluation(total[kSamples], total[kCorrect], total[kNotFinite], loss.value() / kUnitsInNat);
+      make_evaluation(total[kSamples], total[kCorrect], total[kNotFinite], loss.value() / kLossScale);
   evaluation.interrupted = total[kLeft] > 0;
   return evaluation;
 }

@@ -16,7 +16,7 @@ namespace lockstep {
 
 class EvaluationSums {
  public:
-  /// A grain of so many samples. Its loss is rounded by 10^-12.
+  /// A grain of so many samples.
   void add(const LossSums& sums, int samples);
   void add(const EvaluationSums& other);
   /// This rank gives up.

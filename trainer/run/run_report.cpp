@@ -60,9 +60,15 @@ void RunReport::new_run(int hosts, double setup_seconds) {
   directory_->write(event);
 }
 
-void RunReport::resumed_run(std::int64_t step, bool data_known) {
+void RunReport::resumed_run(std::int64_t step, bool data_known, std::int64_t arithmetic_since) {
   if (directory_ == nullptr) return;
   say(fmt::format("going on from step {} in {}", with_thousands(step), job_.run.dir));
+  if (arithmetic_since > 0) {
+    say(fmt::format(
+        "its steps up to {} were computed by a version of this program that rounded sums in other places: it "
+        "goes on from there, to other last digits than either version alone",
+        with_thousands(arithmetic_since)));
+  }
   if (!data_known) say("its checkpoint does not say which data it was trained on: they were not compared");
 }
 

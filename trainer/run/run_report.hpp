@@ -39,7 +39,8 @@ class RunReport {
   void start(const std::string& choice, int hosts);
   void new_run(int hosts, double setup_seconds);
   /// @param data_known  the checkpoint says what the run was trained on
-  void resumed_run(std::int64_t step, bool data_known);
+  /// @param arithmetic_since  RunState::arithmetic_since
+  void resumed_run(std::int64_t step, bool data_known, std::int64_t arithmetic_since);
   /// The run had been finished before: nothing is written.
   void nothing_left(const RunLength& length, const TrainedWeights& weights);
 

@@ -4,6 +4,7 @@
 
 #include "common/error.hpp"
 #include "kernels/device/step_state.hpp"
+#include "kernels/numerics/sum_cuts.hpp"
 #include "trainer/config/resume_keys.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/saved_model.hpp"
@@ -129,6 +130,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
   facts.epoch_loss_units.assign(state.epoch_loss_units.limbs.begin(), state.epoch_loss_units.limbs.end());
   if (job.run.print_loss_every_steps > 0) facts.unprinted = stored(state.unprinted);
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
+  facts.arithmetic = {.version = kArithmeticVersion, .since = state.arithmetic_since};
   if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
   facts.job = determining_keys(job);
   facts.model = describe_model(job, setup);
@@ -179,6 +181,8 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
           .epoch_loss_units = epoch_loss_units(facts),
           .test_accuracy = facts.test_accuracy.value_or(-1),
           .evaluated_step = facts.test_accuracy ? facts.step : -1,
+          .arithmetic_since =
+              facts.arithmetic.version == kArithmeticVersion ? facts.arithmetic.since : facts.step,
           .unprinted = restored(facts.unprinted)};
 }
 

@@ -23,7 +23,8 @@ struct RunState {
   WideSum epoch_loss_units;   ///< sum over samples, in units of 2^-32 nats: exact, so that neither ranks nor
                               ///< pauses leave a trace
   double test_accuracy = -1;  ///< of the last evaluation; -1 before the first
-  std::int64_t evaluated_step = -1;  ///< the step whose weights that was an evaluation of
+  std::int64_t evaluated_step = -1;   ///< the step whose weights that was an evaluation of
+  std::int64_t arithmetic_since = 0;  ///< the steps before were computed by a version that rounded elsewhere
   LossWindow unprinted;  ///< steps of the epoch under way since run.print_loss_every_steps printed
 
   bool is_evaluated() const { return evaluated_step == position.global_step && test_accuracy >= 0; }

@@ -204,7 +204,7 @@ void TrainingRun::announce() {
   if (state_.position.global_step == 0) {
     report_.new_run(hosts, seconds_since(process_start_));
   } else {
-    report_.resumed_run(state_.position.global_step, data_checked_);
+    report_.resumed_run(state_.position.global_step, data_checked_, state_.arithmetic_since);
   }
   if (job_.run.print_shapes) {
     shapes_.emplace(setup_.network, setup_.device, comm_);

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Convolutions on a device against naive loops in double, fused ops against their parts, and the
 /// independence of the bits from the order of threads, from the batch and from other grains.
+#include "kernels/numerics/sum_cuts.hpp"
 #include "tests/kernels/device/conv2d_problem.hpp"
+#include "tests/kernels/device/cpu_columns.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -169,6 +171,97 @@ TEST_F(Conv2dTest, LargeWeightGradientsAgreeWithNaiveLoops) {
     SCOPED_TRACE(describe(shape));
     const Conv2dProblem p(shape);
     expect_gradient_of(p, backward_weights(Conv2dOnDevice(rig_, p), 64));
+  }
+}
+
+/// The CPU's ops with the same numbers.
+class Conv2dOnCpu {
+ public:
+  explicit Conv2dOnCpu(const Conv2dProblem& p)
+      : p_(p), shape_(padded(p.shape)), w_(p.w.begin(), p.w.end()), b_(p.b.begin(), p.b.end()) {}
+
+  AlignedBuffer<float> forward() {
+    auto y = cpu_room(p_.dy.size(), p_.shape.batch);
+    ops_->conv2d_forward(shape_, to_cpu(p_.x, p_.shape.batch).data(), w_.data(), b_.data(), y.data());
+    return y;
+  }
+  AlignedBuffer<float> backward_data() {
+    auto dx = cpu_room(p_.x.size(), p_.shape.batch);
+    ops_->conv2d_backward_data(shape_, to_cpu(p_.dy, p_.shape.batch).data(), w_.data(), dx.data());
+    return dx;
+  }
+  /// As Conv2dTest::backward_weights().
+  std::vector<std::int64_t> backward_weights(int grain) {
+    const std::size_t size = w_.size() + b_.size();
+    const auto terms = static_cast<std::size_t>(GradientSplit(p_.shape, grain).terms);
+    std::vector<std::int64_t> sums(size + 1);
+    std::vector<float> gradient(terms * size, NAN);
+    for (int first = 0; first < p_.shape.batch; first += grain) {
+      const Conv2dProblem part = p_.columns(first, std::min(grain, p_.shape.batch - first));
+      const int columns = part.shape.batch;
+      ops_->conv2d_backward_weights(padded(part.shape), grain, to_cpu(part.x, columns).data(),
+                                    to_cpu(part.dy, columns).data(),
+                                    {gradient.data(), gradient.data() + w_.size(), size});
+      for (std::size_t t = 0; t < terms; ++t)
+        ops_->accumulate_exact(size, gradient.data() + t * size, {.limit = kNoLimit}, sums.data());
+    }
+    return sums;
+  }
+
+ private:
+  static Conv2dShape padded(Conv2dShape shape) {
+    shape.batch = padded_columns(shape.batch);
+    return shape;
+  }
+
+  const Conv2dProblem& p_;
+  Conv2dShape shape_;
+  std::vector<float> w_, b_;
+  std::unique_ptr<Ops> ops_ = cpu::make_ops();
+};
+
+// More channels than groups, and filters that no kernel is written for.
+const Conv2dShape kManyChannels[] = {
+    {5, 9, 6, 7, 11, 2, 3, 1, 1},  {3, 13, 5, 5, 12, 1, 1, 1, 0}, {4, 6, 7, 6, 9, 3, 3, 2, 1},
+    {3, 31, 4, 5, 17, 3, 3, 1, 1}, {2, 8, 5, 14, 6, 5, 5, 1, 2},  {2, 7, 4, 15, 10, 3, 3, 1, 0},
+    {3, 5, 9, 3, 21, 4, 1, 3, 0},
+};
+
+std::vector<Conv2dShape> shapes_for_bits() {
+  std::vector<Conv2dShape> shapes = all_shapes();
+  shapes.insert(shapes.end(), std::begin(kManyChannels), std::end(kManyChannels));
+  return shapes;
+}
+
+TEST_F(Conv2dTest, ForwardAndDataGradientHaveTheBitsOfTheCpu) {
+  for (const Conv2dShape& shape : shapes_for_bits()) {
+    SCOPED_TRACE(describe(shape));
+    const Conv2dProblem p(shape);
+    const Conv2dOnDevice on_device(rig_, p);
+    expect_bits_of_cpu(Conv2dOnCpu(p).forward(), forward(on_device), shape.batch, "y");
+    expect_bits_of_cpu(Conv2dOnCpu(p).backward_data(), backward_data(on_device), shape.batch, "dx");
+  }
+}
+
+TEST_F(Conv2dTest, WeightGradientsHaveTheBitsOfTheCpu) {
+  constexpr int kGrains[] = {64, 37, 16, 100};
+  int i = 0;
+  for (const Conv2dShape& shape : shapes_for_bits()) {
+    const int grain = kGrains[i++ % 4];
+    SCOPED_TRACE(describe(shape) + ", grain " + std::to_string(grain));
+    const Conv2dProblem p(shape);
+    EXPECT_EQ(backward_weights(Conv2dOnDevice(rig_, p), grain), Conv2dOnCpu(p).backward_weights(grain));
+  }
+}
+
+/// Grains of more groups of 32 samples than there are units, and rows that no unit shares evenly.
+TEST_F(Conv2dTest, WeightGradientsOfLargeGrainsHaveTheBitsOfTheCpu) {
+  for (const Conv2dShape& shape :
+       {Conv2dShape{4200, 1, 2, 3, 1, 2, 2, 1, 0}, {300, 2, 9, 5, 3, 3, 3, 1, 1}}) {
+    SCOPED_TRACE(describe(shape));
+    const Conv2dProblem p(shape);
+    EXPECT_EQ(backward_weights(Conv2dOnDevice(rig_, p), shape.batch),
+              Conv2dOnCpu(p).backward_weights(shape.batch));
   }
 }
 

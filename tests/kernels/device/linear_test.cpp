@@ -5,8 +5,10 @@
 #include "tests/kernels/reference/linear.hpp"
 
 #include "kernels/numerics/exact_sum.hpp"
+#include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/rig.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 
@@ -208,6 +210,74 @@ TEST_F(LinearTest, LargeLayersAgreeWithNaiveLoops) {
     EXPECT_EQ(worst_difference(reference::linear_forward(shape, p.x, p.w, p.b), forward(p).y), "");
     EXPECT_EQ(worst_difference(reference::linear_backward_data(shape, p.dy, p.w), backward_data(p)), "");
     expect_weight_gradients(p, backward_weights(p, 64));
+  }
+}
+
+// --- against the CPU, bit for bit
+
+/// Sums that are cut: more than 16 slices of 120 inputs, more than 128 outputs or samples.
+const LinearShape kLongShapes[] = {
+    {17, 1930, 9}, {3, 4100, 2}, {130, 11, 300}, {300, 7, 129}, {5, 1920, 128}};
+
+void expect_forward_of_cpu(const Problem& p, const std::vector<float>& y) {
+  LinearShape shape = p.shape;
+  shape.batch = padded_columns(shape.batch);
+  const auto x = to_cpu(p.x, p.shape.batch);
+  auto expected = cpu_room(p.dy.size(), p.shape.batch);
+  const std::vector<float> weights(p.w.begin(), p.w.end()), biases(p.b.begin(), p.b.end());
+  cpu::make_ops()->linear_forward(shape, x.data(), weights.data(), biases.data(), expected.data());
+  expect_bits_of_cpu(expected, y, p.shape.batch, "y");
+}
+
+void expect_data_gradient_of_cpu(const Problem& p, const std::vector<float>& dx) {
+  LinearShape shape = p.shape;
+  shape.batch = padded_columns(shape.batch);
+  const auto dy = to_cpu(p.dy, p.shape.batch);
+  auto expected = cpu_room(p.x.size(), p.shape.batch);
+  const std::vector<float> weights(p.w.begin(), p.w.end());
+  cpu::make_ops()->linear_backward_data(shape, dy.data(), weights.data(), expected.data());
+  expect_bits_of_cpu(expected, dx, p.shape.batch, "dx");
+}
+
+/// The CPU's sums over all grains.
+ExactSums weight_gradients_of_cpu(const Problem& p, int grain) {
+  const auto ops = cpu::make_ops();
+  ExactSums sums(p.w.size() + p.b.size() + 1);
+  std::vector<float> gradient(p.w.size() + p.b.size(), kNan);
+  for (int first = 0; first < p.shape.batch; first += grain) {
+    const Problem part = p.columns(first, std::min(grain, p.shape.batch - first));
+    LinearShape shape = part.shape;
+    shape.batch = padded_columns(shape.batch);
+    const auto x = to_cpu(part.x, part.shape.batch), dy = to_cpu(part.dy, part.shape.batch);
+    ops->linear_backward_weights(shape, x.data(), dy.data(), gradient.data(), gradient.data() + p.w.size());
+    ops->accumulate_exact(gradient.size(), gradient.data(), exact_format(64), sums.data());
+  }
+  return sums;
+}
+
+std::vector<LinearShape> shapes_for_bits() {
+  std::vector<LinearShape> shapes(std::begin(kShapes), std::end(kShapes));
+  shapes.insert(shapes.end(), std::begin(kLargeShapes), std::end(kLargeShapes));
+  shapes.insert(shapes.end(), std::begin(kLongShapes), std::end(kLongShapes));
+  return shapes;
+}
+
+TEST_F(LinearTest, ForwardAndDataGradientHaveTheBitsOfTheCpu) {
+  for (const LinearShape& shape : shapes_for_bits()) {
+    SCOPED_TRACE(describe(shape));
+    const Problem p(shape);
+    expect_forward_of_cpu(p, forward(p).y);
+    expect_data_gradient_of_cpu(p, backward_data(p));
+  }
+}
+
+TEST_F(LinearTest, WeightGradientsHaveTheBitsOfTheCpu) {
+  for (const LinearShape& shape : shapes_for_bits()) {
+    const Problem p(shape);
+    for (const int grain : {64, 37, 260}) {
+      SCOPED_TRACE(describe(shape) + ", grain " + std::to_string(grain));
+      EXPECT_EQ(backward_weights(p, grain), weight_gradients_of_cpu(p, grain));
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 /// counters that a step sends around.
 #include "tests/kernels/reference/loss.hpp"
 
+#include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <array>
@@ -122,6 +123,25 @@ TEST_F(LossTest, AgreesWithNaiveLoops) {
       EXPECT_EQ(counters[kCorrect], correct_answers(shape, logits, labels));
       EXPECT_EQ(counters[kStopRequests], 0);
       EXPECT_EQ(counters[kRefused], 0);
+    }
+  }
+}
+
+TEST_F(LossTest, HasTheBitsOfTheCpu) {
+  for (const LossShape& shape : all_shapes()) {
+    for (const double scale : {0.5, 12.0, 150.0}) {
+      SCOPED_TRACE(describe(shape) + ", logits up to " + std::to_string(scale));
+      const auto logits = random_logits(shape, scale);
+      const auto labels = random_labels(shape);
+      const Result result = run(shape, logits, labels);
+      LossShape padded = shape;
+      padded.batch = padded_columns(shape.batch);
+      auto gradient = to_cpu(logits, shape.batch);
+      LossSums sums;
+      cpu::make_ops()->softmax_cross_entropy(padded, gradient.data(), labels.data(), gradient.data(), &sums);
+      expect_bits_of_cpu(gradient, result.gradient, shape.batch, "gradient");
+      EXPECT_EQ(loss_of(result.counters), sums.loss);
+      EXPECT_EQ(result.counters[kCorrect], sums.correct);
     }
   }
 }

@@ -3,6 +3,7 @@
 /// Pools of any window on a device against naive loops: ties, NaN, overlap, padding, odd edges.
 #include "tests/kernels/reference/pool.hpp"
 
+#include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <limits>
@@ -125,6 +126,28 @@ TEST_F(DevicePoolTest, AvgBackwardEqualsNaiveLoop) {
     const auto dy = random_numbers(shape.out_size(), 5);
     const auto expected = reference::avg_pool_backward(shape, dy);
     expect_close<float>(avg_backward(shape, dy), expected, 1e-6, describe(shape));
+  }
+}
+
+TEST_F(DevicePoolTest, HasTheBitsOfTheCpu) {
+  const auto ops = cpu::make_ops();
+  for (const Pool2dShape& shape : kShapes) {
+    SCOPED_TRACE(describe(shape));
+    Pool2dShape padded = shape;
+    padded.batch = padded_columns(shape.batch);
+    const auto x = random_numbers(shape.in_size(), 8), dy = random_numbers(shape.out_size(), 9);
+    const auto cpu_x = to_cpu(x, shape.batch), cpu_dy = to_cpu(dy, shape.batch);
+    auto y = cpu_room(dy.size(), shape.batch), dx = cpu_room(x.size(), shape.batch);
+    std::vector<std::uint8_t> argmax(padded.out_size());
+    const MaxPooled pooled = max_forward(shape, x);
+    ops->max_pool_forward(padded, cpu_x.data(), y.data(), argmax.data());
+    expect_bits_of_cpu(y, pooled.y, shape.batch, "maxima");
+    ops->max_pool_backward(padded, cpu_dy.data(), argmax.data(), dx.data());
+    expect_bits_of_cpu(dx, max_backward(shape, dy, pooled.argmax), shape.batch, "gradient of maxima");
+    ops->avg_pool_forward(padded, cpu_x.data(), y.data());
+    expect_bits_of_cpu(y, avg_forward(shape, x), shape.batch, "averages");
+    ops->avg_pool_backward(padded, cpu_dy.data(), dx.data());
+    expect_bits_of_cpu(dx, avg_backward(shape, dy), shape.batch, "gradient of averages");
   }
 }
 

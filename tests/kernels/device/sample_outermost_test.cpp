@@ -67,8 +67,8 @@ class SampleOutermostTest : public testing::Test {
                                state.data(), y.data(), mask.data());
     const auto dy = rig_.upload(there(random_numbers(out_size, 2)));
     const auto dx = rig_.poisoned<float>(x.size());
-    const EpilogueBackward expand = {c.shape.channels, c.shape.height,      c.shape.width,
-                                     c.epilogue.pool,  c.epilogue.factor(), mask.data()};
+    const EpilogueBackward expand = {c.shape.channels, c.shape.height,       c.shape.width,
+                                     c.epilogue.pool,  c.epilogue.factors(), mask.data()};
     emulated::epilogue_backward(stream(), expand, c.batch, batch_innermost, dy.data(), dx.data());
     return {back(rig_.download(y)), back(rig_.download(mask)), back(rig_.download(dx))};
   }

@@ -95,7 +95,7 @@ TEST(VendorConv2dTest, DataGradientThroughAnEpilogueAgreesWithNative) {
                          const std::vector<std::uint8_t>& mask) {
       const auto mask_there = rig.upload(mask);
       const EpilogueBackward expand{
-          .channels = 10, .height = 25, .width = 24, .pool = 2, .factor = 0.5F, .mask = mask_there.data()};
+          .channels = 10, .height = 25, .width = 24, .pool = 2, .factors = 0.5F, .mask = mask_there.data()};
       const auto dx = rig.poisoned<float>(std::size_t{10} * 25 * 24 * static_cast<std::size_t>(batch));
       ops.conv2d_backward_data(rig.stream(), shape, rig.upload(gradient).data(), w.data(), &expand,
                                dx.data());

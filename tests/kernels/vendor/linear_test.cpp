@@ -82,7 +82,7 @@ TEST(VendorLinearTest, DataGradientThroughAnEpilogueAgreesWithNative) {
                          const std::vector<std::uint8_t>& mask) {
       const auto mask_there = rig.upload(mask);
       const EpilogueBackward expand{
-          .channels = 20, .height = 8, .width = 9, .pool = 2, .factor = 2, .mask = mask_there.data()};
+          .channels = 20, .height = 8, .width = 9, .pool = 2, .factors = 2, .mask = mask_there.data()};
       const auto dx = rig.poisoned<float>(std::size_t{20} * 8 * 9 * static_cast<std::size_t>(batch));
       ops.linear_backward_data(rig.stream(), shape, rig.upload(gradient).data(), w.data(), &expand,
                                dx.data());

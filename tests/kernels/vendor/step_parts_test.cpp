@@ -100,7 +100,7 @@ TEST(VendorStepTest, EpilogueAloneEqualsNative) {
       const auto mask = rig.poisoned<std::uint8_t>(size);
       ops.epilogue_forward(rig.stream(), image, 5, rig.upload(input).data(), epilogue, state.data(), y.data(),
                            mask.data());
-      const EpilogueBackward expand{7, 9, 6, epilogue.pool, epilogue.factor(), mask.data()};
+      const EpilogueBackward expand{7, 9, 6, epilogue.pool, epilogue.factors(), mask.data()};
       ops.epilogue_backward(rig.stream(), expand, 5, y.data(), dx.data());
       return std::pair(rig.download(y), rig.download(dx));
     };

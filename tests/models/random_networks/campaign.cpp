@@ -25,7 +25,7 @@ struct Options {
 };
 
 struct Tally {
-  std::int64_t trials = 0, mismatches = 0, with_ties = 0, ties = 0;
+  std::int64_t trials = 0, mismatches = 0, differences = 0, with_ties = 0, ties = 0;
   double worst = 0;
 
   void add(const Verdict& verdict) {
@@ -39,14 +39,22 @@ struct Tally {
 
 void run(const RandomCase& trial, const Options& options, Tally& tally) {
   if (options.verbose) fmt::print("{}", trial.describe());
+  std::vector<Verdict> verdicts;
   for (const std::string& device : options.devices) {
     std::fflush(stdout);
-    const Verdict verdict = lockstep::test::try_case(trial, device);
+    const Verdict& verdict = verdicts.emplace_back(lockstep::test::try_case(trial, device));
     tally.add(verdict);
     if (options.verbose)
       fmt::print("{}: {:.3f} of what is allowed, {} ties\n", device, verdict.worst, verdict.ties);
     if (verdict.mismatch.empty()) continue;
     fmt::print("seed {} on {}: {}\n{}", trial.seed, device, verdict.mismatch, trial.describe());
+  }
+  for (std::size_t i = 1; i < verdicts.size(); ++i) {
+    const std::string difference = lockstep::test::difference(trial, verdicts[0], verdicts[i]);
+    if (difference.empty()) continue;
+    ++tally.differences;
+    fmt::print("seed {} on {} and {}: {}\n{}", trial.seed, options.devices[0], options.devices[i], difference,
+               trial.describe());
   }
 }
 
@@ -67,8 +75,10 @@ int main(int argc, char** argv) {
     run(lockstep::test::make_random_case(options.first + static_cast<std::uint64_t>(i)), options, tally);
   }
   fmt::print(
-      "{} networks from seed {}, {} trials: {} mismatches; {} ties in {} trials; worst error {:.3f} of what "
-      "rounding allows\n",
-      options.count, options.first, tally.trials, tally.mismatches, tally.ties, tally.with_ties, tally.worst);
-  return tally.mismatches == 0 ? 0 : 1;
+      "{} networks from seed {}, {} trials: {} mismatches; {} differences of bits between devices; {} ties "
+      "in {} "
+      "trials; worst error {:.3f} of what rounding allows\n",
+      options.count, options.first, tally.trials, tally.mismatches, tally.differences, tally.ties,
+      tally.with_ties, tally.worst);
+  return tally.mismatches + tally.differences == 0 ? 0 : 1;
 }

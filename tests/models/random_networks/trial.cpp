@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstring>
 #include <numeric>
 
 namespace lockstep::test {
@@ -50,6 +51,7 @@ class Judge {
   explicit Judge(Verdict* verdict) : verdict_(verdict) {}
 
   void count_ties(std::int64_t ties) { verdict_->ties += ties; }
+  TrainedBits& bits() { return verdict_->bits; }
 
   void compare(double actual, double expected, double allowed, const auto& name) {
     const double error = std::abs(actual - expected);
@@ -120,7 +122,11 @@ class Training {
       run_step(static_cast<std::int64_t>(step), batches[step]);
     const std::vector<float> weights = copy(engine_->weights());
     const Evaluation evaluation = engine_->evaluate(never_leave);
-    if (is_judge_) judge_evaluation(evaluation, weights);
+    if (!is_judge_) return;
+    judge_evaluation(evaluation, weights);
+    judge_.bits().weights = weights;
+    judge_.bits().losses.push_back(evaluation.loss);
+    judge_.bits().correct.push_back(evaluation.correct);
   }
 
  private:
@@ -137,6 +143,8 @@ class Training {
     const PassKey key{job_.train.seed, static_cast<std::uint32_t>(step), 0};
     const ReferenceStep expected = reference_training(setup_.network, before.weights, batch, key);
     judge_.count_ties(expected.ties);
+    judge_.bits().losses.push_back(series.loss_units.value());
+    judge_.bits().correct.push_back(series.correct);
     const std::string name = fmt::format("step {}", step + 1);
     judge_sums(name, series.loss_units.value() / kLossScale, series.correct, series.samples, batch, expected);
     judge_.compare(static_cast<double>(series.steps), 1, 0, [&] { return name + ": steps done"; });
@@ -218,6 +226,22 @@ Verdict try_case(const RandomCase& trial, const std::string& device) {
     verdict.mismatch = error.what();
   }
   return verdict;
+}
+
+std::string difference(const RandomCase& trial, const Verdict& one, const Verdict& other) {
+  if (trial.job.parallel.determinism == "off") return {};
+  const TrainedBits &a = one.bits, &b = other.bits;
+  if (a.weights.size() != b.weights.size()) return "one of the devices has no weights";
+  for (std::size_t i = 0; i < a.weights.size(); ++i) {
+    if (std::memcmp(&a.weights[i], &b.weights[i], sizeof(float)) != 0)
+      return fmt::format("weight {} is {:.9g} and {:.9g}", i, a.weights[i], b.weights[i]);
+  }
+  for (std::size_t i = 0; i < a.losses.size(); ++i) {
+    if (a.losses[i] != b.losses[i] || a.correct[i] != b.correct[i])
+      return fmt::format("loss {} is {:.17g} and {:.17g}, correct answers {} and {}", i, a.losses[i],
+                         b.losses[i], a.correct[i], b.correct[i]);
+  }
+  return {};
 }
 
 void run_case(const RandomCase& trial, const std::string& device) {

@@ -146,6 +146,21 @@ TEST(ManifestTest, OlderOnesHaveNoUnits) {
   EXPECT_EQ(read_manifest(text, "m.json").facts, state.facts);
 }
 
+/// As written before there was "arithmetic": version 1 since step 0.
+TEST(ManifestTest, SaysWhichSumsItsStepsWereMadeOf) {
+  CheckpointState state = make_state(12);
+  for (const CheckpointArithmetic arithmetic :
+       {CheckpointArithmetic{}, {.version = 2, .since = 0}, {2, 12}}) {
+    state.facts.arithmetic = arithmetic;
+    MemoryEnv env;
+    env.make_directory("run");
+    const auto bytes = env.read(save_checkpoint(env, "run", state) + "/" + kManifestFile);
+    const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    EXPECT_EQ(text.find("arithmetic") == std::string::npos, arithmetic == CheckpointArithmetic());
+    EXPECT_EQ(read_manifest(text, "m.json").facts.arithmetic, arithmetic);
+  }
+}
+
 /// As written before there was "test_step".
 TEST(ManifestTest, AccuracyOfAnEarlierEvaluationIsNotTakenForThisOne) {
   CheckpointState state = make_state(12);

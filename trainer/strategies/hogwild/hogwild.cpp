@@ -119,7 +119,7 @@ void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& s
   share.losses_not_finite += sums.not_finite + (std::isfinite(sums.loss) ? 0 : 1);
   if (std::isfinite(sums.loss)) share.last_step.loss_units.add(sums.loss * kLossScale);
   float* gradients = thread.gradients.data();
-  const auto add = [&](std::size_t offset, std::size_t size) {
+  const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& /*terms*/) {
     for (std::size_t i = offset; i < offset + size; ++i) gradient_.data()[i] += gradients[i];
   };
   thread.execution.backward(before_.data(), logits, gradients, add, [] {});

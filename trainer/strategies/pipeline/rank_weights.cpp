@@ -80,9 +80,8 @@ void RankWeights::begin_step(int local_grains) {
   if (reducer_) reducer_->begin_step(local_grains, false);
 }
 
-void RankWeights::add(Ops& ops, int stage, std::size_t offset, std::size_t size) {
-  const std::size_t local = range_of(stage)->local + offset;
-  reducer_->add(ops, local, size, grain_gradient_.data() + local);
+void RankWeights::add(Ops& ops, int stage, std::size_t offset, std::size_t size, const GradientTerms& terms) {
+  reducer_->add(ops, range_of(stage)->local + offset, size, terms);
 }
 
 void RankWeights::count_grain(int samples) {

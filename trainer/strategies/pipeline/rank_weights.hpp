@@ -53,8 +53,8 @@ class RankWeights {
   /// The units of the whole network's tensors, before a step.
   void use_units(const GradientUnits& whole);
   void begin_step(int local_grains);
-  /// Adds a range of a stage's gradients_of() a grain: [offset, offset + size) counted from there.
-  void add(Ops& ops, int stage, std::size_t offset, std::size_t size);
+  /// Adds a grain's gradients of a range of a stage: [offset, offset + size) counted from gradients_of().
+  void add(Ops& ops, int stage, std::size_t offset, std::size_t size, const GradientTerms& terms);
   /// Once for each grain of this rank.
   void count_grain(int samples);
   void poll();

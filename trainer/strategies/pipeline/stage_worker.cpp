@@ -135,7 +135,9 @@ void StageWorker::backward(int stage, int number, const StageGrain& grain) {
   if (stage < plan_.last())
     links_.receive_backward(stage, {execution.output_gradient(), output_size(stage, columns)});
   const auto start = Clock::now();
-  const auto add = [&](std::size_t offset, std::size_t size) { weights_.add(*ops_, stage, offset, size); };
+  const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
+    weights_.add(*ops_, stage, offset, size, terms);
+  };
   const float* gradient = execution.backward(weights_.weights_of(stage), weights_.gradients_of(stage), add,
                                              [&] { weights_.poll(); });
   if (gradient != nullptr) links_.send_backward(stage, {gradient, input_size(stage, columns)});

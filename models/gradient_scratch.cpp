@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "models/gradient_scratch.hpp"
+
+#include "models/layer.hpp"
+
+#include <algorithm>
+
+namespace lockstep {
+
+GradientTerms GradientScratch::backward_weights(const Layer& layer, const LayerPass& pass,
+                                                const LayerTensors& tensors) {
+  const int count = layer.gradient_terms(pass.grain);
+  if (count == 1) {
+    layer.backward_weights(pass, tensors);
+    return {.first = tensors.gradients};
+  }
+  const std::size_t size = layer.parameter_size();
+  if (terms_.size() < size * static_cast<std::size_t>(count))
+    terms_ = AlignedBuffer<float>(size * static_cast<std::size_t>(count));
+  LayerTensors of_terms = tensors;
+  of_terms.gradients = terms_.data();
+  of_terms.term_stride = size;
+  layer.backward_weights(pass, of_terms);
+  const GradientTerms terms{.first = terms_.data(), .count = count, .stride = size};
+  std::copy_n(terms.first, size, tensors.gradients);
+  for (int t = 1; t < count; ++t) pass.ops.accumulate(size, terms.term(t), tensors.gradients);
+  return terms;
+}
+
+}  // namespace lockstep
