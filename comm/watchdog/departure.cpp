@@ -21,7 +21,11 @@ namespace {
 
 /// Who has not heard the speaker by then speaks itself.
 constexpr std::int64_t kSpeakAfterNs = 1'500'000'000;
-constexpr std::int64_t kSpeakAloneAfterNs = 2'500'000'000;
+/// Who hears nobody waits for nobody, but for what may be under way.
+constexpr std::int64_t kSpeakAloneAfterNs = 1'000'000'000;
+/// MPI_Abort() waits for the launcher, which may be asleep: Open MPI's mpirun is, for seconds, after a rank has died.
+/// It has been told by then.
+constexpr std::int64_t kAbortWithinNs = 300'000'000;
 
 }  // namespace
 
@@ -51,16 +55,17 @@ void Departure::begin(const Verdict& verdict) {
       recorder->note(FlightEvent::kRankLost, fmt::format("rank {}", lost));
   }
   heartbeat_.send_to_all(farewell(false));
-  go_on(over_ns_);
+  go_on(over_ns_, 0);
 }
 
-void Departure::go_on(std::int64_t now_ns) {
-  if (now_ns - over_ns_ > kLeaveWithinNs) _exit(static_cast<int>(ExitCode::kPeerLost));
+void Departure::go_on(std::int64_t now_ns, std::int64_t ready_ns) {
+  const bool done = settled_ && ready_ns != 0 && now_ns - std::max(ready_ns, settled_ns_) > kAbortWithinNs;
+  if (done || now_ns - over_ns_ > kLeaveWithinNs) _exit(static_cast<int>(ExitCode::kPeerLost));
   if (settled_) return;
   const bool told =
       std::ranges::any_of(peers_, [](const Peer& peer) { return peer.leaving && peer.farewell.spoken; });
   if (told) return settle();
-  const bool alone = rank_ != 0 && judge_.hears_nobody(now_ns, peers_) && verdict_->cause != Cause::kDied;
+  const bool alone = rank_ != 0 && judge_.may_be_cut_off(now_ns, peers_) && verdict_->cause != Cause::kDied;
   const std::int64_t patience = alone                           ? kSpeakAloneAfterNs
                                 : judge_.speaks(now_ns, peers_) ? 0
                                                                 : kSpeakAfterNs;
@@ -91,6 +96,7 @@ void Departure::speak(std::int64_t now_ns) {
 
 void Departure::settle() {
   const std::lock_guard lock(mutex_);
+  if (!settled_) settled_ns_ = clock_ns();
   settled_ = true;
   changed_.notify_all();
 }

@@ -31,7 +31,8 @@ class Departure {
   void begin(const Verdict& verdict);
   /// The speaker speaks; the others wait for that, and speak themselves if it does not come. To be called again
   /// and again. Ends the process, with exit code 71, if the main thread has not done so in time.
-  void go_on(std::int64_t now_ns);
+  /// @param ready_ns  since when the main thread has nothing to do any more but to leave; 0: it has
+  void go_on(std::int64_t now_ns, std::int64_t ready_ns);
 
   /// Whether it has begun: all waits end now.
   bool is_over() const { return over_.load(std::memory_order_relaxed); }
@@ -57,6 +58,7 @@ class Departure {
   std::vector<Peer>& peers_;
   std::optional<Verdict> verdict_;
   std::int64_t over_ns_ = 0;
+  std::int64_t settled_ns_ = 0;
 
   std::atomic<bool> over_{false};
   std::mutex mutex_;

@@ -119,7 +119,7 @@ Beat Lookout::make_beat() {
   beat.witnessed_rank = witnessed_;
   beat.witnessed_state = witnessed_state_;
   beat.traced = traced_;
-  comm_.activity().device().copy(beat.device.data(), beat.device.size() - 1);
+  put_text(comm_.activity().device(), beat.device);
   return beat;
 }
 
@@ -132,7 +132,7 @@ void Lookout::look() {
   if (FlightRecorder* recorder = comm_.activity().recorder())
     recorder->alive(rank_ == 0 || !heartbeat_.offset(0) ? 0 : -heartbeat_.offset(0)->ahead_ns);
   patience_ = traced_ || Judge::held_by_debugger(peers_);
-  if (is_over()) return departure_.go_on(now);
+  if (is_over()) return departure_.go_on(now, overdue_ns_);
   act_on(judge_.look(now, peers_));
   const bool looked_around = overdue_ns_ != 0 && now - overdue_ns_ > kLookAroundNs;
   if (!is_over() && looked_around) leave_because_of(judge_.judge_overdue(now, peers_));
