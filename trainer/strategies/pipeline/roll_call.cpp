@@ -64,6 +64,7 @@ std::string stages_on(const StagePlan& plan, int rank) {
 }  // namespace
 
 void call_the_roll(const PeerLostError& error, const StagePlan& plan, Communicator& comm) {
+  if (comm.watch() != nullptr) throw error;  // it knows more, and sooner
   auto* roll = new Roll(comm);  // NOLINT: leaked on purpose, the job is ending
   const auto start = Clock::now();
   std::vector<int> silent = roll->silent();
