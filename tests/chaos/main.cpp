@@ -44,6 +44,9 @@ void add_campaign(CLI::App& app, Options& options, const std::string& name, cons
 void add_watchdog(CLI::App& app, lockstep::chaos::WatchOptions& options, int& exit_code) {
   auto* command =
       app.add_subcommand("watchdog", "Kills and stops ranks, and checks who is named, when, and who leaves");
+  command->footer(
+      "tests/chaos/run watchdog also takes --partitions N, for hosts that are cut off from each other; "
+      "default 4");
   command->add_option("--kills", options.kills, "How many runs lose ranks; default 40")
       ->check(CLI::NonNegativeNumber);
   command
