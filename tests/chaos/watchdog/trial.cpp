@@ -22,6 +22,7 @@ namespace {
 using Kind = Blow::Kind;
 using std::chrono::milliseconds;
 
+constexpr std::chrono::minutes kPatience{2};
 constexpr std::int64_t kStepsToStrikeIn = 80;
 /// Who is lost, stopped or cut off is named within so long.
 constexpr double kNamedWithin = 5;
@@ -84,6 +85,7 @@ void Trial::run() {
     strike(pids);
     seen = watch(attempt, pids);
   }
+  if (blow_.is_survived()) await_step(attempt, world_.finite.steps());
   const int code = blow_.is_survived() ? attempt.wait() : attempt.wait_after_blow();
   seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
   story_ += fmt::format("; exit code {} after {:.1f} s", code, seconds_);
@@ -91,8 +93,22 @@ void Trial::run() {
   check(attempt, seen, code);
 }
 
+/// A slow machine is none that hangs: patience is with steps that do not come.
+void Trial::await_step(Attempt& attempt, std::int64_t step) const {
+  std::int64_t last = -1;
+  Patience patience(kPatience);
+  while (last < step && !attempt.process().wait(milliseconds(1))) {
+    const auto now = last_logged_step(attempt.run_dir());
+    if (now > last) patience = Patience(kPatience);
+    last = std::max(now, last);
+    if (patience.is_exhausted())
+      throw Violation(fmt::format("no step after {} for two minutes: it hangs", last));
+  }
+}
+
 void Trial::await_moment(Attempt& attempt) const {
   const Moment moment{Moment::Kind::kStep, blow_.step, blow_.delay};
+  await_step(attempt, blow_.step);
   require(await(moment, attempt.process(), attempt.run_dir()),
           "it ended before it was struck:\n" + attempt.err());
 }

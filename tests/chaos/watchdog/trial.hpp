@@ -60,6 +60,7 @@ class Trial {
     std::optional<double> named, verdict, others_gone;
   };
 
+  void await_step(Attempt& attempt, std::int64_t step) const;
   void await_moment(Attempt& attempt) const;
   std::vector<pid_t> processes(const Attempt& attempt) const;
   void strike(const std::vector<pid_t>& pids) const;
