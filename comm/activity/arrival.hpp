@@ -49,10 +49,11 @@ struct RankScore {
   double late_seconds = 0;  ///< behind the middle of the others, where it was last
   std::string cause = {};   ///< "compute", "between steps"
   bool named = false;       ///< it holds the others up
-  int windows = 0, named_windows = 0;  ///< hundreds of steps that were judged, and in how many it was named
+  std::int64_t first_named_step = 0;      ///< it was named then for the first time, in this start; 0: never
+  int times_judged = 0, times_named = 0;  ///< since then
 
-  /// Over the whole run, not only now.
-  bool is_straggler() const { return windows > 0 && 2 * named_windows >= windows; }
+  /// It was, and at least a third of the time since: a busy machine hides it now and then.
+  bool is_straggler() const { return first_named_step > 0 && 3 * times_named >= times_judged; }
 };
 
 /// "rank 3 (node2) arrives last in 91 % of buckets, +0.21 ms, compute"

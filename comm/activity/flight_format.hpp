@@ -24,7 +24,7 @@ enum class FlightEvent : std::uint8_t {
 inline constexpr int kFlightEvents = 8;
 
 inline constexpr std::array<char, 8> kFlightMagic = {'L', 'S', 'F', 'L', 'I', 'G', 'H', 'T'};
-inline constexpr std::uint32_t kFlightVersion = 1;
+inline constexpr std::uint32_t kFlightVersion = 2;      ///< this program also reads version 1
 inline constexpr std::uint32_t kFlightCapacity = 2048;  ///< events; a power of two
 
 struct FlightHead {
@@ -48,8 +48,19 @@ struct FlightEntry {
   std::int16_t bucket = -1;
   FlightEvent event = FlightEvent::kPhase;
   Phase phase = Phase::kStarting;
-  std::array<char, 24> place{};  ///< of waits, cut; ends with a zero. kRankLost and so on: "rank 3"
+  std::array<char, kPlaceBytes> place{};  ///< of waits; ends with a zero. kRankLost and so on: "rank 3"
 };
-static_assert(sizeof(FlightEntry) == 48);
+static_assert(sizeof(FlightEntry) == 120);
+
+/// As version 1 had it: only the first 23 bytes of what is waited for.
+struct FlightEntryOfVersion1 {
+  std::int64_t ns, step;
+  std::uint32_t collective;
+  std::int16_t bucket;
+  FlightEvent event;
+  Phase phase;
+  std::array<char, 24> place;
+};
+static_assert(sizeof(FlightEntryOfVersion1) == 48);
 
 }  // namespace lockstep

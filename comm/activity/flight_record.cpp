@@ -13,9 +13,9 @@
 namespace lockstep {
 namespace {
 
-template <std::size_t Size>
-std::string text_of(const std::array<char, Size>& text) {
-  return {text.begin(), std::find(text.begin(), text.end(), '\0')};
+/// Bytes of an event in a file of this version; 0: this program does not know it.
+std::size_t entry_bytes(std::uint32_t version) {
+  return version == kFlightVersion ? sizeof(FlightEntry) : version == 1 ? sizeof(FlightEntryOfVersion1) : 0;
 }
 
 FlightHead read_head(std::span<const std::byte> file, const std::string& path) {
@@ -23,14 +23,34 @@ FlightHead read_head(std::span<const std::byte> file, const std::string& path) {
   if (file.size() < sizeof(head)) throw DataError(path + ": too short for a flight record");
   std::memcpy(&head, file.data(), sizeof(head));
   if (head.magic != kFlightMagic) throw DataError(path + ": is no flight record");
-  if (head.version != kFlightVersion)
-    throw DataError(fmt::format("{}: a flight record of version {}, this program reads {}", path,
+  const std::size_t bytes = entry_bytes(head.version);
+  if (bytes == 0)
+    throw DataError(fmt::format("{}: a flight record of version {}, this program reads 1 to {}", path,
                                 head.version, kFlightVersion));
   const std::uint64_t ring = file.size() - sizeof(head);
-  if (head.capacity == 0 || ring % sizeof(FlightEntry) != 0 || ring / sizeof(FlightEntry) != head.capacity)
+  if (head.capacity == 0 || ring % bytes != 0 || ring / bytes != head.capacity)
     throw DataError(
         fmt::format("{}: damaged: {} bytes are not room for {} events", path, ring, head.capacity));
   return head;
+}
+
+FlightEntry read_entry(std::span<const std::byte> file, std::uint64_t slot, std::uint32_t version) {
+  const std::byte* from = file.data() + sizeof(FlightHead) + slot * entry_bytes(version);
+  FlightEntry entry;
+  if (version == kFlightVersion) {
+    std::memcpy(&entry, from, sizeof(entry));
+    return entry;
+  }
+  FlightEntryOfVersion1 old;
+  std::memcpy(&old, from, sizeof(old));
+  entry = {.ns = old.ns,
+           .step = old.step,
+           .collective = old.collective,
+           .bucket = old.bucket,
+           .event = old.event,
+           .phase = old.phase};
+  put_text(text_in(old.place), entry.place);
+  return entry;
 }
 
 /// A slot that was being written may hold anything.
@@ -56,15 +76,14 @@ FlightRecord read_flight_record(std::span<const std::byte> file, const std::stri
   FlightRecord record{.rank = static_cast<int>(head.rank),
                       .world_size = static_cast<int>(head.world_size),
                       .pid = static_cast<int>(head.pid),
-                      .host = text_of(head.host),
-                      .device = text_of(head.device),
+                      .host = std::string(text_in(head.host)),
+                      .device = std::string(text_in(head.device)),
                       .events = {}};
   const auto time_of = [&](std::int64_t ns) { return sum(head.start_time, ns, minus(head.start_ns)); };
   record.alive_time = time_of(head.alive_ns);
   const std::uint64_t count = std::min<std::uint64_t>(head.written, head.capacity);
   for (std::uint64_t i = head.written - count; i < head.written; ++i) {
-    FlightEntry entry;
-    std::memcpy(&entry, file.data() + sizeof(head) + i % head.capacity * sizeof(entry), sizeof(entry));
+    const FlightEntry entry = read_entry(file, i % head.capacity, head.version);
     if (is_whole(entry)) record.events.push_back({time_of(entry.ns), entry});
   }
   std::ranges::stable_sort(record.events, {}, &FlightRecord::Event::time);
@@ -89,7 +108,7 @@ std::optional<Whereabouts> last_whereabouts(const std::string& directory, int ra
                       .waiting = entry.event == FlightEvent::kWait,
                       .collective = entry.collective,
                       .bucket = entry.bucket};
-    text_of(entry.place).copy(where.place.data(), where.place.size() - 1);
+    put_text(text_in(entry.place), where.place);
     return where;
   } catch (const Error&) {
     return std::nullopt;
@@ -97,7 +116,7 @@ std::optional<Whereabouts> last_whereabouts(const std::string& directory, int ra
 }
 
 std::string describe(const FlightEntry& entry) {
-  const std::string place = text_of(entry.place);
+  const std::string place(text_in(entry.place));
   switch (entry.event) {
     case FlightEvent::kPhase:
       return std::string(phase_name(entry.phase));

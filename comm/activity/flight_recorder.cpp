@@ -21,12 +21,6 @@ namespace {
 
 constexpr std::size_t kBytes = sizeof(FlightHead) + kFlightCapacity * sizeof(FlightEntry);
 
-template <std::size_t Size>
-void put_text(std::string_view text, std::array<char, Size>& into) {
-  into = {};
-  text.copy(into.data(), Size - 1);
-}
-
 [[noreturn]] void fail(const std::string& path, const char* what, int error) {
   throw IoError(fmt::format("{}: cannot be {}: {}", path, what, std::strerror(error)));
 }
@@ -98,7 +92,7 @@ void FlightRecorder::note(FlightEvent event, std::int64_t ns, const Whereabouts&
                     .bucket = static_cast<std::int16_t>(std::min(where.bucket, 32767)),
                     .event = event,
                     .phase = where.phase};
-  if (event == FlightEvent::kWait) put_text(where.place_text(), entry.place);
+  if (event == FlightEvent::kWait) entry.place = where.place;
   put(entry);
 }
 

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -23,10 +22,6 @@ std::string_view phase_name(Phase phase) {
       "saving",   "ending"};
   const auto index = static_cast<std::size_t>(phase);
   return index < kNames.size() ? kNames[index] : "unknown";
-}
-
-std::size_t Whereabouts::place_length() const {
-  return static_cast<std::size_t>(std::find(place.begin(), place.end(), '\0') - place.begin());
 }
 
 std::int64_t clock_ns() {
@@ -87,7 +82,7 @@ std::string describe(const RankScore& score) {
 
 void RankActivity::begin_wait(std::string_view what) {
   std::array<char, kPlaceBytes> text{};
-  what.copy(text.data(), text.size() - 1);
+  put_text(what, text);
   for (std::size_t i = 0; i < place_.size(); ++i) {
     std::uint64_t word = 0;
     std::memcpy(&word, text.data() + 8 * i, 8);

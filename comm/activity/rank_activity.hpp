@@ -4,6 +4,7 @@
 #pragma once
 
 #include "comm/activity/arrival.hpp"
+#include "comm/activity/fixed_text.hpp"
 
 #include <array>
 #include <atomic>
@@ -31,7 +32,7 @@ inline constexpr int kPhases = 8;
 /// "computing"
 std::string_view phase_name(Phase phase);
 
-inline constexpr std::size_t kPlaceBytes = 48;
+inline constexpr std::size_t kPlaceBytes = 96;  ///< room for all that this program waits for, and some
 
 /// Where a rank stands. A text of fixed size: it also travels, and lies in files.
 struct Whereabouts {
@@ -41,10 +42,9 @@ struct Whereabouts {
   std::uint64_t collective = 0;  ///< how many waits for all ranks have begun: the same on all of them
   std::int32_t bucket = -1;      ///< the last that left in this step
   std::int64_t since_ns = 0;     ///< since when nothing of this has changed; Clock of this rank
-  std::array<char, kPlaceBytes> place{};  ///< what is waited for, cut; ends with a zero
+  std::array<char, kPlaceBytes> place{};  ///< what is waited for (put_text)
 
-  std::string_view place_text() const { return {place.data(), place_length()}; }
-  std::size_t place_length() const;
+  std::string_view place_text() const { return text_in(place); }
 };
 
 /// Writing never waits. Any thread may read; one thread at a time calls

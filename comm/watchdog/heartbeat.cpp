@@ -15,7 +15,7 @@ namespace {
 using asio::ip::tcp;
 using std::chrono::milliseconds;
 
-constexpr std::size_t kMostStrangers = 64;
+constexpr std::ptrdiff_t kMostStrangers = 64;  ///< at the same time, of those that came by themselves
 constexpr std::int64_t kHelloWithinNs = 5'000'000'000;
 constexpr milliseconds kConnectWithin{2000};
 constexpr milliseconds kProbeEvery{20};
@@ -65,7 +65,8 @@ void Heartbeat::start() {
 void Heartbeat::accept() {
   acceptor_.async_accept([this](const asio::error_code& error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
-    if (!error && strangers_.size() < kMostStrangers) {
+    if (!error) {
+      make_room_for_stranger();
       auto stranger = std::make_shared<Connection>(*this, std::move(socket));
       strangers_.insert(stranger);
       stranger->start();
@@ -77,6 +78,19 @@ void Heartbeat::accept() {
       if (!stopped) accept();
     });
   });
+}
+
+/// The newest may be a rank, which says hello at once; who has been here longest and has not is none.
+void Heartbeat::make_room_for_stranger() {
+  const auto came = [](const auto& stranger) { return stranger->expected() < 0; };
+  if (std::ranges::count_if(strangers_, came) < kMostStrangers) return;
+  auto oldest = strangers_.end();
+  for (auto stranger = strangers_.begin(); stranger != strangers_.end(); ++stranger) {
+    const bool older = oldest == strangers_.end() || (*stranger)->since_ns() < (*oldest)->since_ns();
+    if (came(*stranger) && older) oldest = stranger;
+  }
+  (*oldest)->abandon();
+  strangers_.erase(oldest);
 }
 
 void Heartbeat::connect(int rank) {
@@ -157,7 +171,7 @@ void Heartbeat::on_beat(int rank, const Beat& beat) {
       beat.sent_ns < beat.where.since_ns || beat.where.since_ns < 0 ? 0 : beat.sent_ns - beat.where.since_ns;
   peer.where.since_ns = now - std::min(age, now);
   peer.traced = beat.traced;
-  peer.device = beat.device.data();
+  peer.device = text_in(beat.device);
   if (!beat.traced) peer.state = '?';
   const auto witnessed = static_cast<std::size_t>(beat.witnessed_rank);
   if (beat.witnessed_rank >= 0 && witnessed < peers_.size() && beat.witnessed_rank != rank_)

@@ -62,6 +62,7 @@ class Heartbeat {
 
   bool linked(int rank) const;
   void accept();
+  void make_room_for_stranger();
   void connect(int rank);
   void on_connected(int rank, std::shared_ptr<Connection> connection);
   bool on_message(Connection& connection, const Message& message);

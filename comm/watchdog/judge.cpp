@@ -34,6 +34,8 @@ bool is_behind(const Whereabouts& where, const Whereabouts& waiting) {
   return !where.waiting && (where.collective < waiting.collective || !waits_for_all(waiting.place_text()));
 }
 
+/// As /proc has it.
+constexpr char kStopped = 'T';
 /// By then steps take as long as they do.
 constexpr std::int64_t kStepsToLearn = 20;
 /// All wait for so long at the same collective in different places: nothing of that is only late news.
@@ -63,6 +65,7 @@ Findings Judge::look(std::int64_t now_ns, const std::vector<Peer>& peers) {
     if (over_) return findings;
   }
   notice_silence(now_ns, peers, findings);
+  notice_cut(now_ns, peers, findings);
   notice_stuck(now_ns, peers, findings);
   return findings;
 }
@@ -96,9 +99,10 @@ bool Judge::speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const {
   return true;
 }
 
-bool Judge::hears_nobody(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+bool Judge::may_be_cut_off(std::int64_t now_ns, const std::vector<Peer>& peers) const {
   return std::ranges::none_of(peers, [&](const Peer& peer) {
-    return peer.who.rank != rank_ && can_speak(peer) && !is_silent(peer, now_ns);
+    const bool explained = !is_silent(peer, now_ns) || peer.state == kStopped;
+    return peer.who.rank != rank_ && can_speak(peer) && explained;
   });
 }
 
@@ -115,19 +119,35 @@ bool Judge::must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) con
   });
 }
 
+/// Once for each silence, by whoever speaks then: on the far side of a cut that is clear only a moment later.
 void Judge::notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
-  const bool speaker = speaks(now_ns, peers) && !(hears_nobody(now_ns, peers) && rank_ != 0);
+  const bool speaker = speaks(now_ns, peers) && (rank_ == 0 || !may_be_cut_off(now_ns, peers));
   const Scene scene{rank_, now_ns, limits_.timeout_seconds};
   for (const Peer& peer : peers) {
+    if (peer.who.rank == rank_) continue;
     Memory& memory = memory_[static_cast<std::size_t>(peer.who.rank)];
-    if (peer.who.rank == rank_ || is_silent(peer, now_ns) == memory.silent) continue;
-    memory.silent = !memory.silent;
-    if (memory.silent) {
-      memory.silent_since = peer.heard_ns;
-      if (speaker) findings.notices.push_back(silence_notice(peer, scene));
-    } else if (is_there(peer) && speaker) {
+    const bool was_silent = std::exchange(memory.silent, is_silent(peer, now_ns));
+    if (memory.silent && !was_silent) memory.silent_since = peer.heard_ns;
+    if (memory.silent && speaker && !std::exchange(memory.said, true))
+      findings.notices.push_back(silence_notice(peer, scene));
+    if (!memory.silent && std::exchange(memory.said, false) && is_there(peer))
       findings.notices.push_back(return_notice(peer, seconds_since(memory.silent_since, now_ns)));
-    }
+  }
+}
+
+/// In place of a word on each of the others; rank 0 names them, for it is with the launcher.
+void Judge::notice_cut(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
+  const bool cut = rank_ != 0 && may_be_cut_off(now_ns, peers) &&
+                   std::ranges::any_of(peers, [&](const Peer& peer) { return is_silent(peer, now_ns); });
+  const Peer& self = peers[static_cast<std::size_t>(rank_)];
+  if (cut && cut_since_ns_ == 0) {
+    cut_since_ns_ = now_ns;
+    for (const Peer& peer : peers)
+      if (is_silent(peer, now_ns)) cut_since_ns_ = std::min(cut_since_ns_, peer.heard_ns);
+    findings.notices.push_back(
+        cut_notice(self, seconds_since(cut_since_ns_, now_ns), limits_.timeout_seconds));
+  } else if (!cut && cut_since_ns_ != 0) {
+    findings.notices.push_back(uncut_notice(self, seconds_since(std::exchange(cut_since_ns_, 0), now_ns)));
   }
 }
 
@@ -187,7 +207,7 @@ std::optional<Verdict> Judge::judge_silence(std::int64_t now_ns, const std::vect
     is_time |= seconds_since(peer.heard_ns, now_ns) > limits_.timeout_seconds;
   }
   if (!is_time) return std::nullopt;
-  verdict.cut_off = hears_nobody(now_ns, peers) && verdict.initiating.size() > 1;
+  verdict.cut_off = may_be_cut_off(now_ns, peers) && verdict.initiating.size() > 1;
   return verdict;
 }
 
@@ -236,7 +256,7 @@ Verdict Judge::judge_overdue(std::int64_t now_ns, const std::vector<Peer>& peers
   for (const Peer& peer : peers) {
     if (peer.who.rank != rank_ && is_silent(peer, now_ns)) verdict.initiating.push_back(peer.who.rank);
   }
-  verdict.cut_off = verdict.initiating.size() > 1 && hears_nobody(now_ns, peers);
+  verdict.cut_off = verdict.initiating.size() > 1 && may_be_cut_off(now_ns, peers);
   if (!verdict.initiating.empty()) return verdict;
   verdict.cause = Cause::kStuck;
   const Whereabouts& own = peers[static_cast<std::size_t>(rank_)].where;

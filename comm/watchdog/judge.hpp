@@ -45,17 +45,20 @@ class Judge {
   bool is_silent(const Peer& peer, std::int64_t now_ns) const;
   /// Whether of all ranks that this one can hear it has the lowest number: it speaks for them.
   bool speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const;
-  /// Whether it hears none of several others, or not the only one.
-  bool hears_nobody(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  /// Whether it hears none of the others, and nothing says why: it may be what is lost itself. Of one that is seen to
+  /// be stopped it is known why.
+  bool may_be_cut_off(std::int64_t now_ns, const std::vector<Peer>& peers) const;
 
  private:
   struct Memory {
     bool silent = false, stuck = false;
+    bool said = false;  ///< by this rank: that it is silent
     std::int64_t silent_since = 0;
   };
 
   void learn(std::int64_t now_ns, const Whereabouts& own);
   void notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
+  void notice_cut(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
   void notice_stuck(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
   std::optional<Verdict> judge_deaths(std::int64_t now_ns, const std::vector<Peer>& peers) const;
   std::optional<Verdict> judge_silence(std::int64_t now_ns, const std::vector<Peer>& peers) const;
@@ -74,6 +77,7 @@ class Judge {
   std::int64_t step_ = -1;            ///< this rank's when last looked at
   std::int64_t step_began_ns_ = 0;    ///< 0: not known
   std::int64_t longest_step_ns_ = 0;  ///< of those that ended, with what came between them
+  std::int64_t cut_since_ns_ = 0;     ///< it hears nobody since then, and has said so; 0: it hears somebody
   bool over_ = false;
 };
 

@@ -18,7 +18,7 @@ namespace lockstep::watchdog {
 namespace {
 
 constexpr std::array<std::uint8_t, 3> kMagic = {'L', 'S', 'H'};
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
 static_assert(std::endian::native == std::endian::little, "fields travel as they lie in memory");
 
 template <typename Fields>

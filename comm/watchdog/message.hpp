@@ -39,7 +39,7 @@ struct Beat {
   std::int32_t witnessed_rank = -1;  ///< a rank on the sender's host that is silent
   char witnessed_state = '?';        ///< and its state in /proc: T stopped, t held by a debugger, ...
   bool traced = false;               ///< a debugger has the sender
-  std::array<char, 32> device{};     ///< of the sender; ends with a zero
+  std::array<char, 64> device{};     ///< of the sender; ends with a zero
 };
 
 /// When gradients were ready, for the comparison of ranks.

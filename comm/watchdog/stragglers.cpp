@@ -1,24 +1,36 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Medians throughout: what disturbs a few steps says nothing about a rank.
+/// Quantiles throughout: what disturbs a few steps says nothing about a rank.
 #include "comm/watchdog/stragglers.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
+#include <utility>
 
 namespace lockstep::watchdog {
 namespace {
 
-constexpr std::int64_t kSteps = 100;
+constexpr std::size_t kSteps = 80;
+constexpr int kJudgedEvery = 10;
 constexpr std::size_t kMostOpen = 1 << 16;
 constexpr double kMostlyLast = 0.6;
+/// How far above its share by chance, in standard deviations.
+constexpr double kBeyondChance = 3;
 constexpr double kSlower = 1.04;
+/// Who works with others on a core is disturbed in some steps, and never finishes too early: what it takes for its work
+/// shows below the middle.
+constexpr double kTypical = 0.4;
+
+double quantile(std::vector<double> values, double share) {
+  if (values.empty()) return 0;
+  const auto place = values.begin() + static_cast<std::ptrdiff_t>(static_cast<double>(values.size()) * share);
+  std::ranges::nth_element(values, place);
+  return *place;
+}
 
 double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
+  return quantile(std::move(values), 0.5);
 }
 
 /// Of all but one.
@@ -30,17 +42,10 @@ double median_of_others(const std::vector<double>& values, std::size_t without) 
   return median(others);
 }
 
-double share(std::int64_t part, std::int64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
-}
-
 }  // namespace
 
 Stragglers::Stragglers(std::vector<std::string> hosts)
-    : hosts_(std::move(hosts)),
-      sums_(hosts_.size()),
-      best_work_(hosts_.size(), std::numeric_limits<double>::infinity()),
-      named_windows_(hosts_.size()) {}
+    : hosts_(std::move(hosts)), best_work_(hosts_.size(), std::numeric_limits<double>::infinity()) {}
 
 void Stragglers::add(int rank, const std::vector<Arrival>& arrivals) {
   for (const Arrival& arrival : arrivals) {
@@ -58,62 +63,95 @@ void Stragglers::add(int rank, const std::vector<Arrival>& arrivals) {
 }
 
 void Stragglers::compare(const std::vector<std::optional<Arrival>>& arrivals) {
-  const std::int64_t step = arrivals.front()->step;
-  if (first_step_ < 0 || step < first_step_) first_step_ = step;
-  if (step - first_step_ >= kSteps) {
-    judge();
-    first_step_ = step;
+  const std::int64_t number = arrivals.front()->step;
+  if (steps_.empty() || steps_.back().number != number) {
+    // The one before is complete now.
+    if (steps_.size() >= kSteps && ++since_judged_ >= kJudgedEvery) judge();
+    steps_.push_back({.number = number, .by_rank = std::vector<Share>(hosts_.size())});
+    if (steps_.size() > kSteps) steps_.pop_front();
   }
-  const bool first_half = step - first_step_ < kSteps / 2;
+  Step& step = steps_.back();
+  ++step.buckets;
   std::vector<double> times;
   for (const auto& arrival : arrivals)
     times.push_back(static_cast<double>(arrival->arrived_ns - arrivals.front()->arrived_ns));
   const auto last = static_cast<std::size_t>(std::ranges::max_element(times) - times.begin());
-  Sums& sums = sums_[last];
-  ++buckets_;
-  ++sums.last;
-  if (first_half) ++buckets_in_first_half_, ++sums.last_in_first_half;
-  sums.late_ns += static_cast<std::int64_t>(times[last] - median_of_others(times, last));
+  ++step.by_rank[last].last;
+  step.by_rank[last].late_ns += times[last] - median_of_others(times, last);
   for (std::size_t rank = 0; rank < arrivals.size(); ++rank) {
     const Arrival& arrival = *arrivals[rank];
     if (arrival.grains <= 0) continue;
-    sums_[rank].work.push_back(static_cast<double>(arrival.work_ns) / arrival.grains);
-    sums_[rank].between.push_back(static_cast<double>(arrival.between_ns) / arrival.grains);
+    // The last bucket knows of all the step's work.
+    Share& share = step.by_rank[rank];
+    share.work = std::max(share.work, static_cast<double>(arrival.work_ns) / arrival.grains);
+    share.between = static_cast<double>(arrival.between_ns) / arrival.grains;
   }
 }
 
+double Stragglers::last_share(std::size_t rank, std::size_t begin, std::size_t end) const {
+  double last = 0, buckets = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    last += steps_[i].by_rank[rank].last;
+    buckets += steps_[i].buckets;
+  }
+  return last / buckets;
+}
+
+/// A step's buckets are no independent witnesses: chance is counted in steps.
+bool Stragglers::mostly_last(std::size_t rank) const {
+  const std::size_t half = steps_.size() / 2;
+  const double fair = 1.0 / static_cast<double>(hosts_.size());
+  const double chance = std::sqrt(fair * (1 - fair) / static_cast<double>(steps_.size()));
+  return last_share(rank, 0, half) >= kMostlyLast && last_share(rank, half, steps_.size()) >= kMostlyLast &&
+         last_share(rank, 0, steps_.size()) >= fair + kBeyondChance * chance;
+}
+
+std::vector<double> Stragglers::typical(double Share::*of) const {
+  std::vector<double> all;
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
+    std::vector<double> values;
+    for (const Step& step : steps_) {
+      if (step.by_rank[rank].work > 0) values.push_back(step.by_rank[rank].*of);
+    }
+    all.push_back(quantile(std::move(values), kTypical));
+  }
+  return all;
+}
+
 void Stragglers::judge() {
-  ++windows_;
-  std::vector<double> work, between;
-  for (const Sums& sums : sums_) {
-    work.push_back(median(sums.work));
-    between.push_back(median(sums.between));
-  }
-  const double best = *std::ranges::min_element(work);
-  scores_.clear();
-  for (std::size_t rank = 0; rank < sums_.size(); ++rank) {
-    const Sums& sums = sums_[rank];
+  since_judged_ = 0;
+  const auto work = typical(&Share::work), between = typical(&Share::between);
+  scores_.resize(hosts_.size());
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
     best_work_[rank] = std::min(best_work_[rank], work[rank]);
-    const double others = median_of_others(work, rank);
-    const double more = work[rank] - others, more_between = between[rank] - median_of_others(between, rank);
-    RankScore score{.rank = static_cast<int>(rank),
-                    .host = hosts_[rank],
-                    .score = work[rank] > 0 ? std::min(best, best_work_[rank]) / work[rank] : 1,
-                    .last_share = share(sums.last, buckets_),
-                    .late_seconds = share(sums.late_ns, sums.last) * 1e-9,
-                    .cause = more_between > more / 2 ? "between steps" : "compute"};
-    const bool mostly_last =
-        share(sums.last_in_first_half, buckets_in_first_half_) >= kMostlyLast &&
-        share(sums.last - sums.last_in_first_half, buckets_ - buckets_in_first_half_) >= kMostlyLast;
-    score.named = mostly_last && work[rank] > kSlower * others;
-    if (score.named) ++named_windows_[rank];
-    score.windows = windows_;
-    score.named_windows = named_windows_[rank];
-    if (score.named && score.named_windows == 1) newly_.push_back(score);
-    scores_.push_back(score);
+    const RankScore before = scores_[rank];
+    RankScore now = judge_rank(rank, work, between);
+    const bool first = now.named && before.first_named_step == 0;
+    now.first_named_step = first ? steps_.back().number : before.first_named_step;
+    now.times_judged = before.times_judged + (now.first_named_step > 0 ? 1 : 0);
+    now.times_named = before.times_named + (now.named ? 1 : 0);
+    scores_[rank] = now;
+    if (first) newly_.push_back(now);
   }
-  sums_.assign(hosts_.size(), {});
-  buckets_ = buckets_in_first_half_ = 0;
+}
+
+RankScore Stragglers::judge_rank(std::size_t rank, const std::vector<double>& work,
+                                 const std::vector<double>& between) const {
+  const double best = *std::ranges::min_element(work);
+  const double others = median_of_others(work, rank);
+  const double more = work[rank] - others, more_between = between[rank] - median_of_others(between, rank);
+  double late_ns = 0, last = 0;
+  for (const Step& step : steps_) {
+    late_ns += step.by_rank[rank].late_ns;
+    last += step.by_rank[rank].last;
+  }
+  return {.rank = static_cast<int>(rank),
+          .host = hosts_[rank],
+          .score = work[rank] > 0 ? std::min(best, best_work_[rank]) / work[rank] : 1,
+          .last_share = last_share(rank, 0, steps_.size()),
+          .late_seconds = last > 0 ? late_ns / last * 1e-9 : 0,
+          .cause = more_between > more / 2 ? "between steps" : "compute",
+          .named = mostly_last(rank) && work[rank] > kSlower * others};
 }
 
 std::vector<RankScore> Stragglers::newly_named() {

@@ -211,6 +211,19 @@ std::string return_notice(const Peer& peer, double silent_seconds) {
   return fmt::format("{} is back after {:.1f} s; the run goes on", full_name(peer), silent_seconds);
 }
 
+std::string cut_notice(const Peer& self, double seconds, double timeout_seconds) {
+  return fmt::format(
+      "rank {} on {} (pid {}) hears no other rank for {:.1f} s: this host is cut off, or all others are "
+      "gone. It waits, "
+      "until {:g} s ({}) are over",
+      self.who.rank, self.who.host, self.who.pid, seconds, timeout_seconds, spelling().timeout);
+}
+
+std::string uncut_notice(const Peer& self, double seconds) {
+  return fmt::format("rank {} on {} hears the others again after {:.1f} s; the run goes on", self.who.rank,
+                     self.who.host, seconds);
+}
+
 std::string stuck_notice(const Peer& peer, const Scene& scene) {
   return fmt::format("{} is alive, but has been in {} for {:.1f} s; the others wait for it", full_name(peer),
                      describe(peer.where), seconds_between(peer.where.since_ns, scene.now_ns));

@@ -42,6 +42,9 @@ std::vector<std::string> describe(const Verdict& verdict, const std::vector<Peer
 /// One line for those who wait: this rank is silent, since when, and what will happen.
 std::string silence_notice(const Peer& peer, const Scene& scene);
 std::string return_notice(const Peer& peer, double silent_seconds);
+/// Of this rank itself: it hears nobody, or somebody again.
+std::string cut_notice(const Peer& self, double seconds, double timeout_seconds);
+std::string uncut_notice(const Peer& self, double seconds);
 std::string stuck_notice(const Peer& peer, const Scene& scene);
 
 /// "ranks 0-2 and 5"

@@ -11,6 +11,10 @@
 
 namespace lockstep {
 
+namespace watchdog {
+class Lookout;
+}
+
 /// Ranks tell each other over TCP, beside MPI and NCCL, that they live and what they do. Who dies is named at
 /// once, who is silent within five seconds; one rank speaks for all. A death ends all ranks, silence and
 /// standstill do after a time; then Communicator::wait throws PeerLostError, and who does not come to that
@@ -41,11 +45,10 @@ class Watchdog final : public PeerWatch {
   void leave_alone(int exit_code);
 
  private:
-  class Thread;
-  Watchdog(Communicator& comm, std::unique_ptr<Thread> thread);
+  Watchdog(Communicator& comm, std::unique_ptr<watchdog::Lookout> lookout);
 
   Communicator& comm_;
-  std::unique_ptr<Thread> thread_;
+  std::unique_ptr<watchdog::Lookout> lookout_;
 };
 
 }  // namespace lockstep

@@ -73,8 +73,12 @@ Placement random_stages(Dice& dice) {
   return placement;
 }
 
-ChaosJob::ChaosJob(std::string program, const std::string& directory, std::int64_t epochs, bool normalises)
-    : program_(std::move(program)), file_(directory + "/job.yaml"), epochs_(epochs) {
+ChaosJob::ChaosJob(std::string program, const std::string& directory, std::int64_t epochs, bool normalises,
+                   std::vector<std::string> settings)
+    : program_(std::move(program)),
+      file_(directory + "/job.yaml"),
+      epochs_(epochs),
+      settings_(std::move(settings)) {
   testing::write_text(directory + "/model.yaml",
                       fmt::format(kModel, normalises ? "  - batch_norm\n" : "",
                                   normalises ? "  - batch_norm: {momentum: 0.3}\n" : ""));
@@ -91,12 +95,17 @@ std::vector<std::string> ChaosJob::train_command(const Placement& placement,
   };
   using Start = Placement::Start;
   if (placement.start == Start::kMpirun) add({"mpirun", "--bind-to", "none", "-np", ranks});
+  if (const int seconds = placement.launcher_kills_after_seconds; seconds > 0)
+    add({"--mca", "odls_base_sigkill_timeout", std::to_string(seconds)});
   if (placement.start == Start::kSlurm) add({"srun", "--mpi=pmix", "-J", slurm_name(run_dir), "-n", ranks});
   command.insert(command.end(),
                  {program_, "train", file_, "run.dir=" + run_dir, "train.epochs=" + std::to_string(epochs_),
                   "parallel.threads=" + std::to_string(placement.threads)});
+  add(settings_);
   if (placement.stages > 0)
     add({"parallel.strategy=pipeline", "parallel.stages=" + std::to_string(placement.stages)});
+  if (const int seconds = placement.timeout_seconds; seconds > 0)
+    add({"parallel.timeout_seconds=" + std::to_string(seconds)});
   if (placement.start == Start::kThreads) add({"parallel.backend=thread", "parallel.ranks=" + ranks});
   return command;
 }

@@ -28,8 +28,10 @@ struct Placement {
   int ranks = 1;
   int threads = 1;
   Start start = Start::kMpirun;
-  int stages = 0;              ///< of a pipeline; 0: every rank has the whole network
-  bool under_timeout = false;  ///< all of it behind GNU timeout, which signals twice
+  int stages = 0;                        ///< of a pipeline; 0: every rank has the whole network
+  bool under_timeout = false;            ///< all of it behind GNU timeout, which signals twice
+  int timeout_seconds = 0;               ///< parallel.timeout_seconds; 0: as it is
+  int launcher_kills_after_seconds = 0;  ///< mpirun's patience with ranks that it ends; 0: as it is, 1 s
 
   bool has_launcher() const { return start == Start::kMpirun || start == Start::kSlurm; }
   std::string describe() const;
@@ -45,7 +47,9 @@ class ChaosJob {
  public:
   /// Writes job.yaml into `directory`. `program` is the path of lockstep.
   /// @param normalises  the network has batch_norm
-  ChaosJob(std::string program, const std::string& directory, std::int64_t epochs, bool normalises);
+  /// @param settings    KEY=VALUE, of all runs
+  ChaosJob(std::string program, const std::string& directory, std::int64_t epochs, bool normalises,
+           std::vector<std::string> settings = {});
 
   const std::string& program() const { return program_; }
   std::int64_t steps() const { return epochs_ * kStepsInEpoch; }
@@ -57,6 +61,7 @@ class ChaosJob {
  private:
   std::string program_, file_;
   std::int64_t epochs_;
+  std::vector<std::string> settings_;
 };
 
 /// What Open MPI needs: permission to run as root and on few cores; its session files in `temporary` and

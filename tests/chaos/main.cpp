@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// chaos kill | stages | signal: disturbs training runs at random and checks that nothing of it can be seen
-/// afterwards.
+/// afterwards. chaos watchdog: that the ranks name who is lost, and leave.
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/child_process.hpp"
+#include "tests/chaos/watchdog/watch_campaign.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -40,6 +41,32 @@ void add_campaign(CLI::App& app, Options& options, const std::string& name, cons
   command->callback([&, name, make] { exit_code = lockstep::chaos::run_campaign(options, name, *make()); });
 }
 
+void add_watchdog(CLI::App& app, lockstep::chaos::WatchOptions& options, int& exit_code) {
+  auto* command =
+      app.add_subcommand("watchdog", "Kills and stops ranks, and checks who is named, when, and who leaves");
+  command->footer(
+      "tests/chaos/run watchdog also takes --partitions N, for hosts that are cut off from each other; "
+      "default 4");
+  command->add_option("--kills", options.kills, "How many runs lose ranks; default 40")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--stops", options.stops,
+                   "How many have a rank stopped, for good or for a while; default 10")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--hours-with-hog", options.hours_with_hog,
+                   "How long to train undisturbed beside a hog on every core; default 0")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--seed", options.seed, "Of all random choices; default 1");
+  command->add_option("--only", options.only, "Only this run of that seed, as a failure names it: kill-17");
+  command->add_option("--jobs", options.jobs, "Runs at the same time; default 2")->check(CLI::Range(1, 64));
+  command->add_flag("--verbose", options.verbose, "Tell of every run: where, how struck, how it ended");
+  command->add_option("--program", options.program, "Path of lockstep; default $LOCKSTEP_PROGRAM")
+      ->envname("LOCKSTEP_PROGRAM")
+      ->required();
+  command->callback([&] { exit_code = lockstep::chaos::run_watch_campaign(options); });
+}
+
 int run(int argc, char** argv) {
   CLI::App app{kDescription};
   app.name("chaos");
@@ -56,6 +83,8 @@ int run(int argc, char** argv) {
       [&] { return lockstep::chaos::make_signal(options.slurm); }, exit_code);
   app.get_subcommand("signal")->add_flag("--slurm", options.slurm,
                                          "Some runs under Slurm, whose $SLURM_CONF must be set");
+  lockstep::chaos::WatchOptions watch;
+  add_watchdog(app, watch, exit_code);
   lockstep::chaos::adopt_orphans();
   try {
     app.parse(argc, argv);

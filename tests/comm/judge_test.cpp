@@ -35,7 +35,7 @@ class JudgeTest : public ::testing::Test {
                       .collective = 500,
                       .bucket = 1,
                       .since_ns = kStart};
-    place.copy(where.place.data(), where.place.size() - 1);
+    put_text(place, where.place);
     return where;
   }
   void computes(int rank) {
@@ -150,6 +150,51 @@ TEST_F(JudgeTest, HostThatCannotBeReachedIsNamedAsAWhole) {
   EXPECT_NE(text(*verdict, after(31)).find("node2 with all of ranks 2-3 cannot be reached for 31.0 s"),
             std::string::npos)
       << text(*verdict, after(31));
+}
+
+TEST_F(JudgeTest, OnTheFarSideOfACutAllOfTheOthersAreNamed) {
+  Judge far{2, Limits::for_timeout(30)};
+  peer(0).heard_ns = after(0);
+  peer(1).heard_ns = after(0.4);  // heard a little longer, and so rank 2 is no speaker yet
+  peer(3).heard_ns = after(3.2);
+  EXPECT_TRUE(far.look(after(3.2), peers).notices.empty());
+  peer(3).heard_ns = after(3.7);
+  const auto notices = far.look(after(3.7), peers).notices;
+  ASSERT_EQ(notices.size(), 2U);
+  EXPECT_NE(notices[0].find("rank 0 on node1 (pid 100) is silent for 3.7 s"), std::string::npos)
+      << notices[0];
+  EXPECT_NE(notices[1].find("rank 1 on node1 (pid 101) is silent for 3.3 s"), std::string::npos)
+      << notices[1];
+  hear_all_but({}, after(4));
+  EXPECT_EQ(far.look(after(4), peers).notices.size(), 2U) << "both are back";
+}
+
+TEST_F(JudgeTest, WhoHearsNobodySaysSoOfItself) {
+  Judge alone{3, Limits::for_timeout(30)};
+  hear_all_but({0, 1, 2}, after(3.1));
+  const auto notices = alone.look(after(3.1), peers).notices;
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_NE(notices[0].find("rank 3 on node2 (pid 103) hears no other rank for 3.1 s: this host is cut off"),
+            std::string::npos)
+      << notices[0];
+  EXPECT_TRUE(alone.look(after(3.6), peers).notices.empty()) << "it is said once";
+  hear_all_but({}, after(5));
+  const auto again = alone.look(after(5), peers).notices;
+  ASSERT_EQ(again.size(), 1U);
+  EXPECT_NE(again[0].find("rank 3 on node2 hears the others again after 5.0 s"), std::string::npos)
+      << again[0];
+}
+
+TEST_F(JudgeTest, OnlyOtherRankIsNamedWhereItIsSeenToBeStopped) {
+  peers.resize(2);
+  Judge second{1, Limits::for_timeout(30)};
+  peer(0).state = 'T';
+  const auto notices = second.look(after(3.1), peers).notices;
+  ASSERT_EQ(notices.size(), 1U);
+  EXPECT_NE(notices[0].find("rank 0 on node1 (pid 100) is silent for 3.1 s: it is stopped"),
+            std::string::npos)
+      << notices[0];
+  EXPECT_FALSE(second.may_be_cut_off(after(31), peers)) << "nothing to wait for before it says the verdict";
 }
 
 TEST_F(JudgeTest, WhoHearsNobodySaysThatItMayBeItself) {

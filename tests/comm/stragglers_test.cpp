@@ -62,6 +62,51 @@ TEST(StragglersTest, RankSlowedByTenPercentIsNamedWithinAHundredSteps) {
   EXPECT_GT(stragglers.scores()[1].score, 0.95);
 }
 
+TEST(StragglersTest, RankThatBecomesSlowAtAnyStepIsNamedWithinAHundred) {
+  for (const int onset : {101, 137, 150, 199, 222, 310}) {
+    auto stragglers = four_ranks();
+    const auto named =
+        run(stragglers, 450, [&](int rank, int step) { return rank == 1 && step >= onset ? 1.1 : 1.0; });
+    ASSERT_EQ(named.size(), 1U) << onset;
+    EXPECT_EQ(named[0].rank, 1);
+    EXPECT_GT(named[0].first_named_step, onset);
+    EXPECT_LE(named[0].first_named_step, onset + 100);
+    EXPECT_TRUE(stragglers.scores()[1].is_straggler())
+        << "though it was slow for the smaller part of the run";
+  }
+}
+
+TEST(StragglersTest, RankThatWasSlowForAWhileIsNoStragglerInTheEnd) {
+  auto stragglers = four_ranks();
+  const auto named = run(stragglers, 1000, [](int rank, int step) {
+    return rank == 2 && step >= 100 && step < 300 ? 1.2 : 1.0;
+  });
+  EXPECT_EQ(named.size(), 1U) << "it is said once, when it is";
+  EXPECT_FALSE(stragglers.scores()[2].is_straggler());
+}
+
+/// Steps that a busy machine interrupts, on all ranks alike, for longer than a step takes.
+TEST(StragglersTest, InterruptionsHideNoStragglerAndMakeNone) {
+  for (const double slowness : {1.0, 1.1}) {
+    auto stragglers = Stragglers({"node1", "node1"});
+    std::mt19937 random(11);
+    std::bernoulli_distribution interrupted(0.3);
+    std::vector<RankScore> named;
+    for (int step = 1; step <= 300; ++step) {
+      for (int rank = 0; rank < 2; ++rank) {
+        const double work = kMillisecond * ((rank == 1 ? slowness : 1.0) + (interrupted(random) ? 3.0 : 0.0));
+        stragglers.add(rank, {{.step = step,
+                               .bucket = 0,
+                               .grains = 1,
+                               .arrived_ns = std::int64_t{step} * 10'000'000 + std::int64_t(work),
+                               .work_ns = std::int64_t(work)}});
+      }
+      for (const RankScore& score : stragglers.newly_named()) named.push_back(score);
+    }
+    EXPECT_EQ(named.size(), slowness > 1 ? 1U : 0U);
+  }
+}
+
 TEST(StragglersTest, NobodyIsNamedOnAnEvenMachine) {
   auto stragglers = four_ranks();
   EXPECT_TRUE(run(stragglers, 5000, [](int, int) { return 1.0; }).empty());

@@ -107,6 +107,7 @@ kill_host() {
 drop_host() {
   kill_host "$1"
   kill -KILL "$(cat "$hosts_folder/$1")"
+  { wait "$(cat "$hosts_folder/$1")" || true; } 2>/dev/null  # or bash tells of its end
   local names  # the file must stay the one that is mounted on /etc/hosts
   names=$(sed "s/ $1\$/ gone/" "$hosts_folder/hosts") && echo "$names" >"$hosts_folder/hosts"
   ip link del "to-$1" 2>/dev/null  # sockets that wait for the dead keep a network for minutes

@@ -79,6 +79,29 @@ Ranks_leave_when_a_host_is_cut_off() {
   wait_for 20 grep -q 'lockstep: verdict: .*nodeb' said  # mpirun passes it on when it sees fit
 }
 
+# TCP sends again what got lost: a short cut is a pause.
+A_host_that_comes_back_goes_on_with_the_same_bits() {
+  new_hosts nodea nodeb
+  TIMEOUT_SECONDS=30 write_job 60
+  train_in_background nodea nodeb
+  cut_off nodeb
+  wait_for 10 grep -q 'lockstep: rank [23] on nodeb .* is silent' said
+  rejoin nodeb
+  wait "$launcher" || fail "exit code $?: $(cat said)"
+  expect_contains "$(cat said)" "is back after"
+  expect_lacks "$(cat said)" "verdict"
+  expect_equal "$(tail -n 1 said)" "$(hash_of_one_rank)"
+}
+
+Hogwild_is_refused_on_two_hosts() {
+  new_hosts nodea nodeb
+  write_job 30
+  sed -i 's/^parallel: .*/parallel: {device: cpu, strategy: hogwild, determinism: off}/' job.yaml
+  expect_exit 2 train nodea nodeb
+  expect_contains "$output" "hogwild shares the memory of one host, and 2 of 4 ranks are on nodea"
+  expect_contains "$output" "start all ranks on one host, or use parallel.strategy=data"
+}
+
 Ranks_leave_when_a_host_is_killed() {
   new_hosts nodea nodeb
   TIMEOUT_SECONDS=3 write_job 1000000

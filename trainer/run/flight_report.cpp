@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-/// 128 KiB is what a record takes; nobody has put the system's memory to the test with another file.
+/// 241 KiB is what a record takes; nobody has put the system's memory to the test with another file.
 constexpr std::uint64_t kMostBytes = 1 << 20;
 
 std::string time_text(std::int64_t ns) {

@@ -196,11 +196,13 @@ void RunReport::ranks(const std::vector<RankScore>& scores, std::int64_t step) {
   if (scores.size() <= kMostScoresShown) say(line);
   for (const RankScore& score : scores) {
     if (!score.is_straggler()) continue;
-    say(fmt::format("{}; score {:.2f}", describe(score), score.score));
+    say(fmt::format("{}; score {:.2f}, named first at step {}", describe(score), score.score,
+                    with_thousands(score.first_named_step)));
     directory_->write({{"event", "straggler"},
                        {"step", step},
                        {"rank", score.rank},
                        {"host", score.host},
+                       {"first_named_step", score.first_named_step},
                        {"last_share", score.last_share},
                        {"late_seconds", score.late_seconds},
                        {"cause", score.cause},

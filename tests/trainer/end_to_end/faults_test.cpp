@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -67,14 +68,25 @@ TEST(FaultTest, FlippedBitIsFoundAndItsRankNamed) {
       << outcome.err;
 }
 
-TEST(FaultTest, SlownessChangesNoBit) {
+TEST(FaultTest, SlowRankIsNamedAndChangesNoBit) {
   const FaultsAllowed allowed;
   const TemporaryDirectory directory;
-  const auto slow = lockstep_on_ranks(2, faulty(directory, "slow 50%"));
+  const std::string steps = " data.global_batch=128 train.epochs=16 run.checkpoint_every_steps=0";
+  const auto slow = lockstep_on_ranks(2, faulty(directory, "slow 100%") + steps);
   const auto undisturbed =
-      lockstep("train " + write_small_job(directory) + " run.dir=" + directory.path("whole"));
+      lockstep("train " + write_small_job(directory) + " run.dir=" + directory.path("whole") + steps);
   EXPECT_EQ(slow.exit_code, 0) << slow.everything();
   EXPECT_EQ(slow.last_line(), undisturbed.last_line());
+  EXPECT_NE(slow.err.find("rank 1 ("), std::string::npos) << slow.everything();
+  EXPECT_NE(slow.err.find(") arrives last in "), std::string::npos) << slow.everything();
+  EXPECT_NE(slow.out.find("named first at step "), std::string::npos) << "not in the summary: " << slow.out;
+  const auto metrics = read_metrics(directory.path("run"));
+  const auto event = std::ranges::find_if(
+      metrics, [](const nlohmann::json& line) { return line.at("event") == "straggler"; });
+  ASSERT_NE(event, metrics.end()) << slow.everything();
+  EXPECT_EQ(event->at("rank"), 1);
+  EXPECT_LE(event->at("first_named_step"), 103) << "a hundred steps after it became slow";
+  EXPECT_LT(event->at("score"), 0.8);
 }
 
 }  // namespace

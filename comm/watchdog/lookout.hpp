@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The thread of a watchdog: beats, looks at the peers, lets a judge decide, and does what that says.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/watchdog/comparison.hpp"
+#include "comm/watchdog/departure.hpp"
+#include "comm/watchdog/heartbeat.hpp"
+#include "comm/watchdog/judge.hpp"
+#include "comm/watchdog/roll_call.hpp"
+
+#include <asio.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace lockstep::watchdog {
+
+/// Runs from construction to destruction, which says goodbye to the others. Public members are for other threads.
+class Lookout {
+ public:
+  /// Borrows comm.
+  Lookout(Communicator& comm, RollCall roll);
+  ~Lookout();
+  Lookout(const Lookout&) = delete;
+  Lookout& operator=(const Lookout&) = delete;
+
+  bool is_over() const { return departure_.is_over(); }
+  bool has_patience() const { return patience_.load(std::memory_order_relaxed); }
+  std::vector<RankScore> scores() const { return comparison_.scores(); }
+  void report_now();
+  void drop_network();
+  /// As of Watchdog.
+  bool accounts_for_loss();
+  void leave_alone(int exit_code);
+
+ private:
+  void run();
+  void schedule();
+  Beat make_beat();
+  void look();
+  void look_soon();
+  void forgive_own_absence(std::int64_t now);
+  void look_at_processes(std::int64_t now);
+  void act_on(const Findings& findings);
+  void leave_because_of(const Verdict& verdict);
+  void say_goodbye();
+  void finish_when_sent(int tries);
+
+  Communicator& comm_;
+  int rank_;
+  Limits limits_;
+  std::chrono::milliseconds interval_;
+  std::vector<Peer> peers_;
+  Judge judge_;
+  std::unique_ptr<asio::io_context> context_;
+  asio::steady_timer timer_, soon_;
+  Heartbeat heartbeat_;
+  Comparison comparison_;
+  Departure departure_;
+  std::int64_t last_look_ns_ = 0, overdue_ns_ = 0;
+  int witnessed_ = -1;
+  char witnessed_state_ = '?';
+  bool traced_ = false;
+  bool gone_ = false;  ///< said goodbye: nothing is looked at any more
+  std::atomic<bool> patience_{false};
+  std::thread thread_;
+};
+
+}  // namespace lockstep::watchdog

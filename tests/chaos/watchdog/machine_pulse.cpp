@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "tests/chaos/watchdog/machine_pulse.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <ranges>
+
+namespace lockstep::chaos {
+namespace {
+
+constexpr std::chrono::milliseconds kBeat{100};
+constexpr double kComputes = 0.005;
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+}  // namespace
+
+MachinePulse::MachinePulse() : thread_([this] { run(); }) {}
+
+MachinePulse::~MachinePulse() {
+  ending_ = true;
+  thread_.join();
+}
+
+void MachinePulse::run() {
+  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+  while (!ending_) {
+    const auto before = Clock::now();
+    std::this_thread::sleep_for(kBeat);
+    const auto awake = Clock::now();
+    const double start = thread_seconds();
+    while (thread_seconds() - start < kComputes) {
+    }
+    const auto done = Clock::now();
+    const std::lock_guard lock(mutex_);
+    beats_.push_back(
+        {done, seconds(awake - before - kBeat), seconds(done - awake), thread_seconds() - start});
+  }
+}
+
+double MachinePulse::latest_since(Clock::time_point since) const {
+  const std::lock_guard lock(mutex_);
+  double latest = 0;
+  for (const Beat& beat : std::views::reverse(beats_)) {
+    if (beat.when < since) break;
+    latest = std::max(latest, beat.late);
+  }
+  return latest;
+}
+
+double MachinePulse::slowness_since(Clock::time_point since) const {
+  const std::lock_guard lock(mutex_);
+  double wall = 0, computed = 0;
+  for (const Beat& beat : std::views::reverse(beats_)) {
+    if (beat.when < since) break;
+    wall += beat.wall;
+    computed += beat.computed;
+  }
+  return computed > 0 ? wall / computed : 1;
+}
+
+Hog::Hog(unsigned threads) {
+  for (unsigned i = 0; i < threads; ++i)
+    threads_.emplace_back([this] {
+      while (!ending_.load(std::memory_order_relaxed)) {
+      }
+    });
+}
+
+Hog::~Hog() {
+  ending_ = true;
+  for (std::thread& thread : threads_) thread.join();
+}
+
+}  // namespace lockstep::chaos

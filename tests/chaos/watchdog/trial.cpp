@@ -1,0 +1,304 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "tests/chaos/watchdog/trial.hpp"
+
+#include "tests/chaos/moment.hpp"
+#include "tests/chaos/patience.hpp"
+#include "tests/chaos/violation.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+namespace lockstep::chaos {
+namespace {
+
+using Kind = Blow::Kind;
+using std::chrono::milliseconds;
+
+constexpr std::chrono::minutes kPatience{2};
+constexpr std::int64_t kStepsToStrikeIn = 80;
+/// Who is lost, stopped or cut off is named within so long.
+constexpr double kNamedWithin = 5;
+/// Where a rank has died the others leave at once; but a save that is under way is brought to its end, in five seconds.
+constexpr double kAtOnce = 2;
+constexpr double kAtOnceWithSave = 5.5;
+constexpr double kAfterDeadline = 2;
+/// A verdict on a death needs less; a launcher that ends the others sooner than that is a matter of the machine.
+constexpr double kLateEnoughForLauncher = 0.2;
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw Violation(what);
+}
+
+/// Of a process that may be gone: its rank, -1.
+int rank_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
+  const std::string environment{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string name = "OMPI_COMM_WORLD_RANK=";
+  for (std::size_t at = 0; at < environment.size(); at = environment.find('\0', at) + 1) {
+    if (environment.compare(at, name.size(), name) == 0)
+      return std::atoi(environment.c_str() + at + name.size());
+    if (environment.find('\0', at) == std::string::npos) break;
+  }
+  return -1;
+}
+
+bool is_alive(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string stat;
+  std::getline(file, stat);
+  const auto close = stat.rfind(')');
+  return close != std::string::npos && close + 2 < stat.size() && stat[close + 2] != 'Z' &&
+         stat[close + 2] != 'X';
+}
+
+std::string listed(const std::set<int>& ranks) {
+  return ranks.empty() ? "nobody" : fmt::format("{}", fmt::join(ranks, ", "));
+}
+
+}  // namespace
+
+Trial::Trial(TrialWorld& world, const LifeDirectories& directories, Kind kind, Dice dice)
+    : world_(world), directories_(directories), dice_(dice) {
+  placement_ = watched_placement(dice_, kind);
+  blow_ = random_blow(dice_, kind, placement_.ranks, kStepsToStrikeIn);
+  story_ = fmt::format("{}, timeout {} s: {}", placement_.describe(), placement_.timeout_seconds,
+                       blow_.describe());
+}
+
+void Trial::run() {
+  const auto start = Clock::now();
+  Attempt attempt(blow_.is_survived() ? world_.finite : world_.endless, placement_, directories_);
+  Seen seen;
+  if (blow_.kind != Kind::kNone) {
+    await_moment(attempt);
+    const auto pids = processes(attempt);
+    saving_ = is_saving(attempt.run_dir());
+    struck_ = Clock::now();
+    strike(pids);
+    seen = watch(attempt, pids);
+  }
+  if (blow_.is_survived()) await_step(attempt, world_.finite.steps());
+  const int code = blow_.is_survived() ? attempt.wait() : attempt.wait_after_blow();
+  seconds_ = std::chrono::duration<double>(Clock::now() - start).count();
+  story_ += fmt::format("; exit code {} after {:.1f} s", code, seconds_);
+  if (attempt.launcher_hung()) world_.tally.counts().add(kLauncherHung);
+  check(attempt, seen, code);
+}
+
+/// A slow machine is none that hangs: patience is with steps that do not come.
+void Trial::await_step(Attempt& attempt, std::int64_t step) const {
+  std::int64_t last = -1;
+  Patience patience(kPatience);
+  while (last < step && !attempt.process().wait(milliseconds(1))) {
+    const auto now = last_logged_step(attempt.run_dir());
+    if (now > last) patience = Patience(kPatience);
+    last = std::max(now, last);
+    if (patience.is_exhausted())
+      throw Violation(fmt::format("no step after {} for two minutes: it hangs", last));
+  }
+}
+
+void Trial::await_moment(Attempt& attempt) const {
+  const Moment moment{Moment::Kind::kStep, blow_.step, blow_.delay};
+  await_step(attempt, blow_.step);
+  require(await(moment, attempt.process(), attempt.run_dir()),
+          "it ended before it was struck:\n" + attempt.err());
+}
+
+/// By rank.
+std::vector<pid_t> Trial::processes(const Attempt& attempt) const {
+  std::vector<pid_t> pids(static_cast<std::size_t>(placement_.ranks), 0);
+  for (const pid_t pid : attempt.ranks()) {
+    const int rank = rank_of(pid);
+    if (rank >= 0 && rank < placement_.ranks) pids[static_cast<std::size_t>(rank)] = pid;
+  }
+  require(std::ranges::count(pids, 0) == 0, "not all ranks are there");
+  return pids;
+}
+
+void Trial::strike(const std::vector<pid_t>& pids) const {
+  const int signal = blow_.kills() ? SIGKILL : SIGSTOP;
+  kill(pids[static_cast<std::size_t>(blow_.victim)], signal);
+  if (blow_.kind == Kind::kKillAnother) std::this_thread::sleep_for(blow_.pause);
+  if (blow_.second >= 0) kill(pids[static_cast<std::size_t>(blow_.second)], SIGKILL);
+  if (blow_.kind != Kind::kStopShortly) return;
+  std::this_thread::sleep_for(blow_.pause);
+  kill(pids[static_cast<std::size_t>(blow_.victim)], SIGCONT);
+}
+
+double Trial::since_blow() const {
+  return std::chrono::duration<double>(Clock::now() - struck_).count();
+}
+
+bool Trial::others_are_gone(const std::vector<pid_t>& pids) const {
+  for (std::size_t rank = 0; rank < pids.size(); ++rank) {
+    if (!blow_.victims().contains(static_cast<int>(rank)) && is_alive(pids[rank])) return false;
+  }
+  return true;
+}
+
+/// Until the others are gone, or the one that was stopped has been let go.
+Trial::Seen Trial::watch(Attempt& attempt, const std::vector<pid_t>& pids) {
+  Seen seen;
+  if (blow_.kind == Kind::kStopShortly) return seen;
+  const pid_t victim = pids[static_cast<std::size_t>(blow_.victim)];
+  for (Patience patience(std::chrono::seconds(placement_.timeout_seconds + 60)); !patience.is_exhausted();
+       std::this_thread::sleep_for(milliseconds(5))) {
+    const bool gone = others_are_gone(pids);
+    const bool ended = attempt.process().exit_code().has_value();  // then all is there to be read
+    const Said said = read_said(attempt.err());
+    if (!seen.named && said.silent.contains(blow_.victim)) seen.named = since_blow();
+    if (!seen.verdict && said.verdicts > 0) seen.verdict = since_blow();
+    if (!seen.others_gone && gone) seen.others_gone = since_blow();
+    if (blow_.kind == Kind::kStopAndGoOn && seen.named) {
+      std::this_thread::sleep_for(blow_.pause);
+      kill(victim, SIGCONT);
+      return seen;
+    }
+    if (seen.others_gone && (seen.verdict || ended)) return seen;
+  }
+  throw Violation("ranks wait for ever, it seems:\n" + attempt.err());
+}
+
+void Trial::took(const std::string& what, double allowed, double seconds) {
+  story_ += fmt::format(", {} {:.2f} s", what, seconds);
+  world_.tally.took(what, {.allowed = allowed,
+                           .seconds = seconds,
+                           .machine_late = world_.pulse.latest_since(struck_),
+                           .machine_slowness = world_.pulse.slowness_since(struck_)});
+}
+
+void Trial::check(const Attempt& attempt, const Seen& seen, int exit_code) {
+  const Said said = read_said(attempt.err());
+  try {
+    if (blow_.kills()) {
+      check_kill(attempt, said, seen, exit_code);
+    } else if (blow_.kind == Kind::kStopForGood) {
+      check_stop_for_good(attempt, said, seen, exit_code);
+    } else {
+      check_survival(attempt, said, seen, exit_code);
+    }
+  } catch (const Violation& violation) {
+    throw Violation(fmt::format("{}\nit said:\n{}", violation.what(), attempt.err()));
+  }
+  count(said);
+}
+
+void Trial::check_initiating(const Said& said) const {
+  const std::set<int> first{blow_.victim}, both = blow_.victims();
+  // Who dies within 0.15 s of the first is initiating, by when it is seen: a late machine sees late.
+  const bool machine_late =
+      world_.pulse.latest_since(struck_) > 0.1 || world_.pulse.slowness_since(struck_) > 2;
+  bool right = said.initiating == first;
+  if (blow_.kind == Kind::kKillTwo)
+    right = said.initiating == both ||
+            (machine_late && std::ranges::includes(both, said.initiating) && !said.initiating.empty());
+  if (blow_.kind == Kind::kKillAnother && (machine_late || blow_.pause < milliseconds(250)))
+    right = right || said.initiating == both;
+  require(right, fmt::format("initiating: {}; it was {}", listed(said.initiating), blow_.describe()));
+  for (const int rank : said.cascading)
+    require(both.contains(rank), fmt::format("rank {} is called cascading, and was not struck", rank));
+}
+
+void Trial::check_kill(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code) {
+  require(!said.has_notice(), "a notice of a rank that is silent or stands still, after a kill");
+  require(exit_code == 137 || exit_code == 71 || attempt.launcher_hung(),
+          fmt::format("exit code {} after a kill", exit_code));
+  if (said.verdicts == 0 && (world_.pulse.latest_since(struck_) > kLateEnoughForLauncher ||
+                             world_.pulse.slowness_since(struck_) > 4)) {
+    world_.tally.counts().add(kLauncherFirst);
+    return;
+  }
+  require(said.verdicts == 1 && seen.verdict, fmt::format("{} verdicts", said.verdicts));
+  require(said.headline.find("died: its process is gone") != std::string::npos, "the verdict knows no death");
+  check_initiating(said);
+  check_records(attempt);
+  took("named after a kill", kNamedWithin, *seen.verdict);
+  took(saving_ ? "the others gone after a kill in a save" : "the others gone after a kill",
+       saving_ ? kAtOnceWithSave : kAtOnce, *seen.others_gone);
+  world_.tally.counts().add(exit_code == 71 ? kExit71 : kExit137);
+}
+
+void Trial::check_stop_for_good(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code) {
+  const std::set<int> victim{blow_.victim};
+  require(said.silent == victim,
+          fmt::format("silent: {}; it was rank {}", listed(said.silent), blow_.victim));
+  require(said.stuck.empty() && said.back.empty() && !said.hears_nobody, "a notice that is wrong");
+  require(said.verdicts == 1, fmt::format("{} verdicts", said.verdicts));
+  require(said.headline.starts_with(fmt::format("rank {} on ", blow_.victim)) &&
+              said.headline.find("has given no sign of life") != std::string::npos &&
+              said.headline.find("it is stopped") != std::string::npos,
+          "the verdict does not say that it is stopped");
+  require(said.initiating == victim && said.cascading.empty(), "initiating: " + listed(said.initiating));
+  require(exit_code == 71 || attempt.launcher_hung(), fmt::format("exit code {} instead of 71", exit_code));
+  check_records(attempt);
+  took("named after a stop", kNamedWithin, *seen.named);
+  took("gone, after the deadline of a stop", kAfterDeadline, *seen.others_gone - placement_.timeout_seconds);
+  require(*seen.others_gone > placement_.timeout_seconds - 1,
+          fmt::format("they left after {:.1f} s, and the timeout is {} s", *seen.others_gone,
+                      placement_.timeout_seconds));
+}
+
+void Trial::check_survival(const Attempt& attempt, const Said& said, const Seen& seen, int exit_code) {
+  const std::set<int> victim{blow_.victim};
+  require(said.verdicts == 0, "a verdict, and nobody was lost");
+  require(exit_code == 0, fmt::format("exit code {}", exit_code));
+  require(said.stuck.empty() && !said.hears_nobody, "a notice that is wrong");
+  if (blow_.kind == Kind::kStopAndGoOn) {
+    require(said.silent == victim && said.back == victim,
+            fmt::format("silent: {}, back: {}; it was rank {}", listed(said.silent), listed(said.back),
+                        blow_.victim));
+    took("named after a stop", kNamedWithin, *seen.named);
+  } else {
+    require(!said.has_notice(), "a false alarm");
+  }
+  const std::string last = testing::Outcome{0, attempt.out(), ""}.last_line();
+  require(last == world_.last_line, fmt::format("other weights: {}, expected {}", last, world_.last_line));
+}
+
+/// What everybody did last can be read afterwards.
+void Trial::check_records(const Attempt& attempt) const {
+  const auto report = directories_.home + "/flight";
+  ChildProcess flight({attempt.job().program(), "flight", attempt.run_dir()}, {}, report, report + ".err");
+  const auto code = flight.wait(std::chrono::minutes(1));
+  const std::string text = testing::read_text(report);
+  require(code && *code == 0, "lockstep flight fails: " + testing::read_text(report + ".err"));
+  require(text.find(fmt::format("{0} of {0} ranks", placement_.ranks)) != std::string::npos,
+          "records are missing:\n" + text);
+  require(text.find("verdict: rank") != std::string::npos, "the records have no verdict:\n" + text);
+}
+
+void Trial::count(const Said& said) {
+  Tally& counts = world_.tally.counts();
+  if (placement_.stages > 0) counts.add(kPipelines);
+  if (said.verdicts == 0 && !blow_.is_survived()) return;
+  switch (blow_.kind) {
+    case Kind::kNone:
+      return counts.add(kCalm);
+    case Kind::kKill:
+      return counts.add(kKilled);
+    case Kind::kKillTwo:
+      return counts.add(kKilledTwo);
+    case Kind::kKillAnother:
+      counts.add(said.initiating.contains(blow_.second)  ? kSaidBoth
+                 : said.cascading.contains(blow_.second) ? kSaidCascading
+                                                         : kSaidFirstOnly);
+      return counts.add(kKilledAnother);
+    case Kind::kStopForGood:
+      return counts.add(kStopped);
+    case Kind::kStopAndGoOn:
+      return counts.add(kWentOn);
+    case Kind::kStopShortly:
+      return counts.add(kUnnoticed);
+  }
+}
+
+}  // namespace lockstep::chaos

@@ -1,0 +1,141 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Two ranks that hear each other over real sockets, and strangers at the door of one of them.
+#include "comm/watchdog/heartbeat.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace lockstep::watchdog {
+namespace {
+
+using asio::ip::tcp;
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+/// Heartbeats of two ranks in one thread; their thread is whoever calls until().
+class HeartbeatTest : public ::testing::Test {
+ protected:
+  struct Rank {
+    std::vector<Peer> peers;
+    std::unique_ptr<Heartbeat> heartbeat;
+  };
+
+  HeartbeatTest() {
+    std::vector<tcp::acceptor> acceptors;
+    for (int rank = 0; rank < 2; ++rank)
+      acceptors.emplace_back(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+    for (int rank = 0; rank < 2; ++rank) {
+      for (int other = 0; other < 2; ++other) {
+        Peer peer;
+        peer.who = {.rank = other, .host = "here", .pid = 1, .addresses = {"127.0.0.1"}};
+        peer.who.port = acceptors[static_cast<std::size_t>(other)].local_endpoint().port();
+        ranks[rank].peers.push_back(peer);
+      }
+    }
+    for (int rank = 0; rank < 2; ++rank)
+      ranks[rank].heartbeat = std::make_unique<Heartbeat>(
+          context, std::move(acceptors[static_cast<std::size_t>(rank)]), rank, token, ranks[rank].peers,
+          Heartbeat::Callbacks{.make_beat = [](const Peer&) { return Beat{}; },
+                               .arrivals = [this](int, const Arrivals&) { ++arrivals; },
+                               .changed = [this] { ++disturbances; }});
+    for (Rank& rank : ranks) rank.heartbeat->start();
+    until([this] { return ranks[0].peers[1].watched && ranks[1].peers[0].watched; });
+  }
+
+  /// Goes on, with a beat every few milliseconds. Fails after a time that only a hang takes.
+  void until(const std::function<bool()>& done) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!done()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << "it does not come";
+      for (Rank& rank : ranks) rank.heartbeat->beat();
+      context.restart();
+      context.run_for(std::chrono::milliseconds(2));
+    }
+  }
+
+  tcp::socket stranger() {
+    tcp::socket socket(context);
+    socket.connect({asio::ip::address_v4::loopback(), port()});
+    return socket;
+  }
+  asio::ip::port_type port() const { return static_cast<asio::ip::port_type>(ranks[0].peers[0].who.port); }
+
+  /// Whether the other side has hung up.
+  static bool is_closed(tcp::socket& socket) {
+    std::array<char, 4096> bytes{};
+    asio::error_code error;
+    socket.non_blocking(true);
+    socket.read_some(asio::buffer(bytes), error);
+    return error && error != asio::error::would_block;
+  }
+  void expect_disconnected(const Bytes& said, const std::string& why) {
+    SCOPED_TRACE(why);
+    tcp::socket socket = stranger();
+    asio::write(socket, asio::buffer(said));
+    until([&] { return is_closed(socket); });
+  }
+  /// Rank 1 is where it was: connected, heard anew, and nothing has happened.
+  void expect_rank_1_undisturbed() {
+    const std::int64_t before = ranks[0].peers[1].heard_ns;
+    until([&] { return ranks[0].peers[1].heard_ns > before; });
+    EXPECT_TRUE(ranks[0].peers[1].watched);
+    EXPECT_FALSE(ranks[0].peers[1].dead || ranks[0].peers[1].leaving);
+    EXPECT_EQ(disturbances + arrivals, 0);
+  }
+
+  asio::io_context context{1};
+  Token token = draw_token();
+  int disturbances = 0, arrivals = 0;
+  Rank ranks[2];
+};
+
+TEST_F(HeartbeatTest, StrangersAreDisconnectedAndChangeNothing) {
+  expect_disconnected(bytes_of("GET / HTTP/1.1\r\n\r\n"), "another protocol");
+  expect_disconnected(Bytes(5000, 0), "zeros");
+  expect_disconnected(encode(Hello{draw_token(), 1, 2}), "another token");
+  expect_disconnected(encode(Hello{token, 7, 2}), "a rank that is not there");
+  expect_disconnected(encode(Hello{token, 0, 2}), "the rank itself");
+  expect_disconnected(encode(Hello{token, 1, 3}), "a job of another size");
+  expect_disconnected(encode(Leaving{71, 1, true}), "a message before the hello");
+  Bytes huge = encode(Hello{token, 1, 2});
+  for (std::size_t i = 4; i < 8; ++i) huge[i] = 0xff;
+  expect_disconnected(huge, "a length of four gigabytes");
+  expect_rank_1_undisturbed();
+}
+
+TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
+  const Bytes hello = encode(Hello{draw_token(), 1, 2});
+  std::deque<tcp::socket> silent;  // some with half a message, which could become a hello
+  for (int i = 0; i < 1000; ++i) {
+    silent.push_back(stranger());
+    if (i % 2 == 0) asio::write(silent.back(), asio::buffer(hello.data(), hello.size() / 2));
+    if (silent.size() > 500) silent.pop_front();  // this process has descriptors for so many
+    context.restart();
+    context.poll();
+  }
+  expect_rank_1_undisturbed();
+  // The house is full; a rank whose connection broke finds a place.
+  tcp::socket again = stranger();
+  asio::write(again, asio::buffer(encode(Hello{token, 1, 2})));
+  asio::write(again, asio::buffer(encode(Arrivals{{{.step = 3}}})));
+  until([this] { return arrivals == 1; });
+  EXPECT_EQ(disturbances, 0);
+  const auto held = std::ranges::count_if(silent, [](tcp::socket& socket) { return !is_closed(socket); });
+  EXPECT_LE(held, 64);
+  EXPECT_GE(held, 1) << "or nobody was there to take a place";
+}
+
+}  // namespace
+}  // namespace lockstep::watchdog
