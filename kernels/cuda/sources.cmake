@@ -11,6 +11,7 @@ set(LOCKSTEP_GPU_SOURCES
   epilogue.cu
   exact_sum.cu
   facts.cu
+  fingerprint.cu
   gather.cu
   graph.cu
   linear_backward_data.cu

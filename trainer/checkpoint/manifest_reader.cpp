@@ -239,6 +239,14 @@ CheckpointUnits parse_units(const Object& units, std::size_t tensors) {
   return result;
 }
 
+CheckpointTrail parse_trail(const Object& trail) {
+  CheckpointTrail result{trail.integer("records"), trail.text("sha256")};
+  const bool is_digest =
+      result.sha256.size() == 64 && result.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!is_digest) trail.wrong("sha256", "64 hexadecimal digits");
+  return result;
+}
+
 CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   CheckpointFacts facts;
   facts.step = top.integer("step");
@@ -252,6 +260,7 @@ CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   if (!(std::abs(facts.epoch_loss_sum) < kAnyLossOfAnEpoch)) top.wrong("epoch_loss_sum", "a sum of losses");
   if (top.has("epoch_loss_units")) facts.epoch_loss_units = parse_loss_units(top, "epoch_loss_units");
   if (top.has("unprinted_loss")) facts.unprinted = parse_unprinted(top.object("unprinted_loss"));
+  if (top.has("trail")) facts.trail = parse_trail(top.object("trail"));
   facts.test_accuracy = parse_test_accuracy(top, facts);
   facts.job = top.texts("job");
   facts.model = top.texts("model");

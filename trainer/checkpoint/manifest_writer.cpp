@@ -66,6 +66,7 @@ Json manifest_json(const Manifest& manifest) {
     j["gradient_units"] = {{"exponents", facts.gradient_units.exponents},
                            {"changed_at", facts.gradient_units.changed_at}};
   }
+  if (facts.trail) j["trail"] = {{"records", facts.trail->records}, {"sha256", facts.trail->sha256}};
   if (facts.test_accuracy) {
     j["test_accuracy"] = *facts.test_accuracy;
     j["test_step"] = facts.step;
