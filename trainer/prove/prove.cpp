@@ -8,6 +8,7 @@
 #include "common/clock.hpp"
 #include "common/console/output.hpp"
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/prove/replay.hpp"
 #include "trainer/ranks/rank_facts.hpp"
@@ -204,6 +205,14 @@ class Proof {
   /// One flipped bit spoils one interval. Where each begins wrongly, it is no accident.
   void judge_together() {
     auto& findings = survey_.verdict.findings;
+    for (std::size_t i = 1; i < findings.size(); ++i) {
+      const bool is_replayed = findings[i].what != "trail" && findings[i].what != "checkpoint";
+      if (is_replayed) {
+        findings[i].cause =
+            fmt::format("it may follow from step {}: what stands behind that was computed from what it left",
+                        with_thousands(findings.front().step));
+      }
+    }
     const auto at_start = std::ranges::count_if(findings, [](const Discrepancy& finding) {
       return finding.first_replayed && finding.what == "gradient";
     });
