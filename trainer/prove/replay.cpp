@@ -152,7 +152,7 @@ void Replay::finish() {
   const std::int64_t first = interval_.start.step + 1;
   verdict_.proved = without({{first, proved_up_to_}}, merged(unknown_));
   if (verdict_.proved.size() == 1 && verdict_.proved.front().empty()) verdict_.proved.clear();
-  if (!stopped_) return;
+  if (!stopped_ || comm_.rank() != 0) return;
   const std::int64_t step = verdict_.findings.back().step;
   if (step < interval_.last)
     verdict_.not_proved.push_back(
