@@ -32,9 +32,10 @@ LOCKSTEP_HOST_DEVICE constexpr std::uint64_t mix_bits(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// Of 32 bits, since CPUs multiply such numbers several times as fast.
 /// @param place  in the block
-LOCKSTEP_HOST_DEVICE constexpr std::uint64_t place_multiplier(std::uint64_t place) {
-  return mix_bits(place) | 1U;
+LOCKSTEP_HOST_DEVICE constexpr std::uint32_t place_multiplier(std::uint64_t place) {
+  return static_cast<std::uint32_t>(mix_bits(place)) | 1U;
 }
 
 LOCKSTEP_HOST_DEVICE constexpr std::uint64_t block_multiplier(std::uint32_t buffer, std::uint64_t block) {
@@ -43,7 +44,7 @@ LOCKSTEP_HOST_DEVICE constexpr std::uint64_t block_multiplier(std::uint32_t buff
 
 /// Of word i of a buffer, counted from the start of the whole network's.
 LOCKSTEP_HOST_DEVICE constexpr std::uint64_t word_multiplier(std::uint32_t buffer, std::uint64_t i) {
-  return place_multiplier(i % kFingerprintBlock) * block_multiplier(buffer, i / kFingerprintBlock);
+  return std::uint64_t{place_multiplier(i % kFingerprintBlock)} * block_multiplier(buffer, i / kFingerprintBlock);
 }
 
 }  // namespace lockstep
