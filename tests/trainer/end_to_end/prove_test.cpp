@@ -18,8 +18,8 @@ class ProveTest : public ::testing::Test {
   ~ProveTest() override { unsetenv("LOCKSTEP_ALLOW_INJECT"); }
 
   std::string train_arguments(const std::string& run, const std::string& more = "") {
-    return "train " + write_small_job(directory_) + " run.checkpoint_every_steps=2 run.dir=" + path(run) +
-           " " + more;
+    return "train " + write_small_job(directory_) +
+           " run.checkpoint_every_steps=2 run.keep.last=9 run.dir=" + path(run) + " " + more;
   }
   void train(const std::string& run, const std::string& more = "", int code = 0) {
     const auto outcome = lockstep(train_arguments(run, more));
@@ -76,8 +76,10 @@ TEST_F(ProveTest, GroupOfRanksStopsTogetherWhereOneIntervalIsRefuted) {
         "run.checkpoint_every_steps=0 run.keep.best=false inject.step=2 'inject.what=flip-bit weights 9:20'");
   const auto outcome = prove("run", "--ranks 3");
   EXPECT_EQ(outcome.exit_code, 1) << outcome.everything();
-  EXPECT_NE(outcome.out.find("conv1.weight: the weights on rank 0 went into it with bit 20 of element [0, 0, 1, 4] flipped"),
-            std::string::npos)
+  EXPECT_NE(
+      outcome.out.find(
+          "conv1.weight: the weights on rank 0 went into it with bit 20 of element [0, 0, 1, 4] flipped"),
+      std::string::npos)
       << outcome.out;
 }
 
