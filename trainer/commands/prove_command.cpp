@@ -40,6 +40,10 @@ void add_prove_command(CLI::App& app, Action& action) {
         return parse_device_name(text) ? "" : fmt::format("'{}' is not {}", text, kDeviceNames);
       })
       ->capture_default_str();
+  command
+      ->add_option("--kernels", options->parallel.kernels, "On a GPU: native or vendor, as parallel.kernels")
+      ->check(CLI::IsMember({"native", "vendor"}))
+      ->capture_default_str();
   command->add_option("--ranks", *ranks, "As threads of this process, without mpirun")
       ->check(CLI::Range(1, 1024));
   command->add_option("--threads", options->parallel.threads, "Of each rank")
