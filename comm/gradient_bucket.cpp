@@ -112,4 +112,11 @@ void GradientBucket::find_largest(const GradientUnits& units, std::span<double> 
   });
 }
 
+void GradientBucket::visit_sums(const GradientUnits& units, const GradientReducer::VisitSums& visit) {
+  LOCKSTEP_CHECK(exact());
+  for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
+    visit(tensor, begin() + first, exact_.span().subspan(first, size));
+  });
+}
+
 }  // namespace lockstep

@@ -54,6 +54,8 @@ class GradientBucket {
   void count_not_finite(const GradientUnits& units, std::span<TensorRefusals> refusals) const;
   /// The largest |sum| of each tensor so far and of this bucket's part of it, in units (world only).
   void find_largest(const GradientUnits& units, std::span<double> largest) const;
+  /// As GradientReducer::visit_sums (world only).
+  void visit_sums(const GradientUnits& units, const GradientReducer::VisitSums& visit);
 
  private:
   /// Calls f(tensor, begin, size) for each tensor that has elements here, the range counted from this

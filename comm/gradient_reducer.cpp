@@ -254,6 +254,10 @@ std::vector<double> GradientReducer::largest_sums() const {
   return largest;
 }
 
+void GradientReducer::visit_sums(const VisitSums& visit) {
+  for (GradientBucket& bucket : state_->buckets) bucket.visit_sums(state_->units, visit);
+}
+
 void GradientReducer::mean_gradient(Ops& ops, float* gradient) const {
   LOCKSTEP_CHECK(state_->totals.samples > 0);
   for (const GradientBucket& bucket : state_->buckets)

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -73,6 +74,10 @@ class GradientReducer {
   std::span<const TensorRefusals> refusals() const;
   /// Of each tensor the largest |sum| in its units (GradientUnits::refine). Only under `world`.
   std::vector<double> largest_sums() const;
+  /// Calls visit(tensor, first, sums) for each part of a tensor that a bucket has, `first` counted in the arena.
+  /// Only under `world`, after wait().
+  using VisitSums = std::function<void(std::size_t tensor, std::size_t first, std::span<std::int64_t> sums)>;
+  void visit_sums(const VisitSums& visit);
   /// Writes the mean gradient over the whole global batch, arena order.
   void mean_gradient(Ops& ops, float* gradient) const;
 

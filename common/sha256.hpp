@@ -8,6 +8,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace lockstep {
 
@@ -34,5 +35,7 @@ Sha256Digest sha256(std::span<const std::byte> bytes);
 
 /// Lower-case hexadecimal, two digits a byte.
 std::string hex(std::span<const std::byte> bytes);
+/// The reverse, of 64 such digits; of any other text, zeros.
+Sha256Digest digest_of_hex(std::string_view text);
 
 }  // namespace lockstep

@@ -69,6 +69,7 @@ Fingerprint fingerprint_of(const Dataset& set) {
 }
 
 void LazyFingerprints::start() {
+  const std::lock_guard lock(mutex_);
   if (future_.valid()) return;
   future_ = std::async(std::launch::async, [data = data_] {
               auto test = std::async(std::launch::async, [&] { return fingerprint_of(data->test); });

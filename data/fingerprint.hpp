@@ -5,6 +5,7 @@
 
 #include <future>
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace lockstep {
@@ -33,7 +34,7 @@ struct SetFingerprints {
 };
 
 /// The SHA-256 fingerprints of a set, which take 30 ms for MNIST: made in the background, or when they are
-/// asked for. For one thread.
+/// asked for. Ranks that are threads share one.
 class LazyFingerprints {
  public:
   explicit LazyFingerprints(std::shared_ptr<const TrainTestData> data) : data_(std::move(data)) {}
@@ -44,6 +45,7 @@ class LazyFingerprints {
 
  private:
   std::shared_ptr<const TrainTestData> data_;
+  std::mutex mutex_;
   std::shared_future<SetFingerprints> future_;
 };
 

@@ -109,14 +109,15 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, ch
 
 /// What a command is beside its arguments.
 struct Kind {
-  bool of_all_ranks = false;     ///< train, eval, bench: the processes that a launcher started are its ranks
+  bool of_all_ranks =
+      false;  ///< train, eval, prove, bench: the processes that a launcher started are its ranks
   bool goes_on_unheard = false;  ///< train: what it prints is not what it was started for
 };
 
 Kind kind_of(const CLI::App& app) {
   const bool train = app.got_subcommand("train");
-  return {.of_all_ranks = train || app.got_subcommand("eval") || app.got_subcommand("bench") ||
-                          app.got_subcommand("doctor"),
+  return {.of_all_ranks = train || app.got_subcommand("eval") || app.got_subcommand("prove") ||
+                          app.got_subcommand("bench") || app.got_subcommand("doctor"),
           .goes_on_unheard = train};
 }
 
@@ -153,6 +154,7 @@ int main(int argc, char** argv) {
   lockstep::add_train_command(app, action);
   lockstep::add_eval_command(app, action);
   lockstep::add_predict_command(app, action);
+  lockstep::add_prove_command(app, action);
   lockstep::add_validate_command(app, action);
   lockstep::add_convert_command(app, action);
   lockstep::add_checkpoint_commands(app, action);

@@ -104,4 +104,7 @@ void exact_to_fp32(cudaStream_t, std::size_t size, const std::int64_t* sum, cons
 // update.cu. A launch, and one before it where the rule looks at norms.
 void update(cudaStream_t, const UpdateArgs&);
 
+// fingerprint.cu
+void fingerprint(cudaStream_t, const FingerprintArgs&);
+
 }  // namespace lockstep::LOCKSTEP_GPU

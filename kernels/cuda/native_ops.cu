@@ -154,6 +154,9 @@ class NativeOps final : public DeviceOps {
     LOCKSTEP_GPU::exact_to_fp32(on(stream), size, sum, exponents, g);
   }
   void update(Stream& stream, const UpdateArgs& args) override { LOCKSTEP_GPU::update(on(stream), args); }
+  void fingerprint(Stream& stream, const FingerprintArgs& args) override {
+    LOCKSTEP_GPU::fingerprint(on(stream), args);
+  }
 
  private:
   /// Kernels start on the calling thread's current device, which must be the stream's.

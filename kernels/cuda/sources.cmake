@@ -5,7 +5,7 @@
 # In a group no two sources give different things one name.
 set(LOCKSTEP_GPU_GROUPS runtime features images norms classes matrices conv2d conv2d_data)
 set(runtime device facts graph native_ops platform probe stream)
-set(features activation channel_bias pool_avg linear_backward_weights)
+set(features fingerprint activation channel_bias pool_avg linear_backward_weights)
 set(images exact_sum gather pool_max)
 set(norms batch_norm loss)
 set(classes pool_global update linear_backward_data)

@@ -109,6 +109,24 @@ struct UpdateArgs {
   StepState* state = nullptr;  ///< its scalars are what the rule is told
 };
 
+/// A part of a buffer, in device memory: of a tensor's sums, or of its floats.
+struct FingerprintPart {
+  const std::int64_t* sums = nullptr;  ///< or
+  const float* floats = nullptr;
+  std::uint32_t buffer = 0;  ///< kernels/numerics/fingerprint.hpp
+  std::size_t first = 0;     ///< word of the buffer
+  std::size_t size = 0;      ///< words
+  std::size_t slot = 0;      ///< which fingerprint it is a part of
+};
+
+struct FingerprintArgs {
+  const FingerprintPart* parts = nullptr;  ///< [count], in device memory
+  int count = 0;
+  std::size_t slots = 0;
+  std::int64_t* rows = nullptr;      ///< [kLongestSeries][slots], accumulates: words mod 2^64
+  const StepState* state = nullptr;  ///< its steps_done says which row
+};
+
 class DeviceOps {
  public:
   virtual ~DeviceOps() = default;
@@ -208,6 +226,8 @@ class DeviceOps {
   /// scalars. If kRefused is set, weights and buffers stay as they are and the state is only marked halted; a
   /// halted state is never advanced.
   virtual void update(Stream&, const UpdateArgs&) = 0;
+  /// Before the update of a step: the fingerprints of what it is made of.
+  virtual void fingerprint(Stream&, const FingerprintArgs&) = 0;
 };
 
 }  // namespace lockstep

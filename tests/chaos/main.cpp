@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// chaos kill | stages | signal: disturbs training runs at random and checks that nothing of it can be seen
+/// chaos kill | stages | signal | prove: disturbs training runs at random and checks that nothing of it can be seen
 /// afterwards. chaos watchdog: that the ranks name who is lost, and leave.
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/child_process.hpp"
+#include "tests/chaos/prove.hpp"
 #include "tests/chaos/watchdog/watch_campaign.hpp"
 
 #include <CLI/CLI.hpp>
@@ -25,8 +26,7 @@ constexpr const char* kDescription =
     "byte of their weights, optimiser state and metrics with a run that was never disturbed.\n";
 
 void add_campaign(CLI::App& app, Options& options, const std::string& name, const std::string& help,
-                  std::int64_t rounds, const std::function<std::unique_ptr<Disturbance>()>& make,
-                  int& exit_code) {
+                  std::int64_t rounds, const std::function<int(const std::string&)>& run, int& exit_code) {
   auto* command = app.add_subcommand(name, help);
   command->preparse_callback([&options, rounds](std::size_t) { options.rounds = rounds; });
   command->add_option("--rounds", options.rounds, fmt::format("How many times to strike; default {}", rounds))
@@ -38,7 +38,7 @@ void add_campaign(CLI::App& app, Options& options, const std::string& name, cons
   command->add_option("--program", options.program, "Path of lockstep; default $LOCKSTEP_PROGRAM")
       ->envname("LOCKSTEP_PROGRAM")
       ->required();
-  command->callback([&, name, make] { exit_code = lockstep::chaos::run_campaign(options, name, *make()); });
+  command->callback([&, name, run] { exit_code = run(name); });
 }
 
 void add_watchdog(CLI::App& app, lockstep::chaos::WatchOptions& options, int& exit_code) {
@@ -74,13 +74,21 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   Options options;
   int exit_code = 0;
+  const auto disturbing = [&options](const std::function<std::unique_ptr<Disturbance>()>& make) {
+    return [&options, make](const std::string& name) {
+      return lockstep::chaos::run_campaign(options, name, *make());
+    };
+  };
   add_campaign(app, options, "kill", "SIGKILL to one rank, all ranks, the launcher or everything", 60,
-               lockstep::chaos::make_kill, exit_code);
+               disturbing(lockstep::chaos::make_kill), exit_code);
   add_campaign(app, options, "stages", "SIGKILL as above, to pipelines that go on in other shapes", 20,
-               lockstep::chaos::make_stage_kill, exit_code);
+               disturbing(lockstep::chaos::make_stage_kill), exit_code);
   add_campaign(
-      app, options, "signal", "One to three signals that ask for a stop, to the launcher or one rank", 20,
-      [&] { return lockstep::chaos::make_signal(options.slurm); }, exit_code);
+      app, options, "prove", "One flipped bit in memory or on disk, which lockstep prove has to locate", 24,
+      [&](const std::string& /*name*/) { return lockstep::chaos::run_prove_campaign(options); }, exit_code);
+  add_campaign(app, options, "signal",
+               "One to three signals that ask for a stop, to the launcher or one rank", 20,
+               disturbing([&] { return lockstep::chaos::make_signal(options.slurm); }), exit_code);
   app.get_subcommand("signal")->add_flag("--slurm", options.slurm,
                                          "Some runs under Slurm, whose $SLURM_CONF must be set");
   lockstep::chaos::WatchOptions watch;

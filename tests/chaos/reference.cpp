@@ -48,6 +48,7 @@ Result::Result(const std::string& run_dir, std::int64_t steps) {
   const auto last = fmt::format("{}/step-{:08}", directory, steps);
   weights_ = require_bytes(last + "/model.safetensors");
   optimizer_ = require_bytes(last + "/optimizer.safetensors");
+  trail_ = require_bytes(run_dir + "/trail.bin");
   try {
     metrics_ = testing::comparable_metrics(run_dir);
   } catch (const nlohmann::json::exception& error) {
@@ -59,6 +60,7 @@ std::vector<std::string> Result::differences_from(const Result& reference) const
   std::vector<std::string> differences;
   compare_bytes("model.safetensors", weights_, reference.weights_, &differences);
   compare_bytes("optimizer.safetensors", optimizer_, reference.optimizer_, &differences);
+  compare_bytes("trail.bin", trail_, reference.trail_, &differences);
   compare_metrics(metrics_, reference.metrics_, &differences);
   return differences;
 }

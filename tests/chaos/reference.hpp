@@ -26,6 +26,7 @@ class Result {
  private:
   std::vector<std::string> checkpoints_;
   std::string weights_, optimizer_;      ///< bytes of the last checkpoint's files
+  std::string trail_;                    ///< bytes of trail.bin
   std::vector<nlohmann::json> metrics_;  ///< without times and rank facts
 };
 

@@ -245,6 +245,14 @@ CheckpointArithmetic parse_arithmetic(const Object& arithmetic, std::int64_t ste
   return result;
 }
 
+CheckpointTrail parse_trail(const Object& trail) {
+  CheckpointTrail result{trail.integer("records"), trail.text("sha256")};
+  const bool is_digest =
+      result.sha256.size() == 64 && result.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!is_digest) trail.wrong("sha256", "64 hexadecimal digits");
+  return result;
+}
+
 CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   CheckpointFacts facts;
   facts.step = top.integer("step");
@@ -259,6 +267,7 @@ CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   if (top.has("epoch_loss_units")) facts.epoch_loss_units = parse_loss_units(top, "epoch_loss_units");
   if (top.has("unprinted_loss")) facts.unprinted = parse_unprinted(top.object("unprinted_loss"));
   if (top.has("arithmetic")) facts.arithmetic = parse_arithmetic(top.object("arithmetic"), facts.step);
+  if (top.has("trail")) facts.trail = parse_trail(top.object("trail"));
   facts.test_accuracy = parse_test_accuracy(top, facts);
   facts.job = top.texts("job");
   facts.model = top.texts("model");

@@ -68,6 +68,7 @@ Json manifest_json(const Manifest& manifest) {
   }
   if (facts.arithmetic != CheckpointArithmetic())
     j["arithmetic"] = {{"version", facts.arithmetic.version}, {"since", facts.arithmetic.since}};
+  if (facts.trail) j["trail"] = {{"records", facts.trail->records}, {"sha256", facts.trail->sha256}};
   if (facts.test_accuracy) {
     j["test_accuracy"] = *facts.test_accuracy;
     j["test_step"] = facts.step;

@@ -44,6 +44,13 @@ struct CheckpointArithmetic {
   friend bool operator==(const CheckpointArithmetic&, const CheckpointArithmetic&) = default;
 };
 
+/// Where the run's trail stood (trainer/trail): records, and what the last of them ends with.
+struct CheckpointTrail {
+  std::int64_t records = 0;
+  std::string sha256;  ///< 64 hexadecimal digits
+  friend bool operator==(const CheckpointTrail&, const CheckpointTrail&) = default;
+};
+
 /// Everything but the tensors. Valid for any number of ranks.
 struct CheckpointFacts {
   std::int64_t step = 0;           ///< optimiser steps taken in all
@@ -60,6 +67,7 @@ struct CheckpointFacts {
   CheckpointLoss unprinted;  ///< where run.print_loss_every_steps asks for it
   CheckpointUnits gradient_units;
   CheckpointArithmetic arithmetic;
+  std::optional<CheckpointTrail> trail;  ///< nothing where the run leaves none, and in older checkpoints
 
   std::optional<double> test_accuracy;  ///< of these very weights; nothing if they were not evaluated
 

@@ -15,6 +15,7 @@ using Action = std::function<int()>;
 void add_train_command(CLI::App& app, Action& action);
 void add_eval_command(CLI::App& app, Action& action);
 void add_predict_command(CLI::App& app, Action& action);
+void add_prove_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);
 void add_checkpoint_commands(CLI::App& app, Action& action);  ///< hash, inspect, verify, diff, export
 void add_flight_command(CLI::App& app, Action& action);

@@ -7,7 +7,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <string>
+#include <system_error>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -51,12 +54,41 @@ std::optional<double> parse_amount(std::string_view text, const std::vector<Unit
   return std::nullopt;
 }
 
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+/// "weights", "gradient 1234:40": behind "flip-bit ".
+std::optional<Fault> parse_flip(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, Fault::Target>, 4> kTargets = {
+      {{"weights", Fault::Target::kWeights},
+       {"momentum", Fault::Target::kOptimizer},
+       {"gradient", Fault::Target::kGradient},
+       {"data", Fault::Target::kData}}};
+  const std::string_view word = text.substr(0, text.find(' '));
+  const auto* target = std::ranges::find(kTargets, word, [](const auto& entry) { return entry.first; });
+  if (target == kTargets.end()) return std::nullopt;
+  Fault fault{.kind = Kind::kFlipBit, .target = target->second};
+  if (word.size() == text.size()) return fault;
+  const std::string_view place = text.substr(word.size() + 1);
+  const std::size_t colon = std::min(place.find(':'), place.size());
+  fault.element = parse_number(place.substr(0, colon));
+  const auto bit = parse_number(place.substr(std::min(colon + 1, place.size())));
+  if (!fault.element || !bit || *bit > 63) return std::nullopt;
+  fault.bit = static_cast<unsigned>(*bit);
+  return fault;
+}
+
 }  // namespace
 
 std::optional<Fault> parse_fault(std::string_view name) {
   const std::string_view word = name.substr(0, name.find(' '));
   const auto found = std::ranges::find(names(), word, &FaultName::word);
   if (found == names().end()) return std::nullopt;
+  if (found->kind == Kind::kFlipBit && word.size() != name.size())
+    return parse_flip(name.substr(word.size() + 1));
   if (found->units.empty()) return word == name ? std::optional(Fault{found->kind}) : std::nullopt;
   if (word.size() == name.size()) return std::nullopt;
   const auto amount = parse_amount(name.substr(word.size() + 1), found->units);

@@ -83,6 +83,7 @@ struct RunSection {
   double max_seconds = 0;                     ///< save and stop after so long; 0: no limit
   std::int64_t print_loss_every_steps = 0;    ///< of an epoch: the mean loss of those; 0: never
   bool print_shapes = false;                  ///< sizes of input and output, on each rank and together
+  bool trail = true;                          ///< fingerprints of each step in trail.bin
   bool curve = false;                         ///< of the test accuracy: on the terminal and as a picture
   KeepSection keep;
 };

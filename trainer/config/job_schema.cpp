@@ -390,6 +390,7 @@ std::vector<JobKey> make_schema() {
             "print the mean loss of so many steps of an epoch, as PyTorch's tutorials do: [1,   100] loss: 0.123; 0: never")
         .also_called({"print_every", "log_interval_steps"}),
     boolean(FIELD(run.print_shapes), "print the sizes of input and output of every batch, on each rank and as a whole"),
+    boolean(FIELD(run.trail), "leave fingerprints of each step in trail.bin, by which lockstep prove checks the run; not under parallel.determinism: off"),
     boolean(FIELD(run.curve), "draw the test accuracy after each epoch, and leave it as curve.svg in the run directory").also_called({"plot"}),
     integer(FIELD(run.keep.last), {1, kBillion}, "checkpoints that stay: the newest so many"),
     integer(FIELD(run.keep.every_steps), {0, kTrillion}, "and those whose step is a multiple of this; 0: none"),

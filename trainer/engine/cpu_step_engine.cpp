@@ -3,6 +3,7 @@
 #include "trainer/engine/cpu_step_engine.hpp"
 
 #include "common/clock.hpp"
+#include "trainer/config/trail_choice.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -43,7 +44,11 @@ CpuStepEngine::CpuStepEngine(const Job& job, const JobSetup& setup, Communicator
       determinism_(job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld),
       units_(make_gradient_units(setup.network, sampler_.batch_grains(0))),
       reducer_(comm, setup.plan, units_, determinism_),
-      cut_step_(setup.network, comm, pool_, threads_, most_grains(sampler_)) {}
+      cut_step_(setup.network, comm, pool_, threads_, most_grains(sampler_)) {
+  const ParameterLayout& parameters = setup.network.parameters();
+  if (keeps_trail(job))
+    fingerprints_.emplace(fingerprint_layout(parameters, buffers_.count()), held_tensors(parameters));
+}
 
 StepSeries CpuStepEngine::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   StepSeries series;
@@ -64,18 +69,37 @@ void CpuStepEngine::step(const StepPosition& position, bool stop_requested, Step
   const auto reduced = Clock::now();
   activity.enter(Phase::kUpdating);
   if (taken) {
-    Ops& ops = *threads_.front().ops;
-    reducer_.mean_gradient(ops, gradient_.data());
-    ops.update(update_.rule(), update_.scalars(position.global_step), update_.tensors(), gradient_.data(),
-               buffers_.pointers(), weights_.data());
-    cut_step_.move_kept(weights_.data());
-    series.add(reducer_.totals());
+    take(position, series);
   } else {
     series.last = reducer_.totals();
     series.failure = trial.failure();
   }
   times_.optimizer += seconds_since(reduced);
   times_.total += seconds_since(start);
+}
+
+void CpuStepEngine::take(const StepPosition& position, StepSeries& series) {
+  Ops& ops = *threads_.front().ops;
+  if (change_sums_) change_sums();
+  if (fingerprints_) fingerprints_->append(&reducer_, weights_.span(), buffers_, series.fingerprints);
+  reducer_.mean_gradient(ops, gradient_.data());
+  ops.update(update_.rule(), update_.scalars(position.global_step), update_.tensors(), gradient_.data(),
+             buffers_.pointers(), weights_.data());
+  cut_step_.move_kept(weights_.data());
+  series.add(reducer_.totals());
+}
+
+void CpuStepEngine::change_sums() {
+  std::vector<std::int64_t> sums(gradient_.size());
+  const auto each = [&](const auto& copy) {
+    reducer_.visit_sums([&](std::size_t /*tensor*/, std::size_t first, std::span<std::int64_t> part) {
+      copy(part, std::span(sums).subspan(first, part.size()));
+    });
+  };
+  each([](auto from, auto to) { std::ranges::copy(from, to.begin()); });
+  change_sums_(sums);
+  each([](auto to, auto from) { std::ranges::copy(from, to.begin()); });
+  change_sums_ = nullptr;
 }
 
 StepTrial::Verdict CpuStepEngine::reduce(const StepPosition& position, bool stop_requested,

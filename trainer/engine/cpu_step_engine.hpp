@@ -8,11 +8,14 @@
 #include "models/network.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/step_engine.hpp"
+#include "trainer/engine/step_fingerprints.hpp"
 #include "trainer/engine/thread_context.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/engine/worker_pool.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,12 +34,18 @@ class CpuStepEngine final : public StepEngine {
   GradientUnits& gradient_units() override { return units_; }
   const WeightUpdate& weight_update() const override { return update_; }
   const DistributedSampler& sampler() const override { return sampler_; }
+  void change_next_sums(const std::function<void(std::span<std::int64_t>)>& change) override {
+    change_sums_ = change;
+  }
   StepTimes times() const override;
   void reset_times() override;
 
  private:
   /// Adds what the step came to to the series: a step taken, or a failure.
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
+  /// Moves the weights by the step's sums.
+  void take(const StepPosition& position, StepSeries& series);
+  void change_sums();
   /// Computes the step's sums over all ranks, again where the units must change.
   StepTrial::Verdict reduce(const StepPosition& position, bool stop_requested, StepTrial& trial);
   void compute(const StepPosition& position, const std::vector<Grain>& grains);
@@ -65,6 +74,8 @@ class CpuStepEngine final : public StepEngine {
   GradientUnits units_;
   GradientReducer reducer_;
   CutStep cut_step_;
+  std::optional<HostFingerprints> fingerprints_;  ///< for the trail
+  std::function<void(std::span<std::int64_t>)> change_sums_;
   StepTimes times_;
   double under_way_before_ = 0;  ///< of the reducer, when the times were reset
   std::vector<double> until_left_before_;

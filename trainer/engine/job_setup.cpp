@@ -74,15 +74,15 @@ DatasetFuture load_in_advance(const Job& job, const std::string& remembered) {
       .share();
 }
 
-JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data,
-                const StrategySetup& strategy) {
+JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, const StrategySetup& strategy,
+                const NetworkMaker& make_network) {
   LoadedData loaded;
   std::optional<Network> network;
   DeviceChoice device = choose_device(job.parallel, comm);
   agree(comm, [&] {
     loaded = data.get();
     const Dataset& train = loaded.sets->train;
-    network = Network::load(job.model, train.shape, train.classes);
+    network = make_network ? make_network(train) : Network::load(job.model, train.shape, train.classes);
     strategy.check(job, *network, *loaded.sets, device, comm);
   });
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));

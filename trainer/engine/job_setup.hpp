@@ -10,6 +10,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
+#include <functional>
 #include <future>
 #include <memory>
 #include <string>
@@ -49,10 +50,13 @@ struct StrategySetup {
 /// Every rank has the whole network and a share of each batch.
 extern const StrategySetup kDataParallelSetup;
 
+/// Makes the network for a data set; empty: the job names it.
+using NetworkMaker = std::function<Network(const Dataset& train)>;
+
 /// Gets everything ready and checks that it fits together, so that a rank that cannot go on stops all of them
 /// in good order; and that all ranks got the same network and data. Collective: the ranks' jobs are equal.
 /// @throws AgreedError  any error of any rank, any difference between them
 JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data,
-                const StrategySetup& strategy = kDataParallelSetup);
+                const StrategySetup& strategy = kDataParallelSetup, const NetworkMaker& make_network = {});
 
 }  // namespace lockstep

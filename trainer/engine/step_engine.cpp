@@ -3,6 +3,7 @@
 /// What both engines share, and the choice between them.
 #include "trainer/engine/step_engine.hpp"
 
+#include "common/error.hpp"
 #include "trainer/engine/cpu_step_engine.hpp"
 #include "trainer/engine/device/device_step_engine.hpp"
 
@@ -29,6 +30,10 @@ void StepSeries::add(const StepTotals& step) {
   correct += step.correct;
   loss_units += step.loss_units;
   last = step;
+}
+
+void StepEngine::change_next_sums(const std::function<void(std::span<std::int64_t>)>& /*change*/) {
+  throw ConfigError("inject.what: nobody gets at the sums on a GPU; use parallel.device=cpu");
 }
 
 StepPosition after(const StepPosition& position, std::int64_t count) {

@@ -14,6 +14,7 @@
 #include "trainer/engine/weight_update.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -37,6 +38,9 @@ struct StepSeries {
   /// Of the last of those steps; or, if there is a failure, of the step after them.
   StepTotals last;
   std::optional<StepFailure> failure;  ///< why the step after them could not be taken
+  /// Of each of those steps, one behind the other, the row that step_fingerprints.hpp describes, of what this rank
+  /// holds. Empty unless the job keeps a trail.
+  std::vector<std::uint64_t> fingerprints = {};
 
   /// Counts a step that moved the weights.
   void add(const StepTotals& step);
@@ -91,6 +95,10 @@ class StepEngine {
 
   virtual const WeightUpdate& weight_update() const = 0;
   virtual const DistributedSampler& sampler() const = 0;
+  /// For faults on purpose: lets `change` at the sums of the next step that is taken, once they are complete.
+  /// @throws ConfigError  it cannot
+  virtual void change_next_sums(const std::function<void(std::span<std::int64_t>)>& change);
+
   virtual StepTimes times() const = 0;
   virtual void reset_times() = 0;
 };

@@ -11,7 +11,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -36,6 +35,16 @@ std::string contents_of(const std::string& path) {
   if (env.entry(path).kind != EntryKind::kFile) return "";
   const auto bytes = env.read(path);
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Of one number of a buffer, by its bytes.
+template <typename Number>
+void flip_bit_of(std::span<Number> numbers, const Fault& fault) {
+  constexpr unsigned kBits = 8 * sizeof(Number);
+  const std::size_t place = fault.element.value_or(numbers.size() / 2) % numbers.size();
+  const auto bytes = std::as_writable_bytes(numbers.subspan(place, 1));
+  const unsigned bit = fault.bit % kBits;
+  bytes[bit / 8] ^= std::byte{1} << (bit % 8);
 }
 
 void sleep(double seconds) {
@@ -113,8 +122,9 @@ void FaultInjector::strike() {
       return comm_.wait(network, "the network, from which inject cut it off");
     }
     case Kind::kFlipBit:
+      return flip_a_bit();
     case Kind::kNan:
-      return change_a_weight();
+      return spoil_a_weight();
     case Kind::kDesync:
       return comm_.barrier();
   }
@@ -129,11 +139,23 @@ void FaultInjector::slow_down() {
   sleep(taken * fault_.amount / (1 + fault_.amount));
 }
 
-void FaultInjector::change_a_weight() {
-  strategy_.change_own_weights([this](std::span<float> weights) {
-    float& weight = weights[weights.size() / 2];
-    const auto flipped = std::bit_cast<float>(std::bit_cast<std::uint32_t>(weight) ^ 1U);
-    weight = fault_.kind == Kind::kNan ? std::numeric_limits<float>::quiet_NaN() : flipped;
+void FaultInjector::flip_a_bit() {
+  const auto flip = [this](auto numbers) { flip_bit_of(numbers, fault_); };
+  switch (fault_.target) {
+    case Fault::Target::kWeights:
+      return strategy_.change_own_weights(flip);
+    case Fault::Target::kOptimizer:
+      return strategy_.change_own_optimizer(flip);
+    case Fault::Target::kGradient:
+      return strategy_.change_own_sums(flip);
+    case Fault::Target::kData:
+      return strategy_.change_own_sample(step_ - 1, flip);
+  }
+}
+
+void FaultInjector::spoil_a_weight() {
+  strategy_.change_own_weights([](std::span<float> weights) {
+    weights[weights.size() / 2] = std::numeric_limits<float>::quiet_NaN();
   });
 }
 

@@ -40,7 +40,8 @@ class FaultInjector {
   void note_that_it_strikes();
   void strike();
   void slow_down();
-  void change_a_weight();
+  void flip_a_bit();
+  void spoil_a_weight();
 
   Fault fault_;
   std::int64_t rank_, step_;

@@ -10,6 +10,8 @@
 
 namespace lockstep {
 
+class AppendFile;
+
 /// Appends events to a file. A line is in it whole or not at all: what a full disk cut short is taken back,
 /// kept in memory, and written before the next line. A default-constructed writer (ranks other than 0)
 /// swallows everything.
@@ -31,8 +33,7 @@ class MetricsWriter {
   bool is_complete() const;
 
  private:
-  class File;
-  std::unique_ptr<File> file_;
+  std::unique_ptr<AppendFile> file_;
 };
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include "trainer/checkpoint/metrics_cut.hpp"
 #include "trainer/checkpoint/retention.hpp"
 #include "trainer/config/resume_keys.hpp"
+#include "trainer/config/trail_choice.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/accuracy_curve.hpp"
 
@@ -26,6 +27,10 @@ namespace {
 
 std::string metrics_path(const std::string& run_dir) {
   return run_dir + "/metrics.jsonl";
+}
+
+std::string trail_path(const std::string& run_dir) {
+  return run_dir + "/" + kTrailFile;
 }
 
 /// All levels, unlike Env::make_directory. Made once, before anything in it matters.
@@ -77,7 +82,13 @@ RunDirectory::RunDirectory(Env& env, const Job& job, bool wait)
       job_(job),
       path_(job.run.dir),
       lock_(lock_directory(env, job, wait)),
-      checkpointer_(env, job.run.dir, keep_policy(job), [this] { metrics_.sync(); }) {}
+      checkpointer_(env, job.run.dir, keep_policy(job), [this] { sync_before_save(); }) {}
+
+/// What a checkpoint says of these files must be on disk before it is.
+void RunDirectory::sync_before_save() {
+  metrics_.sync();
+  if (trail_) trail_->sync();
+}
 
 std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   std::optional<FoundCheckpoint> found;
@@ -113,7 +124,9 @@ void RunDirectory::clear_for_a_new_run() {
       job_.run.resume == "auto" && damaged_.empty() && list_checkpoints(env_, path_).empty();
   if (interrupted_before_it_saved) {
     env_.remove_file(metrics_path(path_));
+    env_.remove_file(trail_path(path_));
   } else if (env_.entry(metrics_path(path_)).kind != EntryKind::kNothing ||
+             env_.entry(trail_path(path_)).kind != EntryKind::kNothing ||
              !list_checkpoints(env_, path_).empty()) {
     move_previous_run_aside();
   }
@@ -136,8 +149,10 @@ void RunDirectory::move_later_checkpoints_aside(std::int64_t step) {
   const auto aside = make_previous();
   const auto checkpoints = aside + "/" + kCheckpointsDirectory;
   env_.make_directory(checkpoints);
-  if (env_.entry(metrics_path(path_)).kind == EntryKind::kFile)
-    write_synced(env_, metrics_path(aside), env_.read(metrics_path(path_)));
+  for (const auto& of_run : {metrics_path, trail_path}) {
+    if (env_.entry(of_run(path_)).kind == EntryKind::kFile)
+      write_synced(env_, of_run(aside), env_.read(of_run(path_)));
+  }
   for (const CheckpointEntry& entry : later)
     env_.rename(entry.path, checkpoints + entry.path.substr(entry.path.rfind('/')));
   for (const auto& directory : {checkpoints, aside, path_ + "/" + kCheckpointsDirectory, path_})
@@ -154,7 +169,7 @@ void RunDirectory::keep_damaged_aside() {
 
 void RunDirectory::move_previous_run_aside() {
   const auto aside = make_previous();
-  for (const std::string name : {"checkpoints", "metrics.jsonl", "job.yaml", kCurveFile}) {
+  for (const std::string name : {"checkpoints", "metrics.jsonl", kTrailFile, "job.yaml", kCurveFile}) {
     if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
       env_.rename(path_ + "/" + name, aside + "/" + name);
   }
@@ -171,6 +186,7 @@ void RunDirectory::save(CheckpointState state) {
         "a checkpoint was not saved, going on without it (run.on_save_error: continue): {}", error.what()));
   }
   best_accuracy_ = std::max(best_accuracy_, state.facts.test_accuracy.value_or(-1));
+  if (trail_) state.facts.trail = {trail_->position().records, hex(trail_->position().chain)};
   checkpointer_.save(std::move(state));
 }
 
@@ -178,6 +194,27 @@ void RunDirectory::write(const nlohmann::ordered_json& event) {
   const bool all_was_written = metrics_.is_complete();
   try {
     metrics_.write(event);
+  } catch (const IoError& error) {
+    if (job_.run.on_save_error != "continue") throw;
+    if (!all_was_written) return;  // has been said
+    print_error(fmt::format("{}; kept in memory for later (run.on_save_error: continue)", error.what()));
+  }
+}
+
+void RunDirectory::open_trail(TrailHead head, std::int64_t step,
+                              const std::optional<CheckpointTrail>& expected) {
+  if (!keeps_trail(job_)) return cut_trail(env_, path_, step);
+  std::optional<TrailPosition> position;
+  if (expected) position = {expected->records, digest_of_hex(expected->sha256)};
+  trail_ = std::make_unique<TrailFile>(env_, path_, std::move(head), step, position,
+                                       [](const std::string& line) { print_error(line); });
+}
+
+void RunDirectory::write_trail(std::span<const TrailRecord> records) {
+  if (!trail_) return;
+  const bool all_was_written = trail_->is_complete();
+  try {
+    trail_->append(records);
   } catch (const IoError& error) {
     if (job_.run.on_save_error != "continue") throw;
     if (!all_was_written) return;  // has been said

@@ -10,6 +10,7 @@
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/run/metrics.hpp"
+#include "trainer/trail/trail_file.hpp"
 
 #include <nlohmann/json.hpp>
 #include <spdlog/logger.h>
@@ -17,6 +18,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,12 @@ class RunDirectory {
   /// very run, interrupted before it had saved anything.
   /// @param evaluated  the epoch that ends with this step, if one does, had been evaluated
   void open(std::int64_t step, bool evaluated);
+
+  /// Goes on with the run's trail behind `step`, or begins it; or, where the job keeps none, cuts off what an earlier
+  /// start left of later steps. What it says of the checkpoint gone on from, if any. After open().
+  void open_trail(TrailHead head, std::int64_t step, const std::optional<CheckpointTrail>& expected);
+  /// Appends to trail.bin. Errors as write().
+  void write_trail(std::span<const TrailRecord> records);
 
   /// Appends to metrics.jsonl. @throws IoError, unless run.on_save_error is continue: then it is a warning,
   /// and the lines are kept for later
@@ -71,12 +79,14 @@ class RunDirectory {
   void move_previous_run_aside();
   void move_later_checkpoints_aside(std::int64_t step);
   void keep_damaged_aside();
+  void sync_before_save();
 
   Env& env_;
   const Job& job_;
   const std::string& path_;
   std::unique_ptr<RunLock> lock_;
   MetricsWriter metrics_;
+  std::unique_ptr<TrailFile> trail_;  ///< null: none is kept
   std::shared_ptr<spdlog::logger> log_;
   double best_accuracy_ = -1;         ///< of the checkpoints there are; -1: none was evaluated
   std::vector<std::string> damaged_;  ///< paths of checkpoints that resume_point passed over

@@ -30,6 +30,7 @@ bool RunSaver::is_best(const RunState& state) const {
 void RunSaver::save(const RunState& state) {
   const bool saved = saved_step_ == state.position.global_step && saved_evaluated_ == state.is_evaluated();
   if (saved) return;
+  if (prepare_) prepare_();
   strategy_.collect();
   if (directory_ != nullptr) directory_->save(snapshot(state, job_, setup_, comm_, strategy_));
   is_saved(state);

@@ -11,6 +11,8 @@
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 namespace lockstep {
 
@@ -22,6 +24,8 @@ class RunSaver {
       : job_(job), setup_(setup), comm_(comm), strategy_(strategy) {}
   /// Borrows it.
   void write_to(RunDirectory& directory) { directory_ = &directory; }
+  /// Calls `prepare` on all ranks before each save.
+  void call_before_each(std::function<void()> prepare) { prepare_ = std::move(prepare); }
 
   /// This state is in a checkpoint already: the one that the run goes on from.
   void is_saved(const RunState& state);
@@ -44,6 +48,7 @@ class RunSaver {
   Communicator& comm_;
   ParallelStrategy& strategy_;
   RunDirectory* directory_ = nullptr;
+  std::function<void()> prepare_;
   std::int64_t saved_step_ = -1;  ///< of the checkpoint that is saved, or being saved
   bool saved_evaluated_ = false;  ///< and whether it holds the evaluation of that step
 };

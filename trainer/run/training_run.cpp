@@ -7,6 +7,7 @@
 #include "comm/gather.hpp"
 #include "common/clock.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
+#include "trainer/config/trail_choice.hpp"
 #include "trainer/config/world_batch.hpp"
 #include "trainer/doctor/diagnosis.hpp"
 #include "trainer/engine/evaluator.hpp"
@@ -30,6 +31,7 @@
 #include "trainer/run/starting_weights.hpp"
 #include "trainer/run/stop_signal.hpp"
 #include "trainer/run/time_limit.hpp"
+#include "trainer/run/trail_recorder.hpp"
 #include "trainer/strategies/strategy_catalogue.hpp"
 
 #include <fmt/format.h>
@@ -57,8 +59,11 @@ class TrainingRun {
         strategy_(find_strategy(job).make(job, setup_, comm)),
         report_(job_, setup_, *strategy_, comm),
         saver_(job_, setup_, comm, *strategy_),
+        trail_(job_, setup_, *strategy_),
         time_limit_(time_limit),
-        steps_per_epoch_(strategy_->sampler().steps_per_epoch()) {}
+        steps_per_epoch_(strategy_->sampler().steps_per_epoch()) {
+    saver_.call_before_each([this] { trail_.flush(); });
+  }
 
   int run() {
     try {
@@ -104,6 +109,7 @@ class TrainingRun {
   std::unique_ptr<ParallelStrategy> strategy_;
   RunReport report_;
   RunSaver saver_;
+  TrailRecorder trail_;
   TimeLimit time_limit_;
   std::int64_t steps_per_epoch_;
   std::optional<BatchShapes> shapes_;      ///< where the job wants them printed
@@ -124,6 +130,7 @@ int TrainingRun::run_to_the_end() {
   if (nothing_left_) return report_nothing_left();
   comm_.activity().set_device(setup_.device.description);
   open_flight_record(comm_, job_.run.dir);
+  if (job_.inject.is_given() && directory_) setup_.fingerprints->get();  // of the data before the fault
   if (job_.inject.is_given())
     faults_ = std::make_unique<FaultInjector>(job_, job_.run.dir, comm_, *strategy_);
   announce();
@@ -184,6 +191,9 @@ void TrainingRun::restore_or_initialise() {
     if (directory_ && !nothing_left_) {
       const bool evaluated = state_.position.step_in_epoch < steps_per_epoch_;
       directory_->open(state_.position.global_step, evaluated);
+      directory_->open_trail(trail_.head(), state_.position.global_step,
+                             checkpoint ? checkpoint->state.facts.trail : std::nullopt);
+      trail_.write_to(*directory_);
       report_.write_to(*directory_);
       saver_.write_to(*directory_);
     }
@@ -206,6 +216,8 @@ void TrainingRun::announce() {
   } else {
     report_.resumed_run(state_.position.global_step, data_checked_, state_.arithmetic_since);
   }
+  if (job_.run.trail && !keeps_trail(job_))
+    report_.say_lines({"trail: none, since sums are not exact (parallel.determinism: off)"});
   if (job_.run.print_shapes) {
     shapes_.emplace(setup_.network, setup_.device, comm_);
     if (const std::string line = shapes_->devices_line(); !line.empty()) report_.say_lines({line});
@@ -259,7 +271,9 @@ void TrainingRun::after_series(const StepSeries& series) {
   LOCKSTEP_CHECK(series.steps > 0 || series.failure);
   state_.add(series);
   const auto step = state_.position.global_step;
+  trail_.add(series, step);
   if (series.failure) {
+    trail_.flush();
     strategy_->collect();
     const std::string what =
         comm_.rank() == 0 ? describe_failure(*series.failure, series.last.samples, step + 1,

@@ -11,6 +11,7 @@
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/engine/weight_update.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -77,10 +78,29 @@ class ParallelStrategy {
   /// @throws AgreedError  names the rank that differs
   virtual void check_copies(std::int64_t step) = 0;
 
-  /// For faults on purpose: lets `change` at the weights that this rank trains. @throws ConfigError  it cannot
-  virtual void change_own_weights(const std::function<void(std::span<float>)>& /*change*/) {
-    throw ConfigError(
-        "inject.what: this parallel.strategy lets nobody at its weights; use the strategy data");
+  /// Of steps that run() took: makes the rows of rank 0 (StepSeries::fingerprints) those of the whole network.
+  /// Collective, for as many steps on all ranks.
+  /// @param rows  [steps][slots]
+  /// @returns on rank 0, of each step: 0 if all ranks had the same bits, or else the sum of the differences of
+  ///          their fingerprints to rank 0's
+  virtual std::vector<std::uint64_t> combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) {
+    return std::vector<std::uint64_t>(rows.size() / slots);
+  }
+
+  // For faults on purpose, in what this rank trains. @throws ConfigError  it cannot
+  virtual void change_own_weights(const std::function<void(std::span<float>)>& /*change*/) { refuse_fault(); }
+  /// The first of the optimiser's buffers.
+  virtual void change_own_optimizer(const std::function<void(std::span<float>)>& /*change*/) {
+    refuse_fault();
+  }
+  /// The sums of the next step, once they are complete.
+  virtual void change_own_sums(const std::function<void(std::span<std::int64_t>)>& /*change*/) {
+    refuse_fault();
+  }
+  /// A sample that this rank computes in the step after so many.
+  virtual void change_own_sample(std::int64_t /*steps_taken*/,
+                                 const std::function<void(std::span<std::byte>)>& /*change*/) {
+    refuse_fault();
   }
 
   virtual const WeightUpdate& weight_update() const = 0;
@@ -89,6 +109,12 @@ class ParallelStrategy {
   virtual StrategyDescription describe() const = 0;
   /// What is worth saying when the run has ended, on rank 0. Collective.
   virtual StrategySummary summary() { return {}; }
+
+ private:
+  [[noreturn]] static void refuse_fault() {
+    throw ConfigError(
+        "inject.what: this parallel.strategy lets nobody at what it trains; use the strategy data");
+  }
 };
 
 }  // namespace lockstep

@@ -51,9 +51,17 @@ class RandomJob {
     job.parallel.split = pick({"even", "chunk"});
     job.parallel.check_replicas_every_steps = whole(0, 1000000000000);
     job.parallel.timeout_seconds = real(1e-9, 1e9);
-    job.run = {
-        text(),       whole(0, 1000), whole(0, 1000), text(), pick({"stop", "continue"}),
-        real(0, 1e9), whole(0, 1000), flip(),         flip(), {whole(1, 1000), whole(0, 1000), flip()}};
+    job.run = {text(),
+               whole(0, 1000),
+               whole(0, 1000),
+               text(),
+               pick({"stop", "continue"}),
+               real(0, 1e9),
+               whole(0, 1000),
+               flip(),
+               flip(),
+               flip(),
+               {whole(1, 1000), whole(0, 1000), flip()}};
     if (flip()) job.inject = {whole(0, 1000), whole(1, 1000), pick({"die", "delay 0.5s", "slow 12%", "nan"})};
     return job;
   }

@@ -47,6 +47,7 @@ TEST(JobHashTest, LengthPlaceAndLoggingMayChange) {
                            "parallel.split=chunk",
                            "data.per_rank_batch=7",
                            "run.curve=yes",
+                           "run.trail=no",
                            "run.print_shapes=yes",
                            "run.print_loss_every_steps=7",
                            "parallel.check_replicas_every_steps=1",

@@ -5,6 +5,7 @@
 #include "comm/step_counters.hpp"
 #include "common/error.hpp"
 #include "kernels/numerics/exact_sum.hpp"
+#include "trainer/config/trail_choice.hpp"
 #include "trainer/engine/step_engine.hpp"
 
 #include <algorithm>
@@ -47,6 +48,7 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const WeightUpdate
       reducer_(*gpu_.device, *gpu_.ops, gpu_.all_reduce.get(), setup.plan, parameters_, determinism_of(job),
                sums_.data()) {
   make_optimizer_memory();
+  if (keeps_trail(job)) make_fingerprints(setup.network.parameters(), longest_series);
   queue_zero_sums();
   use_units();
 }
@@ -161,7 +163,17 @@ void DeviceStep::make_optimizer_memory() {
   main_->synchronize();
 }
 
+void DeviceStep::make_fingerprints(const ParameterLayout& parameters, std::int64_t longest_series) {
+  FingerprintedBuffers buffers{.sums = sums_.data() + kCounterSlots,
+                               .weights = weights_.data(),
+                               .optimizer = {},
+                               .state = state_.data()};
+  for (DeviceBuffer<float>& buffer : buffers_) buffers.optimizer.push_back(buffer.data());
+  fingerprints_.emplace(*gpu_.device, *main_, parameters, buffers, longest_series);
+}
+
 void DeviceStep::queue_update() {
+  if (fingerprints_) fingerprints_->add_step(*gpu_.ops, *main_);
   UpdateArgs args{.parameters = parameters_,
                   .sums = sums_.data(),
                   .fp32_sums = reducer_.fp32_sums(),
@@ -187,6 +199,7 @@ void DeviceStep::set_order(std::span<const std::int32_t> order) {
 void DeviceStep::queue_state_to_device(const StepState& state) {
   host_state_[0] = state;
   main_->copy_to_device(state_.data(), host_state_.data(), state_.bytes());
+  if (fingerprints_) fingerprints_->zero(*main_);
 }
 
 void DeviceStep::queue_counters_to_host() {
@@ -228,6 +241,7 @@ std::vector<double> DeviceStep::largest_fp32_sums() {
 
 void DeviceStep::queue_state_to_host() {
   main_->copy_to_host(host_state_.data(), state_.data(), state_.bytes());
+  if (fingerprints_) fingerprints_->fetch(*main_);
 }
 
 }  // namespace lockstep

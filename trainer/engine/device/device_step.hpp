@@ -8,12 +8,14 @@
 #include "models/device_execution.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/device/device_data.hpp"
+#include "trainer/engine/device/device_fingerprints.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/ranks/gpu.hpp"
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -66,9 +68,14 @@ class DeviceStep {
   /// The order of the training samples in the epoch under way; waits until it is there.
   void set_order(std::span<const std::int32_t> order);
   void queue_state_to_device(const StepState& state);
-  /// After the stream has come this far, state() is what the device had.
+  /// After the stream has come this far, state() is what the device had, and append_fingerprints() knows the
+  /// steps done since queue_state_to_device().
   void queue_state_to_host();
   const StepState& state() const { return host_state_[0]; }
+  /// Their rows, where the job keeps a trail.
+  void append_fingerprints(std::int64_t steps, std::vector<std::uint64_t>& rows) const {
+    if (fingerprints_) fingerprints_->append(steps, rows);
+  }
   /// Between gradients and update: after the stream has come this far, counters() is what the step counted,
   /// over all ranks once it is reduced.
   void queue_counters_to_host();
@@ -86,6 +93,7 @@ class DeviceStep {
 
  private:
   void make_optimizer_memory();
+  void make_fingerprints(const ParameterLayout& parameters, std::int64_t longest_series);
   std::vector<double> largest_fp32_sums();
   void begin_step(const BatchShare& share);
   void queue_loss(const BatchShare& share);
@@ -118,8 +126,9 @@ class DeviceStep {
   PinnedBuffer<StepState> host_state_;
   PinnedBuffer<std::int64_t> host_counters_;
   DeviceGradientReducer reducer_;
-  bool in_backward_ = false;  ///< of the step that is being queued
-  CutSums cut_;               ///< where it stands
+  std::optional<DeviceFingerprints> fingerprints_;  ///< for the trail
+  bool in_backward_ = false;                        ///< of the step that is being queued
+  CutSums cut_;                                     ///< where it stands
 };
 
 }  // namespace lockstep

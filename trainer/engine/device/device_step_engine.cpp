@@ -115,6 +115,7 @@ void DeviceStepEngine::run_unseen(const StepPosition& position, std::int64_t cou
   series.correct += sum.correct;
   series.loss_units += sum.loss_units;
   series.last = totals_of(result.last);
+  step_.append_fingerprints(result.steps_done, series.fingerprints);
 }
 
 void DeviceStepEngine::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
@@ -128,8 +129,10 @@ void DeviceStepEngine::run_watched(const StepPosition& position, bool stop_reque
     return;
   }
   step_.queue_update();
+  step_.queue_state_to_host();
   wait_for_stream();
   series.add(totals);
+  step_.append_fingerprints(1, series.fingerprints);
 }
 
 StepTrial::Verdict DeviceStepEngine::reduce(const StepPosition& position, StepTrial& trial,

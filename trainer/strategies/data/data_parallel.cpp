@@ -5,6 +5,7 @@
 
 #include "trainer/ranks/replicas.hpp"
 #include "trainer/strategies/broadcast_units.hpp"
+#include "trainer/strategies/copied_fingerprints.hpp"
 
 #include <span>
 
@@ -43,6 +44,47 @@ void DataParallel::change_own_weights(const std::function<void(std::span<float>)
   engine_->fetch_state();
   change(engine_->weights());
   engine_->commit_state();
+}
+
+void DataParallel::change_own_optimizer(const std::function<void(std::span<float>)>& change) {
+  const auto buffers = engine_->optimizer_buffers();
+  if (buffers.empty()) throw ConfigError("inject.what: this optimizer remembers nothing");
+  engine_->fetch_state();
+  change(buffers.front().values);
+  engine_->commit_state();
+}
+
+void DataParallel::change_own_sums(const std::function<void(std::span<std::int64_t>)>& change) {
+  engine_->change_next_sums(change);
+}
+
+/// The data in memory are constant for everybody else.
+void DataParallel::change_own_sample(std::int64_t steps_taken,
+                                     const std::function<void(std::span<std::byte>)>& change) {
+  if (setup_.device.gpu != nullptr)
+    throw ConfigError("inject.what: nobody gets at the data on a GPU; use parallel.device=cpu");
+  DistributedSampler sampler = engine_->sampler();
+  const std::int64_t step = steps_taken % sampler.steps_per_epoch();
+  const auto grains = sampler.local_grains(step);
+  if (grains.empty()) throw ConfigError("inject.rank: this rank has no sample in that step");
+  sampler.set_epoch(steps_taken / sampler.steps_per_epoch());
+  const auto sample = static_cast<std::size_t>(sampler.indices(step, grains.front()).front());
+  auto& data = const_cast<Dataset&>(setup_.data->train);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  const auto size = static_cast<std::size_t>(data.shape.features());
+  if (data.images.size() > 0) {
+    change(std::as_writable_bytes(data.images.span().subspan(sample * size, size)));
+  } else {
+    change(std::as_writable_bytes(data.features.span().subspan(sample * size, size)));
+  }
+}
+
+std::vector<std::uint64_t> DataParallel::combine_fingerprints(std::span<std::uint64_t> rows,
+                                                              std::size_t slots) {
+  std::vector<std::int64_t> sums;
+  for (std::size_t i = 0; i < rows.size(); i += slots)
+    sums.push_back(static_cast<std::int64_t>(whole_fingerprint(rows.subspan(i, slots))));
+  comm_.all_reduce(std::span(sums));
+  return apart_from_first(rows, slots, sums, comm_.size());
 }
 
 StrategyDescription DataParallel::describe() const {

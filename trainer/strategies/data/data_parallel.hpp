@@ -22,7 +22,12 @@ class DataParallel final : public ParallelStrategy {
   void distribute() override;
   void collect() override;
   void check_copies(std::int64_t step) override;
+  std::vector<std::uint64_t> combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) override;
   void change_own_weights(const std::function<void(std::span<float>)>& change) override;
+  void change_own_optimizer(const std::function<void(std::span<float>)>& change) override;
+  void change_own_sums(const std::function<void(std::span<std::int64_t>)>& change) override;
+  void change_own_sample(std::int64_t steps_taken,
+                         const std::function<void(std::span<std::byte>)>& change) override;
 
   const WeightUpdate& weight_update() const override { return engine_->weight_update(); }
   const DistributedSampler& sampler() const override { return engine_->sampler(); }

@@ -8,6 +8,7 @@
 #include "trainer/engine/evaluation_sums.hpp"
 #include "trainer/ranks/replicas.hpp"
 #include "trainer/strategies/broadcast_units.hpp"
+#include "trainer/strategies/copied_fingerprints.hpp"
 #include "trainer/strategies/pipeline/pipeline_setup.hpp"
 #include "trainer/strategies/pipeline/pipeline_summary.hpp"
 #include "trainer/strategies/pipeline/roll_call.hpp"
@@ -79,6 +80,7 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
       return;
     }
     comm_.activity().enter(Phase::kUpdating);
+    weights_.append_fingerprints(series.fingerprints);
     weights_.update(worker_.ops(), position.global_step);
     series.add(totals);
     return;
@@ -227,6 +229,18 @@ void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
 void Pipeline::check_copies(std::int64_t step) {
   const InPhase phase(comm_.activity(), Phase::kChecking);
   agree(comm_, [&] { expect_equal_replicas(*replicas_, weights_.held().layout, weights_.weights(), step); });
+}
+
+/// The first replica's ranks have a part of each row, and zeros for the rest.
+std::vector<std::uint64_t> Pipeline::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) {
+  std::vector<std::int64_t> numbers(rows.size());
+  if (replica() == 0) std::ranges::copy(rows, numbers.begin());
+  for (std::size_t i = 0; i < rows.size(); i += slots)
+    numbers.push_back(static_cast<std::int64_t>(whole_fingerprint(rows.subspan(i, slots))));
+  comm_.all_reduce(std::span(numbers));
+  std::copy_n(numbers.begin(), rows.size(), rows.begin());
+  return apart_from_first(rows, slots, std::span<const std::int64_t>(numbers).subspan(rows.size()),
+                          plan_.replicas);
 }
 
 StrategyDescription Pipeline::describe() const {

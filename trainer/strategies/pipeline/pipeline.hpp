@@ -33,6 +33,7 @@ class Pipeline final : public ParallelStrategy {
   void distribute() override;
   void collect() override;
   void check_copies(std::int64_t step) override;
+  std::vector<std::uint64_t> combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) override;
 
   const WeightUpdate& weight_update() const override { return update_; }
   const DistributedSampler& sampler() const override { return sampler_; }

@@ -4,6 +4,7 @@
 #include "trainer/strategies/pipeline/rank_weights.hpp"
 
 #include "common/error.hpp"
+#include "trainer/config/trail_choice.hpp"
 
 #include <algorithm>
 
@@ -22,6 +23,16 @@ BucketPlan buckets_of(const std::vector<HeldRange>& ranges) {
   for (std::size_t i = ranges.size(); i-- > 0;)
     plan.buckets.push_back({.offset = ranges[i].local, .size = ranges[i].size});
   return plan;
+}
+
+std::vector<HeldTensor> places_in_network(const HeldLayout& held, const ParameterLayout& network) {
+  std::vector<HeldTensor> places;
+  for (std::size_t i = 0; i < held.tensors.size(); ++i) {
+    const Parameter& local = held.layout.parameters[i];
+    const std::size_t number = held.tensors[i];
+    places.push_back({number, network.parameters[number].offset, local.offset, local.size});
+  }
+  return places;
 }
 
 }  // namespace
@@ -53,6 +64,10 @@ RankWeights::RankWeights(const Job& job, const Network& network, const StagePlan
       grain_gradient_(held_.layout.size),
       update_(job, held_.layout, steps_per_epoch),
       buffers_(update_.buffer_names(), held_.layout.size) {
+  if (keeps_trail(job)) {
+    fingerprints_.emplace(fingerprint_layout(network.parameters(), buffers_.count()),
+                          places_in_network(held_, network.parameters()));
+  }
   if (held_.ranges.empty()) return;
   units_.emplace(sizes_of(held_.layout), global_grains);
   reducer_.emplace(replicas, buckets_of(held_.ranges), *units_,
@@ -102,6 +117,10 @@ std::span<const TensorRefusals> RankWeights::refusals() const {
 
 std::vector<double> RankWeights::largest_sums() const {
   return reducer_ ? reducer_->largest_sums() : std::vector<double>();
+}
+
+void RankWeights::append_fingerprints(std::vector<std::uint64_t>& rows) {
+  if (fingerprints_) fingerprints_->append(reducer_ ? &*reducer_ : nullptr, weights_.span(), buffers_, rows);
 }
 
 void RankWeights::update(Ops& ops, std::int64_t global_step) {

@@ -10,6 +10,7 @@
 #include "common/aligned_buffer.hpp"
 #include "models/network.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/engine/step_fingerprints.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/strategies/pipeline/stage_plan.hpp"
 
@@ -63,6 +64,8 @@ class RankWeights {
   /// Of each tensor held, over the replicas.
   std::span<const TensorRefusals> refusals() const;
   std::vector<double> largest_sums() const;
+  /// Before the update: appends the row of the step, where the job keeps a trail.
+  void append_fingerprints(std::vector<std::uint64_t>& rows);
   /// Moves the weights along the mean gradient.
   void update(Ops& ops, std::int64_t global_step);
 
@@ -76,6 +79,7 @@ class RankWeights {
   OptimizerBuffers buffers_;
   std::optional<GradientUnits> units_;
   std::optional<GradientReducer> reducer_;
+  std::optional<HostFingerprints> fingerprints_;
 };
 
 }  // namespace lockstep

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Fingerprints of a step's buffers (kernels/numerics/fingerprint.hpp), computed where these lie, before the
+/// update: a block for each part of a buffer, a tree over its threads, one atomic addition.
+///
+/// Limit: 8 bytes of sums, 4 of weights and 4 of each of the optimiser's buffers a parameter, which the update
+/// loads again right behind it: Net (21,840) 0.35 MB with momentum, LeNet (129,068) 2.1 MB, from L2 0.1 and 0.4 us.
+/// What counts is the launch.
+#include "common/error.hpp"
+#include "kernels/cuda/exact_sum.cuh"
+#include "kernels/cuda/kernels.hpp"
+#include "kernels/numerics/fingerprint.hpp"
+
+namespace lockstep::LOCKSTEP_GPU {
+namespace {
+
+constexpr unsigned kThreads = 256;
+
+__device__ std::uint64_t word_at(const FingerprintPart& part, std::size_t i) {
+  if (part.sums != nullptr) return static_cast<std::uint64_t>(part.sums[i]);
+  std::uint32_t bits = 0;
+  memcpy(&bits, part.floats + i, sizeof bits);
+  return bits;
+}
+
+__global__ void fingerprint_parts(FingerprintArgs args) {
+  LOCKSTEP_SHARED(std::uint64_t, sums, kThreads);
+  const FingerprintPart part = args.parts[blockIdx.x];
+  std::uint64_t mine = 0;
+  for (std::size_t i = threadIdx.x; i < part.size; i += kThreads)
+    mine += word_at(part, i) * word_multiplier(part.buffer, part.first + i);
+  sums[threadIdx.x] = mine;
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  if (threadIdx.x != 0) return;
+  // A halted state stays behind its last step, and nobody reads what is added there.
+  const std::size_t row = static_cast<std::size_t>(args.state->steps_done);
+  add_integer(args.rows + row * args.slots + part.slot, static_cast<std::int64_t>(sums[0]));
+}
+
+}  // namespace
+
+void fingerprint(cudaStream_t stream, const FingerprintArgs& args) {
+  LOCKSTEP_CHECK(args.count > 0);
+  launch(stream, LaunchShape{dim3(static_cast<unsigned>(args.count)), dim3(kThreads)}, fingerprint_parts,
+         args);
+}
+
+}  // namespace lockstep::LOCKSTEP_GPU

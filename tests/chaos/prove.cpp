@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A round: train with a fault, or damage a file afterwards, or do neither; then prove, on another number of ranks.
+/// Where the bit went, and in which step it first shows in the trail, is known from elsewhere than the verdict.
+#include "tests/chaos/prove.hpp"
+
+#include "tests/chaos/chaos_job.hpp"
+#include "tests/chaos/dice.hpp"
+#include "tests/chaos/scratch.hpp"
+#include "tests/chaos/tally.hpp"
+#include "tests/chaos/violation.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <mutex>
+#include <thread>
+
+namespace lockstep::chaos {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kHonest = "nowhere: proved";
+constexpr const char* kNoTrace = "data, in a pixel that no number depends on: proved (not a round)";
+constexpr const char* kExact = "of weights, momentum and gradients: parameter and bit named, too";
+
+/// Where a bit is flipped.
+struct Place {
+  const char* label;
+  const char* fault;  ///< of inject.what; null: a file of the finished run
+};
+constexpr Place kPlaces[] = {{"weights", "weights"}, {"momentum", "momentum"}, {"gradient", "gradient"},
+                             {"data", "data"},       {"trail", nullptr},       {"checkpoint", nullptr}};
+
+/// Starts at byte of its first record; bytes of each.
+struct TrailShape {
+  std::uint32_t head = 0, record = 0;
+};
+
+TrailShape shape_of(const std::string& trail) {
+  TrailShape shape;
+  if (trail.size() < 20) throw Violation("the run left no trail");
+  std::memcpy(&shape.head, trail.data() + 12, sizeof shape.head);
+  std::memcpy(&shape.record, trail.data() + 16, sizeof shape.record);
+  return shape;
+}
+
+/// The first step whose record differs; 0: none of those that both have.
+std::int64_t first_differing_step(const std::string& a, const std::string& b) {
+  const std::size_t common = std::min(a.size(), b.size());
+  const auto [at, other] =
+      std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(common), b.begin());
+  const auto byte = static_cast<std::size_t>(at - a.begin());
+  if (byte == common) return 0;
+  const TrailShape shape = shape_of(a);
+  if (byte < shape.head) throw Violation("the heads of two trails of one job differ");
+  return static_cast<std::int64_t>((byte - shape.head) / shape.record) + 1;
+}
+
+void flip_in_file(const std::string& path, std::uint64_t byte, unsigned bit) {
+  std::string bytes = testing::read_text(path);
+  bytes[byte] = static_cast<char>(static_cast<unsigned char>(bytes[byte]) ^ (1U << bit));
+  testing::write_text(path, bytes);
+}
+
+/// What must come out.
+struct Expected {
+  std::int64_t step = 0;  ///< 0: proved
+  std::string what;       ///< empty: any
+  std::optional<int> bit;
+};
+
+class ProveCampaign {
+ public:
+  explicit ProveCampaign(const Options& options)
+      : options_(options), job_(options.program, scratch_.path(), 1, true), rounds_(options.rounds) {}
+
+  int run();
+
+ private:
+  void work();
+  void live(std::int64_t number);
+  Expected disturb(const Place& place, const LifeDirectories& directories, Dice& dice, std::string& story);
+  Expected damage_trail(const std::string& run, Dice& dice, std::string& story) const;
+  Expected damage_checkpoint(const std::string& run, Dice& dice, std::string& story) const;
+  Expected train_with_fault(const Place& place, const std::string& run, Dice& dice, std::string& story) const;
+  std::string train(const std::string& run, Dice& dice, const std::string& more, std::string& story) const;
+  void prove(const std::string& run, const Expected& expected, Dice& dice, std::string& story);
+  testing::Outcome start(const std::string& command) const;
+
+  const Options& options_;
+  Scratch scratch_;
+  ChaosJob job_;
+  Tally tally_;
+  Rounds rounds_;
+  std::string reference_trail_;
+  std::atomic<std::int64_t> next_{1};
+  std::atomic<int> violations_{0};
+  std::mutex output_;
+};
+
+testing::Outcome ProveCampaign::start(const std::string& command) const {
+  std::string line = "export LOCKSTEP_ALLOW_INJECT=1";
+  for (const std::string& variable : launcher_environment(scratch_.path(), "/dev/shm"))
+    line += " " + variable;
+  return testing::run_shell(line + "; " + command);
+}
+
+/// One to four ranks, under mpirun or as threads; the rank of a fault is among them.
+std::string ProveCampaign::train(const std::string& run, Dice& dice, const std::string& more,
+                                 std::string& story) const {
+  Placement placement;
+  placement.ranks = static_cast<int>(dice.between(1, 4));
+  placement.threads = dice.percent(25) ? 2 : 1;
+  placement.start = dice.percent(75) ? Placement::Start::kThreads : Placement::Start::kMpirun;
+  const auto rank = dice.between(0, placement.ranks - 1);
+  story += fmt::format("on {}", placement.describe());
+  std::string command = fmt::format("{}", fmt::join(job_.train_command(placement, run), " "));
+  if (dice.percent(50)) command += " parallel.check_replicas_every_steps=0";
+  if (!more.empty()) {
+    command += fmt::format(" inject.rank={} {}", rank, more);
+    story += fmt::format(", {} on rank {}", more, rank);
+  }
+  const auto outcome = start(command);
+  // Ranks that differ are found at the end of the run; a weight may have become NaN.
+  if (outcome.exit_code != 0 && (more.empty() || outcome.exit_code != 70))
+    throw Violation("training failed:\n" + outcome.everything());
+  return testing::read_text(run + "/trail.bin");
+}
+
+Expected ProveCampaign::train_with_fault(const Place& place, const std::string& run, Dice& dice,
+                                         std::string& story) const {
+  const auto step = dice.between(1, kStepsInEpoch);
+  const bool is_gradient = std::string(place.fault) == "gradient",
+             is_data = std::string(place.fault) == "data";
+  const auto bit = static_cast<int>(dice.between(0, is_gradient ? 63 : is_data ? 7 : 31));
+  const auto trail = train(run, dice,
+                           fmt::format("inject.step={} 'inject.what=flip-bit {} {}:{}'", step, place.fault,
+                                       dice.between(0, 1'000'000), bit),
+                           story);
+  const auto seen = first_differing_step(trail, reference_trail_);
+  if (is_data) return {.step = seen, .what = seen == 0 ? "" : "gradient", .bit = {}};
+  if (seen != step)
+    throw Violation(
+        fmt::format("the bit was flipped before step {}, and shows in the trail at {}", step, seen));
+  return {
+      .step = step, .what = std::string(place.fault) == "momentum" ? "optimizer" : place.fault, .bit = bit};
+}
+
+Expected ProveCampaign::damage_trail(const std::string& run, Dice& dice, std::string& story) const {
+  const TrailShape shape = shape_of(testing::read_text(run + "/trail.bin"));
+  const auto step = dice.between(1, kStepsInEpoch);
+  const auto byte = dice.between(0, shape.record - 1);
+  story += fmt::format(", byte {} of the record of step {}", byte, step);
+  flip_in_file(run + "/trail.bin", shape.head + static_cast<std::uint64_t>((step - 1) * shape.record + byte),
+               static_cast<unsigned>(dice.between(0, 7)));
+  return {.step = step, .what = "trail", .bit = {}};
+}
+
+Expected ProveCampaign::damage_checkpoint(const std::string& run, Dice& dice, std::string& story) const {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::recursive_directory_iterator(run + "/checkpoints"))
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  std::ranges::sort(files);
+  const auto& file = dice.pick(files);
+  const auto byte = dice.between(0, static_cast<std::int64_t>(fs::file_size(file)) - 1);
+  story += fmt::format(", byte {} of {}", byte, file);
+  flip_in_file(file, static_cast<std::uint64_t>(byte), static_cast<unsigned>(dice.between(0, 7)));
+  const std::string name = fs::path(file).parent_path().filename();
+  return {.step = std::stoll(name.substr(name.find('-') + 1)), .what = "checkpoint", .bit = {}};
+}
+
+Expected ProveCampaign::disturb(const Place& place, const LifeDirectories& directories, Dice& dice,
+                                std::string& story) {
+  if (place.fault != nullptr) return train_with_fault(place, directories.run(), dice, story);
+  if (train(directories.run(), dice, "", story) != reference_trail_)
+    throw Violation("an honest run left another trail than the reference");
+  const bool is_trail = std::string(place.label) == "trail";
+  return is_trail ? damage_trail(directories.run(), dice, story)
+                  : damage_checkpoint(directories.run(), dice, story);
+}
+
+void ProveCampaign::prove(const std::string& run, const Expected& expected, Dice& dice, std::string& story) {
+  const auto ranks = dice.between(1, 4);
+  story += fmt::format(", proved by {} rank{}", ranks, ranks == 1 ? "" : "s");
+  std::string command = fmt::format("{} prove {} --json", options_.program, run);
+  if (ranks > 1) command += fmt::format(" --ranks {}", ranks);
+  const auto outcome = start(command);
+  if (outcome.exit_code != (expected.step == 0 ? 0 : 1))
+    throw Violation("wrong exit code:\n" + outcome.everything());
+  const auto verdict = nlohmann::json::parse(outcome.out);
+  if (expected.step == 0) {
+    if (verdict.at("verdict") != "proved" || verdict.at("steps_proved") != kStepsInEpoch)
+      throw Violation("an honest run is not proved:\n" + outcome.everything());
+    return;
+  }
+  const auto& first = verdict.at("refuted").at(0);
+  if (first.at("step") != expected.step || (!expected.what.empty() && first.at("what") != expected.what))
+    throw Violation(
+        fmt::format("expected {} at step {}:\n{}", expected.what, expected.step, outcome.everything()));
+  if (!expected.bit) return;
+  if (!first.contains("bit") || first.at("bit") != *expected.bit || !first.contains("parameter"))
+    throw Violation(fmt::format("expected bit {}:\n{}", *expected.bit, outcome.everything()));
+  tally_.add(kExact);
+}
+
+void ProveCampaign::live(std::int64_t number) {
+  const auto directories = scratch_.make(fmt::format("life-{}", number));
+  Dice dice(options_.seed, number);
+  std::string story;
+  try {
+    // One run in eleven is honest.
+    if (dice.between(0, 10) == 0) {
+      if (train(directories.run(), dice, "", story) != reference_trail_)
+        throw Violation("an honest run left another trail than the reference");
+      prove(directories.run(), {}, dice, story);
+      tally_.add(kHonest);
+    } else {
+      const Place& place = kPlaces[dice.between(0, std::ssize(kPlaces) - 1)];
+      const Expected expected = disturb(place, directories, dice, story);
+      prove(directories.run(), expected, dice, story);
+      if (expected.step == 0) {
+        tally_.add(kNoTrace);
+      } else if (rounds_.take()) {
+        tally_.add(place.label);
+      }
+    }
+    scratch_.remove(directories);
+    if (options_.verbose) {
+      const std::lock_guard lock(output_);
+      fmt::print("{}: {}\n", number, story);
+    }
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(output_);
+    ++violations_;
+    scratch_.keep();
+    fmt::print(stderr,
+               "chaos prove: WRONG in life {} of seed {}, {}:\n{}\n  files: {}/life-{}\n"
+               "  again: tests/chaos/run prove --seed {} --life {}\n",
+               number, options_.seed, story, error.what(), scratch_.path(), number, options_.seed, number);
+  }
+}
+
+void ProveCampaign::work() {
+  while (violations_ == 0 && !rounds_.finished()) live(next_++);
+}
+
+int ProveCampaign::run() {
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::string> labels;
+  for (const Place& place : kPlaces) labels.emplace_back(place.label);
+  tally_.section("a bit was flipped, and the step was named", labels);
+  tally_.section("beside them", {kHonest, kNoTrace, kExact});
+  const auto directories = scratch_.make("reference");
+  Dice dice(options_.seed, 0);
+  std::string story;
+  reference_trail_ = train(directories.run(), dice, "", story);
+  if (options_.only_life > 0) {
+    live(options_.only_life);
+  } else {
+    std::vector<std::thread> workers;
+    for (int i = 0; i < options_.jobs; ++i) workers.emplace_back([this] { work(); });
+    for (auto& worker : workers) worker.join();
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
+  fmt::print("{}\nchaos prove: {} flipped bits with seed {} in {:.0f} s, {} wrong verdicts\n", tally_.text(),
+             rounds_.taken(), options_.seed, elapsed.count(), violations_);
+  return violations_ == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int run_prove_campaign(const Options& options) {
+  return ProveCampaign(options).run();
+}
+
+}  // namespace lockstep::chaos

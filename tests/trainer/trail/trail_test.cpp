@@ -1,0 +1,176 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The format of trails: round trip, every flipped bit located to its record, and files of a run under way.
+#include "common/error.hpp"
+#include "trainer/trail/trail_file.hpp"
+#include "trainer/trail/trail_reader.hpp"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+TrailHead small_head() {
+  return {.trained = {{"conv1.weight", 12}, {"conv1.bias", 3}},
+          .kept = {{"bn.running_mean", 3}},
+          .buffers = {"momentum"},
+          .facts = {{"job.train.seed", "7"}, {"data.train_samples", "100"}}};
+}
+
+TrailRecord record_of(std::int64_t step) {
+  TrailRecord record{.step = step, .arithmetic = 1, .apart = 0, .fingerprints = {}};
+  for (std::size_t i = 0; i < small_head().slots(); ++i)
+    record.fingerprints.push_back(static_cast<std::uint64_t>(step) * 1000 + i);
+  return record;
+}
+
+std::vector<TrailRecord> records(std::int64_t first, std::int64_t last) {
+  std::vector<TrailRecord> list;
+  for (std::int64_t step = first; step <= last; ++step) list.push_back(record_of(step));
+  return list;
+}
+
+std::vector<std::byte> trail_bytes(std::int64_t steps) {
+  auto bytes = write_trail_head(small_head());
+  TrailPosition position = trail_start(bytes);
+  for (const TrailRecord& record : records(1, steps)) {
+    const auto more = write_trail_record(small_head(), record, position);
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  }
+  return bytes;
+}
+
+TEST(TrailTest, RoundTrip) {
+  const Trail trail(trail_bytes(5), "t");
+  EXPECT_EQ(trail.head(), small_head());
+  EXPECT_EQ(small_head().slots(), 2U * 3 + 1);
+  ASSERT_EQ(trail.records(), 5);
+  EXPECT_TRUE(trail.damage().empty());
+  EXPECT_EQ(trail.find(4), record_of(4));
+  EXPECT_FALSE(trail.find(6));
+  EXPECT_EQ(trail.records_up_to(3), 3);
+}
+
+TEST(TrailTest, FlippedBitOfAnyByteIsOneDamagedRecordOrTheHead) {
+  const auto good = trail_bytes(4);
+  const Trail trail(good, "t");
+  for (std::size_t byte = 0; byte < good.size(); ++byte) {
+    auto bad = good;
+    bad[byte] ^= std::byte{1} << (byte % 8);
+    if (byte < trail.head_bytes()) {
+      EXPECT_ANY_THROW(Trail(bad, "t")) << byte;
+      continue;
+    }
+    const Trail hit(bad, "t");
+    const auto step =
+        static_cast<std::int64_t>((byte - trail.head_bytes()) / small_head().record_bytes()) + 1;
+    ASSERT_EQ(hit.damage().size(), 1U) << byte;
+    EXPECT_EQ(hit.damage().front().step, step) << byte;
+    EXPECT_FALSE(hit.find(step)) << byte;
+    EXPECT_EQ(hit.find(step == 4 ? 3 : 4), record_of(step == 4 ? 3 : 4)) << byte;
+  }
+}
+
+TEST(TrailTest, RecordThatIsNotWholeIsCutOffAndAnyLengthIsReadOrRefused) {
+  const auto whole = trail_bytes(3);
+  const std::size_t head = Trail(whole, "t").head_bytes();
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const std::vector<std::byte> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    if (size < head) {
+      EXPECT_THROW(Trail(cut, "t"), DataError) << size;
+    } else {
+      const Trail trail(cut, "t");
+      EXPECT_EQ(trail.records(), static_cast<std::int64_t>((size - head) / small_head().record_bytes()));
+      EXPECT_EQ(trail.was_cut(), (size - head) % small_head().record_bytes() != 0);
+      EXPECT_TRUE(trail.damage().empty());
+    }
+  }
+}
+
+TEST(TrailTest, RemovedRecordBreaksTheChain) {
+  auto bytes = trail_bytes(4);
+  const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(Trail(bytes, "t").end_of(1));
+  bytes.erase(begin, begin + static_cast<std::ptrdiff_t>(small_head().record_bytes()));
+  EXPECT_FALSE(Trail(bytes, "t").damage().empty());
+}
+
+TEST(TrailTest, DifferencesNameTheFactWithBothValues) {
+  TrailHead other = small_head();
+  other.facts["job.train.seed"] = "8";
+  other.facts["job.younger"] = "1";
+  EXPECT_EQ(differences(small_head(), other), std::vector<std::string>{"job.train.seed (7 there, 8 here)"});
+}
+
+/// A run's directory on the real disk.
+class TrailFileTest : public ::testing::Test {
+ protected:
+  TrailFileTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "lockstep-trail-XXXXXX";
+    if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
+    run_ = pattern;
+  }
+  ~TrailFileTest() override { std::filesystem::remove_all(run_); }
+
+  /// @returns where it stands in the end
+  TrailPosition write(std::int64_t step, std::int64_t last,
+                      const std::optional<TrailPosition>& expected = {}) {
+    TrailFile file(Env::posix(), run_, small_head(), step, expected,
+                   [this](const std::string& line) { said_ += line + "\n"; });
+    file.append(records(step + 1, last));
+    file.sync();
+    return file.position();
+  }
+  std::vector<std::byte> bytes() const { return Env::posix().read(run_ + "/" + kTrailFile); }
+
+  std::string run_, said_;
+};
+
+TEST_F(TrailFileTest, GoesOnBehindTheCheckpointByteForByte) {
+  const TrailPosition at_3 = write(0, 3);
+  write(3, 9, at_3);
+  write(3, 7, at_3);
+  EXPECT_EQ(bytes(), trail_bytes(7));
+  EXPECT_EQ(said_, "");
+}
+
+TEST_F(TrailFileTest, TornEndIsCutOff) {
+  const TrailPosition at_3 = write(0, 3);
+  AppendFile(run_ + "/" + kTrailFile).append(std::string("half a record"));
+  write(3, 5, at_3);
+  EXPECT_EQ(bytes(), trail_bytes(5));
+}
+
+TEST_F(TrailFileTest, DamagedOneIsKeptAsideAndANewOneBegins) {
+  const TrailPosition at_4 = write(0, 4);
+  auto damaged = bytes();
+  damaged[damaged.size() - small_head().record_bytes() - 50] ^= std::byte{1};
+  replace_file(Env::posix(), run_ + "/" + kTrailFile, damaged);
+  write(4, 6, at_4);
+  EXPECT_NE(said_.find("is damaged at step 3; kept as"), std::string::npos) << said_;
+  EXPECT_EQ(Env::posix().read(run_ + "/trail.bin.damaged"), damaged);
+  const Trail trail(bytes(), "t");
+  EXPECT_EQ(trail.records(), 2);
+  EXPECT_EQ(trail.find(5), record_of(5));
+}
+
+TEST_F(TrailFileTest, AnotherTrailThanTheCheckpointsIsNotGoneOnWith) {
+  TrailPosition at_3 = write(0, 3);
+  at_3.chain[0] ^= std::byte{1};
+  write(3, 4, at_3);
+  EXPECT_NE(said_.find("is not that of the checkpoint"), std::string::npos) << said_;
+}
+
+TEST_F(TrailFileTest, RunThatKeepsNoneAnyMoreCutsOffWhatItTakesAnew) {
+  write(0, 9);
+  cut_trail(Env::posix(), run_, 4);
+  EXPECT_EQ(bytes(), trail_bytes(4));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// lockstep prove RUN
+#include "trainer/commands/command.hpp"
+#include "trainer/config/device_name.hpp"
+#include "trainer/prove/prove.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <random>
+#include <string>
+
+namespace lockstep {
+
+void add_prove_command(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("prove", "Replay steps of a run and say whether it was computed as it says");
+  auto options = std::make_shared<ProveOptions>();
+  auto steps = std::make_shared<std::string>();
+  auto ranks = std::make_shared<int>(0);
+  command->add_option("run", options->run, "A run directory, with its trail.bin")->required();
+  auto* range =
+      command->add_option("--steps", *steps, "7, 1..100, 400.. or ..100, counted from 1; default all");
+  command
+      ->add_option(
+          "--sample", options->question.sample,
+          "So many of those steps, at random; each is replayed from the nearest checkpoint before it")
+      ->check(CLI::PositiveNumber);
+  auto* seed =
+      command->add_option("--seed", options->question.seed, "Of the sample; default another each time");
+  command->add_option(
+      "--data", options->data,
+      "The directory that holds its data; default where the run had them, then as data.root=auto");
+  command->add_flag("--json", options->json, "One JSON object in place of lines");
+  command
+      ->add_option("--device", options->parallel.device,
+                   fmt::format("{}, as parallel.device of a job file", kDeviceNames))
+      ->check([](const std::string& text) {
+        return parse_device_name(text) ? "" : fmt::format("'{}' is not {}", text, kDeviceNames);
+      })
+      ->capture_default_str();
+  command
+      ->add_option("--kernels", options->parallel.kernels, "On a GPU: native or vendor, as parallel.kernels")
+      ->check(CLI::IsMember({"native", "vendor"}))
+      ->capture_default_str();
+  command->add_option("--ranks", *ranks, "As threads of this process, without mpirun")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--threads", options->parallel.threads, "Of each rank")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->footer(
+      "Ranks take the intervals between checkpoints in turns, or share one where there are\n"
+      "more ranks than intervals; any number of them, on any machine, comes to the same.\n\n"
+      "Exit codes: 0 all steps asked for are proved, 1 the run is refuted: the first step that\n"
+      "differs is named, with what differs in it and the likely cause; 2 usage, 65 the data found\n"
+      "are not those of the run, or its trail cannot be read, 66 there is no trail, or nothing to\n"
+      "start from, for some of the steps, 69 some were computed with another arithmetic.\n"
+      "Examples:\n"
+      "  lockstep prove runs/mnist\n"
+      "  lockstep prove runs/mnist --steps 400..800\n"
+      "  mpirun -np 8 lockstep prove runs/mnist --sample 100");
+  command->callback([=, &action] {
+    action = [=] {
+      ProveOptions chosen = *options;
+      chosen.question.steps = range->count() > 0 ? parse_steps(*steps) : StepRange{0, 0};
+      if (seed->count() == 0) chosen.question.seed = std::random_device()();
+      if (*ranks > 0) {
+        chosen.parallel.backend = "thread";
+        chosen.parallel.ranks = *ranks;
+      }
+      return prove(chosen);
+    };
+  });
+}
+
+}  // namespace lockstep

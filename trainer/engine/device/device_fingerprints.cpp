@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/engine/device/device_fingerprints.hpp"
+
+#include "kernels/numerics/fingerprint.hpp"
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+/// Words of a part: enough that a block's threads are worth their start, few enough to be spread over a GPU.
+constexpr std::size_t kPartWords = 4096;
+
+void add_parts(FingerprintPart part, const Parameter& tensor, std::vector<FingerprintPart>& parts) {
+  for (std::size_t done = 0; done < tensor.size; done += kPartWords) {
+    FingerprintPart next = part;
+    next.first = tensor.offset + done;
+    next.size = std::min(kPartWords, tensor.size - done);
+    if (next.sums != nullptr) next.sums += next.first;
+    if (next.floats != nullptr) next.floats += next.first;
+    parts.push_back(next);
+  }
+}
+
+std::vector<FingerprintPart> parts_of(const ParameterLayout& parameters, const FingerprintedBuffers& buffers,
+                                      const FingerprintLayout& layout) {
+  std::vector<FingerprintPart> parts;
+  const auto tensors = parameters.tensors();
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    add_parts({.floats = buffers.weights, .buffer = kWeightsBuffer, .slot = layout.weights(t)}, tensors[t],
+              parts);
+    if (t >= layout.trained) continue;
+    add_parts({.sums = buffers.sums, .buffer = kGradientBuffer, .slot = layout.gradient(t)}, tensors[t],
+              parts);
+    for (std::size_t b = 0; b < layout.buffers; ++b) {
+      add_parts({.floats = buffers.optimizer[b],
+                 .buffer = kOptimizerBuffer + static_cast<std::uint32_t>(b),
+                 .slot = layout.optimizer(b, t)},
+                tensors[t], parts);
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+DeviceFingerprints::DeviceFingerprints(Device& device, Stream& stream, const ParameterLayout& parameters,
+                                       const FingerprintedBuffers& buffers, std::int64_t steps)
+    : slots_(fingerprint_layout(parameters, buffers.optimizer.size()).slots()),
+      parts_(device, 0),
+      rows_(device, static_cast<std::size_t>(steps) * slots_),
+      host_rows_(device, rows_.size()),
+      state_(buffers.state) {
+  const auto parts = parts_of(parameters, buffers, fingerprint_layout(parameters, buffers.optimizer.size()));
+  parts_ = DeviceBuffer<FingerprintPart>(device, parts.size());
+  stream.copy_to_device(parts_.data(), parts.data(), parts_.bytes());
+  zero(stream);
+  stream.synchronize();
+}
+
+void DeviceFingerprints::add_step(DeviceOps& ops, Stream& stream) {
+  ops.fingerprint(stream, {.parts = parts_.data(),
+                           .count = static_cast<int>(parts_.size()),
+                           .slots = slots_,
+                           .rows = rows_.data(),
+                           .state = state_});
+}
+
+void DeviceFingerprints::append(std::int64_t steps, std::vector<std::uint64_t>& rows) const {
+  const auto words = host_rows_.span().first(static_cast<std::size_t>(steps) * slots_);
+  for (const std::int64_t word : words) rows.push_back(static_cast<std::uint64_t>(word));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The fingerprints of the steps of a series (trainer/engine/step_fingerprints.hpp), computed in device memory and
+/// fetched together.
+#pragma once
+
+#include "kernels/device/device.hpp"
+#include "kernels/device/device_ops.hpp"
+#include "models/arena.hpp"
+#include "trainer/engine/step_fingerprints.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+/// Where the buffers of the steps lie, in device memory.
+struct FingerprintedBuffers {
+  const std::int64_t* sums = nullptr;   ///< [parameters]
+  const float* weights = nullptr;       ///< with what is kept behind the parameters
+  std::vector<const float*> optimizer;  ///< each [parameters]
+  const StepState* state = nullptr;
+};
+
+class DeviceFingerprints {
+ public:
+  /// @param steps  of the longest series
+  DeviceFingerprints(Device& device, Stream& stream, const ParameterLayout& parameters,
+                     const FingerprintedBuffers& buffers, std::int64_t steps);
+
+  // All are queued.
+  void zero(Stream& stream) { stream.fill_zero(rows_.data(), rows_.bytes()); }
+  /// Before the update of a step; may be captured.
+  void add_step(DeviceOps& ops, Stream& stream);
+  void fetch(Stream& stream) { stream.copy_to_host(host_rows_.data(), rows_.data(), rows_.bytes()); }
+
+  /// After the stream has come to fetch(): appends the rows of the first steps of the series.
+  void append(std::int64_t steps, std::vector<std::uint64_t>& rows) const;
+
+ private:
+  std::size_t slots_;
+  DeviceBuffer<FingerprintPart> parts_;
+  DeviceBuffer<std::int64_t> rows_;  ///< [steps][slots]
+  PinnedBuffer<std::int64_t> host_rows_;
+  const StepState* state_;
+};
+
+}  // namespace lockstep

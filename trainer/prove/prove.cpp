@@ -1,0 +1,256 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Rank 0 looks at the files and shares the work out; ranks, alone or in groups, replay.
+#include "trainer/prove/prove.hpp"
+
+#include "comm/agreement.hpp"
+#include "comm/gather.hpp"
+#include "common/clock.hpp"
+#include "common/console/output.hpp"
+#include "common/error.hpp"
+#include "common/text/text_layout.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/prove/replay.hpp"
+#include "trainer/ranks/rank_facts.hpp"
+#include "trainer/ranks/rank_runner.hpp"
+#include "trainer/run/data_record.hpp"
+#include "trainer/run/saved_model.hpp"
+#include "trainer/run/trail_recorder.hpp"
+#include "trainer/strategies/strategy_catalogue.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+/// Waits for other ranks' work may be long; that one is lost the watchdogs tell.
+constexpr double kPatienceSeconds = 1e6;
+
+/// RUN/job.yaml, to be computed with what is at hand.
+Job job_of(const ProveOptions& options) {
+  const std::string path = options.run + "/job.yaml";
+  if (!std::filesystem::exists(path))
+    throw MissingDataError(fmt::format("{}: is no run directory: it has no job.yaml", options.run));
+  Job job = load_job(path, {});
+  job.run.dir = options.run;
+  job.run.resume = "auto";
+  job.run.trail = true;
+  job.data.per_rank_batch = 0;  // data.global_batch is what came of it
+  job.inject = {};
+  const ParallelSection then = job.parallel;
+  job.parallel = options.parallel;
+  job.parallel.determinism = then.determinism;
+  job.parallel.grain = then.grain;
+  return job;
+}
+
+/// Looks first where the run had its data, wherever its job says.
+DatasetFuture load_data_of(Job& job, const ProveOptions& options) {
+  const std::string remembered = recorded_directory(job);
+  if (!options.data.empty()) {
+    job.data.root = options.data;
+  } else if (!remembered.empty()) {
+    job.data.root = "auto";
+  }
+  return load_in_advance(job, options.data.empty() ? remembered : "");
+}
+
+std::string why_no_beginning(const Job& job) {
+  const std::string& path = job.train.initial_weights;
+  std::error_code ignored;
+  if (path.empty() || std::filesystem::exists(path, ignored)) return "";
+  return fmt::format("train.initial_weights is {}, which is not there", path);
+}
+
+/// The network as the trail has it: the file that the job names may be gone, or another by now.
+Network recorded_network_of(const Trail& trail, const std::string& file) {
+  CheckpointFacts facts;
+  constexpr std::string_view kKind = "model.";
+  for (const auto& [name, value] : trail.head().facts)
+    if (name.starts_with(kKind)) facts.model[name.substr(kKind.size())] = value;
+  return recorded_network(facts, file);
+}
+
+/// @throws DataError  the trail is of a run on other data
+void require_data_of(const Trail& trail, const Job& job, const JobSetup& setup,
+                     const std::vector<std::string>& buffers) {
+  const auto differing = differences(trail.head(), trail_head(job, setup, buffers));
+  if (differing.empty()) return;
+  throw DataError(fmt::format(
+      "{}: was trained on other data than those found ({}): {}; --data DIR names the place of its own",
+      job.run.dir, setup.data->origin, fmt::join(differing, ", ")));
+}
+
+nlohmann::json interval_json(const Interval& interval) {
+  return {{"start", interval.start.step},
+          {"checkpoint", interval.start.checkpoint},
+          {"last", interval.last},
+          {"end", interval.end}};
+}
+
+Interval interval_from(const nlohmann::json& json) {
+  return {.start = {json.at("start").get<std::int64_t>(), json.at("checkpoint").get<std::string>()},
+          .last = json.at("last").get<std::int64_t>(),
+          .end = json.at("end").get<std::string>()};
+}
+
+/// What rank 0 has decided, on every rank.
+struct Plan {
+  std::vector<Interval> intervals;
+  std::string bucket_plan;
+};
+
+Plan share_plan(Communicator& comm, const Survey& survey) {
+  nlohmann::json json;
+  if (comm.rank() == 0) {
+    json["bucket_plan"] = survey.bucket_plan;
+    json["intervals"] = nlohmann::json::array();
+    for (const Interval& interval : survey.intervals) json["intervals"].push_back(interval_json(interval));
+  }
+  json = nlohmann::json::parse(gather_text(comm, comm.rank() == 0 ? json.dump() : "").front());
+  Plan plan{.intervals = {}, .bucket_plan = json.at("bucket_plan").get<std::string>()};
+  for (const auto& entry : json.at("intervals")) plan.intervals.push_back(interval_from(entry));
+  return plan;
+}
+
+/// The group of ranks that this one works in. A group has an interval after another, its ranks share the grains.
+struct Group {
+  std::size_t number = 0, groups = 1;
+  bool idle = false;  ///< more ranks than there is work for
+};
+
+/// @param most_ranks  that can share a batch
+Group group_of(const Communicator& comm, std::size_t intervals, std::int64_t most_ranks) {
+  const auto size = static_cast<std::size_t>(comm.size()), rank = static_cast<std::size_t>(comm.rank());
+  Group group;
+  group.groups = std::clamp<std::size_t>(intervals, 1, size);
+  group.number = rank * group.groups / size;
+  const std::size_t first = (group.number * size + group.groups - 1) / group.groups;
+  group.idle = static_cast<std::int64_t>(rank - first) >= most_ranks;
+  return group;
+}
+
+/// Grains of a full batch.
+std::int64_t grains_of(const Job& job, const Trail& trail) {
+  const auto found = trail.head().facts.find("data.train_samples");
+  const std::string samples = found == trail.head().facts.end() ? "0" : found->second;
+  const std::int64_t batch =
+      std::min<std::int64_t>(job.data.global_batch, std::max(1LL, std::atoll(samples.c_str())));
+  return std::max<std::int64_t>(1, (batch + job.parallel.grain - 1) / job.parallel.grain);
+}
+
+class Proof {
+ public:
+  Proof(const ProveOptions& options, const Job& job, const DatasetFuture& data, Communicator& comm)
+      : options_(options), job_(job), data_(data), comm_(comm) {}
+
+  int run() {
+    const auto start = Clock::now();
+    expect_equal_ranks(comm_, program_facts("prove", comm_));
+    const DeviceChoice device = choose_device(job_.parallel, comm_);
+    agree(comm_, [&] { look(device); });
+    const Plan plan = share_plan(comm_, survey_);
+    ProofResult mine;
+    agree(comm_, [&] { mine = replay_mine(plan); });
+    for (const std::string& text : gather_text(comm_, to_json(mine).dump()))
+      add(survey_.verdict, result_from_json(nlohmann::json::parse(text)));
+    if (comm_.rank() != 0) return 0;
+    judge_together();
+    const ProofCircumstances circumstances{.run = options_.run,
+                                           .device = device.description,
+                                           .ranks = comm_.size(),
+                                           .seconds = seconds_since(start)};
+    say(circumstances);
+    return survey_.verdict.exit_code();
+  }
+
+ private:
+  void look(const DeviceChoice& device) {
+    trail_.emplace(read_trail(Env::posix(), options_.run));
+    if (comm_.rank() != 0) return;
+    survey_ = survey_run(Env::posix(), job_, *trail_, arithmetic_of(job_.parallel, device),
+                         why_no_beginning(job_), options_.question);
+  }
+
+  ProofResult replay_mine(const Plan& plan) {
+    const Group group = group_of(comm_, plan.intervals.size(), grains_of(job_, *trail_));
+    const int apart = group.idle ? comm_.rank() + 1 : 0;
+    const auto part = comm_.split(static_cast<int>(group.number) * (comm_.size() + 1) + apart);
+    ProofResult verdict;
+    if (group.idle || plan.intervals.empty()) return verdict;
+    const JobSetup setup =
+        set_up(job_, *part, data_, find_strategy(job_).setup, [this](const Dataset& /*train*/) {
+          return recorded_network_of(*trail_, options_.run + "/" + kTrailFile);
+        });
+    agree(*part, [&] { require_data_of(*trail_, job_, setup, trail_->head().buffers); });
+    const auto worker_of = share_intervals(plan.intervals, group.groups);
+    const ReplayedRun run{job_, setup, *trail_, plan.bucket_plan};
+    for (std::size_t i = 0; i < plan.intervals.size(); ++i) {
+      if (worker_of[i] != group.number) continue;
+      const ProofResult of_interval = replay(run, plan.intervals[i], *part);
+      if (part->rank() == 0) add(verdict, of_interval);
+    }
+    return verdict;
+  }
+
+  /// One flipped bit spoils one interval. Where each begins wrongly, it is no accident.
+  void judge_together() {
+    auto& findings = survey_.verdict.findings;
+    for (std::size_t i = 1; i < findings.size(); ++i) {
+      const bool is_replayed = findings[i].what != "trail" && findings[i].what != "checkpoint";
+      if (is_replayed) {
+        findings[i].cause =
+            fmt::format("it may follow from step {}: what stands behind that was computed from what it left",
+                        with_thousands(findings.front().step));
+      }
+    }
+    const auto at_start = std::ranges::count_if(findings, [](const Discrepancy& finding) {
+      return finding.first_replayed && finding.what == "gradient";
+    });
+    if (at_start < 2 || static_cast<std::size_t>(at_start) != survey_.intervals.size()) return;
+    for (Discrepancy& finding : findings) {
+      if (!finding.first_replayed) continue;
+      finding.cause =
+          "it is so behind every starting point: another program, other data, or a processor, there or "
+          "here, that computes wrongly";
+    }
+  }
+
+  void say(const ProofCircumstances& circumstances) const {
+    if (options_.json) {
+      print("{}\n", report_json(survey_.verdict, circumstances).dump());
+    } else {
+      print("{}", to_text(survey_.verdict, circumstances));
+    }
+  }
+
+  const ProveOptions& options_;
+  const Job& job_;
+  const DatasetFuture& data_;
+  Communicator& comm_;
+  std::optional<Trail> trail_;
+  Survey survey_;
+};
+
+}  // namespace
+
+int prove(const ProveOptions& options) {
+  ProveOptions patient = options;
+  patient.parallel.timeout_seconds = kPatienceSeconds;
+  Job job = job_of(patient);
+  hash_program_in_advance();
+  const DatasetFuture data = load_data_of(job, patient);
+  return run_on_ranks(patient.parallel,
+                      [&](Communicator& comm) { return Proof(patient, job, data, comm).run(); });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/prove/steps.hpp"
+
+#include "common/error.hpp"
+#include "common/text/printable.hpp"
+#include "common/text/text_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+namespace lockstep {
+namespace {
+
+/// 0 for an empty text; -1 for what is no step.
+std::int64_t parse_step(std::string_view text) {
+  if (text.empty()) return 0;
+  std::int64_t step = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
+  return error == std::errc() && end == text.data() + text.size() && step > 0 ? step : -1;
+}
+
+std::string numbers_of(const StepRange& range) {
+  return range.count() == 1
+             ? with_thousands(range.first)
+             : fmt::format("{} to {}", with_thousands(range.first), with_thousands(range.last));
+}
+
+}  // namespace
+
+StepRange parse_steps(const std::string& text) {
+  const std::size_t dots = text.find("..");
+  const std::string_view all = text;
+  const StepRange range = dots == all.npos
+                              ? StepRange{parse_step(all), parse_step(all)}
+                              : StepRange{parse_step(all.substr(0, dots)), parse_step(all.substr(dots + 2))};
+  const bool good = range.first >= 0 && range.last >= 0 && (range.last == 0 || range.first <= range.last) &&
+                    !text.empty() && text != "..";
+  if (good) return range;
+  throw UsageError(fmt::format(
+      "--steps: {} is no range of steps, which are counted from 1; for example 7, 1..100, 400.. or ..100",
+      quoted_text(text)));
+}
+
+std::string describe(const StepRange& range) {
+  return (range.count() == 1 ? "step " : "steps ") + numbers_of(range);
+}
+
+std::string describe(const std::vector<StepRange>& ranges) {
+  if (ranges.empty()) return "none";
+  std::string text = count_steps(ranges) == 1 ? "step " : "steps ";
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    const char* between = i == 0 ? "" : i + 1 == ranges.size() ? " and " : ", ";
+    text += between + numbers_of(ranges[i]);
+  }
+  return text;
+}
+
+std::vector<StepRange> merged(std::vector<StepRange> ranges) {
+  std::erase_if(ranges, [](const StepRange& range) { return range.empty(); });
+  std::ranges::sort(ranges, {}, &StepRange::first);
+  std::vector<StepRange> result;
+  for (const StepRange& range : ranges) {
+    if (!result.empty() && range.first <= result.back().last + 1) {
+      result.back().last = std::max(result.back().last, range.last);
+    } else {
+      result.push_back(range);
+    }
+  }
+  return result;
+}
+
+std::vector<StepRange> without(const std::vector<StepRange>& a, const std::vector<StepRange>& b) {
+  std::vector<StepRange> result;
+  for (StepRange rest : a) {
+    for (const StepRange& taken : b) {
+      if (taken.last < rest.first || taken.first > rest.last) continue;
+      if (taken.first > rest.first) result.push_back({rest.first, taken.first - 1});
+      rest.first = taken.last + 1;
+    }
+    if (!rest.empty()) result.push_back(rest);
+  }
+  return result;
+}
+
+std::int64_t count_steps(const std::vector<StepRange>& ranges) {
+  std::int64_t count = 0;
+  for (const StepRange& range : ranges) count += range.count();
+  return count;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,152 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Heads are parsed only when their seal is good; records are compared one by one.
+#include "trainer/trail/trail_reader.hpp"
+
+#include "common/error.hpp"
+#include "trainer/trail/trail_bytes.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kFixedHeadBytes = 40;
+
+Sha256Digest digest_at(std::span<const std::byte> bytes, std::size_t offset) {
+  Sha256Digest digest;
+  std::ranges::copy(bytes.subspan(offset, digest.size()), digest.begin());
+  return digest;
+}
+
+std::vector<TrailTensor> read_tensors(TrailBytesReader& in, std::uint32_t count) {
+  std::vector<TrailTensor> tensors;
+  for (; count > 0; --count) {
+    const std::uint64_t elements = in.u64();
+    tensors.push_back({in.text(), elements});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+Trail::Trail(std::vector<std::byte> bytes, const std::string& file) : bytes_(std::move(bytes)) {
+  read_head(file);
+  const std::size_t behind = bytes_.size() - head_bytes_;
+  records_ = static_cast<std::int64_t>(behind / record_bytes_);
+  was_cut_ = behind % record_bytes_ != 0;
+  check_chain();
+}
+
+void Trail::read_head(const std::string& file) {
+  TrailBytesReader in(bytes_, file);
+  const bool is_trail = bytes_.size() >= kTrailMagic.size() &&
+                        std::memcmp(bytes_.data(), kTrailMagic.data(), kTrailMagic.size()) == 0;
+  if (!is_trail)
+    throw DataError(fmt::format("{}: is no trail of a run, or its first bytes are damaged", file));
+  in.raw(kTrailMagic.size());
+  const std::uint32_t version = in.u32();
+  head_bytes_ = in.u32();
+  const bool fits = head_bytes_ >= kFixedHeadBytes + sizeof(Sha256Digest) &&
+                    head_bytes_ <= std::min(bytes_.size(), kMaxTrailHeadBytes);
+  const std::size_t sealed = head_bytes_ - sizeof(Sha256Digest);
+  if (!fits || sha256(std::span(bytes_).first(sealed)) != digest_at(bytes_, sealed))
+    throw DataError(fmt::format("{}: its head is damaged or cut off", file));
+  if (version != kTrailVersion)
+    throw ConfigError(
+        fmt::format("{}: format version {}, this program reads version {}; use the release that "
+                    "wrote it",
+                    file, version, kTrailVersion));
+  record_bytes_ = in.u32();
+  const std::uint32_t trained = in.u32(), kept = in.u32(), buffers = in.u32(), facts = in.u32();
+  in.u32();
+  head_.trained = read_tensors(in, trained);
+  head_.kept = read_tensors(in, kept);
+  for (std::uint32_t i = 0; i < buffers; ++i) head_.buffers.push_back(in.text());
+  for (std::uint32_t i = 0; i < facts; ++i) {
+    const std::string name = in.text();
+    head_.facts[name] = in.text();
+  }
+  if (in.left() < sizeof(Sha256Digest) || record_bytes_ != head_.record_bytes())
+    throw DataError(fmt::format("{}: its head does not fit its records", file));
+}
+
+std::span<const std::byte> Trail::bytes_of(std::int64_t record) const {
+  return std::span(bytes_).subspan(end_of(record), record_bytes_);
+}
+
+std::int64_t Trail::step(std::int64_t i) const {
+  const TrailDamage* damage = damage_of(i);
+  return damage != nullptr ? damage->step : stored_step(i);
+}
+
+const TrailDamage* Trail::damage_of(std::int64_t record) const {
+  const auto found = std::ranges::lower_bound(damage_, record, {}, &TrailDamage::record);
+  return found != damage_.end() && found->record == record ? &*found : nullptr;
+}
+
+std::int64_t Trail::stored_step(std::int64_t i) const {
+  std::int64_t step = 0;
+  std::memcpy(&step, bytes_of(i).data(), sizeof step);
+  return step;
+}
+
+TrailRecord Trail::record(std::int64_t i) const {
+  const auto bytes = bytes_of(i);
+  TrailRecord record;
+  record.step = step(i);
+  std::memcpy(&record.arithmetic, bytes.data() + 8, sizeof record.arithmetic);
+  std::memcpy(&record.apart, bytes.data() + 16, sizeof record.apart);
+  record.fingerprints.resize(head_.slots());
+  std::memcpy(record.fingerprints.data(), bytes.data() + kTrailRecordFacts,
+              record.fingerprints.size() * sizeof(std::uint64_t));
+  return record;
+}
+
+TrailPosition Trail::position(std::int64_t records) const {
+  return {records, digest_at(bytes_, end_of(records) - sizeof(Sha256Digest))};
+}
+
+/// Behind a damaged record the chain goes on from what it says and from what it should have said: whichever of them
+/// was hit, the next record is good.
+void Trail::check_chain() {
+  std::vector<Sha256Digest> before = {position(0).chain};
+  std::int64_t last_step = 0;
+  for (std::int64_t i = 0; i < records_; ++i) {
+    const auto body = bytes_of(i).first(record_bytes_ - sizeof(Sha256Digest));
+    const Sha256Digest stored = position(i + 1).chain;
+    std::vector<Sha256Digest> next = {stored};
+    bool good = false;
+    for (const Sha256Digest& chain : before) {
+      const Sha256Digest computed = chain_trail(chain, body);
+      good |= computed == stored;
+      next.push_back(computed);
+    }
+    good = good && stored_step(i) > last_step;
+    if (!good) damage_.push_back({i, last_step + 1, end_of(i)});
+    last_step = good ? stored_step(i) : last_step + 1;
+    before = good ? std::vector{stored} : std::vector{stored, next[1]};
+  }
+}
+
+std::int64_t Trail::records_up_to(std::int64_t step) const {
+  std::int64_t low = 0, high = records_;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    const bool up_to = this->step(middle) <= step;
+    (up_to ? low : high) = up_to ? middle + 1 : middle;
+  }
+  return low;
+}
+
+std::optional<TrailRecord> Trail::find(std::int64_t step) const {
+  const std::int64_t i = records_up_to(step) - 1;
+  if (i < 0 || this->step(i) != step || is_damaged(i)) return std::nullopt;
+  return record(i);
+}
+
+}  // namespace lockstep
