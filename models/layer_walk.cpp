@@ -39,7 +39,7 @@ LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, Ops& ops, 
       parameters_(parameters_of(network, part)),
       plan_(affordable_plan(network, part, max_batch)),
       memory_(plan_.bytes),
-      pass_{.ops = ops, .grain = max_batch} {
+      pass_{.ops = ops, .key = {}, .grain = max_batch} {
   LOCKSTEP_CHECK(max_batch > 0 && max_batch % ops.batch_multiple() == 0);
   const std::size_t last = std::min(part.last, network.layers().size());
   for (std::size_t i = part.first; i < last; ++i) layers_.push_back(network.layers()[i].get());

@@ -14,7 +14,7 @@
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
-constexpr unsigned kThreads = 256;
+constexpr unsigned kFingerprintThreads = 256;
 
 __device__ std::uint64_t word_at(const FingerprintPart& part, std::size_t i) {
   if (part.sums != nullptr) return static_cast<std::uint64_t>(part.sums[i]);
@@ -24,13 +24,13 @@ __device__ std::uint64_t word_at(const FingerprintPart& part, std::size_t i) {
 }
 
 __global__ void fingerprint_parts(FingerprintArgs args) {
-  LOCKSTEP_SHARED(std::uint64_t, sums, kThreads);
+  LOCKSTEP_SHARED(std::uint64_t, sums, kFingerprintThreads);
   const FingerprintPart part = args.parts[blockIdx.x];
   std::uint64_t mine = 0;
-  for (std::size_t i = threadIdx.x; i < part.size; i += kThreads)
+  for (std::size_t i = threadIdx.x; i < part.size; i += kFingerprintThreads)
     mine += word_at(part, i) * word_multiplier(part.buffer, part.first + i);
   sums[threadIdx.x] = mine;
-  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+  for (unsigned half = kFingerprintThreads / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
   }
@@ -44,8 +44,8 @@ __global__ void fingerprint_parts(FingerprintArgs args) {
 
 void fingerprint(cudaStream_t stream, const FingerprintArgs& args) {
   LOCKSTEP_CHECK(args.count > 0);
-  launch(stream, LaunchShape{dim3(static_cast<unsigned>(args.count)), dim3(kThreads)}, fingerprint_parts,
-         args);
+  launch(stream, LaunchShape{dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)},
+         fingerprint_parts, args);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -27,7 +27,7 @@ constexpr const char* kThreads = "in one process, ranks as threads";
 constexpr const char* kMpirun = "under mpirun";
 constexpr const char* kSlurm = "under srun, in a job of Slurm's";
 constexpr const char* kTimeout = "of these, behind GNU timeout";
-constexpr const char* kStopped = "all ranks stopped at the same step, saved, exit 75";
+constexpr const char* kAllStopped = "all ranks stopped at the same step, saved, exit 75";
 constexpr const char* kLauncherToo = "the same, but the launcher, told to end, returned another";
 constexpr const char* kDone = "it was already done";
 constexpr const char* kUnheard = "the launcher had no rank to tell yet: exit 0";
@@ -81,7 +81,7 @@ const char* judge(const Attempt& attempt, const SignalSeries& series, int exit_c
   if (exit_code == 0) return judge_done(attempt, series);
   if (exit_code == kSaved) {
     check_stopped(attempt);
-    return kStopped;
+    return kAllStopped;
   }
   const bool said_so = attempt.err().find(kLeavingWords) != std::string::npos;
   if (said_so && exit_code > kLeftBehind && series.sent.size() >= 3) return kLeft;
@@ -113,7 +113,7 @@ class Signal final : public Disturbance {
     tally.section("started", {kAlone, kThreads, kMpirun, kSlurm, kTimeout});
     tally.section("sent", signal_names());
     tally.section("in a row", {count_label(1), count_label(2), count_label(3)});
-    tally.section("ended", {kStopped, kLauncherToo, kDone, kUnheard, kEarly, kLeft, kOutOfGrace, kHung});
+    tally.section("ended", {kAllStopped, kLauncherToo, kDone, kUnheard, kEarly, kLeft, kOutOfGrace, kHung});
   }
   /// Long enough that the run is not over when mpirun passes SIGTERM on, a second late.
   std::int64_t epochs() const override { return 16; }

@@ -7,30 +7,26 @@
 namespace lockstep {
 
 Arithmetic arithmetic_of(const ParallelSection& parallel, const DeviceChoice& device) {
-  if (device.gpu == nullptr) return Arithmetic::kCpu;
-  return parallel.kernels == "vendor" ? Arithmetic::kVendor : Arithmetic::kDevice;
+  const bool vendor = device.gpu != nullptr && parallel.kernels == "vendor";
+  return vendor ? Arithmetic::kVendor : Arithmetic::kCanonical;
 }
 
 std::string describe(Arithmetic arithmetic) {
   switch (arithmetic) {
-    case Arithmetic::kCpu:
-      return "the CPU's";
-    case Arithmetic::kDevice:
-      return "that of the GPU kernels";
     case Arithmetic::kVendor:
       return "that of cuDNN and cuBLAS";
+    case Arithmetic::kCanonical:
+      return fmt::format("version {}", kArithmeticVersion);
   }
-  return fmt::format("number {}, which this version does not know", static_cast<std::uint32_t>(arithmetic));
+  return fmt::format("version {}, which this program does not know", static_cast<std::uint32_t>(arithmetic));
 }
 
 std::string how_to_have(Arithmetic arithmetic) {
   switch (arithmetic) {
-    case Arithmetic::kCpu:
-      return "--device cpu";
-    case Arithmetic::kDevice:
-      return "--device emulated, or cuda where there is a GPU";
     case Arithmetic::kVendor:
       return "--device cuda --kernels vendor, on such a GPU";
+    case Arithmetic::kCanonical:
+      return "the kernels of this program: leave out --kernels vendor";
   }
   return "the version that made it";
 }

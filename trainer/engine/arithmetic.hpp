@@ -4,6 +4,7 @@
 /// trails and keep their meaning; a new order of sums or new cuts get a new number.
 #pragma once
 
+#include "kernels/numerics/sum_cuts.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
@@ -13,17 +14,16 @@
 namespace lockstep {
 
 enum class Arithmetic : std::uint32_t {
-  kCpu = 1,     ///< kernels/cpu
-  kDevice = 2,  ///< kernels/cuda, on a GPU or emulated
-  kVendor = 3,  ///< cuDNN and cuBLAS
+  kVendor = 0,                      ///< that of cuDNN and cuBLAS
+  kCanonical = kArithmeticVersion,  ///< the one of every device (docs/arithmetic.md)
 };
 
 /// Of the ranks of a job on this device.
 Arithmetic arithmetic_of(const ParallelSection& parallel, const DeviceChoice& device);
 
-/// "cpu", "GPU kernels"; of a number that this program does not know, that.
+/// "version 2"; of a number that this program does not know, that.
 std::string describe(Arithmetic arithmetic);
-/// What to say to a command that takes --device: "--device emulated, or cuda where there is a GPU".
+/// What to say to a command that takes --device and --kernels.
 std::string how_to_have(Arithmetic arithmetic);
 
 }  // namespace lockstep

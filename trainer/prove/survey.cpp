@@ -69,6 +69,7 @@ class Surveyor {
   void refute(std::int64_t step, const char* what, std::string text, std::string cause);
   std::vector<StepRange> recorded(const std::function<bool(const TrailRecord&)>& which) const;
   std::vector<StepRange> reachable() const;
+  std::set<std::uint32_t> other_arithmetics() const;
   void say_what_is_left(const std::string& why_no_beginning);
   void leave_out(const std::vector<StepRange>& steps, const std::string& why);
 
@@ -209,6 +210,15 @@ std::vector<StepRange> Surveyor::reachable() const {
   return recorded([&](const TrailRecord& record) { return record.arithmetic == here; });
 }
 
+/// Those in the trail that are not the one at hand.
+std::set<std::uint32_t> Surveyor::other_arithmetics() const {
+  std::set<std::uint32_t> numbers;
+  for (std::int64_t i = 0; i < trail_.records(); ++i)
+    if (!trail_.is_damaged(i)) numbers.insert(trail_.record(i).arithmetic);
+  numbers.erase(static_cast<std::uint32_t>(arithmetic_));
+  return numbers;
+}
+
 void Surveyor::leave_out(const std::vector<StepRange>& steps, const std::string& why) {
   for (const StepRange& range : steps) survey_.verdict.not_proved.push_back({range, why});
 }
@@ -220,10 +230,9 @@ void Surveyor::say_what_is_left(const std::string& why_no_beginning) {
   const auto with_trail = recorded([](const TrailRecord&) { return true; });
   leave_out(without(left, with_trail), "they have no trail");
   left = without(left, without(left, with_trail));
-  for (const auto other : {Arithmetic::kCpu, Arithmetic::kDevice, Arithmetic::kVendor}) {
-    if (other == arithmetic_) continue;
-    const auto of_other = recorded(
-        [&](const TrailRecord& record) { return record.arithmetic == static_cast<std::uint32_t>(other); });
+  for (const std::uint32_t number : other_arithmetics()) {
+    const auto other = static_cast<Arithmetic>(number);
+    const auto of_other = recorded([&](const TrailRecord& record) { return record.arithmetic == number; });
     const auto here = without(left, without(left, of_other));
     leave_out(
         here,

@@ -22,7 +22,7 @@ namespace {
 using Kind = Blow::Kind;
 using std::chrono::milliseconds;
 
-constexpr std::chrono::minutes kPatience{2};
+constexpr std::chrono::minutes kStepsPatience{2};
 constexpr std::int64_t kStepsToStrikeIn = 80;
 /// Who is lost, stopped or cut off is named within so long.
 constexpr double kNamedWithin = 5;
@@ -96,10 +96,10 @@ void Trial::run() {
 /// A slow machine is none that hangs: patience is with steps that do not come.
 void Trial::await_step(Attempt& attempt, std::int64_t step) const {
   std::int64_t last = -1;
-  Patience patience(kPatience);
+  Patience patience(kStepsPatience);
   while (last < step && !attempt.process().wait(milliseconds(1))) {
     const auto now = last_logged_step(attempt.run_dir());
-    if (now > last) patience = Patience(kPatience);
+    if (now > last) patience = Patience(kStepsPatience);
     last = std::max(now, last);
     if (patience.is_exhausted())
       throw Violation(fmt::format("no step after {} for two minutes: it hangs", last));
