@@ -8,6 +8,8 @@
 #include "models/batch_layer.hpp"
 #include "models/device_memory.hpp"
 #include "models/execution_memory.hpp"
+#include "trainer/config/trail_choice.hpp"
+#include "trainer/engine/device/device_fingerprints.hpp"
 #include "trainer/engine/weight_update.hpp"
 
 #include <fmt/format.h>
@@ -61,6 +63,12 @@ MemoryNeed on_cpu(const Job& job, const Network& network, std::int64_t train_sam
                                      checked_product(threads, kernel_scratch_bytes(network, columns)))};
 }
 
+/// The fingerprints of a series of steps.
+std::uint64_t trail_bytes(const Job& job, const Network& network) {
+  if (!keeps_trail(job)) return 0;
+  return device_fingerprint_bytes(network.parameters(), optimizer_buffers(job), kLongestSeries);
+}
+
 TrainingMemory on_device(const Job& job, const Network& network, const DataSizes& data, int ranks) {
   const std::uint64_t fp32_sums = job.parallel.determinism == "off" ? kFp32 : 0;
   const std::uint64_t staged = ranks > 1 ? kExact : 0;
@@ -69,7 +77,8 @@ TrainingMemory on_device(const Job& job, const Network& network, const DataSizes
   const std::int64_t evaluated = std::min(data.test_samples, kEvaluationSamples);
   TrainingMemory memory;
   memory.host.parameters = checked_product(parameters, state_and_copy(job) + staged);
-  memory.device.parameters = checked_product(parameters, state_bytes(job) + kExact + fp32_sums);
+  memory.device.parameters = checked_sum(checked_product(parameters, state_bytes(job) + kExact + fp32_sums),
+                                         trail_bytes(job, network));
   memory.device.activations = checked_sum(device_execution_bytes(network, samples, true),
                                           device_execution_bytes(network, evaluated, false));
   return memory;

@@ -26,6 +26,8 @@ constexpr std::chrono::minutes kStepsPatience{2};
 constexpr std::int64_t kStepsToStrikeIn = 80;
 /// Who is lost, stopped or cut off is named within so long.
 constexpr double kNamedWithin = 5;
+/// That it is back is said within so long, if the run lasts.
+constexpr double kSaidWithin = 2;
 /// Where a rank has died the others leave at once; but a save that is under way is brought to its end, in five seconds.
 constexpr double kAtOnce = 2;
 constexpr double kAtOnceWithSave = 5.5;
@@ -253,7 +255,9 @@ void Trial::check_survival(const Attempt& attempt, const Said& said, const Seen&
   require(exit_code == 0, fmt::format("exit code {}", exit_code));
   require(said.stuck.empty() && !said.hears_nobody, "a notice that is wrong");
   if (blow_.kind == Kind::kStopAndGoOn) {
-    require(said.silent == victim && said.back == victim,
+    // It came back at the very end: those who waited for it were gone before they could say so.
+    const bool ended_at_once = since_blow() - *seen.named < kSaidWithin;
+    require(said.silent == victim && (said.back == victim || (said.back.empty() && ended_at_once)),
             fmt::format("silent: {}, back: {}; it was rank {}", listed(said.silent), listed(said.back),
                         blow_.victim));
     took("named after a stop", kNamedWithin, *seen.named);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/engine/device/device_fingerprints.hpp"
 
+#include "common/checked_size.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 
 #include <algorithm>
@@ -44,6 +45,14 @@ std::vector<FingerprintPart> parts_of(const ParameterLayout& parameters, const F
 }
 
 }  // namespace
+
+std::uint64_t device_fingerprint_bytes(const ParameterLayout& parameters, std::size_t optimizer_buffers,
+                                       std::int64_t steps) {
+  const FingerprintLayout layout = fingerprint_layout(parameters, optimizer_buffers);
+  const FingerprintedBuffers nowhere{.optimizer = std::vector<const float*>(optimizer_buffers)};
+  return checked_sum(checked_product(parts_of(parameters, nowhere, layout).size(), sizeof(FingerprintPart)),
+                     checked_product(checked_product(layout.slots(), steps), sizeof(std::int64_t)));
+}
 
 DeviceFingerprints::DeviceFingerprints(Device& device, Stream& stream, const ParameterLayout& parameters,
                                        const FingerprintedBuffers& buffers, std::int64_t steps)

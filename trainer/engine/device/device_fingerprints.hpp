@@ -24,6 +24,10 @@ struct FingerprintedBuffers {
   const StepState* state = nullptr;
 };
 
+/// What they take of the device. @param steps  of the longest series
+std::uint64_t device_fingerprint_bytes(const ParameterLayout& parameters, std::size_t optimizer_buffers,
+                                       std::int64_t steps);
+
 class DeviceFingerprints {
  public:
   /// @param steps  of the longest series
