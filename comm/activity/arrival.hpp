@@ -21,12 +21,16 @@ struct Arrival {
   std::int64_t between_ns = 0;  ///< of that: until the step began
 };
 
-/// What is not fetched in time is lost. Thread-safe.
+/// What is not fetched in time is lost. Thread-safe, but for close().
 class ArrivalLog {
  public:
   static constexpr std::size_t kMost = 4096;
 
+  /// The work of these ranks is not alike, so nothing follows from who is last. Before the first step.
+  void close() { open_ = false; }
+
   void add(const Arrival& arrival) {
+    if (!open_) return;
     const std::lock_guard lock(mutex_);
     if (list_.size() < kMost) list_.push_back(arrival);
   }
@@ -36,6 +40,7 @@ class ArrivalLog {
   }
 
  private:
+  bool open_ = true;
   std::mutex mutex_;
   std::vector<Arrival> list_;
 };

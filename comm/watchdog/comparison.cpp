@@ -26,6 +26,7 @@ void Comparison::report() {
   const std::int64_t every = 1 + static_cast<std::int64_t>(peers_.size()) / 64;
   std::vector<Arrival> list = comm_.activity().arrivals().take();
   std::erase_if(list, [&](const Arrival& arrival) { return arrival.step % every != 0; });
+  if (list.empty()) return;
   if (comm_.rank() == 0) return add(0, std::move(list));
   for (std::size_t begin = 0; begin < list.size(); begin += kMostArrivals) {
     const auto from = list.begin() + static_cast<std::ptrdiff_t>(begin);

@@ -21,11 +21,18 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
+// Each size of tile is a function. Sanitizers take minutes for all of them, and find in small ones what is in large ones.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr std::size_t kMostOfATile = 2;
+#else
+inline constexpr std::size_t kMostOfATile = kManyRegisters ? 5 : 3;
+#endif
+
 /// The largest tile: output channels, taps without and with the bias gradient on top (which takes a register
 /// for each channel, though no multiplier).
-inline constexpr std::size_t kGradientChannels = kManyRegisters ? 5 : 3;
-inline constexpr std::size_t kGradientTaps = kManyRegisters ? 5 : 3;
-inline constexpr std::size_t kGradientTapsWithBias = kManyRegisters ? 4 : 3;
+inline constexpr std::size_t kGradientChannels = kMostOfATile;
+inline constexpr std::size_t kGradientTaps = kMostOfATile;
+inline constexpr std::size_t kGradientTapsWithBias = kMostOfATile == 5 ? 4 : kMostOfATile;
 
 /// Some rows of pixels of 32 samples that follow one another in a chain (kernels/numerics/sum_cuts.hpp).
 struct GradientRows {

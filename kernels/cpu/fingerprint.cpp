@@ -47,6 +47,16 @@ HWY_INLINE V multiply_low(D d, V a, V b) {
   return hn::MulEven(hn::BitCast(halves, a), hn::BitCast(halves, b));
 }
 
+/// Modulo 2^64. (GCC's _mm512_reduce_add_epi64, which Highway's SumOfLanes calls, adds signed numbers.)
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE std::uint64_t sum_of_lanes(D d, V v) {
+  HWY_ALIGN std::uint64_t lanes[8] = {};
+  hn::Store(v, d, lanes);
+  std::uint64_t sum = 0;
+  for (const std::uint64_t lane : lanes) sum += lane;
+  return sum;
+}
+
 // Of words that lie in one block; two floats a lane, by their bits.
 HWY_INLINE std::uint64_t sum_of_block(const float* words, const std::uint32_t* multipliers,
                                       std::size_t size) {
@@ -62,7 +72,7 @@ HWY_INLINE std::uint64_t sum_of_block(const float* words, const std::uint32_t* m
     even = hn::Add(even, multiply_low(d, word, multiplier));
     odd = hn::Add(odd, multiply_low(d, hn::ShiftRight<32>(word), hn::ShiftRight<32>(multiplier)));
   }
-  std::uint64_t sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(even, odd)));
+  std::uint64_t sum = sum_of_lanes(d, hn::Add(even, odd));
   for (; i < size; ++i) sum += std::uint64_t{std::bit_cast<std::uint32_t>(words[i])} * multipliers[i];
   return sum;
 }
@@ -81,7 +91,7 @@ HWY_INLINE std::uint64_t sum_of_block(const std::int64_t* words, const std::uint
     low = hn::Add(low, multiply_low(d, word, multiplier));
     high = hn::Add(high, multiply_low(d, hn::ShiftRight<32>(word), multiplier));
   }
-  std::uint64_t sum = hn::GetLane(hn::SumOfLanes(d, hn::Add(low, hn::ShiftLeft<32>(high))));
+  std::uint64_t sum = sum_of_lanes(d, hn::Add(low, hn::ShiftLeft<32>(high)));
   for (; i < size; ++i) sum += static_cast<std::uint64_t>(words[i]) * multipliers[i];
   return sum;
 }

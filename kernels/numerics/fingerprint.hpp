@@ -44,7 +44,8 @@ LOCKSTEP_HOST_DEVICE constexpr std::uint64_t block_multiplier(std::uint32_t buff
 
 /// Of word i of a buffer, counted from the start of the whole network's.
 LOCKSTEP_HOST_DEVICE constexpr std::uint64_t word_multiplier(std::uint32_t buffer, std::uint64_t i) {
-  return std::uint64_t{place_multiplier(i % kFingerprintBlock)} * block_multiplier(buffer, i / kFingerprintBlock);
+  return std::uint64_t{place_multiplier(i % kFingerprintBlock)} *
+         block_multiplier(buffer, i / kFingerprintBlock);
 }
 
 }  // namespace lockstep

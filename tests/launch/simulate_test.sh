@@ -47,4 +47,4 @@ What_does_not_fit_is_refused() {
   expect_exit 65 simulate --ranks 4 --allreduce table
 }
 
-run_tests
+run_tests "$@"

@@ -69,6 +69,8 @@ TEST(PipelineTest, ProcessesMakeNoDifference) {
         train_in(directory, directory.path("np" + std::to_string(ranks)), ranks, odd + stages("2"));
     EXPECT_EQ(run.last_line, alone.last_line) << ranks;
     EXPECT_EQ(run.metrics, alone.metrics) << ranks;
+    EXPECT_EQ(run.out.find("ranks beside the best"), std::string::npos)
+        << "stages are not alike: " << run.out;
   }
 }
 

@@ -45,6 +45,17 @@ TEST_F(ProveTest, TrailsAreEqualForAnyNumberOfRanksStagesAndStarts) {
   for (const char* other : {"two", "pipeline", "resumed"}) EXPECT_TRUE(trail("one") == trail(other)) << other;
 }
 
+TEST_F(ProveTest, RunOfTheGpusKernelsIsProvedByACpu) {
+  train("cpu");
+  train("gpu", "parallel.device=emulated");
+  EXPECT_TRUE(trail("cpu") == trail("gpu"));
+  for (const char* device : {"cpu", "emulated"}) {
+    const auto proof = prove("gpu", std::string("--device ") + device);
+    EXPECT_EQ(proof.exit_code, 0) << proof.everything();
+    EXPECT_NE(proof.out.find("proved: steps 1 to 6\n"), std::string::npos) << proof.out;
+  }
+}
+
 TEST_F(ProveTest, RunOfTwoRanksIsProvedByOneAndByFourOnAnotherPlace) {
   ASSERT_EQ(lockstep_on_ranks(2, train_arguments("run")).exit_code, 0);
   std::filesystem::rename(path("run"), path("moved"));

@@ -45,7 +45,9 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
                sampler_.batch_grains(0)),
       worker_(job, setup, plan_, rank_, links_, weights_),
       whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
-      whole_buffers_(update_.buffer_names(), whole_weights_.size()) {}
+      whole_buffers_(update_.buffer_names(), whole_weights_.size()) {
+  if (plan_.width > 1) comm.activity().arrivals().close();  // stages are of different length
+}
 
 StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   StepSeries series;
