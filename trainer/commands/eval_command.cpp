@@ -6,7 +6,7 @@
 #include "common/text/text_layout.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/commands/command.hpp"
-#include "trainer/config/device_name.hpp"
+#include "trainer/commands/parallel_options.hpp"
 #include "trainer/engine/device/device_evaluator.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/ranks/rank_facts.hpp"
@@ -155,16 +155,7 @@ void add_eval_command(CLI::App& app, Action& action) {
       "A directory to take the set from, whatever the run was trained on; default: where the run "
       "had it, then as data.root=auto, and the data must be those that it was trained on");
   command->add_flag("--train", options->train_set, "The training half instead of the test half");
-  command
-      ->add_option("--device", options->parallel.device,
-                   fmt::format("{}, as parallel.device of a job file", kDeviceNames))
-      ->check([](const std::string& text) {
-        return parse_device_name(text) ? "" : fmt::format("'{}' is not {}", text, kDeviceNames);
-      })
-      ->capture_default_str();
-  command->add_option("--threads", options->parallel.threads, "Of each rank")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
+  add_parallel_options(*command, options->parallel);
   command->footer(
       "The data are those that the run was trained on: looked for where it had them, compared by SHA-256, "
       "and\n"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// lockstep prove RUN
 #include "trainer/commands/command.hpp"
-#include "trainer/config/device_name.hpp"
+#include "trainer/commands/parallel_options.hpp"
 #include "trainer/prove/prove.hpp"
 
 #include <fmt/format.h>
@@ -33,22 +33,13 @@ void add_prove_command(CLI::App& app, Action& action) {
       "--data", options->data,
       "The directory that holds its data; default where the run had them, then as data.root=auto");
   command->add_flag("--json", options->json, "One JSON object in place of lines");
-  command
-      ->add_option("--device", options->parallel.device,
-                   fmt::format("{}, as parallel.device of a job file", kDeviceNames))
-      ->check([](const std::string& text) {
-        return parse_device_name(text) ? "" : fmt::format("'{}' is not {}", text, kDeviceNames);
-      })
-      ->capture_default_str();
+  add_parallel_options(*command, options->parallel);
   command
       ->add_option("--kernels", options->parallel.kernels, "On a GPU: native or vendor, as parallel.kernels")
       ->check(CLI::IsMember({"native", "vendor"}))
       ->capture_default_str();
   command->add_option("--ranks", *ranks, "As threads of this process, without mpirun")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--threads", options->parallel.threads, "Of each rank")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
   command->footer(
       "Ranks take the intervals between checkpoints in turns, or share one where there are\n"
       "more ranks than intervals; any number of them, on any machine, comes to the same.\n\n"
