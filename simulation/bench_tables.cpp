@@ -119,8 +119,8 @@ MeasuredStep read_step_table(std::string_view text, const std::string& file) {
         measured.until_left.push_back(microseconds * 1e-6);
     }
     if (words.size() > 4 && words[2] == "x") {
-      measured.ranks = static_cast<int>(number_before(words, {"ranks"}));
-      measured.threads = static_cast<int>(number_before(words, {"threads,"}));
+      measured.ranks = static_cast<int>(number_before(words, {"ranks", "rank"}));
+      measured.threads = static_cast<int>(number_before(words, {"threads,", "thread,"}));
     }
     if (words.size() != 13 || words[0] != "world") return;
     measured.seconds = number(words[2]).value_or(0) * 1e-6;

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 
 namespace lockstep {
@@ -16,12 +17,19 @@ namespace {
 
 constexpr int kMostRanks = 4096;
 
+/// In place of CLI::PositiveNumber, whose message prints the largest double there is.
+std::string above_zero(const std::string& text) {
+  double value = 0;
+  const bool is_number = CLI::detail::lexical_cast(text, value) && std::isfinite(value);
+  return is_number && value > 0 ? "" : fmt::format("'{}' is no number above 0", text);
+}
+
 /// A number given in a unit of people.
 void add_scaled(CLI::App& app, const std::string& name, double& value, double unit, const std::string& what) {
   app.add_option_function<double>(
          name, [&value, unit](const double& given) { value = given * unit; },
          fmt::format("{} [{:.4g}]", what, value / unit))
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero);
 }
 
 }  // namespace
@@ -58,7 +66,7 @@ void add_options(CLI::App& app, SimulationOptions& o) {
   add_scaled(app, "--sum-gb", network.sum_bandwidth, kGigabyte, "Adding up, GB/s");
   app.add_option("--gflops", o.gflops,
                  "What a rank computes in a second, in 10^9 operations; default: 75 % of this core's peak")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero);
   app.add_option("--step", o.step_file,
                  "In place of --gflops: what 'lockstep bench step' printed; with parallel.bucket_bytes=8 it "
                  "also tells when "

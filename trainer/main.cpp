@@ -8,8 +8,8 @@
 #include "common/text/text_layout.hpp"
 #include "common/yaml/strict_yaml.hpp"
 #include "trainer/commands/command.hpp"
+#include "trainer/commands/usage_message.hpp"
 #include "trainer/config/job_spelling.hpp"
-#include "trainer/config/option_hint.hpp"
 #include "trainer/ranks/launched_rank.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
@@ -78,22 +78,6 @@ int print_help(const CLI::App& app, const CLI::ParseError& error) {
   return code;
 }
 
-/// Which help has more: that of the command, if there is one.
-std::string where_help_is(const CLI::App& app) {
-  const auto commands = app.get_subcommands();
-  return "; see 'lockstep " + (commands.empty() ? std::string() : commands.front()->get_name() + " ") +
-         "--help'";
-}
-
-/// Somebody who writes --epochs 3 means train.epochs=3.
-std::string meant_as_override(const CLI::App& app, int argc, char** argv) {
-  const bool has_overrides =
-      app.got_subcommand("train") || app.got_subcommand("validate") || app.got_subcommand("bench");
-  const auto meant = lockstep::override_for_option({argv + 1, argv + argc});
-  return has_overrides && meant ? "; keys of the job are given as key=value: did you mean " + *meant + "?"
-                                : "";
-}
-
 /// Also where --help and --version end up, and `lockstep` alone, which is a wrong command line that gets the
 /// help.
 int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
@@ -103,8 +87,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, ch
       lockstep::print("{}", lockstep::fold_lines(app.help(), lockstep::output_columns()));
     return static_cast<int>(lockstep::ExitCode::kUsage);
   }
-  const std::string meant = meant_as_override(app, argc, argv);
-  return end_with(lockstep::ExitCode::kUsage, error.what() + (meant.empty() ? where_help_is(app) : meant));
+  return end_with(lockstep::ExitCode::kUsage, lockstep::usage_message(app, error, {argv + 1, argv + argc}));
 }
 
 /// What a command is beside its arguments.
@@ -171,6 +154,8 @@ int main(int argc, char** argv) {
     const auto [code, text] = lockstep::explain(error);
     return end_with(code, text);
   }
+  if (app.got_subcommand("eval") || app.got_subcommand("prove"))
+    lockstep::spell_advice_as(lockstep::kOptionSpelling);
   const Kind kind = kind_of(app);
   if (!kind.of_all_ranks && lockstep::repeats_rank_0(argc, argv)) return 0;
   return run(action, kind);

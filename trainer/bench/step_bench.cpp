@@ -149,8 +149,9 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
   print("{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", network.name(),
         with_thousands(static_cast<std::int64_t>(network.parameters().size)),
         network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
-  print("{} ranks x {} threads, backend {}, {}; peak {:.1f} GFLOP/s a core\n", comm.size(),
-        job.parallel.threads, comm.backend(), cpu::simd_name(), peak * 1e-9);
+  print("{} rank{} x {} thread{}, backend {}, {}; peak {:.1f} GFLOP/s a core\n", comm.size(),
+        comm.size() == 1 ? "" : "s", job.parallel.threads, job.parallel.threads == 1 ? "" : "s",
+        comm.backend(), cpu::simd_name(), peak * 1e-9);
   print("napkin limit: {:.0f} us a step at the peak\n",
         1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
   print("buckets: {}\n\n", world.setup.plan.describe());

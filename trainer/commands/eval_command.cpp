@@ -47,6 +47,11 @@ DatasetOptions data_options(const EvalOptions& options, const SavedModel& model)
     wanted.directory.clear();
     wanted.train_samples = wanted.test_samples = 0;
   }
+  if (!options.data.empty() && is_made_in_memory(wanted.set))
+    throw UsageError(
+        fmt::format("--data: {} is made in memory, no directory holds it; leave --data out, or name a "
+                    "set that has files with --set",
+                    wanted.set));
   wanted.directory = options.data.empty() ? resolve_data_root(wanted.set, wanted.root, wanted.directory)
                                           : resolve_data_root(wanted.set, options.data);
   return wanted;

@@ -20,7 +20,7 @@ void add_flight_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   command->add_option("run", options->run, "A run directory")->required();
   command->add_option("--start", options->start, "Which start of the run; default the last")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1000000000));
   command->add_option("--events", options->events, "How many events to show; default 40")
       ->check(CLI::Range(1, 10000000));
   command->callback([=, &action] {

@@ -26,7 +26,7 @@ void add_prove_command(CLI::App& app, Action& action) {
       ->add_option(
           "--sample", options->question.sample,
           "So many of those steps, at random; each is replayed from the nearest checkpoint before it")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1000000000));
   auto* seed =
       command->add_option("--seed", options->question.seed, "Of the sample; default another each time");
   command->add_option(

@@ -17,4 +17,15 @@ inline constexpr Spelling kJobSpelling{.global_batch = "data.global_batch",
                                        .timeout = "parallel.timeout_seconds",
                                        .run_directory = "run.dir"};
 
+/// The same for commands that take no job file but options (trainer/commands/parallel_options.hpp). What they
+/// have no option for keeps the name of the run's key.
+inline constexpr Spelling kOptionSpelling{.global_batch = kJobSpelling.global_batch,
+                                          .grain = kJobSpelling.grain,
+                                          .sample_counts = kJobSpelling.sample_counts,
+                                          .device = "--device ",
+                                          .backend = kJobSpelling.backend,
+                                          .kernels = "--kernels ",
+                                          .timeout = kJobSpelling.timeout,
+                                          .run_directory = kJobSpelling.run_directory};
+
 }  // namespace lockstep

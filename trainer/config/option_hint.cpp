@@ -39,9 +39,11 @@ std::string value_of(const std::vector<std::string>& arguments, std::size_t opti
 
 }  // namespace
 
-std::optional<std::string> override_for_option(const std::vector<std::string>& arguments) {
+std::optional<std::string> override_for_option(const std::vector<std::string>& arguments,
+                                               const std::vector<std::string>& unknown) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].starts_with("-")) continue;
+    if (std::find(unknown.begin(), unknown.end(), arguments[i]) == unknown.end()) continue;
     if (const JobKey* key = key_called(name_of(arguments[i])))
       return key->path + "=" + value_of(arguments, i);
   }

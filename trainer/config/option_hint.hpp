@@ -9,8 +9,10 @@
 
 namespace lockstep {
 
-/// For the first of `arguments` that is an option and would be a key of a job file: what to write instead,
-/// "train.epochs=3". The value is what follows, or what stands behind '='; VALUE if there is none.
-std::optional<std::string> override_for_option(const std::vector<std::string>& arguments);
+/// For the first of `arguments` that is an option, that the command does not know (it is among `unknown`), and
+/// that would be a key of a job file: what to write instead, "train.epochs=3". The value is what follows, or
+/// what stands behind '='; VALUE if there is none.
+std::optional<std::string> override_for_option(const std::vector<std::string>& arguments,
+                                               const std::vector<std::string>& unknown);
 
 }  // namespace lockstep

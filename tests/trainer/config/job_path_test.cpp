@@ -85,15 +85,23 @@ TEST_F(JobPathTest, AModelOnTheCommandLineIsTheShellsPath) {
 }
 
 TEST_F(JobPathTest, AnOptionIsToldAsKeyAndValue) {
-  EXPECT_EQ(override_for_option({"train", "j.yaml", "--epochs", "3"}), "train.epochs=3");
-  EXPECT_EQ(override_for_option({"--lr=0.1"}), "train.optimizer.lr=0.1");
-  EXPECT_EQ(override_for_option({"--batch-size", "64"}), "data.global_batch=64");
-  EXPECT_EQ(override_for_option({"-np", "4"}), "parallel.ranks=4");
-  EXPECT_EQ(override_for_option({"--train.epochs", "3"}), "train.epochs=3");
-  EXPECT_EQ(override_for_option({"--momentum"}), "train.optimizer.momentum=VALUE");
-  EXPECT_EQ(override_for_option({"--momentum", "--lr"}), "train.optimizer.momentum=VALUE");
-  EXPECT_EQ(override_for_option({"--nonsense", "3"}), std::nullopt);
-  EXPECT_EQ(override_for_option({"train", "-", "--"}), std::nullopt);
+  const auto hint = [](const std::vector<std::string>& arguments) {
+    return override_for_option(arguments, arguments);
+  };
+  EXPECT_EQ(hint({"train", "j.yaml", "--epochs", "3"}), "train.epochs=3");
+  EXPECT_EQ(hint({"--lr=0.1"}), "train.optimizer.lr=0.1");
+  EXPECT_EQ(hint({"--batch-size", "64"}), "data.global_batch=64");
+  EXPECT_EQ(hint({"-np", "4"}), "parallel.ranks=4");
+  EXPECT_EQ(hint({"--train.epochs", "3"}), "train.epochs=3");
+  EXPECT_EQ(hint({"--momentum"}), "train.optimizer.momentum=VALUE");
+  EXPECT_EQ(hint({"--momentum", "--lr"}), "train.optimizer.momentum=VALUE");
+  EXPECT_EQ(hint({"--nonsense", "3"}), std::nullopt);
+  EXPECT_EQ(hint({"train", "-", "--"}), std::nullopt);
+}
+
+TEST_F(JobPathTest, AnOptionThatTheCommandKnowsIsNotMeantAsKey) {
+  EXPECT_EQ(override_for_option({"--threads", "2", "--epochs", "3"}, {"--epochs", "3"}), "train.epochs=3");
+  EXPECT_EQ(override_for_option({"--steps", "0"}, {}), std::nullopt);
 }
 
 }  // namespace

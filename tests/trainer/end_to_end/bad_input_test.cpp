@@ -113,6 +113,20 @@ TEST(BadInputTest, UnknownCommandsAndOptionsAreUsageErrors) {
   EXPECT_EQ(lockstep("bench kernels --batch 17").exit_code, 2);
 }
 
+TEST(BadInputTest, AWrongCommandLineIsToldWhatWouldBeRight) {
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"bench", "say which: kernels, allreduce, step; see 'lockstep bench --help'"},
+      {"bench step job.yaml --steps 0", "see 'lockstep bench step --help'"},
+      {"bench allreduce --epochs 3", "not expected: --epochs 3; see 'lockstep bench allreduce --help'"},
+      {"doctor --epochs 3",
+       "not expected: --epochs; keys of the job are given as key=value: did you mean "
+       "train.epochs=3?"},
+      {"prove run --sample 0", "0 not in range 1 to"}};
+  for (const auto& [arguments, text] : cases) {
+    expect_refusal(lockstep(arguments), {arguments, "", 2, {text}});
+  }
+}
+
 TEST(BadInputTest, SrunWithoutPmixIsToldInOneLine) {
   const TemporaryDirectory directory;
   const Outcome outcome = run_shell(
