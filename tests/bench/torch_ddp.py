@@ -1,13 +1,16 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""The rival of versus_torch: Net, LeNet or ResNet-8 on MNIST in PyTorch, DistributedDataParallel over gloo.
+"""The rival of versus_torch: Net, LeNet or ResNet-8 on MNIST in PyTorch, in the ways that people use it on CPUs.
 
 The strongest baseline we know of: the whole normalised set lies in memory as one tensor, a batch is one index_select.
 Batch normalisation looks at a rank's own batch (SyncBatchNorm is for GPUs), so ResNet-8 is the same network on one rank
-alone. Started once per rank with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set. Rank 0 prints one line per epoch:
-"epoch SECONDS LOSS", with --accuracy also the accuracy on the test set.
+alone. --way says which way; those that begin with "ddp" (over gloo, one thread a rank) are started once per rank with
+RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set, those that begin with "process" alone, with --threads. Rank 0 prints
+one line per epoch: "epoch SECONDS LOSS", with --accuracy also the accuracy on the test set. What torch.compile takes to
+compile is not counted.
 """
 import argparse
+import copy
 import os
 import time
 
@@ -94,31 +97,58 @@ def accuracy(model, x, y):
     return correct / len(y)
 
 
+WAYS = [base + layout + compiled for base in ("ddp", "process") for layout in ("", "+channels_last") for compiled in ("", "+compile")]
+
+
+def compiled_in_advance(model, x, y, sizes):
+    """torch.compile(model) that has seen batches of these sizes, with the weights that it came with."""
+    before = copy.deepcopy(model.state_dict())
+    fast = torch.compile(model)
+    for size in sizes:
+        for _ in range(2):
+            F.cross_entropy(fast(x[:size]), y[:size]).backward()
+    model.load_state_dict(before)
+    model.zero_grad()
+    return fast
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", required=True)
     parser.add_argument("--model", default="net", choices=list(MODELS))
+    parser.add_argument("--way", default="ddp", choices=WAYS)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--global-batch", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--momentum", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1234)
     parser.add_argument("--accuracy", action="store_true", help="evaluate after each epoch, not counted in its seconds")
     arguments = parser.parse_args()
-    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    torch.set_num_threads(1)
-    torch.distributed.init_process_group("gloo")
+    is_ddp = arguments.way.startswith("ddp")
+    rank, world = (int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])) if is_ddp else (0, 1)
+    torch.set_num_threads(arguments.threads)
+    if is_ddp:
+        torch.distributed.init_process_group("gloo")
     torch.manual_seed(arguments.seed)
 
     x, y = load(arguments.data, "train")
     test_x, test_y = load(arguments.data, "t10k") if arguments.accuracy else (None, None)
-    model = nn.parallel.DistributedDataParallel(MODELS[arguments.model]())
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=arguments.momentum)
+    plain = MODELS[arguments.model]()
+    if "channels_last" in arguments.way:
+        plain, x = plain.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
+    model = nn.parallel.DistributedDataParallel(plain) if is_ddp else plain
+    batch = arguments.global_batch // world
+    if "compile" in arguments.way:
+        last = len(y[rank::world]) % batch
+        model = compiled_in_advance(model, x, y, [batch, last] if last else [batch])
+    optimizer = torch.optim.SGD(plain.parameters(), lr=0.01, momentum=arguments.momentum)
     model.train()
     for epoch in range(arguments.epochs):
-        torch.distributed.barrier()
+        if is_ddp:
+            torch.distributed.barrier()
         start, total, steps = time.perf_counter(), 0.0, 0
         order = torch.randperm(len(y), generator=torch.Generator().manual_seed(arguments.seed * 1000 + epoch))[rank::world]
-        for index in order.split(arguments.global_batch // world):
+        for index in order.split(batch):
             optimizer.zero_grad()
             loss = F.cross_entropy(model(x[index]), y[index])
             loss.backward()
@@ -126,7 +156,7 @@ def main():
             total, steps = total + loss.detach(), steps + 1
         seconds = time.perf_counter() - start
         if rank == 0:
-            tested = f" {accuracy(model.module, test_x, test_y):.4f}" if arguments.accuracy else ""
+            tested = f" {accuracy(plain, test_x, test_y):.4f}" if arguments.accuracy else ""
             print(f"epoch {seconds:.4f} {float(total) / steps:.4f}{tested}", flush=True)
 
 
