@@ -42,6 +42,10 @@ What_does_not_fit_is_refused() {
   expect_exit 2 simulate --ranks 4 --all-reduce ring
   expect_contains "$output" "far-first"
   expect_exit 2 simulate --ranks 4 --model nets
+  expect_exit 2 simulate --ranks 4 --gbit 0
+  expect_contains "$output" "'0' is no number above 0"
+  expect_exit 2 simulate --ranks 4 --svg "$PWD/not-there/scaling.svg"
+  expect_contains "$output" "there is no folder '$PWD/not-there'"
   expect_exit 66 simulate --ranks 4 --allreduce not-there
   echo nonsense >table
   expect_exit 65 simulate --ranks 4 --allreduce table

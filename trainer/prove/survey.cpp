@@ -254,11 +254,11 @@ Trail read_trail(Env& env, const std::string& run_dir) {
   if (!env.exists(path)) {
     if (!env.exists(run_dir + "/job.yaml"))
       throw MissingDataError(fmt::format("{}: is no run directory: it has no job.yaml", run_dir));
-    throw MissingDataError(
-        fmt::format("{}: this run left no trail: it was made by a version before there were trails, with "
-                    "run.trail=false or "
-                    "under parallel.determinism: off; only runs with one can be proved",
-                    run_dir));
+    throw MissingDataError(fmt::format(
+        "{}: this run left no trail: it was made by a version before there were trails, with "
+        "run.trail=false, under parallel.determinism: off or as hogwild; only runs with one can be "
+        "proved",
+        run_dir));
   }
   return Trail(read_patiently(env, [&] { return env.read(path); }), path);
 }
