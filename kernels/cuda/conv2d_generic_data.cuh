@@ -55,6 +55,7 @@ __global__ void __launch_bounds__(kGenericDataWarps* kSamplesPerWarp)
     const float* weights = w + (static_cast<std::size_t>(k) * shape.in_channels + first_channel) * taps;
     for (int p = rows.first, r = rows.tap; p < rows.end; ++p, r -= shape.stride) {
       const float* line = dy + (static_cast<std::size_t>(k) * y.height + p) * y.width * shape.batch + sample;
+#pragma unroll 2  // Four at a time take registers for which others wait: 40 warps at a time, not 48.
       for (int q = columns.first, s = columns.tap; q < columns.end; ++q, s -= shape.stride) {
         const float gradient = __ldg(line + static_cast<std::size_t>(q) * shape.batch);
         const float* weight = weights + r * shape.kernel_width + s;

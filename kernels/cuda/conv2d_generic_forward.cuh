@@ -29,8 +29,9 @@ __device__ inline void load_under_tap(const Conv2dShape& shape, const float* pla
 
 /// @param store  store.template window<kPool>(place, sums, last) takes what a thread has summed
 /// Grid: windows / kGenericWarps, filters / kGenericFilters, batch / 32. A warp for each window.
+/// Blocks on a multiprocessor at a time: 0 leaves them to nvcc.
 template <int kPool, class Store>
-__global__ void __launch_bounds__(kGenericWarps* kSamplesPerWarp)
+__global__ void __launch_bounds__(kGenericWarps* kSamplesPerWarp, kPool == 2 ? 7 : 0)
     convolve_generic(Conv2dShape shape, ChannelGroups groups, OutputSize y, const float* x, const float* w,
                      Store store) {
   const int columns = y.width / kPool, rows = y.height / kPool;

@@ -2,21 +2,55 @@
 // SPDX-License-Identifier: MIT
 /// Many sums over the warps of a block, lane by lane, and then over the lanes.
 ///
-/// Versions: (1) each warp adds up its lanes, 32 sums for 31 shuffles, and the warps' totals are added: a CPU then pays a
-/// tree for every unit. (2) Lanes meet in shared memory, 32 sums at a time, so that there is one tree for each term.
-/// By the count of instructions 125 sums of four warps take about 670 a warp instead of 500.
+/// Versions:
+/// 1. Each warp adds up its lanes, 32 sums for 31 shuffles, and the warps' totals are added. A CPU then pays a tree for
+///    every unit.
+/// 2. Lanes meet in shared memory, 32 sums at a time, so that there is one tree for each term: 5 shuffles a sum.
+/// 3. A warp takes four sums at a time through the tree: while they differ, its lanes share them, 6 shuffles for four.
+///    By the count of instructions 125 sums of four warps take about 500 a warp, as in version 1, and 670 in version 2.
 #pragma once
 
 #include "kernels/cuda/conv2d_groups.cuh"
 
 namespace lockstep::LOCKSTEP_GPU {
 
-/// The sum of all lanes of a warp, in each of them.
-__device__ inline float add_lanes(float v) {
+/// Four sums over the lanes of a warp by the tree of kernels/numerics/sum_cuts.hpp. In its first two steps a lane
+/// keeps half of the sums that it has and gives its partner, which adds the same two numbers, the other half.
+struct FourSums {
+  static constexpr int kCount = 4;
+  static constexpr unsigned kFirst = lane_distance(0), kSecond = lane_distance(1);
+  float v[kCount];  ///< of this lane; overwritten
+
+  /// Which of the sums total() gives this lane.
+  static __device__ int index() {
+    return ((threadIdx.x & kFirst) != 0 ? 2 : 0) + ((threadIdx.x & kSecond) != 0 ? 1 : 0);
+  }
+  /// Of the lanes that are given the same sum, this is the first.
+  static __device__ bool is_first() {
+    return threadIdx.x % kSamplesPerWarp == (threadIdx.x & (kFirst | kSecond));
+  }
+  /// All lanes of the warp.
+  __device__ float total() {
+    halve<2>(kFirst);
+    halve<1>(kSecond);
 #pragma unroll
-  for (int step = 0; step < kLaneSteps; ++step) v += __shfl_xor_sync(0xFFFFFFFFU, v, lane_distance(step));
-  return v;
-}
+    for (int step = 2; step < kLaneSteps; ++step)
+      v[0] += __shfl_xor_sync(0xFFFFFFFFU, v[0], lane_distance(step));
+    return v[0];
+  }
+
+ private:
+  template <int kHalf>
+  __device__ void halve(unsigned distance) {
+    const bool upper = (threadIdx.x & distance) != 0;
+#pragma unroll
+    for (int i = 0; i < kHalf; ++i) {
+      const float keep = upper ? v[i + kHalf] : v[i];
+      const float give = upper ? v[i] : v[i + kHalf];
+      v[i] = keep + __shfl_xor_sync(0xFFFFFFFFU, give, static_cast<int>(distance));
+    }
+  }
+};
 
 /// Sums of kCount numbers of each lane over all threads of the block, in shared memory.
 template <int kCount>
@@ -46,14 +80,28 @@ struct BlockSums {
       }
       __syncthreads();
       const int count = kCount - set * kAtOnce < kSet ? kCount - set * kAtOnce : kSet;
-#pragma unroll 2
-      for (int i = warp; i < count; i += warps) {
-        float sum = lanes[i * kSamplesPerWarp];
-        for (int other = 1; other < warps; ++other) sum += lanes[(other * kSet + i) * kSamplesPerWarp];
-        sum = add_lanes(sum);
-        if (threadIdx.x % kSamplesPerWarp == 0) totals[set * kAtOnce + i] = sum;
+#pragma unroll 1
+      for (int i = warp * FourSums::kCount; i < count; i += warps * FourSums::kCount) {
+        const float sum = total_of_four(lanes + i * kSamplesPerWarp, count - i, warps, kSet);
+        const int mine = i + FourSums::index();
+        if (FourSums::is_first() && mine < count) totals[set * kAtOnce + mine] = sum;
       }
     }
+  }
+
+ private:
+  /// @param lanes  this lane's number of the first of four sums, of which there are `count`, in the first warp;
+  ///               kSamplesPerWarp apart from sum to sum and `set` times as much from warp to warp
+  static __device__ float total_of_four(const float* lanes, int count, int warps, int set) {
+    FourSums sums = {};
+    for (int warp = 0; warp < warps; ++warp, lanes += set * kSamplesPerWarp) {
+#pragma unroll
+      for (int j = 0; j < FourSums::kCount; ++j) {
+        const float number = j < count ? lanes[j * kSamplesPerWarp] : 0.0F;
+        sums.v[j] = warp == 0 ? number : sums.v[j] + number;
+      }
+    }
+    return sums.total();
   }
 };
 

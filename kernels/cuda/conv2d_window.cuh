@@ -18,6 +18,16 @@ namespace lockstep::LOCKSTEP_GPU {
 template <int kFilters>
 inline constexpr int kAhead = kFilters > 2 ? 1 : 3;
 
+/// Zeroes what will be loaded before it is used, so for the compiler's sake alone: where images have no padding, nvcc 13
+/// then gives these numbers fewer registers and moves them about less (docs/gpu-kernels.md).
+template <int kRows, int kColumns>
+__device__ inline void clear(float (&numbers)[kRows][kColumns]) {
+#pragma unroll
+  for (int i = 0; i < kRows; ++i)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j) numbers[i][j] = 0;
+}
+
 /// The columns of x above a thread's pixel, and kAhead more that are on their way. They take turns: column j
 /// of a row is in slot j % kSlots.
 template <int kSize, bool kPadded, int kFilters>
@@ -31,6 +41,7 @@ struct SlidingWindow {
   __device__ SlidingWindow(const Conv2dShape& shape, const float* plane, int row) {
     const auto row_stride = static_cast<unsigned>(shape.in_width * shape.batch);
     if constexpr (!kPadded) plane += row * row_stride;
+    if constexpr (!kPadded && kFilters == 2) clear(at);
 #pragma unroll
     for (int r = 0; r < kSize; ++r) {
       rows[r] = plane + r * row_stride;
@@ -103,6 +114,7 @@ __device__ inline void walk_row(const WeightGradientArgs& args,
   constexpr int kSlots = decltype(window)::kSlots, kFirst = kAhead<kFilters>;
   const int width = args.y.width;
   float dy[kSlots][kFilters];
+  if constexpr (!kPadded) clear(dy);
 #pragma unroll
   for (int j = 0; j < kSize - 1; ++j) window.load(args.shape, j, j);
 #pragma unroll
@@ -140,7 +152,8 @@ __device__ inline void add_to_bias(FilterPixels<kFilters> pixels, int batch, int
 
 /// Grid: input channels x filters / kFilters, terms, grains.
 template <int kSize, bool kPadded, int kFilters>
-__global__ void __launch_bounds__(GradientSplit::kMostUnitsOfTerm* kSamplesPerWarp, 1)
+__global__ void __launch_bounds__(GradientSplit::kMostUnitsOfTerm* kSamplesPerWarp,
+                                  kSize == 3 && kFilters == 5 ? 2 : 1)
     square_weight_gradient(WeightGradientArgs args) {
   using Sums = TapSums<kSize, kFilters>;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);

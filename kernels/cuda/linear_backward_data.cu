@@ -42,6 +42,9 @@ struct DataTile {
   static constexpr int kColumns = kLanes * kSamples;  ///< samples of a block
   static constexpr int kChunkFloats = kChunk * (kWidth + kColumns);
   using Earlier = EarlierSums<kFeatures * kSamples>;
+  /// On a multiprocessor at a time: nvcc 13 finds registers for so many, and nearly all loads of a chunk stay on their
+  /// way. (8 are the most that a T4 has threads for; but of the tile of 2 features there are at most two.)
+  static constexpr int kBlocks = kFeatures <= 4 ? 8 : kSamples == 1 ? 6 : 5;
 
   static std::size_t shared_bytes(const LinearShape& shape) {
     const int blocks = shape.out_features > kOutputBlock ? Earlier::floats(kThreads) : 0;
@@ -173,7 +176,8 @@ __device__ inline void store_windows(const DataArgs& args, const DataTile<kFeatu
 
 /// kPool is that of the epilogue, or 0 if there is none.
 template <int kFeatures, int kSamples, int kPool>
-__global__ void __launch_bounds__(kThreads, 1) backward_data_kernel(DataArgs args) {
+__global__ void __launch_bounds__(kThreads, DataTile<kFeatures, kSamples>::kBlocks)
+    backward_data_kernel(DataArgs args) {
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   using Tile = DataTile<kFeatures, kSamples>;
   const int lane = threadIdx.x % kLanes, warp = threadIdx.x / kLanes;
