@@ -4,15 +4,25 @@
 # Where a bundle's programs find its libraries, plugins, models and data. Sourced by its commands (bundle-command), in
 # any shell, with $bundle set to the bundle's folder. What the caller has set stays in force, except Open MPI's places.
 
-# cuda_folders: those of CUDA Toolkit and of Python's nvidia-* wheels that hold NCCL, cuDNN or cuBLAS, each after a colon.
-cuda_folders() {
-  for folder in "${CUDA_HOME:-/usr/local/cuda}/lib64" \
-    "$(dirname "$(command -v python3 || echo /usr/bin/python3)")"/../lib/python3*/site-packages/nvidia/*/lib \
-    "${VIRTUAL_ENV:-/usr/local}"/lib/python3*/*-packages/nvidia/*/lib; do
+# holding_libraries FOLDER...: those that hold NCCL, cuDNN or cuBLAS, each after a colon.
+holding_libraries() {
+  for folder in "$@"; do
     for library in "$folder"/libnccl.so.* "$folder"/libcudnn.so.* "$folder"/libcublas.so.*; do
       if [ -e "$library" ]; then printf ':%s' "$folder" && break; fi
     done
   done
+}
+
+# cuda_folders: those of the CUDA Toolkit and of Python's nvidia-* wheels. Python itself is asked only where its wheels do not
+# lie beside it, for that takes a moment.
+cuda_folders() {
+  holding_libraries "${CUDA_HOME:-/usr/local/cuda}/lib64"
+  wheels=$(holding_libraries "$(dirname "$(command -v python3 || echo /usr/bin/python3)")"/../lib/python3*/site-packages/nvidia/*/lib \
+    "${VIRTUAL_ENV:-/usr/local}"/lib/python3*/*-packages/nvidia/*/lib)
+  if [ -z "$wheels" ]; then
+    wheels=$(holding_libraries "$(python3 -c 'import sysconfig; print(sysconfig.get_path("purelib"))' 2>/dev/null || echo /nowhere)"/nvidia/*/lib)
+  fi
+  printf %s "$wheels"
 }
 
 LD_LIBRARY_PATH="${bundle:?}/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}$(cuda_folders)"

@@ -15,7 +15,7 @@ find_programs() {
     with_libraries=(sh -c 'bundle=$1 && . "$1/libexec/environment.sh" && shift && exec "$@"' sh "$repo")
   else
     build=${1:-$repo/build/release} mpirun=mpirun
-    [ -n "${1:-}" ] || "$repo/launch/build" release || exit $?
+    [ -n "${1:-}" ] || "$repo/launch/build" release || die $? "it does not build here: launch/install-dependencies, or a bundle of another machine (launch/bundle)"
     lockstep=$build/lockstep
   fi
   [ -x "$lockstep" ] || die 66 "no program $lockstep: launch/build"

@@ -75,11 +75,33 @@ same_bits() {
   else failed "same bits, $name: other weights than alone; logs: $logs/train-$name.log, $logs/train-alone.log"; fi
 }
 
-# bits_of_cpu NAME: that run, which is there, ended in the CPU's weights.
+# bits_of_cpu NAME: that run, which is there, ended in the CPU's weights. If not, the CPU says where they part.
 bits_of_cpu() {
-  if [ "$(weights "$1")" = "$(weights cpu)" ]; then ok "same bits, $1 and CPU"
-  else failed "same bits, $1 and CPU: other weights; logs: $logs/train-$1.log, $logs/train-cpu.log"; fi
+  if [ "$(weights "$1")" = "$(weights cpu)" ]; then ok "same bits, $1 and CPU" && return; fi
+  within 60 "$lockstep" prove "$work/$1" --device cpu >"$logs/prove-$1.log" 2>&1
+  failed "same bits, $1 and CPU: other weights: $(grep -m 1 refuted "$logs/prove-$1.log"); logs: $logs/train-$1.log, $logs/train-cpu.log, $logs/prove-$1.log"
 }
+
+# published NAME DEVICE JOB [KEY=VALUE...]: trains one of launch/jobs whose weights are published on this device, and ends in them.
+published() {
+  local name=published-$1-$2 device=$2 text=$repo/launch/jobs/$3.yaml code=0
+  shift 3
+  within 60 "$lockstep" train "$text" parallel.device="$device" run.dir="$work/$name" run.checkpoint_every_steps=0 "$@" >"$logs/$name.log" 2>&1 || code=$?
+  if [ "$code" -ne 0 ]; then failed "$name: $(explain "$code" "$logs/$name.log")"
+  elif grep -q '^the published hash: yes' "$logs/$name.log"; then ok "$name: the published hash: yes"
+  else failed "$name: the published hash: no; $(grep -m 1 '^the published hash' "$logs/$name.log" || echo 'nothing is said of it'); log: $logs/$name.log"; fi
+}
+
+# A linear model everywhere, a convolutional network where it takes no minute.
+check_published() {
+  published linear cpu data-parallel-tutorial
+  published linear emulated data-parallel-tutorial
+  published_net cpu
+  if [ "$device" = emulated ]; then return; fi
+  published linear "$device" data-parallel-tutorial
+  published_net "$device"
+}
+published_net() { published net "$1" mnist data.set=synthetic data.train_samples=2000 data.test_samples=500 train.epochs=2; }
 
 repeated() {
   local turn
@@ -105,6 +127,7 @@ check_training() {
   local one=$device
   [ "$device" = emulated ] || one=cuda:0
   plan_training
+  check_published
   if ! train cpu 1 parallel.device=cpu run.log_every_steps=1; then failed "training on the CPU; log: $logs/train-cpu.log" && return; fi
   curve gpu no
   bits_of_cpu gpu

@@ -78,6 +78,22 @@ Bundle_finds_cuda_libraries_of_toolkit_and_python() {
   expect_lacks "$output" cufft
 }
 
+Bundle_asks_python_for_wheels_that_do_not_lie_beside_it() {
+  mkdir -p bin elsewhere/nvidia/nccl/lib
+  touch elsewhere/nvidia/nccl/lib/libnccl.so.2
+  printf '#!/bin/sh\necho "%s/elsewhere"\n' "$PWD" >bin/python3
+  chmod +x bin/python3
+  output=$(env -i PATH="$PWD/bin:/usr/bin:/bin" CUDA_HOME="$PWD" sh -c 'bundle=$1 && . "$bundle/libexec/environment.sh" && echo "$LD_LIBRARY_PATH"' sh "$made/bundle")
+  expect_equal "$output" "$made/bundle/lib:$PWD/elsewhere/nvidia/nccl/lib"
+}
+
+Bundle_knows_the_published_weights() {
+  cp -r "$made/bundle" place
+  expect_exit 0 env -i PATH=/usr/bin:/bin HOME="$PWD" place/bin/lockstep train place/launch/jobs/data-parallel-tutorial.yaml parallel.device=cpu run.dir=run
+  expect_contains "$output" "the published hash: yes"
+  expect_file place/share/lockstep/jobs/hashes.txt
+}
+
 Bundle_takes_data_along() {
   mkdir -p data/mnist
   for name in train-images-idx3 train-labels-idx1 t10k-images-idx3 t10k-labels-idx1; do echo "$name" >"data/mnist/$name-ubyte"; done

@@ -23,6 +23,7 @@ case "$1 ${2:-}" in
   "bench kernels") printf "%-53s %s\n" "net fc1 forward, relu" "2.00 1.00 5 6 |   2.40   1.20 |    4.00   2.00"; exit ;;
   "bench allreduce") [[ ${ABSENT:-} != *nccl* || $* != *nccl* ]] || { echo "lockstep: no NCCL" >&2; exit 69; }; exit ;;
   bench*) exit ;;
+  prove*) echo "refuted at step 3, bucket 0, conv1.weight"; exit 1 ;;
 esac
 all=" $* "
 [ -z "${BROKEN:-}" ] || [[ $all != *" $BROKEN "* ]] || exit 70
@@ -36,7 +37,12 @@ shift_by=0
 mkdir -p "$folder"
 for ((step = 1; step <= 120; ++step)); do echo "{\"event\":\"step\",\"step\":$step,\"loss\":1.$((1000 - step + shift_by))}"; done >"$folder/metrics.jsonl"
 echo "{\"event\":\"epoch\",\"train_loss\":0.5}" >>"$folder/metrics.jsonl"
-echo "{\"event\":\"end\",\"weights_sha256\":\"abc$shift_by\"}" >>"$folder/metrics.jsonl"'
+echo "{\"event\":\"end\",\"weights_sha256\":\"abc$shift_by\"}" >>"$folder/metrics.jsonl"
+case "$all $shift_by" in
+  *"${UNPUBLISHED:-none}"*) ;;
+  *" 0") echo "the published hash: yes (a job)" ;;
+  *) echo "the published hash: no; a job comes to abc0" ;;
+esac'
 
 make_world() {
   mkdir -p bundle/{launch,tests} bin
@@ -159,6 +165,26 @@ Gpu_suite_sees_another_loss_curve() {
   ODD=parallel.device=cpu expect_exit 1 gpu_run training
   expect_contains "$output" "loss curve, gpu: not the CPU's within 1e-3"
   expect_contains "$output" "failed:  training: same bits, gpu and CPU: other weights"
+}
+
+Gpu_suite_says_where_gpu_and_cpu_part() {
+  make_world
+  ODD=parallel.device=cpu expect_exit 1 gpu_run training
+  expect_contains "$output" "failed:  training: same bits, gpu and CPU: other weights: refuted at step 3, bucket 0, conv1.weight; logs: "
+}
+
+Gpu_suite_compares_cpu_emulator_and_gpu_with_published_weights() {
+  make_world
+  expect_exit 0 gpu_run training
+  local place
+  for place in linear-cpu linear-emulated linear-cuda net-cpu net-cuda; do
+    expect_contains "$output" "ok      published-$place: the published hash: yes"
+  done
+  ODD=parallel.device=emulated expect_exit 1 gpu_run training
+  expect_contains "$output" "failed:  training: published-linear-emulated: the published hash: no"
+  expect_contains "$output" "ok      published-linear-cuda"
+  UNPUBLISHED=data-parallel-tutorial expect_exit 1 gpu_run training
+  expect_contains "$output" "failed:  training: published-linear-cpu: the published hash: no; nothing is said of it"
 }
 
 Gpu_suite_goes_on_after_a_failure() {
