@@ -3,6 +3,7 @@
 #include "trainer/commands/device_report.hpp"
 
 #include "common/error.hpp"
+#include "common/text/json_text.hpp"
 #include "kernels/device/device_ops.hpp"
 
 #include <gtest/gtest.h>
@@ -83,15 +84,13 @@ TEST(DeviceReportTest, JsonHoldsEveryFact) {
   const auto json = to_json(report_devices(FakePlatform(), nullptr));
   EXPECT_EQ(json["versions"], "driver 13.0, runtime 13.0");
   ASSERT_EQ(json["devices"].size(), 3U);
-  const auto expected =
-      nlohmann::json::parse(R"({"index": 1, "name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-b",
+  const auto expected = parse_json(R"({"index": 1, "name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-b",
     "pci_bus": "0000:65:00.0", "memory_total_bytes": 85899345920, "memory_free_bytes": null,
     "compute_capability": "9.0", "multiprocessors": 132, "clock_mhz": 1980, "memory_clock_mhz": 2619,
     "memory_bus_bits": 5120, "l2_bytes": 52428800, "shared_bytes_per_block": 49152,
     "max_shared_bytes_per_block": 232448})");
   EXPECT_EQ(json["devices"][1], expected);
-  EXPECT_EQ(json["links"][1][0],
-            nlohmann::json::parse(R"({"p2p": true, "nvlink": false, "performance_rank": 1})"));
+  EXPECT_EQ(json["links"][1][0], parse_json(R"({"p2p": true, "nvlink": false, "performance_rank": 1})"));
   EXPECT_TRUE(json["links"][1][1].is_null());
 }
 
