@@ -9,34 +9,34 @@ namespace lockstep {
 namespace {
 
 template <typename Json>
-std::string text_of(const Json& json, int indent, bool in_ascii) {
+std::string dumped(const Json& json, int indent, bool in_ascii) {
   return json.dump(indent, ' ', in_ascii, Json::error_handler_t::replace);
 }
 
-nlohmann::json parse(std::string_view text, bool may_throw) {
+nlohmann::json parsed(std::string_view text, bool may_throw) {
   return nlohmann::json::parse(text.data(), text.data() + text.size(), nullptr, may_throw);
 }
 
 }  // namespace
 
 nlohmann::json parse_json(std::string_view text) {
-  return parse(text, true);
+  return parsed(text, true);
 }
 
 nlohmann::json parse_json_or_discard(std::string_view text) {
-  return parse(text, false);
+  return parsed(text, false);
 }
 
 std::string json_text(const nlohmann::json& json, int indent) {
-  return text_of(json, indent, false);
+  return dumped(json, indent, false);
 }
 
 std::string json_text(const nlohmann::ordered_json& json, int indent) {
-  return text_of(json, indent, false);
+  return dumped(json, indent, false);
 }
 
 std::string json_text_in_ascii(const nlohmann::ordered_json& json) {
-  return text_of(json, -1, true);
+  return dumped(json, -1, true);
 }
 
 }  // namespace lockstep
