@@ -84,7 +84,7 @@ Tidy_says_what_is_missing_or_wrong() {
   expect_exit 66 tests/tidy room/nosuch.cpp
   printf '#!/bin/bash\necho "LLVM version 19.1.0"\n' >../bin/clang-tidy
   expect_exit 69 tests/tidy
-  expect_contains "$output" "launch/install-dependencies test"
+  expect_contains "$output" "launch/install-dependencies tidy"
 }
 
 run_tests "$@"
