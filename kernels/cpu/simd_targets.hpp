@@ -13,7 +13,7 @@
 #endif
 
 #undef HWY_DISABLED_TARGETS
-#ifdef LOCKSTEP_SANITIZED  // which take a quarter of a minute for each, and find in the others what is in SSE4
+#ifdef LOCKSTEP_SANITIZED  // which find in the others what is in SSE4
 #define LOCKSTEP_TOO_SLOW_FOR_SANITIZERS HWY_SSE4
 #else
 #define LOCKSTEP_TOO_SLOW_FOR_SANITIZERS 0
