@@ -5,7 +5,7 @@
 
 namespace lockstep::test {
 
-/// Everything; but less where sanitizers make each try take ten times as long. What they look for shows in the
+/// Everything; but less where sanitizers make each try take five to eight times as long. What they look for shows in the
 /// first tries, and what takes all of them to show, the release build finds.
 template <typename T>
 constexpr T effort([[maybe_unused]] T everything, [[maybe_unused]] T under_sanitizers) {
