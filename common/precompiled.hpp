@@ -4,6 +4,7 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,6 +5,7 @@
 
 #include "comm/step_counters.hpp"
 #include "common/error.hpp"
+#include "common/text/json_text.hpp"
 #include "simulation/alpha_beta.hpp"
 
 #include <fmt/format.h>
@@ -95,7 +96,7 @@ SimulatedStep simulate(const Scenario& scenario, const StepProfile& profile, con
   for (const Bucket& bucket : scenario.plan.buckets) plan.buckets.push_back({bucket.size, bucket.last_range});
   plan.buckets.back().elements += kStepCounters;
   const std::string answer = run(program, to_text(plan));
-  const auto json = nlohmann::json::parse(answer, nullptr, false);
+  const auto json = parse_json_or_discard(answer);
   if (!json.is_object()) throw InternalError("a simulation said something else than its result: " + answer);
   return {json.value("total", 0.0), json.value("exposed", 0.0)};
 }

@@ -3,6 +3,8 @@
 /// Written and read by the same version of the same build.
 #include "simulation/step_plan.hpp"
 
+#include "common/text/json_text.hpp"
+
 #include <nlohmann/json.hpp>
 
 namespace lockstep {
@@ -19,16 +21,15 @@ std::string to_text(const StepPlan& plan) {
     if (stretch.done) one["done"] = *stretch.done;
     stretches.push_back(std::move(one));
   }
-  return nlohmann::json{{"cluster", plan.cluster},
-                        {"kind", name_of(plan.kind)},
-                        {"stretches", std::move(stretches)},
-                        {"buckets", plan.buckets},
-                        {"steps", plan.steps}}
-      .dump();
+  return json_text(nlohmann::json{{"cluster", plan.cluster},
+                                  {"kind", name_of(plan.kind)},
+                                  {"stretches", std::move(stretches)},
+                                  {"buckets", plan.buckets},
+                                  {"steps", plan.steps}});
 }
 
 StepPlan step_plan_from(const std::string& text) {
-  const auto json = nlohmann::json::parse(text);
+  const auto json = parse_json(text);
   StepPlan plan{.cluster = json.at("cluster").get<Cluster>(),
                 .kind = reduce_named(json.at("kind").get<std::string>()),
                 .stretches = {},

@@ -32,7 +32,7 @@ ncclDataType_t datatype(const float* /*type*/) {
 class NcclAllReduce final : public DeviceAllReduce {
  public:
   NcclAllReduce(Communicator& comm, const Device& device) : name_(loaded_version()), nccl_(comm) {
-    LOCKSTEP_CUDA(cudaSetDevice(device.facts().index));
+    LOCKSTEP_CUDA(cudaSetDevice(device.properties().index));
     nccl_.connect();
   }
 

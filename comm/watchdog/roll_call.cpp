@@ -27,22 +27,22 @@ bool on_one_machine(Communicator& comm) {
 }
 
 /// Where this rank listens: its addresses, for others; the one to bind to, if there is but one.
-struct Place {
+struct Endpoint {
   std::vector<std::string> addresses;
   asio::ip::address bind_to = asio::ip::address_v4::any();
 };
 
-Place choose_place(bool one_machine) {
-  Place place;
+Endpoint choose_endpoint(bool one_machine) {
+  Endpoint endpoint;
   if (one_machine) {
-    place.addresses = {"127.0.0.1"};
-    place.bind_to = asio::ip::address_v4::loopback();
-    return place;
+    endpoint.addresses = {"127.0.0.1"};
+    endpoint.bind_to = asio::ip::address_v4::loopback();
+    return endpoint;
   }
   const auto chosen = usable(interfaces_here(), included_interfaces());
-  for (const Interface& interface : chosen) place.addresses.push_back(address_text(interface.address));
-  if (chosen.size() == 1) place.bind_to = asio::ip::address_v4(chosen.front().address);
-  return place;
+  for (const Interface& interface : chosen) endpoint.addresses.push_back(address_text(interface.address));
+  if (chosen.size() == 1) endpoint.bind_to = asio::ip::address_v4(chosen.front().address);
+  return endpoint;
 }
 
 /// Empty: it listens.
@@ -75,8 +75,8 @@ Token shared_token(Communicator& comm) {
 std::optional<RollCall> call_roll(Communicator& comm) {
   auto context = std::make_unique<asio::io_context>(1);
   tcp::acceptor acceptor(*context);
-  const Place place = choose_place(on_one_machine(comm));
-  const std::string problem = listen(acceptor, place.bind_to);
+  const Endpoint endpoint = choose_endpoint(on_one_machine(comm));
+  const std::string problem = listen(acceptor, endpoint.bind_to);
   const auto problems = gather_text(comm, problem);
   for (std::size_t rank = 0; rank < problems.size(); ++rank) {
     if (problems[rank].empty()) continue;
@@ -89,7 +89,7 @@ std::optional<RollCall> call_roll(Communicator& comm) {
   }
   const auto hosts = gather_hosts(comm);
   const auto texts = gather_text(comm, fmt::format("{} {} {}", ::getpid(), acceptor.local_endpoint().port(),
-                                                   fmt::join(place.addresses, " ")));
+                                                   fmt::join(endpoint.addresses, " ")));
   RollCall roll{std::move(context), std::move(acceptor), shared_token(comm), {}};
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     Peer peer;

@@ -13,5 +13,11 @@
 #endif
 
 #undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS \
-  (HWY_AVX3_DL | HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+#ifdef LOCKSTEP_SANITIZED  // which find in the others what is in SSE4
+#define LOCKSTEP_TOO_SLOW_FOR_SANITIZERS HWY_SSE4
+#else
+#define LOCKSTEP_TOO_SLOW_FOR_SANITIZERS 0
+#endif
+#define HWY_DISABLED_TARGETS                                                             \
+  (HWY_AVX3_DL | HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV | \
+   LOCKSTEP_TOO_SLOW_FOR_SANITIZERS)

@@ -29,12 +29,12 @@ std::size_t free_bytes() {
 
 class GpuDevice final : public Device {
  public:
-  explicit GpuDevice(const DeviceFacts& facts) : facts_(facts) {
-    expect_usable(facts_);
-    facts_.free_bytes = free_bytes();
+  explicit GpuDevice(const DeviceProperties& properties) : properties_(properties) {
+    expect_usable(properties_);
+    properties_.free_bytes = free_bytes();
   }
 
-  const DeviceFacts& facts() const override { return facts_; }
+  const DeviceProperties& properties() const override { return properties_; }
   std::string_view kind() const override { return kKind; }
 
   void* allocate(std::size_t bytes) override {
@@ -43,7 +43,7 @@ class GpuDevice final : public Device {
     const cudaError_t status = cudaMalloc(&memory, bytes);
     if (status == cudaErrorMemoryAllocation) {
       static_cast<void>(cudaGetLastError());
-      throw DeviceError(out_of_memory_message(facts_, bytes, free_bytes()));
+      throw DeviceError(out_of_memory_message(properties_, bytes, free_bytes()));
     }
     LOCKSTEP_CUDA(status);
     count(memory, bytes);
@@ -51,7 +51,7 @@ class GpuDevice final : public Device {
   }
   void free(void* memory) noexcept override {
     forget(memory);
-    LOCKSTEP_CUDA_NOEXCEPT(cudaSetDevice(facts_.index));
+    LOCKSTEP_CUDA_NOEXCEPT(cudaSetDevice(properties_.index));
     LOCKSTEP_CUDA_NOEXCEPT(cudaFree(memory));
   }
   DeviceMemoryUse memory_use() const override {
@@ -59,7 +59,7 @@ class GpuDevice final : public Device {
     const std::size_t free = free_bytes();
     const std::lock_guard lock(mutex_);
     DeviceMemoryUse use = use_;
-    use.reserved = facts_.free_bytes > free ? facts_.free_bytes - free : 0;
+    use.reserved = properties_.free_bytes > free ? properties_.free_bytes - free : 0;
     return use;
   }
 
@@ -75,19 +75,19 @@ class GpuDevice final : public Device {
     return memory;
   }
   void free_pinned(void* memory) noexcept override {
-    LOCKSTEP_CUDA_NOEXCEPT(cudaSetDevice(facts_.index));
+    LOCKSTEP_CUDA_NOEXCEPT(cudaSetDevice(properties_.index));
     LOCKSTEP_CUDA_NOEXCEPT(cudaFreeHost(memory));
   }
 
   std::unique_ptr<Stream> make_stream(Priority priority) override {
-    return LOCKSTEP_GPU::make_stream(facts_.index, priority);
+    return LOCKSTEP_GPU::make_stream(properties_.index, priority);
   }
   std::unique_ptr<Event> make_event(Timing timing) override {
-    return LOCKSTEP_GPU::make_event(facts_.index, timing);
+    return LOCKSTEP_GPU::make_event(properties_.index, timing);
   }
 
  private:
-  void use() const { LOCKSTEP_CUDA(cudaSetDevice(facts_.index)); }
+  void use() const { LOCKSTEP_CUDA(cudaSetDevice(properties_.index)); }
   void count(void* memory, std::size_t bytes) {
     const std::lock_guard lock(mutex_);
     pieces_[memory] = bytes;
@@ -102,7 +102,7 @@ class GpuDevice final : public Device {
     pieces_.erase(piece);
   }
 
-  DeviceFacts facts_;
+  DeviceProperties properties_;
   mutable std::mutex mutex_;
   std::map<void*, std::size_t> pieces_;  ///< bytes of each; under mutex_, as the following
   DeviceMemoryUse use_;                  ///< but for what is reserved
@@ -110,8 +110,8 @@ class GpuDevice final : public Device {
 
 }  // namespace
 
-std::unique_ptr<Device> make_device(const DeviceFacts& facts) {
-  return std::make_unique<GpuDevice>(facts);
+std::unique_ptr<Device> make_device(const DeviceProperties& properties) {
+  return std::make_unique<GpuDevice>(properties);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

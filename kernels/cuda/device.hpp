@@ -12,8 +12,8 @@
 namespace lockstep::LOCKSTEP_GPU {
 
 /// Makes the device's context, if this process has none yet.
-/// @param facts  as read_facts() gave them
+/// @param properties  as read_properties() gave them
 /// @throws DeviceError if the device or the kernels on it cannot be used (expect_usable())
-std::unique_ptr<Device> make_device(const DeviceFacts& facts);
+std::unique_ptr<Device> make_device(const DeviceProperties& properties);
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -48,10 +48,10 @@ __device__ float value_of(float value, int /*feature*/, const GatherPlan& /*plan
 }
 
 /// The sample that column n of the batch holds.
-__device__ std::int64_t sample_at(const BatchPlace& place, int n) {
-  const std::int64_t step = place.state == nullptr ? 0 : place.state->step_in_epoch;
-  const std::int64_t position = step * place.stride + place.first + n;
-  return place.order == nullptr ? position : place.order[position];
+__device__ std::int64_t sample_at(const SampleSelection& selection, int n) {
+  const std::int64_t step = selection.state == nullptr ? 0 : selection.state->step_in_epoch;
+  const std::int64_t position = step * selection.stride + selection.first + n;
+  return selection.order == nullptr ? position : selection.order[position];
 }
 
 /// Up to kRun features of a sample, from `first` on.
@@ -88,14 +88,14 @@ __device__ void write_tile(const float* tile, int first_feature, int first_sampl
 
 /// Block (i, j) has the i-th tile of features of the j-th tile of samples.
 template <typename T>
-__global__ void gather_tile(GatherPlan plan, const T* set, const std::int32_t* set_labels, BatchPlace place,
-                            float* x, std::int32_t* labels) {
+__global__ void gather_tile(GatherPlan plan, const T* set, const std::int32_t* set_labels,
+                            SampleSelection selection, float* x, std::int32_t* labels) {
   LOCKSTEP_SHARED(float, tile, kTile* kRow);
   const int first_feature = static_cast<int>(blockIdx.x) * kTile;
   const int first_sample = static_cast<int>(blockIdx.y) * kTile;
   const int n = static_cast<int>(threadIdx.x) / kReaders, run = static_cast<int>(threadIdx.x) % kReaders;
   if (first_sample + n < plan.batch) {
-    const std::int64_t sample = sample_at(place, first_sample + n);
+    const std::int64_t sample = sample_at(selection, first_sample + n);
     const Pack<float, kRun> values = read_run(set + sample * plan.features, first_feature + run * kRun, plan);
 #pragma unroll
     for (int i = 0; i < kRun; ++i) tile[(run * kRun + i) * kRow + n] = values.at[i];
@@ -107,25 +107,25 @@ __global__ void gather_tile(GatherPlan plan, const T* set, const std::int32_t* s
 
 template <typename T>
 void launch_gather(cudaStream_t stream, GatherPlan plan, const T* set, const std::int32_t* set_labels,
-                   const BatchPlace& place, float* x, std::int32_t* labels) {
+                   const SampleSelection& selection, float* x, std::int32_t* labels) {
   plan.by_runs = is_packable<kRun>(set, static_cast<std::size_t>(plan.features));
   const auto tiles = [](int size) { return static_cast<unsigned>((size + kTile - 1) / kTile); };
   launch(stream, {dim3(tiles(plan.features), tiles(plan.batch)), dim3(kThreads)}, gather_tile<T>, plan, set,
-         set_labels, place, x, labels);
+         set_labels, selection, x, labels);
 }
 
 }  // namespace
 
-void gather(cudaStream_t stream, int batch, const DeviceDataset& set, const BatchPlace& place,
+void gather(cudaStream_t stream, int batch, const DeviceDataset& set, const SampleSelection& selection,
             TensorLayout layout, float* x, std::int32_t* labels) {
   const int channel_features = set.channels > 1 ? set.features / set.channels : 0;
   const GatherPlan plan = {
       batch, set.features, set.scale, set.shift, channel_features, set.channel_scale, set.channel_shift,
       false, layout};
   if (set.images != nullptr) {
-    launch_gather(stream, plan, set.images, set.labels, place, x, labels);
+    launch_gather(stream, plan, set.images, set.labels, selection, x, labels);
   } else {
-    launch_gather(stream, plan, set.features_fp32, set.labels, place, x, labels);
+    launch_gather(stream, plan, set.features_fp32, set.labels, selection, x, labels);
   }
 }
 

@@ -23,8 +23,8 @@ struct TensorLayout {
 };
 
 // gather.cu
-void gather(cudaStream_t, int batch, const DeviceDataset&, const BatchPlace&, TensorLayout layout, float* x,
-            std::int32_t* labels);
+void gather(cudaStream_t, int batch, const DeviceDataset&, const SampleSelection&, TensorLayout layout,
+            float* x, std::int32_t* labels);
 
 // conv2d_forward.cu
 void conv2d_forward(cudaStream_t, const Chip&, const Conv2dShape&, const float* x, const float* w,

@@ -15,13 +15,14 @@ TensorLayout batch_innermost_layout(int batch) {
 /// Each op is one function of kernels.hpp, which has its name.
 class NativeOps final : public DeviceOps {
  public:
-  explicit NativeOps(const DeviceFacts& facts) : index_(facts.index), chip_{facts.multiprocessors} {}
+  explicit NativeOps(const DeviceProperties& properties)
+      : index_(properties.index), chip_{properties.multiprocessors} {}
 
   std::string_view name() const override { return "native"; }
 
-  void gather(Stream& stream, int batch, const DeviceDataset& dataset, const BatchPlace& place, float* x,
-              std::int32_t* labels) override {
-    LOCKSTEP_GPU::gather(on(stream), batch, dataset, place, batch_innermost_layout(batch), x, labels);
+  void gather(Stream& stream, int batch, const DeviceDataset& dataset, const SampleSelection& selection,
+              float* x, std::int32_t* labels) override {
+    LOCKSTEP_GPU::gather(on(stream), batch, dataset, selection, batch_innermost_layout(batch), x, labels);
   }
 
   void conv2d_forward(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,
@@ -172,7 +173,7 @@ class NativeOps final : public DeviceOps {
 }  // namespace
 
 std::unique_ptr<DeviceOps> make_native_ops(Device& device) {
-  return std::make_unique<NativeOps>(device.facts());
+  return std::make_unique<NativeOps>(device.properties());
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -14,13 +14,14 @@ __global__ void nothing() {}
 
 }  // namespace
 
-void expect_usable(const DeviceFacts& facts) {
-  LOCKSTEP_CUDA(cudaSetDevice(facts.index));
+void expect_usable(const DeviceProperties& properties) {
+  LOCKSTEP_CUDA(cudaSetDevice(properties.index));
   cudaFuncAttributes attributes{};
   const cudaError_t status = cudaFuncGetAttributes(&attributes, nothing);
   if (status == cudaSuccess) return;
   static_cast<void>(cudaGetLastError());
-  throw DeviceError(unusable_device_message(facts, LOCKSTEP_CUDA_FAILURE(status, "cudaFuncGetAttributes")));
+  throw DeviceError(
+      unusable_device_message(properties, LOCKSTEP_CUDA_FAILURE(status, "cudaFuncGetAttributes")));
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -13,6 +13,6 @@ namespace lockstep::LOCKSTEP_GPU {
 /// built for, or a driver that does not understand it, shows here and not in the middle of a run. Makes the
 /// device's context.
 /// @throws DeviceError  one line: which GPU, why not, and what to do
-void expect_usable(const DeviceFacts& facts);
+void expect_usable(const DeviceProperties& properties);
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -4,7 +4,7 @@
 # Each group is compiled in one piece: of the two seconds that nvcc takes for a small source, it spends most on the headers of CUDA.
 # In a group no two sources give different things one name.
 set(LOCKSTEP_GPU_GROUPS runtime features images norms classes matrices conv2d conv2d_data)
-set(runtime device facts graph native_ops platform probe stream)
+set(runtime device graph native_ops platform probe properties stream)
 set(features fingerprint activation channel_bias pool_avg linear_backward_weights)
 set(images exact_sum gather pool_max)
 set(norms batch_norm loss)

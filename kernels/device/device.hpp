@@ -18,7 +18,7 @@ namespace lockstep {
 class DeviceOps;
 
 /// What a GPU is. Bytes, MHz.
-struct DeviceFacts {
+struct DeviceProperties {
   int index = 0;  ///< among the visible ones
   std::string name;
   std::string uuid;     ///< "GPU-8f0c...", unique to the physical device (or to a MIG slice of it)
@@ -92,7 +92,7 @@ class Stream {
 class Device {
  public:
   virtual ~Device() = default;
-  virtual const DeviceFacts& facts() const = 0;
+  virtual const DeviceProperties& properties() const = 0;
   /// "cuda" or "emulated".
   virtual std::string_view kind() const = 0;
 
@@ -124,7 +124,7 @@ class Platform {
   virtual ~Platform() = default;
   /// Visible devices; never empty. @throws DeviceError: one line, why there is none and what to do; a
   /// NoGpuError where nothing is wrong
-  virtual std::vector<DeviceFacts> devices() const = 0;
+  virtual std::vector<DeviceProperties> devices() const = 0;
   /// [from][to]; the diagonal means nothing.
   virtual std::vector<std::vector<PeerLink>> links() const = 0;
   /// "driver 13.0, runtime 13.0"

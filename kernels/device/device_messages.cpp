@@ -58,7 +58,7 @@ bool is_without_gpus(const FailedSearch& search) {
   return visible.empty() || visible == "-1" || visible == "NoDevFiles";
 }
 
-std::string unusable_device_message(const DeviceFacts& device, const CudaFailure& failure) {
+std::string unusable_device_message(const DeviceProperties& device, const CudaFailure& failure) {
   const std::string fix = device_error_advice(failure.name);
   return fmt::format(
       "GPU {} ({}, compute capability {}.{}) cannot run this program's kernels: {} ({}); {}, {}",
@@ -66,9 +66,9 @@ std::string unusable_device_message(const DeviceFacts& device, const CudaFailure
       fix.empty() ? "see nvidia-smi and dmesg" : fix, otherwise());
 }
 
-std::string no_such_device_message(int index, std::span<const DeviceFacts> devices) {
+std::string no_such_device_message(int index, std::span<const DeviceProperties> devices) {
   std::string names;
-  for (const DeviceFacts& device : devices)
+  for (const DeviceProperties& device : devices)
     names += fmt::format("{}index {}: {}", names.empty() ? "" : ", ", device.index, device.name);
   return fmt::format(
       "there is no GPU {}: this process sees {} GPU{} ({}); use one of these, see "
@@ -76,7 +76,7 @@ std::string no_such_device_message(int index, std::span<const DeviceFacts> devic
       index, devices.size(), devices.size() == 1 ? "" : "s", names);
 }
 
-std::string out_of_memory_message(const DeviceFacts& device, std::size_t wanted_bytes,
+std::string out_of_memory_message(const DeviceProperties& device, std::size_t wanted_bytes,
                                   std::size_t free_bytes) {
   return fmt::format(
       "GPU {} ({}) has too little memory: {} wanted, {} of {} free; use a smaller {}, "

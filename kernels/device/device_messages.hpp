@@ -27,12 +27,12 @@ std::string no_device_message(const FailedSearch& search);
 bool is_without_gpus(const FailedSearch& search);
 
 /// @param devices  those that are there
-std::string no_such_device_message(int index, std::span<const DeviceFacts> devices);
+std::string no_such_device_message(int index, std::span<const DeviceProperties> devices);
 
 /// A device that is there and cannot run this program's kernels.
-std::string unusable_device_message(const DeviceFacts& device, const CudaFailure& failure);
+std::string unusable_device_message(const DeviceProperties& device, const CudaFailure& failure);
 
-std::string out_of_memory_message(const DeviceFacts& device, std::size_t wanted_bytes,
+std::string out_of_memory_message(const DeviceProperties& device, std::size_t wanted_bytes,
                                   std::size_t free_bytes);
 std::string out_of_pinned_memory_message(std::size_t wanted_bytes);
 

@@ -38,7 +38,7 @@ namespace lockstep {
 
 /// Which samples of a data set form the batch: column n is sample order[step_in_epoch * stride + first + n],
 /// or that number itself where order is null.
-struct BatchPlace {
+struct SampleSelection {
   const std::int32_t* order = nullptr;  ///< a permutation of the data set, or null
   const StepState* state = nullptr;     ///< null: step_in_epoch is 0
   std::int64_t stride = 0;              ///< samples of a global batch
@@ -135,7 +135,7 @@ class DeviceOps {
   virtual bool batch_innermost() const { return true; }
 
   /// x [features, batch] and labels [batch] of the samples at `place`.
-  virtual void gather(Stream&, int batch, const DeviceDataset&, const BatchPlace&, float* x,
+  virtual void gather(Stream&, int batch, const DeviceDataset&, const SampleSelection&, float* x,
                       std::int32_t* labels) = 0;
 
   /// y = epilogue(conv(x, w) + b).  x [C,H,W,N]  w [K,C,R,S]  b [K]  y [K, P / pool, Q / pool, N]

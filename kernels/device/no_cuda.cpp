@@ -16,7 +16,7 @@ namespace {
 
 class NoCudaPlatform final : public Platform {
  public:
-  std::vector<DeviceFacts> devices() const override { refuse(); }
+  std::vector<DeviceProperties> devices() const override { refuse(); }
   std::vector<std::vector<PeerLink>> links() const override { refuse(); }
   std::string versions() const override { refuse(); }
   std::unique_ptr<Device> make_device(int /*index*/) const override { refuse(); }

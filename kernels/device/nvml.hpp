@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// GPUs are named by DeviceFacts::uuid. Answers that NVML does not have are empty.
+/// GPUs are named by DeviceProperties::uuid. Answers that NVML does not have are empty.
 class Nvml {
  public:
   /// Null if the library is not there or does not start.

@@ -148,9 +148,9 @@ void BlockRunner::suspend() {
   if (failure_) throw Abandoned{};
 }
 
-BarrierVotes BlockRunner::barrier(bool predicate, const Place& place) {
+BarrierVotes BlockRunner::barrier(bool predicate, const CallSite& call) {
   current_->state = State::kAtBarrier;
-  current_->place = place;
+  current_->call = call;
   ++at_barrier_;
   predicates_ += predicate ? 1 : 0;
   suspend();
@@ -161,7 +161,7 @@ BarrierVotes BlockRunner::barrier(bool predicate, const Place& place) {
 bool BlockRunner::release_barrier() {
   if (at_barrier_ != threads_.size()) return false;
   for (const Thread& thread : threads_)
-    if (thread.place != threads_.front().place) return false;
+    if (thread.call != threads_.front().call) return false;
   votes_ = {predicates_, std::cmp_equal(predicates_, threads_.size())};
   at_barrier_ = 0;
   predicates_ = 0;
@@ -179,7 +179,7 @@ std::uint64_t BlockRunner::exchange(const WarpRequest& request) {
       make_ready(threads_[first + static_cast<unsigned>(std::countr_zero(rest))]);
   } else {
     self.state = State::kInWarpOp;
-    self.place = request.place;
+    self.call = request.call;
     suspend();
   }
   return warp.answer(own);
@@ -195,7 +195,7 @@ void BlockRunner::fail_where_stuck() {
   }
   failure_ = std::make_exception_ptr(
       InternalError(fmt::format("{} waits forever at {}: {}", thread_name(stuck->index),
-                                to_string(stuck->place), stuck_reason(*stuck))));
+                                to_string(stuck->call), stuck_reason(*stuck))));
   abandon_threads();
 }
 
@@ -205,8 +205,8 @@ std::string BlockRunner::stuck_reason(const Thread& thread) const {
   for (const Thread& other : threads_) {
     if (other.state == State::kEnded)
       return thread_name(other.index) + " has left the kernel without reaching this barrier";
-    if (other.place != thread.place)
-      return fmt::format("{} waits at another barrier, {}", thread_name(other.index), to_string(other.place));
+    if (other.call != thread.call)
+      return fmt::format("{} waits at another barrier, {}", thread_name(other.index), to_string(other.call));
   }
   return {};
 }

@@ -4,9 +4,9 @@
 /// that never do run one after another on the same fiber.
 #pragma once
 
+#include "kernels/emulation/call_site.hpp"
 #include "kernels/emulation/fiber.hpp"
 #include "kernels/emulation/order.hpp"
-#include "kernels/emulation/place.hpp"
 #include "kernels/emulation/shared_memory.hpp"
 #include "kernels/emulation/vector_types.hpp"
 #include "kernels/emulation/warp.hpp"
@@ -47,7 +47,7 @@ class BlockRunner {
   void run(const Kernel& kernel, std::size_t shared_bytes);
 
   // Called by the running thread of a kernel.
-  BarrierVotes barrier(bool predicate, const Place& place);
+  BarrierVotes barrier(bool predicate, const CallSite& call);
   std::uint64_t exchange(const WarpRequest& request);
   unsigned lane() const;
   SharedMemory& shared_memory() noexcept { return shared_memory_; }
@@ -60,7 +60,7 @@ class BlockRunner {
     uint3 index{};
     State state = State::kReady;
     Fiber* fiber = nullptr;  // null: not started
-    Place place;             // of what it waits for
+    CallSite call;           // of what it waits for
   };
 
   static void serve(Fiber& self);

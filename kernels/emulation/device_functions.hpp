@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/emulation/block.hpp"
-#include "kernels/emulation/place.hpp"
+#include "kernels/emulation/call_site.hpp"
 #include "kernels/emulation/warp.hpp"
 
 #include <bit>
@@ -18,17 +18,17 @@ namespace lockstep::emulation {
 
 // --- barriers and votes of a block
 
-inline void __syncthreads(const Place& place = Place::here()) {
-  BlockRunner::here().barrier(false, place);
+inline void __syncthreads(const CallSite& call = CallSite::here()) {
+  BlockRunner::here().barrier(false, call);
 }
-inline int __syncthreads_count(int predicate, const Place& place = Place::here()) {
-  return BlockRunner::here().barrier(predicate != 0, place).count;
+inline int __syncthreads_count(int predicate, const CallSite& call = CallSite::here()) {
+  return BlockRunner::here().barrier(predicate != 0, call).count;
 }
-inline int __syncthreads_or(int predicate, const Place& place = Place::here()) {
-  return BlockRunner::here().barrier(predicate != 0, place).count > 0 ? 1 : 0;
+inline int __syncthreads_or(int predicate, const CallSite& call = CallSite::here()) {
+  return BlockRunner::here().barrier(predicate != 0, call).count > 0 ? 1 : 0;
 }
-inline int __syncthreads_and(int predicate, const Place& place = Place::here()) {
-  return BlockRunner::here().barrier(predicate != 0, place).all ? 1 : 0;
+inline int __syncthreads_and(int predicate, const CallSite& call = CallSite::here()) {
+  return BlockRunner::here().barrier(predicate != 0, call).all ? 1 : 0;
 }
 /// One thread runs at a time, and each sees what the others wrote.
 inline void __threadfence() {}
@@ -38,25 +38,25 @@ inline void __threadfence_block() {}
 
 inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
-inline unsigned __ballot_sync(unsigned mask, int predicate, const Place& place = Place::here()) {
+inline unsigned __ballot_sync(unsigned mask, int predicate, const CallSite& call = CallSite::here()) {
   return static_cast<unsigned>(
-      BlockRunner::here().exchange({WarpOp::kBallot, mask, 0, predicate != 0 ? 1U : 0U, place}));
+      BlockRunner::here().exchange({WarpOp::kBallot, mask, 0, predicate != 0 ? 1U : 0U, call}));
 }
-inline int __any_sync(unsigned mask, int predicate, const Place& place = Place::here()) {
-  return __ballot_sync(mask, predicate, place) != 0 ? 1 : 0;
+inline int __any_sync(unsigned mask, int predicate, const CallSite& call = CallSite::here()) {
+  return __ballot_sync(mask, predicate, call) != 0 ? 1 : 0;
 }
-inline int __all_sync(unsigned mask, int predicate, const Place& place = Place::here()) {
-  return __ballot_sync(mask, predicate, place) == mask ? 1 : 0;
+inline int __all_sync(unsigned mask, int predicate, const CallSite& call = CallSite::here()) {
+  return __ballot_sync(mask, predicate, call) == mask ? 1 : 0;
 }
-inline void __syncwarp(unsigned mask = kAllLanes, const Place& place = Place::here()) {
-  __ballot_sync(mask, 0, place);
+inline void __syncwarp(unsigned mask = kAllLanes, const CallSite& call = CallSite::here()) {
+  __ballot_sync(mask, 0, call);
 }
 
 /// The value of lane `source`.
 template <typename T>
-T exchange_with(unsigned mask, T value, unsigned source, const Place& place) {
+T exchange_with(unsigned mask, T value, unsigned source, const CallSite& call) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
-  WarpRequest request{WarpOp::kShuffle, mask, source, 0, place};
+  WarpRequest request{WarpOp::kShuffle, mask, source, 0, call};
   std::memcpy(&request.value, &value, sizeof value);
   const std::uint64_t answer = BlockRunner::here().exchange(request);
   std::memcpy(&value, &answer, sizeof value);
@@ -64,31 +64,33 @@ T exchange_with(unsigned mask, T value, unsigned source, const Place& place) {
 }
 
 template <typename T>
-T __shfl_sync(unsigned mask, T value, int source, int width = 32, const Place& place = Place::here()) {
+T __shfl_sync(unsigned mask, T value, int source, int width = 32, const CallSite& call = CallSite::here()) {
   const unsigned segment = BlockRunner::here().lane() & ~static_cast<unsigned>(width - 1);
   return exchange_with(mask, value,
-                       segment + (static_cast<unsigned>(source) & static_cast<unsigned>(width - 1)), place);
+                       segment + (static_cast<unsigned>(source) & static_cast<unsigned>(width - 1)), call);
 }
 template <typename T>
-T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, const Place& place = Place::here()) {
+T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32,
+                 const CallSite& call = CallSite::here()) {
   const unsigned lane = BlockRunner::here().lane();
   const unsigned within = lane & static_cast<unsigned>(width - 1);
-  return exchange_with(mask, value, within >= delta ? lane - delta : lane, place);
+  return exchange_with(mask, value, within >= delta ? lane - delta : lane, call);
 }
 template <typename T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
-                   const Place& place = Place::here()) {
+                   const CallSite& call = CallSite::here()) {
   const unsigned lane = BlockRunner::here().lane();
   const unsigned within = lane & static_cast<unsigned>(width - 1);
   return exchange_with(mask, value, within + delta < static_cast<unsigned>(width) ? lane + delta : lane,
-                       place);
+                       call);
 }
 template <typename T>
-T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, const Place& place = Place::here()) {
+T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32,
+                  const CallSite& call = CallSite::here()) {
   const unsigned lane = BlockRunner::here().lane();
   const unsigned source = lane ^ static_cast<unsigned>(lane_mask);
   const unsigned segment_end = (lane | static_cast<unsigned>(width - 1)) + 1;
-  return exchange_with(mask, value, source < segment_end ? source : lane, place);
+  return exchange_with(mask, value, source < segment_end ? source : lane, call);
 }
 
 // --- atomics: nothing else runs in between

@@ -45,7 +45,7 @@ void run_block(const GridShape& shape, const Kernel& kernel) {
     BlockRunner::here().run(kernel, shape.shared_bytes);
   } catch (const InternalError& error) {
     throw InternalError(fmt::format("kernel launched at {}: block ({},{},{}): {}",
-                                    emulation::to_string(shape.place), blockIdx.x, blockIdx.y, blockIdx.z,
+                                    emulation::to_string(shape.call), blockIdx.x, blockIdx.y, blockIdx.z,
                                     error.what()));
   }
 }
@@ -60,7 +60,7 @@ void check_shape(const GridShape& shape) {
   if (grid_fits && block_fits && shape.shared_bytes <= kMaxSharedBytesPerBlock) return;
   throw InternalError(
       fmt::format("kernel launched at {}: no GPU runs grid {} of blocks {} with {} bytes of shared memory",
-                  emulation::to_string(shape.place), to_string(grid), to_string(block), shape.shared_bytes));
+                  emulation::to_string(shape.call), to_string(grid), to_string(block), shape.shared_bytes));
 }
 
 void run_grid(const GridShape& shape, const Kernel& kernel) {
@@ -80,7 +80,7 @@ void run_grid(const GridShape& shape, const Kernel& kernel) {
   const std::string damage = DeviceMemory::instance().damage();
   if (damage.empty()) return;
   throw InternalError(fmt::format("kernel launched at {}: a thread wrote out of bounds: {}",
-                                  emulation::to_string(shape.place), damage));
+                                  emulation::to_string(shape.call), damage));
 }
 
 }  // namespace lockstep::emulation

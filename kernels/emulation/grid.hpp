@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/emulation/block.hpp"
-#include "kernels/emulation/place.hpp"
+#include "kernels/emulation/call_site.hpp"
 #include "kernels/emulation/vector_types.hpp"
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace lockstep::emulation {
 struct GridShape {
   dim3 grid, block;
   std::size_t shared_bytes = 0;
-  Place place;  ///< of the launch
+  CallSite call;  ///< of the launch
 };
 
 /// @throws InternalError if a GPU would refuse such a launch

@@ -42,13 +42,13 @@ void SharedMemory::start_block(std::size_t dynamic_bytes) {
   append(this, {}, dynamic_bytes, 16);
 }
 
-void* SharedMemory::array(const void* site, const Place& place, std::size_t bytes, std::size_t alignment) {
+void* SharedMemory::array(const void* site, const CallSite& call, std::size_t bytes, std::size_t alignment) {
   for (const Array& array : arrays_)
     if (array.site == site) return array.data;
-  return append(site, place, bytes, std::max<std::size_t>(alignment, 16));
+  return append(site, call, bytes, std::max<std::size_t>(alignment, 16));
 }
 
-void* SharedMemory::append(const void* site, const Place& place, std::size_t bytes, std::size_t alignment) {
+void* SharedMemory::append(const void* site, const CallSite& call, std::size_t bytes, std::size_t alignment) {
   std::size_t total = bytes;
   for (const Array& array : arrays_) total += array.bytes;
   if (total > kMaxSharedBytesPerBlock || arrays_.size() == kMaxArrays || alignment > kRedzoneBytes)
@@ -60,7 +60,7 @@ void* SharedMemory::append(const void* site, const Place& place, std::size_t byt
   std::memset(data, 0xFF, bytes);
   close_redzone(data + bytes, kRedzoneBytes);
   end_ = data + bytes + kRedzoneBytes;
-  arrays_.push_back({site, place, data, bytes});
+  arrays_.push_back({site, call, data, bytes});
   return data;
 }
 
@@ -73,7 +73,7 @@ std::string SharedMemory::damage() const {
     const unsigned char* at = find_damage(zone, static_cast<std::size_t>(zone_end - zone));
     if (at == nullptr) continue;
     const std::string name =
-        i == 0 ? "the dynamic shared memory" : "the shared array of " + to_string(array.place);
+        i == 0 ? "the dynamic shared memory" : "the shared array of " + to_string(array.call);
     return fmt::format("byte {} of {}, which has {}", at - array.data, name, array.bytes);
   }
   return {};

@@ -3,7 +3,7 @@
 /// The shared memory of the block that runs: each array exactly as large as asked for, between red zones.
 #pragma once
 
-#include "kernels/emulation/place.hpp"
+#include "kernels/emulation/call_site.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -29,7 +29,7 @@ class SharedMemory {
   /// The array of a place in the source, named by the address `site`: the same for all threads of the block.
   /// Filled with 0xFF (NaN, -1) when the block first asks for it. Aligned to 16 bytes or `alignment`.
   /// @throws InternalError if a block cannot have that much
-  void* array(const void* site, const Place& place, std::size_t bytes, std::size_t alignment);
+  void* array(const void* site, const CallSite& call, std::size_t bytes, std::size_t alignment);
   void* dynamic() const { return arrays_.front().data; }
   /// Empty, or what was written outside of an array: "byte 512 of the shared array of
   /// conv.cu:30, which has 512".
@@ -38,11 +38,11 @@ class SharedMemory {
  private:
   struct Array {
     const void* site;
-    Place place;
+    CallSite call;
     unsigned char* data;
     std::size_t bytes;
   };
-  void* append(const void* site, const Place& place, std::size_t bytes, std::size_t alignment);
+  void* append(const void* site, const CallSite& call, std::size_t bytes, std::size_t alignment);
 
   std::unique_ptr<unsigned char[]> memory_;
   unsigned char* end_;  // of the last red zone

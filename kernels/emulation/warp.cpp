@@ -57,7 +57,7 @@ std::string Warp::obstacle(unsigned lane) const {
       return fmt::format("its mask {:#x} names lane {}, which waits at a barrier of the block", mask, other);
     if (!same_exchange(lane, other))
       return fmt::format("its mask {:#x} names lane {}, which waits at {} with mask {:#x}", mask, other,
-                         to_string(requests_[other].place), requests_[other].mask);
+                         to_string(requests_[other].call), requests_[other].mask);
   }
   return {};
 }

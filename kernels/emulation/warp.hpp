@@ -4,7 +4,7 @@
 /// mask names have done so, every one of them gets its answer.
 #pragma once
 
-#include "kernels/emulation/place.hpp"
+#include "kernels/emulation/call_site.hpp"
 
 #include <cstdint>
 #include <string>
@@ -21,7 +21,7 @@ struct WarpRequest {
   std::uint32_t mask = 0;
   unsigned source = 0;      ///< kShuffle: the lane whose value is wanted
   std::uint64_t value = 0;  ///< kShuffle: offered to the others; kBallot: 0 or not
-  Place place;
+  CallSite call;
 };
 
 /// The exchange of one warp.

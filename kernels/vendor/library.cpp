@@ -8,7 +8,7 @@
 namespace lockstep::vendor {
 
 Library::Library(Device& device, VendorAlgorithms algorithms) : device_(device), algorithms_(algorithms) {
-  LOCKSTEP_CUDA(cudaSetDevice(device.facts().index));
+  LOCKSTEP_CUDA(cudaSetDevice(device.properties().index));
   const CudnnHandle cudnn = create_cudnn();
   const CublasHandle cublas = create_cublas();
 }
@@ -19,7 +19,7 @@ StreamContext& Library::on(Stream& stream) {
 }
 
 cudaStream_t Library::handle_of(Stream& stream) {
-  LOCKSTEP_CUDA(cudaSetDevice(device_.facts().index));
+  LOCKSTEP_CUDA(cudaSetDevice(device_.properties().index));
   return static_cast<cudaStream_t>(stream.native_handle());
 }
 

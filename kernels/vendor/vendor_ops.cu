@@ -33,9 +33,9 @@ class Ops final : public VendorOps {
  public:
   Ops(Device& device, VendorAlgorithms algorithms) : library_(device, algorithms) {}
 
-  void gather(Stream& stream, int batch, const DeviceDataset& dataset, const BatchPlace& place, float* x,
-              std::int32_t* labels) override {
-    native::gather(on(stream), batch, dataset, place, sample_outermost(dataset.features), x, labels);
+  void gather(Stream& stream, int batch, const DeviceDataset& dataset, const SampleSelection& selection,
+              float* x, std::int32_t* labels) override {
+    native::gather(on(stream), batch, dataset, selection, sample_outermost(dataset.features), x, labels);
   }
 
   void conv2d_forward(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,

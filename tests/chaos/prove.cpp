@@ -4,6 +4,7 @@
 /// Where the bit went, and in which step it first shows in the trail, is known from elsewhere than the verdict.
 #include "tests/chaos/prove.hpp"
 
+#include "common/text/json_text.hpp"
 #include "tests/chaos/chaos_job.hpp"
 #include "tests/chaos/dice.hpp"
 #include "tests/chaos/scratch.hpp"
@@ -196,7 +197,7 @@ void ProveCampaign::prove(const std::string& run, const Expected& expected, Dice
   const auto outcome = start(command);
   if (outcome.exit_code != (expected.step == 0 ? 0 : 1))
     throw Violation("wrong exit code:\n" + outcome.everything());
-  const auto verdict = nlohmann::json::parse(outcome.out);
+  const auto verdict = parse_json(outcome.out);
   if (expected.step == 0) {
     if (verdict.at("verdict") != "proved" || verdict.at("steps_proved") != kStepsInEpoch)
       throw Violation("an honest run is not proved:\n" + outcome.everything());

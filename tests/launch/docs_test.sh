@@ -9,6 +9,7 @@
 #   <!-- output -->         not commands: what a program prints, a folder, a synopsis
 #   <!-- file: NAME -->     is written to NAME, for the commands that follow
 # Blocks of a language are no commands either: networks and jobs in yaml are validated, others left alone.
+# shellcheck disable=SC2016  # backticks of the pages
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
@@ -153,6 +154,47 @@ Links_between_pages_lead_somewhere() {
       [ -e "$(dirname "$page")/$target" ] || fail "$page links to $target, which is not there"
     done < <(grep -oE '\]\([^)#]+' "$page" | sed 's/^](//' | grep -v '^https\?:')
   done
+}
+
+# spans PAGE...: what stands between `backticks` on the pages, outside of blocks, as "PAGE<tab>TEXT".
+spans() {
+  awk '/^ *```/ { fenced = !fenced; next }
+       !fenced { while (match($0, /`[^`]+`/)) { print FILENAME "\t" substr($0, RSTART + 1, RLENGTH - 2); $0 = substr($0, RSTART + RLENGTH) } }' "$@" | sort -u
+}
+
+# named_in_vain PAGE...: files and folders of ours that the pages name and that are not there. NAME stands for one that is to be added.
+named_in_vain() {
+  local page name rooms='common|kernels|models|data|comm|simulation|trainer|launch|tests|docs'
+  while IFS=$'\t' read -r page name; do
+    case $name in
+      *NAME*) ;;
+      */*) [ -e "$repo/$name" ] || echo "$page names $name" ;;
+      *) [ -n "$(find "$repo" -path "$repo/build" -prune -o -name "$name" -print -quit)" ] || echo "$page names $name" ;;
+    esac
+  done < <(spans "$@" | grep -P "\t(($rooms)/[A-Za-z0-9_./-]+|[a-z0-9_]+\.(cpp|hpp|cu|cuh|sh|cmake|inc|py))\$")
+}
+
+# unknown_names PAGE...: types and functions that the pages name and no source knows.
+unknown_names() {
+  local page name word
+  while IFS=$'\t' read -r page name; do
+    word=${name%%::*} && word=${word%()}
+    grep -rqwF --include='*.?pp' --include='*.cu' --include='*.cuh' -- "$word" "$repo"/{common,kernels,models,data,comm,trainer} || echo "$page names $name"
+  done < <(spans "$@" | grep -P '\t([A-Z][a-z]+([A-Z][a-z0-9]+)+(::[a-z_]+(\(\))?)?|[a-z_]+\(\))$')
+}
+
+Pages_name_only_files_and_folders_that_are_there() {
+  expect_equal "$(named_in_vain "$repo"/README.md "$repo"/docs/*.md)" ""
+}
+
+The_page_on_extending_names_only_types_and_functions_that_are_there() {
+  expect_equal "$(unknown_names "$repo/docs/extending.md")" ""
+}
+
+What_is_not_there_is_found() {
+  printf '%s\n' 'As `trainer/nosuch/file.hpp`, `no_such_file.cpp`, `NoSuchType::x()`, and `no_such_function()` say, see `README.md`, `comm/NAME`.' '```' '`trainer/fenced`' '```' >page.md
+  expect_equal "$(named_in_vain page.md)" "page.md names no_such_file.cpp"$'\n'"page.md names trainer/nosuch/file.hpp"
+  expect_equal "$(unknown_names page.md)" "page.md names NoSuchType::x()"$'\n'"page.md names no_such_function()"
 }
 
 run_tests "$@"

@@ -6,6 +6,7 @@
 #include "kernels/cpu/cpu_ops.hpp"
 #include "models/device_execution.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/support/effort.hpp"
 
 #include <gtest/gtest.h>
 
@@ -105,14 +106,15 @@ class GoldenLayersTest : public testing::Test {
   /// @param pass  Sums of (first sample)
   template <typename Pass>
   void train(const Pass& pass) {
-    for (int step = 0; step < kSteps; ++step) {
+    constexpr int kTaken = effort(kSteps, 10);
+    for (int step = 0; step < kTaken; ++step) {
       const Sums sums = pass(step * kBatch % kSamples);
       const double loss = losses_[static_cast<std::size_t>(step)];
       ASSERT_NEAR(sums.loss / kBatch, loss, (step == 0 ? 1e-6 : 1e-5) * loss) << "step " << step;
       update(sums.gradients);
       if (step == 0) expect_weights("once.", 1e-6);
     }
-    expect_weights("final.", 1e-5);
+    if (kTaken == kSteps) expect_weights("final.", 1e-5);
   }
 
   SafetensorsFile file_;

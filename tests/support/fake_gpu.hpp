@@ -24,11 +24,11 @@ class FakeEvent final : public Event {
 class FakeGpu final : public Device {
  public:
   explicit FakeGpu(const std::string& uuid, const std::string& pci_bus = "") {
-    facts_.uuid = uuid;
-    facts_.pci_bus = pci_bus;
+    properties_.uuid = uuid;
+    properties_.pci_bus = pci_bus;
   }
 
-  const DeviceFacts& facts() const override { return facts_; }
+  const DeviceProperties& properties() const override { return properties_; }
   std::string_view kind() const override { return "cuda"; }
   std::unique_ptr<Event> make_event(Timing /*timing*/) override { return std::make_unique<FakeEvent>(); }
 
@@ -41,7 +41,7 @@ class FakeGpu final : public Device {
   }
 
  private:
-  DeviceFacts facts_;
+  DeviceProperties properties_;
 };
 
 /// GPUs of which one kind of call fails, as it does where they cannot be used.
@@ -53,9 +53,9 @@ class FakePlatform final : public Platform {
   FakePlatform(int visible, std::exception_ptr search, std::string use)
       : visible_(visible), search_(std::move(search)), use_(std::move(use)) {}
 
-  std::vector<DeviceFacts> devices() const override {
+  std::vector<DeviceProperties> devices() const override {
     if (search_ != nullptr) std::rethrow_exception(search_);
-    return std::vector<DeviceFacts>(static_cast<std::size_t>(visible_));
+    return std::vector<DeviceProperties>(static_cast<std::size_t>(visible_));
   }
   std::vector<std::vector<PeerLink>> links() const override { return {}; }
   std::string versions() const override { return ""; }

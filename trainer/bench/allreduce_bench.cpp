@@ -180,9 +180,9 @@ std::int64_t bench_on(DeviceSide& side, Communicator& comm, const AllreduceOptio
     const std::string name(all_reduce->name());
     side.setup = {std::move(all_reduce), name, std::string(comm.backend())};
   }
-  const DeviceFacts& facts = device.facts();
+  const DeviceProperties& properties = device.properties();
   print_title(comm, options, side.setup.description,
-              fmt::format("device {} [{}] {}", facts.index, facts.pci_bus, facts.name));
+              fmt::format("device {} [{}] {}", properties.index, properties.pci_bus, properties.name));
   return Rows(comm, options).run([&]<typename T>(std::size_t count) {
     return std::make_unique<BufferOnDevice<T>>(comm, device, *side.setup.all_reduce, count);
   });

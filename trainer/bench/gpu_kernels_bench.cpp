@@ -48,7 +48,7 @@ class GpuBench {
     }
   }
 
-  const DeviceFacts& facts() const { return device_->facts(); }
+  const DeviceProperties& properties() const { return device_->properties(); }
   int rounds() const { return effort_.rounds; }
   /// Why there are no vendor kernels; empty if there are.
   const std::string& without_vendor() const { return without_vendor_; }
@@ -63,14 +63,14 @@ class GpuBench {
   GpuLimits measure_limits() {
     BenchMemory memory(*device_, *stream_);
     const std::size_t size =
-        effort_.max_sets > 1 ? std::max<std::size_t>(facts().l2_bytes, 1 << 20) / 32 : 64;
+        effort_.max_sets > 1 ? std::max<std::size_t>(properties().l2_bytes, 1 << 20) / 32 : 64;
     float* from = memory.floats(size);
     float* to = memory.floats(size);
     const std::int64_t* sum = memory.integers(1);
     const auto medians = medians_of(
         {[=](Stream& stream, int) { stream.copy_on_device(to, from, size * sizeof(float)); },
          [=, ops = native_.get()](Stream& stream, int) { ops->exact_to_fp32(stream, 1, sum, nullptr, to); }});
-    return {.flops_per_second = nominal_flops_per_second(facts()),
+    return {.flops_per_second = nominal_flops_per_second(properties()),
             .bytes_per_second = 2 * static_cast<double>(size * sizeof(float)) / *medians[0],
             .launch_seconds = *medians[1]};
   }
@@ -78,7 +78,7 @@ class GpuBench {
   /// Sets of inputs and outputs that fill half of the L2 cache: a call finds its input there, as in training,
   /// where another op has just written it, but not in the L1 caches.
   int sets_for(const KernelCase& kernel) const {
-    const double fit = static_cast<double>(facts().l2_bytes) / 2 / kernel.bytes;
+    const double fit = static_cast<double>(properties().l2_bytes) / 2 / kernel.bytes;
     return std::clamp(static_cast<int>(std::min(fit, 1e6)), 1, effort_.max_sets);
   }
 
@@ -162,12 +162,12 @@ ratio     how many times as long as native: above 1 native is faster
 )";
 
 void print_preface(const GpuBench& bench, const GpuLimits& limits, const GpuKernelsOptions& options) {
-  const DeviceFacts& facts = bench.facts();
+  const DeviceProperties& properties = bench.properties();
   if (options.device != "cuda") print("This device is emulated: the times mean nothing.\n");
   print("{}, {} multiprocessors, {} MHz: {:.1f} TFLOP/s in fp32, {:.2f} TB/s to memory (nominal)\n",
-        facts.name, facts.multiprocessors, facts.clock_mhz, limits.flops_per_second * 1e-12,
-        nominal_memory_bytes_per_second(facts) * 1e-12);
-  print(kExplanation, limits.launch_seconds * 1e6, limits.bytes_per_second * 1e-12, facts.l2_bytes >> 20,
+        properties.name, properties.multiprocessors, properties.clock_mhz, limits.flops_per_second * 1e-12,
+        nominal_memory_bytes_per_second(properties) * 1e-12);
+  print(kExplanation, limits.launch_seconds * 1e6, limits.bytes_per_second * 1e-12, properties.l2_bytes >> 20,
         bench.rounds());
   if (!bench.without_vendor().empty()) print("\nWithout vendor kernels: {}\n", bench.without_vendor());
 }

@@ -15,8 +15,9 @@ constexpr double kAsFast = 0.995;
 
 /// fp32 units of a multiprocessor. Source: CUDA C++ Programming Guide, "Throughput of Native Arithmetic
 /// Instructions".
-int fp32_units(const DeviceFacts& facts) {
-  const bool has_half = facts.compute_major == 7 || (facts.compute_major == 8 && facts.compute_minor == 0);
+int fp32_units(const DeviceProperties& properties) {
+  const bool has_half =
+      properties.compute_major == 7 || (properties.compute_major == 8 && properties.compute_minor == 0);
   return has_half ? 64 : 128;
 }
 
@@ -39,12 +40,12 @@ std::optional<double> fastest_rival(const KernelTimes& times) {
 
 }  // namespace
 
-double nominal_flops_per_second(const DeviceFacts& facts) {
-  return 2.0 * fp32_units(facts) * facts.multiprocessors * facts.clock_mhz * 1e6;
+double nominal_flops_per_second(const DeviceProperties& properties) {
+  return 2.0 * fp32_units(properties) * properties.multiprocessors * properties.clock_mhz * 1e6;
 }
 
-double nominal_memory_bytes_per_second(const DeviceFacts& facts) {
-  return 2.0 * facts.memory_clock_mhz * 1e6 * facts.memory_bus_bits / 8;
+double nominal_memory_bytes_per_second(const DeviceProperties& properties) {
+  return 2.0 * properties.memory_clock_mhz * 1e6 * properties.memory_bus_bits / 8;
 }
 
 double limit_seconds(const KernelCase& kernel, const GpuLimits& limits) {

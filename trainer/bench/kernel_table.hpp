@@ -21,9 +21,9 @@ struct GpuLimits {
 
 /// From multiprocessors and clock. fp32 units of a multiprocessor are known for compute capability 7.0 to
 /// 12; later ones count as 128.
-double nominal_flops_per_second(const DeviceFacts& facts);
+double nominal_flops_per_second(const DeviceProperties& properties);
 /// From clock and width of the memory, two transfers a clock.
-double nominal_memory_bytes_per_second(const DeviceFacts& facts);
+double nominal_memory_bytes_per_second(const DeviceProperties& properties);
 
 /// One launch, and the longer of arithmetic and traffic.
 double limit_seconds(const KernelCase& kernel, const GpuLimits& limits);

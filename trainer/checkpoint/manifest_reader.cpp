@@ -3,6 +3,7 @@
 /// Reading manifest.json.
 #include "common/error.hpp"
 #include "common/safetensors/safetensors_header.hpp"
+#include "common/text/json_text.hpp"
 #include "kernels/numerics/exact_sum.hpp"
 #include "kernels/numerics/wide_sum.hpp"
 #include "trainer/checkpoint/manifest.hpp"
@@ -311,7 +312,7 @@ void check_version(const Object& top, const std::string& file) {
 
 Manifest read_manifest(std::string_view text, const std::string& file) {
   check_seal(text, file);
-  const json parsed = json::parse(text.begin(), text.end(), nullptr, false);
+  const json parsed = parse_json_or_discard(text);
   if (parsed.is_discarded()) throw DataError(fmt::format("{}: is not JSON", file));
   const Object top(parsed, file, "manifest");
   check_version(top, file);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Writing manifest.json.
 #include "common/sha256.hpp"
+#include "common/text/json_text.hpp"
 #include "trainer/checkpoint/manifest.hpp"
 
 #include <fmt/format.h>
@@ -94,7 +95,7 @@ std::string manifest_seal(std::string_view body) {
 }
 
 std::string write_manifest(const Manifest& manifest) {
-  std::string body = manifest_json(manifest).dump(1, ' ', false, Json::error_handler_t::replace);
+  std::string body = json_text(manifest_json(manifest), 1);
   body.resize(body.rfind('\n'));  // open again: the seal closes it
   return body + manifest_seal(body);
 }

@@ -3,6 +3,8 @@
 /// Where to cut metrics.jsonl.
 #include "trainer/checkpoint/metrics_cut.hpp"
 
+#include "common/text/json_text.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -12,13 +14,9 @@
 namespace lockstep {
 namespace {
 
-nlohmann::json parse_line(std::string_view line) {
-  return nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
-}
-
 /// True if the line tells of something up to the checkpoint.
 bool belongs(std::string_view line, std::int64_t step, bool epoch_line_written) {
-  const auto entry = parse_line(line);
+  const auto entry = parse_json_or_discard(line);
   if (!entry.is_object()) return false;
   const auto event = entry.value("/event"_json_pointer, nlohmann::json());
   if (event == "end") return false;
@@ -58,7 +56,7 @@ bool ends_a_run(Env& env, const std::string& path) {
   text = text.substr(0, text.rfind('\n') + 1);
   if (text.empty()) return false;
   text.remove_suffix(1);
-  const auto entry = parse_line(text.substr(text.rfind('\n') + 1));
+  const auto entry = parse_json_or_discard(text.substr(text.rfind('\n') + 1));
   return entry.is_object() && entry.value("/event"_json_pointer, nlohmann::json()) == "end";
 }
 

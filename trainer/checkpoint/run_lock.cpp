@@ -6,6 +6,7 @@
 #include "common/clock.hpp"
 #include "common/error.hpp"
 #include "common/host_name.hpp"
+#include "common/text/json_text.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -47,7 +48,7 @@ std::string to_text(const LockOwner& owner) {
   const nlohmann::ordered_json document = {{"host", owner.host},       {"boot_id", owner.boot_id},
                                            {"pid", owner.pid},         {"start_ticks", owner.start_ticks},
                                            {"started", owner.started}, {"job", owner.job}};
-  return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(document, 1) + "\n";
 }
 
 /// Nothing if nobody is named: a new file, a released one, or one that a power loss left empty or torn.
@@ -55,8 +56,7 @@ std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
   constexpr std::uint64_t kMostBytes = 65536;
   if (env.size(path) > kMostBytes) return std::nullopt;  // nothing that we wrote
   const std::vector<std::byte> bytes = env.read(path);
-  const auto* text = reinterpret_cast<const char*>(bytes.data());
-  const auto document = nlohmann::json::parse(text, text + bytes.size(), nullptr, false);
+  const auto document = parse_json_or_discard({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   if (!document.is_object()) return std::nullopt;
   try {
     return LockOwner{document.at("host"),        document.at("boot_id"), document.at("pid"),

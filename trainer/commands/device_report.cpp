@@ -19,13 +19,13 @@ using Row = std::vector<std::string>;
 /// 0 if the device cannot be used, which is no reason not to list it.
 std::size_t free_bytes_by_cuda(const Platform& platform, int index) {
   try {
-    return platform.make_device(index)->facts().free_bytes;
+    return platform.make_device(index)->properties().free_bytes;
   } catch (const DeviceError&) {
     return 0;
   }
 }
 
-std::size_t free_bytes(const Platform& platform, const Nvml* nvml, const DeviceFacts& device) {
+std::size_t free_bytes(const Platform& platform, const Nvml* nvml, const DeviceProperties& device) {
   const auto known = nvml != nullptr ? nvml->free_bytes(device.uuid) : std::nullopt;
   return known ? *known : free_bytes_by_cuda(platform, device.index);
 }
@@ -59,12 +59,12 @@ std::string in_units_of(double unit, std::size_t bytes, int decimals) {
   return bytes == 0 ? "?" : fmt::format("{:.{}f}", static_cast<double>(bytes) / unit, decimals);
 }
 
-std::string compute_capability(const DeviceFacts& device) {
+std::string compute_capability(const DeviceProperties& device) {
   return fmt::format("{}.{}", device.compute_major, device.compute_minor);
 }
 
 /// Memory sends twice a clock.
-double gigabytes_per_second(const DeviceFacts& device) {
+double gigabytes_per_second(const DeviceProperties& device) {
   return 2.0 * device.memory_clock_mhz * device.memory_bus_bits / 8 / 1000;
 }
 
@@ -72,7 +72,7 @@ std::string facts_table(const DeviceReport& report) {
   constexpr double kKib = 1 << 10, kMib = 1 << 20, kGib = 1 << 30;
   std::vector<Row> rows = {
       {"GPU", "name", "compute", "SMs", "MHz", "GiB", "free", "GB/s", "L2 MiB", "shared KiB"}};
-  for (const DeviceFacts& device : report.devices)
+  for (const DeviceProperties& device : report.devices)
     rows.push_back({fmt::to_string(device.index), device.name, compute_capability(device),
                     fmt::to_string(device.multiprocessors), fmt::to_string(device.clock_mhz),
                     in_units_of(kGib, device.total_bytes, 1), in_units_of(kGib, device.free_bytes, 1),
@@ -84,7 +84,7 @@ std::string facts_table(const DeviceReport& report) {
 
 std::string names_table(const DeviceReport& report) {
   std::vector<Row> rows = {{"GPU", "PCI bus", "UUID"}};
-  for (const DeviceFacts& device : report.devices)
+  for (const DeviceProperties& device : report.devices)
     rows.push_back({fmt::to_string(device.index), device.pci_bus, device.uuid});
   return aligned(rows);
 }
@@ -96,7 +96,7 @@ std::string symbol(const PeerLink& link) {
 
 std::string links_table(const DeviceReport& report) {
   Row head = {"GPU"};
-  for (const DeviceFacts& device : report.devices) head.push_back(fmt::to_string(device.index));
+  for (const DeviceProperties& device : report.devices) head.push_back(fmt::to_string(device.index));
   std::vector<Row> rows = {head};
   for (std::size_t from = 0; from < report.links.size(); ++from) {
     Row row = {fmt::to_string(report.devices[from].index)};
@@ -111,7 +111,7 @@ nlohmann::json known_or_null(std::size_t bytes) {
   return bytes == 0 ? nlohmann::json() : nlohmann::json(bytes);
 }
 
-nlohmann::json device_json(const DeviceFacts& device) {
+nlohmann::json device_json(const DeviceProperties& device) {
   return {{"index", device.index},
           {"name", device.name},
           {"uuid", device.uuid},
@@ -150,7 +150,7 @@ DeviceReport report_devices(const Platform& platform, const Nvml* nvml) {
   report.devices = platform.devices();  // says best why there is none
   report.links = platform.links();
   report.versions = platform.versions();
-  for (DeviceFacts& device : report.devices) device.free_bytes = free_bytes(platform, nvml, device);
+  for (DeviceProperties& device : report.devices) device.free_bytes = free_bytes(platform, nvml, device);
   if (nvml == nullptr) return report;
   ask_about_nvlink(*nvml, report);
   if (const auto version = nvml->driver_version()) report.versions += ", kernel module " + *version;
@@ -166,7 +166,7 @@ std::string to_text(const DeviceReport& report) {
 
 nlohmann::json to_json(const DeviceReport& report) {
   auto devices = nlohmann::json::array();
-  for (const DeviceFacts& device : report.devices) devices.push_back(device_json(device));
+  for (const DeviceProperties& device : report.devices) devices.push_back(device_json(device));
   return {{"versions", report.versions}, {"devices", devices}, {"links", links_json(report)}};
 }
 

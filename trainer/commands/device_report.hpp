@@ -14,8 +14,8 @@
 namespace lockstep {
 
 struct DeviceReport {
-  std::string versions;              ///< "driver 13.0, runtime 13.0, kernel module 580.65.06"
-  std::vector<DeviceFacts> devices;  ///< free_bytes is 0 where it is not known
+  std::string versions;                   ///< "driver 13.0, runtime 13.0, kernel module 580.65.06"
+  std::vector<DeviceProperties> devices;  ///< free_bytes is 0 where it is not known
   std::vector<std::vector<PeerLink>> links;
 };
 

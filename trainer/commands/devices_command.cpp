@@ -3,6 +3,7 @@
 /// lockstep devices [--json] [--emulated]
 #include "common/console/output.hpp"
 #include "common/error.hpp"
+#include "common/text/json_text.hpp"
 #include "kernels/device/device.hpp"
 #include "kernels/device/nvml.hpp"
 #include "trainer/commands/command.hpp"
@@ -40,11 +41,11 @@ int print_as_text(bool emulated) {
 
 int print_as_json(bool emulated) {
   try {
-    print("{}\n", to_json(report_of(emulated)).dump(2));
+    print("{}\n", json_text(to_json(report_of(emulated)), 2));
     return 0;
   } catch (const DeviceError& error) {
     const nlohmann::json none = {{"devices", nlohmann::json::array()}, {"reason", error.what()}};
-    print("{}\n", none.dump(2));
+    print("{}\n", json_text(none, 2));
     return static_cast<int>(error.code());
   }
 }

@@ -5,6 +5,7 @@
 #include "common/console/terminal.hpp"
 #include "common/error.hpp"
 #include "common/files/env.hpp"
+#include "common/text/json_text.hpp"
 #include "common/text/text_layout.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/config/job.hpp"
@@ -64,7 +65,7 @@ int exit_code(bool healthy) {
 template <typename Findings>
 void show(const Findings& findings, bool json) {
   if (json) {
-    print("{}\n", to_json(findings).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    print("{}\n", json_text(to_json(findings), 2));
   } else {
     print("{}", fold_lines(to_text(findings, output_terminal().unicode), output_columns()));
   }

@@ -3,7 +3,7 @@
 /// lockstep train JOB.yaml [key=value ...]
 #include "trainer/commands/command.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/run/training_run.hpp"
+#include "trainer/run/train.hpp"
 
 #include <memory>
 #include <string>

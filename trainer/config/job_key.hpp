@@ -51,8 +51,7 @@ struct JobKey {
   JobKey&& also_called(std::vector<std::string_view> names) &&;
 };
 
-/// Converters between text and one field of Job. `Field` is called with a Job& or a const Job& and returns
-/// the field.
+/// Converters between text and the value of a field.
 struct IntRange {
   std::int64_t low, high;
 };

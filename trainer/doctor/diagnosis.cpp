@@ -61,9 +61,9 @@ bool sees_run_directory(Communicator& comm, const std::string& directory) {
 RankDevice device_of(const DeviceChoice& choice) {
   RankDevice device{choice.kind, choice.description, "", ""};
   if (choice.gpu == nullptr) return device;
-  const auto& facts = choice.gpu->device->facts();
-  device.uuid = facts.uuid;
-  device.pci_bus = facts.pci_bus;
+  const auto& gpu = choice.gpu->device->properties();
+  device.uuid = gpu.uuid;
+  device.pci_bus = gpu.pci_bus;
   return device;
 }
 

@@ -1,16 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A view as JSON, field by field.
+#include "common/text/json_text.hpp"
 #include "trainer/doctor/rank_view_json.hpp"
 
 namespace lockstep {
 
 std::string to_message(const RankView& view) {
-  return nlohmann::json(view).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(view);
 }
 
 RankView rank_view_of(const std::string& message) {
-  return nlohmann::json::parse(message).get<RankView>();
+  return parse_json(message).get<RankView>();
 }
 
 }  // namespace lockstep

@@ -95,7 +95,7 @@ void require_host_memory(const Network& network, const MemoryNeed& need, const C
   require_memory(bytes, what, kHelp, comm.backend() == "thread" ? 1 : ranks);
 }
 
-void require_device_memory(const Network& network, const MemoryNeed& need, const DeviceFacts& device) {
+void require_device_memory(const Network& network, const MemoryNeed& need, const DeviceProperties& device) {
   if (need.total() <= device.free_bytes) return;
   throw DeviceError(
       fmt::format("not enough memory on {}: training {} would take {}, and {} are free; lower "
@@ -147,7 +147,7 @@ void require_training_memory(const Job& job, const Network& network, const Train
   require_host_memory(network, memory.host, comm);
   if (!on_gpu) return;
   check_device_limits(network, samples_of_a_rank(job, sizes.train_samples, comm.size()));
-  require_device_memory(network, memory.device, device.gpu->device->facts());
+  require_device_memory(network, memory.device, device.gpu->device->properties());
 }
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/prediction/prediction_report.hpp"
 
+#include "common/text/json_text.hpp"
 #include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -49,7 +50,7 @@ std::vector<int> shown(const Prediction& prediction, const ReportStyle& style, b
 
 /// In ASCII, with nothing in it that a terminal could obey; what is no UTF-8, in a file name, becomes U+FFFD.
 std::string one_line(const Json& json) {
-  std::string line = json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  std::string line = json_text_in_ascii(json);
   for (std::size_t at = line.find('\x7f'); at != line.npos; at = line.find('\x7f', at))
     line.replace(at, 1, "\\u007f");
   return line + "\n";

@@ -8,6 +8,7 @@
 #include "common/clock.hpp"
 #include "common/console/output.hpp"
 #include "common/error.hpp"
+#include "common/text/json_text.hpp"
 #include "common/text/text_layout.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/prove/replay.hpp"
@@ -116,7 +117,7 @@ Plan share_plan(Communicator& comm, const Survey& survey) {
     json["intervals"] = nlohmann::json::array();
     for (const Interval& interval : survey.intervals) json["intervals"].push_back(interval_json(interval));
   }
-  json = nlohmann::json::parse(gather_text(comm, comm.rank() == 0 ? json.dump() : "").front());
+  json = parse_json(gather_text(comm, comm.rank() == 0 ? json_text(json) : "").front());
   Plan plan{.intervals = {}, .bucket_plan = json.at("bucket_plan").get<std::string>()};
   for (const auto& entry : json.at("intervals")) plan.intervals.push_back(interval_from(entry));
   return plan;
@@ -161,8 +162,8 @@ class Proof {
     const Plan plan = share_plan(comm_, survey_);
     ProofResult mine;
     agree(comm_, [&] { mine = replay_mine(plan); });
-    for (const std::string& text : gather_text(comm_, to_json(mine).dump()))
-      add(survey_.verdict, result_from_json(nlohmann::json::parse(text)));
+    for (const std::string& text : gather_text(comm_, json_text(to_json(mine))))
+      add(survey_.verdict, result_from_json(parse_json(text)));
     if (comm_.rank() != 0) return 0;
     judge_together();
     const ProofCircumstances circumstances{.run = options_.run,
@@ -227,7 +228,7 @@ class Proof {
 
   void say(const ProofCircumstances& circumstances) const {
     if (options_.json) {
-      print("{}\n", report_json(survey_.verdict, circumstances).dump());
+      print("{}\n", json_text(report_json(survey_.verdict, circumstances)));
     } else {
       print("{}", to_text(survey_.verdict, circumstances));
     }

@@ -123,7 +123,7 @@ std::string binding_advice(int usable, int all) {
 }
 
 AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, std::optional<GradientPath> wanted) {
-  const auto by_rank = gather_gpus(comm, device.facts());
+  const auto by_rank = gather_gpus(comm, device.properties());
   const auto decision = agree_on_all_reduce(comm, {.wanted = wanted,
                                                    .device_kind = std::string(device.kind()),
                                                    .world_size = comm.size(),

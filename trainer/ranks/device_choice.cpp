@@ -91,7 +91,7 @@ DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& para
   AllReduceSetup setup = set_up_all_reduce(comm, *gpu->device, backend_named(parallel.backend).gradients);
   gpu->all_reduce = std::move(setup.all_reduce);
   return {.kind = std::string(gpu->device->kind()),
-          .description = gpu->device->facts().name,
+          .description = gpu->device->properties().name,
           .make_ops = {},
           .gpu = gpu,
           .communication = "gradients: " + setup.description,

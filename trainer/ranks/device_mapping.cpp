@@ -72,7 +72,7 @@ std::string describe(const SharedGpu& shared) {
   return fmt::format("ranks {} share {} on {}", listed(shared.ranks), shared.gpu.uuid, shared.gpu.host);
 }
 
-std::vector<RankGpu> gather_gpus(Communicator& comm, const DeviceFacts& mine) {
+std::vector<RankGpu> gather_gpus(Communicator& comm, const DeviceProperties& mine) {
   const auto hosts = gather_hosts(comm);
   const auto uuids = gather_text(comm, mine.uuid);
   const auto buses = gather_text(comm, mine.pci_bus);

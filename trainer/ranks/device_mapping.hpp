@@ -46,6 +46,6 @@ std::vector<SharedGpu> find_shared_gpus(std::span<const RankGpu> by_rank);
 std::string describe(const SharedGpu& shared);
 
 /// The GPUs of all ranks, by rank. Collective.
-std::vector<RankGpu> gather_gpus(Communicator& comm, const DeviceFacts& mine);
+std::vector<RankGpu> gather_gpus(Communicator& comm, const DeviceProperties& mine);
 
 }  // namespace lockstep

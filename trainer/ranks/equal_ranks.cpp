@@ -6,6 +6,7 @@
 #include "comm/agreement.hpp"
 #include "comm/gather.hpp"
 #include "common/sha256.hpp"
+#include "common/text/json_text.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -43,7 +44,7 @@ bool all_equal(Communicator& comm, const Sha256Digest& mine) {
 std::string to_text(const RankFacts& facts, const std::string& host) {
   json list = json::array();
   for (const RankFact& f : facts) list.push_back({static_cast<int>(f.kind), f.key, f.value, f.note});
-  return json{{"host", host}, {"facts", list}}.dump(-1, ' ', false, json::error_handler_t::replace);
+  return json_text(json{{"host", host}, {"facts", list}});
 }
 
 RankFacts facts_of(const json& message) {
@@ -62,7 +63,7 @@ void expect_equal_ranks(Communicator& comm, const RankFacts& mine) {
   std::vector<RankFacts> facts;
   std::vector<std::string> hosts;
   for (const std::string& text : gather_text(comm, to_text(mine, comm.host()))) {
-    const json message = json::parse(text);
+    const json message = parse_json(text);
     facts.push_back(facts_of(message));
     hosts.push_back(message.at("host"));
   }

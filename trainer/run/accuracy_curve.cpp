@@ -3,6 +3,7 @@
 /// Plain shapes and text in a fixed frame.
 #include "trainer/run/accuracy_curve.hpp"
 
+#include "common/text/json_text.hpp"
 #include "common/text/svg.hpp"
 
 #include <fmt/format.h>
@@ -73,7 +74,7 @@ std::vector<CurvePoint> curve_points(Env& env, const std::string& metrics_path) 
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
     if (line.find("\"epoch\"") == line.npos) continue;  // most lines tell of steps
-    const auto event = nlohmann::json::parse(line.begin(), line.end(), nullptr, false);
+    const auto event = parse_json_or_discard(line);
     if (!event.is_object() || event.value("/event"_json_pointer, nlohmann::json()) != "epoch") continue;
     const auto epoch = event.value("/epoch"_json_pointer, nlohmann::json());
     const auto accuracy = event.value("/test_accuracy"_json_pointer, nlohmann::json());

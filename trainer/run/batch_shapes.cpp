@@ -13,7 +13,7 @@ namespace {
 
 std::string device_name(const DeviceChoice& device) {
   if (device.gpu == nullptr) return device.description;
-  return fmt::format("{}:{} {}", device.kind, device.gpu->device->facts().index, device.description);
+  return fmt::format("{}:{} {}", device.kind, device.gpu->device->properties().index, device.description);
 }
 
 std::string things(const std::string& kind) {

@@ -3,6 +3,7 @@
 /// Compares the steps that were asked for with those taken, and with the last line of metrics.jsonl.
 #include "trainer/run/finished_run.hpp"
 
+#include "common/text/json_text.hpp"
 #include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -41,7 +42,7 @@ std::optional<std::string> recorded_end(Env& env, const std::string& run_dir, st
   if (!text.ends_with('\n')) return std::nullopt;  // torn
   text.remove_suffix(1);
   const auto line = text.substr(text.rfind('\n') + 1);
-  const auto event = nlohmann::json::parse(line, nullptr, false);
+  const auto event = parse_json_or_discard(line);
   if (!event.is_object() || event.value("event", nlohmann::json()) != "end") return std::nullopt;
   if (event.value("step", nlohmann::json()) != steps) return std::nullopt;
   const auto digest = event.value("weights_sha256", nlohmann::json());

@@ -3,6 +3,7 @@
 #include "trainer/run/metrics.hpp"
 
 #include "common/files/append_file.hpp"
+#include "common/text/json_text.hpp"
 
 namespace lockstep {
 
@@ -13,8 +14,7 @@ MetricsWriter::MetricsWriter(MetricsWriter&&) noexcept = default;
 MetricsWriter& MetricsWriter::operator=(MetricsWriter&&) noexcept = default;
 
 void MetricsWriter::write(const nlohmann::ordered_json& event) {
-  if (file_)
-    file_->append(event.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  if (file_) file_->append(json_text(event) + "\n");
 }
 
 void MetricsWriter::sync() {

@@ -20,12 +20,12 @@ void expect_one_line_with(const std::string& text, const std::vector<std::string
     EXPECT_NE(text.find(part), std::string::npos) << "'" << part << "' is not in: " << text;
 }
 
-DeviceFacts device(int index, const std::string& name) {
-  DeviceFacts facts;
-  facts.index = index;
-  facts.name = name;
-  facts.total_bytes = std::size_t{80} << 30;
-  return facts;
+DeviceProperties device(int index, const std::string& name) {
+  DeviceProperties properties;
+  properties.index = index;
+  properties.name = name;
+  properties.total_bytes = std::size_t{80} << 30;
+  return properties;
 }
 
 TEST(DeviceMessagesTest, AMachineWithoutADriver) {
@@ -61,7 +61,7 @@ TEST(DeviceMessagesTest, NothingIsWrongWithoutADriverOrWithAllGpusHidden) {
 }
 
 TEST(DeviceMessagesTest, ADeviceThatTheProgramWasNotBuiltForIsNamedWithTheFix) {
-  DeviceFacts v100 = device(1, "Tesla V100-SXM2-16GB");
+  DeviceProperties v100 = device(1, "Tesla V100-SXM2-16GB");
   v100.compute_major = 7;
   const CudaFailure failure{"cudaErrorNoKernelImageForDevice", "no kernel image is available", "call", "f",
                             1};

@@ -64,9 +64,9 @@ class DeviceGatherTest : public testing::Test {
     data.channel_shift = scales.data() + c.channels;
     const auto x = rig_.poisoned<float>(static_cast<std::size_t>(c.features * c.batch));
     const auto batch_labels = rig_.poisoned<std::int32_t>(static_cast<std::size_t>(c.batch));
-    const BatchPlace place = {c.shuffled ? order.data() : nullptr, c.step == 0 ? nullptr : state.data(),
-                              c.stride, c.first};
-    rig_.ops().gather(rig_.stream(), c.batch, data, place, x.data(), batch_labels.data());
+    const SampleSelection selection = {c.shuffled ? order.data() : nullptr,
+                                       c.step == 0 ? nullptr : state.data(), c.stride, c.first};
+    rig_.ops().gather(rig_.stream(), c.batch, data, selection, x.data(), batch_labels.data());
     std::vector<float> all = rig_.download(x);
     for (const std::int32_t label : rig_.download(batch_labels)) all.push_back(static_cast<float>(label));
     return all;

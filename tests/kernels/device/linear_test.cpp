@@ -1,25 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Fully connected layers on a device against naive loops in double, fused ops against their parts, and the
-/// independence of the bits from batch and grains.
-#include "tests/kernels/reference/linear.hpp"
-
+/// Fully connected layers on a device against naive loops in double and the CPU's bits, and the independence of the bits
+/// from batch and grains.
 #include "kernels/numerics/exact_sum.hpp"
 #include "tests/kernels/device/cpu_columns.hpp"
-#include "tests/kernels/device/rig.hpp"
+#include "tests/kernels/device/linear_problem.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <sstream>
+#include <iterator>
 
 namespace lockstep::test::linear_test {
 namespace {
 
 using reference::Sums;
 using reference::worst_difference;
-
-constexpr std::uint64_t kSeed = 20260511;
-constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 // batch, inputs, outputs
 const LinearShape kShapes[] = {
@@ -31,127 +25,6 @@ const LinearShape kShapes[] = {
 
 /// Too slow for ten thread orders.
 const LinearShape kLargeShapes[] = {{100, 320, 50}, {100, 800, 128}, {256, 50, 10}};
-
-std::string describe(const LinearShape& s) {
-  std::ostringstream text;
-  text << "seed " << kSeed << ", batch " << s.batch << ", " << s.in_features << " inputs, " << s.out_features
-       << " outputs";
-  return text.str();
-}
-
-std::size_t in_size(const LinearShape& s) {
-  return static_cast<std::size_t>(s.in_features) * static_cast<std::size_t>(s.batch);
-}
-std::size_t out_size(const LinearShape& s) {
-  return static_cast<std::size_t>(s.out_features) * static_cast<std::size_t>(s.batch);
-}
-
-/// The arguments of all three directions.
-struct Problem {
-  explicit Problem(const LinearShape& s)
-      : shape(s),
-        x(reference::random_numbers(kSeed, 1, in_size(s))),
-        w(reference::random_numbers(kSeed, 2, s.weight_size())),
-        b(reference::random_numbers(kSeed, 3, static_cast<std::size_t>(s.out_features))),
-        dy(reference::random_numbers(kSeed, 4, out_size(s))) {}
-
-  /// The same layer on columns [first, first + count).
-  Problem columns(int first, int count) const {
-    Problem part = *this;
-    part.shape.batch = count;
-    part.x = columns_of(x, first, count);
-    part.dy = columns_of(dy, first, count);
-    return part;
-  }
-  template <typename T>
-  std::vector<T> columns_of(const std::vector<T>& from, int first, int count) const {
-    std::vector<T> part;
-    for (std::size_t row = 0; row < from.size(); row += static_cast<std::size_t>(shape.batch)) {
-      const auto begin = from.begin() + static_cast<std::ptrdiff_t>(row) + first;
-      part.insert(part.end(), begin, begin + count);
-    }
-    return part;
-  }
-
-  LinearShape shape;
-  std::vector<double> x, w, b, dy;
-};
-
-/// What an op with an epilogue writes.
-struct Activation {
-  std::vector<float> y;
-  std::vector<std::uint8_t> mask;
-};
-
-/// dw, db, and the count of refused numbers, as integers.
-using ExactSums = std::vector<std::int64_t>;
-
-class LinearTest : public testing::Test {
- protected:
-  /// Weights and biases one after another, from an address that is aligned to nothing but a float.
-  DeviceBuffer<float> arena(const Problem& p) {
-    std::vector<double> numbers = {NAN};
-    numbers.insert(numbers.end(), p.w.begin(), p.w.end());
-    numbers.insert(numbers.end(), p.b.begin(), p.b.end());
-    return rig_.upload(numbers);
-  }
-
-  Activation forward(const Problem& p, const Epilogue& epilogue = {}) {
-    const auto x = rig_.upload(p.x), weights = arena(p);
-    const auto y = rig_.poisoned<float>(p.dy.size());
-    const auto mask = rig_.poisoned<std::uint8_t>(p.dy.size());
-    const auto state = rig_.upload(std::vector<StepState>{state_});
-    const float* w = weights.data() + 1;
-    rig_.ops().linear_forward(rig_.stream(), p.shape, x.data(), w, w + p.w.size(), epilogue, state.data(),
-                              y.data(), mask.data());
-    return {rig_.download(y), rig_.download(mask)};
-  }
-
-  Activation epilogue_alone(const Problem& p, const std::vector<float>& sums, const Epilogue& epilogue) {
-    const auto x = rig_.upload(sums);
-    const auto y = rig_.poisoned<float>(sums.size());
-    const auto mask = rig_.poisoned<std::uint8_t>(sums.size());
-    const auto state = rig_.upload(std::vector<StepState>{state_});
-    rig_.ops().epilogue_forward(rig_.stream(), {p.shape.out_features, 1, 1}, p.shape.batch, x.data(),
-                                epilogue, state.data(), y.data(), mask.data());
-    return {rig_.download(y), rig_.download(mask)};
-  }
-
-  std::vector<float> backward_data(const Problem& p, const EpilogueBackward* expand, std::size_t dx_size) {
-    const auto dy = rig_.upload(p.dy), weights = arena(p);
-    const auto dx = rig_.poisoned<float>(dx_size);
-    rig_.ops().linear_backward_data(rig_.stream(), p.shape, dy.data(), weights.data() + 1, expand, dx.data());
-    return rig_.download(dx);
-  }
-  std::vector<float> backward_data(const Problem& p) { return backward_data(p, nullptr, p.x.size()); }
-
-  std::vector<float> expand_alone(const EpilogueBackward& expand, int batch,
-                                  const std::vector<float>& gradient, std::size_t dx_size) {
-    const auto dy = rig_.upload(gradient);
-    const auto dx = rig_.poisoned<float>(dx_size);
-    rig_.ops().epilogue_backward(rig_.stream(), expand, batch, dy.data(), dx.data());
-    return rig_.download(dx);
-  }
-
-  /// Adds to sums that start as `before`, or as 0.
-  ExactSums backward_weights(const Problem& p, int grain, ExactSums before = {}) {
-    before.resize(p.w.size() + p.b.size() + 1);
-    const auto x = rig_.upload(p.x), dy = rig_.upload(p.dy);
-    const auto sums = rig_.upload(before);
-    std::int64_t* const db = sums.data() + p.w.size();
-    rig_.ops().linear_backward_weights(
-        rig_.stream(), p.shape, grain, x.data(), dy.data(),
-        {{sums.data(), exact_format(64), {db + p.b.size()}}, {db, exact_format(64), {db + p.b.size()}}});
-    return rig_.download(sums);
-  }
-
-  DeviceRig rig_;
-  StepState state_ = [] {
-    StepState state;
-    state.step = 4711;
-    return state;
-  }();
-};
 
 std::vector<float> as_floats(const ExactSums& sums, std::size_t first, std::size_t size) {
   std::vector<float> values(size);
@@ -278,72 +151,6 @@ TEST_F(LinearTest, WeightGradientsHaveTheBitsOfTheCpu) {
       SCOPED_TRACE(describe(shape) + ", grain " + std::to_string(grain));
       EXPECT_EQ(backward_weights(p, grain), weight_gradients_of_cpu(p, grain));
     }
-  }
-}
-
-// --- fused ops against their parts
-
-constexpr EpilogueStep kRelu = {};
-constexpr EpilogueStep kDropout = {EpilogueKind::kDropout, false, 9, 0.5F};
-constexpr EpilogueStep kDropout2d = {EpilogueKind::kDropout, true, 4, 0.25F};
-
-const Epilogue kEpilogues[] = {
-    {{}, 0, 1, 11, 64},
-    {{kRelu}, 1, 1, 11, 64},
-    {{kRelu, kDropout}, 2, 1, 11, 128},
-    {{kDropout}, 1, 1, 0xFEDCBA9876543210ULL, 64},
-    {{kDropout2d, kRelu, kDropout}, 3, 1, 11, 0xFFFFFFF0U},
-};
-
-TEST_F(LinearTest, FusedEpilogueEqualsTheEpilogueAlone) {
-  for (const LinearShape shape : {LinearShape{17, 35, 50}, {100, 7, 5}, {64, 320, 10}, {1, 800, 7}}) {
-    const Problem p(shape);
-    const std::vector<float> sums = forward(p).y;
-    for (std::size_t e = 0; e < std::size(kEpilogues); ++e) {
-      SCOPED_TRACE(describe(shape) + ", epilogue " + std::to_string(e));
-      const Activation fused = forward(p, kEpilogues[e]), parts = epilogue_alone(p, sums, kEpilogues[e]);
-      EXPECT_EQ(fused.y, parts.y);
-      EXPECT_EQ(fused.mask, parts.mask);
-    }
-  }
-}
-
-TEST_F(LinearTest, MaskAndStateMayBeMissing) {
-  const Problem p({17, 35, 50});
-  const Epilogue relu = {{kRelu}, 1};
-  const auto x = rig_.upload(p.x), weights = arena(p);
-  const auto y = rig_.poisoned<float>(p.dy.size());
-  const float* w = weights.data() + 1;
-  rig_.ops().linear_forward(rig_.stream(), p.shape, x.data(), w, w + p.w.size(), relu, nullptr, y.data(),
-                            nullptr);
-  EXPECT_EQ(rig_.download(y), forward(p, relu).y);
-}
-
-struct ExpansionCase {
-  int channels, height, width, pool, batch, outputs;
-};
-const ExpansionCase kExpansions[] = {
-    {35, 1, 1, 1, 17, 10}, {3, 5, 7, 1, 33, 4},    {5, 5, 7, 2, 17, 50}, {20, 8, 8, 2, 64, 7},
-    {7, 3, 2, 2, 100, 11}, {50, 9, 9, 2, 1, 128},  {1, 2, 2, 2, 5, 1},   {320, 1, 1, 1, 64, 50},
-    {11, 7, 4, 2, 70, 65}, {4, 13, 15, 2, 40, 10},
-};
-
-TEST_F(LinearTest, FusedExpansionEqualsTheExpansionAlone) {
-  for (const ExpansionCase& c : kExpansions) {
-    EpilogueBackward expand{c.channels, c.height, c.width, c.pool, 1.75F};
-    const int features = c.channels * expand.pooled_height() * expand.pooled_width();
-    const LinearShape shape = {c.batch, features, c.outputs};
-    SCOPED_TRACE(describe(shape) + ", expanded to " + std::to_string(c.height) + " x " +
-                 std::to_string(c.width));
-    const Problem p(shape);
-    std::mt19937 engine(7);
-    std::vector<std::uint8_t> bits(p.x.size());
-    for (std::uint8_t& mask : bits) mask = static_cast<std::uint8_t>(engine() % (1U << c.pool * c.pool));
-    const auto mask = rig_.upload(bits);
-    expand.mask = mask.data();
-    const auto dx_size = static_cast<std::size_t>(c.channels * c.height * c.width * c.batch);
-    const auto fused = same_in_every_order([&] { return backward_data(p, &expand, dx_size); });
-    EXPECT_EQ(fused, expand_alone(expand, c.batch, backward_data(p), dx_size));
   }
 }
 

@@ -3,6 +3,9 @@
 /// The platform under test is the emulator.
 #include "kernels/emulation/thread_order.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/support/effort.hpp"
+
+#include <numeric>
 
 namespace lockstep::test {
 
@@ -11,7 +14,9 @@ const Platform& platform_under_test() {
 }
 
 std::vector<std::uint64_t> thread_orders() {
-  return {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  std::vector<std::uint64_t> orders(effort(10, 3));
+  std::iota(orders.begin(), orders.end(), 0);
+  return orders;
 }
 
 void set_thread_order(std::uint64_t seed) {

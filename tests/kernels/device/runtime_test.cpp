@@ -81,21 +81,21 @@ TEST_F(RuntimeTest, MemoryInUseIsCounted) {
 }
 
 TEST_F(RuntimeTest, FactsDescribeADevice) {
-  const DeviceFacts& facts = device().facts();
-  EXPECT_EQ(facts.index, 0);
-  EXPECT_FALSE(facts.name.empty());
-  EXPECT_EQ(outline(facts.uuid.substr(3)), "-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") << facts.uuid;
-  EXPECT_EQ(outline(facts.pci_bus), "xxxx:xx:xx.x") << facts.pci_bus;
-  EXPECT_GT(facts.free_bytes, 0U);
-  EXPECT_LE(facts.free_bytes, facts.total_bytes);
-  EXPECT_GE(facts.compute_major, 8);
-  EXPECT_GT(facts.multiprocessors, 0);
-  EXPECT_GT(facts.clock_mhz, 0);
-  EXPECT_GT(facts.memory_clock_mhz, 0);
-  EXPECT_GT(facts.memory_bus_bits, 0);
-  EXPECT_GT(facts.l2_bytes, 0U);
-  EXPECT_GE(facts.shared_bytes_per_block, std::size_t{48} << 10);
-  EXPECT_GE(facts.max_shared_bytes_per_block, facts.shared_bytes_per_block);
+  const DeviceProperties& properties = device().properties();
+  EXPECT_EQ(properties.index, 0);
+  EXPECT_FALSE(properties.name.empty());
+  EXPECT_EQ(outline(properties.uuid.substr(3)), "-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") << properties.uuid;
+  EXPECT_EQ(outline(properties.pci_bus), "xxxx:xx:xx.x") << properties.pci_bus;
+  EXPECT_GT(properties.free_bytes, 0U);
+  EXPECT_LE(properties.free_bytes, properties.total_bytes);
+  EXPECT_GE(properties.compute_major, 8);
+  EXPECT_GT(properties.multiprocessors, 0);
+  EXPECT_GT(properties.clock_mhz, 0);
+  EXPECT_GT(properties.memory_clock_mhz, 0);
+  EXPECT_GT(properties.memory_bus_bits, 0);
+  EXPECT_GT(properties.l2_bytes, 0U);
+  EXPECT_GE(properties.shared_bytes_per_block, std::size_t{48} << 10);
+  EXPECT_GE(properties.max_shared_bytes_per_block, properties.shared_bytes_per_block);
 }
 
 TEST_F(RuntimeTest, DevicesAreNumberedAndHaveUuidsOfTheirOwn) {
@@ -107,7 +107,7 @@ TEST_F(RuntimeTest, DevicesAreNumberedAndHaveUuidsOfTheirOwn) {
     uuids.insert(devices[i].uuid);
   }
   EXPECT_EQ(uuids.size(), devices.size());
-  EXPECT_EQ(devices[0].uuid, device().facts().uuid);
+  EXPECT_EQ(devices[0].uuid, device().properties().uuid);
 }
 
 TEST_F(RuntimeTest, EveryPairOfDevicesHasALink) {
@@ -131,8 +131,9 @@ TEST_F(RuntimeTest, ADeviceThatIsNotThereIsRefusedWithThoseThatAre) {
   const int count = static_cast<int>(platform_under_test().devices().size());
   for (const int index : {count, count + 2, -1}) {
     const auto text = error_of<DeviceError>([&] { platform_under_test().make_device(index); });
-    expect_contains(text, {"there is no GPU " + std::to_string(index),
-                           "sees " + std::to_string(count) + " GPU", "index 0: " + device().facts().name});
+    expect_contains(text,
+                    {"there is no GPU " + std::to_string(index), "sees " + std::to_string(count) + " GPU",
+                     "index 0: " + device().properties().name});
   }
 }
 
@@ -183,10 +184,10 @@ TEST_F(RuntimeTest, PinnedMemoryStartsAsZeros) {
 }
 
 TEST_F(RuntimeTest, TooMuchMemoryIsRefusedWithNumbersAndNothingElseSuffers) {
-  const std::size_t too_many = 2 * device().facts().total_bytes;
+  const std::size_t too_many = 2 * device().properties().total_bytes;
   const auto text = error_of<DeviceError>([&] { device().allocate(too_many); });
-  expect_contains(
-      text, {"GPU 0 (" + device().facts().name + ")", "GiB wanted", "GiB free", "a smaller global batch"});
+  expect_contains(text, {"GPU 0 (" + device().properties().name + ")", "GiB wanted", "GiB free",
+                         "a smaller global batch"});
   const auto sum = rig_.zeroed<std::int64_t>(1);
   const auto refused = rig_.zeroed<std::int64_t>(1);
   const auto one = rig_.upload(std::vector<float>{1.0F});

@@ -13,8 +13,8 @@ namespace {
 /// Says that it is a GPU, of a number that no machine has.
 class NoSuchGpu final : public Device {
  public:
-  NoSuchGpu() { facts_.index = 12345; }
-  const DeviceFacts& facts() const override { return facts_; }
+  NoSuchGpu() { properties_.index = 12345; }
+  const DeviceProperties& properties() const override { return properties_; }
   std::string_view kind() const override { return "cuda"; }
   void* allocate(std::size_t) override { return nullptr; }
   void free(void*) noexcept override {}
@@ -24,7 +24,7 @@ class NoSuchGpu final : public Device {
   std::unique_ptr<Event> make_event(Timing) override { return nullptr; }
 
  private:
-  DeviceFacts facts_;
+  DeviceProperties properties_;
 };
 
 TEST(VendorPluginTest, LoadsAndItsErrorsAreOurs) {

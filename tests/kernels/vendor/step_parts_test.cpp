@@ -17,11 +17,11 @@ TEST(VendorStepTest, GatherTakesTheSameSamples) {
   const auto order = rig.upload(std::vector<std::int32_t>{8, 3, 1, 7, 0, 2, 6, 4, 5});
   const DeviceDataset dataset{
       .images = there.data(), .labels = labels.data(), .features = 35, .scale = 0.01F, .shift = -0.4F};
-  const BatchPlace place{.order = order.data(), .first = 2};
+  const SampleSelection selection{.order = order.data(), .first = 2};
   const auto run = [&](DeviceOps& ops) {
     const auto x = rig.poisoned<float>(std::size_t{5} * 35);
     const auto taken = rig.poisoned<std::int32_t>(5);
-    ops.gather(rig.stream(), 5, dataset, place, x.data(), taken.data());
+    ops.gather(rig.stream(), 5, dataset, selection, x.data(), taken.data());
     return std::pair(rig.download(x), rig.download(taken));
   };
   const auto native = run(rig.native()), vendor = run(rig.vendor());

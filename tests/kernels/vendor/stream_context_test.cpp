@@ -13,7 +13,7 @@ namespace {
 /// The emulator's device, which counts what is taken and given back.
 class CountingDevice final : public Device {
  public:
-  const DeviceFacts& facts() const override { return device_->facts(); }
+  const DeviceProperties& properties() const override { return device_->properties(); }
   std::string_view kind() const override { return device_->kind(); }
   void* allocate(std::size_t bytes) override {
     ++allocated;

@@ -3,13 +3,14 @@
 /// A few dozen random networks, on the CPU and on the emulated GPU. The campaign beside this file tries
 /// thousands: tests/models/random_networks/run.
 #include "tests/models/random_networks/trial.hpp"
+#include "tests/support/effort.hpp"
 
 #include <gtest/gtest.h>
 
 namespace lockstep::test {
 namespace {
 
-constexpr std::uint64_t kNetworks = 48;
+constexpr std::uint64_t kNetworks = effort(48, 10);
 
 TEST(RandomNetworksTest, TrainAsDoublePrecisionDoesAndToTheSameBitsOnBothDevices) {
   for (std::uint64_t seed = 1; seed <= kNetworks; ++seed) {

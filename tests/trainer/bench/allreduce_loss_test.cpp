@@ -54,7 +54,7 @@ class CountingDevice final : public Device {
  public:
   explicit CountingDevice(Memory& memory) : memory_(memory) {}
 
-  const DeviceFacts& facts() const override { return device_->facts(); }
+  const DeviceProperties& properties() const override { return device_->properties(); }
   std::string_view kind() const override { return "cuda"; }
   void* allocate(std::size_t bytes) override {
     ++memory_.allocated;
@@ -84,7 +84,7 @@ class CountingPlatform final : public Platform {
  public:
   explicit CountingPlatform(Memory& memory) : memory_(memory) {}
 
-  std::vector<DeviceFacts> devices() const override { return emulated::platform().devices(); }
+  std::vector<DeviceProperties> devices() const override { return emulated::platform().devices(); }
   std::vector<std::vector<PeerLink>> links() const override { return {}; }
   std::string versions() const override { return ""; }
   std::unique_ptr<Device> make_device(int /*index*/) const override {

@@ -5,9 +5,11 @@
 #include "trainer/bench/kernel_comparison.hpp"
 
 #include "kernels/vendor/vendor_ops.hpp"
+#include "tests/support/effort.hpp"
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
 
 namespace lockstep::bench {
@@ -60,7 +62,10 @@ TEST_P(KernelContestTest, WithoutVendorsThereAreNoRivals) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, KernelContestTest, ::testing::Values("net", "lenet"));
+const std::string kNetworks[] = {"net", "lenet"};
+
+INSTANTIATE_TEST_SUITE_P(Networks, KernelContestTest,
+                         ::testing::ValuesIn(std::span(kNetworks).first(test::effort(2, 1))));
 
 }  // namespace
 }  // namespace lockstep::bench

@@ -7,14 +7,14 @@
 namespace lockstep::bench {
 namespace {
 
-DeviceFacts h100() {
-  DeviceFacts facts;
-  facts.compute_major = 9;
-  facts.multiprocessors = 132;
-  facts.clock_mhz = 1980;
-  facts.memory_clock_mhz = 2619;
-  facts.memory_bus_bits = 5120;
-  return facts;
+DeviceProperties h100() {
+  DeviceProperties properties;
+  properties.compute_major = 9;
+  properties.multiprocessors = 132;
+  properties.clock_mhz = 1980;
+  properties.memory_clock_mhz = 2619;
+  properties.memory_bus_bits = 5120;
+  return properties;
 }
 
 KernelRow row(double native_us, std::optional<double> vendor_us, std::optional<double> library_us) {
@@ -28,7 +28,7 @@ constexpr GpuLimits kLimits{.flops_per_second = 6e13, .bytes_per_second = 4e12, 
 TEST(KernelTableTest, NominalRatesAreThoseOfTheDataSheet) {
   EXPECT_NEAR(nominal_flops_per_second(h100()) * 1e-12, 66.9, 0.1);
   EXPECT_NEAR(nominal_memory_bytes_per_second(h100()) * 1e-12, 3.35, 0.01);
-  DeviceFacts a100 = h100();
+  DeviceProperties a100 = h100();
   a100.compute_major = 8, a100.multiprocessors = 108, a100.clock_mhz = 1410;
   EXPECT_NEAR(nominal_flops_per_second(a100) * 1e-12, 19.5, 0.1);
 }

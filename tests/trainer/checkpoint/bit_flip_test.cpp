@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/safetensors/safetensors.hpp"
 #include "tests/common/files/memory_env.hpp"
+#include "tests/support/effort.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
 
@@ -97,15 +98,16 @@ class Damager {
 };
 
 TEST(BitFlipTest, EveryFlippedBitAndTruncationIsFoundAndNamed) {
+  constexpr std::size_t kCases = test::effort(100000, 10000);
   std::size_t cases = 0;
-  for (std::int64_t step = 1; cases < 100000 && !HasFailure(); ++step) {
+  for (std::int64_t step = 1; cases < kCases && !HasFailure(); ++step) {
     Damager damager(make_state(step, static_cast<std::size_t>(step * 5)));
     damager.remember_owners();
     cases += damager.flip_every_bit() + damager.truncate_everywhere();
     EXPECT_TRUE(damager.good());
   }
   RecordProperty("cases", static_cast<int>(cases));
-  EXPECT_GE(cases, 100000U);
+  EXPECT_GE(cases, kCases);
 }
 
 TEST(BitFlipTest, VerifyNamesEveryTensorThatIsHit) {

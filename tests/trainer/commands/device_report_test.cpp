@@ -3,6 +3,7 @@
 #include "trainer/commands/device_report.hpp"
 
 #include "common/error.hpp"
+#include "common/text/json_text.hpp"
 #include "kernels/device/device_ops.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ namespace {
 /// read each other's memory.
 class FakePlatform final : public Platform {
  public:
-  std::vector<DeviceFacts> devices() const override { return {device(0), device(1), device(2)}; }
+  std::vector<DeviceProperties> devices() const override { return {device(0), device(1), device(2)}; }
   std::vector<std::vector<PeerLink>> links() const override {
     const PeerLink none, near{true, 1, false};
     return {{none, near, none}, {near, none, none}, {none, none, none}};
@@ -27,22 +28,22 @@ class FakePlatform final : public Platform {
   std::unique_ptr<DeviceOps> make_ops(Device& /*device*/) const override { throw DeviceError("in use"); }
 
  private:
-  static DeviceFacts device(int index) {
-    DeviceFacts facts;
-    facts.index = index;
-    facts.name = index == 1 ? "NVIDIA H100 80GB HBM3" : "A";
-    facts.uuid = std::string("GPU-") + static_cast<char>('a' + index);
-    facts.pci_bus = "0000:65:00.0";
-    facts.total_bytes = std::size_t{80} << 30;
-    facts.compute_major = 9;
-    facts.multiprocessors = 132;
-    facts.clock_mhz = 1980;
-    facts.memory_clock_mhz = 2619;
-    facts.memory_bus_bits = 5120;
-    facts.l2_bytes = std::size_t{50} << 20;
-    facts.shared_bytes_per_block = std::size_t{48} << 10;
-    facts.max_shared_bytes_per_block = std::size_t{227} << 10;
-    return facts;
+  static DeviceProperties device(int index) {
+    DeviceProperties properties;
+    properties.index = index;
+    properties.name = index == 1 ? "NVIDIA H100 80GB HBM3" : "A";
+    properties.uuid = std::string("GPU-") + static_cast<char>('a' + index);
+    properties.pci_bus = "0000:65:00.0";
+    properties.total_bytes = std::size_t{80} << 30;
+    properties.compute_major = 9;
+    properties.multiprocessors = 132;
+    properties.clock_mhz = 1980;
+    properties.memory_clock_mhz = 2619;
+    properties.memory_bus_bits = 5120;
+    properties.l2_bytes = std::size_t{50} << 20;
+    properties.shared_bytes_per_block = std::size_t{48} << 10;
+    properties.max_shared_bytes_per_block = std::size_t{227} << 10;
+    return properties;
   }
 };
 
@@ -83,15 +84,13 @@ TEST(DeviceReportTest, JsonHoldsEveryFact) {
   const auto json = to_json(report_devices(FakePlatform(), nullptr));
   EXPECT_EQ(json["versions"], "driver 13.0, runtime 13.0");
   ASSERT_EQ(json["devices"].size(), 3U);
-  const auto expected =
-      nlohmann::json::parse(R"({"index": 1, "name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-b",
+  const auto expected = parse_json(R"({"index": 1, "name": "NVIDIA H100 80GB HBM3", "uuid": "GPU-b",
     "pci_bus": "0000:65:00.0", "memory_total_bytes": 85899345920, "memory_free_bytes": null,
     "compute_capability": "9.0", "multiprocessors": 132, "clock_mhz": 1980, "memory_clock_mhz": 2619,
     "memory_bus_bits": 5120, "l2_bytes": 52428800, "shared_bytes_per_block": 49152,
     "max_shared_bytes_per_block": 232448})");
   EXPECT_EQ(json["devices"][1], expected);
-  EXPECT_EQ(json["links"][1][0],
-            nlohmann::json::parse(R"({"p2p": true, "nvlink": false, "performance_rank": 1})"));
+  EXPECT_EQ(json["links"][1][0], parse_json(R"({"p2p": true, "nvlink": false, "performance_rank": 1})"));
   EXPECT_TRUE(json["links"][1][1].is_null());
 }
 

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep devices, on machines with GPUs and without.
+#include "common/text/json_text.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ TEST(DevicesCommandTest, ListsTheEmulatedDevice) {
   EXPECT_EQ(text.out.substr(0, 6), "1 GPU;") << text.out;
   const auto json = lockstep("devices --emulated --json");
   EXPECT_EQ(json.exit_code, 0) << json.everything();
-  const auto report = nlohmann::json::parse(json.out);
+  const auto report = parse_json(json.out);
   ASSERT_EQ(report["devices"].size(), 1U) << json.out;
   EXPECT_GT(report["devices"][0]["memory_free_bytes"], 0) << json.out;
 }
@@ -28,7 +29,7 @@ TEST(DevicesCommandTest, TextAndJsonAgreeOnTheGpusOfThisMachine) {
   const auto json = lockstep("devices --json");
   EXPECT_EQ(json.exit_code, text.exit_code) << text.everything() << json.everything();
   EXPECT_EQ(json.err, "");
-  const auto report = nlohmann::json::parse(json.out);
+  const auto report = parse_json(json.out);
   if (report.contains("reason")) {
     EXPECT_EQ(text.exit_code, 69) << text.everything();
     EXPECT_EQ(text.out, "");

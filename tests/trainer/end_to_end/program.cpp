@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "tests/trainer/end_to_end/program.hpp"
 
+#include "common/text/json_text.hpp"
+
 #include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -108,7 +110,7 @@ void write_text(const std::string& path, const std::string& text) {
 std::vector<nlohmann::json> read_metrics(const std::string& run_directory) {
   std::istringstream lines(read_text(run_directory + "/metrics.jsonl"));
   std::vector<nlohmann::json> events;
-  for (std::string line; std::getline(lines, line);) events.push_back(nlohmann::json::parse(line));
+  for (std::string line; std::getline(lines, line);) events.push_back(parse_json(line));
   return events;
 }
 

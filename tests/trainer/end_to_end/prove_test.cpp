@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Trails and `lockstep prove`, as users meet them.
+#include "common/text/json_text.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -64,9 +65,9 @@ TEST_F(ProveTest, RunOfTwoRanksIsProvedByOneAndByFourOnAnotherPlace) {
   EXPECT_NE(one.out.find("proved: steps 1 to 6\n"), std::string::npos) << one.out;
   const auto four = prove("moved", "--ranks 4 --json");
   EXPECT_EQ(four.exit_code, 0) << four.everything();
-  EXPECT_EQ(nlohmann::json::parse(four.out).at("steps_proved"), 6);
+  EXPECT_EQ(parse_json(four.out).at("steps_proved"), 6);
   const auto some = prove("moved", "--sample 2 --seed 5 --json");
-  EXPECT_EQ(nlohmann::json::parse(some.out).at("steps_asked"), 2) << some.everything();
+  EXPECT_EQ(parse_json(some.out).at("steps_asked"), 2) << some.everything();
 }
 
 TEST_F(ProveTest, FlippedBitIsLocatedByAnyNumberOfRanks) {
@@ -74,7 +75,7 @@ TEST_F(ProveTest, FlippedBitIsLocatedByAnyNumberOfRanks) {
   for (const char* more : {"--json", "--json --ranks 3"}) {
     const auto outcome = prove("run", more);
     EXPECT_EQ(outcome.exit_code, 1) << outcome.everything();
-    const auto first = nlohmann::json::parse(outcome.out).at("refuted").at(0);
+    const auto first = parse_json(outcome.out).at("refuted").at(0);
     EXPECT_EQ(first.at("step"), 4);
     EXPECT_EQ(first.at("what"), "optimizer");
     EXPECT_EQ(first.at("parameter"), "conv1.weight");

@@ -79,7 +79,7 @@ TEST(MemoryNeedTest, IsWhatTrainingOnACpuTakes) {
 }
 
 std::uint64_t free_on_device() {
-  return emulated::platform().make_device(0)->facts().free_bytes;
+  return emulated::platform().make_device(0)->properties().free_bytes;
 }
 
 TEST(MemoryNeedTest, IsWhatTrainingOnADeviceTakes) {

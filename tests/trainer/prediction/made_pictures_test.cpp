@@ -4,6 +4,7 @@
 /// drawn digits.
 #include "tests/trainer/prediction/made_pictures.hpp"
 
+#include "common/text/json_text.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ Outcome MadePicturesTest::trained_;
 std::vector<nlohmann::json> lines_of(const std::string& text) {
   std::vector<nlohmann::json> lines;
   std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(nlohmann::json::parse(line));
+  for (std::string line; std::getline(stream, line);) lines.push_back(parse_json(line));
   return lines;
 }
 

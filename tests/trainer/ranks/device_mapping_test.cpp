@@ -137,13 +137,13 @@ TEST(SharedGpusTest, Description) {
 
 TEST(GatherGpusTest, EveryRankKnowsEveryRanksGpu) {
   run_thread_ranks(3, [](Communicator& comm) {
-    DeviceFacts facts;
-    facts.uuid = "GPU-" + std::to_string(comm.rank());
-    facts.pci_bus = "0000:0" + std::to_string(comm.rank()) + ":00.0";
+    DeviceProperties properties;
+    properties.uuid = "GPU-" + std::to_string(comm.rank());
+    properties.pci_bus = "0000:0" + std::to_string(comm.rank()) + ":00.0";
     const std::vector<RankGpu> expected = {{comm.host(), "GPU-0", "0000:00:00.0"},
                                            {comm.host(), "GPU-1", "0000:01:00.0"},
                                            {comm.host(), "GPU-2", "0000:02:00.0"}};
-    EXPECT_EQ(gather_gpus(comm, facts), expected);
+    EXPECT_EQ(gather_gpus(comm, properties), expected);
   });
 }
 

@@ -108,9 +108,9 @@ void DeviceStep::begin_step(const BatchShare& share) {
                         .batch_samples = share.batch};
   execution_.begin_training(weights_.data(), pass);
   if (share.columns == 0) return;
-  const BatchPlace place{
+  const SampleSelection selection{
       .order = order_.data(), .state = state_.data(), .stride = global_batch_, .first = share.first};
-  gpu_.ops->gather(*main_, share.columns, data_.view(), place, execution_.input(), execution_.labels());
+  gpu_.ops->gather(*main_, share.columns, data_.view(), selection, execution_.input(), execution_.labels());
 }
 
 CutSums DeviceStep::queue_to_cut(const BatchShare& share) {

@@ -11,7 +11,7 @@
 #include "trainer/strategies/copied_fingerprints.hpp"
 #include "trainer/strategies/pipeline/pipeline_setup.hpp"
 #include "trainer/strategies/pipeline/pipeline_summary.hpp"
-#include "trainer/strategies/pipeline/roll_call.hpp"
+#include "trainer/strategies/pipeline/silent_stages.hpp"
 
 #include <fmt/format.h>
 
@@ -55,7 +55,7 @@ StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool 
     while (series.steps < count && !series.failure)
       step(after(position, series.steps), stop_requested, series);
   } catch (const PeerLostError& error) {
-    call_the_roll(error, plan_, comm_);
+    throw_silent_stages(error, plan_, comm_);
   }
   return series;
 }

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "kernels/cuda/error.hpp"
+#include "kernels/emulation/call_site.hpp"
 #include "kernels/emulation/grid.hpp"
-#include "kernels/emulation/place.hpp"
 #include "kernels/emulation/stream.hpp"
 
 #include <cuda_runtime.h>
@@ -19,7 +19,8 @@
 
 /// `type name[count]` in the shared memory of a block, where count is a constant. Filled with 0xFF.
 #define LOCKSTEP_SHARED(type, name, count) \
-  auto& name = ::lockstep::emulation::shared_array<type, count>([] {}, ::lockstep::emulation::Place::here())
+  auto& name =                             \
+      ::lockstep::emulation::shared_array<type, count>([] {}, ::lockstep::emulation::CallSite::here())
 
 /// `type* name`: the dynamic shared memory of the launch, aligned to 16 bytes. Once in a kernel.
 #define LOCKSTEP_DYNAMIC_SHARED(type, name) \
@@ -29,10 +30,10 @@ namespace lockstep::emulation {
 
 /// The array that belongs to Site, a type which only one place in the source has.
 template <typename T, std::size_t kCount, typename Site>
-T (&shared_array(Site /*site*/, const Place& place))
+T (&shared_array(Site /*site*/, const CallSite& call))
 [kCount] {
   static const char site = 0;
-  void* memory = BlockRunner::here().shared_memory().array(&site, place, kCount * sizeof(T), alignof(T));
+  void* memory = BlockRunner::here().shared_memory().array(&site, call, kCount * sizeof(T), alignof(T));
   return *static_cast<T(*)[kCount]>(memory);
 }
 
@@ -43,7 +44,7 @@ namespace lockstep::emulated {
 struct LaunchShape {
   dim3 grid, block;
   std::size_t shared_bytes = 0;  ///< dynamic
-  emulation::Place place = emulation::Place::here();
+  emulation::CallSite call = emulation::CallSite::here();
 };
 
 /// Runs kernel(args...), or records it if the stream captures.
@@ -51,7 +52,7 @@ struct LaunchShape {
 template <typename... Parameters, typename... Arguments>
 void launch(cudaStream_t stream, const LaunchShape& shape, void (*kernel)(Parameters...),
             const Arguments&... arguments) {
-  const emulation::GridShape grid = {shape.grid, shape.block, shape.shared_bytes, shape.place};
+  const emulation::GridShape grid = {shape.grid, shape.block, shape.shared_bytes, shape.call};
   emulation::check_shape(grid);
   emulation::queue(
       stream, [grid, kernel, parameters = std::tuple<Parameters...>(static_cast<Parameters>(arguments)...)] {

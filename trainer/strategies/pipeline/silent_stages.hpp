@@ -13,6 +13,6 @@ namespace lockstep {
 /// neighbour. So every rank that gives up tells all others that it lives, and listens to them for a moment. Where ranks
 /// are watched (Communicator::watch) there is nothing to find out.
 /// @throws PeerLostError  that names the stages and ranks that were silent; or `error`, if none was
-[[noreturn]] void call_the_roll(const PeerLostError& error, const StagePlan& plan, Communicator& comm);
+[[noreturn]] void throw_silent_stages(const PeerLostError& error, const StagePlan& plan, Communicator& comm);
 
 }  // namespace lockstep

@@ -8,20 +8,20 @@
 
 namespace lockstep::emulation {
 
-struct Place {
+struct CallSite {
   const char* file = "";
   int line = 0;
 
   /// The caller's, where it stands as a default argument or default member initialiser.
-  static constexpr Place here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  static constexpr CallSite here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }
-  friend bool operator==(const Place& a, const Place& b) {
+  friend bool operator==(const CallSite& a, const CallSite& b) {
     return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
   }
 };
 
 /// "loss.cu:87"
-std::string to_string(const Place& place);
+std::string to_string(const CallSite& call);
 
 }  // namespace lockstep::emulation

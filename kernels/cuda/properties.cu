@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Device properties, UUIDs, PCI places and links between GPUs, as the runtime tells them.
+/// Properties of devices, UUIDs, PCI places and links between GPUs, as the runtime tells them.
 #include "common/error.hpp"
-#include "kernels/cuda/facts.hpp"
+#include "kernels/cuda/properties.hpp"
 #include "kernels/device/device_messages.hpp"
 
 #include <array>
@@ -32,10 +32,10 @@ std::size_t size_attribute(cudaDeviceAttr which, int index) {
   return static_cast<std::size_t>(attribute(which, index));
 }
 
-std::string uuid_of(const cudaDeviceProp& properties) {
+std::string uuid_of(const cudaDeviceProp& prop) {
   std::array<unsigned char, 16> bytes{};
-  std::memcpy(bytes.data(), &properties.uuid, bytes.size());
-  return uuid_text(bytes, properties.name);
+  std::memcpy(bytes.data(), &prop.uuid, bytes.size());
+  return uuid_text(bytes, prop.name);
 }
 
 std::string pci_bus_of(int index) {
@@ -65,25 +65,25 @@ int device_count() {
   throw DeviceError(no_device_message(search));
 }
 
-DeviceFacts read_facts(int index) {
-  cudaDeviceProp properties{};
-  LOCKSTEP_CUDA(cudaGetDeviceProperties(&properties, index));
-  DeviceFacts facts;
-  facts.index = index;
-  facts.name = properties.name;
-  facts.uuid = uuid_of(properties);
-  facts.pci_bus = pci_bus_of(index);
-  facts.total_bytes = properties.totalGlobalMem;
-  facts.compute_major = attribute(cudaDevAttrComputeCapabilityMajor, index);
-  facts.compute_minor = attribute(cudaDevAttrComputeCapabilityMinor, index);
-  facts.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, index);
-  facts.clock_mhz = attribute(cudaDevAttrClockRate, index) / 1000;
-  facts.memory_clock_mhz = attribute(cudaDevAttrMemoryClockRate, index) / 1000;
-  facts.memory_bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, index);
-  facts.l2_bytes = size_attribute(cudaDevAttrL2CacheSize, index);
-  facts.shared_bytes_per_block = size_attribute(cudaDevAttrMaxSharedMemoryPerBlock, index);
-  facts.max_shared_bytes_per_block = size_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
-  return facts;
+DeviceProperties read_properties(int index) {
+  cudaDeviceProp prop{};
+  LOCKSTEP_CUDA(cudaGetDeviceProperties(&prop, index));
+  DeviceProperties properties;
+  properties.index = index;
+  properties.name = prop.name;
+  properties.uuid = uuid_of(prop);
+  properties.pci_bus = pci_bus_of(index);
+  properties.total_bytes = prop.totalGlobalMem;
+  properties.compute_major = attribute(cudaDevAttrComputeCapabilityMajor, index);
+  properties.compute_minor = attribute(cudaDevAttrComputeCapabilityMinor, index);
+  properties.multiprocessors = attribute(cudaDevAttrMultiProcessorCount, index);
+  properties.clock_mhz = attribute(cudaDevAttrClockRate, index) / 1000;
+  properties.memory_clock_mhz = attribute(cudaDevAttrMemoryClockRate, index) / 1000;
+  properties.memory_bus_bits = attribute(cudaDevAttrGlobalMemoryBusWidth, index);
+  properties.l2_bytes = size_attribute(cudaDevAttrL2CacheSize, index);
+  properties.shared_bytes_per_block = size_attribute(cudaDevAttrMaxSharedMemoryPerBlock, index);
+  properties.max_shared_bytes_per_block = size_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
+  return properties;
 }
 
 std::vector<std::vector<PeerLink>> read_links() {

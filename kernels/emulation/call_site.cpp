@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Places in words: file and line.
-#include "kernels/emulation/place.hpp"
+#include "kernels/emulation/call_site.hpp"
 
 #include <fmt/format.h>
 
@@ -9,9 +9,9 @@
 
 namespace lockstep::emulation {
 
-std::string to_string(const Place& place) {
-  const std::string_view file = place.file;
-  return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), place.line);
+std::string to_string(const CallSite& call) {
+  const std::string_view file = call.file;
+  return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), call.line);
 }
 
 }  // namespace lockstep::emulation

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A byte from everybody to everybody.
-#include "trainer/strategies/pipeline/roll_call.hpp"
+#include "trainer/strategies/pipeline/silent_stages.hpp"
 
 #include "common/clock.hpp"
 
@@ -63,7 +63,7 @@ std::string stages_on(const StagePlan& plan, int rank) {
 
 }  // namespace
 
-void call_the_roll(const PeerLostError& error, const StagePlan& plan, Communicator& comm) {
+void throw_silent_stages(const PeerLostError& error, const StagePlan& plan, Communicator& comm) {
   const bool somebody_knows_more = comm.watch() != nullptr;
   if (somebody_knows_more) throw error;
   auto* roll = new Roll(comm);  // NOLINT: leaked on purpose, the job is ending

@@ -17,7 +17,7 @@ namespace lockstep::LOCKSTEP_GPU {
 int device_count();
 
 /// All but free_bytes.
-DeviceFacts read_facts(int index);
+DeviceProperties read_properties(int index);
 
 /// [from][to]
 std::vector<std::vector<PeerLink>> read_links();

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A training run from start to end: epochs, evaluation, logs, checkpoints, stopping.
+#pragma once
+
+#include "trainer/config/job.hpp"
+
+namespace lockstep {
+
+/// Trains as the job says, on all ranks that were started, and writes the run directory. The last line on
+/// standard output is "weights sha256 HEX".
+/// @returns the exit code: 0, or 75 when stopped on request with everything saved
+/// @throws Error for what is wrong before the ranks are up; later errors are reported and become the exit
+/// code
+int train(const Job& job);
+
+}  // namespace lockstep
