@@ -17,19 +17,6 @@
 namespace lockstep {
 namespace {
 
-setrlimit(RLIMIT_FSIZE, &small);
-}
-~SmallDisk() {
-  setrlimit(RLIMIT_FSIZE, &before_);
-  std::signal(SIGXFSZ, SIG_DFL);
-}
-SmallDisk(const SmallDisk&) = delete;
-SmallDisk& operator=(const SmallDisk&) = delete;
-
-private:
-rlimit before_{};
-};
-
 class MetricsTest : public ::testing::Test {
  protected:
   MetricsTest() : path_(::testing::TempDir() + "metrics-XXXXXX") { close(mkstemp(path_.data())); }
