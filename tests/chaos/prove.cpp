@@ -31,11 +31,11 @@ namespace fs = std::filesystem;
 
 // Short runs, of which a thousand are quick; the last batch is uneven, and checkpoints stand behind steps 6, 12 and 13.
 constexpr std::int64_t kSteps = 13;
-const std::vector<std::string> kSettings = {"data.train_samples=755", "data.test_samples=20"};
+const std::vector<std::string> kShortRun = {"data.train_samples=755", "data.test_samples=20"};
 
 constexpr const char* kHonest = "nowhere: proved";
 constexpr const char* kNoTrace = "data, in a pixel that no number depends on: proved (not a round)";
-constexpr const char* kStopped = "the run stopped at that step itself: NaN or infinity (not a round)";
+constexpr const char* kFailedStep = "the run stopped at that step itself: NaN or infinity (not a round)";
 constexpr const char* kExact = "of weights, momentum and gradients: parameter and bit named, too";
 
 /// Where a bit is flipped.
@@ -100,7 +100,7 @@ class ProveCampaign {
  public:
   explicit ProveCampaign(const Options& options)
       : options_(options),
-        job_(options.program, scratch_.path(), 1, true, kSettings),
+        job_(options.program, scratch_.path(), 1, true, kShortRun),
         rounds_(options.rounds) {}
 
   int run();
@@ -273,7 +273,7 @@ void ProveCampaign::live(std::int64_t number) {
       const Expected expected = disturb(place, directories, dice, story);
       if (expected.steps_of_run > 0) prove(directories.run(), expected, dice, story);
       if (expected.step == 0) {
-        tally_.add(expected.steps_of_run < kSteps ? kStopped : kNoTrace);
+        tally_.add(expected.steps_of_run < kSteps ? kFailedStep : kNoTrace);
       } else if (rounds_.take()) {
         tally_.add(place.label);
       }
@@ -303,7 +303,7 @@ int ProveCampaign::run() {
   std::vector<std::string> labels;
   for (const Place& place : kPlaces) labels.emplace_back(place.label);
   tally_.section("a bit was flipped, and the step was named", labels);
-  tally_.section("beside them", {kHonest, kNoTrace, kStopped, kExact});
+  tally_.section("beside them", {kHonest, kNoTrace, kFailedStep, kExact});
   const auto directories = scratch_.make("reference");
   Dice dice(options_.seed, 0);
   std::string story;
