@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "common/text/text_layout.hpp"
 #include "common/yaml/strict_yaml.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "trainer/commands/command.hpp"
 #include "trainer/commands/usage_message.hpp"
 #include "trainer/config/job_spelling.hpp"
@@ -106,6 +107,7 @@ Kind kind_of(const CLI::App& app) {
 
 int run(const lockstep::Action& action, const Kind& kind = {}) {
   try {
+    lockstep::cpu::choose_simd_as_told();
     const int code = action();
     if (!kind.goes_on_unheard) lockstep::finish_standard_output();
     return code;

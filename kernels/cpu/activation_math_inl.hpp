@@ -12,6 +12,7 @@
 
 #include "hwy/highway.h"
 #include "kernels/activation.hpp"
+#include "kernels/cpu/multiply_add_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
@@ -22,7 +23,7 @@ struct VectorMath {
   using Integers = hwy::HWY_NAMESPACE::RebindToSigned<D>;
 
   static HWY_INLINE V set(float x) { return hwy::HWY_NAMESPACE::Set(D(), x); }
-  static HWY_INLINE V fma(V a, V b, V c) { return hwy::HWY_NAMESPACE::MulAdd(a, b, c); }
+  static HWY_INLINE V fma(V a, V b, V c) { return multiply_add(a, b, c); }
   static HWY_INLINE V mul(V a, V b) { return hwy::HWY_NAMESPACE::Mul(a, b); }
   static HWY_INLINE V add(V a, V b) { return hwy::HWY_NAMESPACE::Add(a, b); }
   static HWY_INLINE V sub(V a, V b) { return hwy::HWY_NAMESPACE::Sub(a, b); }

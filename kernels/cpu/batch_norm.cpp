@@ -11,7 +11,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/batch_norm.cpp"
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
-#include "hwy/highway.h"
+#include "kernels/cpu/multiply_add_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
@@ -150,7 +150,7 @@ void forward(const BatchNormShape& shape, const float* x, const BatchNormChannel
     const auto scale = hn::Set(d, weight == nullptr ? channels[c].rstd : channels[c].rstd * weight[c]);
     const auto shift = hn::Set(d, bias == nullptr ? 0 : bias[c]);
     for (std::size_t i = 0; i < size; i += hn::Lanes(d))
-      hn::StoreU(hn::MulAdd(hn::Sub(hn::LoadU(d, x + i), mean), scale, shift), d, y + i);
+      hn::StoreU(multiply_add(hn::Sub(hn::LoadU(d, x + i), mean), scale, shift), d, y + i);
   }
 }
 
@@ -167,7 +167,7 @@ struct Slope {
 
   HWY_INLINE hn::Vec<Samples> dx(hn::Vec<Samples> x, hn::Vec<Samples> dy) const {
     const auto xhat = hn::Mul(hn::Sub(x, mean), rstd);
-    return hn::Mul(hn::NegMulAdd(xhat, mean_dy_xhat, hn::Sub(dy, mean_dy)), scale);
+    return hn::Mul(negative_multiply_add(xhat, mean_dy_xhat, hn::Sub(dy, mean_dy)), scale);
   }
 };
 

@@ -106,7 +106,7 @@ struct GradientTile {
       for (std::size_t k = 0; k < K; ++k) {
         const Lanes gradient = hn::LoadU(kTag, base[k / 3] + k % 3 * channel);
         LOCKSTEP_UNROLL
-        for (std::size_t t = 0; t < T; ++t) sum[k][t] = hn::MulAdd(gradient, source[t], sum[k][t]);
+        for (std::size_t t = 0; t < T; ++t) sum[k][t] = multiply_add(gradient, source[t], sum[k][t]);
         if constexpr (kBias) bias[k] = hn::Add(bias[k], gradient);
       }
       LOCKSTEP_UNROLL

@@ -42,7 +42,7 @@ HWY_INLINE std::uint64_t sum_of_block(const Word* words, const std::uint32_t* mu
 
 /// The product of the low halves of the lanes.
 template <class D, class V = hn::Vec<D>>
-HWY_INLINE V multiply_low(D d, V a, V b) {
+HWY_INLINE V multiply_low(D /*d*/, V a, V b) {
   const hn::Repartition<std::uint32_t, D> halves;
   return hn::MulEven(hn::BitCast(halves, a), hn::BitCast(halves, b));
 }

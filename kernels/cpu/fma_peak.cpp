@@ -28,7 +28,7 @@ double burn_fma(std::size_t steps, float* sink) {
   for (std::size_t i = 0; i < kChains; ++i) chain[i] = hn::Set(kTag, static_cast<float>(i));
   for (std::size_t step = 0; step < steps; ++step) {
     LOCKSTEP_UNROLL
-    for (Lanes& link : chain) link = hn::MulAdd(link, factor, term);
+    for (Lanes& link : chain) link = multiply_add(link, factor, term);
   }
   Lanes total = chain[0];
   for (std::size_t i = 1; i < kChains; ++i) total = hn::Add(total, chain[i]);

@@ -14,6 +14,7 @@
 // Highway asks for this order.
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
+#include "kernels/cpu/multiply_add_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
@@ -109,7 +110,7 @@ HWY_INLINE void store_tile(const std::uint8_t* tile, int features, int batch, in
     const auto is_real = hn::FirstN(d, static_cast<std::size_t>(std::clamp(real - n, 0, lanes)));
     for (int f = 0; f < features; ++f) {
       const auto bytes = hn::LoadU(d8, tile + f * kTile + n);
-      const auto value = hn::MulAdd(hn::ConvertTo(d, hn::PromoteTo(di, bytes)), scale, shift);
+      const auto value = multiply_add(hn::ConvertTo(d, hn::PromoteTo(di, bytes)), scale, shift);
       float* row = x + static_cast<std::size_t>(f) * static_cast<std::size_t>(batch);
       hn::StoreU(hn::IfThenElseZero(is_real, value), d, row + n);
     }

@@ -5,6 +5,7 @@
 /// Compiled once for each instruction set (Highway's foreach_target), hence the toggled guard.
 #include "hwy/highway.h"
 #include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/multiply_add_inl.hpp"
 
 #include <cstddef>
 

@@ -106,7 +106,7 @@ struct Tile {
           for (std::size_t k = 0; k < K; ++k) {
             const Lanes w = hn::Set(kTag, weights.at(k));
             LOCKSTEP_UNROLL
-            for (std::size_t v = 0; v < V; ++v) sum[k][v] = hn::MulAdd(w, x[v], sum[k][v]);
+            for (std::size_t v = 0; v < V; ++v) sum[k][v] = multiply_add(w, x[v], sum[k][v]);
           }
           source += source_column;
           weights.advance(weight_column);

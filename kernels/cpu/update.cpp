@@ -11,6 +11,7 @@
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
 #include "kernels/cpu/for_each_vector_inl.hpp"
+#include "kernels/cpu/multiply_add_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
@@ -27,7 +28,7 @@ struct Vectors {
   using Number = hn::Vec<D>;
 
   HWY_INLINE Number of(float value) const { return hn::Set(d, value); }
-  HWY_INLINE Number fma(Number a, Number b, Number c) const { return hn::MulAdd(a, b, c); }
+  HWY_INLINE Number fma(Number a, Number b, Number c) const { return multiply_add(a, b, c); }
   HWY_INLINE Number add(Number a, Number b) const { return hn::Add(a, b); }
   HWY_INLINE Number sub(Number a, Number b) const { return hn::Sub(a, b); }
   HWY_INLINE Number mul(Number a, Number b) const { return hn::Mul(a, b); }

@@ -5,8 +5,14 @@
 
 #include "common/error.hpp"
 #include "models/layer.hpp"
+#include "models/layer_catalogue.hpp"
 
 #include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 namespace lockstep {
 namespace {
@@ -144,6 +150,21 @@ layers: [conv2d: {out: 2, kernel: 3, stride: 2, padding: 1}, max_pool: {kernel: 
 )");
   EXPECT_EQ(network.layers()[0]->describe(), "conv2d 2@3x3 stride 2 padding 1");
   EXPECT_EQ(network.layers()[1]->describe(), "max_pool 3 stride 1 padding 1");
+}
+
+/// A new kind of layer is to be computed with the same bits everywhere: tests/arithmetic trains it.
+TEST(NetworkTest, EveryLayerIsAmongThoseWhoseBitsAreKnown) {
+  const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");
+  std::string networks;
+  for (const char* name : {"layers", "small"}) {
+    std::ifstream file(std::string(source == nullptr ? "." : source) + "/tests/arithmetic/" + name + ".yaml");
+    networks.append(std::istreambuf_iterator<char>(file), {});
+  }
+  for (const LayerKind& layer : layer_catalogue()) {
+    const bool is_there = networks.find("- " + std::string(layer.kind) + ":") != std::string::npos ||
+                          networks.find("- " + std::string(layer.kind) + "\n") != std::string::npos;
+    EXPECT_TRUE(is_there) << layer.kind << " is missing in tests/arithmetic/layers.yaml";
+  }
 }
 
 }  // namespace

@@ -140,6 +140,26 @@ Group group_of(const Communicator& comm, std::size_t intervals, std::int64_t mos
   return group;
 }
 
+std::vector<Interval> intervals_of(const Group& group, const Plan& plan) {
+  const auto worker_of = share_intervals(plan.intervals, group.groups);
+  std::vector<Interval> intervals;
+  for (std::size_t i = 0; i < plan.intervals.size(); ++i)
+    if (worker_of[i] == group.number) intervals.push_back(plan.intervals[i]);
+  return intervals;
+}
+
+std::int64_t steps_of(const std::vector<Interval>& intervals) {
+  std::int64_t steps = 0;
+  for (const Interval& interval : intervals) steps += interval.steps().count();
+  return steps;
+}
+
+/// The work of each group is about as long.
+std::string what_is_done_by(const Group& group) {
+  return group.groups == 1 ? "proving"
+                           : fmt::format("proving, part {} of {}", group.number + 1, group.groups);
+}
+
 /// Grains of a full batch.
 std::int64_t grains_of(const Job& job, const Trail& trail) {
   const auto found = trail.head().facts.find("data.train_samples");
@@ -193,11 +213,11 @@ class Proof {
           return recorded_network_of(*trail_, options_.run + "/" + kTrailFile);
         });
     agree(*part, [&] { require_data_of(*trail_, job_, setup, trail_->head().buffers); });
-    const auto worker_of = share_intervals(plan.intervals, group.groups);
     const ReplayedRun run{job_, setup, *trail_, plan.bucket_plan};
-    for (std::size_t i = 0; i < plan.intervals.size(); ++i) {
-      if (worker_of[i] != group.number) continue;
-      const ProofResult of_interval = replay(run, plan.intervals[i], *part);
+    const std::vector<Interval> intervals = intervals_of(group, plan);
+    ProofProgress progress(comm_.rank() == 0 && !options_.json, what_is_done_by(group), steps_of(intervals));
+    for (const Interval& interval : intervals) {
+      const ProofResult of_interval = replay(run, interval, *part, progress);
       if (part->rank() == 0) add(verdict, of_interval);
     }
     return verdict;

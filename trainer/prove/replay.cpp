@@ -24,10 +24,11 @@ namespace {
 
 class Replay {
  public:
-  Replay(const ReplayedRun& run, const Interval& interval, Communicator& comm)
+  Replay(const ReplayedRun& run, const Interval& interval, Communicator& comm, ProofProgress& progress)
       : run_(run),
         interval_(interval),
         comm_(comm),
+        progress_(progress),
         strategy_(find_strategy(run.job).make(run.job, run.setup, comm)),
         facts_{run.trail.head(), run.setup.network.parameters(), run.bucket_plan},
         slots_(run.trail.head().slots()) {}
@@ -52,6 +53,7 @@ class Replay {
   const ReplayedRun& run_;
   const Interval& interval_;
   Communicator& comm_;
+  ProofProgress& progress_;
   std::unique_ptr<ParallelStrategy> strategy_;
   DiagnosisFacts facts_;
   std::size_t slots_;
@@ -86,6 +88,7 @@ void Replay::take_series() {
   if (comm_.rank() == 0) compare(series, apart);
   position_ = after(position_, series.steps);
   verdict_.replayed += series.steps;
+  progress_.add(series.steps);
   if (comm_.rank() == 0 && series.failure && !stopped_) fail(series);
   hear_whether_to_stop();
 }
@@ -150,6 +153,7 @@ void Replay::compare_with_end() {
 /// What lies behind a step that differs follows from it.
 void Replay::finish() {
   const std::int64_t first = interval_.start.step + 1;
+  progress_.leave_out(interval_.last - position_.global_step);
   verdict_.proved = without({{first, proved_up_to_}}, merged(unknown_));
   if (verdict_.proved.size() == 1 && verdict_.proved.front().empty()) verdict_.proved.clear();
   if (!stopped_ || comm_.rank() != 0) return;
@@ -161,8 +165,9 @@ void Replay::finish() {
 
 }  // namespace
 
-ProofResult replay(const ReplayedRun& run, const Interval& interval, Communicator& comm) {
-  return Replay(run, interval, comm).to_the_end();
+ProofResult replay(const ReplayedRun& run, const Interval& interval, Communicator& comm,
+                   ProofProgress& progress) {
+  return Replay(run, interval, comm, progress).to_the_end();
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/prove/interval.hpp"
+#include "trainer/prove/proof_progress.hpp"
 #include "trainer/prove/proof_result.hpp"
 #include "trainer/trail/trail_reader.hpp"
 
@@ -23,8 +24,10 @@ struct ReplayedRun {
 };
 
 /// Replays an interval on all ranks of `comm`, to its end or to the first step that differs. Collective.
+/// @param progress  is told of every step
 /// @returns on rank 0, what was found out; `asked` stays empty
 /// @throws AgreedError  a checkpoint cannot be read; the data are others than it was trained on
-ProofResult replay(const ReplayedRun& run, const Interval& interval, Communicator& comm);
+ProofResult replay(const ReplayedRun& run, const Interval& interval, Communicator& comm,
+                   ProofProgress& progress);
 
 }  // namespace lockstep

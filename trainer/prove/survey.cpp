@@ -251,7 +251,7 @@ void Surveyor::say_what_is_left(const std::string& why_no_beginning) {
 
 Trail read_trail(Env& env, const std::string& run_dir) {
   const std::string path = run_dir + "/" + kTrailFile;
-  if (!env.exists(path)) {
+  if (!read_patiently(env, [&] { return env.exists(path); })) {
     if (!env.exists(run_dir + "/job.yaml"))
       throw MissingDataError(fmt::format("{}: is no run directory: it has no job.yaml", run_dir));
     throw MissingDataError(fmt::format(

@@ -8,6 +8,7 @@
 #include "comm/gather.hpp"
 #include "common/error.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "kernels/vendor/vendor.hpp"
 #include "trainer/config/device_name.hpp"
 #include "trainer/ranks/all_reduce_choice.hpp"
@@ -74,14 +75,24 @@ std::shared_ptr<Gpu> make_gpu(const Platform& platform, const ParallelSection& p
   return gpu;
 }
 
+/// What is worth a word about the instructions in use; else empty.
+std::string simd_remark() {
+  return cpu::simd_fuses() ? ""
+                           : fmt::format(
+                                 "{} has no fused multiply-add (FMA): several instructions take its "
+                                 "place, to the same bits, but slowly",
+                                 cpu::simd_name());
+}
+
 DeviceChoice choose_cpu(Communicator& comm, const std::string& remark) {
+  const std::string slow = simd_remark();
   return {.kind = "cpu",
           .description = "cpu (" + cpu::simd_name() + ")",
           .make_ops = [] { return cpu::make_ops(); },
           .gpu = nullptr,
           .communication = "",
           .backend = std::string(comm.backend()),
-          .remark = remark};
+          .remark = remark.empty() || slow.empty() ? remark + slow : remark + "; " + slow};
 }
 
 DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& parallel,

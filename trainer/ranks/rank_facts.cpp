@@ -6,7 +6,6 @@
 #include "common/plugin.hpp"
 #include "common/quick_digest.hpp"
 #include "common/sha256.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
 #include "trainer/config/job_schema.hpp"
 
 #include <fmt/format.h>
@@ -57,12 +56,6 @@ int add_gpu_library(dl_phdr_info* info, std::size_t /*size*/, void* facts) {
     break;
   }
   return 0;
-}
-
-/// Highway's names of instruction sets with fused multiply-add, without which other bits come out.
-bool has_fused_multiply_add(std::string_view simd) {
-  return !simd.starts_with("SSE") && !simd.starts_with("SSSE") && !simd.starts_with("EMU") &&
-         simd != "SCALAR";
 }
 
 }  // namespace
@@ -119,12 +112,7 @@ RankFacts data_facts(const TrainTestData& data) {
 
 RankFacts device_facts(const DeviceChoice& device) {
   RankFacts facts = {{FactKind::kMachine, "the kind of device", device.kind}};
-  if (device.gpu == nullptr) {
-    const std::string simd = cpu::simd_name();
-    facts.push_back(
-        {FactKind::kMachine, "fused multiply-add", has_fused_multiply_add(simd) ? "there" : "missing", simd});
-    return facts;
-  }
+  if (device.gpu == nullptr) return facts;
   for (const fs::path& plugin : loaded_plugins()) {
     facts.push_back({FactKind::kProgram, plugin.filename().string(), file_digest(plugin), plugin.string()});
   }

@@ -4,46 +4,15 @@
 #include "trainer/run/progress.hpp"
 
 #include "common/console/output.hpp"
+#include "common/console/status_bar.hpp"
 #include "common/text/printable.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 
 namespace lockstep {
 namespace {
 
-constexpr std::chrono::milliseconds kBarInterval{100};
 constexpr std::chrono::seconds kPlainInterval{5};
-
-/// To the end of the screen: a bar that was drawn in a wider window may have become several lines.
-constexpr const char* kClearBehind = "\033[J";
-
-/// In one write, so that a launcher does not pass on half a line. What nobody can read any more is dropped:
-/// the terminal is gone, or `train ... | head -1` has seen enough. Any other reason is said once.
-void write_out(const std::string& text) {
-  static std::atomic<bool> listening = true;
-  if (!listening) return;
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
-  const int reason = errno;
-  if (!listening.exchange(false) || reason == EPIPE || reason == EIO) return;
-  print_error(fmt::format("warning: standard output cannot be written, going on without it: {}",
-                          std::strerror(reason)));
-}
-
-/// There is one bar on one screen.
-struct DrawnBar {
-  std::atomic<int> columns = 0;  ///< 0: none
-  std::atomic<bool> escapes = false;
-} drawn_bar;
-
-std::string spaces(int count) {
-  return std::string(static_cast<std::size_t>(std::max(count, 0)), ' ');
-}
 
 }  // namespace
 
@@ -97,8 +66,6 @@ void Progress::end_epoch() {
   wipe_bar();
 }
 
-/// The cursor goes back to the start of the bar: wherever a window that becomes narrower puts the rest of it,
-/// it stays in front, and what is printed next lies over it.
 void Progress::draw(double seconds) {
   const auto taken = facts_.step - done_before_;
   facts_.samples_per_second = static_cast<double>(samples_) / seconds;
@@ -109,22 +76,7 @@ void Progress::draw(double seconds) {
     write_out(progress_line(facts_, columns) + "\n");
     return;
   }
-  const auto line = progress_line_with_bar(facts_, columns, output_.unicode);
-  const int width = display_width(line);
-  if (output_.escapes) {
-    write_out("\r" + line + kClearBehind + "\r");
-  } else {
-    if (drawn_bar.columns > columns) wipe_bar();
-    write_out("\r" + line + spaces(drawn_bar.columns - width) + "\r");
-  }
-  drawn_bar.escapes = output_.escapes;
-  drawn_bar.columns = width;
-}
-
-void wipe_bar() {
-  const int columns = drawn_bar.columns.exchange(0);
-  if (columns == 0) return;
-  write_out(drawn_bar.escapes ? std::string("\r") + kClearBehind : "\r" + spaces(columns) + "\r");
+  draw_bar(progress_line_with_bar(facts_, columns, output_.unicode), output_, columns);
 }
 
 }  // namespace lockstep

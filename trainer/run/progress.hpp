@@ -51,7 +51,4 @@ class Progress {
   Clock::time_point start_, last_;
 };
 
-/// Wipes the bar, if there is one, before something else is written to the terminal. From any thread.
-void wipe_bar();
-
 }  // namespace lockstep

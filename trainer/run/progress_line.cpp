@@ -3,16 +3,15 @@
 /// Which fields a line has, and how much each of them matters.
 #include "trainer/run/progress_line.hpp"
 
+#include "common/console/status_bar.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 namespace lockstep {
 namespace {
-
-constexpr int kShortestBar = 8, kLongestBar = 24;
 
 /// Speed that nobody had time to measure is none.
 std::string samples_per_second(double rate) {
@@ -38,16 +37,7 @@ std::string progress_line(const ProgressStatus& facts, int columns) {
 std::string progress_line_with_bar(const ProgressStatus& facts, int columns, bool unicode) {
   const double fraction =
       static_cast<double>(facts.step) / static_cast<double>(std::max<std::int64_t>(facts.steps, 1));
-  const auto with_bar_of = [&](int width) {
-    auto fields = progress_fields(facts);
-    fields.insert(fields.begin() + 1, {bar(fraction, width, unicode), 2});
-    return fit(std::move(fields), columns);
-  };
-  // One column more or less for the bar shows whether it is there at all, and how much room it has left.
-  const std::string shortest = with_bar_of(kShortestBar);
-  const int left = columns - display_width(shortest);
-  if (shortest == with_bar_of(kShortestBar - 1) || left <= 0) return shortest;
-  return with_bar_of(std::min(kShortestBar + left, kLongestBar));
+  return fit_with_bar(progress_fields(facts), fraction, columns, unicode);
 }
 
 std::vector<Field> epoch_fields(const EpochSummary& facts) {

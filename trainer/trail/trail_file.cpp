@@ -48,6 +48,11 @@ std::optional<Found> look_into(Env& env, const std::string& path, const TrailHea
   return std::nullopt;
 }
 
+/// What stands under the name, by a file system that may be away for a moment.
+EntryKind kind_of(Env& env, const std::string& path) {
+  return read_patiently(env, [&] { return env.entry(path).kind; });
+}
+
 std::string free_damaged_name(Env& env, const std::string& path) {
   std::string name = path + ".damaged";
   for (int number = 2; env.entry(name).kind != EntryKind::kNothing; ++number)
@@ -59,7 +64,7 @@ std::string free_damaged_name(Env& env, const std::string& path) {
 
 void cut_trail(Env& env, const std::string& run_dir, std::int64_t step) {
   const std::string path = run_dir + "/" + kTrailFile;
-  if (env.entry(path).kind != EntryKind::kFile) return;
+  if (kind_of(env, path) != EntryKind::kFile) return;
   std::uint64_t end = 0;
   try {
     const Trail trail(read_patiently(env, [&] { return env.read(path); }), path);
@@ -69,7 +74,7 @@ void cut_trail(Env& env, const std::string& run_dir, std::int64_t step) {
   } catch (const ConfigError&) {
     return;
   }
-  make_own(env, path);
+  read_patiently(env, [&] { make_own(env, path); });
   AppendFile(path, end).sync();
 }
 
@@ -80,8 +85,8 @@ TrailFile::TrailFile(Env& env, const std::string& run_dir, TrailHead head, std::
   const std::string path = run_dir + "/" + kTrailFile;
   std::string why;
   std::optional<Found> found;
-  make_own(env, path);
-  if (env.entry(path).kind == EntryKind::kFile && env.size(path) > 0) {
+  read_patiently(env, [&] { make_own(env, path); });
+  if (kind_of(env, path) == EntryKind::kFile && read_patiently(env, [&] { return env.size(path); }) > 0) {
     found = look_into(env, path, head_, step, expected, why);
     if (!found) {
       const std::string aside = free_damaged_name(env, path);

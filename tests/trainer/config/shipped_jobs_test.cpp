@@ -2,19 +2,28 @@
 // SPDX-License-Identifier: MIT
 /// The job files that ship with Lockstep.
 #include "trainer/config/job.hpp"
+#include "trainer/optimizers/optimizer.hpp"
+#include "trainer/optimizers/schedule.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
 #include <string>
 
 namespace lockstep {
 namespace {
 
-std::filesystem::path jobs_directory() {
+std::filesystem::path source_directory() {
   const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");
-  return std::filesystem::path(source == nullptr ? "." : source) / "launch" / "jobs";
+  return source == nullptr ? "." : source;
+}
+
+std::filesystem::path jobs_directory() {
+  return source_directory() / "launch" / "jobs";
 }
 
 TEST(ShippedJobsTest, AllAreValidAndLeaveTheirDirectoryToTheProgram) {
@@ -38,6 +47,32 @@ TEST(ShippedJobsTest, MainJobHasWorkForEightRanksAndIsTheDefaultJobOtherwise) {
   otherwise.train.optimizer.lr = job.train.optimizer.lr;
   otherwise.train.optimizer.nesterov = job.train.optimizer.nesterov;
   EXPECT_EQ(to_yaml(job), to_yaml(otherwise));
+}
+
+/// A new optimiser or schedule is to be computed with the same bits everywhere: tests/arithmetic trains it.
+TEST(ArithmeticJobsTest, EveryOptimizerAndScheduleIsAmongThem) {
+  const auto directory = source_directory() / "tests" / "arithmetic";
+  std::ifstream rows(directory / "jobs.txt");
+  std::set<std::string_view> optimizers, schedules;
+  std::vector<Job> jobs;
+  for (std::string row; std::getline(rows, row);) {
+    if (row.starts_with("#")) continue;
+    std::istringstream words(row);
+    std::vector<std::string> changes;
+    std::string word;
+    for (words >> word; words >> word;) {
+      if (const auto at = word.find("HERE"); at != std::string::npos) word.replace(at, 4, directory.string());
+      changes.push_back(word);
+    }
+    jobs.push_back(load_job((directory / "job.yaml").string(), changes));
+  }
+  for (const Job& job : jobs) {
+    optimizers.insert(job.train.optimizer.kind);
+    schedules.insert(job.train.schedule.kind);
+  }
+  for (const OptimizerKind& kind : optimizer_kinds())
+    EXPECT_TRUE(optimizers.contains(kind.name)) << kind.name;
+  for (const ScheduleKind& kind : schedule_kinds()) EXPECT_TRUE(schedules.contains(kind.name)) << kind.name;
 }
 
 }  // namespace

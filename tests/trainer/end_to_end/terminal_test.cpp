@@ -126,6 +126,28 @@ TEST(TerminalTest, APipeGetsWholeLines) {
   EXPECT_EQ(output.bytes.find('\033'), std::string::npos);
 }
 
+TEST(TerminalTest, AProofHasABarOnATerminalAndNothingButItsVerdictInAPipe) {
+  const TemporaryDirectory directory;
+  const auto run = directory.path("run"), program = std::string(std::getenv("LOCKSTEP_PROGRAM"));
+  const auto trained = lockstep("train " + write_small_job(directory) + " run.dir=" + run);
+  ASSERT_EQ(trained.exit_code, 0) << trained.everything();
+  const auto proof = program + " prove " + run;
+  for (const int columns : {40, 80}) {
+    const auto output = run_in_terminal({.columns = columns, .environment = kUtf8}, proof);
+    EXPECT_EQ(output.exit_code, 0) << output.bytes;
+    EXPECT_NE(output.bytes.find("\rproving"), std::string::npos) << output.bytes;
+    EXPECT_NE(output.bytes.find(" steps"), std::string::npos) << output.bytes;
+    int widest = 0;
+    const auto screen = joined(lines_on_screen(output.bytes, widest));
+    EXPECT_EQ(screen.find("proving"), std::string::npos) << "the bar is not wiped:\n" << screen;
+    EXPECT_NE(screen.find("proved: steps 1 to 6\n"), std::string::npos) << screen;
+  }
+  const auto json = run_in_terminal({.environment = kUtf8}, proof + " --json");
+  EXPECT_TRUE(json.bytes.starts_with("{")) << json.bytes;
+  const auto piped = run_shell(proof);
+  EXPECT_EQ((piped.out + piped.err).find("proving"), std::string::npos) << piped.everything();
+}
+
 TEST(TerminalTest, HelpFitsToo) {
   for (const std::string command : {"", "train ", "predict ", "bench kernels "}) {
     for (const int columns : {60, 80}) {

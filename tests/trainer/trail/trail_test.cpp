@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The format of trails: round trip, every flipped bit located to its record, and files of a run under way.
 #include "common/error.hpp"
+#include "tests/support/small_disk.hpp"
 #include "trainer/trail/trail_file.hpp"
 #include "trainer/trail/trail_reader.hpp"
 
@@ -136,6 +137,42 @@ TEST_F(TrailFileTest, GoesOnBehindTheCheckpointByteForByte) {
   write(3, 9, at_3);
   write(3, 7, at_3);
   EXPECT_EQ(bytes(), trail_bytes(7));
+  EXPECT_EQ(said_, "");
+}
+
+/// Whatever fits: nothing of a record stands in the file but whole ones, and what was kept follows when there is room.
+TEST_F(TrailFileTest, FullDiskAtAnyByteLosesNothingAndLeavesNoHalf) {
+  const auto whole = trail_bytes(6);
+  const std::size_t head = Trail(whole, "t").head_bytes();
+  for (std::size_t room = head; room < whole.size(); room += 5) {
+    TrailFile file(Env::posix(), run_, small_head(), 0, {}, [](const std::string&) {});
+    {
+      const SmallDisk disk(room);
+      for (std::int64_t step = 1; step <= 5; ++step) {
+        try {
+          file.append(records(step, step));
+        } catch (const IoError& error) {
+          EXPECT_NE(std::string(error.what()).find("trail.bin: cannot be written"), std::string::npos);
+        }
+      }
+      EXPECT_FALSE(Trail(bytes(), "t").was_cut()) << room;
+      if (!file.is_complete()) {
+        EXPECT_THROW(file.sync(), IoError) << room;
+      }
+    }
+    file.append(records(6, 6));
+    file.sync();
+    ASSERT_EQ(bytes(), whole) << room;
+  }
+}
+
+TEST_F(TrailFileTest, HeadThatDoesNotFitIsSaidAndTheNextStartWritesIt) {
+  {
+    const SmallDisk disk(100);
+    EXPECT_THROW(write(0, 2), IoError);
+  }
+  write(0, 2);
+  EXPECT_EQ(bytes(), trail_bytes(2));
   EXPECT_EQ(said_, "");
 }
 

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Which instruction set the kernels use, where it is not to be the best one of the processor: all compute the same bits.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::cpu {
+
+/// The variable that names it.
+inline constexpr const char* kSimdVariable = "LOCKSTEP_SIMD";
+
+/// Of this processor, the best one first: of "avx512", "avx2", "sse4", "neon" and "portable".
+std::vector<std::string> simd_choices();
+
+/// From now on kernels use this one. Call before any of them runs, at most once; an empty name changes nothing.
+/// @throws UsageError  there is no such instruction set; DeviceError  this processor does not have it
+void choose_simd(std::string_view name);
+/// The one that $LOCKSTEP_SIMD names.
+void choose_simd_as_told();
+
+/// Whether the one in use has an instruction for fused multiply-add. Without, it is computed by several.
+bool simd_fuses();
+
+}  // namespace lockstep::cpu

@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a person at a terminal sees while steps are replayed.
+#pragma once
+
+#include "common/clock.hpp"
+#include "common/console/terminal.hpp"
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep {
+
+/// A bar on the terminal that standard output is; in a file or pipe, which only gets the verdict, nothing.
+class ProofProgress {
+ public:
+  /// @param speaks  this is rank 0, and people are spoken to; otherwise every call does nothing
+  /// @param what    "proving"
+  /// @param steps   that are to be replayed
+  ProofProgress(bool speaks, std::string what, std::int64_t steps);
+  ~ProofProgress();
+  ProofProgress(const ProofProgress&) = delete;
+  ProofProgress& operator=(const ProofProgress&) = delete;
+
+  /// So many more are done; draws when enough time has passed.
+  void add(std::int64_t steps);
+  /// So many are not replayed after all.
+  void leave_out(std::int64_t steps);
+
+ private:
+  OutputTerminal output_;  ///< redraws: there is a bar
+  std::string what_;
+  std::int64_t done_ = 0, steps_;
+  Clock::time_point start_, last_;
+};
+
+}  // namespace lockstep
