@@ -14,6 +14,8 @@ namespace {
 
 // Two threads that add to the same range follow each other a chunk apart, instead of one after the other.
 constexpr std::size_t kChunk = 4096;
+// Sums that stay in the first-level cache while two read them.
+constexpr std::size_t kNear = 1024;
 
 }  // namespace
 
@@ -85,14 +87,19 @@ std::unique_ptr<PendingCollective> GradientBucket::start(AllReduce& all_reduce) 
   return exact() ? all_reduce.start(exact_.span()) : all_reduce.start(fp32_.span());
 }
 
-void GradientBucket::mean(Ops& ops, std::int64_t samples, float* gradient, const GradientUnits& units) const {
+void GradientBucket::mean(Ops& ops, std::int64_t samples, float* gradient, const GradientUnits& units,
+                          const GradientReducer::SeeSums& see) const {
   if (!exact()) {
     ops.mean(range_.size, fp32_.data(), samples, gradient + range_.offset);
     return;
   }
   for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
-    ops.mean_from_exact(size, exact_.data() + first, units.format(tensor).scale, samples,
-                        gradient + range_.offset + first);
+    for (std::size_t at = first; at < first + size; at += kNear) {
+      const std::size_t count = std::min(kNear, first + size - at);
+      if (see) see(tensor, begin() + at, exact_.span().subspan(at, count));
+      ops.mean_from_exact(count, exact_.data() + at, units.format(tensor).scale, samples,
+                          gradient + begin() + at);
+    }
   });
 }
 

@@ -48,8 +48,9 @@ class GradientBucket {
 
   std::unique_ptr<PendingCollective> start(AllReduce& all_reduce);
 
-  /// Writes the mean for this bucket's range into the arena-ordered `gradient`.
-  void mean(Ops& ops, std::int64_t samples, float* gradient, const GradientUnits& units) const;
+  /// Writes the mean for this bucket's range into the arena-ordered `gradient`. As GradientReducer::mean_gradient.
+  void mean(Ops& ops, std::int64_t samples, float* gradient, const GradientUnits& units,
+            const GradientReducer::SeeSums& see) const;
   /// Counts fp32 sums that are NaN or infinite as such, for their tensors (off only).
   void count_not_finite(const GradientUnits& units, std::span<TensorRefusals> refusals) const;
   /// The largest |sum| of each tensor so far and of this bucket's part of it, in units (world only).

@@ -258,10 +258,10 @@ void GradientReducer::visit_sums(const VisitSums& visit) {
   for (GradientBucket& bucket : state_->buckets) bucket.visit_sums(state_->units, visit);
 }
 
-void GradientReducer::mean_gradient(Ops& ops, float* gradient) const {
+void GradientReducer::mean_gradient(Ops& ops, float* gradient, const SeeSums& see) const {
   LOCKSTEP_CHECK(state_->totals.samples > 0);
   for (const GradientBucket& bucket : state_->buckets)
-    bucket.mean(ops, state_->totals.samples, gradient, state_->units);
+    bucket.mean(ops, state_->totals.samples, gradient, state_->units, see);
 }
 
 }  // namespace lockstep

@@ -79,7 +79,11 @@ class GradientReducer {
   using VisitSums = std::function<void(std::size_t tensor, std::size_t first, std::span<std::int64_t> sums)>;
   void visit_sums(const VisitSums& visit);
   /// Writes the mean gradient over the whole global batch, arena order.
-  void mean_gradient(Ops& ops, float* gradient) const;
+  /// @param see  is called with all sums, some at a time as visit_sums(), just before they are divided: while they are in
+  ///             the cache. Only under `world`; may be empty
+  using SeeSums =
+      std::function<void(std::size_t tensor, std::size_t first, std::span<const std::int64_t> sums)>;
+  void mean_gradient(Ops& ops, float* gradient, const SeeSums& see = {}) const;
 
  private:
   struct State;

@@ -34,6 +34,7 @@ namespace lockstep {
 enum class Activation : std::uint8_t;  // kernels/activation.hpp
 struct BatchNormShape;                 // kernels/batch_norm.hpp
 struct BatchNormChannel;
+struct GradientSplit;  // kernels/numerics/sum_cuts.hpp
 
 /// What one grain contributes to the statistics of a step.
 struct LossSums {
@@ -43,6 +44,11 @@ struct LossSums {
   std::int64_t not_finite = 0;  ///< samples whose loss is NaN or infinite
 };
 
+/// What a relu remembers of `size` numbers.
+constexpr std::size_t sign_bytes(std::size_t size) {
+  return (size + 7) / 8;
+}
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -51,6 +57,8 @@ class Ops {
   virtual std::string_view name() const = 0;
   /// Every `batch` is a multiple of this. 16 on CPUs: one cache line of samples.
   virtual int batch_multiple() const = 0;
+  /// How many channels of a convolution's output are computed at a time: fewer in a call are slower.
+  virtual int channels_at_once(int batch) const = 0;
 
   /// y = conv(x, w) + b: cross-correlation, as everywhere in deep learning.
   /// x [C,H,W,N]  w [K,C,R,S]  b [K]  y [K,P,Q,N]
@@ -58,10 +66,11 @@ class Ops {
                               float* y) = 0;
   /// dx [C,H,W,N] from dy [K,P,Q,N].
   virtual void conv2d_backward_data(const Conv2dShape&, const float* dy, const float* w, float* dx) = 0;
-  /// dw [K,C,R,S] and db [K], summed over samples and pixels, in as many terms as GradientSplit(shape, grain) says.
-  /// @param grain  samples of a full one, of which this may be a smaller one
-  virtual void conv2d_backward_weights(const Conv2dShape&, int grain, const float* x, const float* dy,
-                                       const GradientOutput& to) = 0;
+  /// dw [K,C,R,S] and db [K], summed over samples and pixels, in as many terms as the split says.
+  /// @param split  of the layer, of whose output channels the shape may have a part, and of a full grain, of which this
+  ///               may be a smaller one
+  virtual void conv2d_backward_weights(const Conv2dShape&, const GradientSplit& split, const float* x,
+                                       const float* dy, const GradientOutput& to) = 0;
 
   /// y = max over each window; argmax [C,P,Q,N]: position in the window (row * kernel + column) of the first
   /// maximum (NaN wins, as in PyTorch).
@@ -99,9 +108,10 @@ class Ops {
                                        float* db) = 0;
 
   /// y = max(x, 0) over `size` numbers (NaN stays NaN). In place when y == x.
-  virtual void relu_forward(std::size_t size, const float* x, float* y) = 0;
-  /// dx = dy where y > 0, else 0. In place when dx == dy.
-  virtual void relu_backward(std::size_t size, const float* y, const float* dy, float* dx) = 0;
+  /// @param positive  [sign_bytes(size)], a bit for each number: it is larger than 0. May be null
+  virtual void relu_forward(std::size_t size, const float* x, float* y, std::uint8_t* positive) = 0;
+  /// dx = dy where forward found the number positive, else 0. In place when dx == dy.
+  virtual void relu_backward(std::size_t size, const std::uint8_t* positive, const float* dy, float* dx) = 0;
 
   /// y = f(x) over `size` numbers; kernels/numerics/activation_math.inc says how, and is the same on every
   /// device. In place when y == x.

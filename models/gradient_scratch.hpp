@@ -18,6 +18,12 @@ class GradientScratch {
   /// @returns the terms, valid until the next call: the gradients themselves, where they are one term
   GradientTerms backward_weights(const Layer& layer, const LayerPass& pass, const LayerTensors& tensors);
 
+  // The same in several calls of the layer's backward_weights, of some channels each.
+  /// @returns what the layer must be called with
+  LayerTensors begin(const Layer& layer, int grain, const LayerTensors& tensors);
+  /// @param tensors  as given to begin()
+  GradientTerms finish(const Layer& layer, const LayerPass& pass, const LayerTensors& tensors);
+
  private:
   AlignedBuffer<float> terms_;
 };

@@ -18,6 +18,14 @@
 
 namespace lockstep {
 
+/// Neighbouring channels of a layer's output.
+struct ChannelRange {
+  int first = 0;
+  int count = -1;  ///< -1: all
+
+  int of(int channels) const { return count < 0 ? channels : count; }
+};
+
 /// What all layers share in one pass.
 struct LayerPass {
   Ops& ops;
@@ -26,14 +34,17 @@ struct LayerPass {
   bool training = false;
   PassKey key;
   int grain = 0;  ///< columns of a full grain
+  /// For layers that can be run for some channels at a time: which these are.
+  ChannelRange channels = {};
 };
 
 /// The tensors of one layer in one pass, batch innermost, memory of the device of the ops. The forward pass
-/// sets x, y, weights and saved, the backward pass all of them.
+/// sets x, y, weights and saved, the backward pass all of them. Of a pass over some channels, y and dy begin with the
+/// first of these, and of a layer that is_channelwise() x, dx and saved too; the rest is the layer's whole.
 struct LayerTensors {
   const float* weights = nullptr;  ///< this layer's own range of the arena: weight, then bias
   const float* x = nullptr;        ///< in backward: valid if needs_input()
-  float* y = nullptr;              ///< in backward: valid as far as output_need() says
+  float* y = nullptr;              ///< in backward: valid if output_need() says so
   std::uint8_t* saved = nullptr;   ///< saved_bytes() bytes, kept from forward to backward
   const float* dy = nullptr;
   float* dx = nullptr;              ///< the memory of dy where y has that of x
@@ -63,9 +74,8 @@ class Layer {
   /// Where y goes: memory of its own; over x, unless somebody needs its bits afterwards; or y is x,
   /// untouched.
   enum class OutputMemory { kNew, kInPlace, kView };
-  /// What backward_data reads of y: nothing; where it is positive, so that later layers may scale y or set
-  /// parts of it to zero; or all of it.
-  enum class OutputNeed { kNothing, kSigns, kNumbers };
+  /// What backward_data reads of y.
+  enum class OutputNeed { kNothing, kNumbers };
 
   virtual ~Layer() = default;
   Layer(const Layer&) = delete;
@@ -90,14 +100,18 @@ class Layer {
   /// backward_weights or backward_data reads x.
   virtual bool needs_input() const { return false; }
   virtual OutputNeed output_need() const { return OutputNeed::kNothing; }
-  /// Works in place on numbers whose signs are needed: scales them, or sets some to zero and their gradient
-  /// too.
-  virtual bool keeps_signs() const { return false; }
+  /// The output can be logits, over which their gradient is written.
+  virtual bool may_be_last() const { return output_need() == OutputNeed::kNothing; }
   /// The earlier layer whose output is this one's second input; none: there is one input.
   virtual std::optional<std::size_t> branch() const { return std::nullopt; }
   /// Whether the output of the layer before this one enters in its own.
   virtual bool reads_layer_before() const { return true; }
   virtual std::size_t saved_bytes(int /*batch*/) const { return 0; }
+  /// forward and backward_weights may be called for some channels of the output at a time.
+  virtual bool splits_outputs() const { return false; }
+  /// Channel c of the output is made of channel c of the input, and of saved only its part: forward and backward_data may
+  /// be called for some channels at a time.
+  virtual bool is_channelwise() const { return false; }
   /// Not null: the layer's passes need sums over the global batch.
   virtual const BatchLayer* over_batch() const { return nullptr; }
   /// Elements of a bias that the layer's kernels take and it does not have.

@@ -43,6 +43,26 @@ LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, Ops& ops, 
   LOCKSTEP_CHECK(max_batch > 0 && max_batch % ops.batch_multiple() == 0);
   const std::size_t last = std::min(part.last, network.layers().size());
   for (std::size_t i = part.first; i < last; ++i) layers_.push_back(network.layers()[i].get());
+  runs_of_.assign(layers_.size(), kNone);
+  for (const ChannelRun& run : plan_.runs) {
+    std::fill(runs_of_.begin() + static_cast<std::ptrdiff_t>(run.first),
+              runs_of_.begin() + static_cast<std::ptrdiff_t>(run.last) + 1, runs_.size());
+    runs_.push_back(run_of(run));
+  }
+}
+
+LayerWalk::Run LayerWalk::run_of(const ChannelRun& layers) const {
+  Run run{.layers = layers, .reader = layers.first + 1};
+  bool is_read = layer(layers.first).output_need() != Layer::OutputNeed::kNothing;
+  const auto works_in_place = [&](std::size_t i) { return plan_.layers[i].x == plan_.layers[i].y; };
+  for (; run.reader <= layers.last; ++run.reader) {
+    is_read = is_read || layer(run.reader).needs_input();
+    if (!works_in_place(run.reader)) break;
+    is_read = is_read || layer(run.reader).output_need() != Layer::OutputNeed::kNothing;
+  }
+  run.is_kept = is_read;
+  run.has_whole_gradient = layers.first != plan_.first_trained || gives_input_gradient_;
+  return run;
 }
 
 float* LayerWalk::output_gradient() {
@@ -92,9 +112,71 @@ LayerTensors LayerWalk::backward_tensors(std::size_t i, float* gradients) {
   return tensors;
 }
 
+void LayerWalk::forward(std::size_t i) {
+  const Run* const run = run_at(i);
+  if (run == nullptr) return layer(i).forward(pass_, forward_tensors(i));
+  if (i == run->layers.first) run_forward(*run);
+}
+
+/// Calls f() for some channels after the other: pass_.channels.
+template <typename F>
+void LayerWalk::for_each_channels(const Run& run, const F& f) {
+  const int channels = layer(run.layers.first).output().channels;
+  const int at_once = pass_.ops.channels_at_once(pass_.batch);
+  for (int first = 0; first < channels; first += at_once) {
+    pass_.channels = {first, std::min(at_once, channels - first)};
+    f();
+  }
+  pass_.channels = {};
+}
+
+LayerTensors LayerWalk::of_channels(const Run& run, std::size_t i, const LayerTensors& whole) const {
+  const Layer& layer = *layers_[i];
+  const bool writes_first = i < run.reader;
+  const bool reads_first = run.layers.first < i && i <= run.reader;
+  const bool reuses = !(run.is_kept && pass_.training) && run.reader <= run.layers.last;
+  const bool reuses_gradient = !run.has_whole_gradient && run.reader <= run.layers.last;
+  const auto first = static_cast<std::size_t>(pass_.channels.first),
+             batch = static_cast<std::size_t>(pass_.batch);
+  const auto before = [&](const ImageShape& shape) { return first * shape.height * shape.width * batch; };
+  LayerTensors part = whole;
+  if (!(writes_first && reuses)) part.y += before(layer.output());
+  if (part.dy != nullptr && !(writes_first && reuses_gradient)) part.dy += before(layer.output());
+  if (i == run.layers.first) return part;
+  if (!(reads_first && reuses)) part.x += before(layer.input());
+  if (part.dx != nullptr && !(reads_first && reuses_gradient)) part.dx += before(layer.input());
+  part.saved += first * layer.saved_bytes(pass_.batch) / layer.output().channels;
+  return part;
+}
+
+void LayerWalk::run_forward(const Run& run) {
+  for_each_channels(run, [&] {
+    for (std::size_t i = run.layers.first; i <= run.layers.last; ++i)
+      layer(i).forward(pass_, of_channels(run, i, forward_tensors(i)));
+  });
+}
+
+void LayerWalk::run_backward(const Run& run, float* gradients) {
+  const std::size_t weighted = run.layers.first;
+  const LayerTensors terms =
+      scratch_.begin(layer(weighted), pass_.grain, backward_tensors(weighted, gradients));
+  for_each_channels(run, [&] {
+    for (std::size_t i = run.layers.last; i > weighted; --i)
+      layer(i).backward_data(pass_, of_channels(run, i, backward_tensors(i, gradients)));
+    layer(weighted).backward_weights(pass_, of_channels(run, weighted, terms));
+  });
+}
+
 void LayerWalk::backward(std::size_t i, const BackwardTarget& target) {
+  const Run* const run = run_at(i);
+  if (run != nullptr && i == run->layers.last) run_backward(*run, target.gradients);
+  if (run != nullptr && i > run->layers.first) {
+    if (target.between_layers) target.between_layers();
+    return;
+  }
   const LayerTensors tensors = backward_tensors(i, target.gradients);
-  const GradientTerms terms = scratch_.backward_weights(layer(i), pass_, tensors);
+  const GradientTerms terms = run != nullptr ? scratch_.finish(layer(i), pass_, tensors)
+                                             : scratch_.backward_weights(layer(i), pass_, tensors);
   // Before the data gradient, so that communication has the longest time to hide in.
   if (target.on_ready && !layer(i).parameters().empty())
     target.on_ready(offset_of(i), layer(i).parameter_size(), terms);

@@ -39,19 +39,39 @@ class LayerWalk {
 
   /// A pass over a grain, which must fit.
   void begin(const TrainingGrain& grain, bool training);
-  void forward(std::size_t i) { layer(i).forward(pass_, forward_tensors(i)); }
+  /// Layer i, and with the first layer of a run all of it; of its others nothing is left to do.
+  void forward(std::size_t i);
   /// From here on back, with the gradient of the output.
   void begin_backward(float* gradient) { gradient_of_output_ = gradient; }
   void use_weights(const float* weights) { grain_.weights = weights; }
-  /// Gradients of weights and data of layer i, which becomes the gradient of what it read.
+  /// Gradients of weights and data of layer i, which becomes the gradient of what it read. Likewise, from the last layer
+  /// of a run on; the first one's weights then wait to be ready.
   void backward(std::size_t i, const BackwardTarget& target);
 
   LayerTensors forward_tensors(std::size_t i);
   LayerTensors backward_tensors(std::size_t i, float* gradients);
 
  private:
+  static constexpr std::size_t kNone = ~std::size_t{0};
+
+  /// A run, and what its layers hand on: the output of its first layer, on which others may work in place.
+  struct Run {
+    ChannelRun layers;
+    std::size_t reader = 0;  ///< the layer that makes another tensor of it; behind the run: none of these
+    bool is_kept = true;     ///< backward reads that output
+    bool has_whole_gradient = true;  ///< its gradient is more than what the first layer's weights need
+  };
+
   float* at(std::size_t offset) { return reinterpret_cast<float*>(memory_.data() + offset); }
   std::size_t offset_of(std::size_t i) const { return layer(i).parameter_offset() - parameters_.offset; }
+  Run run_of(const ChannelRun& layers) const;
+  const Run* run_at(std::size_t i) const { return runs_of_[i] == kNone ? nullptr : &runs_[runs_of_[i]]; }
+  template <typename F>
+  void for_each_channels(const Run& run, const F& f);
+  /// Of layer i of the run, from these channels on.
+  LayerTensors of_channels(const Run& run, std::size_t i, const LayerTensors& whole) const;
+  void run_forward(const Run& run);
+  void run_backward(const Run& run, float* gradients);
   /// The gradient of the output of layer i becomes that of all who read it.
   void join_branches(std::size_t i);
 
@@ -61,6 +81,8 @@ class LayerWalk {
   TensorPlan plan_;
   AlignedBuffer<std::byte> memory_;
   std::vector<const Layer*> layers_;
+  std::vector<Run> runs_;
+  std::vector<std::size_t> runs_of_;  ///< layer → its run, or kNone
   TrainingGrain grain_;
   LayerPass pass_;
   GradientScratch scratch_;

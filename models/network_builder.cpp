@@ -122,11 +122,11 @@ void NetworkBuilder::check_end(const YAML::Node& layers) const {
                            "end with '- linear: classes'",
                            last.name(), to_string(shape), network_.classes_));
   }
-  // backward reads the output of an activation, and by then the logits are overwritten with their gradient.
+  // backward reads the output of most activations, and by then the logits are overwritten with their gradient.
   const std::vector<std::size_t> tensors = output_tensors(network_.layers_);
   for (std::size_t i = tensors.size(); i-- > 0 && tensors[i] == tensors.back();) {
     const Layer& layer = *network_.layers_[i];
-    if (layer.output_need() == Layer::OutputNeed::kNothing) continue;
+    if (layer.may_be_last()) continue;
     fail_shape(last_mark_,
                fmt::format("layer {}: a network cannot end with {}, logits need both signs and any "
                            "size; end with '- linear: classes'",

@@ -39,7 +39,8 @@ class Planner {
         part_(within(network, part)),
         batch_(batch),
         y_(tensors_of_part(network, part_)),
-        branch_users_(layer_count()) {
+        branch_users_(layer_count()),
+        runs_(runs_of_part()) {
     if (part_.gives_input_gradient) return;
     while (first_trained_ < layer_count() && layer(first_trained_).parameters().empty()) ++first_trained_;
   }
@@ -50,6 +51,7 @@ class Planner {
     keep_gradients();
     keep_saved();
     keep_branches();
+    keep_runs();
     return place(plan_memory(lifetimes_));
   }
 
@@ -68,6 +70,12 @@ class Planner {
     if (!from) return std::nullopt;
     LOCKSTEP_CHECK(*from >= part_.first);
     return *from - part_.first;
+  }
+  std::vector<ChannelRun> runs_of_part() const {
+    std::vector<const Layer*> layers;
+    for (std::size_t i = 0; i < layer_count(); ++i) layers.push_back(&layer(i));
+    const std::vector<bool> all = layers_that_branch(network_.layers());
+    return channel_runs(layers, {all.begin() + static_cast<std::ptrdiff_t>(part_.first), all.end()});
   }
   static int forward_of(std::size_t i) { return static_cast<int>(i); }
   int backward_of(std::size_t i) const { return static_cast<int>(2 * layer_count() - i); }
@@ -141,6 +149,20 @@ class Planner {
   }
   bool has_branch_gradient(std::size_t i) const { return i >= first_trained_ && branch_users_[i] > 0; }
 
+  /// What lives in one moment of a run lives in all of them, forward and backward.
+  void keep_runs() {
+    for (const ChannelRun& run : runs_) {
+      widen(forward_of(run.first), forward_of(run.last));
+      widen(backward_of(run.last), backward_of(run.first));
+    }
+  }
+  void widen(int first, int last) {
+    for (Lifetime& life : lifetimes_) {
+      if (life.first >= first && life.first <= last) life.first = first;
+      if (life.last >= first && life.last <= last) life.last = last;
+    }
+  }
+
   void place_branches(const MemoryPlan& memory, TensorPlan& plan) const {
     const std::size_t first = 2 * tensors_.size() + layer_count();
     for (std::size_t i = 0; i < layer_count(); ++i) {
@@ -168,6 +190,7 @@ class Planner {
                              .dx = gradient(x_[i])});
     }
     place_branches(memory, plan);
+    plan.runs = runs_;
     plan.input = memory.offsets[0];
     if (part_.gives_input_gradient) plan.input_gradient = gradient(0);
     if (part_.takes_output_gradient) plan.output_gradient = gradient(last_tensor());
@@ -183,6 +206,7 @@ class Planner {
   std::vector<Tensor> tensors_;
   std::vector<std::size_t> x_, y_;         ///< layer → tensor
   std::vector<std::size_t> branch_users_;  ///< layer → the last layer with this branch; 0: there is none
+  std::vector<ChannelRun> runs_;
   /// Activations, then gradients, one for each tensor; then saved, then gradients of branches, for each
   /// layer.
   std::vector<Lifetime> lifetimes_;

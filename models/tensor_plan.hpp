@@ -3,6 +3,7 @@
 /// Which memory each layer of a network reads and writes in a training pass.
 #pragma once
 
+#include "models/channel_runs.hpp"
 #include "models/network.hpp"
 
 #include <cstddef>
@@ -40,6 +41,9 @@ struct TensorPlan {
   };
 
   std::vector<LayerOffsets> layers;  ///< of the part
+  /// Layers of the part that may be run some channels at a time: all that they read and write is there until the last of
+  /// them has ended.
+  std::vector<ChannelRun> runs;
   std::size_t input = 0;
   std::size_t input_gradient = kNone, output_gradient = kNone;  ///< as the part says
   /// The layer of the part where backward ends: the first one with parameters, or the first one of all if the

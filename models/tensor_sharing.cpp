@@ -23,8 +23,7 @@ std::vector<std::size_t> output_tensors(Layers layers) {
   Need need = Need::kNumbers;  // the network's input stays as it is
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const Layer& layer = *layers[i];
-    const bool allowed = need == Need::kNothing || (need == Need::kSigns && layer.keeps_signs());
-    const bool in_place = layer.output_memory() == Layer::OutputMemory::kInPlace && allowed;
+    const bool in_place = layer.output_memory() == Layer::OutputMemory::kInPlace && need == Need::kNothing;
     if (layer.output_memory() != Layer::OutputMemory::kView && !in_place) {
       ++last;
       need = Need::kNothing;

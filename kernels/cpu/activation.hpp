@@ -8,12 +8,14 @@
 #include "kernels/shapes.hpp"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace lockstep::cpu {
 
 /// Negative numbers become 0; -0, NaN and everything else stay as they are.
-void relu_forward(std::size_t size, const float* x, float* y);
-void relu_backward(std::size_t size, const float* y, const float* dy, float* dx);
+/// @param positive  [sign_bytes(size)]; may be null
+void relu_forward(std::size_t size, const float* x, float* y, std::uint8_t* positive);
+void relu_backward(std::size_t size, const std::uint8_t* positive, const float* dy, float* dx);
 
 void activation_forward(Activation kind, std::size_t size, const float* x, float* y);
 void activation_backward(Activation kind, std::size_t size, const float* saved, const float* dy, float* dx);

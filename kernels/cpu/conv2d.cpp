@@ -56,18 +56,51 @@ TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
   return call;
 }
 
+/// What a tile reads of the source should come from the first-level cache, where the window of the pixel before left it.
+constexpr std::size_t kCachedBytes = 16 * 1024;
+constexpr std::size_t kColumnsAtOnce = 32;
+
+/// How many pixels of a row take turns in each group of channels: one, where the windows of all groups fit the cache.
+std::size_t columns_at_once(const Correlation& c, std::size_t vectors) {
+  const std::size_t taps = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
+  return taps * vectors * kVector * sizeof(float) <= kCachedBytes ? 1 : kColumnsAtOnce;
+}
+
+/// Some neighbouring pixels of a row, group by group, since what windows have in common is of the same channels.
+/// @param row   the call of the row: its first target, and column 0 of the window
+/// @param size  of the block of targets
+void correlate_columns(const Correlation& c, const TileCall& row, TileFunction tile, std::ptrdiff_t size,
+                       std::size_t first, std::size_t last) {
+  TileCall call = row;
+  call.groups = 1;
+  for (std::size_t g = 0; g < row.groups; ++g) {
+    const auto group = static_cast<std::ptrdiff_t>(g);
+    call.joins = g > 0;
+    call.finishes = g + 1 == row.groups;
+    call.last_channels = call.finishes ? row.last_channels : row.channels;
+    for (std::size_t q = first; q < last; ++q) {
+      const TapRange& column = c.columns[q];
+      call.last_columns = static_cast<std::size_t>(column.count);
+      call.source = row.source + group * row.source_group + column.source * row.source_column;
+      call.weights = row.weights + group * row.weight_group + column.tap * size;
+      call.target = row.target + static_cast<std::ptrdiff_t>(q) * c.batch;
+      tile(call);
+    }
+  }
+}
+
 /// One block of targets, one block of samples, all pixels.
-void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, std::ptrdiff_t size) {
+void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, std::ptrdiff_t size,
+                      std::size_t at_once) {
   const TileCall origin = call;
   for (const TapRange& row : c.rows) {
-    for (const TapRange& column : c.columns) {
-      call.rows = static_cast<std::size_t>(row.count);
-      call.columns = call.last_columns = static_cast<std::size_t>(column.count);
-      call.source = origin.source + row.source * call.source_row + column.source * call.source_column;
-      call.weights = origin.weights + size * (row.tap * c.kernel_columns + column.tap);
-      tile(call);
-      call.target += c.batch;
-    }
+    call.rows = static_cast<std::size_t>(row.count);
+    call.source = origin.source + row.source * call.source_row;
+    call.weights = origin.weights + row.tap * c.kernel_columns * size;
+    for_each_block(c.columns.size(), at_once, [&](std::size_t first, std::size_t count) {
+      correlate_columns(c, call, tile, size, first, first + count);
+    });
+    call.target += c.batch * static_cast<std::ptrdiff_t>(c.columns.size());
   }
 }
 
@@ -90,7 +123,8 @@ void correlate(const Correlation& c, const float* source, const float* weights, 
       call.weights = packed + first * filter;
       call.end = ends == nullptr ? nullptr : ends + first;
       call.target = target + static_cast<std::ptrdiff_t>(first) * call.target_lane + n;
-      correlate_pixels(c, call, find_tile<true>(size, vectors), static_cast<std::ptrdiff_t>(size));
+      correlate_pixels(c, call, find_tile<true>(size, vectors), static_cast<std::ptrdiff_t>(size),
+                       columns_at_once(c, vectors));
     });
     n += vectors * kVector;
   }
@@ -103,6 +137,10 @@ void call_correlate(const Correlation& c, const float* source, const float* weig
   correlate(c, source, weights, bias, target);
 }
 
+int call_channels_at_once(int batch) {
+  return static_cast<int>(tile_targets(static_cast<std::size_t>(batch) / kVector));
+}
+
 }  // namespace lockstep::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 
@@ -110,6 +148,11 @@ HWY_AFTER_NAMESPACE();
 namespace lockstep::cpu {
 
 HWY_EXPORT(call_correlate);
+HWY_EXPORT(call_channels_at_once);
+
+int channels_at_once(int batch) {
+  return HWY_DYNAMIC_DISPATCH(call_channels_at_once)(batch);
+}
 
 void conv2d_forward(const Conv2dShape& s, const float* x, const float* w, const float* b, float* y) {
   const std::ptrdiff_t filter = static_cast<std::ptrdiff_t>(s.kernel_height) * s.kernel_width;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "kernels/gradient_terms.hpp"
+#include "kernels/numerics/sum_cuts.hpp"
 #include "kernels/shapes.hpp"
 
 namespace lockstep::cpu {
@@ -20,8 +21,11 @@ void conv2d_forward(const Conv2dShape& shape, const float* x, const float* w, co
 /// dx [C,H,W,N] from dy [K,P,Q,N]; touches only the taps that lie inside dy.
 void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float* w, float* dx);
 
-/// dw [K,C,R,S] and db [K], summed over samples and pixels, in as many terms as GradientSplit(shape, grain) says.
-void conv2d_backward_weights(const Conv2dShape& shape, int grain, const float* x, const float* dy,
-                             const GradientOutput& to);
+/// dw [K,C,R,S] and db [K], summed over samples and pixels, in as many terms as the split says.
+void conv2d_backward_weights(const Conv2dShape& shape, const GradientSplit& split, const float* x,
+                             const float* dy, const GradientOutput& to);
+
+/// Output channels of the register tiles, for this batch.
+int channels_at_once(int batch);
 
 }  // namespace lockstep::cpu

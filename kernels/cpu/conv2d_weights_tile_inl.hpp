@@ -34,19 +34,18 @@ inline constexpr std::size_t kGradientChannels = kMostOfATile;
 inline constexpr std::size_t kGradientTaps = kMostOfATile;
 inline constexpr std::size_t kGradientTapsWithBias = kMostOfATile == 5 ? 4 : kMostOfATile;
 
-/// Some rows of pixels of 32 samples that follow one another in a chain (kernels/numerics/sum_cuts.hpp).
+/// Some rows of pixels of 16 samples that follow one another in a chain (kernels/numerics/sum_cuts.hpp).
 struct GradientRows {
-  std::size_t x = 0, dy = 0;                    ///< where the first pixel's first sample lies, in floats
-  std::size_t dy_channel = 0, dy_line = kLine;  ///< in dy, to the next output channel and to lanes 16 to 31
+  std::size_t x = 0, dy = 0;   ///< where the first pixel's first sample lies, in floats
+  std::size_t dy_channel = 0;  ///< in dy, to the next output channel
   std::size_t rows = 0;
-  std::size_t lines = 2;            ///< 1: only the first 16 samples are there
   bool begins = true, ends = true;  ///< the chain of a unit
 };
 
-/// One run of the tile. Each (channel, tap) has two lines of 16 lanes.
+/// One run of the tile. Each (channel, tap) has a line of 16 lanes.
 struct GradientCall {
   const GradientRows* parts = nullptr;
-  std::size_t count = 0;      ///< of them
+  std::size_t count = 0;      ///< of them, at least one
   std::size_t columns = 0;    ///< output columns
   std::size_t x_row = 0;      ///< floats from one output row to the next, in x
   std::size_t x_column = 0;   ///< likewise for columns
@@ -54,10 +53,10 @@ struct GradientCall {
   const float* x = nullptr;
   const float* dy = nullptr;
   const std::size_t* tap = nullptr;  ///< offset of each tap in x, in floats
-  float* term = nullptr;   ///< sums of units: the lines of the first channel and tap; taps follow one another
+  float* term = nullptr;   ///< sums of units: the line of the first channel and tap; taps follow one another
   float* chain = nullptr;  ///< likewise, of the unit that calls leave unfinished
   std::size_t line_channel = 0;  ///< floats from one channel to the next, in both
-  std::size_t bias = 0;  ///< from `term` to the lines of the first channel's bias; used by tiles with bias
+  std::size_t bias = 0;      ///< from `term` to the line of the first channel's bias; used by tiles with bias
   bool begins_term = false;  ///< nothing is in `term` yet
 };
 
@@ -82,7 +81,7 @@ struct GradientTile {
     for (std::size_t k = 0; k < K; ++k) {
       float* const of_channel = lines + k * call.line_channel + lane;
       LOCKSTEP_UNROLL
-      for (std::size_t t = 0; t < T; ++t) use(sum[k][t], of_channel + t * 2 * kLine);
+      for (std::size_t t = 0; t < T; ++t) use(sum[k][t], of_channel + t * kLine);
       if constexpr (kBias) use(bias[k], of_channel + call.bias);
     }
   }
@@ -115,7 +114,7 @@ struct GradientTile {
   }
 
   HWY_INLINE void add_rows(const GradientCall& call, const GradientRows& part, std::size_t lane) {
-    const float* dy = call.dy + part.dy + lane / kLine * part.dy_line + lane % kLine;
+    const float* dy = call.dy + part.dy + lane;
     const float* x[T];
     LOCKSTEP_UNROLL
     for (std::size_t t = 0; t < T; ++t) x[t] = call.x + call.tap[t] + part.x + lane;
@@ -133,23 +132,24 @@ HWY_NOINLINE void run_gradient_tile(const GradientCall& call) {
   const auto store = [](const Lanes& sum, float* at) HWY_ATTR { hn::StoreU(sum, kTag, at); };
   const auto add = [](const Lanes& sum, float* at)
                        HWY_ATTR { hn::StoreU(hn::Add(hn::LoadU(kTag, at), sum), kTag, at); };
-  bool is_first = call.begins_term;
-  for (std::size_t i = 0; i < call.count; ++i) {
-    const GradientRows& part = call.parts[i];
-    for (std::size_t lane = 0; lane < 2 * kLine; lane += kVector) {
-      GradientTile<K, T, kBias> tile;
-      tile.begin();
-      if (!part.begins) tile.for_each(call, call.chain, lane, load);
-      if (lane < part.lines * kLine) tile.add_rows(call, part, lane);
-      if (!part.ends) {
-        tile.for_each(call, call.chain, lane, store);
-      } else if (is_first) {
+  for (std::size_t lane = 0; lane < kLine; lane += kVector) {
+    GradientTile<K, T, kBias> tile;
+    tile.begin();
+    if (!call.parts[0].begins) tile.for_each(call, call.chain, lane, load);
+    bool is_first = call.begins_term, ends = true;
+    for (const GradientRows* part = call.parts; part != call.parts + call.count; ++part) {
+      if (part->begins) tile.begin();
+      tile.add_rows(call, *part, lane);
+      ends = part->ends;
+      if (!ends) continue;
+      if (is_first) {
         tile.for_each(call, call.term, lane, store);
       } else {
         tile.for_each(call, call.term, lane, add);
       }
+      is_first = false;
     }
-    is_first = is_first && !part.ends;
+    if (!ends) tile.for_each(call, call.chain, lane, store);
   }
 }
 

@@ -20,6 +20,7 @@ class CpuOps final : public Ops {
  public:
   std::string_view name() const override { return "cpu"; }
   int batch_multiple() const override { return kLanes; }
+  int channels_at_once(int batch) const override { return cpu::channels_at_once(batch); }
 
   void conv2d_forward(const Conv2dShape& shape, const float* x, const float* w, const float* b,
                       float* y) override {
@@ -28,9 +29,9 @@ class CpuOps final : public Ops {
   void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float* w, float* dx) override {
     cpu::conv2d_backward_data(shape, dy, w, dx);
   }
-  void conv2d_backward_weights(const Conv2dShape& shape, int grain, const float* x, const float* dy,
-                               const GradientOutput& to) override {
-    cpu::conv2d_backward_weights(shape, grain, x, dy, to);
+  void conv2d_backward_weights(const Conv2dShape& shape, const GradientSplit& split, const float* x,
+                               const float* dy, const GradientOutput& to) override {
+    cpu::conv2d_backward_weights(shape, split, x, dy, to);
   }
 
   void max_pool_forward(const Pool2dShape& shape, const float* x, float* y, std::uint8_t* argmax) override {
@@ -59,9 +60,11 @@ class CpuOps final : public Ops {
     cpu::linear_backward_weights(shape, x, dy, dw, db);
   }
 
-  void relu_forward(std::size_t size, const float* x, float* y) override { cpu::relu_forward(size, x, y); }
-  void relu_backward(std::size_t size, const float* y, const float* dy, float* dx) override {
-    cpu::relu_backward(size, y, dy, dx);
+  void relu_forward(std::size_t size, const float* x, float* y, std::uint8_t* positive) override {
+    cpu::relu_forward(size, x, y, positive);
+  }
+  void relu_backward(std::size_t size, const std::uint8_t* positive, const float* dy, float* dx) override {
+    cpu::relu_backward(size, positive, dy, dx);
   }
   void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, float* y) override {
     cpu::dropout(shape, key, x, y);

@@ -38,6 +38,8 @@ struct TileCall {
   const float* start = nullptr;  ///< where the first chain of each target begins; null: at 0
   const float* end = nullptr;  ///< what is added to each target's sum at last; null: 0, so that no sum is -0
   float* target = nullptr;
+  bool joins = false;    ///< groups before the first of these wait in the target
+  bool finishes = true;  ///< the last of these is the last of all
 };
 
 inline constexpr std::size_t kTileTargets = kManyRegisters ? 10 : 6;  ///< of a tile of one or two vectors
@@ -88,31 +90,63 @@ struct Tile {
     }
   }
 
-  /// The taps of a group.
-  HWY_INLINE void add_group(const TileCall& call, const float* first_source, const float* first_weight,
-                            std::size_t channels, std::size_t columns) {
+  /// One tap.
+  HWY_INLINE void add_tap(const float* source, const WeightCursor<kPacked, K>& weights) {
+    Lanes x[V];
+    LOCKSTEP_UNROLL
+    for (std::size_t v = 0; v < V; ++v) x[v] = hn::LoadU(kTag, source + v * kVector);
+    LOCKSTEP_UNROLL
+    for (std::size_t k = 0; k < K; ++k) {
+      const Lanes w = hn::Set(kTag, weights.at(k));
+      LOCKSTEP_UNROLL
+      for (std::size_t v = 0; v < V; ++v) sum[k][v] = multiply_add(w, x[v], sum[k][v]);
+    }
+  }
+
+  /// The taps of a group, whose rows have kColumns; 0: `columns`.
+  template <std::size_t kColumns>
+  HWY_INLINE void add_rows(const TileCall& call, const float* first_source, const float* first_weight,
+                           std::size_t channels, std::size_t columns) {
     const std::ptrdiff_t source_column = call.source_column, weight_column = call.weight_column;
+    const std::ptrdiff_t source_row = call.source_row, weight_row = call.weight_row;
+    const std::size_t rows = call.rows;
     for (std::size_t c = 0; c < channels; ++c) {
-      for (std::size_t r = 0; r < call.rows; ++r) {
-        const auto channel = static_cast<std::ptrdiff_t>(c), row = static_cast<std::ptrdiff_t>(r);
-        const float* source = first_source + channel * call.source_channel + row * call.source_row;
-        WeightCursor<kPacked, K> weights(first_weight + channel * call.weight_channel + row * call.weight_row,
-                                         call.weight_lane);
-        for (std::size_t s = 0; s < columns; ++s) {
-          Lanes x[V];
-          LOCKSTEP_UNROLL
-          for (std::size_t v = 0; v < V; ++v) x[v] = hn::LoadU(kTag, source + v * kVector);
-          LOCKSTEP_UNROLL
-          for (std::size_t k = 0; k < K; ++k) {
-            const Lanes w = hn::Set(kTag, weights.at(k));
-            LOCKSTEP_UNROLL
-            for (std::size_t v = 0; v < V; ++v) sum[k][v] = multiply_add(w, x[v], sum[k][v]);
-          }
+      const float *row_source = first_source, *row_weight = first_weight;
+      first_source += call.source_channel;
+      first_weight += call.weight_channel;
+      for (std::size_t r = 0; r < rows; ++r) {
+        const float* source = row_source;
+        WeightCursor<kPacked, K> weights(row_weight, call.weight_lane);
+        row_source += source_row;
+        row_weight += weight_row;
+        const auto tap = [&]() HWY_ATTR {
+          add_tap(source, weights);
           source += source_column;
           weights.advance(weight_column);
+        };
+        if constexpr (kColumns > 0) {
+          LOCKSTEP_UNROLL
+          for (std::size_t s = 0; s < kColumns; ++s) tap();
+        } else {
+          for (std::size_t s = 0; s < columns; ++s) tap();
         }
       }
     }
+  }
+
+  HWY_INLINE void add_group(const TileCall& call, const float* source, const float* weight,
+                            std::size_t channels, std::size_t columns) {
+    if constexpr (kPacked && V == kTileVectors && K == kWideTargets) {
+      switch (columns) {
+        case 5:
+          return add_rows<5>(call, source, weight, channels, columns);
+        case 3:
+          return add_rows<3>(call, source, weight, channels, columns);
+        default:
+          break;
+      }
+    }
+    add_rows<0>(call, source, weight, channels, columns);
   }
 
   /// Adds this group to those before, which wait in the target.
@@ -155,8 +189,8 @@ HWY_NOINLINE void run_tile(const TileCall& call) {
     tile.begin(start);
     tile.add_group(call, source, weights, is_last ? call.last_channels : call.channels,
                    is_last ? call.last_columns : call.columns);
-    if (g > 0) tile.join(call);
-    if (is_last) tile.finish(call.end);
+    if (g > 0 || call.joins) tile.join(call);
+    if (is_last && call.finishes) tile.finish(call.end);
     tile.store(call);
     if (is_last) return;
   }

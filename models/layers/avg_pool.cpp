@@ -19,11 +19,11 @@ std::string AvgPoolLayer::describe() const {
 }
 
 void AvgPoolLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.avg_pool_forward(shape_of(pass.batch), tensors.x, tensors.y);
+  pass.ops.avg_pool_forward(shape_of(pass), tensors.x, tensors.y);
 }
 
 void AvgPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.avg_pool_backward(shape_of(pass.batch), tensors.dy, tensors.dx);
+  pass.ops.avg_pool_backward(shape_of(pass), tensors.dy, tensors.dx);
 }
 
 DeviceForm AvgPoolLayer::device_form() const {

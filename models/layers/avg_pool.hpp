@@ -21,6 +21,7 @@ class AvgPoolLayer final : public Layer {
 
   std::string describe() const override;
   LayerOp op() const override { return AvgPoolOp{shape_}; }
+  bool is_channelwise() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
   DeviceForm device_form() const override;
@@ -29,6 +30,9 @@ class AvgPoolLayer final : public Layer {
 
  private:
   Pool2dShape shape_of(int batch) const { return with_batch(shape_, batch); }
+  Pool2dShape shape_of(const LayerPass& pass) const {
+    return with_channels(shape_of(pass.batch), pass.channels);
+  }
 
   Pool2dShape shape_;
 };

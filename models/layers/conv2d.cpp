@@ -45,16 +45,16 @@ std::string Conv2dLayer::describe() const {
   return text + bias_in_words();
 }
 
-/// Its input in a frame of zeros, its filters in another order, a few lines of partial sums for each weight of a filter,
-/// the terms of its gradient, and a part of dy.
+/// Its input in a frame of zeros, its filters in another order, the places of its taps, the terms of its gradient, and a
+/// part of dy.
 std::uint64_t Conv2dLayer::scratch_numbers(int columns) const {
-  constexpr int kLines = 2 * 5 * 32, kPacked = 2 * 192 * 1024 / 4;
+  constexpr int kPacked = 2 * 192 * 1024 / 4, kPlace = sizeof(std::size_t) / sizeof(float);
   const Conv2dShape& s = shape_;
   const std::uint64_t padded =
       checked_product(s.in_channels, s.in_height + 2 * s.padding, s.in_width + 2 * s.padding, columns);
   const std::uint64_t taps = checked_product(s.in_channels, s.kernel_height, s.kernel_width);
   const int terms = gradient_terms(columns);
-  return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kLines + 2, taps),
+  return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kPlace, taps),
                      terms > 1 ? checked_product(terms, parameter_size()) : 0, kPacked,
                      stand_in_numbers(terms));
 }
@@ -64,13 +64,15 @@ int Conv2dLayer::gradient_terms(int grain) const {
 }
 
 void Conv2dLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.conv2d_forward(shape_of(pass.batch), tensors.x, tensors.weights, bias(tensors), tensors.y);
+  pass.ops.conv2d_forward(shape_of(pass), tensors.x, tensors.weights + weights_before(pass),
+                          bias(tensors) + pass.channels.first, tensors.y);
 }
 
 void Conv2dLayer::backward_weights(const LayerPass& pass, const LayerTensors& tensors) const {
   pass.ops.conv2d_backward_weights(
-      shape_of(pass.batch), pass.grain, tensors.x, tensors.dy,
-      {tensors.gradients, bias_gradient(tensors, gradient_terms(pass.grain)), tensors.term_stride});
+      shape_of(pass), GradientSplit(shape_, pass.grain), tensors.x, tensors.dy,
+      {tensors.gradients + weights_before(pass),
+       bias_gradient(tensors, gradient_terms(pass.grain)) + pass.channels.first, tensors.term_stride});
 }
 
 void Conv2dLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
@@ -107,6 +109,17 @@ Conv2dShape Conv2dLayer::shape_of(int batch) const {
   Conv2dShape shape = shape_;
   shape.batch = batch;
   return shape;
+}
+
+Conv2dShape Conv2dLayer::shape_of(const LayerPass& pass) const {
+  Conv2dShape shape = shape_of(pass.batch);
+  shape.out_channels = pass.channels.of(shape.out_channels);
+  return shape;
+}
+
+std::size_t Conv2dLayer::weights_before(const LayerPass& pass) const {
+  return weight_size() / static_cast<std::size_t>(shape_.out_channels) *
+         static_cast<std::size_t>(pass.channels.first);
 }
 
 }  // namespace lockstep

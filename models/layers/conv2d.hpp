@@ -22,6 +22,8 @@ class Conv2dLayer final : public WeightedLayer {
   LayerOp op() const override { return shape_; }
   double flops_per_sample() const override { return shape_.flops(); }
   std::uint64_t scratch_numbers(int columns) const override;
+  /// Not with padding, for which each call of the gradient copies the input.
+  bool splits_outputs() const override { return shape_.padding == 0; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   int gradient_terms(int grain) const override;
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override;
@@ -34,6 +36,10 @@ class Conv2dLayer final : public WeightedLayer {
 
  private:
   Conv2dShape shape_of(int batch) const;
+  /// Of the pass's channels.
+  Conv2dShape shape_of(const LayerPass& pass) const;
+  /// Weights before those of the pass's channels.
+  std::size_t weights_before(const LayerPass& pass) const;
 
   Conv2dShape shape_;
 };

@@ -25,7 +25,6 @@ class DropoutLayer final : public Layer {
   std::string describe() const override;
   LayerOp op() const override;
   OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
-  bool keeps_signs() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
   DeviceForm device_form() const override;

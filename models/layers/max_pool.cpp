@@ -19,11 +19,11 @@ std::string MaxPoolLayer::describe() const {
 }
 
 void MaxPoolLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.max_pool_forward(shape_of(pass.batch), tensors.x, tensors.y, tensors.saved);
+  pass.ops.max_pool_forward(shape_of(pass), tensors.x, tensors.y, tensors.saved);
 }
 
 void MaxPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.max_pool_backward(shape_of(pass.batch), tensors.dy, tensors.saved, tensors.dx);
+  pass.ops.max_pool_backward(shape_of(pass), tensors.dy, tensors.saved, tensors.dx);
 }
 
 DeviceForm MaxPoolLayer::device_form() const {

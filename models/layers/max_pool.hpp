@@ -22,6 +22,7 @@ class MaxPoolLayer final : public Layer {
   std::string describe() const override;
   LayerOp op() const override { return MaxPoolOp{shape_}; }
   std::size_t saved_bytes(int batch) const override { return shape_of(batch).out_size(); }
+  bool is_channelwise() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
   DeviceForm device_form() const override;
@@ -30,6 +31,9 @@ class MaxPoolLayer final : public Layer {
 
  private:
   Pool2dShape shape_of(int batch) const { return with_batch(shape_, batch); }
+  Pool2dShape shape_of(const LayerPass& pass) const {
+    return with_channels(shape_of(pass.batch), pass.channels);
+  }
 
   Pool2dShape shape_;
 };

@@ -27,6 +27,11 @@ Pool2dShape with_batch(Pool2dShape shape, int batch) {
   return shape;
 }
 
+Pool2dShape with_channels(Pool2dShape shape, const ChannelRange& channels) {
+  shape.channels = channels.of(shape.channels);
+  return shape;
+}
+
 ImageShape pool_output(const Pool2dShape& shape) {
   return {shape.channels, shape.out_height(), shape.out_width()};
 }

@@ -5,6 +5,7 @@
 
 #include "kernels/shapes.hpp"
 #include "models/device_layer.hpp"
+#include "models/layer.hpp"
 #include "models/layer_options.hpp"
 
 #include <string>
@@ -16,6 +17,7 @@ namespace lockstep {
 /// @throws ConfigError, ShapeError  if an option is wrong or the window is larger than the padded image
 Pool2dShape read_pool_shape(const LayerOptions& options, const ImageShape& input);
 Pool2dShape with_batch(Pool2dShape shape, int batch);
+Pool2dShape with_channels(Pool2dShape shape, const ChannelRange& channels);
 ImageShape pool_output(const Pool2dShape& shape);
 /// An epilogue has pools of 2 x 2 side by side; others are stages of their own.
 DeviceForm device_form_of_pool(const Pool2dShape& shape, EpilogueKind kind);

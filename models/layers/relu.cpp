@@ -10,11 +10,11 @@ std::unique_ptr<Layer> ReluLayer::make(const LayerOptions& /*options*/, const La
 }
 
 void ReluLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.relu_forward(size_of(pass.batch), tensors.x, tensors.y);
+  pass.ops.relu_forward(size_of(pass), tensors.x, tensors.y, pass.training ? tensors.saved : nullptr);
 }
 
 void ReluLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.relu_backward(size_of(pass.batch), tensors.y, tensors.dy, tensors.dx);
+  pass.ops.relu_backward(size_of(pass), tensors.saved, tensors.dy, tensors.dx);
 }
 
 }  // namespace lockstep

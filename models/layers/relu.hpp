@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// y = max(x, 0), in place.
+/// y = max(x, 0), in place; remembers which are positive.
 class ReluLayer final : public Layer {
  public:
   explicit ReluLayer(const LayerPlace& place) : Layer(place, place.input) {}
@@ -19,14 +19,21 @@ class ReluLayer final : public Layer {
   std::string describe() const override { return "relu"; }
   LayerOp op() const override { return ReluOp{}; }
   OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
-  OutputNeed output_need() const override { return OutputNeed::kSigns; }
-  bool keeps_signs() const override { return true; }
+  std::size_t saved_bytes(int batch) const override {
+    return sign_bytes(std::size_t{1} * output().features() * static_cast<std::size_t>(batch));
+  }
+  /// Logits need both signs.
+  bool may_be_last() const override { return false; }
+  bool is_channelwise() const override { return true; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
   DeviceForm device_form() const override { return DeviceForm::epilogue_step({.kind = EpilogueKind::kRelu}); }
 
  private:
-  std::size_t size_of(int batch) const { return std::size_t{1} * output().features() * batch; }
+  std::size_t size_of(const LayerPass& pass) const {
+    return std::size_t{1} * pass.channels.of(output().channels) * output().height * output().width *
+           pass.batch;
+  }
 };
 
 }  // namespace lockstep

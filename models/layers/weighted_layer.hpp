@@ -33,12 +33,12 @@ class WeightedLayer : public Layer {
   const float* device_bias(const DeviceLayerTensors& tensors) const;
   ExactGradient device_gradient(const DeviceLayerTensors& tensors) const;
 
+  std::size_t weight_size() const { return parameters().front().size; }
+
   /// ", no bias", for describe().
   const char* bias_in_words() const { return has_bias_ ? "" : ", no bias"; }
 
  private:
-  std::size_t weight_size() const { return parameters().front().size; }
-
   std::size_t outputs_;
   bool has_bias_;
 };

@@ -21,6 +21,7 @@ class ScalarOps final : public Ops {
  public:
   std::string_view name() const override { return "scalar"; }
   int batch_multiple() const override { return 1; }
+  int channels_at_once(int /*batch*/) const override { return 1; }
 
   bool accumulate_exact(std::size_t size, CF g, const ExactFormat& format, std::int64_t* sum) override {
     bool fits = true;
@@ -47,7 +48,10 @@ class ScalarOps final : public Ops {
 
   void conv2d_forward(const Conv2dShape&, CF, CF, CF, F) override { refuse(); }
   void conv2d_backward_data(const Conv2dShape&, CF, CF, F) override { refuse(); }
-  void conv2d_backward_weights(const Conv2dShape&, int, CF, CF, const GradientOutput&) override { refuse(); }
+  void conv2d_backward_weights(const Conv2dShape&, const GradientSplit&, CF, CF,
+                               const GradientOutput&) override {
+    refuse();
+  }
   void max_pool_forward(const Pool2dShape&, CF, F, std::uint8_t*) override { refuse(); }
   void max_pool_backward(const Pool2dShape&, CF, const std::uint8_t*, F) override { refuse(); }
   void avg_pool_forward(const Pool2dShape&, CF, F) override { refuse(); }
@@ -55,8 +59,8 @@ class ScalarOps final : public Ops {
   void linear_forward(const LinearShape&, CF, CF, CF, F) override { refuse(); }
   void linear_backward_data(const LinearShape&, CF, CF, F) override { refuse(); }
   void linear_backward_weights(const LinearShape&, CF, CF, F, F) override { refuse(); }
-  void relu_forward(std::size_t, CF, F) override { refuse(); }
-  void relu_backward(std::size_t, CF, CF, F) override { refuse(); }
+  void relu_forward(std::size_t, CF, F, std::uint8_t*) override { refuse(); }
+  void relu_backward(std::size_t, const std::uint8_t*, CF, F) override { refuse(); }
   void global_avg_pool_forward(const ImageShape&, int, CF, F) override { refuse(); }
   void global_avg_pool_backward(const ImageShape&, int, CF, F) override { refuse(); }
   void activation_forward(Activation, std::size_t, CF, F) override { refuse(); }

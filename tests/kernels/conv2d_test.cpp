@@ -69,7 +69,8 @@ struct Results {
     cpu::conv2d_forward(p.shape, p.x_tensor.data(), p.w_tensor.data(), p.b_tensor.data(), y.data());
     cpu::conv2d_backward_data(p.shape, p.dy_tensor.data(), p.w_tensor.data(), dx.data());
     const auto run = [&](const GradientOutput& to) {
-      cpu::conv2d_backward_weights(p.shape, kGrain, p.x_tensor.data(), p.dy_tensor.data(), to);
+      cpu::conv2d_backward_weights(p.shape, GradientSplit(p.shape, kGrain), p.x_tensor.data(),
+                                   p.dy_tensor.data(), to);
     };
     test::sum_terms(p.shape, kGrain, run, dw.data(), db.data());
   }
@@ -126,7 +127,7 @@ TEST(Conv2dTest, RowsThatDoNotFitTheCacheMakeNoDifference) {
     const std::size_t size = s.weight_size() + static_cast<std::size_t>(s.out_channels);
     reference::expect_same_bits(reference::fast_targets(), [&] {
       std::vector<float> terms(static_cast<std::size_t>(GradientSplit(s, s.batch).terms) * size, NAN);
-      cpu::conv2d_backward_weights(s, s.batch, x.data(), dy.data(),
+      cpu::conv2d_backward_weights(s, GradientSplit(s, s.batch), x.data(), dy.data(),
                                    {terms.data(), terms.data() + s.weight_size(), size});
       return terms;
     });

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 namespace lockstep::test::execution_test {
@@ -126,6 +127,48 @@ TEST(ExecutionTest, LeadingDropoutCopiesTheInputInEvaluation) {
   const float* a = with.execution().forward_evaluation(with.weights().data(), 16);
   const float* b = without.execution().forward_evaluation(without.weights().data(), 16);
   EXPECT_EQ(std::vector<float>(a, a + kClasses * 16), std::vector<float>(b, b + kClasses * 16));
+}
+
+/// A dropout of nothing ends a run of layers, which are then called one after the other with all channels.
+std::string in_single_layers(std::string layers) {
+  for (std::size_t at = layers.find("\n  - "); at != std::string::npos; at = layers.find("\n  - ", at + 1)) {
+    const std::string nothing = "\n  - dropout: {p: 0, name: d" + std::to_string(at) + "}";
+    layers.insert(at, nothing);
+    at += nothing.size();
+  }
+  return layers;
+}
+
+/// More channels than are computed at a time, whose tensors share memory as they may; first layers, whose input needs no
+/// gradient, and later ones; pools before and behind activations.
+TEST(ExecutionTest, LayersThatRunTogetherSomeChannelsAtATimeChangeNoBit) {
+  for (const std::string layers : {"  - conv2d: {out: 23, kernel: 3}\n  - relu\n  - avg_pool: 2\n  - conv2d: "
+                                   "{out: 31, kernel: 2}\n  - max_pool: 2\n"
+                                   "  - relu\n  - linear: classes\n",
+                                   "  - conv2d: {out: 22, kernel: 3, bias: false}\n  - max_pool: 2\n  - "
+                                   "relu\n  - max_pool: {kernel: 2, stride: 1}\n"
+                                   "  - avg_pool: {kernel: 3, stride: 1, padding: 1}\n  - conv2d: {out: 12, "
+                                   "kernel: 1}\n  - relu\n  - linear: classes\n",
+                                   "  - conv2d: {out: 21, kernel: 3}\n  - relu: {name: a}\n  - relu\n  - "
+                                   "add: a\n  - avg_pool: 2\n  - linear: classes\n",
+                                   "  - conv2d: {out: 12, kernel: 10}\n  - relu\n  - max_pool: 1\n  - "
+                                   "conv2d: {out: classes, kernel: 1}\n"}) {
+    SCOPED_TRACE(layers);
+    TrainingRig together(layers, {2, 10, 10}, kClasses, 70),
+        single(in_single_layers(layers), {2, 10, 10}, kClasses, 70);
+    std::ranges::copy(together.weights().span(), single.weights().data());
+    for (const int samples : {70, 16, 33}) {
+      const double loss = together.forward(0, samples);
+      EXPECT_EQ(loss, single.forward(0, samples));
+      EXPECT_EQ(together.backward(), single.backward());
+      together.load(0, samples);
+      single.load(0, samples);
+      const int columns = together.columns(samples);
+      const float* a = together.execution().forward_evaluation(together.weights().data(), columns);
+      const float* b = single.execution().forward_evaluation(single.weights().data(), columns);
+      EXPECT_EQ(std::vector<float>(a, a + kClasses * columns), std::vector<float>(b, b + kClasses * columns));
+    }
+  }
 }
 
 TEST(ExecutionTest, GradientsGetReadyLastLayerFirstAndAreFinalThen) {

@@ -65,7 +65,7 @@ void add_conv2d(const std::string& name, const Conv2dShape& s, bool first, Ops& 
   const double bytes = bytes_of(s.in_size() + s.out_size() + s.weight_size());
   out.push_back({name + " forward", s.flops(), bytes, [=, &ops] { ops.conv2d_forward(s, x, w, b, y); }});
   out.push_back({name + " weight gradient", s.flops(), bytes,
-                 [=, &ops] { ops.conv2d_backward_weights(s, s.batch, x, y, to); }});
+                 [=, &ops] { ops.conv2d_backward_weights(s, GradientSplit(s, s.batch), x, y, to); }});
   if (first) return;
   float* dx = t.make(s.in_size());
   out.push_back(
@@ -111,8 +111,9 @@ void add_elementwise(int batch, Ops& ops, Tensors& t, std::vector<Case>& out) {
   float* x = t.make(activations);
   float* y = t.make(activations);
   float* z = t.make(activations);
+  auto positive = std::make_shared<std::vector<std::uint8_t>>(sign_bytes(activations));
   out.push_back({"relu 10x12x12 forward", 0, bytes_of(2 * activations),
-                 [=, &ops] { ops.relu_forward(activations, x, y); }});
+                 [=, &ops] { ops.relu_forward(activations, x, y, positive->data()); }});
   for (const auto& [kind, name] : {std::pair{Activation::kTanh, "tanh"},
                                    {Activation::kSigmoid, "sigmoid"},
                                    {Activation::kGelu, "gelu"}}) {

@@ -81,12 +81,40 @@ void CpuStepEngine::step(const StepPosition& position, bool stop_requested, Step
 void CpuStepEngine::take(const StepPosition& position, StepSeries& series) {
   Ops& ops = *threads_.front().ops;
   if (change_sums_) change_sums();
-  if (fingerprints_) fingerprints_->append(&reducer_, weights_.span(), buffers_, series.fingerprints);
-  reducer_.mean_gradient(ops, gradient_.data());
-  ops.update(update_.rule(), update_.scalars(position.global_step), update_.tensors(), gradient_.data(),
-             buffers_.pointers(), weights_.data());
+  const StepScalars scalars = update_.scalars(position.global_step);
+  if (fingerprints_) {
+    update_seen(ops, scalars, fingerprints_->append_empty(series.fingerprints));
+  } else {
+    reducer_.mean_gradient(ops, gradient_.data());
+    update(ops, scalars, update_.tensors());
+  }
   cut_step_.move_kept(weights_.data());
   series.add(reducer_.totals());
+}
+
+void CpuStepEngine::update(Ops& ops, const StepScalars& scalars, std::span<const UpdateTensor> tensors) {
+  ops.update(update_.rule(), scalars, tensors, gradient_.data(), buffers_.pointers(), weights_.data());
+}
+
+/// The same numbers. Sums, weights and buffers are read by two, a little at a time, while the cache has them.
+void CpuStepEngine::update_seen(Ops& ops, const StepScalars& scalars, HostFingerprints::Row row) {
+  reducer_.mean_gradient(ops, gradient_.data(), [&](auto tensor, auto first, auto sums) {
+    fingerprints_->add_sums(row, tensor, first, sums);
+  });
+  const auto see = [&](std::size_t first, std::size_t size) {
+    fingerprints_->add_state(row, first, size, weights_.span(), buffers_);
+  };
+  constexpr std::size_t kNear = 2048;
+  for (UpdateTensor tensor : update_.tensors()) {
+    const std::size_t end = tensor.offset + tensor.size,
+                      at_once = uses_norms(update_.rule()) ? tensor.size : kNear;
+    for (; tensor.offset < end; tensor.offset += at_once) {
+      tensor.size = std::min(at_once, end - tensor.offset);
+      see(tensor.offset, tensor.size);
+      update(ops, scalars, {&tensor, 1});
+    }
+  }
+  see(gradient_.size(), weights_.size() - gradient_.size());  // what is kept beside the parameters
 }
 
 void CpuStepEngine::change_sums() {

@@ -45,6 +45,8 @@ class CpuStepEngine final : public StepEngine {
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   /// Moves the weights by the step's sums.
   void take(const StepPosition& position, StepSeries& series);
+  void update(Ops& ops, const StepScalars& scalars, std::span<const UpdateTensor> tensors);
+  void update_seen(Ops& ops, const StepScalars& scalars, HostFingerprints::Row row);
   void change_sums();
   /// Computes the step's sums over all ranks, again where the units must change.
   StepTrial::Verdict reduce(const StepPosition& position, bool stop_requested, StepTrial& trial);

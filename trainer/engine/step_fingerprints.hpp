@@ -57,6 +57,16 @@ class HostFingerprints {
   void append(GradientReducer* reducer, std::span<const float> weights, OptimizerBuffers& buffers,
               std::vector<std::uint64_t>& rows) const;
 
+  // The same by those who walk over all of it anyway, part by part, in any order.
+  using Row = std::span<std::uint64_t>;
+  /// Of zeros. Valid until `rows` grows.
+  Row append_empty(std::vector<std::uint64_t>& rows) const;
+  /// @param sums  of a held tensor, from element `first` of the rank's own on
+  void add_sums(Row row, std::size_t tensor, std::size_t first, std::span<const std::int64_t> sums) const;
+  /// What the optimiser and the weights have in [first, first + size) of the rank's own.
+  void add_state(Row row, std::size_t first, std::size_t size, std::span<const float> weights,
+                 OptimizerBuffers& buffers) const;
+
  private:
   FingerprintLayout layout_;
   std::vector<HeldTensor> held_;

@@ -199,8 +199,8 @@ class Conv2dOnCpu {
     for (int first = 0; first < p_.shape.batch; first += grain) {
       const Conv2dProblem part = p_.columns(first, std::min(grain, p_.shape.batch - first));
       const int columns = part.shape.batch;
-      ops_->conv2d_backward_weights(padded(part.shape), grain, to_cpu(part.x, columns).data(),
-                                    to_cpu(part.dy, columns).data(),
+      ops_->conv2d_backward_weights(padded(part.shape), GradientSplit(part.shape, grain),
+                                    to_cpu(part.x, columns).data(), to_cpu(part.dy, columns).data(),
                                     {gradient.data(), gradient.data() + w_.size(), size});
       for (std::size_t t = 0; t < terms; ++t)
         ops_->accumulate_exact(size, gradient.data() + t * size, {.limit = kNoLimit}, sums.data());
