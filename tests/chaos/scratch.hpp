@@ -5,6 +5,8 @@
 
 #include "tests/chaos/attempt.hpp"
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -25,11 +27,13 @@ class Scratch {
 
   const std::string& path() const { return files_; }
   /// From now on the files stay for whoever wants to look.
-  void keep() { kept_ = true; }
+  void keep();
 
  private:
   std::string files_, shared_memory_;
-  bool kept_ = false;
 };
+
+/// What a process left that could not do it itself; files that are kept stay.
+void remove_scratch_of(pid_t process);
 
 }  // namespace lockstep::chaos
