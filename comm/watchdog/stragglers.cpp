@@ -20,12 +20,15 @@ constexpr double kSlower = 1.04;
 /// Who works with others on a core is disturbed in some steps, and never finishes too early: what it takes for its work
 /// shows below the middle.
 constexpr double kTypical = 0.4;
-/// From this share of its time on that a rank waits for a processor, others' programs are in all that is measured.
-constexpr double kLoaded = 0.05;
-/// There, it takes so long until it is clear whose fault it is,
+/// From this share of its time on that a rank waits for a processor, others' programs are in all that is measured: whoever
+/// is interrupted finds others' data in its caches. (Linux takes a twentieth even from those who go first.)
+constexpr double kLoaded = 0.1;
+/// So much longer may work take for each share of the time that is waited.
+constexpr double kLongerByLoad = 0.5;
+/// And it takes so long until it is clear whose fault it is,
 constexpr std::int64_t kPassesIn = 3'000'000'000;
 /// or so much: a neighbour on the same core does less.
-constexpr double kBeyondLoad = 1.5;
+constexpr double kBeyondLoad = 1.75;
 
 double quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
@@ -189,7 +192,9 @@ RankScore Stragglers::judge_rank(std::size_t rank, const Typical& typical, doubl
     late_ns += step.by_rank[rank].late_ns;
     last += step.by_rank[rank].last;
   }
-  const bool slow = mostly(&Share::most, rank) && own > kSlower * others;
+  const bool loaded = load >= kLoaded;
+  const double slower = kSlower + (loaded ? kLongerByLoad * load : 0);
+  const bool slow = mostly(&Share::most, rank) && own > slower * others;
   const double queued = queued_share(rank);
   const bool waits = !slow && mostly(&Share::last, rank) && queued >= kLoaded &&
                      typical.wall[rank] > kSlower * median_of_others(typical.wall, rank);
@@ -203,7 +208,7 @@ RankScore Stragglers::judge_rank(std::size_t rank, const Typical& typical, doubl
           .late_seconds = last > 0 ? late_ns / last * 1e-9 : 0,
           .cause = more_between > more / 2 ? "between steps" : "compute",
           .queued_share = queued,
-          .named = slow && (load < kLoaded || own > kBeyondLoad * others || slow_for >= kPassesIn),
+          .named = slow && (!loaded || own > kBeyondLoad * others || slow_for >= kPassesIn),
           .crowded = waits_for >= kPassesIn};
 }
 

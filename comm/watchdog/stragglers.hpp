@@ -23,8 +23,8 @@ namespace lockstep::watchdog {
 /// works longest without any fault, and on an even machine somebody must be last.
 ///
 /// What a rank waits for a processor is no work, and so a rank that only waits is not named; it is crowded. Beside others'
-/// programs work itself takes longer, now for one rank and now for another: so where ranks wait for processors, whoever
-/// is slow must be so for three seconds, or by half as much again.
+/// programs work itself takes longer, now for one rank and now for another: so where ranks wait for processors for a tenth
+/// of their time or more, whoever is slow must be so by half of that share more, and for three seconds, or by 75 %.
 class Stragglers {
  public:
   explicit Stragglers(std::vector<std::string> hosts);

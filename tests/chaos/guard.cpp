@@ -18,6 +18,8 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -70,13 +72,20 @@ void on_ending(int signal) {
   [[maybe_unused]] const ssize_t written = write(ending_pipe, &byte, 1);
 }
 
-/// In the campaign. What its workers say of runs that die now is no news.
+/// In the campaign. What its workers say of runs that die now is no news; what they still write goes with the rest, since
+/// they end when another program takes this one's place.
 [[noreturn]] void end_campaign(int signal) {
+  const auto scratch = scratch_of(getpid());
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
   for (const int file : {STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, file);
   ChildProcess::start_no_more();
   clear_away_descendants();
-  remove_scratch_of(getpid());
+  const std::string number = std::to_string(signal);
+  std::vector<const char*> words = {"sh", "-c", "signal=$1; shift; rm -rf -- \"$@\"; kill -$signal $$", "sh",
+                                    number.c_str()};
+  for (const std::string& directory : scratch) words.push_back(directory.c_str());
+  words.push_back(nullptr);
+  execvp("sh", const_cast<char* const*>(words.data()));
   end_by(signal);
 }
 
@@ -114,7 +123,8 @@ int end_of(pid_t campaign) {
   }
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   clear_away_descendants();
-  remove_scratch_of(campaign);
+  std::error_code ignored;
+  for (const std::string& directory : scratch_of(campaign)) std::filesystem::remove_all(directory, ignored);
   return 128 + WTERMSIG(status);
 }
 

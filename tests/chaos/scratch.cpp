@@ -32,9 +32,9 @@ std::filesystem::path memory_directory() {
   return access(memory, W_OK) == 0 ? std::filesystem::path(memory) : std::filesystem::temp_directory_path();
 }
 
-void remove_unless_kept(const std::filesystem::path& directory) {
+bool is_kept(const std::filesystem::path& directory) {
   std::error_code ignored;
-  if (!std::filesystem::exists(directory / kKept, ignored)) std::filesystem::remove_all(directory, ignored);
+  return std::filesystem::exists(directory / kKept, ignored);
 }
 
 }  // namespace
@@ -44,8 +44,9 @@ Scratch::Scratch()
       shared_memory_(make_unique_directory(memory_directory())) {}
 
 Scratch::~Scratch() {
-  remove_unless_kept(files_);
-  remove_unless_kept(shared_memory_);
+  std::error_code ignored;
+  if (!is_kept(files_)) std::filesystem::remove_all(files_, ignored);
+  std::filesystem::remove_all(shared_memory_, ignored);
 }
 
 void Scratch::keep() {
@@ -65,15 +66,16 @@ void Scratch::remove(const LifeDirectories& directories) const {
   std::filesystem::remove_all(directories.shared_memory, ignored);
 }
 
-void remove_scratch_of(pid_t process) {
+std::vector<std::string> scratch_of(pid_t process) {
   std::error_code ignored;
-  std::vector<std::filesystem::path> left;
+  std::vector<std::string> found;
   for (const auto& parent : {std::filesystem::temp_directory_path(), memory_directory()}) {
     for (const auto& entry : std::filesystem::directory_iterator(parent, ignored)) {
-      if (entry.path().filename().string().starts_with(name_for(process))) left.push_back(entry.path());
+      if (entry.path().filename().string().starts_with(name_for(process)) && !is_kept(entry.path()))
+        found.push_back(entry.path());
     }
   }
-  for (const auto& directory : left) remove_unless_kept(directory);
+  return found;
 }
 
 }  // namespace lockstep::chaos

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace lockstep::chaos {
 
@@ -33,7 +34,7 @@ class Scratch {
   std::string files_, shared_memory_;
 };
 
-/// What a process left that could not do it itself; files that are kept stay.
-void remove_scratch_of(pid_t process);
+/// Of a process that cannot remove them itself; without those that are kept.
+std::vector<std::string> scratch_of(pid_t process);
 
 }  // namespace lockstep::chaos

@@ -159,7 +159,7 @@ TEST(StragglersTest, RankThatWaitsForAProcessorIsCrowdedAndNotSlow) {
 /// Beside others' programs each rank in turn is a third slower for two seconds.
 TEST(StragglersTest, WhatALoadedMachineDoesToRanksIsNoFaultOfTheirs) {
   const auto in_turn = [](int rank, int step) { return step / 200 % 4 == rank ? 1.33 : 1.0; };
-  const auto loaded = [](int, int step) { return step % 5 == 0 ? 4.0 : 0.0; };
+  const auto loaded = [](int, int step) { return step % 5 == 0 ? 2.0 : 0.0; };
   auto stragglers = four_ranks();
   EXPECT_TRUE(run(stragglers, 4000, in_turn, two_grains, loaded).empty());
   EXPECT_TRUE(stragglers.newly_crowded().empty()) << "all wait alike";
@@ -168,10 +168,10 @@ TEST(StragglersTest, WhatALoadedMachineDoesToRanksIsNoFaultOfTheirs) {
 }
 
 TEST(StragglersTest, OnALoadedMachineItTakesThreeSecondsToNameASlowRank) {
-  const auto loaded = [](int, int step) { return step % 5 == 0 ? 4.0 : 0.0; };
+  const auto loaded = [](int, int step) { return step % 5 == 0 ? 2.0 : 0.0; };
   auto stragglers = four_ranks();
   const auto named = run(
-      stragglers, 800, [](int rank, int step) { return rank == 1 && step >= 201 ? 1.1 : 1.0; }, two_grains,
+      stragglers, 800, [](int rank, int step) { return rank == 1 && step >= 201 ? 1.25 : 1.0; }, two_grains,
       loaded);
   ASSERT_EQ(named.size(), 1U);
   EXPECT_EQ(named[0].rank, 1);
@@ -180,8 +180,21 @@ TEST(StragglersTest, OnALoadedMachineItTakesThreeSecondsToNameASlowRank) {
   EXPECT_LE(named[0].first_named_step, 201 + 400);
 }
 
+TEST(StragglersTest, TheMoreRanksWaitTheSlowerMayTheyBe) {
+  const auto full = [](int, int) { return 6.0; };  // three quarters of the time
+  auto stragglers = four_ranks();
+  EXPECT_TRUE(run(
+                  stragglers, 2000, [](int rank, int) { return rank == 1 ? 1.3 : 1.0; }, two_grains, full)
+                  .empty());
+  auto slower = four_ranks();
+  EXPECT_EQ(run(
+                slower, 2000, [](int rank, int) { return rank == 1 ? 1.55 : 1.0; }, two_grains, full)
+                .size(),
+            1U);
+}
+
 TEST(StragglersTest, WhatNoNeighbourDoesIsNamedAtOnceThoughTheMachineIsLoaded) {
-  const auto loaded = [](int, int step) { return step % 5 == 0 ? 4.0 : 0.0; };
+  const auto loaded = [](int, int step) { return step % 5 == 0 ? 2.0 : 0.0; };
   auto stragglers = four_ranks();
   const auto named = run(
       stragglers, 400, [](int rank, int step) { return rank == 1 && step >= 201 ? 2.0 : 1.0; }, two_grains,

@@ -3,6 +3,7 @@
 #include "tests/chaos/watchdog/machine_pulse.hpp"
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <ctime>
@@ -73,10 +74,11 @@ void keep_to_core(pid_t thread, int core) {
   sched_setaffinity(thread, sizeof only, &only);
 }
 
-Hog::Hog(unsigned threads, int core) {
+Hog::Hog(unsigned threads, int core, int niceness) {
   for (unsigned i = 0; i < threads; ++i)
-    threads_.emplace_back([this, core] {
+    threads_.emplace_back([this, core, niceness] {
       if (core >= 0) keep_to_core(0, core);
+      if (niceness != 0) setpriority(PRIO_PROCESS, 0, niceness);
       while (!ending_.load(std::memory_order_relaxed)) {
       }
     });

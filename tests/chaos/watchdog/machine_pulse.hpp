@@ -49,8 +49,9 @@ void keep_to_core(pid_t thread, int core);
 /// Threads that never rest, for as long as it lives.
 class Hog {
  public:
-  /// @param core  the only one for all of them; -1: any
-  explicit Hog(unsigned threads, int core = -1);
+  /// @param core      the only one for all of them; -1: any
+  /// @param niceness  as far as this process may
+  explicit Hog(unsigned threads, int core = -1, int niceness = 0);
   ~Hog();
   Hog(const Hog&) = delete;
   Hog& operator=(const Hog&) = delete;

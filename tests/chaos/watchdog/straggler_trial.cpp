@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <sstream>
@@ -22,7 +23,7 @@ namespace {
 constexpr std::chrono::minutes kMostForRun{5};
 /// 40 steps each.
 constexpr std::int64_t kEpochs = 8;
-constexpr int kHogsBesideOne = 3;
+constexpr int kHogsBesideOne = 3, kHogNiceness = -15;
 
 /// Four grains of equal work a step; nothing else takes time, on rank 0 least of all.
 const std::vector<std::string> kEvenWork = {"data.global_batch=512", "data.train_samples=20480",
@@ -81,7 +82,7 @@ std::vector<std::string> StragglerTrial::command() const {
   return command;
 }
 
-/// The rank on the first core, the others on the second.
+/// The rank on the first core, the others on the second; all of them, like the hogs, before strangers' programs.
 void StragglerTrial::crowd(const ChildProcess& process) const {
   const std::string name = std::filesystem::path(program_).filename();
   std::vector<pid_t> pids;
@@ -89,8 +90,10 @@ void StragglerTrial::crowd(const ChildProcess& process) const {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     pids = processes_by_rank(process.members(name), ranks_);
   }
-  for (std::size_t rank = 0; rank < pids.size(); ++rank)
+  for (std::size_t rank = 0; rank < pids.size(); ++rank) {
     keep_to_core(pids[rank], std::cmp_equal(rank, victim_) ? 0 : 1);
+    setpriority(PRIO_PROCESS, static_cast<id_t>(pids[rank]), kHogNiceness);
+  }
 }
 
 void StragglerTrial::run() {
@@ -98,7 +101,7 @@ void StragglerTrial::run() {
   environment.emplace_back("LOCKSTEP_ALLOW_INJECT=1");
   std::optional<Hog> hog;
   if (slowness_ == Slowness::kNone) hog.emplace(std::thread::hardware_concurrency());
-  if (slowness_ == Slowness::kCrowded) hog.emplace(kHogsBesideOne, 0);
+  if (slowness_ == Slowness::kCrowded) hog.emplace(kHogsBesideOne, 0, kHogNiceness);
   ChildProcess process(command(), environment, directories_.home + "/out", directories_.home + "/err");
   if (slowness_ == Slowness::kCrowded) crowd(process);
   const auto code = process.wait(kMostForRun);
