@@ -17,8 +17,9 @@ struct Arrival {
   std::int32_t bucket = 0;      ///< from 0
   std::int32_t grains = 0;      ///< of the step, on this rank
   std::int64_t arrived_ns = 0;  ///< by the rank's clock
-  std::int64_t work_ns = 0;     ///< since the last wait for others had ended
+  std::int64_t work_ns = 0;     ///< since the last wait for others had ended, without queued_ns
   std::int64_t between_ns = 0;  ///< of that: until the step began
+  std::int64_t queued_ns = 0;   ///< what it waited for a processor meanwhile, which others had
 };
 
 /// What is not fetched in time is lost. Thread-safe, but for close().
@@ -28,6 +29,7 @@ class ArrivalLog {
 
   /// The work of these ranks is not alike, so nothing follows from who is last. Before the first step.
   void close() { open_ = false; }
+  bool is_open() const { return open_; }
 
   void add(const Arrival& arrival) {
     if (!open_) return;
@@ -53,7 +55,9 @@ struct RankScore {
   double last_share = 0;    ///< of the buckets, it arrived last in so many
   double late_seconds = 0;  ///< behind the middle of the others, where it was last
   std::string cause = {};   ///< "compute", "between steps"
+  double queued_share = 0;  ///< of the time that it could have worked, it waited so much for a processor
   bool named = false;       ///< it holds the others up
+  bool crowded = false;     ///< they wait for it, because it waits for a processor: no fault of its own
   std::int64_t first_named_step = 0;      ///< it was named then for the first time, in this start; 0: never
   int times_judged = 0, times_named = 0;  ///< since then
 
@@ -63,5 +67,7 @@ struct RankScore {
 
 /// "rank 3 (node2) arrives last in 91 % of buckets, +0.21 ms, compute"
 std::string describe(const RankScore& score);
+/// "rank 3 (node2) waits for a processor in 42 % of its time, ...": of one that is crowded.
+std::string describe_crowded(const RankScore& score);
 
 }  // namespace lockstep

@@ -42,6 +42,7 @@ void RankActivity::begin_step(std::int64_t step) {
   bucket_.store(-1, memory_order_relaxed);
   enter(Phase::kComputing);
   step_began_ns_.store(since_ns_.load(memory_order_relaxed), memory_order_relaxed);
+  if (arrivals_.is_open()) queued_between_ns_.store(processor_wait_.since_start(), memory_order_relaxed);
 }
 
 void RankActivity::enter(Phase phase) {
@@ -53,14 +54,21 @@ void RankActivity::enter(Phase phase) {
 void RankActivity::bucket_leaves(std::int32_t bucket) {
   bucket_.store(bucket, memory_order_relaxed);
   const std::int64_t now = touch();
+  if (arrivals_.is_open()) note_arrival(now);
+  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kBucket, now, whereabouts());
+}
+
+void RankActivity::note_arrival(std::int64_t now) {
   const std::int64_t work_began = work_began_ns_.load(memory_order_relaxed);
+  const std::int64_t queued = processor_wait_.since_start();
   arrivals_.add({.step = step_.load(memory_order_relaxed),
-                 .bucket = bucket,
+                 .bucket = bucket_.load(memory_order_relaxed),
                  .grains = grains_.load(memory_order_relaxed),
                  .arrived_ns = now,
-                 .work_ns = now - work_began,
-                 .between_ns = step_began_ns_.load(memory_order_relaxed) - work_began});
-  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kBucket, now, whereabouts());
+                 .work_ns = now - work_began - queued,
+                 .between_ns = step_began_ns_.load(memory_order_relaxed) - work_began -
+                               queued_between_ns_.load(memory_order_relaxed),
+                 .queued_ns = queued});
 }
 
 void RankActivity::share_of_step(std::int32_t grains) {
@@ -78,6 +86,13 @@ bool waits_for_all(std::string_view place) {
 std::string describe(const RankScore& score) {
   return fmt::format("rank {} ({}) arrives last in {:.0f} % of buckets, +{:.2f} ms, {}", score.rank,
                      score.host, 100 * score.last_share, 1e3 * score.late_seconds, score.cause);
+}
+
+std::string describe_crowded(const RankScore& score) {
+  return fmt::format(
+      "rank {0} ({1}) waits for a processor in {2:.0f} % of its time, and the others for it, +{3:.2f} ms: "
+      "{1} has more to do than processors",
+      score.rank, score.host, 100 * score.queued_share, 1e3 * score.late_seconds);
 }
 
 void RankActivity::begin_wait(std::string_view what) {
@@ -98,6 +113,7 @@ void RankActivity::end_wait() {
   waiting_.store(false, memory_order_relaxed);
   const std::int64_t now = touch();
   work_began_ns_.store(now, memory_order_relaxed);
+  if (arrivals_.is_open()) processor_wait_.start();
   if (FlightRecorder* to = recorder()) to->note(FlightEvent::kGoesOn, now, whereabouts());
 }
 

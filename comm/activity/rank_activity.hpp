@@ -5,6 +5,7 @@
 
 #include "comm/activity/arrival.hpp"
 #include "comm/activity/fixed_text.hpp"
+#include "comm/activity/processor_wait.hpp"
 
 #include <array>
 #include <atomic>
@@ -65,6 +66,8 @@ class RankActivity {
   /// A wait in which all ranks meet (waits_for_all) is counted.
   void begin_wait(std::string_view what);
   void end_wait();
+  /// The calling thread computes for this rank: time in which it waits for a processor is no work. Before the first step.
+  void computes_here() { processor_wait_.count_this_thread(); }
 
   /// Fields may be of two neighbouring moments, but not where nothing has changed for a while.
   Whereabouts whereabouts() const;
@@ -85,6 +88,7 @@ class RankActivity {
 
  private:
   std::int64_t touch();
+  void note_arrival(std::int64_t now);
 
   std::atomic<std::int64_t> step_{0}, since_ns_{0};
   std::atomic<Phase> phase_{Phase::kStarting};
@@ -93,7 +97,8 @@ class RankActivity {
   std::atomic<std::int32_t> bucket_{-1};
   std::array<std::atomic<std::uint64_t>, kPlaceBytes / 8> place_{};
   std::atomic<std::int32_t> grains_{0};
-  std::atomic<std::int64_t> work_began_ns_{0}, step_began_ns_{0};
+  std::atomic<std::int64_t> work_began_ns_{0}, step_began_ns_{0}, queued_between_ns_{0};
+  ProcessorWait processor_wait_;  ///< since work_began_ns_
   ArrivalLog arrivals_;
   mutable std::mutex texts_mutex_;
   std::string device_, flight_directory_;

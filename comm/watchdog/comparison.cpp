@@ -45,6 +45,7 @@ void Comparison::add(int rank, std::vector<Arrival> arrivals) {
   for (Arrival& arrival : arrivals) arrival.arrived_ns -= ahead;
   stragglers_.add(rank, arrivals);
   for (const RankScore& named : stragglers_.newly_named()) print_error(describe(named));
+  for (const RankScore& crowded : stragglers_.newly_crowded()) print_error(describe_crowded(crowded));
   const std::lock_guard lock(mutex_);
   scores_ = stragglers_.scores();
 }

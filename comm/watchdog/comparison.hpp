@@ -20,7 +20,7 @@ class Comparison {
 
   /// To rank 0: what has come together here since the last time. In large jobs not of every step.
   void report();
-  /// Rank 0: what another has reported. Says who holds the others up. Elsewhere nothing happens.
+  /// Rank 0: what another has reported. Says who holds the others up, and which host is too full. Elsewhere nothing happens.
   void add(int rank, std::vector<Arrival> arrivals);
 
   /// On rank 0.

@@ -18,7 +18,7 @@ namespace lockstep::watchdog {
 namespace {
 
 constexpr std::array<std::uint8_t, 3> kMagic = {'L', 'S', 'H'};
-constexpr std::uint8_t kVersion = 2;
+constexpr std::uint8_t kVersion = 3;
 static_assert(std::endian::native == std::endian::little, "fields travel as they lie in memory");
 
 template <typename Fields>
@@ -61,6 +61,7 @@ void visit(Arrivals& arrivals, Fields& fields) {
     fields(arrival.arrived_ns);
     fields(arrival.work_ns);
     fields(arrival.between_ns);
+    fields(arrival.queued_ns);
   }
 }
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace lockstep::watchdog {
@@ -14,13 +13,22 @@ namespace {
 constexpr std::size_t kSteps = 80;
 constexpr int kJudgedEvery = 10;
 constexpr std::size_t kMostOpen = 1 << 16;
-constexpr double kMostlyLast = 0.6;
+constexpr double kMostly = 0.6;
 /// How far above its share by chance, in standard deviations.
 constexpr double kBeyondChance = 3;
 constexpr double kSlower = 1.04;
 /// Who works with others on a core is disturbed in some steps, and never finishes too early: what it takes for its work
 /// shows below the middle.
 constexpr double kTypical = 0.4;
+/// From this share of its time on that a rank waits for a processor, others' programs are in all that is measured: whoever
+/// is interrupted finds others' data in its caches. (Linux takes a twentieth even from those who go first.)
+constexpr double kLoaded = 0.1;
+/// So much longer may work take for each share of the time that is waited.
+constexpr double kLongerByLoad = 0.5;
+/// And it takes so long until it is clear whose fault it is,
+constexpr std::int64_t kPassesIn = 3'000'000'000;
+/// or so much: a neighbour on the same core does less.
+constexpr double kBeyondLoad = 1.75;
 
 double quantile(std::vector<double> values, double share) {
   if (values.empty()) return 0;
@@ -42,10 +50,13 @@ double median_of_others(const std::vector<double>& values, std::size_t without) 
   return median(others);
 }
 
+std::size_t place_of_most(const std::vector<double>& values) {
+  return static_cast<std::size_t>(std::ranges::max_element(values) - values.begin());
+}
+
 }  // namespace
 
-Stragglers::Stragglers(std::vector<std::string> hosts)
-    : hosts_(std::move(hosts)), best_work_(hosts_.size(), std::numeric_limits<double>::infinity()) {}
+Stragglers::Stragglers(std::vector<std::string> hosts) : hosts_(std::move(hosts)), past_(hosts_.size()) {}
 
 void Stragglers::add(int rank, const std::vector<Arrival>& arrivals) {
   for (const Arrival& arrival : arrivals) {
@@ -67,95 +78,146 @@ void Stragglers::compare(const std::vector<std::optional<Arrival>>& arrivals) {
   if (steps_.empty() || steps_.back().number != number) {
     // The one before is complete now.
     if (steps_.size() >= kSteps && ++since_judged_ >= kJudgedEvery) judge();
-    steps_.push_back({.number = number, .by_rank = std::vector<Share>(hosts_.size())});
+    steps_.push_back({.number = number,
+                      .arrived_ns = arrivals.front()->arrived_ns,
+                      .by_rank = std::vector<Share>(hosts_.size())});
     if (steps_.size() > kSteps) steps_.pop_front();
   }
   Step& step = steps_.back();
   ++step.buckets;
-  std::vector<double> times;
-  for (const auto& arrival : arrivals)
-    times.push_back(static_cast<double>(arrival->arrived_ns - arrivals.front()->arrived_ns));
-  const auto last = static_cast<std::size_t>(std::ranges::max_element(times) - times.begin());
-  ++step.by_rank[last].last;
-  step.by_rank[last].late_ns += times[last] - median_of_others(times, last);
+  count_last(step, arrivals);
   for (std::size_t rank = 0; rank < arrivals.size(); ++rank) {
     const Arrival& arrival = *arrivals[rank];
     if (arrival.grains <= 0) continue;
     // The last bucket knows of all the step's work.
     Share& share = step.by_rank[rank];
     share.work = std::max(share.work, static_cast<double>(arrival.work_ns) / arrival.grains);
+    share.queued = std::max(share.queued, static_cast<double>(arrival.queued_ns) / arrival.grains);
     share.between = static_cast<double>(arrival.between_ns) / arrival.grains;
   }
 }
 
-double Stragglers::last_share(std::size_t rank, std::size_t begin, std::size_t end) const {
-  double last = 0, buckets = 0;
+void Stragglers::count_last(Step& step, const std::vector<std::optional<Arrival>>& arrivals) const {
+  std::vector<double> times, work;
+  for (const auto& arrival : arrivals) {
+    times.push_back(static_cast<double>(arrival->arrived_ns - arrivals.front()->arrived_ns));
+    work.push_back(static_cast<double>(arrival->work_ns));
+  }
+  const std::size_t last = place_of_most(times);
+  ++step.by_rank[last].last;
+  step.by_rank[last].late_ns += times[last] - median_of_others(times, last);
+  ++step.by_rank[place_of_most(work)].most;
+}
+
+double Stragglers::share(int Share::*of, std::size_t rank, std::size_t begin, std::size_t end) const {
+  double count = 0, buckets = 0;
   for (std::size_t i = begin; i < end; ++i) {
-    last += steps_[i].by_rank[rank].last;
+    count += steps_[i].by_rank[rank].*of;
     buckets += steps_[i].buckets;
   }
-  return last / buckets;
+  return count / buckets;
 }
 
 /// A step's buckets are no independent witnesses: chance is counted in steps.
-bool Stragglers::mostly_last(std::size_t rank) const {
+bool Stragglers::mostly(int Share::*of, std::size_t rank) const {
   const std::size_t half = steps_.size() / 2;
   const double fair = 1.0 / static_cast<double>(hosts_.size());
   const double chance = std::sqrt(fair * (1 - fair) / static_cast<double>(steps_.size()));
-  return last_share(rank, 0, half) >= kMostlyLast && last_share(rank, half, steps_.size()) >= kMostlyLast &&
-         last_share(rank, 0, steps_.size()) >= fair + kBeyondChance * chance;
+  return share(of, rank, 0, half) >= kMostly && share(of, rank, half, steps_.size()) >= kMostly &&
+         share(of, rank, 0, steps_.size()) >= fair + kBeyondChance * chance;
 }
 
-std::vector<double> Stragglers::typical(double Share::*of) const {
+double Stragglers::queued_share(std::size_t rank) const {
+  double queued = 0, wall = 0;
+  for (const Step& step : steps_) {
+    queued += step.by_rank[rank].queued;
+    wall += step.by_rank[rank].wall();
+  }
+  return wall > 0 ? queued / wall : 0;
+}
+
+template <typename Of>
+std::vector<double> Stragglers::typical(const Of& of) const {
   std::vector<double> all;
   for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
     std::vector<double> values;
     for (const Step& step : steps_) {
-      if (step.by_rank[rank].work > 0) values.push_back(step.by_rank[rank].*of);
+      if (step.by_rank[rank].work > 0) values.push_back(of(step.by_rank[rank]));
     }
     all.push_back(quantile(std::move(values), kTypical));
   }
   return all;
 }
 
+std::int64_t Stragglers::Since::so_for(bool now, std::int64_t begin_ns, std::int64_t end_ns) {
+  if (!now) since_ns_.reset();
+  if (now && !since_ns_) since_ns_ = begin_ns;
+  return now ? end_ns - *since_ns_ : 0;
+}
+
 void Stragglers::judge() {
   since_judged_ = 0;
-  const auto work = typical(&Share::work), between = typical(&Share::between);
+  const Typical all{typical([](const Share& share) { return share.work; }),
+                    typical([](const Share& share) { return share.between; }),
+                    typical([](const Share& share) { return share.wall(); })};
+  double load = 0;
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) load = std::max(load, queued_share(rank));
   scores_.resize(hosts_.size());
   for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
-    best_work_[rank] = std::min(best_work_[rank], work[rank]);
-    const RankScore before = scores_[rank];
-    RankScore now = judge_rank(rank, work, between);
-    const bool first = now.named && before.first_named_step == 0;
-    now.first_named_step = first ? steps_.back().number : before.first_named_step;
-    now.times_judged = before.times_judged + (now.first_named_step > 0 ? 1 : 0);
-    now.times_named = before.times_named + (now.named ? 1 : 0);
-    scores_[rank] = now;
-    if (first) newly_.push_back(now);
+    past_[rank].best_work = std::min(past_[rank].best_work, all.work[rank]);
+    remember(judge_rank(rank, all, load));
   }
 }
 
-RankScore Stragglers::judge_rank(std::size_t rank, const std::vector<double>& work,
-                                 const std::vector<double>& between) const {
-  const double best = *std::ranges::min_element(work);
-  const double others = median_of_others(work, rank);
-  const double more = work[rank] - others, more_between = between[rank] - median_of_others(between, rank);
+void Stragglers::remember(const RankScore& judged) {
+  RankScore now = judged;
+  RankScore& score = scores_[static_cast<std::size_t>(now.rank)];
+  const bool first = now.named && score.first_named_step == 0;
+  now.first_named_step = first ? steps_.back().number : score.first_named_step;
+  now.times_judged = score.times_judged + (now.first_named_step > 0 ? 1 : 0);
+  now.times_named = score.times_named + (now.named ? 1 : 0);
+  score = now;
+  if (first) newly_named_.push_back(now);
+  if (now.crowded && crowded_hosts_.insert(now.host).second) newly_crowded_.push_back(now);
+}
+
+RankScore Stragglers::judge_rank(std::size_t rank, const Typical& typical, double load) {
+  Past& past = past_[rank];
+  const double best = std::ranges::min(typical.work), own = typical.work[rank];
+  const double others = median_of_others(typical.work, rank);
+  const double more = own - others;
+  const double more_between = typical.between[rank] - median_of_others(typical.between, rank);
   double late_ns = 0, last = 0;
   for (const Step& step : steps_) {
     late_ns += step.by_rank[rank].late_ns;
     last += step.by_rank[rank].last;
   }
+  const bool loaded = load >= kLoaded;
+  const double slower = kSlower + (loaded ? kLongerByLoad * load : 0);
+  const bool slow = mostly(&Share::most, rank) && own > slower * others;
+  const double queued = queued_share(rank);
+  const bool waits = !slow && mostly(&Share::last, rank) && queued >= kLoaded &&
+                     typical.wall[rank] > kSlower * median_of_others(typical.wall, rank);
+  const std::int64_t begin = steps_.front().arrived_ns, end = steps_.back().arrived_ns;
+  const std::int64_t slow_for = past.slow.so_for(slow, begin, end);
+  const std::int64_t waits_for = past.crowded.so_for(waits, begin, end);
   return {.rank = static_cast<int>(rank),
           .host = hosts_[rank],
-          .score = work[rank] > 0 ? std::min(best, best_work_[rank]) / work[rank] : 1,
-          .last_share = last_share(rank, 0, steps_.size()),
+          .score = own > 0 ? std::min(best, past.best_work) / own : 1,
+          .last_share = share(&Share::last, rank, 0, steps_.size()),
           .late_seconds = last > 0 ? late_ns / last * 1e-9 : 0,
           .cause = more_between > more / 2 ? "between steps" : "compute",
-          .named = mostly_last(rank) && work[rank] > kSlower * others};
+          .queued_share = queued,
+          .named = slow && (!loaded || own > kBeyondLoad * others || slow_for >= kPassesIn),
+          .crowded = waits_for >= kPassesIn};
 }
 
 std::vector<RankScore> Stragglers::newly_named() {
-  return std::exchange(newly_, {});
+  return std::exchange(newly_named_, {});
+}
+
+std::vector<RankScore> Stragglers::newly_crowded() {
+  return std::exchange(newly_crowded_, {});
 }
 
 }  // namespace lockstep::watchdog

@@ -15,6 +15,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
+#include <shared_mutex>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -28,7 +30,7 @@ struct ProcessFacts {
   pid_t pid = 0;
   std::string name;
   char state = '?';
-  pid_t session = 0;
+  pid_t parent = 0, session = 0;
 };
 
 /// /proc/PID/stat is "PID (NAME) STATE PPID PGRP SESSION ..."; NAME may hold anything but ends with ')'.
@@ -42,20 +44,30 @@ std::optional<ProcessFacts> facts_of(const std::filesystem::path& directory) {
   ProcessFacts facts;
   facts.pid = static_cast<pid_t>(std::stol(stat));
   facts.name = stat.substr(open + 1, close - open - 1);
-  pid_t parent = 0, group = 0;
-  std::istringstream(stat.substr(close + 1)) >> facts.state >> parent >> group >> facts.session;
+  pid_t group = 0;
+  std::istringstream(stat.substr(close + 1)) >> facts.state >> facts.parent >> group >> facts.session;
   return facts;
 }
 
-std::vector<ProcessFacts> session_members(pid_t session) {
-  std::vector<ProcessFacts> members;
+std::vector<ProcessFacts> all_processes() {
+  std::vector<ProcessFacts> all;
   std::error_code gone;  // a process may end between listing and looking
   for (const auto& entry : std::filesystem::directory_iterator("/proc", gone)) {
     if (std::isdigit(static_cast<unsigned char>(entry.path().filename().string()[0])) == 0) continue;
-    const auto facts = facts_of(entry.path());
-    if (facts && facts->session == session) members.push_back(*facts);
+    if (const auto facts = facts_of(entry.path())) all.push_back(*facts);
   }
+  return all;
+}
+
+std::vector<ProcessFacts> session_members(pid_t session) {
+  auto members = all_processes();
+  std::erase_if(members, [&](const ProcessFacts& facts) { return facts.session != session; });
   return members;
+}
+
+std::shared_mutex& starts() {
+  static std::shared_mutex mutex;
+  return mutex;
 }
 
 bool is_dead(const ProcessFacts& facts) {
@@ -118,6 +130,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command, const Enviro
   auto arguments = command;
   auto variables = environment_with(environment);
   const SpawnSettings settings(out_path, err_path);
+  const std::shared_lock start(starts());
   const int error = posix_spawnp(&pid_, command[0].c_str(), &settings.files, &settings.attributes,
                                  pointers_to(arguments).data(), pointers_to(variables).data());
   if (error != 0) throw std::system_error(error, std::generic_category(), command[0] + ": cannot be started");
@@ -170,6 +183,22 @@ void ChildProcess::clear_away() {
       if (!is_dead(facts)) kill(facts.pid, SIGKILL);
     }
   } while (!wait_until_gone(std::chrono::milliseconds(50)));
+}
+
+void ChildProcess::start_no_more() {
+  starts().lock();
+}
+
+std::vector<pid_t> descendants() {
+  const auto all = all_processes();
+  std::vector<pid_t> found;
+  for (std::size_t looked = 0; looked <= found.size(); ++looked) {
+    const pid_t parent = looked == 0 ? getpid() : found[looked - 1];
+    for (const ProcessFacts& facts : all) {
+      if (facts.parent == parent) found.push_back(facts.pid);
+    }
+  }
+  return found;
 }
 
 void adopt_orphans() {

@@ -41,10 +41,16 @@ class ChildProcess {
   /// SIGKILL to the whole session until nothing of it lives.
   void clear_away();
 
+  /// From now on nothing is started any more: whoever tries waits, until this process ends.
+  static void start_no_more();
+
  private:
   pid_t pid_ = 0;
   std::optional<int> exit_code_;
 };
+
+/// All that this process has started, and what those have, dead or alive; orphans, too, once it adopts them.
+std::vector<pid_t> descendants();
 
 /// Orphans of sessions become children of this process, which then knows when they are gone. Call once.
 void adopt_orphans();

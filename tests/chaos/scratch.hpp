@@ -5,9 +5,12 @@
 
 #include "tests/chaos/attempt.hpp"
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace lockstep::chaos {
 
@@ -25,11 +28,13 @@ class Scratch {
 
   const std::string& path() const { return files_; }
   /// From now on the files stay for whoever wants to look.
-  void keep() { kept_ = true; }
+  void keep();
 
  private:
   std::string files_, shared_memory_;
-  bool kept_ = false;
 };
+
+/// Of a process that cannot remove them itself; without those that are kept.
+std::vector<std::string> scratch_of(pid_t process);
 
 }  // namespace lockstep::chaos

@@ -33,8 +33,9 @@ TEST(WatchdogMessageTest, ComesOutAsItWentIn) {
   ASSERT_TRUE(beat && std::holds_alternative<Beat>(*beat));
   EXPECT_EQ(encode(*beat), encode(sample_beat()));
   EXPECT_EQ(std::get<Beat>(*beat).where.place_text(), "a barrier");
-  const Arrivals arrivals{{{.step = 3, .bucket = 1, .arrived_ns = 99}, {.step = 4}}};
+  const Arrivals arrivals{{{.step = 3, .bucket = 1, .arrived_ns = 99, .queued_ns = 7}, {.step = 4}}};
   EXPECT_EQ(encode(*parse(encode(arrivals))), encode(arrivals));
+  EXPECT_EQ(std::get<Arrivals>(*parse(encode(arrivals))).list[0].queued_ns, 7);
   EXPECT_TRUE(std::holds_alternative<Goodbye>(*parse(encode(Goodbye{}))));
   EXPECT_EQ(std::get<Leaving>(*parse(encode(Leaving{71, 3, true}))).because, 3);
 }

@@ -4,6 +4,8 @@
 # launch/containers, as far as they can be judged without Docker, Apptainer and Kubernetes.
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+# shellcheck source-path=SCRIPTDIR source=recipes.sh
+source "$repo/tests/launch/recipes.sh"
 containers=$repo/launch/containers
 
 Mpi_job_fits_the_schema_of_the_operator() {
@@ -40,13 +42,40 @@ Recipes_name_only_what_is_there() {
   done
 }
 
-# What RUN and %post would run, as the shell reads it.
+# What RUN, %post and the like would run, as the shell reads it.
 Recipes_are_shell_where_they_must_be() {
-  awk '/^RUN /{ sub(/^RUN /, ""); on = 1 } on { print } on && !/\\$/ { on = 0 }' "$containers/Dockerfile" >run.sh
-  awk '/^%post/{ on = 1; next } /^%/{ on = 0 } on' "$containers/lockstep.def" >post.sh
-  expect_contains "$(cat run.sh post.sh)" "launch/build"
+  local name
+  instructions "$containers/Dockerfile" | sed -n 's/^RUN //p' >run.sh
+  expect_contains "$(cat run.sh)" "launch/build"
   expect_exit 0 bash -n run.sh
-  expect_exit 0 bash -n post.sh
+  for name in post environment runscript test; do
+    section "$containers/lockstep.def" 1 "$name" >part.sh
+    section "$containers/lockstep.def" 2 "$name" >>part.sh
+    [ "$(grep -cv '^#' part.sh)" -gt 0 ] || fail "no %$name"
+    expect_lacks "$(cat part.sh)" Bootstrap
+    expect_exit 0 bash -n part.sh
+  done
+}
+
+# What tests/launch/containers does for real.
+Compilers_stay_behind_in_the_first_stage() {
+  local last
+  last=$(instructions "$containers/Dockerfile" | awk '/^FROM /{ text = "" } { text = text $0 "\n" } END { print text }')
+  expect_contains "$last" "COPY --from=build /lockstep/build/release/lockstep* build/release/"
+  expect_lacks "$last" install-dependencies
+  expect_equal "$(instructions "$containers/Dockerfile" | grep -c '^FROM .* AS build$')" 1
+  expect_equal "$(header "$containers/lockstep.def" 1 Stage) $(section "$containers/lockstep.def" 2 files | head -n 1)" "build # from build"
+  expect_lacks "$(section "$containers/lockstep.def" 2 post)" install-dependencies
+}
+
+Run_packages_are_those_of_the_libraries() {
+  skip_without dpkg-query ldd
+  [ -x "${LOCKSTEP_PROGRAM:-}" ] || { echo "skipped: no LOCKSTEP_PROGRAM"; return; }
+  expect_exit 0 "$containers/run-packages" "$LOCKSTEP_PROGRAM"
+  expect_contains "$output" "libopenmpi3"
+  expect_contains "$output" "libyaml-cpp"
+  expect_lacks "$output" "-dev"
+  expect_exit 2 "$containers/run-packages"
 }
 
 Instructions_of_the_dockerfile_are_known() {

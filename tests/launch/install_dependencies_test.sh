@@ -89,7 +89,7 @@ Install_refuses_a_group_that_does_not_exist() {
 }
 
 Package_list_names_each_package_and_what_it_is_for() {
-  expect_equal "$(awk '!/^#/ && (NF < 3 || $1 !~ /^(build|test|tidy|slurm|mpich|simgrid|arm|fashion-mnist)$/)' "$repo/launch/packages.txt")" ""
+  expect_equal "$(awk '!/^#/ && (NF < 3 || $1 !~ /^(build|test|tidy|slurm|mpich|simgrid|arm|containers|fashion-mnist)$/)' "$repo/launch/packages.txt")" ""
 }
 
 run_tests "$@"

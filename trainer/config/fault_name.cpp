@@ -36,6 +36,7 @@ const std::vector<FaultName>& names() {
       {"stop", Kind::kStop, "stop"},
       {"delay", Kind::kDelay, "delay 3s", {{"ms", 1e-3, 1e9}, {"s", 1, 1e6}}},
       {"slow", Kind::kSlow, "slow 10%", {{"%", 1e-2, 1e4}}},
+      {"busy", Kind::kBusy, "busy 10%", {{"%", 1e-2, 1e4}}},
       {"drop-network", Kind::kDropNetwork, "drop-network"},
       {"flip-bit", Kind::kFlipBit, "flip-bit"},
       {"nan", Kind::kNan, "nan"},

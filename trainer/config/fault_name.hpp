@@ -16,7 +16,8 @@ struct Fault {
     kDie,          ///< SIGKILL to itself
     kStop,         ///< SIGSTOP to itself
     kDelay,        ///< sleeps once
-    kSlow,         ///< every step from then on takes longer
+    kSlow,         ///< every step from then on takes longer: it sleeps
+    kBusy,         ///< the same: it computes
     kDropNetwork,  ///< neither hears nor says anything any more
     kFlipBit,      ///< one bit of one weight
     kNan,          ///< one weight is no number
@@ -30,7 +31,7 @@ struct Fault {
     kData,       ///< a sample of the step
   };
   Kind kind = Kind::kDie;
-  double amount = 0;  ///< kDelay: seconds; kSlow: the share of a step that is added
+  double amount = 0;  ///< kDelay: seconds; kSlow, kBusy: the share of a step that is added
   Target target = Target::kWeights;
   /// Which word (of kData: byte) and bit of it, both modulo what there is; nothing: the lowest bit in the middle.
   std::optional<std::uint64_t> element = {};
@@ -41,7 +42,8 @@ struct Fault {
 
 inline constexpr std::string_view kNoFault = "none";
 
-/// "die", "delay 3s", "delay 500ms", "slow 10%", "flip-bit", "flip-bit gradient", "flip-bit data 300:7"; nothing if it is none of them, or `none`.
+/// "die", "delay 3s", "delay 500ms", "slow 10%", "busy 10%", "flip-bit", "flip-bit gradient", "flip-bit data 300:7";
+/// nothing if it is none of them, or `none`.
 std::optional<Fault> parse_fault(std::string_view name);
 
 /// Examples of all, and kNoFault.

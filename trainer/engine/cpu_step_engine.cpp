@@ -48,6 +48,7 @@ CpuStepEngine::CpuStepEngine(const Job& job, const JobSetup& setup, Communicator
   const ParameterLayout& parameters = setup.network.parameters();
   if (keeps_trail(job))
     fingerprints_.emplace(fingerprint_layout(parameters, buffers_.count()), held_tensors(parameters));
+  if (comm.watch() != nullptr) pool_.run([&](int /*thread*/) { comm.activity().computes_here(); });
 }
 
 StepSeries CpuStepEngine::run(const StepPosition& position, std::int64_t count, bool stop_requested) {

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -51,6 +52,23 @@ void sleep(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
 }
 
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void be_busy(double seconds) {
+  const double end = thread_seconds() + seconds;
+  while (thread_seconds() < end) {
+  }
+}
+
+/// From its step on, in place of once.
+bool lasts(Kind kind) {
+  return kind == Kind::kSlow || kind == Kind::kBusy;
+}
+
 }  // namespace
 
 void refuse_faults_unless_allowed(const Job& job) {
@@ -77,19 +95,19 @@ FaultInjector::FaultInjector(const Job& job, const std::string& run_directory, C
     if (rank_ >= comm_.size())
       throw ConfigError(
           fmt::format("inject.rank: there is no rank {}, only 0 to {}", rank_, comm_.size() - 1));
-    if (comm_.rank() != 0 || fault_.kind == Kind::kSlow) return;
+    if (comm_.rank() != 0 || lasts(fault_.kind)) return;
     struck_ = job.run.resume != "never" && contents_of(marker_) == story_ + "\n";
   });
   comm_.broadcast(std::as_writable_bytes(std::span(&struck_, 1)), 0);
 }
 
 std::int64_t FaultInjector::series_from(std::int64_t steps_taken, std::int64_t count) const {
-  if (steps_taken >= step_ - 1) return fault_.kind == Kind::kSlow ? 1 : count;
+  if (steps_taken >= step_ - 1) return lasts(fault_.kind) ? 1 : count;
   return std::min(count, step_ - 1 - steps_taken);
 }
 
 void FaultInjector::before_series(std::int64_t steps_taken) {
-  if (fault_.kind == Kind::kSlow && steps_taken >= step_) return slow_down();
+  if (lasts(fault_.kind) && steps_taken >= step_) return slow_down();
   if (struck_ || steps_taken != step_ - 1) return;
   struck_ = true;
   agree(comm_, [&] { note_that_it_strikes(); });
@@ -100,7 +118,7 @@ void FaultInjector::note_that_it_strikes() {
   if (comm_.rank() != 0) return;
   print_error(fmt::format("injected on purpose: {}", story_));
   const std::string line = story_ + "\n";
-  if (fault_.kind != Kind::kSlow) replace_file(Env::posix(), marker_, std::as_bytes(std::span(line)));
+  if (!lasts(fault_.kind)) replace_file(Env::posix(), marker_, std::as_bytes(std::span(line)));
 }
 
 void FaultInjector::strike() {
@@ -114,6 +132,7 @@ void FaultInjector::strike() {
     case Kind::kDelay:
       return sleep(fault_.amount);
     case Kind::kSlow:
+    case Kind::kBusy:
       last_series_ = Clock::now();
       return;
     case Kind::kDropNetwork: {
@@ -130,13 +149,15 @@ void FaultInjector::strike() {
   }
 }
 
-/// By a share of the time since the last series: what was slept then is in it, too.
+/// By a share of the time since the last series: what was added then is in it, too.
 void FaultInjector::slow_down() {
   if (!is_mine()) return;
   if (last_series_ == Clock::time_point()) last_series_ = Clock::now();
   const double taken = seconds_since(last_series_);
   last_series_ = Clock::now();
-  sleep(taken * fault_.amount / (1 + fault_.amount));
+  const double added = taken * fault_.amount / (1 + fault_.amount);
+  if (fault_.kind == Kind::kSlow) return sleep(added);
+  be_busy(added);
 }
 
 void FaultInjector::flip_a_bit() {

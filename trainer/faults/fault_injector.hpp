@@ -21,7 +21,7 @@ void refuse_faults_unless_allowed(const Job& job);
 ///
 /// A fault strikes once in a run: what a run directory has seen is written down there first (`injected`), so
 /// that a run which is started again after it goes past the step. With run.resume=never it strikes anew. Only
-/// `slow` is no event: it lasts from its step on, in every start of the run.
+/// `slow` and `busy` are no events: they last from their step on, in every start of the run.
 class FaultInjector {
  public:
   /// Collective. Borrows comm and strategy.
@@ -50,7 +50,7 @@ class FaultInjector {
   Communicator& comm_;
   ParallelStrategy& strategy_;
   bool struck_ = false;
-  Clock::time_point last_series_{};  ///< kSlow: when it was let go
+  Clock::time_point last_series_{};  ///< kSlow, kBusy: when it was let go
 };
 
 }  // namespace lockstep

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/watchdog/machine_pulse.hpp"
 
+#include <sched.h>
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <ctime>
 #include <ranges>
@@ -64,9 +67,18 @@ double MachinePulse::slowness_since(Clock::time_point since) const {
   return computed > 0 ? wall / computed : 1;
 }
 
-Hog::Hog(unsigned threads) {
+void keep_to_core(pid_t thread, int core) {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(static_cast<std::size_t>(core), &only);
+  sched_setaffinity(thread, sizeof only, &only);
+}
+
+Hog::Hog(unsigned threads, int core, int niceness) {
   for (unsigned i = 0; i < threads; ++i)
-    threads_.emplace_back([this] {
+    threads_.emplace_back([this, core, niceness] {
+      if (core >= 0) keep_to_core(0, core);
+      if (niceness != 0) setpriority(PRIO_PROCESS, 0, niceness);
       while (!ending_.load(std::memory_order_relaxed)) {
       }
     });

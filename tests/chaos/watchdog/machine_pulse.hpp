@@ -4,6 +4,8 @@
 /// when it could not.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -41,10 +43,15 @@ class MachinePulse {
   std::thread thread_;
 };
 
-/// As many threads that never rest as there are cores, for as long as it lives.
+/// Where else it would run, it no longer does. Thread 0 is the calling one.
+void keep_to_core(pid_t thread, int core);
+
+/// Threads that never rest, for as long as it lives.
 class Hog {
  public:
-  explicit Hog(unsigned threads);
+  /// @param core      the only one for all of them; -1: any
+  /// @param niceness  as far as this process may
+  explicit Hog(unsigned threads, int core = -1, int niceness = 0);
   ~Hog();
   Hog(const Hog&) = delete;
   Hog& operator=(const Hog&) = delete;

@@ -5,6 +5,7 @@
 #include "tests/chaos/moment.hpp"
 #include "tests/chaos/patience.hpp"
 #include "tests/chaos/violation.hpp"
+#include "tests/chaos/watchdog/rank_process.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <fmt/format.h>
@@ -13,7 +14,6 @@
 #include <algorithm>
 #include <csignal>
 #include <fstream>
-#include <iterator>
 #include <thread>
 
 namespace lockstep::chaos {
@@ -37,19 +37,6 @@ constexpr double kLateEnoughForLauncher = 0.2;
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw Violation(what);
-}
-
-/// Of a process that may be gone: its rank, -1.
-int rank_of(pid_t pid) {
-  std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
-  const std::string environment{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const std::string name = "OMPI_COMM_WORLD_RANK=";
-  for (std::size_t at = 0; at < environment.size(); at = environment.find('\0', at) + 1) {
-    if (environment.compare(at, name.size(), name) == 0)
-      return std::atoi(environment.c_str() + at + name.size());
-    if (environment.find('\0', at) == std::string::npos) break;
-  }
-  return -1;
 }
 
 bool is_alive(pid_t pid) {
@@ -117,12 +104,8 @@ void Trial::await_moment(Attempt& attempt) const {
 
 /// By rank.
 std::vector<pid_t> Trial::processes(const Attempt& attempt) const {
-  std::vector<pid_t> pids(static_cast<std::size_t>(placement_.ranks), 0);
-  for (const pid_t pid : attempt.ranks()) {
-    const int rank = rank_of(pid);
-    if (rank >= 0 && rank < placement_.ranks) pids[static_cast<std::size_t>(rank)] = pid;
-  }
-  require(std::ranges::count(pids, 0) == 0, "not all ranks are there");
+  auto pids = processes_by_rank(attempt.ranks(), placement_.ranks);
+  require(!pids.empty(), "not all ranks are there");
   return pids;
 }
 

@@ -53,11 +53,11 @@ TEST(JobErrorTest, StrangeKeyGetsTheListOfKnownOnes) {
 TEST(JobErrorTest, HalfAFaultIsNone) {
   EXPECT_EQ(error_of("inject: {rank: 2, step: 7}\n"),
             "job.yaml:2:25: inject needs what happens: inject.what, one of die, stop, delay 3s, slow 10%, "
-            "drop-network, flip-bit, nan, desync");
+            "busy 10%, drop-network, flip-bit, nan, desync");
   EXPECT_EQ(error_of("inject: {rank: 2, what: die}\n"),
             "job.yaml:2:25: inject needs the step before which it happens: inject.step, counted from 1");
-  for (const char* what : {"dei", "die 3s", "delay", "delay 3", "delay -1s", "delay 1e99s", "slow 3s",
-                           "slow 0%", "delay  3s", "delay nans", "delay infs"}) {
+  for (const char* what : {"dei", "die 3s", "delay", "delay 3", "delay -1s", "delay 1e99s", "slow 3s", "busy",
+                           "busy 3s", "slow 0%", "delay  3s", "delay nans", "delay infs"}) {
     const std::string error = error_of(fmt::format("inject: {{step: 7, what: {}}}\n", what));
     EXPECT_TRUE(error.starts_with("job.yaml:2:25: inject.what: expected one of none, die, stop, delay 3s"))
         << error;

@@ -146,6 +146,7 @@ TEST(FaultNameTest, AmountsHaveUnits) {
   EXPECT_EQ(parse_fault("delay 500ms"), (Fault{Fault::Kind::kDelay, 0.5}));
   EXPECT_EQ(parse_fault("delay 3s"), (Fault{Fault::Kind::kDelay, 3}));
   EXPECT_EQ(parse_fault("slow 10%"), (Fault{Fault::Kind::kSlow, 0.1}));
+  EXPECT_EQ(parse_fault("busy 25%"), (Fault{Fault::Kind::kBusy, 0.25}));
   EXPECT_EQ(parse_fault("die"), Fault{Fault::Kind::kDie});
   EXPECT_EQ(parse_fault("none"), std::nullopt);
   for (const auto name : fault_names()) EXPECT_EQ(parse_fault(name).has_value(), name != kNoFault) << name;
