@@ -6,6 +6,8 @@
 #include "tests/chaos/violation.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -16,6 +18,7 @@ namespace lockstep::chaos {
 namespace {
 
 constexpr std::chrono::minutes kPatience{2};
+constexpr std::chrono::minutes kPatienceWithEmulator{10};  // seconds a step, where others use the cores, too
 constexpr std::chrono::seconds kOrphansMayLive{20};
 constexpr std::chrono::seconds kLauncherMayLinger{15};  // mpirun takes about two to end
 
@@ -79,8 +82,9 @@ int Attempt::wait_after_blow() {
 }
 
 int Attempt::wait() {
-  const auto code = process_.wait(kPatience);
-  if (!code) throw Violation("it has not ended after two minutes: it hangs");
+  const auto patience = placement_.emulated ? kPatienceWithEmulator : kPatience;
+  const auto code = process_.wait(patience);
+  if (!code) throw Violation(fmt::format("it has not ended after {} minutes: it hangs", patience.count()));
   if (!process_.wait_until_gone(kOrphansMayLive)) {
     throw Violation(
         "the launcher has ended, but a rank is still alive 20 s later and holds the run directory");
