@@ -6,19 +6,17 @@
 #include "tests/chaos/violation.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 namespace lockstep::chaos {
 namespace {
 
 constexpr std::chrono::minutes kPatience{2};
-constexpr std::chrono::minutes kPatienceWithEmulator{10};  // seconds a step, where others use the cores, too
 constexpr std::chrono::seconds kOrphansMayLive{20};
 constexpr std::chrono::seconds kLauncherMayLinger{15};  // mpirun takes about two to end
 
@@ -82,9 +80,13 @@ int Attempt::wait_after_blow() {
 }
 
 int Attempt::wait() {
-  const auto patience = placement_.emulated ? kPatienceWithEmulator : kPatience;
-  const auto code = process_.wait(patience);
-  if (!code) throw Violation(fmt::format("it has not ended after {} minutes: it hangs", patience.count()));
+  std::int64_t step = last_logged_step(run_dir_);
+  auto code = process_.wait(kPatience);
+  while (!code) {
+    const std::int64_t before = std::exchange(step, last_logged_step(run_dir_));
+    if (step == before) throw Violation("it has neither ended nor got any further in two minutes: it hangs");
+    code = process_.wait(kPatience);
+  }
   if (!process_.wait_until_gone(kOrphansMayLive)) {
     throw Violation(
         "the launcher has ended, but a rank is still alive 20 s later and holds the run directory");

@@ -62,9 +62,9 @@ INSTANTIATE_TEST_SUITE_P(Models, PipelineModelTest, ::testing::Values("net", "le
 
 /// Small, for the emulator takes its time.
 std::string tiny(const std::string& model) {
-  const std::string size = model == "lenet" ? "data.train_samples=8 data.global_batch=8 parallel.grain=2"
+  const std::string size = model == "lenet" ? "data.train_samples=4 data.global_batch=4 parallel.grain=1"
                                             : "data.train_samples=24 data.global_batch=16 parallel.grain=4";
-  return "model=" + model + " train.epochs=1 data.test_samples=5 " + size + " ";
+  return "model=" + model + " train.epochs=1 data.test_samples=3 " + size + " ";
 }
 
 TEST_P(PipelineModelTest, TheEmulatedDeviceEndsInTheSame) {
