@@ -5,6 +5,7 @@
 
 #include "comm/nccl/nccl.hpp"
 #include "comm/staged/staged_all_reduce.hpp"
+#include "comm/staged/staged_collectives.hpp"
 #include "common/error.hpp"
 
 #include <algorithm>
@@ -20,14 +21,16 @@ constexpr std::array kReducers{
                   .whole_gpus = true,
                   .threads = true,
                   .load = load_nccl,
-                  .make = make_nccl_all_reduce},
+                  .make = make_nccl_all_reduce,
+                  .make_collectives = make_nccl_collectives},
     DeviceReducer{.path = GradientPath::kStaged,
                   .name = "",
                   .device_kind = "",
                   .whole_gpus = false,
                   .threads = false,
                   .load = nullptr,
-                  .make = make_staged_all_reduce},
+                  .make = make_staged_all_reduce,
+                  .make_collectives = make_staged_collectives},
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Every way to sum gradients in device memory, and what it needs.
+/// Every way from device memory to that of other ranks, and what it needs.
 #pragma once
 
 #include "comm/backend.hpp"
 #include "comm/device_all_reduce.hpp"
+#include "comm/device_collectives.hpp"
 
 #include <memory>
 #include <span>
@@ -24,6 +25,7 @@ struct DeviceReducer {
   void (*load)();
   /// Collective. Borrows both.
   std::unique_ptr<DeviceAllReduce> (*make)(Communicator& comm, Device& device);
+  std::unique_ptr<DeviceCollectives> (*make_collectives)(Communicator& comm, Device& device);
 };
 
 /// The best one first: where the backend is `auto`, the first that works is taken. The last one always does.

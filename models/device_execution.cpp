@@ -5,8 +5,11 @@
 #include "common/error.hpp"
 #include "models/device_memory.hpp"
 #include "models/layer.hpp"
+#include "models/part_execution.hpp"
 
+#include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -35,6 +38,7 @@ ExactTarget unread(const DeviceBuffer<std::int64_t>& sums) {
   return {sums.data(), kNothing, {sums.data() + sums.size() - 1, nullptr}};
 }
 
+/// @param offset  counted as the gradient's arena is
 ExactTarget target_of(const DeviceGradient& gradient, std::size_t tensor, std::size_t offset) {
   std::int64_t* of_tensor =
       gradient.refusals == nullptr ? nullptr : gradient.refusals + tensor * kRefusalKinds;
@@ -44,10 +48,11 @@ ExactTarget target_of(const DeviceGradient& gradient, std::size_t tensor, std::s
 }  // namespace
 
 DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceOps& ops, int max_batch,
-                                 Purpose purpose)
+                                 Purpose purpose, const NetworkPart& part)
     : ops_(ops),
       max_batch_(max_batch),
-      input_(device, size_of(network.input_shape(), max_batch)),
+      gives_input_gradient_(part.gives_input_gradient),
+      first_parameter_(parameters_of(network, part).offset),
       labels_(device, static_cast<std::size_t>(max_batch)),
       side_done_(device.make_event()),
       cuts_(cuts_of(network)),
@@ -58,9 +63,25 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
       unread_sums_(device, purpose == Purpose::kTraining ? unread_sums_of(network) : 0) {
   check_device_limits(network, max_batch);
   fill_stand_ins(device);
-  std::vector<Stage> stages = fuse_layers(network);
-  const auto plan = plan_stage_memory(stages, purpose == Purpose::kTraining);
-  const auto batch = static_cast<std::size_t>(max_batch);
+  make_units(device, network, part, purpose == Purpose::kTraining);
+  const auto is_trained = [](const Unit& unit) { return unit.stage.trained(); };
+  if (!gives_input_gradient_)
+    first_trained_ = static_cast<std::size_t>(std::ranges::find_if(units_, is_trained) - units_.begin());
+  if (purpose == Purpose::kTraining) plan_gradients();
+}
+
+void DeviceExecution::make_units(Device& device, const Network& network, const NetworkPart& part,
+                                 bool training) {
+  std::vector<Stage> stages = fuse_layers(network, part);
+  const auto plan = plan_stage_memory(stages, training, part.gives_input_gradient);
+  const PartEnds ends = plan_part_ends(network, part, stages, training);
+  const auto batch = static_cast<std::size_t>(max_batch_);
+  input_.stage.output = network.layers()[part.first]->input();
+  input_.stage.branches = ends.from_branches > 0;
+  input_.y = DeviceBuffer<float>(device, ends.input * batch);
+  input_.gradient_memory = DeviceBuffer<float>(device, ends.input_gradient * batch);
+  input_.from_branches = DeviceBuffer<float>(device, ends.from_branches * batch);
+  output_gradient_ = DeviceBuffer<float>(device, ends.output_gradient * batch);
   std::size_t tensors = 0;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::size_t first_tensor = tensors;
@@ -78,8 +99,6 @@ DeviceExecution::DeviceExecution(const Network& network, Device& device, DeviceO
                       .first_tensor = first_tensor,
                       .statistics = DeviceBuffer<std::byte>(device, statistics)});
   }
-  while (!units_[first_trained_].stage.trained()) ++first_trained_;
-  if (purpose == Purpose::kTraining) plan_gradients();
 }
 
 void DeviceExecution::fill_stand_ins(Device& device) {
@@ -98,33 +117,32 @@ void DeviceExecution::plan_gradients() {
     units_[i].adds_to_dbranch = written[*branch];
     written[*branch] = true;
   }
-  for (std::size_t i = units_.size(); i-- > first_trained_;) {
-    Unit& unit = units_[i];
-    const Unit* next = i + 1 < units_.size() ? &units_[i + 1] : nullptr;
-    const auto shape = next == nullptr ? std::nullopt : shape_through_epilogue(unit.stage, next->stage);
-    unit.gradient = unit.gradient_memory.data();
-    if (next != nullptr && next->stage.passes_gradient()) {
-      unit.dy = next->gradient;  // the same numbers
-    } else {
-      unit.dy = unit.detour.size() > 0     ? unit.detour.data()
-                : has_epilogue(unit.stage) ? nullptr
-                                           : unit.gradient;
-    }
-    if (!has_epilogue(unit.stage)) {
-      unit.gradient = unit.dy;
-      continue;
-    }
-    unit.way_back = make_epilogue_backward(unit.stage, unit.mask.data());
-    unit.stored_through = shape.has_value();
-    if (!unit.stored_through) continue;
-    unit.way_back.channels = shape->channels;
-    unit.way_back.height = shape->height;
-    unit.way_back.width = shape->width;
-  }
+  for (std::size_t i = units_.size(); i-- > first_trained_;)
+    plan_gradient(units_[i], i + 1 < units_.size() ? &units_[i + 1] : nullptr);
+  if (gives_input_gradient_) plan_gradient(input_, units_.empty() ? nullptr : &units_.front());
 }
 
-const float* DeviceExecution::input_of(std::size_t i) const {
-  return i == 0 ? input_.data() : units_[i - 1].y.data();
+void DeviceExecution::plan_gradient(Unit& unit, const Unit* next) {
+  const auto shape =
+      next == nullptr || &unit == &input_ ? std::nullopt : shape_through_epilogue(unit.stage, next->stage);
+  unit.gradient = unit.gradient_memory.data();
+  if (next != nullptr && next->stage.passes_gradient()) {
+    unit.dy = next->gradient;  // the same numbers
+  } else {
+    unit.dy = unit.detour.size() > 0     ? unit.detour.data()
+              : has_epilogue(unit.stage) ? nullptr
+                                         : unit.gradient;
+  }
+  if (!has_epilogue(unit.stage)) {
+    unit.gradient = unit.dy;
+    return;
+  }
+  unit.way_back = make_epilogue_backward(unit.stage, unit.mask.data());
+  unit.stored_through = shape.has_value();
+  if (!unit.stored_through) return;
+  unit.way_back.channels = shape->channels;
+  unit.way_back.height = shape->height;
+  unit.way_back.width = shape->width;
 }
 
 const float* DeviceExecution::branch_of(const Unit& unit) const {
@@ -219,7 +237,7 @@ void DeviceExecution::forward_stage(Stream& stream, std::size_t i) {
     ops_.epilogue_forward(stream, stage.input, pass_.batch, x, epilogue, pass_.state, unit.y.data(), mask);
     return;
   }
-  stage.head->device_forward(layer_pass(stream), {.weights = weights_ + stage.parameter_offset(),
+  stage.head->device_forward(layer_pass(stream), {.weights = weights_of(unit),
                                                   .x = x,
                                                   .branch = branch_of(unit),
                                                   .y = unit.y.data(),
@@ -241,8 +259,9 @@ void DeviceExecution::backward(Stream& main, Stream& side, const float* weights,
 
 void DeviceExecution::begin_backward(Stream& main, float* dlogits) {
   next_ = units_.size();
-  units_.back().dy = dlogits;
-  if (pass_.batch > 0) through_epilogue(main, units_.back(), pass_.batch);
+  Unit& last = unit_before(next_);
+  last.dy = dlogits;
+  if (pass_.batch > 0) through_epilogue(main, last, pass_.batch);
 }
 
 CutSums DeviceExecution::backward_to_cut(Stream& main, Stream& side, const DeviceGradient& gradient,
@@ -260,7 +279,7 @@ CutSums DeviceExecution::backward_to_cut(Stream& main, Stream& side, const Devic
                                               unit.statistics.data());
     }
     if (unit.stage.trained()) backward_unit_weights(main, side, i, gradient, on_ready);
-    if (i > first_trained_ && pass_.batch > 0) backward_data(main, i);
+    if ((i > first_trained_ || gives_input_gradient_) && pass_.batch > 0) backward_data(main, i);
   }
   join_side(main, side);
   return {};
@@ -285,7 +304,7 @@ void DeviceExecution::backward_unit_weights(Stream& main, Stream& side, std::siz
   }
   Stream& stream = on_side ? side : main;
   if (pass_.batch > 0) backward_weights(stream, i, gradient);
-  on_ready(stream, unit.stage.parameter_offset(), unit.stage.parameter_size());
+  on_ready(stream, unit.stage.parameter_offset() - first_parameter_, unit.stage.parameter_size());
 }
 
 /// A unit without an epilogue may share its gradient with those in front of it that have the same numbers.
@@ -302,7 +321,8 @@ void DeviceExecution::backward_weights(Stream& stream, std::size_t i, const Devi
   const Layer& layer = *unit.stage.head;
   std::vector<ExactTarget> targets;
   for (const Parameter& parameter : layer.parameters())
-    targets.push_back(target_of(gradient, unit.first_tensor + targets.size(), parameter.offset));
+    targets.push_back(
+        target_of(gradient, unit.first_tensor + targets.size(), parameter.offset - first_parameter_));
   layer.device_backward_weights(layer_pass(stream), {.x = input_of(i),
                                                      .saved = unit.mask.data(),
                                                      .dy = unit.gradient,
@@ -314,20 +334,21 @@ void DeviceExecution::backward_weights(Stream& stream, std::size_t i, const Devi
 
 void DeviceExecution::backward_data(Stream& stream, std::size_t i) {
   Unit& unit = units_[i];
-  Unit& before = units_[i - 1];
+  Unit& before = unit_before(i);
   if (unit.stage.passes_gradient()) before.dy = unit.gradient;
   if (unit.stage.head != nullptr) {
     const auto branch = unit.stage.branch;
-    const bool wanted = branch && *branch > first_trained_;  // it comes from a trained unit, or one behind
+    const bool wanted =
+        branch && (gives_input_gradient_ || *branch > first_trained_);  // behind a trained unit
     unit.stage.head->device_backward_data(
-        layer_pass(stream), {.weights = weights_ + unit.stage.parameter_offset(),
+        layer_pass(stream), {.weights = weights_of(unit),
                              .x = input_of(i),
                              .y = unit.y.data(),
                              .saved = unit.mask.data(),
                              .dy = unit.gradient,
                              .dx = before.stored_through ? before.gradient : before.dy,
                              .statistics = unit.statistics.data(),
-                             .dbranch = wanted ? units_[*branch - 1].from_branches.data() : nullptr,
+                             .dbranch = wanted ? unit_before(*branch).from_branches.data() : nullptr,
                              .adds_to_dbranch = unit.adds_to_dbranch,
                              .through = before.stored_through ? &before.way_back : nullptr});
   }

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The activations and gradients of one network on a GPU, for all grains of a rank at once: what models'
-/// Execution is on a CPU.
+/// The activations and gradients of a network on a GPU, or of a part of it, for all grains of a rank at once: what
+/// models' Execution and PartExecution are on a CPU.
 #pragma once
 
 #include "kernels/device/device.hpp"
@@ -55,24 +55,33 @@ struct CutSums {
 class DeviceExecution {
  public:
   enum class Purpose { kTraining, kEvaluation };
+  /// @param part  runs these layers alone, exactly as among the others: the bits are the same. Then no layer needs
+  ///              sums over the global batch, and weights, gradients and what DeviceGradientReady is told are
+  ///              those of the part: its first parameter comes first
   /// @throws ShapeError   see check_device_limits (models/device_memory.hpp)
   /// @throws DeviceError  the device has no room
-  DeviceExecution(const Network& network, Device& device, DeviceOps& ops, int max_batch, Purpose purpose);
+  DeviceExecution(const Network& network, Device& device, DeviceOps& ops, int max_batch, Purpose purpose,
+                  const NetworkPart& part = {});
 
-  /// Where gather puts the batch: [features, batch] and [batch].
-  float* input() { return input_.data(); }
+  /// Where the input goes, [features, batch], and gather puts the labels, [batch].
+  float* input() { return input_.y.data(); }
   std::int32_t* labels() { return labels_.data(); }
   int max_batch() const { return max_batch_; }
 
-  /// Returns the logits [classes, batch], valid until the next pass.
+  /// Returns the output, which is the logits [classes, batch], valid until the next pass.
   float* forward_training(Stream& stream, const float* weights, const DevicePass& pass);
   float* forward_evaluation(Stream& stream, const float* weights, int batch);
 
   /// After forward_training of the same pass and the loss: data gradients on `main`, weight gradients on
   /// `side` and the last one on `main`. Afterwards `main` waits for `side`.
-  /// @param dlogits  [classes, batch]; may be the buffer that forward_training returned
+  /// @param dlogits  gradient of the output, [classes, batch]; may be the buffer that forward_training returned
   void backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass, float* dlogits,
                 const DeviceGradient& gradient, const DeviceGradientReady& on_ready);
+  /// Where others put the gradient of the output of a part that takes it from them; of another, its output.
+  float* output_gradient() { return output_gradient_.size() > 0 ? output_gradient_.data() : logits(); }
+  /// Of a part that gives it, after backward: the gradient of the input [features, batch], until the next pass;
+  /// otherwise null.
+  const float* input_gradient() const { return gives_input_gradient_ ? input_.gradient : nullptr; }
 
   // The same from cut to cut, for any network. The last two return what must be summed over all ranks, behind
   // what is queued on the stream, before they are called again. A rank without samples (batch 0) has part in
@@ -80,7 +89,7 @@ class DeviceExecution {
 
   void begin_training(float* weights, const DevicePass& pass);
   CutSums forward_to_cut(Stream& stream);
-  float* logits() { return units_.back().y.data(); }
+  float* logits() { return unit_before(units_.size()).y.data(); }
   void begin_backward(Stream& main, float* dlogits);
   /// At a cut, too, `main` waits for `side`.
   CutSums backward_to_cut(Stream& main, Stream& side, const DeviceGradient& gradient,
@@ -112,12 +121,19 @@ class DeviceExecution {
     const BatchLayer* over_batch() const;
   };
 
+  /// The one whose output unit i reads.
+  Unit& unit_before(std::size_t i) { return i == 0 ? input_ : units_[i - 1]; }
+  void make_units(Device& device, const Network& network, const NetworkPart& part, bool training);
   /// Zeroes what stands in for missing biases.
   void fill_stand_ins(Device& device);
   /// Where each gradient lies, and the way back through each epilogue.
   void plan_gradients();
-  const float* input_of(std::size_t i) const;
+  void plan_gradient(Unit& unit, const Unit* next);
+  const float* input_of(std::size_t i) const { return i == 0 ? input_.y.data() : units_[i - 1].y.data(); }
   DeviceLayerPass layer_pass(Stream& stream) const;
+  const float* weights_of(const Unit& unit) const {
+    return weights_ + (unit.stage.parameter_offset() - first_parameter_);
+  }
   float* kept_of(const Unit& unit) const;
   /// Adds this rank's terms to zeroed sums.
   CutSums queue_sums(Stream& stream, std::size_t i, bool forward);
@@ -131,16 +147,19 @@ class DeviceExecution {
   void backward_unit_weights(Stream& main, Stream& side, std::size_t i, const DeviceGradient& gradient,
                              const DeviceGradientReady& on_ready);
   void backward_weights(Stream& stream, std::size_t i, const DeviceGradient& gradient);
-  /// From the gradient of unit i to that of unit i - 1.
+  /// From the gradient of unit i to that of the one before.
   void backward_data(Stream& stream, std::size_t i);
   void join_side(Stream& main, Stream& side);
 
   DeviceOps& ops_;
   int max_batch_;
-  DeviceBuffer<float> input_;
+  bool gives_input_gradient_;
+  std::size_t first_parameter_;  ///< of the part, in the arena
+  Unit input_;                   ///< stands for all that is before the first unit; its y is the input
   DeviceBuffer<std::int32_t> labels_;
   std::vector<Unit> units_;
-  std::size_t first_trained_ = 0;
+  DeviceBuffer<float> output_gradient_;
+  std::size_t first_trained_ = 0;  ///< where backward ends
   std::unique_ptr<Event> side_done_;
   std::vector<Cut> cuts_, backward_cuts_;
   std::size_t parameters_;            ///< elements

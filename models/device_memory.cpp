@@ -45,9 +45,10 @@ void check_tensor(const Layer& layer, const ImageShape& shape, std::int64_t samp
 
 }  // namespace
 
-std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, bool training) {
+std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, bool training,
+                                           bool input_gradient) {
   std::vector<StageMemory> plan;
-  bool trained = false;
+  bool trained = input_gradient;
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const Stage& stage = stages[i];
     trained = trained || stage.trained();
@@ -61,6 +62,20 @@ std::vector<StageMemory> plan_stage_memory(const std::vector<Stage>& stages, boo
   return plan;
 }
 
+PartEnds plan_part_ends(const Network& network, const NetworkPart& part, const std::vector<Stage>& stages,
+                        bool training) {
+  const std::size_t last = std::min(part.last, network.layers().size()) - 1;
+  PartEnds ends{.input = elements(network.layers()[part.first]->input())};
+  if (training && part.takes_output_gradient)
+    ends.output_gradient = elements(network.layers()[last]->output());
+  if (!training || !part.gives_input_gradient || stages.empty()) return ends;
+  if (!stages.front().passes_gradient()) ends.input_gradient = ends.input;
+  for (const Stage& stage : stages) {
+    if (stage.branch == std::size_t{0}) ends.from_branches = ends.input;
+  }
+  return ends;
+}
+
 std::size_t longest_missing_bias(const Network& network) {
   std::size_t longest = 0;
   for (const auto& layer : network.layers()) longest = std::max(longest, layer->missing_bias());
@@ -72,10 +87,15 @@ std::size_t unread_sums_of(const Network& network) {
   return longest == 0 ? 0 : longest + 1;
 }
 
-std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training) {
-  std::uint64_t numbers = checked_sum(elements(network.input_shape()), 1U);  // and a label
+std::uint64_t device_execution_bytes(const Network& network, std::int64_t samples, bool training,
+                                     const NetworkPart& part) {
+  const std::vector<Stage> stages = fuse_layers(network, part);
+  const PartEnds ends = plan_part_ends(network, part, stages, training);
+  constexpr std::uint64_t kLabel = 1;
+  std::uint64_t numbers =
+      checked_sum(ends.input, ends.input_gradient, ends.from_branches, ends.output_gradient, kLabel);
   std::uint64_t bytes = 0;
-  for (const StageMemory& memory : plan_stage_memory(fuse_layers(network), training)) {
+  for (const StageMemory& memory : plan_stage_memory(stages, training, part.gives_input_gradient)) {
     numbers = checked_sum(numbers, memory.y, memory.gradient, memory.from_branches, memory.detour);
     bytes = checked_sum(bytes, memory.mask);
   }

@@ -26,9 +26,10 @@ int scaling_steps(const Epilogue& epilogue) {
 
 class Fuser {
  public:
-  std::vector<Stage> fuse(const Network& network) {
+  std::vector<Stage> fuse(const Network& network, const NetworkPart& part) {
     const std::vector<bool> branches = layers_that_branch(network.layers());
-    for (std::size_t i = 0; i < branches.size(); ++i) {
+    first_layer_ = part.first;
+    for (std::size_t i = part.first; i < std::min(part.last, branches.size()); ++i) {
       add(network.layers()[i]);
       outputs_.push_back(stages_.size());
       if (branches[i] && !stages_.empty()) stages_.back().branches = true;
@@ -45,11 +46,16 @@ class Fuser {
         return;
       case DeviceForm::As::kStage:
         begin(*layer).head = layer;
-        if (const auto from = layer->branch()) stages_.back().branch = outputs_[*from];
+        if (const auto from = layer->branch()) stages_.back().branch = output_of(*from);
         return;
       case DeviceForm::As::kEpilogueStep:
         return join(*layer, form);
     }
+  }
+
+  std::size_t output_of(std::size_t layer) const {
+    LOCKSTEP_CHECK(layer >= first_layer_);
+    return outputs_[layer - first_layer_];
   }
 
   Stage& begin(const Layer& layer) {
@@ -90,13 +96,14 @@ class Fuser {
   }
 
   std::vector<Stage> stages_;
-  std::vector<std::size_t> outputs_;  ///< layer → what its output is, as Stage::branch counts
+  std::size_t first_layer_ = 0;
+  std::vector<std::size_t> outputs_;  ///< layer of the part → what its output is, as Stage::branch counts
 };
 
 }  // namespace
 
-std::vector<Stage> fuse_layers(const Network& network) {
-  return Fuser().fuse(network);
+std::vector<Stage> fuse_layers(const Network& network, const NetworkPart& part) {
+  return Fuser().fuse(network, part);
 }
 
 bool Stage::passes_gradient() const {

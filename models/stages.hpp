@@ -5,6 +5,7 @@
 
 #include "kernels/device/epilogue.hpp"
 #include "models/network.hpp"
+#include "models/tensor_plan.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -18,7 +19,7 @@ namespace lockstep {
 struct Stage {
   std::shared_ptr<const Layer> head;  ///< null: an epilogue alone
   std::string name;                   ///< of its first layer
-  /// Of a head with a branch: 0 the network's input, i + 1 the output of stage i.
+  /// Of a head with a branch: 0 the input of all stages, i + 1 the output of stage i.
   std::optional<std::size_t> branch;
   bool branches = false;  ///< its output is the branch of a later one
   Epilogue epilogue;      ///< of training, without seed and position
@@ -33,10 +34,10 @@ struct Stage {
   std::size_t parameter_size() const;    ///< 0 for stages without
 };
 
-/// All layers of the network in order, each in exactly one stage; views in none. A layer joins the stage
+/// All layers of the network, or of a part of it, in order, each in exactly one stage; views in none. A layer joins the stage
 /// before it if its form is an epilogue step and that stage can take it (kernels/device/epilogue.hpp); as a
-/// rule a stage for each convolution and linear layer comes out.
-std::vector<Stage> fuse_layers(const Network& network);
+/// rule a stage for each convolution and linear layer comes out. Of a part of views alone none comes out.
+std::vector<Stage> fuse_layers(const Network& network, const NetworkPart& part = {});
 
 /// The shape in which the kernel that computes the data gradient of `stage` sees the numbers before the
 /// epilogue of `before`, the stage in front of it, so that it can store straight through that epilogue; none

@@ -68,8 +68,7 @@ FlightRecorder::FlightRecorder(const std::string& path, const Who& who)
   put_text(who.host, head.host);
   put_text(who.device, head.device);
   *head_ = head;
-  std::atomic_thread_fence(std::memory_order_release);
-  head_->magic = kFlightMagic;
+  std::atomic_ref(head_->magic).store(kFlightMagic, std::memory_order_release);
 }
 
 FlightRecorder::~FlightRecorder() {

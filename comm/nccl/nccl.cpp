@@ -10,10 +10,15 @@
 namespace lockstep {
 namespace {
 
-auto* factory() {
+template <typename Function>
+Function* exported(const char* symbol) {
   static const Plugin plugin{
       .name = "lockstep_nccl", .needs = "NCCL", .otherwise = advice("use {backend}mpi")};
-  return plugin_function<decltype(lockstep_make_nccl_all_reduce)>(plugin, "lockstep_make_nccl_all_reduce");
+  return plugin_function<Function>(plugin, symbol);
+}
+
+auto* factory() {
+  return exported<decltype(lockstep_make_nccl_all_reduce)>("lockstep_make_nccl_all_reduce");
 }
 
 }  // namespace
@@ -24,6 +29,11 @@ void load_nccl() {
 
 std::unique_ptr<DeviceAllReduce> make_nccl_all_reduce(Communicator& comm, Device& device) {
   return std::unique_ptr<DeviceAllReduce>(factory()(comm, device));
+}
+
+std::unique_ptr<DeviceCollectives> make_nccl_collectives(Communicator& comm, Device& device) {
+  auto* make = exported<decltype(lockstep_make_nccl_collectives)>("lockstep_make_nccl_collectives");
+  return std::unique_ptr<DeviceCollectives>(make(comm, device));
 }
 
 }  // namespace lockstep

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// All-reduce of device memory over NCCL. It is in lockstep_nccl.so, which is loaded when it is asked for:
+/// All-reduce and other collectives of device memory over NCCL. They are in lockstep_nccl.so, which is loaded when it is asked for:
 /// the program runs where there is no NCCL.
 #pragma once
 
 #include "comm/device_all_reduce.hpp"
+#include "comm/device_collectives.hpp"
 
 #include <memory>
 
@@ -24,5 +25,8 @@ void load_nccl();
 /// @throws NcclError      (an Error) what NCCL says, with the exit code that fits
 /// @throws PeerLostError  not all ranks came
 std::unique_ptr<DeviceAllReduce> make_nccl_all_reduce(Communicator& comm, Device& device);
+
+/// The same for the rest; on an NCCL communicator of its own. A collective call.
+std::unique_ptr<DeviceCollectives> make_nccl_collectives(Communicator& comm, Device& device);
 
 }  // namespace lockstep

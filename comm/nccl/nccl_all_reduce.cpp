@@ -4,34 +4,20 @@
 #include "comm/nccl/nccl_communicator.hpp"
 #include "comm/nccl/nccl_error.hpp"
 #include "comm/nccl/nccl_plugin.hpp"
+#include "comm/nccl/nccl_types.hpp"
 #include "common/advice.hpp"
 #include "kernels/cuda/error.hpp"
 
 #include <cuda_runtime.h>
-#include <fmt/format.h>
 
 #include <string>
 
 namespace lockstep {
 namespace {
 
-/// "NCCL 2.28.9": of the library that is loaded, not of the header.
-std::string loaded_version() {
-  int code = 0;
-  LOCKSTEP_NCCL(ncclGetVersion(&code));
-  return fmt::format("NCCL {}.{}.{}", code / 10000, code / 100 % 100, code % 100);
-}
-
-ncclDataType_t datatype(const std::int64_t* /*type*/) {
-  return ncclInt64;
-}
-ncclDataType_t datatype(const float* /*type*/) {
-  return ncclFloat32;
-}
-
 class NcclAllReduce final : public DeviceAllReduce {
  public:
-  NcclAllReduce(Communicator& comm, const Device& device) : name_(loaded_version()), nccl_(comm) {
+  NcclAllReduce(Communicator& comm, const Device& device) : name_(loaded_nccl_version()), nccl_(comm) {
     LOCKSTEP_CUDA(cudaSetDevice(device.properties().index));
     nccl_.connect();
   }
@@ -56,7 +42,7 @@ class NcclAllReduce final : public DeviceAllReduce {
  private:
   template <typename T>
   void reduce(Stream& stream, const T* terms, T* sums, std::size_t count) {
-    LOCKSTEP_NCCL(ncclAllReduce(terms, sums, count, datatype(terms), ncclSum, nccl_.handle(),
+    LOCKSTEP_NCCL(ncclAllReduce(terms, sums, count, nccl_datatype(terms), ncclSum, nccl_.handle(),
                                 static_cast<cudaStream_t>(stream.native_handle())));
     nccl_.settle("the start of an all-reduce over NCCL");
   }

@@ -4,7 +4,10 @@
 #pragma once
 
 #include "comm/device_all_reduce.hpp"
+#include "comm/device_collectives.hpp"
 
-/// See make_nccl_all_reduce(); the caller owns what it returns.
+/// See make_nccl_all_reduce() and make_nccl_collectives(); the caller owns what they return.
 extern "C" lockstep::DeviceAllReduce* lockstep_make_nccl_all_reduce(lockstep::Communicator& comm,
                                                                     lockstep::Device& device);
+extern "C" lockstep::DeviceCollectives* lockstep_make_nccl_collectives(lockstep::Communicator& comm,
+                                                                       lockstep::Device& device);

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
+#include <utility>
 
 namespace lockstep::chaos {
 namespace {
@@ -79,8 +80,13 @@ int Attempt::wait_after_blow() {
 }
 
 int Attempt::wait() {
-  const auto code = process_.wait(kPatience);
-  if (!code) throw Violation("it has not ended after two minutes: it hangs");
+  std::int64_t step = last_logged_step(run_dir_);
+  auto code = process_.wait(kPatience);
+  while (!code) {
+    const std::int64_t before = std::exchange(step, last_logged_step(run_dir_));
+    if (step == before) throw Violation("it has neither ended nor got any further in two minutes: it hangs");
+    code = process_.wait(kPatience);
+  }
   if (!process_.wait_until_gone(kOrphansMayLive)) {
     throw Violation(
         "the launcher has ended, but a rank is still alive 20 s later and holds the run directory");

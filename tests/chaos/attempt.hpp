@@ -45,7 +45,7 @@ class Attempt {
   std::optional<std::int64_t> step_after(const std::string& words) const;
 
   /// Waits for the end, of the launcher and of all it started, and returns the exit code.
-  /// @throws Violation if something is still alive after two minutes
+  /// @throws Violation if something is alive and has got no further in two minutes
   int wait();
   /// The same after a blow. Open MPI's mpirun can then hang in its own end, after all ranks are gone (a
   /// deadlock in PMIx_server_finalize, seen in 4.1.4 when a rank dies while it connects): it is killed.

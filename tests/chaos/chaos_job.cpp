@@ -45,9 +45,10 @@ std::string Placement::describe() const {
                                                      {Start::kAlone, "alone"},
                                                      {Start::kThreads, "in one process"},
                                                      {Start::kSlurm, "under srun"}};
-  return fmt::format("{} rank{} {}{}, {} thread{} each{}", ranks, ranks == 1 ? "" : "s", names.at(start),
+  return fmt::format("{} rank{} {}{}, {} thread{} each{}{}", ranks, ranks == 1 ? "" : "s", names.at(start),
                      under_timeout ? " behind timeout" : "", threads, threads == 1 ? "" : "s",
-                     stages > 0 ? fmt::format(", {} stages", stages) : "");
+                     stages > 0 ? fmt::format(", {} stages", stages) : "",
+                     emulated ? ", emulated device" : "");
 }
 
 Placement random_placement(Dice& dice) {
@@ -70,6 +71,14 @@ Placement random_stages(Dice& dice) {
     placement.ranks *= 2;
   }
   if (dice.percent(25)) placement.start = Placement::Start::kThreads;
+  return placement;
+}
+
+/// A device's ranks compute with one thread each.
+Placement random_stages_on_devices(Dice& dice) {
+  Placement placement = random_stages(dice);
+  placement.emulated = dice.percent(50);
+  if (placement.emulated) placement.threads = 1;
   return placement;
 }
 
@@ -102,6 +111,7 @@ std::vector<std::string> ChaosJob::train_command(const Placement& placement,
                  {program_, "train", file_, "run.dir=" + run_dir, "train.epochs=" + std::to_string(epochs_),
                   "parallel.threads=" + std::to_string(placement.threads)});
   add(settings_);
+  if (placement.emulated) add({"parallel.device=emulated"});
   if (placement.stages > 0)
     add({"parallel.strategy=pipeline", "parallel.stages=" + std::to_string(placement.stages)});
   if (const int seconds = placement.timeout_seconds; seconds > 0)

@@ -29,6 +29,7 @@ struct Placement {
   int threads = 1;
   Start start = Start::kMpirun;
   int stages = 0;                        ///< of a pipeline; 0: every rank has the whole network
+  bool emulated = false;                 ///< on the emulated device; otherwise on CPU cores
   bool under_timeout = false;            ///< all of it behind GNU timeout, which signals twice
   int timeout_seconds = 0;               ///< parallel.timeout_seconds; 0: as it is
   int launcher_kills_after_seconds = 0;  ///< mpirun's patience with ranks that it ends; 0: as it is, 1 s
@@ -41,6 +42,8 @@ struct Placement {
 Placement random_placement(Dice& dice);
 /// Most of the time a pipeline of 2 to 4 stages, interleaved, or once, or twice; sometimes as above.
 Placement random_stages(Dice& dice);
+/// The same, every second time on the emulated device.
+Placement random_stages_on_devices(Dice& dice);
 
 /// Files and settings shared by all runs of one test.
 class ChaosJob {

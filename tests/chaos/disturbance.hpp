@@ -48,6 +48,8 @@ class Disturbance {
 std::unique_ptr<Disturbance> make_kill();
 /// The same, and runs go on in other shapes: stages and replicas of a pipeline, or plain ranks.
 std::unique_ptr<Disturbance> make_stage_kill();
+/// The same, and runs go on from CPU cores to the emulated device and back.
+std::unique_ptr<Disturbance> make_device_kill();
 /// One to three of SIGTERM, SIGINT, SIGHUP, SIGUSR1 and SIGUSR2, up to two seconds apart: to the launcher, to
 /// GNU timeout, to one rank, or through Slurm's scancel.
 /// @param slurm  a Slurm is running here ($SLURM_CONF)

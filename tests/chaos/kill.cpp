@@ -93,10 +93,17 @@ class Kill : public Disturbance {
   }
 };
 
-class StageKill final : public Kill {
+class StageKill : public Kill {
  public:
   Placement place(Dice& dice) const override { return random_stages(dice); }
   bool normalises() const override { return false; }
+};
+
+/// The emulator takes some tenths of a second a step.
+class DeviceKill final : public StageKill {
+ public:
+  Placement place(Dice& dice) const override { return random_stages_on_devices(dice); }
+  std::int64_t epochs() const override { return 1; }
 };
 
 }  // namespace
@@ -107,6 +114,10 @@ std::unique_ptr<Disturbance> make_kill() {
 
 std::unique_ptr<Disturbance> make_stage_kill() {
   return std::make_unique<StageKill>();
+}
+
+std::unique_ptr<Disturbance> make_device_kill() {
+  return std::make_unique<DeviceKill>();
 }
 
 }  // namespace lockstep::chaos

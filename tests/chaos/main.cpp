@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// chaos kill | stages | signal | prove: disturbs training runs at random and checks that nothing of it can be seen
+/// chaos kill | stages | devices | signal | prove: disturbs training runs at random and checks that nothing of it can be seen
 /// afterwards. chaos watchdog: that the ranks name who is lost, and leave. chaos stragglers: that they name who is slow.
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/guard.hpp"
@@ -103,6 +103,10 @@ int run(int argc, char** argv) {
                disturbing(lockstep::chaos::make_kill), exit_code);
   add_campaign(app, options, "stages", "SIGKILL as above, to pipelines that go on in other shapes", 20,
                disturbing(lockstep::chaos::make_stage_kill), exit_code);
+  add_campaign(
+      app, options, "devices",
+      "SIGKILL as above, to pipelines and ranks that go on from CPU cores to the emulated device and back",
+      10, disturbing(lockstep::chaos::make_device_kill), exit_code);
   add_campaign(
       app, options, "prove", "One flipped bit in memory or on disk, which lockstep prove has to locate", 24,
       [&](const std::string& /*name*/) { return lockstep::chaos::run_prove_campaign(options); }, exit_code);

@@ -10,18 +10,27 @@
 
 #include <functional>
 #include <thread>
+#include <utility>
 
 namespace lockstep::chaos {
 namespace {
 
 using std::chrono::microseconds;
 
+constexpr std::chrono::minutes kPatienceWithoutProgress{2};
+
 /// Asks `happened` again and again. False if the process ended first.
-bool poll(const std::function<bool()>& happened, microseconds pause, ChildProcess& process) {
-  Patience patience(std::chrono::minutes(2));
+bool poll(const std::function<bool()>& happened, microseconds pause, ChildProcess& process,
+          const std::string& run_dir) {
+  Patience patience(kPatienceWithoutProgress);
+  std::int64_t step = last_logged_step(run_dir);
   while (!happened()) {
     if (process.exit_code()) return false;
-    if (patience.is_exhausted()) throw Violation("no progress for two minutes: it hangs");
+    if (patience.is_exhausted()) {
+      const std::int64_t before = std::exchange(step, last_logged_step(run_dir));
+      if (step == before) throw Violation("no progress for two minutes: it hangs");
+      patience = Patience(kPatienceWithoutProgress);
+    }
     std::this_thread::sleep_for(pause);
   }
   return true;
@@ -50,10 +59,10 @@ Moment random_moment(Dice& dice, std::int64_t first_step) {
 bool await(const Moment& moment, ChildProcess& process, const std::string& run_dir) {
   if (moment.kind != Moment::Kind::kStartUp) {
     const auto logged = [&] { return last_logged_step(run_dir) >= moment.step; };
-    if (!poll(logged, microseconds(1000), process)) return false;
+    if (!poll(logged, microseconds(1000), process, run_dir)) return false;
   }
   if (moment.kind == Moment::Kind::kSave &&
-      !poll([&] { return is_saving(run_dir); }, microseconds(200), process)) {
+      !poll([&] { return is_saving(run_dir); }, microseconds(200), process, run_dir)) {
     return false;
   }
   std::this_thread::sleep_for(moment.delay);

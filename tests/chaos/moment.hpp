@@ -26,7 +26,7 @@ struct Moment {
 Moment random_moment(Dice& dice, std::int64_t first_step);
 
 /// Returns when the moment has come: true; or when the process has ended: false.
-/// @throws Violation if neither happens in two minutes
+/// @throws Violation if neither happens and no step is logged in two minutes
 bool await(const Moment& moment, ChildProcess& process, const std::string& run_dir);
 
 }  // namespace lockstep::chaos

@@ -136,6 +136,7 @@ check_training() {
   same_bits "no graph" 1 no parallel.graph=off
   same_bits "2 ranks on one" 2 no parallel.device="$one"
   same_bits "2 ranks on one, no graph" 2 no parallel.device="$one" parallel.graph=off
+  same_bits "2 stages on one" 2 no parallel.device="$one" parallel.strategy=pipeline parallel.stages=2
   repeated
   [ "$device" = emulated ] || check_training_on_gpu
 }
@@ -145,6 +146,7 @@ check_training_on_gpu() {
   same_bits "NCCL, 1 rank" 1 yes parallel.backend=nccl
   same_bits "NCCL, 1 rank, no graph" 1 yes parallel.backend=nccl parallel.graph=off
   [ "$(gpu_count)" -lt 2 ] || same_bits "2 GPUs" 2 no
+  [ "$(gpu_count)" -lt 4 ] || same_bits "2 stages twice, 4 GPUs" 4 no parallel.strategy=pipeline parallel.stages=2
   refused "device 99" 1 parallel.device=cuda:99
   refused "two ranks on one GPU with NCCL" 2 parallel.device=cuda:0 parallel.backend=nccl
 }

@@ -6,6 +6,8 @@
 
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/numerics/exact_sum.hpp"
+#include "models/layer.hpp"
+#include "models/part_execution.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <gtest/gtest.h>
@@ -120,6 +122,85 @@ Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool capture
   return result;
 }
 
+/// The network cut wherever no branch leads across, as trainer/strategies/pipeline cuts it into stages.
+std::vector<NetworkPart> smallest_parts(const Network& network) {
+  const auto& layers = network.layers();
+  std::vector<NetworkPart> parts;
+  for (std::size_t cut = 0; cut < layers.size(); ++cut) {
+    bool is_crossed = false;
+    for (std::size_t i = cut; i < layers.size(); ++i) is_crossed |= layers[i]->branch().value_or(cut) < cut;
+    if (is_crossed) continue;
+    if (!parts.empty()) parts.back().last = cut;
+    parts.push_back({.first = cut, .last = layers.size()});
+  }
+  for (NetworkPart& part : parts) {
+    const ParameterRange range = parameters_of(network, part);
+    part.gives_input_gradient = range.offset > 0;
+    part.takes_output_gradient = part.last < layers.size() && range.offset + range.size > 0;
+  }
+  return parts;
+}
+
+/// As on_device(), part by part, with copies of what goes from one to the next.
+Result in_parts(DeviceRig& rig, const Problem& problem, int grain) {
+  const auto parts = smallest_parts(problem.network);
+  const auto weights = rig.upload(problem.weights.span());
+  const auto sums = rig.zeroed<std::int64_t>(kCounterSlots + problem.weights.size());
+  StepState state;
+  state.step = kStep;
+  const auto device_state = rig.upload(std::vector<StepState>{state});
+  const DevicePass pass{problem.batch, kSeed, kFirstSample, device_state.data()};
+  const auto side = rig.device().make_stream();
+  std::vector<DeviceExecution> executions;
+  executions.reserve(parts.size());
+  const std::vector<float> x(problem.x.begin(), problem.x.end());
+  const float* logits = nullptr;
+  for (std::size_t p = 0; p < parts.size(); ++p) {
+    executions.emplace_back(problem.network, rig.device(), rig.ops(), problem.batch,
+                            DeviceExecution::Purpose::kTraining, parts[p]);
+    const auto bytes = sizeof(float) * static_cast<std::size_t>(problem.batch) *
+                       static_cast<std::size_t>(problem.network.layers()[parts[p].first]->input().features());
+    if (p == 0) rig.stream().copy_to_device(executions[p].input(), x.data(), bytes);
+    if (p > 0) rig.stream().copy_on_device(executions[p].input(), logits, bytes);
+    logits = executions[p].forward_training(
+        rig.stream(), weights.data() + parameters_of(problem.network, parts[p]).offset, pass);
+  }
+  DeviceExecution& last = executions.back();
+  rig.stream().copy_to_device(last.labels(), problem.labels.data(), problem.labels.size() * 4);
+  Result result;
+  result.logits.resize(kClasses * static_cast<std::size_t>(problem.batch));
+  rig.stream().copy_to_host(result.logits.data(), logits, result.logits.size() * sizeof(float));
+  rig.ops().softmax_cross_entropy(rig.stream(), {problem.batch, problem.batch, kClasses}, logits,
+                                  {last.labels(), sums.data(), 1e6, device_state.data()},
+                                  last.output_gradient());
+  const std::vector<ExactFormat> formats(problem.network.parameters().parameters.size(), {.limit = kLimit});
+  for (std::size_t p = parts.size(); p-- > 0;) {
+    const ParameterRange range = parameters_of(problem.network, parts[p]);
+    if (!parts[p].gives_input_gradient && range.size == 0) break;
+    if (p + 1 < parts.size()) {
+      const auto& layer = problem.network.layers()[parts[p].last - 1];
+      rig.stream().copy_on_device(executions[p].output_gradient(), executions[p + 1].input_gradient(),
+                                  sizeof(float) * static_cast<std::size_t>(problem.batch) *
+                                      static_cast<std::size_t>(layer->output().features()));
+    }
+    std::size_t covered = range.size;
+    executions[p].backward(
+        rig.stream(), *side, weights.data() + range.offset, pass, executions[p].output_gradient(),
+        {grain, sums.data() + kCounterSlots + range.offset, sums.data() + kRefused, formats},
+        [&](Stream& /*stream*/, std::size_t offset, std::size_t size) {
+          EXPECT_EQ(offset + size, covered);
+          covered = offset;
+        });
+    EXPECT_EQ(covered, 0U);
+  }
+  const auto totals = rig.download(sums);
+  result.loss = static_cast<double>(totals[kLoss]) / kLossScale;
+  result.correct = totals[kCorrect];
+  for (std::size_t i = 0; i < problem.weights.size(); ++i)
+    result.gradients.push_back(from_exact(totals[kCounterSlots + i]));
+  return result;
+}
+
 void expect_same(const Result& actual, const Result& expected, const std::string& what) {
   expect_close(std::span<const float>(actual.logits),
                std::span<const double>(std::vector<double>(expected.logits.begin(), expected.logits.end())),
@@ -199,6 +280,17 @@ TEST(DeviceExecutionTest, GradientsHaveTheSameBitsInEveryThreadOrder) {
   DeviceRig rig;
   const Problem problem(kNetworks[0], {2, 9, 11}, 21);
   same_in_every_order([&] { return on_device(rig, problem, 8).gradients; });
+}
+
+TEST(DeviceExecutionTest, PartsHaveTheBitsOfTheWhole) {
+  DeviceRig rig;
+  for (const char* layers : kNetworks) {
+    const Problem problem(layers, {2, 9, 11}, 17);
+    const Result parts = in_parts(rig, problem, 8), whole = on_device(rig, problem, 8);
+    EXPECT_EQ(parts.logits, whole.logits) << layers;
+    EXPECT_EQ(parts.gradients, whole.gradients) << layers;
+    EXPECT_EQ(parts.loss, whole.loss) << layers;
+  }
 }
 
 TEST(DeviceExecutionTest, GraphHasTheSameBits) {

@@ -5,12 +5,10 @@
 
 #include "comm/agreement.hpp"
 #include "comm/gather.hpp"
-#include "comm/staged/staged_all_reduce.hpp"
 #include "common/console/output.hpp"
 #include "trainer/bench/allreduce_buffers.hpp"
+#include "trainer/bench/allreduce_side.hpp"
 #include "trainer/bench/allreduce_table.hpp"
-#include "trainer/ranks/all_reduce_choice.hpp"
-#include "trainer/ranks/device_mapping.hpp"
 #include "trainer/ranks/leak_on_peer_loss.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +19,6 @@
 #include <functional>
 #include <memory>
 #include <new>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -144,64 +141,29 @@ class Rows {
 };
 
 std::int64_t bench_host(Communicator& comm, const AllreduceOptions& options) {
-  agree(comm, [&] {
-    choose_all_reduce({.wanted = backend_named(options.backend).gradients,
-                       .device_kind = "cpu",
-                       .world_size = comm.size(),
-                       .shared_gpus = {},
-                       .problems = {}});
-  });
+  require_host_backend(comm, options);
   print_title(comm, options, std::string(comm.backend()), "host memory");
   return Rows(comm, options).run([&]<typename T>(std::size_t count) {
     return std::make_unique<HostBuffer<T>>(comm, count);
   });
 }
 
-std::unique_ptr<Device> take_device(Communicator& comm, const Platform& platform) {
-  std::unique_ptr<Device> device;
-  agree(comm, [&] {
-    const int visible = static_cast<int>(platform.devices().size());
-    device = platform.make_device(choose_gpu(comm.local_rank(), comm.local_size(), visible, std::nullopt));
-  });
-  return device;
-}
-
-/// A rank's GPU and how it reaches the others.
-struct DeviceSide {
-  std::unique_ptr<Device> device;
-  AllReduceSetup setup;
-};
-
 std::int64_t bench_on(DeviceSide& side, Communicator& comm, const AllreduceOptions& options) {
-  Device& device = *side.device;
-  side.setup = set_up_all_reduce(comm, device, backend_named(options.backend).gradients);
-  if (side.setup.all_reduce == nullptr) {
-    auto all_reduce = make_staged_all_reduce(comm, device);
-    const std::string name(all_reduce->name());
-    side.setup = {std::move(all_reduce), name, std::string(comm.backend())};
-  }
-  const DeviceProperties& properties = device.properties();
+  const DeviceProperties& properties = side.device->properties();
   print_title(comm, options, side.setup.description,
               fmt::format("device {} [{}] {}", properties.index, properties.pci_bus, properties.name));
   return Rows(comm, options).run([&]<typename T>(std::size_t count) {
-    return std::make_unique<BufferOnDevice<T>>(comm, device, *side.setup.all_reduce, count);
+    return std::make_unique<BufferOnDevice<T>>(comm, *side.device, *side.setup.all_reduce, count);
   });
-}
-
-std::int64_t bench_device(Communicator& comm, const AllreduceOptions& options, const Platform& platform) {
-  auto side = std::make_unique<DeviceSide>(DeviceSide{take_device(comm, platform), {}});
-  return run_leaking_on_peer_loss(std::move(side),
-                                  [&](DeviceSide& taken) { return bench_on(taken, comm, options); });
 }
 
 }  // namespace
 
 std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options, const Platform& gpus) {
-  const bool on_gpu =
-      options.device == "cuda" || (options.device == "auto" && backend_named(options.backend).needs_gpus);
-  if (on_gpu) return bench_device(comm, options, gpus);
-  if (options.device == "emulated") return bench_device(comm, options, emulated::platform());
-  return bench_host(comm, options);
+  const Platform* platform = platform_of(options, gpus);
+  if (platform == nullptr) return bench_host(comm, options);
+  return run_leaking_on_peer_loss(take_device(comm, options, *platform),
+                                  [&](DeviceSide& taken) { return bench_on(taken, comm, options); });
 }
 
 }  // namespace lockstep::bench

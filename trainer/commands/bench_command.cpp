@@ -155,7 +155,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
         expect_equal_ranks(
             comm, program_facts("bench allreduce", comm) + option_facts(*options) + demo_facts(*demo));
         if (*demo) {
-          bench::show_allreduce(comm);
+          bench::show_allreduce(comm, *options);
           return 0;
         }
         return bench::bench_allreduce(comm, *options) == 0 ? 0 : static_cast<int>(ExitCode::kInternal);

@@ -20,6 +20,14 @@ void EvaluationSums::add(const EvaluationSums& other) {
   for (std::size_t i = 0; i < numbers_.size(); ++i) numbers_[i] += other.numbers_[i];
 }
 
+void EvaluationSums::add(const StepTotals& totals) {
+  numbers_[kSamples] += totals.samples;
+  numbers_[kCorrect] += totals.correct;
+  numbers_[kNotFinite] += totals.refused;
+  for (std::size_t i = 0; i < totals.loss_units.limbs.size(); ++i)
+    numbers_[kLoss + i] += totals.loss_units.limbs[i];
+}
+
 Evaluation EvaluationSums::over_all(Communicator& comm) const {
   std::array<std::int64_t, kNumbers> total = numbers_;
   comm.all_reduce(std::span<std::int64_t>(total));

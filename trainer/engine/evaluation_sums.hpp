@@ -4,6 +4,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "comm/gradient_reducer.hpp"
 #include "kernels/numerics/wide_sum.hpp"
 #include "kernels/ops.hpp"
 #include "trainer/engine/evaluator.hpp"
@@ -19,6 +20,8 @@ class EvaluationSums {
   /// A grain of so many samples.
   void add(const LossSums& sums, int samples);
   void add(const EvaluationSums& other);
+  /// What a GPU counted.
+  void add(const StepTotals& totals);
   /// This rank gives up.
   void leave() { numbers_[kLeft] = 1; }
 

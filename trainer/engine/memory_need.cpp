@@ -95,14 +95,6 @@ void require_host_memory(const Network& network, const MemoryNeed& need, const C
   require_memory(bytes, what, kHelp, comm.backend() == "thread" ? 1 : ranks);
 }
 
-void require_device_memory(const Network& network, const MemoryNeed& need, const DeviceProperties& device) {
-  if (need.total() <= device.free_bytes) return;
-  throw DeviceError(
-      fmt::format("not enough memory on {}: training {} would take {}, and {} are free; lower "
-                  "data.global_batch, use more GPUs, or a smaller model",
-                  device.name, network.name(), to_string(need), format_memory(device.free_bytes)));
-}
-
 std::uint64_t sample_bytes(const Dataset& data) {
   const std::uint64_t each = data.images.size() > 0 ? sizeof(std::uint8_t) : sizeof(float);
   return checked_sum(checked_product(data.shape.features(), each), sizeof(std::int32_t));
@@ -139,6 +131,14 @@ std::string to_string(const MemoryNeed& need) {
                      format_memory(need.data));
 }
 
+void require_device_memory(const Network& network, const MemoryNeed& need, const DeviceProperties& device,
+                           std::string_view help) {
+  if (need.total() <= device.free_bytes) return;
+  throw DeviceError(fmt::format("not enough memory on {}: training {} would take {}, and {} are free; {}",
+                                device.name, network.name(), to_string(need),
+                                format_memory(device.free_bytes), help));
+}
+
 void require_training_memory(const Job& job, const Network& network, const TrainTestData& data,
                              const DeviceChoice& device, const Communicator& comm) {
   const bool on_gpu = device.gpu != nullptr;
@@ -147,7 +147,8 @@ void require_training_memory(const Job& job, const Network& network, const Train
   require_host_memory(network, memory.host, comm);
   if (!on_gpu) return;
   check_device_limits(network, samples_of_a_rank(job, sizes.train_samples, comm.size()));
-  require_device_memory(network, memory.device, device.gpu->device->properties());
+  require_device_memory(network, memory.device, device.gpu->device->properties(),
+                        "lower data.global_batch, use more GPUs, or a smaller model");
 }
 
 }  // namespace lockstep

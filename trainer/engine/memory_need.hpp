@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace lockstep {
 
@@ -43,6 +44,10 @@ TrainingMemory training_memory(const Job& job, const Network& network, const Dat
 
 /// "about 61 MiB (parameters 0.7 MiB, activations 5.1 MiB, data 55 MiB)"
 std::string to_string(const MemoryNeed& need);
+
+/// @throws DeviceError  the device has less room: how much, how much there is, and `help`
+void require_device_memory(const Network& network, const MemoryNeed& need, const DeviceProperties& device,
+                           std::string_view help);
 
 /// Asks whether what is still to be allocated fits: on the host for all ranks there, on the GPU for this one.
 /// Ranks call it before any of them allocates. The data set is there already.

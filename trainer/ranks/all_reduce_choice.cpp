@@ -129,7 +129,10 @@ AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, std::option
                                                    .world_size = comm.size(),
                                                    .shared_gpus = find_shared_gpus(by_rank),
                                                    .problems = {}});
-  AllReduceSetup setup{.all_reduce = nullptr, .description = "", .backend = std::string(comm.backend())};
+  AllReduceSetup setup{.all_reduce = nullptr,
+                       .description = "",
+                       .backend = std::string(comm.backend()),
+                       .path = decision.path};
   const DeviceReducer* reducer = reducer_of(decision);
   if (reducer != nullptr) setup.all_reduce = reducer->make(comm, device);
   if (reducer != nullptr && !reducer->name.empty()) setup.backend = reducer->name;

@@ -45,6 +45,7 @@ struct AllReduceSetup {
   /// "NCCL 2.28.9"; "mpi through pinned memory: ranks 0 and 1 share GPU-8f0c... on node7"
   std::string description;
   std::string backend;  ///< "nccl"; or the control plane's, which carries the sums: "mpi", "thread"
+  GradientPath path = GradientPath::kNone;
 };
 
 /// Decides, alike on all ranks, and makes it. Collective. Borrows both.

@@ -13,14 +13,14 @@ std::string plural(std::int64_t count, const std::string& thing) {
   return fmt::format("{} {}{}", with_thousands(count), thing, count == 1 ? "" : "s");
 }
 
-std::string device_text(const Job& job, const JobSetup& setup, const Communicator& comm) {
+std::string device_text(const Job& job, const JobSetup& setup, const Communicator& comm, bool has_graphs) {
   const DeviceChoice& device = setup.device;
   if (device.gpu == nullptr) {
     return fmt::format("{}, {} each, backend {}", device.description, plural(job.parallel.threads, "thread"),
                        comm.backend());
   }
   return fmt::format("{}, {} kernels, graph {}; {}", device.description, device.gpu->ops->name(),
-                     job.parallel.graph, device.communication);
+                     has_graphs ? job.parallel.graph : "off", device.communication);
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ std::vector<std::string> announcement(const Job& job, const JobSetup& setup, con
                   job.data.set, with_thousands(setup.data->train.size()),
                   with_thousands(setup.data->test.size()), setup.data->origin),
       fmt::format("{} on {}, {}", plural(comm.size(), "rank"), plural(hosts, "host"),
-                  device_text(job, setup, comm)),
+                  device_text(job, setup, comm, description.has_graphs)),
       fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; {}",
                   with_thousands(sampler.batch_samples(0)), plural(sampler.batch_grains(0), "grain"),
                   job.parallel.grain, plural(sampler.steps_per_epoch(), "step"), job.parallel.determinism,

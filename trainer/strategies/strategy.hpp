@@ -36,6 +36,7 @@ struct StrategyDescription {
   std::string sums;                ///< how gradients are added up: "buckets: none, one rank"
   std::vector<std::string> lines;  ///< whole lines more; may be none
   StrategyFacts facts;
+  bool has_graphs = true;  ///< on a GPU, steps may be graphs
 };
 
 /// What a strategy says when a run has ended.

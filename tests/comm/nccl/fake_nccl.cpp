@@ -15,6 +15,10 @@ void use_fake_nccl(FakeNccl& fake) {
   current = &fake;
 }
 
+FakeNccl& fake_nccl() {
+  return *current;
+}
+
 void FakeNccl::note(const std::string& call) {
   const std::lock_guard lock(mutex);
   noted.push_back(call);
@@ -34,11 +38,6 @@ bool FakeNccl::called(const std::string& call) {
 
 using lockstep::testing::current;
 using lockstep::testing::FakeNccl;
-
-/// What the test's handle points to: polls that are left until the last call is carried out.
-struct ncclComm {
-  std::atomic<int> polls_left{0};
-};
 
 // NOLINTBEGIN: names and linkage are NCCL's
 extern "C" {
@@ -64,7 +63,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId i
   }
   fake.on_creation();
   if (fake.creation != ncclSuccess) return fake.creation;
-  *comm = new ncclComm{fake.polls_until_connected.load()};
+  *comm = new ncclComm{fake.polls_until_connected.load(), rank, nranks};
   return ncclInProgress;
 }
 

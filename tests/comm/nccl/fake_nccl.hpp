@@ -7,9 +7,14 @@
 #include <nccl.h>
 
 #include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::testing {
@@ -37,9 +42,20 @@ struct FakeNccl {
   std::vector<char> first_id_bytes;            ///< of the unique ids that ranks came with; under the mutex
   std::mutex mutex;
   std::vector<std::string> noted;
+
+  // Messages between ranks (fake_nccl_wires.cpp); under the mutex.
+  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> under_way;  ///< by sender and receiver
+  std::condition_variable arrived;
 };
 
 /// The one that the stand-in follows now; the test's own.
 void use_fake_nccl(FakeNccl& fake);
+FakeNccl& fake_nccl();
 
 }  // namespace lockstep::testing
+
+/// What the test's handle points to.
+struct ncclComm {
+  std::atomic<int> polls_left{0};  ///< until the last call is carried out
+  int rank = 0, ranks = 1;
+};

@@ -60,6 +60,33 @@ TEST_P(PipelineModelTest, EveryShapeEndsInTheWeightsAndMetricsOfOneRank) {
 INSTANTIATE_TEST_SUITE_P(Models, PipelineModelTest, ::testing::Values("net", "lenet", "mlp"),
                          [](const auto& param) { return std::string(param.param); });
 
+/// Small, for the emulator takes its time: about as long for one sample of a grain as for all of them.
+std::string tiny(const std::string& model) {
+  const std::string size = model == "lenet" ? "data.train_samples=4 data.global_batch=4 parallel.grain=2"
+                                            : "data.train_samples=24 data.global_batch=16 parallel.grain=8";
+  return "model=" + model + " train.epochs=1 data.test_samples=2 " + size + " ";
+}
+
+TEST_P(PipelineModelTest, TheEmulatedDeviceEndsInTheSame) {
+  const TemporaryDirectory directory;
+  const std::string model = tiny(GetParam());
+  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, model);
+  ASSERT_EQ(alone.last_line.substr(0, 15), "weights sha256 ");
+  std::vector<std::string> shapes = {stages("2") + on_threads(2), stages("3") + on_threads(3),
+                                     stages("2") + on_threads(4)};
+  if (model.find("mlp") != std::string::npos) {
+    shapes.push_back(stages("3") + on_threads(6) + " parallel.schedule=gpipe");
+    shapes.push_back(stages("4") + on_threads(2));
+  }
+  int number = 0;
+  for (const std::string& shape : shapes) {
+    const PipelineRun run = train_in(directory, directory.path("run" + std::to_string(number++)), 0,
+                                     model + "parallel.device=emulated" + shape);
+    EXPECT_EQ(run.last_line, alone.last_line) << shape;
+    EXPECT_EQ(run.metrics, alone.metrics) << shape;
+  }
+}
+
 TEST(PipelineTest, ProcessesMakeNoDifference) {
   const TemporaryDirectory directory;
   const std::string odd = "train.epochs=1 parallel.grain=37 data.global_batch=300 train.optimizer.kind=adam";
@@ -138,6 +165,37 @@ TEST(PipelineTest, ACheckpointGoesOnInAnyOtherShape) {
   train_in(directory, run, 0, "train.max_steps=4" + stages("4") + on_threads(2));
   const PipelineRun last = train_in(directory, run, 0, stages("3") + on_threads(6));
   EXPECT_EQ(last.last_line, alone.last_line);
+}
+
+/// From a CPU's stages to those of the emulated device in processes, and back to a CPU, cut elsewhere.
+TEST(PipelineTest, ACheckpointGoesOnOnTheOtherDevice) {
+  const TemporaryDirectory directory;
+  const std::string job =
+      tiny("net") + "data.train_samples=40 train.optimizer.kind=adam parallel.check_replicas_every_steps=1 ";
+  const PipelineRun alone = train_in(directory, directory.path("alone"), 0, job);
+  const std::string run = directory.path("run"), emulated = "parallel.device=emulated ";
+  train_in(directory, run, 0, job + "train.max_steps=1" + stages("2") + on_threads(4));
+  train_in(directory, run, 4, job + emulated + "train.max_steps=2" + stages("2"));
+  const PipelineRun last = train_in(
+      directory, run, 0,
+      job + stages("[[conv1, pool1], [relu1], [conv2, conv2_drop, pool2, relu2, fc1], [relu3, drop2, fc2]]") +
+          on_threads(2));
+  EXPECT_EQ(last.last_line, alone.last_line);
+}
+
+/// Branches within stages, and stages without parameters; their trail is that of one rank, too.
+TEST(PipelineTest, TheEmulatedDeviceRunsStagesOfEveryKind) {
+  const TemporaryDirectory directory;
+  const std::string branched = tiny("mlp") + "model=" + write_branched_model(directory) + " ";
+  const std::string alone = train_in(directory, directory.path("alone"), 0, branched).last_line;
+  const std::string staged = branched + "parallel.device=emulated" + stages("5") + on_threads(5);
+  EXPECT_EQ(train_in(directory, directory.path("staged"), 0, staged).last_line, alone);
+  const std::string views = tiny("mlp") + "parallel.device=emulated" +
+                            stages("[[flatten1], [fc1], [relu1], [fc2], [relu2], [fc3]]") + on_threads(3);
+  EXPECT_EQ(train_in(directory, directory.path("views"), 0, views).last_line,
+            train_in(directory, directory.path("mlp"), 0, tiny("mlp")).last_line);
+  EXPECT_EQ(read_text(directory.path("views") + "/trail.bin"),
+            read_text(directory.path("mlp") + "/trail.bin"));
 }
 
 /// Of a run whose last of four stages stands still.
@@ -242,6 +300,10 @@ TEST(PipelineTest, WhatCannotBeCutIsRefusedWithItsPlace) {
   };
   for (const Refused& refused : cases) {
     const Outcome outcome = lockstep("train " + refused.how + " run.dir=" + directory.path("refused"));
+    const Outcome emulated =
+        lockstep("train " + refused.how + " parallel.device=emulated run.dir=" + directory.path("refused"));
+    EXPECT_EQ(emulated.err, outcome.err) << refused.title;
+    EXPECT_EQ(emulated.exit_code, 2) << refused.title;
     EXPECT_EQ(outcome.exit_code, 2) << refused.title << "\n" << outcome.everything();
     for (const std::string& text : refused.mentions)
       EXPECT_NE(outcome.err.find(text), std::string::npos) << refused.title << ": " << text << "\n"

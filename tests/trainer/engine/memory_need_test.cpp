@@ -109,6 +109,10 @@ TEST(MemoryNeedTest, ADeviceExecutionTakesWhatItsPlanSays) {
     EXPECT_EQ(before - free_on_device(),
               device_execution_bytes(network, 17, purpose == DeviceExecution::Purpose::kTraining));
   }
+  const NetworkPart part{.first = 2, .last = 6, .gives_input_gradient = true, .takes_output_gradient = true};
+  const std::uint64_t before = free_on_device();
+  const DeviceExecution execution(network, *device, *ops, 17, DeviceExecution::Purpose::kTraining, part);
+  EXPECT_EQ(before - free_on_device(), device_execution_bytes(network, 17, true, part));
 }
 
 std::string refusal(const Job& job, const std::string& layers, const ImageShape& input = {1, 28, 28}) {

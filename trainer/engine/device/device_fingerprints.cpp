@@ -13,32 +13,31 @@ namespace {
 /// Words of a part: enough that a block's threads are worth their start, few enough to be spread over a GPU.
 constexpr std::size_t kPartWords = 4096;
 
-void add_parts(FingerprintPart part, const Parameter& tensor, std::vector<FingerprintPart>& parts) {
+void add_parts(FingerprintPart part, const HeldTensor& tensor, std::vector<FingerprintPart>& parts) {
   for (std::size_t done = 0; done < tensor.size; done += kPartWords) {
     FingerprintPart next = part;
-    next.first = tensor.offset + done;
+    next.first = tensor.first + done;
     next.size = std::min(kPartWords, tensor.size - done);
-    if (next.sums != nullptr) next.sums += next.first;
-    if (next.floats != nullptr) next.floats += next.first;
+    if (next.sums != nullptr) next.sums += tensor.local + done;
+    if (next.floats != nullptr) next.floats += tensor.local + done;
     parts.push_back(next);
   }
 }
 
-std::vector<FingerprintPart> parts_of(const ParameterLayout& parameters, const FingerprintedBuffers& buffers,
-                                      const FingerprintLayout& layout) {
+std::vector<FingerprintPart> parts_of(const std::vector<HeldTensor>& held,
+                                      const FingerprintedBuffers& buffers, const FingerprintLayout& layout) {
   std::vector<FingerprintPart> parts;
-  const auto tensors = parameters.tensors();
-  for (std::size_t t = 0; t < tensors.size(); ++t) {
-    add_parts({.floats = buffers.weights, .buffer = kWeightsBuffer, .slot = layout.weights(t)}, tensors[t],
-              parts);
-    if (t >= layout.trained) continue;
-    add_parts({.sums = buffers.sums, .buffer = kGradientBuffer, .slot = layout.gradient(t)}, tensors[t],
-              parts);
+  for (const HeldTensor& tensor : held) {
+    add_parts({.floats = buffers.weights, .buffer = kWeightsBuffer, .slot = layout.weights(tensor.number)},
+              tensor, parts);
+    if (tensor.number >= layout.trained) continue;
+    add_parts({.sums = buffers.sums, .buffer = kGradientBuffer, .slot = layout.gradient(tensor.number)},
+              tensor, parts);
     for (std::size_t b = 0; b < layout.buffers; ++b) {
       add_parts({.floats = buffers.optimizer[b],
                  .buffer = kOptimizerBuffer + static_cast<std::uint32_t>(b),
-                 .slot = layout.optimizer(b, t)},
-                tensors[t], parts);
+                 .slot = layout.optimizer(b, tensor.number)},
+                tensor, parts);
     }
   }
   return parts;
@@ -50,18 +49,20 @@ std::uint64_t device_fingerprint_bytes(const ParameterLayout& parameters, std::s
                                        std::int64_t steps) {
   const FingerprintLayout layout = fingerprint_layout(parameters, optimizer_buffers);
   const FingerprintedBuffers nowhere{.optimizer = std::vector<const float*>(optimizer_buffers)};
-  return checked_sum(checked_product(parts_of(parameters, nowhere, layout).size(), sizeof(FingerprintPart)),
-                     checked_product(checked_product(layout.slots(), steps), sizeof(std::int64_t)));
+  return checked_sum(
+      checked_product(parts_of(held_tensors(parameters), nowhere, layout).size(), sizeof(FingerprintPart)),
+      checked_product(checked_product(layout.slots(), steps), sizeof(std::int64_t)));
 }
 
-DeviceFingerprints::DeviceFingerprints(Device& device, Stream& stream, const ParameterLayout& parameters,
+DeviceFingerprints::DeviceFingerprints(Device& device, Stream& stream, const FingerprintLayout& layout,
+                                       const std::vector<HeldTensor>& held,
                                        const FingerprintedBuffers& buffers, std::int64_t steps)
-    : slots_(fingerprint_layout(parameters, buffers.optimizer.size()).slots()),
+    : slots_(layout.slots()),
       parts_(device, 0),
       rows_(device, static_cast<std::size_t>(steps) * slots_),
       host_rows_(device, rows_.size()),
       state_(buffers.state) {
-  const auto parts = parts_of(parameters, buffers, fingerprint_layout(parameters, buffers.optimizer.size()));
+  const auto parts = parts_of(held, buffers, layout);
   parts_ = DeviceBuffer<FingerprintPart>(device, parts.size());
   stream.copy_to_device(parts_.data(), parts.data(), parts_.bytes());
   zero(stream);

@@ -18,9 +18,9 @@ namespace lockstep {
 
 /// Where the buffers of the steps lie, in device memory.
 struct FingerprintedBuffers {
-  const std::int64_t* sums = nullptr;   ///< [parameters]
+  const std::int64_t* sums = nullptr;   ///< [parameters held]
   const float* weights = nullptr;       ///< with what is kept behind the parameters
-  std::vector<const float*> optimizer;  ///< each [parameters]
+  std::vector<const float*> optimizer;  ///< each [parameters held]
   const StepState* state = nullptr;
 };
 
@@ -30,9 +30,12 @@ std::uint64_t device_fingerprint_bytes(const ParameterLayout& parameters, std::s
 
 class DeviceFingerprints {
  public:
-  /// @param steps  of the longest series
-  DeviceFingerprints(Device& device, Stream& stream, const ParameterLayout& parameters,
-                     const FingerprintedBuffers& buffers, std::int64_t steps);
+  /// @param layout  of the whole network
+  /// @param held    the tensors in the buffers
+  /// @param steps   of the longest series
+  DeviceFingerprints(Device& device, Stream& stream, const FingerprintLayout& layout,
+                     const std::vector<HeldTensor>& held, const FingerprintedBuffers& buffers,
+                     std::int64_t steps);
 
   // All are queued.
   void zero(Stream& stream) { stream.fill_zero(rows_.data(), rows_.bytes()); }

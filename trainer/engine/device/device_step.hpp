@@ -3,19 +3,17 @@
 /// One training step on a GPU as work queued on streams: captured in a graph or not, the same calls.
 #pragma once
 
-#include "comm/device_gradient_reducer.hpp"
-#include "comm/gradient_units.hpp"
 #include "models/device_execution.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/engine/device/device_arena.hpp"
 #include "trainer/engine/device/device_data.hpp"
-#include "trainer/engine/device/device_fingerprints.hpp"
+#include "trainer/engine/device/device_state.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/ranks/gpu.hpp"
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,7 +29,7 @@ struct BatchShare {
   friend bool operator==(const BatchShare&, const BatchShare&) = default;
 };
 
-/// Holds weights, what the optimiser remembers, sums and activations in device memory. What changes from step
+/// Holds data, activations and what is trained in device memory. What changes from step
 /// to step (position, learning rate, stop request) is read from the StepState there, so a queued step has the
 /// same arguments each time.
 class DeviceStep {
@@ -51,18 +49,14 @@ class DeviceStep {
   std::size_t pieces() const;
   /// Where the piece that was queued last ends.
   const CutSums& cut() const { return cut_; }
-  void reduce(const CutSums& cut) { reducer_.sum(*main_, cut.words, cut.count); }
+  void reduce(const CutSums& cut) { arena_.reducer().sum(*main_, cut.words, cut.count); }
   /// All pieces.
   void queue_gradients(const BatchShare& share);
   /// Moves the weights and advances the state.
   void queue_update();
-  /// Drops what gradients left in the sums.
-  void queue_zero_sums();
-  /// The units of the sums; after a change, use_units() makes all that is queued from then on use them.
-  GradientUnits& units() { return units_; }
-  const GradientUnits& units() const { return units_; }
-  void use_units();
-  DeviceGradientReducer& gradient_reducer() { return reducer_; }
+  /// Weights, sums and their units.
+  DeviceArena& arena() { return arena_; }
+  const DeviceArena& arena() const { return arena_; }
   Stream& stream() { return *main_; }
 
   /// The order of the training samples in the epoch under way; waits until it is there.
@@ -71,30 +65,17 @@ class DeviceStep {
   /// After the stream has come this far, state() is what the device had, and append_fingerprints() knows the
   /// steps done since queue_state_to_device().
   void queue_state_to_host();
-  const StepState& state() const { return host_state_[0]; }
+  const StepState& state() const { return state_.host(); }
   /// Their rows, where the job keeps a trail.
-  void append_fingerprints(std::int64_t steps, std::vector<std::uint64_t>& rows) const {
-    if (fingerprints_) fingerprints_->append(steps, rows);
+  void append_fingerprints(std::int64_t steps, std::vector<std::uint64_t>& rows) {
+    if (const DeviceFingerprints* fingerprints = arena_.fingerprints()) fingerprints->append(steps, rows);
   }
   /// Between gradients and update: after the stream has come this far, counters() is what the step counted,
   /// over all ranks once it is reduced.
   void queue_counters_to_host();
   std::span<const std::int64_t> counters() const { return host_counters_.span().first(kStepCounters); }
 
-  // For the few steps that need them; these wait for the stream.
-  /// What this rank refused since the sums were last zeroed by queue_zero_sums().
-  std::vector<TensorRefusals> own_refusals();
-  /// Of each tensor, over all ranks once the step is reduced: see GradientUnits::refine().
-  std::vector<double> largest_sums();
-
-  float* weights() { return weights_.data(); }
-  /// The i-th of what the optimiser remembers, [parameters].
-  float* buffer(std::size_t i) { return buffers_[i].data(); }
-
  private:
-  void make_optimizer_memory();
-  void make_fingerprints(const ParameterLayout& parameters, std::int64_t longest_series);
-  std::vector<double> largest_fp32_sums();
   void begin_step(const BatchShare& share);
   void queue_loss(const BatchShare& share);
   /// Goes on with the step: to the next cut, or to its end.
@@ -106,29 +87,15 @@ class DeviceStep {
   int classes_;
   std::int64_t global_batch_;
   double narrow_limit_;
-  GradientUnits units_;
-  std::vector<ExactFormat> formats_;  ///< of the units in use
-  const WeightUpdate& update_;
   std::unique_ptr<Stream> main_, side_;
   DeviceData data_;
   DeviceExecution execution_;
-  std::size_t parameters_;
-  DeviceBuffer<float> weights_;
-  std::vector<DeviceBuffer<float>> buffers_;
-  DeviceBuffer<UpdateTensor> ranges_;  ///< empty where the update tells no ranges apart
-  DeviceBuffer<std::int32_t> range_of_;
-  DeviceBuffer<TensorFactors> factors_;
-  DeviceBuffer<std::int64_t> sums_;       ///< [kCounterSlots + parameters]
-  DeviceBuffer<std::int64_t> refusals_;   ///< [tensors][kRefusalKinds]
-  DeviceBuffer<std::int16_t> exponents_;  ///< [parameters]; empty while all units are the first ones
   DeviceBuffer<std::int32_t> order_;
-  DeviceBuffer<StepState> state_;
-  PinnedBuffer<StepState> host_state_;
+  DeviceState state_;
   PinnedBuffer<std::int64_t> host_counters_;
-  DeviceGradientReducer reducer_;
-  std::optional<DeviceFingerprints> fingerprints_;  ///< for the trail
-  bool in_backward_ = false;                        ///< of the step that is being queued
-  CutSums cut_;                                     ///< where it stands
+  DeviceArena arena_;
+  bool in_backward_ = false;  ///< of the step that is being queued
+  CutSums cut_;               ///< where it stands
 };
 
 }  // namespace lockstep

@@ -78,7 +78,7 @@ StepSeries DeviceStepEngine::run(const StepPosition& position, std::int64_t coun
 std::int64_t DeviceStepEngine::unseen_steps(const StepPosition& position, std::int64_t most) const {
   most = std::min(most, longest_series_);
   std::int64_t steps = 0;
-  while (steps < most && !step_.units().is_refined_at(position.global_step + steps)) ++steps;
+  while (steps < most && !step_.arena().units().is_refined_at(position.global_step + steps)) ++steps;
   return steps;
 }
 
@@ -120,10 +120,10 @@ void DeviceStepEngine::run_unseen(const StepPosition& position, std::int64_t cou
 
 void DeviceStepEngine::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
   queue_state(position, 1, stop_requested);
-  StepTrial trial(step_.units(), position.global_step);
+  StepTrial trial(step_.arena().units(), position.global_step);
   StepTotals totals;
   if (reduce(position, trial, totals) == StepTrial::Verdict::kFail) {
-    step_.queue_zero_sums();
+    step_.arena().queue_zero_sums();
     series.last = totals;
     series.failure = trial.failure();
     return;
@@ -139,27 +139,27 @@ StepTrial::Verdict DeviceStepEngine::reduce(const StepPosition& position, StepTr
                                             StepTotals& totals) {
   const BatchShare share = share_of(position.step_in_epoch);
   for (;;) {
-    step_.queue_zero_sums();
+    step_.arena().queue_zero_sums();
     step_.queue_gradients(share);
-    if (step_.gradient_reducer().on_host()) step_.gradient_reducer().reduce(step_.stream());
+    if (step_.arena().reducer().on_host()) step_.arena().reducer().reduce(step_.stream());
     step_.queue_counters_to_host();
     wait_for_stream();
     totals = totals_of(step_.counters());
     const auto refusals = totals.refused > 0 ? refusals_of_all() : std::vector<TensorRefusals>();
-    const auto verdict = trial.judge(totals, refusals, [this] { return step_.largest_sums(); });
+    const auto verdict = trial.judge(totals, refusals, [this] { return step_.arena().largest_sums(); });
     if (verdict != StepTrial::Verdict::kRepeat) return verdict;
     use_units();
   }
 }
 
 std::vector<TensorRefusals> DeviceStepEngine::refusals_of_all() {
-  std::vector<TensorRefusals> refusals = step_.own_refusals();
+  std::vector<TensorRefusals> refusals = step_.arena().own_refusals();
   comm_.all_reduce(std::span(&refusals.front().too_large, kRefusalKinds * refusals.size()));
   return refusals;
 }
 
 void DeviceStepEngine::use_units() {
-  step_.use_units();
+  step_.arena().use_units();
   graphs_.forget();
 }
 
@@ -181,22 +181,23 @@ void DeviceStepEngine::wait_for_stream() {
 }
 
 Evaluation DeviceStepEngine::evaluate(const LeaveEvaluation& leave) {
-  return evaluator_.evaluate(comm_, step_.weights(), leave);
+  return evaluator_.evaluate(comm_, step_.arena().weights(), leave);
 }
 
 void DeviceStepEngine::fetch_state() {
   Stream& stream = step_.stream();
-  stream.copy_to_host(weights_.data(), step_.weights(), weights_.span().size_bytes());
+  stream.copy_to_host(weights_.data(), step_.arena().weights(), weights_.span().size_bytes());
   for (std::size_t i = 0; i < buffers_.count(); ++i)
-    stream.copy_to_host(buffers_.values(i).data(), step_.buffer(i), buffers_.values(i).size_bytes());
+    stream.copy_to_host(buffers_.values(i).data(), step_.arena().buffer(i), buffers_.values(i).size_bytes());
   stream.synchronize();
 }
 
 void DeviceStepEngine::commit_state() {
   Stream& stream = step_.stream();
-  stream.copy_to_device(step_.weights(), weights_.data(), weights_.span().size_bytes());
+  stream.copy_to_device(step_.arena().weights(), weights_.data(), weights_.span().size_bytes());
   for (std::size_t i = 0; i < buffers_.count(); ++i)
-    stream.copy_to_device(step_.buffer(i), buffers_.values(i).data(), buffers_.values(i).size_bytes());
+    stream.copy_to_device(step_.arena().buffer(i), buffers_.values(i).data(),
+                          buffers_.values(i).size_bytes());
   stream.synchronize();
   use_units();
 }

@@ -27,7 +27,7 @@ class DeviceStepEngine final : public StepEngine {
   void commit_state() override;
   std::span<float> weights() override { return weights_.span(); }
   std::vector<OptimizerBufferView> optimizer_buffers() override { return buffers_.views(); }
-  GradientUnits& gradient_units() override { return step_.units(); }
+  GradientUnits& gradient_units() override { return step_.arena().units(); }
   const WeightUpdate& weight_update() const override { return update_; }
   const DistributedSampler& sampler() const override { return sampler_; }
   StepTimes times() const override { return times_; }

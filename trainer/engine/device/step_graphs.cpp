@@ -51,7 +51,7 @@ void StepGraphs::queue(const BatchShare& share, std::int64_t count) {
 
 void StepGraphs::queue_directly(const BatchShare& share) {
   step_.queue_gradients(share);
-  if (step_.gradient_reducer().on_host()) step_.gradient_reducer().reduce(step_.stream());
+  if (step_.arena().reducer().on_host()) step_.arena().reducer().reduce(step_.stream());
   step_.queue_update();
 }
 
@@ -61,7 +61,7 @@ StepGraphs::Captured* StepGraphs::find(const BatchShare& share) {
 }
 
 void StepGraphs::capture(Captured& captured) {
-  if (!step_.gradient_reducer().on_host()) {
+  if (!step_.arena().reducer().on_host()) {
     captured.step = capture_steps(captured.share, 1);
     captured.series = capture_steps(captured.share, kSeries);
     return;
@@ -91,7 +91,7 @@ void StepGraphs::launch(Captured& captured, std::int64_t count) {
         if (piece > 0) step_.reduce(captured.cuts[piece - 1]);
         stream.launch(*captured.gradients[piece]);
       }
-      step_.gradient_reducer().reduce(stream);
+      step_.arena().reducer().reduce(stream);
       stream.launch(*captured.update);
     }
     return;

@@ -40,10 +40,17 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
       sampler_(pipeline_sampling(job, setup.data->train, plan_, comm.rank())),
       units_(make_gradient_units(setup.network, sampler_.batch_grains(0))),
       update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
+      held_(held_layout(setup.network, plan_, rank_)),
       links_(plan_, comm),
-      weights_(job, setup.network, plan_, rank_, *replicas_, sampler_.steps_per_epoch(),
-               sampler_.batch_grains(0)),
-      worker_(job, setup, plan_, rank_, links_, weights_),
+      engine_(make_stage_engine({.job = job,
+                                 .setup = setup,
+                                 .plan = plan_,
+                                 .rank = rank_,
+                                 .held = held_,
+                                 .sampler = sampler_,
+                                 .comm = comm,
+                                 .replicas = *replicas_})),
+      worker_(job, plan_, rank_, links_, *engine_),
       whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
       whole_buffers_(update_.buffer_names(), whole_weights_.size()) {
   if (plan_.width > 1) comm.activity().arrivals().close();  // stages are of different length
@@ -65,14 +72,12 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
   std::function<std::vector<double>()> largest_sums;
   if (job_.parallel.determinism == "world") largest_sums = [this] { return largest_sums_of_all(); };
   for (;;) {
-    StepCounters counters;
-    counters.values[kStopRequests] = stop_requested ? 1 : 0;
     const auto start = Clock::now();
     comm_.activity().begin_step(position.global_step + 1);
-    compute(position, counters);
+    compute(position);
     comm_.activity().enter(Phase::kReducing);
     std::vector<TensorRefusals> refusals;
-    const StepTotals totals = sum_over_all(counters, refusals);
+    const StepTotals totals = sum_over_all(stop_requested, refusals);
     wall_seconds_ += seconds_since(start);
     const auto verdict = trial.judge(totals, refusals, largest_sums);
     if (verdict == StepTrial::Verdict::kRepeat) continue;
@@ -82,14 +87,13 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
       return;
     }
     comm_.activity().enter(Phase::kUpdating);
-    weights_.append_fingerprints(series.fingerprints);
-    weights_.update(worker_.ops(), position.global_step);
+    engine_->update(position, totals.samples, series.fingerprints);
     series.add(totals);
     return;
   }
 }
 
-void Pipeline::compute(const StepPosition& position, StepCounters& counters) {
+void Pipeline::compute(const StepPosition& position) {
   sampler_.set_epoch(position.epoch);
   const auto local = sampler_.local_grains(position.step_in_epoch);
   std::vector<StageGrain> grains;
@@ -99,24 +103,19 @@ void Pipeline::compute(const StepPosition& position, StepCounters& counters) {
                               .step = static_cast<std::uint32_t>(position.global_step),
                               .first_sample = static_cast<std::uint32_t>(grain.first)}});
   }
-  const double limit = narrow_loss_limit(units_.global_grains());
-  weights_.use_units(units_);
-  weights_.begin_step(static_cast<int>(grains.size()));
-  worker_.train(grains, [&](const LossSums& sums, int samples) {
-    const StepCounters of_grain = loss_counters(sums, samples, limit);
-    for (std::size_t i = 0; i < counters.values.size(); ++i) counters.values[i] += of_grain.values[i];
-  });
-  weights_.wait();
+  engine_->begin_step(position, units_, static_cast<int>(grains.size()));
+  worker_.train(grains);
+  engine_->reduce();
   links_.flush();
 }
 
-/// What replicas refused is summed over them already: the first one speaks for all.
-StepTotals Pipeline::sum_over_all(const StepCounters& counters, std::vector<TensorRefusals>& refusals) {
-  StepCounters mine = counters;
+StepTotals Pipeline::sum_over_all(bool stop_requested, std::vector<TensorRefusals>& refusals) {
+  StepCounters mine = engine_->counters();
+  mine.values[kStopRequests] = stop_requested ? 1 : 0;
   refusals.assign(units_.tensors(), {});
-  const auto own = weights_.refusals();
-  for (std::size_t i = 0; i < own.size() && replica() == 0; ++i) {
-    refusals[weights_.held().tensors[i]] = own[i];
+  const auto own = engine_->refusals();
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    refusals[held_.tensors[i]] = own[i];
     mine.values[kRefused] += own[i].too_large + own[i].not_finite;
   }
   std::vector<std::int64_t> numbers(mine.values.begin(), mine.values.end());
@@ -133,9 +132,9 @@ StepTotals Pipeline::sum_over_all(const StepCounters& counters, std::vector<Tens
 /// One rank has each tensor; the others add zeros to its number's bits.
 std::vector<double> Pipeline::largest_sums_of_all() {
   std::vector<std::int64_t> bits(units_.tensors());
-  const auto own = weights_.largest_sums();
+  const auto own = engine_->largest_sums();
   for (std::size_t i = 0; i < own.size() && replica() == 0; ++i)
-    bits[weights_.held().tensors[i]] = std::bit_cast<std::int64_t>(own[i]);
+    bits[held_.tensors[i]] = std::bit_cast<std::int64_t>(own[i]);
   comm_.all_reduce(std::span(bits));
   std::vector<double> largest;
   for (const std::int64_t number : bits) largest.push_back(std::bit_cast<double>(number));
@@ -151,15 +150,14 @@ Evaluation Pipeline::evaluate(const LeaveEvaluation& leave) {
   const std::int64_t rounds = ((all + plan_.replicas - 1) / plan_.replicas + round - 1) / round;
   std::vector<std::int32_t> order(static_cast<std::size_t>(data.size()));
   std::iota(order.begin(), order.end(), 0);
-  EvaluationSums sums;
+  bool left = false;
+  engine_->begin_evaluation();
   std::int64_t next = all * replica() / plan_.replicas;
   for (std::int64_t r = 0; r < rounds; ++r) {
     std::int64_t leaving = leave() ? 1 : 0;
     comm_.all_reduce(std::span(&leaving, 1));
-    if (leaving > 0) {
-      sums.leave();
-      break;
-    }
+    left = leaving > 0;
+    if (left) break;
     std::vector<StageGrain> grains;
     for (const std::int64_t end = std::min(last, next + round); next < end; ++next) {
       const std::int64_t samples = std::min(grain, data.size() - next * grain);
@@ -167,9 +165,11 @@ Evaluation Pipeline::evaluate(const LeaveEvaluation& leave) {
                             static_cast<std::size_t>(next * grain), static_cast<std::size_t>(samples)),
                         .key = {}});
     }
-    worker_.evaluate(data, grains, [&](const LossSums& loss, int samples) { sums.add(loss, samples); });
+    worker_.evaluate(grains);
     links_.flush();
   }
+  EvaluationSums sums = engine_->evaluated();
+  if (left) sums.leave();
   return sums.over_all(comm_);
 }
 
@@ -178,8 +178,8 @@ TrainedState Pipeline::whole_state() {
 }
 
 std::vector<std::span<float>> Pipeline::held_spans(const HeldRange& range) {
-  std::vector<std::span<float>> spans{weights_.weights().subspan(range.local, range.size)};
-  for (const OptimizerBufferView& buffer : weights_.optimizer_buffers())
+  std::vector<std::span<float>> spans{engine_->weights().subspan(range.local, range.size)};
+  for (const OptimizerBufferView& buffer : engine_->optimizer_buffers())
     spans.push_back(buffer.values.subspan(range.local, range.size));
   return spans;
 }
@@ -197,9 +197,11 @@ void Pipeline::distribute() {
     for (const HeldRange& range : held_layout(setup_.network, plan_, rank % plan_.width).ranges)
       move_state(range, rank, Way::kOut);
   }
+  engine_->commit_state();
 }
 
 void Pipeline::collect() {
+  if (replica() == 0) engine_->fetch_state();
   for (int rank = 0; rank < plan_.width; ++rank) {
     for (const HeldRange& range : held_layout(setup_.network, plan_, rank).ranges)
       move_state(range, rank, Way::kBack);
@@ -230,7 +232,8 @@ void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
 
 void Pipeline::check_copies(std::int64_t step) {
   const InPhase phase(comm_.activity(), Phase::kChecking);
-  agree(comm_, [&] { expect_equal_replicas(*replicas_, weights_.held().layout, weights_.weights(), step); });
+  engine_->fetch_state();
+  agree(comm_, [&] { expect_equal_replicas(*replicas_, held_.layout, engine_->weights(), step); });
 }
 
 /// The first replica's ranks have a part of each row, and zeros for the rest.
@@ -246,7 +249,10 @@ std::vector<std::uint64_t> Pipeline::combine_fingerprints(std::span<std::uint64_
 }
 
 StrategyDescription Pipeline::describe() const {
-  return describe_pipeline(job_, setup_.network, plan_);
+  StrategyDescription description = describe_pipeline(job_, setup_.network, plan_);
+  if (setup_.device.gpu && plan_.count() > 1)
+    description.lines.emplace_back("activations and their gradients: through pinned host memory");
+  return description;
 }
 
 StrategySummary Pipeline::summary() {

@@ -6,7 +6,8 @@
 
 #include "comm/step_counters.hpp"
 #include "trainer/engine/step_trial.hpp"
-#include "trainer/strategies/pipeline/rank_weights.hpp"
+#include "trainer/strategies/pipeline/held_layout.hpp"
+#include "trainer/strategies/pipeline/stage_engine.hpp"
 #include "trainer/strategies/pipeline/stage_links.hpp"
 #include "trainer/strategies/pipeline/stage_plan.hpp"
 #include "trainer/strategies/pipeline/stage_worker.hpp"
@@ -42,9 +43,9 @@ class Pipeline final : public ParallelStrategy {
 
  private:
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
-  void compute(const StepPosition& position, StepCounters& counters);
+  void compute(const StepPosition& position);
   /// Sums over all ranks of what was counted, and of what was refused.
-  StepTotals sum_over_all(const StepCounters& counters, std::vector<TensorRefusals>& refusals);
+  StepTotals sum_over_all(bool stop_requested, std::vector<TensorRefusals>& refusals);
   std::vector<double> largest_sums_of_all();
   int replica() const { return comm_.rank() / plan_.width; }
   /// Ranges of a rank's weights and of what its optimiser remembers.
@@ -62,8 +63,9 @@ class Pipeline final : public ParallelStrategy {
   DistributedSampler sampler_;
   GradientUnits units_;  ///< of the whole network
   WeightUpdate update_;  ///< of the whole network
+  HeldLayout held_;
   StageLinks links_;
-  RankWeights weights_;
+  std::unique_ptr<StageEngine> engine_;
   StageWorker worker_;
   AlignedBuffer<float> whole_weights_;  ///< rank 0's
   OptimizerBuffers whole_buffers_;      ///< rank 0's

@@ -1,14 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Stages, micro-batches, memory.
+/// Stages and micro-batches; of memory see pipeline_memory.hpp.
 #include "trainer/strategies/pipeline/pipeline_setup.hpp"
 
-#include "common/checked_size.hpp"
 #include "common/error.hpp"
-#include "common/memory.hpp"
-#include "models/layer.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/weight_update.hpp"
+#include "trainer/strategies/pipeline/pipeline_memory.hpp"
 
 #include <fmt/format.h>
 
@@ -53,49 +51,8 @@ void require_no_empty_chunks(const Job& job, const DistributedSampler::Options& 
   }
 }
 
-/// A CPU's ops come in groups of so many samples.
-constexpr int kBatchMultiple = 16;
-
-/// Weights, what the optimiser remembers, gradients and sums; and activations of the micro-batches in flight.
-std::uint64_t bytes_of_rank(const Job& job, const Network& network, const StagePlan& plan, int world_rank) {
-  const std::uint64_t state = (1 + optimizer_buffers(job)) * sizeof(float);
-  const int columns = (job.parallel.grain + kBatchMultiple - 1) / kBatchMultiple * kBatchMultiple;
-  std::uint64_t held = 0, activations = 0;
-  for (const int number : plan.stages_of(world_rank % plan.width)) {
-    const PipelineStage& stage = plan.stages[static_cast<std::size_t>(number)];
-    held += stage.arena.size;
-    const int in_flight = stage.goes_back() ? plan.count() - number : 1;
-    activations = checked_sum(activations, checked_product(part_execution_bytes(network, stage.part, columns),
-                                                           static_cast<std::uint64_t>(in_flight)));
-  }
-  const std::uint64_t whole = world_rank == 0 ? checked_product(network.parameters().size, 2 * state) : 0;
-  return checked_sum(
-      checked_sum(whole, checked_product(held, state + 2 * sizeof(float) + 2 * sizeof(std::int64_t))),
-      activations);
-}
-
-/// Ranks of one host are neighbours.
-void require_memory_of_host(const Job& job, const Network& network, const StagePlan& plan,
-                            const Communicator& comm) {
-  const int first = std::max(0, comm.rank() - comm.local_rank());
-  std::uint64_t bytes = 0;
-  for (int rank = first; rank < std::min(first + comm.local_size(), comm.size()); ++rank)
-    bytes = checked_sum(bytes, bytes_of_rank(job, network, plan, rank));
-  require_memory(bytes,
-                 fmt::format("training {} in {} stages with {} ranks on this machine", network.name(),
-                             plan.count(), comm.local_size()),
-                 "use fewer ranks on this machine, a smaller parallel.grain, or a smaller model",
-                 comm.backend() == "thread" ? 1 : comm.local_size());
-}
-
 void check_pipeline(const Job& job, const Network& network, const TrainTestData& data,
                     const DeviceChoice& device, const Communicator& comm) {
-  if (device.gpu != nullptr) {
-    throw ConfigError(
-        fmt::format("{}parallel.strategy: a pipeline computes on CPUs, and parallel.device={} is {}; set "
-                    "parallel.device=cpu",
-                    place_of(job, "parallel.strategy"), job.parallel.device, device.kind));
-  }
   require_no_cuts(job, network);
   const StagePlan plan = plan_stages(job, network, comm.size());
   const auto sampling = pipeline_sampling(job, data.train, plan, comm.rank());
@@ -104,7 +61,7 @@ void check_pipeline(const Job& job, const Network& network, const TrainTestData&
   DistributedSampler::check(sampling);
   WeightUpdate(job, network.parameters(), DistributedSampler::steps_per_epoch(sampling))
       .require_warmup_within_run(job);
-  require_memory_of_host(job, network, plan, comm);
+  require_pipeline_memory(job, network, data, plan, device, comm);
 }
 
 /// A bucket for each stage that has parameters, the last stage first.

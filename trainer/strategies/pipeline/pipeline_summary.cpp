@@ -74,6 +74,7 @@ std::string formula_text(const PipelineMeasures& mine) {
 
 StrategyDescription describe_pipeline(const Job& job, const Network& /*network*/, const StagePlan& plan) {
   StrategyDescription description;
+  description.has_graphs = false;
   description.sums = fmt::format("pipeline of {} stages on {} rank{}, {}", plan.count(), plan.width,
                                  plan.width == 1 ? "" : "s", job.parallel.schedule);
   if (plan.replicas > 1) description.sums += fmt::format(", {} times", plan.replicas);

@@ -3,62 +3,13 @@
 /// A reducer for the rank's own arena, in which every stage is a bucket.
 #include "trainer/strategies/pipeline/rank_weights.hpp"
 
-#include "common/error.hpp"
 #include "trainer/config/trail_choice.hpp"
 
-#include <algorithm>
-
 namespace lockstep {
-namespace {
 
-std::vector<std::size_t> sizes_of(const ParameterLayout& layout) {
-  std::vector<std::size_t> sizes;
-  for (const Parameter& parameter : layout.parameters) sizes.push_back(parameter.size);
-  return sizes;
-}
-
-/// Later stages are complete first.
-BucketPlan buckets_of(const std::vector<HeldRange>& ranges) {
-  BucketPlan plan;
-  for (std::size_t i = ranges.size(); i-- > 0;)
-    plan.buckets.push_back({.offset = ranges[i].local, .size = ranges[i].size});
-  return plan;
-}
-
-std::vector<HeldTensor> places_in_network(const HeldLayout& held, const ParameterLayout& network) {
-  std::vector<HeldTensor> places;
-  for (std::size_t i = 0; i < held.tensors.size(); ++i) {
-    const Parameter& local = held.layout.parameters[i];
-    const std::size_t number = held.tensors[i];
-    places.push_back({number, network.parameters[number].offset, local.offset, local.size});
-  }
-  return places;
-}
-
-}  // namespace
-
-HeldLayout held_layout(const Network& network, const StagePlan& plan, int rank) {
-  HeldLayout held;
-  for (const int number : plan.stages_of(rank)) {
-    const PipelineStage& stage = plan.stages[static_cast<std::size_t>(number)];
-    if (stage.arena.size == 0) continue;
-    held.ranges.push_back({number, stage.arena.offset, held.layout.size, stage.arena.size});
-    const auto& all = network.parameters().parameters;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].offset < stage.arena.offset || all[i].offset >= stage.arena.offset + stage.arena.size)
-        continue;
-      held.layout.parameters.push_back(all[i]);
-      held.layout.parameters.back().offset += held.layout.size - stage.arena.offset;
-      held.tensors.push_back(i);
-    }
-    held.layout.size += stage.arena.size;
-  }
-  return held;
-}
-
-RankWeights::RankWeights(const Job& job, const Network& network, const StagePlan& plan, int rank,
+RankWeights::RankWeights(const Job& job, const Network& network, const HeldLayout& held,
                          Communicator& replicas, std::int64_t steps_per_epoch, std::int64_t global_grains)
-    : held_(held_layout(network, plan, rank)),
+    : held_(held),
       weights_(held_.layout.size),
       gradient_(held_.layout.size),
       grain_gradient_(held_.layout.size),
@@ -69,18 +20,13 @@ RankWeights::RankWeights(const Job& job, const Network& network, const StagePlan
                           places_in_network(held_, network.parameters()));
   }
   if (held_.ranges.empty()) return;
-  units_.emplace(sizes_of(held_.layout), global_grains);
-  reducer_.emplace(replicas, buckets_of(held_.ranges), *units_,
+  units_.emplace(held_.tensor_sizes(), global_grains);
+  reducer_.emplace(replicas, held_.buckets(), *units_,
                    job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld);
 }
 
-const HeldRange* RankWeights::range_of(int stage) const {
-  const auto found = std::ranges::find(held_.ranges, stage, &HeldRange::stage);
-  return found == held_.ranges.end() ? nullptr : &*found;
-}
-
 float* RankWeights::begin_of(int stage, AlignedBuffer<float>& arena) const {
-  const HeldRange* range = range_of(stage);
+  const HeldRange* range = held_.range_of(stage);
   return range == nullptr ? nullptr : arena.data() + range->local;
 }
 
@@ -96,7 +42,7 @@ void RankWeights::begin_step(int local_grains) {
 }
 
 void RankWeights::add(Ops& ops, int stage, std::size_t offset, std::size_t size, const GradientTerms& terms) {
-  reducer_->add(ops, range_of(stage)->local + offset, size, terms);
+  reducer_->add(ops, held_.range_of(stage)->local + offset, size, terms);
 }
 
 void RankWeights::count_grain(int samples) {

@@ -1,18 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The weights that a rank of a pipeline holds, those of its stages; what its optimiser remembers of them; and
-/// their gradients, summed over the replicas.
+/// The weights that a rank of a pipeline on CPUs holds, those of its stages; what its optimiser remembers of them;
+/// and their gradients, summed over the replicas.
 #pragma once
 
 #include "comm/communicator.hpp"
 #include "comm/gradient_reducer.hpp"
 #include "comm/gradient_units.hpp"
 #include "common/aligned_buffer.hpp"
-#include "models/network.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/step_fingerprints.hpp"
 #include "trainer/engine/weight_update.hpp"
-#include "trainer/strategies/pipeline/stage_plan.hpp"
+#include "trainer/strategies/pipeline/held_layout.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,29 +21,15 @@
 
 namespace lockstep {
 
-/// A range of the network's arena, and where it lies in the rank's own.
-struct HeldRange {
-  int stage = 0;
-  std::size_t global = 0, local = 0, size = 0;  ///< elements
-};
-
-/// What a rank holds of a network.
-struct HeldLayout {
-  std::vector<HeldRange> ranges;     ///< of its stages that have parameters
-  ParameterLayout layout;            ///< one behind the other
-  std::vector<std::size_t> tensors;  ///< of each tensor held, its number in the network
-};
-HeldLayout held_layout(const Network& network, const StagePlan& plan, int rank);
-
 /// An arena of its own, the stages' parameters one behind the other. A rank whose stages have no parameters has
 /// nothing, and its calls do nothing.
 class RankWeights {
  public:
+  /// Borrows `held`.
   /// @param replicas  the ranks that hold the same stages; borrowed
-  RankWeights(const Job& job, const Network& network, const StagePlan& plan, int rank, Communicator& replicas,
+  RankWeights(const Job& job, const Network& network, const HeldLayout& held, Communicator& replicas,
               std::int64_t steps_per_epoch, std::int64_t global_grains);
 
-  const HeldLayout& held() const { return held_; }
   std::span<float> weights() { return weights_.span(); }
   std::vector<OptimizerBufferView> optimizer_buffers() { return buffers_.views(); }
   /// Those of a stage, where they begin; null for one without.
@@ -70,10 +55,9 @@ class RankWeights {
   void update(Ops& ops, std::int64_t global_step);
 
  private:
-  const HeldRange* range_of(int stage) const;
   float* begin_of(int stage, AlignedBuffer<float>& arena) const;
 
-  HeldLayout held_;
+  const HeldLayout& held_;
   AlignedBuffer<float> weights_, gradient_, grain_gradient_;
   WeightUpdate update_;
   OptimizerBuffers buffers_;

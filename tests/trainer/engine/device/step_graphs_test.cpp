@@ -100,7 +100,7 @@ class Training {
     step_.set_order(order);
     std::vector<float> weights(parameters());
     setup_.network.initialise(5, weights);
-    step_.stream().copy_to_device(step_.weights(), weights.data(), weights.size() * sizeof(float));
+    step_.stream().copy_to_device(step_.arena().weights(), weights.data(), weights.size() * sizeof(float));
     StepState start;
     start.scalars = update_.scalars(0);
     for (int i = 0; i < kLongestSeries; ++i) start.ahead[i] = update_.scalars(i + 1);
@@ -116,7 +116,7 @@ class Training {
   std::vector<float> weights(std::int64_t steps) {
     step_.queue_state_to_host();
     std::vector<float> weights(parameters());
-    step_.stream().copy_to_host(weights.data(), step_.weights(), weights.size() * sizeof(float));
+    step_.stream().copy_to_host(weights.data(), step_.arena().weights(), weights.size() * sizeof(float));
     step_.stream().synchronize();
     EXPECT_EQ(step_.state().steps_done, steps);
     return weights;

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the collectives over NCCL share.
+#pragma once
+
+#include "comm/nccl/nccl_error.hpp"
+
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep {
+
+/// "NCCL 2.28.9": of the library that is loaded, not of the header.
+inline std::string loaded_nccl_version() {
+  int code = 0;
+  LOCKSTEP_NCCL(ncclGetVersion(&code));
+  return fmt::format("NCCL {}.{}.{}", code / 10000, code / 100 % 100, code % 100);
+}
+
+inline ncclDataType_t nccl_datatype(const std::int64_t* /*type*/) {
+  return ncclInt64;
+}
+inline ncclDataType_t nccl_datatype(const float* /*type*/) {
+  return ncclFloat32;
+}
+
+}  // namespace lockstep

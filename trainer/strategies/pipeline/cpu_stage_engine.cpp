@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/strategies/pipeline/cpu_stage_engine.hpp"
+
+#include "data/batch.hpp"
+#include "models/layer.hpp"
+
+#include <algorithm>
+
+namespace lockstep {
+
+CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)
+    : network_(parts.setup.network),
+      data_(*parts.setup.data),
+      plan_(parts.plan),
+      first_stage_(parts.plan.stages_of(parts.rank).front()),
+      replicas_(parts.replicas),
+      weights_(parts.job, parts.setup.network, parts.held, parts.replicas, parts.sampler.steps_per_epoch(),
+               parts.sampler.batch_grains(0)),
+      ops_(parts.setup.device.make_ops()),
+      columns_(columns_for(parts.job.parallel.grain)),
+      slots_(parts.plan.stages.size()),
+      labels_(static_cast<std::size_t>(columns_)) {}
+
+int CpuStageEngine::columns_for(int samples) const {
+  const int multiple = ops_->batch_multiple();
+  return (samples + multiple - 1) / multiple * multiple;
+}
+
+std::size_t CpuStageEngine::input_size(const StageVisit& visit) const {
+  const Layer& first = *network_.layers()[part(visit.stage).first];
+  return std::size_t{1} * first.input().features() * columns_for(visit.grain.samples());
+}
+
+std::size_t CpuStageEngine::output_size(const StageVisit& visit) const {
+  const Layer& last = *network_.layers()[part(visit.stage).last - 1];
+  return std::size_t{1} * last.output().features() * columns_for(visit.grain.samples());
+}
+
+void CpuStageEngine::make_room(int stage, int micro_batches) {
+  Slots& slots = slots_[static_cast<std::size_t>(stage)];
+  while (slots.size() < static_cast<std::size_t>(micro_batches))
+    slots.emplace_back(network_, part(stage), *ops_, columns_);
+}
+
+PartExecution& CpuStageEngine::slot(const StageVisit& visit) {
+  Slots& slots = slots_[static_cast<std::size_t>(visit.stage)];
+  return slots[static_cast<std::size_t>(visit.number) % slots.size()];
+}
+
+std::span<float> CpuStageEngine::input(const StageVisit& visit) {
+  return {slot(visit).input(), input_size(visit)};
+}
+
+std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
+  PartExecution& execution = slot(visit);
+  const StageGrain& grain = visit.grain;
+  const int columns = columns_for(grain.samples());
+  if (visit.stage == 0) {
+    BatchLoader(visit.training ? data_.train : data_.test)
+        .load(*ops_, grain.indices, columns, execution.input(), labels_.data());
+  }
+  const float* weights = weights_.weights_of(visit.stage);
+  float* output = visit.training ? execution.forward_training(weights, columns, grain.key)
+                                 : execution.forward_evaluation(weights, columns);
+  const bool is_last = visit.stage == plan_.last();
+  if (is_last) take_loss(visit, output);
+  if (visit.training) {
+    if (visit.stage == first_stage_) weights_.count_grain(grain.samples());
+    weights_.poll();
+  }
+  return is_last ? std::span<const float>() : std::span<const float>(output, output_size(visit));
+}
+
+void CpuStageEngine::take_loss(const StageVisit& visit, float* logits) {
+  const Dataset& data = visit.training ? data_.train : data_.test;
+  const StageGrain& grain = visit.grain;
+  for (std::size_t n = 0; n < grain.indices.size(); ++n)
+    labels_[n] = data.labels[static_cast<std::size_t>(grain.indices[n])];
+  LossSums sums;
+  const LossShape shape{
+      .batch = columns_for(grain.samples()), .samples = grain.samples(), .classes = network_.classes()};
+  ops_->softmax_cross_entropy(shape, logits, labels_.data(), visit.training ? logits : nullptr, &sums);
+  if (!visit.training) {
+    evaluated_.add(sums, grain.samples());
+    return;
+  }
+  const StepCounters of_grain = loss_counters(sums, grain.samples(), narrow_limit_);
+  for (std::size_t i = 0; i < counters_.values.size(); ++i) counters_.values[i] += of_grain.values[i];
+}
+
+std::span<float> CpuStageEngine::output_gradient(const StageVisit& visit) {
+  return {slot(visit).output_gradient(), output_size(visit)};
+}
+
+std::span<const float> CpuStageEngine::backward(const StageVisit& visit) {
+  const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
+    weights_.add(*ops_, visit.stage, offset, size, terms);
+  };
+  const float* gradient = slot(visit).backward(
+      weights_.weights_of(visit.stage), weights_.gradients_of(visit.stage), add, [&] { weights_.poll(); });
+  weights_.poll();
+  return {gradient, gradient == nullptr ? 0 : input_size(visit)};
+}
+
+void CpuStageEngine::begin_step(const StepPosition& /*position*/, const GradientUnits& units, int grains) {
+  counters_ = {};
+  narrow_limit_ = narrow_loss_limit(units.global_grains());
+  weights_.use_units(units);
+  weights_.begin_step(grains);
+}
+
+/// They are summed over the replicas already: the first one speaks for all.
+std::vector<TensorRefusals> CpuStageEngine::refusals() {
+  const auto refusals = weights_.refusals();
+  if (replicas_.rank() == 0) return {refusals.begin(), refusals.end()};
+  return std::vector<TensorRefusals>(refusals.size());
+}
+
+void CpuStageEngine::update(const StepPosition& position, std::int64_t /*samples*/,
+                            std::vector<std::uint64_t>& rows) {
+  weights_.append_fingerprints(rows);
+  weights_.update(*ops_, position.global_step);
+}
+
+}  // namespace lockstep

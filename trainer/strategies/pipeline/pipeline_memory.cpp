@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/strategies/pipeline/pipeline_memory.hpp"
+
+#include "common/checked_size.hpp"
+#include "common/memory.hpp"
+#include "models/device_memory.hpp"
+#include "models/part_execution.hpp"
+#include "trainer/config/trail_choice.hpp"
+#include "trainer/engine/device/device_fingerprints.hpp"
+#include "trainer/engine/weight_update.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace lockstep {
+namespace {
+
+/// A CPU's ops come in groups of so many samples.
+constexpr int kBatchMultiple = 16;
+constexpr std::uint64_t kFp32 = sizeof(float), kExact = sizeof(std::int64_t);
+
+std::uint64_t state_bytes(const Job& job) {
+  return (1 + optimizer_buffers(job)) * kFp32;
+}
+
+/// Micro-batches of a stage between forward and backward, at most.
+std::uint64_t in_flight(const Job& job, const StagePlan& plan, std::int64_t train_samples, int stage) {
+  if (!plan.stages[static_cast<std::size_t>(stage)].goes_back()) return 1;
+  if (job.parallel.schedule != "gpipe") return static_cast<std::uint64_t>(plan.count() - stage);
+  const std::int64_t batch = std::min(job.data.global_batch, train_samples), grain = job.parallel.grain;
+  const std::int64_t grains = (batch + grain - 1) / grain;
+  return static_cast<std::uint64_t>((grains + plan.replicas - 1) / plan.replicas);
+}
+
+std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const NetworkPart& part,
+                                   bool on_gpu) {
+  if (on_gpu) return device_execution_bytes(network, job.parallel.grain, true, part);
+  const int columns = (job.parallel.grain + kBatchMultiple - 1) / kBatchMultiple * kBatchMultiple;
+  return part_execution_bytes(network, part, columns);
+}
+
+void require_host_memory(const Job& job, const Network& network, const DataSizes& data, const StagePlan& plan,
+                         bool on_gpu, const Communicator& comm) {
+  const int first = std::max(0, comm.rank() - comm.local_rank());  // ranks of one host are neighbours
+  std::uint64_t bytes = 0;
+  for (int rank = first; rank < std::min(first + comm.local_size(), comm.size()); ++rank)
+    bytes = checked_sum(bytes, pipeline_memory(job, network, data, plan, on_gpu, rank).host.total());
+  require_memory(bytes,
+                 fmt::format("training {} in {} stages with {} ranks on this machine", network.name(),
+                             plan.count(), comm.local_size()),
+                 "use fewer ranks on this machine, a smaller parallel.grain, or a smaller model",
+                 comm.backend() == "thread" ? 1 : comm.local_size());
+}
+
+}  // namespace
+
+TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
+                               const StagePlan& plan, bool on_gpu, int rank) {
+  TrainingMemory memory;
+  MemoryNeed& worker = on_gpu ? memory.device : memory.host;
+  std::uint64_t held = 0;
+  for (const int number : plan.stages_of(rank % plan.width)) {
+    const PipelineStage& stage = plan.stages[static_cast<std::size_t>(number)];
+    held += stage.arena.size;
+    worker.activations = checked_sum(worker.activations,
+                                     checked_product(bytes_of_micro_batch(job, network, stage.part, on_gpu),
+                                                     in_flight(job, plan, data.train_samples, number)));
+  }
+  const std::uint64_t gradients =
+      on_gpu ? kExact + (job.parallel.determinism == "off" ? kFp32 : 0) : 2 * kFp32 + 2 * kExact;
+  worker.parameters = checked_product(held, state_bytes(job) + gradients);
+  if (rank == 0) {  // the whole state, and the checkpoint that is being written of it
+    memory.host.parameters =
+        checked_sum(memory.host.parameters, checked_product(network.parameters().size, 2 * state_bytes(job)));
+  }
+  if (!on_gpu) return memory;
+  memory.host.parameters = checked_sum(memory.host.parameters, checked_product(held, state_bytes(job)));
+  if (keeps_trail(job)) {
+    memory.device.parameters = checked_sum(
+        memory.device.parameters, device_fingerprint_bytes(network.parameters(), optimizer_buffers(job), 1));
+  }
+  if (plan.rank_of(0) == rank % plan.width)
+    memory.device.data =
+        checked_product(checked_sum(data.train_samples, data.test_samples), data.sample_bytes);
+  return memory;
+}
+
+void require_pipeline_memory(const Job& job, const Network& network, const TrainTestData& data,
+                             const StagePlan& plan, const DeviceChoice& device, const Communicator& comm) {
+  const bool on_gpu = device.gpu != nullptr;
+  const DataSizes sizes = sizes_of(data);
+  require_host_memory(job, network, sizes, plan, on_gpu, comm);
+  if (!on_gpu) return;
+  check_device_limits(network, job.parallel.grain);
+  require_device_memory(network, pipeline_memory(job, network, sizes, plan, on_gpu, comm.rank()).device,
+                        device.gpu->device->properties(),
+                        "lower parallel.grain, use more stages, or a smaller model");
+}
+
+}  // namespace lockstep
