@@ -82,7 +82,7 @@ Ranks_leave_when_a_host_is_cut_off() {
 # TCP sends again what got lost: a short cut is a pause.
 A_host_that_comes_back_goes_on_with_the_same_bits() {
   new_hosts nodea nodeb
-  TIMEOUT_SECONDS=30 write_job 60
+  TIMEOUT_SECONDS=30 write_job 600  # long enough for a beat after the cut
   train_in_background nodea nodeb
   cut_off nodeb
   wait_for 10 grep -q 'lockstep: rank [23] on nodeb .* is silent' said

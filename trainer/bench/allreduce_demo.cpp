@@ -178,8 +178,8 @@ void show_allreduce(Communicator& comm, const AllreduceOptions& options, const P
     return show(comm, place);
   }
   run_leaking_on_peer_loss(take_device(comm, options, *platform), [&](DeviceSide& side) {
-    title(comm,
-          fmt::format("in the memory of {}, over {}", side.device->properties().name, side.setup.description));
+    title(comm, fmt::format("in the memory of {}, over {}", side.device->properties().name,
+                            side.setup.description));
     OnDevice place(comm, side);
     show(comm, place);
   });
