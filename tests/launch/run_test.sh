@@ -65,6 +65,13 @@ Run_restarts_after_a_lost_rank_and_tells_the_story() {
   expect_equal "$(wc -l <calls)" 5
 }
 
+Run_with_a_timeout_ends_for_its_reader_when_the_job_ends() {
+  make_world 8
+  local begun=$SECONDS
+  "$repo/launch/run" --timeout 300 -np 2 train job.yaml 2>&1 | cat >/dev/null
+  [ $((SECONDS - begun)) -lt 60 ] || fail "whoever read its output waited $((SECONDS - begun)) s"
+}
+
 Run_tells_of_a_killed_launcher_in_its_own_words_alone() {
   make_world 8
   stand_in mpirun 'kill -KILL $$'
