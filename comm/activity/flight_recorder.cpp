@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -68,7 +69,9 @@ FlightRecorder::FlightRecorder(const std::string& path, const Who& who)
   put_text(who.host, head.host);
   put_text(who.device, head.device);
   *head_ = head;
-  std::atomic_ref(head_->magic).store(kFlightMagic, std::memory_order_release);
+  // Last, and as a number: eight bytes that begin a page, which a processor stores at once.
+  auto* magic = static_cast<std::uint64_t*>(map_);
+  std::atomic_ref(*magic).store(std::bit_cast<std::uint64_t>(kFlightMagic), std::memory_order_release);
 }
 
 FlightRecorder::~FlightRecorder() {

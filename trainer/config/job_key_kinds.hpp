@@ -14,7 +14,7 @@
 
 namespace lockstep::job_keys {
 
-/// The way to one field of Job: Field([](auto& job) -> auto& { return job.train.epochs; }). It is the same type for all fields
+/// The way to one field of Job: Field([](auto& job) -> decltype(auto) { return (job.train.epochs); }). It is the same type for all fields
 /// of a type, so that what is made for one, the compiler makes for all.
 template <typename T>
 class Field {

@@ -27,7 +27,7 @@ constexpr Determines kWeights = Determines::kWeights;
 
 /// The path of a key and the way to its field, which are spelt alike.
 // clang-format off
-#define FIELD(path) #path, Field([](auto& job) -> auto& { return job.path; })
+#define FIELD(path) #path, Field([](auto& job) -> decltype(auto) { return (job.path); })
 
 std::vector<JobKey> make_schema() {
   using namespace job_keys;
