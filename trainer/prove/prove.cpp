@@ -56,6 +56,10 @@ Job job_of(const ProveOptions& options) {
 
 /// Looks first where the run had its data, wherever its job says.
 DatasetFuture load_data_of(Job& job, const ProveOptions& options) {
+  if (!options.data.empty() && is_made_in_memory(job.data.set))
+    throw UsageError(
+        fmt::format("--data: this run's set, {}, is made in memory, no directory holds it; leave --data out",
+                    job.data.set));
   const std::string remembered = recorded_directory(job);
   if (!options.data.empty()) {
     job.data.root = options.data;

@@ -75,11 +75,12 @@ std::vector<StepRange> merged(std::vector<StepRange> ranges) {
 
 std::vector<StepRange> without(const std::vector<StepRange>& a, const std::vector<StepRange>& b) {
   std::vector<StepRange> result;
+  auto near = b.begin();  // those before it end before what is looked at
   for (StepRange rest : a) {
-    for (const StepRange& taken : b) {
-      if (taken.last < rest.first || taken.first > rest.last) continue;
-      if (taken.first > rest.first) result.push_back({rest.first, taken.first - 1});
-      rest.first = taken.last + 1;
+    while (near != b.end() && near->last < rest.first) ++near;
+    for (auto taken = near; taken != b.end() && taken->first <= rest.last; ++taken) {
+      if (taken->first > rest.first) result.push_back({rest.first, taken->first - 1});
+      rest.first = taken->last + 1;
     }
     if (!rest.empty()) result.push_back(rest);
   }

@@ -101,17 +101,15 @@ void Surveyor::ask(std::int64_t newest_checkpoint) {
 void Surveyor::sample() {
   const StepRange all = survey_.verdict.asked.front();
   std::mt19937_64 random(question_.seed);
-  std::vector<StepRange> chosen;
-  const auto is_chosen = [&](std::int64_t step) {
-    return std::ranges::any_of(chosen, [&](const StepRange& range) { return range.first == step; });
-  };
+  std::set<std::int64_t> chosen;
   for (std::int64_t most = all.last - question_.sample + 1; most <= all.last; ++most) {
     const auto count = static_cast<std::uint64_t>(most - all.first + 1);
     const std::int64_t step = all.first + static_cast<std::int64_t>(random() % count);
-    const std::int64_t taken = is_chosen(step) ? most : step;
-    chosen.push_back({taken, taken});
+    if (!chosen.insert(step).second) chosen.insert(most);
   }
-  survey_.verdict.asked = merged(chosen);
+  std::vector<StepRange> ranges;
+  for (const std::int64_t step : chosen) ranges.push_back({step, step});
+  survey_.verdict.asked = merged(std::move(ranges));
 }
 
 void Surveyor::refute(std::int64_t step, const char* what, std::string text, std::string cause) {
@@ -228,7 +226,7 @@ void Surveyor::say_what_is_left(const std::string& why_no_beginning) {
   for (const Interval& interval : survey_.intervals) covered.push_back(interval.steps());
   auto left = without(survey_.verdict.asked, merged(covered));
   const auto with_trail = recorded([](const TrailRecord&) { return true; });
-  leave_out(without(left, with_trail), "they have no trail");
+  leave_out(without(left, with_trail), "not in the trail");
   left = without(left, without(left, with_trail));
   for (const std::uint32_t number : other_arithmetics()) {
     const auto other = static_cast<Arithmetic>(number);
@@ -236,14 +234,14 @@ void Surveyor::say_what_is_left(const std::string& why_no_beginning) {
     const auto here = without(left, without(left, of_other));
     leave_out(
         here,
-        fmt::format("they were computed with another arithmetic than this ({}, here {}): prove them with {}",
+        fmt::format("computed with another arithmetic than this ({}, here {}): a proof takes {}",
                     describe(other), describe(arithmetic_), how_to_have(other)));
     survey_.verdict.lacks_arithmetic |= !here.empty();
     left = without(left, of_other);
   }
-  leave_out(left, why_no_beginning.empty() ? "there is no checkpoint from which they could be replayed"
-                                           : "there is no checkpoint from which they could be replayed, and "
-                                             "the beginning is not at hand: " +
+  leave_out(left, why_no_beginning.empty() ? "there is no checkpoint to replay from"
+                                           : "there is no checkpoint to replay from, and the beginning is not at "
+                                             "hand: " +
                                                  why_no_beginning);
 }
 

@@ -124,6 +124,11 @@ TEST_F(ProveTest, OtherDataAreRefusedAndOtherJobsRefuted) {
                 "job.yaml and trail.bin are not of one job: train.optimizer.lr (was 0.05, now 0.06)"),
             std::string::npos)
       << other_job.out;
+  write_text(file, job);
+  const auto of_made = prove("run", "--data " + path(""));
+  EXPECT_EQ(of_made.exit_code, 2) << of_made.everything();
+  EXPECT_NE(of_made.err.find("is made in memory, no directory holds it; leave --data out"), std::string::npos)
+      << of_made.err;
 }
 
 TEST_F(ProveTest, StepsOfAnotherArithmeticOrWithoutATrailAreNamed) {
@@ -134,7 +139,7 @@ TEST_F(ProveTest, StepsOfAnotherArithmeticOrWithoutATrailAreNamed) {
   train("run");
   const auto rest = prove("run");
   EXPECT_EQ(rest.exit_code, 66) << rest.everything();
-  EXPECT_NE(rest.out.find("not proved: steps 1 to 2: they have no trail"), std::string::npos) << rest.out;
+  EXPECT_NE(rest.out.find("not proved: steps 1 to 2: not in the trail"), std::string::npos) << rest.out;
   EXPECT_NE(rest.out.find("proved: steps 3 to 6\n"), std::string::npos) << rest.out;
   EXPECT_EQ(prove("run", "--steps 3..").exit_code, 0);
   EXPECT_EQ(prove("run", "--steps 7").exit_code, 2);
