@@ -232,17 +232,16 @@ void Surveyor::say_what_is_left(const std::string& why_no_beginning) {
     const auto other = static_cast<Arithmetic>(number);
     const auto of_other = recorded([&](const TrailRecord& record) { return record.arithmetic == number; });
     const auto here = without(left, without(left, of_other));
-    leave_out(
-        here,
-        fmt::format("computed with another arithmetic than this ({}, here {}): a proof takes {}",
-                    describe(other), describe(arithmetic_), how_to_have(other)));
+    leave_out(here, fmt::format("computed with another arithmetic than this ({}, here {}): a proof takes {}",
+                                describe(other), describe(arithmetic_), how_to_have(other)));
     survey_.verdict.lacks_arithmetic |= !here.empty();
     left = without(left, of_other);
   }
-  leave_out(left, why_no_beginning.empty() ? "there is no checkpoint to replay from"
-                                           : "there is no checkpoint to replay from, and the beginning is not at "
-                                             "hand: " +
-                                                 why_no_beginning);
+  leave_out(left, why_no_beginning.empty()
+                      ? "there is no checkpoint to replay from"
+                      : "there is no checkpoint to replay from, and the beginning is not at "
+                        "hand: " +
+                            why_no_beginning);
 }
 
 }  // namespace

@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/commands/command_line.hpp"
+
+#include "common/console/output.hpp"
+#include "common/console/standard_streams.hpp"
+#include "common/console/terminal.hpp"
+#include "common/error.hpp"
+#include "common/text/text_layout.hpp"
+#include "common/yaml/strict_yaml.hpp"
+#include "kernels/cpu/simd_choice.hpp"
+#include "trainer/commands/command.hpp"
+#include "trainer/commands/usage_message.hpp"
+#include "trainer/config/job_spelling.hpp"
+#include "trainer/ranks/launched_rank.hpp"
+#include "trainer/ranks/rank_runner.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+/// As the shell has it for a program that a SIGPIPE ended: where that is ignored, this is how quietly a
+/// command ends whose output nobody reads any more.
+constexpr int kBrokenPipe = 128 + SIGPIPE;
+
+constexpr const char* kDescription =
+    "Lockstep trains neural networks on many processes: the same weights, bit for\n"
+    "bit, on any number of ranks.\n\n"
+    "  lockstep train launch/jobs/mnist.yaml                 one rank\n"
+    "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml    two, the same weights\n"
+    "  lockstep predict runs/mnist digit.png                 use what was trained\n";
+
+constexpr const char* kExitCodes =
+    "Exit codes: 0 ok, 2 usage or job file, 65 damaged data, 66 missing data,\n"
+    "69 device not available or too little memory, 70 internal error or NaN,\n"
+    "71 a peer was lost, 74 input/output, 75 saved on request: run me again,\n"
+    "128 + n ended by signal n, unsaved.";
+
+/// CLI11 would only say that a command is missing.
+void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return;
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  throw UsageError("there is no command " + quoted_text(argv[1]) + did_you_mean(argv[1], candidates) +
+                   "; see 'lockstep --help'");
+}
+
+/// An error before the ranks are connected. As a rule it strikes all alike: the first rank says it, and its
+/// exit code makes the launcher end the others, for which mpirun takes a second. A rank that is still there
+/// then failed alone.
+int end_with(ExitCode code, const std::string& message) {
+  if (speaks_for_all()) {
+    print_error(message);
+  } else {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    print_error("rank " + std::to_string(launched_rank()) + ": " + message);
+  }
+  return static_cast<int>(code);
+}
+
+/// --help and --version, as wide as the terminal is.
+int print_help(const CLI::App& app, const CLI::ParseError& error) {
+  std::ostringstream text;
+  const int code = app.exit(error, text);
+  std::cout << fold_lines(text.str(), output_columns());
+  return code;
+}
+
+/// Also where --help and --version end up, and `lockstep` alone, which is a wrong command line that gets the
+/// help.
+int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  if (error.get_exit_code() == 0) return speaks_for_all() ? print_help(app, error) : 0;
+  if (argc < 2) {
+    if (speaks_for_all()) print("{}", fold_lines(app.help(), output_columns()));
+    return static_cast<int>(ExitCode::kUsage);
+  }
+  return end_with(ExitCode::kUsage, usage_message(app, error, {argv + 1, argv + argc}));
+}
+
+/// What a command is beside its arguments.
+struct Kind {
+  bool of_all_ranks =
+      false;  ///< train, eval, prove, bench: the processes that a launcher started are its ranks
+  bool goes_on_unheard = false;  ///< train: what it prints is not what it was started for
+};
+
+Kind kind_of(const CLI::App& app) {
+  const bool train = app.got_subcommand("train");
+  return {.of_all_ranks = train || app.got_subcommand("eval") || app.got_subcommand("prove") ||
+                          app.got_subcommand("bench") || app.got_subcommand("doctor"),
+          .goes_on_unheard = train};
+}
+
+int run(const Action& action, const Kind& kind = {}) {
+  try {
+    cpu::choose_simd_as_told();
+    const int code = action();
+    if (!kind.goes_on_unheard) finish_standard_output();
+    return code;
+  } catch (const std::system_error& error) {
+    if (std::ferror(stdout) == 0) {
+      const auto [code, text] = explain(error);
+      return end_with(code, text);
+    }
+    if (error.code().value() == EPIPE) return kBrokenPipe;
+    return end_with(ExitCode::kIo, std::string("standard output: ") + error.what());
+  } catch (const std::exception& error) {
+    const auto [code, text] = explain(error);
+    return end_with(code, text);
+  }
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  open_standard_streams();
+  spell_advice_as(kJobSpelling);
+  CLI::App app{kDescription};
+  app.name("lockstep");
+  app.footer(kExitCodes);
+  app.set_version_flag("--version", std::string("lockstep ") + LOCKSTEP_VERSION);
+  app.require_subcommand(1);
+
+  Action action;
+  add_train_command(app, action);
+  add_eval_command(app, action);
+  add_predict_command(app, action);
+  add_prove_command(app, action);
+  add_validate_command(app, action);
+  add_convert_command(app, action);
+  add_checkpoint_commands(app, action);
+  add_flight_command(app, action);
+  add_devices_command(app, action);
+  add_doctor_command(app, action);
+  add_bench_command(app, action);
+  try {
+    refuse_unknown_command(app, argc, argv);
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return report_usage(app, error, argc, argv);
+  } catch (const std::exception& error) {
+    const auto [code, text] = explain(error);
+    return end_with(code, text);
+  }
+  if (app.got_subcommand("eval") || app.got_subcommand("prove")) spell_advice_as(kOptionSpelling);
+  const Kind kind = kind_of(app);
+  if (!kind.of_all_ranks && repeats_rank_0(argc, argv)) return 0;
+  return run(action, kind);
+}
+
+}  // namespace lockstep
