@@ -22,7 +22,8 @@ constexpr std::array kReducers{
                   .threads = true,
                   .load = load_nccl,
                   .make = make_nccl_all_reduce,
-                  .make_collectives = make_nccl_collectives},
+                  .make_collectives = make_nccl_collectives,
+                  .make_link = make_nccl_link},
     DeviceReducer{.path = GradientPath::kStaged,
                   .name = "",
                   .device_kind = "",
@@ -30,7 +31,8 @@ constexpr std::array kReducers{
                   .threads = false,
                   .load = nullptr,
                   .make = make_staged_all_reduce,
-                  .make_collectives = make_staged_collectives},
+                  .make_collectives = make_staged_collectives,
+                  .make_link = nullptr},
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "comm/backend.hpp"
 #include "comm/device_all_reduce.hpp"
 #include "comm/device_collectives.hpp"
+#include "comm/device_link.hpp"
 
 #include <memory>
 #include <span>
@@ -26,6 +27,8 @@ struct DeviceReducer {
   /// Collective. Borrows both.
   std::unique_ptr<DeviceAllReduce> (*make)(Communicator& comm, Device& device);
   std::unique_ptr<DeviceCollectives> (*make_collectives)(Communicator& comm, Device& device);
+  /// Between the two ranks of `comm`. Null: by way of their hosts.
+  std::unique_ptr<DeviceLink> (*make_link)(Communicator& comm, Device& device, LinkEnd end);
 };
 
 /// The best one first: where the backend is `auto`, the first that works is taken. The last one always does.

@@ -119,6 +119,7 @@ class DeviceExecution {
     DeviceBuffer<std::byte> statistics;  ///< of a head that is a BatchLayer
 
     const BatchLayer* over_batch() const;
+    bool has_epilogue() const { return stage.epilogue.count > 0; }
   };
 
   /// The one whose output unit i reads.

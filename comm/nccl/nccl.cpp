@@ -36,4 +36,9 @@ std::unique_ptr<DeviceCollectives> make_nccl_collectives(Communicator& comm, Dev
   return std::unique_ptr<DeviceCollectives>(make(comm, device));
 }
 
+std::unique_ptr<DeviceLink> make_nccl_link(Communicator& comm, Device& device, LinkEnd end) {
+  auto* make = exported<decltype(lockstep_make_nccl_link)>("lockstep_make_nccl_link");
+  return std::unique_ptr<DeviceLink>(make(comm, device, end));
+}
+
 }  // namespace lockstep

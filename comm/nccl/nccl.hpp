@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// All-reduce and other collectives of device memory over NCCL. They are in lockstep_nccl.so, which is loaded when it is asked for:
-/// the program runs where there is no NCCL.
+/// All-reduce, other collectives and messages of device memory over NCCL. They are in lockstep_nccl.so, which is loaded
+/// when it is asked for: the program runs where there is no NCCL.
 #pragma once
 
 #include "comm/device_all_reduce.hpp"
 #include "comm/device_collectives.hpp"
+#include "comm/device_link.hpp"
 
 #include <memory>
 
@@ -28,5 +29,8 @@ std::unique_ptr<DeviceAllReduce> make_nccl_all_reduce(Communicator& comm, Device
 
 /// The same for the rest; on an NCCL communicator of its own. A collective call.
 std::unique_ptr<DeviceCollectives> make_nccl_collectives(Communicator& comm, Device& device);
+
+/// A link between the two ranks of `comm`; on an NCCL communicator of its own. A collective call.
+std::unique_ptr<DeviceLink> make_nccl_link(Communicator& comm, Device& device, LinkEnd end);
 
 }  // namespace lockstep

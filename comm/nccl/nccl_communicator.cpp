@@ -72,6 +72,9 @@ void NcclCommunicator::connect() {
   const ncclUniqueId id = shared_id(comm_);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 17, 0)
+  if (most_blocks_ > 0) config.maxCTAs = most_blocks_;
+#endif
   LOCKSTEP_NCCL(ncclCommInitRankConfig(&handle_, comm_.size(), id, comm_.rank(), &config));
   settle(
       "the creation of the NCCL communicator (hosts must reach each other: NCCL_SOCKET_IFNAME=eth0 names the "

@@ -5,9 +5,12 @@
 
 #include "comm/device_all_reduce.hpp"
 #include "comm/device_collectives.hpp"
+#include "comm/device_link.hpp"
 
-/// See make_nccl_all_reduce() and make_nccl_collectives(); the caller owns what they return.
+/// See make_nccl_all_reduce(), make_nccl_collectives() and make_nccl_link(); the caller owns what they return.
 extern "C" lockstep::DeviceAllReduce* lockstep_make_nccl_all_reduce(lockstep::Communicator& comm,
                                                                     lockstep::Device& device);
 extern "C" lockstep::DeviceCollectives* lockstep_make_nccl_collectives(lockstep::Communicator& comm,
                                                                        lockstep::Device& device);
+extern "C" lockstep::DeviceLink* lockstep_make_nccl_link(lockstep::Communicator& comm,
+                                                         lockstep::Device& device, lockstep::LinkEnd end);

@@ -145,8 +145,26 @@ check_training_on_gpu() {
   curve vendor yes parallel.kernels=vendor
   same_bits "NCCL, 1 rank" 1 yes parallel.backend=nccl
   same_bits "NCCL, 1 rank, no graph" 1 yes parallel.backend=nccl parallel.graph=off
-  [ "$(gpu_count)" -lt 2 ] || same_bits "2 GPUs" 2 no
-  [ "$(gpu_count)" -lt 4 ] || same_bits "2 stages twice, 4 GPUs" 4 no parallel.strategy=pipeline parallel.stages=2
+  check_several_gpus
   refused "device 99" 1 parallel.device=cuda:99
   refused "two ranks on one GPU with NCCL" 2 parallel.device=cuda:0 parallel.backend=nccl
+}
+
+check_several_gpus() {
+  if [ "$(gpu_count)" -lt 2 ]; then skip "2 GPUs, and pipelines over NCCL: there is one GPU" && return; fi
+  same_bits "2 GPUs" 2 no
+  staged_over_nccl "2 stages on 2 GPUs" 2 parallel.stages=2
+  staged_over_nccl "2 stages on 2 GPUs, gpipe" 2 parallel.stages=2 parallel.schedule=gpipe
+  staged_over_nccl "4 stages to and fro between 2 GPUs" 2 parallel.stages=4 'parallel.placement=[0,1,0,1]'
+  [ "$(gpu_count)" -lt 4 ] || staged_over_nccl "2 stages twice, 4 GPUs" 4 parallel.stages=2
+}
+
+# staged_over_nccl NAME RANKS KEY=VALUE...: the bits of one rank, from stages that talk over NCCL, where that is there.
+staged_over_nccl() {
+  local name=$1 ranks=$2
+  shift 2
+  same_bits "$name" "$ranks" yes parallel.strategy=pipeline parallel.backend=nccl "$@"
+  if [ -z "$(weights "$name" 2>/dev/null)" ]; then return; fi
+  if grep -q '^activations and their gradients: NCCL .* from GPU to GPU' "$logs/train-$name.log"; then ok "$name: stages talk over NCCL"
+  else failed "$name: stages do not talk over NCCL; log: $logs/train-$name.log"; fi
 }

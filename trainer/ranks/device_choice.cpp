@@ -5,6 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "comm/backend.hpp"
+#include "comm/device_reducers.hpp"
 #include "comm/gather.hpp"
 #include "common/error.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
@@ -101,6 +102,7 @@ DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& para
   agree(comm, [&] { gpu = make_gpu(platform, parallel, requested, comm); });
   AllReduceSetup setup = set_up_all_reduce(comm, *gpu->device, backend_named(parallel.backend).gradients);
   gpu->all_reduce = std::move(setup.all_reduce);
+  if (setup.path != GradientPath::kNone) gpu->make_link = device_reducer(setup.path).make_link;
   return {.kind = std::string(gpu->device->kind()),
           .description = gpu->device->properties().name,
           .make_ops = {},

@@ -22,12 +22,16 @@ namespace {
 using std::chrono::milliseconds;
 using Calls = std::vector<std::string>;
 
+/// Of a rank that waits in vain.
+constexpr milliseconds kLittle{100};
+
 class NcclCommunicatorTest : public ::testing::Test {
  protected:
   NcclCommunicatorTest() { use_fake_nccl(nccl_); }
 
-  static void alone(const std::function<void(Communicator&)>& body) {
-    run_thread_ranks(1, body, milliseconds(100));
+  static void alone(const std::function<void(Communicator&)>& body,
+                    milliseconds patience = std::chrono::minutes(1)) {
+    run_thread_ranks(1, body, patience);
   }
   /// What() of the PeerLostError or NcclError that `body` throws; its code in `code`.
   static std::string message_of(const std::function<void()>& body, ExitCode code) {
@@ -65,8 +69,9 @@ TEST_F(NcclCommunicatorTest, EveryRankComesWithTheIdOfRankZero) {
 
 TEST_F(NcclCommunicatorTest, RanksThatDoNotComeAreAPeerLostWithTheFix) {
   nccl_.polls_until_connected = FakeNccl::kNever;
-  const auto text = message_of([] { alone([](Communicator& comm) { NcclCommunicator(comm).connect(); }); },
-                               ExitCode::kPeerLost);
+  const auto text =
+      message_of([] { alone([](Communicator& comm) { NcclCommunicator(comm).connect(); }, kLittle); },
+                 ExitCode::kPeerLost);
   EXPECT_NE(text.find("rank 0 of 1 on "), std::string::npos) << text;
   EXPECT_NE(text.find("creation of the NCCL communicator"), std::string::npos) << text;
   EXPECT_NE(text.find("NCCL_SOCKET_IFNAME"), std::string::npos) << text;
@@ -98,13 +103,15 @@ TEST_F(NcclCommunicatorTest, SettlesWhenTheLastCallIsCarriedOut) {
 TEST_F(NcclCommunicatorTest, ACallThatIsNeverCarriedOutIsAPeerLost) {
   const auto text = message_of(
       [&] {
-        alone([&](Communicator& comm) {
-          NcclCommunicator connected(comm);
-          connected.connect();
-          nccl_.polls_until_settled = FakeNccl::kNever;
-          ncclAllReduce(nullptr, nullptr, 1, ncclInt64, ncclSum, connected.handle(), nullptr);
-          connected.settle("a sum");
-        });
+        alone(
+            [&](Communicator& comm) {
+              NcclCommunicator connected(comm);
+              connected.connect();
+              nccl_.polls_until_settled = FakeNccl::kNever;
+              ncclAllReduce(nullptr, nullptr, 1, ncclInt64, ncclSum, connected.handle(), nullptr);
+              connected.settle("a sum");
+            },
+            kLittle);
       },
       ExitCode::kPeerLost);
   EXPECT_NE(text.find("in a sum"), std::string::npos) << text;
@@ -136,7 +143,7 @@ TEST_F(NcclCommunicatorTest, WhileAnExceptionIsOnItsWayItAborts) {
 
 TEST_F(NcclCommunicatorTest, PeersThatAreGoneAtTheEndAreNotWaitedForLong) {
   nccl_.polls_until_finalized = FakeNccl::kNever;
-  alone([](Communicator& comm) { NcclCommunicator(comm).connect(); });
+  alone([](Communicator& comm) { NcclCommunicator(comm).connect(); }, kLittle);
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "finalize", "abort"}));
 }
 
@@ -152,7 +159,7 @@ TEST_F(NcclCommunicatorTest, AnAbortThatHangsIsLeftBehind) {
     throw std::runtime_error("disk full");
   };
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_THROW(alone(fail), std::runtime_error);
+  EXPECT_THROW(alone(fail, kLittle), std::runtime_error);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   end.set_value();
   ended.get_future().wait();

@@ -6,10 +6,34 @@
 #include "models/layer.hpp"
 #include "trainer/config/trail_choice.hpp"
 #include "trainer/ranks/all_reduce_choice.hpp"
+#include "trainer/strategies/pipeline/stage_links.hpp"
 
 #include <algorithm>
 
 namespace lockstep {
+namespace {
+
+/// The end of what is queued for this rank's stages, in which other ranks may take part.
+class StageWork final : public PendingCollective {
+ public:
+  StageWork(Event& done, DeviceAllReduce* all_reduce, const std::function<void()>& meanwhile)
+      : done_(done), all_reduce_(all_reduce), meanwhile_(meanwhile) {}
+
+  bool test() override {
+    if (done_.done()) return true;
+    if (all_reduce_ != nullptr) all_reduce_->check();
+    meanwhile_();
+    return false;
+  }
+  bool needs_this_core() const override { return all_reduce_ != nullptr && all_reduce_->on_stream(); }
+
+ private:
+  Event& done_;
+  DeviceAllReduce* all_reduce_;
+  const std::function<void()>& meanwhile_;
+};
+
+}  // namespace
 
 DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
     : gpu_(parts.setup.device.gpu),
@@ -18,6 +42,7 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
       plan_(parts.plan),
       stages_(parts.plan.stages_of(parts.rank)),
       held_(parts.held),
+      direct_(messages_stay_on_device(parts.plan, gpu_.get())),
       comm_(parts.comm),
       grain_(parts.job.parallel.grain),
       seed_(parts.job.train.seed),
@@ -68,6 +93,7 @@ std::size_t DeviceStageEngine::output_size(const StageVisit& visit) const {
 }
 
 std::size_t DeviceStageEngine::most_numbers() const {
+  if (direct_) return 0;
   int most = 0;
   for (const int stage : stages_) {
     if (stage > 0) most = std::max(most, network_.layers()[part(stage).first]->input().features());
@@ -120,20 +146,37 @@ std::span<const float> DeviceStageEngine::forward(const StageVisit& visit) {
   if (visit.stage == 0) {
     queue_samples(visit, execution);
   } else {
-    main_->copy_to_device(execution.input(), arriving_.data(), input_size(visit) * sizeof(float));
+    queue_arrival(execution.input(), input_size(visit));
   }
   const float* weights = weights_of(visit.stage);
   const float* output = visit.training ? execution.forward_training(*main_, weights, pass_of(visit))
                                        : execution.forward_evaluation(*main_, weights, visit.grain.samples());
-  const bool is_last = visit.stage == plan_.last();
-  const std::size_t leaving = is_last ? 0 : output_size(visit);
-  if (is_last) {
+  std::span<const float> leaving;
+  if (visit.stage == plan_.last()) {
     queue_loss(visit, execution);
   } else {
-    main_->copy_to_host(leaving_.data(), output, leaving * sizeof(float));
+    leaving = queue_departure(output, output_size(visit));
   }
   wait_for_stream("a forward pass on the GPU");
-  return leaving_.span().first(leaving);
+  return leaving;
+}
+
+std::span<float> DeviceStageEngine::input(const StageVisit& visit) {
+  return {direct_ ? slot(visit).input() : arriving_.data(), input_size(visit)};
+}
+
+std::span<float> DeviceStageEngine::output_gradient(const StageVisit& visit) {
+  return {direct_ ? slot(visit).output_gradient() : arriving_.data(), output_size(visit)};
+}
+
+void DeviceStageEngine::queue_arrival(float* to, std::size_t count) {
+  if (!direct_) main_->copy_to_device(to, arriving_.data(), count * sizeof(float));
+}
+
+std::span<const float> DeviceStageEngine::queue_departure(const float* from, std::size_t count) {
+  if (direct_) return {from, count};
+  main_->copy_to_host(leaving_.data(), from, count * sizeof(float));
+  return leaving_.span().first(count);
 }
 
 void DeviceStageEngine::queue_samples(const StageVisit& visit, DeviceExecution& execution) {
@@ -162,21 +205,21 @@ void DeviceStageEngine::queue_loss(const StageVisit& visit, DeviceExecution& exe
 std::span<const float> DeviceStageEngine::backward(const StageVisit& visit) {
   DeviceExecution& execution = slot(visit);
   float* arrived = execution.output_gradient();
-  if (visit.stage < plan_.last())
-    main_->copy_to_device(arrived, arriving_.data(), output_size(visit) * sizeof(float));
+  if (visit.stage < plan_.last()) queue_arrival(arrived, output_size(visit));
   const auto is_not_asked_yet = [](Stream&, std::size_t, std::size_t) {};  // buckets leave in reduce()
   execution.backward(*main_, *side_, weights_of(visit.stage), pass_of(visit), arrived,
                      gradient_of(visit.stage), is_not_asked_yet);
   const float* gradient = execution.input_gradient();
-  const std::size_t leaving = gradient == nullptr ? 0 : input_size(visit);
-  if (leaving > 0) main_->copy_to_host(leaving_.data(), gradient, leaving * sizeof(float));
+  std::span<const float> leaving;
+  if (gradient != nullptr) leaving = queue_departure(gradient, input_size(visit));
   wait_for_stream("a backward pass on the GPU");
-  return leaving_.span().first(leaving);
+  return leaving;
 }
 
 void DeviceStageEngine::wait_for_stream(std::string_view what) {
   main_->record(*done_);
-  wait_for(*done_, comm_, what, all_reduce_.get());
+  StageWork work(*done_, all_reduce_.get(), meanwhile_);
+  comm_.wait(work, what);
 }
 
 void DeviceStageEngine::use_units(const GradientUnits& whole) {

@@ -10,6 +10,7 @@
 #include "trainer/strategies/pipeline/stage_engine.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,21 +19,20 @@
 
 namespace lockstep {
 
-/// The same operations on grains as a GPU that has the whole network, and so the same bits. Messages between
-/// stages go through pinned host memory, whoever carries them; each pass ends with a wait for the GPU, since what
-/// it made is sent by the host.
+/// The same operations on grains as a GPU that has the whole network, and so the same bits. Messages between stages are
+/// on the GPU where they stay there (messages_stay_on_device), otherwise in pinned host memory. Each pass ends with a wait
+/// for the GPU: the host says when what it made is sent, and how long it took.
 class DeviceStageEngine final : public StageEngine {
  public:
   explicit DeviceStageEngine(const StageEngineParts& parts);
 
+  Stream* message_stream() override { return direct_ ? main_.get() : nullptr; }
+  void while_waiting(const std::function<void()>& meanwhile) override { meanwhile_ = meanwhile; }
+
   void make_room(int stage, int micro_batches) override;
-  std::span<float> input(const StageVisit& visit) override {
-    return arriving_.span().first(input_size(visit));
-  }
+  std::span<float> input(const StageVisit& visit) override;
   std::span<const float> forward(const StageVisit& visit) override;
-  std::span<float> output_gradient(const StageVisit& visit) override {
-    return arriving_.span().first(output_size(visit));
-  }
+  std::span<float> output_gradient(const StageVisit& visit) override;
   std::span<const float> backward(const StageVisit& visit) override;
 
   void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
@@ -57,8 +57,12 @@ class DeviceStageEngine final : public StageEngine {
   DeviceExecution& slot(const StageVisit& visit);
   std::size_t input_size(const StageVisit& visit) const;
   std::size_t output_size(const StageVisit& visit) const;
-  /// Of the largest message of this rank's stages.
+  /// Of the largest message of this rank's stages that goes through the host.
   std::size_t most_numbers() const;
+  /// From where it arrived to where a pass reads it.
+  void queue_arrival(float* to, std::size_t count);
+  /// From where a pass made it to where it is sent.
+  std::span<const float> queue_departure(const float* from, std::size_t count);
   const float* weights_of(int stage);
   DeviceGradient gradient_of(int stage);
   void use_units(const GradientUnits& whole);
@@ -74,7 +78,9 @@ class DeviceStageEngine final : public StageEngine {
   const StagePlan& plan_;
   std::vector<int> stages_;  ///< of this rank
   const HeldLayout& held_;
+  bool direct_;  ///< messages are on the GPU
   Communicator& comm_;
+  std::function<void()> meanwhile_ = [] {};
   int grain_;
   std::uint64_t seed_;
   double narrow_limit_, evaluation_limit_;       ///< of losses, in training and evaluation

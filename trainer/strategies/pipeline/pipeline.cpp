@@ -41,7 +41,6 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
       units_(make_gradient_units(setup.network, sampler_.batch_grains(0))),
       update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
       held_(held_layout(setup.network, plan_, rank_)),
-      links_(plan_, comm),
       engine_(make_stage_engine({.job = job,
                                  .setup = setup,
                                  .plan = plan_,
@@ -50,9 +49,11 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
                                  .sampler = sampler_,
                                  .comm = comm,
                                  .replicas = *replicas_})),
-      worker_(job, plan_, rank_, links_, *engine_),
+      links_(make_stage_links(plan_, comm, setup.device.gpu.get(), engine_->message_stream())),
+      worker_(job, plan_, rank_, *links_, *engine_),
       whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
       whole_buffers_(update_.buffer_names(), whole_weights_.size()) {
+  engine_->while_waiting([this] { links_->look_after(); });
   if (plan_.width > 1) comm.activity().arrivals().close();  // stages are of different length
 }
 
@@ -106,7 +107,7 @@ void Pipeline::compute(const StepPosition& position) {
   engine_->begin_step(position, units_, static_cast<int>(grains.size()));
   worker_.train(grains);
   engine_->reduce();
-  links_.flush();
+  links_->flush();
 }
 
 StepTotals Pipeline::sum_over_all(bool stop_requested, std::vector<TensorRefusals>& refusals) {
@@ -141,8 +142,16 @@ std::vector<double> Pipeline::largest_sums_of_all() {
   return largest;
 }
 
-/// In rounds, between which all ranks hear whether one wants to leave.
 Evaluation Pipeline::evaluate(const LeaveEvaluation& leave) {
+  try {
+    return evaluate_in_rounds(leave);
+  } catch (const PeerLostError& error) {
+    throw_silent_stages(error, plan_, comm_);
+  }
+}
+
+/// Between two rounds all ranks hear whether one wants to leave.
+Evaluation Pipeline::evaluate_in_rounds(const LeaveEvaluation& leave) {
   const Dataset& data = setup_.data->test;
   const std::int64_t grain = job_.parallel.grain, all = (data.size() + grain - 1) / grain;
   const std::int64_t last = all * (replica() + 1) / plan_.replicas;
@@ -166,7 +175,7 @@ Evaluation Pipeline::evaluate(const LeaveEvaluation& leave) {
                         .key = {}});
     }
     worker_.evaluate(grains);
-    links_.flush();
+    links_->flush();
   }
   EvaluationSums sums = engine_->evaluated();
   if (left) sums.leave();
@@ -250,8 +259,9 @@ std::vector<std::uint64_t> Pipeline::combine_fingerprints(std::span<std::uint64_
 
 StrategyDescription Pipeline::describe() const {
   StrategyDescription description = describe_pipeline(job_, setup_.network, plan_);
-  if (setup_.device.gpu && plan_.count() > 1)
-    description.lines.emplace_back("activations and their gradients: through pinned host memory");
+  const std::string way = links_->name();
+  if (!way.empty() && plan_.count() > 1)
+    description.lines.push_back("activations and their gradients: " + way);
   return description;
 }
 
@@ -260,7 +270,7 @@ StrategySummary Pipeline::summary() {
   return summarise_pipeline({.plan = plan_,
                              .worker = worker_,
                              .grains = grains,
-                             .bytes_sent = links_.bytes_sent(),
+                             .bytes_sent = links_->bytes_sent(),
                              .wall = wall_seconds_},
                             comm_);
 }

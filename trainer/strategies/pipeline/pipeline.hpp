@@ -44,6 +44,7 @@ class Pipeline final : public ParallelStrategy {
  private:
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   void compute(const StepPosition& position);
+  Evaluation evaluate_in_rounds(const LeaveEvaluation& leave);
   /// Sums over all ranks of what was counted, and of what was refused.
   StepTotals sum_over_all(bool stop_requested, std::vector<TensorRefusals>& refusals);
   std::vector<double> largest_sums_of_all();
@@ -64,8 +65,8 @@ class Pipeline final : public ParallelStrategy {
   GradientUnits units_;  ///< of the whole network
   WeightUpdate update_;  ///< of the whole network
   HeldLayout held_;
-  StageLinks links_;
   std::unique_ptr<StageEngine> engine_;
+  std::unique_ptr<StageLinks> links_;
   StageWorker worker_;
   AlignedBuffer<float> whole_weights_;  ///< rank 0's
   OptimizerBuffers whole_buffers_;      ///< rank 0's

@@ -9,6 +9,7 @@
 #include "trainer/config/trail_choice.hpp"
 #include "trainer/engine/device/device_fingerprints.hpp"
 #include "trainer/engine/weight_update.hpp"
+#include "trainer/strategies/pipeline/stage_links.hpp"
 
 #include <fmt/format.h>
 
@@ -41,12 +42,27 @@ std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const
   return part_execution_bytes(network, part, columns);
 }
 
+/// Copies on the device of what a stage says to its neighbours, as many as can be under way.
+std::uint64_t message_bytes(const Job& job, const Network& network, const StagePlan& plan,
+                            std::int64_t train_samples, int number) {
+  const NetworkPart& part = plan.stages[static_cast<std::size_t>(number)].part;
+  const auto bytes_of = [&](const ImageShape& shape, int taker) {
+    const auto grain = static_cast<std::uint64_t>(job.parallel.grain);
+    return checked_product(checked_product(static_cast<std::uint64_t>(shape.features()), grain * kFp32),
+                           in_flight(job, plan, train_samples, taker));
+  };
+  std::uint64_t bytes = 0;
+  if (number < plan.last()) bytes = bytes_of(network.layers()[part.last - 1]->output(), number);
+  if (!part.gives_input_gradient) return bytes;
+  return checked_sum(bytes, bytes_of(network.layers()[part.first]->input(), number - 1));
+}
+
 void require_host_memory(const Job& job, const Network& network, const DataSizes& data, const StagePlan& plan,
-                         bool on_gpu, const Communicator& comm) {
+                         const Gpu* gpu, const Communicator& comm) {
   const int first = std::max(0, comm.rank() - comm.local_rank());  // ranks of one host are neighbours
   std::uint64_t bytes = 0;
   for (int rank = first; rank < std::min(first + comm.local_size(), comm.size()); ++rank)
-    bytes = checked_sum(bytes, pipeline_memory(job, network, data, plan, on_gpu, rank).host.total());
+    bytes = checked_sum(bytes, pipeline_memory(job, network, data, plan, gpu, rank).host.total());
   require_memory(bytes,
                  fmt::format("training {} in {} stages with {} ranks on this machine", network.name(),
                              plan.count(), comm.local_size()),
@@ -57,7 +73,8 @@ void require_host_memory(const Job& job, const Network& network, const DataSizes
 }  // namespace
 
 TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
-                               const StagePlan& plan, bool on_gpu, int rank) {
+                               const StagePlan& plan, const Gpu* gpu, int rank) {
+  const bool on_gpu = gpu != nullptr, copies = messages_stay_on_device(plan, gpu);
   TrainingMemory memory;
   MemoryNeed& worker = on_gpu ? memory.device : memory.host;
   std::uint64_t held = 0;
@@ -67,6 +84,9 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
     worker.activations = checked_sum(worker.activations,
                                      checked_product(bytes_of_micro_batch(job, network, stage.part, on_gpu),
                                                      in_flight(job, plan, data.train_samples, number)));
+    if (!copies) continue;
+    worker.activations =
+        checked_sum(worker.activations, message_bytes(job, network, plan, data.train_samples, number));
   }
   const std::uint64_t gradients =
       on_gpu ? kExact + (job.parallel.determinism == "off" ? kFp32 : 0) : 2 * kFp32 + 2 * kExact;
@@ -89,12 +109,12 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
 
 void require_pipeline_memory(const Job& job, const Network& network, const TrainTestData& data,
                              const StagePlan& plan, const DeviceChoice& device, const Communicator& comm) {
-  const bool on_gpu = device.gpu != nullptr;
+  const Gpu* gpu = device.gpu.get();
   const DataSizes sizes = sizes_of(data);
-  require_host_memory(job, network, sizes, plan, on_gpu, comm);
-  if (!on_gpu) return;
+  require_host_memory(job, network, sizes, plan, gpu, comm);
+  if (gpu == nullptr) return;
   check_device_limits(network, job.parallel.grain);
-  require_device_memory(network, pipeline_memory(job, network, sizes, plan, on_gpu, comm.rank()).device,
+  require_device_memory(network, pipeline_memory(job, network, sizes, plan, gpu, comm.rank()).device,
                         device.gpu->device->properties(),
                         "lower parallel.grain, use more stages, or a smaller model");
 }

@@ -14,8 +14,9 @@
 namespace lockstep {
 
 /// Of one rank of the job, on its host and, where it has one, on its GPU. The data set on the host is no part of it.
+/// @param gpu  of this rank, whose like all have; null: they compute on CPUs
 TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
-                               const StagePlan& plan, bool on_gpu, int rank);
+                               const StagePlan& plan, const Gpu* gpu, int rank);
 
 /// Asks whether that fits: on the host for all ranks there, on the GPU for this one.
 /// @throws MemoryError, DeviceError  it does not

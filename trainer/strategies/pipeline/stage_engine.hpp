@@ -14,6 +14,7 @@
 #include "trainer/strategies/pipeline/held_layout.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -36,10 +37,15 @@ struct StageVisit {
 };
 
 /// Passes come in the order of a schedule. Micro-batches of a stage come and go in order, so that those in flight are
-/// neighbours. Messages are in host memory, valid until the next pass. Not thread-safe.
+/// neighbours. Messages are valid until the next pass. Not thread-safe.
 class StageEngine {
  public:
   virtual ~StageEngine() = default;
+
+  /// Where messages are on the device: the stream on which passes make and read them. Null: they are in host memory.
+  virtual Stream* message_stream() { return nullptr; }
+  /// What to do, again and again, while this rank waits for a device; it must not block.
+  virtual void while_waiting(const std::function<void()>& /*meanwhile*/) {}
 
   /// Memory for so many micro-batches of a stage of this rank in flight.
   virtual void make_room(int stage, int micro_batches) = 0;

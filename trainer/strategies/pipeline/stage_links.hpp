@@ -1,17 +1,17 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What stages say to each other: activations one way, their gradients the other.
+/// What stages say to each other: activations one way, their gradients the other. Messages lie where the engine's do:
+/// in host memory (host_stage_links.hpp) or on the device (device_stage_links.hpp).
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "trainer/ranks/gpu.hpp"
 #include "trainer/strategies/pipeline/stage_plan.hpp"
 
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
 #include <span>
-#include <vector>
+#include <string>
 
 namespace lockstep {
 
@@ -19,8 +19,10 @@ namespace lockstep {
 /// until it has left. Stages on one rank hand over without a message.
 class StageLinks {
  public:
-  /// Borrows both.
-  StageLinks(const StagePlan& plan, Communicator& comm);
+  virtual ~StageLinks() = default;
+
+  /// "NCCL 2.28.9, from GPU to GPU", "through pinned host memory"; for people. Empty: nothing is worth a word.
+  virtual std::string name() const = 0;
 
   /// The output of `stage`, to the next one.
   void send_forward(int stage, std::span<const float> values) { send(stage, stage + 1, values); }
@@ -30,30 +32,45 @@ class StageLinks {
   /// @throws PeerLostError  names the stage and the rank that did not send it
   void receive_forward(int stage, std::span<float> values) { receive(stage - 1, stage, values); }
   void receive_backward(int stage, std::span<float> values) { receive(stage + 1, stage, values); }
+  /// Lets messages progress, without blocking: for whoever waits for something else.
+  virtual void look_after() = 0;
   /// Everything sent has left.
-  void flush();
+  virtual void flush() = 0;
 
+  /// To other ranks.
   std::int64_t bytes_sent() const { return bytes_sent_; }
 
- private:
-  struct Letter {
-    std::vector<float> values;
-    std::unique_ptr<PendingCollective> pending;
-  };
+ protected:
+  StageLinks(const StagePlan& plan, Communicator& comm)
+      : plan_(plan), comm_(comm), first_rank_(comm.rank() / plan.width * plan.width) {}
 
-  void send(int from, int to, std::span<const float> values);
-  void receive(int from, int to, std::span<float> values);
-  std::vector<float> take_buffer();
-  void look_after();
+  virtual void send(int from, int to, std::span<const float> values) = 0;
+  virtual void receive(int from, int to, std::span<float> values) = 0;
+
+  /// Between two neighbours there is one link in each direction.
+  static int tag_of(int from, int to) { return 2 * (from < to ? from : to) + (from < to ? 0 : 1); }
+  bool on_one_rank(int from, int to) const { return plan_.rank_of(from) == plan_.rank_of(to); }
   int world_rank(int stage) const { return first_rank_ + plan_.rank_of(stage); }
+  /// "stage 1 (conv2 to relu2), which takes activations from stage 0 (conv1) on rank 0"
+  std::string describe_receive(int from, int to) const;
+  void count_sent(std::span<const float> values) {
+    bytes_sent_ += static_cast<std::int64_t>(values.size_bytes());
+  }
 
   const StagePlan& plan_;
   Communicator& comm_;
   int first_rank_;  ///< of this rank's pipeline
-  std::deque<Letter> under_way_;
-  std::map<int, std::deque<std::vector<float>>> own_;  ///< from this rank to itself, by tag
-  std::vector<std::vector<float>> free_;
+
+ private:
   std::int64_t bytes_sent_ = 0;
 };
+
+/// Whether messages of this plan stay on the rank's device: it has all stages, or the GPUs have a way of their own.
+bool messages_stay_on_device(const StagePlan& plan, const Gpu* gpu);
+
+/// As messages_stay_on_device() says. Collective. Borrows all.
+/// @param passes  of an engine whose messages are on the device: the stream that makes and reads them; else null
+std::unique_ptr<StageLinks> make_stage_links(const StagePlan& plan, Communicator& comm, Gpu* gpu,
+                                             Stream* passes);
 
 }  // namespace lockstep

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Messages over NCCL between two GPUs, in both directions at once.
+#include "comm/nccl/nccl.hpp"
+#include "comm/thread/thread_ranks.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <numeric>
+#include <vector>
+
+namespace lockstep::testing {
+namespace {
+
+constexpr std::size_t kCount = 500'000;
+constexpr int kMessages = 20;
+
+std::vector<float> numbers_of(int rank, int message) {
+  std::vector<float> values(kCount);
+  std::iota(values.begin(), values.end(), static_cast<float>(1000 * rank + message));
+  return values;
+}
+
+/// Each rank first starts to receive and then to send: neither waits for the other.
+TEST(NcclLinkGpuTest, BothDirectionsRunBesideEachOther) {
+  if (cuda::platform().devices().size() < 2) GTEST_SKIP() << "needs two GPUs";
+  run_thread_ranks(2, [](Communicator& comm) {
+    const auto device = cuda::platform().make_device(comm.rank());
+    std::unique_ptr<DeviceLink> there, back;
+    there = make_nccl_link(comm, *device, comm.rank() == 0 ? LinkEnd::kSender : LinkEnd::kReceiver);
+    back = make_nccl_link(comm, *device, comm.rank() == 1 ? LinkEnd::kSender : LinkEnd::kReceiver);
+    DeviceLink& out = comm.rank() == 0 ? *there : *back;
+    DeviceLink& in = comm.rank() == 0 ? *back : *there;
+    const auto stream = device->make_stream();
+    const auto ready = device->make_event(), copied = device->make_event();
+    const DeviceBuffer<float> leaving(*device, kCount), arriving(*device, kCount);
+    for (int message = 0; message < kMessages; ++message) {
+      const auto mine = numbers_of(comm.rank(), message);
+      std::vector<float> theirs(kCount);
+      stream->copy_to_device(leaving.data(), mine.data(), leaving.bytes());
+      stream->record(*ready);
+      const auto receive =
+          in.start_receive(*ready, std::as_writable_bytes(std::span(arriving.data(), kCount)));
+      const auto send = out.start_send(*ready, std::as_bytes(std::span(leaving.data(), kCount)));
+      comm.wait(*receive, "a message to this GPU");
+      comm.wait(*send, "a message from this GPU");
+      stream->copy_to_host(theirs.data(), arriving.data(), arriving.bytes());
+      stream->synchronize();
+      ASSERT_EQ(theirs, numbers_of(1 - comm.rank(), message)) << message;
+    }
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Letters on the device, and the hosts' words about them.
+#include "trainer/strategies/pipeline/device_stage_links.hpp"
+
+#include "common/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace lockstep {
+
+/// A message on its way here, while what leaves goes on.
+class DeviceStageLinks::Receiving final : public PendingCollective {
+ public:
+  Receiving(DeviceStageLinks& links, PendingCollective& arriving) : links_(links), arriving_(arriving) {}
+  bool test() override {
+    links_.look_after();
+    return arriving_.test();
+  }
+  bool needs_this_core() const override { return true; }
+
+ private:
+  DeviceStageLinks& links_;
+  PendingCollective& arriving_;
+};
+
+class DeviceStageLinks::Flushing final : public PendingCollective {
+ public:
+  explicit Flushing(DeviceStageLinks& links) : links_(links) {}
+  bool test() override {
+    links_.look_after();
+    return links_.letters_.empty() && links_.calls_.empty();
+  }
+  bool needs_this_core() const override { return true; }
+
+ private:
+  DeviceStageLinks& links_;
+};
+
+DeviceStageLinks::DeviceStageLinks(const StagePlan& plan, Communicator& comm, Gpu& gpu, Stream& passes)
+    : StageLinks(plan, comm), gpu_(gpu), passes_(passes), passed_(gpu.device->make_event()) {
+  make_links();
+}
+
+/// All pipelines make theirs at the same time, in the same order.
+void DeviceStageLinks::make_links() {
+  std::set<Pair> pairs;
+  for (int stage = 0; stage < plan_.last(); ++stage) {
+    if (on_one_rank(stage, stage + 1)) continue;
+    pairs.insert(pair_of(stage, stage + 1));
+    if (plan_.stages[static_cast<std::size_t>(stage) + 1].part.gives_input_gradient)
+      pairs.insert(pair_of(stage + 1, stage));
+  }
+  const int mine = comm_.rank() - first_rank_, pipeline = comm_.rank() / plan_.width;
+  for (const Pair& pair : pairs) {
+    const bool sends = pair.first == mine, receives = pair.second == mine;
+    auto ranks = comm_.split(sends || receives ? pipeline : plan_.replicas + comm_.rank());
+    if (!sends && !receives) continue;
+    auto device = gpu_.make_link(*ranks, *gpu_.device, sends ? LinkEnd::kSender : LinkEnd::kReceiver);
+    links_.emplace(pair, Link{std::move(ranks), std::move(device)});
+  }
+}
+
+std::string DeviceStageLinks::name() const {
+  if (links_.empty()) return "on the device";
+  return fmt::format("{}, from GPU to GPU", links_.begin()->second.device->name());
+}
+
+/// Those of a link differ only where a batch has a shorter grain.
+DeviceStageLinks::Copy DeviceStageLinks::copy_of(int tag, std::span<const float> values) {
+  auto& free = free_[tag];
+  Copy copy;
+  while (!free.empty() && copy.values.size() < values.size()) {
+    copy = std::move(free.back());
+    free.pop_back();
+  }
+  if (copy.values.size() < values.size())
+    copy = {DeviceBuffer<float>(*gpu_.device, values.size()), gpu_.device->make_event()};
+  passes_.copy_on_device(copy.values.data(), values.data(), values.size_bytes());
+  passes_.record(*copy.made);
+  return copy;
+}
+
+void DeviceStageLinks::send(int from, int to, std::span<const float> values) {
+  look_after();
+  const int tag = tag_of(from, to);
+  Letter letter;
+  letter.from = from;
+  letter.to = to;
+  letter.copy = copy_of(tag, values);
+  letter.count = values.size();
+  if (on_one_rank(from, to)) {
+    own_[tag].push_back(std::move(letter));
+    return;
+  }
+  count_sent(values);
+  letter.wanted = comm_.point_to_point().start_receive({}, world_rank(to), tag);
+  letters_.push_back(std::move(letter));
+  look_after();
+}
+
+void DeviceStageLinks::receive(int from, int to, std::span<float> values) {
+  const int tag = tag_of(from, to);
+  if (on_one_rank(from, to)) {
+    take_own(tag, values);
+    return;
+  }
+  calls_.push_back(comm_.point_to_point().start_send({}, world_rank(from), tag));
+  DeviceLink& link = *links_.at(pair_of(from, to)).device;
+  passes_.record(*passed_);
+  const auto arriving = link.start_receive(*passed_, std::as_writable_bytes(values));
+  Receiving receiving(*this, *arriving);
+  comm_.wait(receiving, describe_receive(from, to));
+}
+
+/// What later goes into its memory is behind this on the stream.
+void DeviceStageLinks::take_own(int tag, std::span<float> values) {
+  auto& waiting = own_[tag];
+  LOCKSTEP_CHECK(!waiting.empty() && waiting.front().count == values.size());
+  passes_.copy_on_device(values.data(), waiting.front().copy.values.data(), values.size_bytes());
+  free_[tag].push_back(std::move(waiting.front().copy));
+  waiting.pop_front();
+}
+
+bool DeviceStageLinks::progress(Letter& letter) {
+  Link& link = links_.at(pair_of(letter.from, letter.to));
+  if (!letter.leaving) {
+    if (link.busy || !letter.wanted->test()) return false;
+    const std::span<const float> values(letter.copy.values.data(), letter.count);
+    letter.leaving = link.device->start_send(*letter.copy.made, std::as_bytes(values));
+    link.busy = true;
+  }
+  if (!letter.leaving->test()) return false;
+  link.busy = false;
+  return true;
+}
+
+void DeviceStageLinks::look_after() {
+  std::erase_if(calls_, [](const auto& call) { return call->test(); });
+  for (auto letter = letters_.begin(); letter != letters_.end();) {
+    if (!progress(*letter)) {
+      ++letter;
+      continue;
+    }
+    free_[tag_of(letter->from, letter->to)].push_back(std::move(letter->copy));
+    letter = letters_.erase(letter);
+  }
+}
+
+void DeviceStageLinks::flush() {
+  Flushing flushing(*this);
+  comm_.wait(flushing, "messages between stages");
+}
+
+}  // namespace lockstep
