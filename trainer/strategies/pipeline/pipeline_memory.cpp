@@ -42,7 +42,7 @@ std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const
   return part_execution_bytes(network, part, columns);
 }
 
-/// Copies on the device of what a stage says to its neighbours, as many as can be under way.
+/// Copies on the device of what a stage says to its neighbours, as many as micro-batches can be in flight there.
 std::uint64_t message_bytes(const Job& job, const Network& network, const StagePlan& plan,
                             std::int64_t train_samples, int number) {
   const NetworkPart& part = plan.stages[static_cast<std::size_t>(number)].part;

@@ -7,6 +7,7 @@
 #include "comm/communicator.hpp"
 #include "comm/gradient_units.hpp"
 #include "comm/step_counters.hpp"
+#include "kernels/device/device.hpp"
 #include "models/pass.hpp"
 #include "trainer/engine/evaluation_sums.hpp"
 #include "trainer/engine/job_setup.hpp"

@@ -14,7 +14,7 @@ write_job() {
 model: mlp
 data: {set: synthetic, train_samples: 24, test_samples: 10, global_batch: 16}
 train: {epochs: 1, seed: 7, optimizer: {kind: sgd, lr: 0.05, momentum: 0.5}}
-parallel: {device: cpu, grain: 4, timeout_seconds: 30}
+parallel: {device: cpu, grain: 4, timeout_seconds: 60}
 run: {checkpoint_every_steps: 0, log_every_steps: 1}
 END
 }
