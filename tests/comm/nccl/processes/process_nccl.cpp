@@ -20,18 +20,14 @@
 #include <thread>
 #include <vector>
 
-namespace {
-
-struct Operation {
-  bool sends = false, begun = false;
-  int peer = 0;
-  void* data = nullptr;
-  std::size_t bytes = 0;
-};
-
-}  // namespace
-
+/// What a test's handle points to.
 struct ncclComm {
+  struct Operation {
+    bool sends = false, begun = false;
+    int peer = 0;
+    void* data = nullptr;
+    std::size_t bytes = 0;
+  };
   std::string id;
   int rank = 0, ranks = 1;
   std::deque<Operation> queue;
@@ -41,6 +37,7 @@ struct ncclComm {
 namespace {
 
 namespace fs = std::filesystem;
+using Operation = ncclComm::Operation;
 
 fs::path file_of(const ncclComm& comm, int from, int to, int number) {
   return fs::path(std::getenv("FAKE_NCCL")) /
