@@ -25,9 +25,9 @@ namespace lockstep {
 /// - Two ranks have a link for each direction, each with a communicator and a stream of its own. The receiver takes one message
 ///   at a time and says which, so both ends start the same ones in the same order; and what a rank receives never stands
 ///   in front of what it sends.
-/// - A message that is started has a receiver that waits for nothing else, or a sender that is at work. It ends without
-///   help from any pass, whatever streams share a queue of the hardware, and whoever allocates memory or loads a kernel
-///   meanwhile, which may wait for all that runs on the GPU.
+/// - A send that is started has its receive at the other end, and ends without help from any pass: whatever streams share
+///   a queue of the hardware, and whoever allocates memory or loads a kernel meanwhile, which may wait for all that runs on
+///   the GPU. A receive may last until its message is made; its rank runs nothing meanwhile but sends.
 /// - So the first pass, in the order in which the schedule was played through (schedule.hpp), that has not run has its
 ///   input made, asked for and sent.
 class DeviceStageLinks final : public StageLinks {
