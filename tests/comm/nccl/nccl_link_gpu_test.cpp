@@ -13,11 +13,11 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr std::size_t kCount = 500'000;
-constexpr int kMessages = 20;
+constexpr std::size_t kNumbers = 500'000;
+constexpr int kExchanges = 20;
 
-std::vector<float> numbers_of(int rank, int message) {
-  std::vector<float> values(kCount);
+std::vector<float> message_of(int rank, int message) {
+  std::vector<float> values(kNumbers);
   std::iota(values.begin(), values.end(), static_cast<float>(1000 * rank + message));
   return values;
 }
@@ -34,20 +34,20 @@ TEST(NcclLinkGpuTest, BothDirectionsRunBesideEachOther) {
     DeviceLink& in = comm.rank() == 0 ? *back : *there;
     const auto stream = device->make_stream();
     const auto ready = device->make_event(), copied = device->make_event();
-    const DeviceBuffer<float> leaving(*device, kCount), arriving(*device, kCount);
-    for (int message = 0; message < kMessages; ++message) {
-      const auto mine = numbers_of(comm.rank(), message);
-      std::vector<float> theirs(kCount);
+    const DeviceBuffer<float> leaving(*device, kNumbers), arriving(*device, kNumbers);
+    for (int message = 0; message < kExchanges; ++message) {
+      const auto mine = message_of(comm.rank(), message);
+      std::vector<float> theirs(kNumbers);
       stream->copy_to_device(leaving.data(), mine.data(), leaving.bytes());
       stream->record(*ready);
       const auto receive =
-          in.start_receive(*ready, std::as_writable_bytes(std::span(arriving.data(), kCount)));
-      const auto send = out.start_send(*ready, std::as_bytes(std::span(leaving.data(), kCount)));
+          in.start_receive(*ready, std::as_writable_bytes(std::span(arriving.data(), kNumbers)));
+      const auto send = out.start_send(*ready, std::as_bytes(std::span(leaving.data(), kNumbers)));
       comm.wait(*receive, "a message to this GPU");
       comm.wait(*send, "a message from this GPU");
       stream->copy_to_host(theirs.data(), arriving.data(), arriving.bytes());
       stream->synchronize();
-      ASSERT_EQ(theirs, numbers_of(1 - comm.rank(), message)) << message;
+      ASSERT_EQ(theirs, message_of(1 - comm.rank(), message)) << message;
     }
   });
 }

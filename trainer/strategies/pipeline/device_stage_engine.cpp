@@ -7,33 +7,11 @@
 #include "trainer/config/trail_choice.hpp"
 #include "trainer/ranks/all_reduce_choice.hpp"
 #include "trainer/strategies/pipeline/stage_links.hpp"
+#include "trainer/strategies/pipeline/stage_work.hpp"
 
 #include <algorithm>
 
 namespace lockstep {
-namespace {
-
-/// The end of what is queued for this rank's stages, in which other ranks may take part.
-class StageWork final : public PendingCollective {
- public:
-  StageWork(Event& done, DeviceAllReduce* all_reduce, const std::function<void()>& meanwhile)
-      : done_(done), all_reduce_(all_reduce), meanwhile_(meanwhile) {}
-
-  bool test() override {
-    if (done_.done()) return true;
-    if (all_reduce_ != nullptr) all_reduce_->check();
-    meanwhile_();
-    return false;
-  }
-  bool needs_this_core() const override { return all_reduce_ != nullptr && all_reduce_->on_stream(); }
-
- private:
-  Event& done_;
-  DeviceAllReduce* all_reduce_;
-  const std::function<void()>& meanwhile_;
-};
-
-}  // namespace
 
 DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
     : gpu_(parts.setup.device.gpu),
