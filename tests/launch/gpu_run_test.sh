@@ -77,7 +77,8 @@ Gpu_suite_passes_and_prints_one_table() {
   expect_contains "$output" "| PyTorch eager / Lockstep | 25.00 | 25.00 |"
   expect_contains "$output" "NVIDIA Test, driver 1.2.3; CUDA: driver 13.0, runtime 13.0; Lockstep 0.0.0; PyTorch 9.9 with cuDNN 999"
   expect_contains "$output" "skipped: tests: a_gpu_test: A.Case"
-  [[ $(tail -n 1 <<<"$output") =~ ^[0-9]+" passed, 0 failed, 1 skipped"$ ]] || fail "last line: $(tail -n 1 <<<"$output")"
+  expect_contains "$output" "skipped: training: 2 GPUs, and pipelines over NCCL: there is one GPU"
+  [[ $(tail -n 1 <<<"$output") =~ ^[0-9]+" passed, 0 failed, 2 skipped"$ ]] || fail "last line: $(tail -n 1 <<<"$output")"
   expect_file out/table.md
   expect_file out/gpu-logs.tar.gz
   expect_contains "$(cat calls)" "--tool racecheck"

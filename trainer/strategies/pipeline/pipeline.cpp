@@ -57,14 +57,20 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
   if (plan_.width > 1) comm.activity().arrivals().close();  // stages are of different length
 }
 
-StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
-  StepSeries series;
+void Pipeline::naming_silent_stages(const std::function<void()>& work) {
   try {
-    while (series.steps < count && !series.failure)
-      step(after(position, series.steps), stop_requested, series);
+    work();
   } catch (const PeerLostError& error) {
     throw_silent_stages(error, plan_, comm_);
   }
+}
+
+StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  StepSeries series;
+  naming_silent_stages([&] {
+    while (series.steps < count && !series.failure)
+      step(after(position, series.steps), stop_requested, series);
+  });
   return series;
 }
 
@@ -143,11 +149,9 @@ std::vector<double> Pipeline::largest_sums_of_all() {
 }
 
 Evaluation Pipeline::evaluate(const LeaveEvaluation& leave) {
-  try {
-    return evaluate_in_rounds(leave);
-  } catch (const PeerLostError& error) {
-    throw_silent_stages(error, plan_, comm_);
-  }
+  Evaluation evaluation;
+  naming_silent_stages([&] { evaluation = evaluate_in_rounds(leave); });
+  return evaluation;
 }
 
 /// Between two rounds all ranks hear whether one wants to leave.
@@ -201,20 +205,24 @@ std::vector<std::span<float>> Pipeline::whole_spans(const HeldRange& range) {
 }
 
 void Pipeline::distribute() {
-  broadcast_units(comm_, units_);
-  for (int rank = 0; rank < comm_.size(); ++rank) {
-    for (const HeldRange& range : held_layout(setup_.network, plan_, rank % plan_.width).ranges)
-      move_state(range, rank, Way::kOut);
-  }
-  engine_->commit_state();
+  naming_silent_stages([&] {
+    broadcast_units(comm_, units_);
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      for (const HeldRange& range : held_layout(setup_.network, plan_, rank % plan_.width).ranges)
+        move_state(range, rank, Way::kOut);
+    }
+    engine_->commit_state();
+  });
 }
 
 void Pipeline::collect() {
-  if (replica() == 0) engine_->fetch_state();
-  for (int rank = 0; rank < plan_.width; ++rank) {
-    for (const HeldRange& range : held_layout(setup_.network, plan_, rank).ranges)
-      move_state(range, rank, Way::kBack);
-  }
+  naming_silent_stages([&] {
+    if (replica() == 0) engine_->fetch_state();
+    for (int rank = 0; rank < plan_.width; ++rank) {
+      for (const HeldRange& range : held_layout(setup_.network, plan_, rank).ranges)
+        move_state(range, rank, Way::kBack);
+    }
+  });
 }
 
 /// From rank 0's whole state to the rank that holds the range, or back.
@@ -241,8 +249,10 @@ void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
 
 void Pipeline::check_copies(std::int64_t step) {
   const InPhase phase(comm_.activity(), Phase::kChecking);
-  engine_->fetch_state();
-  agree(comm_, [&] { expect_equal_replicas(*replicas_, held_.layout, engine_->weights(), step); });
+  naming_silent_stages([&] {
+    engine_->fetch_state();
+    agree(comm_, [&] { expect_equal_replicas(*replicas_, held_.layout, engine_->weights(), step); });
+  });
 }
 
 /// The first replica's ranks have a part of each row, and zeros for the rest.

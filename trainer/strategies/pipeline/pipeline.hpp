@@ -14,6 +14,7 @@
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -42,6 +43,8 @@ class Pipeline final : public ParallelStrategy {
   StrategySummary summary() override;
 
  private:
+  /// Whoever waits in vain in `work` says which stages are silent.
+  void naming_silent_stages(const std::function<void()>& work);
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   void compute(const StepPosition& position);
   Evaluation evaluate_in_rounds(const LeaveEvaluation& leave);
