@@ -46,7 +46,7 @@ bool may_go_first() {
 
 StragglerTrial::StragglerTrial(std::string program, const LifeDirectories& directories, Slowness slowness,
                                Dice dice)
-    : program_(std::move(program)), directories_(directories), slowness_(slowness), ranks_(2) {
+    : program_(std::move(program)), directories_(directories), slowness_(slowness) {
   if (slowness_ == Slowness::kNone) {
     ranks_ = dice.percent(50) ? 2 : 4;
     story_ = fmt::format("{} even ranks on a full machine", ranks_);
