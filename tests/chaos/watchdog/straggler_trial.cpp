@@ -35,7 +35,7 @@ std::optional<int> rank_in(const std::string& line, const std::string& words) {
   constexpr std::string_view kStart = "lockstep: rank ";
   const auto at = line.find(kStart);
   if (at == std::string::npos || line.find(words) == std::string::npos) return std::nullopt;
-  return std::atoi(line.c_str() + at + kStart.size());
+  return static_cast<int>(std::strtol(line.c_str() + at + kStart.size(), nullptr, 10));
 }
 
 bool may_go_first() {
