@@ -89,6 +89,17 @@ Tidy_looks_again_at_what_changed_alone() {
   expect_equal "$(looked_at)" "room/b.cpp"
 }
 
+# clang-tidy says so, goes on with its own checks and returns 0.
+Tidy_fails_where_its_checks_cannot_be_read() {
+  make_repository
+  cd .. && stand_in clang-tidy '[ "$1" != --version ] || { echo "LLVM version 14.0.6"; exit; }
+    echo "$PWD/.clang-tidy:5:1: error: unknown key"; echo "Error parsing $PWD/.clang-tidy: invalid argument" >&2'
+  cd world || exit
+  expect_exit 1 tests/tidy room/a.cpp
+  expect_contains "$output" "unknown key"
+  expect_exit 1 tests/tidy room/a.cpp
+}
+
 # A compiler that does not say what a source reads: then nothing is remembered.
 Tidy_remembers_nothing_that_it_cannot_check() {
   make_repository
