@@ -48,6 +48,7 @@ void MachinePulse::run() {
 double MachinePulse::latest_since(Clock::time_point since) const {
   const std::lock_guard lock(mutex_);
   double latest = 0;
+  // NOLINTNEXTLINE(modernize-loop-convert): clang 14 does not read std::views::reverse
   for (auto beat = beats_.rbegin(); beat != beats_.rend(); ++beat) {
     if (beat->when < since) break;
     latest = std::max(latest, beat->late);
@@ -58,6 +59,7 @@ double MachinePulse::latest_since(Clock::time_point since) const {
 double MachinePulse::slowness_since(Clock::time_point since) const {
   const std::lock_guard lock(mutex_);
   double wall = 0, computed = 0;
+  // NOLINTNEXTLINE(modernize-loop-convert): clang 14 does not read std::views::reverse
   for (auto beat = beats_.rbegin(); beat != beats_.rend(); ++beat) {
     if (beat->when < since) break;
     wall += beat->wall;
