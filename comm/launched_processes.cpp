@@ -106,6 +106,7 @@ std::vector<LaunchedProcess> launched_processes(const std::string& mark) {
     if (!is_new && speaks_better(process, known->second)) known->second = process;
   }
   std::vector<LaunchedProcess> processes;
+  processes.reserve(by_rank.size());
   for (auto& [rank, process] : by_rank) processes.push_back(std::move(process));
   return processes;
 }

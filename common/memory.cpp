@@ -129,7 +129,7 @@ std::uint64_t peak_resident_bytes() {
 std::string format_memory(std::uint64_t bytes) {
   if (bytes == kTooLarge) return "more bytes than 64 bits can count";
   if (bytes < 1024) return fmt::format("{} B", bytes);
-  double size = static_cast<double>(bytes);
+  auto size = static_cast<double>(bytes);
   std::string_view unit = "B";
   for (const std::string_view next : {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}) {
     if (size < 999.5) break;

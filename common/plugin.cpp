@@ -38,7 +38,7 @@ void remember(const std::filesystem::path& file) {
 std::filesystem::path find_plugin(const Plugin& plugin) {
   std::string looked_in;
   for (const auto& folder : plugin_folders()) {
-    const auto file = folder / (plugin.name + ".so");
+    auto file = folder / (plugin.name + ".so");
     if (std::filesystem::exists(file)) return file;
     looked_in += (looked_in.empty() ? "" : " and ") + folder.string();
   }

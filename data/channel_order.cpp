@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Rearranges image by image, there and back.
 #include "data/channel_order.hpp"
 
 #include <algorithm>

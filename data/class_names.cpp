@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Checks the names of classes.txt, line by line.
 #include "data/class_names.hpp"
 
 #include "common/error.hpp"

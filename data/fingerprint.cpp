@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// SHA-256 of the IDX file that a set would be, in whatever order memory has it; LazyFingerprints, beside other work.
 #include "data/fingerprint.hpp"
 
 #include "common/quick_digest.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// IdxWriter: bytes are gathered into large writes.
 #include "data/idx_writer.hpp"
 
 #include "common/error.hpp"
@@ -16,7 +17,7 @@ std::vector<std::byte> idx_file_head(std::uint8_t type, std::span<const std::int
 }
 
 IdxWriter::IdxWriter(Env& env, const std::string& path, std::span<const std::int64_t> dims)
-    : file_(env.create(path)), buffer_(idx_file_head(kIdxUint8, dims)), missing_(1) {
+    : file_(env.create(path)), buffer_(idx_file_head(kIdxUint8, dims)) {
   for (const std::int64_t dim : dims) missing_ *= static_cast<std::uint64_t>(dim);
 }
 

@@ -33,7 +33,7 @@ class IdxWriter {
 
   std::unique_ptr<WritableFile> file_;
   std::vector<std::byte> buffer_;
-  std::uint64_t missing_;
+  std::uint64_t missing_ = 1;  ///< elements, the product of the sizes to begin with
 };
 
 }  // namespace lockstep

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Scales from mean and standard deviation, and both measured in whole numbers over all pixels.
 #include "data/normalisation.hpp"
 
 #include <cmath>

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Scaling by areas, inverting, and whether the background is light.
 #include "data/picture.hpp"
 
 #include "common/error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// SetDirectory: files get names that no reader looks for, and their own once all are there.
 #include "data/set_directory.hpp"
 
 #include "common/error.hpp"
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -39,8 +41,8 @@ void make_directories(Env& env, const std::string& path) {
 
 }  // namespace
 
-SetDirectory::SetDirectory(Env& env, const std::string& path, bool replace)
-    : env_(env), path_(path), replace_(replace) {
+SetDirectory::SetDirectory(Env& env, std::string path, bool replace)
+    : env_(env), path_(std::move(path)), replace_(replace) {
   make_directories(env_, path_);
   require_free_names();
   claim_ = env_.claim(in_directory(kLock));

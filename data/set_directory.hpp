@@ -18,7 +18,7 @@ class SetDirectory {
   /// @throws UsageError  there are files of a set, and they may not go; or things of their names that are no
   /// files
   /// @throws IoError     it cannot be made or written, or another process is at work in it
-  SetDirectory(Env& env, const std::string& path, bool replace);
+  SetDirectory(Env& env, std::string path, bool replace);
   /// Removes what was not published.
   ~SetDirectory();
   SetDirectory(const SetDirectory&) = delete;

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// From the catalogue where a set is known by name; otherwise its format is asked.
 #include "data/set_outline.hpp"
 
 #include "data/idx_set.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// A run is a layer that splits its outputs, and the channelwise layers behind it.
 #include "models/channel_runs.hpp"
 
 namespace lockstep {

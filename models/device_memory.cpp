@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The tensors of each stage, as DeviceExecution will ask for them, and what a grid cannot hold.
 #include "models/device_memory.hpp"
 
 #include "common/advice.hpp"

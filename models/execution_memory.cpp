@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The sizes that Execution will ask for, from the same plan.
 #include "models/execution_memory.hpp"
 
 #include "common/checked_size.hpp"

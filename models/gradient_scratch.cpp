@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// GradientScratch: a layer's terms, where there are several, and their sum.
 #include "models/gradient_scratch.hpp"
 
 #include "models/layer.hpp"

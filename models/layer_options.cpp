@@ -107,7 +107,7 @@ KernelSize LayerOptions::kernel() const {
 
 EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShape& shape) const {
   const YAML::Node node = require_layer_name(key);
-  const std::string wanted = node.Scalar();
+  const std::string& wanted = node.Scalar();
   std::vector<std::string_view> fitting;
   for (std::size_t i = 0; i < origin_.earlier.size(); ++i) {
     const Layer& layer = *origin_.earlier[i];

@@ -49,7 +49,7 @@ StepProfile profile_of(const Network& network, const SimulationOptions& options)
     return profile_step(network, options.grain, options.grains, flops);
   }
   const auto measured = read_step_table(text_of(options.step_file), options.step_file);
-  const auto profile = profile_step(network, options.grain, options.grains, measured.flops_per_second);
+  auto profile = profile_step(network, options.grain, options.grains, measured.flops_per_second);
   if (measured.until_left.size() != profile.ranges.size() || measured.grains != options.grains)
     return profile;
   return with_measured(profile, measured.until_left);

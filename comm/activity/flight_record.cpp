@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The file's bytes, checked before they are believed: a slot may have been half written when the rank died.
 #include "comm/activity/flight_record.hpp"
 
 #include "common/error.hpp"

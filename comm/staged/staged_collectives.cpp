@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// StagedCollectives: copies to pinned memory, the host's collective, and copies back.
 #include "comm/staged/staged_collectives.hpp"
 
 #include "comm/collectives.hpp"

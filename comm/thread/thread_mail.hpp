@@ -29,6 +29,7 @@ class ThreadMail {
  public:
   struct Lane {
     int from = 0, to = 0, tag = 0;
+    // NOLINTNEXTLINE(modernize-use-nullptr): the 0 is the compiler's, in what it makes of this line
     friend auto operator<=>(const Lane&, const Lane&) = default;
   };
 

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The interfaces of this host, less those that no other host can reach.
 #include "comm/watchdog/addresses.hpp"
 
 #include "common/host_name.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Comparison: what a beat carries of the arrivals, and what rank 0 makes of them.
 #include "comm/watchdog/comparison.hpp"
 
 #include "common/console/output.hpp"
@@ -13,6 +14,7 @@ namespace {
 
 std::vector<std::string> hosts_of_all(const std::vector<Peer>& peers) {
   std::vector<std::string> hosts;
+  hosts.reserve(peers.size());
   for (const Peer& peer : peers) hosts.push_back(peer.who.host);
   return hosts;
 }

@@ -109,7 +109,7 @@ void Heartbeat::connect(int rank) {
                       });
 }
 
-void Heartbeat::on_connected(int rank, std::shared_ptr<Connection> connection) {
+void Heartbeat::on_connected(int rank, const std::shared_ptr<Connection>& connection) {
   connection->expect(rank);
   strangers_.insert(connection);
   connection->send(

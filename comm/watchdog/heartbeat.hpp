@@ -64,7 +64,7 @@ class Heartbeat {
   void accept();
   void make_room_for_stranger();
   void connect(int rank);
-  void on_connected(int rank, std::shared_ptr<Connection> connection);
+  void on_connected(int rank, const std::shared_ptr<Connection>& connection);
   bool on_message(Connection& connection, const Message& message);
   bool on_hello(Connection& connection, const Hello& hello);
   void on_beat(int rank, const Beat& beat);

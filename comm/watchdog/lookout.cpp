@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Lookout: its timer, what it looks at each time, and what follows from a verdict.
 #include "comm/watchdog/lookout.hpp"
 
 #include "comm/activity/flight_recorder.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Reads /proc/PID/stat and /proc/self/status.
 #include "comm/watchdog/process_state.hpp"
 
 #include <fmt/format.h>

@@ -82,6 +82,7 @@ std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const st
     known->second = std::min(known->second, peer.where.since_ns);
   }
   std::vector<std::string> lines;
+  lines.reserve(places.size());
   for (const auto& [place, there] : places)
     lines.push_back(fmt::format("{}: {}, for {:.1f} s", list_of_ranks(there), place,
                                 seconds_between(since[place], scene.now_ns)));

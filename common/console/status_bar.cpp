@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Draws, wipes, and keeps other output from being drawn over.
 #include "common/console/status_bar.hpp"
 
 #include "common/console/output.hpp"
@@ -27,7 +28,7 @@ struct DrawnBar {
 } drawn_bar;
 
 std::string spaces(int count) {
-  return std::string(static_cast<std::size_t>(std::max(count, 0)), ' ');
+  return fmt::format("{:{}}", "", std::max(count, 0));
 }
 
 }  // namespace
@@ -49,7 +50,7 @@ std::string fit_with_bar(const std::vector<Field>& fields, double fraction, int 
     return fit(std::move(all), columns);
   };
   // One column more or less for the bar shows whether it is there at all, and how much room it has left.
-  const std::string shortest = with_bar_of(kShortestBar);
+  std::string shortest = with_bar_of(kShortestBar);
   const int left = columns - display_width(shortest);
   if (shortest == with_bar_of(kShortestBar - 1) || left <= 0) return shortest;
   return with_bar_of(std::min(kShortestBar + left, kLongestBar));

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// AppendFile over POSIX: of what could not be written whole, the half is taken back.
 #include "common/files/append_file.hpp"
 
 #include "common/error.hpp"

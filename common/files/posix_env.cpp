@@ -233,7 +233,8 @@ class PosixEnv : public Env {
     for (const std::string& name : files) {
       const int removed = ::unlinkat(directory.get(), name.c_str(), 0);
       // A directory of that name is none of ours (POSIX says EPERM, Linux EISDIR).
-      if (removed != 0 && errno != ENOENT && errno != EISDIR) fail_io(path + "/" + name, "remove", errno);
+      if (removed != 0 && errno != ENOENT && errno != EISDIR)
+        fail_io(fmt::format("{}/{}", path, name), "remove", errno);
     }
     if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return true;
     if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR)

@@ -156,7 +156,7 @@ std::string fit(std::vector<Field> fields, int columns) {
   while (fields.size() > 1 && display_width(join(fields)) > columns) {
     fields.erase(std::min_element(fields.begin(), fields.end(), less_important));
   }
-  const std::string line = join(fields);
+  std::string line = join(fields);
   if (display_width(line) <= columns) return line;
   const Cells cells = cells_of(line);
   return text_of(cells, 0, end_of_piece(cells, 0, cells.size(), columns));
@@ -198,7 +198,7 @@ std::string bar(double fraction, int width, bool unicode) {
 }
 
 std::string format_duration(double seconds) {
-  const auto whole = static_cast<std::int64_t>(seconds + 0.5);
+  const auto whole = std::llround(seconds);
   const auto hours = whole / 3600, minutes = whole / 60 % 60;
   if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60);
   return fmt::format("{}:{:02}", minutes, whole % 60);

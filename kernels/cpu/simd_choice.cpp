@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Asks Highway what the processor has, and LOCKSTEP_SIMD what is wanted.
 #include "kernels/cpu/simd_choice.hpp"
 
 #include "common/error.hpp"

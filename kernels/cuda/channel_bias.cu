@@ -39,7 +39,7 @@ void launch_add_bias(cudaStream_t stream, const ImageShape& output, int batch, c
 
 void add_channel_bias(cudaStream_t stream, const ImageShape& output, int batch, const float* b, float* y) {
   if (batch == 0) return;
-  if (is_packable<4>(y, static_cast<std::size_t>(output.height * output.width))) {
+  if (is_packable<4>(y, std::size_t{1} * output.height * output.width)) {
     launch_add_bias<4>(stream, output, batch, b, y);
   } else {
     launch_add_bias<1>(stream, output, batch, b, y);

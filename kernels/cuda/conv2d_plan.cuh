@@ -26,7 +26,8 @@ struct WarpWork {
 /// How many blocks one after another, or side by side, fall to the busiest multiprocessor.
 inline double rounds_of(const Chip& chip, dim3 grid) {
   const std::int64_t blocks = std::int64_t{1} * grid.x * grid.y * grid.z;
-  return static_cast<double>((blocks + chip.multiprocessors - 1) / chip.multiprocessors);
+  const std::int64_t rounds = (blocks + chip.multiprocessors - 1) / chip.multiprocessors;
+  return static_cast<double>(rounds);
 }
 
 /// Clocks until `rounds` blocks of `warps` warps are done. Each of the 4 schedulers of a multiprocessor

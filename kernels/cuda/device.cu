@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 
 namespace lockstep::LOCKSTEP_GPU {
 
@@ -29,7 +30,7 @@ std::size_t free_bytes() {
 
 class GpuDevice final : public Device {
  public:
-  explicit GpuDevice(const DeviceProperties& properties) : properties_(properties) {
+  explicit GpuDevice(DeviceProperties properties) : properties_(std::move(properties)) {
     expect_usable(properties_);
     properties_.free_bytes = free_bytes();
   }

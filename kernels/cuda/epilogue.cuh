@@ -43,7 +43,7 @@ struct WindowUnits {
 template <int kPool>
 __device__ inline WindowUnits units_of_window(bool whole_channels, const WindowPlace& place, bool pooled) {
   if (whole_channels) return {static_cast<std::uint32_t>(place.channel), 0, 0};
-  const int pool = pooled ? 1 : kPool;
+  const int pool = pooled ? 1 : kPool;  // NOLINT(bugprone-branch-clone): kPool may be 1, too
   const int height = pooled ? place.height / kPool : place.height;
   const int width = pooled ? place.width / kPool : place.width;
   const int first = (place.channel * height + place.row * pool) * width + place.column * pool;

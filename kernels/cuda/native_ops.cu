@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// NativeOps: each op is the launch of its kernel.
 #include "kernels/batch_norm.hpp"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/native_ops.hpp"

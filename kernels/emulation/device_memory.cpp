@@ -76,7 +76,7 @@ std::string DeviceMemory::damage() {
     for (unsigned char* zone : {data - kRedzoneBytes, data + bytes}) {
       const unsigned char* at = find_damage(zone, kRedzoneBytes);
       if (at == nullptr) continue;
-      const std::string what = describe(at, data, bytes);
+      std::string what = describe(at, data, bytes);
       close_redzone(zone, kRedzoneBytes);
       return what;
     }

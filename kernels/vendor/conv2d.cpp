@@ -12,6 +12,9 @@ struct Operand {
   Descriptor descriptor;
   Data data;
 };
+// For compilers that do not deduce it of a struct by themselves, such as clang 14.
+template <typename Descriptor, typename Data>
+Operand(Descriptor, Data) -> Operand<Descriptor, Data>;
 
 /// c = the direction's operation on a and b.
 template <typename Api, typename A, typename B, typename C>

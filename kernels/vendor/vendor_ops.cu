@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// VendorOps: the calls of cuDNN and cuBLAS, around them the layouts that they want.
 #include "kernels/batch_norm.hpp"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/vendor/library.hpp"

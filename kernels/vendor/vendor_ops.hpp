@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The ops of a device by cuDNN and cuBLAS: the oracle of the native kernels, and their rival in benchmarks.
 #pragma once
 
 #include "kernels/vendor/vendor.hpp"

@@ -11,9 +11,17 @@
 
 namespace lockstep {
 
-/// y = f(x), number by number; backward computes the derivative of y.
+/// x and y [channels, height, width, N], number by number, padding columns too; there are no parameters and no options.
+///
+///   tanh     y = (e^x - e^-x) / (e^x + e^-x)   dx = dy (1 - y^2)
+///   sigmoid  y = 1 / (1 + e^-x)                dx = dy y (1 - y)
+///
+/// y is written over x and dx over dy, unless somebody needs x afterwards; backward reads y. NaN gives NaN. Both are
+/// functions of kernels/numerics/activation_math.inc, which says how and from where: the same bits on every device.
+/// Oracle: reference::curve_of (double), PyTorch's tanh and sigmoid.
 class ActivationLayer final : public Layer {
  public:
+  /// @param kind  kTanh or kSigmoid: those whose derivative is computed from y
   ActivationLayer(const LayerPlace& place, Activation kind) : Layer(place, place.input), kind_(kind) {}
   static std::unique_ptr<Layer> make_tanh(const LayerOptions& options, const LayerPlace& place);
   static std::unique_ptr<Layer> make_sigmoid(const LayerOptions& options, const LayerPlace& place);

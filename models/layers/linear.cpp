@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-LinearLayer::LinearLayer(LayerPlace place, int outputs, bool has_bias)
+LinearLayer::LinearLayer(const LayerPlace& place, int outputs, bool has_bias)
     : WeightedLayer(place, {outputs, 1, 1}, {outputs, place.input.features()}, has_bias) {}
 
 std::unique_ptr<Layer> LinearLayer::make(const LayerOptions& options, const LayerPlace& place) {

@@ -13,7 +13,7 @@ namespace lockstep {
 /// y = w x + b over all features of the input, whatever its shape; NAME.weight [out, in], NAME.bias [out].
 class LinearLayer final : public WeightedLayer {
  public:
-  LinearLayer(LayerPlace place, int outputs, bool has_bias);
+  LinearLayer(const LayerPlace& place, int outputs, bool has_bias);
   /// @throws ConfigError, ShapeError  if an option is wrong or the weights are too many
   static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
 

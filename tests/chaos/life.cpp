@@ -56,8 +56,7 @@ Ending Life::disturb(Attempt& attempt) {
     world_.rounds.give_back();
     return let_finish(attempt);
   }
-  const auto ending = world_.disturbance.strike(attempt, dice_, world_.tally, story_);
-  return ending;
+  return world_.disturbance.strike(attempt, dice_, world_.tally, story_);
 }
 
 Ending Life::let_finish(Attempt& attempt) {

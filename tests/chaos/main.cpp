@@ -129,6 +129,7 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what is no std::exception may end it as it likes
 int main(int argc, char** argv) {
   return lockstep::chaos::run_guarded([&] {
     try {

@@ -7,11 +7,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <ctime>
 #include <functional>
 #include <stdexcept>
 #include <string>

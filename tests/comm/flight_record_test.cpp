@@ -9,7 +9,6 @@
 #include "common/files/env.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <cstdlib>
 #include <filesystem>

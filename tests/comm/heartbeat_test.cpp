@@ -36,12 +36,12 @@ class HeartbeatTest : public ::testing::Test {
     std::vector<tcp::acceptor> acceptors;
     for (int rank = 0; rank < 2; ++rank)
       acceptors.emplace_back(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
-    for (int rank = 0; rank < 2; ++rank) {
+    for (auto& rank : ranks) {
       for (int other = 0; other < 2; ++other) {
         Peer peer;
         peer.who = {.rank = other, .host = "here", .pid = 1, .addresses = {"127.0.0.1"}};
         peer.who.port = acceptors[static_cast<std::size_t>(other)].local_endpoint().port();
-        ranks[rank].peers.push_back(peer);
+        rank.peers.push_back(peer);
       }
     }
     for (int rank = 0; rank < 2; ++rank)

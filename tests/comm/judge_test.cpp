@@ -63,7 +63,8 @@ class JudgeTest : public ::testing::Test {
 };
 
 TEST_F(JudgeTest, NothingIsSaidOfRanksThatLive) {
-  for (double seconds = 0; seconds < 100; seconds += 0.5) {
+  for (int half = 0; half < 200; ++half) {
+    const double seconds = half * 0.5;
     hear_all_but({}, after(seconds));
     const auto findings = judge.look(after(seconds), peers);
     EXPECT_TRUE(findings.notices.empty() && !findings.verdict) << seconds;

@@ -62,7 +62,8 @@ TEST(PicturePreparationTest, InkFillsTwentyPixelsAndItsCentreOfMassLiesInTheMidd
     int top = 28, bottom = 0;
     for (int y = 0; y < 28; ++y) {
       for (int x = 0; x < 28; ++x) {
-        const double ink = result.picture.pixels[static_cast<std::size_t>(y * 28 + x)];
+        const double ink =
+            result.picture.pixels[static_cast<std::size_t>(y) * 28 + static_cast<std::size_t>(x)];
         mass += ink, x_sum += ink * (x + 0.5), y_sum += ink * (y + 0.5);
         if (ink < 100) continue;
         top = std::min(top, y);

@@ -13,28 +13,46 @@ stand_in() {
 
 commit() { git add -A && git -c user.name=A -c user.email=a@b commit -qm "$1"; }
 
-# A repository of four sources and a header; cmake writes the compile commands of them and of one that it made. clang-tidy finds
-# something in files that say "bad".
+# A repository of four sources and a header. cmake writes the compile commands of each of them, or of two pieces: one that
+# includes three of them, and the fourth. What a file includes is on its lines '#include "FILE"'. clang-tidy finds something in
+# files that say "bad", or in what they include, and counts how often it is called.
 make_repository() {
   skip_without git
   mkdir -p bin world/tests world/launch world/room && cp "$repo/tests/tidy" world/tests/ && cp "$repo/launch/lib.sh" world/launch/
   stand_in clang-tidy '[ "$1" != --version ] || { echo "LLVM version 14.0.6"; exit; }
-    sleep "${SLOWNESS:-0}"; file=${*: -1}; ! grep -q bad "$file" || { echo "$file:1: something [check]"; echo "3 warnings generated." >&2; exit 1; }'
-  stand_in cmake 'mkdir -p build/tidy && touch build/tidy/build.ninja && echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >build/tidy/CMakeCache.txt
-    for f in room/a.cpp room/b.cpp room/c.cpp room/d.cu build/tidy/made.cpp; do printf "  \"file\": \"%s\",\n" "$PWD/$f"; done >build/tidy/compile_commands.json'
-  export PATH=$PWD/bin:$PATH
+    file=${*: -1}; echo "$file" >>"$CALLS"; sleep "${SLOWNESS:-0}"
+    grep -l bad "$file" $(sed -n "s/^#include \"\(.*\)\"/\1/p" "$file") | sed "s/$/:1: something [check]/" | grep . || exit 0
+    echo "3 warnings generated." >&2; exit 1'
+  stand_in clang++ '[[ "$*" == *"-DTEXT=\"a\""* && " $* " == *" -MM "* ]] || exit 1
+    file=${*: -1}; echo "x.o: $file $(sed -n "s/^#include \"\(.*\)\"/\1/p" "$file" | xargs)"'
+  stand_in cmake 'while [ "$1" != -B ]; do shift; done
+    mkdir -p "$2" && touch "$2/build.ninja" && echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >"$2/CMakeCache.txt"
+    files="room/a.cpp room/b.cpp room/c.cpp"
+    [ "$3" = -DLOCKSTEP_IN_ONE_PIECE=OFF ] || { for f in $files; do echo "#include \"$PWD/$f\""; done >"$2/unity.cxx"; files=$2/unity.cxx; }
+    for f in $files room/d.cu; do
+      printf "  \"directory\": \"%s\",\n  \"command\": \"clang++ %s -o x.o -c %s\",\n  \"file\": \"%s\"\n" "$PWD/$2" "-DTEXT=\\\\\\\"a\\\\\\\"" "$PWD/$f" "$PWD/$f"
+    done >"$2/compile_commands.json"'
+  export PATH=$PWD/bin:$PATH CALLS=$PWD/calls
   cd world || exit
-  echo '{}' >CMakePresets.json && echo build >.gitignore
+  echo '{}' >CMakePresets.json && echo build >.gitignore && echo "Checks: all" >.clang-tidy
   touch room/{a.cpp,b.cpp,b.hpp,c.cpp,d.cu}
   git init -q -b main . && commit first
 }
 
-Tidy_looks_at_every_source_once() {
+# looked_at: what clang-tidy was called for since this was asked last.
+looked_at() {
+  [ ! -f "$CALLS" ] || { LC_ALL=C sort "$CALLS" | xargs && rm "$CALLS"; }
+}
+
+last_line() { tail -n 1 <<<"$output"; }
+
+Tidy_looks_at_every_piece_once() {
   make_repository
   expect_exit 0 tests/tidy --list
-  expect_equal "$output" "room/a.cpp"$'\n'"room/b.cpp"$'\n'"room/c.cpp"$'\n'"room/d.cu"
+  expect_equal "$output" "build/tidy/pieces/unity.cxx"$'\n'"room/d.cu"
   expect_exit 0 tests/tidy
-  expect_equal "$(tail -n 1 <<<"$output")" "clang-tidy: 4 sources, 0 with findings; 0 not looked at (tests/tidy looks at all)"
+  expect_equal "$(last_line)" "clang-tidy: 2 pieces, 0 with findings; 0 clean as before; 0 not looked at (tests/tidy looks at all)"
+  expect_equal "$(looked_at)" "build/tidy/pieces/unity.cxx room/d.cu"
 }
 
 Tidy_shows_what_is_found_and_fails() {
@@ -43,9 +61,52 @@ Tidy_shows_what_is_found_and_fails() {
   expect_exit 1 tests/tidy
   expect_contains "$output" "room/c.cpp:1: something [check]"
   expect_lacks "$output" "warnings generated"
-  expect_contains "$output" "4 sources, 1 with findings"
+  expect_contains "$output" "2 pieces, 1 with findings"
+  expect_exit 1 tests/tidy
+  expect_contains "$output" "room/c.cpp:1: something [check]"
+  expect_contains "$output" "1 pieces, 1 with findings; 1 clean as before"
   expect_exit 0 tests/tidy room/a.cpp
   expect_contains "$output" "1 sources, 0 with findings"
+}
+
+Tidy_looks_again_at_what_changed_alone() {
+  make_repository
+  printf '#include "%s"\n' "$PWD/room/b.hpp" >room/b.cpp
+  expect_exit 0 tests/tidy room/a.cpp room/b.cpp room/d.cu
+  expect_equal "$(looked_at)" "room/a.cpp room/b.cpp room/d.cu"
+  expect_exit 0 tests/tidy room/a.cpp room/b.cpp room/d.cu
+  expect_equal "$(last_line)$(looked_at)" "clang-tidy: 0 sources, 0 with findings; 3 clean as before; 0 not looked at (tests/tidy looks at all)"
+  touch room/*
+  echo "bad" >room/b.hpp
+  expect_exit 1 tests/tidy room/a.cpp room/b.cpp room/d.cu
+  expect_equal "$(looked_at)" "room/b.cpp"
+  echo >room/b.hpp
+  echo >>.clang-tidy
+  expect_exit 0 tests/tidy room/a.cpp room/b.cpp room/d.cu
+  expect_equal "$(looked_at)" "room/a.cpp room/b.cpp room/d.cu"
+  rm room/b.hpp
+  expect_exit 0 tests/tidy room/a.cpp room/b.cpp
+  expect_equal "$(looked_at)" "room/b.cpp"
+}
+
+# clang-tidy says so, goes on with its own checks and returns 0.
+Tidy_fails_where_its_checks_cannot_be_read() {
+  make_repository
+  cd .. && stand_in clang-tidy '[ "$1" != --version ] || { echo "LLVM version 14.0.6"; exit; }
+    echo "$PWD/.clang-tidy:5:1: error: unknown key"; echo "Error parsing $PWD/.clang-tidy: invalid argument" >&2'
+  cd world || exit
+  expect_exit 1 tests/tidy room/a.cpp
+  expect_contains "$output" "unknown key"
+  expect_exit 1 tests/tidy room/a.cpp
+}
+
+# A compiler that does not say what a source reads: then nothing is remembered.
+Tidy_remembers_nothing_that_it_cannot_check() {
+  make_repository
+  printf '#!/bin/bash\nexit 1\n' >../bin/clang++
+  expect_exit 0 tests/tidy room/a.cpp
+  expect_exit 0 tests/tidy room/a.cpp
+  expect_equal "$(looked_at)" "room/a.cpp room/a.cpp"
 }
 
 Tidy_knows_what_changed() {
@@ -58,7 +119,7 @@ Tidy_knows_what_changed() {
   expect_equal "$output" "room/b.cpp"$'\n'"room/d.cu"
   git checkout -q -- room && git checkout -q main && echo text >README.md && commit fourth
   expect_exit 0 tests/tidy --changed
-  expect_contains "$output" "0 sources, 0 with findings; 0 not looked at"
+  expect_contains "$output" "0 sources, 0 with findings; 0 clean as before; 0 not looked at"
 }
 
 Tidy_in_a_clone_of_one_commit_takes_all_in_an_order() {
@@ -70,11 +131,14 @@ Tidy_in_a_clone_of_one_commit_takes_all_in_an_order() {
   expect_equal "$output" "$first"
 }
 
+# A source that takes longer than there is time is given up, and the next call begins with it again.
 Tidy_stops_when_its_time_is_up() {
   make_repository
-  SLOWNESS=1.1 JOBS=1 expect_exit 0 tests/tidy --seconds 1
-  expect_contains "$output" "; "
-  expect_lacks "$output" " 0 not looked at"
+  SLOWNESS=60 JOBS=1 expect_exit 0 tests/tidy --seconds 2 room/a.cpp room/b.cpp
+  expect_equal "$(last_line)" "clang-tidy: 0 sources, 0 with findings; 0 clean as before; 2 not looked at (tests/tidy looks at all)"
+  looked_at >/dev/null
+  expect_exit 0 tests/tidy --seconds 60 room/a.cpp room/b.cpp
+  expect_equal "$(looked_at)" "room/a.cpp room/b.cpp"
 }
 
 Tidy_says_what_is_missing_or_wrong() {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Makes a device's side: a device for each rank, an all-reduce, collectives.
 #include "trainer/bench/allreduce_side.hpp"
 
 #include "comm/agreement.hpp"

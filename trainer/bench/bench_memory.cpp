@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// BenchMemory: numbers that are the same each time, uploaded.
 #include "trainer/bench/bench_memory.hpp"
 
 #include "kernels/optimizers/sgd.hpp"

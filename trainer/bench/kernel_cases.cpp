@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Walks through a network's stages and lists what their kernels are called for.
 #include "trainer/bench/kernel_cases.hpp"
 
 #include "models/layer.hpp"

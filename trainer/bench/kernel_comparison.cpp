@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// For each kind of op: its memory, in several copies where caches must not help, and the calls of both contenders.
 #include "trainer/bench/kernel_comparison.hpp"
 
 #include "kernels/numerics/exact_sum.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The cases on a CPU and on a device, measured in turns, and their table.
 #include "trainer/bench/kernels_bench.hpp"
 
 #include "common/aligned_buffer.hpp"

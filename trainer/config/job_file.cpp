@@ -101,7 +101,7 @@ std::string schema_help() {
   std::string help;
   for (const JobKey& key : job_schema()) {
     const std::string value = key.path == "model" ? "(required)" : key.write(defaults);
-    const std::string owners = owners_text(key);
+    const std::string owners = owners_with_defaults(key);
     help += fmt::format("{:<{}}  {:<10}  {} ({}){}\n", key.path, width, value, key.meaning, key.expected,
                         owners.empty() ? "" : fmt::format(" [{}]", owners));
   }

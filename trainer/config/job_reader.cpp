@@ -40,7 +40,11 @@ ScalarText list_text(const YAML::Node& node) {
 
 std::string shown(const YAML::Node& node) {
   if (node.IsMap()) return "a map";
-  if (node.IsSequence()) return "a list";
+  if (node.IsSequence()) {
+    constexpr std::size_t kLongest = 60;
+    const std::string list = list_text(node).text;
+    return list.empty() || list.size() > kLongest ? "a list" : list;
+  }
   if (node.IsNull()) return "nothing";
   return quoted_text(node.Scalar()) + (node.Tag() == "!" ? " in quotes" : "");
 }
@@ -213,7 +217,8 @@ void JobReader::fail_unknown(const std::string& path, const Place& place) const 
   const std::vector<std::string_view> known = names_in_section(section);
   std::string hint = did_you_mean(std::string(name), known);
   if (hint.empty()) hint = key_elsewhere(section, name);
-  if (hint.empty()) hint = did_you_mean(path, all_paths());
+  const bool is_dotted = name.find('.') != name.npos;  // else a long section would make any name look near
+  if (hint.empty() && is_dotted) hint = did_you_mean(path, all_paths());
   if (hint.empty()) hint = fmt::format("; known: {}", fmt::join(known, ", "));
   const std::string where = section.empty() ? "" : fmt::format(" in '{}'", section);
   throw config_error(place.source, place.mark,

@@ -66,7 +66,8 @@ std::vector<JobKey> make_schema() {
     real(FIELD(train.optimizer.lr), {0, 1e6, true}, "learning rate; the highest one where a schedule goes up and down", kWeights)
         .also_called({"learning_rate", "rate", "max_lr", "base_lr"}),
     real(FIELD(train.optimizer.momentum), {0, 1, false, true}, "share of the last update that is carried on; 0: none", kWeights),
-    real(FIELD(train.optimizer.weight_decay), {0, 1e6}, "added to the gradient, times the weight; adamw: taken from the weight, times the rate", kWeights),
+    real(FIELD(train.optimizer.weight_decay), {0, 1e6}, "added to the gradient, times the weight; adamw: taken from the weight, times the rate", kWeights)
+        .also_called({"wd", "decay", "l2"}),
     boolean(FIELD(train.optimizer.nesterov), "look ahead along the momentum", kWeights),
     reals(FIELD(train.optimizer.betas), {0, 1, false, true}, 2, "a list of two numbers from 0, below 1, such as [0.9, 0.999]",
           "shares of the running means of gradient and squared gradient that are carried on", kWeights)

@@ -87,6 +87,18 @@ bool is_common(const Family& family, const JobKey& key) {
   return std::ranges::find(family.common, key.leaf()) != family.common.end();
 }
 
+/// What `text` says of each member that has the key.
+template <class Text>
+std::string join_owners(const JobKey& key, const Text& text) {
+  const Family* family = family_of(key);
+  if (family == nullptr || is_common(*family, key)) return "";
+  std::vector<std::string> owners;
+  for (const Member& member : family->members) {
+    if (const MemberKey* own = key_of(member, key)) owners.push_back(text(member, *own));
+  }
+  return fmt::format("{}", fmt::join(owners, ", "));
+}
+
 std::vector<std::string_view> names_of(const std::vector<Member>& members) {
   std::vector<std::string_view> names;
   for (const Member& member : members) names.push_back(member.name);
@@ -114,16 +126,14 @@ std::string choice_path(const JobKey& key) {
 }
 
 std::string owners_text(const JobKey& key) {
-  const Family* family = family_of(key);
-  if (family == nullptr || is_common(*family, key)) return "";
-  std::vector<std::string> owners;
-  for (const Member& member : family->members) {
-    const MemberKey* own = key_of(member, key);
-    if (own == nullptr) continue;
-    owners.push_back(own->fallback.empty() ? std::string(member.name)
-                                           : fmt::format("{}: {}", member.name, own->fallback));
-  }
-  return fmt::format("{}", fmt::join(owners, ", "));
+  return join_owners(key,
+                     [](const Member& member, const MemberKey& /*own*/) { return std::string(member.name); });
+}
+
+std::string owners_with_defaults(const JobKey& key) {
+  return join_owners(key, [](const Member& member, const MemberKey& own) {
+    return own.fallback.empty() ? std::string(member.name) : fmt::format("{}: {}", member.name, own.fallback);
+  });
 }
 
 std::vector<std::string_view> optimizer_names() {

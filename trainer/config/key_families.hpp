@@ -21,9 +21,10 @@ const MemberKey* member_key(const JobKey& key, const Job& job);
 /// The path of the choice that the key depends on, "train.optimizer.kind"; "" if it depends on none.
 std::string choice_path(const JobKey& key);
 
-/// For people: "sgd, adam: 0.001, adamw: 0.001", with the defaults that are not the key's own; "" for a key
-/// that belongs to no choice.
+/// For people: which choices have the key, "sgd, adam"; "" for a key that belongs to no choice.
 std::string owners_text(const JobKey& key);
+/// Likewise, "sgd, adam: 0.001, adamw: 0.001", with the defaults that are not the key's own.
+std::string owners_with_defaults(const JobKey& key);
 
 /// The names of a family's members, for the schema.
 std::vector<std::string_view> optimizer_names();

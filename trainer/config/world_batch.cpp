@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Multiplies, and refuses a global batch that says something else.
 #include "trainer/config/world_batch.hpp"
 
 #include "common/error.hpp"

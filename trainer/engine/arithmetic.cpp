@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Which one a device and its kernels have, and what people are told of each.
 #include "trainer/engine/arithmetic.hpp"
 
 #include <fmt/format.h>

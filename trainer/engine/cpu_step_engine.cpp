@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// CpuStepEngine: threads take grains, buckets leave as soon as all have added theirs, and the optimiser follows.
 #include "trainer/engine/cpu_step_engine.hpp"
 
 #include "common/clock.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Loads data in the background while the rest is set up.
 #include "trainer/engine/job_setup.hpp"
 
 #include "comm/agreement.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Adds up what the CPU's and the device's engines will allocate.
 #include "trainer/engine/memory_need.hpp"
 
 #include "common/checked_size.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Which tensors there are, and their fingerprints in host memory.
 #include "trainer/engine/step_fingerprints.hpp"
 
 #include "kernels/cpu/fingerprint.hpp"

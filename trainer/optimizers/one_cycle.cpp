@@ -5,6 +5,8 @@
 #include "kernels/numerics/portable_math.hpp"
 #include "trainer/optimizers/schedule.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace lockstep {
@@ -35,10 +37,14 @@ ScheduledValues one_cycle(const ScheduleSection& section, double lr, const Sched
   return values;
 }
 
+/// Of two momentums that do not fit, at least one is given: the one that is not its default.
 std::optional<KeyComplaint> check(const ScheduleSection& section, double /*lr*/) {
   if (!section.cycle_momentum || section.base_momentum <= section.max_momentum) return std::nullopt;
-  return KeyComplaint{"train.schedule.base_momentum",
-                      "train.schedule.base_momentum must not be above train.schedule.max_momentum"};
+  const bool is_base = section.base_momentum != ScheduleSection().base_momentum;
+  return KeyComplaint{
+      is_base ? "train.schedule.base_momentum" : "train.schedule.max_momentum",
+      fmt::format("train.schedule.base_momentum, {}, must not be above train.schedule.max_momentum, {}",
+                  section.base_momentum, section.max_momentum)};
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include "kernels/numerics/portable_math.hpp"
 #include "trainer/optimizers/schedule.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 
@@ -82,8 +84,10 @@ ScheduleKind cosine_schedule() {
           .has_end = true,
           .check = [](const ScheduleSection& section, double lr) -> std::optional<KeyComplaint> {
             if (section.min_lr <= lr) return std::nullopt;
-            return KeyComplaint{"train.schedule.min_lr",
-                                "train.schedule.min_lr must not be above train.optimizer.lr"};
+            return KeyComplaint{
+                "train.schedule.min_lr",
+                fmt::format("train.schedule.min_lr, {}, must not be above train.optimizer.lr, {}",
+                            section.min_lr, lr)};
           }};
 }
 

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Bars, one-line answers and JSON.
 #include "trainer/prediction/prediction_report.hpp"
 
 #include "common/text/json_text.hpp"

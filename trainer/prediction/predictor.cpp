@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Predictor: gathers pictures into batches and passes them forward.
 #include "trainer/prediction/predictor.hpp"
 
 #include "common/error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// As few replays as reach every wanted step, shared out among workers.
 #include "trainer/prove/interval.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The line that is drawn: steps done, how fast, how long still.
 #include "trainer/prove/proof_progress.hpp"
 
 #include "common/console/output.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The same result as text, as JSON, and back from the JSON that ranks hand to rank 0.
 #include "trainer/prove/proof_result.hpp"
 
 #include "common/error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Replay: the engine takes the steps, their fingerprints are compared with the trail's rows.
 #include "trainer/prove/replay.hpp"
 
 #include "comm/agreement.hpp"

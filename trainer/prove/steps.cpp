@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Parses, describes, joins and subtracts ranges.
 #include "trainer/prove/steps.hpp"
 
 #include "common/error.hpp"

@@ -86,7 +86,7 @@ std::string shown(const Group& g) {
 
 /// "ranks 0, 2-12"; with their hosts where there are several.
 std::string named(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
-  const std::string text = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_ranges(ranks));
+  std::string text = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_ranges(ranks));
   if (std::ranges::count(hosts, hosts[0]) == std::ssize(hosts)) return text;
   std::set<std::string> names;
   for (const int rank : ranks) names.insert(hosts[static_cast<std::size_t>(rank)]);

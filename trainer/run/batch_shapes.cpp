@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The tutorial's lines, from what each rank has of a batch.
 #include "trainer/run/batch_shapes.hpp"
 
 #include "comm/gather.hpp"

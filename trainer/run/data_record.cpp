@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Makes the record, writes it into manifests, and reads it from those of all versions.
 #include "trainer/run/data_record.hpp"
 
 #include "common/error.hpp"

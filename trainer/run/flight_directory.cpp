@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// A new START for all ranks; those of earlier starts go, but for a few.
 #include "trainer/run/flight_directory.hpp"
 
 #include "comm/activity/flight_record.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Asks the kernel and the device, and picks from what the ranks say.
 #include "trainer/run/memory_summary.hpp"
 
 #include "comm/gather.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// MetricsWriter: lines go to an AppendFile.
 #include "trainer/run/metrics.hpp"
 
 #include "common/files/append_file.hpp"

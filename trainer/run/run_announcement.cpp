@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The lines before the first step, and the event `start`.
 #include "trainer/run/run_announcement.hpp"
 
 #include "common/text/text_layout.hpp"

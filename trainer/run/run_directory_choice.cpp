@@ -90,7 +90,7 @@ std::optional<std::string> why_not_taken(Env& env, const Job& job, const OpenRun
 /// Opens the first directory from `number` on in which no run has begun. Somebody else may take one first.
 std::string open_new(Env& env, const Job& job, const OpenRunDirectory& open, int number) {
   for (const int first = number; number < first + kMostTries; ++number) {
-    const auto path = path_of(job, number);
+    auto path = path_of(job, number);
     if (env.exists(path)) continue;
     try {
       open(path, false);

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// RunState: sums of an epoch's losses, and what a checkpoint holds of it.
 #include "trainer/run/run_state.hpp"
 
 #include "common/error.hpp"

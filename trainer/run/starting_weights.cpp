@@ -27,7 +27,7 @@ namespace {
 std::string file_of_weights(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return path;
-  const std::string in_checkpoint = path + "/" + kModelFile;
+  std::string in_checkpoint = path + "/" + kModelFile;
   if (std::filesystem::exists(in_checkpoint, ignored)) return in_checkpoint;
   return resolve_checkpoint(Env::posix(), path, [](const std::string& damage) { print_error(damage); }) +
          "/" + kModelFile;

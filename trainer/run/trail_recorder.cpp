@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// TrailRecorder: rows of all ranks are combined every so many steps and become records.
 #include "trainer/run/trail_recorder.hpp"
 
 #include "common/error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// TrailFile: goes on where the file that is there fits the run, and keeps it aside where not.
 #include "trainer/trail/trail_file.hpp"
 
 #include "common/error.hpp"

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <ranges>
 
 namespace lockstep::chaos {
 namespace {
@@ -49,9 +48,10 @@ void MachinePulse::run() {
 double MachinePulse::latest_since(Clock::time_point since) const {
   const std::lock_guard lock(mutex_);
   double latest = 0;
-  for (const Beat& beat : std::views::reverse(beats_)) {
-    if (beat.when < since) break;
-    latest = std::max(latest, beat.late);
+  // NOLINTNEXTLINE(modernize-loop-convert): clang 14 does not read std::views::reverse
+  for (auto beat = beats_.rbegin(); beat != beats_.rend(); ++beat) {
+    if (beat->when < since) break;
+    latest = std::max(latest, beat->late);
   }
   return latest;
 }
@@ -59,10 +59,11 @@ double MachinePulse::latest_since(Clock::time_point since) const {
 double MachinePulse::slowness_since(Clock::time_point since) const {
   const std::lock_guard lock(mutex_);
   double wall = 0, computed = 0;
-  for (const Beat& beat : std::views::reverse(beats_)) {
-    if (beat.when < since) break;
-    wall += beat.wall;
-    computed += beat.computed;
+  // NOLINTNEXTLINE(modernize-loop-convert): clang 14 does not read std::views::reverse
+  for (auto beat = beats_.rbegin(); beat != beats_.rend(); ++beat) {
+    if (beat->when < since) break;
+    wall += beat->wall;
+    computed += beat->computed;
   }
   return computed > 0 ? wall / computed : 1;
 }

@@ -21,7 +21,7 @@ int rank_of(pid_t pid) {
   const std::string name = "OMPI_COMM_WORLD_RANK=";
   for (std::size_t at = 0; at < environment.size(); at = environment.find('\0', at) + 1) {
     if (environment.compare(at, name.size(), name) == 0)
-      return std::atoi(environment.c_str() + at + name.size());
+      return static_cast<int>(std::strtol(environment.c_str() + at + name.size(), nullptr, 10));
     if (environment.find('\0', at) == std::string::npos) break;
   }
   return -1;

@@ -35,7 +35,7 @@ std::optional<int> rank_in(const std::string& line, const std::string& words) {
   constexpr std::string_view kStart = "lockstep: rank ";
   const auto at = line.find(kStart);
   if (at == std::string::npos || line.find(words) == std::string::npos) return std::nullopt;
-  return std::atoi(line.c_str() + at + kStart.size());
+  return static_cast<int>(std::strtol(line.c_str() + at + kStart.size(), nullptr, 10));
 }
 
 bool may_go_first() {
@@ -46,7 +46,7 @@ bool may_go_first() {
 
 StragglerTrial::StragglerTrial(std::string program, const LifeDirectories& directories, Slowness slowness,
                                Dice dice)
-    : program_(std::move(program)), directories_(directories), slowness_(slowness), ranks_(2) {
+    : program_(std::move(program)), directories_(directories), slowness_(slowness) {
   if (slowness_ == Slowness::kNone) {
     ranks_ = dice.percent(50) ? 2 : 4;
     story_ = fmt::format("{} even ranks on a full machine", ranks_);

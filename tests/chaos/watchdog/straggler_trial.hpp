@@ -49,7 +49,7 @@ class StragglerTrial {
   std::string program_;
   const LifeDirectories& directories_;
   Slowness slowness_;
-  int ranks_, victim_ = -1;
+  int ranks_ = 2, victim_ = -1;
   std::int64_t step_ = 0;
   std::string story_, said_;
   std::set<int> named_, crowded_;

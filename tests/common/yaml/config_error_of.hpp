@@ -17,7 +17,7 @@ std::string config_error_of(Call call) {
   try {
     call();
   } catch (const ConfigError& error) {
-    const std::string message = error.what();
+    std::string message = error.what();
     EXPECT_EQ(message.find('\n'), std::string::npos) << message;
     EXPECT_EQ(error.code(), ExitCode::kUsage);
     return message;

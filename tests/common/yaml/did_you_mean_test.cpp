@@ -49,6 +49,7 @@ TEST(QuotedTest, ControlCharactersAreEscaped) {
   EXPECT_EQ(quoted_text("a\nb\x1b[0m"), "'a\\x0ab\\x1b[0m'");
   EXPECT_EQ(quoted_text("\xc2\x9b"), "'\\x9b'");
   EXPECT_EQ(quoted_text("\xc3\xa9"), "'\xc3\xa9'");
+  // NOLINTNEXTLINE(misc-misleading-bidirectional): that is what is tested
   EXPECT_EQ(quoted_text("\xff\xe2\x80\xae"), "'\\xff\\u202e'");
 }
 
@@ -56,6 +57,7 @@ TEST(PrintableTest, TerminalObeysNothingThatIsShown) {
   EXPECT_EQ(printable("a\nb\tc"), "a\nb\tc");
   EXPECT_EQ(printable_line("a\nb\tc"), "a\\x0ab\\x09c");
   EXPECT_EQ(printable("\x1b]0;title\x07\r\x7f\xc2\x9b"), "\\x1b]0;title\\x07\\x0d\\x7f\\x9b");
+  // NOLINTNEXTLINE(misc-misleading-bidirectional)
   for (const char* mark : {"\xe2\x80\xae", "\xe2\x81\xa6", "\xe2\x80\x8f", "\xe2\x80\xa8", "\xef\xbb\xbf"})
     EXPECT_EQ(printable(mark).front(), '\\') << mark;
   EXPECT_EQ(printable("\xc3\xa9 \xe6\xbc\xa2 \xf0\x9f\x98\x80"), "\xc3\xa9 \xe6\xbc\xa2 \xf0\x9f\x98\x80");

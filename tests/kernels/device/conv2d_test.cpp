@@ -289,7 +289,7 @@ TEST_F(Conv2dTest, FusedExpansionEqualsTheTwoOpsBitForBit) {
         SCOPED_TRACE(describe(shape) + ", pool " + std::to_string(pool) + ", dropped " +
                      std::to_string(dropped));
         std::vector<std::uint8_t> mask(shape.in_size());
-        std::mt19937 bits(static_cast<std::uint32_t>(kConv2dSeed));
+        std::mt19937 bits(static_cast<std::uint32_t>(kProblemSeed));
         for (std::uint8_t& m : mask) m = static_cast<std::uint8_t>(bits() & (pool == 2 ? 15U : 1U));
         const auto device_mask = rig_.upload(mask);
         const EpilogueBackward expand = {

@@ -90,6 +90,7 @@ class Layers {
   }
 
   std::vector<double> backward(std::vector<double> dy) const {
+    // NOLINTNEXTLINE(modernize-loop-convert): clang 14 does not read std::views::reverse
     for (auto back = backward_.rbegin(); back != backward_.rend(); ++back) dy = (*back)(dy);
     return dy;
   }
@@ -113,7 +114,7 @@ class Layers {
 
   std::vector<float> relu(std::vector<float> y) {
     for (float& value : y) value = value < 0 ? 0.0F : value;
-    backward_.push_back([y](Gradient dy) {
+    backward_.emplace_back([y](Gradient dy) {
       for (std::size_t i = 0; i < dy.size(); ++i) dy[i] = y[i] > 0 ? dy[i] : 0;
       return dy;
     });
@@ -127,7 +128,7 @@ class Layers {
       y[i] = dropped[i] ? 0.0F : y[i] * (1.0F / (1.0F - step.probability));
     }
     const float scale = 1.0F / (1.0F - step.probability);
-    backward_.push_back([dropped, scale](Gradient dy) {
+    backward_.emplace_back([dropped, scale](Gradient dy) {
       for (std::size_t i = 0; i < dy.size(); ++i)
         dy[i] = dropped[i] ? 0 : static_cast<double>(static_cast<float>(dy[i]) * scale);
       return dy;
@@ -157,7 +158,7 @@ class Layers {
   std::vector<float> max_pool(const std::vector<float>& x) {
     const Pool2dShape shape = next_pool();
     const auto pooled = reference::max_pool_forward(shape, {x.begin(), x.end()});
-    backward_.push_back([shape, argmax = pooled.argmax](const Gradient& dy) {
+    backward_.emplace_back([shape, argmax = pooled.argmax](const Gradient& dy) {
       return reference::max_pool_backward(shape, dy, argmax);
     });
     return {pooled.y.begin(), pooled.y.end()};
@@ -170,7 +171,7 @@ class Layers {
       y[to] = tap == 0 ? x[from] : y[to] + x[from];
     });
     for (float& value : y) value *= 0.25F;
-    backward_.push_back([shape](const Gradient& dy) { return reference::avg_pool_backward(shape, dy); });
+    backward_.emplace_back([shape](const Gradient& dy) { return reference::avg_pool_backward(shape, dy); });
     return y;
   }
 

@@ -1,68 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A fully connected layer's arguments, and its ops on the device under test.
+/// The ops of a fully connected layer on the device under test.
 #pragma once
 
 #include "tests/kernels/device/rig.hpp"
-#include "tests/kernels/reference/linear.hpp"
+#include "tests/kernels/layer_problem.hpp"
 
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <sstream>
-#include <string>
 #include <vector>
 
 namespace lockstep::test::linear_test {
 
-inline constexpr std::uint64_t kSeed = 20260511;
 inline constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-inline std::string describe(const LinearShape& s) {
-  std::ostringstream text;
-  text << "seed " << kSeed << ", batch " << s.batch << ", " << s.in_features << " inputs, " << s.out_features
-       << " outputs";
-  return text.str();
-}
-
-inline std::size_t in_size(const LinearShape& s) {
-  return static_cast<std::size_t>(s.in_features) * static_cast<std::size_t>(s.batch);
-}
-inline std::size_t out_size(const LinearShape& s) {
-  return static_cast<std::size_t>(s.out_features) * static_cast<std::size_t>(s.batch);
-}
-
-/// The arguments of all three directions.
-struct Problem {
-  explicit Problem(const LinearShape& s)
-      : shape(s),
-        x(reference::random_numbers(kSeed, 1, in_size(s))),
-        w(reference::random_numbers(kSeed, 2, s.weight_size())),
-        b(reference::random_numbers(kSeed, 3, static_cast<std::size_t>(s.out_features))),
-        dy(reference::random_numbers(kSeed, 4, out_size(s))) {}
-
-  /// The same layer on columns [first, first + count).
-  Problem columns(int first, int count) const {
-    Problem part = *this;
-    part.shape.batch = count;
-    part.x = columns_of(x, first, count);
-    part.dy = columns_of(dy, first, count);
-    return part;
-  }
-  template <typename T>
-  std::vector<T> columns_of(const std::vector<T>& from, int first, int count) const {
-    std::vector<T> part;
-    for (std::size_t row = 0; row < from.size(); row += static_cast<std::size_t>(shape.batch)) {
-      const auto begin = from.begin() + static_cast<std::ptrdiff_t>(row) + first;
-      part.insert(part.end(), begin, begin + count);
-    }
-    return part;
-  }
-
-  LinearShape shape;
-  std::vector<double> x, w, b, dy;
-};
+using Problem = LayerProblem<LinearShape>;
 
 /// What an op with an epilogue writes.
 struct Activation {
@@ -75,13 +28,7 @@ using ExactSums = std::vector<std::int64_t>;
 
 class LinearTest : public testing::Test {
  protected:
-  /// Weights and biases one after another, from an address that is aligned to nothing but a float.
-  DeviceBuffer<float> arena(const Problem& p) {
-    std::vector<double> numbers = {NAN};
-    numbers.insert(numbers.end(), p.w.begin(), p.w.end());
-    numbers.insert(numbers.end(), p.b.begin(), p.b.end());
-    return rig_.upload(numbers);
-  }
+  DeviceBuffer<float> arena(const Problem& p) { return rig_.upload(p.arena()); }
 
   Activation forward(const Problem& p, const Epilogue& epilogue = {}) {
     const auto x = rig_.upload(p.x), weights = arena(p);

@@ -85,7 +85,7 @@ template <typename Compute>
 auto same_in_every_order(const Compute& compute) {
   const auto orders = thread_orders();
   set_thread_order(orders.front());
-  const auto first = compute();
+  auto first = compute();
   for (std::size_t i = 1; i < orders.size(); ++i) {
     set_thread_order(orders[i]);
     const auto again = compute();

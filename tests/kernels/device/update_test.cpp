@@ -8,6 +8,8 @@
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/update_rules.hpp"
 
+#include <utility>
+
 namespace lockstep::test::update_test {
 namespace {
 
@@ -77,9 +79,9 @@ StepScalars told_after(const RuleCase& rule, int i) {
 
 /// A model in device memory in the middle of a run. Weights start `offset` floats after an aligned address.
 struct Model {
-  Model(DeviceRig& the_rig, const RuleCase& the_rule, std::size_t the_size, bool in_ranges = false,
+  Model(DeviceRig& the_rig, RuleCase the_rule, std::size_t the_size, bool in_ranges = false,
         std::size_t the_offset = 0)
-      : rig(the_rig), rule(the_rule), size(the_size), offset(the_offset) {
+      : rig(the_rig), rule(std::move(the_rule)), size(the_size), offset(the_offset) {
     StepState start;
     start.step_in_epoch = 5;
     start.step = 77;

@@ -76,7 +76,7 @@ TEST(JobErrorTest, WrongTypesSayWhatWasExpected) {
   EXPECT_EQ(error_of("train: {epochs: 1.5}\n"), epochs + "'1.5'");
   EXPECT_EQ(error_of("train: {epochs: 1e3}\n"), epochs + "'1e3'");
   EXPECT_EQ(error_of("train: {epochs: '3'}\n"), epochs + "'3' in quotes");
-  EXPECT_EQ(error_of("train: {epochs: [3]}\n"), epochs + "a list");
+  EXPECT_EQ(error_of("train: {epochs: [3]}\n"), epochs + "[3]");
   EXPECT_EQ(error_of("train: {epochs: {a: 3}}\n"), epochs + "a map");
   EXPECT_EQ(error_of("train: {epochs: }\n"),
             "job.yaml:2:9: train.epochs: expected a whole number from 1 to 1000000000, got nothing");
@@ -172,8 +172,8 @@ TEST(JobErrorTest, UnknownOptimizerOrScheduleGetsASuggestion) {
 }
 
 TEST(JobErrorTest, KeysOfOtherChoicesAreRefusedWithTheirPlace) {
-  EXPECT_EQ(error_of("train:\n  optimizer: {kind: adam, momentum: 0.9}\n").substr(0, 55),
-            "job.yaml:3:37: train.optimizer.momentum is for kind sgd");
+  EXPECT_EQ(error_of("train:\n  optimizer: {kind: adam, momentum: 0.9}\n"),
+            "job.yaml:3:37: train.optimizer.momentum is for kind sgd, rmsprop, lars; remove it for adam");
   EXPECT_EQ(error_of("train: {optimizer: {betas: [0.9, 0.99]}}\n"),
             "job.yaml:2:28: train.optimizer.betas is for kind adam, adamw; remove it for sgd");
   EXPECT_EQ(
@@ -195,14 +195,15 @@ TEST(JobErrorTest, WhatAScheduleNeedsIsAskedFor) {
 
 TEST(JobErrorTest, ListsAreListsOfNumbersInRange) {
   const std::string betas =
-      ": train.optimizer.betas: expected a list of two numbers from 0, below 1, such as [0.9, 0.999], got a "
-      "list";
-  for (const char* list : {"[0.9, 1]", "[0.9]", "[0.9, 0.9, 0.9]", "[]", "[0.9, x]", "['0.9', 0.9]",
-                           "[-0.1, 0.9]", "[[0.9], 0.9]", "[0.9, ]"}) {
-    EXPECT_EQ(error_of("train: {optimizer: {kind: adam, betas: " + std::string(list) + "}}"),
-              "job.yaml:2:40" + betas)
-        << list;
-  }
+      ": train.optimizer.betas: expected a list of two numbers from 0, below 1, such as [0.9, 0.999], got ";
+  const auto error_of_betas = [](const std::string& list) {
+    return error_of("train: {optimizer: {kind: adam, betas: " + list + "}}");
+  };
+  for (const std::string list : {"[0.9, 1]", "[0.9]", "[0.9, 0.9, 0.9]", "[]", "[0.9, x]", "[-0.1, 0.9]"})
+    EXPECT_EQ(error_of_betas(list), "job.yaml:2:40" + betas + list);
+  const std::string long_list = "[" + std::string(60, '1') + ", 0.9]";
+  for (const std::string& list : {std::string("['0.9', 0.9]"), std::string("[[0.9], 0.9]"), long_list})
+    EXPECT_EQ(error_of_betas(list), "job.yaml:2:40" + betas + "a list") << list;
   EXPECT_EQ(error_of("train: {optimizer: {kind: adam, betas: 0.9}}").substr(0, 36),
             "job.yaml:2:40: train.optimizer.betas");
   for (const char* list : {"[3, 3]", "[5, 3]"})
@@ -211,9 +212,9 @@ TEST(JobErrorTest, ListsAreListsOfNumbersInRange) {
   EXPECT_EQ(error_of("train: {schedule: {kind: multistep, milestones: [0.5]}}"),
             "job.yaml:2:49: train.schedule.milestones: expected a list of whole numbers from 1 on such as "
             "[30, 80], "
-            "got a list");
+            "got [0.5]");
   EXPECT_EQ(error_of("train: {optimizer: {lr: [0.1]}}"),
-            "job.yaml:2:25: train.optimizer.lr: expected a number above 0, at most 1e+06, got a list");
+            "job.yaml:2:25: train.optimizer.lr: expected a number above 0, at most 1e+06, got [0.1]");
 }
 
 /// A gradient that is zero, as behind a dead unit, would be divided by zero.
@@ -236,9 +237,21 @@ TEST(JobErrorTest, WarmupFitsTheRun) {
 
 TEST(JobErrorTest, RatesAndMomentumsFitTogether) {
   EXPECT_EQ(error_of("train: {optimizer: {lr: 0.1}, schedule: {kind: cosine, min_lr: 0.2}}"),
-            "job.yaml:2:64: train.schedule.min_lr must not be above train.optimizer.lr");
+            "job.yaml:2:64: train.schedule.min_lr, 0.2, must not be above train.optimizer.lr, 0.1");
   EXPECT_EQ(error_of("train: {schedule: {kind: one_cycle, base_momentum: 0.97}}"),
-            "job.yaml:2:52: train.schedule.base_momentum must not be above train.schedule.max_momentum");
+            "job.yaml:2:52: train.schedule.base_momentum, 0.97, must not be above "
+            "train.schedule.max_momentum, 0.95");
+  EXPECT_EQ(error_of("train: {schedule: {kind: one_cycle, max_momentum: 0.5}}"),
+            "job.yaml:2:51: train.schedule.base_momentum, 0.85, must not be above "
+            "train.schedule.max_momentum, 0.5");
+}
+
+TEST(JobErrorTest, ShortNamesAreNotTakenForOthers) {
+  EXPECT_EQ(
+      error_of("train: {optimizer: {wd: 0.1}}"),
+      "job.yaml:2:21: unknown key 'wd' in 'train.optimizer' (did you mean 'train.optimizer.weight_decay'?)");
+  EXPECT_EQ(error_of("train: {optimizer: {qq: 0.1}}").substr(0, 62),
+            "job.yaml:2:21: unknown key 'qq' in 'train.optimizer'; known: k");
 }
 
 TEST(JobErrorTest, NamesOfPytorchsAreTranslated) {
@@ -262,9 +275,9 @@ TEST(JobErrorTest, NumbersOfChannelsAreNumbersAsManyAsThereAreChannels) {
       "expected auto, a number from 1e-06, at most 1e+06, or a list of such numbers, one for each channel, "
       "got ";
   for (const auto& [value, shown] : {std::pair{"0", "'0'"},
-                                     {"[0.5, 0]", "a list"},
-                                     {"[]", "a list"},
-                                     {"[auto]", "a list"},
+                                     {"[0.5, 0]", "[0.5, 0]"},
+                                     {"[]", "[]"},
+                                     {"[auto]", "[auto]"},
                                      {"[[1]]", "a list"},
                                      {"{a: 1}", "a map"},
                                      {"'1'", "'1' in quotes"}}) {

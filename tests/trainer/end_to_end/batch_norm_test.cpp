@@ -21,7 +21,7 @@ std::string write_normalised_job(const TemporaryDirectory& directory) {
       "  - batch_norm: {name: short, momentum: 0.3}\n  - route: a\n"
       "  - conv2d: {out: 6, kernel: 3, stride: 2, padding: 1}\n  - batch_norm: {affine: false}\n"
       "  - add: short\n  - relu\n  - global_avg_pool\n  - batch_norm\n  - linear: classes\n");
-  const auto path = directory.path("normalised.yaml");
+  auto path = directory.path("normalised.yaml");
   write_text(path,
              "model: ./residual.yaml\n"
              "data: {set: synthetic, train_samples: 259, test_samples: 50, global_batch: 64}\n"

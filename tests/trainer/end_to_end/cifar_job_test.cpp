@@ -25,7 +25,7 @@ std::string records(int first, int count) {
 }
 
 std::string made_set(const TemporaryDirectory& directory) {
-  const auto folder = directory.path("cifar-10-batches-bin");
+  auto folder = directory.path("cifar-10-batches-bin");
   std::filesystem::create_directory(folder);
   for (int i = 0; i < 5; ++i)
     write_text(folder + "/data_batch_" + std::to_string(i + 1) + ".bin", records(8 * i, 8));

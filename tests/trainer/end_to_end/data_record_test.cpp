@@ -304,7 +304,7 @@ TEST_F(OwnDataTest, NumbersThatDoNotFitAreUsageErrors) {
   expect_says(train("data.set=idx data.mean=[1,2]"), 2, {"data.mean: 2 numbers for images with 3 channels"});
   expect_says(train("data.set=idx data.root=auto"), 2, {"override", "data.set idx needs the directory"});
   expect_says(train("data.set=idx data.std=[1,-2,3]"), 2,
-              {"data.std: expected auto, a number", "got a list"});
+              {"data.std: expected auto, a number", "got [1, -2, 3]"});
   expect_says(train("data.set=idx model=net"), 2, {"conv1", "5"});
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 /// Small: the emulator takes a good part of a second for a step. Three steps an epoch, the last one smaller.
 std::string tiny_job(const TemporaryDirectory& directory) {
-  const auto path = directory.path("tiny.yaml");
+  auto path = directory.path("tiny.yaml");
   write_text(path,
              "model: net\n"
              "data: {set: synthetic, train_samples: 80, test_samples: 21, global_batch: 32}\n"
@@ -24,24 +24,10 @@ std::string tiny_job(const TemporaryDirectory& directory) {
   return path;
 }
 
-struct TrainedRun {
-  std::string last_line;
-  std::vector<nlohmann::json> metrics;
-};
-
 TrainedRun train(const TemporaryDirectory& directory, const std::string& label, int ranks,
                  const std::string& overrides) {
-  const auto run_dir = directory.path("run-" + label);
-  const auto arguments = "train " + tiny_job(directory) + " run.dir=" + run_dir + " " + overrides;
-  const Outcome outcome = ranks == 1 ? lockstep(arguments) : lockstep_on_ranks(ranks, arguments);
-  EXPECT_EQ(outcome.exit_code, 0) << label << "\n" << outcome.everything();
-  EXPECT_EQ(outcome.last_line().substr(0, 15), "weights sha256 ") << label << "\n" << outcome.everything();
-  return {outcome.last_line(), comparable_metrics(run_dir)};
-}
-
-void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::string& label) {
-  EXPECT_EQ(run.last_line, reference.last_line) << label;
-  EXPECT_EQ(run.metrics, reference.metrics) << label;
+  return train_job(tiny_job(directory) + " " + overrides, directory.path("run-" + label),
+                   ranks == 1 ? 0 : ranks);
 }
 
 TEST(DeviceTest, RunEndsWithWhatItHasOfTheDevicesMemory) {

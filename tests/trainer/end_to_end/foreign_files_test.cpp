@@ -21,7 +21,7 @@ class ForeignFilesTest : public ::testing::Test {
 
   /// A run of its own that has been stopped, before something is put into it.
   std::string make_run(const std::string& name) {
-    const auto run = directory_.path(name);
+    auto run = directory_.path(name);
     if (base_.empty()) {
       base_ = directory_.path("base");
       EXPECT_EQ(lockstep("train " + job_ + " train.max_steps=4 run.dir=" + base_).exit_code, 0);

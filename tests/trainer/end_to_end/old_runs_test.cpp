@@ -25,7 +25,7 @@ class OldRun {
   }
 
   Outcome ask(const std::string& command, const std::string& more = "") const {
-    const Outcome outcome = lockstep(command + " " + run_ + " " + more);
+    Outcome outcome = lockstep(command + " " + run_ + " " + more);
     EXPECT_EQ(outcome.exit_code, 0) << command << "\n" << outcome.everything();
     return outcome;
   }

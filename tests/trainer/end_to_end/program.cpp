@@ -74,7 +74,7 @@ std::string TemporaryDirectory::path(const std::string& name) const {
 }
 
 std::string write_small_job(const TemporaryDirectory& directory) {
-  const auto path = directory.path("job.yaml");
+  auto path = directory.path("job.yaml");
   write_text(path,
              "model: net\n"
              "data: {set: synthetic, train_samples: 1100, test_samples: 333, global_batch: 512}\n"
@@ -86,7 +86,7 @@ std::string write_small_job(const TemporaryDirectory& directory) {
 }
 
 std::string write_branched_model(const TemporaryDirectory& directory) {
-  const auto path = directory.path("branched.yaml");
+  auto path = directory.path("branched.yaml");
   write_text(
       path,
       "layers:\n  - conv2d: {out: 4, kernel: 5, stride: 3}\n  - tanh\n  - relu: {name: a}\n  - dropout: 0.3\n"
@@ -112,6 +112,20 @@ std::vector<nlohmann::json> read_metrics(const std::string& run_directory) {
   std::vector<nlohmann::json> events;
   for (std::string line; std::getline(lines, line);) events.push_back(parse_json(line));
   return events;
+}
+
+TrainedRun train_job(const std::string& job, const std::string& directory, int ranks) {
+  const std::string arguments = "train " + job + " run.dir=" + directory;
+  const Outcome outcome = ranks == 0 ? lockstep(arguments) : lockstep_on_ranks(ranks, arguments);
+  EXPECT_EQ(outcome.exit_code, 0) << arguments << "\n" << outcome.everything();
+  EXPECT_EQ(outcome.last_line().substr(0, 15), "weights sha256 ") << arguments << "\n"
+                                                                  << outcome.everything();
+  return {outcome.last_line(), comparable_metrics(directory), directory};
+}
+
+void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::string& label) {
+  EXPECT_EQ(run.last_line, reference.last_line) << label;
+  EXPECT_EQ(run.metrics, reference.metrics) << label;
 }
 
 std::vector<nlohmann::json> comparable_metrics(const std::string& run_directory) {

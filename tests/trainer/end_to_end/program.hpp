@@ -26,7 +26,20 @@ Outcome run_shell(const std::string& command, int seconds = 120);
 Outcome lockstep(const std::string& arguments);
 /// `mpirun -np RANKS lockstep ARGUMENTS`.
 Outcome lockstep_on_ranks(int ranks, const std::string& arguments);
-/// The command line of the latter, for tests that need to wrap it.
+
+/// A training that came to its end.
+struct TrainedRun {
+  std::string last_line;                ///< "weights sha256 ..."
+  std::vector<nlohmann::json> metrics;  ///< what must not depend on ranks
+  std::string directory;
+};
+
+/// `lockstep train JOB run.dir=DIRECTORY` on so many ranks; 0: one, without mpirun. Expects that it succeeds.
+TrainedRun train_job(const std::string& job, const std::string& directory, int ranks);
+/// Expects the weights and metrics of another run.
+void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::string& label);
+
+/// The command line of lockstep_on_ranks(), for tests that need to wrap it.
 std::string mpirun_command(int ranks, const std::string& arguments);
 
 /// A directory of its own for each test, removed at the end.

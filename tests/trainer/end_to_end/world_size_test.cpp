@@ -11,25 +11,10 @@
 namespace lockstep::testing::world_size_test {
 namespace {
 
-struct TrainedRun {
-  std::string last_line;
-  std::vector<nlohmann::json> metrics;
-};
-
 /// Trains the small job in a run directory of its own.
 TrainedRun train(const TemporaryDirectory& directory, const std::string& label, int ranks,
                  const std::string& overrides) {
-  const auto run_dir = directory.path("run-" + label);
-  const auto arguments = "train " + write_small_job(directory) + " run.dir=" + run_dir + " " + overrides;
-  const Outcome outcome = ranks == 0 ? lockstep(arguments) : lockstep_on_ranks(ranks, arguments);
-  EXPECT_EQ(outcome.exit_code, 0) << label << "\n" << outcome.everything();
-  EXPECT_EQ(outcome.last_line().substr(0, 15), "weights sha256 ") << label << "\n" << outcome.everything();
-  return {outcome.last_line(), comparable_metrics(run_dir)};
-}
-
-void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::string& label) {
-  EXPECT_EQ(run.last_line, reference.last_line) << label;
-  EXPECT_EQ(run.metrics, reference.metrics) << label;
+  return train_job(write_small_job(directory) + " " + overrides, directory.path("run-" + label), ranks);
 }
 
 TEST(WorldSizeTest, AnyNumberOfRanksEndsInTheSameWeightsAndMetrics) {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// DeviceArena: its buffers, and the kernels that go over all of it.
 #include "trainer/engine/device/device_arena.hpp"
 
 #include "kernels/numerics/exact_sum.hpp"

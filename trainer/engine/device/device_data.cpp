@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// DeviceData: the copy to the device, and the gather of a batch.
 #include "trainer/engine/device/device_data.hpp"
 
 namespace lockstep {

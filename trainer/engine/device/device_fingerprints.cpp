@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// DeviceFingerprints: queued behind each step, fetched once a series.
 #include "trainer/engine/device/device_fingerprints.hpp"
 
 #include "common/checked_size.hpp"

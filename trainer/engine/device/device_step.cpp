@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// DeviceStep: the kernels of a step in the order of the stream, piece by piece where a layer needs the whole batch.
 #include "trainer/engine/device/device_step.hpp"
 
 #include "comm/step_counters.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// DeviceStepEngine: how long a series may be, what is looked at between two, and steps done again in another unit.
 #include "trainer/engine/device/device_step_engine.hpp"
 
 #include "comm/step_counters.hpp"

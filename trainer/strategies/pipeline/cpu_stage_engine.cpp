@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// CpuStageEngine: an execution for each part that the rank holds, and room for the grains in flight.
 #include "trainer/strategies/pipeline/cpu_stage_engine.hpp"
 
 #include "data/batch.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// DeviceStageEngine: passes are queued on one stream, and messages go through pinned memory.
 #include "trainer/strategies/pipeline/device_stage_engine.hpp"
 
 #include "comm/backend.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Places of a stage's parameters, in the rank's arena and in the network's.
 #include "trainer/strategies/pipeline/held_layout.hpp"
 
 #include <algorithm>

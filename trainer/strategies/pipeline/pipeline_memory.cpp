@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// Adds up stages, grains in flight and state, for the rank that needs most.
 #include "trainer/strategies/pipeline/pipeline_memory.hpp"
 
 #include "common/checked_size.hpp"

@@ -15,6 +15,7 @@ namespace {
 /// How good some first stages are: smaller is better, the largest stage first.
 struct Cost {
   double largest = std::numeric_limits<double>::infinity(), squares = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): the 0 is the compiler's, in what it makes of this line
   auto operator<=>(const Cost&) const = default;
   Cost with(double stage) const { return {std::max(largest, stage), squares + stage * stage}; }
 };

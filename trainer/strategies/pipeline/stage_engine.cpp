@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
+/// The choice of the engine.
 #include "trainer/strategies/pipeline/stage_engine.hpp"
 
 #include "trainer/strategies/pipeline/cpu_stage_engine.hpp"
