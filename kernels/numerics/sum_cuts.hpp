@@ -8,6 +8,7 @@
 /// here is to change the weights of every run: tests/trainer/end_to_end/arithmetic_test.cpp knows them.
 #pragma once
 
+#include "kernels/numerics/arithmetic_version.hpp"
 #include "kernels/numerics/exact_sum.hpp"
 #include "kernels/numerics/random.hpp"  // LOCKSTEP_HOST_DEVICE
 #include "kernels/shapes.hpp"
@@ -15,10 +16,6 @@
 #include <algorithm>
 
 namespace lockstep {
-
-/// What a checkpoint says of its steps: 2 for the sums of this page, on all devices; 1 for those of the versions before,
-/// whose CPUs and GPUs rounded each in their own places.
-inline constexpr int kArithmeticVersion = 2;
 
 /// How many pieces cover `size`.
 LOCKSTEP_HOST_DEVICE constexpr int pieces(int size, int piece) {
@@ -65,8 +62,8 @@ struct ChannelGroups {
 /// Gradient of a convolution's weights and bias over a grain. Sample n of the grain is lane n % 32. A unit is some rows
 /// of pixels of some samples: a chain for each lane, by samples 32 apart, then rows, then columns. Units are counted by
 /// rows, and of the same rows by samples, which are neighbours in memory. A term is `units_of_term`
-/// units in a row: they are added lane by lane, in order, and then the lanes (add_lanes). Each term is rounded to fixed
-/// point.
+/// units in a row: they are added lane by lane, in order, and then the lanes (lane_distance). Each term is rounded to
+/// fixed point.
 struct GradientSplit {
   static constexpr int kLanes = 32;
   static constexpr int kMostUnitsOfTerm = 8;

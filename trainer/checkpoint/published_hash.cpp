@@ -7,7 +7,7 @@
 #include "common/files/env.hpp"
 #include "common/files/shared_files.hpp"
 #include "common/sha256.hpp"
-#include "kernels/numerics/sum_cuts.hpp"
+#include "kernels/numerics/arithmetic_version.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 /// trails and keep their meaning; a new order of sums or new cuts get a new number.
 #pragma once
 
-#include "kernels/numerics/sum_cuts.hpp"
+#include "kernels/numerics/arithmetic_version.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/device_choice.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "kernels/device/step_state.hpp"
-#include "kernels/numerics/sum_cuts.hpp"
+#include "kernels/numerics/arithmetic_version.hpp"
 #include "trainer/config/resume_keys.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/saved_model.hpp"

@@ -4,6 +4,8 @@
 /// kArithmeticVersion.
 #include "kernels/numerics/sum_cuts.hpp"
 
+#include "kernels/optimizers/update_rule.hpp"
+
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -18,6 +20,7 @@ TEST(SumCutsTest, AreThoseOfArithmeticVersionTwo) {
   EXPECT_EQ(kSampleBlock, 128);
   EXPECT_EQ(kLossSums, 4);
   EXPECT_EQ(kPartialSums, 16);
+  EXPECT_EQ(kNormLanes, 256);
   std::vector<int> distances;
   for (int step = 0; step < kLaneSteps; ++step) distances.push_back(lane_distance(step));
   EXPECT_EQ(distances, (std::vector{16, 1, 2, 8, 4}));

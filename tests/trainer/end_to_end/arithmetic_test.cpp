@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The weights that short runs end in are known, and the same on all processors and on the GPU's kernels
-/// (docs/arithmetic.md). tests/arithmetic/run is the same with more steps and in more ways. Who changes the order of a sum or
-/// the place of a cut on purpose changes tests/arithmetic/hashes.txt, kArithmeticVersion, and writes why in
-/// docs/decisions.md.
+/// The weights that short runs end in are known, and their losses, the same on all processors and on the GPU's kernels
+/// (docs/arithmetic.md). tests/arithmetic/run is the same with more steps and in more ways; tests/arithmetic/cuts sees
+/// whether they would notice. Who changes the order of a sum or the place of a cut on purpose changes
+/// tests/arithmetic/hashes.txt, kArithmeticVersion, and writes why in docs/decisions.md.
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 
 /// Of hashes.txt and jobs.txt, the shortest run of a job.
 struct Known {
-  std::string name, sha256;
+  std::string name, sha256, losses_sha256;
   int samples = 0;  ///< few where the emulator takes long
   std::string changes;
 };
@@ -42,8 +42,8 @@ std::vector<Known> known_runs() {
   for (const std::string& row : rows_of("hashes.txt")) {
     Known known;
     std::string samples, epochs;
-    std::istringstream(row) >> known.name >> samples >> epochs >> known.sha256;
-    if (samples == "mnist" || epochs != "1") continue;
+    std::istringstream(row) >> known.name >> samples >> epochs >> known.sha256 >> known.losses_sha256;
+    if (samples.starts_with("mnist") || epochs != "1") continue;
     known.samples = std::stoi(samples);
     const auto [at, is_new] = shortest.emplace(known.name, known);
     if (!is_new && known.samples < at->second.samples) at->second = known;
@@ -62,6 +62,14 @@ std::vector<Known> known_runs() {
   return list;
 }
 
+/// SHA-256 of the losses and accuracies of a run's metrics as they are written there, a line each, as
+/// tests/arithmetic/run takes it.
+std::string losses_sha256(const std::string& run_dir) {
+  const Outcome outcome = run_shell("grep -Eo '\"(loss|train_loss|test_loss|test_accuracy)\":[^,}]*' " +
+                                    run_dir + "/metrics.jsonl | sha256sum | cut -c 1-64");
+  return outcome.last_line();
+}
+
 /// `environment` stands before the command. The metrics, as text.
 std::string train(const TemporaryDirectory& directory, const Known& known, int ranks,
                   const std::string& overrides, const std::string& environment = "") {
@@ -77,6 +85,8 @@ std::string train(const TemporaryDirectory& directory, const Known& known, int r
   EXPECT_EQ(outcome.last_line(), "weights sha256 " + known.sha256)
       << known.name << " with " << ranks << " ranks, " << environment << " " << overrides << "\n"
       << outcome.everything();
+  EXPECT_EQ(losses_sha256(run_dir), known.losses_sha256)
+      << known.name << " with " << ranks << " ranks, " << environment << " " << overrides;
   std::string metrics;
   for (const auto& line : comparable_metrics(run_dir)) metrics += line.dump() + "\n";
   return metrics;
