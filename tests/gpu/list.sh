@@ -18,3 +18,6 @@ gpu_tests() {
     / Test +#[0-9]+: / { print $NF, ranks, (program == "" ? "not-built" : program); program = "" }'
   rm -rf "$list"
 }
+
+# golden_files PROGRAM...: the files with PyTorch's results that these tests read, one a line.
+golden_files() { grep -ahoE 'tests/golden/[a-z_0-9]+\.safetensors' "$@" | sort -u; }
