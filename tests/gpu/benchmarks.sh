@@ -10,7 +10,7 @@ declare -A batch=([net]=64 [lenet]=256) title=([net]="Net, batch 64" [lenet]="Le
 # step_command MODEL: what measures our step.
 step_command() {
   printf '%q ' "$lockstep" bench step "$repo/launch/jobs/mnist.yaml" "model=$1" "data.global_batch=${batch[$1]}" \
-    parallel.device=cuda "${data[@]}" --rounds 5 --steps 1000
+    parallel.device=cuda "${data[@]}" --rounds 5 --steps 500
 }
 
 run_benchmarks() {
@@ -36,7 +36,7 @@ race() {
   [ -z "$mnist" ] || folder=(--data "$mnist")
   for model in "${models[@]}"; do
     attempt "race $model" "$seconds" "$python" "$repo/tests/gpu/versus_torch.py" --model "$model" --batch "${batch[$model]}" "${folder[@]}" \
-      --rounds 3 --steps 300 --budget $((seconds - 30)) --between "$(step_command "$model") >>'$logs/turns-$model.log'" || true
+      --rounds 3 --steps 300 --budget $((seconds - 45)) --between "$(step_command "$model") >>'$logs/turns-$model.log'" || true
   done
 }
 

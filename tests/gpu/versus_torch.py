@@ -11,18 +11,22 @@ fastest algorithms. A step may be run in several modes:
   compile        model and loss through torch.compile(mode="reduce-overhead"), as PyTorch recommends it for small models
   compile-graph  model and loss through torch.compile(mode="max-autotune-no-cudagraphs"), and the whole step as one CUDA graph
 
-Modes take turns: each round times --steps steps of every mode, waits for the device, and then runs the shell command
---between, if there is one (a turn of the program that PyTorch is compared with). Prints one JSON object a line: first the
-facts, then for each mode its median in microseconds a step, all rounds, and the mean loss of the first and the last
-round; or why it does not run here. Needs torch and numpy.
+Every mode runs in a process of its own, so that one which takes too long to compile is ended and the others still race.
+They start together and then take turns: each round times --steps steps of every mode, one after another, and then runs
+the shell command --between, if there is one (a turn of the program that PyTorch is compared with). Prints one JSON object
+a line: first the facts, then for each mode its median in microseconds a step, all rounds, and the mean loss of the first
+and the last round; or why it does not run here. Ended early (SIGTERM), it prints what the rounds so far came to. Needs
+torch and numpy.
 """
 import argparse
 import gzip
 import json
 import os
+import select
 import signal
 import statistics
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -139,64 +143,93 @@ def captured(training):
     return graph.replay
 
 
-class TooLong(Exception):
-    pass
+def contend(arguments, mode):
+    """The process of one mode: says that it is ready, or why not; then times as many steps as each line of stdin says."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # compilers are talkative
+
+    def answer(values):
+        answers.write(json.dumps(values) + "\n")
+
+    try:
+        if "graph" in mode and arguments.device == "cpu":
+            raise RuntimeError("a CPU has no CUDA graphs")
+        training = Training(arguments, *load_data(arguments.data, arguments.samples), mode)
+        run = captured(training) if "graph" in mode else training.step
+        turn(arguments, training, run, 20)
+    except Exception as error:  # whatever a mode fails with, the others still race
+        answer({"error": f"{type(error).__name__}: {error}".splitlines()[0]})
+        return
+    answer(facts(arguments))
+    for line in sys.stdin:
+        answer(turn(arguments, training, run, int(line)))
 
 
-def give_up(_signal, _frame):
-    raise TooLong("took longer than its share of --budget to start")
+def turn(arguments, training, run, steps):
+    synchronize(arguments.device)
+    start = time.perf_counter()
+    for _ in range(steps):
+        run()
+    synchronize(arguments.device)
+    microseconds = (time.perf_counter() - start) / steps * 1e6
+    return {"us": microseconds, "loss": training.take_loss(steps)}
 
 
 class Contender:
-    """One mode, ready to run, with what its turns took."""
+    """One mode in its process, with what its turns took."""
 
-    def __init__(self, arguments, images, labels, mode):
-        if "graph" in mode and arguments.device == "cpu":
-            raise RuntimeError("a CPU has no CUDA graphs")
-        self.mode, self.microseconds, self.losses = mode, [], []
-        self.training = Training(arguments, images, labels, mode)
-        self.run = captured(self.training) if "graph" in mode else self.training.step
-        self.turn(arguments, 20)
-        self.microseconds, self.losses = [], []
+    def __init__(self, mode):
+        self.mode, self.turns, self.error = mode, [], None
+        command = [sys.executable, __file__, *sys.argv[1:], "--contend", mode]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        start_new_session=True)
 
-    def turn(self, arguments, steps):
-        synchronize(arguments.device)
-        start = time.perf_counter()
-        for _ in range(steps):
-            self.run()
-        synchronize(arguments.device)
-        self.microseconds.append((time.perf_counter() - start) / steps * 1e6)
-        self.losses.append(self.training.take_loss(steps))
+    def wait_until_ready(self, end):
+        """Its facts, or None: then error says why."""
+        if not select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]:
+            self.error = "took longer than --budget to start"
+            self.stop()
+            return None
+        answer = self.read()
+        self.error = answer.get("error")
+        return None if self.error else answer
+
+    def take_turn(self, steps):
+        self.process.stdin.write(f"{steps}\n")
+        self.process.stdin.flush()
+        answer = self.read()
+        self.error = answer.get("error")
+        if not self.error:
+            self.turns.append(answer)
+
+    def read(self):
+        line = self.process.stdout.readline()
+        return json.loads(line) if line else {"error": f"its process ended with code {self.process.wait()}"}
+
+    def stop(self):
+        """It goes with what it compiles in processes of its own."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.process.wait()
 
     def report(self):
+        if not self.turns:
+            return {"mode": self.mode, "error": self.error or "ended before its first turn"}
+        microseconds = [turn["us"] for turn in self.turns]
         return {
             "mode": self.mode,
-            "us_per_step": round(statistics.median(self.microseconds), 3),
-            "rounds": [round(value, 3) for value in self.microseconds],
-            "first_loss": round(self.losses[0], 5),
-            "last_loss": round(self.losses[-1], 5),
+            "us_per_step": round(statistics.median(microseconds), 3),
+            "rounds": [round(value, 3) for value in microseconds],
+            "first_loss": round(self.turns[0]["loss"], 5),
+            "last_loss": round(self.turns[-1]["loss"], 5),
         }
 
 
 def synchronize(device):
     if device == "cuda":
         torch.cuda.synchronize()
-
-
-def prepare(arguments, images, labels):
-    """The contenders that run here, and for the others why they do not."""
-    contenders, refusals = [], []
-    signal.signal(signal.SIGALRM, give_up)
-    end = time.monotonic() + arguments.budget
-    for number, mode in enumerate(arguments.modes):
-        signal.alarm(max(1, int((end - time.monotonic()) / (len(arguments.modes) - number))))
-        try:
-            contenders.append(Contender(arguments, images, labels, mode))
-        except Exception as error:  # whatever a mode fails with, the others still race
-            refusals.append({"mode": mode, "error": f"{type(error).__name__}: {error}".splitlines()[0]})
-        finally:
-            signal.alarm(0)
-    return contenders, refusals
 
 
 def facts(arguments):
@@ -219,8 +252,22 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--between", help="a shell command to run after each round")
-    parser.add_argument("--budget", type=float, default=240, help="seconds for all modes together to compile and capture")
+    parser.add_argument("--budget", type=float, default=240, help="seconds for the modes to compile and capture")
+    parser.add_argument("--contend", choices=MODES, help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def race(arguments, contenders):
+    end = time.monotonic() + arguments.budget
+    ready = [found for found in [contender.wait_until_ready(end) for contender in contenders] if found]
+    if ready:
+        print(json.dumps(ready[0]), flush=True)
+    for _ in range(arguments.rounds):
+        for contender in contenders:
+            if not contender.error:
+                contender.take_turn(arguments.steps)
+        if arguments.between:
+            subprocess.run(arguments.between, shell=True, check=True)
 
 
 def main():
@@ -228,16 +275,17 @@ def main():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     torch.backends.cudnn.benchmark = True
-    images, labels = load_data(arguments.data, arguments.samples)
-    contenders, refusals = prepare(arguments, images, labels)
-    print(json.dumps(facts(arguments)), flush=True)
-    for _ in range(arguments.rounds):
+    if arguments.contend:
+        contend(arguments, arguments.contend)
+        return
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+    contenders = [Contender(mode) for mode in arguments.modes]
+    try:
+        race(arguments, contenders)
+    finally:
         for contender in contenders:
-            contender.turn(arguments, arguments.steps)
-        if arguments.between:
-            subprocess.run(arguments.between, shell=True, check=True)
-    for line in [contender.report() for contender in contenders] + refusals:
-        print(json.dumps(line), flush=True)
+            contender.stop()
+            print(json.dumps(contender.report()), flush=True)
 
 
 if __name__ == "__main__":
