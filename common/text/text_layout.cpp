@@ -204,6 +204,11 @@ std::string format_duration(double seconds) {
   return fmt::format("{}:{:02}", minutes, whole % 60);
 }
 
+std::string format_seconds(double seconds) {
+  const int decimals = seconds < 0.0995 ? 3 : seconds < 0.995 ? 2 : 1;
+  return fmt::format("{:.{}f} s", seconds, decimals);
+}
+
 std::string format_loss(double loss) {
   return std::abs(loss) < 1e6 ? fmt::format("{:.4f}", loss) : fmt::format("{:.4e}", loss);
 }

@@ -38,6 +38,8 @@ std::string bar(double fraction, int width, bool unicode);
 
 /// "1:05", "2:03:04".
 std::string format_duration(double seconds);
+/// How long something took, short as that may be: "0.014 s", "0.48 s", "12.3 s".
+std::string format_seconds(double seconds);
 /// "0.0312"; from a million on "1.7e+12".
 std::string format_loss(double loss);
 /// "60,000".

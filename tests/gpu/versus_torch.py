@@ -9,7 +9,8 @@ fastest algorithms. A step may be run in several modes:
   eager          the step as it is written
   graph          the whole step, update included, as one CUDA graph
   compile        model and loss through torch.compile(mode="reduce-overhead"), as PyTorch recommends it for small models
-  compile-graph  model and loss through torch.compile(mode="max-autotune-no-cudagraphs"), and the whole step as one CUDA graph
+  compile-graph  model and loss through torch.compile, and the whole step as one CUDA graph
+  tuned-graph    the same with torch.compile(mode="max-autotune-no-cudagraphs"), which tries kernels of its own beside cuDNN's
 
 Every mode runs in a process of its own, so that one which takes too long to compile is ended and the others still race.
 They start together and then take turns: each round times --steps steps of every mode, one after another, and then runs
@@ -34,8 +35,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-MODES = ["eager", "graph", "compile", "compile-graph"]
-COMPILE_MODE = {"compile": "reduce-overhead", "compile-graph": "max-autotune-no-cudagraphs"}
+MODES = ["eager", "graph", "compile", "compile-graph", "tuned-graph"]
+COMPILE_MODE = {"compile": "reduce-overhead", "compile-graph": "default", "tuned-graph": "max-autotune-no-cudagraphs"}
 
 
 class Net(nn.Module):

@@ -84,7 +84,7 @@ Gpu_suite_passes_and_prints_one_table() {
   expect_contains "$(cat calls)" "--tool racecheck"
   expect_lacks "$(cat calls)" b_gpu_test
   expect_contains "$output" "all parts together: at most 540 s"
-  expect_contains "$output" "==> training: the CPU's loss curve; the same bits however it runs; at most 70 s"
+  expect_contains "$output" "==> training: the CPU's loss curve; the same bits however it runs; at most 60 s"
 }
 
 Gpu_suite_lets_all_parts_end_before_the_limit_of_the_whole() {

@@ -45,7 +45,7 @@ std::vector<Field> epoch_fields(const EpochSummary& facts) {
           {"train loss " + format_loss(facts.train_loss), 2},
           {"test loss " + facts.test_loss, 3},
           {fmt::format("accuracy {:.2f} %", 100 * facts.test_accuracy), 8},
-          {fmt::format("{:.1f} s", facts.seconds), 4},
+          {format_seconds(facts.seconds), 4},
           {"(" + samples_per_second(facts.samples_per_second) + ")", 1, 1}};
 }
 

@@ -226,7 +226,8 @@ void RunReport::done(const RunState& state, const Evaluation& evaluation, const 
   directory_->write_durably(event);
   if (job_.run.print_loss_every_steps > 0) say(std::string("Finished Training"));
   say(fmt::format("done: {} steps in {}, accuracy {:.2f} % of {} test samples, run directory {}",
-                  with_thousands(state.position.global_step), format_duration(seconds),
+                  with_thousands(state.position.global_step),
+                  seconds < 60 ? format_seconds(seconds) : format_duration(seconds),
                   100 * evaluation.accuracy(), with_thousands(evaluation.samples), job_.run.dir));
   say_weights(weights);
 }

@@ -22,6 +22,14 @@ TEST(TextLayoutTest, DurationsReadLikeAClock) {
   EXPECT_EQ(format_duration(7384), "2:03:04");
 }
 
+TEST(TextLayoutTest, SecondsAreNotRoundedToNothing) {
+  EXPECT_EQ(format_seconds(0.0144), "0.014 s");
+  EXPECT_EQ(format_seconds(0.0999), "0.10 s");
+  EXPECT_EQ(format_seconds(0.4812), "0.48 s");
+  EXPECT_EQ(format_seconds(0.996), "1.0 s");
+  EXPECT_EQ(format_seconds(7384), "7384.0 s");
+}
+
 TEST(TextLayoutTest, LargeNumbersAreGroupedByThousands) {
   EXPECT_EQ(with_thousands(0), "0");
   EXPECT_EQ(with_thousands(999), "999");
