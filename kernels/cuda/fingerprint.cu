@@ -15,28 +15,47 @@ namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
 constexpr unsigned kFingerprintThreads = 256;
+/// Of a thread: their loads are on their way together, where one after the other would each wait for the L2 cache.
+constexpr int kWordsAtOnce = 4;
 
-__device__ std::uint64_t word_at(const FingerprintPart& part, std::size_t i) {
-  if (part.sums != nullptr) return static_cast<std::uint64_t>(part.sums[i]);
+__device__ std::uint64_t word_of(std::int64_t sum) {
+  return static_cast<std::uint64_t>(sum);
+}
+__device__ std::uint64_t word_of(float number) {
   std::uint32_t bits = 0;
-  memcpy(&bits, part.floats + i, sizeof bits);
+  memcpy(&bits, &number, sizeof bits);
   return bits;
+}
+
+/// What this thread's words of the part add to the fingerprint.
+template <class Number>
+__device__ std::uint64_t sum_of_words(const FingerprintPart& part, const Number* numbers) {
+  std::uint64_t sum = 0;
+  for (std::size_t first = threadIdx.x; first < part.size; first += kWordsAtOnce * kFingerprintThreads) {
+    std::uint64_t words[kWordsAtOnce];
+#pragma unroll
+    for (int j = 0; j < kWordsAtOnce; ++j) {
+      const std::size_t i = first + j * kFingerprintThreads;
+      words[j] = i < part.size ? word_of(numbers[i]) : 0;
+    }
+#pragma unroll
+    for (int j = 0; j < kWordsAtOnce; ++j)
+      sum += words[j] * word_multiplier(part.buffer, part.first + first + j * kFingerprintThreads);
+  }
+  return sum;
 }
 
 __global__ void fingerprint_parts(FingerprintArgs args) {
   LOCKSTEP_SHARED(std::uint64_t, sums, kFingerprintThreads);
+  // A halted state stays behind its last step, and nobody reads what is added there.
+  const auto row = static_cast<std::size_t>(args.state->steps_done);
   const FingerprintPart part = args.parts[blockIdx.x];
-  std::uint64_t mine = 0;
-  for (std::size_t i = threadIdx.x; i < part.size; i += kFingerprintThreads)
-    mine += word_at(part, i) * word_multiplier(part.buffer, part.first + i);
-  sums[threadIdx.x] = mine;
+  sums[threadIdx.x] = part.sums != nullptr ? sum_of_words(part, part.sums) : sum_of_words(part, part.floats);
   for (unsigned half = kFingerprintThreads / 2; half > 0; half /= 2) {
     __syncthreads();
     if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
   }
   if (threadIdx.x != 0) return;
-  // A halted state stays behind its last step, and nobody reads what is added there.
-  const std::size_t row = static_cast<std::size_t>(args.state->steps_done);
   add_integer(args.rows + row * args.slots + part.slot, static_cast<std::int64_t>(sums[0]));
 }
 

@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 /// Words of a part: enough that a block's threads are worth their start, few enough to be spread over a GPU.
-constexpr std::size_t kPartWords = 4096;
+constexpr std::size_t kPartWords = 1024;
 
 void add_parts(FingerprintPart part, const HeldTensor& tensor, std::vector<FingerprintPart>& parts) {
   for (std::size_t done = 0; done < tensor.size; done += kPartWords) {
