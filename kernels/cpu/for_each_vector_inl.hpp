@@ -22,7 +22,7 @@ template <class Body>
 HWY_INLINE void for_each_vector(std::size_t size, const Body& body) {
   const hwy::HWY_NAMESPACE::CappedTag<float, 16> whole;
   const hwy::HWY_NAMESPACE::CappedTag<float, 1> single;
-  const std::size_t lanes = Lanes(whole);
+  const std::size_t lanes = hwy::HWY_NAMESPACE::Lanes(whole);
   std::size_t i = 0;
   for (; i + lanes <= size; i += lanes) body(whole, i);
   for (; i < size; ++i) body(single, i);

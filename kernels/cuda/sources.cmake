@@ -1,17 +1,13 @@
 # The sources that are compiled twice: by nvcc for GPUs (kernels/cuda) and by the host compiler for the emulator
 # (kernels/emulation).
 #
-# Each group is compiled in one piece: of the two seconds that nvcc takes for a small source, it spends most on the headers of CUDA.
+# Each group is compiled in one piece: of a small source's time, nvcc and the host compiler spend two seconds on the headers of CUDA.
 # In a group no two sources give different things one name.
-set(LOCKSTEP_GPU_GROUPS runtime features images norms classes matrices conv2d conv2d_data)
-set(runtime device graph native_ops platform probe properties stream)
-set(features fingerprint activation channel_bias pool_avg linear_backward_weights)
-set(images exact_sum gather pool_max)
-set(norms batch_norm loss)
-set(classes pool_global update linear_backward_data)
-set(matrices epilogue linear_forward)
-set(conv2d conv2d_forward conv2d_backward_weights)
-set(conv2d_data conv2d_backward_data)
+set(LOCKSTEP_GPU_GROUPS runtime training conv2d conv2d_data)
+set(runtime device graph native_ops platform probe properties stream fingerprint activation channel_bias exact_sum pool_avg linear_backward_weights)
+set(training batch_norm epilogue gather loss update)
+set(conv2d conv2d_forward conv2d_backward_weights linear_forward pool_max)
+set(conv2d_data conv2d_backward_data linear_backward_data pool_global)
 
 # lockstep_gpu_sources(VARIABLE): the files to compile, those of a group through a file that includes them; each by itself,
 # where LOCKSTEP_IN_ONE_PIECE is OFF.

@@ -3,8 +3,9 @@
 /// Compiled once for all tests; CMake puts it in front of each source. Each source includes what it uses all the same.
 #pragma once
 
+#include "common/text/json_precompiled.hpp"
+
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
