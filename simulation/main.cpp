@@ -143,6 +143,7 @@ int run(SimulationOptions& options) {
 }  // namespace
 }  // namespace lockstep
 
+// NOLINTNEXTLINE(bugprone-exception-escape): outside of the try only memory can run out
 int main(int argc, char** argv) {
   lockstep::open_standard_streams();
   CLI::App app{

@@ -10,7 +10,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 
 namespace lockstep {
@@ -86,10 +85,13 @@ void add_options(CLI::App& app, SimulationOptions& o) {
 
 ImageShape input_shape(const SimulationOptions& options) {
   ImageShape shape;
-  char rest = 0;
-  if (std::sscanf(options.input.c_str(), "%dx%dx%d%c", &shape.channels, &shape.height, &shape.width, &rest) !=
-          3 ||
-      shape.channels < 1 || shape.height < 1 || shape.width < 1)
+  const char* at = options.input.data();
+  const char* const end = at + options.input.size();
+  for (int* size : {&shape.channels, &shape.height, &shape.width}) {
+    if (size != &shape.channels && at != end && *at == 'x') ++at;
+    at = std::from_chars(at, end, *size).ptr;
+  }
+  if (at != end || shape.channels < 1 || shape.height < 1 || shape.width < 1)
     throw UsageError(fmt::format("--input '{}': write channels, height and width as 1x28x28", options.input));
   return shape;
 }

@@ -22,15 +22,17 @@ passed() { part_passed=$((part_passed + 1)); }
 failed() { part_failed=$((part_failed + 1)) && failures+=("$part: $1") && echo "FAILED  $1"; }
 skipped() { part_skipped=$((part_skipped + 1)) && skips+=("$part: $1"); }
 
-# check NAME COMMAND...: one test that is a command. The end of its output is shown when it fails.
+# check NAME COMMAND...: one test that is a command. The end of its output is shown when it fails. Exit code 77: it tested nothing, and its
+# last line says why.
 check() {
-  local name=$1 log="$repo/build/logs/check-${1// /-}.log"
+  local name=$1 log="$repo/build/logs/check-${1// /-}.log" status=0 reason
   shift
-  if "$@" >"$log" 2>&1; then
-    passed && echo "ok      $name"
-  else
-    failed "$name" && echo "    the end of $log:" && tail -n 60 "$log" | sed 's/^/    /'
-  fi
+  "$@" >"$log" 2>&1 || status=$?
+  case $status in
+    0) passed && echo "ok      $name" ;;
+    77) reason=$(tail -n 1 "$log") && skipped "$name: ${reason#"$name: "}" && echo "skipped $name" ;;
+    *) failed "$name" && echo "    the end of $log:" && tail -n 60 "$log" | sed 's/^/    /' ;;
+  esac
 }
 
 # cases REPORT: "OUTCOME NAME" of each test case in ctest's JUnit report. Only exit code 77 is a skip: a test that could

@@ -187,10 +187,11 @@ std::uint64_t BlockRunner::exchange(const WarpRequest& request) {
 
 // No thread can run and some have not ended: names one of them and why.
 void BlockRunner::fail_where_stuck() {
-  const Thread* stuck = nullptr;
+  const Thread* stuck = &threads_.front();
   for (const Thread& thread : threads_) {
     if (thread.state == State::kEnded) continue;
-    if (stuck == nullptr || (stuck->state == State::kAtBarrier && thread.state == State::kInWarpOp))
+    if (stuck->state == State::kEnded ||
+        (stuck->state == State::kAtBarrier && thread.state == State::kInWarpOp))
       stuck = &thread;
   }
   failure_ = std::make_exception_ptr(

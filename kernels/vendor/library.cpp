@@ -14,7 +14,7 @@ Library::Library(Device& device, VendorAlgorithms algorithms) : device_(device),
 }
 
 StreamContext& Library::on(Stream& stream) {
-  const cudaStream_t handle = handle_of(stream);
+  cudaStream_t handle = handle_of(stream);
   return contexts_.try_emplace(handle, device_, handle).first->second;
 }
 

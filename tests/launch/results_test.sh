@@ -86,15 +86,16 @@ Results_add_up_over_the_parts() {
   expect_contains "$output" "3 passed, 1 failed, 0 skipped"
 }
 
-Check_shows_the_output_of_a_command_that_fails() {
+Check_shows_the_output_of_a_command_that_fails_and_why_one_tested_nothing() {
   repo=$PWD && mkdir -p build/logs
   begin part "title" >/dev/null
   check "never" sh -c 'echo because; exit 3' >said
   check "always" true >>said
+  check "not here" sh -c 'echo text; echo "not here: it is too far"; exit 77' >>said
   end
   expect_contains "$(cat said)" because
   expect_contains "$(cat said)" "ok      always"
-  expect_equal "$total_passed $total_failed" "1 1"
+  expect_equal "$total_passed $total_failed ${skips[*]}" "1 1 part: not here: it is too far"
 }
 
 run_tests "$@"

@@ -118,8 +118,8 @@ Tidy_knows_what_changed() {
   expect_exit 0 tests/tidy --changed --list
   expect_equal "$output" "room/b.cpp"$'\n'"room/d.cu"
   git checkout -q -- room && git checkout -q main && echo text >README.md && commit fourth
-  expect_exit 0 tests/tidy --changed
-  expect_contains "$output" "0 sources, 0 with findings; 0 clean as before; 0 not looked at"
+  expect_exit 77 tests/tidy --changed
+  expect_equal "$output" "clang-tidy: no source changed (tests/tidy looks at all)"
 }
 
 Tidy_in_a_clone_of_one_commit_takes_all_in_an_order() {
@@ -134,11 +134,53 @@ Tidy_in_a_clone_of_one_commit_takes_all_in_an_order() {
 # A source that takes longer than there is time is given up, and the next call begins with it again.
 Tidy_stops_when_its_time_is_up() {
   make_repository
-  SLOWNESS=60 JOBS=1 expect_exit 0 tests/tidy --seconds 2 room/a.cpp room/b.cpp
-  expect_equal "$(last_line)" "clang-tidy: 0 sources, 0 with findings; 0 clean as before; 2 not looked at (tests/tidy looks at all)"
+  SLOWNESS=60 JOBS=1 expect_exit 77 tests/tidy --seconds 2 room/a.cpp room/b.cpp
+  expect_equal "$(last_line)" "clang-tidy: none of 2 sources was done within 2 s (tests/tidy looks at all)"
   looked_at >/dev/null
   expect_exit 0 tests/tidy --seconds 60 room/a.cpp room/b.cpp
   expect_equal "$(looked_at)" "room/a.cpp room/b.cpp"
+}
+
+# make_tests_run: tests/run in that repository, with stand-ins for what installs and builds: builds fail.
+make_tests_run() {
+  cp "$repo"/tests/{run,results.sh} tests/
+  printf '#!/bin/bash\necho "groups: $*"\n' >launch/install-dependencies
+  printf '#!/bin/bash\nexit 1\n' >launch/build
+  chmod +x launch/install-dependencies launch/build
+  (cd .. && stand_in shellcheck exit && stand_in clang-format 'echo "version 14."')
+}
+
+Run_looks_at_what_changed_unless_it_is_told_otherwise() {
+  make_repository
+  make_tests_run
+  echo bad >room/a.cpp && commit second
+  expect_exit 1 tests/run
+  expect_contains "$output" "groups: build test tidy"
+  expect_contains "$output" "failed:  changed: clang-tidy"
+  expect_lacks "$(tests/run style)" "tidy"
+  echo >room/a.cpp && commit third
+  expect_exit 0 tests/run changed
+  expect_contains "$output" "clang-tidy: 1 sources, 0 with findings; 0 clean as before; 0 not looked at"
+  expect_equal "$(last_line)" "1 passed, 0 failed, 0 skipped"
+}
+
+# 20 seconds become 2, and a source that says "slow" takes longer.
+Run_counts_what_clang_tidy_had_no_time_for_as_skipped() {
+  make_repository
+  make_tests_run
+  sed -i 's/--seconds 20/--seconds 2/' tests/run
+  printf '#!/bin/bash\n[ "$1" != --version ] || exec echo "LLVM version 14.0.6"\n! grep -q slow "${@: -1}" || sleep 60\n' >../bin/clang-tidy
+  echo slow >room/a.cpp && commit second
+  expect_exit 1 tests/run changed
+  expect_contains "$output" "skipped: changed: clang-tidy: none of 1 sources was done within 2 s"
+  expect_equal "$(last_line)" "0 passed, 0 failed, 1 skipped"
+  echo slow >room/d.cu && echo >room/a.cpp && commit third
+  JOBS=2 expect_exit 0 tests/run changed
+  expect_contains "$output" "skipped: changed: clang-tidy: 1 sources, 0 with findings; 0 clean as before; 1 not looked at"
+  expect_equal "$(last_line)" "1 passed, 0 failed, 1 skipped"
+  echo text >README.md && commit fourth
+  expect_exit 1 tests/run changed
+  expect_contains "$output" "skipped: changed: clang-tidy: no source changed"
 }
 
 Tidy_says_what_is_missing_or_wrong() {

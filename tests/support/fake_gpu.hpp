@@ -51,6 +51,7 @@ class FakePlatform final : public Platform {
   /// @param search   what devices() throws, if not null
   /// @param use      what making a device throws, if not empty
   FakePlatform(int visible, std::exception_ptr search, std::string use)
+      // NOLINTNEXTLINE(bugprone-throw-keyword-missing): it is kept, not thrown
       : visible_(visible), search_(std::move(search)), use_(std::move(use)) {}
 
   std::vector<DeviceProperties> devices() const override {

@@ -8,7 +8,7 @@
 ///   READ_FAULTS_COUNT=1            so many of them; without it all
 ///   READ_FAULTS_ERRNO=5            with this error
 /// Counted: open, opendir, read, readdir, stat, lstat, fstat. What would create a file is not reading.
-#define _GNU_SOURCE
+#define _GNU_SOURCE  // NOLINT(bugprone-reserved-identifier): the C library asks for it
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -26,7 +26,7 @@ static atomic_long calls;
 
 static long number(const char* name, long otherwise) {
   const char* text = getenv(name);
-  return text != NULL ? atol(text) : otherwise;
+  return text != NULL ? strtol(text, NULL, 10) : otherwise;
 }
 
 static bool fails(const char* path) {

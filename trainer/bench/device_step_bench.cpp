@@ -27,9 +27,9 @@ namespace {
 /// One way to run the job's steps, and what its turns took.
 class Candidate {
  public:
-  Candidate(std::string label, const Job& job, Communicator& comm, JobSetup setup)
+  Candidate(std::string label, Job job, Communicator& comm, JobSetup setup)
       : label_(std::move(label)),
-        job_(job),
+        job_(std::move(job)),
         setup_(std::move(setup)),
         engine_(make_step_engine(job_, setup_, comm)) {
     setup_.network.initialise(job_.train.seed, engine_->weights(), job_.train.initial_scale);

@@ -115,9 +115,10 @@ void add_elementwise(int batch, Ops& ops, Tensors& t, std::vector<Case>& out) {
   auto positive = std::make_shared<std::vector<std::uint8_t>>(sign_bytes(activations));
   out.push_back({"relu 10x12x12 forward", 0, bytes_of(2 * activations),
                  [=, &ops] { ops.relu_forward(activations, x, y, positive->data()); }});
-  for (const auto& [kind, name] : {std::pair{Activation::kTanh, "tanh"},
-                                   {Activation::kSigmoid, "sigmoid"},
-                                   {Activation::kGelu, "gelu"}}) {
+  for (const auto& [function, name] : {std::pair{Activation::kTanh, "tanh"},
+                                       {Activation::kSigmoid, "sigmoid"},
+                                       {Activation::kGelu, "gelu"}}) {
+    const Activation kind = function;
     out.push_back({fmt::format("{} 10x12x12 forward", name), 0, bytes_of(2 * activations),
                    [=, &ops] { ops.activation_forward(kind, activations, x, y); }});
     out.push_back({fmt::format("{} 10x12x12 backward", name), 0, bytes_of(3 * activations),

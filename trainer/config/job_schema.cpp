@@ -29,13 +29,18 @@ constexpr Determines kWeights = Determines::kWeights;
 // clang-format off
 #define FIELD(path) #path, Field([](auto& job) -> decltype(auto) { return (job.path); })
 
-std::vector<JobKey> make_schema() {
+std::vector<JobKey> model_keys() {
   using namespace job_keys;
   return {
     path(FIELD(model), false, "the name of a model or a path to a YAML network",
          "the network: net, lenet, mlp, linear, or a path to a YAML file, beside the job file or in the current directory", kWeights)
         .also_called({"network", "net", "arch"}),
+  };
+}
 
+std::vector<JobKey> data_keys() {
+  using namespace job_keys;
+  return {
     choice(FIELD(data.set), set_names(),
            fmt::format("the data set; idx: your own, in data.root; {}: made in memory", fmt::join(made_sets(), " and ")), kWeights)
         .also_called({"dataset", "name"}),
@@ -52,7 +57,12 @@ std::vector<JobKey> make_schema() {
     boolean(FIELD(data.shuffle), "a new order of the training samples in each epoch", kWeights),
     integer(FIELD(data.train_samples), {0, kBillion}, "how many to make, of sets made in memory; 0: their default", kWeights),
     integer(FIELD(data.test_samples), {0, kBillion}, "the same for testing"),
+  };
+}
 
+std::vector<JobKey> train_keys() {
+  using namespace job_keys;
+  return {
     integer(FIELD(train.epochs), {1, kBillion}, "passes over the training samples"),
     seed(FIELD(train.seed), "everything random is derived from it", kWeights).also_called({"random_seed"}),
     integer(FIELD(train.max_steps), {0, kMaxSteps}, "stop after so many steps; 0: no limit").also_called({"steps"}),
@@ -61,7 +71,12 @@ std::vector<JobKey> make_schema() {
         .also_called({"pretrained", "weights"}),
     real(FIELD(train.initial_scale), {0, 1e6}, "the standard deviation of the initial weights, with biases of 0; 0: as the model says", kWeights)
         .also_called({"init_scale", "scale", "init_std", "init"}),
+  };
+}
 
+std::vector<JobKey> optimizer_keys() {
+  using namespace job_keys;
+  return {
     choice(FIELD(train.optimizer.kind), optimizer_names(), "the update rule", kWeights).also_called({"name", "type"}),
     real(FIELD(train.optimizer.lr), {0, 1e6, true}, "learning rate; the highest one where a schedule goes up and down", kWeights)
         .also_called({"learning_rate", "rate", "max_lr", "base_lr"}),
@@ -80,7 +95,12 @@ std::vector<JobKey> make_schema() {
     choice(FIELD(train.optimizer.lr_scaling.rule), lr_scaling_rules(),
            "lr is multiplied by global_batch / base_batch, by the square root of that, or not", kWeights),
     integer(FIELD(train.optimizer.lr_scaling.base_batch), {1, kBillion}, "the global batch that lr is meant for", kWeights),
+  };
+}
 
+std::vector<JobKey> schedule_keys() {
+  using namespace job_keys;
+  return {
     choice(FIELD(train.schedule.kind), schedule_names(), "how the learning rate changes during the run", kWeights)
         .also_called({"name", "type", "scheduler", "lr_scheduler", "lr_schedule"}),
     choice(FIELD(train.schedule.by), {"epoch", "step"}, "when the rate changes, and what step_size, milestones and total count; one_cycle: step", kWeights)
@@ -105,7 +125,12 @@ std::vector<JobKey> make_schema() {
     integer(FIELD(train.schedule.warmup_steps), {0, kTrillion}, "the same in steps", kWeights),
     real(FIELD(train.schedule.warmup_start), {0, 1}, "the share of the rate that the warm-up starts from", kWeights)
         .also_called({"start_factor", "warmup_factor", "warmup_start_factor"}),
+  };
+}
 
+std::vector<JobKey> parallel_keys() {
+  using namespace job_keys;
+  return {
     choice(FIELD(parallel.strategy), strategy_names(), "what ranks share; data: the samples of a batch, each rank has the whole network; pipeline: the layers; hogwild: one set of weights, moved without locks")
         .also_called({"mode", "type"}),
     stages(FIELD(parallel.stages),
@@ -141,7 +166,12 @@ std::vector<JobKey> make_schema() {
     real(FIELD(parallel.timeout_seconds), {0, 1e9, true}, "how long to wait for other ranks before giving up")
         .also_called({"timeout"}),
     boolean(FIELD(parallel.watchdog), "ranks under MPI watch each other: who dies, stops or hangs is named at once"),
+  };
+}
 
+std::vector<JobKey> run_keys() {
+  using namespace job_keys;
+  return {
     path(FIELD(run.dir), false, "auto or a directory",
          "where job.yaml, metrics.jsonl, checkpoints and logs go; auto: runs/JOB, or runs/JOB-2 and so on where that is done or has other weights")
         .also_called({"output", "output_dir", "out"}),
@@ -163,7 +193,12 @@ std::vector<JobKey> make_schema() {
     integer(FIELD(run.keep.last), {1, kBillion}, "checkpoints that stay: the newest so many"),
     integer(FIELD(run.keep.every_steps), {0, kTrillion}, "and those whose step is a multiple of this; 0: none"),
     boolean(FIELD(run.keep.best), "and the one with the highest test accuracy, saved when it was measured"),
+  };
+}
 
+std::vector<JobKey> inject_keys() {
+  using namespace job_keys;
+  return {
     integer(FIELD(inject.rank), {0, kBillion}, "the rank that fails on purpose; only with LOCKSTEP_ALLOW_INJECT=1"),
     integer(FIELD(inject.step), {0, kTrillion}, "before which step, counted from 1; once in a run"),
     fault(FIELD(inject.what), "how: killed, stopped, late, slow from then on, cut off, a wrong weight, or waiting where the others do not"),
@@ -171,6 +206,14 @@ std::vector<JobKey> make_schema() {
 }
 // clang-format on
 #undef FIELD
+
+std::vector<JobKey> make_schema() {
+  std::vector<JobKey> schema;
+  for (const auto& keys : {model_keys(), data_keys(), train_keys(), optimizer_keys(), schedule_keys(),
+                           parallel_keys(), run_keys(), inject_keys()})
+    schema.insert(schema.end(), keys.begin(), keys.end());
+  return schema;
+}
 
 }  // namespace
 

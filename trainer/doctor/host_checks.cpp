@@ -4,6 +4,7 @@
 #include "common/memory.hpp"
 #include "trainer/doctor/checks.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -29,9 +30,9 @@ std::uint32_t mask_of(int prefix) {
 }
 
 std::optional<std::uint32_t> number_of(const std::string& address) {
-  std::array<unsigned, 4> b{};
-  if (std::sscanf(address.c_str(), "%3u.%3u.%3u.%3u", &b[0], &b[1], &b[2], &b[3]) != 4) return std::nullopt;
-  return b[0] << 24 | b[1] << 16 | b[2] << 8 | b[3];
+  in_addr number{};
+  if (inet_pton(AF_INET, address.c_str(), &number) != 1) return std::nullopt;
+  return ntohl(number.s_addr);
 }
 
 std::string in_words(const Network& network) {

@@ -5,6 +5,8 @@
 
 #include "common/error.hpp"
 #include "common/host_name.hpp"
+#include "common/text/printable.hpp"
+#include "common/yaml/scalar.hpp"
 #include "trainer/doctor/launch_log.hpp"
 #include "trainer/doctor/remote_command.hpp"
 #include "trainer/doctor/run_directory_mark.hpp"
@@ -18,9 +20,11 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <limits>
 #include <map>
 #include <optional>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 namespace lockstep {
@@ -151,6 +155,16 @@ CheckResult find_closed_ports(const std::vector<ListedHost>& hosts) {
   return result;
 }
 
+constexpr std::string_view kSlots = "slots=";
+
+int slots_of(const std::string& path, const std::string& word) {
+  const auto slots = parse_int64(std::string_view(word).substr(kSlots.size()));
+  if (!slots || *slots < 0 || *slots > std::numeric_limits<int>::max())
+    throw ConfigError(
+        fmt::format("{}: {} gives no whole number; a line is 'node1 slots=8'", path, quoted_text(word)));
+  return static_cast<int>(*slots);
+}
+
 }  // namespace
 
 std::vector<ListedHost> read_hostfile(const std::string& path) {
@@ -162,7 +176,7 @@ std::vector<ListedHost> read_hostfile(const std::string& path) {
     ListedHost host;
     if (!(words >> host.name)) continue;
     for (std::string word; words >> word;)
-      if (word.starts_with("slots=")) host.slots = std::atoi(word.c_str() + 6);
+      if (word.starts_with(kSlots)) host.slots = slots_of(path, word);
     hosts.push_back(host);
   }
   if (hosts.empty()) throw ConfigError(path + ": names no host; a line is 'node1 slots=8'");

@@ -16,7 +16,7 @@ struct ListedHost {
 };
 
 /// Of a hostfile as mpirun reads it: a name a line, slots=N, comments behind #.
-/// @throws MissingDataError  no such file; ConfigError  it names no host
+/// @throws MissingDataError  no such file; ConfigError  it names no host, or slots= is no number
 std::vector<ListedHost> read_hostfile(const std::string& path);
 
 /// Runs this program on every host, over $OMPI_MCA_plm_rsh_agent or ssh, compares what the hosts see and tries

@@ -7,13 +7,14 @@
 #include "trainer/optimizers/optimizer.hpp"
 
 #include <cmath>
+#include <utility>
 
 namespace lockstep {
 namespace {
 
 class Adam final : public Optimizer {
  public:
-  Adam(const OptimizerSection& section, bool decoupled) : section_(section), decoupled_(decoupled) {}
+  Adam(OptimizerSection section, bool decoupled) : section_(std::move(section)), decoupled_(decoupled) {}
 
   UpdateRule rule() const override { return decoupled_ ? UpdateRule::kAdamW : UpdateRule::kAdam; }
   std::vector<std::string> buffers() const override { return {"exp_avg", "exp_avg_sq"}; }

@@ -5,12 +5,14 @@
 
 #include "trainer/optimizers/optimizer.hpp"
 
+#include <utility>
+
 namespace lockstep {
 namespace {
 
 class Lars final : public Optimizer {
  public:
-  explicit Lars(const OptimizerSection& section) : section_(section) {}
+  explicit Lars(OptimizerSection section) : section_(std::move(section)) {}
 
   UpdateRule rule() const override { return UpdateRule::kLars; }
   std::vector<std::string> buffers() const override { return {"momentum"}; }

@@ -12,8 +12,8 @@ namespace lockstep {
 
 /// A key of the member's section.
 struct MemberKey {
-  std::string_view name;           ///< "lr", of "train.optimizer.lr"
-  std::string_view fallback = "";  ///< its value where it is not given, as in a job file; "": the section's
+  std::string_view name;        ///< "lr", of "train.optimizer.lr"
+  std::string_view fallback{};  ///< its value where it is not given, as in a job file; "": the section's
   bool required = false;
 };
 

@@ -5,12 +5,14 @@
 
 #include "trainer/optimizers/optimizer.hpp"
 
+#include <utility>
+
 namespace lockstep {
 namespace {
 
 class Rmsprop final : public Optimizer {
  public:
-  explicit Rmsprop(const OptimizerSection& section) : section_(section) {}
+  explicit Rmsprop(OptimizerSection section) : section_(std::move(section)) {}
 
   UpdateRule rule() const override {
     return section_.momentum == 0 ? UpdateRule::kRmsprop : UpdateRule::kRmspropMomentum;

@@ -60,9 +60,9 @@ ScheduledValues RateSchedule::at(std::int64_t step) const {
   if (step >= warmup_) return after_warmup(step);
   ScheduledValues values = after_warmup(warmup_);
   const bool each_epoch = by_epoch(section_) && section_.warmup_epochs > 0;
-  const double done = each_epoch ? static_cast<double>(step / run_.steps_per_epoch) /
-                                       static_cast<double>(section_.warmup_epochs)
-                                 : static_cast<double>(step) / static_cast<double>(warmup_);
+  const std::int64_t passed = each_epoch ? step / run_.steps_per_epoch : step;
+  const std::int64_t all = each_epoch ? section_.warmup_epochs : warmup_;
+  const double done = static_cast<double>(passed) / static_cast<double>(all);
   values.lr *= section_.warmup_start + (1 - section_.warmup_start) * done;
   return values;
 }

@@ -5,12 +5,14 @@
 
 #include "trainer/optimizers/optimizer.hpp"
 
+#include <utility>
+
 namespace lockstep {
 namespace {
 
 class Sgd final : public Optimizer {
  public:
-  explicit Sgd(const OptimizerSection& section) : section_(section) {}
+  explicit Sgd(OptimizerSection section) : section_(std::move(section)) {}
 
   UpdateRule rule() const override {
     if (section_.momentum == 0) return UpdateRule::kSgd;

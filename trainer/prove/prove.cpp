@@ -10,6 +10,7 @@
 #include "common/error.hpp"
 #include "common/text/json_text.hpp"
 #include "common/text/text_layout.hpp"
+#include "common/yaml/scalar.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/prove/replay.hpp"
 #include "trainer/ranks/rank_facts.hpp"
@@ -167,9 +168,9 @@ std::string what_is_done_by(const Group& group) {
 /// Grains of a full batch.
 std::int64_t grains_of(const Job& job, const Trail& trail) {
   const auto found = trail.head().facts.find("data.train_samples");
-  const std::string samples = found == trail.head().facts.end() ? "0" : found->second;
+  const std::string samples = found == trail.head().facts.end() ? "" : found->second;
   const std::int64_t batch =
-      std::min<std::int64_t>(job.data.global_batch, std::max(1LL, std::atoll(samples.c_str())));
+      std::clamp<std::int64_t>(parse_int64(samples).value_or(1), 1, job.data.global_batch);
   return std::max<std::int64_t>(1, (batch + job.parallel.grain - 1) / job.parallel.grain);
 }
 

@@ -8,7 +8,6 @@
 #include "trainer/run/stop_requests.hpp"
 
 #include <fmt/format.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,6 +15,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <string_view>
 
 namespace lockstep {

@@ -72,6 +72,7 @@ std::string without_spaces(std::string text) {
 }
 
 const std::vector<std::string> kLongLines = {
+    // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): two lines of two rows each
     "Lockstep 0.1.0: net, 21,840 parameters, on mnist (60,000 train, 10,000 test; "
     "/home/a/.cache/lockstep/mnist)",
     "done: 4,690 steps in 0:24, accuracy 99.02 % of 10,000 test samples, run directory "

@@ -65,7 +65,7 @@ class LossTest : public testing::Test {
   /// Adds to counters that start as `before`.
   Result run(const LossShape& shape, const std::vector<double>& logits,
              const std::vector<std::int32_t>& labels, Gradient gradient = Gradient::kApart,
-             Counters before = Counters(kStepCounters), double limit = kLossLimit) {
+             const Counters& before = Counters(kStepCounters), double limit = kLossLimit) {
     const auto x = rig_.upload(logits);
     const auto label_memory = rig_.upload(labels);
     const auto counters = rig_.upload(before);

@@ -8,9 +8,9 @@
 #include <cctype>
 
 #include <algorithm>
-#include <cstdio>
 #include <numeric>
 #include <set>
+#include <sstream>
 #include <thread>
 
 namespace lockstep::test {
@@ -120,10 +120,12 @@ TEST_F(RuntimeTest, EveryPairOfDevicesHasALink) {
 TEST_F(RuntimeTest, VersionsNameDriverAndRuntime) {
   const auto text = platform_under_test().versions();
   int driver_major = 0, driver_minor = 0, runtime_major = 0, runtime_minor = 0;
-  EXPECT_EQ(std::sscanf(text.c_str(), "driver %d.%d, runtime %d.%d", &driver_major, &driver_minor,
-                        &runtime_major, &runtime_minor),
-            4)
-      << text;
+  std::string driver, runtime;
+  char dot = 0, comma = 0;
+  std::istringstream words(text);
+  words >> driver >> driver_major >> dot >> driver_minor >> comma >> runtime >> runtime_major >> dot >>
+      runtime_minor;
+  EXPECT_TRUE(words && driver == "driver" && comma == ',' && runtime == "runtime") << text;
   EXPECT_GE(runtime_major, 12) << text;
 }
 

@@ -176,7 +176,7 @@ TEST_F(FaultsTest, BarrierThatSomeThreadsNeverReach) {
 }
 
 __global__ void two_barriers_kernel() {
-  if (threadIdx.x < 16) {
+  if (threadIdx.x < 16) {  // NOLINT(bugprone-branch-clone): not the same barrier
     __syncthreads();
   } else {
     __syncthreads();

@@ -48,13 +48,13 @@ std::string change(const LoopCost& before, const LoopCost& now) {
 
 /// More than 5 % worse.
 struct Worse {
-  bool registers, warps, loop;
+  bool registers, warps = false, loop;
 
   Worse(const CubinKernel& before, const CubinKernel& now)
-      : registers(now.registers > 1.05 * before.registers), warps(false), loop(false) {
+      : registers(now.registers > 1.05 * before.registers),
+        loop(loop_cost(now).per_fma() > 1.05 * loop_cost(before).per_fma()) {
     for (int size = 1; size <= warps_of_largest_block(before); ++size)
       warps = warps || resident_warps(now, size) < 0.95 * resident_warps(before, size);
-    loop = loop_cost(now).per_fma() > 1.05 * loop_cost(before).per_fma();
   }
   std::string text() const {
     std::string list;

@@ -121,8 +121,8 @@ TEST(JobErrorTest, EveryRangeHasItsEnds) {
                            "run: {log_every_steps: -1}",
                            "run: {checkpoint_every_steps: -1}",
                            "run: {dir: ''}",
-                           "run: {dir: \"a\\nb\"}",
-                           "run: {dir: \"\\e[0m\"}"}) {
+                           R"(run: {dir: "a\nb"})",
+                           R"(run: {dir: "\e[0m"})"}) {
     EXPECT_TRUE(refused(yaml)) << yaml;
   }
 }

@@ -58,6 +58,6 @@ int main(int argc, char** argv) {
   Job job;
   job.parallel.device = "cpu";
   job.run.dir = "runs/doctor_cost";
-  const int times = argc > 1 ? std::max(1, std::atoi(argv[1])) : 20;
+  const int times = argc > 1 ? std::max(1, static_cast<int>(std::strtol(argv[1], nullptr, 10))) : 20;
   return run_on_ranks(job.parallel, [&](Communicator& comm) { return measure(comm, job, times); });
 }

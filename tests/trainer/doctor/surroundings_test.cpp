@@ -3,7 +3,9 @@
 /// What a rank reads of /proc, /sys and /etc, from a made-up root; and what of the environment it shows.
 #include "trainer/doctor/surroundings.hpp"
 
+#include "common/error.hpp"
 #include "common/host_name.hpp"
+#include "trainer/doctor/host_survey.hpp"
 #include "trainer/doctor/settings.hpp"
 
 #include <gtest/gtest.h>
@@ -100,6 +102,24 @@ TEST(SettingsTest, SecretsAreMaskedAndWhatNobodySetIsLeftOut) {
                                                        {"LOCKSTEP_MIRRORS", "https://***@host/x"},
                                                        {"OMPI_MCA_btl", "tcp,self"}};
   EXPECT_EQ(visible_settings(environment), expected);
+}
+
+TEST_F(SurroundingsTest, AHostfileGivesSlotsInWholeNumbers) {
+  put("hosts", "# two\nnode1 slots=12 max_slots=20\n\nnode2 # one\n");
+  const auto hosts = read_hostfile(root_ / "hosts");
+  ASSERT_EQ(hosts.size(), 2U);
+  EXPECT_EQ(hosts[0].name, "node1");
+  EXPECT_EQ(hosts[0].slots, 12);
+  EXPECT_EQ(hosts[1].slots, 1);
+  for (const std::string slots : {"slots=", "slots=two", "slots=2x", "slots=-1", "slots=99999999999"}) {
+    put("hosts", "node1 " + slots + "\n");
+    try {
+      read_hostfile(root_ / "hosts");
+      ADD_FAILURE() << slots;
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find("'" + slots + "'"), std::string::npos) << error.what();
+    }
+  }
 }
 
 }  // namespace

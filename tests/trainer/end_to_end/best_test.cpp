@@ -92,7 +92,7 @@ class BestTest : public ::testing::Test {
 
 TEST_F(BestTest, LabelsAreWhatAnEvaluationSays) {
   const char* campaign = std::getenv("LOCKSTEP_CAMPAIGN");
-  const int runs = campaign != nullptr ? std::max(3, std::atoi(campaign)) : 3;
+  const long runs = campaign != nullptr ? std::max(3L, std::strtol(campaign, nullptr, 10)) : 3;
   std::mt19937 random(20260301);
   for (int i = 0; i < runs && !HasFailure(); ++i) {
     const auto pick = [&](std::initializer_list<const char*> values) {

@@ -267,7 +267,7 @@ TEST_F(OwnDataTest, ItIsTrainedOnJudgedAndPredictedWithItsNames) {
   write_text(directory_.path("grey.pgm"), "P5 10 8 255\n" + std::string(80, '\x7f'));
   fs::rename(own(), directory_.path("away"));  // the names are the run's own
   expect_says(command("predict " + run() + " " + directory_.path("red.ppm") + " --json"), 0,
-              {"\"class\":\"big dog\""});
+              {R"("class":"big dog")"});
   expect_says(command("predict " + run() + " " + directory_.path("grey.pgm")), 0, {"(scaled)", "big dog"});
   expect_says(command("eval " + run()), 66,
               {"is not on this machine; looked in " + own(), "lockstep convert"});

@@ -5,7 +5,6 @@
 #include "common/text/json_text.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 
 #include <cstdlib>

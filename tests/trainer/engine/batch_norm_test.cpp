@@ -91,7 +91,7 @@ std::shared_ptr<TrainTestData> golden_data() {
 struct Way {
   std::string device = "cpu";
   int ranks = 1, threads = 1, grain = 8;
-  std::string graph = "on", rest = "";
+  std::string graph = "on", rest{};
 };
 
 struct BatchNormRun {

@@ -4,9 +4,9 @@
 #include "trainer/ranks/launched_rank.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include <array>
+#include <cstdlib>
 
 namespace lockstep {
 namespace {

@@ -3,7 +3,8 @@
 #include "trainer/run/time_limit.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
+
+#include <cstdlib>
 
 namespace lockstep {
 namespace {

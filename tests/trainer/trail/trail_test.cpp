@@ -7,8 +7,8 @@
 #include "trainer/trail/trail_reader.hpp"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>

@@ -7,17 +7,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace lockstep {
 
 DeviceArena::DeviceArena(const Gpu& gpu, Stream& stream, const ParameterLayout& layout,
-                         const WeightUpdate& update, const GradientUnits& units, DeviceState& state,
+                         const WeightUpdate& update, GradientUnits units, DeviceState& state,
                          const Reduction& reduction)
     : gpu_(gpu),
       stream_(stream),
       update_(update),
       state_(state),
-      units_(units),
+      units_(std::move(units)),
       parameters_(layout.size),
       weights_(*gpu.device, layout.weights_size()),
       ranges_(*gpu.device, 0),

@@ -31,7 +31,7 @@ class DeviceArena {
   /// Borrows all references but the layout, the units and the plan, and the all-reduce. At least one parameter.
   /// @param stream  on which everything is queued
   DeviceArena(const Gpu& gpu, Stream& stream, const ParameterLayout& layout, const WeightUpdate& update,
-              const GradientUnits& units, DeviceState& state, const Reduction& reduction);
+              GradientUnits units, DeviceState& state, const Reduction& reduction);
 
   /// From now on update() also takes the fingerprints of a step.
   /// @param steps  of the longest series
