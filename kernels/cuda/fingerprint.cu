@@ -5,7 +5,7 @@
 ///
 /// Limit: 8 bytes of sums, 4 of weights and 4 of each of the optimiser's buffers a parameter, which the update
 /// loads again right behind it: Net (21,840) 0.35 MB with momentum, LeNet (129,068) 2.1 MB, from L2 0.1 and 0.4 us.
-/// What counts is the launch.
+/// What counts is the launch and how often a thread waits for L2: with 16 loads one after another it was 5.8 us of a step on an H100.
 #include "common/error.hpp"
 #include "kernels/cuda/exact_sum.cuh"
 #include "kernels/cuda/kernels.hpp"

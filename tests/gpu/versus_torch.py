@@ -196,8 +196,11 @@ class Contender:
         return None if self.error else answer
 
     def take_turn(self, steps):
-        self.process.stdin.write(f"{steps}\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(f"{steps}\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # its process is gone; reading says so
         answer = self.read()
         self.error = answer.get("error")
         if not self.error:
@@ -287,6 +290,8 @@ def main():
         for contender in contenders:
             contender.stop()
             print(json.dumps(contender.report()), flush=True)
+    if not any(contender.turns for contender in contenders):
+        sys.exit("versus_torch: no mode of PyTorch ran")
 
 
 if __name__ == "__main__":
