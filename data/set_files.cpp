@@ -60,8 +60,11 @@ fs::path find_one_of(const fs::path& directory, const FileNames& names) {
 
 /// What makes a directory unusable, for a message; empty if it holds all files, which are then in `files`.
 std::string look_into(const fs::path& directory, const std::vector<FileNames>& wanted, SetFiles& files) {
-  std::error_code ignored;
-  if (!fs::is_directory(directory, ignored)) return "no such directory";
+  std::error_code error;
+  const fs::file_status status = fs::status(directory, error);
+  if (status.type() == fs::file_type::not_found) return "no such directory";
+  if (!fs::status_known(status)) return error.message();
+  if (!fs::is_directory(status)) return "not a directory";
   files.directory = directory;
   std::vector<std::string> lacks;
   for (const FileNames& names : wanted) {

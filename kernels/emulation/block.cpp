@@ -27,12 +27,61 @@ std::string thread_name(const uint3& index) {
   return fmt::format("thread ({},{},{})", index.x, index.y, index.z);
 }
 
-BlockRunner& BlockRunner::here() {
+// What runs at every switch is in one piece with barrier() and exchange(): a processor expects a return to lead back to the
+// latest call, and pays for each that stands behind a switch as much as for the switch.
+
+[[gnu::always_inline]] inline void BlockRunner::make_ready(Thread& thread) {
+  thread.state = State::kReady;
+  ready_.push_back(&thread);
+}
+
+Fiber& BlockRunner::idle_fiber() {
+  if (idle_.empty()) return fibers_.emplace_back(&BlockRunner::serve, fibers_.size());
+  Fiber* fiber = idle_.back();
+  idle_.pop_back();
+  return *fiber;
+}
+
+// Goes on with `next`, or, if there is none, with the end of the block. Returns when `self` is resumed.
+[[gnu::always_inline]] inline void BlockRunner::resume(Fiber& self, Thread* next) {
+  if (next == nullptr) return self.switch_to(main_);
+  if (next->fiber != nullptr) return self.switch_to(*next->fiber);
+  starting_ = next;
+  self.switch_to(idle_fiber());
+}
+
+// Of the threads that can run, the first or a random one; null when all have ended.
+[[gnu::always_inline]] inline BlockRunner::Thread* BlockRunner::next_thread() {
+  if (next_ == ready_.size()) {
+    ready_.clear();
+    next_ = 0;
+    if (living_ == 0) return nullptr;
+    if (!release_barrier()) fail_where_stuck();
+    if (ready_.empty()) return nullptr;
+  }
+  std::swap(ready_[next_], ready_[next_ + order_.draw(ready_.size() - next_)]);
+  return ready_[next_++];
+}
+
+[[gnu::always_inline]] inline void BlockRunner::suspend() {
+  Thread& self = *current_;
+  Thread* next = next_thread();
+  if (next != &self) resume(*self.fiber, next);
+  current_ = &self;
+  threadIdx = self.index;
+  if (failure_) throw Abandoned{};
+}
+
+constinit thread_local BlockRunner* BlockRunner::made_ = nullptr;
+
+BlockRunner& BlockRunner::make() {
   thread_local BlockRunner runner;
+  made_ = &runner;
   return runner;
 }
 
 BlockRunner::~BlockRunner() {
+  made_ = nullptr;
   starting_ = nullptr;
   for (Fiber* fiber : idle_) main_.switch_to(*fiber);
 }
@@ -96,56 +145,6 @@ void BlockRunner::run_thread(Thread& thread, Fiber& fiber) {
   --living_;
   warps_[number(thread) / kWarpSize].leave(number(thread) % kWarpSize);
   if (failure_) abandon_threads();
-}
-
-std::size_t BlockRunner::number(const Thread& thread) const {
-  return static_cast<std::size_t>(&thread - threads_.data());
-}
-
-unsigned BlockRunner::lane() const {
-  return number(*current_) % kWarpSize;
-}
-
-void BlockRunner::make_ready(Thread& thread) {
-  thread.state = State::kReady;
-  ready_.push_back(&thread);
-}
-
-// Goes on with `next`, or, if there is none, with the end of the block. Returns when `self` is resumed.
-void BlockRunner::resume(Fiber& self, Thread* next) {
-  if (next == nullptr) return self.switch_to(main_);
-  if (next->fiber != nullptr) return self.switch_to(*next->fiber);
-  starting_ = next;
-  self.switch_to(idle_fiber());
-}
-
-Fiber& BlockRunner::idle_fiber() {
-  if (idle_.empty()) return fibers_.emplace_back(&BlockRunner::serve, fibers_.size());
-  Fiber* fiber = idle_.back();
-  idle_.pop_back();
-  return *fiber;
-}
-
-// Of the threads that can run, the first or a random one; null when all have ended.
-BlockRunner::Thread* BlockRunner::next_thread() {
-  if (next_ == ready_.size()) {
-    ready_.clear();
-    next_ = 0;
-    if (living_ == 0) return nullptr;
-    if (!release_barrier()) fail_where_stuck();
-    if (ready_.empty()) return nullptr;
-  }
-  std::swap(ready_[next_], ready_[next_ + order_.draw(ready_.size() - next_)]);
-  return ready_[next_++];
-}
-
-void BlockRunner::suspend() {
-  Thread& self = *current_;
-  Thread* next = next_thread();
-  if (next != &self) resume(*self.fiber, next);
-  current_ = &self;
-  threadIdx = self.index;
-  if (failure_) throw Abandoned{};
 }
 
 BarrierVotes BlockRunner::barrier(bool predicate, const CallSite& call) {

@@ -35,7 +35,7 @@ struct BarrierVotes {
 /// Belongs to one OS thread; keeps its fibers from block to block. `here()` is the calling OS thread's.
 class BlockRunner {
  public:
-  static BlockRunner& here();
+  static BlockRunner& here() { return made_ != nullptr ? *made_ : make(); }
 
   BlockRunner() = default;
   BlockRunner(const BlockRunner&) = delete;
@@ -49,7 +49,7 @@ class BlockRunner {
   // Called by the running thread of a kernel.
   BarrierVotes barrier(bool predicate, const CallSite& call);
   std::uint64_t exchange(const WarpRequest& request);
-  unsigned lane() const;
+  unsigned lane() const { return number(*current_) % kWarpSize; }
   SharedMemory& shared_memory() noexcept { return shared_memory_; }
 
   Order& order() noexcept { return order_; }
@@ -63,6 +63,7 @@ class BlockRunner {
     CallSite call;           // of what it waits for
   };
 
+  static BlockRunner& make();
   static void serve(Fiber& self);
   void start_threads();
   void run_thread(Thread& thread, Fiber& fiber);
@@ -75,7 +76,11 @@ class BlockRunner {
   std::string stuck_reason(const Thread& thread) const;
   void abandon_threads();
   Fiber& idle_fiber();
-  std::size_t number(const Thread& thread) const;
+  std::size_t number(const Thread& thread) const {
+    return static_cast<std::size_t>(&thread - threads_.data());
+  }
+
+  static constinit thread_local BlockRunner* made_;
 
   Order order_;
   SharedMemory shared_memory_;

@@ -52,9 +52,11 @@ inline void __syncwarp(unsigned mask = kAllLanes, const CallSite& call = CallSit
   __ballot_sync(mask, 0, call);
 }
 
+// A return behind the switch costs as much as the switch (block.cpp): none but that of exchange().
+
 /// The value of lane `source`.
 template <typename T>
-T exchange_with(unsigned mask, T value, unsigned source, const CallSite& call) {
+[[gnu::always_inline]] inline T exchange_with(unsigned mask, T value, unsigned source, const CallSite& call) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8);
   WarpRequest request{WarpOp::kShuffle, mask, source, 0, call};
   std::memcpy(&request.value, &value, sizeof value);
@@ -64,29 +66,30 @@ T exchange_with(unsigned mask, T value, unsigned source, const CallSite& call) {
 }
 
 template <typename T>
-T __shfl_sync(unsigned mask, T value, int source, int width = 32, const CallSite& call = CallSite::here()) {
+[[gnu::always_inline]] inline T __shfl_sync(unsigned mask, T value, int source, int width = 32,
+                                            const CallSite& call = CallSite::here()) {
   const unsigned segment = BlockRunner::here().lane() & ~static_cast<unsigned>(width - 1);
   return exchange_with(mask, value,
                        segment + (static_cast<unsigned>(source) & static_cast<unsigned>(width - 1)), call);
 }
 template <typename T>
-T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32,
-                 const CallSite& call = CallSite::here()) {
+[[gnu::always_inline]] inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32,
+                                               const CallSite& call = CallSite::here()) {
   const unsigned lane = BlockRunner::here().lane();
   const unsigned within = lane & static_cast<unsigned>(width - 1);
   return exchange_with(mask, value, within >= delta ? lane - delta : lane, call);
 }
 template <typename T>
-T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
-                   const CallSite& call = CallSite::here()) {
+[[gnu::always_inline]] inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32,
+                                                 const CallSite& call = CallSite::here()) {
   const unsigned lane = BlockRunner::here().lane();
   const unsigned within = lane & static_cast<unsigned>(width - 1);
   return exchange_with(mask, value, within + delta < static_cast<unsigned>(width) ? lane + delta : lane,
                        call);
 }
 template <typename T>
-T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32,
-                  const CallSite& call = CallSite::here()) {
+[[gnu::always_inline]] inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32,
+                                                const CallSite& call = CallSite::here()) {
   const unsigned lane = BlockRunner::here().lane();
   const unsigned source = lane ^ static_cast<unsigned>(lane_mask);
   const unsigned segment_end = (lane | static_cast<unsigned>(width - 1)) + 1;

@@ -4,9 +4,12 @@
 /// fiber.
 #pragma once
 
+#include "kernels/emulation/sanitizer.hpp"
+
 #include <boost/context/fiber.hpp>
 
 #include <cstddef>
+#include <utility>
 
 namespace lockstep::emulation {
 
@@ -38,5 +41,18 @@ class Fiber {
   void* fake_stack_ = nullptr;
   boost::context::fiber context_;
 };
+
+// In the header so that it becomes part of whoever switches: a processor expects a return to lead back to the latest
+// call, so each function that returns behind a switch costs as much as the switch.
+inline void Fiber::entered(boost::context::fiber&& previous) {
+  resumed_by_->context_ = std::move(previous);
+  finish_switch(fake_stack_, resumed_by_->stack_bottom_, resumed_by_->stack_bytes_);
+}
+
+inline void Fiber::switch_to(Fiber& to) {
+  to.resumed_by_ = this;
+  start_switch(&fake_stack_, to.stack_bottom_, to.stack_bytes_);
+  entered(std::move(to.context_).resume());
+}
 
 }  // namespace lockstep::emulation

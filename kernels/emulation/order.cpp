@@ -26,13 +26,6 @@ Seed& seed() {
   return instance;
 }
 
-std::uint64_t splitmix64(std::uint64_t& state) {
-  std::uint64_t z = state += 0x9E3779B97F4A7C15U;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31);
-}
-
 }  // namespace
 
 void Order::refresh() {
@@ -41,11 +34,6 @@ void Order::refresh() {
   version_ = version;
   state_ = seed().value;
   natural_ = state_ == 0;
-}
-
-std::size_t Order::draw(std::size_t bound) {
-  if (natural_) return 0;
-  return static_cast<std::size_t>(((splitmix64(state_) >> 32) * bound) >> 32);
 }
 
 void Order::permutation(std::size_t size, std::vector<std::uint32_t>& order) {

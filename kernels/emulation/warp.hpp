@@ -24,13 +24,24 @@ struct WarpRequest {
   CallSite call;
 };
 
-/// The exchange of one warp.
+/// The exchange of one warp. What a lane does with each value is in the header: it is what training on the emulator
+/// spends its time with.
 class Warp {
  public:
   void reset(unsigned lanes);
   /// A lane asks. True if that completes the exchange for all lanes of its mask, which then have their
   /// answers and wait no more.
-  bool arrive(unsigned lane, const WarpRequest& request);
+  bool arrive(unsigned lane, const WarpRequest& request) {
+    waiting_ |= 1U << lane;
+    kinds_[lane] = kind(request);
+    values_[lane] = request.value;
+    sources_[lane] = request.source;
+    calls_[lane] = request.call;
+    if ((waiting_ & request.mask) != request.mask || !all_ask_the_same(request.mask, kinds_[lane]))
+      return false;
+    complete(request.op, request.mask);
+    return true;
+  }
   /// Of a lane whose exchange is complete. A value from a lane outside of the mask is all ones.
   std::uint64_t answer(unsigned lane) const { return answers_[lane]; }
   /// A lane has left the kernel.
@@ -40,11 +51,23 @@ class Warp {
   std::string obstacle(unsigned lane) const;
 
  private:
-  bool same_exchange(unsigned lane, unsigned other) const;
-  void complete(std::uint32_t mask);
+  /// What all lanes of an exchange have in common.
+  static std::uint64_t kind(const WarpRequest& request) {
+    return std::uint64_t{request.mask} << 8 | static_cast<std::uint64_t>(request.op);
+  }
+  std::uint32_t mask_of(unsigned lane) const { return static_cast<std::uint32_t>(kinds_[lane] >> 8); }
+  bool all_ask_the_same(std::uint32_t mask, std::uint64_t kind) const {
+    std::uint64_t difference = 0;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      difference |= ((mask >> lane) & 1U) != 0 ? kinds_[lane] ^ kind : 0;
+    return difference == 0;
+  }
+  void complete(WarpOp op, std::uint32_t mask);
 
-  WarpRequest requests_[kWarpSize];
-  std::uint64_t answers_[kWarpSize] = {};
+  // Of each lane, since it asked last.
+  std::uint64_t kinds_[kWarpSize] = {}, values_[kWarpSize] = {}, answers_[kWarpSize] = {};
+  unsigned sources_[kWarpSize] = {};
+  CallSite calls_[kWarpSize];
   std::uint32_t present_ = 0, waiting_ = 0;
 };
 

@@ -89,14 +89,15 @@ TEST_F(SetFilesTest, NothingFoundNamesEveryPlaceAndTheCommand) {
   write_image_set(place("half"));
   fs::remove(place("half/train-labels-idx1-ubyte"));
   fs::create_directories(place("empty"));
+  const fs::path a_file = place("half/train-images-idx3-ubyte");
   expect_error<MissingDataError>(
       [&] {
         const SetEntry& kmnist = find_set("kmnist");
-        find_set_files(kmnist, idx_set_files(kmnist), {place("half"), place("empty"), "/not/here"});
+        find_set_files(kmnist, idx_set_files(kmnist), {place("half"), place("empty"), "/not/here", a_file});
       },
       {(place("half").string() + " (lacks train-labels-idx1-ubyte)").c_str(),
        (place("empty").string() + " (none of its files)").c_str(), "/not/here (no such directory)",
-       "launch/get-data kmnist"});
+       (a_file.string() + " (not a directory)").c_str(), "launch/get-data kmnist"});
 }
 
 TEST_F(SetFilesTest, SetsMadeInMemoryNeedNoRoot) {
