@@ -31,24 +31,28 @@ struct FourSums {
   }
   /// All lanes of the warp.
   __device__ float total() {
-    halve<2>(kFirst);
-    halve<1>(kSecond);
+    const bool upper = (threadIdx.x & kFirst) != 0;
+    float give0 = upper ? v[0] : v[2], give1 = upper ? v[1] : v[3];
+    exchange(give0, give1, kFirst);
+    v[0] = (upper ? v[2] : v[0]) + give0;
+    v[1] = (upper ? v[3] : v[1]) + give1;
+    const bool second = (threadIdx.x & kSecond) != 0;
+    v[0] = (second ? v[1] : v[0]) + __shfl_xor_sync(kWholeWarp, second ? v[0] : v[1], kSecond);
 #pragma unroll
     for (int step = 2; step < kLaneSteps; ++step)
-      v[0] += __shfl_xor_sync(0xFFFFFFFFU, v[0], lane_distance(step));
+      v[0] += __shfl_xor_sync(kWholeWarp, v[0], lane_distance(step));
     return v[0];
   }
 
  private:
-  template <int kHalf>
-  __device__ void halve(unsigned distance) {
-    const bool upper = (threadIdx.x & distance) != 0;
-#pragma unroll
-    for (int i = 0; i < kHalf; ++i) {
-      const float keep = upper ? v[i + kHalf] : v[i];
-      const float give = upper ? v[i] : v[i + kHalf];
-      v[i] = keep + __shfl_xor_sync(0xFFFFFFFFU, give, static_cast<int>(distance));
-    }
+  static constexpr unsigned kWholeWarp = 0xFFFFFFFFU;
+
+  /// One exchange of 64 bits, which on the emulator is one wait in place of two.
+  static __device__ void exchange(float& a, float& b, int distance) {
+    const unsigned long long high = __float_as_uint(b);
+    const unsigned long long got = __shfl_xor_sync(kWholeWarp, high << 32 | __float_as_uint(a), distance);
+    a = __uint_as_float(static_cast<unsigned>(got));
+    b = __uint_as_float(static_cast<unsigned>(got >> 32));
   }
 };
 

@@ -107,6 +107,7 @@ void BlockRunner::start_threads() {
     for (unsigned y = 0; y < blockDim.y; ++y)
       for (unsigned x = 0; x < blockDim.x; ++x, ++i) {
         threads_[i].index = {x, y, z};
+        threads_[i].number = static_cast<unsigned>(i);
         ready_.push_back(&threads_[i]);
       }
   warps_.resize((count + kWarpSize - 1) / kWarpSize);
@@ -143,7 +144,7 @@ void BlockRunner::run_thread(Thread& thread, Fiber& fiber) {
   }
   thread.state = State::kEnded;
   --living_;
-  warps_[number(thread) / kWarpSize].leave(number(thread) % kWarpSize);
+  warps_[thread.number / kWarpSize].leave(thread.number % kWarpSize);
   if (failure_) abandon_threads();
 }
 
@@ -170,7 +171,7 @@ bool BlockRunner::release_barrier() {
 
 std::uint64_t BlockRunner::exchange(const WarpRequest& request) {
   Thread& self = *current_;
-  const std::size_t first = number(self) / kWarpSize * kWarpSize;
+  const std::size_t first = self.number / kWarpSize * kWarpSize;
   Warp& warp = warps_[first / kWarpSize];
   const unsigned own = lane();
   if (warp.arrive(own, request)) {
@@ -201,7 +202,7 @@ void BlockRunner::fail_where_stuck() {
 
 std::string BlockRunner::stuck_reason(const Thread& thread) const {
   if (thread.state == State::kInWarpOp)
-    return warps_[number(thread) / kWarpSize].obstacle(number(thread) % kWarpSize);
+    return warps_[thread.number / kWarpSize].obstacle(thread.number % kWarpSize);
   for (const Thread& other : threads_) {
     if (other.state == State::kEnded)
       return thread_name(other.index) + " has left the kernel without reaching this barrier";

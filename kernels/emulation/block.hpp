@@ -49,7 +49,7 @@ class BlockRunner {
   // Called by the running thread of a kernel.
   BarrierVotes barrier(bool predicate, const CallSite& call);
   std::uint64_t exchange(const WarpRequest& request);
-  unsigned lane() const { return number(*current_) % kWarpSize; }
+  unsigned lane() const { return current_->number % kWarpSize; }
   SharedMemory& shared_memory() noexcept { return shared_memory_; }
 
   Order& order() noexcept { return order_; }
@@ -58,6 +58,7 @@ class BlockRunner {
   enum class State : std::uint8_t { kReady, kAtBarrier, kInWarpOp, kEnded };
   struct Thread {
     uint3 index{};
+    unsigned number = 0;
     State state = State::kReady;
     Fiber* fiber = nullptr;  // null: not started
     CallSite call;           // of what it waits for
@@ -76,9 +77,6 @@ class BlockRunner {
   std::string stuck_reason(const Thread& thread) const;
   void abandon_threads();
   Fiber& idle_fiber();
-  std::size_t number(const Thread& thread) const {
-    return static_cast<std::size_t>(&thread - threads_.data());
-  }
 
   static constinit thread_local BlockRunner* made_;
 

@@ -34,6 +34,7 @@ void Order::refresh() {
   version_ = version;
   state_ = seed().value;
   natural_ = state_ == 0;
+  next_ = generate();
 }
 
 void Order::permutation(std::size_t size, std::vector<std::uint32_t>& order) {

@@ -17,20 +17,23 @@ class Order {
   bool natural() const noexcept { return natural_; }
   /// In [0, bound); 0 in the natural order.
   std::size_t draw(std::size_t bound) {
-    return natural_ ? 0 : static_cast<std::size_t>(((next() >> 32) * bound) >> 32);
+    if (natural_) return 0;
+    const std::uint64_t number = next_;
+    next_ = generate();  // while what was drawn is used
+    return static_cast<std::size_t>(((number >> 32) * bound) >> 32);
   }
   /// 0 ... size - 1, shuffled.
   void permutation(std::size_t size, std::vector<std::uint32_t>& order);
 
  private:
-  std::uint64_t next() {
+  std::uint64_t generate() {
     std::uint64_t z = state_ += 0x9E3779B97F4A7C15U;
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
     return z ^ (z >> 31);
   }
 
-  std::uint64_t state_ = 0;
+  std::uint64_t state_ = 0, next_ = 0;
   std::uint64_t version_ = 0;  // 0: never refreshed
   bool natural_ = true;
 };
