@@ -105,6 +105,6 @@ void exact_to_fp32(cudaStream_t, std::size_t size, const std::int64_t* sum, cons
 void update(cudaStream_t, const UpdateArgs&);
 
 // fingerprint.cu
-void fingerprint(cudaStream_t, const FingerprintArgs&);
+void fingerprint_kept(cudaStream_t, const KeptFingerprintArgs&);
 
 }  // namespace lockstep::LOCKSTEP_GPU

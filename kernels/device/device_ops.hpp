@@ -95,6 +95,27 @@ struct UpdateTensors {
   TensorFactors* factors = nullptr;        ///< [count], for the update's own use if the rule looks at norms
 };
 
+/// A tensor of an update, whose gradient, weights and optimiser's buffers have a fingerprint each
+/// (kernels/numerics/fingerprint.hpp).
+struct FingerprintTensor {
+  std::uint64_t first = 0;                     ///< its first word in the buffers of the whole network
+  std::uint64_t offset = 0;                    ///< and its first parameter in those of the update
+  std::uint32_t slots[2 + kMostBuffers] = {};  ///< of its gradient, its weights, and each buffer
+};
+
+inline constexpr std::size_t kFingerprintStride = 32;
+
+/// Where the fingerprints of a step go, all in device memory.
+struct StepFingerprints {
+  /// By rising offset; behind the last one stands one that begins where the parameters end.
+  const FingerprintTensor* tensors = nullptr;
+  const std::int32_t* tensor_of =
+      nullptr;  ///< of parameters 0, kFingerprintStride, 2 kFingerprintStride, ...
+  std::size_t slots = 0;
+  /// [kLongestSeries][slots], of which steps_done says which; accumulates words mod 2^64. Null: none are taken.
+  std::int64_t* rows = nullptr;
+};
+
 /// Everything that moves the weights once the sums are complete.
 struct UpdateArgs {
   std::size_t parameters = 0;
@@ -106,21 +127,20 @@ struct UpdateArgs {
   UpdateRule rule = UpdateRule::kSgd;
   float* buffers[kMostBuffers] = {};  ///< what the rule remembers, each [parameters], in place
   UpdateTensors tensors;
-  StepState* state = nullptr;  ///< its scalars are what the rule is told
+  StepFingerprints fingerprints = {};  ///< not with fp32_sums
+  StepState* state = nullptr;          ///< its scalars are what the rule is told
 };
 
-/// A part of a buffer, in device memory: of a tensor's sums, or of its floats.
-struct FingerprintPart {
-  const std::int64_t* sums = nullptr;  ///< or
+/// A part of weights that no update moves, in device memory.
+struct KeptPart {
   const float* floats = nullptr;
-  std::uint32_t buffer = 0;  ///< kernels/numerics/fingerprint.hpp
-  std::size_t first = 0;     ///< word of the buffer
-  std::size_t size = 0;      ///< words
-  std::size_t slot = 0;      ///< which fingerprint it is a part of
+  std::size_t first = 0;  ///< word of the whole network's weights
+  std::size_t size = 0;   ///< words
+  std::size_t slot = 0;   ///< which fingerprint it is a part of
 };
 
-struct FingerprintArgs {
-  const FingerprintPart* parts = nullptr;  ///< [count], in device memory
+struct KeptFingerprintArgs {
+  const KeptPart* parts = nullptr;  ///< [count], in device memory
   int count = 0;
   std::size_t slots = 0;
   std::int64_t* rows = nullptr;      ///< [kLongestSeries][slots], accumulates: words mod 2^64
@@ -224,10 +244,10 @@ class DeviceOps {
   /// One optimiser step (as Ops::update) with the mean gradient: each sum divided by the counter kSamples, in
   /// double. Then zeroes the sums and advances the state: step, step_in_epoch, steps_done, last, sums,
   /// scalars. If kRefused is set, weights and buffers stay as they are and the state is only marked halted; a
-  /// halted state is never advanced.
+  /// halted state is never advanced. On its way it takes the fingerprints of what it reads, before it moves.
   virtual void update(Stream&, const UpdateArgs&) = 0;
-  /// Before the update of a step: the fingerprints of what it is made of.
-  virtual void fingerprint(Stream&, const FingerprintArgs&) = 0;
+  /// Before the update of a step: the fingerprints of what that does not read.
+  virtual void fingerprint_kept(Stream&, const KeptFingerprintArgs&) = 0;
 };
 
 }  // namespace lockstep

@@ -171,8 +171,8 @@ class Ops final : public VendorOps {
     native::exact_to_fp32(on(stream), size, sum, exponents, g);
   }
   void update(Stream& stream, const UpdateArgs& args) override { native::update(on(stream), args); }
-  void fingerprint(Stream& stream, const FingerprintArgs& args) override {
-    native::fingerprint(on(stream), args);
+  void fingerprint_kept(Stream& stream, const KeptFingerprintArgs& args) override {
+    native::fingerprint_kept(on(stream), args);
   }
 
   void conv2d_forward_alone(Stream& stream, const Conv2dShape& shape, const float* x, const float* w,

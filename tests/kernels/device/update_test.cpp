@@ -4,10 +4,14 @@
 /// step that is not finite halts it.
 #include "kernels/cpu/update.hpp"
 
+#include "kernels/cpu/fingerprint.hpp"
 #include "kernels/cpu/gradient_sum.hpp"
+#include "kernels/numerics/fingerprint.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/update_rules.hpp"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 namespace lockstep::test::update_test {
@@ -112,6 +116,47 @@ struct Model {
     return {all.begin() + static_cast<std::ptrdiff_t>(offset), all.end()};
   }
 
+  /// From now on updates take fingerprints, of tensors that begin at these parameters.
+  void keep_fingerprints(const std::vector<std::size_t>& begins) {
+    std::vector<FingerprintTensor> tensors;
+    for (std::size_t i = 0; i < begins.size(); ++i) tensors.push_back(fingerprint_tensor(begins[i], i));
+    tensors.push_back({.first = 0, .offset = size});
+    std::vector<std::int32_t> of;
+    for (std::size_t i = 0; i < size; i += kFingerprintStride)
+      of.push_back(static_cast<std::int32_t>(std::ranges::upper_bound(begins, i) - begins.begin()) - 1);
+    fingerprint_tensors = rig.upload(tensors);
+    tensor_of = rig.upload(of);
+    slots = 4 * begins.size();
+    rows = rig.upload(std::vector<std::int64_t>(kSteps * slots));
+  }
+  /// It has its own place in the network, and slots that are not in order.
+  static FingerprintTensor fingerprint_tensor(std::size_t begin, std::size_t i) {
+    FingerprintTensor tensor{.first = begin + 5000 + 1021 * i, .offset = begin};
+    for (std::uint32_t k = 0; k < std::size(tensor.slots); ++k)
+      tensor.slots[k] = static_cast<std::uint32_t>(4 * i) + (k + 3) % 4;
+    return tensor;
+  }
+  /// What the next update should add to its row, computed by the CPU.
+  std::vector<std::int64_t> expected_row(const std::vector<std::size_t>& begins,
+                                         const std::vector<std::int64_t>& counted) {
+    std::vector<std::int64_t> row(slots);
+    const std::vector<float> all[] = {weights_now(), without_offset(rig.download(buffers[0])),
+                                      without_offset(rig.download(buffers[1]))};
+    for (std::size_t i = 0; i < begins.size(); ++i) {
+      const FingerprintTensor tensor = fingerprint_tensor(begins[i], i);
+      const std::size_t count = (i + 1 < begins.size() ? begins[i + 1] : size) - begins[i];
+      const auto put = [&](std::size_t k, std::uint64_t value) {
+        row[tensor.slots[k]] = static_cast<std::int64_t>(value);
+      };
+      put(0, cpu::fingerprint(kGradientBuffer, tensor.first,
+                              std::span(counted).subspan(kCounterSlots + begins[i], count)));
+      for (std::uint32_t k = 0; k < 1U + static_cast<unsigned>(buffers_of(rule.rule)); ++k)
+        put(1 + k,
+            cpu::fingerprint(kWeightsBuffer + k, tensor.first, std::span(all[k]).subspan(begins[i], count)));
+    }
+    return row;
+  }
+
   void update(const std::vector<std::int64_t>& counted, Sums kind = Sums::kExact) {
     sums = rig.upload(counted);
     fp32_sums = rig.upload(floats(offset + size, static_cast<std::uint32_t>(counted[kLoss])));
@@ -128,6 +173,8 @@ struct Model {
                       .factors = factors.data()};
     }
     if (kind == Sums::kExactInUnitsOfTheirOwn) args.exponents = exponents.data();
+    if (rows.size() > 0)
+      args.fingerprints = {fingerprint_tensors.data(), tensor_of.data(), slots, rows.data()};
     args.rule = rule.rule;
     args.state = state.data();
     rig.ops().update(rig.stream(), args);
@@ -142,6 +189,10 @@ struct Model {
   DeviceBuffer<UpdateTensor> ranges{rig.device(), 0};
   DeviceBuffer<std::int32_t> range_of{rig.device(), 0};
   DeviceBuffer<TensorFactors> factors{rig.device(), 0};
+  DeviceBuffer<FingerprintTensor> fingerprint_tensors{rig.device(), 0};
+  DeviceBuffer<std::int32_t> tensor_of{rig.device(), 0};
+  std::size_t slots = 0;
+  DeviceBuffer<std::int64_t> rows{rig.device(), 0};  ///< [kSteps][slots]
   DeviceBuffer<std::int64_t> sums;
   DeviceBuffer<float> fp32_sums;
   DeviceBuffer<std::int16_t> exponents = rig.upload([&] {
@@ -251,6 +302,35 @@ TEST_F(DeviceUpdateTest, SumsAndCountersAreZeroedAndTheStateGoesOn) {
       }
       return std::vector<StepState>{state};
     });
+  }
+}
+
+TEST_F(DeviceUpdateTest, TakesTheFingerprintsOfEachStepBeforeItMoves) {
+  for (const auto& [size, begins] :
+       std::vector<std::pair<std::size_t, std::vector<std::size_t>>>{{1, {0}},
+                                                                     {3, {0, 1, 2}},
+                                                                     {64, {0}},
+                                                                     {129, {0, 63}},
+                                                                     {700, {0, 64, 320, 321}},
+                                                                     {1500, {0, 1, 2, 1027, 1499}}}) {
+    for (const std::size_t offset : {0, 1}) {
+      for (const RuleCase& rule : rule_cases()) {
+        SCOPED_TRACE(describe(rule, size, 64, Sums::kExact) + ", offset " + std::to_string(offset));
+        same_in_every_order([&, &parts = begins, parameters = size] {
+          Model model(rig_, rule, parameters, true, offset);
+          model.keep_fingerprints(parts);
+          std::vector<std::int64_t> expected;
+          for (unsigned i = 0; i < kSteps; ++i) {
+            const auto counted = exact_sums(parameters, 64, i);
+            const auto row = model.expected_row(parts, counted);
+            expected.insert(expected.end(), row.begin(), row.end());
+            model.update(counted);
+          }
+          EXPECT_EQ(rig_.download(model.rows), expected);
+          return model.weights_now();
+        });
+      }
+    }
   }
 }
 

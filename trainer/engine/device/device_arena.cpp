@@ -43,12 +43,7 @@ DeviceGradient DeviceArena::gradient(int grain) {
 
 void DeviceArena::keep_fingerprints(const FingerprintLayout& layout, const std::vector<HeldTensor>& held,
                                     std::int64_t steps) {
-  FingerprintedBuffers buffers{.sums = sums_.data() + kCounterSlots,
-                               .weights = weights_.data(),
-                               .optimizer = {},
-                               .state = state_.data()};
-  for (DeviceBuffer<float>& buffer : buffers_) buffers.optimizer.push_back(buffer.data());
-  fingerprints_.emplace(*gpu_.device, stream_, layout, held, buffers, steps);
+  fingerprints_.emplace(*gpu_.device, stream_, layout, held, weights_.data(), state_.data(), steps);
 }
 
 void DeviceArena::use_units() {
@@ -94,7 +89,7 @@ void DeviceArena::make_optimizer_memory() {
 }
 
 void DeviceArena::queue_update() {
-  if (fingerprints_) fingerprints_->add_step(*gpu_.ops, stream_);
+  if (fingerprints_) fingerprints_->add_kept(*gpu_.ops, stream_);
   UpdateArgs args{.parameters = parameters_,
                   .sums = sums_.data(),
                   .fp32_sums = reducer_.fp32_sums(),
@@ -105,6 +100,7 @@ void DeviceArena::queue_update() {
                               .ranges = ranges_.data(),
                               .range_of = range_of_.data(),
                               .factors = factors_.data()},
+                  .fingerprints = fingerprints_ ? fingerprints_->of_update() : StepFingerprints{},
                   .state = state_.data()};
   for (std::size_t i = 0; i < buffers_.size(); ++i) args.buffers[i] = buffers_[i].data();
   gpu_.ops->update(stream_, args);
