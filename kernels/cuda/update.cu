@@ -11,8 +11,8 @@
 /// loaded together with the counters, before the barrier: one trip to L2 instead of three. (7) The rule is a
 /// template argument; what it is told comes from the state, where the last block puts what the next step is
 /// told, so that a table of a whole series costs no load that depends on another. (8) It takes the fingerprints of what it
-/// reads, behind the stores; a kernel of their own before it was 5.8 us of a step on an H100, most of it a launch and the
-/// same loads once more. (Not timed there yet. By its instructions, some 300 a warp, 0.3 us for Net.)
+/// reads, before it moves that; a kernel of their own in front of it was 5.8 us of a step on an H100, most of it a launch
+/// and the same loads once more. (Not timed there yet. By its instructions, some 300 a warp, 0.3 us for Net.)
 ///
 /// The units of the sums are an array of 2 bytes a parameter, loaded with the rest, and none at all while
 /// every tensor has the first unit, as in most runs. A search for the parameter's tensor would have been a
@@ -163,6 +163,7 @@ __device__ void update_pack(const UpdateArgs& args, const StepFacts& facts,
 template <class Rule, int kWidth>
 struct FingerprintWords : WarpWords<Rule::kBuffers == 0 ? 2 : 4> {
   static constexpr int kUsed = 2 + Rule::kBuffers;
+  static_assert(kMostBuffers == 2, "as many words as a WarpWords can have");
 
   __device__ void add(const Parameters<Rule, kWidth>& from, int i, const FingerprintTensor& tensor,
                       std::size_t parameter) {
@@ -202,18 +203,19 @@ __device__ void fingerprint(const UpdateArgs& args, const StepFacts& facts,
                             const Parameters<Rule, kWidth>& from, std::size_t first, bool is_whole) {
   const std::size_t of_warp = first - threadIdx.x % 32 * kWidth;
   if (of_warp >= args.parameters) return;
-  const FingerprintTensor& tensor =
-      args.fingerprints.tensors[args.fingerprints.tensor_of[of_warp / kFingerprintStride]];
-  if ((&tensor)[1].offset < of_warp + std::size_t{32} * kWidth) {
+  const StepFingerprints& to = args.fingerprints;
+  const FingerprintTensor* tensor = to.tensors + to.tensor_of[of_warp / kFingerprintStride];
+  if (tensor[1].offset < of_warp + std::size_t{32} * kWidth) {
     if (is_whole) fingerprint_alone(args, facts, from, first);
     return;
   }
   FingerprintWords<Rule, kWidth> words;
 #pragma unroll
-  for (int i = 0; i < kWidth; ++i) words.add(from, i, tensor, first + i);
+  for (int i = 0; i < kWidth; ++i) words.add(from, i, *tensor, first + i);
   const std::uint64_t total = words.total();
   if (words.is_first() && words.index() < words.kUsed)
-    add_integer(fingerprint_row(args, facts) + tensor.slots[words.index()], static_cast<std::int64_t>(total));
+    add_integer(fingerprint_row(args, facts) + tensor->slots[words.index()],
+                static_cast<std::int64_t>(total));
 }
 
 /// After all threads of the block have read their facts. @returns how many blocks had done so before
