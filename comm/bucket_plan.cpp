@@ -143,10 +143,13 @@ std::string BucketPlan::describe() const {
   std::string sizes;
   for (const Bucket& bucket : buckets)
     sizes += (sizes.empty() ? "" : " + ") + with_thousands(static_cast<std::int64_t>(bucket.size));
-  std::string text = fmt::format("{} bucket{}: {} parameters", buckets.size(), buckets.size() == 1 ? "" : "s",
-                                 sizes.empty() ? "0" : sizes);
-  if (exposed_seconds > 0) text += fmt::format(", predicted {:.0f} us exposed", exposed_seconds * 1e6);
-  return text;
+  return fmt::format("{}: {} parameters", counted(buckets.size(), "bucket"), sizes.empty() ? "0" : sizes);
+}
+
+std::string BucketPlan::forecast() const {
+  if (exposed_seconds <= 0) return "";
+  return fmt::format("expected wait for gradients after the backward pass: {:.0f} us a step",
+                     exposed_seconds * 1e6);
 }
 
 }  // namespace lockstep

@@ -34,7 +34,8 @@ struct Bucket {
 struct BucketPlan {
   std::vector<Bucket> buckets;   ///< in backward order: the order in which they leave
   double exposed_seconds = 0;    ///< predicted communication left after backward ended; 0 for fixed sizes
-  std::string describe() const;  ///< "2 buckets: 21,580 + 260 parameters, predicted 11 us exposed"
+  std::string describe() const;  ///< "2 buckets: 21,580 + 260 parameters"
+  std::string forecast() const;  ///< the prediction in words; empty for fixed sizes
 };
 
 /// Buckets of at least `bucket_bytes` (the last may be smaller), like PyTorch's DDP.

@@ -5,6 +5,7 @@
 
 #include "common/checked_size.hpp"
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "data/catalogue.hpp"
 #include "data/channel_order.hpp"
 #include "data/idx.hpp"
@@ -86,10 +87,11 @@ class HalfWriter {
 void require_room_in_idx(const std::vector<LabelledPicture>& half, const ImageShape& shape) {
   const std::uint64_t bytes = checked_product(half.size(), shape.channels, shape.height, shape.width);
   if (bytes <= kMaxIdxBytes) return;
-  throw DataError(fmt::format(
-      "{} images of {} x {} pixels with {} channel{} are more than the {} bytes of an IDX "
-      "file; say --size to make them smaller",
-      half.size(), shape.width, shape.height, shape.channels, shape.channels == 1 ? "" : "s", kMaxIdxBytes));
+  throw DataError(
+      fmt::format("{} of {} x {} pixels with {} are more than the {} bytes of an IDX "
+                  "file; say --size to make them smaller",
+                  counted(half.size(), "image"), shape.width, shape.height,
+                  counted(shape.channels, "channel"), kMaxIdxBytes));
 }
 
 }  // namespace

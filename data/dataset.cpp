@@ -4,6 +4,7 @@
 #include "data/dataset.hpp"
 
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "data/set_formats.hpp"
 
 #include <fmt/format.h>
@@ -42,8 +43,8 @@ const std::vector<double>& first_given(const char* key, const std::vector<double
   if (of_job.empty()) return of_set.empty() ? measured : of_set;
   if (of_job.size() == 1 || of_job.size() == static_cast<std::size_t>(shape.channels)) return of_job;
   throw DatasetOptionError(
-      key, fmt::format("{} numbers for images with {} channel{}; give one, or one for each", of_job.size(),
-                       shape.channels, shape.channels == 1 ? "" : "s"));
+      key, fmt::format("{} for images with {}; give one, or one for each", counted(of_job.size(), "number"),
+                       counted(shape.channels, "channel")));
 }
 
 void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntry& set) {

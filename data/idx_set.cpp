@@ -4,6 +4,7 @@
 #include "data/idx_set.hpp"
 
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "data/channel_order.hpp"
 #include "data/class_names.hpp"
 #include "data/idx.hpp"
@@ -93,9 +94,9 @@ Dataset combine(std::string name, LoadedFile images, const LoadedFile& labels, s
                 const SetEntry& set) {
   const auto& dims = images.array.dims;
   if (dims[0] != labels.array.dims[0]) {
-    throw DataError(
-        fmt::format("{}: offset 4: {} images, but {} has {} labels; the two are not of one set, {}",
-                    images.path.string(), dims[0], labels.path.string(), labels.array.dims[0], fix_for(set)));
+    throw DataError(fmt::format("{}: offset 4: {}, but {} has {}; the two are not of one set, {}",
+                                images.path.string(), counted(dims[0], "image"), labels.path.string(),
+                                counted(labels.array.dims[0], "label"), fix_for(set)));
   }
   check_labels(labels, classes, set);
   Dataset half;

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/text/printable.hpp"
+#include "common/text/text_layout.hpp"
 #include "data/class_names.hpp"
 #include "data/sampler.hpp"
 
@@ -149,9 +150,9 @@ std::size_t how_many_to_test(const ClassFolder& folder, const TestChoice& choice
       choice.count > 0 ? static_cast<std::size_t>(choice.count) : std::max<std::size_t>(by_share, 1);
   if (wanted < all) return wanted;
   throw DataError(
-      fmt::format("class {}: {} of its {} picture{} would be for testing, and none to train on; add "
+      fmt::format("class {}: {} of its {} would be for testing, and none to train on; add "
                   "pictures, or take fewer",
-                  quoted_text(folder.name), wanted, all, all == 1 ? "" : "s"));
+                  quoted_text(folder.name), wanted, counted(all, "picture")));
 }
 
 /// Which pictures are for testing depends on the seed, the class and how many there are.

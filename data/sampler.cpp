@@ -5,6 +5,7 @@
 
 #include "common/advice.hpp"
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "kernels/numerics/random.hpp"
 
 #include <fmt/format.h>
@@ -92,10 +93,10 @@ void check_work_for_all(const DistributedSampler::Options& o) {
   const std::int64_t grains = divide_up(full_batch, o.grain);
   if (o.world_size <= grains) return;
   throw ConfigError(
-      fmt::format("{}: a global batch of {} samples in grains of {} has work for {} rank{} at "
+      fmt::format("{}: a global batch of {} in grains of {} has work for {} at "
                   "most, and {} were started; {}",
-                  spelling().grain, full_batch, o.grain, grains, grains == 1 ? "" : "s", o.world_size,
-                  fmt::join(ways_to_work_for_all(o, full_batch, grains), ", or ")));
+                  spelling().grain, counted(full_batch, "sample"), o.grain, counted(grains, "rank"),
+                  o.world_size, fmt::join(ways_to_work_for_all(o, full_batch, grains), ", or ")));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "common/advice.hpp"
 #include "common/error.hpp"
 #include "common/memory.hpp"
+#include "common/text/text_layout.hpp"
 #include "models/batch_layer.hpp"
 
 #include <fmt/format.h>
@@ -25,7 +26,8 @@ TensorPlan affordable_plan(const Network& network, const NetworkPart& part, int 
   const bool whole = is_whole(network, part);
   require_memory(
       plan.bytes,
-      fmt::format("{}model {}, {} samples at a time,", whole ? "" : "a part of ", network.name(), columns),
+      fmt::format("{}model {}, {} at a time,", whole ? "" : "a part of ", network.name(),
+                  counted(columns, "sample")),
       advice(whole ? "use fewer threads or ranks on this machine, a smaller {grain}, or a smaller model"
                    : "use fewer ranks on this machine, more stages, a smaller {grain}, or a smaller model"));
   return plan;

@@ -4,6 +4,7 @@
 #include "models/network_builder.hpp"
 
 #include "common/checked_size.hpp"
+#include "common/text/text_layout.hpp"
 #include "common/yaml/scalar.hpp"
 #include "common/yaml/strict_yaml.hpp"
 #include "models/limits.hpp"
@@ -37,7 +38,7 @@ NetworkBuilder::NetworkBuilder(const std::string& file, const ImageShape& input,
                                  input.height, input.width, kMaxFeatures));
   }
   if (classes < 1 || classes > kMaxClasses)
-    throw ShapeError(fmt::format("{}: {} classes are not one to {}", file, classes, kMaxClasses));
+    throw ShapeError(fmt::format("{}: {} classes; expected 1 to {}", file, classes, kMaxClasses));
   network_.input_ = input;
   network_.classes_ = classes;
 }
@@ -118,9 +119,9 @@ void NetworkBuilder::check_end(const YAML::Node& layers) const {
   const Layer& last = *network_.layers_.back();
   if (const ImageShape& shape = last.output(); shape.features() != network_.classes_) {
     fail_shape(last_mark_,
-               fmt::format("layer {}: the network ends with an output of {}, but the data has {} classes; "
+               fmt::format("layer {}: the network ends with an output of {}, but the data has {}; "
                            "end with '- linear: classes'",
-                           last.name(), to_string(shape), network_.classes_));
+                           last.name(), to_string(shape), counted(network_.classes_, "class")));
   }
   // backward reads the output of most activations, and by then the logits are overwritten with their gradient.
   const std::vector<std::size_t> tensors = output_tensors(network_.layers_);

@@ -70,10 +70,10 @@ void print_all_reduces(const MeasuredAllReduce& measured, const NetworkConstants
 
 void print_assumptions(const Network& network, const SimulationOptions& options, const StepProfile& profile) {
   const NetworkConstants& n = options.cluster.network;
-  print("{}: {} parameters, {} bytes of int64 sums; {} grain{} of {} on each rank,\n", network.name(),
+  print("{}: {} parameters, {} bytes of int64 sums; {} of {} on each rank,\n", network.name(),
         with_thousands(static_cast<std::int64_t>(network.parameters().size)),
         with_thousands(static_cast<std::int64_t>(network.parameters().size * sizeof(std::int64_t))),
-        options.grains, options.grains == 1 ? "" : "s", options.grain);
+        counted(options.grains, "grain"), options.grain);
   print("{:.1f} us of computing\n", profile.computing() * 1e6);
   print("between nodes {:.2f} us + {:.2f} us a link, {:.1f} Gbit/s; inside {:.2f} us, {:.1f} GB/s;\n",
         n.latency * 1e6, n.link_latency * 1e6, n.bandwidth * 8e-9, n.local_latency * 1e6,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Two panels, one above the other, and the names of the lines beside them.
 #include "common/text/svg.hpp"
+#include "common/text/text_layout.hpp"
 #include "simulation/scaling_table.hpp"
 
 #include <fmt/format.h>
@@ -33,9 +34,7 @@ std::vector<Curve> curves_of(std::span<const Scenario> scenarios) {
   std::vector<Curve> curves;
   for (const Scenario& scenario : scenarios) {
     const std::string buckets =
-        scenario.buckets_asked == 0
-            ? "buckets auto"
-            : fmt::format("{} bucket{}", scenario.buckets_asked, scenario.buckets_asked == 1 ? "" : "s");
+        scenario.buckets_asked == 0 ? "buckets auto" : counted(scenario.buckets_asked, "bucket");
     const std::string name = fmt::format("{}, {}", name_of(scenario.kind), buckets);
     auto found = std::ranges::find(curves, name, &Curve::name);
     if (found == curves.end()) {

@@ -4,6 +4,7 @@
 #include "comm/mpi/absence_report.hpp"
 
 #include "common/advice.hpp"
+#include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -33,7 +34,7 @@ std::optional<std::string> excuse_of(const LaunchedProcess& process, const Absen
 
 /// "rank 3", "ranks 4-7, 9".
 std::string list_of(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  std::string text = plural(ranks.size(), "rank") + " ";
   for (std::size_t first = 0; first < ranks.size();) {
     std::size_t last = first;
     while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;

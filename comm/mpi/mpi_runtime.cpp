@@ -8,6 +8,7 @@
 #include "common/advice.hpp"
 #include "common/console/output.hpp"
 #include "common/host_name.hpp"
+#include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>
@@ -59,10 +60,10 @@ void refuse_singletons(int world_size) {
   const int launched = this_launch().world_size;
   if (world_size != 1 || launched <= 1) return;
   throw DeviceError(
-      fmt::format("the launcher started {} processes, but MPI on {} sees only one: the launcher does not "
+      fmt::format("the launcher started {}, but MPI on {} sees only one: the launcher does not "
                   "speak to this MPI library; "
                   "start with Open MPI's own mpirun, or with srun --mpi=pmix",
-                  launched, host_name()));
+                  counted(launched, "process"), host_name()));
 }
 
 }  // namespace

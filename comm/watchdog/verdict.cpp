@@ -4,6 +4,7 @@
 #include "comm/watchdog/verdict.hpp"
 
 #include "common/advice.hpp"
+#include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -172,7 +173,7 @@ std::string list_of_ranks(const std::vector<int>& ranks) {
                                  : std::to_string(ranks[first]));
     first = last + 1;
   }
-  return fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", fmt::join(parts, ", "));
+  return fmt::format("{} {}", plural(ranks.size(), "rank"), fmt::join(parts, ", "));
 }
 
 std::string describe(const Whereabouts& where) {

@@ -3,6 +3,7 @@
 /// Makes lines fit a width, which counts what a terminal shows and not bytes.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -44,5 +45,18 @@ std::string format_seconds(double seconds);
 std::string format_loss(double loss);
 /// "60,000".
 std::string with_thousands(std::int64_t value);
+
+/// "rank" where the count is 1, otherwise "ranks"; "class" and "classes", "batch" and "batches".
+template <std::integral Count>
+std::string plural(Count count, std::string_view thing) {
+  if (count == 1) return std::string(thing);
+  return std::string(thing) +
+         (thing.ends_with("s") || thing.ends_with("ch") || thing.ends_with("x") ? "es" : "s");
+}
+/// "1 rank", "60,000 images": every count that people read, so that no message says "1 ranks".
+template <std::integral Count>
+std::string counted(Count count, std::string_view thing) {
+  return with_thousands(static_cast<std::int64_t>(count)) + " " + plural(count, thing);
+}
 
 }  // namespace lockstep

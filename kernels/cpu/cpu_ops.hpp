@@ -16,7 +16,7 @@ inline constexpr int kLanes = 16;
 
 std::unique_ptr<Ops> make_ops();
 
-/// The instruction set in use, e.g. "AVX3" (Highway's name for AVX-512) or "AVX2".
+/// The instruction set in use: "AVX-512", "AVX2", "SSE4", "NEON" or "portable".
 std::string simd_name();
 
 }  // namespace lockstep::cpu

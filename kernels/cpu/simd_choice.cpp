@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/text/printable.hpp"
+#include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 
 #include <fmt/format.h>
@@ -27,6 +28,10 @@ bool fuses() {
   return kFuses;
 }
 
+std::int64_t target_in_use() {
+  return HWY_TARGET;
+}
+
 }  // namespace
 }  // namespace lockstep::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -38,13 +43,14 @@ namespace {
 struct Simd {
   std::string_view name;
   std::int64_t target;
+  const char* shown;  ///< as its maker calls it; Highway calls AVX-512 "AVX3"
 };
 
-constexpr Simd kSimds[] = {{"avx512", HWY_AVX3},
-                           {"avx2", HWY_AVX2},
-                           {"sse4", HWY_SSE4},
-                           {"neon", HWY_NEON},
-                           {"portable", HWY_SCALAR}};
+constexpr Simd kSimds[] = {{"avx512", HWY_AVX3, "AVX-512"},
+                           {"avx2", HWY_AVX2, "AVX2"},
+                           {"sse4", HWY_SSE4, "SSE4"},
+                           {"neon", HWY_NEON, "NEON"},
+                           {"portable", HWY_SCALAR, "portable"}};
 
 /// Plain code runs everywhere, but is compiled only where no vectors are sure to be there.
 bool is_here(const Simd& simd) {
@@ -55,9 +61,16 @@ bool is_here(const Simd& simd) {
 }  // namespace
 
 HWY_EXPORT(fuses);
+HWY_EXPORT(target_in_use);
 
 bool simd_fuses() {
   return HWY_DYNAMIC_DISPATCH(fuses)();
+}
+
+std::string simd_name() {
+  const std::int64_t target = HWY_DYNAMIC_DISPATCH(target_in_use)();
+  const auto* const used = std::ranges::find(kSimds, target, &Simd::target);
+  return used == std::end(kSimds) ? hwy::TargetName(target) : used->shown;
 }
 
 std::vector<std::string> simd_choices() {

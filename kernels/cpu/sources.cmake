@@ -3,7 +3,7 @@
 # different things one name.
 set(LOCKSTEP_CPU_GROUPS small products)
 set(small activation batch_norm dropout fingerprint fma_peak gather_images gradient_sum loss pool_avg pool_global pool_max simd_choice
-  simd_name smooth_activation update)
+  smooth_activation update)
 set(small_plain conv2d_padding cpu_ops gather_features) # of which no instruction set has its own
 set(products conv2d linear)
 set(LOCKSTEP_CPU_ALONE conv2d_backward_weights)

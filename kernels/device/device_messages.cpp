@@ -4,6 +4,7 @@
 #include "kernels/device/device_messages.hpp"
 
 #include "common/advice.hpp"
+#include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -71,9 +72,9 @@ std::string no_such_device_message(int index, std::span<const DeviceProperties> 
   for (const DeviceProperties& device : devices)
     names += fmt::format("{}index {}: {}", names.empty() ? "" : ", ", device.index, device.name);
   return fmt::format(
-      "there is no GPU {}: this process sees {} GPU{} ({}); use one of these, see "
+      "there is no GPU {}: this process sees {} ({}); use one of these, see "
       "CUDA_VISIBLE_DEVICES and 'lockstep devices'",
-      index, devices.size(), devices.size() == 1 ? "" : "s", names);
+      index, counted(devices.size(), "GPU"), names);
 }
 
 std::string out_of_memory_message(const DeviceProperties& device, std::size_t wanted_bytes,

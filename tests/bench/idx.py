@@ -3,6 +3,7 @@
 """Reads the files of MNIST and its kin, plain or .gz, for the peers in PyTorch."""
 import gzip
 import os
+import sys
 
 import numpy as np
 import torch
@@ -11,6 +12,8 @@ import torch
 def read_idx(directory, name):
     path = os.path.join(directory, name)
     opener = open if os.path.exists(path) else gzip.open
+    if opener is gzip.open and not os.path.exists(path + ".gz"):
+        sys.exit(f"{path}: no such file, and no .gz of it: --data is the folder of the four files of a set like MNIST")
     with opener(path if opener is open else path + ".gz", "rb") as stream:
         data = stream.read()
     dimensions = [int.from_bytes(data[4 + 4 * i : 8 + 4 * i], "big") for i in range(data[3])]

@@ -140,14 +140,15 @@ TEST(BucketPlanTest, AutomaticPlanIsTheBestOfAllPlans) {
   }
 }
 
-TEST(BucketPlanTest, DescriptionNamesSizesAndPrediction) {
+TEST(BucketPlanTest, DescriptionNamesSizesAndForecastTheWait) {
   BucketPlan plan;
   plan.buckets = {{260, 21580, 0, 1}, {0, 260, 2, 2}};
   EXPECT_EQ(plan.describe(), "2 buckets: 21,580 + 260 parameters");
+  EXPECT_EQ(plan.forecast(), "");
   plan.exposed_seconds = 11e-6;
-  EXPECT_EQ(plan.describe(), "2 buckets: 21,580 + 260 parameters, predicted 11 us exposed");
+  EXPECT_EQ(plan.forecast(), "expected wait for gradients after the backward pass: 11 us a step");
   plan.buckets = {{0, 1234567, 0, 0}};
-  EXPECT_EQ(plan.describe(), "1 bucket: 1,234,567 parameters, predicted 11 us exposed");
+  EXPECT_EQ(plan.describe(), "1 bucket: 1,234,567 parameters");
 }
 
 TEST(LatencyTest, CurveIsLinearBetweenItsPointsAndBeyondThem) {

@@ -66,7 +66,7 @@ TEST_F(FlightRecordTest, ComesOutAsItWentIn) {
   const std::string what = "its group: the gradients' all-reduce through host memory";
   RankActivity activity;
   activity.record_with(std::make_unique<FlightRecorder>(flight_file(directory, 3),
-                                                        FlightRecorder::Who{3, 4, "node7", "cpu (AVX3)"}),
+                                                        FlightRecorder::Who{3, 4, "node7", "cpu (AVX-512)"}),
                        directory);
   activity.begin_step(12);
   activity.begin_wait(what);

@@ -8,6 +8,9 @@
 """
 import sys
 
+if {"-h", "--help"} & set(sys.argv):
+    sys.exit(print(__doc__))
+
 import numpy as np
 from safetensors import safe_open
 from safetensors.numpy import save_file

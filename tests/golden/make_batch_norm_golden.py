@@ -8,6 +8,11 @@ Run with any Python that has PyTorch (1.13 or later); nothing else is needed:
     python3 tests/golden/make_batch_norm_golden.py
 Weights and samples are drawn in float32 and everything is computed in float64. The last batch of an epoch is smaller.
 """
+import sys
+
+if {"-h", "--help"} & set(sys.argv):
+    sys.exit(print(__doc__))
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

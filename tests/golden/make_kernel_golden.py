@@ -8,6 +8,11 @@ Run with any Python that has PyTorch (1.13 or later); nothing else is needed:
 Inputs are drawn in float32 and everything is computed in float64, so that the file holds right answers rather than one
 machine's rounding; it is rounded to float32 once, on the way out.
 """
+import sys
+
+if {"-h", "--help"} & set(sys.argv):
+    sys.exit(print(__doc__))
+
 import torch
 import torch.nn.functional as F
 

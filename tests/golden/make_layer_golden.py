@@ -9,6 +9,11 @@ Run with any Python that has PyTorch (1.13 or later); nothing else is needed:
 Weights and samples are drawn in float32 and everything is computed in float64, so that the file holds right answers. The
 network has no relu and no max-pool: it is smooth, so rounding cannot turn a decision.
 """
+import sys
+
+if {"-h", "--help"} & set(sys.argv):
+    sys.exit(print(__doc__))
+
 import torch
 import torch.nn as nn
 import torch.nn.functional as F

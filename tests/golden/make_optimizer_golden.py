@@ -10,6 +10,11 @@ In the file: weights before the first step and the gradients of STEPS steps (flo
 steps for each optimiser (float64), and for each schedule the learning rate of each step. The test has the same cases by
 the same names. LARS, which PyTorch lacks, is NVIDIA Apex's LARC without clipping around torch.optim.SGD.
 """
+import sys
+
+if {"-h", "--help"} & set(sys.argv):
+    sys.exit(print(__doc__))
+
 import torch
 from torch.optim import lr_scheduler as schedulers
 

@@ -8,6 +8,11 @@ tests/trainer/run/starting_weights_test.cpp.
 Needs PyTorch (1.13 or later) and `pip install safetensors`:
     python3 tests/golden/make_state_dict_golden.py
 """
+import sys
+
+if {"-h", "--help"} & set(sys.argv):
+    sys.exit(print(__doc__))
+
 import pathlib
 
 import torch

@@ -5,13 +5,16 @@
 # data are small: a made-up MNIST of a few hundred images in LOCKSTEP_DATA, with which the same commands take seconds.
 #
 # A comment on the line before a block says what is special about it, and readers do not see it:
-#   <!-- not run: WHY -->   needs a GPU, a cluster, a network or minutes: each line is only checked, see check_line
+#   <!-- not run: WHY -->   needs a GPU, a cluster, a network or minutes: each line is only checked, see check_line of page_checks.sh
 #   <!-- output -->         not commands: what a program prints, a folder, a synopsis
 #   <!-- file: NAME -->     is written to NAME, for the commands that follow
-# Blocks of a language are no commands either: networks and jobs in yaml are validated, others left alone.
+# Blocks of a language are no commands either: networks and jobs in yaml are validated, Python is parsed, others left alone.
+# Commands, keys and paths inside of a sentence are checked as those that cannot run here are.
 # shellcheck disable=SC2016  # backticks of the pages
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+# shellcheck source-path=SCRIPTDIR source=page_checks.sh
+source "$(dirname "${BASH_SOURCE[0]}")/page_checks.sh"
 program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
 
 # fresh_clone: the files that git tracks, in ., with this build's program at the place where the build puts it.
@@ -19,6 +22,11 @@ fresh_clone() {
   git -C "$repo" ls-files -z 2>/dev/null | tar -C "$repo" --null --verbatim-files-from -T - -cf - 2>/dev/null | tar xf -
   [ -f README.md ] || { echo "skipped: $repo is no git clone"; exit 77; }
   mkdir -p build/release && ln -s "$program" build/release/lockstep
+}
+
+# only_looked_at: the same as links, for tests that run nothing.
+only_looked_at() {
+  ln -s "$repo"/{launch,tests,docs,README.md,hostfile.example} . && mkdir -p build/release && ln -s "$program" build/release/lockstep
 }
 
 byte() { printf '%b' "\\x$(printf %x "$1")"; }
@@ -34,37 +42,6 @@ small_mnist() {
   mkdir -p "$PWD/small/mnist"
   (cd small/mnist && idx train 520 && idx t10k 100)
   export LOCKSTEP_DATA=$PWD/small
-}
-
-# blocks PAGE: one line for each fenced block: its mark, its language (or -), the lines of its first and last line of text.
-blocks() {
-  awk '/^ *```/ { if (inside) { print mark "\t" (language == "" ? "-" : language) "\t" first "\t" NR - 1; inside = 0; mark = "" }
-         else { inside = 1; language = $0; sub(/^ *```/, "", language); first = NR + 1 }
-         next }
-       !inside { mark = /^<!-- (not run: .+|output|file: [^ ]+) -->$/ ? $0 : "" }' "$1"
-}
-
-# has_option HELP OPTION
-has_option() { grep -qE -- "(^|[ ,])$2([ ,=]|\$)" <<<"$1"; }
-
-# check_line LINE: a command that cannot run here is at least one that could: the shell parses it, its first words exist,
-# and each of our commands and its options stand in its --help.
-check_line() {
-  local words word help command=''
-  bash -n <<<"$1" || fail "the shell cannot parse: $1"
-  read -ra words <<<"${1%%#*}"
-  for ((i = 0; i < ${#words[@]}; ++i)); do
-    word=${words[i]}
-    case $word in
-      launch/* | tests/*) [ -e "$word" ] || fail "no $word, in: $1" ;;
-      build/release/kernel_table) return ;;  # what follows are programs, not commands
-      *build/release/lockstep)
-        command=${words[i + 1]}
-        help=$(build/release/lockstep "$command" --help) || fail "no command '$command', in: $1"
-        ;;
-      --*) [ -z "$command" ] || has_option "$help" "$word" || fail "no option $word of $command, in: $1" ;;
-    esac
-  done
 }
 
 # run_block TEXT WHERE: as one paste into a shell.
@@ -101,6 +78,7 @@ try_block() {
   case $language in
     -) run_block "$text" "$page:$4" ;;
     yaml) validate_yaml "$text" "$page:$4" ;;
+    python) check_python "$text" "$page:$4" ;;
   esac
 }
 
@@ -112,6 +90,7 @@ try_page() {
     count=$((count + 1))
   done < <(blocks "$1" | sed 's/^\t/-\t/')
   [ "$count" -eq "$(($(grep -cE '^ *```' "$1") / 2))" ] || fail "$1: $count blocks were found, of $(grep -cE '^ *```' "$1") fences"
+  while IFS=$'\t' read -r _ text; do check_python "$text" "$1"; done < <(spans "$1" | grep -P '\tsafetensors\.')
 }
 
 mpi_settings() {
@@ -131,21 +110,90 @@ All_commands_of_the_pages_run_in_order_as_written() {
   for page in docs/*.md; do try_page "$page"; done
 }
 
+Commands_and_keys_in_the_sentences_of_the_pages_exist() {
+  only_looked_at
+  check_sentences README.md docs/*.md
+  while read -r line; do check_line "$line"; done < <(sed -nE 's/^# +((mpirun -|build\/|sbatch |launch\/).*)/\1/p' launch/jobs/*.yaml hostfile.example launch/slurm/train.sbatch)
+}
+
 The_check_of_a_line_finds_what_does_not_exist() {
-  fresh_clone
+  only_looked_at
   (check_line 'build/release/lockstep eval runs/mnist --device cpu') || fail "a good line was refused"
-  for bad in 'launch/nosuch --help' 'build/release/lockstep trian job.yaml' 'mpirun -np 2 build/release/lockstep eval x --nosuch' 'if then'; do
+  (check_line 'sbatch --nodes=4 --ntasks-per-node=8 launch/slurm/train.sbatch launch/jobs/mnist.yaml data.global_batch=2048') || fail "a good job was refused"
+  for bad in 'launch/nosuch --help' 'build/release/lockstep trian job.yaml' 'mpirun -np 2 build/release/lockstep eval x --nosuch' 'if then' \
+    'lockstep bench stp JOB' 'tests/arithmetic/run --nosuch 3' 'lockstep train JOB.yaml train.epoch=3' 'lockstep train JOB.yaml parallel.backend=mpii' \
+    'mpirun -np 16 build/release/lockstep train launch/jobs/mnist.yaml' 'srun --ntasks=9 lockstep train launch/jobs/mnist.yaml'; do
     ! (check_line "$bad") >/dev/null 2>&1 || fail "nothing is wrong with: $bad"
   done
 }
 
-Hashes_in_the_readme_are_published_ones() {
+Hashes_on_the_pages_are_published_ones() {
   local hash found=0
   while read -r hash; do
     grep -q " $hash " "$repo/launch/jobs/hashes.txt" || fail "$hash is not in launch/jobs/hashes.txt"
     found=$((found + 1))
-  done < <(grep -oE '[0-9a-f]{64}' "$repo/README.md")
-  [ "$found" -gt 0 ] || fail "the README shows no hash"
+  done < <(grep -ohE '[0-9a-f]{64}' "$repo"/README.md "$repo"/docs/*.md)
+  [ "$found" -gt 1 ] || fail "the pages show $found hashes"
+}
+
+# With the real data: a page is read by somebody who has trained the main job.
+Steps_and_runs_that_pages_name_are_there() {
+  local job page name last
+  job=$("$program" validate "$repo/launch/jobs/mnist.yaml")
+  last=$(awk '$1 == "global_batch:" { batch = $2 } $1 == "epochs:" { epochs = $2 } END { printf "step-%08d\n", epochs * int((60000 + batch - 1) / batch) }' <<<"$job")
+  for page in "$repo"/README.md "$repo"/docs/*.md; do
+    while read -r name; do expect_equal "$page: $name" "$page: $last"; done < <(grep -ohE 'step-[0-9]{8}' "$page")
+    while read -r name; do
+      [ -e "$repo/launch/jobs/${name#runs/}.yaml" ] || grep -qhE "(run\.dir=|convert .*)$name( |\$)|file: ${name#runs/}\.yaml" "$repo"/README.md "$repo"/docs/*.md || fail "$page names $name, which no command makes"
+    done < <(grep -ohE 'runs/[a-z][a-z-]*' "$page" | sed 's/-$//')
+  done
+}
+
+Every_script_has_help_that_does_nothing_else() {
+  local script said
+  skip_without git python3
+  while read -r script; do
+    case $script in
+      *_test.sh | launch/bundle-command) continue ;;  # ctest starts them; what a bundle's commands become
+    esac
+    grep -q -e '--help' "$repo/$script" || fail "$script knows no --help"
+    said=$(cd "$repo" && timeout 20 "./$script" --help </dev/null 2>&1) || fail "$script --help ends with $?: $said"
+    [ "${#said}" -gt 60 ] || fail "$script --help says little: $said"
+  done < <(git -C "$repo" ls-files -s launch tests | awk '$1 == "100755" { print $4 }')
+  expect_equal "$(ls -A)" ""
+}
+
+The_readme_has_the_exit_codes_of_the_help() {
+  local help
+  help=$("$program" --help | tr '\n' ' ' | sed 's/.*Exit codes: //')
+  expect_equal "$(sed -n '/^## Exit codes/,/^##* [A-DF-Z]/s/^| \([0-9][0-9]*\) |.*/\1/p' "$repo/README.md" | xargs)" \
+    "$(grep -oE '(^|, ?)[0-9]+ ' <<<"$help" | tr -dc '0-9\n' | grep -v '^128$' | xargs)"
+  for command in diff prove; do
+    [[ ! $("$program" "$command" --help | tr '\n' ' ') =~ "Exit code".*[\ \;]1[:\ ] ]] || expect_contains "${help%% 2 *}" "$command: "
+  done
+}
+
+# Ten epochs of few samples take half a second; the real ones a minute, so that of the curve itself only the end is compared,
+# with the page. The page also has the hash of its weights, which stands in launch/jobs/hashes.txt or fails above.
+The_curve_on_the_page_of_results_is_of_the_form_that_the_program_draws() {
+  local last
+  last=$(sed -n 's/.*<title>epoch 10: 0\.\(..\)\(..\)<.*/\1.\2/p' "$repo/docs/lenet-curve.svg")
+  expect_contains "$(cat "$repo/docs/results.md")" "ends with $last %"
+  form() { sed -E 's/(points|cx|cy|x1|x2|y1|y2|x|y)="[^"]*"/\1/g; s/[0-9.]+ %//; s/(epoch [0-9]+:).*/\1/; s/lenet on [a-z-]+/lenet on SET/' "$1" | grep -vE '>[01]\.[0-9]<|stroke="#ddd"'; }
+  "$program" train "$repo/launch/jobs/lenet.yaml" model=mlp data.set=synthetic data.train_samples=64 data.test_samples=32 parallel.device=cpu run.dir=run >said 2>&1 || fail "$(tail said)"
+  expect_equal "$(form "$repo/docs/lenet-curve.svg")" "$(form run/curve.svg | sed 's/mlp on [a-z]*/lenet on SET/')"
+}
+
+Versus_torch_refuses_another_folder_in_one_sentence() {
+  mkdir -p empty odd
+  for part in train t10k; do
+    printf '\0\0\10\3\0\0\0\1\0\0\0\3\0\0\0\3' >"odd/$part-images-idx3-ubyte"
+    printf '\0\0\10\1\0\0\0\1\0' >"odd/$part-labels-idx1-ubyte"
+  done
+  expect_exit 66 "$repo/tests/bench/versus_torch" --data empty
+  expect_contains "$output" "empty has no train-images-idx3-ubyte"
+  expect_exit 65 "$repo/tests/bench/versus_torch" --data odd
+  expect_equal "$(wc -l <<<"$output")" 1
 }
 
 Links_between_pages_lead_somewhere() {
@@ -155,33 +203,6 @@ Links_between_pages_lead_somewhere() {
       [ -e "$(dirname "$page")/$target" ] || fail "$page links to $target, which is not there"
     done < <(grep -oE '\]\([^)#]+' "$page" | sed 's/^](//' | grep -v '^https\?:')
   done
-}
-
-# spans PAGE...: what stands between `backticks` on the pages, outside of blocks, as "PAGE<tab>TEXT".
-spans() {
-  awk '/^ *```/ { fenced = !fenced; next }
-       !fenced { while (match($0, /`[^`]+`/)) { print FILENAME "\t" substr($0, RSTART + 1, RLENGTH - 2); $0 = substr($0, RSTART + RLENGTH) } }' "$@" | sort -u
-}
-
-# named_in_vain PAGE...: files and folders of ours that the pages name and that are not there. NAME stands for one that is to be added.
-named_in_vain() {
-  local page name rooms='common|kernels|models|data|comm|simulation|trainer|launch|tests|docs'
-  while IFS=$'\t' read -r page name; do
-    case $name in
-      *NAME*) ;;
-      */*) [ -e "$repo/$name" ] || echo "$page names $name" ;;
-      *) [ -n "$(find "$repo" -path "$repo/build" -prune -o -name "$name" -print -quit)" ] || echo "$page names $name" ;;
-    esac
-  done < <(spans "$@" | grep -P "\t(($rooms)/[A-Za-z0-9_./-]+|[a-z0-9_]+\.(cpp|hpp|cu|cuh|sh|cmake|inc|py))\$")
-}
-
-# unknown_names PAGE...: types and functions that the pages name and no source knows.
-unknown_names() {
-  local page name word
-  while IFS=$'\t' read -r page name; do
-    word=${name%%::*} && word=${word%()}
-    grep -rqwF --include='*.?pp' --include='*.cu' --include='*.cuh' -- "$word" "$repo"/{common,kernels,models,data,comm,trainer} || echo "$page names $name"
-  done < <(spans "$@" | grep -P '\t([A-Z][a-z]+([A-Z][a-z0-9]+)+(::[a-z_]+(\(\))?)?|[a-z_]+\(\))$')
 }
 
 Pages_name_only_files_and_folders_that_are_there() {

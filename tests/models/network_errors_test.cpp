@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <ostream>
+#include <string>
 
 namespace lockstep {
 namespace {
@@ -30,6 +31,16 @@ void expect_message(const BadFile& bad) {
   } catch (const Exception& error) {
     EXPECT_STREQ(error.what(), bad.message);
     EXPECT_EQ(error.code(), ExitCode::kUsage);
+  }
+}
+
+TEST(NetworkErrorsTest, OneClassIsNoPlural) {
+  try {
+    Network::parse("layers:\n  - linear: 12\n", "my.yaml", ImageShape{1, 28, 28}, 1);
+    FAIL() << "no error";
+  } catch (const ShapeError& error) {
+    EXPECT_NE(std::string(error.what()).find("but the data has 1 class; end"), std::string::npos)
+        << error.what();
   }
 }
 

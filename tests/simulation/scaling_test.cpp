@@ -119,7 +119,7 @@ TEST(BenchTablesTest, ReadsInt64InPlace) {
 
 constexpr const char* kStepOutput =
     "net: 21,840 parameters, 2.595 MFLOP a sample; global batch 128, grain 64\n"
-    "2 ranks x 1 thread, backend mpi, AVX3; peak 118.2 GFLOP/s a core\n"
+    "2 ranks x 1 thread, backend mpi, AVX-512; peak 118.2 GFLOP/s a core\n"
     "napkin limit: 1405 us a step at the peak\n"
     "buckets: 2 buckets: 21,580 + 260 parameters\n\n"
     "determinism  samples/s   us/step  of peak    input  exposed     skew optimiser\n"

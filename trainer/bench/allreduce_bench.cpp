@@ -6,6 +6,7 @@
 #include "comm/agreement.hpp"
 #include "comm/gather.hpp"
 #include "common/console/output.hpp"
+#include "common/text/text_layout.hpp"
 #include "trainer/bench/allreduce_buffers.hpp"
 #include "trainer/bench/allreduce_side.hpp"
 #include "trainer/bench/allreduce_table.hpp"
@@ -74,7 +75,7 @@ void print_title(Communicator& comm, const AllreduceOptions& options, const std:
                  const std::string& place) {
   const auto ranks = gather_text(comm, fmt::format("pid {} on {}, {}", getpid(), comm.host(), place));
   if (comm.rank() != 0) return;
-  print("# all-reduce (sum) over {}, {} rank{}\n", path, comm.size(), comm.size() == 1 ? "" : "s");
+  print("# all-reduce (sum) over {}, {}\n", path, counted(comm.size(), "rank"));
   print("# {} to {} bytes, times {} each; median of {} after {} to warm up\n", options.min_bytes,
         options.max_bytes, options.factor, options.iterations, options.warmup);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) print("# rank {:>3} {}\n", rank, ranks[rank]);

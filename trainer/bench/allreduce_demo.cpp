@@ -6,6 +6,7 @@
 #include "comm/collectives.hpp"
 #include "comm/gather.hpp"
 #include "common/console/output.hpp"
+#include "common/text/text_layout.hpp"
 #include "trainer/bench/allreduce_side.hpp"
 #include "trainer/ranks/leak_on_peer_loss.hpp"
 
@@ -30,6 +31,8 @@ class Place {
   virtual void all_reduce(Numbers& data) = 0;
   /// From rank 0.
   virtual Numbers scatter(const Numbers& whole, const std::vector<std::size_t>& counts) = 0;
+  /// To rank 0; nothing on the others.
+  virtual Numbers gather(const Numbers& mine, const std::vector<std::size_t>& counts) = 0;
 };
 
 class OnHost final : public Place {
@@ -40,6 +43,9 @@ class OnHost final : public Place {
   void all_reduce(Numbers& data) override { comm_.all_reduce(std::span(data)); }
   Numbers scatter(const Numbers& whole, const std::vector<std::size_t>& counts) override {
     return lockstep::scatter(comm_, std::span<const float>(whole), counts, 0);
+  }
+  Numbers gather(const Numbers& mine, const std::vector<std::size_t>& counts) override {
+    return gather_to(comm_, std::span<const float>(mine), counts, 0);
   }
 
  private:
@@ -70,6 +76,13 @@ class OnDevice final : public Place {
     const DeviceBuffer<float> mine(*side_.device, counts[static_cast<std::size_t>(comm_.rank())]);
     collectives_->scatter(*stream_, bytes_of(there), lockstep::bytes_of<float>(counts), bytes_of(mine), 0);
     return fetch(mine);
+  }
+  Numbers gather(const Numbers& mine, const std::vector<std::size_t>& counts) override {
+    const auto there = put(mine);
+    const std::size_t all = std::accumulate(counts.begin(), counts.end(), std::size_t{0});
+    const DeviceBuffer<float> whole(*side_.device, comm_.rank() == 0 ? all : 0);
+    collectives_->gather_to(*stream_, bytes_of(there), lockstep::bytes_of<float>(counts), bytes_of(whole), 0);
+    return fetch(whole);
   }
 
  private:
@@ -156,10 +169,16 @@ void show_split(Communicator& comm, Place& place) {
   std::iota(data.begin(), data.end(), 0.0F);
   title(comm, fmt::format("\ninput: {}", matrix_text(data, kColumns)));
   const auto counts = rows_of_ranks(kRows, comm.size(), kColumns);
-  const Numbers mine = place.scatter(data, counts);
-  title(comm, fmt::format("scattered over {} rank{} on {}:", comm.size(), comm.size() == 1 ? "" : "s",
-                          comm.host()));
+  Numbers mine = place.scatter(data, counts);
+  title(comm, fmt::format("scattered over {} on {}:", counted(comm.size(), "rank"), comm.host()));
   print_of_ranks(comm, mine, kColumns);
+  parallel_apply(comm, [&] {
+    for (float& number : mine) number *= number;
+  });
+  title(comm, "after parallel_apply, in which each rank squares what it has:");
+  print_of_ranks(comm, mine, kColumns);
+  const Numbers whole = place.gather(mine, counts);
+  title(comm, fmt::format("gathered on rank 0: {}", matrix_text(whole, kColumns)));
 }
 
 void show(Communicator& comm, Place& place) {

@@ -118,11 +118,12 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
   if (comm.rank() != 0) return;
 
   const JobSetup& first = candidates.front().setup();
-  lockstep::print(
-      "{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", first.network.name(),
-      with_thousands(static_cast<std::int64_t>(first.network.parameters().size)),
-      first.network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
-  lockstep::print("{} ranks, {}; {}\n\n", comm.size(), first.device.description, first.device.communication);
+  lockstep::print("{}: {}, {:.3f} MFLOP a sample; global batch {}, grain {}\n", first.network.name(),
+                  counted(first.network.parameters().size, "parameter"),
+                  first.network.training_flops_per_sample() * 1e-6, job.data.global_batch,
+                  job.parallel.grain);
+  lockstep::print("{}, {}; {}\n\n", counted(comm.size(), "rank"), first.device.description,
+                  first.device.communication);
   lockstep::print("{:<22} {:>10} {:>10} {:>14} {:>10}\n", "", "us/step", "host us", "samples/s", "GFLOP/s");
   for (const Candidate& candidate : candidates) candidate.print();
 }

@@ -146,15 +146,15 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
   if (comm.rank() != 0) return;
 
   const double peak = median(peaks);
-  print("{}: {} parameters, {:.3f} MFLOP a sample; global batch {}, grain {}\n", network.name(),
-        with_thousands(static_cast<std::int64_t>(network.parameters().size)),
-        network.training_flops_per_sample() * 1e-6, job.data.global_batch, job.parallel.grain);
-  print("{} rank{} x {} thread{}, backend {}, {}; peak {:.1f} GFLOP/s a core\n", comm.size(),
-        comm.size() == 1 ? "" : "s", job.parallel.threads, job.parallel.threads == 1 ? "" : "s",
-        comm.backend(), cpu::simd_name(), peak * 1e-9);
+  print("{}: {}, {:.3f} MFLOP a sample; global batch {}, grain {}\n", network.name(),
+        counted(network.parameters().size, "parameter"), network.training_flops_per_sample() * 1e-6,
+        job.data.global_batch, job.parallel.grain);
+  print("{} x {}, backend {}, {}; peak {:.1f} GFLOP/s a core\n", counted(comm.size(), "rank"),
+        counted(job.parallel.threads, "thread"), comm.backend(), cpu::simd_name(), peak * 1e-9);
   print("napkin limit: {:.0f} us a step at the peak\n",
         1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
-  print("buckets: {}\n\n", world.setup.plan.describe());
+  const std::string forecast = world.setup.plan.forecast();
+  print("buckets: {}{}{}\n\n", world.setup.plan.describe(), forecast.empty() ? "" : "\n", forecast);
   print("{:<11} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "determinism", "samples/s", "us/step",
         "of peak", "input", "exposed", "skew", "optimiser");
   print_contender(world, network, job, comm, peak);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Saving, loading and verifying one checkpoint: RUN/checkpoints/step-00001200/ with model.safetensors,
+/// Saving, loading and verifying one checkpoint: RUN/checkpoints/step-00001180/ with model.safetensors,
 /// optimizer.safetensors and manifest.json.
 #pragma once
 

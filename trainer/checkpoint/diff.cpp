@@ -3,6 +3,8 @@
 /// Comparing checkpoints bit by bit.
 #include "trainer/checkpoint/diff.hpp"
 
+#include "common/text/text_layout.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -111,6 +113,16 @@ std::string index_text(const std::vector<std::size_t>& index) {
   return fmt::format("[{}]", fmt::join(index, ","));
 }
 
+/// Lines that fit a terminal of 80 columns, whatever the tensor's name.
+std::string tensor_text(const TensorDifference& t) {
+  return fmt::format(
+      "{}: {} of {} differ\n"
+      "  first    {}: {:.9g} in A, {:.9g} in B\n"
+      "  largest  {}: {:.9g} apart\n",
+      t.tensor, with_thousands(static_cast<std::int64_t>(t.different)), counted(t.elements, "element"),
+      index_text(t.first_index), t.first_a, t.first_b, index_text(t.largest_index), t.largest);
+}
+
 }  // namespace
 
 CheckpointDifference diff_checkpoints(const CheckpointState& a, const CheckpointState& b) {
@@ -130,13 +142,7 @@ std::string to_text(const CheckpointDifference& difference) {
   std::string text;
   for (const std::string& fact : difference.facts) text += fact + "\n";
   if (difference.tensors.empty()) return text + "weights and optimiser state that both have: the same bits\n";
-  text += fmt::format("{:28} {:>19}  {:32} {}\n", "tensor", "elements that differ", "first: A, B",
-                      "largest |A - B|");
-  for (const TensorDifference& t : difference.tensors)
-    text += fmt::format("{:28} {:>20}  {:32} {:.9g} at {}\n", t.tensor,
-                        fmt::format("{} of {}", t.different, t.elements),
-                        fmt::format("{}: {:.9g}, {:.9g}", index_text(t.first_index), t.first_a, t.first_b),
-                        t.largest, index_text(t.largest_index));
+  for (const TensorDifference& t : difference.tensors) text += tensor_text(t);
   return text;
 }
 

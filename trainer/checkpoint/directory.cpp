@@ -7,6 +7,7 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -50,6 +51,38 @@ bool is_leftover(Env& env, const std::string& directory, const std::string& name
   if (!checkpoint_step(name) || !name.ends_with(kReplacedSuffix)) return false;
   const std::string successor = directory + "/" + name.substr(0, name.rfind('.'));
   return env.exists(successor) && verify_checkpoint(env, successor).empty();
+}
+
+/// The runs in a directory, by their paths; none where it cannot be read.
+std::vector<std::string> runs_in(Env& env, const std::string& directory) {
+  std::vector<std::string> runs;
+  try {
+    for (const std::string& name : env.list(directory)) {
+      std::string path = directory == "." ? name : fmt::format("{}/{}", directory, name);
+      if (is_run(env, path)) runs.push_back(std::move(path));
+    }
+  } catch (const Error&) {
+    return {};
+  }
+  return runs;
+}
+
+/// "runs/a, runs/b"; the last few of many.
+std::string some_of(const std::vector<std::string>& runs) {
+  constexpr std::ptrdiff_t kMost = 6;
+  const auto left_out = std::max<std::ptrdiff_t>(std::ssize(runs) - kMost, 0);
+  return fmt::format("{}{}", fmt::join(runs.begin() + left_out, runs.end(), ", "),
+                     left_out == 0 ? "" : fmt::format(" and {} more", left_out));
+}
+
+/// What may have been meant by a path that is no run: those beside it, or in runs/.
+std::string runs_beside(Env& env, const std::string& path) {
+  const std::size_t end = path.find_last_not_of('/'), slash = path.rfind('/', end);
+  const std::string parent = slash == path.npos || slash == 0 ? "." : path.substr(0, slash);
+  auto runs = runs_in(env, parent);
+  if (runs.empty()) runs = runs_in(env, "runs");
+  return runs.empty() ? "; 'lockstep train JOB.yaml' makes one and says where"
+                      : "; there are " + some_of(runs);
 }
 
 /// One look at all checkpoints, newest first. Nothing, and `again`, if one of them went away meanwhile.
@@ -128,12 +161,35 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
 }
 
 FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged) {
-  const bool is_checkpoint = read_patiently(
-      env, [&] { return env.exists(path + "/" + kManifestFile) || env.exists(path + "/" + kModelFile); });
-  if (is_checkpoint) return {path, load_checkpoint(env, path), {}};
+  if (is_checkpoint(env, path)) return {path, load_checkpoint(env, path), {}};
   if (auto found = find_latest(env, path, on_damaged)) return std::move(*found);
-  throw MissingDataError(fmt::format(
-      "{}: holds no checkpoint; give a directory like RUN/checkpoints/step-00001200, or RUN itself", path));
+  throw MissingDataError(why_no_checkpoint(env, path));
+}
+
+bool is_checkpoint(Env& env, const std::string& path) {
+  return read_patiently(
+      env, [&] { return env.exists(path + "/" + kManifestFile) || env.exists(path + "/" + kModelFile); });
+}
+
+bool is_run(Env& env, const std::string& path) {
+  return env.exists(path + "/job.yaml") &&
+         (env.exists(path + "/metrics.jsonl") || env.exists(checkpoints_of(path)));
+}
+
+std::string why_no_run(Env& env, const std::string& path) {
+  if (!env.exists(path))
+    return fmt::format("{}: there is no such run or checkpoint{}", path, runs_beside(env, path));
+  if (env.entry(path).kind == EntryKind::kFile)
+    return fmt::format("{}: is a file; give the directory of a run{}", path, runs_beside(env, path));
+  if (const auto runs = runs_in(env, path); !runs.empty())
+    return fmt::format("{}: is no run, but holds some; say which: {}", path, some_of(runs));
+  return fmt::format("{}: is no run, which has job.yaml and checkpoints{}", path, runs_beside(env, path));
+}
+
+std::string why_no_checkpoint(Env& env, const std::string& path) {
+  if (!is_run(env, path)) return why_no_run(env, path);
+  return fmt::format(
+      "{}: this run holds no good checkpoint; train it further to get one, or choose another run", path);
 }
 
 std::string resolve_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged) {

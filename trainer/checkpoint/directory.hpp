@@ -21,9 +21,9 @@ inline constexpr const char* kReplacedSuffix =
     ".replaced";                                           ///< moved aside while its successor takes its name
 inline constexpr const char* kDamagedSuffix = ".damaged";  ///< moved aside because it is damaged
 
-/// "step-00001200"
+/// "step-00001180"
 std::string checkpoint_name(std::int64_t step);
-/// The step of "step-00001200", which may carry kReplacedSuffix.
+/// The step of "step-00001180", which may carry kReplacedSuffix.
 std::optional<std::int64_t> checkpoint_step(const std::string& name);
 
 struct CheckpointEntry {
@@ -55,6 +55,17 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
 /// checkpoint is meant.
 /// @throws MissingDataError if it is neither; DataError, IoError
 FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged);
+
+/// Whether there is a checkpoint's directory, good or damaged.
+bool is_checkpoint(Env& env, const std::string& path);
+
+/// Whether `path` is the directory of a run; one with a job file of somebody's is none.
+bool is_run(Env& env, const std::string& path);
+
+/// Why `path` is no run, and which runs may have been meant: for MissingDataError.
+std::string why_no_run(Env& env, const std::string& path);
+/// The same where a checkpoint would do, too.
+std::string why_no_checkpoint(Env& env, const std::string& path);
 
 /// Only its directory.
 std::string resolve_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged);

@@ -4,6 +4,7 @@
 #include "trainer/checkpoint/inspect.hpp"
 
 #include "common/text/printable.hpp"
+#include "common/text/text_layout.hpp"
 #include "kernels/numerics/exact_sum.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
@@ -19,8 +20,9 @@
 namespace lockstep {
 namespace {
 
+/// Two spaces at least stand between name and value, below which a terminal's next line begins.
 std::string line(const std::string& name, const std::string& value) {
-  return fmt::format("{:16} {}\n", name, printable_line(value));
+  return fmt::format("{:13}  {}\n", name, printable_line(value));
 }
 
 /// Some values are lists, an entry a line.
@@ -32,13 +34,15 @@ std::string on_one_line(std::string value) {
 
 std::string facts_text(const CheckpointFacts& facts) {
   std::string text = line("step", fmt::format("{}", facts.step));
-  text += line("epochs done", fmt::format("{}, and {} steps of the next", facts.epoch, facts.step_in_epoch));
+  text += line("epochs done",
+               fmt::format("{}, and {} of the next", facts.epoch, counted(facts.step_in_epoch, "step")));
   text += line("seed", fmt::format("{}", facts.seed));
   if (facts.epoch_samples > 0)
-    text += line("epoch so far", fmt::format("{} samples, loss {:.6f}, {:.2f} % correct", facts.epoch_samples,
-                                             facts.epoch_loss_sum / static_cast<double>(facts.epoch_samples),
-                                             100.0 * static_cast<double>(facts.epoch_correct) /
-                                                 static_cast<double>(facts.epoch_samples)));
+    text += line("epoch so far",
+                 fmt::format("{}, loss {:.6f}, {:.2f} % correct", counted(facts.epoch_samples, "sample"),
+                             facts.epoch_loss_sum / static_cast<double>(facts.epoch_samples),
+                             100.0 * static_cast<double>(facts.epoch_correct) /
+                                 static_cast<double>(facts.epoch_samples)));
   if (facts.test_accuracy) text += line("test accuracy", fmt::format("{:.2f} %", 100 * *facts.test_accuracy));
   if (const std::string digest = computation_digest(facts); !digest.empty())
     text += line("computation", digest);
@@ -50,15 +54,21 @@ std::string facts_text(const CheckpointFacts& facts) {
   return text;
 }
 
+constexpr std::size_t kNameColumns = 27;  // all columns together fit a terminal of 80
+
+/// A longer name gets a line of its own.
 std::string tensor_row(const std::string& name, const std::vector<std::size_t>& shape,
                        std::span<const float> values) {
-  const std::string size = fmt::format("[{}]", fmt::join(shape, ", "));
-  if (values.empty()) return fmt::format("{:22} {:14} {:>8}\n", name, size, 0);
+  std::string row =
+      fmt::format("{:{}} {:17}", name, kNameColumns, fmt::format("[{}]", fmt::join(shape, ", ")));
+  if (name.size() > kNameColumns) row.insert(name.size(), "\n" + std::string(kNameColumns, ' '));
+  if (values.empty()) return row + " no elements\n";
   const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
   const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   const auto odd = std::count_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
-  return fmt::format("{:22} {:14} {:>8} {:>10.4g} {:>10.4g} {:>10.4g}{}\n", name, size, values.size(),
-                     *smallest, *largest, mean, odd == 0 ? "" : fmt::format("  {} NaN or infinite", odd));
+  row += fmt::format(" {:>10.4g} {:>10.4g} {:>10.4g}\n", *smallest, *largest, mean);
+  return odd == 0 ? row
+                  : row + fmt::format("  {} of {} NaN or infinite\n", odd, counted(values.size(), "element"));
 }
 
 std::string arena_rows(const std::vector<CheckpointParameter>& parameters, const std::string& prefix,
@@ -76,7 +86,7 @@ std::string arena_rows(const std::vector<CheckpointParameter>& parameters, const
 
 std::string inspect_checkpoint(const std::string& path, const CheckpointState& state) {
   std::string text = line("checkpoint", path) + facts_text(state.facts);
-  text += fmt::format("\n{:22} {:14} {:>8} {:>10} {:>10} {:>10}\n", "tensor", "shape", "elements", "smallest",
+  text += fmt::format("\n{:{}} {:17} {:>10} {:>10} {:>10}\n", "tensor", kNameColumns, "shape", "smallest",
                       "largest", "mean");
   text += arena_rows(state.facts.tensors(), "", state.weights);
   for (const OptimizerBuffer& buffer : state.optimizer)
@@ -93,8 +103,8 @@ Verification verify(Env& env, const std::string& path) {
   std::size_t checksums = 1 + manifest.files.size();
   for (const FileRecord& file : manifest.files)
     for (const SectionRecord& section : file.sections) checksums += section.crc32s.size();
-  return {true, fmt::format("{}: good: {} files, {} checksums\n", printable_line(path),
-                            1 + manifest.files.size(), checksums)};
+  return {true, fmt::format("{}: good: {}, {}\n", printable_line(path),
+                            counted(1 + manifest.files.size(), "file"), counted(checksums, "checksum"))};
 }
 
 }  // namespace lockstep

@@ -138,8 +138,10 @@ void add_allreduce(CLI::App& bench, Action& action) {
   command->add_option("--ranks", parallel->ranks, "With --backend thread: how many")
       ->check(CLI::Range(1, 1024));
   auto demo = std::make_shared<bool>(false);
-  command->add_flag("--demo", *demo,
-                    "Show replicate, all-reduce and scatter on a handful of numbers, and measure nothing");
+  command->add_flag(
+      "--demo", *demo,
+      "Show replicate, all-reduce, scatter, parallel_apply and gather on a handful of numbers, and "
+      "measure nothing");
   command->footer(
       "Prints the ranks, then a line for each size and type, and the average bus\n"
       "bandwidth. algbw is bytes / time; busbw is algbw * 2 (n - 1) / n, what each of n\n"

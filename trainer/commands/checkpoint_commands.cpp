@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// lockstep hash, inspect, verify, diff, export: what is in a checkpoint, and is it whole?
 #include "common/console/output.hpp"
+#include "common/console/terminal.hpp"
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/diff.hpp"
 #include "trainer/checkpoint/directory.hpp"
@@ -45,7 +47,7 @@ int hash(const std::string& path) {
 int inspect(const std::string& path) {
   const FoundCheckpoint found = open(path);
   const std::string network = recorded_network(found.state.facts, found.path).summary();
-  print("{}\n{}", inspect_checkpoint(found.path, found.state), network);
+  print("{}", fold_lines(inspect_checkpoint(found.path, found.state) + "\n" + network, output_columns()));
   return 0;
 }
 
@@ -54,6 +56,7 @@ int verify(const std::string& path) {
   Env& env = Env::posix();
   std::vector<std::string> paths;
   for (const auto& entry : list_checkpoints(env, path)) paths.push_back(entry.path);
+  if (paths.empty() && !is_checkpoint(env, path)) throw MissingDataError(why_no_checkpoint(env, path));
   if (paths.empty()) paths.push_back(path);
   bool good = true;
   for (const auto& checkpoint : paths) {
@@ -72,7 +75,7 @@ int verify(const std::string& path) {
 /// Like diff(1): 0 if they are the same, 1 if they differ.
 int diff(const std::string& a, const std::string& b) {
   const auto difference = diff_checkpoints(load(a), load(b));
-  print("{}", to_text(difference));
+  print("{}", fold_lines(to_text(difference), output_columns()));
   return difference.empty() ? 0 : 1;
 }
 

@@ -44,10 +44,10 @@ constexpr const char* kDescription =
     "  lockstep predict runs/mnist digit.png                 use what was trained\n";
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 ok, 2 usage or job file, 65 damaged data, 66 missing data,\n"
-    "69 device not available or too little memory, 70 internal error or NaN,\n"
-    "71 a peer was lost, 74 input/output, 75 saved on request: run me again,\n"
-    "128 + n ended by signal n, unsaved.";
+    "Exit codes: 0 ok, 1 diff: they differ, prove: refuted, 2 usage or job file,\n"
+    "65 damaged data, 66 missing data, 69 device not available or too little memory,\n"
+    "70 internal error or NaN, 71 a peer was lost, 74 input/output, 75 saved on\n"
+    "request: run me again, 128 + n ended by signal n, unsaved.";
 
 /// CLI11 would only say that a command is missing.
 void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {

@@ -47,13 +47,13 @@ int convert(const ConversionOptions& options) {
   const Conversion done = convert_pictures(Env::posix(), options);
   const SortedPictures& pictures = done.pictures;
   if (pictures.left_out > 0)
-    print_error(fmt::format("left out {} that {} no picture{} (first: {})", pictures.left_out,
-                            pictures.left_out == 1 ? "is" : "are", pictures.left_out == 1 ? "" : "s",
+    print_error(fmt::format("left out {} that {} (first: {})", counted(pictures.left_out, "file"),
+                            pictures.left_out == 1 ? "is no picture" : "are no pictures",
                             printable_line(pictures.first_left_out.string())));
-  print("{}: {} classes ({}), {} images to train on, {} to test with, {} x {}, {}\n", options.to,
-        pictures.class_names.size(), names_of(pictures.class_names),
-        with_thousands(std::ssize(pictures.train)), with_thousands(std::ssize(pictures.test)),
-        done.shape.width, done.shape.height, done.shape.channels == 1 ? "grey" : "colour");
+  print("{}: {} ({}), {} to train on, {} to test with, {} x {}, {}\n", options.to,
+        counted(pictures.class_names.size(), "class"), names_of(pictures.class_names),
+        counted(pictures.train.size(), "image"), with_thousands(std::ssize(pictures.test)), done.shape.width,
+        done.shape.height, done.shape.channels == 1 ? "grey" : "colour");
   print("train on it with   data: {{set: {}, root: {}}}\n", own_set().name, format_yaml_text(options.to));
   return 0;
 }

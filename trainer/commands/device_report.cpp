@@ -1,14 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What runtime and driver say, laid out as a table.
+/// What runtime, driver and /proc say, laid out as tables.
 #include "trainer/commands/device_report.hpp"
 
 #include "common/error.hpp"
+#include "common/memory.hpp"
+#include "common/text/text_layout.hpp"
+#include "kernels/cpu/cpu_ops.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sched.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
+#include <fstream>
 
 namespace lockstep {
 
@@ -39,6 +45,17 @@ void ask_about_nvlink(const Nvml& nvml, DeviceReport& report) {
       report.links[a][b].nvlink = known.value_or(report.links[a][b].nvlink);
     }
   }
+}
+
+/// Of the first processor that /proc/cpuinfo names; on Arm it names none.
+std::string model_of_processor(const std::filesystem::path& root) {
+  std::ifstream lines(root / "proc/cpuinfo");
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != line.npos) return line.substr(colon + 2);
+  }
+  utsname machine{};
+  return uname(&machine) == 0 ? machine.machine : "unknown";
 }
 
 std::string aligned(const std::vector<Row>& rows) {
@@ -145,6 +162,30 @@ nlohmann::json links_json(const DeviceReport& report) {
 
 }  // namespace
 
+Processors report_processors(const std::filesystem::path& root) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  Processors found{.model = model_of_processor(root),
+                   .cores = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1,
+                   .simd = cpu::simd_name(),
+                   .free_bytes = free_memory(1, root).bytes};
+  return found;
+}
+
+std::string to_text(const Processors& processors) {
+  return "no GPU: ranks compute on processors\n\n" +
+         aligned({{"cores", "name", "instructions", "memory free"},
+                  {fmt::to_string(processors.cores), processors.model, processors.simd,
+                   format_memory(processors.free_bytes)}});
+}
+
+nlohmann::json to_json(const Processors& processors) {
+  return {{"model", processors.model},
+          {"cores", processors.cores},
+          {"simd", processors.simd},
+          {"memory_free_bytes", processors.free_bytes}};
+}
+
 DeviceReport report_devices(const Platform& platform, const Nvml* nvml) {
   DeviceReport report;
   report.devices = platform.devices();  // says best why there is none
@@ -159,8 +200,8 @@ DeviceReport report_devices(const Platform& platform, const Nvml* nvml) {
 
 std::string to_text(const DeviceReport& report) {
   const std::size_t count = report.devices.size();
-  std::string text = fmt::format("{} GPU{}; {}\n\n", count, count == 1 ? "" : "s", report.versions) +
-                     facts_table(report) + "\n" + names_table(report);
+  std::string text = fmt::format("{}; {}\n\n", counted(count, "GPU"), report.versions) + facts_table(report) +
+                     "\n" + names_table(report);
   return count == 1 ? text : text + "\n" + links_table(report);
 }
 

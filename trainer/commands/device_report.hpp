@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What 'lockstep devices' says.
+/// What 'lockstep devices' says, of GPUs and of the processors that ranks compute on without any.
 #pragma once
 
 #include "kernels/device/device.hpp"
@@ -8,6 +8,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,20 @@ struct DeviceReport {
   std::vector<DeviceProperties> devices;  ///< free_bytes is 0 where it is not known
   std::vector<std::vector<PeerLink>> links;
 };
+
+/// What ranks compute on where there is no GPU.
+struct Processors {
+  std::string model;  ///< "AMD EPYC 9575F 64-Core Processor"; the architecture where Linux does not say
+  int cores = 0;      ///< that this process may use
+  std::string simd;   ///< "AVX-512"
+  std::uint64_t free_bytes = 0;
+};
+
+/// @param root  where /proc lies
+Processors report_processors(const std::filesystem::path& root = "/");
+std::string to_text(const Processors& processors);
+/// {"model": ..., "cores": ..., "simd": ..., "memory_free_bytes": ...}
+nlohmann::json to_json(const Processors& processors);
 
 /// @param nvml  null: free memory is asked of CUDA, which occupies some for that; and what can be told of
 ///              NVLink is whether atomics work across a link

@@ -17,7 +17,9 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kFooter = R"(Without a GPU it says why, and the exit code is 69.
+constexpr const char* kFooter =
+    R"(Without a GPU it lists the processors that ranks compute on instead, says why there
+is no GPU, and the exit code is 69.
 
 --json prints one object:
   {"versions": "driver 13.0, runtime 13.0",
@@ -26,7 +28,8 @@ constexpr const char* kFooter = R"(Without a GPU it says why, and the exit code 
                 "memory_bus_bits", "l2_bytes", "shared_bytes_per_block", "max_shared_bytes_per_block"}],
    "links": [[null, {"p2p": true, "nvlink": true, "performance_rank": 0}], ...]}
 memory_free_bytes is null where it is not known; links[a][b] is how a reaches b, the lowest rank is the fastest.
-Without a GPU: {"devices": [], "reason": "..."}.)";
+Without a GPU: {"devices": [], "reason": "..."}. "processors": {"model", "cores",
+"simd": "AVX-512", "memory_free_bytes"} stands in both; cores are those that this process may use.)";
 
 DeviceReport report_of(bool emulated) {
   if (emulated) return report_devices(emulated::platform(), nullptr);
@@ -35,17 +38,26 @@ DeviceReport report_of(bool emulated) {
 }
 
 int print_as_text(bool emulated) {
-  print("{}", to_text(report_of(emulated)));
+  try {
+    print("{}", to_text(report_of(emulated)));
+  } catch (const DeviceError&) {
+    print("{}", to_text(report_processors()));
+    throw;  // its line says why there is no GPU
+  }
   return 0;
+}
+
+void print_json(nlohmann::json report) {
+  report["processors"] = to_json(report_processors());
+  print("{}\n", json_text(report, 2));
 }
 
 int print_as_json(bool emulated) {
   try {
-    print("{}\n", json_text(to_json(report_of(emulated)), 2));
+    print_json(to_json(report_of(emulated)));
     return 0;
   } catch (const DeviceError& error) {
-    const nlohmann::json none = {{"devices", nlohmann::json::array()}, {"reason", error.what()}};
-    print("{}\n", json_text(none, 2));
+    print_json({{"devices", nlohmann::json::array()}, {"reason", error.what()}});
     return static_cast<int>(error.code());
   }
 }
@@ -53,7 +65,8 @@ int print_as_json(bool emulated) {
 }  // namespace
 
 void add_devices_command(CLI::App& app, Action& action) {
-  auto* command = app.add_subcommand("devices", "The GPUs of this machine and how they are connected");
+  auto* command =
+      app.add_subcommand("devices", "The GPUs of this machine and how they are connected, or its processors");
   auto json = std::make_shared<bool>(false);
   auto emulated = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "For programs");

@@ -4,6 +4,7 @@
 #include "common/console/output.hpp"
 #include "common/console/terminal.hpp"
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "data/catalogue.hpp"
 #include "data/class_names.hpp"
 #include "data/picture_preparation.hpp"
@@ -60,9 +61,9 @@ class Preparation {
   void check_channels(const Picture& picture) const {
     if (picture.channels == shape_.channels) return;
     throw DataError(
-        fmt::format("{}: {} channel{} a pixel, but the network was trained on images with {}; give it "
+        fmt::format("{}: {} a pixel, but the network was trained on images with {}; give it "
                     "pictures like those",
-                    picture.name, picture.channels, picture.channels == 1 ? "" : "s", shape_.channels));
+                    picture.name, counted(picture.channels, "channel"), shape_.channels));
   }
 
   /// Data are what they are: only --invert yes changes them.
@@ -109,8 +110,8 @@ std::vector<std::string> names_of_classes(const SavedModel& model) {
 PictureColour colour_of(const SavedModel& model) {
   const int channels = model.network.input_shape().channels;
   if (find_set(model.data.options.set).is_fp32) {
-    throw UsageError(fmt::format("{}: trained on {} features a sample, not on pictures", model.checkpoint,
-                                 model.network.input_shape().features()));
+    throw UsageError(fmt::format("{}: trained on {} a sample, not on pictures", model.checkpoint,
+                                 counted(model.network.input_shape().features(), "feature")));
   }
   return channels == channels_of(PictureColour::kRgb) ? PictureColour::kRgb : PictureColour::kGrey;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// What must hold between the keys of a job.
 #include "comm/backend.hpp"
+#include "common/text/text_layout.hpp"
 #include "data/catalogue.hpp"
 #include "data/dataset.hpp"
 #include "trainer/config/fault_name.hpp"
@@ -81,11 +82,10 @@ void check_channels(const JobReader& reader) {
   if (!set.is_known_by_name()) return;
   for (const auto& [path, numbers] : {std::pair{"data.mean", &data.mean}, {"data.std", &data.std}}) {
     if (numbers->size() <= 1 || numbers->size() == static_cast<std::size_t>(set.shape.channels)) continue;
-    reader.fail_at(
-        path,
-        fmt::format("{}: {} numbers, but the images of {} have {} channel{}; give one, or one "
-                    "for each",
-                    path, numbers->size(), data.set, set.shape.channels, set.shape.channels == 1 ? "" : "s"));
+    reader.fail_at(path, fmt::format("{}: {}, but the images of {} have {}; give one, or one "
+                                     "for each",
+                                     path, counted(numbers->size(), "number"), data.set,
+                                     counted(set.shape.channels, "channel")));
   }
 }
 

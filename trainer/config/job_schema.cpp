@@ -27,13 +27,13 @@ constexpr Determines kWeights = Determines::kWeights;
 
 /// The path of a key and the way to its field, which are spelt alike.
 // clang-format off
-#define FIELD(path) #path, Field([](auto& job) -> decltype(auto) { return (job.path); })
+#define FIELD(path) #path, job_keys::Field([](auto& job) -> decltype(auto) { return (job.path); })
 
 std::vector<JobKey> model_keys() {
   using namespace job_keys;
   return {
     path(FIELD(model), false, "the name of a model or a path to a YAML network",
-         "the network: net, lenet, mlp, linear, or a path to a YAML file, beside the job file or in the current directory", kWeights)
+         "the network: net, lenet, resnet8, resnet20, mlp, linear, or a path to a YAML file, beside the job file or in the current directory", kWeights)
         .also_called({"network", "net", "arch"}),
   };
 }

@@ -4,6 +4,7 @@
 #include "trainer/config/resume_keys.hpp"
 
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/key_families.hpp"
 #include "trainer/optimizers/schedule.hpp"
@@ -31,7 +32,7 @@ std::string length_from_run(const Job& job) {
   if (!find_schedule(schedule).has_end || schedule.total > 0) return "";
   if (schedule.by == "epoch" && schedule.warmup_steps == 0)
     return std::to_string(job.train.epochs - schedule.warmup_epochs);
-  return fmt::format("to the end of {} epochs", job.train.epochs);
+  return fmt::format("to the end of {} epochs", job.train.epochs);  // compared at a resume, so also of 1
 }
 
 std::string value_or_nothing(const std::map<std::string, std::string>& values, const std::string& key) {
@@ -47,8 +48,7 @@ std::string ranks_that_would_do(const std::map<std::string, std::string>& then,
   if (each == 0 || !then.contains(kBatch) || then.at(kBatch) == now.at(kBatch)) return "";
   const std::int64_t batch = std::strtoll(then.at(kBatch).c_str(), nullptr, 10);
   if (batch % each != 0) return "";
-  return fmt::format("; with data.per_rank_batch {}, start {} rank{}, as then", each, batch / each,
-                     batch == each ? "" : "s");
+  return fmt::format("; with data.per_rank_batch {}, start {}, as then", each, counted(batch / each, "rank"));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include "trainer/config/world_batch.hpp"
 
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -28,8 +29,8 @@ Job for_ranks(Job job, int ranks) {
   DataSection& data = job.data;
   if (data.per_rank_batch == 0) return job;
   const std::int64_t wanted = data.per_rank_batch * ranks;
-  const std::string product = fmt::format("{} rank{} with data.per_rank_batch {} make {}", ranks,
-                                          ranks == 1 ? "" : "s", data.per_rank_batch, wanted);
+  const std::string product = fmt::format("{} with data.per_rank_batch {} {} {}", counted(ranks, "rank"),
+                                          data.per_rank_batch, ranks == 1 ? "makes" : "make", wanted);
   if (wanted > kLargestBatch) {
     throw ConfigError(fmt::format("{}data.per_rank_batch: {}, and a global batch has {} samples at most",
                                   place_of(job, "data.per_rank_batch"), product, kLargestBatch));

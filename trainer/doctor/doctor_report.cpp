@@ -34,7 +34,7 @@ std::string ranges(const std::vector<int>& numbers) {
 
 std::string place(const RankView& view) {
   if (!view.device.uuid.empty()) return view.device.uuid;
-  return fmt::format("core{} {}", view.cores.size() == 1 ? "" : "s", ranges(view.cores));
+  return plural(view.cores.size(), "core") + " " + ranges(view.cores);
 }
 
 std::string versions(const RankView& view) {
@@ -125,8 +125,7 @@ std::string check_lines(const Diagnosis& diagnosis, bool unicode) {
     findings += result.findings.size();
   }
   return text + left_out_line(diagnosis) +
-         (findings == 0 ? "all is well\n"
-                        : fmt::format("{} finding{}\n", findings, findings == 1 ? "" : "s"));
+         (findings == 0 ? "all is well\n" : counted(findings, "finding") + "\n");
 }
 
 ordered_json json_of(const Finding& finding) {

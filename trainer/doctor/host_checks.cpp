@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The hosts and what is between them: networks, memory, clocks, disks.
 #include "common/memory.hpp"
+#include "common/text/text_layout.hpp"
 #include "trainer/doctor/checks.hpp"
 
 #include <arpa/inet.h>
@@ -122,8 +123,8 @@ std::vector<Finding> find_unreadable_neighbour(Views ranks) {
 std::vector<Finding> find_small_shm(Views ranks) {
   for (const RankView& view : ranks) {
     if (view.local_size < 2 || view.shm_bytes == 0 || view.shm_bytes > kContainerShmBytes) continue;
-    return {{fmt::format("/dev/shm of {} has {} for {} ranks", view.host, format_memory(view.shm_bytes),
-                         view.local_size),
+    return {{fmt::format("/dev/shm of {} has {} for {}", view.host, format_memory(view.shm_bytes),
+                         counted(view.local_size, "rank")),
              "start the container with --shm-size=1g (or --ipc=host); in Kubernetes mount an emptyDir with "
              "medium: Memory"}};
   }
@@ -134,8 +135,8 @@ std::vector<Finding> find_oom_kills(Views ranks) {
   for (const RankView* host : one_of_each_host(ranks)) {
     if (host->oom_kills == 0) continue;
     return {
-        {fmt::format("on {} the kernel killed {} process{} of this container or job for want of memory",
-                     host->host, host->oom_kills, host->oom_kills == 1 ? "" : "es"),
+        {fmt::format("on {} the kernel killed {} of this container or job for want of memory", host->host,
+                     counted(host->oom_kills, "process")),
          "raise the limit (docker --memory, Slurm's --mem, resources.limits.memory), or start fewer ranks a "
          "host"}};
   }

@@ -1,25 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// How ranks were started and placed: sizes, cores, GPUs.
+#include "common/text/text_layout.hpp"
 #include "trainer/doctor/checks.hpp"
 #include "trainer/ranks/device_mapping.hpp"
 
 #include <fmt/format.h>
 
 namespace lockstep {
-namespace {
-
-std::string cores_in_words(std::size_t count) {
-  return fmt::format("{} core{}", count, count == 1 ? "" : "s");
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<Finding> find_other_world_size(Views ranks) {
   const RankView& first = ranks.front();
   if (first.launched == first.world_size || first.launcher.empty()) return {};
-  return {{fmt::format("the launcher started {} processes, MPI on {} sees {}", first.launched, first.host,
-                       first.world_size),
+  return {{fmt::format("the launcher started {}, MPI on {} sees {}", counted(first.launched, "process"),
+                       first.host, first.world_size),
            "start with the mpirun of the MPI that the program was built with, or srun --mpi=pmix; in a "
            "container both sides need the same MPI"}};
 }
@@ -33,8 +28,8 @@ std::vector<Finding> find_crowded_cores(Views ranks) {
         view.launcher == "srun"
             ? fmt::format("srun --cpus-per-task={}", view.threads)
             : fmt::format("mpirun --bind-to none, or --map-by slot:PE={} --bind-to core", view.threads);
-    return {{fmt::format("rank {} on {} is bound to {} and has {} threads", view.rank, view.host,
-                         cores_in_words(view.cores.size()), view.threads),
+    return {{fmt::format("rank {} on {} is bound to {} and has {}", view.rank, view.host,
+                         counted(view.cores.size(), "core"), counted(view.threads, "thread")),
              fix}};
   }
   return {};
@@ -51,7 +46,7 @@ std::vector<Finding> find_missing_cpus_per_task(Views ranks) {
     const int wanted = step_has_fewer ? view.cpus_per_task : view.threads;
     return {{fmt::format("srun gave rank {} on {} {}, and it is to have {}: srun does not take "
                          "--cpus-per-task from sbatch",
-                         view.rank, view.host, cores_in_words(view.cores.size()), wanted),
+                         view.rank, view.host, counted(view.cores.size(), "core"), wanted),
              fmt::format("srun --cpus-per-task={0} (or export SRUN_CPUS_PER_TASK={0})", wanted)}};
   }
   return {};

@@ -20,7 +20,7 @@ struct Interface {
 /// Where a rank computes.
 struct RankDevice {
   std::string kind;         ///< "cpu", "cuda", "emulated"
-  std::string description;  ///< "cpu (AVX3)", "NVIDIA H100 80GB HBM3"
+  std::string description;  ///< "cpu (AVX-512)", "NVIDIA H100 80GB HBM3"
   std::string uuid, pci_bus;
 };
 

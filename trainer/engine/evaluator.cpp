@@ -67,8 +67,8 @@ Evaluation make_evaluation(std::int64_t samples, std::int64_t correct, std::int6
 
 std::string describe_loss(const Evaluation& evaluation) {
   if (evaluation.not_finite == 0) return format_loss(evaluation.loss);
-  return fmt::format("not finite ({} of {} samples)", with_thousands(evaluation.not_finite),
-                     with_thousands(evaluation.samples));
+  return fmt::format("not finite ({} of {})", with_thousands(evaluation.not_finite),
+                     counted(evaluation.samples, "sample"));
 }
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include "common/checked_size.hpp"
 #include "common/error.hpp"
 #include "common/memory.hpp"
+#include "common/text/text_layout.hpp"
 #include "models/batch_layer.hpp"
 #include "models/device_memory.hpp"
 #include "models/execution_memory.hpp"
@@ -89,9 +90,9 @@ void require_host_memory(const Network& network, const MemoryNeed& need, const C
   const int ranks = comm.local_size();
   const std::uint64_t bytes = checked_product(checked_sum(need.parameters, need.activations), ranks);
   const std::string what = fmt::format(
-      "training {} with {} {} on this machine (each: {} parameters with gradients and optimiser state {}, "
+      "training {} with {} on this machine (each: {} with gradients and optimiser state {}, "
       "activations {})",
-      network.name(), ranks, ranks == 1 ? "rank" : "ranks", network.parameters().size,
+      network.name(), counted(ranks, "rank"), counted(network.parameters().size, "parameter"),
       format_memory(need.parameters), format_memory(need.activations));
   require_memory(bytes, what, kHelp, comm.backend() == "thread" ? 1 : ranks);
 }

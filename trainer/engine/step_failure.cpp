@@ -17,8 +17,7 @@ namespace {
 std::string what_is_wrong(const StepFailure& failure, std::int64_t samples, const ParameterLayout& layout) {
   std::string text;
   if (failure.losses > 0) {
-    text =
-        fmt::format("the loss of {} of {} samples", with_thousands(failure.losses), with_thousands(samples));
+    text = fmt::format("the loss of {} of {}", with_thousands(failure.losses), counted(samples, "sample"));
   }
   if (failure.tensor != StepFailure::kNoTensor) {
     text += fmt::format("{}the gradient of {}", text.empty() ? "" : " and ",

@@ -4,6 +4,7 @@
 #include "trainer/engine/weight_update.hpp"
 
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -60,8 +61,9 @@ std::string WeightUpdate::describe() const {
 void WeightUpdate::require_warmup_within_run(const Job& job) const {
   if (schedule_.warmup_steps() == 0 || schedule_.warmup_steps() < run_.steps()) return;
   throw key_error(job, "train.schedule.warmup_steps",
-                  fmt::format("{} is not shorter than the run, which has {} steps (train.epochs: {} of {})",
-                              schedule_.warmup_steps(), run_.steps(), run_.epochs, run_.steps_per_epoch));
+                  fmt::format("{} is not shorter than the run, which has {} (train.epochs: {} of {})",
+                              schedule_.warmup_steps(), counted(run_.steps(), "step"), run_.epochs,
+                              run_.steps_per_epoch));
 }
 
 OptimizerBuffers::OptimizerBuffers(const std::vector<std::string>& names, std::size_t parameters)

@@ -4,6 +4,7 @@
 #include "trainer/optimizers/schedule.hpp"
 
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -15,10 +16,6 @@ namespace {
 
 bool by_epoch(const ScheduleSection& section) {
   return section.by == "epoch";
-}
-
-std::string counted(std::int64_t count, const std::string& unit) {
-  return fmt::format("{} {}{}", count, unit, count == 1 ? "" : "s");
 }
 
 /// The job's total; or what the warm-up leaves of the run.

@@ -114,8 +114,7 @@ std::int64_t PredictionSummary::pictures() const {
 
 std::string PredictionSummary::to_text(const std::string& name, const ReportStyle& style) const {
   const auto all = static_cast<double>(std::max<std::int64_t>(pictures(), 1));
-  std::string text = fmt::format("{}: {} picture{}, not sure of {}\n", name, pictures(),
-                                 pictures() == 1 ? "" : "s", unsure_);
+  std::string text = fmt::format("{}: {}, not sure of {}\n", name, counted(pictures(), "picture"), unsure_);
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const double share = static_cast<double>(counts_[c]) / all;
     const std::string line =

@@ -118,7 +118,7 @@ class StepDiagnosis {
   std::string tensors_text(const std::vector<Slot>& slots) const {
     const std::string& first = tensors_[slots.front().tensor].name;
     if (slots.size() == 1) return first;
-    return fmt::format("{} and {} other{}", first, slots.size() - 1, slots.size() == 2 ? "" : "s");
+    return fmt::format("{} and {}", first, counted(slots.size() - 1, "other"));
   }
 
   Discrepancy wrong_state() const {
@@ -256,15 +256,15 @@ std::optional<Discrepancy> diagnose_state(const DiagnosisFacts& facts, const Che
           .parameter = tensor.name,
           .bucket = {},
           .flipped = {},
-          .text = fmt::format("in its checkpoint, {} elements of {} are not those that the step left",
-                              with_thousands(static_cast<std::int64_t>(apart.count)), what),
+          .text = fmt::format("in its checkpoint, {} of {} {} not what the step left",
+                              counted(apart.count, "element"), what, apart.count == 1 ? "is" : "are"),
           .cause =
               "memory was changed after the step and before it was saved; or the checkpoint was "
               "changed, with its checksums",
           .first_replayed = false};
       if (apart.count == 1 && std::has_single_bit(apart.bits)) {
         found.flipped = FlippedBit{index_of(apart.first, tensor.shape), std::countr_zero(apart.bits)};
-        found.text = fmt::format("in its checkpoint, {} has {} flipped", what, place_text(*found.flipped));
+        found.text = fmt::format("in its checkpoint, {} of {} is flipped", place_text(*found.flipped), what);
       }
       return found;
     }

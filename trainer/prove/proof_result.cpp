@@ -147,11 +147,10 @@ std::string to_text(const ProofResult& verdict, const ProofCircumstances& circum
   for (const NotProved& entry : verdict.not_proved)
     text += fmt::format("not proved: {}: {}\n", describe(entry.steps), entry.why);
   text += fmt::format("proved: {}\n", describe(verdict.proved));
-  text += fmt::format("{}: {}, {} of {} step{} proved; {} replayed on {}, {} rank{}, in {:.1f} s\n",
-                      circumstances.run, word_of(verdict), with_thousands(proved_of_asked(verdict)),
-                      with_thousands(count_steps(verdict.asked)), count_steps(verdict.asked) == 1 ? "" : "s",
-                      with_thousands(verdict.replayed), circumstances.device, circumstances.ranks,
-                      circumstances.ranks == 1 ? "" : "s", circumstances.seconds);
+  text += fmt::format("{}: {}, {} of {} proved; {} replayed on {}, {}, in {:.1f} s\n", circumstances.run,
+                      word_of(verdict), with_thousands(proved_of_asked(verdict)),
+                      counted(count_steps(verdict.asked), "step"), with_thousands(verdict.replayed),
+                      circumstances.device, counted(circumstances.ranks, "rank"), circumstances.seconds);
   return text;
 }
 

@@ -11,6 +11,7 @@
 #include "common/text/json_text.hpp"
 #include "common/text/text_layout.hpp"
 #include "common/yaml/scalar.hpp"
+#include "trainer/checkpoint/directory.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/prove/replay.hpp"
 #include "trainer/ranks/rank_facts.hpp"
@@ -40,8 +41,7 @@ constexpr double kPatienceSeconds = 1e6;
 /// RUN/job.yaml, to be computed with what is at hand.
 Job job_of(const ProveOptions& options) {
   const std::string path = options.run + "/job.yaml";
-  if (!std::filesystem::exists(path))
-    throw MissingDataError(fmt::format("{}: is no run directory: it has no job.yaml", options.run));
+  if (!std::filesystem::exists(path)) throw MissingDataError(why_no_run(Env::posix(), options.run));
   Job job = load_job(path, {});
   job.run.dir = options.run;
   job.run.resume = "auto";

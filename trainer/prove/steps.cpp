@@ -47,12 +47,12 @@ StepRange parse_steps(const std::string& text) {
 }
 
 std::string describe(const StepRange& range) {
-  return (range.count() == 1 ? "step " : "steps ") + numbers_of(range);
+  return plural(range.count(), "step") + " " + numbers_of(range);
 }
 
 std::string describe(const std::vector<StepRange>& ranges) {
   if (ranges.empty()) return "none";
-  std::string text = count_steps(ranges) == 1 ? "step " : "steps ";
+  std::string text = plural(count_steps(ranges), "step") + " ";
   for (std::size_t i = 0; i < ranges.size(); ++i) {
     const char* between = i == 0 ? "" : i + 1 == ranges.size() ? " and " : ", ";
     text += between + numbers_of(ranges[i]);

@@ -90,8 +90,7 @@ void Surveyor::ask(std::int64_t newest_checkpoint) {
     throw MissingDataError(fmt::format("{}: no step of it is on disk: nothing to prove", job_.run.dir));
   StepRange steps = question_.steps;
   if (std::max(steps.first, steps.last) > last)
-    throw UsageError(
-        fmt::format("--steps: {} has {} step{}", job_.run.dir, with_thousands(last), last == 1 ? "" : "s"));
+    throw UsageError(fmt::format("--steps: {} has {}", job_.run.dir, counted(last, "step")));
   if (steps.first == 0) steps.first = 1;
   if (steps.last == 0) steps.last = last;
   survey_.verdict.asked = {steps};
@@ -178,11 +177,10 @@ void Surveyor::judge(const CheckpointEntry& entry) {
     if (!hit && (position.records != facts.trail->records || hex(position.chain) != facts.trail->sha256)) {
       return refute(
           entry.step, "trail",
-          fmt::format(
-              "its checkpoint says that the trail had {} records and the SHA-256 {}..., and it has {} "
-              "and {}...",
-              facts.trail->records, facts.trail->sha256.substr(0, 16), position.records,
-              hex(position.chain).substr(0, 16)),
+          fmt::format("its checkpoint says that the trail had {} and the SHA-256 {}..., and it has {} "
+                      "and {}...",
+                      counted(facts.trail->records, "record"), facts.trail->sha256.substr(0, 16),
+                      position.records, hex(position.chain).substr(0, 16)),
           "trail and checkpoint are not of one run, or the trail was written anew");
     }
   }
@@ -250,8 +248,7 @@ void Surveyor::say_what_is_left(const std::string& why_no_beginning) {
 Trail read_trail(Env& env, const std::string& run_dir) {
   const std::string path = run_dir + "/" + kTrailFile;
   if (!read_patiently(env, [&] { return env.exists(path); })) {
-    if (!env.exists(run_dir + "/job.yaml"))
-      throw MissingDataError(fmt::format("{}: is no run directory: it has no job.yaml", run_dir));
+    if (!is_run(env, run_dir)) throw MissingDataError(why_no_run(env, run_dir));
     throw MissingDataError(fmt::format(
         "{}: this run left no trail: it was made by a version before there were trails, with "
         "run.trail=false, under parallel.determinism: off or as hogwild; only runs with one can be "

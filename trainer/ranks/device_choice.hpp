@@ -19,7 +19,7 @@ using OpsFactory = std::function<std::unique_ptr<Ops>()>;
 
 struct DeviceChoice {
   std::string kind;          ///< "cpu", "cuda", "emulated"
-  std::string description;   ///< "cpu (AVX3)", "NVIDIA H100 80GB HBM3"
+  std::string description;   ///< "cpu (AVX-512)", "NVIDIA H100 80GB HBM3"
   OpsFactory make_ops;       ///< on a CPU
   std::shared_ptr<Gpu> gpu;  ///< otherwise
   /// How gradients travel, and why so: "NCCL 2.28.9", "mpi through pinned memory: ranks 0 and 1 share a GPU".

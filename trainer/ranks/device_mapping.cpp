@@ -5,6 +5,7 @@
 
 #include "comm/gather.hpp"
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,15 +15,11 @@
 namespace lockstep {
 namespace {
 
-std::string gpus(int count) {
-  return fmt::format("{} GPU{}", count, count == 1 ? "" : "s");
-}
-
 [[noreturn]] void throw_too_few(int local_size, int visible) {
   throw DeviceError(
-      fmt::format("{} ranks on this host see {}: start at most {} a host (mpirun --map-by ppr:{}:node, srun "
+      fmt::format("{} on this host see {}: start at most {} a host (mpirun --map-by ppr:{}:node, srun "
                   "--ntasks-per-node={}), or give each rank a GPU of its own (srun --gpus-per-task=1)",
-                  local_size, gpus(visible), visible, visible, visible));
+                  counted(local_size, "rank"), counted(visible, "GPU"), visible, visible, visible));
 }
 
 /// "0, 1 and 4"
@@ -44,7 +41,7 @@ int choose_gpu(int local_rank, int local_size, int visible, std::optional<int> r
     throw DeviceError(
         fmt::format("parallel.device=cuda:{}: this process sees {}, and they count from 0; use "
                     "parallel.device=cuda, or see CUDA_VISIBLE_DEVICES and 'lockstep devices'",
-                    *requested, gpus(visible)));
+                    *requested, counted(visible, "GPU")));
   }
   if (local_size <= visible) return local_rank;
   if (visible == 1) return 0;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Differences between ranks in words.
+#include "common/text/text_layout.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 
 #include <fmt/format.h>
@@ -86,7 +87,7 @@ std::string shown(const Group& g) {
 
 /// "ranks 0, 2-12"; with their hosts where there are several.
 std::string named(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
-  std::string text = fmt::format("{} {}", ranks.size() == 1 ? "rank" : "ranks", rank_ranges(ranks));
+  std::string text = fmt::format("{} {}", plural(ranks.size(), "rank"), rank_ranges(ranks));
   if (std::ranges::count(hosts, hosts[0]) == std::ssize(hosts)) return text;
   std::set<std::string> names;
   for (const int rank : ranks) names.insert(hosts[static_cast<std::size_t>(rank)]);
@@ -100,7 +101,7 @@ std::string describe_key(const std::string& key, std::vector<Group> groups,
   std::vector<std::string> parts;
   for (const Group& g : groups) {
     if (parts.size() == kMostValues) {
-      parts.push_back(fmt::format("{} other values", groups.size() - kMostValues));
+      parts.push_back(counted(groups.size() - kMostValues, "other value"));
       break;
     }
     parts.push_back(fmt::format("{} on {}", shown(g), named(g.ranks, hosts)));
@@ -122,7 +123,7 @@ const char* advice_for(FactKind kind) {
     case FactKind::kNetwork:
       return "give every rank the same model file";
     case FactKind::kCheckpoint:
-      return "name one checkpoint, such as RUN/checkpoints/step-00001200, that all hosts see";
+      return "name one checkpoint, such as RUN/checkpoints/step-00001180, that all hosts see";
     case FactKind::kData:
       return "give every host the same files; launch/get-data fetches them, data.root or LOCKSTEP_DATA says "
              "where they are";

@@ -55,11 +55,10 @@ bool nothing_left(Env& env, const std::string& run_dir, const RunLength& length,
 }
 
 std::string nothing_left_text(const Job& job, const RunLength& length) {
-  const std::string taken = with_thousands(length.taken);
-  const std::string state =
-      length.taken == length.asked
-          ? fmt::format("holds all {} steps", taken)
-          : fmt::format("holds {} steps, more than the {} asked for", taken, with_thousands(length.asked));
+  const std::string taken = counted(length.taken, "step");
+  const std::string state = length.taken == length.asked ? fmt::format("holds all {}", taken)
+                                                         : fmt::format("holds {}, more than the {} asked for",
+                                                                       taken, with_thousands(length.asked));
   return fmt::format(
       "already finished: {} {}; nothing was trained or written. To train on, set {}; to start afresh, "
       "run.resume=never or another run.dir",

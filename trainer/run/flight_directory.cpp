@@ -8,6 +8,7 @@
 #include "common/console/output.hpp"
 #include "common/error.hpp"
 #include "common/files/env.hpp"
+#include "trainer/checkpoint/directory.hpp"
 
 #include <fmt/format.h>
 
@@ -88,6 +89,7 @@ std::vector<int> flights_of(const std::string& run_directory) {
   Env& env = Env::posix();
   auto numbers = numbers_in(env, run_directory + "/flight");
   if (!numbers.empty()) return numbers;
+  if (!is_run(env, run_directory)) throw MissingDataError(why_no_run(env, run_directory));
   throw MissingDataError(
       fmt::format("{}: holds no flight records; runs of several ranks write them into their run directory",
                   run_directory));

@@ -10,14 +10,10 @@
 namespace lockstep {
 namespace {
 
-std::string plural(std::int64_t count, const std::string& thing) {
-  return fmt::format("{} {}{}", with_thousands(count), thing, count == 1 ? "" : "s");
-}
-
 std::string device_text(const Job& job, const JobSetup& setup, const Communicator& comm, bool has_graphs) {
   const DeviceChoice& device = setup.device;
   if (device.gpu == nullptr) {
-    return fmt::format("{}, {} each, backend {}", device.description, plural(job.parallel.threads, "thread"),
+    return fmt::format("{}, {} each, backend {}", device.description, counted(job.parallel.threads, "thread"),
                        comm.backend());
   }
   return fmt::format("{}, {} kernels, graph {}; {}", device.description, device.gpu->ops->name(),
@@ -32,22 +28,22 @@ std::vector<std::string> announcement(const Job& job, const JobSetup& setup, con
   const DistributedSampler& sampler = strategy.sampler();
   const StrategyDescription description = strategy.describe();
   std::vector<std::string> lines = {
-      fmt::format("Lockstep {}: {}, {} parameters, on {} ({} train, {} test; {})", LOCKSTEP_VERSION,
-                  network.name(), with_thousands(static_cast<std::int64_t>(network.parameters().size)),
-                  job.data.set, with_thousands(setup.data->train.size()),
-                  with_thousands(setup.data->test.size()), setup.data->origin),
-      fmt::format("{} on {}, {}", plural(comm.size(), "rank"), plural(hosts, "host"),
+      fmt::format("Lockstep {}: {}, {}, on {} ({} train, {} test; {})", LOCKSTEP_VERSION, network.name(),
+                  counted(network.parameters().size, "parameter"), job.data.set,
+                  with_thousands(setup.data->train.size()), with_thousands(setup.data->test.size()),
+                  setup.data->origin),
+      fmt::format("{} on {}, {}", counted(comm.size(), "rank"), counted(hosts, "host"),
                   device_text(job, setup, comm, description.has_graphs)),
       fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; {}",
-                  with_thousands(sampler.batch_samples(0)), plural(sampler.batch_grains(0), "grain"),
-                  job.parallel.grain, plural(sampler.steps_per_epoch(), "step"), job.parallel.determinism,
+                  with_thousands(sampler.batch_samples(0)), counted(sampler.batch_grains(0), "grain"),
+                  job.parallel.grain, counted(sampler.steps_per_epoch(), "step"), job.parallel.determinism,
                   description.sums),
   };
   lines.insert(lines.end(), description.lines.begin(), description.lines.end());
   if (job.data.per_rank_batch > 0) {
     lines.push_back(fmt::format(
         "global batch {} = {} x data.per_rank_batch {}: another number of ranks trains other weights",
-        with_thousands(job.data.global_batch), plural(comm.size(), "rank"), job.data.per_rank_batch));
+        with_thousands(job.data.global_batch), counted(comm.size(), "rank"), job.data.per_rank_batch));
   }
   lines.push_back(strategy.weight_update().describe());
   if (!setup.device.remark.empty()) lines.push_back(setup.device.remark);

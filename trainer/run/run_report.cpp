@@ -51,6 +51,7 @@ void RunReport::start(const std::string& choice, int hosts) {
   if (directory_ == nullptr) return;
   if (!choice.empty()) say(choice);
   for (const auto& line : announcement(job_, setup_, strategy_, comm_, hosts)) say(line);
+  if (const std::string line = strategy_.describe().for_log; !line.empty()) directory_->log(line);
 }
 
 void RunReport::new_run(int hosts, double setup_seconds) {
@@ -191,9 +192,9 @@ void RunReport::summary(const std::vector<std::string>& lines) {
 
 void RunReport::ranks(const std::vector<RankScore>& scores, std::int64_t step) {
   if (directory_ == nullptr || scores.empty()) return;
-  std::string line = "ranks beside the best, and their own best:";
+  std::string line = "speed of each rank, 1.00: as fast as the best rank and as its own best 80 steps:";
   for (const RankScore& score : scores) line += fmt::format(" {:.2f}", score.score);
-  if (scores.size() <= kMostScoresShown) say(line);
+  if (scores.size() <= kMostScoresShown) directory_->log(line);
   for (const RankScore& score : scores) {
     if (!score.is_straggler()) continue;
     say(fmt::format("{}; score {:.2f}, named first at step {}", describe(score), score.score,
@@ -225,10 +226,10 @@ void RunReport::done(const RunState& state, const Evaluation& evaluation, const 
   if (weights.published.same) event["published_hash"] = *weights.published.same;
   directory_->write_durably(event);
   if (job_.run.print_loss_every_steps > 0) say(std::string("Finished Training"));
-  say(fmt::format("done: {} steps in {}, accuracy {:.2f} % of {} test samples, run directory {}",
-                  with_thousands(state.position.global_step),
+  say(fmt::format("done: {} in {}, accuracy {:.2f} % of {}, run directory {}",
+                  counted(state.position.global_step, "step"),
                   seconds < 60 ? format_seconds(seconds) : format_duration(seconds),
-                  100 * evaluation.accuracy(), with_thousands(evaluation.samples), job_.run.dir));
+                  100 * evaluation.accuracy(), counted(evaluation.samples, "test sample"), job_.run.dir));
   say_weights(weights);
 }
 

@@ -4,6 +4,7 @@
 #include "trainer/run/run_state.hpp"
 
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "kernels/device/step_state.hpp"
 #include "kernels/numerics/arithmetic_version.hpp"
 #include "trainer/config/resume_keys.hpp"
@@ -45,11 +46,12 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
                         facts.unprinted.samples <= facts.epoch_samples;
   if (possible) return;
   throw DataError(fmt::format(
-      "the checkpoint of step {} stands after {} epochs, {} steps and {} samples, where a run "
-      "with {} steps an epoch in batches of {} cannot stand: the data set has changed its size, or "
+      "the checkpoint of step {} stands after {}, {} and {}, where a run "
+      "with {} an epoch in batches of {} cannot stand: the data set has changed its size, or "
       "the manifest is damaged; bring the data back as they were, or start afresh with run.resume=never or "
       "another run.dir",
-      facts.step, facts.epoch, facts.step_in_epoch, facts.epoch_samples, steps, batch));
+      facts.step, counted(facts.epoch, "epoch"), counted(facts.step_in_epoch, "step"),
+      counted(facts.epoch_samples, "sample"), counted(steps, "step"), batch));
 }
 
 /// Checkpoints of before they were kept have the sum in double alone.

@@ -4,6 +4,7 @@
 #include "trainer/run/saved_model.hpp"
 
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/config/resume_keys.hpp"
@@ -47,8 +48,8 @@ void recall_from_job_file(const CheckpointFacts& facts, const std::string& check
 void check_channels(const DatasetOptions& data, int channels, const std::string& checkpoint) {
   for (const auto& [key, numbers] : {std::pair{"mean", &data.mean}, {"std", &data.std}}) {
     if (numbers->size() == 1 || numbers->size() == static_cast<std::size_t>(channels)) continue;
-    throw DataError(fmt::format("{}: the manifest's model.{} has {} numbers for {} channels", checkpoint, key,
-                                numbers->size(), channels));
+    throw DataError(fmt::format("{}: the manifest's model.{} has {} for {}", checkpoint, key,
+                                counted(numbers->size(), "number"), counted(channels, "channel")));
   }
 }
 
@@ -103,8 +104,9 @@ SavedModel load_saved_model(const std::string& path) {
   recall_from_job_file(checkpoint.facts, directory, saved.data);
   const std::size_t expected = saved.network.parameters().weights_size();
   if (expected != checkpoint.weights.size()) {
-    throw DataError(
-        fmt::format("{}: {} weights, but its model has {}", directory, checkpoint.weights.size(), expected));
+    throw DataError(fmt::format("{}: {}, but its model has {}", directory,
+                                counted(checkpoint.weights.size(), "weight"),
+                                with_thousands(static_cast<std::int64_t>(expected))));
   }
   std::copy(checkpoint.weights.begin(), checkpoint.weights.end(), saved.weights.data());
   return saved;

@@ -36,7 +36,8 @@ struct StrategyDescription {
   std::string sums;                ///< how gradients are added up: "buckets: none, one rank"
   std::vector<std::string> lines;  ///< whole lines more; may be none
   StrategyFacts facts;
-  bool has_graphs = true;  ///< on a GPU, steps may be graphs
+  std::string for_log = {};  ///< a line for experts, which the log alone gets; may be empty
+  bool has_graphs = true;    ///< on a GPU, steps may be graphs
 };
 
 /// What a strategy says when a run has ended.

@@ -4,6 +4,7 @@
 #include "trainer/trail/trail_file.hpp"
 
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "trainer/trail/trail_reader.hpp"
 
 #include <fmt/format.h>
@@ -24,8 +25,8 @@ std::optional<std::string> why_not_this(const Trail& trail, const TrailHead& hea
   if (!damage.empty() && damage.front().record < records)
     return fmt::format("is damaged at step {}", damage.front().step);
   if (expected && trail.position(records) != *expected)
-    return fmt::format("is not that of the checkpoint: {} records up to it, where it says {}", records,
-                       expected->records);
+    return fmt::format("is not that of the checkpoint: {} up to it, where it says {}",
+                       counted(records, "record"), with_thousands(expected->records));
   return std::nullopt;
 }
 

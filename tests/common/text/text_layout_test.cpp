@@ -38,6 +38,16 @@ TEST(TextLayoutTest, LargeNumbersAreGroupedByThousands) {
   EXPECT_EQ(with_thousands(-123), "-123");
 }
 
+TEST(TextLayoutTest, ACountOfOneIsSingular) {
+  EXPECT_EQ(counted(1, "rank"), "1 rank");
+  EXPECT_EQ(counted(0, "rank"), "0 ranks");
+  EXPECT_EQ(counted(std::size_t{60000}, "image"), "60,000 images");
+  EXPECT_EQ(counted(1, "class"), "1 class");
+  EXPECT_EQ(counted(2, "class"), "2 classes");
+  EXPECT_EQ(counted(3, "micro-batch"), "3 micro-batches");
+  EXPECT_EQ(plural(2, "core"), "cores");
+}
+
 TEST(TextLayoutTest, WidthCountsColumnsNotBytes) {
   EXPECT_EQ(display_width(""), 0);
   EXPECT_EQ(display_width("loss 0.1"), 8);

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 namespace lockstep::reference {
@@ -47,18 +48,23 @@ inline std::vector<std::int64_t> fast_targets() {
   return targets;
 }
 
+/// As the program names it to people, where Highway has a word of its own.
+inline std::string shown_name(std::int64_t target) {
+  return target == HWY_AVX3 ? "AVX-512" : target == HWY_SCALAR ? "portable" : hwy::TargetName(target);
+}
+
 /// compute() returns a vector of numbers; it must be the same on each target, bit for bit.
 template <class Compute>
 void expect_same_bits(const std::vector<std::int64_t>& targets, const Compute& compute) {
   if (targets.size() < 2) GTEST_SKIP() << "this machine has one such instruction set only";
   const auto expected = [&] {
     const ForcedTarget forced(targets[0]);
-    EXPECT_EQ(cpu::simd_name(), hwy::TargetName(targets[0]));
+    EXPECT_EQ(cpu::simd_name(), shown_name(targets[0]));
     return compute();
   }();
   for (std::size_t t = 1; t < targets.size(); ++t) {
     const ForcedTarget forced(targets[t]);
-    ASSERT_EQ(cpu::simd_name(), hwy::TargetName(targets[t]));
+    ASSERT_EQ(cpu::simd_name(), shown_name(targets[t]));
     const auto actual = compute();
     ASSERT_EQ(actual.size(), expected.size());
     for (std::size_t i = 0; i < actual.size(); ++i) {

@@ -6,11 +6,14 @@
 #include "common/error.hpp"
 #include "tests/common/files/memory_env.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
+#include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/inspect.hpp"
 
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <sstream>
+#include <string>
 
 namespace lockstep {
 namespace {
@@ -82,6 +85,50 @@ TEST(InspectTest, TableNamesEveryTensorAndTheHash) {
   for (const char* part : {"fc.weight", "fc.bias", "momentum.fc.bias", "[2, 3]", "1234", "step"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
   EXPECT_NE(text.find("weights sha256 " + weights_sha256(state.weights)), std::string::npos);
+}
+
+/// What a beginner mistypes: the message names the runs that there are.
+TEST(MissingRunTest, IsToldApartFromAFolderOfRunsAndAFile) {
+  MemoryEnv env;
+  const auto file = [&](const std::string& path) { env.create(path)->close(); };
+  env.make_directory("runs");
+  env.make_directory("data");
+  EXPECT_EQ(
+      why_no_run(env, "runs/mnist"),
+      "runs/mnist: there is no such run or checkpoint; 'lockstep train JOB.yaml' makes one and says where");
+  for (const std::string run : {"runs/mnist", "runs/mnist-2"}) {
+    env.make_directory(run);
+    file(run + "/job.yaml");
+    file(run + "/metrics.jsonl");
+  }
+  file("data/job.yaml");
+  const std::string both = "runs/mnist, runs/mnist-2";
+  EXPECT_EQ(why_no_run(env, "runs"), "runs: is no run, but holds some; say which: " + both);
+  EXPECT_EQ(why_no_checkpoint(env, "runs/mnst"),
+            "runs/mnst: there is no such run or checkpoint; there are " + both);
+  EXPECT_EQ(why_no_checkpoint(env, "mnist/"),
+            "mnist/: there is no such run or checkpoint; there are " + both);
+  EXPECT_EQ(why_no_checkpoint(env, "runs/mnist/job.yaml"),
+            "runs/mnist/job.yaml: is a file; give the directory of a run; there are " + both);
+  EXPECT_EQ(why_no_checkpoint(env, "data"),
+            "data: is no run, which has job.yaml and checkpoints; there are " + both);
+  EXPECT_TRUE(
+      why_no_checkpoint(env, "runs/mnist").starts_with("runs/mnist: this run holds no good checkpoint; "));
+}
+
+/// Of a network of long names, such as a ResNet's.
+TEST(InspectTest, TablesFitATerminalOf80Columns) {
+  CheckpointState a = make_state(100);
+  a.facts.parameters[0].name = "stage3_block2_downsample_norm.weight";
+  CheckpointState b = a;
+  b.weights[5] = -1.234567e-20F;
+  b.optimizer[0].values[0] = std::numeric_limits<float>::quiet_NaN();
+  for (const std::string& text :
+       {inspect_checkpoint("run/checkpoints/step-00000100", b), to_text(diff_checkpoints(a, b))}) {
+    EXPECT_NE(text.find("momentum.stage3_block2_downsample_norm.weight"), std::string::npos) << text;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 79U) << line;
+  }
 }
 
 TEST(VerifyReportTest, GoodAndDamagedAreTold) {

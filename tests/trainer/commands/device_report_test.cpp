@@ -4,11 +4,17 @@
 
 #include "common/error.hpp"
 #include "common/text/json_text.hpp"
+#include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/device/device_ops.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 namespace lockstep {
@@ -92,6 +98,22 @@ TEST(DeviceReportTest, JsonHoldsEveryFact) {
   EXPECT_EQ(json["devices"][1], expected);
   EXPECT_EQ(json["links"][1][0], parse_json(R"({"p2p": true, "nvlink": false, "performance_rank": 1})"));
   EXPECT_TRUE(json["links"][1][1].is_null());
+}
+
+TEST(DeviceReportTest, ProcessorsAreNamedWhereThereIsNoGpu) {
+  const auto root = std::filesystem::path(::testing::TempDir()) / fmt::format("cpuinfo-{}", getpid());
+  std::filesystem::create_directories(root / "proc");
+  std::ofstream(root / "proc/cpuinfo") << "processor\t: 0\nmodel name\t: Made Up 9000\nflags: fma\n";
+  const Processors processors = report_processors(root);
+  EXPECT_EQ(processors.model, "Made Up 9000");
+  EXPECT_EQ(processors.simd, cpu::simd_name());
+  EXPECT_GE(processors.cores, 1);
+  EXPECT_EQ(to_text({"Made Up 9000", 2, "AVX-512", std::uint64_t{3} << 30}),
+            "no GPU: ranks compute on processors\n\n"
+            "cores  name          instructions  memory free\n"
+            "2      Made Up 9000  AVX-512       3.0 GiB\n");
+  std::filesystem::remove_all(root);
+  EXPECT_NE(report_processors(root).model, "") << "the architecture stands in";
 }
 
 TEST(DeviceReportTest, TheEmulatedDeviceSaysHowMuchMemoryIsFree) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The job files that ship with Lockstep.
 #include "trainer/config/job.hpp"
+#include "trainer/config/job_schema.hpp"
 #include "trainer/optimizers/optimizer.hpp"
 #include "trainer/optimizers/schedule.hpp"
 
@@ -37,6 +38,17 @@ TEST(ShippedJobsTest, AllAreValidAndLeaveTheirDirectoryToTheProgram) {
     ++count;
   }
   EXPECT_GE(count, 5U);
+}
+
+TEST(ShippedModelsTest, TheHelpOfTheKeyModelNamesAll) {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(source_directory() / "models")) {
+    if (entry.path().extension() != ".yaml") continue;
+    const std::string name = entry.path().stem(), help = find_job_key("model")->meaning;
+    EXPECT_TRUE(help.find(" " + name + ",") != help.npos) << name << " is not in: " << help;
+    ++count;
+  }
+  EXPECT_GE(count, 6U);
 }
 
 TEST(ShippedJobsTest, MainJobHasWorkForEightRanksAndIsTheDefaultJobOtherwise) {

@@ -155,7 +155,7 @@ const Launch kHealthyLaunches[] = {
      }},
     {"CPUs",
      [](Ranks& r) {
-       for (RankView& v : r) v.device = {"cpu", "cpu (AVX3)", "", ""}, v.translated = true;
+       for (RankView& v : r) v.device = {"cpu", "cpu (AVX-512)", "", ""}, v.translated = true;
      }},
 };
 

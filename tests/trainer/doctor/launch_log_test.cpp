@@ -47,7 +47,7 @@ TEST(LaunchLogTest, EachPageIsRecognised) {
 
 TEST(LaunchLogTest, AHealthyRunSaysNothing) {
   EXPECT_TRUE(
-      read_launch_log("2 ranks on 1 host, cpu (AVX3), 1 thread each, backend mpi\nepoch 1/2\n").empty());
+      read_launch_log("2 ranks on 1 host, cpu (AVX-512), 1 thread each, backend mpi\nepoch 1/2\n").empty());
 }
 
 }  // namespace

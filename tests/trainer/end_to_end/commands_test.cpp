@@ -47,8 +47,12 @@ double percent_of(const std::string& out, const std::string& name) {
   return at == std::string::npos ? -1 : std::stod(out.substr(at + 16));
 }
 
-TEST_F(CommandsTest, HashIsWhatTrainingPrinted) {
+TEST_F(CommandsTest, TrainingPrintsTheHashAndLeavesWhatExpertsReadToTheLog) {
   EXPECT_EQ(lockstep("hash " + run_dir()).last_line(), trained_.last_line());
+  const std::string log = read_text(run_dir() + "/log/rank-0.log"), said = trained_.everything();
+  EXPECT_NE(log.find("expected wait for gradients after the backward pass: "), std::string::npos) << log;
+  for (const char* words : {"expected wait", "exposed", "speed of each rank"})
+    EXPECT_EQ(said.find(words), std::string::npos) << said;
 }
 
 /// The first row of launch/jobs/hashes.txt.
@@ -116,13 +120,19 @@ TEST_F(CommandsTest, PredictSeesTheSameInALargerDarkOnLightPicture) {
   EXPECT_NEAR(percent_of(large.out, "1"), percent_of(small.out, "1"), 15);
 }
 
-TEST_F(CommandsTest, PredictRefusesWhatIsNoPicture) {
+TEST_F(CommandsTest, PredictRefusesWhatIsNoPictureAndNamesTheRunsThatThereAre) {
   write_text(directory_->path("text.png"), "not a picture");
   const auto damaged = lockstep("predict " + run_dir() + " " + directory_->path("text.png"));
   EXPECT_EQ(damaged.exit_code, 65) << damaged.everything();
   EXPECT_NE(damaged.err.find("text.png"), std::string::npos);
   EXPECT_EQ(lockstep("predict " + run_dir() + " /nonexistent.png").exit_code, 66);
-  EXPECT_EQ(lockstep("predict /nonexistent " + directory_->path("text.png")).exit_code, 66);
+  const std::string all = directory_->path();
+  for (const std::string& command :
+       {"predict " + all + "/rnu x.png", "verify " + all, "prove " + all, "flight " + all}) {
+    const auto missing = lockstep(command);
+    EXPECT_EQ(missing.exit_code, 66) << missing.everything();
+    EXPECT_NE(missing.err.find(run_dir()), std::string::npos) << command << missing.err;
+  }
 }
 
 TEST_F(CommandsTest, VerifyNamesADamagedFile) {

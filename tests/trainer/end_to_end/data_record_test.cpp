@@ -158,7 +158,7 @@ TEST_F(DataRecordTest, ASetOfAnotherSizeIsRefusedAndNeverTrainedForEver) {
   forget_data();
   for (const std::uint32_t samples : {20U, 80U}) {
     test::write_image_set(own(), samples, 10);
-    expect_says(train(), 65, {"the checkpoint of step 5 stands after 1 epochs, 2 steps and 32 samples"});
+    expect_says(train(), 65, {"the checkpoint of step 5 stands after 1 epoch, 2 steps and 32 samples"});
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 namespace lockstep::testing {
@@ -126,6 +127,20 @@ TEST(TerminalTest, APipeGetsWholeLines) {
   EXPECT_EQ(output.bytes.find('\033'), std::string::npos);
 }
 
+/// Of a run: what is in its newest checkpoint, and how that differs from its oldest.
+void expect_tables_to_fit(const std::string& program, const std::string& run) {
+  std::string oldest;
+  for (const auto& entry : std::filesystem::directory_iterator(run + "/checkpoints"))
+    if (oldest.empty() || entry.path().string() < oldest) oldest = entry.path().string();
+  for (const std::string& command : {" inspect " + run, " diff " + oldest + " " + run}) {
+    const auto output = run_in_terminal({.columns = 80, .environment = kUtf8}, program + command);
+    int widest = 0;
+    const auto lines = lines_on_screen(output.bytes, widest);
+    EXPECT_LT(widest, 80) << joined(lines);
+    EXPECT_GT(lines.size(), 20U) << joined(lines);
+  }
+}
+
 TEST(TerminalTest, AProofHasABarOnATerminalAndNothingButItsVerdictInAPipe) {
   const TemporaryDirectory directory;
   const auto run = directory.path("run"), program = std::string(std::getenv("LOCKSTEP_PROGRAM"));
@@ -146,6 +161,7 @@ TEST(TerminalTest, AProofHasABarOnATerminalAndNothingButItsVerdictInAPipe) {
   EXPECT_TRUE(json.bytes.starts_with("{")) << json.bytes;
   const auto piped = run_shell(proof);
   EXPECT_EQ((piped.out + piped.err).find("proving"), std::string::npos) << piped.everything();
+  expect_tables_to_fit(program, run);
 }
 
 TEST(TerminalTest, HelpFitsToo) {

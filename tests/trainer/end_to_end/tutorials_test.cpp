@@ -65,7 +65,7 @@ const std::vector<Workers> kWorkers = {{1, {30}, {10}},
                                        {3, {10, 10, 10}, {4, 4, 2}},
                                        {8, {4, 4, 4, 4, 4, 4, 4, 2}, {2, 2, 2, 2, 2}}};
 
-/// "(rank 0, cpu (AVX3))" -> "cpu (AVX3)"
+/// "(rank 0, cpu (AVX-512))" -> "cpu (AVX-512)"
 std::string device_in(const std::string& text) {
   const auto lines = lines_that_begin(text, {"    In Model: "});
   if (lines.empty()) return "no device";
@@ -245,7 +245,10 @@ TEST(FromScratchLenetTest, TheDemoOfAllReduceAndSplitPrintsWhatTheBookPrints) {
         "after allreduce:", "  rank 0: [[3, 3]]", "  rank 1: [[3, 3]]",
         "input: [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9], [10, 11, 12, 13, 14], [15, 16, 17, 18, 19]]",
         "  rank 0: [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]",
-        "  rank 1: [[10, 11, 12, 13, 14], [15, 16, 17, 18, 19]]"})
+        "  rank 1: [[10, 11, 12, 13, 14], [15, 16, 17, 18, 19]]",
+        "  rank 1: [[100, 121, 144, 169, 196], [225, 256, 289, 324, 361]]",
+        "gathered on rank 0: [[0, 1, 4, 9, 16], [25, 36, 49, 64, 81], [100, 121, 144, 169, 196], [225, 256, "
+        "289, 324, 361]]"})
     EXPECT_NE(two.out.find(std::string(line) + "\n"), std::string::npos) << line << " is not in\n" << two.out;
   const auto five = lockstep("bench allreduce --demo --backend thread --ranks 5");
   ASSERT_EQ(five.exit_code, 0) << five.everything();

@@ -137,9 +137,9 @@ TEST(MemoryNeedTest, MoreThanTheMachineHasIsRefused) {
   Job job = small_job("cpu");
   job.parallel.threads = 1024;
   const std::string message = refusal(job, "  - linear: 1048576\n  - linear: 1000\n  - linear: classes\n");
-  EXPECT_TRUE(
-      message.starts_with("69: not enough memory: training big with 1 rank on this machine (each: "
-                          "1871719170 parameters with gradients and optimiser state 7.0 TiB, activations "))
+  EXPECT_TRUE(message.starts_with(
+      "69: not enough memory: training big with 1 rank on this machine (each: "
+      "1,871,719,170 parameters with gradients and optimiser state 7.0 TiB, activations "))
       << message;
   EXPECT_EQ(refusal(small_job("cpu"), "  - linear: 10\n  - linear: classes\n"), "");
 }
@@ -205,7 +205,7 @@ TEST(SavedModelTest, OneBeyondTheLimitsIsDamagedData) {
   expect(error_of_saved_model(large_kernel, "65536", "10"),
          "an input of 1x65536x65537 is not one to 16777216 numbers");
   expect(error_of_saved_model(large_kernel, "-3", "10"), "the manifest's model.height is -3");
-  expect(error_of_saved_model(large_kernel, "3", "2147483647"), "2147483647 classes are not one to 1048576");
+  expect(error_of_saved_model(large_kernel, "3", "2147483647"), "2147483647 classes; expected 1 to 1048576");
   EXPECT_EQ(error_of_saved_model("layers: [relu, conf2d]\n", "3", "10").substr(0, 4), "65: ");
 }
 

@@ -121,10 +121,22 @@ class DiagnosisTest : public ::testing::Test {
     own_ = recorded_.fingerprints;
   }
 
+  /// Of a checkpoint of step 5 in which some bits of b's first elements are not those of `weights`.
+  std::string said_of_checkpoint(std::size_t elements, float there) {
+    const std::vector<float> weights(10, 1.0F);
+    CheckpointState checkpoint;
+    checkpoint.facts.step = 5;
+    checkpoint.weights = weights;
+    for (std::size_t i = 0; i < elements; ++i) checkpoint.weights[6 + i] = there;
+    const auto found = diagnose_state({head_, parameters_, ""}, checkpoint, weights, {});
+    return found ? found->text : "nothing";
+  }
+
   std::optional<Discrepancy> diagnose() {
     return diagnose_step(
-        {head_, parameters_, "2 buckets: 4 + 6 parameters, predicted 3 us exposed"}, recorded_,
-        {.step = 5, .fingerprints = own_, .apart = 0, .first_replayed = false, .start = "x"});
+        {head_, parameters_,
+         "2 buckets: 4 + 6 parameters, predicted 3 us exposed" /* as older versions wrote it */},
+        recorded_, {.step = 5, .fingerprints = own_, .apart = 0, .first_replayed = false, .start = "x"});
   }
 
   ParameterLayout parameters_;
@@ -132,6 +144,16 @@ class DiagnosisTest : public ::testing::Test {
   TrailRecord recorded_;
   std::vector<std::uint64_t> own_;
 };
+
+TEST_F(DiagnosisTest, ADamagedCheckpointIsDescribedInGoodGrammar) {
+  EXPECT_EQ(said_of_checkpoint(0, 0), "nothing");
+  EXPECT_EQ(said_of_checkpoint(1, -1.0F),
+            "in its checkpoint, bit 31 of element [0] of the weights is flipped");
+  EXPECT_EQ(said_of_checkpoint(1, 5.3F),
+            "in its checkpoint, 1 element of the weights is not what the step left");
+  EXPECT_EQ(said_of_checkpoint(2, 5.3F),
+            "in its checkpoint, 2 elements of the weights are not what the step left");
+}
 
 TEST_F(DiagnosisTest, EqualRowsAreNoDiscrepancy) {
   EXPECT_FALSE(diagnose());

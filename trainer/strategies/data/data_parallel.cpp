@@ -88,8 +88,12 @@ std::vector<std::uint64_t> DataParallel::combine_fingerprints(std::span<std::uin
 }
 
 StrategyDescription DataParallel::describe() const {
-  const std::string buckets = comm_.size() == 1 ? "none, one rank" : setup_.plan.describe();
-  return {.sums = "buckets: " + buckets, .lines = {}, .facts = {{"buckets", buckets}}};
+  const bool alone = comm_.size() == 1;
+  const std::string buckets = alone ? "none, one rank" : setup_.plan.describe();
+  return {.sums = "buckets: " + buckets,
+          .lines = {},
+          .facts = {{"buckets", buckets}},
+          .for_log = alone ? "" : setup_.plan.forecast()};
 }
 
 std::unique_ptr<ParallelStrategy> make_data_parallel(const Job& job, const JobSetup& setup,

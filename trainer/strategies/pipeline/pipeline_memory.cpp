@@ -5,6 +5,7 @@
 
 #include "common/checked_size.hpp"
 #include "common/memory.hpp"
+#include "common/text/text_layout.hpp"
 #include "models/device_memory.hpp"
 #include "models/part_execution.hpp"
 #include "trainer/config/trail_choice.hpp"
@@ -65,8 +66,8 @@ void require_host_memory(const Job& job, const Network& network, const DataSizes
   for (int rank = first; rank < std::min(first + comm.local_size(), comm.size()); ++rank)
     bytes = checked_sum(bytes, pipeline_memory(job, network, data, plan, gpu, rank).host.total());
   require_memory(bytes,
-                 fmt::format("training {} in {} stages with {} ranks on this machine", network.name(),
-                             plan.count(), comm.local_size()),
+                 fmt::format("training {} in {} with {} on this machine", network.name(),
+                             counted(plan.count(), "stage"), counted(comm.local_size(), "rank")),
                  "use fewer ranks on this machine, a smaller parallel.grain, or a smaller model",
                  comm.backend() == "thread" ? 1 : comm.local_size());
 }

@@ -4,6 +4,7 @@
 #include "trainer/strategies/pipeline/pipeline_setup.hpp"
 
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/strategies/pipeline/pipeline_memory.hpp"
@@ -26,11 +27,11 @@ void check_replicas_have_work(const Job& job, const DistributedSampler::Options&
   const std::int64_t grains = (sampling.global_batch + sampling.grain - 1) / sampling.grain;
   if (plan.replicas <= grains) return;
   throw ConfigError(
-      fmt::format("{}parallel.stages: a global batch of {} samples in grains of {} has micro-batches for {} "
-                  "pipelines of {} "
-                  "ranks, and {} were started; start no more than {} ranks, or add data.global_batch={}",
-                  place_of(job, "parallel.stages"), sampling.global_batch, sampling.grain, grains, plan.width,
-                  plan.replicas, grains * plan.width, plan.replicas * sampling.grain));
+      fmt::format("{}parallel.stages: a global batch of {} in grains of {} has micro-batches for {} of {}, "
+                  "and {} were started; start no more than {}, or add data.global_batch={}",
+                  place_of(job, "parallel.stages"), counted(sampling.global_batch, "sample"), sampling.grain,
+                  counted(grains, "pipeline"), counted(plan.width, "rank"), plan.replicas,
+                  counted(grains * plan.width, "rank"), plan.replicas * sampling.grain));
 }
 
 /// Chunks are of one size as far as they go, and the last pipelines may get none: in every batch, or in the last one
@@ -44,10 +45,10 @@ void require_no_empty_chunks(const Job& job, const DistributedSampler::Options& 
     const std::int64_t piece = (grains + plan.replicas - 1) / plan.replicas;
     if (grains == 0 || (plan.replicas - 1) * piece < grains) continue;
     throw ConfigError(fmt::format(
-        "{}parallel.split: chunk leaves {} of {} pipelines without a micro-batch, in a batch of {} samples "
+        "{}parallel.split: chunk leaves {} of {} pipelines without a micro-batch, in a batch of {} "
         "in grains of {}; use parallel.split=even",
-        place_of(job, "parallel.split"), plan.replicas - (grains + piece - 1) / piece, plan.replicas, samples,
-        sampling.grain));
+        place_of(job, "parallel.split"), plan.replicas - (grains + piece - 1) / piece, plan.replicas,
+        counted(samples, "sample"), sampling.grain));
   }
 }
 

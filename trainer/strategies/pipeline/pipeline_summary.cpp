@@ -51,11 +51,11 @@ std::string ranks_of(const StagePlan& plan, int stage) {
   std::vector<int> ranks;
   for (int replica = 0; replica < plan.replicas; ++replica)
     ranks.push_back(replica * plan.width + plan.rank_of(stage));
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "));
+  return fmt::format("{} {}", plural(ranks.size(), "rank"), fmt::join(ranks, ", "));
 }
 
 std::string parameters_text(const PipelineStage& stage) {
-  return with_thousands(static_cast<std::int64_t>(stage.arena.size)) + " parameters";
+  return counted(stage.arena.size, "parameter");
 }
 
 double bubble_of_equal_stages(const PipelineMeasures& mine) {
@@ -75,8 +75,8 @@ std::string formula_text(const PipelineMeasures& mine) {
 StrategyDescription describe_pipeline(const Job& job, const Network& /*network*/, const StagePlan& plan) {
   StrategyDescription description;
   description.has_graphs = false;
-  description.sums = fmt::format("pipeline of {} stages on {} rank{}, {}", plan.count(), plan.width,
-                                 plan.width == 1 ? "" : "s", job.parallel.schedule);
+  description.sums = fmt::format("pipeline of {} on {}, {}", counted(plan.count(), "stage"),
+                                 counted(plan.width, "rank"), job.parallel.schedule);
   if (plan.replicas > 1) description.sums += fmt::format(", {} times", plan.replicas);
   std::vector<std::string> cuts;
   for (int stage = 0; stage < plan.count(); ++stage) {
@@ -115,9 +115,9 @@ StrategySummary summarise_pipeline(const PipelineMeasures& mine, Communicator& c
     const auto s = static_cast<std::size_t>(stage);
     const int in_flight = schedule.in_flight[s];
     summary.lines.push_back(fmt::format(
-        "{} on {}: {}, {} micro-batch{} in flight, forward {:.2f} ms, backward {:.2f} ms",
-        mine.plan.describe(stage), ranks_of(mine.plan, stage), parameters_text(mine.plan.stages[s]),
-        in_flight, in_flight == 1 ? "" : "es", 1e3 * seconds[s].forward, 1e3 * seconds[s].backward));
+        "{} on {}: {}, {} in flight, forward {:.2f} ms, backward {:.2f} ms", mine.plan.describe(stage),
+        ranks_of(mine.plan, stage), parameters_text(mine.plan.stages[s]), counted(in_flight, "micro-batch"),
+        1e3 * seconds[s].forward, 1e3 * seconds[s].backward));
     summary.numbers.emplace_back(fmt::format("stage_{}_in_flight", stage), in_flight);
     summary.numbers.emplace_back(fmt::format("stage_{}_forward_seconds", stage), seconds[s].forward);
     summary.numbers.emplace_back(fmt::format("stage_{}_backward_seconds", stage), seconds[s].backward);

@@ -4,6 +4,7 @@
 #include "trainer/strategies/pipeline/stage_plan.hpp"
 
 #include "common/error.hpp"
+#include "common/text/text_layout.hpp"
 #include "common/yaml/strict_yaml.hpp"
 #include "models/layer.hpp"
 #include "trainer/strategies/pipeline/stage_balance.hpp"
@@ -50,8 +51,8 @@ std::vector<std::size_t> balanced(const Job& job, const Network& network, std::s
   const std::size_t layers = network.layers().size(), most = most_stages(network);
   if (count > layers) {
     fail(job, kStages,
-         fmt::format("{} stages, but {} has only {} layers; ask for {} or fewer", count, network.name(),
-                     layers, most));
+         fmt::format("{}, but {} has only {}; ask for {} or fewer", counted(count, "stage"), network.name(),
+                     counted(layers, "layer"), most));
   }
   fail(job, kStages,
        fmt::format("{} stages, but between its residual connections {} can be cut into {} at most; ask for "
@@ -132,10 +133,9 @@ std::vector<int> dealt(const Job& job, int stages, int world) {
       if (ranks % stages == 0 || stages % ranks == 0) possible.push_back(ranks);
     }
     fail(job, kStages,
-         fmt::format(
-             "{} stages do not come out on {} ranks; start {} (a multiple of {}, or a divisor), or ask for "
-             "another number of stages",
-             stages, world, fmt::join(possible, ", "), stages));
+         fmt::format("{} do not come out on {}; start {} (a multiple of {}, or a divisor), or ask for "
+                     "another number of stages",
+                     counted(stages, "stage"), counted(world, "rank"), fmt::join(possible, ", "), stages));
   }
   const int width = std::min(stages, world);
   std::vector<int> ranks;
@@ -147,7 +147,9 @@ std::vector<int> placed(const Job& job, int stages, int world) {
   const auto& asked = job.parallel.placement;
   if (asked.empty()) return dealt(job, stages, world);
   if (static_cast<int>(asked.size()) != stages) {
-    fail(job, kPlacement, fmt::format("{} ranks for {} stages; give one for each", asked.size(), stages));
+    fail(
+        job, kPlacement,
+        fmt::format("{} for {}; give one for each", counted(asked.size(), "rank"), counted(stages, "stage")));
   }
   const std::set<std::int64_t> used(asked.begin(), asked.end());
   const auto width = static_cast<int>(*used.rbegin()) + 1;
@@ -158,8 +160,9 @@ std::vector<int> placed(const Job& job, int stages, int world) {
   }
   if (world % width != 0) {
     fail(job, kPlacement,
-         fmt::format("a pipeline of {} ranks, and {} were started; start {} or another multiple of it", width,
-                     world, width * std::max(1, world / width)));
+         fmt::format("a pipeline of {}, and {} {} started; start {} or another multiple of it",
+                     counted(width, "rank"), world, world == 1 ? "was" : "were",
+                     width * std::max(1, world / width)));
   }
   return {asked.begin(), asked.end()};
 }
