@@ -136,7 +136,8 @@ TEST(EvaluationTest, EverySampleCountsOnceOnAnyNumberOfRanksAndThreads) {
   const double right = std::log(1 + std::exp(-1.0)), wrong = std::log(1 + std::exp(1.0));
   for (const std::int64_t samples : {27, 3}) {
     const Dataset set = thirds_are_wrong(samples);
-    for (const auto& [ranks, thread_count] : {std::array{1, 1}, {1, 3}, {2, 1}, {3, 2}, {5, 1}}) {
+    for (const auto& [ranks, thread_count] :
+         std::vector<std::array<int, 2>>{{1, 1}, {1, 3}, {2, 1}, {3, 2}, {5, 1}}) {
       SCOPED_TRACE(fmt::format("{} samples, {} ranks of {} threads", samples, ranks, thread_count));
       run_thread_ranks(ranks, [&, threads_of_rank = thread_count](Communicator& comm) {
         WorkerPool pool(threads_of_rank);
