@@ -67,8 +67,8 @@ plant() {
     }
     $1 == kind { end_row(); ++row; name = substr($0, length(kind) + 2); tests = of_room; wanted = only == "" || name == only; own = 0; next }
     $1 == "room" { end_row(); room = $2; of_room = ""; next }
-    $1 == "tests" && name == "" { of_room = of_room "\t" $2; next }
-    $1 == "tests" { if (!own) tests = ""; own = 1; tests = tests "\t" $2; next }
+    $1 == "tests" && name == "" { of_room = of_room "\t" substr($0, 7); next }
+    $1 == "tests" { if (!own) tests = ""; own = 1; tests = tests "\t" substr($0, 7); next }
     $1 == "in" && name != "" { flush_change(); file = $2; if (how == "list" || !wanted || (how == "all" && !is_source(file))) skip = 1; else skip = 0; next }
     /^-/ && name != "" && !skip { old = old substr($0, 2) "\n" }
     /^[+]/ && name != "" && !skip { new = new substr($0, 2) "\n" }
