@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -75,8 +76,15 @@ TEST(PublishedHashTest, AKnownJobSaysThatItComesToWhatWasPublished) {
 
 TEST_F(CommandsTest, EvalCountsEveryTestSampleOnAnyNumberOfRanks) {
   constexpr int kSamples = 333;  // of the job: ten grains and a rest
-  const auto end = read_metrics(run_dir()).back();
+  const auto metrics = read_metrics(run_dir());
+  const auto& end = metrics.back();
   EXPECT_EQ(end.at("test_samples"), kSamples);
+  const auto epoch = std::find_if(metrics.rbegin(), metrics.rend(),
+                                  [](const auto& event) { return event["event"] == "epoch"; });
+  ASSERT_NE(epoch, metrics.rend());
+  for (const char* key : {"test_samples", "test_accuracy", "test_loss"})
+    EXPECT_EQ(epoch->at(key), end.at(key));
+  EXPECT_NE(trained_.out.find(" % of 333 test samples"), std::string::npos) << trained_.out;
   const double accuracy = end.at("test_accuracy").get<double>();
   const auto correct = std::lround(accuracy * kSamples);
   EXPECT_DOUBLE_EQ(accuracy * kSamples, static_cast<double>(correct));

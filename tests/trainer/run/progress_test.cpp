@@ -53,5 +53,18 @@ TEST(ProgressTest, SpeedAndEtaAreOfTheStepsSinceTheStart) {
   EXPECT_LE(eta - 1, most / 3 * 199'997) << out;
 }
 
+TEST(ProgressTest, BehindTheLastStepNoTimeIsLeft) {
+  ::testing::internal::CaptureStdout();
+  Progress progress(Progress::Style::kBar);
+  progress.start_epoch(1, 1, 0, 3, 3);
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(600));  // as a mean of three steps it would be a second
+  progress.steps(3, 90, 1);
+  progress.end_epoch();
+  const std::string out = ::testing::internal::GetCapturedStdout();
+  EXPECT_NE(out.find("3/3 steps"), std::string::npos) << out;
+  EXPECT_NE(out.find("ETA 0:00"), std::string::npos) << out;
+}
+
 }  // namespace
 }  // namespace lockstep
