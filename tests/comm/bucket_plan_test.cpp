@@ -43,6 +43,10 @@ TEST(BucketPlanTest, SmallParametersShareABucket) {
   EXPECT_EQ(sizes_of(plan_buckets_of_size(ranges_of({10, 20, 30, 40}), 4, 200)), (Sizes{60, 40}));
 }
 
+TEST(BucketPlanTest, BucketLeavesWithItsLastByteAndNotBefore) {
+  EXPECT_EQ(sizes_of(plan_buckets_of_size(ranges_of({3, 1, 5}), 4, 16)), (Sizes{4, 5}));
+}
+
 TEST(BucketPlanTest, HugeBucketHoldsEverything) {
   const BucketPlan plan = plan_buckets_of_size(ranges_of({10, 20, 30}), 8, 1 << 20);
   ASSERT_EQ(plan.buckets.size(), 1U);

@@ -115,6 +115,12 @@ TEST_F(HeartbeatTest, StrangersAreDisconnectedAndChangeNothing) {
   expect_rank_1_undisturbed();
 }
 
+TEST_F(HeartbeatTest, RankThatSaysGoodbyeIsNoLongerWatched) {
+  ranks[1].heartbeat->send_to_all(Goodbye{});
+  until([this] { return !ranks[0].peers[1].watched; });
+  EXPECT_FALSE(ranks[0].peers[1].dead || ranks[0].peers[1].leaving);
+}
+
 TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
   const Bytes hello = encode(Hello{draw_token(), 1, 2});
   std::deque<tcp::socket> silent;  // some with half a message, which could become a hello

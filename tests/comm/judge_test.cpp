@@ -103,6 +103,17 @@ TEST_F(JudgeTest, WhoDiesLaterDidNotBegin) {
   EXPECT_NE(text(*verdict, after(1.6)).find("initiating: rank 3; cascading: rank 1"), std::string::npos);
 }
 
+TEST_F(JudgeTest, WhoDiesWhileTheFirstDeathSettlesDiedWithIt) {
+  for (const auto& [rank, seconds] : {std::pair{3, 1.0}, {2, 1.05}}) {
+    peer(rank).dead = true;
+    peer(rank).lost_ns = after(seconds);
+  }
+  const auto verdict = judge.look(after(1.3), peers).verdict;
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->initiating, (std::vector<int>{3, 2}));
+  EXPECT_TRUE(verdict->cascading.empty());
+}
+
 TEST_F(JudgeTest, SilentRankIsNamedWithinFiveSecondsAndLostAfterTheTimeout) {
   computes(2);
   hear_all_but({2}, after(2.9));
@@ -222,6 +233,13 @@ TEST_F(JudgeTest, RankThatIsAliveAndDoesNotComeIsNamedAndThenLost) {
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->cause, Cause::kStuck);
   EXPECT_EQ(verdict->initiating, std::vector<int>{3});
+}
+
+TEST_F(JudgeTest, FirstStepsTeachAndAreNoStandstill) {
+  computes(3);
+  for (Peer& each : peers) each.where.step = 3;
+  hear_all_but({}, after(31));
+  EXPECT_FALSE(judge.look(after(31), peers).verdict);
 }
 
 TEST_F(JudgeTest, LongEvaluationIsNoStandstill) {

@@ -43,6 +43,11 @@ TEST(PermutationTest, TheOrderIsPinned) {
   EXPECT_EQ(hash(epoch_permutation(60000, 1234, 1)), 0xD0B537C490FAE4E5U);
 }
 
+// The same implementation: of this epoch's draws two, 3140 and 36953, would make small numbers likelier and are drawn again.
+TEST(PermutationTest, WordsThatWouldMakeSmallNumbersLikelierAreDrawnAgain) {
+  EXPECT_EQ(hash(epoch_permutation(60000, 1234, 14)), 0xBA30BF70C928AF05U);
+}
+
 TEST(PermutationTest, AllBitsOfSeedAndEpochCount) {
   EXPECT_EQ(hash(epoch_permutation(60000, 0xFEDCBA9876543210U, (std::int64_t{5} << 24) + 7)),
             0x12EFBC82BF5BAE8DU);

@@ -9,7 +9,7 @@ source "$repo/tests/launch/recipes.sh"
 containers=$repo/launch/containers
 
 Mpi_job_fits_the_schema_of_the_operator() {
-  python3 -c 'import yaml, jsonschema' 2>/dev/null || { echo "skipped: python3-yaml and python3-jsonschema are not installed"; return; }
+  python3 -c 'import yaml, jsonschema' 2>/dev/null || skip "python3-yaml and python3-jsonschema are not installed"
   # shellcheck disable=SC2317  # called by expect_exit
   check() { python3 -c 'import json, sys, yaml, jsonschema; jsonschema.validate(yaml.safe_load(open(sys.argv[1])), json.load(open(sys.argv[2])))' "$1" "$repo/tests/launch/mpijob.schema.json"; }
   expect_exit 0 check "$containers/mpijob.yaml"
@@ -70,7 +70,7 @@ Compilers_stay_behind_in_the_first_stage() {
 
 Run_packages_are_those_of_the_libraries() {
   skip_without dpkg-query ldd
-  [ -x "${LOCKSTEP_PROGRAM:-}" ] || { echo "skipped: no LOCKSTEP_PROGRAM"; return; }
+  [ -x "${LOCKSTEP_PROGRAM:-}" ] || skip "no LOCKSTEP_PROGRAM"
   expect_exit 0 "$containers/run-packages" "$LOCKSTEP_PROGRAM"
   expect_contains "$output" "libopenmpi3"
   expect_contains "$output" "libyaml-cpp"

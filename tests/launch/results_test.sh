@@ -98,4 +98,31 @@ Check_shows_the_output_of_a_command_that_fails_and_why_one_tested_nothing() {
   expect_equal "$total_passed $total_failed ${skips[*]}" "1 1 part: not here: it is too far"
 }
 
+# expect_of_tests CODE TEXT: the exit code of a file with these tests; what it says in $output.
+expect_of_tests() {
+  printf 'source %q\n%s\nrun_tests\n' "$repo/tests/launch/harness.sh" "$2" >some_test.sh
+  expect_exit "$1" bash some_test.sh
+}
+
+# shellcheck disable=SC2016  # the inner shell expands it
+Harness_fails_a_test_whose_check_fails_where_no_exit_code_is_looked_at() {
+  local place
+  for place in '(cd / && expect_equal 1 2)' 'echo | expect_equal 1 2 | cat' 'expect_equal "$(expect_equal 1 2)" ""' 'if (expect_equal 1 2); then :; fi' 'expect_equal 1 2 & wait' 'expect_equal 1 2'; do
+    expect_of_tests 1 "Test() { $place; true; }"
+    expect_contains "$output" "expected '2', got '1'"
+    expect_contains "$output" "FAILED  Test"
+  done
+  expect_of_tests 0 'Test() { expect_failed_check expect_equal 1 2; expect_equal 1 1; }'
+}
+
+Harness_counts_a_test_that_skips_itself_as_skipped() {
+  expect_of_tests 0 'Away() { skip_without no-such-tool; }; Here() { true; }'
+  expect_contains "$output" "skipped: no-such-tool is not installed"
+  expect_contains "$output" "skipped Away"
+  expect_contains "$output" "1 of 2 held, 1 were skipped"
+  expect_of_tests 77 'Away() { skip "too far"; }'
+  expect_of_tests 1 'Away() { skip "too far"; }; Bad() { expect_equal 1 2; }'
+  expect_of_tests 1 ''
+}
+
 run_tests "$@"

@@ -6,7 +6,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 build=$(dirname "${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}")
 export BUILD=$build
-[ -x "$build/lockstep_simulate" ] || { echo "skipped: SimGrid is not installed (launch/install-dependencies simgrid)"; exit 77; }
+[ -x "$build/lockstep_simulate" ] || skip "SimGrid is not installed (launch/install-dependencies simgrid)"
 
 simulate() { "$repo/launch/simulate" --gflops 90 "$@"; }
 

@@ -116,7 +116,7 @@ Slurm_rank_that_is_another_program_is_named() {
 }
 
 reason=$(why_no_slurm)
-[ -z "$reason" ] || { echo "skipped: $reason"; exit 77; }
+[ -z "$reason" ] || skip "$reason"
 : "${LOCKSTEP_PROGRAM:?set it to the path of lockstep}"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_btl_vader_single_copy_mechanism=none OMPI_MCA_rmaps_base_oversubscribe=1
 slurm_files=$(mktemp -d)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What `bench allreduce` leaves behind on a GPU when another rank is lost: everything. Freeing would wait
-/// for an all-reduce that never ends.
+/// `bench allreduce` where all-reduces go wrong: false sums are counted, and when another rank is lost all that lies on a
+/// GPU stays, since freeing would wait for an all-reduce that never ends.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "kernels/device/device_ops.hpp"
@@ -10,15 +10,54 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <memory>
+#include <span>
 #include <string>
+#include <utility>
 
 namespace lockstep::bench {
 namespace {
 
-/// A rank's end of a group that loses another rank at its n-th barrier.
+/// The fourth element of every sum that has one comes out too large by 1, on this rank alone.
+class FalseSums final : public AllReduce {
+ public:
+  explicit FalseSums(AllReduce& sums) : sums_(sums) {}
+  std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) override {
+    return start_false(data);
+  }
+  std::unique_ptr<PendingCollective> start(std::span<float> data) override { return start_false(data); }
+
+ private:
+  template <typename T>
+  class Pending final : public PendingCollective {
+   public:
+    Pending(std::unique_ptr<PendingCollective> sum, std::span<T> data) : sum_(std::move(sum)), data_(data) {}
+    bool test() override {
+      if (sum_ == nullptr) return true;
+      if (!sum_->test()) return false;
+      sum_.reset();
+      if (data_.size() > 3) data_[3] += 1;
+      return true;
+    }
+
+   private:
+    std::unique_ptr<PendingCollective> sum_;
+    std::span<T> data_;
+  };
+  template <typename T>
+  std::unique_ptr<PendingCollective> start_false(std::span<T> data) {
+    return std::make_unique<Pending<T>>(sums_.start(data), data);
+  }
+
+  AllReduce& sums_;
+};
+
+/// A rank's end of a group: it loses another rank at its n-th barrier, or its sums are false.
 class LosingCommunicator final : public Communicator {
  public:
   LosingCommunicator(Communicator& comm, int barriers) : comm_(comm), barriers_left_(barriers) {}
+  LosingCommunicator(Communicator& comm, AllReduce& sums) : comm_(comm), barriers_left_(-1), sums_(&sums) {}
 
   int rank() const override { return comm_.rank(); }
   int size() const override { return comm_.size(); }
@@ -27,7 +66,7 @@ class LosingCommunicator final : public Communicator {
   const std::string& host() const override { return comm_.host(); }
   std::string_view backend() const override { return comm_.backend(); }
   std::chrono::duration<double> timeout() const override { return comm_.timeout(); }
-  AllReduce& host_all_reduce() override { return comm_.host_all_reduce(); }
+  AllReduce& host_all_reduce() override { return sums_ != nullptr ? *sums_ : comm_.host_all_reduce(); }
   PointToPoint& point_to_point() override { return comm_.point_to_point(); }
   std::unique_ptr<Communicator> make_part(int colour) override { return comm_.split(colour); }
   void broadcast(std::span<std::byte> data, int root) override { comm_.broadcast(data, root); }
@@ -43,6 +82,7 @@ class LosingCommunicator final : public Communicator {
  private:
   Communicator& comm_;
   int barriers_left_;
+  AllReduce* sums_ = nullptr;
 };
 
 struct Memory {
@@ -117,6 +157,23 @@ Memory memory_after(int lost_at_barrier) {
     }
   });
   return memory;
+}
+
+/// One element of one rank, of int64 and of fp32, out of place and in place, before it is timed and after.
+TEST(AllreduceBenchTest, EveryWrongElementOfAnyRankIsCountedOnAllRanks) {
+  AllreduceOptions options;
+  options.max_bytes = options.min_bytes = 1024, options.iterations = 2, options.warmup = 0;
+  ::testing::internal::CaptureStdout();
+  std::array<std::int64_t, 2> wrong{};
+  run_thread_ranks(2, [&](Communicator& comm) {
+    FalseSums false_sums(comm.host_all_reduce());
+    LosingCommunicator falsely(comm, false_sums);
+    wrong[static_cast<std::size_t>(comm.rank())] =
+        bench_allreduce(comm.rank() == 1 ? falsely : comm, options);
+  });
+  const std::string out = ::testing::internal::GetCapturedStdout();
+  EXPECT_EQ(wrong, (std::array<std::int64_t, 2>{8, 8}));
+  EXPECT_NE(out.find("# Out of bounds values : 8 FAILED\n"), std::string::npos) << out;
 }
 
 TEST(AllreduceLossTest, InGoodOrderAllMemoryIsFreed) {

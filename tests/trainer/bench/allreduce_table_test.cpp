@@ -2,7 +2,12 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/bench/allreduce_table.hpp"
 
+#include "trainer/bench/timing.hpp"
+
 #include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
 
 namespace lockstep::bench {
 namespace {
@@ -39,6 +44,23 @@ TEST(AllreduceTableTest, WrongElementsAreCountedInTheRowAndAtTheEnd) {
   EXPECT_EQ(table.foot().front(), "# Out of bounds values : 0 OK");
   table.row({8, 1, "int64", {1e-6, 1}, {1e-6, 2}});
   EXPECT_EQ(table.foot().front(), "# Out of bounds values : 3 FAILED");
+}
+
+TEST(TimingTest, MedianIsInTheMiddle) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 2, 30}), 3);
+}
+
+/// A turn of 35 ms is four calls of 10 ms; on a busy machine fewer, which take longer.
+TEST(TimingTest, TimeIsOfOneCallAndOfEachCandidate) {
+  const auto calls_of = [](int milliseconds) {
+    return [milliseconds] { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); };
+  };
+  const auto times = interleaved_medians({calls_of(10), calls_of(1)}, 3, 0.035);
+  ASSERT_EQ(times.size(), 2U);
+  EXPECT_GE(times[0], 0.010);
+  EXPECT_LT(times[0], 0.034);
+  EXPECT_LT(times[1], times[0]);
 }
 
 TEST(AllreduceTableTest, FitsEightyColumns) {

@@ -107,6 +107,18 @@ TEST_F(CheckpointTest, CheckpointWithAMissingFileIsDamaged) {
   EXPECT_NE(told_.at(0).find("optimizer.safetensors: is missing"), std::string::npos) << told_[0];
 }
 
+/// No memory is asked for that the manifest does not promise.
+TEST_F(CheckpointTest, FileThatHasGrownToTerabytesIsDamagedAndNotRead) {
+  save(100);
+  const std::string file = save(200) + "/" + kModelFile;
+  std::error_code error;
+  std::filesystem::resize_file(file, std::uintmax_t{1} << 42, error);
+  if (error) GTEST_SKIP() << "no file here can have holes of terabytes: " << error.message();
+  EXPECT_EQ(find()->state.facts.step, 100);
+  EXPECT_NE(told_.at(0).find("model.safetensors: the file is 4398046511104 bytes long"), std::string::npos)
+      << told_[0];
+}
+
 TEST_F(CheckpointTest, NothingIsFoundInANewRun) {
   EXPECT_FALSE(find().has_value());
   EXPECT_FALSE(find_latest(env_, run_.path() + "/nowhere", [](const std::string&) {}).has_value());
@@ -130,6 +142,7 @@ TEST_F(CheckpointTest, ReplacedOneIsUsedWhileItsSuccessorIsDamaged) {
   save(100);
   EXPECT_FALSE(env_.exists(path + kReplacedSuffix)) << "a good successor makes it needless";
   std::filesystem::copy(path, path + kReplacedSuffix);
+  EXPECT_EQ(find()->path, path) << "of two good ones it is the newer one";
   damage(path + "/" + kModelFile, 20);
   EXPECT_EQ(find()->path, path + kReplacedSuffix);
   remove_leftovers(env_, run_.path());

@@ -7,6 +7,7 @@
 #include "trainer/prove/diagnosis.hpp"
 #include "trainer/prove/flipped_bit.hpp"
 #include "trainer/prove/interval.hpp"
+#include "trainer/prove/proof_result.hpp"
 
 #include <gtest/gtest.h>
 
@@ -83,6 +84,19 @@ TEST(StepRangeTest, RangesAreMergedSubtractedAndNamed) {
   EXPECT_EQ(a, (std::vector<StepRange>{{1, 9}, {20, 30}}));
   EXPECT_EQ(without(a, {{3, 4}, {9, 25}}), (std::vector<StepRange>{{1, 2}, {5, 8}, {26, 30}}));
   EXPECT_EQ(describe(without(a, {{3, 4}, {9, 25}})), "steps 1 to 2, 5 to 8 and 26 to 30");
+  EXPECT_EQ(without({{1, 5}}, {{2, 3}}), (std::vector<StepRange>{{1, 1}, {4, 5}}));
+  EXPECT_EQ(without({{1, 5}}, {{1, 5}}), std::vector<StepRange>{});
+}
+
+TEST(ProofResultTest, ExitCodeSaysWhetherAllIsProvedAndWhatIsMissing) {
+  ProofResult result{.asked = {{1, 10}}, .proved = {{1, 4}, {5, 12}}, .findings = {}, .not_proved = {}};
+  EXPECT_EQ(result.exit_code(), 0);
+  result.proved.back() = {6, 12};
+  EXPECT_EQ(result.exit_code(), 66);
+  result.lacks_arithmetic = true;
+  EXPECT_EQ(result.exit_code(), 69);
+  result.findings.emplace_back();
+  EXPECT_EQ(result.exit_code(), 1);
 }
 
 TEST(IntervalTest, EachStepIsReplayedFromTheNearestStart) {

@@ -1,17 +1,21 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Starting from a state_dict of PyTorch: tests/golden/make_state_dict_golden.py made the files.
+/// Starting from a state_dict of PyTorch (tests/golden/make_state_dict_golden.py made the files), and from the middle of a run.
 #include "trainer/run/starting_weights.hpp"
 
+#include "comm/thread/thread_ranks.hpp"
 #include "common/aligned_buffer.hpp"
 #include "common/error.hpp"
 #include "common/safetensors/safetensors.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/run/run_state.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -91,6 +95,106 @@ TEST(StartingWeightsTest, NothingOfALayerIsLeftOut) {
     EXPECT_NE(std::string(error.what()).find("'bn1.bias', but the model's bn1 has none"), std::string::npos)
         << error.what();
   }
+}
+
+/// Four steps an epoch, of which the last has 4 samples.
+Job job_of_100_samples() {
+  Job job;
+  job.data = {.set = "synthetic", .global_batch = 32, .train_samples = 100, .test_samples = 20};
+  job.parallel.device = "cpu";
+  job.parallel.grain = 16;
+  job.run.print_loss_every_steps = 3;
+  return job;
+}
+
+/// A run on one rank, behind the second step of its second epoch, and its checkpoint.
+struct MiddleOfARun {
+  explicit MiddleOfARun(Communicator& comm)
+      : setup(set_up(job, comm, load_in_advance(job), kDataParallelSetup,
+                     [](const Dataset&) {
+                       return Network::parse("layers:\n  - flatten\n  - linear: classes\n", "test.yaml",
+                                             {1, 28, 28}, 10);
+                     })),
+        sampler(sampler_options(job, setup.data->train, comm)) {
+    state.position = {.epoch = 1, .step_in_epoch = 2, .global_step = 6};
+    state.epoch_samples = 64, state.epoch_correct = 17;
+    state.epoch_loss_units.add(0x1p70), state.unprinted.loss_units.add(0x1p60);
+    state.unprinted.steps = 2, state.unprinted.samples = 64;
+    state.test_accuracy = 0.75, state.evaluated_step = 6;
+    GradientUnits units = fresh_units();
+    units.restore(std::vector<std::int16_t>{-7, 3}, 5);
+    checkpoint.facts = checkpoint_facts(state, job, setup, comm, units);
+    const auto weights = setup.network.parameters().weights_size();
+    for (std::size_t i = 0; i < weights; ++i) checkpoint.weights.push_back(static_cast<float>(i) + 0.5F);
+    checkpoint.optimizer = {{"momentum", checkpoint.weights}};
+  }
+  GradientUnits fresh_units() const { return make_gradient_units(setup.network, 2); }
+
+  /// Brings it back to where nothing is yet.
+  RunState come_back() {
+    weights.assign(checkpoint.weights.size(), 0);
+    return restore(checkpoint, job, setup, sampler, {weights, buffers.views(), units});
+  }
+
+  Job job = job_of_100_samples();
+  JobSetup setup;
+  DistributedSampler sampler;
+  RunState state;
+  CheckpointState checkpoint;
+  std::vector<float> weights;
+  OptimizerBuffers buffers{{"momentum"}, setup.network.parameters().size};
+  GradientUnits units = fresh_units();
+};
+
+TEST(RunStateTest, EverythingOfTheMiddleOfARunComesBack) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    MiddleOfARun run(comm);
+    const RunState back = run.come_back();
+    EXPECT_EQ(back.position.epoch, 1);
+    EXPECT_EQ(back.position.step_in_epoch, 2);
+    EXPECT_EQ(back.position.global_step, 6);
+    EXPECT_EQ(back.epoch_samples, 64);
+    EXPECT_EQ(back.epoch_correct, 17);
+    EXPECT_EQ(back.epoch_loss_units.limbs, run.state.epoch_loss_units.limbs);
+    EXPECT_EQ(back.unprinted.steps, 2);
+    EXPECT_EQ(back.unprinted.samples, 64);
+    EXPECT_EQ(back.unprinted.loss_units.limbs, run.state.unprinted.loss_units.limbs);
+    EXPECT_EQ(back.test_accuracy, 0.75);
+    EXPECT_TRUE(back.is_evaluated());
+    EXPECT_EQ(run.weights, run.checkpoint.weights);
+    const auto momentum = run.buffers.values(0);
+    EXPECT_EQ(std::vector<float>(momentum.begin(), momentum.end()), run.checkpoint.weights);
+    const auto exponents = run.units.exponents();
+    EXPECT_EQ(std::vector<std::int16_t>(exponents.begin(), exponents.end()),
+              (std::vector<std::int16_t>{-7, 3}));
+    EXPECT_EQ(run.units.changed_at(), 5);
+  });
+}
+
+TEST(RunStateTest, WhatIsOfAnotherRunOrCannotBeIsRefused) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    MiddleOfARun run(comm);
+    const CheckpointState good = run.checkpoint;
+    const auto refused = [&](const std::function<void(CheckpointFacts&)>& change) {
+      run.checkpoint = good;
+      change(run.checkpoint.facts);
+      EXPECT_THROW(run.come_back(), Error);
+    };
+    run.come_back();
+    refused([](CheckpointFacts& facts) { facts.model["mean"] += "1"; });
+    refused([](CheckpointFacts& facts) { facts.parameters.back().name = "other"; });
+    refused([](CheckpointFacts& facts) { facts.data["train_labels_sha256"][0] ^= 1; });
+    refused([](CheckpointFacts& facts) { facts.data["test_labels_sha256"][0] ^= 1; });
+    refused([](CheckpointFacts& facts) { facts.data["test_samples_sha256"][0] ^= 1; });
+    refused(
+        [](CheckpointFacts& facts) { facts.step = 9, facts.step_in_epoch = 5, facts.epoch_samples = 100; });
+    refused([](CheckpointFacts& facts) { facts.epoch = 2; });
+    refused([](CheckpointFacts& facts) { facts.epoch_samples = 60; });
+    refused([](CheckpointFacts& facts) { facts.epoch_correct = 65; });
+    run.checkpoint = good;
+    run.checkpoint.optimizer[0].name = "exp_avg";
+    EXPECT_THROW(run.come_back(), DataError);
+  });
 }
 
 }  // namespace

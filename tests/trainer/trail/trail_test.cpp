@@ -101,6 +101,19 @@ TEST(TrailTest, RemovedRecordBreaksTheChain) {
   EXPECT_FALSE(Trail(bytes, "t").damage().empty());
 }
 
+/// Every checksum of it is right.
+TEST(TrailTest, StepThatComesAfterALaterOneIsDamage) {
+  auto bytes = write_trail_head(small_head());
+  TrailPosition position = trail_start(bytes);
+  for (const std::int64_t step : {1, 2, 2, 4}) {
+    const auto more = write_trail_record(small_head(), record_of(step), position);
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  }
+  const Trail trail(bytes, "t");
+  ASSERT_EQ(trail.damage().size(), 1U);
+  EXPECT_EQ(trail.damage().front().record, 2);
+}
+
 TEST(TrailTest, DifferencesNameTheFactWithBothValues) {
   TrailHead other = small_head();
   other.facts["job.train.seed"] = "8";

@@ -1,0 +1,113 @@
+# shellcheck shell=bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# Faults of a table, planted into a copy of the sources. To be sourced: tests/arithmetic/cuts plants one after the other,
+# tests/mutants all of them at once. A table is a list of
+#
+#   cut NAME          or "fault NAME", as $kind says
+#   in FILE
+#   -lines, or a part of one line, as they are there
+#   +in their place
+#
+# Expects $kind, $table and $folder, into which the copy goes.
+# shellcheck disable=SC2154
+
+source=$folder/source
+
+# plant HOW [NAME]: HOW is "check" (nothing is written), "one" (the row NAME) or "all" (all rows that change C++, each behind the
+# choice lockstep_planted(ROW), which the environment variable LOCKSTEP_PLANTED makes). "list": row, room, what it changes, name and tests of each.
+plant() {
+  awk -v how="$1" -v only="${2:-}" -v kind="$kind" -v table="$table" -v repo="$repo" -v folder="$folder" '
+    function fail(text) { printf "%s, %s: %s\n", table, name, text >"/dev/stderr"; failed = 1; exit 65 }
+    function is_source(file) { return file ~ /[.][ch]pp$/ }
+    function load(file,   line, got) {
+      if (file in texts) return
+      while ((got = (getline line <(repo "/" file))) > 0) texts[file] = texts[file] line "\n"
+      close(repo "/" file)
+      if (got < 0) fail(file " is not there any more: bring the row up to date")
+    }
+    # Both ways in one text. A row whose new text has the word PLANTED makes the choice itself.
+    function with_choice(old, new) {
+      if (new ~ /PLANTED/) { gsub(/PLANTED/, "lockstep_planted(" row ")", new); return new }
+      if (old ~ /[;}] *$/) return "{\nif (lockstep_planted(" row ")) {\n" new "\n} else {\n" old "\n}\n}"
+      if (new == "") fail("nothing stands in place of a part of an expression")
+      return "(lockstep_planted(" row ") ? (" new ") : (" old "))"
+    }
+    function flush_change(   at, rest) {
+      if (old == "") return
+      sub(/\n$/, "", old); sub(/\n$/, "", new)
+      load(file)
+      at = index(texts[file], old)
+      if (!at) fail("\x27" old "\x27 is not in " file " any more: bring the row up to date")
+      rest = substr(texts[file], at + length(old))
+      if (index(rest, old)) fail("\x27" old "\x27 is in " file " more than once: take more of its line")
+      changed[file] = 1
+      texts[file] = substr(texts[file], 1, at - 1) (kind == "fault" && is_source(file) ? with_choice(old, new) : new) rest
+      old = new = ""
+    }
+    # A row that stands alone leaves nothing to the next one.
+    function end_row(   f) {
+      flush_change()
+      if (how == "list" && name != "") print row "\t" room "\t" (is_source(file) ? "source" : "script") "\t" name tests
+      for (f in texts) if (how == "check" && (kind != "fault" || !is_source(f))) delete texts[f]
+      name = file = ""
+    }
+    function put(file,   path) {
+      path = folder "/" (how == "all" ? "planted" : "source") "/" file
+      print file >>(folder "/in-work")
+      close(folder "/in-work")
+      if (is_source(file) && how == "all") printf "%s", choice >path
+      printf "%s", texts[file] >path
+      close(path)
+    }
+    BEGIN {
+      choice = "#ifndef LOCKSTEP_PLANTED\n#define LOCKSTEP_PLANTED\n#include <cstdlib>\ninline bool lockstep_planted(int row) {\n" \
+        "  static const int chosen = [] {\n    const char* text = std::getenv(\"LOCKSTEP_PLANTED\");\n" \
+        "    return text == nullptr ? 0 : std::atoi(text);\n  }();\n  return row == chosen;\n}\n#endif\n#line 1\n"
+    }
+    $1 == kind { end_row(); ++row; name = substr($0, length(kind) + 2); tests = of_room; wanted = only == "" || name == only; own = 0; next }
+    $1 == "room" { end_row(); room = $2; of_room = ""; next }
+    $1 == "tests" && name == "" { of_room = of_room "\t" substr($0, 7); next }
+    $1 == "tests" { if (!own) tests = ""; own = 1; tests = tests "\t" substr($0, 7); next }
+    $1 == "in" && name != "" { flush_change(); file = $2; if (how == "list" || !wanted || (how == "all" && !is_source(file))) skip = 1; else skip = 0; next }
+    /^-/ && name != "" && !skip { old = old substr($0, 2) "\n" }
+    /^[+]/ && name != "" && !skip { new = new substr($0, 2) "\n" }
+    END {
+      if (failed) exit 65
+      end_row()
+      if (how == "one" || how == "all") for (f in changed) put(f)
+    }' "$table"
+}
+
+# names: of the rows that $only, a regular expression, chooses.
+names() { sed -n "s/^$kind //p" "$table" | grep -E -- "$only" || die 2 "nothing in ${table##*/} matches '$only' (try --list)"; }
+
+# check_all: whether all that the rows change is still there.
+check_all() {
+  plant check || exit 65
+  note "$(grep -c "^$kind " "$table") changes can be made"
+}
+
+# copy_sources: those that git knows of, where they are newer than the copy.
+copy_sources() {
+  mkdir -p "$source"
+  git -C "$repo" ls-files -z | tar --create --directory "$repo" --null --files-from - --ignore-failed-read |
+    tar --extract --directory "$source" --keep-newer-files
+}
+
+# restore: what was planted, also by a run that was cut short; now newer than what was built of it.
+restore() {
+  local files file
+  [ -s "$folder/in-work" ] || return 0
+  mapfile -t files <"$folder/in-work"
+  for file in "${files[@]}"; do cp "$repo/$file" "$source/$file"; done
+  rm "$folder/in-work"
+}
+
+# forget_if_changed FILE...: what was noticed of other sources, or what --resume did not ask for.
+forget_if_changed() {
+  local state
+  state=$(git -C "$repo" ls-files -z -- "$@" | (cd "$repo" && xargs -0 sha256sum) | sha256sum)
+  if [ "$resume" = 0 ] || [ "$state" != "$(cat "$folder/state" 2>/dev/null)" ]; then : >"$folder/noticed"; fi
+  printf '%s\n' "$state" >"$folder/state"
+}
