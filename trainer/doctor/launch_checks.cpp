@@ -6,11 +6,45 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 namespace lockstep {
 namespace {
 
-std::string cores_in_words(std::size_t count) {
-  return fmt::format("{} core{}", count, count == 1 ? "" : "s");
+/// The ranks of a host together: no core counts twice.
+struct HostLoad {
+  const RankView* first = nullptr;
+  int ranks = 0, threads = 0, launcher_cores = 0;
+  std::set<int> cores;
+
+  bool is_crowded() const { return !cores.empty() && threads > static_cast<int>(cores.size()); }
+  /// More than it handed on.
+  bool launcher_has_more() const { return launcher_cores > static_cast<int>(cores.size()); }
+};
+
+std::vector<HostLoad> loads_of_hosts(Views ranks) {
+  std::vector<HostLoad> loads;
+  for (const RankView* first : one_of_each_host(ranks)) {
+    HostLoad load{.first = first, .cores = {}};
+    for (const RankView& view : ranks) {
+      if (view.host != first->host) continue;
+      ++load.ranks;
+      load.threads += view.threads;
+      load.launcher_cores = std::max(load.launcher_cores, view.launcher_cores);
+      load.cores.insert(view.cores.begin(), view.cores.end());
+    }
+    // Where hosts are asked before a start, one view stands for all ranks to come.
+    const int to_come = std::max(0, first->local_size - load.ranks);
+    load.ranks += to_come;
+    load.threads += to_come * first->threads;
+    loads.push_back(std::move(load));
+  }
+  return loads;
+}
+
+std::string counted(std::size_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -34,10 +68,35 @@ std::vector<Finding> find_crowded_cores(Views ranks) {
             ? fmt::format("srun --cpus-per-task={}", view.threads)
             : fmt::format("mpirun --bind-to none, or --map-by slot:PE={} --bind-to core", view.threads);
     return {{fmt::format("rank {} on {} is bound to {} and has {} threads", view.rank, view.host,
-                         cores_in_words(view.cores.size()), view.threads),
+                         counted(view.cores.size(), "core"), view.threads),
              fix}};
   }
+  for (const HostLoad& load : loads_of_hosts(ranks)) {
+    if (!load.is_crowded() || !load.launcher_has_more()) continue;
+    return {
+        {fmt::format("{} ranks on {} with {} threads are bound to {}, and the launcher has {}", load.ranks,
+                     load.first->host, load.threads, counted(load.cores.size(), "core"), load.launcher_cores),
+         load.first->launcher == "srun" ? fmt::format("srun --cpus-per-task={}", load.first->threads)
+                                        : "mpirun --bind-to none"}};
+  }
   return {};
+}
+
+/// What the machine does not have no launcher can hand on: the doctor says so, a run does not.
+std::vector<Finding> find_crowded_hosts(Views ranks) {
+  std::vector<Finding> findings;
+  if (!find_missing_cpus_per_task(ranks).empty()) return findings;  // srun has them
+  for (const HostLoad& load : loads_of_hosts(ranks)) {
+    if (!load.is_crowded() || load.launcher_has_more()) continue;
+    findings.push_back({fmt::format("{} on {} with {} have {} together",
+                                    counted(static_cast<std::size_t>(load.ranks), "rank"), load.first->host,
+                                    counted(static_cast<std::size_t>(load.threads), "thread"),
+                                    counted(load.cores.size(), "core")),
+                        "start fewer ranks there, or set fewer parallel.threads; where the machine has more "
+                        "cores, taskset, a "
+                        "container or the batch system keeps them back"});
+  }
+  return findings;
 }
 
 /// Slurm 22.05's srun no longer takes it from the job.
@@ -51,7 +110,7 @@ std::vector<Finding> find_missing_cpus_per_task(Views ranks) {
     const int wanted = step_has_fewer ? view.cpus_per_task : view.threads;
     return {{fmt::format("srun gave rank {} on {} {}, and it is to have {}: srun does not take "
                          "--cpus-per-task from sbatch",
-                         view.rank, view.host, cores_in_words(view.cores.size()), wanted),
+                         view.rank, view.host, counted(view.cores.size(), "core"), wanted),
              fmt::format("srun --cpus-per-task={0} (or export SRUN_CPUS_PER_TASK={0})", wanted)}};
   }
   return {};
