@@ -46,11 +46,11 @@ void pause_after(Seconds waited, bool core_is_wanted) {
 }  // namespace
 
 void Communicator::all_reduce(std::span<std::int64_t> data) {
-  wait(*host_all_reduce().start(data), "an all-reduce");
+  wait(*host_all_reduce().start(data), "an all-reduce", Waiting::kForAll);
 }
 
 void Communicator::all_reduce(std::span<float> data) {
-  wait(*host_all_reduce().start(data), "an all-reduce");
+  wait(*host_all_reduce().start(data), "an all-reduce", Waiting::kForAll);
 }
 
 void Communicator::send(std::span<const std::byte> data, int to, int tag) {
@@ -67,11 +67,12 @@ std::unique_ptr<Communicator> Communicator::split(int colour) {
   return part;
 }
 
-void Communicator::wait(PendingCollective& pending, std::string_view what) {
+void Communicator::wait(PendingCollective& pending, std::string_view what, Waiting whom) {
   PeerWatch* const watch = this->watch();
   // Others may wait in groups of their own: that is no place where all ranks meet.
-  const std::string in_group = whole_ != nullptr ? fmt::format("its group: {}", what) : "";
-  activity().begin_wait(whole_ != nullptr ? in_group : what);
+  const bool in_part = whole_ != nullptr;
+  activity().begin_wait(in_part ? fmt::format("its group: {}", what) : std::string(what),
+                        in_part ? Waiting::kForSome : whom);
   auto before = Clock::now();
   Seconds waited{0};
   while (!pending.test()) {

@@ -76,7 +76,8 @@ class Communicator {
   void receive(std::span<std::byte> data, int from, int tag = 0);
   /// Tests until complete. @throws PeerLostError after timeout(): names this rank, its host and `what` was
   /// waited for.
-  void wait(PendingCollective& pending, std::string_view what);
+  /// @param whom  kForAll: all ranks of this group take part. Who is behind is judged by it
+  void wait(PendingCollective& pending, std::string_view what, Waiting whom = Waiting::kForSome);
 
  protected:
   /// What split() does; the part need know nothing of activity and watch.

@@ -223,7 +223,7 @@ double GradientReducer::wait() {
   const std::lock_guard lock(s.comm_mutex);
   LOCKSTEP_CHECK(s.in_step && s.launched == s.buckets.size());
   AllOf all(s.pending);
-  s.comm.wait(all, fmt::format("the gradients' all-reduce ({})", counted(s.buckets.size(), "bucket")));
+  s.comm.wait(all, fmt::format("the gradients' all-reduce ({})", counted(s.buckets.size(), "bucket")), Waiting::kForAll);
   s.any_pending.store(false, std::memory_order_relaxed);
   s.in_step = false;
   s.totals = s.buckets.back().counters().totals();

@@ -106,7 +106,7 @@ std::optional<Whereabouts> last_whereabouts(const std::string& directory, int ra
     const FlightEntry& entry = last->entry;
     Whereabouts where{.step = entry.step,
                       .phase = entry.phase,
-                      .waiting = entry.event == FlightEvent::kWait,
+                      .waiting = entry.event == FlightEvent::kWait ? Waiting::kForSome : Waiting::kNo,
                       .collective = entry.collective,
                       .bucket = entry.bucket};
     put_text(text_in(entry.place), where.place);

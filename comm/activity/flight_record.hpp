@@ -31,8 +31,8 @@ FlightRecord read_flight_record(std::span<const std::byte> file, const std::stri
 /// The file of a rank's record in a directory: "rank-0003.flight".
 std::string flight_file(const std::string& directory, int rank);
 
-/// What a rank of this machine, or of one that shares the directory, noted last; nothing: there is no record that can be
-/// read.
+/// What a rank of this machine, or of one that shares the directory, noted last, for people: a record does not say for whom
+/// it waited. Nothing: there is no record that can be read.
 std::optional<Whereabouts> last_whereabouts(const std::string& directory, int rank);
 
 /// "waits in a barrier", "bucket 2 leaves"

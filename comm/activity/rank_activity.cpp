@@ -75,14 +75,6 @@ void RankActivity::share_of_step(std::int32_t grains) {
   grains_.store(grains, memory_order_relaxed);
 }
 
-bool waits_for_all(std::string_view place) {
-  for (const std::string_view start :
-       {"the gradients' all-reduce", "an all-reduce", "a barrier", "a broadcast", "an all-gather"}) {
-    if (place.starts_with(start)) return true;
-  }
-  return false;
-}
-
 std::string describe(const RankScore& score) {
   return fmt::format("rank {} ({}) arrives last in {:.0f} % of buckets, +{:.2f} ms, {}", score.rank,
                      score.host, 100 * score.last_share, 1e3 * score.late_seconds, score.cause);
@@ -95,7 +87,7 @@ std::string describe_crowded(const RankScore& score) {
       score.rank, score.host, 100 * score.queued_share, 1e3 * score.late_seconds);
 }
 
-void RankActivity::begin_wait(std::string_view what) {
+void RankActivity::begin_wait(std::string_view what, Waiting whom) {
   std::array<char, kPlaceBytes> text{};
   put_text(what, text);
   for (std::size_t i = 0; i < place_.size(); ++i) {
@@ -103,14 +95,14 @@ void RankActivity::begin_wait(std::string_view what) {
     std::memcpy(&word, text.data() + 8 * i, 8);
     place_[i].store(word, memory_order_relaxed);
   }
-  if (waits_for_all(what)) collective_.fetch_add(1, memory_order_relaxed);
-  waiting_.store(true, memory_order_relaxed);
+  if (whom == Waiting::kForAll) collective_.fetch_add(1, memory_order_relaxed);
+  waiting_.store(whom, memory_order_relaxed);
   const std::int64_t now = touch();
   if (FlightRecorder* to = recorder()) to->note(FlightEvent::kWait, now, whereabouts());
 }
 
 void RankActivity::end_wait() {
-  waiting_.store(false, memory_order_relaxed);
+  waiting_.store(Waiting::kNo, memory_order_relaxed);
   const std::int64_t now = touch();
   work_began_ns_.store(now, memory_order_relaxed);
   if (arrivals_.is_open()) processor_wait_.start();
@@ -141,6 +133,16 @@ void RankActivity::set_device(const std::string& device) {
 std::string RankActivity::device() const {
   const std::lock_guard lock(texts_mutex_);
   return device_;
+}
+
+void RankActivity::set_restart_advice(const std::string& advice) {
+  const std::lock_guard lock(texts_mutex_);
+  restart_advice_ = advice;
+}
+
+std::string RankActivity::restart_advice() const {
+  const std::lock_guard lock(texts_mutex_);
+  return restart_advice_;
 }
 
 std::string RankActivity::flight_directory() const {

@@ -173,7 +173,7 @@ void MpiCommunicator::broadcast(std::span<std::byte> data, int root) {
     MPI_Request request = MPI_REQUEST_NULL;
     LOCKSTEP_MPI(MPI_Ibcast(piece.data(), int_count(piece.size()), MPI_BYTE, root, comm_, &request));
     MpiRequest pending(request);
-    wait(pending, fmt::format("a broadcast from rank {}", root));
+    wait(pending, fmt::format("a broadcast from rank {}", root), Waiting::kForAll);
     data = data.subspan(piece.size());
   } while (!data.empty());
 }
@@ -184,7 +184,7 @@ std::vector<std::byte> MpiCommunicator::all_gather(std::span<const std::byte> mi
   MPI_Request request = MPI_REQUEST_NULL;
   LOCKSTEP_MPI(MPI_Iallgather(mine.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_, &request));
   MpiRequest pending(request);
-  wait(pending, "an all-gather");
+  wait(pending, "an all-gather", Waiting::kForAll);
   return all;
 }
 
@@ -192,7 +192,7 @@ void MpiCommunicator::barrier() {
   MPI_Request request = MPI_REQUEST_NULL;
   LOCKSTEP_MPI(MPI_Ibarrier(comm_, &request));
   MpiRequest pending(request);
-  wait(pending, "a barrier");
+  wait(pending, "a barrier", Waiting::kForAll);
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ void StagedAllReduce::reduce(Stream& stream, T* device, std::size_t count) {
     sums.push_back(comm_.host_all_reduce().start(piece.host));
   }
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    comm_.wait(*sums[i], "the gradients' all-reduce through host memory");
+    comm_.wait(*sums[i], "the gradients' all-reduce through host memory", Waiting::kForAll);
     stream.copy_to_device(pieces[i].device, pieces[i].host.data(), pieces[i].host.size_bytes());
   }
   stream.record(*copied_back_);

@@ -153,17 +153,17 @@ std::unique_ptr<PendingCollective> ThreadCommunicator::start_receive(std::span<s
 void ThreadCommunicator::broadcast(std::span<std::byte> data, int root) {
   LOCKSTEP_CHECK(root >= 0 && root < size());
   wait(*arrive({Operation::kBroadcast, data.size(), root}, {{}, data}),
-       fmt::format("a broadcast from rank {}", root));
+       fmt::format("a broadcast from rank {}", root), Waiting::kForAll);
 }
 
 std::vector<std::byte> ThreadCommunicator::all_gather(std::span<const std::byte> mine) {
   std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
-  wait(*arrive({Operation::kAllGather, mine.size()}, {mine, all}), "an all-gather");
+  wait(*arrive({Operation::kAllGather, mine.size()}, {mine, all}), "an all-gather", Waiting::kForAll);
   return all;
 }
 
 void ThreadCommunicator::barrier() {
-  wait(*arrive({}, {}), "a barrier");
+  wait(*arrive({}, {}), "a barrier", Waiting::kForAll);
 }
 
 void ThreadCommunicator::abort(int exit_code) noexcept {

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <utility>
 
 namespace lockstep::watchdog {
 namespace {
@@ -51,8 +52,10 @@ void Departure::begin(const Verdict& verdict) {
   // The launcher is about to tell all ranks to stop: this one has stopped.
   std::signal(SIGTERM, SIG_IGN);
   if (FlightRecorder* recorder = comm_.activity().recorder()) {
-    for (const int lost : verdict.initiating)
-      recorder->note(FlightEvent::kRankLost, fmt::format("rank {}", lost));
+    for (const int lost : verdict.initiating) {
+      if (!std::exchange(peers_[static_cast<std::size_t>(lost)].noted, true))
+        recorder->note(FlightEvent::kRankLost, fmt::format("rank {}", lost));
+    }
   }
   heartbeat_.send_to_all(farewell(false));
   go_on(over_ns_, 0);
@@ -84,7 +87,8 @@ void Departure::look_into_records() {
 
 void Departure::speak(std::int64_t now_ns) {
   if (verdict_->cause == Cause::kDied || verdict_->cause == Cause::kSilent) look_into_records();
-  const auto lines = describe(*verdict_, peers_, {rank_, now_ns, limits_.timeout_seconds});
+  const auto lines = describe(*verdict_, peers_,
+                              {rank_, now_ns, limits_.timeout_seconds, comm_.activity().restart_advice()});
   // Two may come to speak at the same moment: the first to write it down says it. But whoever hears nothing may be on
   // the other side of a cut, where nobody sees what it says.
   const bool maybe_cut_off = verdict_->cause == Cause::kSilent || verdict_->cause == Cause::kNetwork;

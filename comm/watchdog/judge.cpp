@@ -31,7 +31,7 @@ bool in_a_step(Phase phase) {
 
 /// Whether the one who waits may be waiting for it.
 bool is_behind(const Whereabouts& where, const Whereabouts& waiting) {
-  return !where.waiting && (where.collective < waiting.collective || !waits_for_all(waiting.place_text()));
+  return !where.waits() && (where.collective < waiting.collective || waiting.waiting != Waiting::kForAll);
 }
 
 /// As /proc has it.
@@ -77,10 +77,10 @@ void Judge::learn(std::int64_t now_ns, const Whereabouts& own) {
     step_ = own.step;
     step_began_ns_ = now_ns;
   }
-  const bool same = own.waiting && own.collective == wait_;
+  const bool same = own.waits() && own.collective == wait_;
   if (!same) longest_wait_ns_ = std::max(longest_wait_ns_, wait_age_ns_);
-  wait_ = own.waiting ? own.collective : 0;
-  wait_age_ns_ = own.waiting ? now_ns - own.since_ns : 0;
+  wait_ = own.waits() ? own.collective : 0;
+  wait_age_ns_ = own.waits() ? now_ns - own.since_ns : 0;
 }
 
 double Judge::learnt(double least, double factor, std::int64_t longest_ns) const {
@@ -167,7 +167,7 @@ void Judge::notice_stuck(std::int64_t now_ns, const std::vector<Peer>& peers, Fi
 std::vector<int> Judge::laggards(std::int64_t now_ns, const std::vector<Peer>& peers, double seconds) const {
   const Whereabouts& own = peers[static_cast<std::size_t>(rank_)].where;
   std::vector<int> ranks;
-  if (!own.waiting || seconds_since(own.since_ns, now_ns) < seconds) return ranks;
+  if (!own.waits() || seconds_since(own.since_ns, now_ns) < seconds) return ranks;
   for (const Peer& peer : peers) {
     const Whereabouts& where = peer.where;
     const bool behind = is_behind(where, own) && in_a_step(where.phase);
@@ -178,13 +178,17 @@ std::vector<int> Judge::laggards(std::int64_t now_ns, const std::vector<Peer>& p
   return ranks;
 }
 
-/// The first, and who died on the same host within the time that a host takes to die; others followed.
+/// The first, and who died within the time that a host takes to die; others followed.
 std::optional<Verdict> Judge::judge_deaths(std::int64_t now_ns, const std::vector<Peer>& peers) const {
   const Peer* first = nullptr;
   for (const Peer& peer : peers) {
     if (peer.dead && !peer.leaving && (first == nullptr || peer.lost_ns < first->lost_ns)) first = &peer;
   }
-  if (first == nullptr || seconds_since(first->lost_ns, now_ns) < limits_.settle_seconds) return std::nullopt;
+  if (first == nullptr) return std::nullopt;
+  // With nobody left there is nothing to wait for, and the launcher leaves this rank little time.
+  const bool others_left =
+      std::ranges::any_of(peers, [&](const Peer& peer) { return peer.who.rank != rank_ && is_there(peer); });
+  if (others_left && seconds_since(first->lost_ns, now_ns) < limits_.settle_seconds) return std::nullopt;
   Verdict verdict{.cause = Cause::kDied};
   for (const Peer& peer : peers) {
     const bool died = peer.dead && !peer.leaving;
@@ -228,7 +232,7 @@ std::optional<Verdict> Judge::judge_step(std::int64_t now_ns, const std::vector<
   for (const Peer& peer : peers) {
     if (peer.who.rank != rank_ && !is_there(peer)) continue;
     const Whereabouts& where = peer.where;
-    if (!where.waiting || !waits_for_all(where.place_text()) || where.collective != collective ||
+    if (where.waiting != Waiting::kForAll || where.collective != collective ||
         seconds_since(where.since_ns, now_ns) < kOutOfStepSeconds)
       return std::nullopt;
     places[std::string(where.place_text())].push_back(&peer);

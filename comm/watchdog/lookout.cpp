@@ -7,6 +7,7 @@
 #include "comm/watchdog/process_state.hpp"
 #include "common/console/output.hpp"
 
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ using std::chrono::milliseconds;
 constexpr std::int64_t kLookAroundNs = 500'000'000;
 /// A look that comes so late: this process was stopped, or the machine slept, and heard nobody meanwhile.
 constexpr std::int64_t kAwayNs = 1'000'000'000;
-constexpr milliseconds kSoon{50};
+constexpr milliseconds kSoon{10};
 
 milliseconds interval_for(const Limits& limits) {
   return milliseconds(std::clamp<int>(static_cast<int>(limits.silent_seconds * 1000 / 6), 10, 500));
@@ -87,6 +88,9 @@ void Lookout::leave_alone(int exit_code) {
 
 void Lookout::run() {
   last_look_ns_ = clock_ns();
+  const std::string& host = peers_[static_cast<std::size_t>(rank_)].who.host;
+  for (Peer& peer : peers_)
+    peer.in_proc = peer.who.rank != rank_ && peer.who.host == host && runs_this_program(peer.who.pid);
   heartbeat_.start();
   schedule();
   context_->run();
@@ -128,6 +132,7 @@ void Lookout::look() {
   const std::int64_t now = clock_ns();
   forgive_own_absence(now);
   look_at_processes(now);
+  look_at_deaths(now);
   Peer& self = peers_[static_cast<std::size_t>(rank_)];
   self.where = comm_.activity().whereabouts();
   if (FlightRecorder* recorder = comm_.activity().recorder())
@@ -159,6 +164,23 @@ void Lookout::look_at_processes(std::int64_t now) {
     peer.state = state_of_process(peer.who.pid);
     witnessed_ = peer.who.rank;
     witnessed_state_ = peer.state;
+  }
+}
+
+/// Ranks of a host often die together, and Open MPI's mpirun kills the others some 30 ms after the second one: too soon
+/// for connections, which close when the kernel has taken a large process apart. What is noted outlives that.
+void Lookout::look_at_deaths(std::int64_t now) {
+  if (std::ranges::none_of(peers_, &Peer::dead)) return;
+  for (Peer& peer : peers_) {
+    const bool may_end = peer.in_proc && peer.watched && !peer.dead && !peer.leaving;
+    // It may have said why, and that was not read yet: the second look counts.
+    if (may_end && is_ending(peer.who.pid) && std::exchange(peer.ending, true)) {
+      peer.dead = true;
+      peer.lost_ns = now;
+    }
+    FlightRecorder* const recorder = comm_.activity().recorder();
+    if (recorder != nullptr && peer.dead && !std::exchange(peer.noted, true))
+      recorder->note(FlightEvent::kRankLost, fmt::format("rank {}", peer.who.rank));
   }
 }
 

@@ -47,6 +47,7 @@ class Lookout {
   void look_soon();
   void forgive_own_absence(std::int64_t now);
   void look_at_processes(std::int64_t now);
+  void look_at_deaths(std::int64_t now);
   void act_on(const Findings& findings);
   void leave_because_of(const Verdict& verdict);
   void say_goodbye();

@@ -18,7 +18,7 @@ namespace lockstep::watchdog {
 namespace {
 
 constexpr std::array<std::uint8_t, 3> kMagic = {'L', 'S', 'H'};
-constexpr std::uint8_t kVersion = 3;
+constexpr std::uint8_t kVersion = 4;
 static_assert(std::endian::native == std::endian::little, "fields travel as they lie in memory");
 
 template <typename Fields>
@@ -115,12 +115,8 @@ class Reader {
     good_ = good_ && byte <= 1;
     value = byte == 1;
   }
-  void operator()(Phase& phase) {
-    std::uint8_t byte = 0;
-    (*this)(byte);
-    good_ = good_ && byte < kPhases;
-    if (good_) phase = static_cast<Phase>(byte);
-  }
+  void operator()(Phase& phase) { choice(phase, kPhases); }
+  void operator()(Waiting& waiting) { choice(waiting, kWaitings); }
   /// A text must end.
   template <std::size_t Size>
   void operator()(std::array<char, Size>& text) {
@@ -135,6 +131,13 @@ class Reader {
     (*this)(count);
     good_ = good_ && count <= most && count <= bytes_.size();
     if (good_) list.resize(count);
+  }
+  template <typename Enum>
+  void choice(Enum& value, int count) {
+    std::uint8_t byte = 0;
+    (*this)(byte);
+    good_ = good_ && byte < count;
+    if (good_) value = static_cast<Enum>(byte);
   }
   bool read_all() const { return good_ && bytes_.empty(); }
 

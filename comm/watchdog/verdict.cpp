@@ -104,36 +104,33 @@ bool whole_hosts(const std::vector<int>& ranks, const std::vector<Peer>& peers) 
   return on_them == ranks.size() && ranks.size() < peers.size();
 }
 
-std::string go_on() {
-  return "run the same command again: it goes on from the last checkpoint, on any number of ranks";
-}
-
-std::string what_to_try(const Verdict& verdict, const std::vector<Peer>& peers) {
+std::string what_to_try(const Verdict& verdict, const std::vector<Peer>& peers, const Scene& scene) {
   const auto hosts = fmt::format("{}", fmt::join(hosts_of(verdict.initiating, peers), ", "));
   switch (verdict.cause) {
     case Cause::kDied:
-      return fmt::format("see what it said last, and dmesg on {} (out of memory?); {}", hosts, go_on());
+      return fmt::format("see what it said last, and dmesg on {} (out of memory?); {}", hosts, scene.restart);
     case Cause::kSilent: {
       const Peer& first = of(peers, verdict.initiating.front());
       if (is_stopped(first))
-        return fmt::format("kill -CONT {} on {} would have let it go on; {}", first.who.pid, hosts, go_on());
+        return fmt::format("kill -CONT {} on {} would have let it go on; {}", first.who.pid, hosts,
+                           scene.restart);
       return fmt::format("look whether {} is up and can be reached (ping, dmesg, a suspended machine); {}",
-                         hosts, go_on());
+                         hosts, scene.restart);
     }
     case Cause::kStuck:
       return fmt::format(
           "gdb -p {} on {}, thread apply all bt; a disk that hangs; if it is only slow, raise {}; {}",
-          of(peers, verdict.initiating.front()).who.pid, hosts, spelling().timeout, go_on());
+          of(peers, verdict.initiating.front()).who.pid, hosts, spelling().timeout, scene.restart);
     case Cause::kOutOfStep:
       return "this is a fault of the program or of that machine: keep the run directory's flight/ and report "
              "it; " +
-             go_on();
+             scene.restart;
     case Cause::kNetwork:
       return fmt::format(
           "the watchdogs reach each other, MPI does not: check its interfaces (btl_tcp_if_include) and "
           "firewalls; "
           "if messages are only slow, raise {}; {}",
-          spelling().timeout, go_on());
+          spelling().timeout, scene.restart);
   }
   return "";
 }
@@ -180,7 +177,7 @@ std::string describe(const Whereabouts& where) {
   std::string text = where.step > 0 ? fmt::format("step {}, ", where.step) : "";
   text += phase_name(where.phase);
   if (where.bucket >= 0) text += fmt::format(", bucket {}", where.bucket + 1);
-  if (where.waiting)
+  if (where.waits())
     text += fmt::format(", waiting in {} (collective {})", where.place_text(), where.collective);
   return text;
 }
@@ -194,7 +191,7 @@ std::vector<std::string> describe(const Verdict& verdict, const std::vector<Peer
         verdict.cascading.empty() ? "" : fmt::format("; cascading: {}", list_of_ranks(verdict.cascading))));
   for (const std::string& line : who_waits_where(others_of(verdict, peers), peers, scene))
     lines.push_back("  " + line);
-  lines.push_back("  try: " + what_to_try(verdict, peers));
+  lines.push_back("  try: " + what_to_try(verdict, peers, scene));
   return lines;
 }
 

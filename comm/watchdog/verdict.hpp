@@ -32,6 +32,7 @@ struct Scene {
   int rank = 0;  ///< who speaks
   std::int64_t now_ns = 0;
   double timeout_seconds = 0;
+  std::string restart = "start it again";  ///< what to do about a lost rank
 };
 
 /// Several lines; the first says all that matters: who, what, where last seen. The others: device and pid, when;

@@ -42,10 +42,19 @@ TEST(RankActivityTest, WhatIsWaitedForIsWhole) {
   for (const std::string what : {"its group: the gradients' all-reduce through host memory",
                                  "the copy of gradients from this rank's GPU",
                                  "its group: the weights of stage 12 (layers 100-199) on rank 1023"}) {
-    activity.begin_wait(what);
+    activity.begin_wait(what, Waiting::kForSome);
     EXPECT_EQ(activity.whereabouts().place_text(), what);
     activity.end_wait();
   }
+}
+
+TEST(RankActivityTest, WaitsForAllAreCountedWhateverTheyAreCalled) {
+  RankActivity activity;
+  activity.begin_wait("any words", Waiting::kForAll);
+  EXPECT_EQ(activity.whereabouts().collective, 1U);
+  activity.end_wait();
+  activity.begin_wait("a barrier", Waiting::kForSome);
+  EXPECT_EQ(activity.whereabouts().collective, 1U);
 }
 
 /// A record of its own in a directory that goes away.
@@ -69,7 +78,7 @@ TEST_F(FlightRecordTest, ComesOutAsItWentIn) {
                                                         FlightRecorder::Who{3, 4, "node7", "cpu (AVX-512)"}),
                        directory);
   activity.begin_step(12);
-  activity.begin_wait(what);
+  activity.begin_wait(what, Waiting::kForSome);
   const auto record = read(flight_file(directory, 3));
   EXPECT_EQ(record.rank, 3);
   EXPECT_EQ(record.host, "node7");
@@ -77,7 +86,7 @@ TEST_F(FlightRecordTest, ComesOutAsItWentIn) {
   EXPECT_EQ(record.events.back().entry.step, 12);
   EXPECT_EQ(describe(record.events.back().entry), "waits in " + what + " (collective 0)");
   const auto last = last_whereabouts(directory, 3);
-  ASSERT_TRUE(last && last->waiting);
+  ASSERT_TRUE(last && last->waits());
   EXPECT_EQ(last->place_text(), what);
 }
 

@@ -3,7 +3,15 @@
 /// Two ranks that hear each other over real sockets, and strangers at the door of one of them.
 #include "comm/watchdog/heartbeat.hpp"
 
+#include "comm/thread/thread_ranks.hpp"
+#include "comm/watchdog/process_state.hpp"
+#include "comm/watchdog/roll_call.hpp"
+
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -73,18 +81,25 @@ class HeartbeatTest : public ::testing::Test {
   asio::ip::port_type port() const { return static_cast<asio::ip::port_type>(ranks[0].peers[0].who.port); }
 
   /// Whether the other side has hung up.
-  static bool is_closed(tcp::socket& socket) {
+  /// @param heard  grows by the bytes that it sent before
+  static bool is_closed(tcp::socket& socket, std::size_t& heard) {
     std::array<char, 4096> bytes{};
     asio::error_code error;
     socket.non_blocking(true);
-    socket.read_some(asio::buffer(bytes), error);
+    heard += socket.read_some(asio::buffer(bytes), error);
     return error && error != asio::error::would_block;
+  }
+  static bool is_closed(tcp::socket& socket) {
+    std::size_t heard = 0;
+    return is_closed(socket, heard);
   }
   void expect_disconnected(const Bytes& said, const std::string& why) {
     SCOPED_TRACE(why);
     tcp::socket socket = stranger();
     asio::write(socket, asio::buffer(said));
-    until([&] { return is_closed(socket); });
+    std::size_t heard = 0;
+    until([&] { return is_closed(socket, heard); });
+    EXPECT_EQ(heard, 0U) << "it was taken for a rank, and told the token";
   }
   /// Rank 1 is where it was: connected, heard anew, and nothing has happened.
   void expect_rank_1_undisturbed() {
@@ -105,6 +120,11 @@ TEST_F(HeartbeatTest, StrangersAreDisconnectedAndChangeNothing) {
   expect_disconnected(bytes_of("GET / HTTP/1.1\r\n\r\n"), "another protocol");
   expect_disconnected(Bytes(5000, 0), "zeros");
   expect_disconnected(encode(Hello{draw_token(), 1, 2}), "another token");
+  for (std::size_t byte = 0; byte < token.size(); ++byte) {
+    Token nearly = token;
+    nearly[byte] ^= 1U;
+    expect_disconnected(encode(Hello{nearly, 1, 2}), "a token that differs in a bit");
+  }
   expect_disconnected(encode(Hello{token, 7, 2}), "a rank that is not there");
   expect_disconnected(encode(Hello{token, 0, 2}), "the rank itself");
   expect_disconnected(encode(Hello{token, 1, 3}), "a job of another size");
@@ -141,6 +161,53 @@ TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
   const auto held = std::ranges::count_if(silent, [](tcp::socket& socket) { return !is_closed(socket); });
   EXPECT_LE(held, 64);
   EXPECT_GE(held, 1) << "or nobody was there to take a place";
+}
+
+TEST(RollCallTest, EachJobHasATokenOfItsOwnThatItsRanksShare) {
+  std::array<std::array<Token, 3>, 2> tokens{};
+  for (auto& of_job : tokens) {
+    run_thread_ranks(3, [&](Communicator& comm) {
+      const auto roll = call_roll(comm);
+      if (roll) of_job[static_cast<std::size_t>(comm.rank())] = roll->token;
+    });
+    EXPECT_EQ(of_job[0], of_job[1]);
+    EXPECT_EQ(of_job[0], of_job[2]);
+    EXPECT_NE(of_job[0], Token{});
+  }
+  EXPECT_NE(tokens[0][0], tokens[1][0]);
+}
+
+/// A stopped process that runs only when no other wants its core.
+pid_t new_process() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const sched_param lowest{};
+    ::sched_setscheduler(0, SCHED_IDLE, &lowest);
+    for (;;) ::raise(SIGSTOP);
+  }
+  ::waitpid(child, nullptr, WUNTRACED);
+  return child;
+}
+
+TEST(ProcessStateTest, ProcessThatWasKilledIsEndingAtOnce) {
+  cpu_set_t before, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(before), &before), 0);
+  CPU_ZERO(&one);
+  CPU_SET(::sched_getcpu(), &one);
+  ::sched_setaffinity(0, sizeof(one),
+                      &one);  // then a child that was killed has not run yet when it is looked at
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = new_process();
+    EXPECT_TRUE(runs_this_program(child));
+    EXPECT_FALSE(is_ending(child)) << "a stopped process may go on";
+    EXPECT_EQ(state_of_process(child), 'T');
+    ::kill(child, SIGKILL);
+    EXPECT_TRUE(is_ending(child)) << "though nothing has happened to it yet";
+    ::waitpid(child, nullptr, 0);
+    EXPECT_TRUE(is_ending(child)) << "it is gone";
+  }
+  ::sched_setaffinity(0, sizeof(before), &before);
+  EXPECT_FALSE(runs_this_program(::getppid()));
 }
 
 }  // namespace

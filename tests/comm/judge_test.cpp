@@ -31,7 +31,7 @@ class JudgeTest : public ::testing::Test {
   static Whereabouts at(const std::string& place) {
     Whereabouts where{.step = 100,
                       .phase = Phase::kReducing,
-                      .waiting = true,
+                      .waiting = Waiting::kForAll,
                       .collective = 500,
                       .bucket = 1,
                       .since_ns = kStart};
@@ -112,6 +112,16 @@ TEST_F(JudgeTest, WhoDiesWhileTheFirstDeathSettlesDiedWithIt) {
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->initiating, (std::vector<int>{3, 2}));
   EXPECT_TRUE(verdict->cascading.empty());
+}
+
+TEST_F(JudgeTest, LastRankSaysAtOnceThatAllOthersDied) {
+  Judge last{3, Limits::for_timeout(30)};
+  for (int rank = 0; rank < 3; ++rank) {
+    peer(rank).dead = true;
+    peer(rank).lost_ns = after(1);
+    EXPECT_EQ(last.look(after(1), peers).verdict.has_value(), rank == 2) << "others may be dying, too";
+  }
+  EXPECT_TRUE(last.speaks(after(1), peers));
 }
 
 TEST_F(JudgeTest, SilentRankIsNamedWithinFiveSecondsAndLostAfterTheTimeout) {
@@ -242,6 +252,28 @@ TEST_F(JudgeTest, FirstStepsTeachAndAreNoStandstill) {
   EXPECT_FALSE(judge.look(after(31), peers).verdict);
 }
 
+TEST_F(JudgeTest, RankInADebuggerMayStandStillWithoutEnd) {
+  computes(3);
+  peer(3).traced = true;  // and is alive: its watchdog runs
+  hear_all_but({}, after(1000));
+  const auto findings = judge.look(after(1000), peers);
+  EXPECT_FALSE(findings.verdict);
+  EXPECT_EQ(findings.notices.size(), 1U) << "it is said, and nothing is done";
+  peer(3).traced = false;
+  EXPECT_TRUE(judge.look(after(1000), peers).verdict);
+}
+
+TEST_F(JudgeTest, WordsOfAWaitDecideNothing) {
+  for (Peer& other : peers) put_text("words that a programmer has changed", other.where.place);
+  put_text("other words", peer(1).where.place);
+  hear_all_but({}, after(2.1));
+  EXPECT_TRUE(judge.look(after(2.1), peers).verdict) << "all wait for all, in two places";
+  Judge other{0, Limits::for_timeout(30)};
+  for (Peer& each : peers) each.where.waiting = Waiting::kForSome;
+  put_text("the gradients' all-reduce", peer(1).where.place);
+  EXPECT_FALSE(other.look(after(2.1), peers).verdict) << "ranks of groups wait in places of their own";
+}
+
 TEST_F(JudgeTest, LongEvaluationIsNoStandstill) {
   computes(3);
   peer(3).where.phase = Phase::kEvaluating;
@@ -252,7 +284,7 @@ TEST_F(JudgeTest, LongEvaluationIsNoStandstill) {
 
 TEST_F(JudgeTest, AndFromStepsForRanksThatWorkEquallyHardlyWait) {
   Judge patient{0, Limits::for_timeout(100'000)};
-  peer(0).where.waiting = false;
+  peer(0).where.waiting = Waiting::kNo;
   patient.look(after(1), peers);
   peer(0).where.step = 101;  // which took 30 s
   patient.look(after(31), peers);

@@ -15,19 +15,19 @@ namespace {
 
 constexpr double kMillisecond = 1e6;
 
-/// 4 ranks, 3 buckets a step, a step every 10 ms; its work is 1 ms a grain and noise of 2 %. Each rank reports every 40
+/// 4 ranks or so, 3 buckets a step, a step every 10 ms; its work is 1 ms a grain and noise of 2 %. Each rank reports every 40
 /// steps.
 /// @param queued  milliseconds for which it waits for a processor
 std::vector<RankScore> run(
     Stragglers& stragglers, int steps, const std::function<double(int rank, int step)>& slowness,
     const std::function<int(int rank)>& grains = [](int) { return 2; },
-    const std::function<double(int rank, int step)>& queued = [](int, int) { return 0.0; }) {
+    const std::function<double(int rank, int step)>& queued = [](int, int) { return 0.0; }, int ranks = 4) {
   std::mt19937 random(7);
   std::normal_distribution<double> noise(1, 0.02);
   std::vector<RankScore> named;
-  std::vector<std::vector<Arrival>> lists(4);
+  std::vector<std::vector<Arrival>> lists(static_cast<std::size_t>(ranks));
   for (int step = 1; step <= steps; ++step) {
-    for (int rank = 0; rank < 4; ++rank) {
+    for (int rank = 0; rank < ranks; ++rank) {
       const double work = kMillisecond * grains(rank) * slowness(rank, step) * noise(random);
       for (int bucket = 0; bucket < 3; ++bucket) {
         const double share = work * (bucket + 1) / 3,
@@ -42,7 +42,7 @@ std::vector<RankScore> run(
       }
     }
     if (step % 40 != 0 && step != steps) continue;
-    for (int rank = 3; rank >= 0; --rank)
+    for (int rank = ranks; rank-- > 0;)
       stragglers.add(rank, std::exchange(lists[static_cast<std::size_t>(rank)], {}));
     for (const RankScore& score : stragglers.newly_named()) named.push_back(score);
   }
@@ -135,6 +135,25 @@ TEST(StragglersTest, AHiccupIsNoTrait) {
 
 int two_grains(int /*rank*/) {
   return 2;
+}
+
+/// 49 of the eighty steps that are compared, which is the middle of its work: but never most of both halves, for ranks
+/// are compared every ten steps.
+TEST(StragglersTest, RankMustBeSlowInBothHalvesOfWhatIsCompared) {
+  auto stragglers = Stragglers(std::vector<std::string>(8, "node1"));
+  const auto named = run(
+      stragglers, 400,
+      [](int rank, int step) { return rank == 1 && step >= 201 && step < 201 + 49 ? 1.5 : 1.0; }, two_grains,
+      [](int, int) { return 0.0; }, 8);
+  EXPECT_TRUE(named.empty());
+  auto longer = Stragglers(std::vector<std::string>(8, "node1"));
+  EXPECT_EQ(run(
+                longer, 400,
+                [](int rank, int step) { return rank == 1 && step >= 201 && step < 201 + 60 ? 1.5 : 1.0; },
+                two_grains, [](int, int) { return 0.0; }, 8)
+                .size(),
+            1U)
+      << "ten steps more are";
 }
 
 TEST(StragglersTest, RankThatWaitsForAProcessorIsCrowdedAndNotSlow) {

@@ -17,6 +17,7 @@ namespace {
 Beat sample_beat() {
   Beat beat{.sent_ns = 12, .echo_ns = 7, .held_ns = 3, .where = {.step = 5, .phase = Phase::kReducing}};
   std::string_view("a barrier").copy(beat.where.place.data(), 9);
+  beat.where.waiting = Waiting::kForAll;
   beat.witnessed_rank = 2;
   beat.witnessed_state = 'T';
   beat.traced = true;
@@ -33,6 +34,7 @@ TEST(WatchdogMessageTest, ComesOutAsItWentIn) {
   ASSERT_TRUE(beat && std::holds_alternative<Beat>(*beat));
   EXPECT_EQ(encode(*beat), encode(sample_beat()));
   EXPECT_EQ(std::get<Beat>(*beat).where.place_text(), "a barrier");
+  EXPECT_EQ(std::get<Beat>(*beat).where.waiting, Waiting::kForAll);
   const Arrivals arrivals{{{.step = 3, .bucket = 1, .arrived_ns = 99, .queued_ns = 7}, {.step = 4}}};
   EXPECT_EQ(encode(*parse(encode(arrivals))), encode(arrivals));
   EXPECT_EQ(std::get<Arrivals>(*parse(encode(arrivals))).list[0].queued_ns, 7);

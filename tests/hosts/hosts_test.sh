@@ -193,21 +193,38 @@ Doctor_frees_a_lock_only_when_its_job_is_gone() {
   expect_contains "$output" "no job holds it"
 }
 
-# A power failure on one of two hosts: the ranks that are left go on from the newest checkpoint.
-Launch_run_goes_on_without_a_host_that_died() {
+# lose_a_host KEY=VALUE...: a power failure on the second of two hosts with two ranks each, under launch/run.
+lose_a_host() {
   new_hosts nodea nodeb
-  TIMEOUT_SECONDS=3 write_job 150
+  TIMEOUT_SECONDS=3 write_job 80
   sed -i 's/checkpoint_every_steps: 0/checkpoint_every_steps: 10/' job.yaml
   printf '%s slots=2\n' nodea nodeb >hostfile
-  PROGRAM=$LOCKSTEP_PROGRAM on nodea "$repo/launch/run" --restarts 2 --hostfile hostfile train job.yaml >said 2>&1 &
+  PROGRAM=$LOCKSTEP_PROGRAM on nodea "$repo/launch/run" --restarts 2 --hostfile hostfile train job.yaml "$@" >said 2>&1 &
   launcher=$!
   wait_for 40 grep -qs '"step":20,' run/metrics.jsonl
   kill_host nodeb
   wait "$launcher" || fail "exit code $?: $(cat said)"
-  expect_contains "$(cat said)" "hosts that answer: nodea; 2 of 4 ranks"
   expect_contains "$(cat said)" "going on from step"
   expect_equal "$(grep -c '^weights sha256' said)" 1
+}
+
+# The ranks that are left go on from the newest checkpoint.
+Launch_run_goes_on_without_a_host_that_died() {
+  lose_a_host
+  expect_contains "$(cat said)" "hosts that answer: nodea; 2 of 4 ranks"
   expect_equal "$(tail -n 1 said)" "$(hash_of_one_rank)"
+}
+
+# Four stages come out on no three ranks, and a batch for each rank on no other number: all go on on one host.
+Launch_run_keeps_a_pipeline_and_a_batch_of_each_rank_whole() {
+  lose_a_host parallel.strategy=pipeline
+  expect_contains "$(cat said)" "hosts that answer: nodea; 4 of 4 ranks"
+  expect_equal "$(tail -n 1 said)" "$(hash_of_one_rank)"
+  rm -rf run
+  lose_a_host data.per_rank_batch=22
+  expect_contains "$(cat said)" "hosts that answer: nodea; 4 of 4 ranks"
+  expect_contains "$(cat said)" "4 ranks as before (data.per_rank_batch)"
+  expect_equal "$(tail -n 1 said)" "$(on nodea "$LOCKSTEP_PROGRAM" train job.yaml data.per_rank_batch=22 run.dir=calm parallel.backend=thread parallel.ranks=4 | tail -n 1)"
 }
 
 : "${LOCKSTEP_PROGRAM:?set it to the path of lockstep}"

@@ -118,6 +118,43 @@ Get_data_turns_to_the_next_mirror_when_one_has_damaged_files() {
   expect_complete_in .cache/lockstep/tiny
 }
 
+# serve_drops: a mirror at $port that sends ten bytes a second of every file.
+serve_drops() {
+  /usr/bin/python3 - >port <<'END' &
+import socket, threading, time
+def drip(connection):
+    try:
+        connection.recv(4096)
+        connection.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: 20000\r\n\r\n")
+        while True:
+            connection.sendall(b"x")
+            time.sleep(0.1)
+    except OSError:
+        pass
+server = socket.create_server(("127.0.0.1", 0))
+print(server.getsockname()[1], flush=True)
+while True:
+    threading.Thread(target=drip, args=server.accept()[:1], daemon=True).start()
+END
+  server=$!
+  trap 'kill "$server"' EXIT
+  wait_for 20 test -s port
+  port=$(cat port)
+}
+
+# Seconds of curl are fifteen times as fast here.
+Get_data_turns_to_the_next_mirror_when_one_has_stalled() {
+  [ -x /usr/bin/python3 ] || { echo "skipped: python3 is not installed"; return; }
+  make_world && mirrors good && serve_drops
+  LOCKSTEP_MIRRORS="http://127.0.0.1:$port $LOCKSTEP_MIRRORS"
+  # shellcheck disable=SC2317  # the script calls it
+  curl() { command curl "${@/#15/1}"; }
+  export -f curl
+  expect_exit 0 timeout 20 "$get_data" tiny
+  expect_contains "$output" "http://127.0.0.1:$port/tiny"
+  expect_complete_in .cache/lockstep/tiny
+}
+
 Get_data_keeps_the_good_files_of_a_mirror_that_lacks_one() {
   make_world && cp -r good half && mirrors half && rm "half/tiny/${names[3]}.gz"
   expect_exit 66 "$get_data" tiny

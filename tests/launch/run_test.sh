@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 # launch/run: the command it makes, with a stand-in for mpirun; and real ranks that are killed. Needs $LOCKSTEP_PROGRAM.
-# shellcheck disable=SC2016  # the stand-ins expand their own variables
+# shellcheck disable=SC2016,SC2317  # the stand-ins expand their own variables; scripts call the functions
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
@@ -16,10 +16,12 @@ stand_in() {
 # make_world CORES: an mpirun that writes down how it was called and ends as the file "codes" says, one line a start.
 make_world() {
   stand_in mpirun '[ "$1" != --version ] || { echo "mpirun (Open MPI) 4.1.4"; exit; }
-    echo "$*" >>calls; code=$(head -n 1 codes); sed -i 1d codes; [ ! -f words ] || cat words >&2; exit "${code:-0}"'
+    echo "$*" >>calls; [[ $* != *--hostfile* ]] || cat "$(sed "s/.*--hostfile \([^ ]*\).*/\1/" <<<"$*")" >>hostfiles
+    code=$(head -n 1 codes); sed -i 1d codes; [ ! -f words ] || cat words >&2; exit "${code:-0}"'
   stand_in nproc "echo $1"
   stand_in nvidia-smi 'for ((i = 0; i < ${GPUS:-0}; ++i)); do echo "GPU $i: NVIDIA H100 (UUID: GPU-$i)"; done'
   touch codes
+  write_job
   export PATH=$PWD/bin:$PATH PROGRAM=$program
   unset OMPI_MCA_btl_tcp_if_include
 }
@@ -65,11 +67,187 @@ Run_restarts_after_a_lost_rank_and_tells_the_story() {
   expect_equal "$(wc -l <calls)" 5
 }
 
-Run_with_a_timeout_ends_for_its_reader_when_the_job_ends() {
+# A sleep that outlives the script may not hold its outputs.
+Run_ends_for_its_reader_when_mpirun_ends() {
   make_world 8
+  sleep() { echo tick >>ticks; command sleep 40; }
+  export -f sleep
   local begun=$SECONDS
+  stand_in mpirun '[ "$1" != --version ] || exit 0; until [ -s ticks ]; do command sleep 0.02; done'
   "$repo/launch/run" --timeout 300 -np 2 train job.yaml 2>&1 | cat >/dev/null
-  [ $((SECONDS - begun)) -lt 60 ] || fail "whoever read its output waited $((SECONDS - begun)) s"
+  [ $((SECONDS - begun)) -lt 30 ] || fail "whoever read its output waited $((SECONDS - begun)) s"
+}
+
+Run_starts_no_job_that_the_program_refuses() {
+  make_world 8
+  expect_exit 2 "$repo/launch/run" -np 2 train job.yaml train.epoch=3
+  expect_equal "$output" "$("$program" validate job.yaml train.epoch=3 2>&1)"
+  expect_exit 66 "$repo/launch/run" -np 2 train nosuch.yaml
+  expect_contains "$output" nosuch.yaml
+  expect_no_file calls
+  echo "nodeb slots=2" >hosts
+  stand_in getent ''
+  expect_exit 0 "$repo/launch/run" --hostfile hosts train only-on-nodeb.yaml
+  expect_file calls
+}
+
+# What Open MPI 4.1 says of ranks that ended.
+write_banners() {
+  local dashes
+  dashes=$(printf -- '-%.0s' {1..74})
+  cat >words <<END
+lockstep: verdict: rank 1 died
+$dashes
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+$dashes
+$dashes
+MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD
+with errorcode 71.
+
+NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.
+$dashes
+lockstep: between
+$dashes
+There are not enough slots available in the system to satisfy the 4
+slots that were requested by the application.
+$dashes
+[node:123] 3 more processes have sent help message help-mpi-api.txt / mpi-abort
+[node:123] Set MCA parameter "orte_base_help_aggregate" to 0 to see all help / error messages
+$dashes
+mpirun noticed that process rank 1 with PID 0 on node nodeb exited on signal 9 (Killed).
+$dashes
+lockstep: last
+END
+}
+
+Run_leaves_out_what_mpirun_says_of_ranks_that_ended() {
+  make_world 8
+  write_banners
+  echo 1 >codes
+  expect_exit 1 "$repo/launch/run" -np 4 train job.yaml
+  expect_lacks "$output" "MPI_ABORT"
+  expect_lacks "$output" "Primary job"
+  expect_lacks "$output" "NOTE:"
+  expect_lacks "$output" "help message"
+  expect_lacks "$output" "aggregate"
+  expect_contains "$output" $'rank 1 died\nlockstep: between\n-----'
+  expect_contains "$output" $'satisfy the 4\nslots that were requested by the application.\n-----'
+  expect_contains "$output" $'---\nmpirun noticed that process rank 1 with PID 0 on node nodeb exited on signal 9 (Killed).\nlockstep: last\n'
+  expect_contains "$output" "a rank was killed"
+}
+
+Run_does_not_restart_when_it_was_told_to_stop() {
+  make_world 8
+  stand_in mpirun '[ "$1" != --version ] || exit 0
+    trap "exit 71" USR1; echo "$*" >>calls; while true; do sleep 0.05; done'
+  "$repo/launch/run" -np 2 --restarts 3 train job.yaml >said 2>&1 &
+  wait_for 20 test -s calls
+  kill -TERM $!
+  wait $!
+  expect_equal "$?" 71
+  expect_equal "$(wc -l <calls)" 1
+  expect_lacks "$(cat said)" "restart"
+}
+
+Run_does_not_restart_when_it_was_told_to_stop_between_two_starts() {
+  make_world 8
+  printf '71\n0\n' >codes
+  sleep() { if [ -e calls ] && [ "$BASHPID" = $$ ]; then kill -TERM $$; fi; command sleep 0.02; }
+  export -f sleep
+  expect_exit 71 "$repo/launch/run" -np 2 --restarts 3 train job.yaml
+  expect_equal "$(wc -l <calls)" 1
+}
+
+# make_network: nodeb is behind eth1 (10.9.0.0/24), nodec behind lo.
+make_network() {
+  stand_in getent '[ "$1" = ahostsv4 ] && case $2 in nodeb) echo "10.9.0.2 STREAM nodeb";; nodec) echo "127.0.0.9 STREAM nodec";; esac'
+  stand_in ip 'case "$*" in
+      "-4 route get 10.9.0.2") echo "10.9.0.2 dev eth1 src 10.9.0.1 uid 0";;
+      "-4 route get 127.0.0.9") echo "local 127.0.0.9 dev lo src 127.0.0.1 uid 0";;
+      "-4 route show dev eth1 scope link") echo "10.9.0.0/24 proto kernel src 10.9.0.1";;
+      "-4 route show dev lo scope link") echo "127.0.0.0/8 proto kernel src 127.0.0.1";;
+    esac'
+}
+
+Run_takes_the_network_in_which_it_reaches_the_first_other_host() {
+  local host
+  make_world 8
+  make_network
+  printf 'localhost slots=2\nnodeb slots=2\nnodec slots=2\n' >hosts
+  expect_exit 0 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
+  expect_contains "$output" "--mca btl_tcp_if_include 10.9.0.0/24 --mca oob_tcp_if_include 10.9.0.0/24 "
+  OMPI_MCA_btl_tcp_if_include=eth7 expect_exit 0 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
+  expect_lacks "$output" "if_include"
+  for host in nodec nosuch localhost; do
+    echo "$host slots=2" >hosts
+    expect_exit 0 "$repo/launch/run" --dry-run --hostfile hosts train job.yaml
+    expect_lacks "$output" "if_include"
+  done
+}
+
+# lose_hosts KEY=VALUE...: six ranks on three hosts; then nodea answers, nodeb does not, and nodec lets the agent wait.
+lose_hosts() {
+  make_world 8
+  stand_in getent ''
+  stand_in agent 'case $1 in nodea | noded) ;; nodeb) exit 255 ;; *) exec sleep 60 ;; esac'
+  timeout() { echo "$1" >>limits; shift; command timeout 0.5 "$@"; }
+  export -f timeout
+  export OMPI_MCA_plm_rsh_agent=$PWD/bin/agent
+  printf '71\n0\n' >codes
+  [ -e hosts ] || printf '%s slots=2\n' nodea nodeb nodec >hosts
+  expect_exit 0 "$repo/launch/run" --hostfile hosts --restarts 1 train job.yaml "$@"
+  expect_equal "$(wc -l <calls)" 2
+  expect_contains "$(cat limits)" 10
+}
+
+Run_goes_on_with_fewer_ranks_on_the_hosts_that_answer() {
+  lose_hosts
+  expect_contains "$output" "hosts that answer: nodea; 2 of 6 ranks"
+  expect_contains "$(tail -n 1 calls)" "-np 2 "
+}
+
+Run_keeps_the_ranks_of_a_job_that_needs_their_number() {
+  local key
+  for key in parallel.strategy=pipeline data.per_rank_batch=11; do
+    rm -f calls
+    lose_hosts "$key"
+    expect_contains "$output" "hosts that answer: nodea; 6 of 6 ranks"
+    expect_contains "$(tail -n 1 calls)" "-np 6 "
+    expect_equal "$(tail -n 1 hostfiles)" "nodea slots=6"
+  done
+}
+
+Run_goes_on_with_hogwild_on_one_host() {
+  printf 'nodea slots=1\nnodeb slots=4\nnoded slots=3\n' >hosts
+  lose_hosts parallel.strategy=hogwild parallel.determinism=off
+  expect_contains "$output" "hosts that answer: noded; 8 of 8 ranks"
+  expect_equal "$(tail -n 1 hostfiles)" "noded slots=8"
+}
+
+# expect_seconds FEWEST NUMBER: or two more, until the script has seen that its launcher is gone.
+expect_seconds() { if [ "$2" -lt "$1" ] || [ "$2" -gt $(($1 + 2)) ]; then fail "$2 seconds instead of $1"; fi; }
+
+# hang WORDS: an mpirun that does this and then nothing; a second of launch/run is 0.02 s. How many there were is in ticks.
+hang() {
+  make_world 8
+  cp "$(command -v sleep)" bin/rank
+  export PROGRAM=$PWD/bin/rank
+  stand_in mpirun "[ \"\$1\" != --version ] || exit 0; $1; exec tail -f /dev/null"
+  sleep() { echo tick >>ticks; command sleep 0.02; }
+  export -f sleep
+  expect_exit 71 command timeout 120 "$repo/launch/run" -np 2 train job.yaml
+}
+
+Run_ends_an_mpirun_whose_ranks_are_gone() {
+  # shellcheck disable=SC2016  # the launcher's program
+  hang '"$PROGRAM" 0.5 & wait; echo gone >>ticks'
+  expect_seconds 10 "$(sed '1,/gone/d' ticks | wc -l)"
+}
+
+Run_ends_an_mpirun_whose_ranks_do_not_come() {
+  hang :
+  expect_seconds 300 "$(wc -l <ticks)"
 }
 
 Run_tells_of_a_killed_launcher_in_its_own_words_alone() {
@@ -78,6 +256,20 @@ Run_tells_of_a_killed_launcher_in_its_own_words_alone() {
   expect_exit 137 "$repo/launch/run" -np 2 train job.yaml
   expect_lacks "$output" "line "
   expect_lacks "$output" Killed
+}
+
+Run_takes_a_lost_daemon_for_a_lost_rank() {
+  make_world 8
+  echo "ORTE has lost communication with a remote daemon." >words
+  printf '205\n' >codes
+  expect_exit 71 "$repo/launch/run" -np 2 train job.yaml
+}
+
+Run_asks_tcp_for_dead_hosts_when_ranks_have_given_up() {
+  make_world 8
+  stand_in mpirun '[ "$1" = --version ] || env | grep keepalive | sort >asked'
+  expect_exit 0 "$repo/launch/run" -np 2 train job.yaml parallel.timeout_seconds=7.5
+  expect_equal "$(xargs <asked)" "OMPI_MCA_oob_tcp_keepalive_intvl=10 OMPI_MCA_oob_tcp_keepalive_probes=3 OMPI_MCA_oob_tcp_keepalive_time=8"
 }
 
 Run_restarts_nothing_that_would_end_the_same_way() {

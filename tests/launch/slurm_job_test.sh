@@ -66,6 +66,16 @@ Slurm_job_lets_scancel_save_without_a_signal_of_its_own_and_does_not_come_back()
   expect_equal "$(cat calls)" $'mpirun -np 3 bin/lockstep train job.yaml run.dir=x\nsaving after TERM'
 }
 
+Slurm_job_that_is_cancelled_after_the_warning_does_not_come_back() {
+  make_world && run_until_started
+  kill -USR1 "$batch"
+  wait_for 10 grep -q saving calls
+  kill -TERM "$batch"
+  expect_end 75
+  expect_contains "$(cat said)" "TERM received"
+  expect_equal "$(cat calls)" $'mpirun -np 3 bin/lockstep train job.yaml run.dir=x\nsaving after USR1'
+}
+
 Slurm_job_passes_only_the_first_warning_on() {
   make_world && run_until_started
   kill -USR1 "$batch"

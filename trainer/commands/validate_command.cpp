@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -44,11 +45,21 @@ std::string memory_text(const Job& job, const Network& network, const SetOutline
   return text;
 }
 
-int validate(const std::string& path, const std::vector<std::string>& overrides) {
+/// For scripts: a line each, words that stay.
+std::string launch_text(const Job& job) {
+  const RestartRule rule = restart_rule(job);
+  return fmt::format("threads={}\nranks={}\nhosts={}\ntimeout={:.0f}\n", job.parallel.threads,
+                     rule.any_ranks && !rule.one_host ? "any" : "same", rule.one_host ? "one" : "any",
+                     std::ceil(job.parallel.timeout_seconds));
+}
+
+int validate(const std::string& path, const std::vector<std::string>& overrides, bool for_launch) {
   const Job asked = load_job(path, overrides);
-  const Job job = for_ranks(asked, std::max(asked.parallel.ranks, launched_ranks()));
+  if (for_launch) print("{}", launch_text(asked));
+  const Job job = for_launch ? asked : for_ranks(asked, std::max(asked.parallel.ranks, launched_ranks()));
   const SetOutline data = outline_of(job.data.set, job.data.root);
   const auto network = Network::load(job.model, data.shape, data.classes);
+  if (for_launch) return 0;
   print("{}\n{}\n{}\n{}: ok\n", to_yaml(job), network.summary(), memory_text(job, network, data), path);
   return 0;
 }
@@ -64,11 +75,16 @@ void add_validate_command(CLI::App& app, Action& action) {
   auto overrides = std::make_shared<std::vector<std::string>>();
   command->add_option("job", *job, "Job file")->required();
   command->add_option("overrides", *overrides, "key=value, in place of what the file says");
+  auto for_launch = std::make_shared<bool>(false);
+  command->add_flag(
+      "--launch", *for_launch,
+      "Print for scripts how a launcher may start it: threads=N of a rank; ranks=any or same, on which it "
+      "may go on after a loss; hosts=any or one; timeout=SECONDS of every wait");
   command->footer(
       "Keys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
       "key, and their own defaults):\n" +
       schema_help());
-  command->callback([=, &action] { action = [=] { return validate(*job, *overrides); }; });
+  command->callback([=, &action] { action = [=] { return validate(*job, *overrides, *for_launch); }; });
 }
 
 }  // namespace lockstep

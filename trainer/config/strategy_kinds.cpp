@@ -15,8 +15,13 @@ const std::vector<StrategyKind>& strategy_kinds() {
       {.name = "pipeline",
        .one_thread = true,
        .shares_batches = false,
+       .any_ranks = false,
        .keys = {{"stages"}, {"placement"}, {"schedule"}}},
-      {.name = "hogwild", .same_bits = false, .one_thread = true, .keys = {{"count_lost_updates"}}},
+      {.name = "hogwild",
+       .same_bits = false,
+       .one_thread = true,
+       .one_host = true,
+       .keys = {{"count_lost_updates"}}},
   };
   return kinds;
 }

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Multiplies, and refuses a global batch that says something else.
+/// Multiplies, and refuses a global batch that says something else; what a job promises about ranks, in words.
 #include "trainer/config/world_batch.hpp"
 
 #include "common/error.hpp"
 #include "common/text/text_layout.hpp"
+#include "trainer/config/strategy_kinds.hpp"
 
 #include <fmt/format.h>
 
@@ -43,6 +44,26 @@ Job for_ranks(Job job, int ranks) {
   }
   data.global_batch = wanted;
   return job;
+}
+
+RestartRule restart_rule(const Job& job) {
+  const StrategyKind& strategy = find_strategy_kind(job.parallel.strategy);
+  return {.any_ranks = strategy.any_ranks && job.data.per_rank_batch == 0,
+          .one_host = strategy.one_host,
+          .same_weights = strategy.same_bits && job.parallel.determinism == "world"};
+}
+
+std::string restart_advice(const Job& job, int ranks) {
+  const RestartRule rule = restart_rule(job);
+  std::string text = "run the same command again: it goes on from the last checkpoint, on ";
+  if (rule.any_ranks) {
+    text += rule.one_host ? "any number of ranks of one host" : "any number of ranks";
+  } else if (job.data.per_rank_batch > 0) {
+    text += fmt::format("{} ranks as before (data.per_rank_batch)", ranks);
+  } else {
+    text += fmt::format("{} ranks as before, or as many as its stages come out on", ranks);
+  }
+  return text + (rule.same_weights ? "" : "; the weights will be others than without this loss");
 }
 
 }  // namespace lockstep

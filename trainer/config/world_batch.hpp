@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A batch that is given for each rank, once it is known how many ranks there are.
+/// What the number of ranks means to a job: the batch that is given for each, and on how many it may go on.
 #pragma once
 
 #include "trainer/config/job.hpp"
+
+#include <string>
 
 namespace lockstep {
 
@@ -11,5 +13,16 @@ namespace lockstep {
 /// @throws ConfigError  data.global_batch was given, too, and is another; or it would be beyond 10^9. The message says
 ///                      where it stands and what would be right
 Job for_ranks(Job job, int ranks);
+
+/// How a run may go on when some of its ranks or hosts are lost.
+struct RestartRule {
+  bool any_ranks = true;     ///< false: the same number always comes out, others may be refused
+  bool one_host = false;     ///< all ranks on one
+  bool same_weights = true;  ///< as if nothing had been lost, bit for bit
+};
+RestartRule restart_rule(const Job& job);
+
+/// "run the same command again: it goes on from the last checkpoint, on any number of ranks"
+std::string restart_advice(const Job& job, int ranks);
 
 }  // namespace lockstep

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::array kChecks{
     Check{"world-size", "launcher and MPI count the same ranks", true, find_other_world_size},
-    Check{"cores", "every rank has a core for each of its threads", true, find_crowded_cores},
+    Check{"cores", "the launcher hands all of its cores on", true, find_crowded_cores},
+    Check{"host-cores", "every thread of every rank has a core of its own", false, find_crowded_hosts},
     Check{"cpus-per-task", "srun gave each task the cores of the job", true, find_missing_cpus_per_task,
           Needs::kSrun},
     Check{"shared-gpu", "no two ranks on one GPU", false, find_shared_gpu, Needs::kGpus},

@@ -46,6 +46,7 @@ std::string setting(const RankView& view, const std::string& name);
 // launch_checks.cpp: how ranks were started and placed.
 std::vector<Finding> find_other_world_size(Views ranks);
 std::vector<Finding> find_crowded_cores(Views ranks);
+std::vector<Finding> find_crowded_hosts(Views ranks);
 std::vector<Finding> find_missing_cpus_per_task(Views ranks);
 std::vector<Finding> find_shared_gpu(Views ranks);
 std::vector<Finding> find_translating_iommu(Views ranks);

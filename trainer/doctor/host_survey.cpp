@@ -196,6 +196,7 @@ Diagnosis survey_hosts(const std::vector<ListedHost>& hosts, const Job& job) {
     if (!answers.back().view) continue;
     living.push_back(hosts[i]);
     diagnosis.ranks.push_back(*answers.back().view);
+    diagnosis.ranks.back().threads = job.parallel.threads;
   }
   diagnosis.results.push_back(find_silent_hosts(answers));
   if (diagnosis.ranks.empty()) return diagnosis;

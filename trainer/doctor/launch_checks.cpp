@@ -7,8 +7,44 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 namespace lockstep {
-namespace {}  // namespace
+namespace {
+
+/// The ranks of a host together: no core counts twice.
+struct HostLoad {
+  const RankView* first = nullptr;
+  int ranks = 0, threads = 0, launcher_cores = 0;
+  std::set<int> cores;
+
+  bool is_crowded() const { return !cores.empty() && threads > static_cast<int>(cores.size()); }
+  /// More than it handed on.
+  bool launcher_has_more() const { return launcher_cores > static_cast<int>(cores.size()); }
+};
+
+std::vector<HostLoad> loads_of_hosts(Views ranks) {
+  std::vector<HostLoad> loads;
+  for (const RankView* first : one_of_each_host(ranks)) {
+    HostLoad load{.first = first, .cores = {}};
+    for (const RankView& view : ranks) {
+      if (view.host != first->host) continue;
+      ++load.ranks;
+      load.threads += view.threads;
+      load.launcher_cores = std::max(load.launcher_cores, view.launcher_cores);
+      load.cores.insert(view.cores.begin(), view.cores.end());
+    }
+    // Where hosts are asked before a start, one view stands for all ranks to come.
+    const int to_come = std::max(0, first->local_size - load.ranks);
+    load.ranks += to_come;
+    load.threads += to_come * first->threads;
+    loads.push_back(std::move(load));
+  }
+  return loads;
+}
+
+}  // namespace
 
 std::vector<Finding> find_other_world_size(Views ranks) {
   const RankView& first = ranks.front();
@@ -32,7 +68,32 @@ std::vector<Finding> find_crowded_cores(Views ranks) {
                          counted(view.cores.size(), "core"), counted(view.threads, "thread")),
              fix}};
   }
+  for (const HostLoad& load : loads_of_hosts(ranks)) {
+    if (!load.is_crowded() || !load.launcher_has_more()) continue;
+    return {
+        {fmt::format("{} ranks on {} with {} threads are bound to {}, and the launcher has {}", load.ranks,
+                     load.first->host, load.threads, counted(load.cores.size(), "core"), load.launcher_cores),
+         load.first->launcher == "srun" ? fmt::format("srun --cpus-per-task={}", load.first->threads)
+                                        : "mpirun --bind-to none"}};
+  }
   return {};
+}
+
+/// What the machine does not have no launcher can hand on: the doctor says so, a run does not.
+std::vector<Finding> find_crowded_hosts(Views ranks) {
+  std::vector<Finding> findings;
+  if (!find_missing_cpus_per_task(ranks).empty()) return findings;  // srun has them
+  for (const HostLoad& load : loads_of_hosts(ranks)) {
+    if (!load.is_crowded() || load.launcher_has_more()) continue;
+    findings.push_back({fmt::format("{} on {} with {} have {} together",
+                                    counted(static_cast<std::size_t>(load.ranks), "rank"), load.first->host,
+                                    counted(static_cast<std::size_t>(load.threads), "thread"),
+                                    counted(load.cores.size(), "core")),
+                        "start fewer ranks there, or set fewer parallel.threads; where the machine has more "
+                        "cores, taskset, a "
+                        "container or the batch system keeps them back"});
+  }
+  return findings;
 }
 
 /// Slurm 22.05's srun no longer takes it from the job.

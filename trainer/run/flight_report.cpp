@@ -9,10 +9,14 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -49,6 +53,22 @@ std::vector<FlightRecord> read_all(Env& env, const std::string& directory) {
 
 bool ended_well(const FlightRecord& record) {
   return !record.events.empty() && record.events.back().entry.event == FlightEvent::kEnd;
+}
+
+/// Who was seen to end by which rank, where none lived long enough to say so.
+std::string without_verdict(const std::vector<FlightRecord>& records) {
+  if (std::ranges::all_of(records, ended_well)) return "no verdict: all ranks ended in good order\n";
+  std::string text = "no verdict: no rank lived long enough to say one, or all still run\n";
+  for (const FlightRecord& record : records) {
+    std::vector<std::string_view> lost;
+    for (const auto& event : record.events) {
+      if (event.entry.event == FlightEvent::kRankLost) lost.push_back(text_in(event.entry.place));
+    }
+    if (!lost.empty())
+      text += printable_line(fmt::format("  rank {} saw that {} died", record.rank, fmt::join(lost, ", "))) +
+              "\n";
+  }
+  return text;
 }
 
 std::string line_of(const FlightRecord& record) {
@@ -99,10 +119,7 @@ std::string flight_report(const std::string& run_directory, int start, int event
   std::string text = fmt::format("start {} of {} (kept: {} to {}), {} of {} ranks\n", start, run_directory,
                                  starts.front(), starts.back(), records.size(), records.front().world_size);
   const std::string verdict = text_file(env, directory + "/verdict.txt");
-  const bool well = std::ranges::all_of(records, ended_well);
-  text += !verdict.empty() ? printable(verdict)
-          : well           ? "no verdict: all ranks ended in good order\n"
-                           : "no verdict\n";
+  text += verdict.empty() ? without_verdict(records) : printable(verdict);
   for (const FlightRecord& record : records) text += line_of(record);
   return text + timeline(records, events);
 }

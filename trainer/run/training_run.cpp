@@ -6,6 +6,7 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
+#include "trainer/config/world_batch.hpp"
 #include "trainer/engine/step_failure.hpp"
 #include "trainer/run/flight_directory.hpp"
 #include "trainer/run/memory_summary.hpp"
@@ -50,6 +51,7 @@ int TrainingRun::run_to_the_end() {
   restore_or_initialise();
   if (nothing_left_) return report_nothing_left();
   comm_.activity().set_device(setup_.device.description);
+  comm_.activity().set_restart_advice(restart_advice(job_, comm_.size()));
   open_flight_record(comm_, job_.run.dir);
   if (job_.inject.is_given() && directory_) setup_.fingerprints->get();  // of the data before the fault
   if (job_.inject.is_given())

@@ -4,6 +4,7 @@
 #include "trainer/config/resume_keys.hpp"
 
 #include "common/error.hpp"
+#include "trainer/config/world_batch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,6 +18,23 @@ std::vector<std::string> changes(const std::string& override_text, const std::st
   const Job before = parse_job(base, "job.yaml");
   const Job after = parse_job(base, "job.yaml", {override_text});
   return differing_keys(determining_keys(before), determining_keys(after));
+}
+
+std::string advice_for(const std::vector<std::string>& overrides) {
+  const std::string start = "run the same command again: it goes on from the last checkpoint, on ";
+  const std::string text = restart_advice(parse_job("model: net", "job.yaml", overrides), 4);
+  return text.starts_with(start) ? text.substr(start.size()) : text;
+}
+
+TEST(RestartRuleTest, AdvicePromisesWhatTheJobHolds) {
+  const std::string others = "; the weights will be others than without this loss";
+  EXPECT_EQ(advice_for({}), "any number of ranks");
+  EXPECT_EQ(advice_for({"parallel.determinism=off"}), "any number of ranks" + others);
+  EXPECT_EQ(advice_for({"data.per_rank_batch=8"}), "4 ranks as before (data.per_rank_batch)");
+  EXPECT_EQ(advice_for({"parallel.strategy=pipeline"}),
+            "4 ranks as before, or as many as its stages come out on");
+  EXPECT_EQ(advice_for({"parallel.strategy=hogwild", "parallel.determinism=off"}),
+            "any number of ranks of one host" + others);
 }
 
 TEST(JobHashTest, EqualJobsDoNotDiffer) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -57,6 +58,24 @@ const Pitfall kPitfalls[] = {
      "4 processes", "srun --mpi=pmix"},
     {"cores", [](Ranks& r) { r[1].cores = {1}; }, "rank 1 on nodea is bound to 1 core and has 2 threads",
      "--bind-to none"},
+    {"cores",
+     [](Ranks& r) {
+       for (RankView& v : r) v.cores = {0, 1};
+     },
+     "2 ranks on nodea with 4 threads are bound to 2 cores, and the launcher has 4", "--bind-to none"},
+    {"host-cores",
+     [](Ranks& r) {
+       for (RankView& v : r)
+         if (v.host == "nodeb") v.cores = {1}, v.threads = 1, v.launcher_cores = 1;
+     },
+     "2 ranks on nodeb with 2 threads have 1 core together", "fewer ranks"},
+    {"host-cores",
+     [](Ranks& r) {
+       r = {r[0], r[2]};  // as doctor --hostfile sees hosts
+       for (RankView& v : r) v.launcher = "", v.launched = 1, v.launcher_cores = 0, v.threads = 1;
+       r[1].local_size = 8;
+     },
+     "8 ranks on nodeb with 8 threads have 2 cores together", "fewer ranks"},
     {"cpus-per-task",
      [](Ranks& r) {
        for (RankView& v : r) v.launcher = "srun", v.launcher_cores = 2, v.cpus_per_task = 8;
@@ -134,10 +153,6 @@ const Launch kHealthyLaunches[] = {
      [](Ranks& r) {
        for (RankView& v : r) v.launcher = "srun";
      }},
-    {"a container of one core",
-     [](Ranks& r) {
-       for (RankView& v : r) v.cores = {0}, v.launcher_cores = 1;
-     }},
     {"docker0, and the network was chosen",
      [](Ranks& r) {
        for (RankView& v : r)
@@ -166,6 +181,15 @@ TEST(DoctorChecksTest, HealthyLaunchesHaveNoFindings) {
     for (const CheckResult& result : run_checks(ranks, true))
       EXPECT_TRUE(result.findings.empty()) << launch.name << ": " << result.findings[0].what;
   }
+}
+
+TEST(DoctorChecksTest, RunsSayNothingOfCoresThatTheMachineDoesNotHave) {
+  Ranks ranks = healthy_ranks();
+  for (RankView& view : ranks) view.cores = {0}, view.launcher_cores = 1;
+  for (const CheckResult& result : run_checks(ranks, false))
+    EXPECT_TRUE(result.findings.empty()) << result.findings[0].what;
+  const auto all = run_checks(ranks, true);
+  EXPECT_EQ(std::ranges::count_if(all, [](const auto& result) { return !result.findings.empty(); }), 1);
 }
 
 TEST(DoctorChecksTest, AViewTravelsWhole) {

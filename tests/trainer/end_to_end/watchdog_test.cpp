@@ -48,10 +48,28 @@ TEST(WatchdogTest, KilledRankIsNamedAndItsRecordSurvives) {
   const auto outcome = run_and_strike(directory, "", "kill -KILL $victim");
   EXPECT_EQ(outcome.exit_code, 137) << outcome.everything();  // mpirun's word for a killed rank
   expect_one_verdict_on_rank_1(outcome, "died: its process is gone; last seen in step ");
+  EXPECT_NE(outcome.err.find("it goes on from the last checkpoint, on any number of ranks\n"),
+            std::string::npos)
+      << outcome.err;
   const auto flight = lockstep("flight " + directory.path("run"));
   EXPECT_EQ(flight.exit_code, 0) << flight.everything();
   EXPECT_NE(flight.out.find("3 of 3 ranks"), std::string::npos) << flight.out;
   EXPECT_NE(flight.out.find("verdict: rank 1 on "), std::string::npos) << flight.out;
+}
+
+/// mpirun kills the one that is left some 30 ms later: what it saw by then is in its record.
+TEST(WatchdogTest, LastRankTellsOfAllOthersKilledAtOnce) {
+  const TemporaryDirectory directory;
+  const auto outcome = run_and_strike(directory, "",
+                                      "for p in $(pgrep -P $run); do tr '\\0' '\\n' < /proc/$p/environ | "
+                                      "grep -qx OMPI_COMM_WORLD_RANK=2 || others=\"$others $p\"; done\n"
+                                      "kill -KILL $others");
+  EXPECT_EQ(outcome.exit_code, 137) << outcome.everything();
+  EXPECT_LE(verdicts_in(outcome.err), 1) << outcome.everything();
+  const auto flight = lockstep("flight " + directory.path("run"));
+  const bool said = flight.out.find("verdict: ranks ") != flight.out.npos;
+  const bool noted = flight.out.find("\n  rank 2 saw that rank ") != flight.out.npos;
+  EXPECT_TRUE(said || noted) << flight.everything();
 }
 
 TEST(WatchdogTest, StoppedRankIsNamedAndTheOthersLeaveAfterTheTimeout) {
