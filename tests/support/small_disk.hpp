@@ -1,11 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A disk that is full, for tests that write real files.
+/// A disk that is full, and a system that gives no more threads, for tests that use the real ones.
 #pragma once
 
 #include <sys/resource.h>
 
 #include <csignal>
+#include <fstream>
+#include <future>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 namespace lockstep {
 
@@ -27,6 +32,42 @@ class SmallDisk {
 
  private:
   rlimit before_{};
+};
+
+/// While it lives, this process gets no further thread: there is no memory for its stack. Not under AddressSanitizer,
+/// which needs that memory itself.
+class NoMoreThreads {
+ public:
+  NoMoreThreads() {
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit small{used_bytes() + kLeft, before_.rlim_max};
+    setrlimit(RLIMIT_AS, &small);
+    try {
+      while (true) idle_.emplace_back([this] { gone_.wait(); });
+    } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): that was the last one
+    }
+  }
+  ~NoMoreThreads() {
+    go_.set_value();
+    for (std::thread& thread : idle_) thread.join();
+    setrlimit(RLIMIT_AS, &before_);
+  }
+  NoMoreThreads(const NoMoreThreads&) = delete;
+  NoMoreThreads& operator=(const NoMoreThreads&) = delete;
+
+ private:
+  static constexpr rlim_t kLeft = 48 << 20;  // six stacks, and what else the test takes
+
+  static rlim_t used_bytes() {
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * 4096;
+  }
+
+  rlimit before_{};
+  std::promise<void> go_;
+  std::shared_future<void> gone_{go_.get_future()};
+  std::vector<std::thread> idle_;
 };
 
 }  // namespace lockstep
