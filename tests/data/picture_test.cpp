@@ -191,8 +191,8 @@ TEST(PictureTest, CompressedIdxFileThatPromisesMorePicturesThanItsBytesCanHoldIs
   const Bytes bomb = test::gzip(test::idx_file({1'000'000, 1, 1}, 0));
   ASSERT_LT(bomb.size(), 5'000U);
   EXPECT_NE(error_of(bomb).find("1000000 images in "), std::string::npos) << error_of(bomb);
-  const Bytes cut(bomb.begin(), bomb.begin() + 200);  // its header alone decides
-  EXPECT_NE(error_of(cut).find("1000000 images in 200 bytes"), std::string::npos) << error_of(cut);
+  const Bytes cut(bomb.begin(), bomb.end() - 4);  // inflating it would find that its end is missing
+  EXPECT_NE(error_of(cut).find("1000000 images in "), std::string::npos) << error_of(cut);
   EXPECT_EQ(parse_pictures(bomb, "set", 999'999)[0].pixels.size(), 1U) << "one of them may be picked";
   EXPECT_EQ(parse_pictures(test::gzip(test::idx_file({900, 28, 28})), "set").size(), 900U);
 }
