@@ -34,11 +34,12 @@ class SmallDisk {
   rlimit before_{};
 };
 
-/// While it lives, this process gets no further thread: there is no memory for its stack. Not under AddressSanitizer,
-/// which needs that memory itself.
+/// While it lives, this process gets no further thread, or only two or three: there is no memory for more stacks.
+/// Not under AddressSanitizer, which needs that memory itself.
 class NoMoreThreads {
  public:
-  NoMoreThreads() {
+  enum class Spare { kNone, kTwoOrThree };
+  explicit NoMoreThreads(Spare spare = Spare::kNone) {
     getrlimit(RLIMIT_AS, &before_);
     const rlimit small{used_bytes() + kLeft, before_.rlim_max};
     setrlimit(RLIMIT_AS, &small);
@@ -46,6 +47,9 @@ class NoMoreThreads {
       while (true) idle_.emplace_back([this] { gone_.wait(); });
     } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): that was the last one
     }
+    if (spare == Spare::kNone) return;
+    const rlimit larger{small.rlim_cur + kSpare, before_.rlim_max};
+    setrlimit(RLIMIT_AS, &larger);
   }
   ~NoMoreThreads() {
     go_.set_value();
@@ -56,7 +60,8 @@ class NoMoreThreads {
   NoMoreThreads& operator=(const NoMoreThreads&) = delete;
 
  private:
-  static constexpr rlim_t kLeft = 48 << 20;  // six stacks, and what else the test takes
+  static constexpr rlim_t kLeft = 48 << 20;   // six stacks, and what else the test takes
+  static constexpr rlim_t kSpare = 28 << 20;  // three more
 
   static rlim_t used_bytes() {
     rlim_t pages = 0;

@@ -43,8 +43,8 @@ TEST(WorkerPoolTest, ThreadThatTheSystemDoesNotGiveIsAnErrorWithItsReason) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer needs the memory that this takes away";
 #else
-  const NoMoreThreads none;
-  EXPECT_THROW(WorkerPool(8), DeviceError);
+  const NoMoreThreads few(NoMoreThreads::Spare::kTwoOrThree);
+  EXPECT_THROW(WorkerPool(16), DeviceError) << "and those that have started end";
 #endif
 }
 
