@@ -4,11 +4,13 @@
 #include "common/error.hpp"
 
 #include "common/advice.hpp"
+#include "common/threads.hpp"
 
 #include <fmt/format.h>
 
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 namespace lockstep {
 
@@ -22,6 +24,9 @@ Explanation explain(const std::exception& error) {
         advice("not enough memory; start fewer ranks or threads on this machine, take a smaller model, data "
                "set or {global_batch}, or raise the limit (ulimit -v, or Slurm's --mem)")};
   }
+  if (const auto* system = dynamic_cast<const std::system_error*>(&error);
+      system != nullptr && is_missing_thread(*system))
+    return {ExitCode::kDeviceUnavailable, explain_missing_thread()};
   return {ExitCode::kInternal, fmt::format("internal error: {}; please report this", error.what())};
 }
 

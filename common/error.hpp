@@ -15,7 +15,7 @@ enum class ExitCode : int {
   kUsage = 2,               ///< command line, job file or model file
   kDataDamaged = 65,        ///< a file is there, and its contents are wrong
   kDataMissing = 66,        ///< a file is not there
-  kDeviceUnavailable = 69,  ///< the device, backend or memory asked for is not to be had here
+  kDeviceUnavailable = 69,  ///< the device, backend, memory or threads asked for are not to be had here
   kInternal = 70,           ///< a bug; NaN or infinity in losses or gradients
   kPeerLost = 71,           ///< another rank died, hangs or cannot be reached
   kIo = 74,                 ///< reading or writing failed
@@ -65,7 +65,8 @@ struct Explanation {
   std::string text;  ///< one line
 };
 
-/// Ours as they are; memory that ran out as a sentence that says what helps; all others as an internal error.
+/// Ours as they are; memory or threads that ran out as a sentence that says what helps; all others as an internal
+/// error.
 Explanation explain(const std::exception& error);
 
 /// Throws InternalError with the text and place of the condition.

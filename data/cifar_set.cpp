@@ -6,6 +6,7 @@
 #include "common/checked_size.hpp"
 #include "common/error.hpp"
 #include "common/memory.hpp"
+#include "common/threads.hpp"
 #include "data/byte_source.hpp"
 #include "data/class_names.hpp"
 #include "data/gzip_source.hpp"
@@ -65,7 +66,7 @@ CifarRecords read_any(ByteSource& source, const CifarLayout& layout) {
 }
 
 std::future<CifarRecords> start_reading(const fs::path& path, const CifarLayout& layout) {
-  return std::async(std::launch::async, [path, layout] {
+  return start_async([path, layout] {
     FileSource source(path);
     return read_any(source, layout);
   });

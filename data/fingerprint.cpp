@@ -5,6 +5,7 @@
 
 #include "common/quick_digest.hpp"
 #include "common/sha256.hpp"
+#include "common/threads.hpp"
 #include "data/channel_order.hpp"
 #include "data/dataset.hpp"
 #include "data/idx_writer.hpp"
@@ -72,8 +73,8 @@ Fingerprint fingerprint_of(const Dataset& set) {
 void LazyFingerprints::start() {
   const std::lock_guard lock(mutex_);
   if (future_.valid()) return;
-  future_ = std::async(std::launch::async, [data = data_] {
-              auto test = std::async(std::launch::async, [&] { return fingerprint_of(data->test); });
+  future_ = start_async([data = data_] {
+              auto test = start_async([&] { return fingerprint_of(data->test); });
               Fingerprint train = fingerprint_of(data->train);
               return SetFingerprints{.train = std::move(train), .test = test.get()};
             }).share();

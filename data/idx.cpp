@@ -143,6 +143,11 @@ IdxArray parse_idx(std::span<const std::uint8_t> file, std::string_view name) {
   return read_any(source);
 }
 
+std::vector<std::int64_t> parse_idx_dims(std::span<const std::uint8_t> file, std::string_view name) {
+  MemorySource source(file, std::string(name));
+  return read_any(source, Part::kHeader).dims;
+}
+
 std::string to_string(std::span<const std::int64_t> dims) {
   return fmt::format("{}", fmt::join(dims, " x "));
 }

@@ -44,6 +44,8 @@ std::vector<std::int64_t> read_idx_dims(const std::filesystem::path& path);
 
 /// read_idx of the bytes of a file in memory; `name` is for messages.
 IdxArray parse_idx(std::span<const std::uint8_t> file, std::string_view name);
+/// read_idx_dims of such bytes: of compressed data no more than the header is inflated.
+std::vector<std::int64_t> parse_idx_dims(std::span<const std::uint8_t> file, std::string_view name);
 
 /// "60000 x 28 x 28"
 std::string to_string(std::span<const std::int64_t> dims);

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/text/text_layout.hpp"
+#include "common/threads.hpp"
 #include "data/channel_order.hpp"
 #include "data/class_names.hpp"
 #include "data/idx.hpp"
@@ -55,7 +56,7 @@ void check_dimensions(const fs::path& path, const std::vector<std::int64_t>& dim
 
 /// One read in a thread of its own; get() throws what it threw.
 std::future<LoadedFile> start_reading(const fs::path& path, Expected expected) {
-  return std::async(std::launch::async, [path, expected] {
+  return start_async([path, expected] {
     LoadedFile file{path, read_idx(path)};
     check_dimensions(path, file.array.dims, expected);
     return file;

@@ -21,8 +21,20 @@ namespace {
 
 constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{256} << 20;
 
+/// Each picture is work for the network. Compressed data promise millions of them in a few bytes, and real ones take
+/// more: an image of MNIST 160 bytes.
+void check_picture_count(const std::string& name, std::int64_t count, std::size_t file_bytes) {
+  constexpr std::size_t kAlways = 1000, kLeastBytesOfEach = 16;
+  if (static_cast<std::uint64_t>(count) <= kAlways + file_bytes / kLeastBytesOfEach) return;
+  throw DataError(
+      fmt::format("{}: {} images in {} bytes, less than {} bytes for each: no file of pictures; name one of "
+                  "them as {}[0]",
+                  name, count, file_bytes, kLeastBytesOfEach, name));
+}
+
 Pictures read_idx_pictures(const std::string& name, std::span<const std::uint8_t> file,
                            std::optional<std::int64_t> only) {
+  if (!only) check_picture_count(name, parse_idx_dims(file, name).front(), file.size());
   IdxArray array = parse_idx(file, name);
   if (array.dims.size() < 3) {
     throw DataError(

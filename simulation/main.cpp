@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "common/files/env.hpp"
 #include "common/text/text_layout.hpp"
+#include "common/threads.hpp"
 #include "kernels/cpu/fma_peak.hpp"
 #include "models/network.hpp"
 #include "simulation/alpha_beta.hpp"
@@ -17,6 +18,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -101,7 +103,7 @@ void simulate_all(std::vector<Scenario>& scenarios, const StepProfile& profile) 
   const std::size_t lanes = std::max(1U, std::thread::hardware_concurrency());
   std::vector<std::future<void>> running;
   for (std::size_t lane = 0; lane < lanes; ++lane) {
-    running.push_back(std::async(std::launch::async, [&, lane] {
+    running.push_back(start_async([&, lane] {
       for (std::size_t i = lane; i < scenarios.size(); i += lanes)
         scenarios[i].simulated = simulate(scenarios[i], profile, program);
     }));
@@ -146,6 +148,7 @@ int run(SimulationOptions& options) {
 // NOLINTNEXTLINE(bugprone-exception-escape): outside of the try only memory can run out
 int main(int argc, char** argv) {
   lockstep::open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f is a full disk then: the write fails, and its error is told
   CLI::App app{
       "How a training step scales: its messages simulated (SimGrid, SMPI) on a fat tree,\n"
       "beside the alpha-beta model with which 'bucket_bytes: auto' plans.\n"};

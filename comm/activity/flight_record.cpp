@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 namespace lockstep {
@@ -93,6 +94,16 @@ FlightRecord read_flight_record(std::span<const std::byte> file, const std::stri
 
 std::string flight_file(const std::string& directory, int rank) {
   return fmt::format("{}/rank-{:04}.flight", directory, rank);
+}
+
+bool is_flight_file(std::string_view name) {
+  if (name == kVerdictFile) return true;
+  constexpr std::string_view kBefore = "rank-", kBehind = ".flight";
+  if (!name.starts_with(kBefore) || !name.ends_with(kBehind)) return false;
+  const std::string_view digits = name.substr(kBefore.size(), name.size() - kBefore.size() - kBehind.size());
+  int rank = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+  return error == std::errc() && rank >= 0 && "/" + std::string(name) == flight_file("", rank);
 }
 
 std::optional<Whereabouts> last_whereabouts(const std::string& directory, int rank) {

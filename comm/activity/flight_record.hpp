@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -30,6 +31,10 @@ FlightRecord read_flight_record(std::span<const std::byte> file, const std::stri
 
 /// The file of a rank's record in a directory: "rank-0003.flight".
 std::string flight_file(const std::string& directory, int rank);
+/// What a verdict is written into, beside the records.
+inline constexpr const char* kVerdictFile = "verdict.txt";
+/// Whether a file of this name in a flight directory is ours: a record's name, or the verdict's.
+bool is_flight_file(std::string_view name);
 
 /// What a rank of this machine, or of one that shares the directory, noted last, for people: a record does not say for whom
 /// it waited. Nothing: there is no record that can be read.

@@ -11,6 +11,7 @@
 #include "common/console/output.hpp"
 #include "common/error.hpp"
 #include "common/host_name.hpp"
+#include "common/threads.hpp"
 
 #include <unistd.h>
 
@@ -51,7 +52,7 @@ Absence look_around(Meeting meeting, int ranks, double seconds) {
 }  // namespace
 
 RankWatch::RankWatch(int ranks) : ranks_(ranks) {
-  if (ranks_ > 1) thread_ = std::thread([this] { watch(); });
+  if (ranks_ > 1) thread_ = start_thread([this] { watch(); });
 }
 
 RankWatch::~RankWatch() {

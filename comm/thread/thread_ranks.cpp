@@ -6,10 +6,12 @@
 #include "comm/thread/thread_communicator.hpp"
 #include "comm/thread/thread_group.hpp"
 #include "common/error.hpp"
+#include "common/threads.hpp"
 
 #include <fmt/format.h>
 
 #include <exception>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -32,16 +34,26 @@ std::string text_of(const std::exception_ptr& error) {
   }
 }
 
-RankOutcome run_rank(ThreadGroup& group, int rank, const std::function<void(Communicator&)>& body,
-                     std::chrono::duration<double> timeout) {
-  ThreadCommunicator comm(group, rank, timeout);
+/// Ends the waits of all ranks. The sentence takes memory, which may be what the rank has failed for.
+void fail_group(ThreadGroup& group, int rank, const std::exception_ptr& error) noexcept {
   try {
-    body(comm);
+    group.fail(fmt::format("rank {} failed: {}", rank, text_of(error)));
+  } catch (...) {
+    group.fail("a rank failed");  // so short that it takes none
+  }
+}
+
+RankOutcome run_rank(ThreadGroup& group, int rank, const std::function<void(Communicator&)>& body,
+                     std::chrono::duration<double> timeout) noexcept {
+  std::optional<ThreadCommunicator> comm;
+  try {
+    comm.emplace(group, rank, timeout);
+    body(*comm);
     return {};
   } catch (...) {
     const std::exception_ptr error = std::current_exception();
-    group.fail(fmt::format("rank {} failed: {}", rank, text_of(error)));
-    return {error, comm.was_released()};
+    fail_group(group, rank, error);
+    return {error, comm && comm->was_released()};
   }
 }
 
@@ -63,11 +75,18 @@ void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
   std::vector<RankOutcome> outcomes(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
   threads.reserve(outcomes.size());
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back(
-        [&, rank] { outcomes[static_cast<std::size_t>(rank)] = run_rank(group, rank, body, timeout); });
+  std::exception_ptr not_started;
+  for (int rank = 0; rank < ranks && !not_started; ++rank) {
+    try {
+      threads.push_back(start_thread(
+          [&, rank] { outcomes[static_cast<std::size_t>(rank)] = run_rank(group, rank, body, timeout); }));
+    } catch (...) {  // the ranks that have started wait for this one
+      not_started = std::current_exception();
+      fail_group(group, rank, not_started);
+    }
   }
   for (std::thread& thread : threads) thread.join();
+  if (not_started) std::rethrow_exception(not_started);
   rethrow_first(outcomes);
 }
 

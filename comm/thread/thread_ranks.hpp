@@ -17,6 +17,7 @@ namespace lockstep {
 /// rethrown here. Communicator::abort() releases the others in the same way; it cannot end the process's
 /// threads.
 ///
+/// @throws DeviceError  the system gives no thread for each rank; those that have started are released and joined
 /// @throws whatever `body` throws; InternalError if two ranks' collectives do not match in kind or size
 void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
                       std::chrono::duration<double> timeout = std::chrono::minutes(5));

@@ -114,7 +114,7 @@ bool Departure::wait_until_settled(std::chrono::nanoseconds limit) {
 bool Departure::write_down(const std::vector<std::string>& lines) {
   const std::string directory = comm_.activity().flight_directory();
   if (directory.empty()) return true;
-  std::FILE* file = std::fopen((directory + "/verdict.txt").c_str(), "wx");
+  std::FILE* file = std::fopen((directory + "/" + kVerdictFile).c_str(), "wx");
   if (file == nullptr) return errno != EEXIST;
   for (const std::string& line : lines) std::fprintf(file, "%s\n", line.c_str());
   std::fclose(file);

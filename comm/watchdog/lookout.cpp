@@ -6,12 +6,14 @@
 #include "comm/activity/flight_recorder.hpp"
 #include "comm/watchdog/process_state.hpp"
 #include "common/console/output.hpp"
+#include "common/threads.hpp"
 
 #include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
 #include <csignal>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -52,8 +54,14 @@ Lookout::Lookout(Communicator& comm, RollCall roll)
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  std::exception_ptr not_started;
+  try {
+    thread_ = start_thread([this] { run(); });
+  } catch (...) {
+    not_started = std::current_exception();
+  }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (not_started) std::rethrow_exception(not_started);
 }
 
 Lookout::~Lookout() {

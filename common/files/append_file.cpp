@@ -17,7 +17,9 @@ namespace lockstep {
 namespace {
 
 [[noreturn]] void fail_append(const std::string& path, const char* what, int error) {
-  const char* hint = error == ENOSPC ? "; free some space or choose another run.dir" : "";
+  const char* hint = error == ENOSPC  ? "; free some space or choose another run.dir"
+                     : error == EFBIG ? "; raise the limit on the size of files (ulimit -f)"
+                                      : "";
   throw IoError(fmt::format("{}: cannot be {}: {}{}", path, what, std::strerror(error), hint));
 }
 

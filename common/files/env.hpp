@@ -37,6 +37,9 @@ class FileClaim {
   virtual ~FileClaim() = default;
   /// Overwrites the file in place, so that the claim stays on it. @throws IoError
   virtual void write(const std::string& text) = 0;
+  /// Whether the claimed file still has its name: false once it, or the directory that it lies in, was removed,
+  /// renamed or replaced. @throws IoError
+  virtual bool has_its_name() = 0;
 };
 
 /// What a name stands for, itself: symbolic links are not followed.

@@ -30,6 +30,8 @@ std::string hint(int error, Access access) {
     case ENOSPC:
     case EDQUOT:
       return "; free some space or choose another directory";
+    case EFBIG:
+      return "; raise the limit on the size of files (ulimit -f)";
     case EACCES:
     case EPERM:
     case EROFS:
@@ -128,6 +130,17 @@ class PosixClaim : public FileClaim {
     if (::ftruncate(fd_.get(), 0) != 0) fail_io(path_, "truncate", errno);
     const ssize_t written = retry([&] { return ::pwrite(fd_.get(), text.data(), text.size(), 0); });
     if (written != size) fail_io(path_, "write", written < 0 ? errno : ENOSPC);
+  }
+
+  /// The descriptor keeps the file, so that no other can be given its number.
+  bool has_its_name() override {
+    struct stat mine {
+    }, named{};
+    if (::fstat(fd_.get(), &mine) != 0) fail(path_, "stat", errno);
+    if (::lstat(path_.c_str(), &named) == 0)
+      return mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+    if (errno != ENOENT && errno != ENOTDIR) fail(path_, "stat", errno);
+    return false;
   }
 
  private:

@@ -40,12 +40,16 @@ class Disturbance {
   /// Strikes a running attempt, waits until all of it has ended and checks how. Adds to `story` what it did.
   /// @throws Violation
   virtual Ending strike(Attempt& attempt, Dice& dice, Tally& tally, std::string& story) const = 0;
+  /// Whether records are damaged between two starts, and files of others put beside them.
+  virtual bool damages_records() const { return false; }
   /// Whether the run leaves the same set of checkpoints as the undisturbed one (a stop adds one of its own).
   virtual bool keeps_checkpoint_set() const = 0;
 };
 
 /// SIGKILL: one rank, all ranks, the launcher, or everything at the same time.
 std::unique_ptr<Disturbance> make_kill();
+/// The same, and between two starts metrics.jsonl and trail.bin are damaged, and files of others lie beside them.
+std::unique_ptr<Disturbance> make_damage();
 /// The same, and runs go on in other shapes: stages and replicas of a pipeline, or plain ranks.
 std::unique_ptr<Disturbance> make_stage_kill();
 /// The same, and runs go on from CPU cores to the emulated device and back.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// SIGKILL, and what must hold for the run directory that it leaves.
 #include "tests/chaos/disturbance.hpp"
+#include "tests/chaos/record_damage.hpp"
 #include "tests/chaos/violation.hpp"
 
 #include <fmt/format.h>
@@ -93,6 +94,15 @@ class Kill : public Disturbance {
   }
 };
 
+class Damage final : public Kill {
+ public:
+  void open_sections(Tally& tally) const override {
+    Kill::open_sections(tally);
+    tally.section("between two starts", {kMetricsLost, kTrailLost, kNothingLost, kForeign});
+  }
+  bool damages_records() const override { return true; }
+};
+
 class StageKill : public Kill {
  public:
   Placement place(Dice& dice) const override { return random_stages(dice); }
@@ -110,6 +120,10 @@ class DeviceKill final : public StageKill {
 
 std::unique_ptr<Disturbance> make_kill() {
   return std::make_unique<Kill>();
+}
+
+std::unique_ptr<Disturbance> make_damage() {
+  return std::make_unique<Damage>();
 }
 
 std::unique_ptr<Disturbance> make_stage_kill() {

@@ -29,7 +29,10 @@ bool ends_with_line(const std::string& text, const std::string& line) {
 }  // namespace
 
 Life::Life(World& world, const LifeDirectories& directories, const Dice& dice)
-    : world_(world), directories_(directories), dice_(dice) {}
+    : world_(world),
+      directories_(directories),
+      dice_(dice),
+      damage_(directories.run(), directories.home + "/elsewhere") {}
 
 void Life::run() {
   while (!attempt()) {
@@ -39,11 +42,15 @@ void Life::run() {
 /// One start. True when the run is done.
 bool Life::attempt() {
   const bool strike = !dice_.percent(10) && world_.rounds.take();
-  const auto placement = world_.disturbance.place(dice_);
+  auto placement = world_.disturbance.place(dice_);
+  if (damage_.is_owed_a_word()) placement.start = Placement::Start::kThreads;
   story_ = fmt::format("on {}, {}", placement.describe(), strike ? "disturbed" : "undisturbed");
   Attempt attempt(world_.job, placement, directories_);
   const auto ending = strike ? disturb(attempt) : let_finish(attempt);
   check_after(attempt, ending);
+  damage_.check(attempt, world_.tally);
+  if (ending == Ending::kDisturbed && world_.disturbance.damages_records())
+    damage_.strike(dice_, world_.tally, story_);
   if (world_.tell) world_.tell(story_);
   if (ending == Ending::kDone) compare(attempt);
   return ending == Ending::kDone;
@@ -120,7 +127,8 @@ void Life::compare_kept(const std::vector<std::string>& kept, std::vector<std::s
 
 void Life::compare(const Attempt& attempt) {
   const Result result(attempt.run_dir(), world_.job.steps());
-  auto differences = result.differences_from(world_.reference);
+  auto differences = result.differences_from(world_.reference, {.metrics = damage_.is_whole("metrics.jsonl"),
+                                                                .trail = damage_.is_whole("trail.bin")});
   if (world_.disturbance.keeps_checkpoint_set()) compare_kept(result.checkpoints(), &differences);
   if (!ends_with_line(attempt.out(), world_.reference_hash)) {
     differences.push_back("the last line of output is not '" + world_.reference_hash + "':\n" +

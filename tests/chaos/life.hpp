@@ -6,6 +6,7 @@
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/dice.hpp"
 #include "tests/chaos/disturbance.hpp"
+#include "tests/chaos/record_damage.hpp"
 #include "tests/chaos/reference.hpp"
 #include "tests/chaos/tally.hpp"
 
@@ -58,6 +59,7 @@ class Life {
   std::string story_;
   std::int64_t earlier_runs_ = 0;  ///< previous-N directories
   int last_ranks_ = 0;
+  RecordDamage damage_;
 };
 
 }  // namespace lockstep::chaos

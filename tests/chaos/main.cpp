@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// chaos kill | stages | devices | signal | prove: disturbs training runs at random and checks that nothing of it can be seen
+/// chaos kill | damage | stages | devices | signal | prove: disturbs training runs at random and checks that nothing of it can be seen
 /// afterwards. chaos watchdog: that the ranks name who is lost, and leave. chaos stragglers: that they name who is slow.
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/guard.hpp"
@@ -101,6 +101,11 @@ int run(int argc, char** argv) {
   };
   add_campaign(app, options, "kill", "SIGKILL to one rank, all ranks, the launcher or everything", 60,
                disturbing(lockstep::chaos::make_kill), exit_code);
+  add_campaign(
+      app, options, "damage",
+      "SIGKILL as above; between two starts metrics.jsonl and trail.bin are damaged, and files of others "
+      "lie beside them and in flight/",
+      20, disturbing(lockstep::chaos::make_damage), exit_code);
   add_campaign(app, options, "stages", "SIGKILL as above, to pipelines that go on in other shapes", 20,
                disturbing(lockstep::chaos::make_stage_kill), exit_code);
   add_campaign(

@@ -11,6 +11,11 @@
 
 namespace lockstep::chaos {
 
+/// Which records of a run were never damaged.
+struct WholeRecords {
+  bool metrics = true, trail = true;
+};
+
 /// What must be equal, byte for byte, however often a run was disturbed.
 class Result {
  public:
@@ -18,7 +23,8 @@ class Result {
   Result(const std::string& run_dir, std::int64_t steps);
 
   /// One line for each difference: which file, where first. Empty: equal.
-  std::vector<std::string> differences_from(const Result& reference) const;
+  /// Of records that were damaged on the way only what is left must be the same.
+  std::vector<std::string> differences_from(const Result& reference, WholeRecords whole) const;
 
   /// Directories in RUN/checkpoints, in order.
   const std::vector<std::string>& checkpoints() const { return checkpoints_; }

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "tests/comm/conformance.hpp"
+#include "tests/support/small_disk.hpp"
 
 #include <gtest/gtest.h>
 
@@ -52,6 +53,22 @@ TEST(ThreadRanksTest, EveryRankRunsOnce) {
   std::vector<int> runs(5);
   run_thread_ranks(5, [&](Communicator& comm) { ++runs[static_cast<std::size_t>(comm.rank())]; });
   EXPECT_EQ(runs, std::vector<int>(5, 1));
+}
+
+TEST(ThreadRanksTest, WhereTheSystemGivesNoMoreThreadsThoseThatRunAreReleasedAndTheReasonIsSaid) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer needs the memory that this takes away";
+#else
+  const NoMoreThreads few(NoMoreThreads::Spare::kTwoOrThree);
+  try {
+    run_thread_ranks(64, [](Communicator& comm) { comm.barrier(); });
+    FAIL() << "they all ran";
+  } catch (const DeviceError& error) {
+    const std::string why = error.what();
+    EXPECT_NE(why.find("a thread cannot be started: this process has "), std::string::npos) << why;
+    EXPECT_NE(why.find("ulimit -v allows this process"), std::string::npos) << why;
+  }
+#endif
 }
 
 TEST(ThreadRanksTest, FloatSumsAreInRankOrder) {

@@ -3,6 +3,7 @@
 #include "data/picture.hpp"
 
 #include "common/error.hpp"
+#include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -183,6 +184,17 @@ TEST(PictureTest, AnIdxFileHoldsManyPicturesOfWhichOneCanBePicked) {
   EXPECT_EQ(all[1].pixels, (Bytes{30, 40}));
   EXPECT_EQ(parse_pictures(file, "set", 1)[0].pixels, (Bytes{30, 40}));
   EXPECT_NE(error_of(file, 2).find("there is no image 2"), std::string::npos);
+}
+
+/// 48 KB once held 49,500,000 of them, each one work for a network.
+TEST(PictureTest, CompressedIdxFileThatPromisesMorePicturesThanItsBytesCanHoldIsRefusedUnread) {
+  const Bytes bomb = test::gzip(test::idx_file({1'000'000, 1, 1}, 0));
+  ASSERT_LT(bomb.size(), 5'000U);
+  EXPECT_NE(error_of(bomb).find("1000000 images in "), std::string::npos) << error_of(bomb);
+  const Bytes cut(bomb.begin(), bomb.end() - 4);  // inflating it would find that its end is missing
+  EXPECT_NE(error_of(cut).find("1000000 images in "), std::string::npos) << error_of(cut);
+  EXPECT_EQ(parse_pictures(bomb, "set", 999'999)[0].pixels.size(), 1U) << "one of them may be picked";
+  EXPECT_EQ(parse_pictures(test::gzip(test::idx_file({900, 28, 28})), "set").size(), 900U);
 }
 
 TEST(PictureTest, OnlyIdxFilesHaveAnIndex) {

@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// To be preloaded: lets reading below some path fail, as a disk, a network file system or a full table of
-/// files does.
+/// files does; writes down what is synced, and makes a sync slow.
 ///
 ///   READ_FAULTS_PATH=checkpoints   calls whose path, or whose file's path, contains this are counted
 ///   READ_FAULTS_AT=7               from this one on (the first is 1) they fail
 ///   READ_FAULTS_COUNT=1            so many of them; without it all
 ///   READ_FAULTS_ERRNO=5            with this error
+///   SYNC_LOG=FILE                  gets a line for each fsync, fdatasync and rename: "fsync PATH", "rename FROM TO"
+///   SYNC_SLOW_PATH=manifest.json   the first fsync of a file whose path contains this takes
+///   SYNC_SLOW_MS=4000              so long
 /// Counted: open, opendir, read, readdir, stat, lstat, fstat. What would create a file is not reading.
 #define _GNU_SOURCE  // NOLINT(bugprone-reserved-identifier): the C library asks for it
 #include <dirent.h>
@@ -20,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static atomic_long calls;
@@ -38,13 +42,36 @@ static bool fails(const char* path) {
   return true;
 }
 
-static bool file_fails(int fd) {
-  char link[64], path[4096];
+/// False if the descriptor stands for nothing with a name.
+static bool path_of(int fd, char path[4096]) {
+  char link[64];
   snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-  const ssize_t size = readlink(link, path, sizeof path - 1);
+  const ssize_t size = readlink(link, path, 4095);
   if (size < 0) return false;
   path[size] = 0;
-  return fails(path);
+  return true;
+}
+
+static bool file_fails(int fd) {
+  char path[4096];
+  return path_of(fd, path) && fails(path);
+}
+
+static void note(const char* call, const char* path, const char* to) {
+  const char* name = getenv("SYNC_LOG");
+  FILE* log = name != NULL ? fopen(name, "a") : NULL;
+  if (log == NULL) return;
+  fprintf(log, "%s %s%s%s\n", call, path, to[0] != 0 ? " " : "", to);
+  fclose(log);
+}
+
+static void be_slow(const char* path) {
+  static atomic_flag done = ATOMIC_FLAG_INIT;
+  const char* part = getenv("SYNC_SLOW_PATH");
+  if (part == NULL || strstr(path, part) == NULL || atomic_flag_test_and_set(&done)) return;
+  const long ms = number("SYNC_SLOW_MS", 0);
+  const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+  nanosleep(&pause, NULL);
 }
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
@@ -93,4 +120,24 @@ int lstat(const char* path, struct stat* info) {
 
 int fstat(int fd, struct stat* info) {
   return file_fails(fd) ? -1 : REAL(fstat)(fd, info);
+}
+
+int fsync(int fd) {
+  char path[4096];
+  if (path_of(fd, path)) {
+    be_slow(path);
+    note("fsync", path, "");
+  }
+  return REAL(fsync)(fd);
+}
+
+int fdatasync(int fd) {
+  char path[4096];
+  if (path_of(fd, path)) note("fdatasync", path, "");
+  return REAL(fdatasync)(fd);
+}
+
+int rename(const char* from, const char* to) {
+  note("rename", from, to);
+  return REAL(rename)(from, to);
 }

@@ -1,11 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A disk that is full, for tests that write real files.
+/// A disk that is full, and a system that gives no more threads, for tests that use the real ones.
 #pragma once
 
 #include <sys/resource.h>
 
 #include <csignal>
+#include <fstream>
+#include <future>
+#include <system_error>
+#include <thread>
+#include <vector>
 
 namespace lockstep {
 
@@ -27,6 +32,47 @@ class SmallDisk {
 
  private:
   rlimit before_{};
+};
+
+/// While it lives, this process gets no further thread, or only two or three: there is no memory for more stacks.
+/// Not under AddressSanitizer, which needs that memory itself.
+class NoMoreThreads {
+ public:
+  enum class Spare { kNone, kTwoOrThree };
+  explicit NoMoreThreads(Spare spare = Spare::kNone) {
+    getrlimit(RLIMIT_AS, &before_);
+    const rlimit small{used_bytes() + kLeft, before_.rlim_max};
+    setrlimit(RLIMIT_AS, &small);
+    try {
+      while (true) idle_.emplace_back([this] { gone_.wait(); });
+    } catch (const std::system_error&) {  // NOLINT(bugprone-empty-catch): that was the last one
+    }
+    if (spare == Spare::kNone) return;
+    const rlimit larger{small.rlim_cur + kSpare, before_.rlim_max};
+    setrlimit(RLIMIT_AS, &larger);
+  }
+  ~NoMoreThreads() {
+    go_.set_value();
+    for (std::thread& thread : idle_) thread.join();
+    setrlimit(RLIMIT_AS, &before_);
+  }
+  NoMoreThreads(const NoMoreThreads&) = delete;
+  NoMoreThreads& operator=(const NoMoreThreads&) = delete;
+
+ private:
+  static constexpr rlim_t kLeft = 48 << 20;   // six stacks, and what else the test takes
+  static constexpr rlim_t kSpare = 28 << 20;  // three more
+
+  static rlim_t used_bytes() {
+    rlim_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    return pages * 4096;
+  }
+
+  rlimit before_{};
+  std::promise<void> go_;
+  std::shared_future<void> gone_{go_.get_future()};
+  std::vector<std::thread> idle_;
 };
 
 }  // namespace lockstep

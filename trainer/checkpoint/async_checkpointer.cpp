@@ -3,9 +3,12 @@
 /// One future is all there is to it: it holds the thread, and its error.
 #include "trainer/checkpoint/async_checkpointer.hpp"
 
+#include "common/error.hpp"
+#include "common/threads.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 namespace lockstep {
@@ -36,12 +39,21 @@ bool AsyncCheckpointer::busy() const {
 }
 
 void AsyncCheckpointer::start(CheckpointState state) {
-  in_flight_ = std::async(std::launch::async, [this, snapshot = std::move(state)] {
-    if (before_each_) before_each_();
-    known_.good = save_checkpoint(env_, run_dir_, snapshot);
-    known_.accuracy[known_.good] = snapshot.facts.test_accuracy;
-    prune_checkpoints(env_, run_dir_, keep_, known_);
-  });
+  const auto snapshot = std::make_shared<const CheckpointState>(std::move(state));
+  try {
+    in_flight_ = start_async([this, snapshot] { write(*snapshot); });
+  } catch (const DeviceError&) {  // no thread is to be had: then training waits for it
+    std::packaged_task<void()> here([&] { write(*snapshot); });
+    in_flight_ = here.get_future();
+    here();
+  }
+}
+
+void AsyncCheckpointer::write(const CheckpointState& state) {
+  if (before_each_) before_each_();
+  known_.good = save_checkpoint(env_, run_dir_, state);
+  known_.accuracy[known_.good] = state.facts.test_accuracy;
+  prune_checkpoints(env_, run_dir_, keep_, known_);
 }
 
 }  // namespace lockstep

@@ -14,7 +14,8 @@
 
 namespace lockstep {
 
-/// Takes a snapshot by value and writes it on a background thread; afterwards removes what the policy does
+/// Takes a snapshot by value and writes it on a background thread, or on the caller's where the system gives no other;
+/// afterwards removes what the policy does
 /// not keep. At most one save is in flight: the next one waits for it, so that a checkpoint that was asked
 /// for is always written.
 ///
@@ -42,6 +43,7 @@ class AsyncCheckpointer {
 
  private:
   void start(CheckpointState state);
+  void write(const CheckpointState& state);
 
   Env& env_;
   std::string run_dir_;

@@ -126,7 +126,8 @@ RunLock::RunLock(Env& env, const std::string& run_dir, const std::string& job, c
     : RunLock(env, run_dir, LockOwner::self(job), is_running, patience) {}
 
 RunLock::RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
-                 const std::function<bool(const LockOwner&)>& running, const LockPatience& patience) {
+                 const std::function<bool(const LockOwner&)>& running, const LockPatience& patience)
+    : env_(env), run_dir_(run_dir) {
   const std::string path = run_dir + "/lock";
   std::unique_ptr<FileClaim> claim;
   std::optional<LockOwner> owner;
@@ -144,6 +145,14 @@ RunLock::RunLock(Env& env, const std::string& run_dir, const LockOwner& self,
            "(otherwise delete this file once you know)");
   claim->write(to_text(self));
   claim_ = std::move(claim);
+}
+
+void RunLock::require_same_directory() const {
+  if (read_patiently(env_, [&] { return claim_->has_its_name(); })) return;
+  throw IoError(fmt::format(
+      "{}: this run directory, or the lock in it, was removed, renamed or replaced while the run trained; "
+      "nothing more is saved there. What it has saved is where the directory was moved to",
+      run_dir_));
 }
 
 RunLock::~RunLock() {

@@ -68,10 +68,15 @@ class RunLock {
           const std::function<bool(const LockOwner&)>& running, const LockPatience& patience = {});
   /// Empties the file, so that another host may go on at once.
   ~RunLock();
+  /// What is written by the directory's name must reach the directory that is locked.
+  /// @throws IoError  the directory, or its lock, was removed, renamed or replaced meanwhile
+  void require_same_directory() const;
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;
 
  private:
+  Env& env_;
+  std::string run_dir_;
   std::unique_ptr<FileClaim> claim_;
 };
 

@@ -45,7 +45,7 @@ constexpr const char* kDescription =
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 ok, 1 diff: they differ, prove: refuted, 2 usage or job file,\n"
-    "65 damaged data, 66 missing data, 69 device not available or too little memory,\n"
+    "65 damaged data, 66 missing data, 69 device, memory or threads not available,\n"
     "70 internal error or NaN, 71 a peer was lost, 74 input/output, 75 saved on\n"
     "request: run me again, 128 + n ended by signal n, unsaved.";
 
@@ -129,6 +129,7 @@ int run(const Action& action, const Kind& kind = {}) {
 
 int run_command_line(int argc, char** argv) {
   open_standard_streams();
+  std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f is a full disk then: the write fails, and its error is told
   spell_advice_as(kJobSpelling);
   CLI::App app{kDescription};
   app.name("lockstep");

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "common/host_name.hpp"
 #include "common/text/printable.hpp"
+#include "common/threads.hpp"
 #include "common/yaml/scalar.hpp"
 #include "trainer/doctor/launch_log.hpp"
 #include "trainer/doctor/remote_command.hpp"
@@ -138,8 +139,7 @@ CheckResult find_closed_ports(const std::vector<ListedHost>& hosts) {
     for (const ListedHost& other : hosts)
       if (other.name != host.name)
         command += fmt::format(" --reach {}:{}", quoted_for_shell(other.name), ports[other.name]);
-    tried.push_back(
-        std::async(std::launch::async, [name = host.name, command] { return run_on_host(name, command); }));
+    tried.push_back(start_async([name = host.name, command] { return run_on_host(name, command); }));
   }
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     std::istringstream lines(tried[i].get().text);
@@ -188,7 +188,8 @@ Diagnosis survey_hosts(const std::vector<ListedHost>& hosts, const Job& job) {
   const RunDirectoryMark mark(run_directory(job), "survey");
   std::vector<std::future<Answer>> asked;
   for (std::size_t i = 0; i < hosts.size(); ++i)
-    asked.push_back(std::async(std::launch::async, ask, hosts[i], static_cast<int>(i), mark.path()));
+    asked.push_back(start_async(
+        [host = hosts[i], i, path = mark.path()] { return ask(host, static_cast<int>(i), path); }));
   std::vector<Answer> answers;
   std::vector<ListedHost> living;
   for (std::size_t i = 0; i < hosts.size(); ++i) {

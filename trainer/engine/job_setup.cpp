@@ -5,6 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
+#include "common/threads.hpp"
 #include "trainer/engine/bucket_planning.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/memory_need.hpp"
@@ -64,14 +65,13 @@ DatasetFuture load_in_advance(const Job& job, const std::string& remembered) {
     failed.set_exception(std::current_exception());
     return failed.get_future().share();
   }
-  return std::async(std::launch::async,
-                    [job, options, compared_soon] {
-                      LoadedData loaded;
-                      loaded.sets = load_for(job, options);
-                      loaded.fingerprints = std::make_shared<LazyFingerprints>(loaded.sets);
-                      if (compared_soon) loaded.fingerprints->start();
-                      return loaded;
-                    })
+  return start_async([job, options, compared_soon] {
+           LoadedData loaded;
+           loaded.sets = load_for(job, options);
+           loaded.fingerprints = std::make_shared<LazyFingerprints>(loaded.sets);
+           if (compared_soon) loaded.fingerprints->start();
+           return loaded;
+         })
       .share();
 }
 

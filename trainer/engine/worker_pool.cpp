@@ -3,15 +3,26 @@
 /// Work is handed out by number; the first error of any thread is rethrown to the caller.
 #include "trainer/engine/worker_pool.hpp"
 
+#include "common/threads.hpp"
+
 namespace lockstep {
 
 WorkerPool::WorkerPool(int threads) {
   for (int thread = 1; thread < threads; ++thread) {
-    workers_.emplace_back([this, thread] { serve(thread); });
+    try {
+      workers_.push_back(start_thread([this, thread] { serve(thread); }));
+    } catch (...) {  // no destructor runs behind a constructor that throws
+      quit();
+      throw;
+    }
   }
 }
 
 WorkerPool::~WorkerPool() {
+  quit();
+}
+
+void WorkerPool::quit() {
   {
     const std::lock_guard lock(mutex_);
     quit_ = true;

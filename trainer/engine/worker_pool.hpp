@@ -15,6 +15,7 @@ namespace lockstep {
 /// Runs a function on `threads` threads at once, again and again. The caller is thread 0.
 class WorkerPool {
  public:
+  /// @throws DeviceError  the system gives no more threads
   explicit WorkerPool(int threads);
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -25,6 +26,7 @@ class WorkerPool {
   void run(const std::function<void(int thread)>& work);
 
  private:
+  void quit();
   void serve(int thread);
   void call(int thread);
 

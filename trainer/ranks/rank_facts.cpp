@@ -6,6 +6,7 @@
 #include "common/plugin.hpp"
 #include "common/quick_digest.hpp"
 #include "common/sha256.hpp"
+#include "common/threads.hpp"
 #include "trainer/config/job_schema.hpp"
 
 #include <fmt/format.h>
@@ -70,7 +71,7 @@ void hash_program_in_advance() {
   // What is made later is taken down earlier at exit: libcrypto must not be gone while the thread still uses
   // it.
   const Sha256 wakes_libcrypto;
-  static const auto hashing = std::async(std::launch::async, [] { program_digest(); });
+  static const auto hashing = start_async([] { program_digest(); });
 }
 
 RankFacts program_facts(const std::string& command, const Communicator& comm) {

@@ -21,6 +21,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 
 namespace lockstep {
 namespace {
@@ -72,9 +73,13 @@ int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communic
   watch.expect(Meeting::kInit, std::max<std::chrono::duration<double>>(timeout, kLeastForStart));
   const MpiRuntime runtime(nullptr, nullptr);
   const auto comm = make_mpi_communicator(runtime, timeout);
-  auto watchdog = wanted_by_all(*comm, parallel.watchdog) ? Watchdog::start(*comm) : nullptr;
+  std::unique_ptr<Watchdog> watchdog;
+  int code = run_or_abort(*comm, nullptr, [&](Communicator& all) {
+    if (wanted_by_all(all, parallel.watchdog)) watchdog = Watchdog::start(all);
+    return 0;
+  });
   watch.met();
-  const int code = run_or_abort(*comm, watchdog.get(), body);
+  if (code == 0) code = run_or_abort(*comm, watchdog.get(), body);
   watchdog.reset();
   watch.expect(Meeting::kFinalize, timeout);
   return comm->rank() == 0 ? code : 0;

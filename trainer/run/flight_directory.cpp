@@ -25,32 +25,48 @@ std::string directory_of(const std::string& run_directory, int start) {
   return fmt::format("{}/flight/{:04}", run_directory, start);
 }
 
+/// Of the directories that starts of runs have made: "0001", "12345". Others have other names, or are none.
 std::vector<int> numbers_in(Env& env, const std::string& flights) {
+  constexpr int kMost = 999'999'999;
   std::vector<int> numbers;
   if (env.entry(flights).kind != EntryKind::kDirectory) return numbers;
   for (const std::string& name : env.list(flights)) {
     int number = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (error == std::errc() && end == name.data() + name.size() && number > 0) numbers.push_back(number);
+    const bool written_so = error == std::errc() && name == fmt::format("{:04}", number);
+    if (written_so && number > 0 && number < kMost &&
+        env.entry(flights + "/" + name).kind == EntryKind::kDirectory)
+      numbers.push_back(number);
   }
   std::ranges::sort(numbers);
   return numbers;
 }
 
-/// A new directory for this start; those of all but the last go. "": there is none.
+/// One that holds anything else stays as it is.
+void remove_records(Env& env, const std::string& directory) {
+  const auto names = env.list(directory);
+  if (std::ranges::all_of(names, is_flight_file)) env.remove_directory(directory, names);
+}
+
+/// Removes the records of all starts but the last, and makes a directory for this one: the first number behind them
+/// that nothing has.
+std::string make_next(Env& env, const std::string& run_directory) {
+  const auto numbers = numbers_in(env, run_directory + "/flight");
+  for (std::size_t i = 0; i + kFlightsKept - 1 < numbers.size(); ++i)
+    remove_records(env, directory_of(run_directory, numbers[i]));
+  int next = numbers.empty() ? 1 : numbers.back() + 1;
+  while (env.entry(directory_of(run_directory, next)).kind != EntryKind::kNothing) ++next;
+  env.make_directory(directory_of(run_directory, next));
+  return std::filesystem::absolute(directory_of(run_directory, next));
+}
+
+/// A new directory for this start. "": there is none.
 std::string make_directory(const std::string& run_directory) {
   Env& env = Env::posix();
   try {
-    env.make_directory(run_directory + "/flight");
     require_own(env, run_directory + "/flight", EntryKind::kDirectory);
-    auto numbers = numbers_in(env, run_directory + "/flight");
-    const int next = numbers.empty() ? 1 : numbers.back() + 1;
-    for (std::size_t i = 0; i + kFlightsKept - 1 < numbers.size(); ++i) {
-      const std::string old = directory_of(run_directory, numbers[i]);
-      env.remove_directory(old, env.list(old));
-    }
-    env.make_directory(directory_of(run_directory, next));
-    return std::filesystem::absolute(directory_of(run_directory, next));
+    env.make_directory(run_directory + "/flight");
+    return make_next(env, run_directory);
   } catch (const std::exception& error) {
     print_error(fmt::format("there will be no flight records: {}", error.what()));
     return "";

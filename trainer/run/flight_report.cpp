@@ -42,7 +42,7 @@ std::vector<FlightRecord> read_all(Env& env, const std::string& directory) {
   std::vector<FlightRecord> records;
   for (const std::string& name : env.list(directory)) {
     const std::string path = directory + "/" + name;
-    if (!name.ends_with(".flight")) continue;
+    if (!is_flight_file(name) || name == kVerdictFile) continue;
     if (env.size(path) > kMostBytes) throw DataError(path + ": is too large for a flight record");
     records.push_back(read_flight_record(env.read(path), path));
   }
@@ -118,7 +118,7 @@ std::string flight_report(const std::string& run_directory, int start, int event
   const auto records = read_all(env, directory);
   std::string text = fmt::format("start {} of {} (kept: {} to {}), {} of {} ranks\n", start, run_directory,
                                  starts.front(), starts.back(), records.size(), records.front().world_size);
-  const std::string verdict = text_file(env, directory + "/verdict.txt");
+  const std::string verdict = text_file(env, directory + "/" + kVerdictFile);
   text += verdict.empty() ? without_verdict(records) : printable(verdict);
   for (const FlightRecord& record : records) text += line_of(record);
   return text + timeline(records, events);

@@ -13,6 +13,7 @@
 #include "trainer/run/accuracy_curve.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spdlog/sinks/basic_file_sink.h>
 
 #include <algorithm>
@@ -41,12 +42,47 @@ void make_directories(const std::string& path) {
     throw IoError(fmt::format("{}: cannot be created: {}; choose another run.dir", path, error.message()));
 }
 
+bool is_file(Env& env, const std::string& path) {
+  return env.entry(path).kind == EntryKind::kFile;
+}
+
+/// Whether a run has written here: every start leaves its lock, and a copy without it has checkpoints or records.
+bool holds_a_run(Env& env, const std::string& path) {
+  if (is_file(env, path + "/lock") || !list_checkpoints(env, path).empty()) return true;
+  return is_file(env, path + "/job.yaml") &&
+         (is_file(env, metrics_path(path)) || is_file(env, trail_path(path)));
+}
+
+/// In a directory where no run has begun: what would lie among a run's files. Job and model files may, and what begins
+/// with a dot.
+bool is_in_the_way(const std::string& name) {
+  return !name.starts_with('.') && !name.ends_with(".yaml") && !name.ends_with(".yml") &&
+         name != "lost+found";
+}
+
+/// A run removes, cuts and moves files by their names: not in a directory of others.
+void refuse_directory_of_others(Env& env, const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_directory(path, none) || holds_a_run(env, path)) return;
+  auto names = env.list(path);
+  std::erase_if(names, [](const std::string& name) { return !is_in_the_way(name); });
+  if (names.empty()) return;
+  constexpr std::size_t kShown = 3;
+  const bool more = names.size() > kShown;
+  names.resize(std::min(names.size(), kShown));
+  throw ConfigError(fmt::format(
+      "run.dir: {} holds other files and no run ({}{}); a run wants a directory of its own: choose another "
+      "name, or an empty directory",
+      path, fmt::join(names, ", "), more ? ", ..." : ""));
+}
+
 KeepPolicy keep_policy(const Job& job) {
   const KeepSection& keep = job.run.keep;
   return {.last = keep.last, .every_steps = keep.every_steps, .best = keep.best};
 }
 
 std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job, bool wait) {
+  refuse_directory_of_others(env, job.run.dir);
   make_directories(job.run.dir);
   // Not so long that the other ranks, who wait for this one, take it for lost.
   const double seconds = wait ? std::min(5.0, job.parallel.timeout_seconds / 2) : 0;
@@ -86,6 +122,7 @@ RunDirectory::RunDirectory(Env& env, const Job& job, bool wait)
 
 /// What a checkpoint says of these files must be on disk before it is.
 void RunDirectory::sync_before_save() {
+  lock_->require_same_directory();
   metrics_.sync();
   if (trail_) trail_->sync();
 }
@@ -190,6 +227,11 @@ void RunDirectory::save(CheckpointState state) {
   checkpointer_.save(std::move(state));
 }
 
+void RunDirectory::finish() {
+  checkpointer_.finish();
+  lock_->require_same_directory();  // it may have gone while the checkpoint was written
+}
+
 void RunDirectory::write(const nlohmann::ordered_json& event) {
   const bool all_was_written = metrics_.is_complete();
   try {
@@ -225,6 +267,7 @@ void RunDirectory::write_trail(std::span<const TrailRecord> records) {
 void RunDirectory::write_curve(const std::string& title) {
   const auto points = curve_points(env_, metrics_path(path_));
   if (points.empty()) return;
+  lock_->require_same_directory();
   const std::string svg = curve_svg(points, job_.train.epochs, title);
   replace_file(env_, path_ + "/" + kCurveFile, std::as_bytes(std::span(svg)));
 }
@@ -232,6 +275,7 @@ void RunDirectory::write_curve(const std::string& title) {
 void RunDirectory::write_durably(const nlohmann::ordered_json& event) {
   metrics_.write(event);
   metrics_.sync();
+  lock_->require_same_directory();
 }
 
 }  // namespace lockstep

@@ -29,6 +29,7 @@ class RunDirectory {
  public:
   /// Creates the directory and takes its lock; nothing else is written. Borrows env and job.
   /// @param wait  a few seconds, for a lock that another job is about to give back
+  /// @throws ConfigError  it holds files of others, and no run
   /// @throws IoError: cannot be written; RunInUseError: another job is using it
   explicit RunDirectory(Env& env, const Job& job, bool wait = true);
 
@@ -69,9 +70,9 @@ class RunDirectory {
   void save(CheckpointState state);
   /// Waits for the save under way, but not for ever. True if there is none any more.
   bool finished_within(std::chrono::milliseconds limit) { return checkpointer_.finished_within(limit); }
-  /// Waits until the last save is safely on disk. @throws IoError if it is not, whatever run.on_save_error
-  /// says
-  void finish() { checkpointer_.finish(); }
+  /// Waits until the last save is safely on disk, under the run's name. @throws IoError if it is not, whatever
+  /// run.on_save_error says
+  void finish();
 
  private:
   void clear_for_a_new_run();

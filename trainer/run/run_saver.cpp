@@ -32,6 +32,7 @@ void RunSaver::save(const RunState& state) {
   if (saved) return;
   if (prepare_) prepare_();
   strategy_.collect();
+  wait_for_disk();  // of the save before
   if (directory_ != nullptr) directory_->save(snapshot(state, job_, setup_, comm_, strategy_));
   is_saved(state);
 }

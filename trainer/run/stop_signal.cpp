@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array<int, 5> kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+constexpr std::array<int, 6> kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
 /// What the shell reports for a process that a signal ended.
 constexpr int kEndedBySignal = 128;
 
@@ -68,6 +68,8 @@ void say(const char* signal, const char* text) {
 }
 
 void on_signal(int signal) {
+  // Linux repeats it every second beyond the limit: that is no impatience.
+  if (signal == SIGXCPU && received_signal.load() != 0) return;
   const int saved_errno = errno;
   switch (requests.add(monotonic_ns())) {
     case StopRequests::Verdict::kStop:
@@ -140,6 +142,8 @@ const char* stop_signal_name(int signal) noexcept {
       return "SIGUSR1";
     case SIGUSR2:
       return "SIGUSR2";
+    case SIGXCPU:
+      return "SIGXCPU (the limit on processor time, ulimit -S -t)";
     default:
       return "a signal";
   }

@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "tests/common/files/memory_env.hpp"
+#include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
 #include <gtest/gtest.h>
@@ -83,6 +84,21 @@ TEST_F(AsyncCheckpointerTest, ErrorArrivesInFinish) {
   saver.save(make_state(100));
   EXPECT_THROW(saver.finish(), IoError);
   EXPECT_NO_THROW(saver.finish());
+}
+
+TEST_F(AsyncCheckpointerTest, WithoutAThreadOfItsOwnItSavesAllTheSame) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer needs the memory that this takes away";
+#else
+  AsyncCheckpointer saver(env_, "run", {});
+  const NoMoreThreads none;
+  saver.save(make_state(100));
+  EXPECT_FALSE(saver.busy());
+  env_.fail_at(5, false);
+  saver.save(make_state(200));
+  EXPECT_THROW(saver.finish(), IoError) << "its errors arrive as ever";
+  EXPECT_EQ(list_checkpoints(env_, "run").at(0).step, 100);
+#endif
 }
 
 TEST_F(AsyncCheckpointerTest, DestructorWaits) {

@@ -33,9 +33,20 @@ void expect_good(const MemoryDisk& disk, std::int64_t old_step, std::int64_t new
   EXPECT_EQ(find_latest(env, kRun, [](const std::string&) {})->state.facts.step, new_step);
 }
 
+/// As a crash between two renames leaves it, if the disk then damages the one that has the name.
+MemoryDisk disk_with_damaged_beside_replaced(std::int64_t step) {
+  MemoryEnv env(disk_with_checkpoint(step));
+  const auto path = kRun + "/checkpoints/" + checkpoint_name(step);
+  env.rename(path, path + kReplacedSuffix);
+  env.make_directory("other");
+  env.rename(save_checkpoint(env, "other", make_state(step)), path);
+  env.file(path + "/" + kModelFile).back() ^= std::byte{1};
+  return env.disk();
+}
+
 /// Saves step `saved` on a disk with step 100 while every call in turn fails. @returns the number of failures
-std::size_t fail_every_call(std::int64_t saved, bool for_good) {
-  const MemoryDisk base = disk_with_checkpoint(100);
+std::size_t fail_every_call(std::int64_t saved, bool for_good,
+                            const MemoryDisk& base = disk_with_checkpoint(100)) {
   for (std::size_t call = 0;; ++call) {
     MemoryEnv env(base);
     env.fail_at(call, for_good);
@@ -54,6 +65,10 @@ std::size_t fail_every_call(std::int64_t saved, bool for_good) {
 
 TEST(IoErrorTest, OneFailedCallKeepsTheLastGoodCheckpoint) {
   EXPECT_GE(fail_every_call(200, false), 40U);
+}
+TEST(IoErrorTest, TheReplacedOneBesideADamagedOneIsTheLastGoodCheckpointAndStays) {
+  EXPECT_GE(fail_every_call(100, false, disk_with_damaged_beside_replaced(100)), 30U);
+  EXPECT_GE(fail_every_call(100, true, disk_with_damaged_beside_replaced(100)), 30U);
 }
 TEST(IoErrorTest, DyingDiskKeepsTheLastGoodCheckpoint) {
   EXPECT_GE(fail_every_call(200, true), 40U);

@@ -12,8 +12,10 @@
 
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -125,6 +127,43 @@ TEST_F(RunLockTest, OwnerOnAnotherHostIsRefusedNamingHostAndFile) {
   EXPECT_NE(why.find("delete this file"), std::string::npos) << why;
   std::filesystem::remove(file());
   EXPECT_EQ(refusal("b"), "granted");
+}
+
+TEST_F(RunLockTest, DirectoryThatWasRemovedRenamedOrReplacedIsNoticed) {
+  namespace fs = std::filesystem;
+  const auto dir = run_.path() + "/run", other = run_.path() + "/other";
+  const auto refusal_of = [](const RunLock& lock) -> std::string {
+    try {
+      lock.require_same_directory();
+    } catch (const IoError& error) {
+      return error.what();
+    }
+    return "the same";
+  };
+  const std::string said = dir + ": this run directory, or the lock in it, was removed, renamed or replaced";
+  const std::pair<const char*, std::function<void()>> blows[] = {
+      {"nothing", [] {}},
+      {"removed", [&] { fs::remove_all(dir); }},
+      {"renamed", [&] { fs::rename(dir, other); }},
+      {"replaced by a copy",
+       [&] {
+         fs::rename(dir, other);
+         fs::copy(other, dir, fs::copy_options::recursive);
+       }},
+      {"its lock removed and taken by another", [&] {
+         fs::remove(dir + "/lock");
+         std::ofstream(dir + "/lock") << "{}";
+       }}};
+  for (const auto& [what, strike] : blows) {
+    SCOPED_TRACE(what);
+    fs::remove_all(dir);
+    fs::remove_all(other);
+    fs::create_directory(dir);
+    const RunLock lock(Env::posix(), dir, "a", {});
+    strike();
+    EXPECT_TRUE(refusal_of(lock).starts_with(what == std::string("nothing") ? "the same" : said))
+        << refusal_of(lock);
+  }
 }
 
 TEST_F(RunLockTest, TornLockFileIsFree) {

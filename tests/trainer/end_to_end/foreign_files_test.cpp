@@ -8,7 +8,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
+#include <iterator>
 
 namespace lockstep::testing {
 namespace {
@@ -197,6 +200,64 @@ TEST_F(ForeignFilesTest, FilesMadeToTakeMemoryAreOneSentence) {
                                " train " + job_ + " data.train_samples=900000");
   EXPECT_EQ(small.exit_code, 69) << small.everything();
   EXPECT_NE(small.err.find("not enough memory"), std::string::npos) << small.err;
+}
+
+TEST_F(ForeignFilesTest, RanksForWhichThereAreNoThreadsAreOneSentence) {
+  for (const char* kib : {"600000", "1500000"}) {
+    const auto outcome =
+        run_shell("ulimit -v " + std::string(kib) + "; $LOCKSTEP_PROGRAM train " + job_ +
+                  " parallel.backend=thread parallel.ranks=300 run.dir=" + directory_.path("many"));
+    EXPECT_EQ(outcome.exit_code, 69) << outcome.everything();
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_EQ(outcome.err.find("report this"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(ForeignFilesTest, DirectoryOfOthersIsRefusedAndNothingIsWrittenThere) {
+  const auto docs = directory_.path("docs");
+  fs::create_directory(docs);
+  for (const char* name : {"a.md", "b.md", "c.md", "d.md", "metrics.jsonl"})
+    write_text(docs + "/" + name, "mine");
+  const auto outcome = go_on(docs);
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
+  EXPECT_NE(outcome.err.find("holds other files and no run (a.md, b.md, c.md, ...)"), std::string::npos)
+      << outcome.err;
+  EXPECT_EQ(std::distance(fs::directory_iterator(docs), {}), 5);
+  EXPECT_EQ(read_text(docs + "/metrics.jsonl"), "mine");
+}
+
+TEST_F(ForeignFilesTest, DirectoryThatWasMadeForARunIsTaken) {
+  const auto place = directory_.path("place");
+  fs::create_directory(place);
+  fs::copy(job_, place + "/job.yaml");
+  write_text(place + "/.gitignore", "*");
+  const auto train = "cd " + place + " && $LOCKSTEP_PROGRAM train job.yaml train.max_steps=1 run.dir=.";
+  EXPECT_EQ(run_shell(train).exit_code, 0);
+  write_text(place + "/notes", "mine");
+  const auto again = run_shell(train);
+  EXPECT_EQ(again.exit_code, 0) << again.everything();
+  fs::remove(place + "/lock");
+  EXPECT_EQ(run_shell(train).exit_code, 0) << "its checkpoints tell that it is a run's";
+  EXPECT_EQ(read_text(place + "/notes"), "mine");
+}
+
+/// Neither the old nor the new directory may be given a half of it.
+TEST_F(ForeignFilesTest, RunDirectoryThatIsReplacedWhileItTrainsEndsItAndSaysSo) {
+  const std::pair<std::string, std::string> blows[] = {{"replaced", "mv $r $r-old; cp -a $r-old $r"},
+                                                       {"removed", "rm -r $r"}};
+  for (const auto& [name, blow] : blows) {
+    const auto run = directory_.path(name);
+    const auto outcome = run_shell(
+        "r=" + run + "\n$LOCKSTEP_PROGRAM train " + job_ + " parallel.backend=thread train.epochs=100000 " +
+        "run.checkpoint_every_steps=0 run.keep.best=false run.dir=$r & run=$!\n" +
+        "for i in $(seq 600); do grep -qs '\"step\":3' $r/metrics.jsonl && break; sleep 0.05; done\n" + blow +
+        "\nkill -TERM $run; wait $run");
+    EXPECT_EQ(outcome.exit_code, 74) << name << "\n" << outcome.everything();
+    EXPECT_NE(outcome.err.find("was removed, renamed or replaced while the run trained"), std::string::npos)
+        << outcome.err;
+    EXPECT_EQ(outcome.out.find("stopped on request"), std::string::npos) << outcome.out;
+    EXPECT_FALSE(fs::exists(run + "/checkpoints")) << name;
+  }
 }
 
 TEST_F(ForeignFilesTest, FifoThatNobodyWritesToIsNotWaitedForWithoutEnd) {

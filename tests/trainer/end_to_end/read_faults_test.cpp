@@ -1,15 +1,20 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Runs that go on while reading their checkpoints fails, at one system call or from one on: an error that
-/// passes costs nothing, one that stays ends with 74, and every checkpoint is still there.
+/// passes costs nothing, one that stays ends with 74, and every checkpoint is still there. And what a run syncs, in
+/// which order, however long that takes.
 ///
 /// ctest lets some calls fail. All of them, with three kinds of error: LOCKSTEP_CAMPAIGN=1.
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace lockstep::testing {
 namespace {
@@ -103,6 +108,60 @@ TEST_F(ReadFaultsTest, ErrorThatStaysIsSaidAndTouchesNothing) {
       if (HasFailure()) return;
     }
   }
+}
+
+/// The lines of the log behind `from`, without the path of the run, until one that begins with `last`.
+std::vector<std::string> lines_until(std::istream& log, const std::string& run, const std::string& last) {
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(log, line);) {
+    for (auto at = line.find(run); at != std::string::npos; at = line.find(run))
+      line.replace(at, run.size(), "RUN");
+    lines.push_back(line);
+    if (line.starts_with(last)) break;
+  }
+  return lines;
+}
+
+std::string preloaded(const std::string& variables, const std::string& arguments) {
+  return "LD_PRELOAD=" + std::string(std::getenv("LOCKSTEP_READ_FAULTS")) + " " + variables + " " +
+         std::getenv("LOCKSTEP_PROGRAM") + " train " + arguments;
+}
+
+/// Records of the steps, then the files of a checkpoint, then their names, then its own name, and that once more.
+TEST(SyncTest, EverythingThatACheckpointIsAndSpeaksOfIsSyncedBeforeItHasItsName) {
+  const TemporaryDirectory directory;
+  const auto run = directory.path("run"), log = directory.path("log");
+  const auto outcome = run_shell(preloaded(
+      "SYNC_LOG=" + log, write_small_job(directory) + " parallel.backend=thread train.max_steps=2"));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  std::ifstream stream(log);
+  const std::string rename = "rename RUN/checkpoints/.tmp-step-00000002 RUN/checkpoints/step-00000002";
+  const auto before = lines_until(stream, run, rename),
+             behind = lines_until(stream, run, "fsync RUN/checkpoints");
+  auto at = before.begin();
+  for (const std::string line : {"fdatasync RUN/metrics.jsonl", "fdatasync RUN/trail.bin", "fsync RUN",
+                                 "fsync RUN/checkpoints/.tmp-step-00000002/model.safetensors",
+                                 "fsync RUN/checkpoints/.tmp-step-00000002/optimizer.safetensors",
+                                 "fsync RUN/checkpoints/.tmp-step-00000002/manifest.json",
+                                 "fsync RUN/checkpoints/.tmp-step-00000002"}) {
+    at = std::find(at, before.end(), line);
+    ASSERT_NE(at, before.end()) << line << " is missing, or comes too early";
+  }
+  EXPECT_EQ(before.back(), rename);
+  EXPECT_EQ(behind, std::vector<std::string>{"fsync RUN/checkpoints"});
+  EXPECT_EQ(lines_until(stream, run, "fdatasync RUN/metrics.jsonl").back(), "fdatasync RUN/metrics.jsonl")
+      << "the end of the run is not synced";
+}
+
+/// The first save takes longer than ranks wait for each other; the second waits for it, and so do the ranks.
+TEST(SyncTest, ADiskSlowerThanTheDeadlineLosesNoRank) {
+  const TemporaryDirectory directory;
+  const auto outcome = run_shell(preloaded(
+      "SYNC_SLOW_PATH=manifest.json SYNC_SLOW_MS=4500",
+      write_small_job(directory) + " parallel.backend=thread parallel.ranks=2 parallel.timeout_seconds=3 "
+                                   "run.checkpoint_every_steps=1"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_EQ(outcome.err, "");
 }
 
 }  // namespace

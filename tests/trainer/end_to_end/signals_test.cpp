@@ -98,8 +98,8 @@ std::string directly(const std::string& arguments) {
 }
 
 TEST(SignalTest, SignalsCloseToEachOtherAreOneStop) {
-  for (const std::string twice :
-       {"TERM $run; kill -USR1", "INT $run; sleep 0.3; kill -0 $run && kill -INT", "HUP $run; kill -HUP"}) {
+  for (const std::string twice : {"TERM $run; kill -USR1", "XCPU $run; kill -XCPU",
+                                  "INT $run; sleep 0.3; kill -0 $run && kill -INT", "HUP $run; kill -HUP"}) {
     const TemporaryDirectory directory;
     const auto run_dir = directory.path("run");
     const auto outcome =
@@ -182,6 +182,38 @@ TEST(SignalTest, ATimeLimitStopsARunAsASignalDoes) {
                 long_job(directory, directory.path("slurm")) + " parallel.backend=thread");
   EXPECT_EQ(at_the_end_of_its_allocation.exit_code, 75) << at_the_end_of_its_allocation.everything();
   EXPECT_EQ(saved_step(directory.path("slurm")), 1);
+}
+
+/// One step an epoch, so that each stop comes between a step and its evaluation.
+TEST(SignalTest, EveryStartUnderATimeLimitGetsFurtherThanAnEvaluation) {
+  const TemporaryDirectory directory;
+  const auto run_dir = directory.path("run");
+  for (int start = 1; start <= 3; ++start) {
+    const auto outcome = lockstep(long_job(directory, run_dir) +
+                                  " parallel.backend=thread data.train_samples=100 run.max_seconds=0.001");
+    ASSERT_EQ(outcome.exit_code, 75) << outcome.everything();
+    EXPECT_EQ(saved_step(run_dir), start);
+  }
+}
+
+/// No file may grow beyond 30 KB, and a checkpoint's does. 75 would promise that it is there.
+TEST(SignalTest, AStopOnAFullDiskIsNo75) {
+  for (const std::string on_save_error : {"stop", "continue"}) {
+    const TemporaryDirectory directory;
+    const auto run_dir = directory.path("run");
+    const auto command = "exec $LOCKSTEP_PROGRAM " + long_job(directory, run_dir) +
+                         " parallel.backend=thread run.max_seconds=0.001 run.on_save_error=" + on_save_error;
+    const auto full = run_shell("ulimit -f 60; " + command);
+    EXPECT_EQ(full.exit_code, 74) << full.everything();
+    EXPECT_NE(full.err.find("stopped on request at step 1, but that step is not saved"), std::string::npos)
+        << full.err;
+    EXPECT_NE(full.err.find("File too large; raise the limit on the size of files (ulimit -f)"),
+              std::string::npos)
+        << full.err;
+    EXPECT_EQ(full.out.find("stopped on request"), std::string::npos) << full.out;
+    EXPECT_EQ(run_shell(command).exit_code, 75);
+    EXPECT_EQ(saved_step(run_dir), 1);
+  }
 }
 
 TEST(SignalTest, AnEndOfAllocationInThePastIsIgnoredWithAWarning) {

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/engine/worker_pool.hpp"
 
+#include "common/error.hpp"
+#include "tests/support/small_disk.hpp"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -34,6 +37,15 @@ TEST(WorkerPoolTest, AnExceptionOfAnyThreadReachesTheCallerAndThePoolGoesOn) {
   std::atomic<int> calls = 0;
   pool.run([&](int) { ++calls; });
   EXPECT_EQ(calls, 3);
+}
+
+TEST(WorkerPoolTest, ThreadThatTheSystemDoesNotGiveIsAnErrorWithItsReason) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer needs the memory that this takes away";
+#else
+  const NoMoreThreads few(NoMoreThreads::Spare::kTwoOrThree);
+  EXPECT_THROW(WorkerPool(16), DeviceError) << "and those that have started end";
+#endif
 }
 
 }  // namespace

@@ -2,9 +2,14 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/run/stop_requests.hpp"
 
-#include <gtest/gtest.h>
+#include "trainer/run/stop_signal.hpp"
 
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 namespace lockstep {
@@ -56,6 +61,22 @@ TEST(StopRequestsTest, HammeringLeavesAfterTwoSeconds) {
   EXPECT_EQ(verdicts[4], Verdict::kPatience);
   EXPECT_EQ(verdicts[7], Verdict::kSame);
   EXPECT_EQ(verdicts[8], Verdict::kLeave);
+}
+
+/// In a process of its own, which a second request would end with 152.
+TEST(StopSignalTest, TheLimitOnProcessorTimeIsOneRequestHoweverOftenItComes) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto body = [] {
+    catch_stop_signals();
+    std::raise(SIGXCPU);
+    for (int again = 1; again <= 2; ++again) {  // each later than what counts as one with the one before
+      ::usleep(1'050'000);
+      std::raise(SIGXCPU);
+    }
+    std::_Exit(stop_signal() == SIGXCPU ? 0 : 1);
+  };
+  EXPECT_EXIT(body(), ::testing::ExitedWithCode(0),
+              "^lockstep: SIGXCPU .the limit on processor time.*saving\n$");
 }
 
 }  // namespace

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What happens to a run's records between two starts: they are lost, cut or changed, and others put files beside them.
+#pragma once
+
+#include "tests/chaos/attempt.hpp"
+#include "tests/chaos/dice.hpp"
+#include "tests/chaos/tally.hpp"
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+
+namespace lockstep::chaos {
+
+inline constexpr const char* kMetricsLost = "metrics.jsonl up to the checkpoint lost, cut or changed: told";
+inline constexpr const char* kTrailLost = "trail.bin up to the checkpoint lost, cut or changed: told";
+inline constexpr const char* kNothingLost = "records changed behind the checkpoint only: nothing to tell";
+inline constexpr const char* kForeign = "files of others, all untouched after each start";
+
+/// Of one life.
+class RecordDamage {
+ public:
+  /// @param elsewhere  a directory of others, which links lead to
+  RecordDamage(std::string run_dir, std::string elsewhere);
+
+  /// Strikes one record, and puts one to four files of others into the run's directory. No start is under way.
+  void strike(Dice& dice, Tally& tally, std::string& story);
+  /// Whether the next start owes a word, which a launcher that is killed would not hand on.
+  bool is_owed_a_word() const { return !owed_.empty(); }
+  /// After each start. @throws Violation  a file of others is not as it was, or a loss was passed over
+  void check(const Attempt& attempt, Tally& tally);
+
+  /// Whether the file was never damaged.
+  bool is_whole(const std::string& file) const { return !damaged_.contains(file); }
+
+ private:
+  void damage(const std::string& file, Dice& dice, Tally& tally, std::string& story);
+  std::size_t bytes_up_to_checkpoint(const std::string& file, const std::string& text) const;
+  void put(const std::string& path);
+  void put_foreign_files(Dice& dice, Tally& tally, std::string& story);
+  void check_foreign_files() const;
+
+  std::string run_dir_, elsewhere_;
+  std::map<std::string, std::string> foreign_;  ///< what each holds
+  std::set<std::string> damaged_, owed_;        ///< "metrics.jsonl", "trail.bin"
+  std::map<std::string, std::int64_t> told_;    ///< the checkpoint at which a file's loss was last told
+};
+
+}  // namespace lockstep::chaos
