@@ -55,10 +55,10 @@ bool is_leftover(Env& env, const std::string& directory, const std::string& name
 /// One look at all checkpoints, newest first. Nothing, and `again`, if one of them went away meanwhile.
 std::optional<FoundCheckpoint> look_for_latest(Env& env, const std::string& run_dir, bool* again,
                                                std::vector<std::string>* complaints,
-                                               std::vector<std::string>* damaged) {
+                                               std::vector<std::string>* damaged, Weights accepted) {
   for (const CheckpointEntry& entry : list_checkpoints(env, run_dir)) {
     try {
-      return FoundCheckpoint{entry.path, load_checkpoint(env, entry.path), {}};
+      return FoundCheckpoint{entry.path, load_checkpoint(env, entry.path, accepted), {}};
     } catch (const DataError& error) {
       complaints->push_back(fmt::format("{}; using the checkpoint before it", error.what()));
       damaged->push_back(entry.path);
@@ -109,7 +109,7 @@ std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_d
 }
 
 std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir, const OnDamaged& on_damaged,
-                                           std::vector<std::string>* damaged) {
+                                           std::vector<std::string>* damaged, Weights accepted) {
   constexpr int kLooks = 20;  // a run that prunes saves in between; a link to nowhere stays as it is
   std::vector<std::string> complaints, passed_over;
   std::optional<FoundCheckpoint> found;
@@ -117,7 +117,7 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
     complaints.clear();
     passed_over.clear();
     bool again = look < kLooks;
-    found = look_for_latest(env, run_dir, &again, &complaints, &passed_over);
+    found = look_for_latest(env, run_dir, &again, &complaints, &passed_over, accepted);
     if (found || !again) break;
     env.pause(std::chrono::milliseconds(10));
   }
@@ -127,11 +127,17 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
   return found;
 }
 
-FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged) {
+FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged,
+                                Weights accepted) {
   const bool is_checkpoint = read_patiently(
       env, [&] { return env.exists(path + "/" + kManifestFile) || env.exists(path + "/" + kModelFile); });
-  if (is_checkpoint) return {path, load_checkpoint(env, path), {}};
-  if (auto found = find_latest(env, path, on_damaged)) return std::move(*found);
+  if (is_checkpoint) return {path, load_checkpoint(env, path, accepted), {}};
+  std::vector<std::string> damaged;
+  if (auto found = find_latest(env, path, on_damaged, &damaged, accepted)) return std::move(*found);
+  if (!damaged.empty()) {
+    throw DataError(fmt::format("{}: holds no good checkpoint; {} of its checkpoints {} damaged", path,
+                                damaged.size(), damaged.size() == 1 ? "is" : "are"));
+  }
   throw MissingDataError(fmt::format(
       "{}: holds no checkpoint; give a directory like RUN/checkpoints/step-00001200, or RUN itself", path));
 }
