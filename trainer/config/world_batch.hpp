@@ -1,9 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A batch that is given for each rank, once it is known how many ranks there are.
+/// A job's batches on so many ranks and samples.
 #pragma once
 
 #include "trainer/config/job.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -11,5 +15,10 @@ namespace lockstep {
 /// @throws ConfigError  data.global_batch was given, too, and is another; or it would be beyond 10^9. The message says
 ///                      where it stands and what would be right
 Job for_ranks(Job job, int ranks);
+
+/// What people should know of a job's batches, a line each: one larger than the set, and grains that are padded.
+/// @param train_samples  of the job's set
+/// @param on_gpu         there nothing is padded
+std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_samples, bool on_gpu);
 
 }  // namespace lockstep
