@@ -18,9 +18,6 @@
 
 namespace lockstep {
 
-/// `world`: exact 64-bit sums, the same bits for any number of ranks. `off`: fp32 all-reduce.
-enum class Determinism { kWorld, kOff };
-
 /// Travels in the last bucket behind the gradients, so that every rank knows the same at the same step.
 struct StepTotals {
   std::int64_t samples = 0;

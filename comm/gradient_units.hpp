@@ -13,6 +13,9 @@
 
 namespace lockstep {
 
+/// How gradients are added over grains and ranks. World: as exact integers, in the units below. Off: as fp32.
+enum class Determinism { kWorld, kOff };
+
 /// Terms of one tensor's gradient that its sums could not take, over all ranks.
 struct TensorRefusals {
   std::int64_t too_large = 0;   ///< finite, not below the limit
@@ -50,6 +53,7 @@ class GradientUnits {
   /// After a step was computed whose terms all fit: a tensor whose largest |sum|, in its units, has fewer
   /// than 24 bits gets a unit in which it has 41; one whose sums are all zero gets one 2^-64 times as large.
   /// No smaller than 2^kLeastExactExponent, in which every float is exact.
+  /// @param largest_sums  of each tensor; infinity: this tensor keeps its unit
   /// @returns whether any unit changed: then the step is to be repeated
   bool refine(std::span<const double> largest_sums, std::int64_t global_step);
 

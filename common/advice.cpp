@@ -25,7 +25,8 @@ const Spelling& spelling() {
 
 std::string advice(std::string_view text) {
   const Spelling& s = current();
-  return fmt::format(fmt::runtime(text), fmt::arg("global_batch", s.global_batch), fmt::arg("grain", s.grain),
+  return fmt::format(fmt::runtime(text), fmt::arg("global_batch", s.global_batch),
+                     fmt::arg("per_rank_batch", s.per_rank_batch), fmt::arg("grain", s.grain),
                      fmt::arg("sample_counts", s.sample_counts), fmt::arg("device", s.device),
                      fmt::arg("backend", s.backend), fmt::arg("kernels", s.kernels),
                      fmt::arg("timeout", s.timeout), fmt::arg("run_directory", s.run_directory));

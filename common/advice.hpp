@@ -12,6 +12,7 @@ namespace lockstep {
 /// How the things that advice is about are spelt; here in words, for whoever has no job file.
 struct Spelling {
   const char* global_batch = "global batch";
+  const char* per_rank_batch = "batch of each rank";
   const char* grain = "grain";
   const char* sample_counts = "numbers of samples";
   const char* device = "device ";  ///< a value follows, as with the next two

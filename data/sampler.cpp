@@ -72,31 +72,47 @@ void check_sizes(const DistributedSampler::Options& o) {
   LOCKSTEP_CHECK(o.world_size >= 1 && o.rank >= 0 && o.rank < o.world_size);
 }
 
+std::int64_t grains_in_full_batch(const DistributedSampler::Options& o) {
+  return divide_up(std::min(o.global_batch, o.samples), o.grain);
+}
+
+/// With a batch for each rank fewer ranks have fewer grains.
+std::int64_t most_ranks(DistributedSampler::Options o) {
+  if (o.per_rank_batch == 0) return grains_in_full_batch(o);
+  do {
+    --o.world_size;
+    o.global_batch = o.per_rank_batch * o.world_size;
+  } while (o.world_size > 1 && grains_in_full_batch(o) < o.world_size);
+  return o.world_size;
+}
+
 /// What to add or change so that every rank has work: a smaller grain (in whole SIMD groups of 16 where that
 /// can be), a larger batch where there are samples for it, fewer ranks.
-std::vector<std::string> ways_to_work_for_all(const DistributedSampler::Options& o, std::int64_t full_batch,
-                                              std::int64_t grains) {
+std::vector<std::string> ways_to_work_for_all(const DistributedSampler::Options& o, std::int64_t full_batch) {
   constexpr std::int64_t kGroup = 16;
   const std::int64_t grain = full_batch / o.world_size, batch = std::int64_t{o.world_size} * o.grain;
   std::vector<std::string> ways;
   if (grain > 0)
     ways.push_back(
         fmt::format("add {}={}", spelling().grain, grain >= kGroup ? grain / kGroup * kGroup : grain));
-  if (batch <= o.samples) ways.push_back(fmt::format("add {}={}", spelling().global_batch, batch));
-  ways.push_back(fmt::format("start no more than {}", grains));
+  if (batch <= o.samples && o.per_rank_batch > 0)
+    ways.push_back(fmt::format("add {}={}", spelling().per_rank_batch, o.grain));
+  else if (batch <= o.samples)
+    ways.push_back(fmt::format("add {}={}", spelling().global_batch, batch));
+  ways.push_back(fmt::format("start no more than {}", most_ranks(o)));
   return ways;
 }
 
 /// Every rank has work in a full batch if and only if there are as many grains as ranks.
 void check_work_for_all(const DistributedSampler::Options& o) {
   const std::int64_t full_batch = std::min(o.global_batch, o.samples);
-  const std::int64_t grains = divide_up(full_batch, o.grain);
+  const std::int64_t grains = grains_in_full_batch(o);
   if (o.world_size <= grains) return;
   throw ConfigError(
       fmt::format("{}: a global batch of {} in grains of {} has work for {} at "
                   "most, and {} were started; {}",
                   spelling().grain, counted(full_batch, "sample"), o.grain, counted(grains, "rank"),
-                  o.world_size, fmt::join(ways_to_work_for_all(o, full_batch, grains), ", or ")));
+                  o.world_size, fmt::join(ways_to_work_for_all(o, full_batch), ", or ")));
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ class DistributedSampler {
     int rank = 0;
     int world_size = 1;
     Split split = Split::kEven;
+    std::int64_t per_rank_batch = 0;  ///< for advice: global_batch is this times the ranks; 0: it is not
   };
 
   /// @throws ConfigError if a size is not positive, or if there are more ranks than grains in a full batch

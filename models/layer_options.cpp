@@ -37,6 +37,11 @@ std::string what_fits(std::vector<std::string_view> names, const std::string& wa
                      fmt::join(names, ", "), hint);
 }
 
+/// Of a number that is refused for what it is as fp32.
+std::string remark(const YAML::Node& node) {
+  return node.IsScalar() ? fp32_hint(node.Scalar()) : "";
+}
+
 }  // namespace
 
 LayerOptions::LayerOptions(Origin origin, const YAML::Node& options, std::string_view main_key)
@@ -52,8 +57,9 @@ float LayerOptions::probability(const std::string& key, float fallback) const {
   if (!node.IsDefined()) return fallback;
   const std::optional<double> value = node.IsScalar() ? parse_double(node.Scalar()) : std::nullopt;
   const float result = static_cast<float>(value.value_or(-1));
-  if (!value || *value < 0 || result >= 1) {
-    fail(node.Mark(), fmt::format("{} must be a number from 0 to below 1, not {}", key, shown(node)));
+  if (!value || *value < 0 || result >= 1 || (result == 0 && *value > 0)) {
+    fail(node.Mark(),
+         fmt::format("{} must be a number from 0 to below 1, not {}{}", key, shown(node), remark(node)));
   }
   return result;
 }
@@ -62,9 +68,10 @@ double LayerOptions::number(const std::string& key, const Range& range, double f
   const YAML::Node node = find(key);
   if (!node.IsDefined()) return fallback;
   const std::optional<double> value = node.IsScalar() ? parse_double(node.Scalar()) : std::nullopt;
-  if (value && *value >= range.least && *value <= range.most) return *value;
-  fail(node.Mark(),
-       fmt::format("{} must be a number from {} to {}, not {}", key, range.least, range.most, shown(node)));
+  const bool kept = value && (*value == 0 || static_cast<float>(*value) != 0);  // 1e-50 is 0 as fp32
+  if (kept && *value >= range.least && *value <= range.most) return *value;
+  fail(node.Mark(), fmt::format("{} must be a number from {} to {}, not {}{}", key, range.least, range.most,
+                                shown(node), remark(node)));
 }
 
 bool LayerOptions::yes_or_no(const std::string& key, bool fallback) const {

@@ -77,8 +77,9 @@ void NetworkBuilder::read_initialisation(const YAML::Node& node) {
   const YAML::Node deviation = node["normal"];
   if (!deviation.IsDefined()) fail(node, "init must be default or {normal: 0.01}");
   const auto value = deviation.IsScalar() ? parse_double(deviation.Scalar()) : std::nullopt;
-  if (!value || *value <= 0 || *value > 1000)
-    fail(deviation, "init: normal must be a number above 0, at most 1000");
+  if (!value || *value > 1000 || static_cast<float>(*value) <= 0)
+    fail(deviation, fmt::format("init: normal must be a number above 0, at most 1000{}",
+                                deviation.IsScalar() ? fp32_hint(deviation.Scalar()) : ""));
   network_.normal_std_ = *value;
 }
 

@@ -87,6 +87,15 @@ std::optional<std::uint64_t> parse_byte_count(std::string_view text) {
   return *count * unit->bytes;
 }
 
+std::string fp32_hint(const std::string& text) {
+  const std::optional<double> number = parse_double(text);
+  if (!number) return "";
+  const auto used = static_cast<float>(*number);
+  if (used == 0 && *number != 0) return ", which is 0 as fp32, whose smallest number is 1.4e-45";
+  if (used == 1 && *number < 1) return ", which is 1 as fp32, whose largest number below 1 is 0.99999994";
+  return "";
+}
+
 std::string format_double(double value) {
   std::array<char, 32> buffer{};
   const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);

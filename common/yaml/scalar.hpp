@@ -24,6 +24,10 @@ std::optional<bool> parse_bool(std::string_view text);
 /// "65536", "64KiB", "64 KiB", "1MiB", "1GiB" in bytes.
 std::optional<std::uint64_t> parse_byte_count(std::string_view text);
 
+/// ", which is 0 as fp32, whose smallest number is 1.4e-45": what to say of a number that is refused for it. Likewise
+/// of one below 1 that is 1 as fp32. "" for others.
+std::string fp32_hint(const std::string& text);
+
 /// The shortest decimal number that parse_double reads as the same value.
 std::string format_double(double value);
 

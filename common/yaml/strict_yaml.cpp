@@ -48,6 +48,17 @@ void check_brackets(std::string_view text, const std::string& file) {
   }
 }
 
+/// What yaml-cpp says of tabs, and where, leads nobody to them.
+void check_indentation(std::string_view text, const std::string& file) {
+  for (std::size_t line = 0; line < text.size();) {
+    const std::size_t first = text.find_first_not_of(' ', line);
+    if (first != text.npos && text[first] == '\t')
+      throw config_error(file, mark_of(text, first), "a tab in the indentation; YAML takes spaces only");
+    const std::size_t end = text.find('\n', line);
+    line = end == text.npos ? text.size() : end + 1;
+  }
+}
+
 std::string reason(int error) {
   return error == ETIMEDOUT ? "nobody writes into it" : std::generic_category().message(error);
 }
@@ -85,6 +96,7 @@ YAML::Node load_strict_yaml(const std::string& given, const std::string& file) {
     check_events(text, file);
     return YAML::Load(text);
   } catch (const YAML::Exception& error) {
+    check_indentation(text, file);
     throw config_error(file, error.mark, fmt::format("not valid YAML: {}", error.msg));
   }
 }

@@ -33,9 +33,10 @@ TEST_F(AdviceTest, IsSpeltAsTheProgramSays) {
 }
 
 TEST_F(AdviceTest, EveryNameHasAPlace) {
-  spell_advice_as({"1", "2", "3", "4", "5", "6", "7", "8"});
-  EXPECT_EQ(advice("{global_batch}{grain}{sample_counts}{device}{backend}{kernels}{timeout}{run_directory}"),
-            "12345678");
+  spell_advice_as({"1", "2", "3", "4", "5", "6", "7", "8", "9"});
+  EXPECT_EQ(advice("{global_batch}{per_rank_batch}{grain}{sample_counts}{device}{backend}{kernels}{timeout}"
+                   "{run_directory}"),
+            "123456789");
 }
 
 TEST_F(AdviceTest, APluginHasACopyOfItsOwnAndIsTold) {

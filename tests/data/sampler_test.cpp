@@ -145,6 +145,25 @@ TEST(SamplerTest, ARankWithoutWorkIsAnErrorThatNamesTheLargestNumberOfRanks) {
   EXPECT_NO_THROW(DistributedSampler({.samples = 60000, .global_batch = 150, .grain = 64, .world_size = 3}));
 }
 
+/// The advice must hold: global_batch is no key of such a job, and fewer ranks have fewer samples.
+TEST(SamplerTest, WithABatchForEachRankTheAdviceIsAboutThatBatch) {
+  const DistributedSampler::Options options{
+      .samples = 60000, .global_batch = 5 * 40, .grain = 64, .world_size = 5, .per_rank_batch = 40};
+  std::string message;
+  try {
+    DistributedSampler{options};
+  } catch (const ConfigError& error) {
+    message = error.what();
+  }
+  EXPECT_NE(message.find("batch of each rank=64"), std::string::npos) << message;
+  EXPECT_EQ(message.find("global batch="), std::string::npos) << message;
+  EXPECT_NE(message.find("start no more than 2"), std::string::npos) << message;
+  EXPECT_NO_THROW(
+      DistributedSampler({.samples = 60000, .global_batch = 2 * 40, .grain = 64, .world_size = 2}));
+  EXPECT_THROW(DistributedSampler({.samples = 60000, .global_batch = 3 * 40, .grain = 64, .world_size = 3}),
+               ConfigError);
+}
+
 TEST(SamplerTest, ABatchLargerThanTheSetIsJudgedByTheSet) {
   test::expect_error<ConfigError>(
       [] { DistributedSampler({.samples = 64, .global_batch = 4096, .grain = 64, .world_size = 2}); },

@@ -160,6 +160,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "my.yaml:2:23: layer bn1: eps must be a number from 1e-12 to 1, not '0'"},
         BadFile{"momentum_above_one", "layers:\n  - batch_norm: {momentum: 1.1}\n",
                 "my.yaml:2:28: layer bn1: momentum must be a number from 0 to 1, not '1.1'"},
+        BadFile{"momentum_of_next_to_nothing", "layers:\n  - batch_norm: {momentum: 1e-50}\n",
+                "my.yaml:2:28: layer bn1: momentum must be a number from 0 to 1, not '1e-50', which is 0 as "
+                "fp32, "
+                "whose smallest number is 1.4e-45"},
         BadFile{"momentum_of_none", "layers:\n  - batch_norm: {momentum: null}\n",
                 "my.yaml:2:28: layer bn1: momentum must be a number from 0 to 1, not nothing"},
         BadFile{"affine_of_a_number", "layers:\n  - batch_norm: {affine: 1}\n",
@@ -238,7 +242,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"certain_dropout", "layers:\n  - dropout: 1\n",
                 "my.yaml:2:14: layer drop1: p must be a number from 0 to below 1, not '1'"},
         BadFile{"dropout_almost_one", "layers:\n  - dropout2d: {p: 0.99999999999}\n",
-                "my.yaml:2:20: layer drop1: p must be a number from 0 to below 1, not '0.99999999999'"},
+                "my.yaml:2:20: layer drop1: p must be a number from 0 to below 1, not '0.99999999999', which "
+                "is 1 as fp32, "
+                "whose largest number below 1 is 0.99999994"},
+        BadFile{"dropout_of_next_to_nothing", "layers:\n  - dropout: 1e-50\n",
+                "my.yaml:2:14: layer drop1: p must be a number from 0 to below 1, not '1e-50', which is 0 as "
+                "fp32, "
+                "whose smallest number is 1.4e-45"},
         BadFile{"dropout_of_a_word", "layers:\n  - dropout: half\n",
                 "my.yaml:2:14: layer drop1: p must be a number from 0 to below 1, not 'half'"},
         BadFile{"name_used_twice", "layers:\n  - linear: {name: a, out: 3}\n  - linear: {name: a, out: 3}\n",

@@ -80,7 +80,8 @@ class Candidate {
 };
 
 /// The job with one key changed.
-Job with(Job job, std::string ParallelSection::*key, const std::string& value) {
+template <typename Value>
+Job with(Job job, Value ParallelSection::*key, Value value) {
   job.parallel.*key = value;
   return job;
 }
@@ -100,10 +101,12 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
   const auto add = [&](const char* label, const Job& its_job) {
     candidates.emplace_back(label, its_job, comm, set_up(its_job, comm, data));
   };
-  candidates.emplace_back("native, graph", with(job, &ParallelSection::graph, "on"), comm, std::move(setup));
-  add("native, no graph", with(job, &ParallelSection::graph, "off"));
-  add("determinism off", with(job, &ParallelSection::determinism, "off"));
-  add_if_possible(candidates, "vendor, graph", with(job, &ParallelSection::kernels, "vendor"), comm, data);
+  candidates.emplace_back("native, graph", with(job, &ParallelSection::graph, GraphUse::kOn), comm,
+                          std::move(setup));
+  add("native, no graph", with(job, &ParallelSection::graph, GraphUse::kOff));
+  add("determinism off", with(job, &ParallelSection::determinism, Determinism::kOff));
+  add_if_possible(candidates, "vendor, graph", with(job, &ParallelSection::kernels, Kernels::kVendor), comm,
+                  data);
 
   for (Candidate& candidate : candidates) {
     candidate.turn(options.steps_per_round / 4 + 3);  // loads kernels, captures

@@ -45,7 +45,9 @@ double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& wai
 /// One way to run the job's steps, and what its turns took.
 struct Candidate {
   Candidate(const Job& job, Communicator& comm, JobSetup made)
-      : label(job.parallel.determinism), setup(std::move(made)), engine(make_step_engine(job, setup, comm)) {
+      : label(spelt(job.parallel.determinism)),
+        setup(std::move(made)),
+        engine(make_step_engine(job, setup, comm)) {
     setup.network.initialise(job.train.seed, engine->weights(), job.train.initial_scale);
   }
 
@@ -85,7 +87,7 @@ struct Candidate {
   std::vector<std::vector<double>> until_left;     ///< likewise, of each bucket
 };
 
-Job with_determinism(Job job, const std::string& determinism) {
+Job with_determinism(Job job, Determinism determinism) {
   job.parallel.determinism = determinism;
   return job;
 }
@@ -128,7 +130,8 @@ double median_ratio(const std::vector<double>& a, const std::vector<double>& b) 
 
 void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options,
                     JobSetup world_setup) {
-  const Job world_job = with_determinism(job, "world"), off_job = with_determinism(job, "off");
+  const Job world_job = with_determinism(job, Determinism::kWorld),
+            off_job = with_determinism(job, Determinism::kOff);
   Candidate world(world_job, comm, std::move(world_setup));
   Candidate off(off_job, comm, set_up(off_job, comm, data));
   const Network& network = world.setup.network;
@@ -172,9 +175,9 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
 }  // namespace
 
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options) {
-  JobSetup setup = set_up(with_determinism(job, "world"), comm, data);
+  JobSetup setup = set_up(with_determinism(job, Determinism::kWorld), comm, data);
   if (setup.device.gpu == nullptr) return bench_cpu_step(comm, job, data, options, std::move(setup));
-  bench_device_step(comm, with_determinism(job, "world"), data, options, std::move(setup));
+  bench_device_step(comm, with_determinism(job, Determinism::kWorld), data, options, std::move(setup));
 }
 
 }  // namespace lockstep::bench

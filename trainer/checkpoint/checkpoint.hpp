@@ -23,12 +23,12 @@ std::string save_checkpoint(Env& env, const std::string& run_dir, const Checkpoi
 
 /// Reads a checkpoint's directory; nothing is used before everything is verified.
 /// @throws DataError naming file and tensor; MissingDataError if there is no such directory; IoError
-CheckpointState load_checkpoint(Env& env, const std::string& path);
+CheckpointState load_checkpoint(Env& env, const std::string& path, Weights accepted = Weights::kUsable);
 
 /// Only the manifest, for commands that do not need the tensors.
 Manifest load_manifest(Env& env, const std::string& path);
 
-/// Every checksum, and every damage rather than the first. Empty: the checkpoint is good.
+/// Every checksum and every weight, and every damage rather than the first. Empty: the checkpoint is good.
 /// @throws MissingDataError if there is no such directory; IoError
 std::vector<Damage> verify_checkpoint(Env& env, const std::string& path);
 

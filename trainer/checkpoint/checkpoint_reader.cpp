@@ -92,13 +92,16 @@ std::vector<std::string> buffers_of(const Manifest& manifest, const SafetensorsF
   return {kVersion1Buffer};
 }
 
-CheckpointState state_of(Env& env, const std::string& path) {
+CheckpointState state_of(Env& env, const std::string& path, Weights accepted) {
   const Manifest manifest = manifest_of(env, path);
   const SafetensorsFile model = read_verified(env, path, manifest.files[0]);
   const SafetensorsFile optimizer = read_verified(env, path, manifest.files[1]);
   CheckpointState state;
   state.facts = manifest.facts;
   state.weights = gather(model, manifest.facts.tensors(), "");
+  const std::string wrong =
+      accepted == Weights::kAny ? "" : unusable_weights(manifest.facts.tensors(), state.weights);
+  if (!wrong.empty()) throw DataError(fmt::format("{}/{}: {}", path, kModelFile, wrong));
   for (const std::string& name : buffers_of(manifest, optimizer))
     state.optimizer.push_back({name, gather(optimizer, manifest.facts.parameters, tensor_prefix(name))});
   return state;
@@ -121,7 +124,10 @@ std::vector<Damage> damages_of(Env& env, const std::string& path) {
         note(record.name, error);
       }
     }
-    if (damages.empty()) state_of(env, path);
+    if (!damages.empty()) return damages;
+    const CheckpointState state = state_of(env, path, Weights::kAny);
+    const std::string wrong = unusable_weights(state.facts.tensors(), state.weights);
+    if (!wrong.empty()) damages.push_back({path + "/" + kModelFile, "", wrong});
   } catch (const DataError& error) {
     note(kManifestFile, error);
   }
@@ -134,8 +140,8 @@ Manifest load_manifest(Env& env, const std::string& path) {
   return read_patiently(env, [&] { return manifest_of(env, path); });
 }
 
-CheckpointState load_checkpoint(Env& env, const std::string& path) {
-  return read_patiently(env, [&] { return state_of(env, path); });
+CheckpointState load_checkpoint(Env& env, const std::string& path, Weights accepted) {
+  return read_patiently(env, [&] { return state_of(env, path, accepted); });
 }
 
 std::vector<Damage> verify_checkpoint(Env& env, const std::string& path) {

@@ -88,10 +88,10 @@ std::string runs_beside(Env& env, const std::string& path) {
 /// One look at all checkpoints, newest first. Nothing, and `again`, if one of them went away meanwhile.
 std::optional<FoundCheckpoint> look_for_latest(Env& env, const std::string& run_dir, bool* again,
                                                std::vector<std::string>* complaints,
-                                               std::vector<std::string>* damaged) {
+                                               std::vector<std::string>* damaged, Weights accepted) {
   for (const CheckpointEntry& entry : list_checkpoints(env, run_dir)) {
     try {
-      return FoundCheckpoint{entry.path, load_checkpoint(env, entry.path), {}};
+      return FoundCheckpoint{entry.path, load_checkpoint(env, entry.path, accepted), {}};
     } catch (const DataError& error) {
       complaints->push_back(fmt::format("{}; using the checkpoint before it", error.what()));
       damaged->push_back(entry.path);
@@ -142,7 +142,7 @@ std::vector<CheckpointEntry> list_checkpoints(Env& env, const std::string& run_d
 }
 
 std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir, const OnDamaged& on_damaged,
-                                           std::vector<std::string>* damaged) {
+                                           std::vector<std::string>* damaged, Weights accepted) {
   constexpr int kLooks = 20;  // a run that prunes saves in between; a link to nowhere stays as it is
   std::vector<std::string> complaints, passed_over;
   std::optional<FoundCheckpoint> found;
@@ -150,7 +150,7 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
     complaints.clear();
     passed_over.clear();
     bool again = look < kLooks;
-    found = look_for_latest(env, run_dir, &again, &complaints, &passed_over);
+    found = look_for_latest(env, run_dir, &again, &complaints, &passed_over, accepted);
     if (found || !again) break;
     env.pause(std::chrono::milliseconds(10));
   }
@@ -160,9 +160,16 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
   return found;
 }
 
-FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged) {
-  if (is_checkpoint(env, path)) return {path, load_checkpoint(env, path), {}};
-  if (auto found = find_latest(env, path, on_damaged)) return std::move(*found);
+FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged,
+                                Weights accepted) {
+  if (is_checkpoint(env, path)) return {path, load_checkpoint(env, path, accepted), {}};
+  std::vector<std::string> damaged;
+  if (auto found = find_latest(env, path, on_damaged, &damaged, accepted)) return std::move(*found);
+  if (!damaged.empty()) {
+    throw DataError(
+        fmt::format("{}: holds no good checkpoint; {} damaged", path,
+                    damaged.size() == 1 ? "its only one is" : fmt::format("all {} are", damaged.size())));
+  }
   throw MissingDataError(why_no_checkpoint(env, path));
 }
 

@@ -46,15 +46,18 @@ using OnDamaged = std::function<void(const std::string&)>;
 /// Only what is proved to be damaged is passed over: a file that cannot be read now is tried again, and then
 /// the error leaves. One that goes away meanwhile, because the run that is under way prunes it, makes it look
 /// again.
-/// @param damaged  is given all that were passed over, also where none is good
+/// @param damaged   is given all that were passed over, also where none is good
+/// @param accepted  one whose weights are others counts as damaged
 /// @throws IoError
 std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir, const OnDamaged& on_damaged,
-                                           std::vector<std::string>* damaged = nullptr);
+                                           std::vector<std::string>* damaged = nullptr,
+                                           Weights accepted = Weights::kUsable);
 
 /// What a command is given, read and verified: a checkpoint's directory, or a run's, whose newest good
 /// checkpoint is meant.
-/// @throws MissingDataError if it is neither; DataError, IoError
-FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged);
+/// @throws MissingDataError if it is neither; DataError, also where all checkpoints of a run are damaged; IoError
+FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged,
+                                Weights accepted = Weights::kUsable);
 
 /// Whether there is a checkpoint's directory, good or damaged.
 bool is_checkpoint(Env& env, const std::string& path);

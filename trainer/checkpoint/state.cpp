@@ -5,7 +5,11 @@
 
 #include "common/sha256.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <span>
 
 namespace lockstep {
@@ -47,6 +51,27 @@ std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& param
 
 std::string tensor_prefix(const std::string& buffer) {
   return buffer + ".";
+}
+
+std::string unusable_numbers(const std::string& tensor, std::span<const float> numbers) {
+  const bool is_variance = tensor.ends_with("running_var");
+  const auto bad =
+      std::ranges::count_if(numbers, [&](float v) { return !std::isfinite(v) || (is_variance && v < 0); });
+  if (bad == 0) return "";
+  return fmt::format("{} of {} numbers of {} {} NaN{} infinite{}", bad, numbers.size(), tensor,
+                     bad == 1 ? "is" : "are", is_variance ? "," : " or", is_variance ? " or negative" : "");
+}
+
+std::string unusable_weights(const std::vector<CheckpointParameter>& tensors,
+                             std::span<const float> weights) {
+  std::string text;
+  for (const CheckpointParameter& tensor : tensors) {
+    const std::size_t size = arena_size({tensor});
+    const std::string wrong = unusable_numbers(tensor.name, weights.first(size));
+    if (!wrong.empty()) text += (text.empty() ? "" : ", ") + wrong;
+    weights = weights.subspan(size);
+  }
+  return text;
 }
 
 std::string weights_sha256(std::span<const float> weights) {

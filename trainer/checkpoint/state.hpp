@@ -114,6 +114,15 @@ std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& param
 /// What stands before the names of a buffer's tensors: "momentum.".
 std::string tensor_prefix(const std::string& buffer);
 
+/// Which of these numbers no network can compute with: those that are NaN or infinite, and negative ones of a running
+/// variance. "3 of 250 numbers of conv1.weight are NaN or infinite"; "" if there are none.
+std::string unusable_numbers(const std::string& tensor, std::span<const float> numbers);
+/// The same of all tensors of the weights, for a message.
+std::string unusable_weights(const std::vector<CheckpointParameter>& tensors, std::span<const float> weights);
+
+/// Which weights are taken from a file: those without unusable numbers, or any, to be looked at.
+enum class Weights { kUsable, kAny };
+
 /// SHA-256 of the weights in arena order as little-endian fp32: the last line of a training run.
 std::string weights_sha256(std::span<const float> weights);
 

@@ -28,8 +28,10 @@ namespace {
 constexpr const char* kCheckpointHelp =
     "A run directory (its newest good checkpoint) or one checkpoint's directory";
 
+/// Commands that show a checkpoint show also weights that are NaN.
 FoundCheckpoint open(const std::string& path) {
-  return open_checkpoint(Env::posix(), path, [](const std::string& damage) { print_error(damage); });
+  return open_checkpoint(
+      Env::posix(), path, [](const std::string& damage) { print_error(damage); }, Weights::kAny);
 }
 
 CheckpointState load(const std::string& path) {
@@ -103,7 +105,9 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
              "SHA-256 over all parameters, as training prints it last, and whether it is the published one",
              hash);
   add_simple(app, action, "inspect", "What is inside a checkpoint, as a table", inspect);
-  add_simple(app, action, "verify", "Check every checksum, of all checkpoints of a run or of one", verify);
+  add_simple(app, action, "verify",
+             "Check every checksum, of all checkpoints of a run or of one, and that all weights are finite",
+             verify);
 
   auto* difference =
       app.add_subcommand("diff", "How two checkpoints differ: tensors, elements, largest difference");

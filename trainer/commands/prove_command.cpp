@@ -34,9 +34,9 @@ void add_prove_command(CLI::App& app, Action& action) {
       "The directory that holds its data; default where the run had them, then as data.root=auto");
   command->add_flag("--json", options->json, "One JSON object in place of lines");
   add_parallel_options(*command, options->parallel);
-  command
-      ->add_option("--kernels", options->parallel.kernels, "On a GPU: native or vendor, as parallel.kernels")
-      ->check(CLI::IsMember({"native", "vendor"}))
+  auto kernels = std::make_shared<std::string>(spelt(Kernels::kNative));
+  command->add_option("--kernels", *kernels, "On a GPU: native or vendor, as parallel.kernels")
+      ->check(CLI::IsMember({spelt(Kernels::kNative), spelt(Kernels::kVendor)}))
       ->capture_default_str();
   command->add_option("--ranks", *ranks, "As threads of this process, without mpirun")
       ->check(CLI::Range(1, 1024));
@@ -54,6 +54,7 @@ void add_prove_command(CLI::App& app, Action& action) {
   command->callback([=, &action] {
     action = [=] {
       ProveOptions chosen = *options;
+      if (*kernels == spelt(Kernels::kVendor)) chosen.parallel.kernels = Kernels::kVendor;
       chosen.question.steps = range->count() > 0 ? parse_steps(*steps) : StepRange{0, 0};
       if (seed->count() == 0) chosen.question.seed = std::random_device()();
       if (*ranks > 0) {

@@ -17,7 +17,9 @@ void add_train_command(CLI::App& app, Action& action) {
   auto overrides = std::make_shared<std::vector<std::string>>();
   command->add_option("job", *job, "Job file, e.g. launch/jobs/mnist.yaml")->required();
   command->add_option("overrides", *overrides,
-                      "key=value, in place of what the file says, e.g. train.epochs=2");
+                      "key=value, in place of what the file says, e.g. train.epochs=2; the value is taken as "
+                      "it is, unless it begins "
+                      "with a quote or bracket: then it is YAML");
   command->footer(
       "Examples:\n"
       "  lockstep train launch/jobs/mnist.yaml train.epochs=2 run.dir=runs/short\n"

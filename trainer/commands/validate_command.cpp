@@ -32,9 +32,13 @@ DataSizes sizes_of(const Job& job, const SetOutline& data) {
           checked_sum(checked_product(data.shape.features(), element), sizeof(std::int32_t))};
 }
 
-std::string memory_text(const Job& job, const Network& network, const SetOutline& data) {
+bool is_on_gpu(const Job& job) {
   const auto device = parse_device_name(job.parallel.device);
-  const bool on_gpu = device && (device->kind == DeviceKind::kCuda || device->kind == DeviceKind::kEmulated);
+  return device && (device->kind == DeviceKind::kCuda || device->kind == DeviceKind::kEmulated);
+}
+
+std::string memory_text(const Job& job, const Network& network, const SetOutline& data) {
+  const bool on_gpu = is_on_gpu(job);
   const TrainingMemory memory = training_memory(job, network, sizes_of(job, data), on_gpu, /*ranks=*/1);
   std::string text = fmt::format("memory of one rank: {}", to_string(memory.host));
   if (on_gpu) text += fmt::format("; on its GPU: {}", to_string(memory.device));
@@ -60,7 +64,11 @@ int validate(const std::string& path, const std::vector<std::string>& overrides,
   const SetOutline data = outline_of(job.data.set, job.data.root);
   const auto network = Network::load(job.model, data.shape, data.classes);
   if (for_launch) return 0;
-  print("{}\n{}\n{}\n{}: ok\n", to_yaml(job), network.summary(), memory_text(job, network, data), path);
+  std::string remarks;
+  for (const std::string& line : batch_remarks(job, sizes_of(job, data).train_samples, is_on_gpu(job)))
+    remarks += "note: " + line + "\n";
+  print("{}\n{}\n{}\n{}{}: ok\n", to_yaml(job), network.summary(), memory_text(job, network, data), remarks,
+        path);
   return 0;
 }
 

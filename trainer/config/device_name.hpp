@@ -22,4 +22,7 @@ inline constexpr std::string_view kDeviceNames = "auto, cpu, cuda, cuda:N or emu
 /// nullopt if the text is none of them.
 std::optional<DeviceName> parse_device_name(std::string_view text);
 
+/// " (did you mean 'cuda:1'?)" for "gpu:1" and the like, or a misspelt name; "" for others.
+std::string device_hint(const std::string& text);
+
 }  // namespace lockstep

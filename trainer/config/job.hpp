@@ -3,9 +3,12 @@
 /// A job: everything that a training run depends on. Field order and names are those of the job file.
 #pragma once
 
+#include "comm/gradient_units.hpp"
 #include "common/error.hpp"
+#include "data/sampler.hpp"
 #include "trainer/optimizers/sections.hpp"
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -46,22 +50,60 @@ struct StagesSection {
   std::vector<std::vector<std::string>> layers;  ///< or the names of the layers of each stage
 };
 
+/// The passes of a pipeline's stages.
+enum class PipelineOrder {
+  k1F1B,     ///< backward as soon as there is one to run: few micro-batches in flight
+  kGPipe,    ///< all forward passes first
+  kForward,  ///< forward passes only: evaluation
+};
+enum class Kernels { kNative, kVendor };
+enum class GraphUse { kOn, kOff };
+using BatchSplit = DistributedSampler::Split;
+
+/// How a job file spells the values of keys that have a few; nowhere else are these words compared.
+template <typename Value>
+using Spellings = std::array<std::pair<std::string_view, Value>, 2>;
+template <typename Value>
+inline constexpr Spellings<Value> kSpellings{};
+template <>
+inline constexpr Spellings<PipelineOrder> kSpellings<PipelineOrder>{
+    {{"1f1b", PipelineOrder::k1F1B}, {"gpipe", PipelineOrder::kGPipe}}};
+template <>
+inline constexpr Spellings<Kernels> kSpellings<Kernels>{
+    {{"native", Kernels::kNative}, {"vendor", Kernels::kVendor}}};
+template <>
+inline constexpr Spellings<GraphUse> kSpellings<GraphUse>{{{"on", GraphUse::kOn}, {"off", GraphUse::kOff}}};
+template <>
+inline constexpr Spellings<Determinism> kSpellings<Determinism>{
+    {{"world", Determinism::kWorld}, {"off", Determinism::kOff}}};
+template <>
+inline constexpr Spellings<BatchSplit> kSpellings<BatchSplit>{
+    {{"even", BatchSplit::kEven}, {"chunk", BatchSplit::kChunk}}};
+
+/// "world"
+template <typename Value>
+constexpr std::string_view spelt(Value value) {
+  for (const auto& [text, of_text] : kSpellings<Value>)
+    if (of_text == value) return text;
+  return "";
+}
+
 struct ParallelSection {
-  std::string strategy = "data";             ///< what the ranks share: trainer/config/strategy_kinds.hpp
-  StagesSection stages = {};                 ///< of a pipeline
-  std::vector<std::int64_t> placement = {};  ///< of a pipeline: the rank of each stage; empty: auto
-  std::string schedule = "1f1b";             ///< of a pipeline: 1f1b | gpipe
-  std::string device = "auto";               ///< auto | cpu | cuda | cuda:N | emulated
-  std::string backend = "auto";              ///< auto | mpi | nccl | thread
-  std::string kernels = "native";            ///< on a GPU: native | vendor
-  std::string graph = "on";                  ///< on a GPU: on | off
-  int ranks = 0;                             ///< with backend thread: how many; otherwise mpirun or srun says
-  int threads = 1;                           ///< per rank; they share the rank's grains
-  std::size_t bucket_bytes = 0;              ///< 0: auto
-  std::string determinism = "world";         ///< world | off
+  std::string strategy = "data";                  ///< what the ranks share: trainer/config/strategy_kinds.hpp
+  StagesSection stages = {};                      ///< of a pipeline
+  std::vector<std::int64_t> placement = {};       ///< of a pipeline: the rank of each stage; empty: auto
+  PipelineOrder schedule = PipelineOrder::k1F1B;  ///< of a pipeline
+  std::string device = "auto";                    ///< auto | cpu | cuda | cuda:N | emulated
+  std::string backend = "auto";                   ///< auto | mpi | nccl | thread
+  Kernels kernels = Kernels::kNative;             ///< on a GPU
+  GraphUse graph = GraphUse::kOn;                 ///< on a GPU
+  int ranks = 0;                 ///< with backend thread: how many; otherwise mpirun or srun says
+  int threads = 1;               ///< per rank; they share the rank's grains
+  std::size_t bucket_bytes = 0;  ///< 0: auto
+  Determinism determinism = Determinism::kWorld;
   int grain = 64;
   bool count_lost_updates = false;                ///< of hogwild
-  std::string split = "even";                     ///< of a batch over the ranks: even | chunk
+  BatchSplit split = BatchSplit::kEven;           ///< of a batch over the ranks
   std::int64_t check_replicas_every_steps = 500;  ///< 0: never
   double timeout_seconds = 300;                   ///< of every wait for other ranks
   bool watchdog = true;                           ///< ranks under MPI watch each other

@@ -35,6 +35,13 @@ void check_optimizer(const JobReader& reader) {
   const auto& kinds = optimizer_kinds();
   const auto kind = std::ranges::find(kinds, section.kind, &OptimizerKind::name);
   if (kind->check != nullptr) complain(reader, kind->check(section));
+  const double lr = scaled_lr(section, reader.job().data.global_batch);
+  if (static_cast<float>(lr) == 0) {
+    reader.fail_at(
+        "train.optimizer.lr",
+        fmt::format("train.optimizer.lr: {} scaled to {} is 0 as fp32, whose smallest number is 1.4e-45",
+                    section.lr, lr));
+  }
 }
 
 void check_schedule(const JobReader& reader) {
@@ -121,11 +128,11 @@ void check_strategy(const JobReader& reader) {
   const ParallelSection& parallel = reader.job().parallel;
   const std::string& name = parallel.strategy;
   if (find_strategy_kind(name).same_bits) return;
-  if (parallel.determinism != "off") {
+  if (parallel.determinism != Determinism::kOff) {
     reader.fail_at(reader.gives("parallel.determinism") ? "parallel.determinism" : "parallel.strategy",
                    fmt::format("parallel.determinism: {} promises the same weights every time, which "
                                "parallel.strategy {} cannot give; add parallel.determinism=off",
-                               parallel.determinism, name));
+                               spelt(parallel.determinism), name));
   }
   const bool on_gpu = parallel.device.starts_with("cuda") || parallel.device == "emulated";
   if (on_gpu || backend_named(parallel.backend).needs_gpus) {

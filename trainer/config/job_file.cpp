@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Job files in and out: parse_job, load_job, to_yaml, schema_help.
+#include "common/files/shared_files.hpp"
 #include "common/yaml/strict_yaml.hpp"
 #include "data/catalogue.hpp"
 #include "models/find_model.hpp"
@@ -47,6 +48,29 @@ std::string beside(const std::string& job_file, const std::string& model) {
   return std::filesystem::is_regular_file(file, ignored) ? file.string() : model;
 }
 
+/// The file that `lockstep train mnist` means: mnist.yaml here, or a job that comes with the program; "" if none.
+std::string job_called(const std::string& name) {
+  std::error_code ignored;
+  for (const std::string& path : {name + ".yaml", name + ".yml", "launch/jobs/" + name + ".yaml"}) {
+    if (std::filesystem::is_regular_file(path, ignored)) return path;
+  }
+  for (const auto& directory : shared_directories("jobs", LOCKSTEP_JOBS_SOURCE_DIR)) {
+    const auto path = directory / (name + ".yaml");
+    if (std::filesystem::is_regular_file(path, ignored)) return path.string();
+  }
+  return "";
+}
+
+std::string read_job_file(const std::string& path) {
+  try {
+    return read_yaml_file(path);
+  } catch (const MissingDataError&) {
+    const std::string meant = job_called(path);
+    if (meant.empty()) throw;
+    throw MissingDataError(fmt::format("{}: no such file (did you mean {}?)", path, meant));
+  }
+}
+
 /// With what `auto` stands for where that is known without the data: so a run's job.yaml says it.
 Job with_known_normalisation(Job job) {
   const SetEntry& set = find_set(job.data.set);
@@ -67,7 +91,7 @@ Job parse_job(const std::string& yaml, const std::string& file, const std::vecto
 
 Job load_job(const std::string& path, const std::vector<std::string>& overrides) {
   JobReader reader;
-  reader.read_file(read_yaml_file(path), path);
+  reader.read_file(read_job_file(path), path);
   const bool model_is_from_file = reader.gives("model");
   const std::string model = reader.job().model;
   for (const std::string& text : overrides) reader.read_override(text);

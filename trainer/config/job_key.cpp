@@ -62,6 +62,11 @@ JobKey&& JobKey::as_list() && {
   return std::move(*this);
 }
 
+JobKey&& JobKey::with_hint(std::function<std::string(const std::string&)> text) && {
+  hint = std::move(text);
+  return std::move(*this);
+}
+
 bool read_integer(const ScalarText& scalar, const IntRange& range, std::int64_t& value) {
   const auto number = is_plain(scalar) ? parse_int64(scalar.text) : std::nullopt;
   if (!number || *number < range.low || *number > range.high) return false;
@@ -73,6 +78,9 @@ bool read_real(const ScalarText& scalar, const RealRange& range, double& value) 
   const auto number = is_plain(scalar) ? parse_double(scalar.text) : std::nullopt;
   if (!number || *number < range.low || *number > range.high) return false;
   if ((range.open_low && *number == range.low) || (range.open_high && *number == range.high)) return false;
+  const auto used = static_cast<float>(*number);
+  if (used == 0 && *number != 0) return false;
+  if (range.open_high && static_cast<double>(used) >= range.high) return false;
   value = *number;
   return true;
 }

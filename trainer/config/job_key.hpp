@@ -47,7 +47,11 @@ struct JobKey {
   /// "train.optimizer" of "train.optimizer.lr"; "" at the top
   std::string_view section() const;
 
+  /// What a value that `read` refuses may have meant, or why it is refused: behind the message; may be null.
+  std::function<std::string(const std::string& value)> hint = {};
+
   JobKey&& as_list() &&;
+  JobKey&& with_hint(std::function<std::string(const std::string&)> text) &&;
   JobKey&& also_called(std::vector<std::string_view> names) &&;
 };
 
@@ -61,6 +65,7 @@ struct RealRange {
 };
 
 bool read_integer(const ScalarText& scalar, const IntRange& range, std::int64_t& value);
+/// Numbers are used as fp32: one that lies in the range, but would there be 0 or an excluded bound, is refused.
 bool read_real(const ScalarText& scalar, const RealRange& range, double& value);
 /// "auto" is no number.
 bool read_reals(const std::vector<ScalarText>& list, const RealRange& range, std::vector<double>& values);

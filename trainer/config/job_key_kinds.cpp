@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -35,7 +36,8 @@ JobKey real(const char* path, const Field<double>& field, RealRange range, std::
             Determines determines) {
   const auto read = [=](const ScalarText& scalar, Job& job) { return read_real(scalar, range, field(job)); };
   const auto write = [=](const Job& job) { return format_double(field(job)); };
-  return {path, std::move(meaning), describe(range), determines, {}, {}, {}, read, write};
+  return JobKey{path, std::move(meaning), describe(range), determines, {}, {}, {}, read, write}.with_hint(
+      fp32_hint);
 }
 
 JobKey reals(const char* path, const Field<std::vector<double>>& field, RealRange range, std::size_t count,
@@ -51,7 +53,9 @@ JobKey reals(const char* path, const Field<std::vector<double>>& field, RealRang
     for (const double value : field(job)) text += (text.empty() ? "" : ", ") + format_double(value);
     return "[" + text + "]";
   };
-  return JobKey{path, std::move(meaning), std::move(expected), determines, {}, {}, {}, read, write}.as_list();
+  return JobKey{path, std::move(meaning), std::move(expected), determines, {}, {}, {}, read, write}
+      .as_list()
+      .with_hint(fp32_hint);
 }
 
 JobKey integers(const char* path, const Field<std::vector<std::int64_t>>& field, IntRange range,
@@ -74,7 +78,8 @@ JobKey channel_numbers(const char* path, const Field<std::vector<double>>& field
   const auto write = [=](const Job& job) { return write_reals(field(job)); };
   const std::string expected =
       fmt::format("auto, {}, or a list of such numbers, one for each channel", describe(range));
-  return {path, std::move(meaning), expected, determines, {}, {}, false, read, write, read_list};
+  return JobKey{path, std::move(meaning), expected, determines, {}, {}, false, read, write, read_list}
+      .with_hint(fp32_hint);
 }
 
 JobKey boolean(const char* path, const Field<bool>& field, std::string meaning, Determines determines) {
@@ -91,6 +96,25 @@ JobKey choice(const char* path, const Field<std::string>& field, const std::vect
   const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
   return {path, std::move(meaning), describe(choices), determines, choices, {}, {}, read, write};
 }
+
+template <typename Value>
+JobKey choice(const char* path, const Field<Value>& field, std::string meaning, Determines determines) {
+  std::vector<std::string_view> choices;
+  for (const auto& [text, value] : kSpellings<Value>) choices.push_back(text);
+  const auto read = [=](const ScalarText& scalar, Job& job) {
+    const auto found = std::ranges::find(choices, scalar.text);
+    if (found == choices.end()) return false;
+    field(job) = kSpellings<Value>[static_cast<std::size_t>(found - choices.begin())].second;
+    return true;
+  };
+  const auto write = [=](const Job& job) { return format_yaml_text(spelt(field(job))); };
+  return {path, std::move(meaning), describe(choices), determines, choices, {}, {}, read, write};
+}
+template JobKey choice(const char*, const Field<PipelineOrder>&, std::string, Determines);
+template JobKey choice(const char*, const Field<Kernels>&, std::string, Determines);
+template JobKey choice(const char*, const Field<GraphUse>&, std::string, Determines);
+template JobKey choice(const char*, const Field<Determinism>&, std::string, Determines);
+template JobKey choice(const char*, const Field<BatchSplit>&, std::string, Determines);
 
 JobKey text(const char* path, const Field<std::string>& field, bool may_be_empty, std::string expected,
             std::string meaning, Determines determines) {
@@ -137,7 +161,9 @@ JobKey device(const char* path, const Field<std::string>& field, std::string mea
     return true;
   };
   const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
-  return {path, std::move(meaning), std::string(kDeviceNames), Determines::kNothing, {}, {}, {}, read, write};
+  return JobKey{path, std::move(meaning), std::string(kDeviceNames), Determines::kNothing, {}, {}, {}, read,
+                write}
+      .with_hint(device_hint);
 }
 
 constexpr IntRange kStageCounts{1, 4096};

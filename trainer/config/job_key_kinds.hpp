@@ -48,6 +48,9 @@ JobKey channel_numbers(const char* path, const Field<std::vector<double>>& field
 JobKey boolean(const char* path, const Field<bool>& field, std::string meaning, Determines determines = {});
 JobKey choice(const char* path, const Field<std::string>& field, const std::vector<std::string_view>& choices,
               std::string meaning, Determines determines = {});
+/// One of the values that kSpellings has of its type.
+template <typename Value>
+JobKey choice(const char* path, const Field<Value>& field, std::string meaning, Determines determines = {});
 /// @param may_be_empty  and then null is the empty text
 JobKey text(const char* path, const Field<std::string>& field, bool may_be_empty, std::string expected,
             std::string meaning, Determines determines = {});

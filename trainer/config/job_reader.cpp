@@ -11,7 +11,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <filesystem>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -77,6 +80,51 @@ bool read_into(const YAML::Node& node, const JobKey& key, Job& job) {
   return key.read_list(list, job);
 }
 
+/// What is to be said behind a value that a key refuses.
+std::string hint_for(const YAML::Node& node, const JobKey& key) {
+  if (node.IsSequence() && key.hint) {
+    for (const auto& element : node) {
+      if (const std::string hint = element.IsScalar() ? key.hint(element.Scalar()) : ""; !hint.empty())
+        return hint;
+    }
+  }
+  if (!node.IsScalar()) return "";
+  return key.hint ? key.hint(node.Scalar()) : did_you_mean(node.Scalar(), key.choices);
+}
+
+/// " (did you mean train.optimizer.kind=adam?)" for a value of one of a section's keys that was given to the section.
+std::string key_that_takes(const YAML::Node& node, std::string_view section) {
+  if (!node.IsScalar()) return "";
+  for (const JobKey& key : job_schema()) {
+    if (key.section() != section || std::ranges::find(key.choices, node.Scalar()) == key.choices.end())
+      continue;
+    return fmt::format(" (did you mean {}={}?)", key.path, node.Scalar());
+  }
+  return "";
+}
+
+/// Whether the value of an override is YAML: nothing, a list, a map, or text in quotes. Anything else is taken literally.
+bool is_yaml_value(std::string_view value) {
+  static constexpr std::array<std::string_view, 5> kNull = {"", "~", "null", "Null", "NULL"};
+  return std::ranges::find(kNull, value) != kNull.end() || value.find_first_of("[{\"'") == 0;
+}
+
+/// Refuses what YAML would drop: a comment, and white space at the ends.
+YAML::Node load_yaml_value(const std::string& value, const std::string& source) {
+  constexpr const char* kSpace = " \t\r\n";
+  const bool padded = !value.empty() && (std::strchr(kSpace, value.front()) != nullptr ||
+                                         std::strchr(kSpace, value.back()) != nullptr);
+  std::size_t comment = value.find('#');
+  while (comment != value.npos && comment > 0 && std::strchr(kSpace, value[comment - 1]) == nullptr)
+    comment = value.find('#', comment + 1);
+  if (padded || comment != value.npos) {
+    throw ConfigError(
+        fmt::format("{}: {}; remove it", source,
+                    padded ? "white space at an end of the value" : "in YAML a comment begins with the '#'"));
+  }
+  return load_strict_yaml(value, source);
+}
+
 /// The section that unknown path lies in, as far as it exists, and the name that is unknown there.
 std::pair<std::string_view, std::string_view> split_unknown(std::string_view path) {
   std::size_t begin = 0;
@@ -112,6 +160,19 @@ std::string key_elsewhere(std::string_view section, std::string_view name) {
   return found == nullptr ? std::string() : fmt::format(" (did you mean '{}'?)", found->path);
 }
 
+/// A section of a section that is called nearly so.
+std::string section_elsewhere(const std::string& name) {
+  for (const JobKey& key : job_schema()) {
+    const std::string_view section = key.section();
+    const std::size_t dot = section.rfind('.');
+    if (dot == section.npos) continue;
+    const std::string_view leaf = section.substr(dot + 1);
+    if (!did_you_mean(name, std::span(&leaf, 1)).empty())
+      return fmt::format(" (did you mean '{}'?)", section);
+  }
+  return "";
+}
+
 }  // namespace
 
 void JobReader::read_file(const std::string& yaml, const std::string& file) {
@@ -120,6 +181,13 @@ void JobReader::read_file(const std::string& yaml, const std::string& file) {
   const YAML::Node root = load_strict_yaml(yaml, file);
   if (root.IsNull()) return;
   if (!root.IsMap()) throw config_error(file, root.Mark(), "a job file is a map such as 'model: net'");
+  if (const YAML::Node layers = root["layers"]; layers.IsDefined()) {
+    throw config_error(
+        file, layers.Mark(),
+        fmt::format("this file describes a network, not a job; a job names it: 'model: {}', or "
+                    "'model={}' behind another job file",
+                    file, file));
+  }
   read_section(root, "", {file, false});
 }
 
@@ -129,8 +197,10 @@ void JobReader::read_override(const std::string& override_text) {
   if (equals == override_text.npos || equals == 0) {
     throw ConfigError(source.name + ": expected key=value such as train.epochs=3");
   }
-  const YAML::Node value = load_strict_yaml(override_text.substr(equals + 1), source.name);
-  read_node(value, override_text.substr(0, equals), YAML::Mark::null_mark(), source);
+  const std::string path = override_text.substr(0, equals), value = override_text.substr(equals + 1);
+  const bool is_scalar = find_job_key(path) != nullptr && !is_yaml_value(value);
+  read_node(is_scalar ? YAML::Node(value) : load_yaml_value(value, source.name), path,
+            YAML::Mark::null_mark(), source);
 }
 
 void JobReader::check() {
@@ -196,15 +266,16 @@ void JobReader::read_node(const YAML::Node& node, const std::string& path, const
     read_section(node, path, source);
   } else if (!node.IsNull() || source.is_override) {
     const Place place = place_of(node.Mark(), source);
-    throw config_error(place.source, place.mark,
-                       fmt::format("{}: expected a map with some of {}, got {}", path,
-                                   fmt::join(names_in_section(path), ", "), shown(node)));
+    throw config_error(
+        place.source, place.mark,
+        fmt::format("{}: expected a map with some of {}, got {}{}", path,
+                    fmt::join(names_in_section(path), ", "), shown(node), key_that_takes(node, path)));
   }
 }
 
 void JobReader::read_value(const YAML::Node& node, const JobKey& key, const Place& place) {
   if (!read_into(node, key, job_)) {
-    const std::string guess = node.IsScalar() ? did_you_mean(node.Scalar(), key.choices) : "";
+    const std::string guess = hint_for(node, key);
     throw config_error(place.source, place.mark,
                        fmt::format("{}: expected {}, got {}{}", key.path, key.expected, shown(node), guess));
   }
@@ -218,6 +289,7 @@ void JobReader::fail_unknown(const std::string& path, const Place& place) const 
   std::string hint = did_you_mean(std::string(name), known);
   if (hint.empty()) hint = key_elsewhere(section, name);
   const bool is_dotted = name.find('.') != name.npos;  // else a long section would make any name look near
+  if (hint.empty() && !is_dotted) hint = section_elsewhere(std::string(name));
   if (hint.empty() && is_dotted) hint = did_you_mean(path, all_paths());
   if (hint.empty()) hint = fmt::format("; known: {}", fmt::join(known, ", "));
   const std::string where = section.empty() ? "" : fmt::format(" in '{}'", section);

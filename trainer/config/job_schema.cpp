@@ -47,7 +47,7 @@ std::vector<JobKey> data_keys() {
     path(FIELD(data.root), false, "auto or a directory",
          "where the files are; auto looks where the run had them, in $LOCKSTEP_DATA, ~/.cache/lockstep and /usr/share/datasets")
         .also_called({"path"}),
-    integer(FIELD(data.global_batch), {1, kBillion}, "samples of a step, all ranks together", kWeights)
+    integer(FIELD(data.global_batch), {1, kBillion}, "samples of a step, all ranks together; never more than there are", kWeights)
         .also_called({"batch_size", "batch", "batchsize"}),
     integer(FIELD(data.per_rank_batch), {0, kBillion},
             "samples of a step on each rank, as in DistributedDataParallel: global_batch is this times the ranks; 0: global_batch counts")
@@ -137,27 +137,27 @@ std::vector<JobKey> parallel_keys() {
            "where the network is cut; a number: so many stages of about equal work; auto: one for each rank"),
     placement(FIELD(parallel.placement), "the rank of each stage within its pipeline; auto: one after the other, and from 0 again")
         .also_called({"devices", "device_ids"}),
-    choice(FIELD(parallel.schedule), {"1f1b", "gpipe"},
+    choice(FIELD(parallel.schedule),
            "1f1b: backward as soon as there is one, few grains in flight; gpipe: all forward passes first"),
     device(FIELD(parallel.device),
            "what each rank computes on; auto: a GPU where there is one; cuda:N: that GPU; emulated: the GPU kernels in host code")
         .also_called({"gpu"}),
     choice(FIELD(parallel.backend), backend_names(),
            "how ranks talk; nccl: gradients stay on GPUs; thread: ranks are threads of one process"),
-    choice(FIELD(parallel.kernels), {"native", "vendor"}, "on a GPU: hand-written kernels, or cuDNN and cuBLAS"),
-    choice(FIELD(parallel.graph), {"on", "off"}, "on a GPU: launch whole steps as CUDA graphs; the bits are the same"),
+    choice(FIELD(parallel.kernels), "on a GPU: hand-written kernels, or cuDNN and cuBLAS"),
+    choice(FIELD(parallel.graph), "on a GPU: launch whole steps as CUDA graphs; the bits are the same"),
     integer(FIELD(parallel.ranks), {0, 4096}, "of backend thread; otherwise 0, and mpirun or srun says")
         .also_called({"world_size", "workers", "np"}),
     integer(FIELD(parallel.threads), {1, 1024}, "of each rank; they share its grains").also_called({"num_threads"}),
     byte_count(FIELD(parallel.bucket_bytes), "gradient bytes sent at once; auto: measured on this machine")
         .also_called({"bucket_cap_mb", "bucket_size"}),
-    choice(FIELD(parallel.determinism), {"world", "off"},
+    choice(FIELD(parallel.determinism),
            "world: the same weights, bit for bit, on any number of ranks, with the range of fp32: only NaN and infinity "
            "stop a run; off: fp32 sums", kWeights)
         .also_called({"deterministic"}),
-    integer(FIELD(parallel.grain), {1, 4096}, "samples that are summed in one piece; part of the job, not of the ranks",
+    integer(FIELD(parallel.grain), {1, 4096}, "samples that are summed in one piece; part of the job, not of the ranks; a CPU pads it to a multiple of 16",
             Determines::kWeightsInWorldMode),
-    choice(FIELD(parallel.split), {"even", "chunk"},
+    choice(FIELD(parallel.split),
            "a batch's grains over the ranks: all nearly as many; or, as torch.chunk does it, equal pieces and what is left, where the last ranks may get none")
         .also_called({"chunking"}),
     boolean(FIELD(parallel.count_lost_updates), "count how often one rank overwrote what another had just written; slower")

@@ -9,6 +9,7 @@ namespace lockstep {
 
 /// What advice is about, by the keys of a job file: as they can be given behind a command, too.
 inline constexpr Spelling kJobSpelling{.global_batch = "data.global_batch",
+                                       .per_rank_batch = "data.per_rank_batch",
                                        .grain = "parallel.grain",
                                        .sample_counts = "data.train_samples and data.test_samples",
                                        .device = "parallel.device=",
@@ -20,6 +21,7 @@ inline constexpr Spelling kJobSpelling{.global_batch = "data.global_batch",
 /// The same for commands that take no job file but options (trainer/commands/parallel_options.hpp). What they
 /// have no option for keeps the name of the run's key.
 inline constexpr Spelling kOptionSpelling{.global_batch = kJobSpelling.global_batch,
+                                          .per_rank_batch = kJobSpelling.per_rank_batch,
                                           .grain = kJobSpelling.grain,
                                           .sample_counts = kJobSpelling.sample_counts,
                                           .device = "--device ",

@@ -20,7 +20,8 @@ namespace {
 
 bool determines_weights(const JobKey& key, const Job& job) {
   if (!belongs(key, job)) return false;
-  if (key.determines == Determines::kWeightsInWorldMode) return job.parallel.determinism == "world";
+  if (key.determines == Determines::kWeightsInWorldMode)
+    return job.parallel.determinism == Determinism::kWorld;
   return key.determines == Determines::kWeights;
 }
 

@@ -9,7 +9,7 @@ namespace lockstep {
 
 /// A trail is a promise that anybody gets the same numbers, which only exact sums keep.
 inline bool keeps_trail(const Job& job) {
-  return job.run.trail && job.parallel.determinism == "world";
+  return job.run.trail && job.parallel.determinism == Determinism::kWorld;
 }
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Multiplies, and refuses a global batch that says something else; what a job promises about ranks, in words.
+/// Multiplies, and refuses a global batch that says something else; what a batch costs and a job promises about ranks, in words.
 #include "trainer/config/world_batch.hpp"
 
 #include "common/error.hpp"
@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,6 +65,31 @@ std::string restart_advice(const Job& job, int ranks) {
     text += fmt::format("{} ranks as before, or as many as its stages come out on", ranks);
   }
   return text + (rule.same_weights ? "" : "; the weights will be others than without this loss");
+}
+
+std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_samples, bool on_gpu) {
+  constexpr std::int64_t kColumns = 16;  // that the CPU's kernels take at once
+  std::vector<std::string> remarks;
+  const std::int64_t asked = job.data.global_batch, batch = std::min(asked, train_samples);
+  if (asked > train_samples) {
+    const bool scales = job.train.optimizer.lr_scaling.rule != LrScalingSection().rule;
+    remarks.push_back(fmt::format(
+        "data.global_batch {} is more than the {} training samples: every step takes all of them{}",
+        with_thousands(asked), with_thousands(train_samples),
+        scales ? fmt::format("; the learning rate is scaled for {}", with_thousands(asked)) : ""));
+  }
+  const bool cut = job.parallel.grain <= batch;
+  const std::int64_t samples = cut ? job.parallel.grain : batch;
+  const std::int64_t padded = (samples + kColumns - 1) / kColumns * kColumns;
+  if (!on_gpu && padded != samples) {
+    remarks.push_back(
+        fmt::format("{} of {} are padded to {}, a multiple of {}: {:.0f} % of the arithmetic is for nothing; "
+                    "{}={} needs none",
+                    cut ? "grains" : "batches", samples, padded, kColumns,
+                    100 * static_cast<double>(padded - samples) / static_cast<double>(padded),
+                    cut ? "parallel.grain" : "data.global_batch", padded));
+  }
+  return remarks;
 }
 
 }  // namespace lockstep

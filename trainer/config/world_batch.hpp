@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the number of ranks means to a job: the batch that is given for each, and on how many it may go on.
+/// What ranks and samples mean to a job: the batch that is given for each rank, what a batch costs, and on how many ranks it may go on.
 #pragma once
 
 #include "trainer/config/job.hpp"
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 namespace lockstep {
 
@@ -24,5 +26,10 @@ RestartRule restart_rule(const Job& job);
 
 /// "run the same command again: it goes on from the last checkpoint, on any number of ranks"
 std::string restart_advice(const Job& job, int ranks);
+
+/// What people should know of a job's batches, a line each: one larger than the set, and grains that are padded.
+/// @param train_samples  of the job's set
+/// @param on_gpu         there nothing is padded
+std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_samples, bool on_gpu);
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@
 namespace lockstep {
 
 Arithmetic arithmetic_of(const ParallelSection& parallel, const DeviceChoice& device) {
-  const bool vendor = device.gpu != nullptr && parallel.kernels == "vendor";
+  const bool vendor = device.gpu != nullptr && parallel.kernels == Kernels::kVendor;
   return vendor ? Arithmetic::kVendor : Arithmetic::kCanonical;
 }
 

@@ -41,7 +41,7 @@ std::vector<GradientRange> ranges_of_last_grain(const Network& network, int grai
 BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoice& device,
                         Communicator& comm) {
   const std::size_t bytes_per_element =
-      job.parallel.determinism == "off" ? sizeof(float) : sizeof(std::int64_t);
+      job.parallel.determinism == Determinism::kOff ? sizeof(float) : sizeof(std::int64_t);
   if (job.parallel.bucket_bytes > 0 || comm.size() == 1 || device.gpu != nullptr) {
     const auto ranges = ranges_of_last_grain(network, job.parallel.grain, 1.0);
     const std::size_t bytes = job.parallel.bucket_bytes > 0 ? job.parallel.bucket_bytes : SIZE_MAX;

@@ -42,7 +42,7 @@ CpuStepEngine::CpuStepEngine(const Job& job, const JobSetup& setup, Communicator
       gradient_(setup.network.parameters().size),
       update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
       buffers_(update_.buffer_names(), setup.network.parameters().size),
-      determinism_(job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld),
+      determinism_(job.parallel.determinism),
       units_(make_gradient_units(setup.network, sampler_.batch_grains(0))),
       reducer_(comm, setup.plan, units_, determinism_),
       cut_step_(setup.network, comm, pool_, threads_, most_grains(sampler_)) {

@@ -55,7 +55,7 @@ std::uint64_t grains_in_work(const Job& job, const Network& network, std::int64_
 
 MemoryNeed on_cpu(const Job& job, const Network& network, std::int64_t train_samples, int ranks) {
   const auto threads = static_cast<std::uint64_t>(job.parallel.threads);
-  const std::uint64_t sum = job.parallel.determinism == "off" ? kFp32 : kExact;
+  const std::uint64_t sum = job.parallel.determinism == Determinism::kOff ? kFp32 : kExact;
   const std::uint64_t received = ranks > 1 ? sum : 0;
   const std::uint64_t each = state_and_copy(job) + kFp32 * (1 + threads) + sum + received;
   const int columns = (job.parallel.grain + kBatchMultiple - 1) / kBatchMultiple * kBatchMultiple;
@@ -72,7 +72,7 @@ std::uint64_t trail_bytes(const Job& job, const Network& network) {
 }
 
 TrainingMemory on_device(const Job& job, const Network& network, const DataSizes& data, int ranks) {
-  const std::uint64_t fp32_sums = job.parallel.determinism == "off" ? kFp32 : 0;
+  const std::uint64_t fp32_sums = job.parallel.determinism == Determinism::kOff ? kFp32 : 0;
   const std::uint64_t staged = ranks > 1 ? kExact : 0;
   const std::uint64_t parameters = network.parameters().size;
   const std::int64_t samples = samples_of_a_rank(job, data.train_samples, ranks);

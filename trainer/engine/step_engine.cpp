@@ -20,8 +20,8 @@ DistributedSampler::Options sampler_options(const Job& job, const Dataset& data,
           .shuffle = job.data.shuffle,
           .rank = comm.rank(),
           .world_size = comm.size(),
-          .split = job.parallel.split == "chunk" ? DistributedSampler::Split::kChunk
-                                                 : DistributedSampler::Split::kEven};
+          .split = job.parallel.split,
+          .per_rank_batch = job.data.per_rank_batch};
 }
 
 void StepSeries::add(const StepTotals& step) {

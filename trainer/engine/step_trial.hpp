@@ -50,6 +50,7 @@ class StepTrial {
   GradientUnits& units_;
   std::int64_t global_step_;
   bool may_refine_;
+  std::vector<bool> raised_;  ///< in this step: such a tensor's unit is not lowered in it again
   StepFailure failure_;
 };
 

@@ -40,6 +40,7 @@ std::string scaling_text(const OptimizerSection& section, std::int64_t global_ba
 WeightUpdate::WeightUpdate(const Job& job, const ParameterLayout& layout, std::int64_t steps_per_epoch)
     : kind_(job.train.optimizer.kind),
       scaling_(scaling_text(job.train.optimizer, job.data.global_batch)),
+      has_momentum_(job.train.optimizer.momentum != 0),
       optimizer_(make_optimizer(job.train.optimizer)),
       rule_(optimizer_->rule()),
       names_(optimizer_->buffers()),
@@ -50,8 +51,11 @@ WeightUpdate::WeightUpdate(const Job& job, const ParameterLayout& layout, std::i
   LOCKSTEP_CHECK(static_cast<int>(names_.size()) == buffers_of(rule_));
 }
 
+/// A schedule moves the momentum of an optimiser that has one. Where the job gave 0, there is none.
 StepScalars WeightUpdate::scalars(std::int64_t step) const {
-  return optimizer_->scalars(schedule_.at(step), step);
+  ScheduledValues now = schedule_.at(step);
+  if (!has_momentum_) now.momentum.reset();
+  return optimizer_->scalars(now, step);
 }
 
 std::string WeightUpdate::describe() const {

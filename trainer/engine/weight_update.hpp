@@ -39,6 +39,7 @@ class WeightUpdate {
 
  private:
   std::string kind_, scaling_;
+  bool has_momentum_;  ///< true for optimisers without that key, too: Adam's betas[0] is scheduled
   std::unique_ptr<Optimizer> optimizer_;
   UpdateRule rule_;
   std::vector<std::string> names_;

@@ -20,7 +20,8 @@ namespace lockstep {
 /// What a schedule decides for one step.
 struct ScheduledValues {
   double lr = 0;
-  std::optional<double> momentum = {};  ///< nothing: as the job has it
+  /// Nothing: as the job has it. WeightUpdate hands on none to an optimiser whose momentum is 0.
+  std::optional<double> momentum = {};
 };
 
 class Optimizer {

@@ -25,10 +25,9 @@ class Sgd final : public Optimizer {
   }
 
   StepScalars scalars(const ScheduledValues& now, std::int64_t /*step*/) const override {
-    const double momentum = section_.momentum == 0 ? 0 : now.momentum.value_or(section_.momentum);
     return pack_scalars(SgdStep{.decay = static_cast<float>(section_.weight_decay),
                                 .rate = static_cast<float>(now.lr),
-                                .momentum = static_cast<float>(momentum)});
+                                .momentum = static_cast<float>(now.momentum.value_or(section_.momentum))});
   }
 
  private:

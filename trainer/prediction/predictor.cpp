@@ -5,6 +5,8 @@
 
 #include "common/error.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -45,6 +47,12 @@ void Predictor::predict_batch(std::span<const Picture> pictures,
   for (int s = 0; s < samples; ++s) {
     std::vector<float>& of_sample = probabilities.emplace_back();
     for (int c = 0; c < classes; ++c) of_sample.push_back(std::exp(logits[c * batch + s]));
+    if (std::ranges::all_of(of_sample, [](float p) { return std::isfinite(p); })) continue;
+    throw InternalError(
+        fmt::format("{}: the network's outputs for a picture are NaN or infinite, since its weights are too "
+                    "large; use an "
+                    "earlier checkpoint, or train again with a smaller train.optimizer.lr",
+                    model_.checkpoint));
   }
 }
 

@@ -72,7 +72,8 @@ std::shared_ptr<Gpu> make_gpu(const Platform& platform, const ParallelSection& p
   const int visible = static_cast<int>(platform.devices().size());
   auto gpu = std::make_shared<Gpu>();
   gpu->device = platform.make_device(choose_gpu(comm.local_rank(), comm.local_size(), visible, requested));
-  gpu->ops = parallel.kernels == "vendor" ? make_vendor_ops(*gpu->device) : platform.make_ops(*gpu->device);
+  gpu->ops =
+      parallel.kernels == Kernels::kVendor ? make_vendor_ops(*gpu->device) : platform.make_ops(*gpu->device);
   return gpu;
 }
 

@@ -125,7 +125,9 @@ RankFacts setup_facts(const Job& job, const Network& network, const TrainTestDat
                       const DeviceChoice& device) {
   RankFacts facts = network_facts(network) + data_facts(data);
   // Without exact sums nobody counts on the same bits, only on the same things to do.
-  return job.parallel.determinism == "world" || device.gpu != nullptr ? facts + device_facts(device) : facts;
+  return job.parallel.determinism == Determinism::kWorld || device.gpu != nullptr
+             ? facts + device_facts(device)
+             : facts;
 }
 
 RankFacts operator+(RankFacts left, const RankFacts& right) {

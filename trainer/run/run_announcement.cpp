@@ -4,6 +4,7 @@
 #include "trainer/run/run_announcement.hpp"
 
 #include "common/text/text_layout.hpp"
+#include "trainer/config/world_batch.hpp"
 
 #include <fmt/format.h>
 
@@ -17,7 +18,7 @@ std::string device_text(const Job& job, const JobSetup& setup, const Communicato
                        comm.backend());
   }
   return fmt::format("{}, {} kernels, graph {}; {}", device.description, device.gpu->ops->name(),
-                     has_graphs ? job.parallel.graph : "off", device.communication);
+                     spelt(has_graphs ? job.parallel.graph : GraphUse::kOff), device.communication);
 }
 
 }  // namespace
@@ -36,8 +37,8 @@ std::vector<std::string> announcement(const Job& job, const JobSetup& setup, con
                   device_text(job, setup, comm, description.has_graphs)),
       fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; {}",
                   with_thousands(sampler.batch_samples(0)), counted(sampler.batch_grains(0), "grain"),
-                  job.parallel.grain, counted(sampler.steps_per_epoch(), "step"), job.parallel.determinism,
-                  description.sums),
+                  job.parallel.grain, counted(sampler.steps_per_epoch(), "step"),
+                  spelt(job.parallel.determinism), description.sums),
   };
   lines.insert(lines.end(), description.lines.begin(), description.lines.end());
   if (job.data.per_rank_batch > 0) {
@@ -45,6 +46,8 @@ std::vector<std::string> announcement(const Job& job, const JobSetup& setup, con
         "global batch {} = {} x data.per_rank_batch {}: another number of ranks trains other weights",
         with_thousands(job.data.global_batch), counted(comm.size(), "rank"), job.data.per_rank_batch));
   }
+  for (const std::string& remark : batch_remarks(job, setup.data->train.size(), setup.device.gpu != nullptr))
+    lines.push_back("note: " + remark);
   lines.push_back(strategy.weight_update().describe());
   if (!setup.device.remark.empty()) lines.push_back(setup.device.remark);
   return lines;
@@ -69,7 +72,7 @@ nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const 
                 {"test_samples", setup.data->test.size()},
                 {"global_batch", job.data.global_batch},
                 {"grain", job.parallel.grain},
-                {"determinism", job.parallel.determinism},
+                {"determinism", spelt(job.parallel.determinism)},
                 {"seed", job.train.seed},
                 {"optimizer", job.train.optimizer.kind},
                 {"schedule", job.train.schedule.kind},

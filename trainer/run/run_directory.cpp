@@ -91,6 +91,19 @@ std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job, bool wait) {
   return std::make_unique<RunLock>(env, job.run.dir, job.model + " on " + job.data.set, patience);
 }
 
+/// What run.resume names.
+FoundCheckpoint named_resume_point(Env& env, const std::string& path, const OnDamaged& on_damaged) {
+  try {
+    return open_checkpoint(env, path, on_damaged);
+  } catch (const MissingDataError&) {
+    throw MissingDataError(
+        fmt::format("run.resume: {} holds no checkpoint to go on from; name a run that has one or one of its "
+                    "checkpoints, or "
+                    "leave run.resume out: then a run without a checkpoint starts anew",
+                    path));
+  }
+}
+
 std::shared_ptr<spdlog::logger> open_log(const std::string& run_dir) {
   require_own(Env::posix(), run_dir + "/log", EntryKind::kDirectory);
   make_directories(run_dir + "/log");
@@ -134,7 +147,7 @@ std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   if (job_.run.resume == "auto") {
     found = find_latest(env_, path_, on_damaged, &damaged_);
   } else {
-    found = open_checkpoint(env_, job_.run.resume, on_damaged);
+    found = named_resume_point(env_, job_.run.resume, on_damaged);
   }
   if (found) require_same_job(found->state.facts.job, job_, found->path);
   return found;

@@ -27,11 +27,35 @@ bool RunSaver::is_best(const RunState& state) const {
   return best;
 }
 
+/// One pass over weights that are read anyway, in place of one in every step's update: a weight that is NaN or infinite
+/// makes the losses of the next step so. What does not show there must not be evaluated, saved or hashed.
+void RunSaver::require_finite_weights(const RunState& state) {
+  const std::int64_t step = state.position.global_step;
+  if (step == finite_step_) return;
+  const InPhase phase(comm_.activity(), Phase::kChecking);
+  strategy_.collect();
+  agree(comm_, [&] {
+    if (comm_.rank() != 0) return;
+    std::string wrong;
+    const std::span<const float> weights = strategy_.whole_state().weights;
+    for (const Parameter& tensor : setup_.network.parameters().tensors()) {
+      const std::string here = unusable_numbers(tensor.name, weights.subspan(tensor.offset, tensor.size));
+      if (!here.empty()) wrong += (wrong.empty() ? "" : ", ") + here;
+    }
+    if (wrong.empty()) return;
+    throw InternalError(fmt::format(
+        "after step {}: {}. What helps: lower train.optimizer.lr or train.optimizer.weight_decay. "
+        "Nothing of this step was saved",
+        step, wrong));
+  });
+  finite_step_ = step;
+}
+
 void RunSaver::save(const RunState& state) {
   const bool saved = saved_step_ == state.position.global_step && saved_evaluated_ == state.is_evaluated();
   if (saved) return;
   if (prepare_) prepare_();
-  strategy_.collect();
+  require_finite_weights(state);
   wait_for_disk();  // of the save before
   if (directory_ != nullptr) directory_->save(snapshot(state, job_, setup_, comm_, strategy_));
   is_saved(state);

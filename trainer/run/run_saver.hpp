@@ -32,8 +32,12 @@ class RunSaver {
   /// Whether the checkpoint of this state would be the best one, which run.keep.best wants to have. The
   /// weights that are best are those that were evaluated: they are saved at once, or they are gone. Rank 0's word. Collective.
   bool is_best(const RunState& state) const;
+  /// Brings the state to rank 0 and looks at its weights: to be called before they are evaluated. Collective.
+  /// @throws AgreedError  70, names tensors and step
+  void require_finite_weights(const RunState& state);
   /// Starts saving in the background, unless this state is saved, or being saved. Collective.
-  /// @throws IoError  of an earlier save
+  /// @throws IoError      of an earlier save
+  /// @throws AgreedError  as require_finite_weights()
   void save(const RunState& state);
   /// Returns when the last save is safely on disk. Collective.
   /// @param what_ends  "stopped on request", for the message
@@ -49,8 +53,9 @@ class RunSaver {
   ParallelStrategy& strategy_;
   RunDirectory* directory_ = nullptr;
   std::function<void()> prepare_;
-  std::int64_t saved_step_ = -1;  ///< of the checkpoint that is saved, or being saved
-  bool saved_evaluated_ = false;  ///< and whether it holds the evaluation of that step
+  std::int64_t finite_step_ = -1;  ///< the last one whose weights were looked at
+  std::int64_t saved_step_ = -1;   ///< of the checkpoint that is saved, or being saved
+  bool saved_evaluated_ = false;   ///< and whether it holds the evaluation of that step
 };
 
 }  // namespace lockstep

@@ -142,7 +142,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
                  {"threads", std::to_string(job.parallel.threads)},
                  {"device", setup.device.description},
                  {"backend", setup.device.backend},
-                 {"kernels", job.parallel.kernels}};
+                 {"kernels", std::string(spelt(job.parallel.kernels))}};
   facts.bucket_plan = setup.plan.describe();
   facts.parameters = described(setup.network.parameters().parameters);
   facts.kept = described(setup.network.parameters().kept);

@@ -9,6 +9,7 @@
 #include "models/layer.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/manifest.hpp"
+#include "trainer/checkpoint/state.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
 #include <fmt/format.h>
@@ -65,6 +66,9 @@ void initialise_weights(const Job& job, const Network& network, std::span<float>
     const auto& tensor =
         file.require(parameter.name, "F32", {parameter.shape.begin(), parameter.shape.end()});
     std::memcpy(weights.data() + parameter.offset, tensor.bytes.data(), tensor.bytes.size());
+    const std::string wrong =
+        unusable_numbers(parameter.name, weights.subspan(parameter.offset, parameter.size));
+    if (!wrong.empty()) throw DataError(fmt::format("{}: {}; give a file of finite weights", path, wrong));
   }
 }
 

@@ -182,6 +182,7 @@ bool TrainingRun::leave_evaluation() const {
 
 /// False if it was left, on all ranks: then the run is stopping.
 bool TrainingRun::evaluate_now() {
+  saver_.require_finite_weights(state_);
   const InPhase phase(comm_.activity(), Phase::kEvaluating);
   const Evaluation evaluation = strategy_->evaluate([this] { return leave_evaluation(); });
   stopping_ = evaluation.interrupted;

@@ -52,6 +52,16 @@ TEST(StrictYamlTest, SyntaxErrorNamesLineAndColumn) {
   EXPECT_EQ(error_of("a: b: c\n"), "job.yaml:1:5: not valid YAML: illegal map value");
 }
 
+TEST(StrictYamlTest, TabInTheIndentationIsNamed) {
+  for (const char* yaml : {"a:\n\tb: 1\n", "a:\n\tb: 1\n\tc: 2\n", "a:\n  b: 1\n\tc: 2\n"}) {
+    const std::string error = error_of(yaml);
+    EXPECT_TRUE(error.ends_with("a tab in the indentation; YAML takes spaces only")) << error;
+  }
+  EXPECT_EQ(error_of("a:\n  b: 1\n \tc: 2\n"),
+            "job.yaml:3:2: a tab in the indentation; YAML takes spaces only");
+  EXPECT_EQ(load_strict_yaml("a:\t1\n", "job.yaml")["a"].Scalar(), "1") << "behind a key it harms nobody";
+}
+
 TEST(StrictYamlTest, AnchorIsRefused) {
   EXPECT_EQ(error_of("a: 1\nb: &x 2\n"), "job.yaml:2:4: anchors (&name) are not accepted; remove '&x'");
   EXPECT_EQ(error_of("a: &x\n"), "job.yaml:1:4: anchors (&name) are not accepted; remove '&x'");

@@ -59,7 +59,7 @@ Job random_job(Dice& dice, std::uint64_t seed) {
   job.parallel.grain = random_count(dice, 70);
   job.parallel.threads = dice.between(1, 2);
   job.parallel.bucket_bytes = dice.one_of<std::size_t>({4, 4096, std::size_t{1} << 20});
-  job.parallel.determinism = dice.chance(0.15) ? "off" : "world";
+  job.parallel.determinism = dice.chance(0.15) ? Determinism::kOff : Determinism::kWorld;
   return job;
 }
 
@@ -99,7 +99,7 @@ std::string RandomCase::describe() const {
       yaml, seed, train.shape.channels, train.shape.height, train.shape.width,
       train.images.size() > 0 ? "bytes" : "fp32", train.classes, job.data.global_batch,
       train.size() - job.data.global_batch, job.parallel.grain, ranks, job.parallel.threads,
-      job.parallel.bucket_bytes, job.parallel.determinism, job.train.optimizer.lr,
+      job.parallel.bucket_bytes, spelt(job.parallel.determinism), job.train.optimizer.lr,
       job.train.optimizer.momentum, job.train.optimizer.weight_decay,
       job.train.optimizer.nesterov ? ", nesterov" : "");
 }

@@ -229,7 +229,7 @@ Verdict try_case(const RandomCase& trial, const std::string& device) {
 }
 
 std::string difference(const RandomCase& trial, const Verdict& one, const Verdict& other) {
-  if (trial.job.parallel.determinism == "off") return {};
+  if (trial.job.parallel.determinism == Determinism::kOff) return {};
   const TrainedBits &a = one.bits, &b = other.bits;
   if (a.weights.size() != b.weights.size()) return "one of the devices has no weights";
   for (std::size_t i = 0; i < a.weights.size(); ++i) {

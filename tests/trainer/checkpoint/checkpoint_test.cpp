@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <limits>
 
 namespace lockstep {
 namespace {
@@ -48,6 +49,32 @@ TEST_F(CheckpointTest, RoundTripKeepsEveryFactAndBit) {
   EXPECT_EQ(weights_sha256(loaded.weights), weights_sha256(state.weights));
   EXPECT_EQ(loaded.optimizer, state.optimizer);
   EXPECT_EQ(env_.list(run_.path() + "/checkpoints"), std::vector<std::string>{"step-00001200"});
+}
+
+/// What old versions could write: checksums are good, but no network can compute with the numbers.
+TEST_F(CheckpointTest, WeightsThatAreNotFiniteAreRefusedAndNamed) {
+  save(3);
+  CheckpointState state = make_state(5);
+  state.facts.kept = {{"bn.running_mean", {2}}, {"bn.running_var", {2}}};
+  state.weights.insert(state.weights.end(), {-1, 0, 1, -2});
+  state.weights[1] = std::numeric_limits<float>::infinity();
+  state.weights[2] = std::numeric_limits<float>::quiet_NaN();
+  const std::string path = save_checkpoint(env_, run_.path(), state);
+  const std::string wrong =
+      "2 of 6 numbers of fc.weight are NaN or infinite, 1 of 2 numbers of bn.running_var is NaN, infinite or "
+      "negative";
+  try {
+    load_checkpoint(env_, path);
+    ADD_FAILURE() << "was taken";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.what(), path + "/model.safetensors: " + wrong);
+  }
+  const auto damages = verify_checkpoint(env_, path);
+  ASSERT_EQ(damages.size(), 1U);
+  EXPECT_EQ(to_string(damages.front()), path + "/model.safetensors: " + wrong);
+  EXPECT_EQ(find()->state.facts.step, 3);
+  EXPECT_EQ(weights_sha256(load_checkpoint(env_, path, Weights::kAny).weights),
+            weights_sha256(state.weights));
 }
 
 TEST_F(CheckpointTest, OptimiserWithoutMomentumHasNone) {
@@ -128,6 +155,11 @@ TEST_F(CheckpointTest, MissingCheckpointIsMissingData) {
   EXPECT_THROW(load_checkpoint(env_, run_.path() + "/checkpoints/step-00000001"), MissingDataError);
   EXPECT_THROW(verify_checkpoint(env_, run_.path() + "/checkpoints/step-00000001"), MissingDataError);
   EXPECT_THROW(resolve_checkpoint(env_, run_.path(), [](const std::string&) {}), MissingDataError);
+}
+
+TEST_F(CheckpointTest, RunWhoseCheckpointsAreAllDamagedIsDamagedData) {
+  damage(save(5) + "/model.safetensors", 200);
+  EXPECT_THROW(open_checkpoint(env_, run_.path(), [](const std::string&) {}), DataError);
 }
 
 TEST_F(CheckpointTest, RunDirectoryStandsForItsNewestCheckpoint) {

@@ -4,6 +4,7 @@
 #include "data/catalogue.hpp"
 #include "tests/common/yaml/config_error_of.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/config/job_schema.hpp"
 #include "trainer/config/key_families.hpp"
 
 #include <fmt/format.h>
@@ -30,6 +31,17 @@ TEST(JobErrorTest, MisspeltKeyGetsASuggestion) {
             "job.yaml:3:3: unknown key 'optimiser' in 'train' (did you mean 'optimizer'?)");
   EXPECT_EQ(error_of("train: {optimizer: {momentun: 0.5}}\n"),
             "job.yaml:2:21: unknown key 'momentun' in 'train.optimizer' (did you mean 'momentum'?)");
+}
+
+TEST(JobErrorTest, SectionOfAnotherSectionIsPointedTo) {
+  EXPECT_EQ(error_of("optimiser: {lr: 3}\n"),
+            "job.yaml:2:1: unknown key 'optimiser' (did you mean 'train.optimizer'?)");
+}
+
+TEST(JobErrorTest, NetworkInPlaceOfAJobIsToldSo) {
+  EXPECT_EQ(config_error_of([] { parse_job("name: mine\nlayers: [flatten]\n", "mine.yaml"); }),
+            "mine.yaml:2:9: this file describes a network, not a job; a job names it: 'model: mine.yaml', or "
+            "'model=mine.yaml' behind another job file");
 }
 
 TEST(JobErrorTest, KeyOfAnotherSectionIsPointedTo) {
@@ -136,6 +148,36 @@ TEST(JobErrorTest, RangesAreSpeltOut) {
             "job.yaml:2:26: parallel.bucket_bytes: expected auto or a size from 4 to 1GiB such as 65536, "
             "64KiB or 1MiB, "
             "got '64KB'");
+}
+
+/// Whatever the key: what is 0, or no longer below 1, once it is a float.
+TEST(JobErrorTest, NumbersThatFp32CannotHoldAreRefused) {
+  EXPECT_EQ(
+      error_of("train: {optimizer: {lr: 1e-320}}"),
+      "job.yaml:2:25: train.optimizer.lr: expected a number above 0, at most 1e+06, got '1e-320', which is 0 "
+      "as fp32, whose smallest number is 1.4e-45");
+  EXPECT_EQ(error_of("train: {optimizer: {momentum: 0.99999999}}"),
+            "job.yaml:2:31: train.optimizer.momentum: expected a number from 0, below 1, got '0.99999999', "
+            "which is "
+            "1 as fp32, whose largest number below 1 is 0.99999994");
+  parse_job("{model: net, train: {optimizer: {lr: 1.4e-45, momentum: 0.99999994}}}", "job.yaml");
+  EXPECT_NE(error_of("train: {optimizer: {kind: adam, betas: [0.9, 0.99999999]}}").find("1 as fp32"),
+            std::string::npos);
+  int looked_at = 0;
+  for (const JobKey& key : job_schema()) {
+    Job job;
+    const bool takes_a_number = key.read({"0.5"}, job) || key.read({"5.5"}, job);
+    if (!takes_a_number || key.choices.size() > 0 || key.read({"text"}, job)) continue;
+    ++looked_at;
+    EXPECT_FALSE(key.read({"1e-50"}, job)) << key.path;
+    if (key.read({"0.99999999"}, job)) {
+      EXPECT_TRUE(key.read({"1"}, job)) << key.path << " is 1 as fp32";
+    }
+  }
+  EXPECT_GT(looked_at, 15);
+  EXPECT_NE(error_of("train: {optimizer: {lr: 1e-40, lr_scaling: {rule: linear, base_batch: 1000000000}}}")
+                .find("is 0 as fp32"),
+            std::string::npos);
 }
 
 TEST(JobErrorTest, ChoiceOutsideTheListGetsASuggestion) {

@@ -43,6 +43,45 @@ TEST(JobOverrideTest, ValueMayHoldEqualsSignsAndBeEmpty) {
   EXPECT_EQ(with({"train.initial_weights="}).train.initial_weights, "");
 }
 
+TEST(JobOverrideTest, ValuesAreTakenLiterally) {
+  for (const std::string value : {"a #b", "#b", "a: b", "- a", "&a x", "*a", "!a", "a ", " a", "%a", "@a",
+                                  "a, b", "---", "nothing's", "a}", "? a", "| a", "`a"})
+    EXPECT_EQ(with({"run.dir=" + value}).run.dir, value);
+  EXPECT_EQ(with({"run.dir='a'"}).run.dir, "a") << "quotes are YAML's";
+  EXPECT_EQ(with({"run.dir=\"it's\""}).run.dir, "it's");
+}
+
+TEST(JobOverrideTest, WhatWouldBeDroppedOrChangedIsRefused) {
+  for (const char* text : {"train.epochs=3 ", "train.epochs= 3", "train.epochs=3\n", "train.epochs=3 # three",
+                           "data.shuffle=no ", "run.dir=a\n", "run.dir=a\tb", "run.dir=~", "data.mean=[0.5] ",
+                           "data.mean=[0.5] # one", "train={epochs: 3} # three", "train={epochs: 3}\n",
+                           "parallel.placement=[0, 1] #", "train.seed=1 "})
+    EXPECT_NE(error_of(text), "") << text;
+  EXPECT_EQ(error_of("data.mean=[0.5] # one"),
+            "override 'data.mean=[0.5] # one': in YAML a comment begins with the '#'; remove it");
+  EXPECT_EQ(error_of("train={epochs: 3} "),
+            "override 'train={epochs: 3} ': white space at an end of the value; remove it");
+}
+
+TEST(JobOverrideTest, ValueOfAKeyThatIsGivenToItsSectionIsToldTheKey) {
+  EXPECT_TRUE(
+      error_of("train.optimizer=adam").ends_with("got 'adam' (did you mean train.optimizer.kind=adam?)"))
+      << error_of("train.optimizer=adam");
+  EXPECT_TRUE(
+      error_of("train.schedule=cosine").ends_with("got 'cosine' (did you mean train.schedule.kind=cosine?)"));
+  EXPECT_TRUE(error_of("train.optimizer=fast").ends_with("got 'fast'"));
+}
+
+TEST(JobOverrideTest, OtherNamesOfDevicesAreUnderstood) {
+  const std::string expected = "parallel.device: expected auto, cpu, cuda, cuda:N or emulated, got ";
+  EXPECT_EQ(error_of("parallel.device=gpu"),
+            "override 'parallel.device=gpu': " + expected + "'gpu' (did you mean 'cuda'?)");
+  EXPECT_TRUE(error_of("parallel.device=gpu:1").ends_with("(did you mean 'cuda:1'?)"));
+  EXPECT_TRUE(error_of("parallel.device=cuda0").ends_with("(did you mean 'cuda:0'?)"));
+  EXPECT_TRUE(error_of("parallel.device=cpus").ends_with("(did you mean 'cpu'?)"));
+  EXPECT_TRUE(error_of("parallel.device=abacus").ends_with("got 'abacus'"));
+}
+
 TEST(JobOverrideTest, ModelMayComeFromAnOverride) {
   EXPECT_EQ(parse_job("", "job.yaml", {"model=lenet"}).model, "lenet");
 }
@@ -80,8 +119,8 @@ TEST(JobOverrideTest, ShapelessOverridesAreRefused) {
 }
 
 TEST(JobOverrideTest, YamlOfAnOverrideIsStrictToo) {
-  EXPECT_EQ(error_of("run.dir=&a x"),
-            "override 'run.dir=&a x':1:1: anchors (&name) are not accepted; remove '&a'");
+  EXPECT_EQ(error_of("run={dir: &a x}"),
+            "override 'run={dir: &a x}':1:7: anchors (&name) are not accepted; remove '&a'");
   EXPECT_EQ(error_of("train={epochs: 1, epochs: 2}"),
             "override 'train={epochs: 1, epochs: 2}':1:13: key 'epochs' is given twice (first on line 1); "
             "remove one");

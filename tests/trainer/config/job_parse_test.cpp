@@ -5,6 +5,7 @@
 #include "trainer/config/fault_name.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
+#include "trainer/config/world_batch.hpp"
 
 #include <gtest/gtest.h>
 
@@ -72,12 +73,12 @@ TEST(JobParseTest, EveryKeyOfAFileArrives) {
   EXPECT_TRUE(job.train.optimizer.nesterov);
   EXPECT_EQ(job.parallel.device, "cpu");
   EXPECT_EQ(job.parallel.backend, "thread");
-  EXPECT_EQ(job.parallel.kernels, "vendor");
-  EXPECT_EQ(job.parallel.graph, "off");
+  EXPECT_EQ(job.parallel.kernels, Kernels::kVendor);
+  EXPECT_EQ(job.parallel.graph, GraphUse::kOff);
   EXPECT_EQ(job.parallel.ranks, 3);
   EXPECT_EQ(job.parallel.threads, 2);
   EXPECT_EQ(job.parallel.bucket_bytes, 65536U);
-  EXPECT_EQ(job.parallel.determinism, "off");
+  EXPECT_EQ(job.parallel.determinism, Determinism::kOff);
   EXPECT_EQ(job.parallel.grain, 5);
   EXPECT_EQ(job.parallel.check_replicas_every_steps, 0);
   EXPECT_EQ(job.parallel.timeout_seconds, 1.5);
@@ -140,6 +141,28 @@ TEST(JobParseTest, LoadJobReadsTheFileAndMissesTheMissing) {
   EXPECT_EQ(job.train.epochs, 4);
   std::filesystem::remove(path);
   EXPECT_THROW(load_job(path.string(), {}), MissingDataError);
+}
+
+TEST(BatchRemarksTest, SayWhatABatchDoesNotDoAndWhatItCosts) {
+  const auto remarks = [](const std::string& yaml, bool on_gpu = false) {
+    return batch_remarks(parse(yaml), 1000, on_gpu);
+  };
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(remarks("data: {global_batch: 1000}\n"), Lines{});
+  EXPECT_EQ(
+      remarks("data: {global_batch: 1001}\n"),
+      Lines{"data.global_batch 1,001 is more than the 1,000 training samples: every step takes all of them"});
+  EXPECT_EQ(
+      remarks("data: {global_batch: 2000}\ntrain: {optimizer: {lr_scaling: {rule: linear}}}\n"),
+      Lines{"data.global_batch 2,000 is more than the 1,000 training samples: every step takes all of them; "
+            "the learning rate is scaled for 2,000"});
+  EXPECT_EQ(remarks("parallel: {grain: 24}\n"),
+            Lines{"grains of 24 are padded to 32, a multiple of 16: 25 % of the arithmetic is for nothing; "
+                  "parallel.grain=32 needs none"});
+  EXPECT_EQ(remarks("parallel: {grain: 24}\n", true), Lines{});
+  EXPECT_EQ(remarks("data: {global_batch: 8}\n"),
+            Lines{"batches of 8 are padded to 16, a multiple of 16: 50 % of the arithmetic is for nothing; "
+                  "data.global_batch=16 needs none"});
 }
 
 TEST(FaultNameTest, AmountsHaveUnits) {

@@ -46,6 +46,22 @@ class JobPathTest : public ::testing::Test {
   std::string home_ = std::getenv("HOME") != nullptr ? std::getenv("HOME") : "";
 };
 
+TEST_F(JobPathTest, NameOfAJobIsToldItsFile) {
+  const auto error = [](const std::string& path) -> std::string {
+    try {
+      load_job(path, {});
+    } catch (const MissingDataError& missing) {
+      return missing.what();
+    }
+    return "";
+  };
+  EXPECT_TRUE(error("mnist").starts_with("mnist: no such file (did you mean /")) << error("mnist");
+  EXPECT_TRUE(error("mnist").ends_with("/jobs/mnist.yaml?)")) << error("mnist");
+  write("elsewhere/mine.yaml", "model: net\n");
+  EXPECT_EQ(error("mine"), "mine: no such file (did you mean mine.yaml?)");
+  EXPECT_EQ(error("yours"), "yours: no such file; check the path");
+}
+
 TEST_F(JobPathTest, TildeIsTheHomeInEveryPath) {
   const Job job =
       parse_job("model: ~/net.yaml\ndata: {root: ~/data}\ntrain: {initial_weights: ~/w.safetensors}\n",

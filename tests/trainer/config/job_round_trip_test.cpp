@@ -41,14 +41,14 @@ class RandomJob {
         flip() ? text() : "", 0,         {"sgd", real(1e-12, 1e6), real(1e-9, 0.999), real(0, 1e6), flip()}};
     job.parallel.device = pick({"auto", "cpu", "cuda", "cuda:3", "emulated"});
     job.parallel.backend = pick({"auto", "thread"});
-    job.parallel.kernels = pick({"native", "vendor"});
-    job.parallel.graph = pick({"on", "off"});
+    job.parallel.kernels = flip() ? Kernels::kNative : Kernels::kVendor;
+    job.parallel.graph = flip() ? GraphUse::kOn : GraphUse::kOff;
     job.parallel.ranks = static_cast<int>(whole(0, 4096));
     job.parallel.threads = static_cast<int>(whole(1, 1024));
     job.parallel.bucket_bytes = static_cast<std::size_t>(whole(4, 1 << 20) << (flip() ? 10 : 0));
-    job.parallel.determinism = pick({"world", "off"});
+    job.parallel.determinism = flip() ? Determinism::kWorld : Determinism::kOff;
     job.parallel.grain = static_cast<int>(whole(1, 4096));
-    job.parallel.split = pick({"even", "chunk"});
+    job.parallel.split = flip() ? BatchSplit::kEven : BatchSplit::kChunk;
     job.parallel.check_replicas_every_steps = whole(0, 1000000000000);
     job.parallel.timeout_seconds = real(1e-9, 1e9);
     job.run = {text(),

@@ -116,6 +116,31 @@ TEST(OptimizersTest, MetricsAndAnnouncementTellTheRate) {
   for (std::size_t i = 0; i < 10; ++i) EXPECT_NEAR(rates[i], expected[i], 1e-15) << i;
 }
 
+/// Weights grow by 10^12 a step and are infinite after the fourth, whose losses are still finite: the run ends with
+/// it, and must not end well. A checkpoint of the step before is good.
+TEST(OptimizersTest, WeightsThatBecomeInfiniteInTheLastStepEndTheRun) {
+  const TemporaryDirectory directory;
+  const std::string job = write_job(directory) +
+                          " model=linear train.optimizer.lr=1e6 train.optimizer.weight_decay=1e6 "
+                          "train.optimizer.momentum=0 train.max_steps=4 run.dir=" +
+                          directory.path("run") + " ";
+  for (const std::string way : {"parallel.backend=thread parallel.ranks=2", "parallel.device=emulated",
+                                "parallel.strategy=pipeline parallel.stages=1",
+                                "parallel.strategy=hogwild parallel.determinism=off"}) {
+    const Outcome outcome = lockstep("train " + job + way);
+    EXPECT_EQ(outcome.exit_code, 70) << way << "\n" << outcome.everything();
+    EXPECT_NE(outcome.err.find("after step 4: "), std::string::npos) << way << "\n" << outcome.everything();
+    EXPECT_NE(outcome.err.find("of 7840 numbers of fc.weight are NaN or infinite"), std::string::npos)
+        << outcome.err;
+    EXPECT_EQ(outcome.out.find("done"), std::string::npos) << outcome.out;
+    EXPECT_EQ(outcome.out.find("weights sha256"), std::string::npos) << outcome.out;
+    EXPECT_FALSE(std::filesystem::exists(directory.path("run/checkpoints/step-00000004"))) << way;
+    for (const auto& event : read_metrics(directory.path("run")))
+      EXPECT_TRUE(event["event"] != "epoch" && event["event"] != "end") << way << ": " << event;
+    std::filesystem::remove_all(directory.path("run"));
+  }
+}
+
 TEST(OptimizersTest, WarmupLongerThanTheRunIsRefusedWithItsPlace) {
   const TemporaryDirectory directory;
   write_job(directory);

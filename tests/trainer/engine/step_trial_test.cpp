@@ -13,8 +13,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -56,12 +58,65 @@ TEST_F(StepTrialTest, StepThatFitsIsTaken) {
 }
 
 TEST_F(StepTrialTest, TooLargeIsRepeatedAndThenNeverRefined) {
-  largest_ = {1, 1};
+  largest_ = {0x1p40, 1};
   StepTrial trial(units_, 0);
   EXPECT_EQ(judge(trial, {{}, {.too_large = 3}}), Verdict::kRepeat);
   EXPECT_EQ(units_.exponents()[1], -24);
   EXPECT_EQ(judge(trial, {{}, {}}), Verdict::kTake);
-  EXPECT_EQ(asked_, 0);
+  EXPECT_EQ(units_.exponents()[1], -24);
+}
+
+TEST_F(StepTrialTest, RaisedTensorLeavesTheOthersToBeRefinedWhenThatIsDue) {
+  largest_ = {1, 1};
+  StepTrial due(units_, 0);
+  EXPECT_EQ(judge(due, {{}, {.too_large = 3}}), Verdict::kRepeat);
+  EXPECT_EQ(judge(due, {{}, {}}), Verdict::kRepeat);
+  EXPECT_EQ(units_.exponents()[0], -80);
+  EXPECT_EQ(units_.exponents()[1], -24);
+  StepTrial not_due(units_, 3);
+  EXPECT_EQ(judge(not_due, {{}, {.too_large = 3}}), Verdict::kRepeat);
+  EXPECT_EQ(judge(not_due, {{}, {}}), Verdict::kTake);
+}
+
+/// The step as an engine computes it: rounded to the units as they are, until the trial takes it.
+std::vector<std::int64_t> sums_taken(GradientUnits& units, const std::vector<float>& terms,
+                                     std::int64_t step) {
+  StepTrial trial(units, step);
+  for (int times = 1; times < 50; ++times) {
+    std::vector<std::int64_t> sums(terms.size());
+    Refused refusals(units.tensors());
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      const ExactFormat& format = units.format(units.tensor_at(i));
+      const bool fits = std::abs(terms[i]) < format.limit;
+      if (fits) sums[i] = std::llrint(double{terms[i]} * format.scale);
+      if (!fits) ++refusals[units.tensor_at(i)].too_large;
+    }
+    std::int64_t refused = 0;
+    for (const TensorRefusals& tensor : refusals) refused += tensor.too_large;
+    const auto verdict = trial.judge(totals(refused), refusals, [&] {
+      std::vector<double> largest(units.tensors());
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        double& of_tensor = largest[units.tensor_at(i)];
+        of_tensor = std::max(of_tensor, std::abs(static_cast<double>(sums[i])));
+      }
+      return largest;
+    });
+    if (verdict == Verdict::kTake) return sums;
+  }
+  ADD_FAILURE() << "the step has no end";
+  return std::vector<std::int64_t>(terms.size());
+}
+
+/// The second tensor's terms are beyond 2^17 units of 2^-40, the first one's below half of such a unit.
+TEST_F(StepTrialTest, SmallGradientsKeepTheirBitsInAStepThatRaisesAnotherTensor) {
+  const std::vector<float> terms = {1.2345678e-13F, -3.3333333e-14F, 9.8765432e-14F, 1e-14F, 1e9F, 7.5e30F};
+  const auto sums = sums_taken(units_, terms, 0);
+  for (std::size_t i = 0; i < 4; ++i) {
+    const double kept = from_exact(sums[i], units_.exponents()[0]);
+    EXPECT_NEAR(kept / double{terms[i]}, 1, 0x1p-24) << terms[i] << " became " << kept;
+  }
+  const double largest = from_exact(sums[5], units_.exponents()[1]);
+  EXPECT_NEAR(largest / double{terms[5]}, 1, 0x1p-24) << largest;
 }
 
 TEST_F(StepTrialTest, TooSmallIsRepeated) {

@@ -2,7 +2,13 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/prediction/prediction_report.hpp"
 
+#include "common/error.hpp"
+#include "trainer/prediction/predictor.hpp"
+
 #include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
 
 namespace lockstep {
 namespace {
@@ -70,6 +76,31 @@ TEST(PredictionReportTest, ASummaryCountsClassesAndDoubts) {
   EXPECT_NE(summary.to_text("set", kStyle).find("set: 3 pictures, not sure of 1\n"), std::string::npos);
   EXPECT_NE(summary.to_text("set", kStyle).find("cow       2  66.67 %"), std::string::npos)
       << summary.to_text("set", kStyle);
+}
+
+/// Finite weights that are so large that no output is a number.
+TEST(PredictorTest, OutputsThatAreNoNumbersAreAnError) {
+  SavedModel model{.network = Network::parse("layers:\n  - linear: classes\n", "one.yaml", {1, 1, 2}, 2),
+                   .weights = AlignedBuffer<float>(6),
+                   .data = {},
+                   .checkpoint = "run/checkpoints/step-00000007"};
+  model.data.options.mean = {0};
+  model.data.options.std = {1};
+  Picture picture;
+  picture.width = 2;
+  picture.height = 1;
+  picture.pixels = {255, 255};
+  std::ranges::fill(model.weights.span(), 1.0F);
+  EXPECT_EQ(Predictor(model).predict(std::array{picture}).front(), (std::vector<float>{0.5F, 0.5F}));
+  std::ranges::fill(model.weights.span(), 3e38F);
+  try {
+    Predictor(model).predict(std::array{picture});
+    FAIL() << "no error";
+  } catch (const InternalError& error) {
+    EXPECT_NE(std::string(error.what()).find("step-00000007: the network's outputs for a picture are NaN"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 }  // namespace

@@ -15,7 +15,11 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -81,6 +85,28 @@ void expect_refusal(const std::string& conv1, const std::string& words) {
 TEST(StartingWeightsTest, WhatTheFileLacksIsNamed) {
   expect_refusal(", bias: true", "conv1.bias");
   expect_refusal(", name: first", "first.weight");
+}
+
+TEST(StartingWeightsTest, WeightsThatAreNotFiniteAreNamed) {
+  const Network network = Network::parse("layers:\n  - linear: classes\n", "one.yaml", {1, 1, 2}, 2);
+  const std::vector<float> weight = {1, std::numeric_limits<float>::quiet_NaN(), 2, 3}, bias = {0, 0};
+  const std::vector<TensorView> tensors = {{"fc1.weight", "F32", {2, 2}, std::as_bytes(std::span(weight))},
+                                           {"fc1.bias", "F32", {2}, std::as_bytes(std::span(bias))}};
+  Job job;
+  job.train.initial_weights = ::testing::TempDir() + "/not_finite.safetensors";
+  const auto bytes = write_safetensors(tensors, {});
+  std::ofstream(job.train.initial_weights, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+  std::vector<float> weights(network.parameters().weights_size());
+  try {
+    initialise_weights(job, network, weights);
+    FAIL() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_EQ(error.what(),
+              job.train.initial_weights +
+                  ": 1 of 4 numbers of fc1.weight is NaN or infinite; give a file of finite weights");
+  }
+  std::filesystem::remove(job.train.initial_weights);
 }
 
 TEST(StartingWeightsTest, NothingOfALayerIsLeftOut) {

@@ -10,14 +10,6 @@
 #include "trainer/engine/step_fingerprints.hpp"
 
 namespace lockstep {
-namespace {
-
-Determinism determinism_of(const Job& job) {
-  return job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld;
-}
-
-}  // namespace
-
 DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const WeightUpdate& update, int max_columns,
                        std::int64_t global_batch, std::int64_t global_grains, std::int64_t longest_series)
     : gpu_(*setup.device.gpu),
@@ -35,7 +27,7 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const WeightUpdate
       host_counters_(*gpu_.device, kCounterSlots),
       arena_(gpu_, *main_, setup.network.parameters(), update,
              make_gradient_units(setup.network, global_grains), state_,
-             {gpu_.all_reduce.get(), setup.plan, determinism_of(job)}) {
+             {gpu_.all_reduce.get(), setup.plan, job.parallel.determinism}) {
   if (!keeps_trail(job)) return;
   const ParameterLayout& layout = setup.network.parameters();
   arena_.keep_fingerprints(fingerprint_layout(layout, update.buffer_names().size()), held_tensors(layout),

@@ -49,7 +49,7 @@ DeviceStepEngine::DeviceStepEngine(const Job& job, const JobSetup& setup, Commun
       update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
       step_(job, setup, update_, most_columns(sampler_), sampler_.batch_samples(0), sampler_.batch_grains(0),
             longest_series_),
-      graphs_(step_, job.parallel.graph == "on"),
+      graphs_(step_, job.parallel.graph == GraphUse::kOn),
       evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test),
       series_done_(gpu_->device->make_event()),
       weights_(setup.network.parameters().weights_size()),

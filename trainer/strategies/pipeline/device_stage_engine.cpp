@@ -53,7 +53,7 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
   const FingerprintLayout row = fingerprint_layout(whole, buffers_.count());
   if (keeps_trail(parts.job)) slots_of_row_ = row.slots();
   if (held_.ranges.empty()) return;
-  const auto determinism = parts.job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld;
+  const auto determinism = parts.job.parallel.determinism;
   const BucketPlan buckets = held_.buckets();
   arena_.emplace(*gpu_, *main_, held_.layout, update_,
                  GradientUnits(held_.tensor_sizes(), parts.sampler.batch_grains(0)), state_,

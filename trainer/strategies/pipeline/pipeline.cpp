@@ -77,7 +77,8 @@ StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool 
 void Pipeline::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
   StepTrial trial(units_, position.global_step);
   std::function<std::vector<double>()> largest_sums;
-  if (job_.parallel.determinism == "world") largest_sums = [this] { return largest_sums_of_all(); };
+  if (job_.parallel.determinism == Determinism::kWorld)
+    largest_sums = [this] { return largest_sums_of_all(); };
   for (;;) {
     const auto start = Clock::now();
     comm_.activity().begin_step(position.global_step + 1);

@@ -31,7 +31,7 @@ std::uint64_t state_bytes(const Job& job) {
 /// Micro-batches of a stage between forward and backward, at most.
 std::uint64_t in_flight(const Job& job, const StagePlan& plan, std::int64_t train_samples, int stage) {
   if (!plan.stages[static_cast<std::size_t>(stage)].goes_back()) return 1;
-  if (job.parallel.schedule != "gpipe") return static_cast<std::uint64_t>(plan.count() - stage);
+  if (job.parallel.schedule != PipelineOrder::kGPipe) return static_cast<std::uint64_t>(plan.count() - stage);
   const std::int64_t batch = std::min(job.data.global_batch, train_samples), grain = job.parallel.grain;
   const std::int64_t grains = (batch + grain - 1) / grain;
   return static_cast<std::uint64_t>((grains + plan.replicas - 1) / plan.replicas);
@@ -91,7 +91,7 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
         checked_sum(worker.activations, message_bytes(job, network, plan, data.train_samples, number));
   }
   const std::uint64_t gradients =
-      on_gpu ? kExact + (job.parallel.determinism == "off" ? kFp32 : 0) : 2 * kFp32 + 2 * kExact;
+      on_gpu ? kExact + (job.parallel.determinism == Determinism::kOff ? kFp32 : 0) : 2 * kFp32 + 2 * kExact;
   worker.parameters = checked_product(held, state_bytes(job) + gradients);
   if (rank == 0) {  // the whole state, and the checkpoint that is being written of it
     memory.host.parameters =

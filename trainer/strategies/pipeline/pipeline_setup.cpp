@@ -90,8 +90,7 @@ DistributedSampler::Options pipeline_sampling(const Job& job, const Dataset& dat
           .shuffle = job.data.shuffle,
           .rank = rank / plan.width,
           .world_size = plan.replicas,
-          .split = job.parallel.split == "chunk" ? DistributedSampler::Split::kChunk
-                                                 : DistributedSampler::Split::kEven};
+          .split = job.parallel.split};
 }
 
 }  // namespace lockstep

@@ -76,7 +76,7 @@ StrategyDescription describe_pipeline(const Job& job, const Network& /*network*/
   StrategyDescription description;
   description.has_graphs = false;
   description.sums = fmt::format("pipeline of {} on {}, {}", counted(plan.count(), "stage"),
-                                 counted(plan.width, "rank"), job.parallel.schedule);
+                                 counted(plan.width, "rank"), spelt(job.parallel.schedule));
   if (plan.replicas > 1) description.sums += fmt::format(", {} times", plan.replicas);
   std::vector<std::string> cuts;
   for (int stage = 0; stage < plan.count(); ++stage) {
@@ -88,7 +88,7 @@ StrategyDescription describe_pipeline(const Job& job, const Network& /*network*/
   description.facts = {{"stages", fmt::format("{}", fmt::join(cuts, "; "))},
                        {"placement", fmt::format("{}", fmt::join(plan.ranks(), ", "))},
                        {"pipelines", std::to_string(plan.replicas)},
-                       {"pipeline_schedule", job.parallel.schedule}};
+                       {"pipeline_schedule", std::string(spelt(job.parallel.schedule))}};
   return description;
 }
 

@@ -21,8 +21,7 @@ RankWeights::RankWeights(const Job& job, const Network& network, const HeldLayou
   }
   if (held_.ranges.empty()) return;
   units_.emplace(held_.tensor_sizes(), global_grains);
-  reducer_.emplace(replicas, held_.buckets(), *units_,
-                   job.parallel.determinism == "off" ? Determinism::kOff : Determinism::kWorld);
+  reducer_.emplace(replicas, held_.buckets(), *units_, job.parallel.determinism);
 }
 
 float* RankWeights::begin_of(int stage, AlignedBuffer<float>& arena) const {

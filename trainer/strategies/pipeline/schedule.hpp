@@ -4,16 +4,12 @@
 /// every rank computes alike.
 #pragma once
 
+#include "trainer/config/job.hpp"
+
 #include <span>
 #include <vector>
 
 namespace lockstep {
-
-enum class PipelineOrder {
-  k1F1B,     ///< backward as soon as there is one to run: few micro-batches in flight
-  kGPipe,    ///< all forward passes first
-  kForward,  ///< forward passes only: evaluation
-};
 
 /// One pass of a stage over a micro-batch, which is a grain.
 struct PipelinePass {

@@ -26,7 +26,7 @@ StageWorker::StageWorker(const Job& job, const StagePlan& plan, int rank, StageL
       rank_(rank),
       links_(links),
       engine_(engine),
-      order_(job.parallel.schedule == "gpipe" ? PipelineOrder::kGPipe : PipelineOrder::k1F1B),
+      order_(job.parallel.schedule),
       times_(plan.stages.size()) {}
 
 const PipelineSchedule& StageWorker::schedule(int grains, PipelineOrder order) {

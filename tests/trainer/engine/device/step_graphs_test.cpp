@@ -72,7 +72,7 @@ Job make_job(Reduce reduce) {
   Job job;
   job.train.optimizer = {.lr = 0.05, .momentum = 0.5};
   job.parallel.grain = 2;
-  job.parallel.determinism = reduce == Reduce::kFp32 ? "off" : "world";
+  job.parallel.determinism = reduce == Reduce::kFp32 ? Determinism::kOff : Determinism::kWorld;
   return job;
 }
 
