@@ -147,11 +147,11 @@ struct MiddleOfARun {
     state.epoch_loss_units.add(0x1p70), state.unprinted.loss_units.add(0x1p60);
     state.unprinted.steps = 2, state.unprinted.samples = 64;
     state.test_accuracy = 0.75, state.evaluated_step = 6;
-    GradientUnits units = fresh_units();
-    units.restore(std::vector<std::int16_t>{-7, 3}, 5);
-    checkpoint.facts = checkpoint_facts(state, job, setup, comm, units);
-    const auto weights = setup.network.parameters().weights_size();
-    for (std::size_t i = 0; i < weights; ++i) checkpoint.weights.push_back(static_cast<float>(i) + 0.5F);
+    GradientUnits then = fresh_units();
+    then.restore(std::vector<std::int16_t>{-7, 3}, 5);
+    checkpoint.facts = checkpoint_facts(state, job, setup, comm, then);
+    const std::size_t count = setup.network.parameters().weights_size();
+    for (std::size_t i = 0; i < count; ++i) checkpoint.weights.push_back(static_cast<float>(i) + 0.5F);
     checkpoint.optimizer = {{"momentum", checkpoint.weights}};
   }
   GradientUnits fresh_units() const { return make_gradient_units(setup.network, 2); }
