@@ -112,18 +112,18 @@ Interval interval_from(const nlohmann::json& json) {
 /// What rank 0 has decided, on every rank.
 struct Plan {
   std::vector<Interval> intervals;
-  std::string bucket_plan;
+  std::vector<std::size_t> bucket_sizes;
 };
 
 Plan share_plan(Communicator& comm, const Survey& survey) {
   nlohmann::json json;
   if (comm.rank() == 0) {
-    json["bucket_plan"] = survey.bucket_plan;
+    json["bucket_sizes"] = survey.bucket_sizes;
     json["intervals"] = nlohmann::json::array();
     for (const Interval& interval : survey.intervals) json["intervals"].push_back(interval_json(interval));
   }
   json = parse_json(gather_text(comm, comm.rank() == 0 ? json_text(json) : "").front());
-  Plan plan{.intervals = {}, .bucket_plan = json.at("bucket_plan").get<std::string>()};
+  Plan plan{.intervals = {}, .bucket_sizes = json.at("bucket_sizes").get<std::vector<std::size_t>>()};
   for (const auto& entry : json.at("intervals")) plan.intervals.push_back(interval_from(entry));
   return plan;
 }
@@ -218,7 +218,7 @@ class Proof {
           return recorded_network_of(*trail_, options_.run + "/" + kTrailFile);
         });
     agree(*part, [&] { require_data_of(*trail_, job_, setup, trail_->head().buffers); });
-    const ReplayedRun run{job_, setup, *trail_, plan.bucket_plan};
+    const ReplayedRun run{job_, setup, *trail_, plan.bucket_sizes};
     const std::vector<Interval> intervals = intervals_of(group, plan);
     ProofProgress progress(comm_.rank() == 0 && !options_.json, what_is_done_by(group), steps_of(intervals));
     for (const Interval& interval : intervals) {

@@ -31,7 +31,7 @@ class Replay {
         comm_(comm),
         progress_(progress),
         strategy_(find_strategy(run.job).make(run.job, run.setup, comm)),
-        facts_{run.trail.head(), run.setup.network.parameters(), run.bucket_plan},
+        facts_{run.trail.head(), run.setup.network.parameters(), run.bucket_sizes},
         slots_(run.trail.head().slots()) {}
 
   ProofResult to_the_end() {

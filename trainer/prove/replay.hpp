@@ -20,7 +20,7 @@ struct ReplayedRun {
   const Job& job;  ///< as it is computed here
   const JobSetup& setup;
   const Trail& trail;
-  std::string bucket_plan;  ///< the run's
+  std::vector<std::size_t> bucket_sizes;  ///< the run's
 };
 
 /// Replays an interval on all ranks of `comm`, to its end or to the first step that differs. Collective.

@@ -186,7 +186,7 @@ void Surveyor::judge(const CheckpointEntry& entry) {
           "trail and checkpoint are not of one run, or the trail was written anew");
     }
   }
-  survey_.bucket_plan = facts.bucket_plan;
+  survey_.bucket_sizes = facts.bucket_sizes;
   starts_.push_back({entry.step, entry.path});
 }
 

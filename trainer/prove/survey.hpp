@@ -24,7 +24,7 @@ Trail read_trail(Env& env, const std::string& run_dir);
 struct Survey {
   std::vector<Interval> intervals;
   ProofResult verdict;      ///< what is found and what cannot be proved without any replay
-  std::string bucket_plan;  ///< of the newest good checkpoint; empty: there is none
+  std::vector<std::size_t> bucket_sizes;  ///< of the newest good checkpoint; empty: there is none
 };
 
 struct Question {

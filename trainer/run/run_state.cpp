@@ -142,6 +142,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
                  {"backend", setup.device.backend},
                  {"kernels", job.parallel.kernels}};
   facts.bucket_plan = setup.plan.describe();
+  for (const Bucket& bucket : setup.plan.buckets) facts.bucket_sizes.push_back(bucket.size);
   facts.parameters = described(setup.network.parameters().parameters);
   facts.kept = described(setup.network.parameters().kept);
   return facts;

@@ -30,7 +30,7 @@ class MetricsTest : public ::testing::Test {
 };
 
 TEST_F(MetricsTest, AppendsOneLineForEachEvent) {
-  MetricsWriter metrics(path_);
+  MetricsWriter metrics(Env::posix(), path_);
   metrics.write({{"step", 1}});
   metrics.write({{"step", 2}});
   metrics.sync();
@@ -38,7 +38,7 @@ TEST_F(MetricsTest, AppendsOneLineForEachEvent) {
 }
 
 TEST_F(MetricsTest, WhatAFullDiskCutShortIsTakenBackAndWrittenLater) {
-  MetricsWriter metrics(path_);
+  MetricsWriter metrics(Env::posix(), path_);
   metrics.write({{"step", 1}});
   {
     const SmallDisk disk(15);
