@@ -262,8 +262,7 @@ std::vector<std::size_t> bucket_sizes_in_words(const std::string& plan) {
   std::vector<std::size_t> sizes(1);
   for (const char c : std::string_view(plan).substr(begin, end - begin)) {
     if (c == '+') sizes.push_back(0);
-    if (kDigits.find(c) != kDigits.npos)
-      sizes.back() = sizes.back() * 10 + static_cast<std::size_t>(c - '0');
+    if (kDigits.find(c) != kDigits.npos) sizes.back() = sizes.back() * 10 + static_cast<std::size_t>(c - '0');
   }
   return sizes;
 }

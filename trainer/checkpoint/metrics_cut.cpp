@@ -75,13 +75,14 @@ std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::
   if ((whole && hex(sha256(of_there)) == noted.sha256) || was_told(text, step)) return std::nullopt;
   if (!whole) {
     return fmt::format("{} was cut off: {} of its {} lines up to step {} are lost; {}", path,
-                       with_thousands(noted.lines - lines), with_thousands(noted.lines),
-                       with_thousands(step), goes_on);
+                       with_thousands(noted.lines - lines), with_thousands(noted.lines), with_thousands(step),
+                       goes_on);
   }
   const std::string aside = free_name(env, path + kDamagedSuffix, "-");
   write_synced(env, aside, bytes);
-  return fmt::format("{} was changed: its {} lines up to step {} are not those that were written; kept as {}; {}",
-                     path, with_thousands(noted.lines), with_thousands(step), aside, goes_on);
+  return fmt::format(
+      "{} was changed: its {} lines up to step {} are not those that were written; kept as {}; {}", path,
+      with_thousands(noted.lines), with_thousands(step), aside, goes_on);
 }
 
 MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool epoch_line_written) {

@@ -74,7 +74,7 @@ struct CheckpointFacts {
   CheckpointLoss unprinted;  ///< where run.print_loss_every_steps asks for it
   CheckpointUnits gradient_units;
   CheckpointArithmetic arithmetic;
-  std::optional<CheckpointTrail> trail;  ///< nothing where the run leaves none, and in older checkpoints
+  std::optional<CheckpointTrail> trail;      ///< nothing where the run leaves none, and in older checkpoints
   std::optional<CheckpointMetrics> metrics;  ///< nothing in older checkpoints
 
   std::optional<double> test_accuracy;  ///< of these very weights; nothing if they were not evaluated

@@ -26,32 +26,6 @@ std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors
   return parameters;
 }
 
-/// A position that is not one of this job on these data would be trained from all the same: past the end of
-/// an epoch, for instance, and then for ever.
-void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler) {
-  const std::int64_t steps = sampler.steps_per_epoch(), batch = sampler.batch_samples(0);
-  const std::int64_t last_batch = sampler.batch_samples(steps - 1);
-  const auto samples_after = [&](std::int64_t taken) {
-    return taken < steps ? taken * batch : (steps - 1) * batch + last_batch;
-  };
-  // All steps of an epoch may be taken and its evaluation still to come.
-  const bool in_epoch = facts.epoch >= 0 && facts.step_in_epoch >= 0 && facts.step_in_epoch <= steps;
-  const std::int64_t of_whole_epochs = facts.step - facts.step_in_epoch;
-  const bool possible = in_epoch && of_whole_epochs >= 0 && of_whole_epochs % steps == 0 &&
-                        of_whole_epochs / steps == facts.epoch &&
-                        facts.epoch_samples == samples_after(facts.step_in_epoch) &&
-                        facts.epoch_correct >= 0 && facts.epoch_correct <= facts.epoch_samples &&
-                        std::isfinite(facts.epoch_loss_sum) && facts.unprinted.steps <= facts.step_in_epoch &&
-                        facts.unprinted.samples <= facts.epoch_samples;
-  if (possible) return;
-  throw DataError(fmt::format(
-      "the checkpoint of step {} stands after {} epochs, {} steps and {} samples, where a run "
-      "with {} steps an epoch in batches of {} cannot stand: the data set has changed its size, or "
-      "the manifest is damaged; bring the data back as they were, or start afresh with run.resume=never or "
-      "another run.dir",
-      facts.step, facts.epoch, facts.step_in_epoch, facts.epoch_samples, steps, batch));
-}
-
 /// Checkpoints of before they were kept have the sum in double alone.
 WideSum epoch_loss_units(const CheckpointFacts& facts) {
   WideSum sum;
@@ -94,6 +68,32 @@ void restore_optimizer(const CheckpointState& checkpoint, const std::vector<Opti
 }
 
 }  // namespace
+
+/// A position that is not one of this job on these data would be trained from all the same: past the end of
+/// an epoch, for instance, and then for ever.
+void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler) {
+  const std::int64_t steps = sampler.steps_per_epoch(), batch = sampler.batch_samples(0);
+  const std::int64_t last_batch = sampler.batch_samples(steps - 1);
+  const auto samples_after = [&](std::int64_t taken) {
+    return taken < steps ? taken * batch : (steps - 1) * batch + last_batch;
+  };
+  // All steps of an epoch may be taken and its evaluation still to come.
+  const bool in_epoch = facts.epoch >= 0 && facts.step_in_epoch >= 0 && facts.step_in_epoch <= steps;
+  const std::int64_t of_whole_epochs = facts.step - facts.step_in_epoch;
+  const bool possible = in_epoch && of_whole_epochs >= 0 && of_whole_epochs % steps == 0 &&
+                        of_whole_epochs / steps == facts.epoch &&
+                        facts.epoch_samples == samples_after(facts.step_in_epoch) &&
+                        facts.epoch_correct >= 0 && facts.epoch_correct <= facts.epoch_samples &&
+                        std::isfinite(facts.epoch_loss_sum) && facts.unprinted.steps <= facts.step_in_epoch &&
+                        facts.unprinted.samples <= facts.epoch_samples;
+  if (possible) return;
+  throw DataError(fmt::format(
+      "the checkpoint of step {} stands after {} epochs, {} steps and {} samples, where a run "
+      "with {} steps an epoch in batches of {} cannot stand: the data set has changed its size, or "
+      "the manifest is damaged; bring the data back as they were, or start afresh with run.resume=never or "
+      "another run.dir",
+      facts.step, facts.epoch, facts.step_in_epoch, facts.epoch_samples, steps, batch));
+}
 
 void RunState::add(const StepSeries& series) {
   position.global_step += series.steps;
