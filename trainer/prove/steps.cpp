@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <random>
 #include <string_view>
 
 namespace lockstep {
@@ -86,6 +87,26 @@ std::vector<StepRange> without(const std::vector<StepRange>& a, const std::vecto
     if (!rest.empty()) result.push_back(rest);
   }
   return result;
+}
+
+/// Floyd's algorithm: every set of so many steps is as likely as any other.
+std::vector<StepRange> sample_steps(const StepRange& all, std::int64_t count, std::uint64_t seed,
+                                    const std::set<std::int64_t>& always) {
+  std::mt19937_64 random(seed);
+  std::set<std::int64_t> chosen;
+  for (std::int64_t most = all.last - count + 1; most <= all.last; ++most) {
+    const auto choices = static_cast<std::uint64_t>(most - all.first + 1);
+    const std::int64_t step = all.first + static_cast<std::int64_t>(random() % choices);
+    if (!chosen.insert(step).second) chosen.insert(most);
+  }
+  for (const std::int64_t step : always) {
+    if (!all.contains(step) || !chosen.insert(step).second) continue;
+    const auto other = std::ranges::find_if(chosen, [&](std::int64_t s) { return !always.contains(s); });
+    if (other != chosen.end()) chosen.erase(other);
+  }
+  std::vector<StepRange> ranges;
+  for (const std::int64_t step : chosen) ranges.push_back({step, step});
+  return merged(std::move(ranges));
 }
 
 std::int64_t count_steps(const std::vector<StepRange>& ranges) {

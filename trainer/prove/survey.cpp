@@ -23,7 +23,6 @@
 #include <limits>
 #include <map>
 #include <optional>
-#include <random>
 #include <set>
 #include <span>
 #include <string_view>
@@ -87,7 +86,6 @@ class Surveyor {
   }
 
   void ask(std::int64_t newest_checkpoint);
-  void sample();
   bool is_of_another_job();
   void judge_trail();
   void judge_metrics();
@@ -130,30 +128,9 @@ void Surveyor::ask(std::int64_t newest_checkpoint) {
   if (steps.first == 0) steps.first = 1;
   if (steps.last == 0) steps.last = last;
   survey_.verdict.asked = {steps};
-  if (question_.sample > 0 && question_.sample < steps.count()) sample();
-}
-
-/// Floyd's algorithm: every set of so many steps is as likely as any other. Then the last step and that of the last
-/// checkpoint take the place of others: what a run came to is always looked at.
-void Surveyor::sample() {
-  const StepRange all = survey_.verdict.asked.front();
-  std::mt19937_64 random(question_.seed);
-  std::set<std::int64_t> chosen;
-  for (std::int64_t most = all.last - question_.sample + 1; most <= all.last; ++most) {
-    const auto count = static_cast<std::uint64_t>(most - all.first + 1);
-    const std::int64_t step = all.first + static_cast<std::int64_t>(random() % count);
-    if (!chosen.insert(step).second) chosen.insert(most);
-  }
-  std::set<std::int64_t> always = {all.last};
-  if (all.contains(newest_checkpoint_)) always.insert(newest_checkpoint_);
-  for (const std::int64_t step : always) {
-    if (!chosen.insert(step).second) continue;
-    const auto other = std::ranges::find_if(chosen, [&](std::int64_t s) { return !always.contains(s); });
-    if (other != chosen.end()) chosen.erase(other);
-  }
-  std::vector<StepRange> ranges;
-  for (const std::int64_t step : chosen) ranges.push_back({step, step});
-  survey_.verdict.asked = merged(std::move(ranges));
+  if (question_.sample > 0 && question_.sample < steps.count())
+    survey_.verdict.asked =
+        sample_steps(steps, question_.sample, question_.seed, {steps.last, newest_checkpoint_});
 }
 
 void Surveyor::refute(std::int64_t step, const char* what, std::string text, std::string cause) {

@@ -63,8 +63,8 @@ TEST_F(ProveTest, TrailsAreEqualForAnyNumberOfRanksStagesAndStarts) {
 }
 
 TEST_F(ProveTest, RunOfTheGpusKernelsIsProvedByACpu) {
-  train("cpu");
-  train("gpu", "parallel.device=emulated");
+  train("cpu", "data.test_samples=20");
+  train("gpu", "data.test_samples=20 parallel.device=emulated");
   EXPECT_TRUE(trail("cpu") == trail("gpu"));
   for (const char* device : {"cpu", "emulated"}) {
     const auto proof = prove("gpu", std::string("--device ") + device);
@@ -119,13 +119,17 @@ TEST_F(ProveTest, GroupOfRanksStopsTogetherWhereOneIntervalIsRefuted) {
   EXPECT_EQ(many.exit_code, 0) << many.everything();
 }
 
-/// Rank 1 stops itself for good once it is under way.
+/// Rank 1 stops itself for good once it has computed for 0.4 s: by then it replays.
 TEST_F(ProveTest, StoppedRankIsNamedAfterTheUsualDeadline) {
   train("run", "train.epochs=60 run.checkpoint_every_steps=0 run.keep.best=false run.log_every_steps=0");
   const auto command = mpirun_command(1, "prove " + path("run") + " --timeout 2");
   const auto program = command.substr(command.find(" -np 1 ") + 7);
-  const auto outcome =
-      run_shell(command + " : -np 1 sh -c '(sleep 1; kill -STOP $$) & exec " + program + "'", 60);
+  const auto outcome = run_shell(
+      command +
+          " : -np 1 sh -c '(while [ $(cut -d\" \" -f14 /proc/$$/stat) -lt 40 ]; do sleep 0.05; done; "
+          "kill -STOP $$) & exec " +
+          program + "'",
+      60);
   EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
   EXPECT_NE(outcome.err.find("verdict: rank 1 on "), std::string::npos) << outcome.err;
   EXPECT_NE(outcome.err.find(": it is stopped, kill -CONT "), std::string::npos) << outcome.err;

@@ -91,6 +91,19 @@ TEST(StepRangeTest, RangesAreMergedSubtractedAndNamed) {
   EXPECT_EQ(describe(without(a, {{3, 4}, {9, 25}})), "steps 1 to 2, 5 to 8 and 26 to 30");
 }
 
+TEST(StepRangeTest, SamplesHaveTheirSizeAndWhatIsAlwaysAmongThem) {
+  std::vector<StepRange> seen;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto sample = sample_steps({11, 60}, 5, seed, {60, 52, 7});
+    EXPECT_EQ(count_steps(sample), 5) << seed;
+    EXPECT_TRUE(without({{52, 52}, {60, 60}}, sample).empty()) << seed << ": " << describe(sample);
+    EXPECT_TRUE(without(sample, {{11, 60}}).empty()) << seed << ": " << describe(sample);
+    seen.insert(seen.end(), sample.begin(), sample.end());
+  }
+  EXPECT_EQ(merged(seen), (std::vector<StepRange>{{11, 60}})) << "each step has its turn";
+  EXPECT_EQ(sample_steps({1, 9}, 1, 3, {9, 6}), (std::vector<StepRange>{{6, 6}, {9, 9}}));
+}
+
 TEST(IntervalTest, EachStepIsReplayedFromTheNearestStart) {
   const std::vector<StartPoint> starts = {{0, ""}, {40, "c40"}, {80, "c80"}};
   const auto intervals = plan_intervals(starts, {{1, 95}}, {{30, 60}});
