@@ -215,11 +215,13 @@ class Proof {
 
  private:
   void look(const DeviceChoice& device) {
+    std::vector<CheckpointEntry> checkpoints;
+    if (comm_.rank() == 0) checkpoints = list_checkpoints(Env::posix(), options_.run);
     trail_.emplace(trail_of(Env::posix(), job_));
     metrics_ = read_claims(Env::posix(), options_.run);
     if (comm_.rank() != 0) return;
-    survey_ = survey_run(Env::posix(), job_, {*trail_, metrics_}, arithmetic_of(job_.parallel, device),
-                         why_no_beginning(job_), options_.question);
+    survey_ = survey_run(Env::posix(), job_, {*trail_, metrics_, std::move(checkpoints)},
+                         arithmetic_of(job_.parallel, device), why_no_beginning(job_), options_.question);
   }
 
   ProofResult replay_mine(const Plan& plan) {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <random>
 #include <string_view>
 
@@ -89,23 +90,27 @@ std::vector<StepRange> without(const std::vector<StepRange>& a, const std::vecto
   return result;
 }
 
-/// Floyd's algorithm: every set of so many steps is as likely as any other.
+/// Floyd's algorithm over the others: every set of them is as likely as any other.
 std::vector<StepRange> sample_steps(const StepRange& all, std::int64_t count, std::uint64_t seed,
                                     const std::set<std::int64_t>& always) {
+  std::set<std::int64_t> fixed;
+  for (const std::int64_t step : always)
+    if (all.contains(step)) fixed.insert(step);
+  const std::int64_t others = all.count() - std::ssize(fixed);
+  const std::int64_t wanted = std::clamp<std::int64_t>(count - std::ssize(fixed), 0, others);
   std::mt19937_64 random(seed);
   std::set<std::int64_t> chosen;
-  for (std::int64_t most = all.last - count + 1; most <= all.last; ++most) {
-    const auto choices = static_cast<std::uint64_t>(most - all.first + 1);
-    const std::int64_t step = all.first + static_cast<std::int64_t>(random() % choices);
-    if (!chosen.insert(step).second) chosen.insert(most);
-  }
-  for (const std::int64_t step : always) {
-    if (!all.contains(step) || !chosen.insert(step).second) continue;
-    const auto other = std::ranges::find_if(chosen, [&](std::int64_t s) { return !always.contains(s); });
-    if (other != chosen.end()) chosen.erase(other);
+  for (std::int64_t most = others - wanted; most < others; ++most) {
+    const auto number = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most + 1));
+    if (!chosen.insert(number).second) chosen.insert(most);
   }
   std::vector<StepRange> ranges;
-  for (const std::int64_t step : chosen) ranges.push_back({step, step});
+  for (const std::int64_t step : fixed) ranges.push_back({step, step});
+  for (const std::int64_t number : chosen) {
+    std::int64_t step = all.first + number;
+    for (const std::int64_t skipped : fixed) step += skipped <= step ? 1 : 0;
+    ranges.push_back({step, step});
+  }
   return merged(std::move(ranges));
 }
 

@@ -59,6 +59,7 @@ class Surveyor {
         job_(job),
         trail_(files.trail),
         metrics_(files.metrics),
+        checkpoints_(files.checkpoints),
         arithmetic_(arithmetic),
         question_(question),
         sampler_(sampler_of(job, trail_.head())),
@@ -80,7 +81,7 @@ class Surveyor {
 
  private:
   std::vector<CheckpointEntry> oldest_first() const {
-    auto entries = list_checkpoints(env_, job_.run.dir);
+    auto entries = checkpoints_;
     std::ranges::reverse(entries);
     return entries;
   }
@@ -104,6 +105,7 @@ class Surveyor {
   const Job& job_;
   const Trail& trail_;
   const MetricsClaims& metrics_;
+  const std::vector<CheckpointEntry>& checkpoints_;
   Arithmetic arithmetic_;
   const Question& question_;
   std::optional<DistributedSampler> sampler_;  ///< nothing: the trail does not say of how many samples

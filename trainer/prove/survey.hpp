@@ -5,6 +5,7 @@
 #pragma once
 
 #include "common/files/env.hpp"
+#include "trainer/checkpoint/directory.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/arithmetic.hpp"
 #include "trainer/prove/claims.hpp"
@@ -32,6 +33,8 @@ Trail trail_of(Env& env, const Job& job);
 struct RunFiles {
   const Trail& trail;
   const MetricsClaims& metrics;
+  /// Newest first; listed before the others were read, so that of a run under way these know as much.
+  std::vector<CheckpointEntry> checkpoints;
 };
 
 struct Survey {
