@@ -38,6 +38,12 @@ Sha256Digest Sha256::finish() {
   return digest;
 }
 
+Sha256Digest Sha256::so_far() const {
+  Sha256 copy;
+  LOCKSTEP_CHECK(EVP_MD_CTX_copy_ex(copy.context_->evp, context_->evp) == 1);
+  return copy.finish();
+}
+
 Sha256Digest sha256(std::span<const std::byte> bytes) {
   Sha256 hash;
   hash.update(bytes);

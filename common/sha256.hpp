@@ -23,7 +23,9 @@ class Sha256 {
   Sha256& operator=(Sha256&&) noexcept;
 
   void update(std::span<const std::byte> bytes);
-  /// The digest of everything so far. Call once; the object is spent.
+  /// The digest of everything so far; more may follow.
+  Sha256Digest so_far() const;
+  /// The digest of everything. Call once; the object is spent.
   Sha256Digest finish();
 
  private:

@@ -61,7 +61,9 @@ class Env {
   /// The whole of a regular file; its size is known before memory is asked for. A FIFO or device is not
   /// waited for.
   /// @throws MissingDataError if it is not there; DataError if it is no regular file
-  virtual std::vector<std::byte> read(const std::string& path) = 0;
+  std::vector<std::byte> read(const std::string& path) { return read_first(path, UINT64_MAX); }
+  /// Its first bytes: `most`, or all where there are fewer. So memory is bounded for a file of any size. @throws as read
+  virtual std::vector<std::byte> read_first(const std::string& path, std::uint64_t most) = 0;
   /// Bytes of a file. @throws as read
   virtual std::uint64_t size(const std::string& path) = 0;
   /// Atomic within a file system. Replaces a file or an empty directory.

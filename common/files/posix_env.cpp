@@ -155,9 +155,9 @@ class PosixEnv : public Env {
                                        open_or_fail(path, O_WRONLY | O_CREAT | O_EXCL, "create the file"));
   }
 
-  std::vector<std::byte> read(const std::string& path) override {
+  std::vector<std::byte> read_first(const std::string& path, std::uint64_t most) override {
     const Descriptor fd = open_or_fail(path, O_RDONLY | O_NONBLOCK, "open");  // a FIFO must not hang us
-    std::vector<std::byte> bytes(size_of(fd, path));
+    std::vector<std::byte> bytes(std::min<std::uint64_t>(size_of(fd, path), most));
     std::size_t done = 0;
     while (done < bytes.size()) {
       const ssize_t got = retry([&] { return ::read(fd.get(), bytes.data() + done, bytes.size() - done); });

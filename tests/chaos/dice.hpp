@@ -26,6 +26,10 @@ class Dice {
   const T& pick(const std::vector<T>& choices) {
     return choices[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(choices.size()) - 1))];
   }
+  template <typename T>
+  T& pick(std::vector<T>& choices) {
+    return choices[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(choices.size()) - 1))];
+  }
 
  private:
   std::mt19937_64 engine_;

@@ -113,11 +113,24 @@ int run(int argc, char** argv) {
       "SIGKILL as above, to pipelines and ranks that go on from CPU cores to the emulated device and back",
       10, disturbing(lockstep::chaos::make_device_kill), exit_code);
   add_campaign(
-      app, options, "prove", "One flipped bit in memory or on disk, which lockstep prove has to locate", 24,
-      [&](const std::string& /*name*/) { return lockstep::chaos::run_prove_campaign(options); }, exit_code);
+      app, options, "prove",
+      "One flipped bit in memory or on disk, which lockstep prove has to locate; or forgeries", 24,
+      [&](const std::string& name) {
+        const auto* prove = app.get_subcommand(name);
+        if (prove->count("--forgeries") > 0 && prove->count("--rounds") == 0) options.rounds = 0;
+        return lockstep::chaos::run_prove_campaign(options);
+      },
+      exit_code);
   add_campaign(app, options, "signal",
                "One to three signals that ask for a stop, to the launcher or one rank", 20,
                disturbing([&] { return lockstep::chaos::make_signal(options.slurm); }), exit_code);
+  auto* prove = app.get_subcommand("prove");
+  prove
+      ->add_option(
+          "--forgeries", options.forgeries,
+          "How many false numbers in metrics, labels, manifests, checkpoints and trails, with checksums made "
+          "good; default 0. Alone it leaves out the flipped bits")
+      ->check(CLI::PositiveNumber);
   app.get_subcommand("signal")->add_flag("--slurm", options.slurm,
                                          "Some runs under Slurm, whose $SLURM_CONF must be set");
   lockstep::chaos::WatchOptions watch;

@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A round: train with a fault, or damage a file of an honest run, or do neither; then prove, on another number of ranks.
-/// Where the bit went, and in which step it first shows in the trail, is known from elsewhere than the verdict.
+/// Where the bit went, and in which step it first shows in the trail, is known from elsewhere than the verdict. Or forge a
+/// number in a file of an honest run, with its checksums: then it must be refuted.
 #include "tests/chaos/prove.hpp"
 
 #include "common/text/json_text.hpp"
 #include "tests/chaos/chaos_job.hpp"
 #include "tests/chaos/dice.hpp"
+#include "tests/chaos/forgeries.hpp"
 #include "tests/chaos/scratch.hpp"
 #include "tests/chaos/tally.hpp"
 #include "tests/chaos/violation.hpp"
@@ -33,12 +35,18 @@ namespace fs = std::filesystem;
 // Short runs, of which a thousand are quick; the last of four grains of the last batch is small, and checkpoints stand
 // behind steps 6, 12 and 13.
 constexpr std::int64_t kSteps = 13;
-const std::vector<std::string> kShortRun = {"data.train_samples=770", "data.test_samples=20"};
+const std::vector<std::string> kShortRun = {"data.train_samples=770", "data.test_samples=20",
+                                            "run.print_loss_every_steps=3"};
 
 constexpr const char* kHonest = "nowhere: proved";
 constexpr const char* kNoTrace = "data, in a pixel that no number depends on: proved (not a round)";
 constexpr const char* kFailedStep = "the run stopped at that step itself: NaN or infinity (not a round)";
 constexpr const char* kExact = "of weights, momentum and gradients: parameter and bit named, too";
+
+/// Lives from this number on have a forged file in place of a flipped bit.
+constexpr std::int64_t kFirstForgery = 1'000'000;
+/// A proof of a forgery takes no longer.
+constexpr int kMostSeconds = 60;
 
 /// Where a bit is flipped.
 struct Place {
@@ -110,6 +118,9 @@ class ProveCampaign {
  private:
   void work();
   void live(std::int64_t number);
+  void disturb_and_prove(std::int64_t number, const LifeDirectories& directories, Dice& dice,
+                         std::string& story);
+  void forge_and_prove(const LifeDirectories& directories, Dice& dice, std::string& story);
   Expected disturb(const Place& place, const LifeDirectories& directories, Dice& dice, std::string& story);
   Expected damage_trail(const std::string& run, Dice& dice, std::string& story) const;
   Expected damage_checkpoint(const std::string& run, Dice& dice, std::string& story) const;
@@ -127,7 +138,7 @@ class ProveCampaign {
   Tally tally_;
   Rounds rounds_;
   std::string reference_trail_;
-  std::atomic<std::int64_t> next_{1};
+  std::atomic<std::int64_t> next_{1}, next_forgery_{kFirstForgery};
   std::atomic<int> violations_{0};
   std::mutex output_;
   std::array<HonestRun, 16> honest_;
@@ -260,26 +271,45 @@ void ProveCampaign::prove(const std::string& run, const Expected& expected, Dice
     throw Violation(fmt::format("expected bit {}:\n{}", *expected.bit, outcome.everything()));
 }
 
+/// A hundred honest runs beside a thousand others.
+void ProveCampaign::disturb_and_prove(std::int64_t number, const LifeDirectories& directories, Dice& dice,
+                                      std::string& story) {
+  if (number % 11 == 0) {
+    train_honestly(directories.run(), dice, story);
+    prove(directories.run(), {}, dice, story);
+    return tally_.add(kHonest);
+  }
+  const Place& place = kPlaces[dice.between(0, std::ssize(kPlaces) - 1)];
+  const Expected expected = disturb(place, directories, dice, story);
+  if (expected.steps_of_run > 0) prove(directories.run(), expected, dice, story);
+  if (expected.step == 0) return tally_.add(expected.steps_of_run < kSteps ? kFailedStep : kNoTrace);
+  if (!rounds_.take()) return;
+  tally_.add(place.label);
+  if (expected.bit) tally_.add(kExact);
+}
+
+/// Which step is named does not matter: some forgeries show in more than one place.
+void ProveCampaign::forge_and_prove(const LifeDirectories& directories, Dice& dice, std::string& story) {
+  copy_honest_run(directories.run(), dice, story);
+  const auto label = dice.pick(forgery_labels());
+  story += ", forged: " + forge(label, directories.run(), dice);
+  const auto ranks = dice.between(1, 3);
+  story += fmt::format(", proved by {} rank{}", ranks, ranks == 1 ? "" : "s");
+  const auto outcome = testing::run_shell(
+      fmt::format("{} prove {} --json --ranks {}", options_.program, directories.run(), ranks), kMostSeconds);
+  if (outcome.exit_code != 1) throw Violation("it was not refuted:\n" + outcome.everything());
+  tally_.add(label);
+}
+
 void ProveCampaign::live(std::int64_t number) {
   const auto directories = scratch_.make(fmt::format("life-{}", number));
   Dice dice(options_.seed, number);
   std::string story;
   try {
-    // A hundred honest runs beside a thousand others.
-    if (number % 11 == 0) {
-      train_honestly(directories.run(), dice, story);
-      prove(directories.run(), {}, dice, story);
-      tally_.add(kHonest);
+    if (number >= kFirstForgery) {
+      forge_and_prove(directories, dice, story);
     } else {
-      const Place& place = kPlaces[dice.between(0, std::ssize(kPlaces) - 1)];
-      const Expected expected = disturb(place, directories, dice, story);
-      if (expected.steps_of_run > 0) prove(directories.run(), expected, dice, story);
-      if (expected.step == 0) {
-        tally_.add(expected.steps_of_run < kSteps ? kFailedStep : kNoTrace);
-      } else if (rounds_.take()) {
-        tally_.add(place.label);
-        if (expected.bit) tally_.add(kExact);
-      }
+      disturb_and_prove(number, directories, dice, story);
     }
     scratch_.remove(directories);
     if (options_.verbose) {
@@ -299,6 +329,9 @@ void ProveCampaign::live(std::int64_t number) {
 
 void ProveCampaign::work() {
   while (violations_ == 0 && !rounds_.finished()) live(next_++);
+  for (std::int64_t number = next_forgery_++; violations_ == 0 && number < kFirstForgery + options_.forgeries;
+       number = next_forgery_++)
+    live(number);
 }
 
 int ProveCampaign::run() {
@@ -306,6 +339,7 @@ int ProveCampaign::run() {
   std::vector<std::string> labels;
   for (const Place& place : kPlaces) labels.emplace_back(place.label);
   tally_.section("a bit was flipped, and the step was named", labels);
+  if (options_.forgeries > 0) tally_.section("a file was forged, and the run refuted", forgery_labels());
   tally_.section("beside them", {kHonest, kNoTrace, kFailedStep, kExact});
   const auto directories = scratch_.make("reference");
   Dice dice(options_.seed, 0);
@@ -319,8 +353,9 @@ int ProveCampaign::run() {
     for (auto& worker : workers) worker.join();
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - begin;
-  fmt::print("{}\nchaos prove: {} flipped bits with seed {} in {:.0f} s, {} wrong verdicts\n", tally_.text(),
-             rounds_.taken(), options_.seed, elapsed.count(), violations_);
+  fmt::print(
+      "{}\nchaos prove: {} flipped bits and {} forgeries with seed {} in {:.0f} s, {} wrong verdicts\n",
+      tally_.text(), rounds_.taken(), options_.forgeries, options_.seed, elapsed.count(), violations_);
   return violations_ == 0 ? 0 : 1;
 }
 

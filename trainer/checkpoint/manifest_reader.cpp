@@ -246,12 +246,25 @@ CheckpointArithmetic parse_arithmetic(const Object& arithmetic, std::int64_t ste
   return result;
 }
 
-CheckpointTrail parse_trail(const Object& trail) {
-  CheckpointTrail result{trail.integer("records"), trail.text("sha256")};
+std::string parse_digest(const Object& object) {
+  std::string digest = object.text("sha256");
   const bool is_digest =
-      result.sha256.size() == 64 && result.sha256.find_first_not_of("0123456789abcdef") == std::string::npos;
-  if (!is_digest) trail.wrong("sha256", "64 hexadecimal digits");
-  return result;
+      digest.size() == 64 && digest.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!is_digest) object.wrong("sha256", "64 hexadecimal digits");
+  return digest;
+}
+
+/// Manifests without "bucket_sizes" have them in words alone: "2 buckets: 21,580 + 260 parameters, ...".
+std::vector<std::size_t> bucket_sizes_in_words(const std::string& plan) {
+  constexpr std::string_view kDigits = "0123456789";
+  const std::size_t begin = plan.find(": "), end = plan.find(" parameter");
+  if (begin == plan.npos || end == plan.npos || begin > end) return {};
+  std::vector<std::size_t> sizes(1);
+  for (const char c : std::string_view(plan).substr(begin, end - begin)) {
+    if (c == '+') sizes.push_back(0);
+    if (kDigits.find(c) != kDigits.npos) sizes.back() = sizes.back() * 10 + static_cast<std::size_t>(c - '0');
+  }
+  return sizes;
 }
 
 CheckpointFacts parse_facts(const Object& top, const std::string& file) {
@@ -268,13 +281,22 @@ CheckpointFacts parse_facts(const Object& top, const std::string& file) {
   if (top.has("epoch_loss_units")) facts.epoch_loss_units = parse_loss_units(top, "epoch_loss_units");
   if (top.has("unprinted_loss")) facts.unprinted = parse_unprinted(top.object("unprinted_loss"));
   if (top.has("arithmetic")) facts.arithmetic = parse_arithmetic(top.object("arithmetic"), facts.step);
-  if (top.has("trail")) facts.trail = parse_trail(top.object("trail"));
+  if (top.has("trail")) {
+    const Object trail = top.object("trail");
+    facts.trail = {trail.integer("records"), parse_digest(trail)};
+  }
+  if (top.has("metrics")) {
+    const Object metrics = top.object("metrics");
+    facts.metrics = {metrics.integer("lines"), parse_digest(metrics)};
+  }
   facts.test_accuracy = parse_test_accuracy(top, facts);
   facts.job = top.texts("job");
   facts.model = top.texts("model");
   if (top.has("data")) facts.data = top.texts("data");
   facts.world = top.texts("world");
   facts.bucket_plan = top.text("bucket_plan");
+  facts.bucket_sizes =
+      top.has("bucket_sizes") ? top.sizes("bucket_sizes") : bucket_sizes_in_words(facts.bucket_plan);
   TensorsSoFar so_far;
   facts.parameters = parse_tensors(top, "parameters", file, so_far);
   if (top.has("kept")) facts.kept = parse_tensors(top, "kept", file, so_far);

@@ -70,6 +70,7 @@ Json manifest_json(const Manifest& manifest) {
   if (facts.arithmetic != CheckpointArithmetic())
     j["arithmetic"] = {{"version", facts.arithmetic.version}, {"since", facts.arithmetic.since}};
   if (facts.trail) j["trail"] = {{"records", facts.trail->records}, {"sha256", facts.trail->sha256}};
+  if (facts.metrics) j["metrics"] = {{"lines", facts.metrics->lines}, {"sha256", facts.metrics->sha256}};
   if (facts.test_accuracy) {
     j["test_accuracy"] = *facts.test_accuracy;
     j["test_step"] = facts.step;
@@ -79,6 +80,7 @@ Json manifest_json(const Manifest& manifest) {
   if (!facts.data.empty()) j["data"] = facts.data;
   j["world"] = facts.world;
   j["bucket_plan"] = facts.bucket_plan;
+  if (!facts.bucket_sizes.empty()) j["bucket_sizes"] = facts.bucket_sizes;
   j["parameters"] = parameters_json(facts.parameters);
   if (!facts.kept.empty()) j["kept"] = parameters_json(facts.kept);
   if (manifest.optimizer_buffers) j["optimizer_buffers"] = *manifest.optimizer_buffers;

@@ -3,13 +3,16 @@
 /// Where to cut metrics.jsonl.
 #include "trainer/checkpoint/metrics_cut.hpp"
 
+#include "common/sha256.hpp"
 #include "common/text/json_text.hpp"
+#include "common/text/text_layout.hpp"
+#include "trainer/checkpoint/directory.hpp"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <span>
-#include <string_view>
 
 namespace lockstep {
 namespace {
@@ -26,13 +29,67 @@ bool belongs(std::string_view line, std::int64_t step, bool epoch_line_written) 
   return line_step < step || (line_step == step && (event != "epoch" || epoch_line_written));
 }
 
+std::string_view text_of(const std::vector<std::byte>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Whether an event "lost" says so of lines up to this step.
+bool was_told(std::string_view text, std::int64_t step) {
+  for (std::size_t at = text.find("\"lost\""); at != text.npos; at = text.find("\"lost\"", at + 1)) {
+    const std::size_t begin = text.rfind('\n', at) + 1;  // npos + 1: the first line
+    const auto entry = parse_json_or_discard(text.substr(begin, text.find('\n', at) - begin));
+    if (!entry.is_object() || entry.value("/event"_json_pointer, nlohmann::json()) != "lost") continue;
+    const auto up_to = entry.value("/step"_json_pointer, nlohmann::json());
+    if (up_to.is_number_integer() && up_to.get<std::int64_t>() >= step) return true;
+  }
+  return false;
+}
+
 }  // namespace
+
+std::string_view first_lines(std::string_view text, std::int64_t lines) {
+  std::size_t end = 0;
+  for (; lines > 0; --lines) {
+    const std::size_t newline = text.find('\n', end);
+    if (newline == text.npos) break;
+    end = newline + 1;
+  }
+  return text.substr(0, end);
+}
+
+std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::int64_t step,
+                                        const CheckpointMetrics& noted) {
+  if (noted.lines == 0) return std::nullopt;
+  const std::string goes_on =
+      fmt::format("the run goes on, and its metrics with the steps behind {}", with_thousands(step));
+  if (!read_patiently(env, [&] { return env.exists(path); })) {
+    return fmt::format("{} is gone: its {} line{} up to step {} {} lost; {}", path,
+                       with_thousands(noted.lines), noted.lines == 1 ? "" : "s", with_thousands(step),
+                       noted.lines == 1 ? "is" : "are", goes_on);
+  }
+  const auto bytes = read_patiently(env, [&] { return env.read(path); });
+  const std::string_view text = text_of(bytes), there = first_lines(text, noted.lines);
+  const auto lines = static_cast<std::int64_t>(std::ranges::count(there, '\n'));
+  const bool whole = lines == noted.lines;
+  const auto of_there = std::as_bytes(std::span(there));
+  if ((whole && hex(sha256(of_there)) == noted.sha256) || was_told(text, step)) return std::nullopt;
+  if (!whole) {
+    return fmt::format("{} was cut off: {} of its {} lines up to step {} are lost; {}", path,
+                       with_thousands(noted.lines - lines), with_thousands(noted.lines), with_thousands(step),
+                       goes_on);
+  }
+  const std::string aside = free_name(env, path + kDamagedSuffix, "-");
+  write_synced(env, aside, bytes);
+  return fmt::format(
+      "{} was changed: its {} lines up to step {} are not those that were written; kept as {}; {}", path,
+      with_thousands(noted.lines), with_thousands(step), aside, goes_on);
+}
 
 MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool epoch_line_written) {
   MetricsCut cut;
   if (!env.exists(path)) return cut;
   const std::vector<std::byte> bytes = env.read(path);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const std::string_view text = text_of(bytes);
   std::size_t position = 0;
   while (true) {
     const std::size_t newline = text.find('\n', position);
@@ -52,7 +109,7 @@ MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step
 bool ends_a_run(Env& env, const std::string& path) {
   if (!env.exists(path)) return false;
   const std::vector<std::byte> bytes = env.read(path);
-  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  std::string_view text = text_of(bytes);
   text = text.substr(0, text.rfind('\n') + 1);
   if (text.empty()) return false;
   text.remove_suffix(1);

@@ -51,6 +51,13 @@ struct CheckpointTrail {
   friend bool operator==(const CheckpointTrail&, const CheckpointTrail&) = default;
 };
 
+/// Where the run's metrics.jsonl stood: its lines, and the SHA-256 of their bytes.
+struct CheckpointMetrics {
+  std::int64_t lines = 0;
+  std::string sha256;  ///< 64 hexadecimal digits
+  friend bool operator==(const CheckpointMetrics&, const CheckpointMetrics&) = default;
+};
+
 /// Everything but the tensors. Valid for any number of ranks.
 struct CheckpointFacts {
   std::int64_t step = 0;           ///< optimiser steps taken in all
@@ -67,7 +74,8 @@ struct CheckpointFacts {
   CheckpointLoss unprinted;  ///< where run.print_loss_every_steps asks for it
   CheckpointUnits gradient_units;
   CheckpointArithmetic arithmetic;
-  std::optional<CheckpointTrail> trail;  ///< nothing where the run leaves none, and in older checkpoints
+  std::optional<CheckpointTrail> trail;      ///< nothing where the run leaves none, and in older checkpoints
+  std::optional<CheckpointMetrics> metrics;  ///< nothing in older checkpoints
 
   std::optional<double> test_accuracy;  ///< of these very weights; nothing if they were not evaluated
 
@@ -77,6 +85,8 @@ struct CheckpointFacts {
   std::map<std::string, std::string> data;   ///< what the run is trained on; empty in older checkpoints
   std::map<std::string, std::string> world;  ///< ranks, device, backend, ...: for people, never compared
   std::string bucket_plan;                   ///< for people
+  /// Parameters in each bucket of that plan, in the order in which they leave; empty: not known.
+  std::vector<std::size_t> bucket_sizes;
   std::vector<CheckpointParameter> parameters;
   /// What the model keeps beside them, such as running statistics: no optimiser knows of it.
   std::vector<CheckpointParameter> kept;

@@ -23,9 +23,10 @@ void add_prove_command(CLI::App& app, Action& action) {
   auto* range =
       command->add_option("--steps", *steps, "7, 1..100, 400.. or ..100, counted from 1; default all");
   command
-      ->add_option(
-          "--sample", options->question.sample,
-          "So many of those steps, at random; each is replayed from the nearest checkpoint before it")
+      ->add_option("--sample", options->question.sample,
+                   "So many of those steps, at random, always the last one and that of the last checkpoint; "
+                   "each is replayed "
+                   "from the nearest checkpoint before it")
       ->check(CLI::Range(1, 1000000000));
   auto* seed =
       command->add_option("--seed", options->question.seed, "Of the sample; default another each time");
@@ -38,15 +39,23 @@ void add_prove_command(CLI::App& app, Action& action) {
   command->add_option("--kernels", *kernels, "On a GPU: native or vendor, as parallel.kernels")
       ->check(CLI::IsMember({spelt(Kernels::kNative), spelt(Kernels::kVendor)}))
       ->capture_default_str();
+  command
+      ->add_option("--timeout", options->parallel.timeout_seconds,
+                   "Seconds that a rank waits for others before it gives up, as parallel.timeout_seconds")
+      ->check(CLI::Range(1e-3, 1e9))
+      ->capture_default_str();
   command->add_option("--ranks", *ranks, "As threads of this process, without mpirun")
       ->check(CLI::Range(1, 1024));
   command->footer(
       "Ranks take the intervals between checkpoints in turns, or share one where there are\n"
       "more ranks than intervals; any number of them, on any machine, comes to the same.\n\n"
+      "Losses, accuracies and the hash of metrics.jsonl, and the labels and sums of manifests, are\n"
+      "compared with what the replayed steps come to.\n\n"
       "Exit codes: 0 all steps asked for are proved, 1 the run is refuted: the first step that\n"
       "differs is named, with what differs in it and the likely cause; 2 usage, 65 the data found\n"
       "are not those of the run, or its trail cannot be read, 66 there is no trail, or nothing to\n"
-      "start from, for some of the steps, 69 some were computed with another arithmetic.\n"
+      "start from, for some of the steps, 69 some were computed with another arithmetic, 71 a rank\n"
+      "was lost.\n"
       "Examples:\n"
       "  lockstep prove runs/mnist\n"
       "  lockstep prove runs/mnist --steps 400..800\n"

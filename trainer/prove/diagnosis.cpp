@@ -8,7 +8,6 @@
 #include "trainer/engine/step_fingerprints.hpp"
 #include "trainer/prove/flipped_bit.hpp"
 
-#include <cctype>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -86,7 +85,7 @@ class StepDiagnosis {
     Discrepancy finding{.step = here_.step,
                         .what = what,
                         .parameter = tensor.name,
-                        .bucket = bucket_of(facts_.bucket_plan, tensor.offset, facts_.parameters.size),
+                        .bucket = bucket_of(facts_.bucket_sizes, tensor.offset, facts_.parameters.size),
                         .flipped = {},
                         .text = {},
                         .cause = {},
@@ -278,16 +277,9 @@ std::optional<Discrepancy> diagnose_state(const DiagnosisFacts& facts, const Che
   return std::nullopt;
 }
 
-std::optional<int> bucket_of(const std::string& plan, std::size_t element, std::size_t parameters) {
-  const std::size_t colon = plan.find(": ");
-  if (colon == plan.npos || element >= parameters) return std::nullopt;
-  std::vector<std::size_t> sizes(1);
-  for (const char c : plan.substr(colon + 2)) {
-    if (c == '+') sizes.push_back(0);
-    if (c == 'p') break;  // "parameters"
-    if (std::isdigit(static_cast<unsigned char>(c)) != 0)
-      sizes.back() = sizes.back() * 10 + static_cast<std::size_t>(c - '0');
-  }
+std::optional<int> bucket_of(std::span<const std::size_t> sizes, std::size_t element,
+                             std::size_t parameters) {
+  if (element >= parameters) return std::nullopt;
   std::size_t end = parameters;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] > end) return std::nullopt;

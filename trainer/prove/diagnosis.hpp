@@ -20,7 +20,7 @@ namespace lockstep {
 struct DiagnosisFacts {
   const TrailHead& trail;
   const ParameterLayout& parameters;
-  std::string bucket_plan;  ///< as a checkpoint says it; may be empty
+  std::vector<std::size_t> bucket_sizes;  ///< as a checkpoint says them; may be empty
 };
 
 /// A step as it was replayed here.
@@ -41,8 +41,8 @@ std::optional<Discrepancy> diagnose_state(const DiagnosisFacts& facts, const Che
                                           std::span<const float> weights,
                                           const std::vector<std::span<const float>>& optimizer);
 
-/// The bucket, from 1, in which an element of the arena left, by the plan's own words: "2 buckets: 21,580 + 260
-/// parameters". Nothing: these do not fit.
-std::optional<int> bucket_of(const std::string& plan, std::size_t element, std::size_t parameters);
+/// The bucket, from 1, in which an element of the arena left. Nothing: the sizes are not known, or do not fit.
+/// @param sizes  of the buckets in elements, in the order in which they leave; the arena's end leaves first
+std::optional<int> bucket_of(std::span<const std::size_t> sizes, std::size_t element, std::size_t parameters);
 
 }  // namespace lockstep

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <utility>
 
 namespace lockstep {
@@ -46,6 +48,28 @@ void ProofProgress::add(std::int64_t steps) {
 
 void ProofProgress::leave_out(std::int64_t steps) {
   steps_ -= steps;
+}
+
+ProofMeetings::ProofMeetings(Communicator& comm) : comm_(comm), last_(Clock::now()) {}
+
+bool ProofMeetings::are_due() const {
+  return comm_.size() > 1 && seconds_since(last_) > std::min(5.0, comm_.timeout().count() / 8);
+}
+
+void ProofMeetings::meet() {
+  someone_works(true);
+}
+
+void ProofMeetings::wait_for_all() {
+  while (someone_works(false)) {
+  }
+}
+
+bool ProofMeetings::someone_works(bool self) {
+  std::array<std::int64_t, 1> working = {self ? 1 : 0};
+  if (comm_.size() > 1) comm_.all_reduce(std::span<std::int64_t>(working));
+  last_ = Clock::now();
+  return working[0] > 0;
 }
 
 }  // namespace lockstep

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a person at a terminal sees while steps are replayed.
+/// What a person at a terminal sees while steps are replayed, and how often the ranks hear of each other.
 #pragma once
 
+#include "comm/communicator.hpp"
 #include "common/clock.hpp"
 #include "common/console/terminal.hpp"
 
@@ -32,6 +33,26 @@ class ProofProgress {
   std::string what_;
   std::int64_t done_ = 0, steps_;
   Clock::time_point start_, last_;
+};
+
+/// Groups of ranks replay for different times. Every few seconds all ranks meet, so no wait for another rank's work is
+/// longer than the usual deadline, and a rank that is stopped or hangs is found by it.
+class ProofMeetings {
+ public:
+  /// @param comm  of all ranks; borrowed
+  explicit ProofMeetings(Communicator& comm);
+  /// Whether this rank has gone on for long enough. The ranks of a group go by one of them.
+  bool are_due() const;
+  /// Collective over all ranks: this one is still replaying.
+  void meet();
+  /// Returns when all ranks have come here. Collective.
+  void wait_for_all();
+
+ private:
+  bool someone_works(bool self);
+
+  Communicator& comm_;
+  Clock::time_point last_;
 };
 
 }  // namespace lockstep

@@ -122,6 +122,15 @@ ProofResult result_from_json(const nlohmann::json& json) {
   return verdict;
 }
 
+void refute(ProofResult& verdict, std::int64_t step, const char* what, std::string text, std::string cause) {
+  Discrepancy finding;
+  finding.step = step;
+  finding.what = what;
+  finding.text = std::move(text);
+  finding.cause = std::move(cause);
+  verdict.findings.push_back(std::move(finding));
+}
+
 void add(ProofResult& verdict, const ProofResult& more) {
   const auto append = [](auto& list, const auto& others) {
     list.insert(list.end(), others.begin(), others.end());

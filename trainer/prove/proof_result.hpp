@@ -25,7 +25,7 @@ struct FlippedBit {
 /// A place where the run is not what it says.
 struct Discrepancy {
   std::int64_t step = 0;
-  /// "gradient", "weights", "optimizer", "ranks", "trail", "checkpoint", "job", "arithmetic"
+  /// "gradient", "weights", "optimizer", "ranks"; of files "trail", "checkpoint", "manifest", "metrics", "job"
   std::string what;
   std::string parameter;      ///< empty: none in particular
   std::optional<int> bucket;  ///< of the run's plan, from 1, in the order in which they leave
@@ -34,6 +34,10 @@ struct Discrepancy {
   std::string cause;            ///< the likely one, in a sentence
   bool first_replayed = false;  ///< it is the first step behind a checkpoint
 };
+
+struct ProofResult;
+/// Adds a finding of no parameter in particular.
+void refute(ProofResult& verdict, std::int64_t step, const char* what, std::string text, std::string cause);
 
 struct NotProved {
   StepRange steps;

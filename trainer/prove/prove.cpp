@@ -11,8 +11,10 @@
 #include "common/text/json_text.hpp"
 #include "common/text/text_layout.hpp"
 #include "common/yaml/scalar.hpp"
+#include "data/sampler.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/weight_update.hpp"
 #include "trainer/prove/replay.hpp"
 #include "trainer/ranks/rank_facts.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -25,6 +27,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -34,9 +37,6 @@
 
 namespace lockstep {
 namespace {
-
-/// Waits for other ranks' work may be long; that one is lost the watchdogs tell.
-constexpr double kPatienceSeconds = 1e6;
 
 /// RUN/job.yaml, to be computed with what is at hand.
 Job job_of(const ProveOptions& options) {
@@ -80,17 +80,20 @@ std::string why_no_beginning(const Job& job) {
 /// The network as the trail has it: the file that the job names may be gone, or another by now.
 Network recorded_network_of(const Trail& trail, const std::string& file) {
   CheckpointFacts facts;
-  constexpr std::string_view kKind = "model.";
-  for (const auto& [name, value] : trail.head().facts)
-    if (name.starts_with(kKind)) facts.model[name.substr(kKind.size())] = value;
+  facts.model = facts_of(trail.head(), "model.");
   return recorded_network(facts, file);
 }
 
-/// @throws DataError  the trail is of a run on other data
-void require_data_of(const Trail& trail, const Job& job, const JobSetup& setup,
-                     const std::vector<std::string>& buffers) {
-  const auto differing = differences(trail.head(), trail_head(job, setup, buffers));
-  if (differing.empty()) return;
+/// What the trail's head says otherwise than the job: "". @throws DataError  the trail is of a run on other data
+std::string head_differences(const Trail& trail, const Job& job, const JobSetup& setup) {
+  const auto steps = DistributedSampler::steps_per_epoch(
+      {.samples = setup.data->train.size(), .global_batch = job.data.global_batch});
+  const WeightUpdate update(job, setup.network.parameters(), steps);
+  const auto differing = differences(trail.head(), trail_head(job, setup, update.buffer_names()));
+  if (differing.empty()) return "";
+  const bool of_data = std::ranges::all_of(
+      differing, [](const std::string& difference) { return difference.starts_with("data."); });
+  if (!of_data) return fmt::format("{}", fmt::join(differing, ", "));
   throw DataError(fmt::format(
       "{}: was trained on other data than those found ({}): {}; --data DIR names the place of its own",
       job.run.dir, setup.data->origin, fmt::join(differing, ", ")));
@@ -112,18 +115,18 @@ Interval interval_from(const nlohmann::json& json) {
 /// What rank 0 has decided, on every rank.
 struct Plan {
   std::vector<Interval> intervals;
-  std::string bucket_plan;
+  std::vector<std::size_t> bucket_sizes;
 };
 
 Plan share_plan(Communicator& comm, const Survey& survey) {
   nlohmann::json json;
   if (comm.rank() == 0) {
-    json["bucket_plan"] = survey.bucket_plan;
+    json["bucket_sizes"] = survey.bucket_sizes;
     json["intervals"] = nlohmann::json::array();
     for (const Interval& interval : survey.intervals) json["intervals"].push_back(interval_json(interval));
   }
   json = parse_json(gather_text(comm, comm.rank() == 0 ? json_text(json) : "").front());
-  Plan plan{.intervals = {}, .bucket_plan = json.at("bucket_plan").get<std::string>()};
+  Plan plan{.intervals = {}, .bucket_sizes = json.at("bucket_sizes").get<std::vector<std::size_t>>()};
   for (const auto& entry : json.at("intervals")) plan.intervals.push_back(interval_from(entry));
   return plan;
 }
@@ -167,17 +170,18 @@ std::string what_is_done_by(const Group& group) {
 
 /// Grains of a full batch.
 std::int64_t grains_of(const Job& job, const Trail& trail) {
-  const auto found = trail.head().facts.find("data.train_samples");
-  const std::string samples = found == trail.head().facts.end() ? "" : found->second;
   const std::int64_t batch =
-      std::clamp<std::int64_t>(parse_int64(samples).value_or(1), 1, job.data.global_batch);
-  return std::max<std::int64_t>(1, (batch + job.parallel.grain - 1) / job.parallel.grain);
+      std::clamp<std::int64_t>(train_samples_of(trail.head()), 1, job.data.global_batch);
+  return std::max<std::int64_t>(1, (batch - 1) / job.parallel.grain + 1);
 }
+
+/// What is wrong in a file is no consequence of a step before it.
+constexpr std::string_view kFoundInFiles[] = {"trail", "checkpoint", "manifest", "metrics"};
 
 class Proof {
  public:
   Proof(const ProveOptions& options, const Job& job, const DatasetFuture& data, Communicator& comm)
-      : options_(options), job_(job), data_(data), comm_(comm) {}
+      : options_(options), job_(job), data_(data), comm_(comm), meetings_(comm) {}
 
   int run() {
     const auto start = Clock::now();
@@ -186,7 +190,18 @@ class Proof {
     agree(comm_, [&] { look(device); });
     const Plan plan = share_plan(comm_, survey_);
     ProofResult mine;
-    agree(comm_, [&] { mine = replay_mine(plan); });
+    std::exception_ptr error;
+    try {
+      mine = replay_mine(plan);
+    } catch (const PeerLostError&) {
+      throw;
+    } catch (...) {
+      error = std::current_exception();  // the other groups go on, and this one meets them
+    }
+    meetings_.wait_for_all();
+    agree(comm_, [&] {
+      if (error) std::rethrow_exception(error);
+    });
     for (const std::string& text : gather_text(comm_, json_text(to_json(mine))))
       add(survey_.verdict, result_from_json(parse_json(text)));
     if (comm_.rank() != 0) return 0;
@@ -201,10 +216,13 @@ class Proof {
 
  private:
   void look(const DeviceChoice& device) {
-    trail_.emplace(read_trail(Env::posix(), options_.run));
+    std::vector<CheckpointEntry> checkpoints;
+    if (comm_.rank() == 0) checkpoints = list_checkpoints(Env::posix(), options_.run);
+    trail_.emplace(trail_of(Env::posix(), job_));
+    metrics_ = read_claims(Env::posix(), options_.run);
     if (comm_.rank() != 0) return;
-    survey_ = survey_run(Env::posix(), job_, *trail_, arithmetic_of(job_.parallel, device),
-                         why_no_beginning(job_), options_.question);
+    survey_ = survey_run(Env::posix(), job_, {*trail_, metrics_, std::move(checkpoints)},
+                         arithmetic_of(job_.parallel, device), why_no_beginning(job_), options_.question);
   }
 
   ProofResult replay_mine(const Plan& plan) {
@@ -217,14 +235,26 @@ class Proof {
         set_up(job_, *part, data_, find_strategy(job_).setup, [this](const Dataset& /*train*/) {
           return recorded_network_of(*trail_, options_.run + "/" + kTrailFile);
         });
-    agree(*part, [&] { require_data_of(*trail_, job_, setup, trail_->head().buffers); });
-    const ReplayedRun run{job_, setup, *trail_, plan.bucket_plan};
+    std::string other_head;
+    agree(*part, [&] { other_head = head_differences(*trail_, job_, setup); });
+    if (!other_head.empty()) return refuted_head(plan, other_head);
+    const ReplayedRun run{job_, setup, *trail_, metrics_, plan.bucket_sizes};
     const std::vector<Interval> intervals = intervals_of(group, plan);
     ProofProgress progress(comm_.rank() == 0 && !options_.json, what_is_done_by(group), steps_of(intervals));
     for (const Interval& interval : intervals) {
-      const ProofResult of_interval = replay(run, interval, *part, progress);
+      const ProofResult of_interval = replay(run, interval, *part, progress, meetings_);
       if (part->rank() == 0) add(verdict, of_interval);
     }
+    return verdict;
+  }
+
+  /// Nothing can be replayed by a trail of another network or optimiser. Said by rank 0.
+  ProofResult refuted_head(const Plan& plan, const std::string& what) const {
+    ProofResult verdict;
+    if (comm_.rank() != 0) return verdict;
+    refute(verdict, plan.intervals.front().start.step + 1, "trail",
+           fmt::format("the head of trail.bin is not that of this job: {}", what),
+           "trail.bin was changed, or is of another run");
     return verdict;
   }
 
@@ -232,8 +262,8 @@ class Proof {
   void judge_together() {
     auto& findings = survey_.verdict.findings;
     for (std::size_t i = 1; i < findings.size(); ++i) {
-      const bool is_replayed = findings[i].what != "trail" && findings[i].what != "checkpoint";
-      if (is_replayed) {
+      const auto& files = kFoundInFiles;
+      if (std::ranges::find(files, findings[i].what) == std::end(files)) {
         findings[i].cause =
             fmt::format("it may follow from step {}: what stands behind that was computed from what it left",
                         with_thousands(findings.front().step));
@@ -263,20 +293,20 @@ class Proof {
   const Job& job_;
   const DatasetFuture& data_;
   Communicator& comm_;
+  ProofMeetings meetings_;
   std::optional<Trail> trail_;
+  MetricsClaims metrics_;
   Survey survey_;
 };
 
 }  // namespace
 
 int prove(const ProveOptions& options) {
-  ProveOptions patient = options;
-  patient.parallel.timeout_seconds = kPatienceSeconds;
-  Job job = job_of(patient);
+  Job job = job_of(options);
   hash_program_in_advance();
-  const DatasetFuture data = load_data_of(job, patient);
-  return run_on_ranks(patient.parallel,
-                      [&](Communicator& comm) { return Proof(patient, job, data, comm).run(); });
+  const DatasetFuture data = load_data_of(job, options);
+  return run_on_ranks(options.parallel,
+                      [&](Communicator& comm) { return Proof(options, job, data, comm).run(); });
 }
 
 }  // namespace lockstep

@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Replay: the engine takes the steps, their fingerprints are compared with the trail's rows.
+/// Replay: the engine takes the steps, their fingerprints are compared with the trail's rows, and what they come to with
+/// what metrics.jsonl and manifests say.
 #include "trainer/prove/replay.hpp"
 
 #include "comm/agreement.hpp"
 #include "common/text/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/prove/claim_check.hpp"
 #include "trainer/prove/diagnosis.hpp"
+#include "trainer/run/data_record.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/starting_weights.hpp"
 #include "trainer/strategies/strategy_catalogue.hpp"
@@ -23,84 +26,142 @@
 namespace lockstep {
 namespace {
 
+/// What rank 0 tells the others after each series.
+struct Order {
+  std::int64_t steps = 0;  ///< of the next series, at most
+  bool stop = false;       ///< there is none
+  bool evaluate = false;   ///< something is claimed of the weights as they are now
+  bool meet = false;       ///< all ranks of the proof meet
+};
+
 class Replay {
  public:
-  Replay(const ReplayedRun& run, const Interval& interval, Communicator& comm, ProofProgress& progress)
+  Replay(const ReplayedRun& run, const Interval& interval, Communicator& comm, ProofProgress& progress,
+         ProofMeetings& meetings)
       : run_(run),
         interval_(interval),
         comm_(comm),
         progress_(progress),
+        meetings_(meetings),
         strategy_(find_strategy(run.job).make(run.job, run.setup, comm)),
-        facts_{run.trail.head(), run.setup.network.parameters(), run.bucket_plan},
-        slots_(run.trail.head().slots()) {}
+        facts_{run.trail.head(), run.setup.network.parameters(), run.bucket_sizes},
+        slots_(run.trail.head().slots()),
+        claims_(run, interval, *strategy_, comm, verdict_) {}
 
   ProofResult to_the_end() {
     start();
-    while (position_.global_step < interval_.last && !stopped_) take_series();
-    if (!stopped_ && !interval_.end.empty()) compare_with_end();
+    while (state_.position.global_step < interval_.last && !order_.stop) take_series();
+    if (!order_.stop && !interval_.end.empty()) compare_with_end();
     finish();
     return std::move(verdict_);
   }
 
  private:
   void start();
+  void load_start();
   void take_series();
   void compare(const StepSeries& series, const std::vector<std::uint64_t>& apart);
   void fail(const StepSeries& series);
+  void stop_at(std::int64_t step);
+  void give_order();
   void compare_with_end();
   void finish();
-  void hear_whether_to_stop();
+
+  std::int64_t step() const { return state_.position.global_step; }
+  bool leads() const { return comm_.rank() == 0; }
 
   const ReplayedRun& run_;
   const Interval& interval_;
   Communicator& comm_;
   ProofProgress& progress_;
+  ProofMeetings& meetings_;
   std::unique_ptr<ParallelStrategy> strategy_;
   DiagnosisFacts facts_;
   std::size_t slots_;
-  StepPosition position_;
-  std::int64_t proved_up_to_ = 0;
-  std::vector<StepRange> unknown_;  ///< steps without a good record, which were only passed through
-  bool stopped_ = false;
+  RunState state_;
+  Order order_;
+  std::int64_t proved_up_to_ = 0, stopped_at_ = 0;
+  std::vector<StepRange> unknown_;        ///< steps without a good record, which were only passed through
+  std::optional<Evaluation> evaluation_;  ///< of the weights as they are now
   ProofResult verdict_;
+  ClaimCheck claims_;  ///< of rank 0
 };
 
 void Replay::start() {
   agree(comm_, [&] {
-    if (comm_.rank() != 0) return;
-    if (interval_.start.checkpoint.empty())
-      return initialise_weights(run_.job, run_.setup.network, strategy_->whole_state().weights);
-    const CheckpointState checkpoint = load_checkpoint(Env::posix(), interval_.start.checkpoint);
-    position_ =
-        restore(checkpoint, run_.job, run_.setup, strategy_->sampler(), strategy_->whole_state()).position;
+    if (!leads()) return;
+    claims_.read();
+    if (interval_.start.checkpoint.empty()) {
+      initialise_weights(run_.job, run_.setup.network, strategy_->whole_state().weights);
+    } else {
+      load_start();
+    }
   });
-  comm_.broadcast(std::as_writable_bytes(std::span(&position_, 1)), 0);
-  proved_up_to_ = position_.global_step;
+  comm_.broadcast(std::as_writable_bytes(std::span(&state_, 1)), 0);
+  proved_up_to_ = step();
   strategy_->distribute();
+  if (leads() && !order_.stop) {
+    claims_.begin(state_);
+    claims_.compare_lines(state_, {}, std::nullopt);
+  }
+  give_order();
+}
+
+/// A checkpoint whose checksums are good may hold what no run of this job can have.
+void Replay::load_start() {
+  const CheckpointState checkpoint = load_checkpoint(Env::posix(), interval_.start.checkpoint);
+  require_same_data(checkpoint.facts, run_.job, *run_.setup.data, run_.setup.fingerprints->get());
+  try {
+    state_ = restore(checkpoint, run_.job, run_.setup, strategy_->sampler(), strategy_->whole_state());
+  } catch (const Error& error) {
+    refute(verdict_, interval_.start.step, "checkpoint", fmt::format("its checkpoint: {}", error.what()),
+           "the checkpoint was changed, with its checksums");
+    state_.position.global_step = interval_.start.step;
+    stop_at(interval_.start.step);
+  }
 }
 
 void Replay::take_series() {
   const std::int64_t in_epoch = strategy_->sampler().steps_per_epoch();
-  if (position_.step_in_epoch == in_epoch) position_ = {position_.epoch + 1, 0, position_.global_step};
-  const std::int64_t count = std::min({strategy_->longest_series(), in_epoch - position_.step_in_epoch,
-                                       interval_.last - position_.global_step});
-  StepSeries series = strategy_->run(position_, count, false);
+  if (state_.position.step_in_epoch == in_epoch) state_.start_next_epoch();
+  evaluation_.reset();
+  const std::int64_t count =
+      std::min({strategy_->longest_series(), in_epoch - state_.position.step_in_epoch, order_.steps});
+  StepSeries series = strategy_->run(state_.position, count, false);
   const auto apart = strategy_->combine_fingerprints(series.fingerprints, slots_);
-  if (comm_.rank() == 0) compare(series, apart);
-  position_ = after(position_, series.steps);
+  if (leads()) compare(series, apart);
+  state_.add(series);
   verdict_.replayed += series.steps;
   progress_.add(series.steps);
-  if (comm_.rank() == 0 && series.failure && !stopped_) fail(series);
-  hear_whether_to_stop();
+  if (leads() && series.failure && !order_.stop) fail(series);
+  give_order();
+  if (order_.evaluate) {
+    evaluation_ = strategy_->evaluate(never_leave);
+    strategy_->collect();
+  }
+  if (leads() && !order_.stop) claims_.compare_lines(state_, series.last, evaluation_);
+  if (order_.meet) meetings_.meet();
 }
 
-void Replay::hear_whether_to_stop() {
-  if (comm_.size() > 1) comm_.broadcast(std::as_writable_bytes(std::span(&stopped_, 1)), 0);
+/// Rank 0 knows what is claimed, and when the ranks of other groups wait.
+void Replay::give_order() {
+  if (leads()) {
+    claims_.remember(state_);
+    order_.steps = std::min(interval_.last, claims_.next_stop(step())) - step();
+    order_.evaluate = !order_.stop && claims_.wants_evaluation(step());
+    order_.meet = meetings_.are_due();
+  }
+  if (comm_.size() > 1) comm_.broadcast(std::as_writable_bytes(std::span(&order_, 1)), 0);
+}
+
+void Replay::stop_at(std::int64_t step) {
+  stopped_at_ = step;
+  order_.stop = true;
 }
 
 void Replay::compare(const StepSeries& series, const std::vector<std::uint64_t>& apart) {
-  for (std::int64_t i = 0; i < series.steps && !stopped_; ++i) {
-    const std::int64_t step = position_.global_step + 1 + i;
+  for (std::int64_t i = 0; i < series.steps && !order_.stop; ++i) {
+    const std::int64_t step = this->step() + 1 + i;
     const auto recorded = run_.trail.find(step);
     if (!recorded) {
       unknown_.push_back({step, step});
@@ -117,7 +178,7 @@ void Replay::compare(const StepSeries& series, const std::vector<std::uint64_t>&
                      : fmt::format("the checkpoint of step {}", with_thousands(interval_.start.step))};
     if (auto finding = diagnose_step(facts_, *recorded, here)) {
       verdict_.findings.push_back(std::move(*finding));
-      stopped_ = true;
+      stop_at(step);
     } else {
       proved_up_to_ = step;
     }
@@ -126,49 +187,45 @@ void Replay::compare(const StepSeries& series, const std::vector<std::uint64_t>&
 
 /// Where the run could not take the step either, its trail ends before it.
 void Replay::fail(const StepSeries& series) {
-  const std::int64_t step = position_.global_step + 1;
-  Discrepancy finding;
-  finding.step = step;
-  finding.what = "gradient";
-  finding.text = fmt::format("{} losses and {} terms of its gradient are NaN or infinite here",
-                             series.failure->losses, series.failure->terms);
-  finding.cause =
-      "the run was computed from other data or weights, or wrongly; or this machine computes wrongly";
-  verdict_.findings.push_back(std::move(finding));
-  stopped_ = true;
+  refute(verdict_, step() + 1, "gradient",
+         fmt::format("{} losses and {} terms of its gradient are NaN or infinite here",
+                     series.failure->losses, series.failure->terms),
+         "the run was computed from other data or weights, or wrongly; or this machine computes wrongly");
+  stop_at(step() + 1);
 }
 
 void Replay::compare_with_end() {
   strategy_->collect();
   agree(comm_, [&] {
-    if (comm_.rank() != 0) return;
+    if (!leads()) return;
     const CheckpointState there = load_checkpoint(Env::posix(), interval_.end);
+    require_same_data(there.facts, run_.job, *run_.setup.data, run_.setup.fingerprints->get());
     const TrainedState here = strategy_->whole_state();
     std::vector<std::span<const float>> optimizer;
     for (const OptimizerBufferView& buffer : here.optimizer) optimizer.emplace_back(buffer.values);
     if (auto finding = diagnose_state(facts_, there, here.weights, optimizer))
       verdict_.findings.push_back(std::move(*finding));
+    claims_.compare_manifest(there.facts, state_, evaluation_);
   });
 }
 
 /// What lies behind a step that differs follows from it.
 void Replay::finish() {
   const std::int64_t first = interval_.start.step + 1;
-  progress_.leave_out(interval_.last - position_.global_step);
+  progress_.leave_out(interval_.last - step());
   verdict_.proved = without({{first, proved_up_to_}}, merged(unknown_));
   if (verdict_.proved.size() == 1 && verdict_.proved.front().empty()) verdict_.proved.clear();
-  if (!stopped_ || comm_.rank() != 0) return;
-  const std::int64_t step = verdict_.findings.back().step;
-  if (step < interval_.last)
-    verdict_.not_proved.push_back(
-        {{step + 1, interval_.last}, fmt::format("they follow from step {}", with_thousands(step))});
+  if (!order_.stop || !leads()) return;
+  if (stopped_at_ < interval_.last)
+    verdict_.not_proved.push_back({{stopped_at_ + 1, interval_.last},
+                                   fmt::format("they follow from step {}", with_thousands(stopped_at_))});
 }
 
 }  // namespace
 
 ProofResult replay(const ReplayedRun& run, const Interval& interval, Communicator& comm,
-                   ProofProgress& progress) {
-  return Replay(run, interval, comm, progress).to_the_end();
+                   ProofProgress& progress, ProofMeetings& meetings) {
+  return Replay(run, interval, comm, progress, meetings).to_the_end();
 }
 
 }  // namespace lockstep

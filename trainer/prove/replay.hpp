@@ -6,6 +6,7 @@
 #include "comm/communicator.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/prove/claims.hpp"
 #include "trainer/prove/interval.hpp"
 #include "trainer/prove/proof_progress.hpp"
 #include "trainer/prove/proof_result.hpp"
@@ -20,14 +21,17 @@ struct ReplayedRun {
   const Job& job;  ///< as it is computed here
   const JobSetup& setup;
   const Trail& trail;
-  std::string bucket_plan;  ///< the run's
+  const MetricsClaims& metrics;
+  std::vector<std::size_t> bucket_sizes;  ///< the run's
 };
 
-/// Replays an interval on all ranks of `comm`, to its end or to the first step that differs. Collective.
+/// Replays an interval on all ranks of `comm`, to its end or to the first step that differs. What is claimed of its steps
+/// (lines of metrics.jsonl, the manifest at its end) is compared, too. Collective.
 /// @param progress  is told of every step
+/// @param meetings  of all ranks of the proof
 /// @returns on rank 0, what was found out; `asked` stays empty
 /// @throws AgreedError  a checkpoint cannot be read; the data are others than it was trained on
 ProofResult replay(const ReplayedRun& run, const Interval& interval, Communicator& comm,
-                   ProofProgress& progress);
+                   ProofProgress& progress, ProofMeetings& meetings);
 
 }  // namespace lockstep

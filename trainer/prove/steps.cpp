@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <random>
 #include <string_view>
 
 namespace lockstep {
@@ -86,6 +88,30 @@ std::vector<StepRange> without(const std::vector<StepRange>& a, const std::vecto
     if (!rest.empty()) result.push_back(rest);
   }
   return result;
+}
+
+/// Floyd's algorithm over the others: every set of them is as likely as any other.
+std::vector<StepRange> sample_steps(const StepRange& all, std::int64_t count, std::uint64_t seed,
+                                    const std::set<std::int64_t>& always) {
+  std::set<std::int64_t> fixed;
+  for (const std::int64_t step : always)
+    if (all.contains(step)) fixed.insert(step);
+  const std::int64_t others = all.count() - std::ssize(fixed);
+  const std::int64_t wanted = std::clamp<std::int64_t>(count - std::ssize(fixed), 0, others);
+  std::mt19937_64 random(seed);
+  std::set<std::int64_t> chosen;
+  for (std::int64_t most = others - wanted; most < others; ++most) {
+    const auto number = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(most + 1));
+    if (!chosen.insert(number).second) chosen.insert(most);
+  }
+  std::vector<StepRange> ranges;
+  for (const std::int64_t step : fixed) ranges.push_back({step, step});
+  for (const std::int64_t number : chosen) {
+    std::int64_t step = all.first + number;
+    for (const std::int64_t skipped : fixed) step += skipped <= step ? 1 : 0;
+    ranges.push_back({step, step});
+  }
+  return merged(std::move(ranges));
 }
 
 std::int64_t count_steps(const std::vector<StepRange>& ranges) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,10 @@ std::string describe(const std::vector<StepRange>& ranges);
 std::vector<StepRange> merged(std::vector<StepRange> ranges);
 /// What of `a` is not in `b`; both merged.
 std::vector<StepRange> without(const std::vector<StepRange>& a, const std::vector<StepRange>& b);
+/// So many steps of a range at random, fewer than it has. What a run came to is always looked at.
+/// @param always  those of them that lie in the range take the place of others; where these are more, so many
+std::vector<StepRange> sample_steps(const StepRange& all, std::int64_t count, std::uint64_t seed,
+                                    const std::set<std::int64_t>& always);
 std::int64_t count_steps(const std::vector<StepRange>& ranges);
 
 }  // namespace lockstep

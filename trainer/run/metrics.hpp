@@ -3,14 +3,36 @@
 /// metrics.jsonl: what happened in a run, one JSON object a line, in order.
 #pragma once
 
+#include "common/sha256.hpp"
+#include "trainer/checkpoint/published_hash.hpp"
+#include "trainer/checkpoint/state.hpp"
+#include "trainer/engine/evaluator.hpp"
+#include "trainer/run/run_state.hpp"
+
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 namespace lockstep {
 
 class AppendFile;
+class Env;
+
+// The events whose numbers follow from the job and its data, times aside: `lockstep prove` computes them again.
+
+/// Of the last step that was taken. @param totals  of that step
+nlohmann::ordered_json step_event(const RunState& state, const StepTotals& totals, double learning_rate);
+/// Of the steps since the last such event.
+nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& window);
+/// Of the epoch whose steps are all taken.
+nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate, const Evaluation& evaluation,
+                                   double train_seconds);
+nlohmann::ordered_json end_event(const RunState& state, const Evaluation& evaluation, double seconds);
+/// What the run came to, behind the strategy's own numbers.
+void add_weights(nlohmann::ordered_json& end, const std::string& sha256,
+                 const PublishedComparison& published);
 
 /// Appends events to a file. A line is in it whole or not at all: what a full disk cut short is taken back,
 /// kept in memory, and written before the next line. A default-constructed writer (ranks other than 0)
@@ -18,8 +40,8 @@ class AppendFile;
 class MetricsWriter {
  public:
   MetricsWriter();
-  /// Opens for appending. @throws IoError
-  explicit MetricsWriter(const std::string& path);
+  /// Opens for appending behind the lines that are there. @throws IoError
+  MetricsWriter(Env& env, const std::string& path);
   ~MetricsWriter();
   MetricsWriter(MetricsWriter&&) noexcept;
   MetricsWriter& operator=(MetricsWriter&&) noexcept;
@@ -31,8 +53,12 @@ class MetricsWriter {
   void sync();
   /// Whether every line is in the file.
   bool is_complete() const;
+  /// What a checkpoint notes: all lines so far. They are in the file once sync() has returned.
+  CheckpointMetrics position() const;
 
  private:
+  std::int64_t lines_ = 0;
+  Sha256 hash_;  ///< of the bytes of those lines
   std::unique_ptr<AppendFile> file_;
 };
 

@@ -153,7 +153,7 @@ std::optional<FoundCheckpoint> RunDirectory::resume_point() {
   return found;
 }
 
-void RunDirectory::open(std::int64_t step, bool evaluated) {
+void RunDirectory::open(std::int64_t step, bool evaluated, const std::optional<CheckpointMetrics>& noted) {
   require_own(env_, path_ + "/" + kCheckpointsDirectory, EntryKind::kDirectory);
   remove_leftovers(env_, path_);
   if (step == 0) clear_for_a_new_run();
@@ -162,11 +162,15 @@ void RunDirectory::open(std::int64_t step, bool evaluated) {
   prune_checkpoints(env_, path_, keep_policy(job_));  // a kill may have come between a save and its pruning
   best_accuracy_ = best_accuracy(env_, path_);
   make_own(env_, metrics_path(path_));
+  const auto lost = noted ? lost_metrics(env_, metrics_path(path_), step, *noted) : std::nullopt;
   truncate_metrics(env_, metrics_path(path_), step, evaluated);
   const std::string yaml = to_yaml(job_);
   replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));
-  metrics_ = MetricsWriter(metrics_path(path_));
+  metrics_ = MetricsWriter(env_, metrics_path(path_));
   log_ = open_log(path_);
+  if (!lost) return;
+  print_error(*lost);
+  write({{"event", "lost"}, {"step", step}, {"lines_noted", noted->lines}});
 }
 
 void RunDirectory::clear_for_a_new_run() {
@@ -237,6 +241,7 @@ void RunDirectory::save(CheckpointState state) {
   }
   best_accuracy_ = std::max(best_accuracy_, state.facts.test_accuracy.value_or(-1));
   if (trail_) state.facts.trail = {trail_->position().records, hex(trail_->position().chain)};
+  state.facts.metrics = metrics_.position();
   checkpointer_.save(std::move(state));
 }
 

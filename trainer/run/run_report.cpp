@@ -103,22 +103,15 @@ void RunReport::say_lines(const std::vector<std::string>& lines) {
 void RunReport::mean_loss(const RunState& state) {
   if (directory_ == nullptr) return;
   const StepPosition& at = state.position;
-  directory_->write({{"event", "loss"},
-                     {"epoch", at.epoch + 1},
-                     {"step", at.global_step},
-                     {"steps", state.unprinted.steps},
-                     {"mean_loss", state.unprinted.mean()}});
+  directory_->write(loss_event(state, state.unprinted));
   say(fmt::format("[{}, {:5}] loss: {:.3f}", at.epoch + 1, at.step_in_epoch, state.unprinted.mean()));
 }
 
 void RunReport::log_step(const RunState& state, const StepTotals& totals) {
   if (directory_ == nullptr) return;
-  directory_->write({{"event", "step"},
-                     {"epoch", state.position.epoch + 1},
-                     {"step", state.position.global_step},
-                     {"loss", totals.loss() / static_cast<double>(totals.samples)},
-                     {"learning_rate", learning_rate(state)},
-                     {"samples_per_second", samples_per_second(state, seconds_since(epoch_start_))}});
+  auto event = step_event(state, totals, learning_rate(state));
+  event["samples_per_second"] = samples_per_second(state, seconds_since(epoch_start_));
+  directory_->write(event);
 }
 
 void RunReport::end_epoch() {
@@ -128,20 +121,10 @@ void RunReport::end_epoch() {
 
 void RunReport::evaluated(const RunState& state, const Evaluation& evaluation) {
   if (directory_ == nullptr) return;
-  const double train_loss = state.epoch_loss() / static_cast<double>(state.epoch_samples);
-  directory_->write({{"event", "epoch"},
-                     {"epoch", state.position.epoch + 1},
-                     {"step", state.position.global_step},
-                     {"train_loss", train_loss},
-                     {"train_samples", state.epoch_samples},
-                     {"train_seconds", epoch_seconds_},
-                     {"learning_rate", learning_rate(state)},
-                     {"test_loss", evaluation.loss},  // null if not finite
-                     {"test_accuracy", evaluation.accuracy()},
-                     {"test_samples", evaluation.samples}});
+  directory_->write(epoch_event(state, learning_rate(state), evaluation, epoch_seconds_));
   say(epoch_fields({.epoch = state.position.epoch + 1,
                     .epochs = job_.train.epochs,
-                    .train_loss = train_loss,
+                    .train_loss = state.mean_epoch_loss(),
                     .test_loss = describe_loss(evaluation),
                     .test_accuracy = evaluation.accuracy(),
                     .seconds = epoch_seconds_,
@@ -215,15 +198,9 @@ void RunReport::done(const RunState& state, const Evaluation& evaluation, const 
                      const TrainedWeights& weights) {
   if (directory_ == nullptr) return;
   const double seconds = seconds_since(run_start_);
-  nlohmann::ordered_json event = {{"event", "end"},
-                                  {"step", state.position.global_step},
-                                  {"seconds", seconds},
-                                  {"test_loss", evaluation.loss},  // null if not finite
-                                  {"test_accuracy", evaluation.accuracy()},
-                                  {"test_samples", evaluation.samples}};
+  nlohmann::ordered_json event = end_event(state, evaluation, seconds);
   for (const auto& [name, number] : of_strategy.numbers) event[job_.parallel.strategy][name] = number;
-  event["weights_sha256"] = weights.sha256;
-  if (weights.published.same) event["published_hash"] = *weights.published.same;
+  add_weights(event, weights.sha256, weights.published);
   directory_->write_durably(event);
   if (job_.run.print_loss_every_steps > 0) say(std::string("Finished Training"));
   say(fmt::format("done: {} in {}, accuracy {:.2f} % of {}, run directory {}",

@@ -27,33 +27,6 @@ std::vector<CheckpointParameter> described(const std::vector<Parameter>& tensors
   return parameters;
 }
 
-/// A position that is not one of this job on these data would be trained from all the same: past the end of
-/// an epoch, for instance, and then for ever.
-void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler) {
-  const std::int64_t steps = sampler.steps_per_epoch(), batch = sampler.batch_samples(0);
-  const std::int64_t last_batch = sampler.batch_samples(steps - 1);
-  const auto samples_after = [&](std::int64_t taken) {
-    return taken < steps ? taken * batch : (steps - 1) * batch + last_batch;
-  };
-  // All steps of an epoch may be taken and its evaluation still to come.
-  const bool in_epoch = facts.epoch >= 0 && facts.step_in_epoch >= 0 && facts.step_in_epoch <= steps;
-  const std::int64_t of_whole_epochs = facts.step - facts.step_in_epoch;
-  const bool possible = in_epoch && of_whole_epochs >= 0 && of_whole_epochs % steps == 0 &&
-                        of_whole_epochs / steps == facts.epoch &&
-                        facts.epoch_samples == samples_after(facts.step_in_epoch) &&
-                        facts.epoch_correct >= 0 && facts.epoch_correct <= facts.epoch_samples &&
-                        std::isfinite(facts.epoch_loss_sum) && facts.unprinted.steps <= facts.step_in_epoch &&
-                        facts.unprinted.samples <= facts.epoch_samples;
-  if (possible) return;
-  throw DataError(fmt::format(
-      "the checkpoint of step {} stands after {}, {} and {}, where a run "
-      "with {} an epoch in batches of {} cannot stand: the data set has changed its size, or "
-      "the manifest is damaged; bring the data back as they were, or start afresh with run.resume=never or "
-      "another run.dir",
-      facts.step, counted(facts.epoch, "epoch"), counted(facts.step_in_epoch, "step"),
-      counted(facts.epoch_samples, "sample"), counted(steps, "step"), batch));
-}
-
 /// Checkpoints of before they were kept have the sum in double alone.
 WideSum epoch_loss_units(const CheckpointFacts& facts) {
   WideSum sum;
@@ -96,6 +69,33 @@ void restore_optimizer(const CheckpointState& checkpoint, const std::vector<Opti
 }
 
 }  // namespace
+
+/// A position that is not one of this job on these data would be trained from all the same: past the end of
+/// an epoch, for instance, and then for ever.
+void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler) {
+  const std::int64_t steps = sampler.steps_per_epoch(), batch = sampler.batch_samples(0);
+  const std::int64_t last_batch = sampler.batch_samples(steps - 1);
+  const auto samples_after = [&](std::int64_t taken) {
+    return taken < steps ? taken * batch : (steps - 1) * batch + last_batch;
+  };
+  // All steps of an epoch may be taken and its evaluation still to come.
+  const bool in_epoch = facts.epoch >= 0 && facts.step_in_epoch >= 0 && facts.step_in_epoch <= steps;
+  const std::int64_t of_whole_epochs = facts.step - facts.step_in_epoch;
+  const bool possible = in_epoch && of_whole_epochs >= 0 && of_whole_epochs % steps == 0 &&
+                        of_whole_epochs / steps == facts.epoch &&
+                        facts.epoch_samples == samples_after(facts.step_in_epoch) &&
+                        facts.epoch_correct >= 0 && facts.epoch_correct <= facts.epoch_samples &&
+                        std::isfinite(facts.epoch_loss_sum) && facts.unprinted.steps <= facts.step_in_epoch &&
+                        facts.unprinted.samples <= facts.epoch_samples;
+  if (possible) return;
+  throw DataError(fmt::format(
+      "the checkpoint of step {} stands after {}, {} and {}, where a run "
+      "with {} an epoch in batches of {} cannot stand: the data set has changed its size, or "
+      "the manifest is damaged; bring the data back as they were, or start afresh with run.resume=never or "
+      "another run.dir",
+      facts.step, counted(facts.epoch, "epoch"), counted(facts.step_in_epoch, "step"),
+      counted(facts.epoch_samples, "sample"), counted(steps, "step"), batch));
+}
 
 void RunState::add(const StepSeries& series) {
   position.global_step += series.steps;
@@ -144,6 +144,7 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
                  {"backend", setup.device.backend},
                  {"kernels", std::string(spelt(job.parallel.kernels))}};
   facts.bucket_plan = setup.plan.describe();
+  for (const Bucket& bucket : setup.plan.buckets) facts.bucket_sizes.push_back(bucket.size);
   facts.parameters = described(setup.network.parameters().parameters);
   facts.kept = described(setup.network.parameters().kept);
   return facts;

@@ -30,6 +30,7 @@ struct RunState {
   bool is_evaluated() const { return evaluated_step == position.global_step && test_accuracy >= 0; }
 
   double epoch_loss() const;  ///< sum over samples, in nats
+  double mean_epoch_loss() const { return epoch_loss() / static_cast<double>(epoch_samples); }
   void add(const StepSeries& series);
   void start_next_epoch();
 };
@@ -41,6 +42,9 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
 /// A snapshot of the whole state to save, on rank 0.
 CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
                          const Communicator& comm, ParallelStrategy& strategy);
+
+/// @throws DataError  a run of this sampler's job cannot stand where the checkpoint does
+void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler);
 
 /// The reverse: fills weights, what the optimiser remembers, and units (those of a run's start where the
 /// checkpoint has none).

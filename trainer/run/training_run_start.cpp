@@ -70,7 +70,8 @@ void TrainingRun::restore_or_initialise() {
     }
     if (directory_ && !nothing_left_) {
       const bool evaluated = state_.position.step_in_epoch < steps_per_epoch_;
-      directory_->open(state_.position.global_step, evaluated);
+      directory_->open(state_.position.global_step, evaluated,
+                       checkpoint ? checkpoint->state.facts.metrics : std::nullopt);
       directory_->open_trail(trail_.head(), state_.position.global_step,
                              checkpoint ? checkpoint->state.facts.trail : std::nullopt);
       trail_.write_to(*directory_);

@@ -39,7 +39,7 @@ struct Found {
 std::optional<Found> look_into(Env& env, const std::string& path, const TrailHead& head, std::int64_t step,
                                const std::optional<TrailPosition>& expected, std::string& why) {
   try {
-    const Trail trail(read_patiently(env, [&] { return env.read(path); }), path);
+    const Trail trail = read_trail(env, path, step);  // later ones are cut off
     const std::int64_t records = trail.records_up_to(step);
     const auto reason = why_not_this(trail, head, records, expected);
     if (!reason) return Found{trail.position(records), trail.end_of(records)};
@@ -69,7 +69,7 @@ void cut_trail(Env& env, const std::string& run_dir, std::int64_t step) {
   if (kind_of(env, path) != EntryKind::kFile) return;
   std::uint64_t end = 0;
   try {
-    const Trail trail(read_patiently(env, [&] { return env.read(path); }), path);
+    const Trail trail = read_trail(env, path, step);
     end = trail.end_of(trail.records_up_to(step));
   } catch (const DataError&) {
     return;

@@ -126,7 +126,7 @@ void Trail::check_chain() {
       good |= computed == stored;
       next.push_back(computed);
     }
-    good = good && stored_step(i) > last_step;
+    good = good && stored_step(i) > last_step && stored_step(i) <= kMostTrailSteps;
     if (!good) damage_.push_back({i, last_step + 1, end_of(i)});
     last_step = good ? stored_step(i) : last_step + 1;
     before = good ? std::vector{stored} : std::vector{stored, next[1]};
@@ -147,6 +147,19 @@ std::optional<TrailRecord> Trail::find(std::int64_t step) const {
   const std::int64_t i = records_up_to(step) - 1;
   if (i < 0 || this->step(i) != step || is_damaged(i)) return std::nullopt;
   return record(i);
+}
+
+Trail read_trail(Env& env, const std::string& path, std::int64_t most_records) {
+  const auto first = [&](std::uint64_t bytes) {
+    return read_patiently(env, [&] { return env.read_first(path, bytes); });
+  };
+  std::uint32_t head_bytes = kFixedHeadBytes;
+  if (const auto start = first(kFixedHeadBytes); start.size() == kFixedHeadBytes)
+    std::memcpy(&head_bytes, start.data() + kTrailHeadBytesAt, sizeof head_bytes);
+  const Trail head(first(std::min<std::uint64_t>(head_bytes, kMaxTrailHeadBytes)), path);
+  const auto records = static_cast<std::uint64_t>(std::max<std::int64_t>(most_records, 0));
+  const std::uint64_t most = (UINT64_MAX - head.head_bytes()) / head.head().record_bytes();
+  return Trail(first(head.end_of(static_cast<std::int64_t>(std::min(records, most)))), path);
 }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 /// Reads a trail and says which of its records are as they were written.
 #pragma once
 
+#include "common/files/env.hpp"
 #include "trainer/trail/trail_format.hpp"
 
 #include <cstddef>
@@ -20,6 +21,9 @@ struct TrailDamage {
   std::int64_t step = 0;    ///< that it should be of: the one after the record before it
   std::uint64_t at = 0;     ///< byte of the file where it begins
 };
+
+/// No run takes so many steps: a record of a later one is damaged.
+inline constexpr std::int64_t kMostTrailSteps = std::int64_t{1} << 62;
 
 /// A whole trail in memory.
 class Trail {
@@ -66,5 +70,9 @@ class Trail {
   bool was_cut_ = false;
   std::vector<TrailDamage> damage_;
 };
+
+/// Reads a trail, its head and at most so many records: memory is bounded by what the job can have left, however long the
+/// file is. @throws as Trail; IoError, MissingDataError
+Trail read_trail(Env& env, const std::string& path, std::int64_t most_records);
 
 }  // namespace lockstep

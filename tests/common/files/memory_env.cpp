@@ -89,9 +89,11 @@ std::unique_ptr<WritableFile> MemoryEnv::create(const std::string& path) {
   return std::make_unique<MemoryFile>(*this, node, path);
 }
 
-std::vector<std::byte> MemoryEnv::read(const std::string& path) {
+std::vector<std::byte> MemoryEnv::read_first(const std::string& path, std::uint64_t most) {
   begin("read", path);
-  return file(path);
+  const auto& bytes = file(path);
+  const auto size = static_cast<std::ptrdiff_t>(std::min<std::uint64_t>(most, bytes.size()));
+  return {bytes.begin(), bytes.begin() + size};
 }
 
 std::uint64_t MemoryEnv::size(const std::string& path) {

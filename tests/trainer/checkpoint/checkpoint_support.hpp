@@ -29,6 +29,8 @@ inline CheckpointState make_state(std::int64_t step, std::size_t width = 3) {
   state.facts.job = {{"model", "net"}, {"train.seed", "1234"}};
   state.facts.world = {{"ranks", "2"}};
   state.facts.bucket_plan = "1 bucket";
+  state.facts.bucket_sizes = {9};
+  state.facts.metrics = {7, std::string(64, 'a')};
   state.facts.parameters = {{"fc.weight", {2, width}}, {"fc.bias", {2}}, {"scale", {}}};
   OptimizerBuffer momentum{"momentum", {}};
   for (std::uint32_t i = 0; i < arena_size(state.facts.parameters); ++i) {

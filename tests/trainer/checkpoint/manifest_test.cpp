@@ -60,6 +60,9 @@ TEST(ManifestTest, SealedNonsenseIsNamed) {
       {R"("step": 12)", R"("step": 9223372036854775808)"},
       {R"("seed": 1234)", R"("seed": 12.5)"},
       {R"("bucket_plan": "1 bucket")", R"("bucket_plan": null)"},
+      {R"("bucket_sizes": [)", R"("bucket_sizes": [ -1,)"},
+      {R"("lines": 7)", R"("lines": -7)"},
+      {"aaaaaaaa", "aaaaaaaA"},
       {R"("model": "net")", R"("model": ["net"])"},
       {R"("name": "model.safetensors")", R"("name": "../model.safetensors")"},
       {R"("block_bytes": 65536)", R"("block_bytes": 0)"},
@@ -81,6 +84,23 @@ TEST(ManifestTest, SealedNonsenseIsNamed) {
     EXPECT_TRUE(why.starts_with("m.json: ") && why.find(" is not ") != std::string::npos)
         << by << ": " << why;
   }
+}
+
+/// Before there were "bucket_sizes" and "metrics".
+TEST(ManifestTest, OlderOnesHaveBucketsInWords) {
+  Manifest manifest = read_manifest(manifest_text(), "m.json");
+  manifest.facts.bucket_sizes.clear();
+  manifest.facts.metrics.reset();
+  const auto sizes_of = [&](const std::string& words) {
+    manifest.facts.bucket_plan = words;
+    const Manifest read = read_manifest(write_manifest(manifest), "m.json");
+    EXPECT_FALSE(read.facts.metrics);
+    return read.facts.bucket_sizes;
+  };
+  using Sizes = std::vector<std::size_t>;
+  EXPECT_EQ(sizes_of("2 buckets: 21,580 + 260 parameters, predicted 11 us exposed"), (Sizes{21580, 260}));
+  EXPECT_EQ(sizes_of("1 bucket: 10 parameters"), Sizes{10});
+  EXPECT_EQ(sizes_of("none"), Sizes{});
 }
 
 TEST(ManifestTest, MissingKeyIsNamed) {

@@ -3,6 +3,7 @@
 /// Cutting metrics.jsonl back.
 #include "trainer/checkpoint/metrics_cut.hpp"
 
+#include "common/sha256.hpp"
 #include "tests/common/files/memory_env.hpp"
 
 #include <gtest/gtest.h>
@@ -73,6 +74,56 @@ TEST_F(MetricsCutTest, StartAloneStays) {
 
 TEST_F(MetricsCutTest, MissingFileIsAnEmptyOne) {
   EXPECT_EQ(truncate_metrics(env_, "nowhere", 5).kept_lines, 0U);
+}
+
+/// What a checkpoint of step 100 noted, against a file.
+class LostMetricsTest : public MetricsCutTest {
+ protected:
+  std::string lost(const std::string& text) {
+    env_.remove_file("m");
+    write_synced(env_, "m", std::as_bytes(std::span(text)));
+    return look();
+  }
+  std::string look() { return lost_metrics(env_, "m", 100, noted_).value_or("nothing"); }
+
+  std::string noted_text_ = kStart + kStep100;
+  CheckpointMetrics noted_{2, hex(sha256(std::as_bytes(std::span(noted_text_))))};
+};
+
+TEST_F(LostMetricsTest, LaterLinesAndATornEndAreNoLoss) {
+  EXPECT_EQ(lost(noted_text_), "nothing");
+  EXPECT_EQ(lost(noted_text_ + kEpoch100 + kStep200 + "{\"ev"), "nothing");
+}
+
+TEST_F(LostMetricsTest, FileThatIsGoneIsTold) {
+  EXPECT_EQ(look(),
+            "m is gone: its 2 lines up to step 100 are lost; the run goes on, and its metrics with the steps "
+            "behind 100");
+}
+
+TEST_F(LostMetricsTest, LinesThatAreCutOffAreCounted) {
+  EXPECT_TRUE(
+      lost(kStart + kStep100.substr(0, 9)).starts_with("m was cut off: 1 of its 2 lines up to step 100"));
+  EXPECT_TRUE(lost("").starts_with("m was cut off: 2 of its 2 lines"));
+}
+
+TEST_F(LostMetricsTest, ChangedLinesAreKeptAside) {
+  const std::string changed = R"({"event":"start","world":3})"
+                              "\n" +
+                              kStep100;
+  EXPECT_NE(lost(changed).find("are not those that were written; kept as m.damaged; "), std::string::npos);
+  const auto& kept = env_.file("m.damaged");
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(kept.data()), kept.size()), changed);
+}
+
+TEST_F(LostMetricsTest, WhatAnEarlierStartHasToldIsNotToldAgain) {
+  EXPECT_EQ(lost(R"({"event":"lost","step":100,"lines_noted":2})"
+                 "\n"),
+            "nothing");
+  EXPECT_NE(lost(R"({"event":"lost","step":50,"lines_noted":2})"
+                 "\n"),
+            "nothing")
+      << "that was another loss";
 }
 
 }  // namespace

@@ -2,15 +2,22 @@
 // SPDX-License-Identifier: MIT
 /// Trails and `lockstep prove`, as users meet them.
 #include "common/text/json_text.hpp"
+#include "tests/data/idx_fixture.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
+#include "tests/trainer/support/forged_run.hpp"
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <vector>
 
 namespace lockstep::testing {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// A run of six steps, with a checkpoint behind each second one.
 class ProveTest : public ::testing::Test {
@@ -29,6 +36,10 @@ class ProveTest : public ::testing::Test {
   Outcome prove(const std::string& run, const std::string& more = "") {
     return lockstep("prove " + path(run) + " " + more);
   }
+  std::int64_t correct_at(const std::string& run, std::int64_t step) const {
+    const auto manifest = path(run) + "/checkpoints/step-0000000" + std::to_string(step) + "/manifest.json";
+    return parse_json(read_text(manifest)).at("epoch_correct");
+  }
   std::string path(const std::string& name) const { return directory_.path(name); }
   std::string trail(const std::string& run) const { return read_text(path(run) + "/trail.bin"); }
 
@@ -40,15 +51,24 @@ TEST_F(ProveTest, TrailsAreEqualForAnyNumberOfRanksStagesAndStarts) {
   const auto two = lockstep_on_ranks(2, train_arguments("two"));
   ASSERT_EQ(two.exit_code, 0) << two.everything();
   train("pipeline", "parallel.strategy=pipeline parallel.stages=2 parallel.backend=thread parallel.ranks=2");
-  train("resumed", "train.max_steps=3");
-  train("resumed", "parallel.threads=2");
+  train("resumed", "train.max_steps=1");
+  fs::remove(path("resumed/metrics.jsonl"));
+  const auto resumed = lockstep(train_arguments("resumed", "parallel.threads=2"));
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.everything();
+  EXPECT_NE(resumed.err.find("metrics.jsonl is gone: its 2 lines up to step 1 are lost"), std::string::npos)
+      << resumed.err;
   ASSERT_GT(trail("one").size(), 1000U);
   for (const char* other : {"two", "pipeline", "resumed"}) EXPECT_TRUE(trail("one") == trail(other)) << other;
+  EXPECT_EQ(correct_at("resumed", 2), correct_at("one", 2))
+      << "in the middle of an epoch that was interrupted";
+  EXPECT_GT(correct_at("one", 2), 0);
+  const auto proof = prove("resumed");
+  EXPECT_EQ(proof.exit_code, 0) << proof.everything();
 }
 
 TEST_F(ProveTest, RunOfTheGpusKernelsIsProvedByACpu) {
-  train("cpu");
-  train("gpu", "parallel.device=emulated");
+  train("cpu", "data.test_samples=20");
+  train("gpu", "data.test_samples=20 parallel.device=emulated");
   EXPECT_TRUE(trail("cpu") == trail("gpu"));
   for (const char* device : {"cpu", "emulated"}) {
     const auto proof = prove("gpu", std::string("--device ") + device);
@@ -68,6 +88,11 @@ TEST_F(ProveTest, RunOfTwoRanksIsProvedByOneAndByFourOnAnotherPlace) {
   EXPECT_EQ(parse_json(four.out).at("steps_proved"), 6);
   const auto some = prove("moved", "--sample 2 --seed 5 --json");
   EXPECT_EQ(parse_json(some.out).at("steps_asked"), 2) << some.everything();
+  // Whatever is drawn, the last step is, and what it came to is compared.
+  forge_checkpoint(path("moved"), 6, [](CheckpointState& state) { state.weights[7] += 1; });
+  const auto forged = prove("moved", "--sample 1 --json");
+  EXPECT_EQ(forged.exit_code, 1) << forged.everything();
+  EXPECT_EQ(parse_json(forged.out).at("refuted").at(0).at("what"), "checkpoint");
 }
 
 TEST_F(ProveTest, FlippedBitIsLocatedByAnyNumberOfRanks) {
@@ -93,6 +118,25 @@ TEST_F(ProveTest, GroupOfRanksStopsTogetherWhereOneIntervalIsRefuted) {
           "conv1.weight: the weights on rank 0 went into it with bit 20 of element [0, 0, 1, 4] flipped"),
       std::string::npos)
       << outcome.out;
+  // A batch has 16 grains: four ranks have no work, and the proof ends all the same.
+  const auto many = prove("run", "--steps 1 --ranks 20");
+  EXPECT_EQ(many.exit_code, 0) << many.everything();
+}
+
+/// Rank 1 stops itself for good once it has computed for 0.4 s: by then it replays.
+TEST_F(ProveTest, StoppedRankIsNamedAfterTheUsualDeadline) {
+  train("run", "train.epochs=60 run.checkpoint_every_steps=0 run.keep.best=false run.log_every_steps=0");
+  const auto command = mpirun_command(1, "prove " + path("run") + " --timeout 2");
+  const auto program = command.substr(command.find(" -np 1 ") + 7);
+  const auto outcome = run_shell(
+      command +
+          " : -np 1 sh -c '(while [ $(cut -d\" \" -f14 /proc/$$/stat) -lt 40 ]; do sleep 0.05; done; "
+          "kill -STOP $$) & exec " +
+          program + "'",
+      60);
+  EXPECT_EQ(outcome.exit_code, 71) << outcome.everything();
+  EXPECT_NE(outcome.err.find("verdict: rank 1 on "), std::string::npos) << outcome.err;
+  EXPECT_NE(outcome.err.find(": it is stopped, kill -CONT "), std::string::npos) << outcome.err;
 }
 
 TEST_F(ProveTest, DamagedCheckpointIsNamedAndItsStepsAreProvedFromTheOneBefore) {
@@ -109,22 +153,32 @@ TEST_F(ProveTest, DamagedCheckpointIsNamedAndItsStepsAreProvedFromTheOneBefore) 
 }
 
 TEST_F(ProveTest, OtherDataAreRefusedAndOtherJobsRefuted) {
+  for (const std::string set : {"own", "other"}) test::write_image_set(path(set), 40, 10);
+  std::string labels = read_text(path("other/train-labels-idx1-ubyte"));
+  labels.back() = labels.back() == 3 ? 4 : 3;
+  write_text(path("other/train-labels-idx1-ubyte"), labels);
+  train("images",
+        "model=linear data.set=mnist data.train_samples=0 data.test_samples=0 data.global_batch=16 "
+        "parallel.grain=4 data.root=" +
+            path("own"));
+  const auto other_data = prove("images", "--data " + path("other"));
+  EXPECT_EQ(other_data.exit_code, 65) << other_data.everything();
+  EXPECT_NE(other_data.err.find("was trained on other data than those found (" + path("other")),
+            std::string::npos)
+      << other_data.err;
+  EXPECT_NE(other_data.err.find("data.train_labels_digest"), std::string::npos) << other_data.err;
+  EXPECT_EQ(prove("images", "--data " + path("own")).exit_code, 0);
   train("run");
   const std::string file = path("run") + "/job.yaml";
-  const std::string job = read_text(file);
-  const auto with = [&](const std::string& from, const std::string& to) {
-    std::string changed = job;
-    changed.replace(changed.find(from), from.size(), to);
-    write_text(file, changed);
-    return prove("run");
-  };
-  const auto other_job = with("lr: 0.05", "lr: 0.06");
+  std::string job = read_text(file);
+  const std::string from = "lr: 0.05";
+  write_text(file, job.replace(job.find(from), from.size(), "lr: 0.06"));
+  const auto other_job = prove("run");
   EXPECT_EQ(other_job.exit_code, 1) << other_job.everything();
   EXPECT_NE(other_job.out.find(
                 "job.yaml and trail.bin are not of one job: train.optimizer.lr (was 0.05, now 0.06)"),
             std::string::npos)
       << other_job.out;
-  write_text(file, job);
   const auto of_made = prove("run", "--data " + path(""));
   EXPECT_EQ(of_made.exit_code, 2) << of_made.everything();
   EXPECT_NE(of_made.err.find("is made in memory, no directory holds it; leave --data out"), std::string::npos)
@@ -143,6 +197,43 @@ TEST_F(ProveTest, StepsOfAnotherArithmeticOrWithoutATrailAreNamed) {
   EXPECT_NE(rest.out.find("proved: steps 3 to 6\n"), std::string::npos) << rest.out;
   EXPECT_EQ(prove("run", "--steps 3..").exit_code, 0);
   EXPECT_EQ(prove("run", "--steps 7").exit_code, 2);
+  forge_trail(path("run"), [](TrailHead& /*head*/, std::vector<TrailRecord>& records) {
+    for (TrailRecord& record : records) record.arithmetic = record.step <= 4 ? 1 : 0;
+  });
+  const auto others = prove("run", "--steps 3..");
+  EXPECT_EQ(others.exit_code, 69) << others.everything();
+  for (const char* said :
+       {"not proved: steps 3 to 4: computed with another arithmetic than this (version 1, ",
+        "not proved: steps 5 to 6: computed with another arithmetic than this (that of cuDNN and "
+        "cuBLAS, here version 2): a proof takes --device cuda --kernels vendor"})
+    EXPECT_NE(others.out.find(said), std::string::npos) << others.out;
+}
+
+/// Zeros behind the end, as a file system leaves them, and a run's own claims.
+TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
+  train("run");
+  EXPECT_EQ(prove("run").exit_code, 0);
+  fs::copy(path("run"), path("long"), fs::copy_options::recursive);
+  fs::resize_file(path("long/trail.bin"), std::uintmax_t{1} << 33);
+  const auto zeros = prove("long", "--json");
+  EXPECT_EQ(zeros.exit_code, 1) << zeros.everything();
+  EXPECT_EQ(parse_json(zeros.out).at("steps_replayed"), 6);
+  EXPECT_NE(zeros.out.find("goes on behind step 6, the last of its job"), std::string::npos) << zeros.out;
+  forge_metrics(path("run"), [](std::vector<nlohmann::json>& events) {
+    events.back().at("weights_sha256") = std::string(64, '0');
+    events[1].at("loss") = 0.5;
+  });
+  forge_checkpoint(path("run"), 4, [](CheckpointState& state) { --state.facts.epoch_correct; });
+  const auto forged = prove("run");
+  EXPECT_EQ(forged.exit_code, 1) << forged.everything();
+  for (const char* said :
+       {"refuted at step 1: line 2 of metrics.jsonl (event step) says something else than was computed: "
+        "loss is 0.5, and came to ",
+        "refuted at step 4: the manifest of its checkpoint says something else than was computed: "
+        "epoch_correct is ",
+        "(event end) says something else than was computed: weights_sha256 is \"0000",
+        "proved: steps 1 to 6\n"})
+    EXPECT_NE(forged.out.find(said), std::string::npos) << said << " not in\n" << forged.out;
 }
 
 }  // namespace

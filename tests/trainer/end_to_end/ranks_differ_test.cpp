@@ -73,16 +73,21 @@ TEST(RanksDifferTest, AnotherSetOnOneOfThirteen) {
                  {"data.set is synthetic on ranks 0-3, 5-12, but random on rank 4"});
 }
 
-TEST(RanksDifferTest, OneByteOfOneRanksImages) {
+TEST(RanksDifferTest, OneByteOfOneRanksImagesAndOneLabelOfAnothers) {
   const TemporaryDirectory directory;
   const std::string train = program() + " train " + write_small_job(directory);
   const std::string good = make_set(directory, "good"), bad = make_set(directory, "bad");
   std::string images = read_text(directory.path("bad/train-images-idx3-ubyte"));
   images.back() ^= 1;
   write_text(directory.path("bad/train-images-idx3-ubyte"), images);
-  expect_refusal(directory, launch({"2 " + train + good, "1 " + train + bad}), 65,
-                 {"the digest of mnist train samples is ", directory.path("good") + ") on ranks 0-1",
-                  directory.path("bad") + ") on rank 2"});
+  const std::string mislabelled = make_set(directory, "mislabelled");
+  std::string labels = read_text(directory.path("mislabelled/train-labels-idx1-ubyte"));
+  labels.back() = labels.back() == 3 ? 4 : 3;
+  write_text(directory.path("mislabelled/train-labels-idx1-ubyte"), labels);
+  expect_refusal(directory, launch({"2 " + train + good, "1 " + train + bad, "1 " + train + mislabelled}), 65,
+                 {"the digest of mnist train samples is ", directory.path("good") + ") on ranks 0-1, 3",
+                  directory.path("bad") + ") on rank 2", "the digest of mnist train labels is ",
+                  directory.path("good") + ") on ranks 0-2", directory.path("mislabelled") + ") on rank 3"});
 }
 
 TEST(RanksDifferTest, EqualDataMayLieInOtherPlacesOnOtherHosts) {

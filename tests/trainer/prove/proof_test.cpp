@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a proof is made of: ranges, intervals, bits found from fingerprints, diagnoses.
+/// What a proof is made of: ranges, intervals, bits found from fingerprints, diagnoses, claims.
 #include "common/error.hpp"
 #include "kernels/cpu/fingerprint.hpp"
 #include "kernels/numerics/fingerprint.hpp"
+#include "trainer/prove/claims.hpp"
 #include "trainer/prove/diagnosis.hpp"
 #include "trainer/prove/flipped_bit.hpp"
 #include "trainer/prove/interval.hpp"
@@ -12,8 +13,13 @@
 #include <gtest/gtest.h>
 
 #include <bit>
-#include <cstring>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <iterator>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -99,6 +105,19 @@ TEST(ProofResultTest, ExitCodeSaysWhetherAllIsProvedAndWhatIsMissing) {
   EXPECT_EQ(result.exit_code(), 1);
 }
 
+TEST(StepRangeTest, SamplesHaveTheirSizeAndWhatIsAlwaysAmongThem) {
+  std::vector<StepRange> seen;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const auto sample = sample_steps({11, 60}, 5, seed, {60, 52, 7});
+    EXPECT_EQ(count_steps(sample), 5) << seed;
+    EXPECT_TRUE(without({{52, 52}, {60, 60}}, sample).empty()) << seed << ": " << describe(sample);
+    EXPECT_TRUE(without(sample, {{11, 60}}).empty()) << seed << ": " << describe(sample);
+    seen.insert(seen.end(), sample.begin(), sample.end());
+  }
+  EXPECT_EQ(merged(seen), (std::vector<StepRange>{{11, 60}})) << "each step has its turn";
+  EXPECT_EQ(sample_steps({1, 9}, 1, 3, {9, 6}), (std::vector<StepRange>{{6, 6}, {9, 9}}));
+}
+
 TEST(IntervalTest, EachStepIsReplayedFromTheNearestStart) {
   const std::vector<StartPoint> starts = {{0, ""}, {40, "c40"}, {80, "c80"}};
   const auto intervals = plan_intervals(starts, {{1, 95}}, {{30, 60}});
@@ -148,9 +167,8 @@ class DiagnosisTest : public ::testing::Test {
 
   std::optional<Discrepancy> diagnose() {
     return diagnose_step(
-        {head_, parameters_,
-         "2 buckets: 4 + 6 parameters, predicted 3 us exposed" /* as older versions wrote it */},
-        recorded_, {.step = 5, .fingerprints = own_, .apart = 0, .first_replayed = false, .start = "x"});
+        {head_, parameters_, {4, 6}}, recorded_,
+        {.step = 5, .fingerprints = own_, .apart = 0, .first_replayed = false, .start = "x"});
   }
 
   ParameterLayout parameters_;
@@ -211,12 +229,146 @@ TEST_F(DiagnosisTest, AnotherRankIsTheOneWhereRankZeroIsRight) {
   EXPECT_NE(found->text.find("on a rank other than 0"), std::string::npos);
 }
 
-TEST(BucketOfTest, ByThePlansOwnWords) {
-  EXPECT_EQ(bucket_of("2 buckets: 21,580 + 260 parameters", 300, 21840), 1);
-  EXPECT_EQ(bucket_of("2 buckets: 21,580 + 260 parameters", 259, 21840), 2);
-  EXPECT_EQ(bucket_of("1 bucket: 10 parameters", 0, 10), 1);
-  EXPECT_FALSE(bucket_of("", 0, 10));
-  EXPECT_FALSE(bucket_of("2 buckets: 9 + 9 parameters", 0, 10));
+/// Behind the parameters lie running statistics, which no gradient moves.
+class RunningStatisticsTest : public DiagnosisTest {
+ protected:
+  RunningStatisticsTest() {
+    parameters_.kept = {{.name = "bn.running_mean", .shape = {3}, .offset = 10, .size = 3}};
+    parameters_.kept_size = 3;
+    head_.kept = {{"bn.running_mean", 3}};
+    recorded_.fingerprints.assign(7, 100);
+    own_ = recorded_.fingerprints;
+    checkpoint_.facts.step = 5;
+    checkpoint_.weights = some_floats(13);
+    checkpoint_.optimizer = {{"momentum", some_floats(10)}};
+    weights_ = checkpoint_.weights;
+    momentum_ = checkpoint_.optimizer.front().values;
+  }
+  std::optional<Discrepancy> diagnose_end() const {
+    return diagnose_state({head_, parameters_, {}}, checkpoint_, weights_, {momentum_});
+  }
+
+  CheckpointState checkpoint_;
+  std::vector<float> weights_, momentum_;
+};
+
+TEST_F(RunningStatisticsTest, FlippedBitInAStepIsNamed) {
+  recorded_.fingerprints[4] += word_multiplier(kWeightsBuffer, 11) << 7;
+  const auto found = diagnose();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->parameter, "bn.running_mean");
+  EXPECT_EQ(found->flipped, (FlippedBit{{1}, 7}));
+}
+
+TEST_F(RunningStatisticsTest, EqualStateAtTheEndIsNoDiscrepancy) {
+  EXPECT_FALSE(diagnose_end());
+}
+
+TEST_F(RunningStatisticsTest, EachTensorOfTheCheckpointAtTheEndIsCompared) {
+  const std::pair<std::size_t, const char*> places[] = {{5, "a"}, {9, "b"}, {12, "bn.running_mean"}};
+  for (const auto& [word, name] : places) {
+    weights_[word] += 1;
+    const auto found = diagnose_end();
+    ASSERT_TRUE(found) << name;
+    EXPECT_EQ(found->what, "checkpoint");
+    EXPECT_EQ(found->parameter, name);
+    weights_ = checkpoint_.weights;
+  }
+  momentum_[3] += 1;
+  const auto found = diagnose_end();
+  ASSERT_TRUE(found);
+  EXPECT_NE(found->text.find("the optimiser's momentum"), std::string::npos) << found->text;
+}
+
+TEST(BucketOfTest, TheEndOfTheArenaLeavesFirst) {
+  const std::vector<std::size_t> two = {21580, 260}, one = {10}, too_many = {9, 9};
+  EXPECT_EQ(bucket_of(two, 300, 21840), 1);
+  EXPECT_EQ(bucket_of(two, 259, 21840), 2);
+  EXPECT_EQ(bucket_of(one, 0, 10), 1);
+  EXPECT_FALSE(bucket_of({}, 0, 10));
+  EXPECT_FALSE(bucket_of(too_many, 0, 10));
+}
+
+const std::string kLines = R"({"event":"start","seed":7})"
+                           "\n"
+                           R"({"event":"step","step":1,"loss":0.5})"
+                           "\n"
+                           R"({"event":"straggler","step":1})"
+                           "\n"
+                           R"({"event":"epoch","step":2})"
+                           "\n";
+
+TEST(MetricsClaimsTest, LinesAreFoundByTheirStep) {
+  const MetricsClaims claims(kLines + R"({"event":"step","st)");
+  EXPECT_TRUE(claims.problems().empty()) << "a torn end is no lie";
+  EXPECT_EQ(claims.lines().size(), 3U);
+  EXPECT_EQ(claims.of_step(0).front().event, "start");
+  EXPECT_EQ(claims.of_step(2).front().number, 4);
+  EXPECT_EQ(claims.event(claims.of_step(1).front()).at("loss"), 0.5);
+  EXPECT_EQ(claims.next_step(0), 1);
+  EXPECT_EQ(claims.next_step(2), INT64_MAX);
+  EXPECT_EQ(MetricsClaims(R"({"event":"lost","step":9})"
+                          "\n")
+                .lost_up_to(),
+            9);
+}
+
+TEST(MetricsClaimsTest, LinesThatNoRunWritesAreProblems) {
+  for (const char* line : {"[]", "nonsense", R"({"event":3})", R"({"event":"step","step":1})",
+                           R"({"event":"step"})", R"({"event":"end","step":18446744073709551615})"}) {
+    const MetricsClaims claims(kLines + line + "\n");
+    EXPECT_EQ(claims.problems().size(), 1U) << line;
+    EXPECT_EQ(claims.lines().size(), 3U) << line;
+  }
+}
+
+TEST(ClaimsTest, NumbersThatBothHaveAreCompared) {
+  const nlohmann::ordered_json own = {{"loss", 0.1}, {"seconds", 3}, {"test_loss", std::nan("")}};
+  EXPECT_TRUE(
+      differing_numbers({{"loss", 0.1}, {"seconds", 9}, {"test_loss", nullptr}}, own, {"seconds"}).empty());
+  EXPECT_TRUE(differing_numbers({{"more", 1}}, own, {}).empty());
+  EXPECT_EQ(differing_numbers({{"loss", std::nextafter(0.1, 1)}}, own, {}),
+            std::vector<std::string>{"loss is 0.10000000000000002, and came to 0.1"});
+  EXPECT_EQ(differing_numbers({{"test_loss", 1.5}}, own, {}).size(), 1U);
+}
+
+TEST(ClaimsTest, EachFactOfAManifestIsCompared) {
+  CheckpointFacts facts;
+  facts.epoch_loss_units = {1, 2, 3, 0, 0, 0};
+  facts.unprinted = {3, 192, {7, 0, 0, 0, 0, 0}};
+  facts.gradient_units = {{-40, -38}, 2};
+  facts.test_accuracy = 0.5;
+  facts.parameters = {{"a", {2, 3}}};
+  facts.model = {{"yaml", "layers"}};
+  EXPECT_TRUE(differing_facts(facts, facts).empty());
+  const std::function<void(CheckpointFacts&)> forgeries[] = {[](auto& f) { ++f.step; },
+                                                             [](auto& f) { ++f.epoch; },
+                                                             [](auto& f) { ++f.step_in_epoch; },
+                                                             [](auto& f) { ++f.seed; },
+                                                             [](auto& f) { ++f.epoch_samples; },
+                                                             [](auto& f) { ++f.epoch_correct; },
+                                                             [](auto& f) { f.epoch_loss_sum += 1e-9; },
+                                                             [](auto& f) { ++f.epoch_loss_units[5]; },
+                                                             [](auto& f) { ++f.unprinted.steps; },
+                                                             [](auto& f) { ++f.unprinted.samples; },
+                                                             [](auto& f) { ++f.unprinted.units[0]; },
+                                                             [](auto& f) { ++f.gradient_units.exponents[1]; },
+                                                             [](auto& f) { ++f.gradient_units.changed_at; },
+                                                             [](auto& f) { ++f.arithmetic.version; },
+                                                             [](auto& f) { ++f.arithmetic.since; },
+                                                             [](auto& f) { f.test_accuracy = 0.6; },
+                                                             [](auto& f) {
+                                                               f.parameters[0].shape = {3, 2};
+                                                             },
+                                                             [](auto& f) {
+                                                               f.kept = {{"b", {1}}};
+                                                             },
+                                                             [](auto& f) { f.model["yaml"] = "other"; }};
+  for (std::size_t i = 0; i < std::size(forgeries); ++i) {
+    CheckpointFacts forged = facts;
+    forgeries[i](forged);
+    EXPECT_EQ(differing_facts(forged, facts).size(), 1U) << i;
+  }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
@@ -114,6 +115,21 @@ TEST(TrailTest, StepThatComesAfterALaterOneIsDamage) {
   EXPECT_EQ(trail.damage().front().record, 2);
 }
 
+/// A step as large as there is leaves none to come: the next record is damaged, whatever it says.
+TEST(TrailTest, AbsurdStepHidesNoDamageBehindIt) {
+  auto bytes = write_trail_head(small_head());
+  TrailPosition position = trail_start(bytes);
+  for (const std::int64_t step : {std::int64_t{1}, INT64_MAX, std::int64_t{3}, INT64_MIN, std::int64_t{5}}) {
+    const auto more = write_trail_record(small_head(), record_of(step), position);
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  }
+  const Trail trail(bytes, "t");
+  ASSERT_EQ(trail.damage().size(), 2U);
+  EXPECT_EQ(trail.damage()[0].step, 2);
+  EXPECT_EQ(trail.damage()[1].step, 4);
+  EXPECT_EQ(trail.find(5)->step, 5);
+}
+
 TEST(TrailTest, DifferencesNameTheFactWithBothValues) {
   TrailHead other = small_head();
   other.facts["job.train.seed"] = "8";
@@ -186,6 +202,19 @@ TEST_F(TrailFileTest, HeadThatDoesNotFitIsSaidAndTheNextStartWritesIt) {
   }
   write(0, 2);
   EXPECT_EQ(bytes(), trail_bytes(2));
+  EXPECT_EQ(said_, "");
+}
+
+/// A file as large as the disk can name costs the memory of the records that the job can have left.
+TEST_F(TrailFileTest, NoMoreIsReadThanTheJobHasSteps) {
+  write(0, 9);
+  std::filesystem::resize_file(run_ + "/" + kTrailFile, std::uintmax_t{1} << 40);
+  const Trail trail = read_trail(Env::posix(), run_ + "/" + kTrailFile, 10);
+  EXPECT_EQ(trail.records(), 10);
+  ASSERT_EQ(trail.damage().size(), 1U);
+  EXPECT_EQ(trail.damage().front().step, 10);
+  write(4, 6);
+  EXPECT_EQ(bytes(), trail_bytes(6));
   EXPECT_EQ(said_, "");
 }
 
