@@ -51,7 +51,7 @@ RestartRule restart_rule(const Job& job) {
   const StrategyKind& strategy = find_strategy_kind(job.parallel.strategy);
   return {.any_ranks = strategy.any_ranks && job.data.per_rank_batch == 0,
           .one_host = strategy.one_host,
-          .same_weights = strategy.same_bits && job.parallel.determinism == "world"};
+          .same_weights = strategy.same_bits && job.parallel.determinism == Determinism::kWorld};
 }
 
 std::string restart_advice(const Job& job, int ranks) {
