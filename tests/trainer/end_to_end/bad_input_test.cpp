@@ -63,6 +63,10 @@ const std::vector<Case>& refused_jobs() {
        "parallel.device=emulated parallel.kernels=vendor",
        69,
        {"parallel.kernels"}},
+      {"nothing to go on from",
+       "run.resume=/usr",
+       66,
+       {"run.resume: /usr holds no checkpoint to go on from", "leave run.resume out"}},
       {"run directory below a file", "run.dir=/dev/null/run", 74, {"/dev/null"}},
   };
   return cases;
