@@ -292,6 +292,15 @@ Get_data_does_not_believe_an_archive_with_other_bytes() {
   expect_exit 0 "$get_data" boxed
 }
 
+# Its archive is as it should be: the size in the table is all that is known of the file.
+Get_data_does_not_believe_a_file_of_another_size_in_an_archive() {
+  make_world && make_archive && mirrors good
+  sed -i 's/one.bin 5000/one.bin 4999/' sets.txt
+  expect_exit 66 "$get_data" boxed
+  expect_contains "$output" "one.bin has 5000 bytes instead of 4999"
+  expect_no_file .cache/lockstep/boxed/one.bin
+}
+
 Get_data_resumes_a_broken_download_of_an_archive() {
   make_world && make_archive && cp -r good tail && mirrors tail
   mkdir -p .cache/lockstep/boxed/.partial

@@ -32,7 +32,7 @@ expect_exit() {
 
 # expect_failed_check COMMAND...: it makes checks of which one must fail.
 expect_failed_check() {
-  ! (failed_checks=/dev/null && "$@") >/dev/null || fail "nothing is wrong with: $*"
+  ! (failed_checks=/dev/null && "$@") >/dev/null 2>&1 || fail "nothing is wrong with: $*"
 }
 
 # skip WHY: a test, or a file of tests, that cannot run here.

@@ -91,6 +91,16 @@ Slurm_job_ends_with_the_exit_code_of_the_training() {
   expect_lacks "$(cat calls)" requeue
 }
 
+Slurm_job_that_fails_after_a_warning_is_not_queued_again() {
+  make_world
+  sed -i 's/exit 75/exit 71/' bin/mpirun
+  run_until_started
+  kill -USR1 "$batch"
+  expect_end 71
+  expect_contains "$(cat calls)" "saving after USR1"
+  expect_lacks "$(cat calls)" requeue
+}
+
 Slurm_job_prefers_srun_where_it_knows_pmix() {
   make_world
   MPI_TYPES="none pmix pmi2" expect_exit 0 "$repo/launch/slurm/train.sbatch" job.yaml train.epochs=2
