@@ -23,8 +23,7 @@ namespace {
 using testing::forge_checkpoint;
 
 const std::map<std::string, std::vector<std::string>> kNumbers = {
-    {"start",
-     {"model", "parameters", "train_samples", "global_batch", "grain", "seed", "optimizer", "learning_rate"}},
+    {"start", {"parameters", "train_samples", "global_batch", "grain", "seed", "optimizer", "learning_rate"}},
     {"step", {"epoch", "step", "loss", "learning_rate"}},
     {"loss", {"epoch", "step", "steps", "mean_loss"}},
     {"epoch",

@@ -187,6 +187,8 @@ void ProveCampaign::copy_honest_run(const std::string& run, Dice& dice, std::str
     honest.directory = scratch_.make(fmt::format("honest-{}", number)).run();
     Dice dice_of_it(options_.seed, -1 - number);
     train_honestly(honest.directory, dice_of_it, honest.story);
+    // A forgery is found only if nothing else is.
+    if (options_.forgeries > 0) prove(honest.directory, {}, dice_of_it, honest.story);
   });
   fs::copy(honest.directory, run, fs::copy_options::recursive);
   story += honest.story + fmt::format(" (honest run {})", number);

@@ -22,9 +22,9 @@ namespace {
 /// Of an event, what is measured and not computed.
 const std::set<std::string> kTimes = {"seconds", "train_seconds"};
 const std::set<std::string> kOfTheTestSet = {"test_loss", "test_accuracy", "test_samples"};
-/// Of the event "start", what does not follow from the job and its data.
-const std::set<std::string> kOfThePlace = {"version", "world",    "hosts",       "threads",     "device",
-                                           "backend", "strategy", "data_origin", "test_samples"};
+/// Of the event "start", what does not follow from the job and its data; a model's name may be that of its file.
+const std::set<std::string> kOfThePlace = {"model",  "version", "world",    "hosts",       "threads",
+                                           "device", "backend", "strategy", "data_origin", "test_samples"};
 
 std::optional<std::int64_t> whole_number(const nlohmann::json& event, const char* key) {
   const auto value = event.value(key, nlohmann::json());
