@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/commands/command_line.hpp"
 
+#include "comm/nccl/nccl.hpp"
 #include "common/console/output.hpp"
 #include "common/console/standard_streams.hpp"
 #include "common/console/terminal.hpp"
@@ -130,6 +131,7 @@ int run(const Action& action, const Kind& kind = {}) {
 int run_command_line(int argc, char** argv) {
   open_standard_streams();
   spell_advice_as(kJobSpelling);
+  set_nccl_defaults();
   CLI::App app{kDescription};
   app.name("lockstep");
   app.footer(kExitCodes);
