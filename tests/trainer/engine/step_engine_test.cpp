@@ -7,9 +7,12 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "models/backward_ranges.hpp"
+#include "tests/support/held_device.hpp"
+#include "trainer/engine/device/device_evaluator.hpp"
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -23,12 +26,12 @@ namespace {
 constexpr ImageShape kImage = {1, 4, 4};
 constexpr int kClasses = 2, kSamples = 16;
 
-Dataset make_set() {
+Dataset make_set(int samples = kSamples) {
   Dataset set;
   set.shape = kImage;
   set.classes = kClasses;
-  set.images = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(kSamples * kImage.features()));
-  set.labels.assign(kSamples, 1);
+  set.images = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(samples * kImage.features()));
+  set.labels.assign(static_cast<std::size_t>(samples), 1);
   set.scales = scales_of({.mean = {0}, .std = {1}}, kImage.channels);
   return set;
 }
@@ -152,6 +155,35 @@ TEST(SeriesLengthTest, IsTheSameOnAllRanks) {
     steps[static_cast<std::size_t>(comm.rank())] = length.steps();
   });
   EXPECT_EQ(steps, std::vector<std::int64_t>(3, 8)) << "0.06 s a step";
+}
+
+/// Whoever asks a run to stop is heard while the device works on two batches, not when all are queued.
+TEST(DeviceEvaluatorTest, TheHostIsAtMostTwoBatchesAhead) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    auto held = std::make_unique<testing::HeldDevice>();
+    std::atomic<bool>& is_held = held->held;
+    Gpu gpu;
+    gpu.ops = emulated::platform().make_ops(held->inner());
+    gpu.device = std::move(held);
+    const Dataset set = make_set(4000);  // four batches
+    const Network network = Network::parse("layers:\n  - linear: classes\n", "test.yaml", kImage, kClasses);
+    const auto stream = gpu.device->make_stream();
+    DeviceEvaluator evaluator(network, gpu, *stream, set);
+    const DeviceBuffer<float> weights(*gpu.device, network.parameters().weights_size());
+    is_held = true;
+    std::atomic<int> asked = 0;
+    int asked_while_held = 0;
+    std::thread release([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      asked_while_held = asked;
+      is_held = false;
+    });
+    const Evaluation evaluation = evaluator.evaluate(comm, weights.data(), [&] { return ++asked == 4; });
+    release.join();
+    EXPECT_LE(asked_while_held, 2);
+    EXPECT_EQ(asked, 4);
+    EXPECT_TRUE(evaluation.interrupted);
+  });
 }
 
 using Events = std::vector<std::string>;
