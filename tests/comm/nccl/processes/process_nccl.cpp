@@ -162,8 +162,8 @@ ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDa
   std::vector<Operation> letters;
   for (int peer = 0; peer < comm->ranks; ++peer) {
     if (peer == comm->rank) continue;
-    letters.push_back({.comm = comm, .sends = true, .peer = peer, .data = mine.data(), .bytes = bytes});
-    carry_on(letters.back());
+    Operation letter{.comm = comm, .sends = true, .peer = peer, .data = mine.data(), .bytes = bytes};
+    if (!carry_on(letter)) letters.push_back(letter);  // a fast peer has taken it already
   }
   for (int peer = 0; peer < comm->ranks; ++peer) {
     if (peer != comm->rank)
