@@ -83,12 +83,10 @@ int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communic
 
 int run_on_threads(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   if (launched_ranks() > 1) {
-    throw UsageError(
-        fmt::format("the launcher started {} processes, and each of them would run all {} ranks as threads: "
-                    "start one process, "
-                    "without mpirun or srun, or leave out {}",
-                    launched_ranks(), std::max(parallel.ranks, 1),
-                    parallel.backend == "thread" ? "parallel.backend=thread" : "parallel.ranks"));
+    throw UsageError(fmt::format(
+        "the launcher started {} processes, and each of them would run all ranks as threads: "
+        "start one process, without mpirun or srun, or leave out {}",
+        launched_ranks(), parallel.backend == "thread" ? "parallel.backend=thread" : "parallel.ranks"));
   }
   std::atomic<int> code = 0;
   const int ranks = parallel.ranks > 0 ? parallel.ranks : 1;
