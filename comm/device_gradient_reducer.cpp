@@ -14,6 +14,7 @@ DeviceGradientReducer::DeviceGradientReducer(Device& device, DeviceOps& ops, Dev
   if (all_reduce_ == nullptr) return;
   if (determinism == Determinism::kOff) fp32_ = DeviceBuffer<float>(device, parameters);
   if (all_reduce_->on_stream()) stream_ = device.make_stream(Device::Priority::kHigh);
+  asked_ = device.make_event();
   done_ = device.make_event();
   for (const Bucket& bucket : plan.buckets) {
     pieces_.push_back({.bucket = bucket, .events = {}});
@@ -61,7 +62,13 @@ void DeviceGradientReducer::finish(Stream& main) {
 }
 
 void DeviceGradientReducer::sum(Stream& stream, std::int64_t* words, std::size_t count) {
-  if (all_reduce_ != nullptr) all_reduce_->all_reduce(stream, words, count);
+  if (all_reduce_ == nullptr) return;
+  if (stream_ == nullptr) return all_reduce_->all_reduce(stream, words, count);
+  stream.record(*asked_);
+  stream_->wait(*asked_);
+  all_reduce_->all_reduce(*stream_, words, count);
+  stream_->record(*done_);
+  stream.wait(*done_);
 }
 
 void DeviceGradientReducer::reduce(Stream& main) {

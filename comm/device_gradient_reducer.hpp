@@ -41,8 +41,9 @@ class DeviceGradientReducer {
   /// On streams: buckets that have not left (a rank without grains) leave; `main` waits for all of them.
   void finish(Stream& main);
 
-  /// Other sums that a step needs on its way, in place: behind what is queued on the stream; on the host with
-  /// a wait.
+  /// Other sums that a step needs on its way, in place: behind what is queued on the stream, which waits for them; on
+  /// the host with a wait. On streams they run on the buckets' own, in one order with those: what is on one NCCL
+  /// communicator must not depend on how streams run beside each other.
   void sum(Stream& stream, std::int64_t* words, std::size_t count);
 
   /// On the host: sums all buckets. Blocks, with the communicator's deadline.
@@ -66,7 +67,7 @@ class DeviceGradientReducer {
   const std::int16_t* exponents_ = nullptr;
   DeviceBuffer<float> fp32_;
   std::unique_ptr<Stream> stream_;
-  std::unique_ptr<Event> done_;
+  std::unique_ptr<Event> asked_, done_;
   std::vector<Piece> pieces_;
 };
 

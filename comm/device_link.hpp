@@ -19,7 +19,8 @@ enum class LinkEnd { kSender, kReceiver };
 
 /// One end. Making the two is collective among the two ranks of a communicator, and leaves nothing that a message must
 /// wait for but the other end. One message at a time: the next is started when test() of the one before was true.
-/// Independent of everything else that the ranks have under way, other links included. One thread at a time per rank.
+/// A message that is started may keep the whole device from its other work, other links' included, until the other end has
+/// started, too. So ranks agree first, as DeviceStageLinks do. One thread at a time per rank.
 class DeviceLink {
  public:
   virtual ~DeviceLink() = default;
@@ -28,7 +29,7 @@ class DeviceLink {
   virtual std::string_view name() const = 0;
 
   /// Of the sender's end: starts one, behind what `behind` marks; the memory must stay untouched until test() is
-  /// true, which may be only when it is received. Until then the message may hold a small part of the device.
+  /// true, which may be only when it is received.
   /// test() throws PeerLostError if the other rank is known to be gone; that may also show in nothing but a wait that does not end.
   virtual std::unique_ptr<PendingCollective> start_send(const Event& behind,
                                                         std::span<const std::byte> data) = 0;

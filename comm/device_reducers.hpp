@@ -20,10 +20,12 @@ struct DeviceReducer {
   std::string_view name;
   /// The one kind of device whose memory it can sum; empty: any.
   std::string_view device_kind;
-  bool whole_gpus;  ///< every rank must have a GPU to itself
+  bool whole_gpus;  ///< every rank must have a GPU to itself, but for tests: may_share_gpus()
   bool threads;     ///< it has threads of its own, which want cores
   /// Loads its library. @throws DeviceError  it is not there. Null: it needs none.
   void (*load)();
+  /// Whether this library, in this environment, lets ranks share a GPU; throws as load(). Null: never, or always.
+  bool (*may_share_gpus)();
   /// Collective. Borrows both.
   std::unique_ptr<DeviceAllReduce> (*make)(Communicator& comm, Device& device);
   std::unique_ptr<DeviceCollectives> (*make_collectives)(Communicator& comm, Device& device);

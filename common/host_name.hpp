@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The name of this machine, as it stands in messages and locks.
+/// What tells this machine from others: its name, as it stands in messages and locks, and the id of its boot.
 #pragma once
 
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
 #include <string>
 
 namespace lockstep {
@@ -15,6 +16,14 @@ inline std::string host_name() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown-host";
   return name.data();
+}
+
+/// The kernel's id of this boot, the same in all containers of a machine; empty where there is none.
+inline std::string host_boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
 }
 
 }  // namespace lockstep

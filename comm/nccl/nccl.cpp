@@ -7,6 +7,8 @@
 #include "common/advice.hpp"
 #include "common/plugin.hpp"
 
+#include <cstdlib>
+
 namespace lockstep {
 namespace {
 
@@ -25,6 +27,14 @@ auto* factory() {
 
 void load_nccl() {
   factory();
+}
+
+bool nccl_shares_gpus() {
+  return exported<decltype(lockstep_nccl_shares_gpus)>("lockstep_nccl_shares_gpus")();
+}
+
+void set_nccl_defaults() {
+  setenv("NCCL_GRAPH_REGISTER", "0", /*overwrite=*/0);
 }
 
 std::unique_ptr<DeviceAllReduce> make_nccl_all_reduce(Communicator& comm, Device& device) {

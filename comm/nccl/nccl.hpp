@@ -16,6 +16,16 @@ namespace lockstep {
 /// @throws DeviceError  cause and fix, if it is not there or cannot be loaded
 void load_nccl();
 
+/// Whether the NCCL that is loaded lets ranks share a GPU: from 2.30 on, where NCCL_MULTI_RANK_GPU_ENABLE=1 is set.
+/// @throws DeviceError  see load_nccl()
+bool nccl_shares_gpus();
+
+/// Gives NCCL what the environment leaves open. To be called before there are threads.
+///
+/// NCCL_GRAPH_REGISTER=0: graphs that mix small and large collectives with registered buffers can hang without a word
+/// (NVIDIA/nccl issue 2389), and ours hold a large one and its counters.
+void set_nccl_defaults();
+
 /// Queues on streams. A collective call over `comm`, by which the ranks find each other; every rank on a GPU
 /// of its own, which is `device`. Borrows both. Signal handlers stay as they were.
 ///

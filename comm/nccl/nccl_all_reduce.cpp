@@ -10,6 +10,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdlib>
 #include <string>
 
 namespace lockstep {
@@ -42,8 +43,10 @@ class NcclAllReduce final : public DeviceAllReduce {
  private:
   template <typename T>
   void reduce(Stream& stream, const T* terms, T* sums, std::size_t count) {
-    LOCKSTEP_NCCL(ncclAllReduce(terms, sums, count, nccl_datatype(terms), ncclSum, nccl_.handle(),
-                                static_cast<cudaStream_t>(stream.native_handle())));
+    nccl_.call([&] {
+      LOCKSTEP_NCCL(ncclAllReduce(terms, sums, count, nccl_datatype(terms), ncclSum, nccl_.handle(),
+                                  static_cast<cudaStream_t>(stream.native_handle())));
+    });
     nccl_.settle("the start of an all-reduce over NCCL");
   }
 
@@ -55,6 +58,12 @@ class NcclAllReduce final : public DeviceAllReduce {
 }  // namespace lockstep
 
 LOCKSTEP_PLUGIN_TAKES_SPELLING
+
+extern "C" bool lockstep_nccl_shares_gpus() {
+  const char* enabled = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");  // NOLINT(concurrency-mt-unsafe)
+  return lockstep::loaded_nccl_code() >= NCCL_VERSION(2, 30, 0) && enabled != nullptr &&
+         std::atoi(enabled) != 0;
+}
 
 extern "C" lockstep::DeviceAllReduce* lockstep_make_nccl_all_reduce(lockstep::Communicator& comm,
                                                                     lockstep::Device& device) {

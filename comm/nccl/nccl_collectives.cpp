@@ -29,8 +29,9 @@ class NcclCollectives final : public DeviceCollectives {
   std::string_view name() const override { return name_; }
 
   void replicate(Stream& stream, std::byte* data, std::size_t bytes, int root) override {
-    LOCKSTEP_NCCL(ncclBroadcast(data, data, bytes, ncclInt8, root, nccl_.handle(), native(stream)));
-    nccl_.settle("the start of a broadcast over NCCL");
+    call("the start of a broadcast over NCCL", [&] {
+      LOCKSTEP_NCCL(ncclBroadcast(data, data, bytes, ncclInt8, root, nccl_.handle(), native(stream)));
+    });
   }
 
   void scatter(Stream& stream, const std::byte* whole, std::span<const std::size_t> bytes, std::byte* mine,
@@ -52,8 +53,8 @@ class NcclCollectives final : public DeviceCollectives {
   }
 
   void all_gather(Stream& stream, const std::byte* mine, std::size_t bytes, std::byte* all) override {
-    LOCKSTEP_NCCL(ncclAllGather(mine, all, bytes, ncclInt8, nccl_.handle(), native(stream)));
-    nccl_.settle("the start of an all-gather over NCCL");
+    call("the start of an all-gather over NCCL",
+         [&] { LOCKSTEP_NCCL(ncclAllGather(mine, all, bytes, ncclInt8, nccl_.handle(), native(stream))); });
   }
 
   void reduce_scatter(Stream& stream, const std::int64_t* terms, std::span<const std::size_t> counts,
@@ -98,9 +99,10 @@ class NcclCollectives final : public DeviceCollectives {
   template <typename T>
   void reduce(Stream& stream, const T* terms, std::span<const std::size_t> counts, T* mine) {
     if (std::ranges::adjacent_find(counts, std::not_equal_to{}) == counts.end()) {
-      LOCKSTEP_NCCL(ncclReduceScatter(terms, mine, counts.front(), nccl_datatype(terms), ncclSum,
-                                      nccl_.handle(), native(stream)));
-      nccl_.settle("the start of a reduce-scatter over NCCL");
+      call("the start of a reduce-scatter over NCCL", [&] {
+        LOCKSTEP_NCCL(ncclReduceScatter(terms, mine, counts.front(), nccl_datatype(terms), ncclSum,
+                                        nccl_.handle(), native(stream)));
+      });
       return;
     }
     together("the start of a reduce-scatter over NCCL", [&] {
@@ -115,14 +117,20 @@ class NcclCollectives final : public DeviceCollectives {
 
   /// Whatever happens in between, a group that was begun ends: until then NCCL only takes notes.
   void together(std::string_view what, const std::function<void()>& calls) {
-    LOCKSTEP_NCCL(ncclGroupStart());
-    try {
-      calls();
-    } catch (...) {
-      ncclGroupEnd();
-      throw;
-    }
-    LOCKSTEP_NCCL(ncclGroupEnd());
+    call(what, [&] {
+      LOCKSTEP_NCCL(ncclGroupStart());
+      try {
+        calls();
+      } catch (...) {
+        ncclGroupEnd();
+        throw;
+      }
+      LOCKSTEP_NCCL(ncclGroupEnd());
+    });
+  }
+
+  void call(std::string_view what, const std::function<void()>& calls) {
+    nccl_.call(calls);
     nccl_.settle(what);
   }
 

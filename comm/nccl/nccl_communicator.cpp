@@ -88,9 +88,10 @@ void NcclCommunicator::settle(std::string_view what) {
 
 bool NcclCommunicator::settled() {
   ncclResult_t state = ncclSuccess;
-  LOCKSTEP_NCCL(ncclCommGetAsyncError(handle_, &state));
-  failed_ |= state != ncclSuccess && state != ncclInProgress;
-  LOCKSTEP_NCCL(state);
+  call([&] {
+    LOCKSTEP_NCCL(ncclCommGetAsyncError(handle_, &state));
+    LOCKSTEP_NCCL(state);
+  });
   return state == ncclSuccess;
 }
 

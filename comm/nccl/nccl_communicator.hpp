@@ -4,6 +4,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "comm/nccl/nccl_error.hpp"
 
 #include <nccl.h>
 
@@ -28,6 +29,17 @@ class NcclCommunicator {
   /// @throws PeerLostError, NcclError
   void connect();
   ncclComm_t handle() const { return handle_; }
+
+  /// Calls of NCCL on handle(). After one that fails the communicator is aborted, whoever catches the error and when.
+  template <typename Calls>
+  void call(const Calls& calls) {
+    try {
+      calls();
+    } catch (const NcclError&) {
+      failed_ = true;
+      throw;
+    }
+  }
 
   /// Waits until NCCL has carried out the last call: a communicator that does not block gives it to a thread.
   /// What was queued on a stream before this returns is behind the call's work.

@@ -51,7 +51,7 @@ class NcclLink final : public DeviceLink {
   std::unique_ptr<PendingCollective> start_send(const Event& behind,
                                                 std::span<const std::byte> data) override {
     stream_->wait(behind);
-    as_peer_lost([&] {
+    call([&] {
       LOCKSTEP_NCCL(ncclSend(data.data(), data.size(), ncclInt8, peer_, nccl_.handle(), native()));
     });
     return std::make_unique<Message>(*this);
@@ -59,7 +59,7 @@ class NcclLink final : public DeviceLink {
 
   std::unique_ptr<PendingCollective> start_receive(const Event& behind, std::span<std::byte> data) override {
     stream_->wait(behind);
-    as_peer_lost([&] {
+    call([&] {
       LOCKSTEP_NCCL(ncclRecv(data.data(), data.size(), ncclInt8, peer_, nccl_.handle(), native()));
     });
     return std::make_unique<Message>(*this);
@@ -82,6 +82,11 @@ class NcclLink final : public DeviceLink {
     NcclLink& link_;
     bool marked_ = false;
   };
+
+  template <typename Call>
+  void call(const Call& call) {
+    as_peer_lost([&] { nccl_.call(call); });
+  }
 
   /// The first message between two ranks has NCCL connect them, and the call waits for the other one's. Later calls
   /// do not: so both make it here.

@@ -13,10 +13,16 @@
 
 namespace lockstep {
 
-/// "NCCL 2.28.9": of the library that is loaded, not of the header.
-inline std::string loaded_nccl_version() {
+/// As NCCL_VERSION makes it, of the library that is loaded, not of the header.
+inline int loaded_nccl_code() {
   int code = 0;
   LOCKSTEP_NCCL(ncclGetVersion(&code));
+  return code;
+}
+
+/// "NCCL 2.28.9"
+inline std::string loaded_nccl_version() {
+  const int code = loaded_nccl_code();
   return fmt::format("NCCL {}.{}.{}", code / 10000, code / 100 % 100, code % 100);
 }
 

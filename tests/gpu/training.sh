@@ -64,15 +64,15 @@ curve() {
   else failed "loss curve, $name: not the CPU's within 1e-3"; fi
 }
 
-# same_bits NAME RANKS OPTIONAL [KEY=VALUE...]: trains, and ends in the weights of the run "alone".
+# same_bits NAME RANKS OPTIONAL [KEY=VALUE...]: trains, and ends in the weights of the run $like, or "alone".
 same_bits() {
   local name=$1 ranks=$2 optional=$3 code=0
   shift 3
   train "$name" "$ranks" "$@" || code=$?
   if [ "$code" -eq 69 ] && [ "$optional" = yes ]; then skip "same bits, $name: $(tail -n 1 "$logs/train-$name.log")"
   elif [ "$code" -ne 0 ]; then failed "same bits, $name: $(explain "$code" "$logs/train-$name.log")"
-  elif [ "$(weights "$name")" = "$(weights alone)" ]; then ok "same bits, $name"
-  else failed "same bits, $name: other weights than alone; logs: $logs/train-$name.log, $logs/train-alone.log"; fi
+  elif [ "$(weights "$name")" = "$(weights "${like:-alone}")" ]; then ok "same bits, $name"
+  else failed "same bits, $name: other weights than ${like:-alone}; logs: $logs/train-$name.log, $logs/train-${like:-alone}.log"; fi
 }
 
 # bits_of_cpu NAME: that run, which is there, ended in the CPU's weights. If not, the CPU says where they part.

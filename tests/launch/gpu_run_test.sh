@@ -30,7 +30,12 @@ all=" $* "
 for absent in ${ABSENT:-} parallel.device=cuda:99; do
   if [[ $all == *" $absent "* ]]; then echo "lockstep: no $absent" >&2 && exit 69; fi
 done
-if [ -n "${RANKS:-}" ] && [[ $all == *backend=nccl* ]]; then echo "lockstep: two ranks on one GPU" >&2; exit 69; fi
+if [[ $all == *inject.what=die* ]]; then echo "verdict: rank 1 on here is dead" && exit "${KILLED:-137}"; fi
+if [[ $all == *backend=nccl* ]] && [ -n "${NCCL_MULTI_RANK_GPU_ENABLE:-}" ]; then
+  echo "$(readlink "${LD_LIBRARY_PATH%%:*}/libnccl.so.2") queues=${CUDA_DEVICE_MAX_CONNECTIONS:-8} ranks=${RANKS:-1} $all" >>"$HOME/nccl"
+  echo "2 ranks on 1 host; gradients: ${WAY:-NCCL 2.30.7: ranks 0 and 1 share GPU-0 on here, for tests}"
+  echo "activations and their gradients: ${WAY:-NCCL 2.30.7, from GPU to GPU}"
+elif [ -n "${RANKS:-}" ] && [[ $all == *backend=nccl* ]]; then echo "lockstep: two ranks on one GPU" >&2; exit 69; fi
 for argument in "$@"; do if [[ $argument == run.dir=* ]]; then folder=${argument#run.dir=}; fi; done
 shift_by=0
 [ -z "${ODD:-}" ] || [[ $all != *" $ODD "* ]] || shift_by=2
@@ -206,6 +211,42 @@ Gpu_suite_skips_libraries_that_are_not_there() {
   expect_contains "$output" "skipped: benchmarks: bench allreduce nccl: lockstep: no NCCL"
   ABSENT="parallel.graph=off" expect_exit 1 gpu_run training
   expect_contains "$output" "failed:  training: same bits, no graph: exit code 69"
+}
+
+Gpu_suite_runs_nccl_between_ranks_that_share_a_gpu() {
+  make_world
+  expect_exit 2 gpu_run nccl
+  expect_contains "$output" "the part nccl needs LOCKSTEP_NCCL=/path/libnccl.so.2"
+  LOCKSTEP_NCCL=nowhere.so expect_exit 66 gpu_run nccl
+  : >libnccl-2.30.so
+  echo "nccl_all_reduce_gpu_test 0 a_gpu_test" >>bundle/tests/gpu/tests.txt
+  export LOCKSTEP_NCCL=libnccl-2.30.so
+  expect_exit 0 gpu_run nccl
+  local way
+  for way in "buckets, 2 processes" "buckets, no graph, 4 threads" "batch_norm, 2 processes" "batch_norm, no graph, 3 threads" "3 stages, gpipe, 3 processes" \
+    "2 stages twice, 4 threads" "stages 0-1-0-1, gpipe, 2 threads" "stages 0-1-0-1, one queue, 2 processes" "buckets, sockets, 2 processes"; do
+    expect_contains "$output" "ok      same bits, NCCL, $way"
+  done
+  expect_contains "$output" "ok      NCCL, a killed rank is named"
+  expect_contains "$output" "ok      bench allreduce nccl, 3 threads"
+  expect_contains "$output" "ok      nccl_all_reduce_gpu_test"
+  expect_lacks "$output" "ok      a_gpu_test"
+  expect_equal "$(cut -d ' ' -f 1 nccl | sort -u)" "$PWD/libnccl-2.30.so"
+  expect_equal "$(grep -c 'queues=1 ' nccl)" 4
+  expect_equal "$(grep -c 'parallel.ranks=3 ' nccl)" "$(grep 'ranks=2 ' nccl | grep -c '/NCCL, .*, 3 processes')"
+  [[ $(tail -n 1 <<<"$output") =~ ^[0-9]+" passed, 0 failed, 1 skipped"$ ]] || fail "last line: $(tail -n 1 <<<"$output")"
+}
+
+Gpu_suite_sees_that_nccl_is_not_what_ranks_share_a_gpu_over() {
+  make_world
+  : >libnccl-2.30.so
+  export LOCKSTEP_NCCL=libnccl-2.30.so
+  WAY="mpi through pinned memory" ODD=parallel.graph=off KILLED=0 expect_exit 1 gpu_run nccl
+  expect_contains "$output" "failed:  nccl: NCCL, buckets, 2 threads: the ranks do not share a GPU over NCCL"
+  expect_contains "$output" "failed:  nccl: NCCL, 2 stages, 2 processes: stages do not talk over NCCL"
+  expect_contains "$output" "failed:  nccl: same bits, NCCL, buckets, no graph, 3 processes: other weights than cpu"
+  expect_contains "$output" "failed:  nccl: NCCL, a killed rank: exit code 0"
+  expect_contains "$output" "ok      same bits, NCCL, buckets, 2 processes"
 }
 
 Gpu_suite_stops_a_part_when_its_time_is_over() {

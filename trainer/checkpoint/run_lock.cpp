@@ -95,7 +95,7 @@ bool wait_for(const std::function<bool()>& is_free, const std::string& path, con
 LockOwner LockOwner::self(const std::string& job) {
   const std::int64_t pid = ::getpid();
   return {host_name(),
-          first_line("/proc/sys/kernel/random/boot_id"),
+          host_boot_id(),
           pid,
           start_ticks_of(pid),
           fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))),
@@ -118,7 +118,7 @@ void release_lock_of(Env& env, const std::string& run_dir, const LockOwner& gone
 }
 
 bool is_running(const LockOwner& owner) {
-  const bool same_boot = owner.boot_id == first_line("/proc/sys/kernel/random/boot_id");
+  const bool same_boot = owner.boot_id == host_boot_id();
   return same_boot && owner.start_ticks != 0 && start_ticks_of(owner.pid) == owner.start_ticks;
 }
 

@@ -135,7 +135,7 @@ void add_allreduce(CLI::App& bench, Action& action) {
       ->add_option("--device", options->device, "Where the buffers are; auto: cuda with nccl, otherwise cpu")
       ->check(CLI::IsMember({"auto", "cpu", "cuda", "emulated"}))
       ->capture_default_str();
-  command->add_option("--ranks", parallel->ranks, "With --backend thread: how many")
+  command->add_option("--ranks", parallel->ranks, "With --backend thread, or nccl between threads: how many")
       ->check(CLI::Range(1, 1024));
   auto demo = std::make_shared<bool>(false);
   command->add_flag(

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "trainer/commands/command_line.hpp"
 
+#include "comm/nccl/nccl.hpp"
 #include "common/console/output.hpp"
 #include "common/console/standard_streams.hpp"
 #include "common/console/terminal.hpp"
@@ -131,6 +132,7 @@ int run_command_line(int argc, char** argv) {
   open_standard_streams();
   std::signal(SIGXFSZ, SIG_IGN);  // ulimit -f is a full disk then: the write fails, and its error is told
   spell_advice_as(kJobSpelling);
+  set_nccl_defaults();
   CLI::App app{kDescription};
   app.name("lockstep");
   app.footer(kExitCodes);

@@ -107,10 +107,11 @@ void check_initial_scale(const JobReader& reader) {
 void check_ranks(const JobReader& reader) {
   const ParallelSection& parallel = reader.job().parallel;
   const Backend& backend = backend_named(parallel.backend);
-  if (backend.control != ControlPlane::kMpi || backend.chooses_itself() || parallel.ranks == 0) return;
-  reader.fail_at("parallel.ranks",
-                 fmt::format("parallel.ranks is for backend thread; remove it and start with 'mpirun -np {}'",
-                             parallel.ranks));
+  if (backend.runs_threads(parallel.ranks) || backend.chooses_itself() || parallel.ranks == 0) return;
+  reader.fail_at(
+      "parallel.ranks",
+      fmt::format("parallel.ranks is for backends thread and nccl; remove it and start with 'mpirun -np {}'",
+                  parallel.ranks));
 }
 
 void check_backend(const JobReader& reader) {

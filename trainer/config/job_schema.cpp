@@ -146,7 +146,7 @@ std::vector<JobKey> parallel_keys() {
            "how ranks talk; nccl: gradients stay on GPUs; thread: ranks are threads of one process"),
     choice(FIELD(parallel.kernels), "on a GPU: hand-written kernels, or cuDNN and cuBLAS"),
     choice(FIELD(parallel.graph), "on a GPU: launch whole steps as CUDA graphs; the bits are the same"),
-    integer(FIELD(parallel.ranks), {0, 4096}, "of backend thread; otherwise 0, and mpirun or srun says")
+    integer(FIELD(parallel.ranks), {0, 4096}, "threads of one process, with backend thread or nccl; otherwise 0, and mpirun or srun says")
         .also_called({"world_size", "workers", "np"}),
     integer(FIELD(parallel.threads), {1, 1024}, "of each rank; they share its grains").also_called({"num_threads"}),
     byte_count(FIELD(parallel.bucket_bytes), "gradient bytes sent at once; auto: measured on this machine")

@@ -8,9 +8,18 @@
 #include "trainer/engine/device/device_step_engine.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 #include <vector>
 
 namespace lockstep {
+namespace {
+
+constexpr double kSeriesSeconds = 0.5;
+/// Ranks agree after every series while it is shorter than the longest, and then after so many: that costs a message.
+constexpr std::int64_t kSeriesBetweenAgreements = 16;
+
+}  // namespace
 
 DistributedSampler::Options sampler_options(const Job& job, const Dataset& data, const Communicator& comm) {
   return {.samples = data.size(),
@@ -30,6 +39,15 @@ void StepSeries::add(const StepTotals& step) {
   correct += step.correct;
   loss_units += step.loss_units;
   last = step;
+}
+
+void SeriesLength::took(std::int64_t steps, double seconds, Communicator& comm) {
+  if (steps_ == longest_ && ++series_ % kSeriesBetweenAgreements != 0) return;
+  std::int64_t nanoseconds = std::llround(seconds * 1e9 / static_cast<double>(steps));
+  if (comm.size() > 1) comm.all_reduce(std::span(&nanoseconds, 1));
+  const double step = static_cast<double>(std::max<std::int64_t>(nanoseconds, 1)) * 1e-9 / comm.size();
+  const double in_time = std::min(kSeriesSeconds / step, static_cast<double>(longest_));
+  steps_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(in_time), 1, std::min(longest_, 2 * steps_));
 }
 
 void StepEngine::change_next_sums(const std::function<void(std::span<std::int64_t>)>& /*change*/) {

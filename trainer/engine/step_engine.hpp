@@ -49,6 +49,23 @@ struct StepSeries {
 /// `count` steps further in the same epoch.
 StepPosition after(const StepPosition& position, std::int64_t count);
 
+/// How many steps a series may have, so that requests to stop are heard about twice a second, however long a step takes. It
+/// starts with one step; the same on all ranks, which agree on what steps took.
+class SeriesLength {
+ public:
+  /// @param longest  however short steps are
+  explicit SeriesLength(std::int64_t longest) : longest_(longest) {}
+
+  std::int64_t steps() const { return steps_; }
+  /// A series has ended that took this rank so long; at least one step. Collective, with the same number of steps.
+  void took(std::int64_t steps, double seconds, Communicator& comm);
+
+ private:
+  std::int64_t longest_;
+  std::int64_t steps_ = 1;
+  std::int64_t series_ = 0;  ///< so far
+};
+
 /// The job's units as they are before the first step.
 GradientUnits make_gradient_units(const Network& network, std::int64_t global_grains);
 

@@ -12,6 +12,10 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <span>
+#include <utility>
+
 namespace lockstep {
 namespace {
 
@@ -36,15 +40,17 @@ AllReduceDecision demand(const DeviceReducer& reducer, const AllReduceSituation&
                     "parallel.backend=mpi",
                     reducer.name, situation.device_kind, reducer.device_kind));
   }
-  if (lacks_whole_gpus(reducer, situation)) {
-    throw DeviceError(
-        fmt::format("parallel.backend={} needs a whole GPU for each rank, but {}: start one rank a GPU "
-                    "(srun --gpus-per-task=1), or use parallel.backend=mpi",
-                    reducer.name, describe(situation.shared_gpus.front())));
+  const bool shares = lacks_whole_gpus(reducer, situation);
+  if (shares && !situation.may_share_gpus) {
+    throw DeviceError(fmt::format(
+        "parallel.backend={} needs a whole GPU for each rank, but {}: start one rank a GPU "
+        "(srun --gpus-per-task=1), or use parallel.backend=mpi (for tests, NCCL 2.30 or newer shares "
+        "GPUs where NCCL_MULTI_RANK_GPU_ENABLE=1 is set)",
+        reducer.name, describe(situation.shared_gpus.front())));
   }
   if (const auto problem = problem_of(reducer, situation); !problem.empty())
     throw DeviceError(fmt::format("parallel.backend={}: {}", reducer.name, problem));
-  return {reducer.path, ""};
+  return {reducer.path, shares ? describe(situation.shared_gpus.front()) + ", for tests" : ""};
 }
 
 /// The first that works; with the reason why no better one does.
@@ -73,6 +79,17 @@ std::string find_problem(const DeviceReducer& reducer, Communicator& comm) {
     if (!problem.empty()) return problem;
   }
   return "";
+}
+
+/// Whether all ranks may share GPUs over `reducer`; where one cannot load it, not. Collective.
+bool all_may_share(const DeviceReducer& reducer, Communicator& comm) {
+  std::int64_t refusals = 1;
+  try {
+    if (reducer.may_share_gpus != nullptr && reducer.may_share_gpus()) refusals = 0;
+  } catch (const Error&) {  // find_problem() says it, if it comes to that
+  }
+  comm.all_reduce(std::span(&refusals, 1));
+  return refusals == 0;
 }
 
 /// Null: none is needed.
@@ -123,12 +140,14 @@ std::string binding_advice(int usable, int all) {
 }
 
 AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, std::optional<GradientPath> wanted) {
-  const auto by_rank = gather_gpus(comm, device.properties());
-  const auto decision = agree_on_all_reduce(comm, {.wanted = wanted,
-                                                   .device_kind = std::string(device.kind()),
-                                                   .world_size = comm.size(),
-                                                   .shared_gpus = find_shared_gpus(by_rank),
-                                                   .problems = {}});
+  AllReduceSituation situation{.wanted = wanted,
+                               .device_kind = std::string(device.kind()),
+                               .world_size = comm.size(),
+                               .shared_gpus = find_shared_gpus(gather_gpus(comm, device.properties())),
+                               .problems = {}};
+  if (wanted && !situation.shared_gpus.empty())
+    situation.may_share_gpus = all_may_share(device_reducer(*wanted), comm);
+  const auto decision = agree_on_all_reduce(comm, std::move(situation));
   AllReduceSetup setup{.all_reduce = nullptr,
                        .description = "",
                        .backend = std::string(comm.backend()),
@@ -136,8 +155,8 @@ AllReduceSetup set_up_all_reduce(Communicator& comm, Device& device, std::option
   const DeviceReducer* reducer = reducer_of(decision);
   if (reducer != nullptr) setup.all_reduce = reducer->make(comm, device);
   if (reducer != nullptr && !reducer->name.empty()) setup.backend = reducer->name;
-  const bool has_threads = reducer != nullptr && reducer->threads;
-  setup.description = describe(setup.all_reduce.get(), has_threads ? advice_on_binding() : decision.reason);
+  const bool advise = decision.reason.empty() && reducer != nullptr && reducer->threads;
+  setup.description = describe(setup.all_reduce.get(), advise ? advice_on_binding() : decision.reason);
   return setup;
 }
 

@@ -22,6 +22,7 @@ struct AllReduceSituation {
   std::string device_kind;             ///< "cpu", "cuda", "emulated"
   int world_size = 1;
   std::vector<SharedGpu> shared_gpus;
+  bool may_share_gpus = false;  ///< the wanted path can do with that here, for tests
   /// Why a rank cannot load what a path needs; empty: all can. Not there: nobody has tried.
   std::map<GradientPath, std::string> problems;
 };

@@ -5,6 +5,7 @@
 
 #include "comm/gather.hpp"
 #include "common/error.hpp"
+#include "common/host_name.hpp"
 #include "common/text/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -28,8 +29,13 @@ std::string listed(const std::vector<int>& ranks) {
   return fmt::format("{} and {}", fmt::join(all_but_last, ", "), ranks.back());
 }
 
+bool on_same_machine(const RankGpu& a, const RankGpu& b) {
+  const bool known = !a.boot_id.empty() && !b.boot_id.empty();
+  return known ? a.boot_id == b.boot_id : a.host == b.host;
+}
+
 bool on_same_gpu(const RankGpu& a, const RankGpu& b) {
-  return a.host == b.host && (a.uuid == b.uuid || (!a.pci_bus.empty() && a.pci_bus == b.pci_bus));
+  return on_same_machine(a, b) && (a.uuid == b.uuid || (!a.pci_bus.empty() && a.pci_bus == b.pci_bus));
 }
 
 }  // namespace
@@ -73,9 +79,10 @@ std::vector<RankGpu> gather_gpus(Communicator& comm, const DeviceProperties& min
   const auto hosts = gather_hosts(comm);
   const auto uuids = gather_text(comm, mine.uuid);
   const auto buses = gather_text(comm, mine.pci_bus);
+  const auto boots = gather_text(comm, host_boot_id());
   std::vector<RankGpu> by_rank;
   for (std::size_t rank = 0; rank < hosts.size(); ++rank)
-    by_rank.push_back({hosts[rank], uuids[rank], buses[rank]});
+    by_rank.push_back({hosts[rank], uuids[rank], buses[rank], boots[rank]});
   return by_rank;
 }
 

@@ -25,6 +25,8 @@ int choose_gpu(int local_rank, int local_size, int visible, std::optional<int> r
 /// slices of a GPU have its place on the PCI bus.
 struct RankGpu {
   std::string host, uuid, pci_bus;
+  /// Of the machine: containers of one may differ in host name, and machines may share one. Empty: unknown.
+  std::string boot_id = {};
   friend bool operator==(const RankGpu&, const RankGpu&) = default;
 };
 

@@ -65,7 +65,8 @@ bool wanted_by_all(Communicator& comm, bool wanted) {
 int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   if (parallel.ranks > 0) {
     throw ConfigError(
-        "parallel.ranks is for parallel.backend=thread; with MPI the launcher says how many: mpirun -np N "
+        "parallel.ranks is for parallel.backend=thread or nccl; with MPI the launcher says how many: mpirun "
+        "-np N "
         "lockstep ...");
   }
   const std::chrono::duration<double> timeout(parallel.timeout_seconds);
@@ -88,10 +89,9 @@ int run_on_mpi(const ParallelSection& parallel, const std::function<int(Communic
 int run_on_threads(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   if (launched_ranks() > 1) {
     throw UsageError(fmt::format(
-        "the launcher started {} processes, and with parallel.backend=thread each of them would run all "
-        "ranks by itself: start one process, without mpirun or srun, or leave out "
-        "parallel.backend=thread",
-        launched_ranks()));
+        "the launcher started {} processes, and each of them would run all ranks as threads: "
+        "start one process, without mpirun or srun, or leave out {}",
+        launched_ranks(), parallel.backend == "thread" ? "parallel.backend=thread" : "parallel.ranks"));
   }
   std::atomic<int> code = 0;
   const int ranks = parallel.ranks > 0 ? parallel.ranks : 1;
@@ -108,13 +108,8 @@ int run_on_threads(const ParallelSection& parallel, const std::function<int(Comm
 }  // namespace
 
 int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
-  switch (backend_named(parallel.backend).control) {
-    case ControlPlane::kMpi:
-      return run_on_mpi(parallel, body);
-    case ControlPlane::kThread:
-      return run_on_threads(parallel, body);
-  }
-  throw InternalError("a backend without a control plane");
+  const bool threads = backend_named(parallel.backend).runs_threads(parallel.ranks);
+  return threads ? run_on_threads(parallel, body) : run_on_mpi(parallel, body);
 }
 
 }  // namespace lockstep

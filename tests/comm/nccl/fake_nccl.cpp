@@ -43,7 +43,7 @@ using lockstep::testing::FakeNccl;
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* version) {
-  *version = 22809;
+  *version = current.load()->version;
   return ncclSuccess;
 }
 
@@ -68,6 +68,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId i
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  if (const ncclResult_t refusal = current.load()->refusal; refusal != ncclSuccess) return refusal;
   const ncclResult_t failure = current.load()->failure;
   const int left = comm->polls_left;
   current.load()->polls_left = left;
@@ -79,6 +80,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
 ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDataType_t type, ncclRedOp_t op,
                            ncclComm_t comm, cudaStream_t stream) {
   FakeNccl& fake = *current;
+  if (fake.refusal != ncclSuccess) return fake.refusal;
   const char* name = type == ncclInt64 ? "int64" : type == ncclFloat32 ? "float" : "another type";
   fake.note((op == ncclSum ? "sum of " : "something of ") + std::to_string(count) + " " + name +
             (send == receive ? "" : ", not in place"));

@@ -27,7 +27,10 @@ struct FakeNccl {
   std::atomic<int> polls_until_settled = 0;        ///< after each collective
   std::atomic<int> polls_until_finalized = 0;      ///< kNever: the peers are gone
   std::atomic<ncclResult_t> failure{ncclSuccess};  ///< what every poll answers from now on
-  ncclResult_t creation = ncclSuccess;             ///< what creating a communicator answers
+  std::atomic<ncclResult_t> refusal{
+      ncclSuccess};  ///< what polls and all-reduces return, who answer nothing then
+  int version = 22809;
+  ncclResult_t creation = ncclSuccess;  ///< what creating a communicator answers
   std::function<void()> on_creation = [] {};
   std::function<void()> on_abort = [] {};  ///< on whichever thread aborts
 

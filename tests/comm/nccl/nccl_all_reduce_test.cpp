@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <string>
@@ -35,6 +36,20 @@ TEST_F(NcclAllReduceTest, NamesTheLibraryThatIsLoaded) {
     EXPECT_EQ(all_reduce.name(), "NCCL 2.28.9");
     EXPECT_TRUE(all_reduce.on_stream());
   });
+}
+
+TEST_F(NcclAllReduceTest, ShareGpusFrom2_30OnWhereTheEnvironmentSaysSo) {
+  constexpr const char* kName = "NCCL_MULTI_RANK_GPU_ENABLE";
+  for (const int version : {22809, 22999, 23000, 23007}) {
+    nccl_.version = version;
+    unsetenv(kName);
+    EXPECT_FALSE(lockstep_nccl_shares_gpus()) << version;
+    setenv(kName, "0", 1);
+    EXPECT_FALSE(lockstep_nccl_shares_gpus()) << version;
+    setenv(kName, "1", 1);
+    EXPECT_EQ(lockstep_nccl_shares_gpus(), version >= 23000) << version;
+  }
+  unsetenv(kName);
 }
 
 TEST_F(NcclAllReduceTest, MakesItsDeviceCurrentBeforeItConnects) {

@@ -131,6 +131,30 @@ TEST_F(NcclCommunicatorTest, AFailureInTheBackgroundIsThrownByCheck) {
   EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
 }
 
+/// The error is long caught when the communicator goes: nothing else says that it must not wait for the others.
+TEST_F(NcclCommunicatorTest, AfterACallThatFailedItAborts) {
+  alone([&](Communicator& comm) {
+    NcclCommunicator connected(comm);
+    connected.connect();
+    nccl_.refusal = ncclInternalError;
+    message_of([&] { connected.check(); }, ExitCode::kInternal);
+    nccl_.refusal = ncclSuccess;
+  });
+  EXPECT_EQ(nccl_.calls(), (Calls{"init 0 of 1", "abort"}));
+  alone([&](Communicator& comm) {
+    NcclCommunicator connected(comm);
+    connected.connect();
+    nccl_.refusal = ncclInternalError;
+    const auto sum = [&] {
+      LOCKSTEP_NCCL(ncclAllReduce(nullptr, nullptr, 1, ncclInt64, ncclSum, connected.handle(), nullptr));
+    };
+    message_of([&] { connected.call(sum); }, ExitCode::kInternal);
+    nccl_.refusal = ncclSuccess;
+  });
+  EXPECT_EQ(nccl_.calls().back(), "abort");
+  EXPECT_FALSE(nccl_.called("finalize"));
+}
+
 TEST_F(NcclCommunicatorTest, WhileAnExceptionIsOnItsWayItAborts) {
   const auto fail = [](Communicator& comm) {
     NcclCommunicator connected(comm);

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 namespace lockstep::testing {
@@ -22,6 +23,17 @@ TEST(NcclMissingTest, OneLineNamesTheFileAndWhatToDo) {
     EXPECT_NE(text.find("install NCCL"), std::string::npos) << text;
     EXPECT_NE(text.find("use backend mpi"), std::string::npos) << text;
   }
+}
+
+TEST(NcclDefaultsTest, GraphsRegisterNoBuffersUnlessTheEnvironmentSaysSo) {
+  const auto register_after = [](const char* before) {
+    unsetenv("NCCL_GRAPH_REGISTER");
+    if (before != nullptr) setenv("NCCL_GRAPH_REGISTER", before, 1);
+    set_nccl_defaults();
+    return std::string(std::getenv("NCCL_GRAPH_REGISTER"));
+  };
+  EXPECT_EQ(register_after(nullptr), "0");
+  EXPECT_EQ(register_after("1"), "1");
 }
 
 }  // namespace

@@ -338,9 +338,10 @@ TEST(JobErrorTest, PeoplesOwnDataAreWhereTheJobSays) {
             "job.yaml:2:14: data.set idx needs the directory that holds its files; set data.root");
 }
 
-TEST(JobErrorTest, RanksBelongToBackendThread) {
+TEST(JobErrorTest, RanksBelongToBackendsOfThreads) {
   EXPECT_EQ(error_of("parallel: {backend: mpi, ranks: 4}\n"),
-            "job.yaml:2:33: parallel.ranks is for backend thread; remove it and start with 'mpirun -np 4'");
+            "job.yaml:2:33: parallel.ranks is for backends thread and nccl; remove it and start with 'mpirun "
+            "-np 4'");
 }
 
 TEST(JobErrorTest, ResumeNoIsNotADirectory) {

@@ -100,6 +100,7 @@ TEST(JobParseTest, DeviceMayNameAGpu) {
 TEST(JobParseTest, NcclNeedsGpus) {
   EXPECT_THROW(parse("parallel: {device: cpu, backend: nccl}\n"), ConfigError);
   EXPECT_EQ(parse("parallel: {device: cuda, backend: nccl}\n").parallel.backend, "nccl");
+  EXPECT_EQ(parse("parallel: {device: cuda, backend: nccl, ranks: 2}\n").parallel.ranks, 2) << "as threads";
 }
 
 TEST(JobParseTest, EachOptimizerHasItsOwnDefaults) {

@@ -164,9 +164,25 @@ TEST(ChooseAllReduceTest, ASharedGpuIsRefusedWithBothRanksTheGpuAndTheFix) {
   AllReduceSituation situation = two_ranks("nccl");
   situation.shared_gpus = {kShared};
   const std::string text = refusal(situation);
-  for (const char* part : {"ranks 0 and 1", "GPU-8f", "node7", "--gpus-per-task=1", "parallel.backend=mpi"}) {
+  for (const char* part : {"ranks 0 and 1", "GPU-8f", "node7", "--gpus-per-task=1", "parallel.backend=mpi",
+                           "NCCL_MULTI_RANK_GPU_ENABLE=1"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
   }
+}
+
+TEST(ChooseAllReduceTest, NcclThatSharesGpusIsTakenWhereItIsAskedForAndSaysThatThisIsForTests) {
+  AllReduceSituation situation = two_ranks("nccl");
+  situation.shared_gpus = {kShared};
+  situation.may_share_gpus = true;
+  const AllReduceDecision decision = choose_all_reduce(situation);
+  EXPECT_EQ(decision.path, GradientPath::kNccl);
+  EXPECT_EQ(decision.reason, "ranks 0 and 1 share GPU-8f on node7, for tests");
+  situation.problems[GradientPath::kNccl] = kProblem;
+  EXPECT_NE(refusal(situation).find(kProblem), std::string::npos) << refusal(situation);
+  situation = two_ranks("auto");
+  situation.shared_gpus = {kShared};
+  situation.may_share_gpus = true;
+  EXPECT_EQ(choose_all_reduce(situation).path, GradientPath::kStaged);
 }
 
 TEST(ChooseAllReduceTest, AMissingLibraryIsRefusedWithItsReason) {

@@ -4,6 +4,7 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "common/host_name.hpp"
 
 #include <gtest/gtest.h>
 
@@ -108,6 +109,25 @@ TEST(SharedGpusTest, TheSameIdOnAnotherHostIsAnotherGpu) {
   EXPECT_TRUE(find_shared_gpus(emulated).empty());
 }
 
+TEST(SharedGpusTest, ContainersOfOneMachineShareItsGpusWhateverTheirNames) {
+  const std::vector<RankGpu> by_rank = {{"pod-a", "GPU-1", "0000:01:00.0", "boot-1"},
+                                        {"pod-b", "GPU-1", "0000:01:00.0", "boot-1"}};
+  EXPECT_EQ(find_shared_gpus(by_rank), (std::vector<SharedGpu>{{by_rank[0], {0, 1}}}));
+}
+
+TEST(SharedGpusTest, MachinesOfOneNameHaveGpusOfTheirOwnInTheSamePlace) {
+  const std::vector<RankGpu> by_rank = {{"worker", "GPU-1", "0000:01:00.0", "boot-1"},
+                                        {"worker", "GPU-2", "0000:01:00.0", "boot-2"}};
+  EXPECT_TRUE(find_shared_gpus(by_rank).empty());
+}
+
+TEST(SharedGpusTest, WhereABootIsUnknownHostsAreToldApartByTheirNames) {
+  const std::vector<RankGpu> by_rank = {{"a", "GPU-1", "0000:01:00.0", "boot-1"},
+                                        {"a", "GPU-1", "0000:01:00.0", ""},
+                                        {"b", "GPU-1", "0000:01:00.0", ""}};
+  EXPECT_EQ(find_shared_gpus(by_rank), (std::vector<SharedGpu>{{by_rank[0], {0, 1}}}));
+}
+
 TEST(SharedGpusTest, GpusWhosePlaceIsUnknownAreToldApartByTheirIds) {
   const std::vector<RankGpu> two = {{"a", "GPU-1", ""}, {"a", "GPU-2", ""}};
   EXPECT_TRUE(find_shared_gpus(two).empty());
@@ -140,9 +160,10 @@ TEST(GatherGpusTest, EveryRankKnowsEveryRanksGpu) {
     DeviceProperties properties;
     properties.uuid = "GPU-" + std::to_string(comm.rank());
     properties.pci_bus = "0000:0" + std::to_string(comm.rank()) + ":00.0";
-    const std::vector<RankGpu> expected = {{comm.host(), "GPU-0", "0000:00:00.0"},
-                                           {comm.host(), "GPU-1", "0000:01:00.0"},
-                                           {comm.host(), "GPU-2", "0000:02:00.0"}};
+    const std::string boot = host_boot_id();
+    const std::vector<RankGpu> expected = {{comm.host(), "GPU-0", "0000:00:00.0", boot},
+                                           {comm.host(), "GPU-1", "0000:01:00.0", boot},
+                                           {comm.host(), "GPU-2", "0000:02:00.0", boot}};
     EXPECT_EQ(gather_gpus(comm, properties), expected);
   });
 }

@@ -3,6 +3,7 @@
 /// Batches are queued share by share; counters come back at the end.
 #include "trainer/engine/device/device_evaluator.hpp"
 
+#include "comm/device_all_reduce.hpp"
 #include "comm/step_counters.hpp"
 
 #include <algorithm>
@@ -27,15 +28,15 @@ DeviceEvaluator::DeviceEvaluator(const Network& network, const Gpu& gpu, Stream&
       data_(*gpu.device, stream, data),
       execution_(network, *gpu.device, *gpu.ops, columns_for(data), DeviceExecution::Purpose::kEvaluation),
       counters_(*gpu.device, kCounterSlots),
-      host_counters_(*gpu.device, kCounterSlots) {}
+      host_counters_(*gpu.device, kCounterSlots),
+      ended_{gpu.device->make_event(), gpu.device->make_event()} {}
 
 Evaluation DeviceEvaluator::evaluate(Communicator& comm, const float* weights, const LeaveEvaluation& leave) {
-  const std::int64_t first = data_.size() * comm.rank() / comm.size();
-  const std::int64_t last = data_.size() * (comm.rank() + 1) / comm.size();
   stream_.fill_zero(counters_.data(), counters_.bytes());
-  std::int64_t left = queue_share(first, last, weights, leave) ? 0 : 1;
+  std::int64_t left = queue_share(comm, weights, leave) ? 0 : 1;
   stream_.copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
-  stream_.synchronize();
+  stream_.record(*ended_.front());
+  wait_for(*ended_.front(), comm, "an evaluation on the GPU", nullptr);
   comm.all_reduce(host_counters_.span());
   comm.all_reduce(std::span(&left, 1));
   const StepTotals totals = decode(host_counters_.span().first(kStepCounters)).totals();
@@ -45,12 +46,16 @@ Evaluation DeviceEvaluator::evaluate(Communicator& comm, const float* weights, c
 }
 
 /// False if it was left before its end.
-bool DeviceEvaluator::queue_share(std::int64_t first, std::int64_t last, const float* weights,
-                                  const LeaveEvaluation& leave) {
-  while (first < last) {
+bool DeviceEvaluator::queue_share(Communicator& comm, const float* weights, const LeaveEvaluation& leave) {
+  std::int64_t first = data_.size() * comm.rank() / comm.size();
+  const std::int64_t last = data_.size() * (comm.rank() + 1) / comm.size();
+  for (std::size_t batches = 0; first < last; ++batches) {
+    Event& ended = *ended_[batches % ended_.size()];
+    if (batches >= ended_.size()) wait_for(ended, comm, "an evaluation on the GPU", nullptr);
     if (leave()) return false;
     const auto batch = std::min<std::int64_t>(execution_.max_batch(), last - first);
     queue_batch(first, static_cast<int>(batch), weights);
+    stream_.record(ended);
     first += batch;
   }
   return true;

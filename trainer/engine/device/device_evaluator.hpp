@@ -9,7 +9,9 @@
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/ranks/gpu.hpp"
 
+#include <array>
 #include <cstdint>
+#include <memory>
 
 namespace lockstep {
 
@@ -21,11 +23,12 @@ class DeviceEvaluator {
   /// Each rank takes its share of the set. Every sample's loss becomes an integer before it is added, so the
   /// result has the same bits on any number of ranks. Collective.
   /// @param weights  device memory, arena order
-  /// @param leave    asked before each batch is queued whether to give up; all ranks then hear of it
+  /// @param leave    asked before each batch is queued whether to give up; all ranks then hear of it. At most two batches
+  ///                 are queued at a time, so that it is asked while they run
   Evaluation evaluate(Communicator& comm, const float* weights, const LeaveEvaluation& leave = never_leave);
 
  private:
-  bool queue_share(std::int64_t first, std::int64_t last, const float* weights, const LeaveEvaluation& leave);
+  bool queue_share(Communicator& comm, const float* weights, const LeaveEvaluation& leave);
   void queue_batch(std::int64_t first, int batch, const float* weights);
 
   const Gpu& gpu_;
@@ -35,6 +38,7 @@ class DeviceEvaluator {
   DeviceExecution execution_;
   DeviceBuffer<std::int64_t> counters_;
   PinnedBuffer<std::int64_t> host_counters_;
+  std::array<std::unique_ptr<Event>, 2> ended_;  ///< of the last two batches
 };
 
 }  // namespace lockstep

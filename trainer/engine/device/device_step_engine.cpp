@@ -12,8 +12,8 @@
 namespace lockstep {
 namespace {
 
-/// kLongestSeries is about two milliseconds of a small network's steps: long enough to hide the host's part,
-/// short enough to hear a request to stop. The emulator takes seconds for as many.
+/// kLongestSeries is about two milliseconds of a small network's steps: long enough to hide the host's part. The emulator
+/// takes seconds for as many.
 constexpr std::int64_t kLongestEmulatedSeries = 4;
 
 /// Shorter for batches so huge that a series could add up more losses than their sum has room for.
@@ -46,6 +46,7 @@ DeviceStepEngine::DeviceStepEngine(const Job& job, const JobSetup& setup, Commun
       comm_(comm),
       sampler_(sampler_options(job, setup.data->train, comm)),
       longest_series_(longest_series_for(gpu_->device->kind() == "emulated", sampler_.batch_samples(0))),
+      series_(longest_series_),
       update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
       step_(job, setup, update_, most_columns(sampler_), sampler_.batch_samples(0), sampler_.batch_grains(0),
             longest_series_),
@@ -72,7 +73,9 @@ StepSeries DeviceStepEngine::run(const StepPosition& position, std::int64_t coun
     const bool halted = series.steps - before < unseen;
     if (unseen == 0 || halted) run_watched(after(position, series.steps), stop_requested, series);
   }
-  times_.total += seconds_since(start);
+  const double seconds = seconds_since(start);
+  times_.total += seconds;
+  if (series.steps > 0) series_.took(series.steps, seconds, comm_);
   return series;
 }
 

@@ -20,7 +20,7 @@ class DeviceStepEngine final : public StepEngine {
   DeviceStepEngine(const Job& job, const JobSetup& setup, Communicator& comm);
 
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
-  std::int64_t longest_series() const override { return longest_series_; }
+  std::int64_t longest_series() const override { return series_.steps(); }
   Evaluation evaluate(const LeaveEvaluation& leave) override;
 
   void fetch_state() override;
@@ -54,7 +54,8 @@ class DeviceStepEngine final : public StepEngine {
   std::shared_ptr<Gpu> gpu_;
   Communicator& comm_;
   DistributedSampler sampler_;
-  std::int64_t longest_series_;
+  std::int64_t longest_series_;  ///< however short steps are
+  SeriesLength series_;
   WeightUpdate update_;
   DeviceStep step_;
   StepGraphs graphs_;

@@ -4,6 +4,7 @@
 #include "trainer/strategies/hogwild/hogwild.hpp"
 
 #include "comm/gather.hpp"
+#include "common/clock.hpp"
 #include "common/text/text_layout.hpp"
 #include "kernels/device/step_state.hpp"
 #include "trainer/strategies/broadcast_units.hpp"
@@ -18,7 +19,7 @@ namespace lockstep {
 namespace {
 
 /// Some tenths of a second of a small network's steps: signals are heard in between.
-constexpr std::int64_t kStepsBetweenMeetings = 100;
+constexpr std::int64_t kMostStepsBetweenMeetings = 100;
 
 std::vector<ThreadContext> one_thread(const Job& job, const JobSetup& setup) {
   std::vector<ThreadContext> threads;
@@ -57,6 +58,7 @@ Hogwild::Hogwild(const Job& job, const JobSetup& setup, Communicator& comm)
       seed_(job.train.seed),
       lost_(job.parallel.count_lost_updates ? SharedWeights::Lost::kCount : SharedWeights::Lost::kIgnore),
       sampler_(sampler_options(job, setup.data->train, comm)),
+      series_(kMostStepsBetweenMeetings),
       loader_(setup.data->train),
       pool_(1),
       threads_(one_thread(job, setup)),
@@ -68,11 +70,8 @@ Hogwild::Hogwild(const Job& job, const JobSetup& setup, Communicator& comm)
       buffers_(update_.buffer_names(), setup.network.parameters().size),
       units_(make_gradient_units(setup.network, sampler_.batch_grains(0))) {}
 
-std::int64_t Hogwild::longest_series() const {
-  return kStepsBetweenMeetings;
-}
-
 StepSeries Hogwild::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  const auto start = Clock::now();
   Share share;
   share.stop_requested = stop_requested ? 1 : 0;
   for (std::int64_t i = 0; i < count && !share.failed(); ++i) {
@@ -80,7 +79,9 @@ StepSeries Hogwild::run(const StepPosition& position, std::int64_t count, bool s
     step(after(position, i), share);
     share.series.add(share.last_step);
   }
-  return together(share, count);
+  StepSeries series = together(share, count);
+  if (series.steps > 0) series_.took(series.steps, seconds_since(start), comm_);
+  return series;
 }
 
 void Hogwild::step(const StepPosition& position, Share& share) {

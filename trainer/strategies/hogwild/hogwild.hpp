@@ -28,7 +28,7 @@ class Hogwild final : public ParallelStrategy {
   Hogwild(const Job& job, const JobSetup& setup, Communicator& comm);
 
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
-  std::int64_t longest_series() const override;
+  std::int64_t longest_series() const override { return series_.steps(); }
   Evaluation evaluate(const LeaveEvaluation& leave) override;
 
   TrainedState whole_state() override { return {weights_.span(), buffers_.views(), units_}; }
@@ -56,6 +56,7 @@ class Hogwild final : public ParallelStrategy {
   std::uint64_t seed_;
   SharedWeights::Lost lost_;
   DistributedSampler sampler_;
+  SeriesLength series_;
   BatchLoader loader_;
   WorkerPool pool_;
   std::vector<ThreadContext> threads_;  ///< one

@@ -15,16 +15,20 @@ namespace lockstep {
 /// A message on its way here, while what leaves goes on.
 class DeviceStageLinks::Receiving final : public PendingCollective {
  public:
-  Receiving(DeviceStageLinks& links, PendingCollective& arriving) : links_(links), arriving_(arriving) {}
+  Receiving(DeviceStageLinks& links, End end, DeviceLink& link, std::span<float> values)
+      : links_(links), end_(std::move(end)), link_(link), values_(values) {}
   bool test() override {
     links_.look_after();
-    return arriving_.test();
+    return links_.progress(
+        end_, [this] { return link_.start_receive(*links_.passed_, std::as_writable_bytes(values_)); });
   }
   bool needs_this_core() const override { return true; }
 
  private:
   DeviceStageLinks& links_;
-  PendingCollective& arriving_;
+  End end_;
+  DeviceLink& link_;
+  std::span<float> values_;
 };
 
 class DeviceStageLinks::Flushing final : public PendingCollective {
@@ -32,7 +36,7 @@ class DeviceStageLinks::Flushing final : public PendingCollective {
   explicit Flushing(DeviceStageLinks& links) : links_(links) {}
   bool test() override {
     links_.look_after();
-    return links_.letters_.empty() && links_.calls_.empty();
+    return links_.letters_.empty() && links_.told_.empty();
   }
   bool needs_this_core() const override { return true; }
 
@@ -97,7 +101,7 @@ void DeviceStageLinks::send(int from, int to, std::span<const float> values) {
     return;
   }
   count_sent(values);
-  letter.wanted = comm_.point_to_point().start_receive({}, world_rank(to), tag);
+  letter.end = end_with(world_rank(to), tag);
   letters_.push_back(std::move(letter));
   look_after();
 }
@@ -108,11 +112,8 @@ void DeviceStageLinks::receive(int from, int to, std::span<float> values) {
     take_own(tag, values);
     return;
   }
-  calls_.push_back(comm_.point_to_point().start_send({}, world_rank(from), tag));
-  DeviceLink& link = *links_.at(pair_of(from, to)).device;
   passes_.record(*passed_);
-  const auto arriving = link.start_receive(*passed_, std::as_writable_bytes(values));
-  Receiving receiving(*this, *arriving);
+  Receiving receiving(*this, end_with(world_rank(from), tag), *links_.at(pair_of(from, to)).device, values);
   comm_.wait(receiving, describe_receive(from, to));
 }
 
@@ -125,21 +126,45 @@ void DeviceStageLinks::take_own(int tag, std::span<float> values) {
   waiting.pop_front();
 }
 
-bool DeviceStageLinks::progress(Letter& letter) {
-  Link& link = links_.at(pair_of(letter.from, letter.to));
-  if (!letter.leaving) {
-    if (link.busy || !letter.wanted->test()) return false;
-    const std::span<const float> values(letter.copy.values.data(), letter.count);
-    letter.leaving = link.device->start_send(*letter.copy.made, std::as_bytes(values));
-    link.busy = true;
+DeviceStageLinks::End DeviceStageLinks::end_with(int peer, int tag) {
+  End end;
+  end.peer = peer;
+  end.tag = tag;
+  end.word = comm_.point_to_point().start_receive({}, peer, tag);
+  return end;
+}
+
+void DeviceStageLinks::tell(End& end) {
+  told_.push_back(comm_.point_to_point().start_send({}, end.peer, end.tag));
+  end.told = true;
+}
+
+template <typename Start>
+bool DeviceStageLinks::progress(End& end, const Start& start) {
+  if (end.message == nullptr) {
+    const bool higher = comm_.rank() > end.peer;
+    if (higher && !end.told) tell(end);
+    if (busy_ || !end.word->test()) return false;
+    if (!higher) tell(end);
+    end.message = start();
+    busy_ = true;
   }
-  if (!letter.leaving->test()) return false;
-  link.busy = false;
+  if (!end.message->test()) return false;
+  busy_ = false;
   return true;
 }
 
+bool DeviceStageLinks::progress(Letter& letter) {
+  if (!letter.copy.made->done()) return false;
+  return progress(letter.end, [&] {
+    const std::span<const float> values(letter.copy.values.data(), letter.count);
+    return links_.at(pair_of(letter.from, letter.to))
+        .device->start_send(*letter.copy.made, std::as_bytes(values));
+  });
+}
+
 void DeviceStageLinks::look_after() {
-  std::erase_if(calls_, [](const auto& call) { return call->test(); });
+  std::erase_if(told_, [](const auto& word) { return word->test(); });
   for (auto letter = letters_.begin(); letter != letters_.end();) {
     if (!progress(*letter)) {
       ++letter;

@@ -113,8 +113,8 @@ void Pipeline::compute(const StepPosition& position) {
   }
   engine_->begin_step(position, units_, static_cast<int>(grains.size()));
   worker_.train(grains);
+  links_->flush();  // before sums that may keep a GPU busy until other ranks come
   engine_->reduce();
-  links_->flush();
 }
 
 StepTotals Pipeline::sum_over_all(bool stop_requested, std::vector<TensorRefusals>& refusals) {

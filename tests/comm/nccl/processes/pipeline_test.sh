@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
 # Pipelines whose stages talk over NCCL, from GPU to GPU: the program with a stand-in for GPUs (fake_gpus.cpp) and one for NCCL
-# (process_nccl.cpp). Needs $LOCKSTEP_ON_FAKE_GPUS and $LOCKSTEP_PROGRAM.
+# (process_nccl.cpp), which runs what a process starts one behind the other. Needs $LOCKSTEP_ON_FAKE_GPUS and $LOCKSTEP_PROGRAM.
 # shellcheck source-path=SCRIPTDIR source=../../../launch/harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../../launch/harness.sh"
 
@@ -49,7 +49,6 @@ Mlp_ends_in_the_bits_of_one_rank() {
   expect_bits 2 parallel.stages=2
   expect_contains "$output" "of activations and gradients sent"
   expect_bits 3 parallel.stages=3 parallel.schedule=gpipe
-  expect_bits 4 parallel.stages=2
   expect_bits 6 parallel.stages=3
   expect_bits 4 parallel.stages=4
 }
@@ -81,6 +80,18 @@ Slices_of_one_gpu_and_backend_mpi_talk_through_the_host() {
   expect_exit 0 on_gpus 2 parallel.strategy=pipeline parallel.stages=2 parallel.backend=mpi
   expect_contains "$output" "activations and their gradients: through pinned host memory"
   expect_equal "$(last_line)" "$alone"
+}
+
+Ranks_that_share_a_gpu_talk_over_an_nccl_that_allows_it() {
+  alone_with
+  local share=(parallel.device=cuda:0 parallel.backend=nccl)
+  export FAKE_NCCL_VERSION=23007
+  expect_exit 69 on_gpus 2 "${share[@]}"
+  export NCCL_MULTI_RANK_GPU_ENABLE=1
+  way='activations and their gradients: NCCL 2.30.7, from GPU to GPU'
+  expect_bits 4 parallel.stages=2 "${share[@]}"
+  expect_contains "$output" "gradients: NCCL 2.30.7: ranks 0, 1, 2 and 3 share GPU-0 on "
+  expect_contains "$output" ", for tests"
 }
 
 # A stage that stands still, with the watchdog and without.

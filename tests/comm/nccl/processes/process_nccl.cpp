@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A stand-in for NCCL between processes, for programs that compute on the emulator. It has what makes NCCL deadlock:
-/// what is on one communicator runs in order, and a message is not sent before it is received. A message is a file in
-/// $FAKE_NCCL, which its receiver removes. While one is under way the communicator says that it is in progress.
+/// A stand-in for NCCL between processes, for programs that compute on the emulator. It has what makes NCCL deadlock: a
+/// message is not sent before it is received, and whatever was started runs in that order, one behind the other, on whichever
+/// streams and communicators of the process: CUDA promises no more where a kernel waits for another GPU. A message is a file
+/// in $FAKE_NCCL, which its receiver removes. FAKE_NCCL_VERSION=23007 makes it another version. While one is under way its communicator says that it is in progress.
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -22,22 +24,25 @@
 
 /// What a test's handle points to.
 struct ncclComm {
-  struct Operation {
-    bool sends = false, begun = false;
-    int peer = 0;
-    void* data = nullptr;
-    std::size_t bytes = 0;
-  };
   std::string id;
   int rank = 0, ranks = 1;
-  std::deque<Operation> queue;
   std::vector<int> sent, received;  ///< messages to and from each rank
 };
 
 namespace {
 
 namespace fs = std::filesystem;
-using Operation = ncclComm::Operation;
+
+struct Operation {
+  ncclComm_t comm = nullptr;
+  bool sends = false, begun = false;
+  int peer = 0;
+  void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+/// What the GPU of this process was given and has not done: of all streams.
+std::deque<Operation> queue;
 
 fs::path file_of(const ncclComm& comm, int from, int to, int number) {
   return fs::path(std::getenv("FAKE_NCCL")) /
@@ -52,7 +57,8 @@ void write(const fs::path& file, const void* data, std::size_t bytes) {
 }
 
 /// Whether the operation is over.
-bool carry_on(ncclComm& comm, Operation& operation) {
+bool carry_on(Operation& operation) {
+  ncclComm& comm = *operation.comm;
   const auto peer = static_cast<std::size_t>(operation.peer);
   if (operation.sends) {
     const fs::path file = file_of(comm, comm.rank, operation.peer, comm.sent[peer]);
@@ -72,9 +78,13 @@ bool carry_on(ncclComm& comm, Operation& operation) {
   return true;
 }
 
-ncclResult_t start(ncclComm_t comm, const Operation& operation) {
-  comm->queue.push_back(operation);
+ncclResult_t start(const Operation& operation) {
+  queue.push_back(operation);
   return ncclInProgress;
+}
+
+void run_queue() {
+  while (!queue.empty() && carry_on(queue.front())) queue.pop_front();
 }
 
 template <typename T>
@@ -88,8 +98,12 @@ void add(std::vector<char>& sums, const std::vector<char>& terms) {
   }
 }
 
-void finish(ncclComm& comm, Operation operation) {
-  while (!carry_on(comm, operation)) std::this_thread::sleep_for(std::chrono::microseconds(50));
+void doze() {
+  std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+void finish(Operation operation) {
+  while (!carry_on(operation)) doze();
 }
 
 }  // namespace
@@ -98,7 +112,8 @@ void finish(ncclComm& comm, Operation operation) {
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* version) {
-  *version = 22809;
+  const char* wanted = std::getenv("FAKE_NCCL_VERSION");
+  *version = wanted == nullptr ? 22809 : std::atoi(wanted);
   return ncclSuccess;
 }
 
@@ -112,42 +127,47 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* /*config*/) {
+  const char* registers = std::getenv("NCCL_GRAPH_REGISTER");
+  if (registers == nullptr || std::strcmp(registers, "0") != 0)
+    return ncclInvalidUsage;  // the program must have set it
   const auto ranks = static_cast<std::size_t>(nranks);
-  *comm = new ncclComm{id.internal, rank, nranks, {}, std::vector<int>(ranks), std::vector<int>(ranks)};
+  *comm = new ncclComm{id.internal, rank, nranks, std::vector<int>(ranks), std::vector<int>(ranks)};
   return ncclInProgress;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
-  while (!comm->queue.empty() && carry_on(*comm, comm->queue.front())) comm->queue.pop_front();
-  *state = comm->queue.empty() ? ncclSuccess : ncclInProgress;
+  run_queue();
+  const bool busy = std::ranges::find(queue, comm, &Operation::comm) != queue.end();
+  *state = busy ? ncclInProgress : ncclSuccess;
   return ncclSuccess;
 }
 
 ncclResult_t ncclSend(const void* data, size_t count, ncclDataType_t /*int8*/, int peer, ncclComm_t comm,
                       cudaStream_t /*stream*/) {
-  return start(comm, {.sends = true, .peer = peer, .data = const_cast<void*>(data), .bytes = count});
+  return start({.comm = comm, .sends = true, .peer = peer, .data = const_cast<void*>(data), .bytes = count});
 }
 
 ncclResult_t ncclRecv(void* data, size_t count, ncclDataType_t /*int8*/, int peer, ncclComm_t comm,
                       cudaStream_t /*stream*/) {
-  return start(comm, {.sends = false, .peer = peer, .data = data, .bytes = count});
+  return start({.comm = comm, .sends = false, .peer = peer, .data = data, .bytes = count});
 }
 
-/// At once, as the emulator works: in order of rank.
+/// Behind what was started before; then at once, as the emulator works: in order of rank.
 ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDataType_t type,
                            ncclRedOp_t /*sum*/, ncclComm_t comm, cudaStream_t /*stream*/) {
+  for (run_queue(); !queue.empty(); run_queue()) doze();
   const size_t bytes = count * (type == ncclInt64 ? 8 : 4);
   std::vector<char> mine(bytes), sums(bytes), terms(bytes);
   std::memcpy(mine.data(), send, bytes);
   std::vector<Operation> letters;
   for (int peer = 0; peer < comm->ranks; ++peer) {
     if (peer == comm->rank) continue;
-    letters.push_back({.sends = true, .peer = peer, .data = mine.data(), .bytes = bytes});
-    carry_on(*comm, letters.back());
+    Operation letter{.comm = comm, .sends = true, .peer = peer, .data = mine.data(), .bytes = bytes};
+    if (!carry_on(letter)) letters.push_back(letter);  // a fast peer has taken it already
   }
   for (int peer = 0; peer < comm->ranks; ++peer) {
     if (peer != comm->rank)
-      finish(*comm, {.sends = false, .peer = peer, .data = terms.data(), .bytes = bytes});
+      finish({.comm = comm, .sends = false, .peer = peer, .data = terms.data(), .bytes = bytes});
     const std::vector<char>& theirs = peer == comm->rank ? mine : terms;
     if (peer == 0) {
       sums = theirs;
@@ -157,7 +177,7 @@ ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDa
       add<float>(sums, theirs);
     }
   }
-  for (const Operation& letter : letters) finish(*comm, letter);
+  for (const Operation& letter : letters) finish(letter);
   std::memcpy(receive, sums.data(), bytes);
   return ncclSuccess;
 }
@@ -166,6 +186,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t /*comm*/) {
   return ncclInProgress;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  std::erase_if(queue, [&](const Operation& operation) { return operation.comm == comm; });
   delete comm;
   return ncclSuccess;
 }

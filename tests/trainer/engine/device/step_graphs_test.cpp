@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,11 +40,20 @@ class LoneAllReduce final : public DeviceAllReduce {
   void check() override {}
 
   int calls() const { return calls_; }
+  const std::set<Stream*>& streams() const { return streams_; }
+  /// The first call makes a copy of this memory, where it stands on its stream.
+  void copy_at_first_call(Device& device, const std::int64_t* from, std::size_t count) {
+    copied_ = from;
+    copy_ = DeviceBuffer<std::int64_t>(device, count);
+  }
+  const DeviceBuffer<std::int64_t>& copy() const { return copy_; }
   void fail_at(int call) { failing_call_ = call; }
 
  private:
   void away_and_back(Stream& stream, void* device, std::size_t bytes) {
     if (++calls_ == failing_call_) throw PeerLostError("the other rank is gone");
+    streams_.insert(&stream);
+    if (calls_ == 1 && copied_ != nullptr) stream.copy_on_device(copy_.data(), copied_, copy_.bytes());
     stream.copy_on_device(aside_.data(), device, bytes);
     stream.fill_zero(device, bytes);
     stream.copy_on_device(device, aside_.data(), bytes);
@@ -51,6 +61,9 @@ class LoneAllReduce final : public DeviceAllReduce {
 
   DeviceBuffer<std::int64_t> aside_;
   int calls_ = 0, failing_call_ = 0;
+  std::set<Stream*> streams_;
+  const std::int64_t* copied_ = nullptr;
+  DeviceBuffer<std::int64_t> copy_;
 };
 
 std::shared_ptr<const TrainTestData> make_data() {
@@ -111,6 +124,18 @@ class Training {
   void queue(const BatchShare& share, std::int64_t count) { graphs_.queue(share, count); }
   int all_reduces() const { return all_reduce_->calls(); }
   void fail_at_all_reduce(int call) { all_reduce_->fail_at(call); }
+  void copy_sums_at_first_all_reduce() {
+    all_reduce_->copy_at_first_call(*setup_.device.gpu->device, step_.arena().counters() + kCounterSlots,
+                                    parameters());
+  }
+  /// Arena order.
+  std::vector<std::int64_t> copied_sums() {
+    std::vector<std::int64_t> sums(parameters());
+    step_.stream().copy_to_host(sums.data(), all_reduce_->copy().data(), all_reduce_->copy().bytes());
+    step_.stream().synchronize();
+    return sums;
+  }
+  const ParameterLayout& layout() const { return setup_.network.parameters(); }
 
   /// Expects that this many steps were done.
   std::vector<float> weights(std::int64_t steps) {
@@ -174,6 +199,40 @@ TEST(StepGraphsTest, AllReducesBesideBackwardLoseNothing) {
   const std::vector<float> expected = train(Reduce::kNone, false);
   for (const Buckets buckets : {Buckets::kOne, Buckets::kEach})
     EXPECT_EQ(same_in_every_order([&] { return train(Reduce::kExact, true, buckets); }), expected);
+}
+
+/// The emulator carries out at once what is queued, so the sums show how far backward had come.
+TEST(StepGraphsTest, ABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
+  if (platform_under_test().make_device(0)->kind() == "cuda")
+    GTEST_SKIP() << "a GPU may be faster than its host";
+  Training training(Reduce::kExact, false);
+  training.copy_sums_at_first_all_reduce();
+  training.queue({kBatch, 0, kBatch}, 1);
+  const auto is_there = [](std::int64_t sum) { return sum != 0; };
+  const std::vector<std::int64_t> sums = training.copied_sums();
+  const auto last_layer =
+      sums.begin() + static_cast<std::ptrdiff_t>(training.layout().parameters.end()[-2].offset);
+  EXPECT_TRUE(std::any_of(last_layer, sums.end(), is_there)) << "the bucket left too early";
+  EXPECT_TRUE(std::none_of(sums.begin(), last_layer, is_there)) << "it left when backward had ended";
+}
+
+TEST(StepGraphsTest, AllThatRanksSumOnStreamsIsOnOneStream) {
+  const auto device = platform_under_test().make_device(0);
+  const auto ops = platform_under_test().make_ops(*device);
+  const auto main = device->make_stream();
+  constexpr std::size_t kSize = 4;
+  LoneAllReduce all_reduce(*device, kCounterSlots + kSize);
+  const DeviceBuffer<std::int64_t> sums(*device, kCounterSlots + kSize);
+  const BucketPlan plan = plan_buckets_of_size({{{0, kSize, 0}}}, sizeof(std::int64_t), 1);
+  DeviceGradientReducer reducer(*device, *ops, &all_reduce, plan, kSize, Determinism::kWorld, sums.data());
+  reducer.begin();
+  reducer.sum(*main, sums.data(), 2);
+  reducer.ready(*main, 0, kSize);
+  reducer.finish(*main);
+  main->synchronize();
+  EXPECT_EQ(all_reduce.calls(), 2);
+  EXPECT_EQ(all_reduce.streams().size(), 1);
+  EXPECT_FALSE(all_reduce.streams().contains(main.get()));
 }
 
 TEST(StepGraphsTest, RanksWithoutSamplesTakePart) {

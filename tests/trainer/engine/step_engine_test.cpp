@@ -1,0 +1,265 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What both engines promise: gradients leave while backward runs, a series does not last, and what sums gradients outlives
+/// the engine.
+#include "trainer/engine/step_engine.hpp"
+
+#include "comm/thread/thread_ranks.hpp"
+#include "kernels/cpu/cpu_ops.hpp"
+#include "models/backward_ranges.hpp"
+#include "tests/support/held_device.hpp"
+#include "trainer/engine/device/device_evaluator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr ImageShape kImage = {1, 4, 4};
+constexpr int kClasses = 2, kSamples = 16;
+
+Dataset make_set(int samples = kSamples) {
+  Dataset set;
+  set.shape = kImage;
+  set.classes = kClasses;
+  set.images = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(samples * kImage.features()));
+  set.labels.assign(static_cast<std::size_t>(samples), 1);
+  set.scales = scales_of({.mean = {0}, .std = {1}}, kImage.channels);
+  return set;
+}
+
+std::shared_ptr<TrainTestData> make_data() {
+  auto data = std::make_shared<TrainTestData>();
+  data->train = make_set();
+  data->test = make_set();
+  return data;
+}
+
+/// One bucket, or one for each layer.
+BucketPlan make_plan(const Network& network, std::size_t bytes) {
+  std::vector<GradientRange> ranges;
+  for (const BackwardRange& range : backward_ranges(network)) ranges.push_back({range.offset, range.size, 0});
+  return plan_buckets_of_size(ranges, sizeof(std::int64_t), bytes);
+}
+
+/// Queues nothing, takes its time, and tells when it goes.
+class MortalAllReduce final : public DeviceAllReduce {
+ public:
+  explicit MortalAllReduce(bool& gone, double seconds = 0) : gone_(gone), time_(seconds) {}
+  ~MortalAllReduce() override { gone_ = true; }
+  MortalAllReduce(const MortalAllReduce&) = delete;
+  MortalAllReduce& operator=(const MortalAllReduce&) = delete;
+
+  std::string_view name() const override { return "mortal"; }
+  bool on_stream() const override { return true; }
+  void all_reduce(Stream& /*stream*/, std::int64_t* /*device*/, std::size_t /*count*/) override {
+    std::this_thread::sleep_for(time_);
+  }
+  void all_reduce(Stream& /*stream*/, float* /*device*/, std::size_t /*count*/) override {}
+  void check() override {}
+
+ private:
+  bool& gone_;
+  std::chrono::duration<double> time_;
+};
+
+JobSetup make_setup(bool& gone, double seconds = 0) {
+  Network network = Network::parse("layers:\n  - linear: classes\n", "test.yaml", kImage, kClasses);
+  auto gpu = std::make_shared<Gpu>();
+  gpu->device = emulated::platform().make_device(0);
+  gpu->ops = emulated::platform().make_ops(*gpu->device);
+  gpu->all_reduce = std::make_unique<MortalAllReduce>(gone, seconds);
+  BucketPlan plan = make_plan(network, std::size_t{1} << 20);
+  DeviceChoice choice;
+  choice.gpu = std::move(gpu);
+  return {make_data(), std::move(choice), std::move(network), std::move(plan)};
+}
+
+Job make_job() {
+  Job job;
+  job.data.global_batch = 2;
+  job.parallel.grain = 1;
+  return job;
+}
+
+TEST(StepEngineTest, TheAllReduceStaysUntilTheEngineIsGone) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const Job job = make_job();
+    bool gone = false;
+    JobSetup setup = make_setup(gone);
+    std::unique_ptr<StepEngine> engine = make_step_engine(job, setup, comm);
+    engine->commit_state();
+    engine->run({}, 2, false);
+    setup.device.gpu.reset();
+    EXPECT_FALSE(gone);
+    engine.reset();
+    EXPECT_TRUE(gone);
+  });
+}
+
+/// One step after the other, as many at a time as the engine likes.
+std::int64_t longest_series_after(int series, double seconds_a_step) {
+  std::int64_t steps = 0;
+  run_thread_ranks(1, [&](Communicator& comm) {
+    const Job job = make_job();
+    bool gone = false;
+    const JobSetup setup = make_setup(gone, seconds_a_step);
+    const std::unique_ptr<StepEngine> engine = make_step_engine(job, setup, comm);
+    engine->commit_state();
+    EXPECT_EQ(engine->longest_series(), 1) << "nothing is known of the steps yet";
+    StepPosition position;
+    for (; series > 0; --series) {
+      engine->run(position, engine->longest_series(), false);
+      position.global_step += engine->longest_series();
+    }
+    steps = engine->longest_series();
+  });
+  return steps;
+}
+
+TEST(StepEngineTest, ASeriesOfSlowStepsOnADeviceIsShort) {
+  EXPECT_EQ(longest_series_after(4, 0), 4) << "on the emulator";
+  EXPECT_EQ(longest_series_after(2, 0.3), 1);
+}
+
+TEST(SeriesLengthTest, FollowsTheTimeOfSteps) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    SeriesLength length(64);
+    for (const std::int64_t expected : {2, 4, 8, 16, 32, 64, 64}) {
+      length.took(length.steps(), 1e-4 * static_cast<double>(length.steps()), comm);
+      EXPECT_EQ(length.steps(), expected);
+    }
+    for (int series = 0; series < 16; ++series) length.took(64, 64 * 0.1, comm);
+    EXPECT_EQ(length.steps(), 5) << "steps of 0.1 s";
+    length.took(5, 5 * 3600.0, comm);
+    EXPECT_EQ(length.steps(), 1);
+    length.took(1, 0, comm);
+    EXPECT_EQ(length.steps(), 2);
+  });
+}
+
+/// Clocks of ranks differ; a series must not.
+TEST(SeriesLengthTest, IsTheSameOnAllRanks) {
+  std::vector<std::int64_t> steps(3);
+  run_thread_ranks(3, [&](Communicator& comm) {
+    SeriesLength length(64);
+    for (int series = 0; series < 8; ++series) length.took(10, 0.3 * (comm.rank() + 1), comm);
+    steps[static_cast<std::size_t>(comm.rank())] = length.steps();
+  });
+  EXPECT_EQ(steps, std::vector<std::int64_t>(3, 8)) << "0.06 s a step";
+}
+
+/// Whoever asks a run to stop is heard while the device works on two batches, not when all are queued.
+TEST(DeviceEvaluatorTest, TheHostIsAtMostTwoBatchesAhead) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    auto held = std::make_unique<testing::HeldDevice>();
+    std::atomic<bool>& is_held = held->held;
+    Gpu gpu;
+    gpu.ops = emulated::platform().make_ops(held->inner());
+    gpu.device = std::move(held);
+    const Dataset set = make_set(4000);  // four batches
+    const Network network = Network::parse("layers:\n  - linear: classes\n", "test.yaml", kImage, kClasses);
+    const auto stream = gpu.device->make_stream();
+    DeviceEvaluator evaluator(network, gpu, *stream, set);
+    const DeviceBuffer<float> weights(*gpu.device, network.parameters().weights_size());
+    is_held = true;
+    std::atomic<int> asked = 0;
+    int asked_while_held = 0;
+    std::thread release([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      asked_while_held = asked;
+      is_held = false;
+    });
+    const Evaluation evaluation = evaluator.evaluate(comm, weights.data(), [&] { return ++asked == 4; });
+    release.join();
+    EXPECT_LE(asked_while_held, 2);
+    EXPECT_EQ(asked, 4);
+    EXPECT_TRUE(evaluation.interrupted);
+  });
+}
+
+using Events = std::vector<std::string>;
+
+/// A rank's end of a group, which notes when sums over the host start and when they are tested.
+class NotingCommunicator final : public Communicator, private AllReduce {
+ public:
+  explicit NotingCommunicator(Communicator& comm) : comm_(comm) {}
+
+  Events events;
+
+  int rank() const override { return comm_.rank(); }
+  int size() const override { return comm_.size(); }
+  int local_rank() const override { return comm_.local_rank(); }
+  int local_size() const override { return comm_.local_size(); }
+  const std::string& host() const override { return comm_.host(); }
+  std::string_view backend() const override { return comm_.backend(); }
+  std::chrono::duration<double> timeout() const override { return comm_.timeout(); }
+  AllReduce& host_all_reduce() override { return *this; }
+  PointToPoint& point_to_point() override { return comm_.point_to_point(); }
+  std::unique_ptr<Communicator> make_part(int colour) override { return comm_.split(colour); }
+  void broadcast(std::span<std::byte> data, int root) override { comm_.broadcast(data, root); }
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    return comm_.all_gather(mine);
+  }
+  void barrier() override { comm_.barrier(); }
+  void abort(int exit_code) noexcept override { comm_.abort(exit_code); }
+
+ private:
+  class Noted final : public PendingCollective {
+   public:
+    Noted(std::unique_ptr<PendingCollective> inner, Events& events)
+        : inner_(std::move(inner)), events_(events) {}
+    bool test() override {
+      if (events_.back() != "test") events_.emplace_back("test");
+      return inner_->test();
+    }
+
+   private:
+    std::unique_ptr<PendingCollective> inner_;
+    Events& events_;
+  };
+
+  template <typename T>
+  std::unique_ptr<PendingCollective> note(std::span<T> data) {
+    events.emplace_back("start");
+    return std::make_unique<Noted>(comm_.host_all_reduce().start(data), events);
+  }
+  std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) override { return note(data); }
+  std::unique_ptr<PendingCollective> start(std::span<float> data) override { return note(data); }
+
+  Communicator& comm_;
+};
+
+/// Between the gradients of two layers the engine lets sums progress that are under way. There are none yet if buckets leave
+/// when backward has ended.
+TEST(StepEngineTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
+  run_thread_ranks(2, [](Communicator& ranks) {
+    NotingCommunicator comm(ranks);
+    const Job job = make_job();
+    Network network =
+        Network::parse("layers:\n  - linear: 3\n  - relu\n  - linear: 3\n  - relu\n  - linear: classes\n",
+                       "test.yaml", kImage, kClasses);
+    BucketPlan plan = make_plan(network, 1);
+    ASSERT_EQ(plan.buckets.size(), 3);
+    DeviceChoice choice;
+    choice.make_ops = [] { return cpu::make_ops(); };
+    const JobSetup setup{make_data(), std::move(choice), std::move(network), std::move(plan)};
+    const std::unique_ptr<StepEngine> engine = make_step_engine(job, setup, comm);
+    comm.events.clear();
+    engine->run({}, 1, false);
+    ASSERT_GE(comm.events.size(), 6);
+    comm.events.resize(6);  // a step may be done again in other units
+    EXPECT_EQ(comm.events, (Events{"start", "test", "start", "test", "start", "test"}));
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
