@@ -161,7 +161,7 @@ class DiagnosisTest : public ::testing::Test {
     checkpoint.facts.step = 5;
     checkpoint.weights = weights;
     for (std::size_t i = 0; i < elements; ++i) checkpoint.weights[6 + i] = there;
-    const auto found = diagnose_state({head_, parameters_, ""}, checkpoint, weights, {});
+    const auto found = diagnose_state({head_, parameters_, {}}, checkpoint, weights, {});
     return found ? found->text : "nothing";
   }
 
