@@ -31,9 +31,9 @@ class Result {
 
  private:
   std::vector<std::string> checkpoints_;
-  std::string weights_, optimizer_;      ///< bytes of the last checkpoint's files
-  std::string trail_;                    ///< bytes of trail.bin
-  std::vector<nlohmann::json> metrics_;  ///< without times and rank facts
+  std::string weights_, optimizer_;                   ///< bytes of the last checkpoint's files
+  std::string trail_;                                 ///< bytes of trail.bin
+  std::vector<nlohmann::json> metrics_, kept_aside_;  ///< without times and rank facts
 };
 
 }  // namespace lockstep::chaos

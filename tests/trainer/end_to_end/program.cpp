@@ -127,16 +127,18 @@ void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::
   EXPECT_EQ(run.metrics, reference.metrics) << label;
 }
 
+void forget_times_and_ranks(nlohmann::json& event) {
+  for (const char* key : {"world", "hosts", "threads", "device", "backend", "buckets", "strategy", "stages",
+                          "placement", "pipelines", "pipeline_schedule", "pipeline", "samples_per_second",
+                          "seconds", "train_seconds", "setup_seconds", "time", "version", "data_origin"}) {
+    event.erase(key);
+  }
+}
+
 std::vector<nlohmann::json> comparable_metrics(const std::string& run_directory) {
   auto events = read_metrics(run_directory);
   std::erase_if(events, [](const nlohmann::json& event) { return event.value("event", "") == "straggler"; });
-  for (auto& event : events) {
-    for (const char* key : {"world", "hosts", "threads", "device", "backend", "buckets", "strategy", "stages",
-                            "placement", "pipelines", "pipeline_schedule", "pipeline", "samples_per_second",
-                            "seconds", "train_seconds", "setup_seconds", "time", "version", "data_origin"}) {
-      event.erase(key);
-    }
-  }
+  for (auto& event : events) forget_times_and_ranks(event);
   return events;
 }
 

@@ -59,6 +59,9 @@ std::string write_small_job(const TemporaryDirectory& directory);
 /// A network with branches and curves, for a job's `model`; its path.
 std::string write_branched_model(const TemporaryDirectory& directory);
 
+/// Takes what differs between equal runs out of an event.
+void forget_times_and_ranks(nlohmann::json& event);
+
 std::string read_text(const std::string& path);
 void write_text(const std::string& path, const std::string& text);
 /// The lines of a metrics.jsonl.
