@@ -107,12 +107,18 @@ TEST_F(ProveTest, FlippedBitIsLocatedByAnyNumberOfRanks) {
     EXPECT_EQ(first.at("parameter"), "conv1.weight");
     EXPECT_EQ(first.at("bit"), 12);
   }
+  // A GPU replays several steps before one of them is compared.
+  train(
+      "series",
+      "model=linear data.train_samples=192 data.global_batch=16 parallel.grain=16 train.epochs=1 "
+      "run.checkpoint_every_steps=0 run.log_every_steps=0 inject.step=7 'inject.what=flip-bit weights 9:20'");
+  const auto outcome = prove("series", "--device emulated --json");
+  EXPECT_EQ(parse_json(outcome.out).at("refuted").at(0).at("step"), 7) << outcome.everything();
 }
 
 TEST_F(ProveTest, GroupOfRanksStopsTogetherWhereOneIntervalIsRefuted) {
   train("run",
-        "run.checkpoint_every_steps=0 run.log_every_steps=0 run.keep.best=false inject.step=2 "
-        "'inject.what=flip-bit weights 9:20'");
+        "run.checkpoint_every_steps=0 run.keep.best=false inject.step=2 'inject.what=flip-bit weights 9:20'");
   const auto outcome = prove("run", "--ranks 3");
   EXPECT_EQ(outcome.exit_code, 1) << outcome.everything();
   EXPECT_NE(
@@ -141,7 +147,7 @@ TEST_F(ProveTest, StoppedRankIsNamedAfterTheUsualDeadline) {
   EXPECT_NE(outcome.err.find(": it is stopped, kill -CONT "), std::string::npos) << outcome.err;
 }
 
-TEST_F(ProveTest, DamagedCheckpointIsNamedAndItsStepsAreProvedFromTheOneBefore) {
+TEST_F(ProveTest, DamagedFilesAreNamedAndWhatTheOthersSayIsProved) {
   train("run");
   const std::string file = path("run") + "/checkpoints/step-00000004/model.safetensors";
   auto bytes = read_text(file);
@@ -152,6 +158,13 @@ TEST_F(ProveTest, DamagedCheckpointIsNamedAndItsStepsAreProvedFromTheOneBefore) 
   EXPECT_NE(outcome.out.find("refuted at step 4: its checkpoint is damaged: "), std::string::npos)
       << outcome.out;
   EXPECT_NE(outcome.out.find("proved: steps 1 to 6\n"), std::string::npos) << outcome.out;
+  auto records = trail("run");
+  records[records.size() - 20] = static_cast<char>(records[records.size() - 20] ^ 4);
+  write_text(path("run") + "/trail.bin", records);
+  const auto of_trail = prove("run");
+  EXPECT_NE(of_trail.out.find("refuted at step 6: the trail is damaged: "), std::string::npos)
+      << of_trail.out;
+  EXPECT_NE(of_trail.out.find("proved: steps 1 to 5\n"), std::string::npos) << of_trail.out;
 }
 
 TEST_F(ProveTest, OtherDataAreRefusedAndOtherJobsRefuted) {
