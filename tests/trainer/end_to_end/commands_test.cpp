@@ -212,6 +212,7 @@ TEST_F(CommandsTest, StartingAfreshKeepsThePreviousRunAside) {
       lockstep("train " + directory_->path("job.yaml") + " run.resume=never run.dir=" + copy);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
   EXPECT_EQ(lockstep("hash " + copy + "/previous-1").last_line(), trained_.last_line());
+  EXPECT_TRUE(std::filesystem::exists(copy + "/previous-1/job.yaml"));
 }
 
 TEST_F(CommandsTest, ValidatePrintsTheWholeJobAndTheModelWithoutData) {

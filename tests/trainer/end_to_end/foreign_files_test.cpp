@@ -92,11 +92,14 @@ TEST_F(ForeignFilesTest, TemporaryNamesOfOthersStopNoStart) {
   fs::create_directory_symlink(directory_.path("precious"), run + "/checkpoints/.tmp-evil");
   write_text(run + "/checkpoints/.tmp-file", "mine");
   fs::create_directories(run + "/checkpoints/.tmp-step-00000006/folder");
+  fs::create_directory(run + "/checkpoints/.tmp-step-00000002");  // of a save that was cut short
+  write_text(run + "/checkpoints/.tmp-step-00000002/model.safetensors", "half");
   const auto outcome = go_on(run);
   EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
   EXPECT_EQ(read_text(directory_.path("precious/model.safetensors")), "mine");
   EXPECT_EQ(read_text(run + "/checkpoints/.tmp-file"), "mine");
   EXPECT_TRUE(fs::exists(run + "/checkpoints/.tmp-step-00000006/folder"));
+  EXPECT_FALSE(fs::exists(run + "/checkpoints/.tmp-step-00000002"));
 }
 
 TEST_F(ForeignFilesTest, DamagedCheckpointIsKeptAsideAndTheOneBeforeItIsUsed) {

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -106,6 +107,13 @@ TEST_F(ProveTest, FlippedBitIsLocatedByAnyNumberOfRanks) {
     EXPECT_EQ(first.at("parameter"), "conv1.weight");
     EXPECT_EQ(first.at("bit"), 12);
   }
+  // A GPU replays several steps before one of them is compared.
+  train(
+      "series",
+      "model=linear data.train_samples=192 data.global_batch=16 parallel.grain=16 train.epochs=1 "
+      "run.checkpoint_every_steps=0 run.log_every_steps=0 inject.step=7 'inject.what=flip-bit weights 9:20'");
+  const auto outcome = prove("series", "--device emulated --json");
+  EXPECT_EQ(parse_json(outcome.out).at("refuted").at(0).at("step"), 7) << outcome.everything();
 }
 
 TEST_F(ProveTest, GroupOfRanksStopsTogetherWhereOneIntervalIsRefuted) {
@@ -139,7 +147,7 @@ TEST_F(ProveTest, StoppedRankIsNamedAfterTheUsualDeadline) {
   EXPECT_NE(outcome.err.find(": it is stopped, kill -CONT "), std::string::npos) << outcome.err;
 }
 
-TEST_F(ProveTest, DamagedCheckpointIsNamedAndItsStepsAreProvedFromTheOneBefore) {
+TEST_F(ProveTest, DamagedFilesAreNamedAndWhatTheOthersSayIsProved) {
   train("run");
   const std::string file = path("run") + "/checkpoints/step-00000004/model.safetensors";
   auto bytes = read_text(file);
@@ -150,6 +158,13 @@ TEST_F(ProveTest, DamagedCheckpointIsNamedAndItsStepsAreProvedFromTheOneBefore) 
   EXPECT_NE(outcome.out.find("refuted at step 4: its checkpoint is damaged: "), std::string::npos)
       << outcome.out;
   EXPECT_NE(outcome.out.find("proved: steps 1 to 6\n"), std::string::npos) << outcome.out;
+  auto records = trail("run");
+  records[records.size() - 20] = static_cast<char>(records[records.size() - 20] ^ 4);
+  write_text(path("run") + "/trail.bin", records);
+  const auto of_trail = prove("run");
+  EXPECT_NE(of_trail.out.find("refuted at step 6: the trail is damaged: "), std::string::npos)
+      << of_trail.out;
+  EXPECT_NE(of_trail.out.find("proved: steps 1 to 5\n"), std::string::npos) << of_trail.out;
 }
 
 TEST_F(ProveTest, OtherDataAreRefusedAndOtherJobsRefuted) {
@@ -211,26 +226,44 @@ TEST_F(ProveTest, StepsOfAnotherArithmeticOrWithoutATrailAreNamed) {
 
 /// Zeros behind the end, as a file system leaves them, and a run's own claims.
 TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
-  train("run");
+  train("run", "run.print_loss_every_steps=1");
   EXPECT_EQ(prove("run").exit_code, 0);
   fs::copy(path("run"), path("long"), fs::copy_options::recursive);
   fs::resize_file(path("long/trail.bin"), std::uintmax_t{1} << 33);
+  std::string metrics = read_text(path("long/metrics.jsonl"));
+  metrics.replace(metrics.find("\"version\""), 9, "\"Version\"");
+  write_text(path("long/metrics.jsonl"), metrics + "{\"event\":\"step\",\"step\":7}\n");
   const auto zeros = prove("long", "--json");
   EXPECT_EQ(zeros.exit_code, 1) << zeros.everything();
   EXPECT_EQ(parse_json(zeros.out).at("steps_replayed"), 6);
-  EXPECT_NE(zeros.out.find("goes on behind step 6, the last of its job"), std::string::npos) << zeros.out;
+  for (const char* said :
+       {"goes on behind step 6, the last of its job", "lines of metrics.jsonl, and they are others now",
+        "(event step) tells of step 7, and the run has 6"})
+    EXPECT_NE(zeros.out.find(said), std::string::npos) << said << " not in\n" << zeros.out;
   forge_metrics(path("run"), [](std::vector<nlohmann::json>& events) {
     events.back().at("weights_sha256") = std::string(64, '0');
-    events[1].at("loss") = 0.5;
+    std::ranges::find(events, "step", [](const auto& event) { return event.at("event"); })->at("loss") = 0.5;
+    auto early = *std::ranges::find(events, "epoch", [](const auto& event) { return event.at("event"); });
+    early["step"] = 2;
+    events.insert(std::ranges::find(events, 3, [](const auto& event) { return event.value("step", 0); }),
+                  early);
   });
   forge_checkpoint(path("run"), 4, [](CheckpointState& state) { --state.facts.epoch_correct; });
+  forge_checkpoint(path("run"), 6, [](CheckpointState& state) { *state.facts.test_accuracy *= 0.5; });
+  forge_checkpoint(path("run"), 2, [](CheckpointState& state) { state.facts.job.at("train.seed") = "8"; });
+  forge_checkpoint(path("run"), 3, [](CheckpointState& state) { ++state.facts.trail->records; });
   const auto forged = prove("run");
   EXPECT_EQ(forged.exit_code, 1) << forged.everything();
   for (const char* said :
-       {"refuted at step 1: line 2 of metrics.jsonl (event step) says something else than was computed: "
+       {"refuted at step 1: line 3 of metrics.jsonl (event step) says something else than was computed: "
         "loss is 0.5, and came to ",
+        "(event epoch) says something else than was computed: no epoch ends with this step",
+        "refuted at step 2: its checkpoint is of another job: train.seed (was 8, now 7)",
+        "refuted at step 3: its checkpoint says that the trail had 4 records and the SHA-256 ",
         "refuted at step 4: the manifest of its checkpoint says something else than was computed: "
         "epoch_correct is ",
+        "refuted at step 6: the manifest of its checkpoint says something else than was computed: "
+        "test_accuracy is ",
         "(event end) says something else than was computed: weights_sha256 is \"0000",
         "proved: steps 1 to 6\n"})
     EXPECT_NE(forged.out.find(said), std::string::npos) << said << " not in\n" << forged.out;

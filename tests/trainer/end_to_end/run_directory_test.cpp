@@ -7,11 +7,21 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <regex>
 #include <set>
 #include <string>
 
 namespace lockstep::testing {
 namespace {
+
+/// The seconds of an epoch's line times its speed.
+double samples_of_first_epoch(const std::string& out) {
+  std::smatch match;
+  if (!std::regex_search(out, match, std::regex(R"(([0-9.]+) s \(([0-9,]+) samples/s\))"))) return 0;
+  std::string speed = match[2];
+  std::erase(speed, ',');
+  return std::stod(match[1]) * std::stod(speed);
+}
 
 /// A folder with digits.yaml in it, where `lockstep train digits.yaml` is run.
 class RunDirectoryTest : public ::testing::Test {
@@ -66,6 +76,7 @@ TEST_F(RunDirectoryTest, WhatWasInterruptedGoesOnOnAnyNumberOfRanks) {
   const auto outcome = train("train.epochs=2", "mpirun --bind-to none -np 3");
   ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
   EXPECT_TRUE(outcome.out.starts_with("going on with the unfinished run: runs/digits\n")) << outcome.out;
+  EXPECT_NEAR(samples_of_first_epoch(outcome.out), 300 - 2 * 128, 6) << outcome.out;
   EXPECT_EQ(runs(), std::set<std::string>({"digits"}));
   const auto undisturbed = train("train.epochs=2 run.dir=undisturbed");
   EXPECT_EQ(outcome.last_line(), undisturbed.last_line());

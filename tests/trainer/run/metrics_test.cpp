@@ -139,6 +139,16 @@ TEST_F(SavingTest, MetricsAndTrailAreSyncedBeforeTheCheckpointThatNotesThem) {
   EXPECT_EQ(facts.trail->records, 1);
 }
 
+TEST_F(SavingTest, TheBestOfAnEarlierStartIsStillTheBest) {
+  CheckpointState best = make_state(1);
+  best.facts.test_accuracy = 0.75;
+  save_checkpoint(Env::posix(), job_.run.dir, best);
+  save_checkpoint(Env::posix(), job_.run.dir, make_state(2));
+  run_->open(2, true, std::nullopt);
+  EXPECT_FALSE(run_->would_be_best(0.75));
+  EXPECT_TRUE(run_->would_be_best(0.76));
+}
+
 TEST_F(SavingTest, LostMetricsLeaveAnEvent) {
   run_->open(12, true, CheckpointMetrics{30, std::string(64, 'a')});
   EXPECT_EQ(metrics(), "{\"event\":\"lost\",\"step\":12,\"lines_noted\":30}\n");
