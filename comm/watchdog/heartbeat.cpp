@@ -16,7 +16,6 @@ using asio::ip::tcp;
 using std::chrono::milliseconds;
 
 constexpr std::ptrdiff_t kMostStrangers = 64;  ///< at the same time, of those that came by themselves
-constexpr std::int64_t kHelloWithinNs = 5'000'000'000;
 constexpr milliseconds kConnectWithin{2000};
 constexpr milliseconds kProbeEvery{20};
 constexpr int kProbes = 50;
@@ -37,13 +36,14 @@ struct Heartbeat::Link {
 };
 
 Heartbeat::Heartbeat(asio::io_context& context, tcp::acceptor acceptor, int rank, const Token& token,
-                     std::vector<Peer>& peers, Callbacks callbacks)
+                     std::vector<Peer>& peers, Callbacks callbacks, std::int64_t hello_within_ns)
     : context_(context),
       acceptor_(std::move(acceptor)),
       rank_(rank),
       token_(token),
       peers_(peers),
       callbacks_(std::move(callbacks)),
+      hello_within_ns_(hello_within_ns),
       links_(peers.size()) {}
 
 Heartbeat::~Heartbeat() {
@@ -239,7 +239,7 @@ void Heartbeat::beat() {
   if (dropped_) return;
   const std::int64_t now = clock_ns();
   std::erase_if(strangers_, [&](const auto& stranger) {
-    const bool late = now - stranger->since_ns() > kHelloWithinNs;
+    const bool late = now - stranger->since_ns() > hello_within_ns_;
     if (late) stranger->abandon();
     return late;
   });

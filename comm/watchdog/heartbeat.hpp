@@ -32,9 +32,12 @@ class Heartbeat {
     std::function<void()> changed;  ///< something happened that cannot wait for the next look
   };
 
+  static constexpr std::int64_t kHelloWithinNs = 5'000'000'000;
+
   /// @param acceptor  listens. Borrows peers, which are as many as ranks.
+  /// @param hello_within_ns  a connection that has not said hello by then is closed
   Heartbeat(asio::io_context& context, asio::ip::tcp::acceptor acceptor, int rank, const Token& token,
-            std::vector<Peer>& peers, Callbacks callbacks);
+            std::vector<Peer>& peers, Callbacks callbacks, std::int64_t hello_within_ns = kHelloWithinNs);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
@@ -79,6 +82,7 @@ class Heartbeat {
   Token token_;
   std::vector<Peer>& peers_;
   Callbacks callbacks_;
+  std::int64_t hello_within_ns_;
   std::vector<Link> links_;                          ///< by rank
   std::set<std::shared_ptr<Connection>> strangers_;  ///< that have not said hello yet
   bool dropped_ = false;

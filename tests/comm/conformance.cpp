@@ -92,6 +92,33 @@ void keeps_several_collectives_apart(Communicator& comm) {
     EXPECT_TRUE(data[i] == expected_sums(comm.size(), counts[i])) << i;
 }
 
+/// Two at once, the first of them looked after first.
+class Both final : public PendingCollective {
+ public:
+  Both(PendingCollective& first, PendingCollective& second) : first_(first), second_(second) {}
+  bool test() override {
+    const bool first = first_.test(), second = second_.test();
+    return first && second;
+  }
+
+ private:
+  PendingCollective &first_, &second_;
+};
+
+void keeps_sums_apart_that_ranks_look_after_in_another_order(Communicator& comm) {
+  for (const std::size_t count : {std::size_t{30}, std::size_t{20000}}) {
+    std::vector<std::int64_t> sums = terms(comm.rank(), count), ones(count, 1);
+    const auto of_terms = comm.host_all_reduce().start(std::span(sums));
+    const auto of_ones = comm.host_all_reduce().start(std::span(ones));
+    for (int i = 0; i < 3; ++i) comm.barrier();  // by then the first messages of both are here
+    const bool backwards = (comm.rank() & 2) != 0;
+    Both both(backwards ? *of_ones : *of_terms, backwards ? *of_terms : *of_ones);
+    comm.wait(both, "two sums");
+    EXPECT_TRUE(sums == expected_sums(comm.size(), count)) << count;
+    EXPECT_EQ(ones, std::vector<std::int64_t>(count, comm.size())) << count;
+  }
+}
+
 void stays_complete_when_tested_again(Communicator& comm) {
   std::vector<std::int64_t> data = terms(comm.rank(), 100);
   const auto pending = comm.host_all_reduce().start(std::span(data));
@@ -236,6 +263,8 @@ const std::vector<ConformanceCase>& conformance_cases() {
       {"SumsFloatsToTheSameBitsOnEveryRank", sums_floats_to_the_same_bits_on_every_rank},
       {"WrapsAroundLikeIntegersOfHardware", wraps_around_like_integers_of_hardware},
       {"KeepsSeveralCollectivesApart", keeps_several_collectives_apart},
+      {"KeepsSumsApartThatRanksLookAfterInAnotherOrder",
+       keeps_sums_apart_that_ranks_look_after_in_another_order},
       {"StaysCompleteWhenTestedAgain", stays_complete_when_tested_again},
       {"RunsManyInARow", runs_many_in_a_row},
       {"BroadcastsFromEveryRoot", broadcasts_from_every_root},

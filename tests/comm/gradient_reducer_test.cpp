@@ -211,6 +211,23 @@ TEST(GradientReducerTest, OneGrainTooManyIsABug) {
   EXPECT_THROW(run_thread_ranks(1, body), InternalError);
 }
 
+TEST(GradientReducerTest, ABucketLeavesBeforeTheLastGradientIsThere) {
+  run_thread_ranks(1, [](Communicator& comm) {
+    const float gradients[10] = {};
+    const auto ops = make_scalar_ops();
+    const GradientUnits units = one_tensor(10, 1);
+    const BucketPlan plan = even_plan(10, 2);
+    GradientReducer reducer(comm, plan, units, Determinism::kWorld);
+    reducer.begin_step(1, false);
+    reducer.add(*ops, plan.buckets[0].offset, plan.buckets[0].size, gradients);
+    EXPECT_EQ(comm.activity().whereabouts().bucket, 0);
+    reducer.add(*ops, plan.buckets[1].offset, plan.buckets[1].size, gradients);
+    reducer.add_sums({}, 1);
+    EXPECT_EQ(comm.activity().whereabouts().bucket, 1);
+    reducer.wait();
+  });
+}
+
 TEST(GradientReducerTest, PlanMustCoverTheArena) {
   const auto body = [](Communicator& comm) {
     const GradientUnits units = one_tensor(11, 1);

@@ -4,6 +4,7 @@
 #include "comm/watchdog/heartbeat.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
+#include "comm/watchdog/lookout.hpp"
 #include "comm/watchdog/process_state.hpp"
 #include "comm/watchdog/roll_call.hpp"
 
@@ -20,6 +21,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace lockstep::watchdog {
@@ -40,7 +43,7 @@ class HeartbeatTest : public ::testing::Test {
     std::unique_ptr<Heartbeat> heartbeat;
   };
 
-  HeartbeatTest() {
+  explicit HeartbeatTest(std::int64_t hello_within_ns = Heartbeat::kHelloWithinNs) {
     std::vector<tcp::acceptor> acceptors;
     for (int rank = 0; rank < 2; ++rank)
       acceptors.emplace_back(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
@@ -57,7 +60,8 @@ class HeartbeatTest : public ::testing::Test {
           context, std::move(acceptors[static_cast<std::size_t>(rank)]), rank, token, ranks[rank].peers,
           Heartbeat::Callbacks{.make_beat = [](const Peer&) { return Beat{}; },
                                .arrivals = [this](int, const Arrivals&) { ++arrivals; },
-                               .changed = [this] { ++disturbances; }});
+                               .changed = [this] { ++disturbances; }},
+          hello_within_ns);
     for (Rank& rank : ranks) rank.heartbeat->start();
     until([this] { return ranks[0].peers[1].watched && ranks[1].peers[0].watched; });
   }
@@ -163,6 +167,19 @@ TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
   EXPECT_GE(held, 1) << "or nobody was there to take a place";
 }
 
+class ImpatientHeartbeatTest : public HeartbeatTest {
+ protected:
+  ImpatientHeartbeatTest() : HeartbeatTest(200'000'000) {}
+};
+
+TEST_F(ImpatientHeartbeatTest, StrangersWhoSayNothingAreDisconnected) {
+  tcp::socket silent = stranger();
+  const auto waited = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!is_closed(silent) && std::chrono::steady_clock::now() < waited)
+    expect_rank_1_undisturbed();  // also its beats, which look after connections
+  EXPECT_TRUE(is_closed(silent));
+}
+
 TEST(RollCallTest, EachJobHasATokenOfItsOwnThatItsRanksShare) {
   std::array<std::array<Token, 3>, 2> tokens{};
   for (auto& of_job : tokens) {
@@ -175,6 +192,25 @@ TEST(RollCallTest, EachJobHasATokenOfItsOwnThatItsRanksShare) {
     EXPECT_NE(of_job[0], Token{});
   }
   EXPECT_NE(tokens[0][0], tokens[1][0]);
+}
+
+/// As when the machine slept: a rank that was away has heard nothing, and the others are not to blame.
+TEST(LookoutTest, RanksThatWereAllAwayLoseNoneOfThem) {
+  constexpr std::chrono::milliseconds kTimeout{2500}, kConnected{400}, kAway{3200};
+  const auto begun = std::chrono::steady_clock::now();
+  std::array<bool, 2> left{};
+  const auto away = [&](Communicator& comm) {
+    auto roll = call_roll(comm);
+    ASSERT_TRUE(roll);
+    asio::io_context& context = *roll->context;
+    Lookout lookout(comm, std::move(*roll));
+    std::this_thread::sleep_until(begun + kConnected);
+    asio::post(context, [&] { std::this_thread::sleep_until(begun + kConnected + kAway); });
+    std::this_thread::sleep_until(begun + kConnected + kAway + kConnected);
+    left[static_cast<std::size_t>(comm.rank())] = lookout.is_over();
+  };
+  run_thread_ranks(2, away, kTimeout);
+  EXPECT_EQ(left, (std::array<bool, 2>{}));
 }
 
 /// A stopped process that runs only when no other wants its core.

@@ -274,6 +274,17 @@ TEST_F(JudgeTest, WordsOfAWaitDecideNothing) {
   EXPECT_FALSE(other.look(after(2.1), peers).verdict) << "ranks of groups wait in places of their own";
 }
 
+TEST_F(JudgeTest, ARankThatAGroupWaitsForMayBeAheadInCollectives) {
+  computes(3);
+  peer(3).where.collective = 600;  // groups count their own
+  hear_all_but({}, after(31));
+  EXPECT_FALSE(judge.look(after(31), peers).verdict) << "all meet at 500, and it was there";
+  peer(0).where.waiting = Waiting::kForSome;
+  const auto verdict = judge.look(after(31), peers).verdict;
+  ASSERT_TRUE(verdict);
+  EXPECT_EQ(verdict->initiating, std::vector<int>{3});
+}
+
 TEST_F(JudgeTest, LongEvaluationIsNoStandstill) {
   computes(3);
   peer(3).where.phase = Phase::kEvaluating;

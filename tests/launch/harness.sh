@@ -67,11 +67,11 @@ run_one() {
   return "$status"
 }
 
-# run_tests [REGEX]: exit code 77 where all of them were skipped.
+# run_tests [REGEX]: those whose name it matches, or $LOCKSTEP_SCRIPT_TESTS. Exit code 77 where all of them were skipped.
 run_tests() {
-  local test status failed=0 held=0 skipped=0
+  local test status failed=0 held=0 skipped=0 wanted=${1:-${LOCKSTEP_SCRIPT_TESTS:-.}}
   for test in $(declare -F | awk '$3 ~ /^[A-Z]/ { print $3 }'); do
-    [[ $test =~ ${1:-.} ]] || continue
+    [[ $test =~ $wanted ]] || continue
     status=0
     run_one "$test" || status=$?
     case $status in

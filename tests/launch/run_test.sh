@@ -140,7 +140,8 @@ Run_leaves_out_what_mpirun_says_of_ranks_that_ended() {
 Run_does_not_restart_when_it_was_told_to_stop() {
   make_world 8
   stand_in mpirun '[ "$1" != --version ] || exit 0
-    trap "exit 71" USR1; echo "$*" >>calls; while true; do sleep 0.05; done'
+    echo "$*" >>calls; [ "$(wc -l <calls)" -eq 1 ] || exit 71
+    trap "exit 71" USR1; for i in {1..400}; do sleep 0.05; done'
   "$repo/launch/run" -np 2 --restarts 3 train job.yaml >said 2>&1 &
   wait_for 20 test -s calls
   kill -TERM $!
@@ -354,7 +355,7 @@ Run_saves_at_its_timeout() {
   skip_without mpirun
   export PROGRAM=$program
   write_job
-  expect_exit 75 "$repo/launch/run" -np 2 --timeout 3 train job.yaml
+  expect_exit 75 command timeout -k 30 30 "$repo/launch/run" -np 2 --timeout 3 train job.yaml
 }
 
 run_tests "$@"
