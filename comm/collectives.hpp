@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-/// Nobody else's: messages of other kinds that are under way do not mix with a collective's.
+/// Tags of collectives alone: other messages do not mix with them.
 inline constexpr int kCollectiveTag = PointToPoint::kTags - 1;
 
 /// Every rank's `data`, of the same size everywhere, becomes that of `root`.

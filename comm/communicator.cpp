@@ -17,7 +17,7 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-// A wait begins hot: most collectives end within microseconds, and whoever yields to a busy machine is back
+// A wait begins hot: most collectives end within microseconds, and a thread that yields to a busy machine is back
 // only milliseconds later. A long wait yields, and then sleeps, for then a rank is late by far more than a
 // sleep.
 constexpr Seconds kSpin{10e-3};

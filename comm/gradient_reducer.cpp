@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Buckets leave in plan order, whoever completes them; one thread at a time speaks to the other ranks.
+/// Buckets leave in plan order, whichever thread completes them; one thread at a time speaks to the other ranks.
 #include "comm/gradient_reducer.hpp"
 
 #include "comm/gradient_bucket.hpp"
@@ -23,7 +23,7 @@
 namespace lockstep {
 namespace {
 
-/// All buckets under way as one: whoever waits for the first lets the others progress too.
+/// All pending buckets as one: a wait for the first lets the others progress, too.
 class AllOf final : public PendingCollective {
  public:
   explicit AllOf(std::vector<std::unique_ptr<PendingCollective>>& parts) : parts_(parts) {}
@@ -49,7 +49,7 @@ void check_plan(const BucketPlan& plan, std::size_t parameters) {
 }  // namespace
 
 /// Threads meet in three places: a bucket's chunk locks, the atomic counters, and comm_mutex, under which all
-/// communication happens. A part is counted as arrived after its sums are written, so whoever sees a bucket
+/// communication happens. A part is counted as arrived after its sums are written, so a thread that sees a bucket
 /// ready sees its sums.
 struct GradientReducer::State {
   Communicator& comm;
@@ -129,7 +129,7 @@ void GradientReducer::State::gather_refusals() {
   for (const TensorRefusals& tensor : refusals) totals.refused += tensor.not_finite;
 }
 
-/// Starts every bucket whose turn it is. Called by whoever completes one.
+/// Starts every bucket whose turn it is. Called by the thread that completes one.
 void GradientReducer::State::launch_ready() {
   const std::lock_guard lock(comm_mutex);
   while (launched < buckets.size() && buckets[launched].ready()) launch_next();
@@ -223,7 +223,8 @@ double GradientReducer::wait() {
   const std::lock_guard lock(s.comm_mutex);
   LOCKSTEP_CHECK(s.in_step && s.launched == s.buckets.size());
   AllOf all(s.pending);
-  s.comm.wait(all, fmt::format("the gradients' all-reduce ({})", counted(s.buckets.size(), "bucket")), Waiting::kForAll);
+  s.comm.wait(all, fmt::format("the gradients' all-reduce ({})", counted(s.buckets.size(), "bucket")),
+              Waiting::kForAll);
   s.any_pending.store(false, std::memory_order_relaxed);
   s.in_step = false;
   s.totals = s.buckets.back().counters().totals();

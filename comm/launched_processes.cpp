@@ -46,7 +46,7 @@ class StartEnvironment {
   std::string text_;
 };
 
-/// What is the same for all ranks of a job and for nobody else. Empty: not launched as a rank.
+/// What is the same for all ranks of a job and differs from other jobs. Empty: not launched as a rank.
 std::string job_of(const StartEnvironment& environment) {
   if (const auto space = environment["PMIX_NAMESPACE"]; !space.empty()) return std::string(space);
   const auto step = environment["SLURM_STEP_ID"];

@@ -49,7 +49,7 @@ Launch read_launch(const Environment& environment) {
 
 Launch this_launch() {
   return read_launch([](const char* name) {
-    return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody changes the environment
+    return std::getenv(name);  // NOLINT(concurrency-mt-unsafe): the environment does not change
   });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Somebody who knows whether the other ranks are alive, while this one waits for them.
+/// Knows whether the other ranks are alive while this one waits for them.
 #pragma once
 
 #include "comm/activity/arrival.hpp"
@@ -13,7 +13,7 @@ namespace lockstep {
 class PeerWatch {
  public:
   virtual ~PeerWatch() = default;
-  /// A rank is lost for good: nobody shall go on waiting.
+  /// A rank is lost for good: all waits end.
   virtual bool is_over() const noexcept = 0;
   /// There is a reason to wait on, though the time is up: a debugger holds a rank.
   virtual bool has_patience() const noexcept = 0;

@@ -12,7 +12,7 @@ class PendingCollective {
   virtual ~PendingCollective() = default;
   /// Lets the collective progress, without blocking. True when its result is in place.
   virtual bool test() = 0;
-  /// Threads of this process carry it out, and a launcher may have bound the process to one core: whoever
+  /// Threads of this process carry it out, and a launcher may have bound the process to one core: a thread that
   /// waits gives that up between two tests.
   virtual bool needs_this_core() const { return false; }
 };

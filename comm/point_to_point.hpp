@@ -22,7 +22,7 @@ class PointToPoint {
   virtual ~PointToPoint() = default;
 
   /// Starts one; the buffer must stay untouched until test() is true. A send may be complete before it is
-  /// received, or not: whoever waits for it before he receives what the receiver sends first may wait for
+  /// received, or not: a rank that waits for it before it receives what the receiver sends first may wait for
   /// ever.
   virtual std::unique_ptr<PendingCollective> start_send(std::span<const std::byte> data, int to, int tag) = 0;
   /// `data` is as long as what is sent. test() and wait() throw InternalError if it is not, here or at the

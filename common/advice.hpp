@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// How the things that advice is about are spelt; here in words, for whoever has no job file.
+/// How the things that advice is about are spelt; here in words, for programs without a job file.
 struct Spelling {
   const char* global_batch = "global batch";
   const char* per_rank_batch = "batch of each rank";

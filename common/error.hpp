@@ -59,7 +59,7 @@ class NoGpuError : public DeviceError {
   using DeviceError::DeviceError;
 };
 
-/// What an exception that nobody expected means to the person who started the program.
+/// What an unexpected exception means to the person who started the program.
 struct Explanation {
   ExitCode code;
   std::string text;  ///< one line

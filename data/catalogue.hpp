@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-/// One set. Shape, sizes and names are as it is published: files that somebody put in its place may differ.
+/// One set. Shape, sizes and names are as published: files put in its place may differ.
 struct SetEntry {
   std::string name;
   std::string format;                                ///< of data/set_formats.hpp

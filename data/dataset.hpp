@@ -70,7 +70,7 @@ class DatasetOptionError : public ConfigError {
 /// The directory that holds the files of a set: `first`, if it is not empty and does; otherwise the first of
 /// candidate_places (data/set_files.hpp) that has them all. Empty for a set that is made in memory.
 ///
-/// This is the only part of loading that reads the environment. Whoever loads in a thread while another
+/// This is the only part of loading that reads the environment. A caller that loads in a thread while another
 /// thread may set variables (MPI_Init does) calls it first and passes its answer on as
 /// DatasetOptions::directory.
 /// @throws MissingDataError, ConfigError  as load_dataset

@@ -38,7 +38,7 @@ struct SetFingerprints {
 class LazyFingerprints {
  public:
   explicit LazyFingerprints(std::shared_ptr<const TrainTestData> data) : data_(std::move(data)) {}
-  /// Begins, if nobody did.
+  /// Begins, if it has not begun.
   void start();
   /// Waits for them.
   const SetFingerprints& get();

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Finding what somebody wrote on a picture: which pixels are ink, and what pieces they form.
+/// Finding the writing on a picture: which pixels are ink, and what pieces they form.
 #pragma once
 
 #include "data/picture.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pictures that somebody has sorted: a folder for each class, named after it.
+/// Pictures sorted into folders: one for each class, named after it.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ struct TestChoice {
   double share = 0.2;      ///< of its pictures, at least one
   std::int64_t count = 0;  ///< so many, if not 0
   std::uint64_t seed = 1234;
-  bool is_given = false;  ///< somebody asked for one of these
+  bool is_given = false;  ///< the user asked for one of these
 };
 
 /// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS where there are both. Pictures are

@@ -43,7 +43,7 @@ fs::path find_file(const fs::path& directory, const std::string& name) {
   return is_file(packed) ? packed : fs::path();
 }
 
-/// The file under any of its names; under two of them, nobody can tell which is meant.
+/// The file under any of its names; under two of them it is unclear which is meant.
 fs::path find_one_of(const fs::path& directory, const FileNames& names) {
   fs::path found;
   for (const std::string& name : names) {

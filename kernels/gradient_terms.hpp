@@ -15,7 +15,7 @@ struct GradientOutput {
   std::size_t term_stride = 0;
 };
 
-/// Terms that somebody else adds up: [count], `stride` apart.
+/// Terms that the caller adds up: [count], `stride` apart.
 struct GradientTerms {
   const float* first = nullptr;
   int count = 1;

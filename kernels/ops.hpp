@@ -9,7 +9,7 @@
 /// - Pointers are 64-byte aligned where they start a tensor (weights and gradients inside an arena only
 ///   4-byte), and do not overlap unless an op says "in place".
 /// - Outputs are overwritten, unless an op says "accumulates".
-/// - Gradients are *sums* over the samples; nobody divides before the reduction over all ranks.
+/// - Gradients are *sums* over the samples; no kernel divides before the reduction over all ranks.
 /// - An Ops object is one execution context: a thread with its scratch. Not thread-safe; use one object per
 ///   thread.
 /// - Bits depend only on arguments: not on the SIMD width of the machine (with fused multiply-add), nor on

@@ -3,7 +3,7 @@
 /// The sizes that an op is called with. Plain structs, shared by every backend and by GPU code.
 ///
 /// `batch` is the number of columns of a tensor, the innermost dimension: the samples of one grain, padded up
-/// to a multiple of Ops::batch_multiple(). Columns beyond the real samples hold finite numbers that nobody
+/// to a multiple of Ops::batch_multiple(). Columns beyond the real samples hold finite numbers that no result
 /// looks at; softmax_cross_entropy gives them a zero gradient, so they add nothing to any parameter's
 /// gradient.
 #pragma once

@@ -60,7 +60,7 @@ struct DeviceLayerTensors {
   const float* dy = nullptr;      ///< before the epilogue
   float* dx = nullptr;
   std::byte* statistics = nullptr;              ///< of a BatchLayer
-  float* dbranch = nullptr;                     ///< gradient of the branch; null: nobody needs it
+  float* dbranch = nullptr;                     ///< gradient of the branch; null: not needed
   bool adds_to_dbranch = false;                 ///< otherwise overwrites it
   const EpilogueBackward* through = nullptr;    ///< dx is stored through it; null, unless the form can
   int grain = 0;                                ///< columns of a grain

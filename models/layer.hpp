@@ -54,7 +54,7 @@ struct LayerTensors {
   std::byte* statistics = nullptr;  ///< of a BatchLayer in training
   // Of layers with a branch():
   const float* branch = nullptr;  ///< the output of that layer
-  float* dbranch = nullptr;       ///< its gradient; null: nobody needs it
+  float* dbranch = nullptr;       ///< its gradient; null: not needed
   bool adds_to_dbranch = false;   ///< otherwise overwrites it
 };
 
@@ -71,7 +71,7 @@ class BatchLayer;  // models/batch_layer.hpp
 
 class Layer {
  public:
-  /// Where y goes: memory of its own; over x, unless somebody needs its bits afterwards; or y is x,
+  /// Where y goes: memory of its own; over x, unless its bits are needed afterwards; or y is x,
   /// untouched.
   enum class OutputMemory { kNew, kInPlace, kView };
   /// What backward_data reads of y.

@@ -34,7 +34,7 @@ class LayerWalk {
   float* output() { return at(plan_.layers.back().y); }
   /// Memory of the plan's for the gradient of the output; the output's own where it has none.
   float* output_gradient();
-  /// Null: nobody wants it.
+  /// Null: not wanted.
   const float* input_gradient();
 
   /// A pass over a grain, which must fit.

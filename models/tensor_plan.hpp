@@ -31,10 +31,10 @@ struct TensorPlan {
     std::size_t x = 0, y = 0;  ///< equal where the layer works in place
     std::size_t saved = 0;
     std::size_t dy = kNone;  ///< kNone: the caller's gradient of the logits
-    std::size_t dx = kNone;  ///< kNone: nobody needs it, nothing before this layer is trained
+    std::size_t dx = kNone;  ///< kNone: not needed, nothing before this layer is trained
     // Of layers with a branch:
     std::size_t branch = kNone;
-    std::size_t dbranch = kNone;   ///< kNone: nobody needs it
+    std::size_t dbranch = kNone;   ///< kNone: not needed
     bool adds_to_dbranch = false;  ///< another layer with this branch, behind this one, has written it
     /// Where branches of this layer's output leave their gradients, to be added to dy; kNone: there are none.
     std::size_t from_branches = kNone;

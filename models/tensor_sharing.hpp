@@ -18,7 +18,7 @@ using Layers = std::span<const std::shared_ptr<const Layer>>;
 std::vector<bool> layers_that_branch(Layers layers);
 
 /// For each layer, the number of the tensor that it writes; 0 is the network's input, and a layer reads what
-/// the one before it wrote. In place where the layer can and nobody needs the bits that it would overwrite.
+/// the one before it wrote. In place where the layer can and the bits that it would overwrite are not needed.
 std::vector<std::size_t> output_tensors(Layers layers);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The program behind launch/simulate: how a training step scales to ranks that nobody has at hand.
+/// The program behind launch/simulate: how a training step scales to ranks that are not there.
 #include "common/console/output.hpp"
 #include "common/console/standard_streams.hpp"
 #include "common/error.hpp"

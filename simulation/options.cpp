@@ -24,7 +24,7 @@ std::string above_zero(const std::string& text) {
   return is_number && value > 0 ? "" : fmt::format("'{}' is no number above 0", text);
 }
 
-/// So that nobody waits for a simulation whose picture has no place to go.
+/// So that no simulation runs whose picture cannot be written.
 std::string in_a_folder(const std::string& file) {
   const auto folder = std::filesystem::absolute(file).parent_path();
   return std::filesystem::is_directory(folder) ? "" : fmt::format("there is no folder '{}'", folder.string());

@@ -10,7 +10,7 @@
 namespace lockstep {
 
 /// Of threads that count themselves: each lies in a queue of its own, and what they do together is late by the longest.
-/// Where the kernel does not count (no /proc/thread-self/schedstat) nobody waits. Thread-safe.
+/// Without /proc/thread-self/schedstat the wait is 0. Thread-safe.
 class ProcessorWait {
  public:
   ProcessorWait() = default;

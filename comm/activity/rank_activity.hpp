@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What a rank is doing just now: written by those who do it, read by whoever watches.
+/// What a rank is doing now: written by the threads that do it, read by the watchdog.
 #pragma once
 
 #include "comm/activity/arrival.hpp"

@@ -40,7 +40,7 @@ class MpiPendingSum final : public PendingCollective {
   MpiPendingSum& operator=(const MpiPendingSum&) = delete;
 
   bool test() override;
-  /// Of the round under way. Whoever waits for one itself leaves MPI_REQUEST_NULL in its place.
+  /// Of the current round. A caller that waits for one itself leaves MPI_REQUEST_NULL in its place.
   std::span<MPI_Request> requests() { return requests_; }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// Uses every tag of `comm`, which is its caller's and nobody else's: sums have tags, too.
+/// Uses every tag of `comm`, which belongs to its caller alone: sums have tags, too.
 class MpiPointToPoint final : public PointToPoint {
  public:
   MpiPointToPoint(MPI_Comm comm, int size) : comm_(comm), size_(size) {}

@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-/// For a process that nobody launched Open MPI starts a daemon beside it, with which it could launch others: a tenth
+/// Beside a process without a launcher Open MPI starts a daemon, with which it could launch others: a tenth
 /// of a second for nothing. The variable stands in the environment only while MPI starts.
 class StayAlone {
  public:

@@ -9,7 +9,7 @@ namespace lockstep {
 /// MPI_Init_thread(MPI_THREAD_SERIALIZED) to MPI_Finalize. Sets MPI_ERRORS_RETURN, or Open MPI would abort
 /// before any check of ours runs. One per process.
 ///
-/// MPI_Finalize waits for the other ranks. Whoever catches an error that only this rank has must call
+/// MPI_Finalize waits for the other ranks. Code that catches an error of this rank alone must call
 /// Communicator::abort() while the runtime lives, instead of letting it be destroyed.
 class MpiRuntime {
  public:

@@ -105,7 +105,7 @@ class NcclLink final : public DeviceLink {
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> done_;
   DeviceBuffer<std::byte> greeting_;
-  NcclCommunicator nccl_;  ///< goes first: freeing memory waits for messages that nobody takes any more
+  NcclCommunicator nccl_;  ///< goes first: freeing memory waits for messages that no rank takes any more
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ void copy(std::span<const std::byte> from, std::span<std::byte> to) {
   std::copy(from.begin(), from.end(), to.begin());
 }
 
-/// Adds in rank order into rank 0's buffer, and gives that to everybody.
+/// Adds in rank order into rank 0's buffer, and gives that to all.
 template <typename T>
 void sum(const std::vector<Contribution>& ranks) {
   const std::span<T> total = as<T>(ranks[0].out);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Messages from one thread of a group to another: whoever comes second to a message copies it.
+/// Messages from one thread of a group to another: the second thread at a message copies it.
 #pragma once
 
 #include <atomic>
@@ -46,7 +46,7 @@ class ThreadMail {
   static void deliver(MailEnd& sender, MailEnd& receiver);
 
   std::mutex mutex_;
-  std::map<Lane, Queue> senders_, receivers_;  ///< who waits; a lane with nobody is not there
+  std::map<Lane, Queue> senders_, receivers_;  ///< the waiting threads; an empty lane is removed
 };
 
 }  // namespace lockstep

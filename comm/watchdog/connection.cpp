@@ -11,7 +11,7 @@
 namespace lockstep::watchdog {
 namespace {
 
-/// A few messages: whoever reads so slowly is as good as silent.
+/// A few messages: a peer that reads so slowly counts as silent.
 constexpr std::size_t kMostUnsent = 64;
 
 }  // namespace

@@ -22,7 +22,7 @@ namespace {
 
 /// Who has not heard the speaker by then speaks itself.
 constexpr std::int64_t kSpeakAfterNs = 1'500'000'000;
-/// Who hears nobody waits for nobody, but for what may be under way.
+/// A rank without connections exits at once; pending sends are completed first.
 constexpr std::int64_t kSpeakAloneAfterNs = 1'000'000'000;
 /// MPI_Abort() waits for the launcher, which may be asleep: Open MPI's mpirun is, for seconds, after a rank has died.
 /// It has been told by then.
@@ -89,8 +89,8 @@ void Departure::speak(std::int64_t now_ns) {
   if (verdict_->cause == Cause::kDied || verdict_->cause == Cause::kSilent) look_into_records();
   const auto lines = describe(*verdict_, peers_,
                               {rank_, now_ns, limits_.timeout_seconds, comm_.activity().restart_advice()});
-  // Two may come to speak at the same moment: the first to write it down says it. But whoever hears nothing may be on
-  // the other side of a cut, where nobody sees what it says.
+  // Two ranks may speak at the same time: the first to write the verdict says it. A rank that hears nothing may be on
+  // the other side of a cut network, where its verdict is not seen.
   const bool maybe_cut_off = verdict_->cause == Cause::kSilent || verdict_->cause == Cause::kNetwork;
   if (write_down(lines) || maybe_cut_off)
     for (const std::string& line : lines) print_error(line);
@@ -110,7 +110,7 @@ bool Departure::wait_until_settled(std::chrono::nanoseconds limit) {
   return changed_.wait_for(lock, limit, [this] { return settled_; });
 }
 
-/// Beside the flight records, for whoever comes later. False if another rank has done so.
+/// Beside the flight records, for later readers. False if another rank has done so.
 bool Departure::write_down(const std::vector<std::string>& lines) {
   const std::string directory = comm_.activity().flight_directory();
   if (directory.empty()) return true;

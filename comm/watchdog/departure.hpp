@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How a rank leaves when another is lost: one says why, for all, and nobody stays.
+/// How a rank leaves when another is lost: one rank says why, and all exit.
 #pragma once
 
 #include "comm/communicator.hpp"

@@ -211,7 +211,7 @@ void Heartbeat::on_closed(Connection& connection) {
   if (peer.watched && !peer.leaving && !dropped_) probe(rank, kProbes);
 }
 
-/// Is there still somebody where it listened? A process that ends closes its connections and its port in no
+/// Does a process still listen there? A process that ends closes its connections and its port in no
 /// order that could be relied on: once is not enough.
 void Heartbeat::probe(int rank, int tries) {
   Link& link = links_[static_cast<std::size_t>(rank)];

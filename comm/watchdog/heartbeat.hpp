@@ -22,7 +22,7 @@ inline constexpr int kWatchers = 16;
 
 class Connection;
 
-/// All calls on the thread of the io_context. Fills in what `peers` say of others; what comes from nobody
+/// All calls on the thread of the io_context. Fills in what `peers` say of others; what comes from no rank
 /// who knows the token changes nothing.
 class Heartbeat {
  public:

@@ -20,7 +20,7 @@ bool is_there(const Peer& peer) {
   return peer.watched && !peer.dead && !peer.leaving;
 }
 
-/// Also one that leaves because of somebody else: it may be the one that says so.
+/// Also one that leaves because of another rank: it may be the one that says so.
 bool can_speak(const Peer& peer) {
   return is_there(peer) || (peer.leaving && peer.farewell.because >= 0 && !peer.dead);
 }
@@ -110,7 +110,7 @@ bool Judge::held_by_debugger(const std::vector<Peer>& peers) {
   return std::ranges::any_of(peers, [](const Peer& peer) { return peer.traced || peer.state == 't'; });
 }
 
-/// Somebody has said why all leave; or left alone, and time enough for the launcher has passed.
+/// A rank has said why all leave; or this one is alone, and the launcher had time to act.
 bool Judge::must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) const {
   return std::ranges::any_of(peers, [&](const Peer& peer) {
     if (!peer.leaving) return false;
@@ -119,7 +119,7 @@ bool Judge::must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) con
   });
 }
 
-/// Once for each silence, by whoever speaks then: on the far side of a cut that is clear only a moment later.
+/// Once for each silence, by the rank that speaks then: behind a cut network that is clear only later.
 void Judge::notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
   const bool speaker = speaks(now_ns, peers) && (rank_ == 0 || !may_be_cut_off(now_ns, peers));
   const Scene scene{rank_, now_ns, limits_.timeout_seconds};

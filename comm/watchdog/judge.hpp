@@ -77,7 +77,7 @@ class Judge {
   std::int64_t step_ = -1;            ///< this rank's when last looked at
   std::int64_t step_began_ns_ = 0;    ///< 0: not known
   std::int64_t longest_step_ns_ = 0;  ///< of those that ended, with what came between them
-  std::int64_t cut_since_ns_ = 0;     ///< it hears nobody since then, and has said so; 0: it hears somebody
+  std::int64_t cut_since_ns_ = 0;     ///< it hears no rank since then, and has said so; 0: it hears one
   bool over_ = false;
 };
 

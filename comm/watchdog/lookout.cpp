@@ -24,7 +24,7 @@ using std::chrono::milliseconds;
 
 /// An error of MPI may come before the death of its cause is seen.
 constexpr std::int64_t kLookAroundNs = 500'000'000;
-/// A look that comes so late: this process was stopped, or the machine slept, and heard nobody meanwhile.
+/// A look that comes so late: this process was stopped, or the machine slept, and heard no rank meanwhile.
 constexpr std::int64_t kAwayNs = 1'000'000'000;
 constexpr milliseconds kSoon{10};
 

@@ -24,7 +24,7 @@ bool equal(const Token& a, const Token& b);
 /// From the system's generator.
 Token draw_token();
 
-/// The first message of a connection, from whoever made it, and back.
+/// The first message of a connection, from the rank that made it, and back.
 struct Hello {
   Token token{};
   std::uint32_t rank = 0, world_size = 0;
@@ -55,7 +55,7 @@ struct Leaving {
   bool spoken = false;        ///< it has said why, for all
 };
 
-/// The sender ends in good order: nobody shall miss it.
+/// The sender ends in good order: it is not lost.
 struct Goodbye {};
 
 using Message = std::variant<Hello, Beat, Arrivals, Leaving, Goodbye>;

@@ -31,7 +31,7 @@ struct Peer {
   Whereabouts where;          ///< as of then; since_ns by this rank's clock
   std::string device;
   bool traced = false;       ///< held by a debugger
-  char state = '?';          ///< as a witness on its host sees it in /proc; '?': nobody does
+  char state = '?';          ///< as a rank on its host sees it in /proc; '?': not seen
   std::int64_t lost_ns = 0;  ///< when it was found dead
   bool in_proc = false;      ///< /proc of this host shows its process
   bool ending = false;       ///< and showed once that it ends

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Listens, and gathers everybody's names and addresses over the communicator.
+/// Listens, and gathers the names and addresses of all ranks over the communicator.
 #include "comm/watchdog/roll_call.hpp"
 
 #include "comm/gather.hpp"

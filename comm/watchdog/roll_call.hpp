@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Before the watch begins: who is who, where everybody listens, and the token of the job.
+/// Before the watch begins: names of the ranks, where each listens, and the token of the job.
 #pragma once
 
 #include "comm/communicator.hpp"

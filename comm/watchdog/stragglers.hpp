@@ -17,14 +17,14 @@
 
 namespace lockstep::watchdog {
 
-/// Judges the last eighty steps, every ten steps: whoever becomes slow is named within a hundred. A rank is named if
+/// Judges the last eighty steps, every ten steps: a rank that becomes slow is named within a hundred. A rank is named if
 /// it has worked longest for most buckets, in both halves of the eighty and more often than chance would have it, and
 /// its work for a grain takes 4 % longer than in the middle of the others: both, because who has more grains than others
-/// works longest without any fault, and on an even machine somebody must be last.
+/// works longest without any fault, and on an even machine some rank must be last.
 ///
 /// What a rank waits for a processor is no work, and so a rank that only waits is not named; it is crowded. Beside others'
 /// programs work itself takes longer, now for one rank and now for another: so where ranks wait for processors for a tenth
-/// of their time or more, whoever is slow must be so by half of that share more, and for three seconds, or by 75 %.
+/// of their time or more, a slow rank must be so by half of that share more, and for three seconds, or by 75 %.
 class Stragglers {
  public:
   explicit Stragglers(std::vector<std::string> hosts);

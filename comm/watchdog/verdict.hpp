@@ -24,7 +24,7 @@ struct Verdict {
   Cause cause = Cause::kDied;
   std::vector<int> initiating = {};  ///< the ranks with which it began
   std::vector<int> cascading = {};   ///< lost because of those
-  bool cut_off = false;              ///< this rank hears nobody any more: itself may be what is lost
+  bool cut_off = false;              ///< this rank hears no other any more: itself may be lost
 };
 
 /// What the text needs beside the peers.
@@ -43,7 +43,7 @@ std::vector<std::string> describe(const Verdict& verdict, const std::vector<Peer
 /// One line for those who wait: this rank is silent, since when, and what will happen.
 std::string silence_notice(const Peer& peer, const Scene& scene);
 std::string return_notice(const Peer& peer, double silent_seconds);
-/// Of this rank itself: it hears nobody, or somebody again.
+/// Of this rank itself: it hears no other rank, or one again.
 std::string cut_notice(const Peer& self, double seconds, double timeout_seconds);
 std::string uncut_notice(const Peer& self, double seconds);
 std::string stuck_notice(const Peer& peer, const Scene& scene);

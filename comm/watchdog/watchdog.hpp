@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Watches the other ranks of a job from a thread of its own, so that nobody waits for the dead in silence.
+/// Watches the other ranks of a job from a thread of its own, so that no rank waits for a dead one without a word.
 #pragma once
 
 #include "comm/communicator.hpp"

@@ -18,7 +18,7 @@ namespace lockstep {
 void open_standard_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
     if (fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest free number is this one. Should even this fail, there is nobody to tell.
+    // The lowest free number is this one. If even this fails, no message can be written.
     if (open("/dev/null", O_RDWR | O_NOCTTY) != fd) return;
   }
 }

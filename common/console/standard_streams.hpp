@@ -10,7 +10,7 @@ namespace lockstep {
 void open_standard_streams();
 
 /// Flushes standard output. For commands whose output is what they were started for.
-/// @throws IoError if part of it was not written, unless nobody reads it any more (a pipe into head)
+/// @throws IoError if part of it was not written, unless its reader has gone (a pipe into head)
 void finish_standard_output();
 
 }  // namespace lockstep

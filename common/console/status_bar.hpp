@@ -15,7 +15,7 @@ namespace lockstep {
 /// How often one is drawn.
 inline constexpr std::chrono::milliseconds kBarInterval{100};
 
-/// Writes to standard output, in one piece, so that a launcher does not pass on half a line. What nobody can read any
+/// Writes to standard output, in one piece, so that a launcher does not pass on half a line. What can no longer be read
 /// more is dropped: the terminal is gone, or `... | head -1` has seen enough. Any other reason is said once.
 void write_out(const std::string& text);
 

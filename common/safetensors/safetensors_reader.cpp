@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Reading safetensors from bytes that nobody vouches for.
+/// Reading safetensors from untrusted bytes.
 #include "common/error.hpp"
 #include "common/files/env.hpp"
 #include "common/safetensors/safetensors.hpp"

@@ -49,7 +49,7 @@ const char* control_cause(std::string_view text, std::size_t at, std::uint32_t v
   return nullptr;
 }
 
-/// Marks and overrides of writing direction, and characters that nobody sees: what is shown is then not what
+/// Marks and overrides of writing direction, and invisible characters: what is shown is then not what
 /// is there. Joiners (U+200C, U+200D) stay: some languages are not written without them.
 bool deceives(std::uint32_t value) {
   return value == 0x061C || value == 0x180E || value == 0x200B || value == 0x200E || value == 0x200F ||

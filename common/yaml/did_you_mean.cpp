@@ -47,7 +47,7 @@ std::string folded(std::string_view word) {
   return result;
 }
 
-/// Cost of the guess that `key` means `candidate`; kNever if nobody would guess so.
+/// Cost of the guess that `key` means `candidate`; kNever if they are too far apart.
 std::size_t guess_cost(const std::string& key, const std::string& candidate) {
   const std::size_t distance = edit_distance(key, candidate);
   const std::size_t tolerated = std::max<std::size_t>(1, std::min(key.size(), candidate.size()) / 3);

@@ -102,7 +102,7 @@ YAML::Node load_strict_yaml(const std::string& given, const std::string& file) {
 }
 
 std::string read_yaml_file(const std::string& path) {
-  // Not blocking: a FIFO that nobody writes to must not hang us. One that somebody does write to is fine, as
+  // Not blocking: a FIFO without a writer must not hang us. One with a writer is fine, as
   // in `lockstep train <(make-job)`, and is waited for.
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0 && errno == ENOENT)

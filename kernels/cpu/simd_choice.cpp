@@ -96,7 +96,7 @@ void choose_simd(std::string_view name) {
 
 void choose_simd_as_told() {
   const char* name =
-      std::getenv(kSimdVariable);  // NOLINT(concurrency-mt-unsafe): nobody changes the environment
+      std::getenv(kSimdVariable);  // NOLINT(concurrency-mt-unsafe): the environment does not change
   choose_simd(name == nullptr ? "" : name);
 }
 

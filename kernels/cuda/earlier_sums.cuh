@@ -8,7 +8,7 @@
 
 namespace lockstep::LOCKSTEP_GPU {
 
-/// kCount sums of a thread. Nobody else touches them, so no barrier is needed.
+/// kCount sums of a thread. No other thread touches them, so no barrier is needed.
 template <int kCount>
 struct EarlierSums {
   float* sums;  ///< of this thread: [kCount], `stride` apart

@@ -13,7 +13,7 @@ constexpr unsigned kFingerprintThreads = 256;
 
 __global__ void fingerprint_parts(KeptFingerprintArgs args) {
   LOCKSTEP_SHARED(std::uint64_t, sums, kFingerprintThreads);
-  // A halted state stays behind its last step, and nobody reads what is added there.
+  // A halted state stays behind its last step, and what is added there is not read.
   const auto row = static_cast<std::size_t>(args.state->steps_done);
   const KeptPart part = args.parts[blockIdx.x];
   std::uint64_t sum = 0;

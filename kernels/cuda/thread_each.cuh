@@ -23,7 +23,7 @@ inline LaunchShape thread_each(std::uint32_t count) {
   return {dim3((count + kThreads - 1) / kThreads), dim3(kThreads)};
 }
 
-/// Which element is this thread's; those from the count on are nobody's.
+/// Which element is this thread's; those from the count on belong to none.
 __device__ inline std::uint32_t thread_number() {
   return blockIdx.x * blockDim.x + threadIdx.x;
 }

@@ -22,7 +22,7 @@ struct FailedSearch {
   std::optional<std::string> visible_devices;  ///< CUDA_VISIBLE_DEVICES, if it is set
 };
 std::string no_device_message(const FailedSearch& search);
-/// True where nothing is wrong: the machine has no driver for GPUs, or somebody hid them all on purpose
+/// True where nothing is wrong: the machine has no driver for GPUs, or they are all hidden on purpose
 /// (Slurm's "NoDevFiles" is for jobs that did not ask for one).
 bool is_without_gpus(const FailedSearch& search);
 

@@ -42,7 +42,7 @@ class Fiber {
   boost::context::fiber context_;
 };
 
-// In the header so that it becomes part of whoever switches: a processor expects a return to lead back to the latest
+// In the header so that it is inlined where a switch is made: a processor expects a return to lead back to the latest
 // call, so each function that returns behind a switch costs as much as the switch.
 inline void Fiber::entered(boost::context::fiber&& previous) {
   resumed_by_->context_ = std::move(previous);

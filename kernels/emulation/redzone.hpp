@@ -10,7 +10,7 @@ namespace lockstep::emulation {
 
 /// Fills the bytes and poisons them.
 void close_redzone(unsigned char* begin, std::size_t bytes);
-/// The first byte that somebody wrote to, or null.
+/// The first byte that was written to, or null.
 const unsigned char* find_damage(const unsigned char* begin, std::size_t bytes);
 
 }  // namespace lockstep::emulation

@@ -51,7 +51,7 @@ LOCKSTEP_HOST_DEVICE inline LongSumTerm long_sum_term(double value) {
   return term;
 }
 
-/// @param words  [kLongSumWords], of which nobody else uses any meanwhile
+/// @param words  [kLongSumWords], used by this call alone meanwhile
 inline void add_to_long_sum(double value, std::int64_t* words) {
   const LongSumTerm term = long_sum_term(value);
   if (term.limb == kLongSumLimbs) {

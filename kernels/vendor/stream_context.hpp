@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What one stream needs of the libraries: a handle of each, and memory that nobody else uses.
+/// What one stream needs of the libraries: a handle of each, and memory of its own.
 #pragma once
 
 #include "kernels/device/device.hpp"

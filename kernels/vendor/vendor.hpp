@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The ops of a GPU by cuDNN and cuBLAS: what the hand-written kernels are measured against. They live in
-/// lockstep_vendor.so, which is loaded when somebody asks for them. No CUDA header is needed.
+/// lockstep_vendor.so, which is loaded when it is asked for. No CUDA header is needed.
 #pragma once
 
 #include "kernels/device/device.hpp"

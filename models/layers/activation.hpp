@@ -16,7 +16,7 @@ namespace lockstep {
 ///   tanh     y = (e^x - e^-x) / (e^x + e^-x)   dx = dy (1 - y^2)
 ///   sigmoid  y = 1 / (1 + e^-x)                dx = dy y (1 - y)
 ///
-/// y is written over x and dx over dy, unless somebody needs x afterwards; backward reads y. NaN gives NaN. Both are
+/// y is written over x and dx over dy, unless x is needed afterwards; backward reads y. NaN gives NaN. Both are
 /// functions of kernels/numerics/activation_math.inc, which says how and from where: the same bits on every device.
 /// Oracle: reference::curve_of (double), PyTorch's tanh and sigmoid.
 class ActivationLayer final : public Layer {

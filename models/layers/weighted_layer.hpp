@@ -11,7 +11,7 @@
 namespace lockstep {
 
 /// NAME.weight, of which the first dimension is that of the outputs, and NAME.bias [outputs]. The kernels always take
-/// a bias: without one they add zeros, and put its gradient where nobody reads it.
+/// a bias: without one they add zeros, and put its gradient where it is not read.
 class WeightedLayer : public Layer {
  public:
   bool needs_input() const override { return true; }

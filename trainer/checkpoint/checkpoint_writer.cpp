@@ -62,7 +62,7 @@ void move_aside(Env& env, const std::string& target, const std::string& aside) {
     env.rename(target, free_name(env, target + kDamagedSuffix, "-"));
     return;
   }
-  if (!env.remove_directory(aside, checkpoint_files()))  // somebody keeps something there
+  if (!env.remove_directory(aside, checkpoint_files()))  // it holds foreign files
     env.rename(aside, free_name(env, aside, "-"));
   env.rename(target, aside);
 }

@@ -208,8 +208,7 @@ void set_aside_damaged(Env& env, const std::string& run_dir, const std::vector<s
   for (const std::string& path : paths) {
     const std::string aside = free_name(env, path + kDamagedSuffix, "-");
     env.rename(path, aside);
-    say(fmt::format("{}: kept as {}; delete it when nobody wants to look at it any more", path,
-                    last_component(aside)));
+    say(fmt::format("{}: kept as {}; delete it when it is not needed any more", path, last_component(aside)));
   }
   if (!paths.empty()) env.sync_directory(checkpoints_of(run_dir));
 }

@@ -87,7 +87,7 @@ std::vector<CheckpointEntry> checkpoints_after(Env& env, const std::string& run_
 void remove_checkpoints(Env& env, const std::string& run_dir, const std::vector<std::string>& paths);
 
 /// Whether a checkpoint is a directory of the run's own that holds nothing but a checkpoint's files: no
-/// symbolic link to somebody else's, and no notes of somebody's. Only such a one is ever pruned.
+/// symbolic link, and without foreign files. Only such a one is ever pruned.
 bool is_own_checkpoint(Env& env, const std::string& path);
 
 /// Removes what interrupted saves and removals of this program left: only names that it gives, and in them

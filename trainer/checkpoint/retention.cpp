@@ -62,7 +62,7 @@ void keep_newest_good(Env& env, const std::vector<CheckpointEntry>& newest_first
   }
 }
 
-/// Links to checkpoints of others, and those that somebody keeps something in, are not ours to prune or to
+/// Links to checkpoints of others, and those with foreign files, are not ours to prune or to
 /// count.
 std::vector<CheckpointEntry> own_checkpoints(Env& env, const std::string& run_dir,
                                              const KnownCheckpoints& known) {

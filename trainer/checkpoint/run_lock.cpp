@@ -51,7 +51,7 @@ std::string to_text(const LockOwner& owner) {
   return json_text(document, 1) + "\n";
 }
 
-/// Nothing if nobody is named: a new file, a released one, or one that a power loss left empty or torn.
+/// Nothing if no owner is named: a new file, a released one, or one that a power loss left empty or torn.
 std::optional<LockOwner> read_owner(Env& env, const std::string& path) {
   constexpr std::uint64_t kMostBytes = 65536;
   if (env.size(path) > kMostBytes) return std::nullopt;  // nothing that we wrote

@@ -29,7 +29,7 @@ struct LockOwner {
   static LockOwner self(const std::string& job);
 };
 
-/// Who is named in the lock of a run directory; nothing: nobody. @throws IoError
+/// The owner named in the lock of a run directory; nothing: none. @throws IoError
 std::optional<LockOwner> lock_owner(Env& env, const std::string& run_dir);
 
 /// Empties a lock whose owner is gone for certain, so that any host may go on.
@@ -54,7 +54,7 @@ struct LockPatience {
 /// Held by rank 0 from before the first look at the checkpoints to the end of the run. Two guards: flock on
 /// RUN/lock, which the kernel drops with its process; and the owner written in it, for file systems whose
 /// locks do not reach other hosts. A lock whose owner is gone (this machine, and the process has ended or the
-/// machine was restarted) is taken over. One of another host is not: nobody here can tell whether that job is
+/// machine was restarted) is taken over. One of another host is not: it cannot be seen here whether that job is
 /// still running.
 ///
 /// Ranks outlive a launcher that was killed by a second or two, and a run that was told to stop saves first:

@@ -34,7 +34,7 @@ namespace lockstep {
 namespace {
 
 /// As the shell has it for a program that a SIGPIPE ended: where that is ignored, this is how quietly a
-/// command ends whose output nobody reads any more.
+/// command ends whose output has no reader any more.
 constexpr int kBrokenPipe = 128 + SIGPIPE;
 
 constexpr const char* kDescription =

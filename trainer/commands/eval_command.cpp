@@ -57,7 +57,7 @@ DatasetOptions data_options(const EvalOptions& options, const SavedModel& model)
   return wanted;
 }
 
-/// @throws DataError  these are not the run's own data, and nobody asked for others
+/// @throws DataError  these are not the run's own data, and no others were asked for
 std::string relation_of(const EvalOptions& options, const SavedModel& model, const TrainTestData& found) {
   const DataRecord& own = model.data;
   if (!options.set.empty() && options.set != own.options.set) return "not the set that it was trained on";

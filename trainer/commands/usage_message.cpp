@@ -38,7 +38,7 @@ std::vector<std::string> not_expected(const CLI::App& app, const CLI::ParseError
   return has_extras ? app.remaining(true) : std::vector<std::string>{};
 }
 
-/// Somebody who writes --epochs 3 means train.epochs=3.
+/// --epochs 3 means train.epochs=3.
 std::string meant_as_override(const CLI::App& app, const std::vector<std::string>& extras,
                               const std::vector<std::string>& arguments) {
   const std::string command = given_command(app).name;

@@ -73,7 +73,7 @@ void check_sample_counts(const JobReader& reader) {
   }
 }
 
-/// What nobody knows by name is nowhere but where the job says.
+/// A set without a catalogue entry is where the job says.
 void check_root(const JobReader& reader) {
   const DataSection& data = reader.job().data;
   if (data.root != "auto" || is_made_in_memory(data.set) || find_set(data.set).is_known_by_name()) return;

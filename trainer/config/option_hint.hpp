@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What somebody meant who wrote --epochs 3 as in other programs.
+/// What --epochs 3, as other programs have it, means here.
 #pragma once
 
 #include <optional>

@@ -61,7 +61,7 @@ std::optional<Network> common_network(const std::vector<const RankView*>& hosts)
   return std::nullopt;
 }
 
-/// Whether somebody has already said which networks to use, or which not.
+/// Whether a setting already says which networks to use, or which not.
 bool network_is_chosen(const RankView& view) {
   return !setting(view, "OMPI_MCA_btl_tcp_if_include").empty() ||
          !setting(view, "OMPI_MCA_btl_tcp_if_exclude").empty();

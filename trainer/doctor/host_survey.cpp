@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Every host is asked on a thread of its own; whoever does not answer in words is told by what ssh said.
+/// Every host is asked on a thread of its own; for a host that does not answer, what ssh said is shown.
 #include "trainer/doctor/host_survey.hpp"
 
 #include "common/error.hpp"

@@ -55,7 +55,7 @@ std::vector<Finding> find_other_world_size(Views ranks) {
            "container both sides need the same MPI"}};
 }
 
-/// Only of cores that the launcher has and did not hand on: what the machine does not have nobody can.
+/// Only of cores that the launcher has and did not hand on: what the machine does not have cannot be handed on.
 std::vector<Finding> find_crowded_cores(Views ranks) {
   for (const RankView& view : ranks) {
     const auto cores = static_cast<int>(view.cores.size());

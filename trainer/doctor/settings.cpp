@@ -15,7 +15,7 @@ namespace {
 constexpr std::array<std::string_view, 14> kOfInterest{
     "OMPI_MCA_", "OMPI_ALLOW_", "MPICH_",         "HYDRA_",       "NCCL_",          "UCX_",       "LOCKSTEP_",
     "CUDA_",     "OMP_NUM_",    "SLURM_CPUS_PER", "SLURM_NTASKS", "SLURM_MPI_TYPE", "SRUN_CPUS_", "ROCR_"};
-/// What mpirun tells its ranks, which nobody set.
+/// What mpirun sets for its ranks by itself.
 constexpr std::array<std::string_view, 8> kOfLaunchers{"OMPI_MCA_orte_", "OMPI_MCA_ess",
                                                        "OMPI_MCA_pmix",  "OMPI_MCA_initial_wdir",
                                                        "OMPI_MCA_shmem", "OMPI_MCA_mpi_oversubscribe",

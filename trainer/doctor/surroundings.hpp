@@ -27,8 +27,8 @@ struct Surroundings {
 /// What a rank sees by itself: everything but what comes from its communicator and device.
 RankView look_around(const Surroundings& world);
 
-/// Bytes that are free for whoever writes to `directory`, or to the first folder above it that is there; the
-/// most that there can be where nobody says.
+/// Bytes that are free for a writer to `directory`, or to the first folder above it that is there; the
+/// most that there can be where the system does not say.
 std::uint64_t disk_free(const std::filesystem::path& directory);
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Ranks and threads take grains of the set; sums are of integers, so that nobody's share shows.
+/// Ranks and threads take grains of the set; sums are of integers, so that no rank's share shows.
 #include "trainer/engine/evaluator.hpp"
 
 #include "common/text/text_layout.hpp"

@@ -51,7 +51,7 @@ void SeriesLength::took(std::int64_t steps, double seconds, Communicator& comm) 
 }
 
 void StepEngine::change_next_sums(const std::function<void(std::span<std::int64_t>)>& /*change*/) {
-  throw ConfigError("inject.what: nobody gets at the sums on a GPU; use parallel.device=cpu");
+  throw ConfigError("inject.what: sums on a GPU cannot be reached; use parallel.device=cpu");
 }
 
 StepPosition after(const StepPosition& position, std::int64_t count) {

@@ -169,7 +169,7 @@ void Surveyor::judge_trail() {
              fmt::format(
                  "the trail is damaged: what trail.bin says of {} (from byte {} on) is not what was written",
                  describe(steps), damage[i].at),
-             "a flipped bit in the file, or somebody changed it");
+             "a flipped bit in the file, or it was changed");
     }
     i = end;
   }

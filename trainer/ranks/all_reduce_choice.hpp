@@ -23,7 +23,7 @@ struct AllReduceSituation {
   int world_size = 1;
   std::vector<SharedGpu> shared_gpus;
   bool may_share_gpus = false;  ///< the wanted path can do with that here, for tests
-  /// Why a rank cannot load what a path needs; empty: all can. Not there: nobody has tried.
+  /// Why a rank cannot load what a path needs; empty: all can. Not there: not tried.
   std::map<GradientPath, std::string> problems;
 };
 

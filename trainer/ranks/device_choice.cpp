@@ -27,7 +27,7 @@ namespace {
 /// Why this process cannot use a GPU; no problem: it can.
 struct GpuProblem {
   std::string text;
-  bool is_worth_a_word = false;  ///< there is something that looks like a GPU, and somebody may wonder
+  bool is_worth_a_word = false;  ///< there is something that looks like a GPU, and its user may wonder
 };
 
 /// Tries the GPU that this rank would take; with too few for all ranks, any: make_gpu() refuses that.

@@ -24,7 +24,7 @@ std::string without_directory(const std::string& path) {
 }
 
 bool has_value(const char* name, const std::string& value) {
-  const char* now = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody changes it
+  const char* now = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): it does not change
   return now != nullptr && now == value;
 }
 

@@ -124,7 +124,7 @@ RankFacts device_facts(const DeviceChoice& device) {
 RankFacts setup_facts(const Job& job, const Network& network, const TrainTestData& data,
                       const DeviceChoice& device) {
   RankFacts facts = network_facts(network) + data_facts(data);
-  // Without exact sums nobody counts on the same bits, only on the same things to do.
+  // Without exact sums the bits are not promised, only the same steps.
   return job.parallel.determinism == Determinism::kWorld || device.gpu != nullptr
              ? facts + device_facts(device)
              : facts;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The data that a run is trained on, as its checkpoints remember it: where it was and what it held. So
-/// nobody who goes on from a checkpoint, or judges it, takes another set of the same name for it.
+/// a resume or an evaluation does not take another set of the same name for it.
 #pragma once
 
 #include "data/dataset.hpp"

@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-/// 241 KiB is what a record takes; nobody has put the system's memory to the test with another file.
+/// 241 KiB is what a record takes; a larger file is not read.
 constexpr std::uint64_t kMostBytes = 1 << 20;
 
 std::string time_text(std::int64_t ns) {

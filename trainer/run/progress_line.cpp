@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-/// Speed that nobody had time to measure is none.
+/// Speed without time to measure it is none.
 std::string samples_per_second(double rate) {
   return with_thousands(std::isfinite(rate) ? static_cast<std::int64_t>(std::min(rate, 1e15)) : 0) +
          " samples/s";

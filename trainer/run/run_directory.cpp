@@ -195,7 +195,7 @@ std::string RunDirectory::make_previous() {
   return aside;
 }
 
-/// Where run.resume names an earlier checkpoint, the later ones and their metrics are somebody's work all the
+/// Where run.resume names an earlier checkpoint, the later ones and their metrics are work all the
 /// same.
 void RunDirectory::move_later_checkpoints_aside(std::int64_t step) {
   const auto later = checkpoints_after(env_, path_, step);

@@ -21,7 +21,7 @@ namespace lockstep {
 namespace {
 
 constexpr const char* kFolder = "runs";
-constexpr int kMostTries = 1000;  ///< to find a directory that nobody takes at the same moment
+constexpr int kMostTries = 1000;  ///< to find a directory that no other run takes at the same moment
 
 std::string path_of(const Job& job, int number) {
   return number == 1 ? fmt::format("{}/{}", kFolder, job.name)
@@ -87,7 +87,7 @@ std::optional<std::string> why_not_taken(Env& env, const Job& job, const OpenRun
   return why ? why : why_not_go_on(env, path, job);
 }
 
-/// Opens the first directory from `number` on in which no run has begun. Somebody else may take one first.
+/// Opens the first directory from `number` on in which no run has begun. Another process may take one first.
 std::string open_new(Env& env, const Job& job, const OpenRunDirectory& open, int number) {
   for (const int first = number; number < first + kMostTries; ++number) {
     auto path = path_of(job, number);

@@ -26,7 +26,7 @@ struct RunDirectoryChoice {
   std::string line;  ///< for people: which, and why
 };
 
-/// The newest run of this job that is unfinished, computes the same and is in nobody's hands, under
+/// The newest run of this job that is unfinished, computes the same and is locked by no process, under
 /// run.resume: auto; otherwise a new directory. Leaves it open. For rank 0 alone: what is open is locked, so
 /// that two starts at once never take the same one.
 RunDirectoryChoice choose_run_directory(Env& env, const Job& job, const OpenRunDirectory& open);

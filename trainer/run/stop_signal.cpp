@@ -64,7 +64,7 @@ void say(const char* signal, const char* text) {
   }
   fold_in_place(line.data() + wipe_size, size - 1 - wipe_size,
                 static_cast<std::size_t>(last_output_columns()));
-  if (write(STDERR_FILENO, line.data(), size) < 0) return;  // nobody listens: nothing to be done
+  if (write(STDERR_FILENO, line.data(), size) < 0) return;  // standard error is closed: nothing to be done
 }
 
 void on_signal(int signal) {

@@ -14,7 +14,7 @@ namespace lockstep {
 /// SIGXCPU comes every second once the soft limit on processor time is passed: only the first one counts.
 ///
 /// A SIGHUP that was ignored when the program started (nohup) stays ignored. SIGPIPE is ignored from now on:
-/// a run goes on when nobody reads what it prints.
+/// a run goes on when the reader of its output has gone.
 void catch_stop_signals();
 
 /// Whether a stop was asked for since the process started.

@@ -59,7 +59,7 @@ class ParallelStrategy {
 
   /// Trains `count` steps from `position` on, which lie in one epoch; fewer if one fails: then the weights
   /// stay as they were before it. A step is one global batch, over which every sample is counted once,
-  /// whoever computes it; when this returns, nobody is working on the weights. Collective, except that
+  /// whichever rank computes it; when this returns, no rank is working on the weights. Collective, except that
   /// `stop_requested` may differ: the series says whether any rank's was set. All ranks get equal series.
   virtual StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
   /// The longest series that is worth while; the same on all ranks. Requests to stop are heard between them.
@@ -115,7 +115,7 @@ class ParallelStrategy {
  private:
   [[noreturn]] static void refuse_fault() {
     throw ConfigError(
-        "inject.what: this parallel.strategy lets nobody at what it trains; use the strategy data");
+        "inject.what: this parallel.strategy cannot reach what it trains; use the strategy data");
   }
 };
 

@@ -39,7 +39,7 @@ class DeviceStepEngine final : public StepEngine {
   void queue_state(const StepPosition& position, std::int64_t count, bool stop_requested);
   /// How many of the next steps need not be watched.
   std::int64_t unseen_steps(const StepPosition& position, std::int64_t most) const;
-  /// Steps that nobody looks at before the last of them is done; fewer if one refuses a number.
+  /// Steps that the host does not look at before the last of them is done; fewer if one refuses a number.
   void run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested, StepSeries& series);
   /// One step that the host looks at between reduction and update.
   void run_watched(const StepPosition& position, bool stop_requested, StepSeries& series);

@@ -58,11 +58,11 @@ void DataParallel::change_own_sums(const std::function<void(std::span<std::int64
   engine_->change_next_sums(change);
 }
 
-/// The data in memory are constant for everybody else.
+/// The data in memory are constant for all other code.
 void DataParallel::change_own_sample(std::int64_t steps_taken,
                                      const std::function<void(std::span<std::byte>)>& change) {
   if (setup_.device.gpu != nullptr)
-    throw ConfigError("inject.what: nobody gets at the data on a GPU; use parallel.device=cpu");
+    throw ConfigError("inject.what: data on a GPU cannot be reached; use parallel.device=cpu");
   DistributedSampler sampler = engine_->sampler();
   const std::int64_t step = steps_taken % sampler.steps_per_epoch();
   const auto grains = sampler.local_grains(step);

@@ -101,7 +101,7 @@ void Hogwild::step(const StepPosition& position, Share& share) {
   updates_ += static_cast<std::int64_t>(shared_.size());
 }
 
-/// From before_, which nobody else writes: all grains of a step see the same weights.
+/// From before_, which no other thread writes: all grains of a step see the same weights.
 void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& share) {
   ThreadContext& thread = threads_.front();
   const int columns = thread.columns_for(grain.samples);
@@ -135,7 +135,7 @@ bool Hogwild::gradient_is_finite(Share& share) const {
   return false;
 }
 
-/// When all have come here, nobody moves the weights.
+/// When all ranks have come here, none moves the weights.
 StepSeries Hogwild::together(const Share& mine, std::int64_t count) const {
   const auto shares = gather(comm_, mine);
   StepSeries series;

@@ -12,7 +12,7 @@
 namespace lockstep {
 
 /// Every number is read and written by a relaxed atomic access, so no access is a data race, though an update
-/// may be lost: whoever writes a number between another's read and write is overwritten.
+/// may be lost: a write between another rank's read and write is overwritten.
 class SharedWeights {
  public:
   /// Collective, as its end is. All zeros.

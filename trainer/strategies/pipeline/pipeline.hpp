@@ -43,7 +43,7 @@ class Pipeline final : public ParallelStrategy {
   StrategySummary summary() override;
 
  private:
-  /// Whoever waits in vain in `work` says which stages are silent.
+  /// A rank that waits in vain in `work` says which stages are silent.
   void naming_silent_stages(const std::function<void()>& work);
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   void compute(const StepPosition& position);

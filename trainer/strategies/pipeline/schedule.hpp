@@ -37,7 +37,7 @@ struct StageSeconds {
   double forward = 0, backward = 0;
 };
 
-/// The share of all ranks' time that nobody works, if messages took no time: the schedule's bubble.
+/// The share of all ranks' time without work, if messages took no time: the schedule's bubble.
 double bubble_share(const PipelineSchedule& schedule, std::span<const StageSeconds> stages);
 
 /// The same for p ranks with equal work in v stages each, and m micro-batches: (p - 1) / (v m + p - 1).

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A byte from everybody to everybody.
+/// A byte from each rank to each other.
 #include "trainer/strategies/pipeline/silent_stages.hpp"
 
 #include "common/clock.hpp"

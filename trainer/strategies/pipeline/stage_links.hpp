@@ -32,7 +32,7 @@ class StageLinks {
   /// @throws PeerLostError  names the stage and the rank that did not send it
   void receive_forward(int stage, std::span<float> values) { receive(stage - 1, stage, values); }
   void receive_backward(int stage, std::span<float> values) { receive(stage + 1, stage, values); }
-  /// Lets messages progress, without blocking: for whoever waits for something else.
+  /// Lets messages progress, without blocking: for a rank that waits for something else.
   virtual void look_after() = 0;
   /// Everything sent has left.
   virtual void flush() = 0;
