@@ -215,6 +215,8 @@ Run_keeps_the_ranks_of_a_job_that_needs_their_number() {
     lose_hosts "$key"
     expect_contains "$output" "hosts that answer: nodea; 6 of 6 ranks"
     expect_contains "$(tail -n 1 calls)" "-np 6 "
+    expect_contains "$(head -n 1 calls)" "--bind-to core"
+    expect_contains "$(tail -n 1 calls)" "--bind-to none --oversubscribe"
     expect_equal "$(tail -n 1 hostfiles)" "nodea slots=6"
   done
 }
