@@ -56,9 +56,8 @@ std::vector<std::string> limits() {
 
 std::string explain_missing_thread() {
   return fmt::format(
-      "a thread cannot be started: this process has {} threads, {}; start fewer ranks on this machine, give "
-      "them "
-      "fewer threads, or raise the limit",
+      "a thread cannot be started: this process has {} threads, {}; start fewer ranks on this machine, "
+      "give them fewer threads, or raise the limit",
       value_after("/proc/self/status", "Threads:"), fmt::join(limits(), ", "));
 }
 

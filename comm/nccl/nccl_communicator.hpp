@@ -30,7 +30,7 @@ class NcclCommunicator {
   void connect();
   ncclComm_t handle() const { return handle_; }
 
-  /// Calls of NCCL on handle(). After one that fails the communicator is aborted, whoever catches the error and when.
+  /// Calls of NCCL on handle(). After one that fails the communicator is aborted, wherever the error is caught.
   template <typename Calls>
   void call(const Calls& calls) {
     try {

@@ -185,7 +185,7 @@ std::optional<Verdict> Judge::judge_deaths(std::int64_t now_ns, const std::vecto
     if (peer.dead && !peer.leaving && (first == nullptr || peer.lost_ns < first->lost_ns)) first = &peer;
   }
   if (first == nullptr) return std::nullopt;
-  // With nobody left there is nothing to wait for, and the launcher leaves this rank little time.
+  // With no other rank left there is nothing to wait for, and the launcher leaves this rank little time.
   const bool others_left =
       std::ranges::any_of(peers, [&](const Peer& peer) { return peer.who.rank != rank_ && is_there(peer); });
   if (others_left && seconds_since(first->lost_ns, now_ns) < limits_.settle_seconds) return std::nullopt;

@@ -48,7 +48,7 @@ void check_brackets(std::string_view text, const std::string& file) {
   }
 }
 
-/// What yaml-cpp says of tabs, and where, leads nobody to them.
+/// yaml-cpp's words about tabs name neither the tab nor its place.
 void check_indentation(std::string_view text, const std::string& file) {
   for (std::size_t line = 0; line < text.size();) {
     const std::size_t first = text.find_first_not_of(' ', line);

@@ -104,8 +104,8 @@ void RecordDamage::damage(const std::string& file, Dice& dice, Tally& tally, std
 
 void RecordDamage::put(const std::string& path) {
   fs::create_directories(fs::path(path).parent_path());
-  testing::write_text(path, "of somebody else: " + path);
-  foreign_[path] = "of somebody else: " + path;
+  testing::write_text(path, "a foreign file: " + path);
+  foreign_[path] = "a foreign file: " + path;
 }
 
 void RecordDamage::put_foreign_files(Dice& dice, Tally& tally, std::string& story) {
@@ -136,8 +136,7 @@ void RecordDamage::put_foreign_files(Dice& dice, Tally& tally, std::string& stor
 
 void RecordDamage::check_foreign_files() const {
   for (const auto& [path, text] : foreign_) {
-    if (testing::read_text(path) != text)
-      throw Violation("a file of somebody else is gone or was changed: " + path);
+    if (testing::read_text(path) != text) throw Violation("a foreign file is gone or was changed: " + path);
   }
 }
 

@@ -103,6 +103,11 @@ void MetricsClaims::add(std::int64_t number, std::size_t begin, std::size_t size
                                  shortened(step), last_step_)});
     return;
   }
+  if (line.step == 0 && line.event != "start") {  // no evaluation and no loss belongs to it
+    problems_.push_back(
+        {0, fmt::format("line {} of metrics.jsonl tells of step 0, and steps count from 1", number)});
+    return;
+  }
   last_step_ = line.step;
   lines_.push_back(std::move(line));
 }

@@ -59,7 +59,7 @@ TEST(StrictYamlTest, TabInTheIndentationIsNamed) {
   }
   EXPECT_EQ(error_of("a:\n  b: 1\n \tc: 2\n"),
             "job.yaml:3:2: a tab in the indentation; YAML takes spaces only");
-  EXPECT_EQ(load_strict_yaml("a:\t1\n", "job.yaml")["a"].Scalar(), "1") << "behind a key it harms nobody";
+  EXPECT_EQ(load_strict_yaml("a:\t1\n", "job.yaml")["a"].Scalar(), "1") << "behind a key it does no harm";
 }
 
 TEST(StrictYamlTest, AnchorIsRefused) {

@@ -157,7 +157,7 @@ TEST(SeriesLengthTest, IsTheSameOnAllRanks) {
   EXPECT_EQ(steps, std::vector<std::int64_t>(3, 8)) << "0.06 s a step";
 }
 
-/// Whoever asks a run to stop is heard while the device works on two batches, not when all are queued.
+/// A request to stop is heard while the device works on two batches, not when all are queued.
 TEST(DeviceEvaluatorTest, TheHostIsAtMostTwoBatchesAhead) {
   run_thread_ranks(1, [](Communicator& comm) {
     auto held = std::make_unique<testing::HeldDevice>();

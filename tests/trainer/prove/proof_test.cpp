@@ -10,6 +10,7 @@
 #include "trainer/prove/interval.hpp"
 #include "trainer/prove/proof_result.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -319,6 +320,15 @@ TEST(MetricsClaimsTest, LinesThatNoRunWritesAreProblems) {
     const MetricsClaims claims(kLines + line + "\n");
     EXPECT_EQ(claims.problems().size(), 1U) << line;
     EXPECT_EQ(claims.lines().size(), 3U) << line;
+  }
+}
+
+/// A replay has evaluated nothing and has no loss before the first step.
+TEST(MetricsClaimsTest, OnlyTheStartIsOfStep0) {
+  for (const char* event : {"step", "loss", "epoch", "end"}) {
+    const MetricsClaims claims(fmt::format("{{\"event\":\"{}\",\"step\":0}}\n", event));
+    EXPECT_EQ(claims.problems().size(), 1U) << event;
+    EXPECT_TRUE(claims.of_step(0).empty()) << event;
   }
 }
 

@@ -10,6 +10,7 @@
 #include "trainer/engine/step_fingerprints.hpp"
 
 namespace lockstep {
+
 DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const WeightUpdate& update, int max_columns,
                        std::int64_t global_batch, std::int64_t global_grains, std::int64_t longest_series)
     : gpu_(*setup.device.gpu),
