@@ -1,17 +1,24 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Codes travel, messages do not: the rank that failed speaks for itself.
+/// What the ranks tell each other beside gradients: values and texts of all, errors that end all, and whether all still hold the same weights.
 #include "comm/agreement.hpp"
 
-#include "comm/gather.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <exception>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
+
+// Codes travel, messages do not: the rank that failed speaks for itself.
+
 namespace {
 
 struct Outcome {
@@ -45,6 +52,78 @@ void agree(Communicator& comm, const std::function<void()>& action) {
     const auto text = rank == comm.rank() ? named(comm, mine.message) : fmt::format("rank {} failed", rank);
     throw AgreedError(static_cast<ExitCode>(code), text, rank);
   }
+}
+
+// Texts of different lengths travel padded to the longest.
+
+std::vector<std::string> gather_text(Communicator& comm, std::string_view mine) {
+  const auto sizes = gather(comm, static_cast<std::uint64_t>(mine.size()));
+  std::string padded(mine);
+  padded.resize(*std::max_element(sizes.begin(), sizes.end()));
+  const auto all = gather(comm, std::span<const char>(padded));
+  std::vector<std::string> texts;
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) texts.emplace_back(all[rank].data(), sizes[rank]);
+  return texts;
+}
+
+std::vector<std::string> gather_hosts(Communicator& comm) {
+  return gather_text(comm, comm.host());
+}
+
+int count_hosts(Communicator& comm) {
+  const auto hosts = gather_hosts(comm);
+  return static_cast<int>(std::set(hosts.begin(), hosts.end()).size());
+}
+
+// Digests of all tensors from all ranks: what most of them have is taken for right.
+
+namespace {
+
+using Digests = std::vector<Digest>;  // of one rank
+
+/// What most ranks have; among equally many, what rank 0 has, or else the lowest of these ranks.
+const Digests& majority(const std::vector<Digests>& all) {
+  const Digests* best = nullptr;
+  std::ptrdiff_t best_count = 0;
+  for (const Digests& candidate : all) {
+    const std::ptrdiff_t count = std::ranges::count(all, candidate);
+    if (count > best_count) {
+      best = &candidate;
+      best_count = count;
+    }
+  }
+  return *best;
+}
+
+std::string describe_difference(int rank, const std::string& host, const Digests& has,
+                                const Digests& expected, std::span<const std::string> names) {
+  const auto first = std::ranges::mismatch(has, expected).in1 - has.begin();
+  return fmt::format("rank {} on {} differs from '{}' on", rank, host,
+                     names[static_cast<std::size_t>(first)]);
+}
+
+}  // namespace
+
+void check_replicas(Communicator& comm, std::span<const Digest> digests, std::span<const std::string> names,
+                    std::int64_t step) {
+  LOCKSTEP_CHECK(digests.size() == names.size());
+  const std::vector<Digests> all = gather(comm, digests);
+  const Digests& expected = majority(all);
+  if (std::ranges::all_of(all, [&](const Digests& has) { return has == expected; })) return;
+
+  const std::vector<std::string> hosts = gather_hosts(comm);
+  const std::vector<int> ranks = gather(comm, comm.rank_in_whole());
+  std::string differences;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank] == expected) continue;
+    if (!differences.empty()) differences += "; ";
+    differences += describe_difference(ranks[rank], hosts[rank], all[rank], expected, names);
+  }
+  throw InternalError(
+      fmt::format("at step {} the ranks' weights are no longer equal: {}; suspect that machine's memory or "
+                  "processor, leave it out "
+                  "and resume from the last checkpoint",
+                  step, differences));
 }
 
 }  // namespace lockstep

@@ -1,16 +1,26 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Errors that may strike one rank and must end all of them: ranks agree before anybody goes on.
+/// What the ranks tell each other beside gradients: values and texts of all, errors that end all, and whether all still hold the same weights.
 #pragma once
 
 #include "comm/communicator.hpp"
 #include "common/error.hpp"
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <functional>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
 
 namespace lockstep {
+
+// Errors that may strike one rank and must end all of them: ranks agree before anybody goes on.
 
 /// An error that every rank of the job knows of and throws at the same point, so that all can end in good
 /// order.
@@ -29,5 +39,54 @@ class AgreedError : public Error {
 /// rank throws AgreedError with the code of the lowest failing rank, which is the speaker; if that is not
 /// rank 0, the message begins with its number and host.
 void agree(Communicator& comm, const std::function<void()>& action);
+
+// What every rank has, on all ranks: numbers, digests, texts, names of hosts. Each call is collective.
+
+/// Every rank contributes as many values as all others and receives all: [rank][value].
+template <typename T>
+std::vector<std::vector<T>> gather(Communicator& comm, std::span<const T> mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(mine));
+  std::vector<std::vector<T>> all(static_cast<std::size_t>(comm.size()), std::vector<T>(mine.size()));
+  if (mine.empty()) return all;
+  const std::byte* from = bytes.data();
+  for (std::vector<T>& rank : all) {
+    std::memcpy(rank.data(), from, mine.size_bytes());
+    from += mine.size_bytes();
+  }
+  return all;
+}
+
+/// Every rank contributes one value and receives all, by rank.
+template <typename T>
+std::vector<T> gather(Communicator& comm, const T& mine) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<T> all(static_cast<std::size_t>(comm.size()));
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+  return all;
+}
+
+/// Every rank contributes a text of any length and receives all, by rank.
+std::vector<std::string> gather_text(Communicator& comm, std::string_view mine);
+
+/// The host of every rank, by rank.
+std::vector<std::string> gather_hosts(Communicator& comm);
+
+/// How many hosts those are.
+int count_hosts(Communicator& comm);
+
+// Are all ranks' weights still the same? A rank whose memory or arithmetic went wrong is found and named.
+
+using Digest = std::array<std::byte, 32>;  ///< SHA-256 of one tensor
+
+/// Compares the digests over all ranks; a collective call, and every rank comes to the same verdict.
+///
+/// @param digests  one for each tensor, in arena order
+/// @param names    of the tensors, for the message
+/// @throws InternalError  on every rank; names step, the ranks and hosts that differ from the majority (from
+///                        rank 0, if there is none) and the first tensor in which they do
+void check_replicas(Communicator& comm, std::span<const Digest> digests, std::span<const std::string> names,
+                    std::int64_t step);
 
 }  // namespace lockstep

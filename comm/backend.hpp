@@ -31,7 +31,7 @@ enum class GradientPath {
 struct Backend {
   std::string_view name;
   ControlPlane control;
-  /// Of devices; nothing: the best that works (comm/device_reducers.hpp).
+  /// Of devices; nothing: the best that works (comm/backends/device_reducers.hpp).
   std::optional<GradientPath> gradients;
   bool needs_gpus = false;
 

@@ -4,7 +4,7 @@
 #include "comm/collectives.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/sum_into.hpp"
+#include "comm/communicator.hpp"
 #include "common/error.hpp"
 
 #include <algorithm>

@@ -3,9 +3,8 @@
 /// Waiting: hot at first, then patient, and not for ever.
 #include "comm/communicator.hpp"
 
-#include "common/advice.hpp"
-#include "common/clock.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 
 #include <fmt/format.h>
 

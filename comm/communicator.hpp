@@ -1,14 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What the ranks of a job can say to each other. Control planes: comm/mpi, comm/thread. (Gradients have ways
-/// of their own: comm/all_reduce.hpp, comm/device_all_reduce.hpp.)
+/// of their own: comm/communicator.hpp, comm/device_collectives.hpp.)
 #pragma once
 
-#include "comm/activity/rank_activity.hpp"
-#include "comm/all_reduce.hpp"
-#include "comm/peer_watch.hpp"
-#include "comm/pending_collective.hpp"
-#include "comm/point_to_point.hpp"
+#include "comm/rank_status.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -20,6 +16,75 @@
 #include <vector>
 
 namespace lockstep {
+
+// Something that the ranks do together and that a rank waits for (Communicator::wait()).
+
+/// A collective under way. Destroying one that is not complete abandons it: only right when the job is
+/// ending.
+class PendingCollective {
+ public:
+  virtual ~PendingCollective() = default;
+  /// Lets the collective progress, without blocking. True when its result is in place.
+  virtual bool test() = 0;
+  /// Threads of this process carry it out, and a launcher may have bound the process to one core: a thread that
+  /// waits gives that up between two tests.
+  virtual bool needs_this_core() const { return false; }
+};
+
+// How sums in host memory are added up over all ranks: the way of a CPU's gradients. (For device memory see
+// comm/device_collectives.hpp.)
+
+/// One rank's end. Every rank starts the same sums in the same order, and its communicator's collectives in
+/// between where the others do. One thread at a time per rank.
+class AllReduce {
+ public:
+  virtual ~AllReduce() = default;
+
+  /// Starts an in-place sum over all ranks; the buffer must stay untouched until test() is true.
+  /// int64: exact, wraps around, the same bits everywhere. fp32: the same bits on every rank; which, is the
+  /// implementation's.
+  virtual std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) = 0;
+  virtual std::unique_ptr<PendingCollective> start(std::span<float> data) = 0;
+};
+
+// Messages in host memory from one rank to another, without the others. (Everything that all ranks do
+// together is in comm/communicator.hpp and comm/collectives.hpp.)
+
+/// One rank's end. Messages of one sender, one receiver and one tag arrive in the order in which they were
+/// sent; those of different tags do not wait for each other. A rank may send to itself. One thread at a time
+/// per rank; independent of sums and collectives, which may be under way.
+class PointToPoint {
+ public:
+  static constexpr int kTags = 32768;  ///< a tag is from 0 to kTags - 1
+
+  virtual ~PointToPoint() = default;
+
+  /// Starts one; the buffer must stay untouched until test() is true. A send may be complete before it is
+  /// received, or not: a rank that waits for it before it receives what the receiver sends first may wait for
+  /// ever.
+  virtual std::unique_ptr<PendingCollective> start_send(std::span<const std::byte> data, int to, int tag) = 0;
+  /// `data` is as long as what is sent. test() and wait() throw InternalError if it is not, here or at the
+  /// sender.
+  virtual std::unique_ptr<PendingCollective> start_receive(std::span<std::byte> data, int from, int tag) = 0;
+};
+
+// Knows whether the other ranks are alive while this one waits for them.
+
+/// Asked by Communicator::wait, from any thread; all answers cost a load of an atomic.
+class PeerWatch {
+ public:
+  virtual ~PeerWatch() = default;
+  /// A rank is lost for good: all waits end.
+  virtual bool is_over() const noexcept = 0;
+  /// There is a reason to wait on, though the time is up: a debugger holds a rank.
+  virtual bool has_patience() const noexcept = 0;
+  /// For faults on purpose: from now on it neither hears nor says anything.
+  virtual void drop_network() noexcept = 0;
+  /// Tells rank 0 now what it would hear in half a second.
+  virtual void report_now() noexcept = 0;
+  /// How the ranks compare, on rank 0; empty: not known there, or not yet.
+  virtual std::vector<RankScore> scores() const = 0;
+};
 
 /// One rank's end of a group. All collectives must be called in the same order with the same sizes on every
 /// rank. Every wait ends after timeout() with PeerLostError; time in which this process was stopped does not
@@ -88,5 +153,12 @@ class Communicator {
   RankActivity activity_;
   PeerWatch* watch_ = nullptr;
 };
+
+// The addition of an all-reduce: integers wrap around instead of overflowing, as they do in hardware and in
+// MPI.
+
+/// Accumulates: sum[i] += term[i]. Same sizes.
+void sum_into(std::span<std::int64_t> sum, std::span<const std::int64_t> term);
+void sum_into(std::span<float> sum, std::span<const float> term);
 
 }  // namespace lockstep

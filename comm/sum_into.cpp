@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Two loops. A source of their own, since a simulation has the time that they take in their place.
-#include "comm/sum_into.hpp"
+#include "comm/communicator.hpp"
 
 #include <cstddef>
 

@@ -3,7 +3,7 @@
 /// Compiled once for all libraries; CMake puts it in front of each source. Each source includes what it uses all the same.
 #pragma once
 
-#include "common/text/json_precompiled.hpp"
+#include "common/json_precompiled.hpp"
 
 #include <fmt/format.h>
 

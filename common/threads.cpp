@@ -4,7 +4,7 @@
 #include "common/threads.hpp"
 
 #include "common/error.hpp"
-#include "common/memory.hpp"
+#include "common/machine.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

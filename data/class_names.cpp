@@ -4,7 +4,7 @@
 #include "data/class_names.hpp"
 
 #include "common/error.hpp"
-#include "common/text/printable.hpp"
+#include "common/printable.hpp"
 #include "data/byte_source.hpp"
 
 #include <fmt/format.h>

@@ -1,116 +1,146 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From the name of a data set to the set.
+/// What is known of a set's samples: their fingerprints, and by which numbers images are normalised.
 #include "data/dataset.hpp"
 
-#include "common/error.hpp"
-#include "common/text/text_layout.hpp"
-#include "data/set_formats.hpp"
+#include "common/digest.hpp"
+#include "common/threads.hpp"
+#include "data/byte_source.hpp"
+#include "data/idx.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
+#include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
 
 namespace lockstep {
+
+// SHA-256 of the IDX file that a set would be, in whatever order memory has it; LazyFingerprints, beside other work.
+
 namespace {
 
-void check_samples(const char* key, std::int64_t samples, bool is_made) {
-  if (!is_made && samples != 0) {
-    throw DatasetOptionError(key, fmt::format("{}: only for sets that are made in memory ({}); leave it out",
-                                              samples, fmt::join(made_sets(), ", ")));
+/// Images or features, whichever the set has.
+std::span<const std::byte> samples_of(const Dataset& set) {
+  return set.images.size() > 0 ? std::as_bytes(set.images.span()) : std::as_bytes(set.features.span());
+}
+
+std::string sha256_of_file(std::uint8_t type, std::span<const std::int64_t> dims,
+                           std::span<const std::byte> data) {
+  Sha256 hash;
+  hash.update(idx_file_head(type, dims));
+  hash.update(data);
+  return hex(hash.finish());
+}
+
+/// Of the IDX file that holds images with channels: pixel by pixel.
+std::string sha256_of_interleaved(const Dataset& set) {
+  const ImageShape& shape = set.shape;
+  const auto features = static_cast<std::size_t>(shape.features());
+  const auto channels = static_cast<std::size_t>(shape.channels);
+  const std::array<std::int64_t, 4> dims{set.size(), shape.height, shape.width, shape.channels};
+  Sha256 hash;
+  hash.update(idx_file_head(kIdxUint8, dims));
+  std::vector<std::uint8_t> image(features);
+  for (std::size_t at = 0; at < set.images.size(); at += features) {
+    interleave_channels(set.images.span().subspan(at, features), features / channels, shape.channels, image);
+    hash.update(std::as_bytes(std::span(image)));
   }
-  if (samples < 0 || samples > kMostMadeSamples)
-    throw DatasetOptionError(
-        key, fmt::format("{} is not in 0..{} (0: the set's default)", samples, kMostMadeSamples));
+  return hex(hash.finish());
 }
 
-void check_options(const DatasetOptions& options, bool is_made) {
-  check_samples("train_samples", options.train_samples, is_made);
-  check_samples("test_samples", options.test_samples, is_made);
-  for (const double mean : options.mean)
-    if (!std::isfinite(mean))
-      throw DatasetOptionError("mean", fmt::format("{} is not a finite number", mean));
-  for (const double std : options.std)
-    if (!std::isfinite(std) || std <= 0)
-      throw DatasetOptionError("std", fmt::format("{} is not a number above 0", std));
-}
-
-/// The numbers of the job, of the set, or measured: the first of them that there are.
-const std::vector<double>& first_given(const char* key, const std::vector<double>& of_job,
-                                       const std::vector<double>& of_set, const std::vector<double>& measured,
-                                       const ImageShape& shape) {
-  if (of_job.empty()) return of_set.empty() ? measured : of_set;
-  if (of_job.size() == 1 || of_job.size() == static_cast<std::size_t>(shape.channels)) return of_job;
-  throw DatasetOptionError(
-      key, fmt::format("{} for images with {}; give one, or one for each", counted(of_job.size(), "number"),
-                       counted(shape.channels, "channel")));
-}
-
-void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntry& set) {
-  const ImageShape& shape = data.train.shape;
-  const bool measures =
-      (options.mean.empty() && set.mean.empty()) || (options.std.empty() && set.std.empty());
-  const Normalisation measured =
-      measures ? measure(data.train.images.span(), static_cast<std::size_t>(shape.features()), shape.channels)
-               : Normalisation{};
-  data.normalisation = {.mean = first_given("mean", options.mean, set.mean, measured.mean, shape),
-                        .std = first_given("std", options.std, set.std, measured.std, shape)};
-  for (Dataset* half : {&data.train, &data.test})
-    half->scales = scales_of(data.normalisation, shape.channels);
-}
-
-TrainTestData load_files(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
-  const auto places = options.directory.empty() ? candidate_places(set, options.root)
-                                                : std::vector<std::filesystem::path>{options.directory};
-  const SetFiles files = find_set_files(set, format.files(set), places);
-  TrainTestData data = format.load(set, files);
-  data.directory = files.directory.string();
-  data.origin = data.directory;
-  return data;
-}
-
-TrainTestData make_in_memory(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
-  TrainTestData data = format.make(options);
-  data.origin = "made in memory";
-  data.class_names = set.class_names;
-  return data;
+std::string sha256_of_samples(const Dataset& set) {
+  const std::array<std::int64_t, 3> images{set.size(), set.shape.height, set.shape.width};
+  const std::array<std::int64_t, 2> features{set.size(), set.shape.features()};
+  if (set.images.size() == 0) return sha256_of_file(kIdxFp32, features, samples_of(set));
+  return set.shape.channels == 1 ? sha256_of_file(kIdxUint8, images, samples_of(set))
+                                 : sha256_of_interleaved(set);
 }
 
 }  // namespace
 
-std::string resolve_data_root(const std::string& set, const std::string& root, const std::string& first) {
-  const SetEntry& entry = find_set(set);
-  const SetFormat& format = format_of(entry);
-  if (format.is_made()) return "";
-  std::vector<std::filesystem::path> places = candidate_places(entry, root);
-  if (!first.empty()) places.insert(places.begin(), first);
-  if (places.empty())
-    throw DatasetOptionError(
-        "root", fmt::format("set {} needs the directory that holds its files, such as my-data", set));
-  return find_set_files(entry, format.files(entry), places).directory.string();
+Fingerprint quick_fingerprint_of(const Dataset& set) {
+  return {.samples = quick_digest(samples_of(set)),
+          .labels = quick_digest(std::as_bytes(std::span(set.labels)))};
 }
 
-bool is_made_in_memory(const std::string& set) {
-  return format_of(find_set(set)).is_made();
+Fingerprint fingerprint_of(const Dataset& set) {
+  const std::vector<std::uint8_t> labels(set.labels.begin(), set.labels.end());
+  const std::array<std::int64_t, 1> count{set.size()};
+  return {.samples = sha256_of_samples(set),
+          .labels = sha256_of_file(kIdxUint8, count, std::as_bytes(std::span(labels)))};
 }
 
-std::vector<std::string_view> made_sets() {
-  std::vector<std::string_view> names;
-  for (const SetEntry& set : catalogue())
-    if (format_of(set).is_made()) names.push_back(set.name);
-  return names;
+void LazyFingerprints::start() {
+  const std::lock_guard lock(mutex_);
+  if (future_.valid()) return;
+  future_ = start_async([data = data_] {
+              auto test = start_async([&] { return fingerprint_of(data->test); });
+              Fingerprint train = fingerprint_of(data->train);
+              return SetFingerprints{.train = std::move(train), .test = test.get()};
+            }).share();
 }
 
-TrainTestData load_dataset(const DatasetOptions& options) {
-  const SetEntry& set = find_set(options.set);
-  const SetFormat& format = format_of(set);
-  check_options(options, format.is_made());
-  TrainTestData data =
-      format.is_made() ? make_in_memory(set, format, options) : load_files(set, format, options);
-  for (Dataset* half : {&data.train, &data.test}) half->quick = quick_fingerprint_of(*half);
-  if (data.train.images.size() > 0) normalise(data, options, set);
-  return data;
+const SetFingerprints& LazyFingerprints::get() {
+  start();
+  return future_.get();
+}
+
+// Scales from mean and standard deviation, and both measured in whole numbers over all pixels.
+
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+constexpr double kWhite = 255;
+
+struct Sums {
+  std::uint64_t values = 0, squares = 0;
+};
+
+Sums sums_of(std::span<const std::uint8_t> pixels) {
+  Sums sums;
+  for (const std::uint8_t pixel : pixels) {
+    sums.values += pixel;
+    sums.squares += std::uint64_t{pixel} * pixel;
+  }
+  return sums;
+}
+
+double number_for(const std::vector<double>& numbers, std::size_t channel) {
+  return numbers.size() == 1 ? numbers.front() : numbers[channel];
+}
+
+}  // namespace
+
+ChannelScales scales_of(const Normalisation& by, int channels) {
+  ChannelScales scales;
+  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
+    const double mean = number_for(by.mean, c), std = number_for(by.std, c);
+    scales.scale.push_back(static_cast<float>(1.0 / (kWhite * std)));
+    scales.shift.push_back(static_cast<float>(-mean / std));
+  }
+  return scales;
+}
+
+Normalisation measure(std::span<const std::uint8_t> images, std::size_t features, int channels) {
+  const auto count = static_cast<std::size_t>(channels), plane = features / count;
+  std::vector<Sums> sums(count);
+  for (std::size_t at = 0; at < images.size(); at += plane) {
+    const Sums more = sums_of(images.subspan(at, plane));
+    Sums& all = sums[at / plane % count];
+    all.values += more.values;
+    all.squares += more.squares;
+  }
+  const std::uint64_t n = images.size() / count;
+  Normalisation found;
+  for (const Sums& all : sums) {
+    const Wide spread = Wide{n} * all.squares - Wide{all.values} * all.values;  // n^2 times the variance
+    const double std = std::sqrt(static_cast<double>(spread)) / static_cast<double>(n) / kWhite;
+    found.mean.push_back(static_cast<double>(all.values) / static_cast<double>(n) / kWhite);
+    found.std.push_back(std > 0 ? std : 1);
+  }
+  return found;
 }
 
 }  // namespace lockstep

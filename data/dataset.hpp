@@ -3,18 +3,82 @@
 /// A labelled data set in memory, and how to get one by name.
 #pragma once
 
-#include "common/aligned_buffer.hpp"
+#include "common/buffers.hpp"
 #include "common/error.hpp"
-#include "data/fingerprint.hpp"
-#include "data/normalisation.hpp"
 #include "kernels/shapes.hpp"
 
 #include <cstdint>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace lockstep {
+
+// What a data set holds, in a few digits: by this ranks compare their data, and a run knows its own again.
+
+struct Dataset;
+struct TrainTestData;
+
+/// Of one half of a set, in hexadecimal.
+struct Fingerprint {
+  std::string samples;
+  std::string labels;
+  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+};
+
+/// By common/digest.hpp: for comparisons within a running job.
+Fingerprint quick_fingerprint_of(const Dataset& set);
+
+/// For the disk. Images and labels that come from IDX files have the SHA-256 of the uncompressed file
+/// (`zcat FILE.gz | sha256sum`), whether it was compressed or not; what is made in memory, or comes from
+/// files of another format, has that of the IDX file that would hold it (fp32 features: type 0x0d,
+/// little-endian).
+Fingerprint fingerprint_of(const Dataset& set);
+
+struct SetFingerprints {
+  Fingerprint train, test;
+};
+
+/// The SHA-256 fingerprints of a set, which take 30 ms for MNIST: made in the background, or when they are
+/// asked for. Ranks that are threads share one.
+class LazyFingerprints {
+ public:
+  explicit LazyFingerprints(std::shared_ptr<const TrainTestData> data) : data_(std::move(data)) {}
+  /// Begins, if it has not begun.
+  void start();
+  /// Waits for them.
+  const SetFingerprints& get();
+
+ private:
+  std::shared_ptr<const TrainTestData> data_;
+  std::mutex mutex_;
+  std::shared_future<SetFingerprints> future_;
+};
+
+// How bytes become the numbers that a network sees: (byte / 255 - mean) / std, in each channel.
+
+/// One number for all channels, or one for each; empty: not known, or to be measured.
+struct Normalisation {
+  std::vector<double> mean, std;
+  friend bool operator==(const Normalisation&, const Normalisation&) = default;
+};
+
+/// What a kernel needs for it: value = byte * scale[c] + shift[c].
+struct ChannelScales {
+  std::vector<float> scale, shift;  ///< [channels]
+};
+
+/// @param by  mean and std have one number or `channels` of them; std is above 0
+ChannelScales scales_of(const Normalisation& by, int channels);
+
+/// Mean and standard deviation of each channel, scaled to [0, 1], the same on every machine: the sums are
+/// exact integers. A channel whose pixels are all equal has the deviation 1.
+/// @param images  [sample][channels][features / channels], at most 2^31 bytes
+Normalisation measure(std::span<const std::uint8_t> images, std::size_t features, int channels);
 
 /// Samples and labels. Images stay uint8 as they are on disk and are normalised on the way into a batch:
 /// value = byte * scale + shift, with the numbers of its channel. Sets that are not images hold fp32 features
@@ -68,7 +132,7 @@ class DatasetOptionError : public ConfigError {
 };
 
 /// The directory that holds the files of a set: `first`, if it is not empty and does; otherwise the first of
-/// candidate_places (data/set_files.hpp) that has them all. Empty for a set that is made in memory.
+/// candidate_places (data/sets/set_files.hpp) that has them all. Empty for a set that is made in memory.
 ///
 /// This is the only part of loading that reads the environment. A caller that loads in a thread while another
 /// thread may set variables (MPI_Init does) calls it first and passes its answer on as

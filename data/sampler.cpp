@@ -3,9 +3,8 @@
 /// The permutation of an epoch and its division into batches, grains and ranks.
 #include "data/sampler.hpp"
 
-#include "common/advice.hpp"
 #include "common/error.hpp"
-#include "common/text/text_layout.hpp"
+#include "common/text_layout.hpp"
 #include "kernels/numerics/random.hpp"
 
 #include <fmt/format.h>

@@ -3,15 +3,15 @@
 /// Batch normalisation: its shapes, the order of its sums, and what is computed once for each channel. The
 /// same code for CPUs and GPUs, so that all devices round in the same order.
 ///
-/// Sums over the global batch are long sums (kernels/numerics/long_sum.hpp), whose terms are those of parts.
+/// Sums over the global batch are long sums (kernels/numerics/sums.hpp), whose terms are those of parts.
 /// A part is a run of kBatchNormRun groups of one channel of one grain: group k is the k-th 16 samples of a
 /// pixel, pixel after pixel. A group is added number by number to sums of 16 lanes of chain k % 4, in double,
 /// where products of floats are exact; then the chains are (0 + 1) + (2 + 3), and the lanes in a tree that
 /// halves their number. Columns behind the samples count nothing.
 #pragma once
 
-#include "kernels/numerics/long_sum.hpp"
 #include "kernels/numerics/random.hpp"
+#include "kernels/numerics/sums.hpp"
 
 #include <cmath>
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The contract of every op of a CPU: kernels/cpu implements this class. (The ops of GPUs work on whole batches
-/// and have a contract of their own, kernels/device/device_ops.hpp.)
+/// and have a contract of their own, kernels/device_ops.hpp.)
 ///
 /// Conventions, stated once:
 /// - Tensors are fp32 and *batch innermost*: [channel][row][column][sample]. A SIMD register holds the same
@@ -17,9 +17,8 @@
 /// - Shapes were validated by the caller (models/); an op only asserts.
 #pragma once
 
-#include "kernels/gradient_terms.hpp"
-#include "kernels/numerics/exact_sum.hpp"
 #include "kernels/numerics/random.hpp"
+#include "kernels/numerics/sums.hpp"
 #include "kernels/optimizers/update_rule.hpp"
 #include "kernels/shapes.hpp"
 
@@ -31,10 +30,10 @@
 
 namespace lockstep {
 
-enum class Activation : std::uint8_t;  // kernels/activation.hpp
+enum class Activation : std::uint8_t;  // kernels/shapes.hpp
 struct BatchNormShape;                 // kernels/batch_norm.hpp
 struct BatchNormChannel;
-struct GradientSplit;  // kernels/numerics/sum_cuts.hpp
+struct GradientSplit;  // kernels/sum_cuts.hpp
 
 /// What one grain contributes to the statistics of a step.
 struct LossSums {
@@ -116,7 +115,7 @@ class Ops {
   /// y = f(x) over `size` numbers; kernels/numerics/activation_math.inc says how, and is the same on every
   /// device. In place when y == x.
   virtual void activation_forward(Activation, std::size_t size, const float* x, float* y) = 0;
-  /// dx = dy f'(x), computed of what the activation saves (kernels/activation.hpp). In place when dx == dy.
+  /// dx = dy f'(x), computed of what the activation saves (kernels/shapes.hpp). In place when dx == dy.
   virtual void activation_backward(Activation, std::size_t size, const float* saved, const float* dy,
                                    float* dx) = 0;
   /// y = a + b over `size` numbers. In place when y is a or b.
@@ -143,7 +142,7 @@ class Ops {
                                float* x) = 0;
 
   /// Accumulates: sum[i] += round(g[i] * format.scale), half to even. Returns false, having added 0 for the
-  /// culprits, if some |g[i]| >= format.limit or is NaN. See kernels/numerics/exact_sum.hpp.
+  /// culprits, if some |g[i]| >= format.limit or is NaN. See kernels/numerics/sums.hpp.
   virtual bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format,
                                 std::int64_t* sum) = 0;
   /// g[i] = float(sum[i] / (scale * count)), computed in double with one rounding to float; `scale` is the

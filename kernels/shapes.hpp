@@ -14,7 +14,7 @@
 namespace lockstep {
 
 /// One sample: [channels, height, width]. A plain feature vector is {features, 1, 1}. At most 2^24 numbers
-/// (models/limits.hpp), checked when a network is built of it.
+/// (models/layer_options.hpp), checked when a network is built of it.
 struct ImageShape {
   int channels = 0, height = 0, width = 0;
 
@@ -100,6 +100,31 @@ struct GatherShape {
   int samples = 0;
   int features = 0;
   int channels = 1;
+};
+
+// Functions of one number that layers apply to each number of a tensor.
+
+/// The derivative is computed of what ops call `saved`: of y for kTanh and kSigmoid, of x for the others.
+/// kGeluTanh is the approximation of GELU by tanh.
+enum class Activation : std::uint8_t { kTanh, kSigmoid, kGelu, kGeluTanh };
+
+// A grain's gradient as several terms, each of which is rounded to fixed point by itself (GradientSplit in
+// kernels/sum_cuts.hpp says why and how many).
+
+/// Where an op writes the terms of a layer's gradients: term t at dw + t * term_stride and db + t * term_stride.
+struct GradientOutput {
+  float* dw = nullptr;
+  float* db = nullptr;
+  std::size_t term_stride = 0;
+};
+
+/// Terms that the caller adds up: [count], `stride` apart.
+struct GradientTerms {
+  const float* first = nullptr;
+  int count = 1;
+  std::size_t stride = 0;
+
+  const float* term(int t) const { return first + static_cast<std::size_t>(t) * stride; }
 };
 
 }  // namespace lockstep

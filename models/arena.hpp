@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,15 @@ struct ParameterLayout {
   std::size_t weights_size() const { return size + kept_size; }
   /// Every tensor of that buffer, in its order.
   std::vector<Parameter> tensors() const;
+};
+
+// Where a pass through the network stands.
+
+/// For everything random in a pass: the same key draws the same dropout masks.
+struct PassKey {
+  std::uint64_t seed = 0;
+  std::uint32_t step = 0;          ///< optimiser steps taken before this one
+  std::uint32_t first_sample = 0;  ///< position of column 0 in the global batch
 };
 
 }  // namespace lockstep

@@ -5,7 +5,7 @@
 /// added its terms.
 #pragma once
 
-#include "common/aligned_buffer.hpp"
+#include "common/buffers.hpp"
 #include "models/network.hpp"
 
 #include <cstddef>

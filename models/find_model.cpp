@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// find_model: a name to a path, or a list of the names there are.
-#include "models/find_model.hpp"
-
 #include "common/error.hpp"
-#include "common/files/shared_files.hpp"
-#include "common/yaml/strict_yaml.hpp"
+#include "common/installed.hpp"
+#include "common/yaml.hpp"
+#include "models/network.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

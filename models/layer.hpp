@@ -4,19 +4,118 @@
 /// GPU. Layers are immutable and hold no numbers, only shapes and offsets.
 #pragma once
 
+#include "kernels/device_epilogue.hpp"
+#include "kernels/device_ops.hpp"
 #include "kernels/ops.hpp"
+#include "kernels/shapes.hpp"
 #include "models/arena.hpp"
-#include "models/device_layer.hpp"
-#include "models/layer_op.hpp"
-#include "models/pass.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace lockstep {
+
+// How a GPU runs one layer: what the cutting into stages must know of it, and what a pass hands to it.
+
+/// What becomes of a layer when a network is cut into stages (models/stages.hpp).
+struct DeviceForm {
+  enum class As {
+    kNothing,       ///< no number changes: a view
+    kEpilogueStep,  ///< a step at the end of another layer's kernels
+    kStage,         ///< kernels of its own: Layer::device_forward and so on
+  };
+  /// Whether the kernel of the data gradient can store through the epilogue of the stage in front of it.
+  enum class StoresThrough { kNothing, kSameShape, kAnyShape };
+
+  As as = As::kStage;
+  EpilogueStep step = {};  ///< of kEpilogueStep
+  int pool = 1;            ///< of kEpilogueStep: the side of its window, 1 or 2
+  // Of kStage:
+  bool takes_epilogue = false;  ///< its forward kernel ends with any epilogue
+  StoresThrough stores_through = StoresThrough::kNothing;
+  /// The gradient of x is that of y, number by number, so that there is no dx to write.
+  bool passes_gradient = false;
+
+  static DeviceForm nothing() { return {.as = As::kNothing}; }
+  static DeviceForm epilogue_step(const EpilogueStep& step, int pool = 1) {
+    return {.as = As::kEpilogueStep, .step = step, .pool = pool};
+  }
+};
+
+/// What all layers share in one pass on a device.
+struct DeviceLayerPass {
+  DeviceOps& ops;
+  Stream& stream;
+  int batch = 0;
+  int grain = 0;                  ///< in training: columns of a grain
+  bool has_first_sample = false;  ///< of the global batch
+};
+
+/// The tensors of one layer in one pass, device memory in the layout of the ops. The forward pass sets those
+/// up to mask, the backward pass what its direction needs.
+struct DeviceLayerTensors {
+  const float* weights = nullptr;  ///< this layer's own range of the arena
+  const float* x = nullptr;
+  const float* branch = nullptr;  ///< of layers with a branch(): the output of that layer
+  float* y = nullptr;             ///< behind the epilogue
+  std::uint8_t* saved = nullptr;  ///< saved_bytes(batch) bytes, kept from forward to backward
+  const Epilogue* epilogue = {};  ///< null, unless the form takes one
+  const StepState* state = {};    ///< of the epilogue
+  std::uint8_t* mask = nullptr;   ///< of the epilogue; null: not wanted
+  const float* dy = nullptr;      ///< before the epilogue
+  float* dx = nullptr;
+  std::byte* statistics = nullptr;              ///< of a BatchLayer
+  float* dbranch = nullptr;                     ///< gradient of the branch; null: not needed
+  bool adds_to_dbranch = false;                 ///< otherwise overwrites it
+  const EpilogueBackward* through = nullptr;    ///< dx is stored through it; null, unless the form can
+  int grain = 0;                                ///< columns of a grain
+  std::span<const ExactTarget> gradients = {};  ///< of each parameter of the layer
+  // Of a layer with a missing_bias():
+  const float* zero_bias = nullptr;  ///< as many zeros
+  ExactTarget unread_gradient = {};  ///< where the gradient of a bias may go that is not there
+};
+
+// What a layer is, as plain numbers: for those who run networks by other means than Layer::forward.
+
+struct MaxPoolOp {
+  Pool2dShape shape;
+};
+struct AvgPoolOp {
+  Pool2dShape shape;
+};
+struct ReluOp {};
+struct DropoutOp {
+  float probability = 0;
+  bool whole_channels = false;  ///< the units are channels of more than one number
+  std::uint32_t layer = 0;      ///< DropoutKey::layer
+};
+struct ActivationOp {
+  Activation kind;
+};
+struct GlobalAvgPoolOp {
+  ImageShape input;
+};
+/// In evaluation with the running statistics, of which nothing is said here.
+struct BatchNormOp {
+  ImageShape input;
+  double eps = 0;
+  bool affine = true;
+};
+/// Of the input and Layer::branch().
+struct AddOp {};
+/// Layer::branch() alone.
+struct RouteOp {};
+/// Changes nothing but the shape.
+struct ViewOp {};
+
+/// Shapes have batch 1.
+using LayerOp = std::variant<Conv2dShape, LinearShape, MaxPoolOp, AvgPoolOp, ReluOp, DropoutOp, ActivationOp,
+                             GlobalAvgPoolOp, BatchNormOp, AddOp, RouteOp, ViewOp>;
 
 /// Neighbouring channels of a layer's output.
 struct ChannelRange {

@@ -3,10 +3,8 @@
 /// LayerOptions: from YAML scalars to checked numbers.
 #include "models/layer_options.hpp"
 
-#include "common/yaml/scalar.hpp"
-#include "common/yaml/strict_yaml.hpp"
+#include "common/yaml.hpp"
 #include "models/layer.hpp"
-#include "models/limits.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

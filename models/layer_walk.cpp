@@ -3,17 +3,18 @@
 /// LayerWalk: which tensors a layer gets, and the way back through one.
 #include "models/layer_walk.hpp"
 
-#include "common/advice.hpp"
 #include "common/error.hpp"
-#include "common/memory.hpp"
-#include "common/text/text_layout.hpp"
+#include "common/machine.hpp"
+#include "common/text_layout.hpp"
 #include "models/batch_layer.hpp"
+#include "models/layer.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace lockstep {
+
 namespace {
 
 bool is_whole(const Network& network, const NetworkPart& part) {
@@ -193,6 +194,36 @@ void LayerWalk::join_branches(std::size_t i) {
   if (offsets.from_branches == TensorPlan::kNone) return;
   const std::size_t size = std::size_t{1} * layer(i).output().features() * pass_.batch;
   pass_.ops.add(size, at(offsets.dy), at(offsets.from_branches), at(offsets.dy));
+}
+
+// GradientScratch: a layer's terms, where there are several, and their sum.
+
+GradientTerms GradientScratch::backward_weights(const Layer& layer, const LayerPass& pass,
+                                                const LayerTensors& tensors) {
+  layer.backward_weights(pass, begin(layer, pass.grain, tensors));
+  return finish(layer, pass, tensors);
+}
+
+LayerTensors GradientScratch::begin(const Layer& layer, int grain, const LayerTensors& tensors) {
+  const auto count = static_cast<std::size_t>(layer.gradient_terms(grain));
+  if (count == 1) return tensors;
+  const std::size_t size = layer.parameter_size();
+  if (terms_.size() < size * count) terms_ = AlignedBuffer<float>(size * count);
+  LayerTensors of_terms = tensors;
+  of_terms.gradients = terms_.data();
+  of_terms.term_stride = size;
+  return of_terms;
+}
+
+GradientTerms GradientScratch::finish(const Layer& layer, const LayerPass& pass,
+                                      const LayerTensors& tensors) {
+  const int count = layer.gradient_terms(pass.grain);
+  if (count == 1) return {.first = tensors.gradients};
+  const std::size_t size = layer.parameter_size();
+  const GradientTerms terms{.first = terms_.data(), .count = count, .stride = size};
+  std::copy_n(terms.first, size, tensors.gradients);
+  for (int t = 1; t < count; ++t) pass.ops.accumulate(size, terms.term(t), tensors.gradients);
+  return terms;
 }
 
 }  // namespace lockstep

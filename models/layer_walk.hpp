@@ -3,17 +3,39 @@
 /// What every execution on a CPU stands on: layers over the memory that plan_tensors laid out, run one at a time.
 #pragma once
 
-#include "common/aligned_buffer.hpp"
-#include "models/gradient_scratch.hpp"
+#include "common/buffers.hpp"
+#include "kernels/shapes.hpp"
+#include "models/execution.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
-#include "models/part_execution.hpp"
 #include "models/tensor_plan.hpp"
 
 #include <cstddef>
 #include <vector>
 
 namespace lockstep {
+
+// Room for the terms of one layer's gradients, which an execution has in work.
+
+class Layer;
+struct LayerPass;
+struct LayerTensors;
+
+class GradientScratch {
+ public:
+  /// The layer's backward_weights: tensors.gradients become the fp32 sum of the terms.
+  /// @returns the terms, valid until the next call: the gradients themselves, where they are one term
+  GradientTerms backward_weights(const Layer& layer, const LayerPass& pass, const LayerTensors& tensors);
+
+  // The same in several calls of the layer's backward_weights, of some channels each.
+  /// @returns what the layer must be called with
+  LayerTensors begin(const Layer& layer, int grain, const LayerTensors& tensors);
+  /// @param tensors  as given to begin()
+  GradientTerms finish(const Layer& layer, const LayerPass& pass, const LayerTensors& tensors);
+
+ private:
+  AlignedBuffer<float> terms_;
+};
 
 /// The layers of a network, or of a part of it, counted from the first one; weights and gradients are those of these
 /// layers alone. Who walks decides in which order and how far. Not thread-safe. Borrows the network and the ops.

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// plan_memory: greedy first fit by size.
-#include "models/memory_plan.hpp"
+#include "models/tensor_plan.hpp"
 
 #include <algorithm>
 #include <numeric>

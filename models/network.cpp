@@ -3,13 +3,21 @@
 /// Network: from a name to a YAML file to layers, and what can be said about the whole.
 #include "models/network.hpp"
 
-#include "common/yaml/strict_yaml.hpp"
-#include "models/find_model.hpp"
-#include "models/initial_weights.hpp"
+#include "common/text_layout.hpp"
+#include "common/yaml.hpp"
+#include "kernels/numerics/portable_math.hpp"
+#include "kernels/numerics/random.hpp"
+#include "models/arena.hpp"
 #include "models/layer.hpp"
 #include "models/network_builder.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
 
 namespace lockstep {
 
@@ -58,6 +66,85 @@ void Network::initialise(std::uint64_t seed, std::span<float> weights, double no
       initial.fill_normal(std, range);
     }
   }
+}
+
+// InitialWeights.
+
+template <typename Make>
+void InitialWeights::fill(std::span<float> weights, Make make) const {
+  const std::uint32_t stream = random_stream(RandomUse::kInitialise, parameter_);
+  for (std::size_t first = 0; first < weights.size(); first += 4) {
+    const Philox4 block = philox(seed_, {{static_cast<std::uint32_t>(first / 4), 0, stream, 0}});
+    const std::size_t count = std::min<std::size_t>(4, weights.size() - first);
+    for (std::size_t i = 0; i < count; ++i) weights[first + i] = static_cast<float>(make(block.value[i]));
+  }
+}
+
+void InitialWeights::fill_uniform(int fan_in, std::span<float> weights) const {
+  const double bound = 1 / std::sqrt(static_cast<double>(fan_in));
+  fill(weights, [bound](std::uint32_t word) { return (2.0 * uniform01(word) - 1) * bound; });
+}
+
+void InitialWeights::fill_normal(double std, std::span<float> weights) const {
+  fill(weights, [std](std::uint32_t word) { return std * normal_quantile((word + 0.5) / 4294967296.0); });
+}
+
+// Network::summary: the layers as a table for people.
+
+namespace {
+
+using Row = std::array<std::string, 4>;
+
+std::string aligned(const std::vector<Row>& rows) {
+  std::array<std::size_t, 4> widths{};
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string table;
+  for (const Row& row : rows) {
+    fmt::format_to(std::back_inserter(table), "{:<{}}  {:<{}}  {:<{}}  {:>{}}", row[0], widths[0], row[1],
+                   widths[1], row[2], widths[2], row[3], widths[3]);
+    table.erase(table.find_last_not_of(' ') + 1);
+    table += '\n';
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string Network::summary() const {
+  std::vector<Row> rows{{"layer", "kind", "output", "parameters"}, {"input", "", to_string(input_), ""}};
+  for (const auto& layer : layers_) {
+    const std::size_t count = layer->parameter_size();
+    rows.push_back(
+        {layer->name(), layer->describe(), to_string(layer->output()), count ? with_thousands(count) : ""});
+  }
+  rows.push_back({"total", "", "", with_thousands(parameters_.size)});
+  return aligned(rows);
+}
+
+// ParameterLayout: what is trained, then what is kept.
+
+std::vector<Parameter> ParameterLayout::tensors() const {
+  std::vector<Parameter> all = parameters;
+  all.insert(all.end(), kept.begin(), kept.end());
+  return all;
+}
+
+// backward_ranges: one walk over the layers, last to first.
+
+std::vector<BackwardRange> backward_ranges(const Network& network) {
+  std::vector<BackwardRange> ranges;
+  double data_gradient = 0;
+  for (std::size_t i = network.layers().size(); i-- > 0;) {
+    const Layer* layer = network.layers()[i].get();
+    if (layer->parameters().empty()) continue;
+    const double flops = layer->flops_per_sample();
+    if (!ranges.empty()) ranges.back().flops = data_gradient + flops;
+    ranges.push_back({layer->parameter_offset(), layer->parameter_size(), 0});
+    data_gradient = flops;
+  }
+  return ranges;
 }
 
 }  // namespace lockstep

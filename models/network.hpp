@@ -3,16 +3,17 @@
 /// A network built from its YAML description, and its execution for one grain at a time.
 #pragma once
 
-#include "common/aligned_buffer.hpp"
+#include "common/buffers.hpp"
 #include "kernels/ops.hpp"
 #include "models/arena.hpp"
-#include "models/pass.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -141,5 +142,58 @@ class Execution {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// The random numbers that training starts from: the same bits on every machine.
+
+/// Initial values of one parameter tensor. Element e is made from word e % 4 of
+/// philox(seed, {e / 4, 0, random_stream(kInitialise, parameter), 0}), by arithmetic that IEEE 754 rounds the
+/// same everywhere: no function of the C library but the square root.
+class InitialWeights {
+ public:
+  /// @param parameter  index of the tensor in the parameter layout
+  InitialWeights(std::uint64_t seed, std::uint32_t parameter) : seed_(seed), parameter_(parameter) {}
+
+  /// PyTorch's default for convolutions and linear layers: uniform in [-1/sqrt(fan_in), 1/sqrt(fan_in)).
+  void fill_uniform(int fan_in, std::span<float> weights) const;
+  /// N(0, std).
+  void fill_normal(double std, std::span<float> weights) const;
+
+ private:
+  /// Calls make(word) for each element.
+  template <typename Make>
+  void fill(std::span<float> weights, Make make) const;
+
+  std::uint64_t seed_;
+  std::uint32_t parameter_;
+};
+
+// Where the network files that ship with Lockstep are.
+
+/// Whether a job's `model` is a path rather than the name of a model that ships with Lockstep.
+inline bool is_model_path(std::string_view source) {
+  return source.find('/') != source.npos || source.ends_with(".yaml") || source.ends_with(".yml");
+}
+
+/// The file of a model. A source with a '/' or ending in .yaml or .yml is a path and returned as it is; a
+/// name is looked for in $LOCKSTEP_MODELS, in the source tree that this program was built from, and in
+/// ../share/lockstep/models beside the program.
+/// @throws ConfigError  no model has this name; says which there are and where they were looked for
+std::string find_model(const std::string& source);
+
+// In which order backward finishes the gradients, and how much work lies between: what bucket planning needs
+// to know.
+
+/// The weight and bias of one layer, as Execution::backward reports them.
+struct BackwardRange {
+  std::size_t offset = 0;  ///< in the arena, in elements
+  std::size_t size = 0;    ///< in elements
+  /// Work of backward, per sample, from this range's completion to the next one's: the data gradient of this
+  /// layer and the weight gradient of the next; 0 for the last range. Convolutions and linear layers only.
+  double flops = 0;
+  friend bool operator==(const BackwardRange&, const BackwardRange&) = default;
+};
+
+/// In backward order; together they cover the arena.
+std::vector<BackwardRange> backward_ranges(const Network& network);
 
 }  // namespace lockstep

@@ -6,7 +6,7 @@
 
 #include "common/error.hpp"
 #include "models/layer.hpp"
-#include "models/tensor_sharing.hpp"
+#include "models/tensor_plan.hpp"
 
 #include <algorithm>
 #include <utility>

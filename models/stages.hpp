@@ -3,7 +3,7 @@
 /// A network as a GPU runs it: layers that one kernel can do together are one stage.
 #pragma once
 
-#include "kernels/device/epilogue.hpp"
+#include "kernels/device_epilogue.hpp"
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"
 
@@ -35,7 +35,7 @@ struct Stage {
 };
 
 /// All layers of the network, or of a part of it, in order, each in exactly one stage; views in none. A layer joins the stage
-/// before it if its form is an epilogue step and that stage can take it (kernels/device/epilogue.hpp); as a
+/// before it if its form is an epilogue step and that stage can take it (kernels/device_epilogue.hpp); as a
 /// rule a stage for each convolution and linear layer comes out. Of a part of views alone none comes out.
 std::vector<Stage> fuse_layers(const Network& network, const NetworkPart& part = {});
 

@@ -3,13 +3,57 @@
 /// Which memory each layer of a network reads and writes in a training pass.
 #pragma once
 
-#include "models/channel_runs.hpp"
+#include "models/layer.hpp"
 #include "models/network.hpp"
 
 #include <cstddef>
+#include <memory>
+#include <span>
 #include <vector>
 
 namespace lockstep {
+
+// Which layers of a network work on the same tensor on a CPU, and whose output is read again later.
+
+using Layers = std::span<const std::shared_ptr<const Layer>>;
+
+/// For each layer, whether its output is the branch of a later one.
+std::vector<bool> layers_that_branch(Layers layers);
+
+/// For each layer, the number of the tensor that it writes; 0 is the network's input, and a layer reads what
+/// the one before it wrote. In place where the layer can and the bits that it would overwrite are not needed.
+std::vector<std::size_t> output_tensors(Layers layers);
+
+// Lets tensors that are never needed at the same time share memory, so that a grain's working set stays in
+// the cache.
+
+/// A tensor that must keep its contents from one moment to another, both included.
+struct Lifetime {
+  std::size_t bytes = 0;
+  int first = 0, last = 0;
+};
+
+struct MemoryPlan {
+  std::vector<std::size_t> offsets;  ///< one for each lifetime, multiples of kAlignmentBytes
+  std::size_t bytes = 0;             ///< of all together
+
+  static constexpr std::size_t kAlignmentBytes = 64;
+};
+
+/// Largest first, each at the lowest place where it overlaps nothing that lives at the same time.
+MemoryPlan plan_memory(std::span<const Lifetime> tensors);
+
+// Which layers run together on a CPU, some channels at a time, so that what they hand on is still in the cache.
+
+/// The layers [first, last]: one whose outputs can be had a few at a time, and those behind it that work on each channel
+/// by itself.
+struct ChannelRun {
+  std::size_t first = 0, last = 0;
+};
+
+/// Runs of at least two layers, in order, counted from the first of these layers.
+/// @param branched  for each of them, whether others branch off its output: they want it whole
+std::vector<ChannelRun> channel_runs(std::span<const Layer* const> layers, const std::vector<bool>& branched);
 
 /// Neighbouring layers of a network that are run by themselves; by default, all.
 struct NetworkPart {

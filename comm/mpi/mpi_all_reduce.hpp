@@ -3,8 +3,7 @@
 /// All-reduce of host memory over MPI's point-to-point messages.
 #pragma once
 
-#include "comm/all_reduce.hpp"
-#include "comm/mpi/all_reduce_schedule.hpp"
+#include "comm/communicator.hpp"
 
 #include <mpi.h>
 
@@ -16,6 +15,51 @@
 #include <vector>
 
 namespace lockstep {
+
+// The messages of an all-reduce: a pure function of rank, number of ranks and size.
+//
+// Why not MPI_Iallreduce: Open MPI's (libnbc) reduces to rank 0 and broadcasts, so two ranks take turns
+// where they could work at once, and each of its rounds needs a call of ours to begin. Medians of 2 ranks on
+// one machine (shared memory, int64, microseconds):
+// bytes    MPI_Allreduce   MPI_Iallreduce + MPI_Test   doubling   halving
+// 2,048              0.6                         1.2        0.6       0.9
+// 40,960             12.0                        15.2       10.8      11.5
+// 174,720             32.3                        44.1       36.4      31.6
+// 4,194,304              509                        1250        705       487
+// Under a backward of 600 us four polls hide all of it. Where there are more ranks than cores,
+// MPI_Iallreduce is ahead (4 ranks on 2 cores, 174,720 bytes: 81 against 130): it changes threads less
+// often.
+//
+// Ranks of a node are neighbours, as launchers number them by default, and share its way to the others. So
+// halving begins with the nearest partner, and from a size on from which between nodes it is ahead although
+// inside one it is not yet: docs/scaling.md.
+
+/// A part of the buffer, in elements.
+struct Slice {
+  std::size_t offset = 0, count = 0;
+  friend bool operator==(const Slice&, const Slice&) = default;
+};
+
+/// One round: send a slice of the buffer as it is now, receive another one from the same peer. Either may be
+/// empty, and then there is no message. The slices overlap only if `add`, where the received slice arrives
+/// beside the buffer.
+struct Exchange {
+  int peer = 0;
+  Slice send, receive;
+  bool add = false;  ///< the received slice is added to the buffer; otherwise it replaces what is there
+};
+
+/// From this size on each element is added up by one rank only (halving) instead of by all of them
+/// (doubling).
+inline constexpr std::size_t kHalvingFromBytes = 16 * 1024;
+
+/// The rounds of `rank`, to be done in order. Small buffers: recursive doubling, log2(size) rounds of
+/// everything. Large ones: recursive halving, then doubling (Rabenseifner), twice the rounds and 2 * bytes
+/// sent in all. Where `size` is not a power of two, the ranks beyond it first give their buffer to a partner
+/// and at last receive the result. All ranks end with the same bits, fp32 too: partners add the same two
+/// numbers, and addition commutes.
+std::vector<Exchange> all_reduce_schedule(int rank, int size, std::size_t count,
+                                          std::size_t bytes_per_element);
 
 /// Buffers for what arrives to be added; kept, since fresh pages would cost as much as the all-reduce itself.
 class ReceiveBuffers {
@@ -61,7 +105,7 @@ class MpiPendingSum final : public PendingCollective {
 extern template class MpiPendingSum<std::int64_t>;
 extern template class MpiPendingSum<float>;
 
-/// Sums are added in the order of the schedule (comm/mpi/all_reduce_schedule.hpp). Uses the tags 0 to 32,767
+/// Sums are added in the order of the schedule (comm/mpi/mpi_all_reduce.hpp). Uses the tags 0 to 32,767
 /// of the communicator, which is the caller's.
 class MpiAllReduce final : public AllReduce {
  public:

@@ -5,9 +5,8 @@
 
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/mpi_error.hpp"
-#include "comm/mpi/mpi_point_to_point.hpp"
-#include "common/console/output.hpp"
-#include "common/host_name.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>

@@ -5,6 +5,9 @@
 
 #include "comm/communicator.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
+#include "comm/shared_memory.hpp"
+
+#include <mpi.h>
 
 #include <chrono>
 #include <memory>
@@ -15,11 +18,31 @@ namespace lockstep {
 /// time.
 ///
 /// Nothing inside blocks without a deadline, except the creation itself. All-reduce is ours, over
-/// point-to-point messages (comm/mpi/all_reduce_schedule.hpp); the others are MPI's non-blocking collectives.
+/// point-to-point messages (comm/mpi/mpi_all_reduce.hpp); the others are MPI's non-blocking collectives.
 /// A collective makes progress while this rank is inside test() or any other call.
 ///
 /// `runtime` must outlive the communicator, the communicator its pending collectives.
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
                                                     std::chrono::duration<double> timeout);
+
+// Messages between two ranks as MPI's own.
+
+/// Uses every tag of `comm`, which belongs to its caller alone: sums have tags, too.
+class MpiPointToPoint final : public PointToPoint {
+ public:
+  MpiPointToPoint(MPI_Comm comm, int size) : comm_(comm), size_(size) {}
+
+  std::unique_ptr<PendingCollective> start_send(std::span<const std::byte> data, int to, int tag) override;
+  std::unique_ptr<PendingCollective> start_receive(std::span<std::byte> data, int from, int tag) override;
+
+ private:
+  MPI_Comm comm_;
+  int size_;
+};
+
+// Memory that the processes of a host share: a window of MPI-3.
+
+/// See share_memory(). All ranks of MPI_COMM_WORLD are on one host.
+std::unique_ptr<SharedMemory> share_mpi_memory(Communicator& comm, std::size_t bytes);
 
 }  // namespace lockstep

@@ -5,10 +5,10 @@
 
 #include "comm/launcher.hpp"
 #include "comm/mpi/mpi_error.hpp"
-#include "common/advice.hpp"
-#include "common/console/output.hpp"
-#include "common/host_name.hpp"
-#include "common/text/text_layout.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
+#include "common/text_layout.hpp"
 
 #include <fmt/format.h>
 #include <mpi.h>

@@ -4,21 +4,31 @@
 /// rank.
 #include "comm/mpi/rank_watch.hpp"
 
-#include "comm/launched_processes.hpp"
 #include "comm/launcher.hpp"
-#include "comm/mpi/absence_report.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
-#include "common/console/output.hpp"
 #include "common/error.hpp"
-#include "common/host_name.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
+#include "common/text_layout.hpp"
 #include "common/threads.hpp"
 
+#include <cctype>
+#include <fmt/format.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <system_error>
 
 namespace lockstep {
+
 namespace {
 
 /// Ranks that do not speak leave after those that do; by then the launcher has as a rule ended them.
@@ -95,6 +105,179 @@ void RankWatch::watch() {
     if (changed_.wait_for(lock, kLastWords, over)) continue;
     _exit(static_cast<int>(ExitCode::kPeerLost));
   }
+}
+
+// Each process of this host is looked at in turn: stopped, another program, on its way, or not there.
+
+namespace {
+
+bool is_stopped(const LaunchedProcess& process) {
+  return process.state == 'T' || process.state == 't';
+}
+
+bool has_come(const LaunchedProcess& process) {
+  return process.marked && !is_stopped(process);
+}
+
+/// Nothing if it has come.
+std::optional<std::string> excuse_of(const LaunchedProcess& process, const Absence& absence) {
+  const auto who = fmt::format("rank {} (pid {})", process.rank, process.pid);
+  if (is_stopped(process)) return fmt::format("{} is stopped: kill -CONT {} lets it go on", who, process.pid);
+  if (process.program != absence.own_program && !process.program.empty() && !process.marked)
+    return fmt::format("{} is another program: {}", who, process.program);
+  if (!process.marked) return fmt::format("{} has not come there (it is in state {})", who, process.state);
+  return std::nullopt;
+}
+
+/// "rank 3", "ranks 4-7, 9".
+std::string list_of(const std::vector<int>& ranks) {
+  std::string text = plural(ranks.size(), "rank") + " ";
+  for (std::size_t first = 0; first < ranks.size();) {
+    std::size_t last = first;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += fmt::format("{}{}", first == 0 ? "" : ", ", ranks[first]);
+    if (last > first) text += fmt::format("-{}", ranks[last]);
+    first = last + 1;
+  }
+  return text;
+}
+
+std::vector<int> ranks_elsewhere(const Absence& absence) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < absence.ranks; ++rank) {
+    const bool here = std::any_of(absence.processes.begin(), absence.processes.end(),
+                                  [&](const auto& process) { return process.rank == rank; });
+    if (!here) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::string absence_report(const Absence& absence) {
+  std::vector<std::string> findings;
+  for (const auto& process : absence.processes) {
+    if (process.rank == absence.rank) continue;
+    if (const auto excuse = excuse_of(process, absence)) findings.push_back(*excuse);
+  }
+  if (const auto elsewhere = ranks_elsewhere(absence); !elsewhere.empty())
+    findings.push_back(fmt::format(
+        "no process here of {}: on another host (see what was said there), or ended", list_of(elsewhere)));
+  if (findings.empty())
+    findings.emplace_back(
+        "all have come, but cannot reach each other: 'lockstep doctor --hostfile FILE' says why");
+  return fmt::format(
+      "rank {} of {} on {} waited {:g} s for the other ranks in {}: {}. Start the job again (if a rank is "
+      "only slow, raise {})",
+      absence.rank, absence.ranks, absence.host, absence.seconds, absence.place, fmt::join(findings, "; "),
+      spelling().timeout);
+}
+
+bool speaks_for_host(const Absence& absence) {
+  const auto& all = absence.processes;
+  const auto first = std::find_if(all.begin(), all.end(), has_come);
+  return first == all.end() || first->rank == absence.rank;
+}
+
+// What /proc knows of other processes: environments as they were at the start, states, names of threads.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string contents_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+/// A process's environment as it was when it was started: NAME=VALUE, each ended by a zero byte.
+class StartEnvironment {
+ public:
+  explicit StartEnvironment(const fs::path& process) : text_('\0' + contents_of(process / "environ")) {}
+
+  std::string_view operator[](std::string_view name) const {
+    const std::string key = '\0' + std::string(name) + '=';
+    const auto at = text_.find(key);
+    if (at == std::string::npos) return {};
+    const auto value = std::string_view(text_).substr(at + key.size());
+    return value.substr(0, value.find('\0'));
+  }
+
+ private:
+  std::string text_;
+};
+
+/// What is the same for all ranks of a job and differs from other jobs. Empty: not launched as a rank.
+std::string job_of(const StartEnvironment& environment) {
+  if (const auto space = environment["PMIX_NAMESPACE"]; !space.empty()) return std::string(space);
+  const auto step = environment["SLURM_STEP_ID"];
+  return step.empty() ? "" : std::string(environment["SLURM_JOB_ID"]).append(".").append(step);
+}
+
+std::optional<int> rank_of(const StartEnvironment& environment) {
+  for (const char* name : kRankVariables) {
+    const auto value = std::string(environment[name]);
+    if (!value.empty()) return static_cast<int>(std::strtol(value.c_str(), nullptr, 10));
+  }
+  return std::nullopt;
+}
+
+/// /proc/PID/stat is "PID (NAME) STATE ..."; NAME may hold anything but ends with the last ')'.
+char state_of(const fs::path& process) {
+  const std::string stat = contents_of(process / "stat");
+  const auto name_end = stat.rfind(')');
+  return name_end == std::string::npos || name_end + 2 >= stat.size() ? '?' : stat[name_end + 2];
+}
+
+bool has_thread(const fs::path& process, const std::string& mark) {
+  std::error_code gone;
+  for (const auto& thread : fs::directory_iterator(process / "task", gone)) {
+    if (contents_of(thread.path() / "comm") == mark + "\n") return true;
+  }
+  return false;
+}
+
+std::string program_of(const fs::path& process) {
+  std::error_code hidden;
+  const auto path = fs::read_symlink(process / "exe", hidden);
+  return hidden ? "" : path.string();
+}
+
+/// Of a wrapper and the program that it started the latter counts: it was started last, or carries the mark.
+bool speaks_better(const LaunchedProcess& one, const LaunchedProcess& other) {
+  if (one.marked != other.marked) return one.marked;
+  return one.pid > other.pid;
+}
+
+}  // namespace
+
+std::vector<LaunchedProcess> launched_processes(const std::string& mark) {
+  const std::string job = job_of(StartEnvironment("/proc/self"));
+  std::map<int, LaunchedProcess> by_rank;
+  std::error_code no_proc;
+  for (const auto& entry : fs::directory_iterator("/proc", no_proc)) {
+    const std::string name = entry.path().filename();
+    if (job.empty() || std::isdigit(static_cast<unsigned char>(name[0])) == 0) continue;
+    const StartEnvironment environment(entry.path());
+    const auto rank = rank_of(environment);
+    if (!rank || job_of(environment) != job) continue;
+    LaunchedProcess process{*rank, static_cast<pid_t>(std::strtol(name.c_str(), nullptr, 10)),
+                            state_of(entry.path()), program_of(entry.path()), has_thread(entry.path(), mark)};
+    const auto [known, is_new] = by_rank.try_emplace(*rank, process);
+    if (!is_new && speaks_better(process, known->second)) known->second = process;
+  }
+  std::vector<LaunchedProcess> processes;
+  processes.reserve(by_rank.size());
+  for (auto& [rank, process] : by_rank) processes.push_back(std::move(process));
+  return processes;
+}
+
+std::string own_program() {
+  return program_of("/proc/self");
+}
+
+void mark_this_thread(const std::string& mark) {
+  prctl(PR_SET_NAME, mark.c_str());
 }
 
 }  // namespace lockstep

@@ -3,13 +3,16 @@
 /// A deadline for MPI's own start and end, where MPI waits for every rank without one.
 #pragma once
 
-#include "common/clock.hpp"
+#include "common/machine.hpp"
+
+#include <sys/types.h>
 
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace lockstep {
 
@@ -46,5 +49,45 @@ class RankWatch {
   std::chrono::duration<double> limit_{};
   std::thread thread_;
 };
+
+// The processes that the launcher started on this host as ranks of this job, as /proc shows them.
+
+struct LaunchedProcess {
+  int rank = 0;
+  pid_t pid = 0;
+  char state = '?';     ///< of /proc/PID/stat: R, S, D, T (stopped), Z (ended)
+  std::string program;  ///< path of its executable, as /proc shows it; empty if it may not be seen
+  bool marked = false;  ///< one of its threads carries the name that was asked for
+};
+
+/// One for each rank that has a living process here, in order of ranks; that of a wrapper script only as long
+/// as the script has started nothing. Known by the environment that mpirun and srun give each rank. Empty if
+/// this process was not launched as a rank, or where there is no /proc.
+/// @param mark  name of a thread, at most 15 characters
+std::vector<LaunchedProcess> launched_processes(const std::string& mark);
+
+/// Path of this process's executable, as LaunchedProcess has it.
+std::string own_program();
+
+/// Sets the name of the calling thread, for others to see.
+void mark_this_thread(const std::string& mark);
+
+// Who has not come to a meeting of all ranks, and who says so.
+
+/// What a rank knows that waits for the others.
+struct Absence {
+  int rank = 0, ranks = 1;
+  std::string host;
+  std::string place;  ///< where it waits: "MPI_Init"
+  double seconds = 0;
+  std::string own_program;
+  std::vector<LaunchedProcess> processes;  ///< of this host; marked: they have come
+};
+
+/// One line: who waits, for whom, and what to do.
+std::string absence_report(const Absence& absence);
+
+/// Whether this rank speaks for its host: the first one there that has come and is not stopped.
+bool speaks_for_host(const Absence& absence);
 
 }  // namespace lockstep

@@ -3,9 +3,8 @@
 /// The way into lockstep_nccl.so.
 #include "comm/nccl/nccl.hpp"
 
-#include "comm/nccl/nccl_plugin.hpp"
-#include "common/advice.hpp"
-#include "common/plugin.hpp"
+#include "common/error.hpp"
+#include "common/installed.hpp"
 
 #include <cstdlib>
 

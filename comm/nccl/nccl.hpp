@@ -4,9 +4,7 @@
 /// when it is asked for: the program runs where there is no NCCL.
 #pragma once
 
-#include "comm/device_all_reduce.hpp"
 #include "comm/device_collectives.hpp"
-#include "comm/device_link.hpp"
 
 #include <memory>
 
@@ -44,3 +42,15 @@ std::unique_ptr<DeviceCollectives> make_nccl_collectives(Communicator& comm, Dev
 std::unique_ptr<DeviceLink> make_nccl_link(Communicator& comm, Device& device, LinkEnd end);
 
 }  // namespace lockstep
+
+// What lockstep_nccl.so exports.
+
+/// See nccl_shares_gpus().
+extern "C" bool lockstep_nccl_shares_gpus();
+/// See make_nccl_all_reduce(), make_nccl_collectives() and make_nccl_link(); the caller owns what they return.
+extern "C" lockstep::DeviceAllReduce* lockstep_make_nccl_all_reduce(lockstep::Communicator& comm,
+                                                                    lockstep::Device& device);
+extern "C" lockstep::DeviceCollectives* lockstep_make_nccl_collectives(lockstep::Communicator& comm,
+                                                                       lockstep::Device& device);
+extern "C" lockstep::DeviceLink* lockstep_make_nccl_link(lockstep::Communicator& comm,
+                                                         lockstep::Device& device, lockstep::LinkEnd end);

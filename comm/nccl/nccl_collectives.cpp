@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// lockstep_nccl.so: the other collectives of device memory over NCCL. What NCCL has no call for, because pieces
 /// differ, is a group of messages or of sums to one rank each, which it carries out together.
+#include "comm/nccl/nccl.hpp"
 #include "comm/nccl/nccl_communicator.hpp"
-#include "comm/nccl/nccl_error.hpp"
-#include "comm/nccl/nccl_plugin.hpp"
-#include "comm/nccl/nccl_types.hpp"
 #include "kernels/cuda/error.hpp"
 
 #include <cuda_runtime.h>

@@ -4,15 +4,17 @@
 /// of its own.
 #include "comm/nccl/nccl_communicator.hpp"
 
-#include "comm/nccl/nccl_error.hpp"
-#include "comm/nccl/signal_handlers.hpp"
-#include "common/clock.hpp"
-#include "common/console/output.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <csignal>
+#include <cstddef>
 #include <cstdio>
 #include <future>
 #include <memory>
@@ -20,6 +22,72 @@
 #include <thread>
 
 namespace lockstep {
+
+// Which of NCCL's results blame a rank or the network, which a GPU, and which us.
+
+namespace {
+
+struct Verdict {
+  ExitCode code;
+  const char* text;
+};
+
+Verdict verdict_on(ncclResult_t result) {
+  switch (result) {
+    case ncclSystemError:
+    case ncclRemoteError:
+      return {
+          ExitCode::kPeerLost,
+          "see what the other ranks said; if hosts do not reach each other, name the network interface that "
+          "they share (NCCL_SOCKET_IFNAME=eth0); NCCL_DEBUG=WARN says more"};
+    case ncclUnhandledCudaError:
+      return {ExitCode::kDeviceUnavailable,
+              "see 'lockstep devices'; NCCL_DEBUG=WARN says more; or use {backend}mpi"};
+    case ncclInvalidUsage:
+      return {ExitCode::kDeviceUnavailable,
+              "every rank needs a GPU of its own and the same NCCL; NCCL_DEBUG=WARN says more; or use "
+              "{backend}mpi"};
+    default:
+      return {ExitCode::kInternal, "NCCL_DEBUG=WARN says more; please report this"};
+  }
+}
+
+/// What NCCL logged last, in one line; it is empty when nothing was.
+std::string last_words() {
+  const char* text = ncclGetLastError(nullptr);
+  std::string words = text == nullptr || *text == '\0' ? "" : fmt::format(" ({})", text);
+  std::replace(words.begin(), words.end(), '\n', ' ');
+  return words;
+}
+
+}  // namespace
+
+void throw_nccl_error(ncclResult_t result, const char* call, const char* file, int line) {
+  const Verdict verdict = verdict_on(result);
+  throw NcclError(verdict.code, fmt::format("NCCL failed at {}:{} in {}: {}{}; {}", file, line, call,
+                                            ncclGetErrorString(result), last_words(), advice(verdict.text)));
+}
+
+// Keeps our signal handlers where a library installs its own.
+
+/// At its end the handlers of SIGUSR1 and SIGUSR2 are again what they were at its beginning. Schedulers
+/// announce the end of a job with these, and some NCCL releases take SIGUSR1 for themselves.
+class SignalHandlersKept {
+ public:
+  SignalHandlersKept() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], nullptr, &before_[i]);
+  }
+  ~SignalHandlersKept() {
+    for (std::size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
+  }
+  SignalHandlersKept(const SignalHandlersKept&) = delete;
+  SignalHandlersKept& operator=(const SignalHandlersKept&) = delete;
+
+ private:
+  static constexpr std::array<int, 2> kSignals{SIGUSR1, SIGUSR2};
+  std::array<struct sigaction, kSignals.size()> before_{};
+};
+
 namespace {
 
 using Seconds = std::chrono::duration<double>;

@@ -4,12 +4,40 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "comm/nccl/nccl_error.hpp"
+#include "common/error.hpp"
 
+#include <fmt/format.h>
 #include <nccl.h>
 
+#include <cstdint>
 #include <exception>
+#include <string>
 #include <string_view>
+
+// Every NCCL call goes through LOCKSTEP_NCCL, which turns a result into an exception.
+
+namespace lockstep {
+
+/// NCCL failed. The exit code depends on why: kPeerLost (a rank or the network), kDeviceUnavailable (a GPU,
+/// its driver, how ranks use them) or kInternal.
+class NcclError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throws NcclError with NCCL's own texts for `result`, the call, its place and what helps.
+[[noreturn]] void throw_nccl_error(ncclResult_t result, const char* call, const char* file, int line);
+
+}  // namespace lockstep
+
+/// Runs an NCCL call and throws NcclError if it fails. ncclInProgress is no failure: a communicator that does
+/// not block answers so (NcclCommunicator::settle()).
+#define LOCKSTEP_NCCL(call)                                                            \
+  do {                                                                                 \
+    const ncclResult_t lockstep_nccl_result = (call);                                  \
+    if (lockstep_nccl_result != ncclSuccess && lockstep_nccl_result != ncclInProgress) \
+      ::lockstep::throw_nccl_error(lockstep_nccl_result, #call, __FILE__, __LINE__);   \
+  } while (false)
 
 namespace lockstep {
 
@@ -61,5 +89,27 @@ class NcclCommunicator {
   bool failed_ = false;
   int exceptions_ = std::uncaught_exceptions();
 };
+
+// What the collectives over NCCL share.
+
+/// As NCCL_VERSION makes it, of the library that is loaded, not of the header.
+inline int loaded_nccl_code() {
+  int code = 0;
+  LOCKSTEP_NCCL(ncclGetVersion(&code));
+  return code;
+}
+
+/// "NCCL 2.28.9"
+inline std::string loaded_nccl_version() {
+  const int code = loaded_nccl_code();
+  return fmt::format("NCCL {}.{}.{}", code / 10000, code / 100 % 100, code % 100);
+}
+
+inline ncclDataType_t nccl_datatype(const std::int64_t* /*type*/) {
+  return ncclInt64;
+}
+inline ncclDataType_t nccl_datatype(const float* /*type*/) {
+  return ncclFloat32;
+}
 
 }  // namespace lockstep

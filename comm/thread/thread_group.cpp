@@ -3,14 +3,18 @@
 /// The last rank to arrive at a collective carries it out for all, in rank order.
 #include "comm/thread/thread_group.hpp"
 
-#include "comm/sum_into.hpp"
+#include "comm/communicator.hpp"
+#include "comm/thread/thread_ranks.hpp"
+#include "common/buffers.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace lockstep {
+
 namespace {
 
 using Operation = CollectiveKind::Operation;
@@ -123,6 +127,90 @@ std::string ThreadGroup::reason() const {
   if (whole_ != nullptr && !failed_.load(std::memory_order_acquire)) return whole_->reason();
   const std::lock_guard lock(mutex_);
   return reason_;
+}
+
+// A lane holds waiting senders or waiting receivers, never both.
+
+namespace {
+
+template <typename Lanes>
+std::shared_ptr<MailEnd> take_oldest(Lanes& lanes, const ThreadMail::Lane& lane) {
+  const auto found = lanes.find(lane);
+  if (found == lanes.end()) return nullptr;
+  std::shared_ptr<MailEnd> oldest = std::move(found->second.front());
+  found->second.pop_front();
+  if (found->second.empty()) lanes.erase(found);
+  return oldest;
+}
+
+}  // namespace
+
+std::shared_ptr<MailEnd> ThreadMail::send(const Lane& lane, std::span<const std::byte> data) {
+  auto end = std::make_shared<MailEnd>();
+  end->from = data;
+  const std::lock_guard lock(mutex_);
+  if (const auto receiver = take_oldest(receivers_, lane)) {
+    deliver(*end, *receiver);
+  } else {
+    senders_[lane].push_back(end);
+  }
+  return end;
+}
+
+std::shared_ptr<MailEnd> ThreadMail::receive(const Lane& lane, std::span<std::byte> data) {
+  auto end = std::make_shared<MailEnd>();
+  end->to = data;
+  const std::lock_guard lock(mutex_);
+  if (const auto sender = take_oldest(senders_, lane)) {
+    deliver(*sender, *end);
+  } else {
+    receivers_[lane].push_back(end);
+  }
+  return end;
+}
+
+/// Where one end was abandoned the other waits on: for its deadline, or until the group says what failed.
+void ThreadMail::deliver(MailEnd& sender, MailEnd& receiver) {
+  if (sender.abandoned || receiver.abandoned) return;
+  sender.other_bytes = receiver.to.size();
+  receiver.other_bytes = sender.from.size();
+  const bool fits = sender.from.size() == receiver.to.size();
+  if (fits) std::copy(sender.from.begin(), sender.from.end(), receiver.to.begin());
+  const auto state = fits ? MailEnd::State::kDone : MailEnd::State::kOtherLength;
+  sender.state.store(state, std::memory_order_release);
+  receiver.state.store(state, std::memory_order_release);
+}
+
+void ThreadMail::abandon(MailEnd& end) {
+  const std::lock_guard lock(mutex_);
+  end.abandoned = true;
+}
+
+// Rank 0 makes it and tells the others where it is; the last one to let go of it frees it.
+
+namespace {
+
+using Block = AlignedBuffer<std::byte>;
+
+class ThreadSharedMemory final : public SharedMemory {
+ public:
+  explicit ThreadSharedMemory(std::shared_ptr<Block> block) : block_(std::move(block)) {}
+  std::span<std::byte> bytes() override { return block_->span(); }
+
+ private:
+  std::shared_ptr<Block> block_;
+};
+
+}  // namespace
+
+std::unique_ptr<SharedMemory> share_thread_memory(Communicator& comm, std::size_t bytes) {
+  std::shared_ptr<Block> block;
+  if (comm.rank() == 0) block = std::make_shared<Block>(bytes);
+  const std::shared_ptr<Block>* owner = &block;
+  comm.broadcast(std::as_writable_bytes(std::span(&owner, 1)), 0);
+  std::shared_ptr<Block> mine = *owner;
+  comm.barrier();  // rank 0's own stays where it is until all have theirs
+  return std::make_unique<ThreadSharedMemory>(std::move(mine));
 }
 
 }  // namespace lockstep

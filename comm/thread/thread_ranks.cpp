@@ -3,19 +3,84 @@
 /// Starts the threads, joins them, and rethrows the error that came first, not its echoes.
 #include "comm/thread/thread_ranks.hpp"
 
-#include "comm/thread/thread_communicator.hpp"
+#include "comm/agreement.hpp"
+#include "comm/communicator.hpp"
 #include "comm/thread/thread_group.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
 #include "common/threads.hpp"
 
 #include <fmt/format.h>
+#include <sched.h>
 
+#include <algorithm>
+#include <chrono>
 #include <exception>
+#include <memory>
 #include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
+
+// One thread's end of a ThreadGroup.
+
+/// Its sums are added in rank order.
+class ThreadCommunicator final : public Communicator, private AllReduce, private PointToPoint {
+ public:
+  /// `group` outlives it.
+  ThreadCommunicator(ThreadGroup& group, int rank, std::chrono::duration<double> timeout);
+  /// An end of a part of `whole`, which it shares with the other ends.
+  ThreadCommunicator(std::shared_ptr<ThreadGroup> part, int rank, ThreadCommunicator& whole);
+
+  int rank() const override { return rank_; }
+  int size() const override { return group_.size(); }
+  int local_rank() const override { return rank_in_whole(); }
+  int local_size() const override { return size_of_whole(); }
+  const std::string& host() const override { return host_; }
+  std::string_view backend() const override { return "thread"; }
+  std::chrono::duration<double> timeout() const override { return timeout_; }
+  bool oversubscribed() const override { return oversubscribed_; }
+
+  AllReduce& host_all_reduce() override { return *this; }
+  std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) override;
+  std::unique_ptr<PendingCollective> start(std::span<float> data) override;
+  PointToPoint& point_to_point() override { return *this; }
+  std::unique_ptr<PendingCollective> start_send(std::span<const std::byte> data, int to, int tag) override;
+  std::unique_ptr<PendingCollective> start_receive(std::span<std::byte> data, int from, int tag) override;
+  void broadcast(std::span<std::byte> data, int root) override;
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override;
+  void barrier() override;
+  void abort(int exit_code) noexcept override;
+  std::unique_ptr<Communicator> make_part(int colour) override;
+  int rank_in_whole() const override { return whole_ == nullptr ? rank_ : whole_->rank_in_whole(); }
+  int size_of_whole() const override { return whole_ == nullptr ? size() : whole_->size_of_whole(); }
+
+  /// True once a wait of this rank was ended because another rank had failed.
+  bool was_released() const { return was_released_; }
+
+ private:
+  class Pending;
+  class PendingMail;
+
+  std::unique_ptr<Pending> arrive(const CollectiveKind& kind, const Contribution& contribution);
+  ThreadMail::Lane lane(int from, int to, int tag) const;
+  [[noreturn]] void throw_released();
+
+  std::shared_ptr<ThreadGroup> part_;  ///< kept for the ends of a part
+  ThreadCommunicator* whole_ = nullptr;
+  ThreadGroup& group_;
+  int rank_;
+  std::chrono::duration<double> timeout_;
+  std::string host_;
+  bool oversubscribed_;
+  std::uint64_t next_sequence_ = 0;
+  bool was_released_ = false;
+};
+
 namespace {
 
 /// How a rank ended: `error` is its own, or null.
@@ -88,6 +153,166 @@ void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
   for (std::thread& thread : threads) thread.join();
   if (not_started) std::rethrow_exception(not_started);
   rethrow_first(outcomes);
+}
+
+// Every collective is one that the group performs when its last thread arrives.
+
+using Operation = CollectiveKind::Operation;
+
+namespace {
+
+int usable_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+}  // namespace
+
+class ThreadCommunicator::Pending final : public PendingCollective {
+ public:
+  Pending(ThreadCommunicator& owner, std::shared_ptr<ThreadCollective> collective)
+      : owner_(owner), collective_(std::move(collective)) {}
+  ~Pending() override {
+    if (!collective_->complete.load(std::memory_order_acquire)) owner_.group_.abandon(*collective_);
+  }
+  Pending(const Pending&) = delete;
+  Pending& operator=(const Pending&) = delete;
+
+  bool test() override {
+    if (collective_->complete.load(std::memory_order_acquire)) return true;
+    if (owner_.group_.failed()) owner_.throw_released();
+    return false;
+  }
+
+ private:
+  ThreadCommunicator& owner_;
+  std::shared_ptr<ThreadCollective> collective_;
+};
+
+class ThreadCommunicator::PendingMail final : public PendingCollective {
+ public:
+  PendingMail(ThreadCommunicator& owner, std::shared_ptr<MailEnd> end, const ThreadMail::Lane& lane)
+      : owner_(owner), end_(std::move(end)), lane_(lane) {}
+  ~PendingMail() override {
+    if (state() == MailEnd::State::kWaiting) owner_.group_.mail().abandon(*end_);
+  }
+  PendingMail(const PendingMail&) = delete;
+  PendingMail& operator=(const PendingMail&) = delete;
+
+  bool test() override {
+    if (state() == MailEnd::State::kDone) return true;
+    if (state() == MailEnd::State::kOtherLength) throw_other_length();
+    if (owner_.group_.failed()) owner_.throw_released();
+    return false;
+  }
+
+ private:
+  MailEnd::State state() const { return end_->state.load(std::memory_order_acquire); }
+  [[noreturn]] void throw_other_length() const {
+    throw InternalError(
+        fmt::format("a message from rank {} to rank {} (tag {}) has {} bytes at one end and {} at the other; "
+                    "please report this",
+                    lane_.from, lane_.to, lane_.tag, end_->from.size() + end_->to.size(), end_->other_bytes));
+  }
+
+  ThreadCommunicator& owner_;
+  std::shared_ptr<MailEnd> end_;
+  ThreadMail::Lane lane_;
+};
+
+ThreadCommunicator::ThreadCommunicator(ThreadGroup& group, int rank, std::chrono::duration<double> timeout)
+    : group_(group),
+      rank_(rank),
+      timeout_(timeout),
+      host_(host_name()),
+      oversubscribed_(group.size() > usable_cores()) {}
+
+ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadGroup> part, int rank, ThreadCommunicator& whole)
+    : part_(std::move(part)),
+      whole_(&whole),
+      group_(*part_),
+      rank_(rank),
+      timeout_(whole.timeout_),
+      host_(whole.host_),
+      oversubscribed_(whole.oversubscribed_) {}
+
+std::unique_ptr<ThreadCommunicator::Pending> ThreadCommunicator::arrive(const CollectiveKind& kind,
+                                                                        const Contribution& contribution) {
+  if (group_.failed()) throw_released();
+  return std::make_unique<Pending>(*this, group_.arrive(rank_, next_sequence_++, kind, contribution));
+}
+
+void ThreadCommunicator::throw_released() {
+  for (ThreadCommunicator* end = this; end != nullptr; end = end->whole_) end->was_released_ = true;
+  throw PeerLostError(fmt::format("rank {} of {} on {} stops because {}", rank_in_whole(), size_of_whole(),
+                                  host_, group_.reason()));
+}
+
+/// The first rank of a part makes its group; the others, in the same process, take it from there.
+std::unique_ptr<Communicator> ThreadCommunicator::make_part(int colour) {
+  const std::vector<int> colours = gather(*this, colour);
+  const auto first = std::ranges::find(colours, colour) - colours.begin();
+  const auto before = std::count(colours.begin(), colours.begin() + rank_, colour);
+  const auto members = static_cast<int>(std::ranges::count(colours, colour));
+  std::shared_ptr<ThreadGroup> part;
+  if (first == rank_) part = std::make_shared<ThreadGroup>(members, &group_);
+  const auto makers = gather(*this, &part);
+  std::shared_ptr<ThreadGroup> mine = *makers[static_cast<std::size_t>(first)];
+  barrier();  // until then the makers' variables must stay
+  return std::make_unique<ThreadCommunicator>(std::move(mine), static_cast<int>(before), *this);
+}
+
+std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<std::int64_t> data) {
+  return arrive({Operation::kSumInt64, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
+}
+
+std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<float> data) {
+  return arrive({Operation::kSumFp32, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
+}
+
+ThreadMail::Lane ThreadCommunicator::lane(int from, int to, int tag) const {
+  LOCKSTEP_CHECK(from >= 0 && from < size() && to >= 0 && to < size() && tag >= 0 && tag < kTags);
+  return {from, to, tag};
+}
+
+std::unique_ptr<PendingCollective> ThreadCommunicator::start_send(std::span<const std::byte> data, int to,
+                                                                  int tag) {
+  if (group_.failed()) throw_released();
+  const ThreadMail::Lane way = lane(rank_, to, tag);
+  return std::make_unique<PendingMail>(*this, group_.mail().send(way, data), way);
+}
+
+std::unique_ptr<PendingCollective> ThreadCommunicator::start_receive(std::span<std::byte> data, int from,
+                                                                     int tag) {
+  if (group_.failed()) throw_released();
+  const ThreadMail::Lane way = lane(from, rank_, tag);
+  return std::make_unique<PendingMail>(*this, group_.mail().receive(way, data), way);
+}
+
+void ThreadCommunicator::broadcast(std::span<std::byte> data, int root) {
+  LOCKSTEP_CHECK(root >= 0 && root < size());
+  wait(*arrive({Operation::kBroadcast, data.size(), root}, {{}, data}),
+       fmt::format("a broadcast from rank {}", root), Waiting::kForAll);
+}
+
+std::vector<std::byte> ThreadCommunicator::all_gather(std::span<const std::byte> mine) {
+  std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
+  wait(*arrive({Operation::kAllGather, mine.size()}, {mine, all}), "an all-gather", Waiting::kForAll);
+  return all;
+}
+
+void ThreadCommunicator::barrier() {
+  wait(*arrive({}, {}), "a barrier", Waiting::kForAll);
+}
+
+void ThreadCommunicator::abort(int exit_code) noexcept {
+  try {
+    if (whole_ != nullptr) return whole_->abort(exit_code);
+    group_.fail(fmt::format("rank {} aborted the job with exit code {}", rank_, exit_code));
+  } catch (const std::exception& error) {
+    print_error(fmt::format("rank {}: abort failed: {}", rank_, error.what()));
+  }
 }
 
 }  // namespace lockstep

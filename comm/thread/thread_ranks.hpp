@@ -4,6 +4,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "comm/shared_memory.hpp"
 
 #include <chrono>
 #include <functional>
@@ -21,5 +22,10 @@ namespace lockstep {
 /// @throws whatever `body` throws; InternalError if two ranks' collectives do not match in kind or size
 void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
                       std::chrono::duration<double> timeout = std::chrono::minutes(5));
+
+// Memory that the ranks of one process share: any.
+
+/// See share_memory(). All ranks are threads of this process.
+std::unique_ptr<SharedMemory> share_thread_memory(Communicator& comm, std::size_t bytes);
 
 }  // namespace lockstep

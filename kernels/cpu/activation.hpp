@@ -3,7 +3,6 @@
 /// Activations, sums and dropout on the CPU; contracts in kernels/ops.hpp.
 #pragma once
 
-#include "kernels/activation.hpp"
 #include "kernels/numerics/random.hpp"
 #include "kernels/shapes.hpp"
 

@@ -11,8 +11,8 @@
 #endif
 
 #include "hwy/highway.h"
-#include "kernels/activation.hpp"
 #include "kernels/cpu/multiply_add_inl.hpp"
+#include "kernels/shapes.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {

@@ -5,13 +5,12 @@
 /// The contracts (shapes, sums, overwriting) are those of kernels/ops.hpp. Tensors of samples start on a
 /// 64-byte line and `batch` is a multiple of kLanes; weights and their gradients may lie anywhere. Any stride
 /// and padding; stride 1 is the fast path of the gradients, padding costs backward_weights one copy of x.
-/// Sums are those of kernels/numerics/sum_cuts.hpp, so bits are the same for any SIMD width with fused multiply-add. Scratch memory belongs to the calling thread and
+/// Sums are those of kernels/sum_cuts.hpp, so bits are the same for any SIMD width with fused multiply-add. Scratch memory belongs to the calling thread and
 /// is kept.
 #pragma once
 
-#include "kernels/gradient_terms.hpp"
-#include "kernels/numerics/sum_cuts.hpp"
 #include "kernels/shapes.hpp"
+#include "kernels/sum_cuts.hpp"
 
 namespace lockstep::cpu {
 

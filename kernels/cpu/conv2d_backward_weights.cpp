@@ -6,7 +6,7 @@
 #include "kernels/cpu/conv2d_padding.hpp"
 #include "kernels/cpu/lanes_scratch.hpp"
 #include "kernels/cpu/simd_targets.hpp"
-#include "kernels/numerics/sum_cuts.hpp"
+#include "kernels/sum_cuts.hpp"
 
 #include <algorithm>
 #include <array>

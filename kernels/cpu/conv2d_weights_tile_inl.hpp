@@ -34,7 +34,7 @@ inline constexpr std::size_t kGradientChannels = kMostOfATile;
 inline constexpr std::size_t kGradientTaps = kMostOfATile;
 inline constexpr std::size_t kGradientTapsWithBias = kMostOfATile == 5 ? 4 : kMostOfATile;
 
-/// Some rows of pixels of 16 samples that follow one another in a chain (kernels/numerics/sum_cuts.hpp).
+/// Some rows of pixels of 16 samples that follow one another in a chain (kernels/sum_cuts.hpp).
 struct GradientRows {
   std::size_t x = 0, dy = 0;   ///< where the first pixel's first sample lies, in floats
   std::size_t dy_channel = 0;  ///< in dy, to the next output channel

@@ -3,7 +3,7 @@
 /// Multiply-adds between registers, timed.
 #include "kernels/cpu/fma_peak.hpp"
 
-#include "common/clock.hpp"
+#include "common/machine.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 #include "kernels/cpu/gradient_sum.hpp"
 
 #include "kernels/cpu/simd_targets.hpp"
-#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/sums.hpp"
 
 #include <bit>
 

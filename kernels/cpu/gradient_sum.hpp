@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Sums of gradients over grains and their means, exact (int64) and plain (fp32), on the CPU; contracts in
-/// kernels/ops.hpp, the exact format in kernels/numerics/exact_sum.hpp. Pointers need no alignment.
+/// kernels/ops.hpp, the exact format in kernels/numerics/sums.hpp. Pointers need no alignment.
 #pragma once
 
-#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/sums.hpp"
 
 #include <cstddef>
 #include <cstdint>

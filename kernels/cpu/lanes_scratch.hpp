@@ -3,7 +3,7 @@
 /// Scratch memory of the CPU kernels.
 #pragma once
 
-#include "common/aligned_buffer.hpp"
+#include "common/buffers.hpp"
 
 #include <cstddef>
 

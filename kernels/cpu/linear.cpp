@@ -8,7 +8,7 @@
 #include "kernels/cpu/lanes_scratch.hpp"
 #include "kernels/cpu/linear_product.hpp"
 #include "kernels/cpu/simd_targets.hpp"
-#include "kernels/numerics/sum_cuts.hpp"
+#include "kernels/sum_cuts.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -4,7 +4,7 @@
 ///
 /// The contracts are those of kernels/ops.hpp. Tensors of samples start on a 64-byte line and `batch` is a
 /// multiple of kLanes; weights and their gradients may lie anywhere. Sums are those of
-/// kernels/numerics/sum_cuts.hpp, whatever the SIMD width. Scratch memory belongs to the calling thread and is kept.
+/// kernels/sum_cuts.hpp, whatever the SIMD width. Scratch memory belongs to the calling thread and is kept.
 #pragma once
 
 #include "kernels/shapes.hpp"

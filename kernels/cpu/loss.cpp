@@ -4,8 +4,8 @@
 #include "kernels/cpu/loss.hpp"
 
 #include "kernels/cpu/simd_targets.hpp"
-#include "kernels/numerics/sum_cuts.hpp"
-#include "kernels/numerics/wide_sum.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "kernels/sum_cuts.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 ///
 /// Compiled once for each instruction set (Highway's foreach_target), hence the toggled guard.
 #include "hwy/highway.h"
-#include "kernels/numerics/software_fma.hpp"
+#include "kernels/numerics/portable_math.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -4,7 +4,7 @@
 #include "kernels/cpu/simd_choice.hpp"
 
 #include "common/error.hpp"
-#include "common/text/printable.hpp"
+#include "common/printable.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Activations with a curve, elementwise and SIMD; their arithmetic is that of
 /// kernels/numerics/activation_math.inc.
-#include "kernels/activation.hpp"
 #include "kernels/cpu/activation.hpp"
 #include "kernels/cpu/simd_targets.hpp"
+#include "kernels/shapes.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/smooth_activation.cpp"

@@ -3,7 +3,7 @@
 /// The functions of kernels/numerics/activation_math.inc for one number of a thread.
 #pragma once
 
-#include "kernels/activation.hpp"
+#include "kernels/shapes.hpp"
 
 #include <gpu/launch.cuh>
 

@@ -4,7 +4,7 @@
 /// them found. A lane is a sample.
 #pragma once
 
-#include "kernels/numerics/sum_cuts.hpp"
+#include "kernels/sum_cuts.hpp"
 
 #include <gpu/launch.cuh>
 

@@ -14,7 +14,7 @@
 
 namespace lockstep::LOCKSTEP_GPU {
 
-/// Four sums over the lanes of a warp by the tree of kernels/numerics/sum_cuts.hpp. In its first two steps a lane
+/// Four sums over the lanes of a warp by the tree of kernels/sum_cuts.hpp. In its first two steps a lane
 /// keeps half of the sums that it has and gives its partner, which adds the same two numbers, the other half.
 struct FourSums {
   static constexpr int kCount = 4;

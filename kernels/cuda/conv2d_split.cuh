@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The units and terms of a weight gradient (kernels/numerics/sum_cuts.hpp), as warps and blocks share them.
+/// The units and terms of a weight gradient (kernels/sum_cuts.hpp), as warps and blocks share them.
 #pragma once
 
 #include "kernels/cuda/conv2d_groups.cuh"
-#include "kernels/device/device_ops.hpp"
-#include "kernels/numerics/sum_cuts.hpp"
+#include "kernels/device_ops.hpp"
 #include "kernels/shapes.hpp"
+#include "kernels/sum_cuts.hpp"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/probe.hpp"
 #include "kernels/cuda/stream.hpp"
-#include "kernels/device/device_messages.hpp"
+#include "kernels/device_messages.hpp"
 
 #include <algorithm>
 #include <map>

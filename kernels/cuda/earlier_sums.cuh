@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A sum that is cut into parts which one thread computes one after another (kernels/numerics/sum_cuts.hpp): the parts
+/// A sum that is cut into parts which one thread computes one after another (kernels/sum_cuts.hpp): the parts
 /// before wait in shared memory, where they cost no registers.
 #pragma once
 

@@ -4,7 +4,7 @@
 /// and how a gradient is spread over the window it came from.
 #pragma once
 
-#include "kernels/device/epilogue.hpp"
+#include "kernels/device_epilogue.hpp"
 #include "kernels/numerics/random.hpp"
 
 #include <gpu/launch.cuh>

@@ -3,11 +3,11 @@
 /// The check around every call of the CUDA runtime.
 #pragma once
 
-#include "kernels/device/cuda_error.hpp"
+#include "kernels/device_messages.hpp"
 
 #include <cuda_runtime.h>
 
-/// What a failed call was, for the functions of kernels/device/cuda_error.hpp.
+/// What a failed call was, for the functions of kernels/device_messages.hpp.
 #define LOCKSTEP_CUDA_FAILURE(status, call)                                        \
   ::lockstep::CudaFailure {                                                        \
     cudaGetErrorName(status), cudaGetErrorString(status), call, __FILE__, __LINE__ \

@@ -3,7 +3,7 @@
 /// Adding to an exact sum from a kernel: one atomic addition of an integer, whose order does not matter.
 #pragma once
 
-#include "kernels/device/device_ops.hpp"
+#include "kernels/device_ops.hpp"
 
 #include <gpu/launch.cuh>
 

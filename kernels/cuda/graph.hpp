@@ -3,7 +3,7 @@
 /// A captured series of operations in the form that the CUDA runtime launches.
 #pragma once
 
-#include "kernels/device/device.hpp"
+#include "kernels/device.hpp"
 
 #include <gpu/launch.cuh>
 

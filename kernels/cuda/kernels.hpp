@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The hand-written kernels as functions, one for each op of kernels/device/device_ops.hpp, whose contract
+/// The hand-written kernels as functions, one for each op of kernels/device_ops.hpp, whose contract
 /// they have. Each queues one launch (or as many as it says) on the stream. Compiled for GPUs and for the
 /// emulator.
 #pragma once
 
-#include "kernels/device/device_ops.hpp"
+#include "kernels/device_ops.hpp"
 
 #include <gpu/launch.cuh>
 

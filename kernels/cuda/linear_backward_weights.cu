@@ -18,7 +18,7 @@
 #include "kernels/cuda/exact_sum.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/linear_tile.cuh"
-#include "kernels/numerics/sum_cuts.hpp"
+#include "kernels/sum_cuts.hpp"
 
 #include <algorithm>
 

@@ -20,7 +20,7 @@
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/linear_tile.cuh"
-#include "kernels/numerics/sum_cuts.hpp"
+#include "kernels/sum_cuts.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 namespace {

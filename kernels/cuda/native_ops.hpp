@@ -3,7 +3,7 @@
 /// The ops of a device by the hand-written kernels of this folder.
 #pragma once
 
-#include "kernels/device/device_ops.hpp"
+#include "kernels/device_ops.hpp"
 
 #include <gpu/launch.cuh>
 

@@ -5,7 +5,7 @@
 #include "kernels/cuda/device.hpp"
 #include "kernels/cuda/native_ops.hpp"
 #include "kernels/cuda/properties.hpp"
-#include "kernels/device/device_messages.hpp"
+#include "kernels/device_messages.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 

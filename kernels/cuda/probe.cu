@@ -3,7 +3,7 @@
 /// Asks for the attributes of a kernel that does nothing: whether there is code for this GPU shows in that.
 #include "common/error.hpp"
 #include "kernels/cuda/probe.hpp"
-#include "kernels/device/device_messages.hpp"
+#include "kernels/device_messages.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 

@@ -3,7 +3,7 @@
 /// Whether a GPU can run the kernels of this program.
 #pragma once
 
-#include "kernels/device/device.hpp"
+#include "kernels/device.hpp"
 
 #include <gpu/launch.cuh>
 

@@ -3,7 +3,7 @@
 /// Properties of devices, UUIDs, PCI places and links between GPUs, as the runtime tells them.
 #include "common/error.hpp"
 #include "kernels/cuda/properties.hpp"
-#include "kernels/device/device_messages.hpp"
+#include "kernels/device_messages.hpp"
 
 #include <array>
 #include <cstdlib>

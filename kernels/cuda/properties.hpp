@@ -3,7 +3,7 @@
 /// Asking the CUDA runtime about devices. None of it makes a context, so none takes device memory.
 #pragma once
 
-#include "kernels/device/device.hpp"
+#include "kernels/device.hpp"
 
 #include <gpu/launch.cuh>
 

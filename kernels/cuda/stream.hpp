@@ -3,7 +3,7 @@
 /// Streams, events and graphs over the CUDA runtime.
 #pragma once
 
-#include "kernels/device/device.hpp"
+#include "kernels/device.hpp"
 
 #include <gpu/launch.cuh>
 

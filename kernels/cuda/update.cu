@@ -28,7 +28,7 @@
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/thread_each.cuh"
-#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/sums.hpp"
 #include "kernels/optimizers/rule_steps.hpp"
 
 #include <cmath>

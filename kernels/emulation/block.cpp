@@ -4,7 +4,7 @@
 #include "kernels/emulation/block.hpp"
 
 #include "common/error.hpp"
-#include "kernels/emulation/builtins.hpp"
+#include "kernels/emulation/vector_types.hpp"
 
 #include <fmt/format.h>
 

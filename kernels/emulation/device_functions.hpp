@@ -4,8 +4,7 @@
 #pragma once
 
 #include "kernels/emulation/block.hpp"
-#include "kernels/emulation/call_site.hpp"
-#include "kernels/emulation/warp.hpp"
+#include "kernels/emulation/errors.hpp"
 
 #include <bit>
 #include <cmath>

@@ -4,8 +4,8 @@
 #include "kernels/emulation/grid.hpp"
 
 #include "common/error.hpp"
-#include "kernels/emulation/builtins.hpp"
-#include "kernels/emulation/device_memory.hpp"
+#include "kernels/emulation/memory.hpp"
+#include "kernels/emulation/vector_types.hpp"
 
 #include <fmt/format.h>
 

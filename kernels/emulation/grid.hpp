@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/emulation/block.hpp"
-#include "kernels/emulation/call_site.hpp"
+#include "kernels/emulation/errors.hpp"
 #include "kernels/emulation/vector_types.hpp"
 
 #include <cstddef>

@@ -3,8 +3,6 @@
 /// A seed for the process, and permutations drawn from it with SplitMix64.
 #include "kernels/emulation/order.hpp"
 
-#include "kernels/emulation/thread_order.hpp"
-
 #include <atomic>
 #include <cstdlib>
 #include <numeric>

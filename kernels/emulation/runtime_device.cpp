@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// What the emulated device says of itself.
 #include "kernels/emulation/built_for.hpp"
-#include "kernels/emulation/device_memory.hpp"
+#include "kernels/emulation/errors.hpp"
+#include "kernels/emulation/memory.hpp"
 #include "kernels/emulation/runtime_api.hpp"
-#include "kernels/emulation/shared_memory.hpp"
-#include "kernels/emulation/status.hpp"
 
 #include <atomic>
 #include <cstdio>

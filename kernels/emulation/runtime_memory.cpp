@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Memory, copies and fills.
-#include "kernels/emulation/device_memory.hpp"
+#include "kernels/emulation/errors.hpp"
+#include "kernels/emulation/memory.hpp"
 #include "kernels/emulation/runtime_api.hpp"
-#include "kernels/emulation/status.hpp"
 #include "kernels/emulation/stream.hpp"
-#include "kernels/emulation/unsafe_calls.hpp"
 
 #include <cstring>
 #include <new>

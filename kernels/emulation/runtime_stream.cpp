@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Streams, events, and graphs captured from them.
 #include "kernels/emulation/block.hpp"
+#include "kernels/emulation/errors.hpp"
 #include "kernels/emulation/runtime_api.hpp"
-#include "kernels/emulation/status.hpp"
 #include "kernels/emulation/stream.hpp"
-#include "kernels/emulation/unsafe_calls.hpp"
 
 #include <cstdint>
 #include <memory>

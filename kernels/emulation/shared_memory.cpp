@@ -1,10 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Arrays are handed out one behind the other, and looked after when the block ends.
-#include "kernels/emulation/shared_memory.hpp"
-
 #include "common/error.hpp"
-#include "kernels/emulation/redzone.hpp"
+#include "kernels/emulation/memory.hpp"
 #include "kernels/emulation/sanitizer.hpp"
 
 #include <fmt/format.h>

@@ -4,13 +4,43 @@
 /// recorded in a graph instead.
 #pragma once
 
-#include "kernels/emulation/graph.hpp"
+#include "kernels/emulation/errors.hpp"
+#include "kernels/emulation/order.hpp"
 
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <thread>
+#include <vector>
 
 namespace lockstep::emulation {
+
+// What a stream records instead of running it: operations and which of them must come before which.
+
+/// A piece of work with its arguments, by value.
+using Operation = std::function<void()>;
+
+class OperationGraph {
+ public:
+  using Node = std::size_t;
+  /// Nodes that a later one must wait for.
+  using Frontier = std::vector<Node>;
+
+  Node add(Operation operation, Frontier after);
+  std::size_t size() const noexcept { return nodes_.size(); }
+  /// Runs all operations, each after those it waits for; under a seed, in a random one of such orders.
+  void run(Order& order) const;
+  /// Whether all nodes are in the frontier or come before it.
+  bool covered_by(const Frontier& frontier) const;
+
+ private:
+  struct Step {
+    Operation operation;
+    Frontier after;
+  };
+  std::vector<Step> nodes_;
+};
 
 struct Stream;
 
@@ -45,5 +75,16 @@ struct Event {
   std::chrono::steady_clock::time_point time;  ///< of the last record()
   CapturePoint point;
 };
+
+// What CUDA calls potentially unsafe: calls that no graph can hold, so a thread that captures must not make
+// them (cudaThreadExchangeStreamCaptureMode's manual). Other threads may, also beside a capture in global
+// mode.
+
+/// From now until the capture ends, the calling thread may make no such call.
+void forbid_unsafe_calls(const std::shared_ptr<Capture>& capture);
+
+/// cudaErrorStreamCaptureUnsupported if it may not; the captures that forbid it are then invalid, as on a
+/// GPU.
+cudaError_t check_unsafe_call();
 
 }  // namespace lockstep::emulation

@@ -42,4 +42,9 @@ LOCKSTEP_VECTOR_TYPES(float, float)
 LOCKSTEP_VECTOR_TYPES(double, double)
 #undef LOCKSTEP_VECTOR_TYPES
 
+// The built-in variables of a kernel: those of the thread that runs now on this OS thread.
+
+extern constinit thread_local uint3 threadIdx, blockIdx, blockDim, gridDim;
+inline constexpr int warpSize = 32;
+
 }  // namespace lockstep::emulation

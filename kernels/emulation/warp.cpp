@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// An exchange completes when the last thread that its mask names has arrived with the same request.
-#include "kernels/emulation/warp.hpp"
+#include "kernels/emulation/block.hpp"
 
 #include <fmt/format.h>
 

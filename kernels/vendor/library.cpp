@@ -40,4 +40,135 @@ Pool& Library::pool(const Pool2dShape& shape, cudnnPoolingMode_t mode) {
   return pools_.try_emplace(key, shape, mode).first->second;
 }
 
+// Three directions, each with the algorithm that was the fastest where that was asked for.
+
+namespace {
+
+/// A tensor as cuDNN wants it. Data is const float* or, for an output, float*.
+template <typename Descriptor, typename Data>
+struct Operand {
+  Descriptor descriptor;
+  Data data;
+};
+// For compilers that do not deduce it of a struct by themselves, such as clang 14.
+template <typename Descriptor, typename Data>
+Operand(Descriptor, Data) -> Operand<Descriptor, Data>;
+
+/// c = the direction's operation on a and b.
+template <typename Api, typename A, typename B, typename C>
+void run(StreamContext& context, VendorAlgorithms algorithms, std::optional<Conv2dAlgorithm<Api>>& chosen,
+         cudnnConvolutionDescriptor_t convolution, A a, B b, C c) {
+  if (!chosen) {
+    chosen = choose_algorithm<Api>(context.cudnn(), algorithms, a.descriptor, b.descriptor, convolution,
+                                   c.descriptor);
+  }
+  void* workspace = context.bytes(Scratch::kWorkspace, chosen->workspace_bytes);
+  LOCKSTEP_CUDNN(Api::run(context.cudnn(), &kOne, a.descriptor, a.data, b.descriptor, b.data, convolution,
+                          chosen->algorithm, workspace, chosen->workspace_bytes, &kZero, c.descriptor,
+                          c.data));
+}
+
+}  // namespace
+
+Conv2d::Conv2d(const Conv2dShape& shape, VendorAlgorithms algorithms)
+    : shape_(shape),
+      algorithms_(algorithms),
+      x_(describe_tensor(shape.batch, input())),
+      y_(describe_tensor(shape.batch, output())),
+      w_(describe_filter(shape)),
+      convolution_(describe_convolution(shape)),
+      bias_(shape.batch, output()) {}
+
+void Conv2d::forward(StreamContext& context, const float* x, const float* w, float* y) {
+  run<ForwardApi>(context, algorithms_, forward_, convolution_.get(),
+                  Operand{x_.get(), context.aligned(Scratch::kX, x, shape_.in_size())},
+                  Operand{w_.get(), context.aligned(Scratch::kW, w, shape_.weight_size())},
+                  Operand{y_.get(), y});
+}
+
+void Conv2d::backward_data(StreamContext& context, const float* dy, const float* w, float* dx) {
+  run<BackwardDataApi>(context, algorithms_, backward_data_, convolution_.get(),
+                       Operand{w_.get(), context.aligned(Scratch::kW, w, shape_.weight_size())},
+                       Operand{y_.get(), context.aligned(Scratch::kDy, dy, shape_.out_size())},
+                       Operand{x_.get(), dx});
+}
+
+void Conv2d::backward_weights(StreamContext& context, const float* x, const float* dy, float* dw) {
+  run<BackwardWeightsApi>(context, algorithms_, backward_weights_, convolution_.get(),
+                          Operand{x_.get(), context.aligned(Scratch::kX, x, shape_.in_size())},
+                          Operand{y_.get(), context.aligned(Scratch::kDy, dy, shape_.out_size())},
+                          Operand{w_.get(), dw});
+}
+
+// cuBLAS counts elements down the columns, so a matrix of ours [rows][columns] is for it the transpose, of
+// `columns` rows: x is I by N, w is I by O, y is O by N.
+
+namespace {
+
+/// A matrix as it lies in memory, and whether its transpose is meant.
+struct Factor {
+  const float* data;
+  int rows;  ///< as cuBLAS counts, of what lies in memory
+  cublasOperation_t as = CUBLAS_OP_N;
+};
+
+/// c [rows by columns] = a b, with `inner` terms each.
+void multiply(StreamContext& context, int rows, int columns, int inner, const Factor& a, const Factor& b,
+              float* c) {
+  LOCKSTEP_CUBLAS(cublasSgemm(context.cublas(), a.as, b.as, rows, columns, inner, &kOne, a.data, a.rows,
+                              b.data, b.rows, &kZero, c, rows));
+}
+
+}  // namespace
+
+Linear::Linear(const LinearShape& shape) : shape_(shape), bias_(shape.batch, output()) {}
+
+void Linear::forward(StreamContext& context, const float* x, const float* w, float* y) const {
+  const auto [batch, in, out] = shape_;
+  multiply(context, out, batch, in, {w, in, CUBLAS_OP_T}, {x, in}, y);
+}
+
+void Linear::backward_data(StreamContext& context, const float* dy, const float* w, float* dx) const {
+  const auto [batch, in, out] = shape_;
+  multiply(context, in, batch, out, {w, in}, {dy, out}, dx);
+}
+
+void Linear::backward_weights(StreamContext& context, const float* x, const float* dy, float* dw) const {
+  const auto [batch, in, out] = shape_;
+  multiply(context, in, out, batch, {x, in}, {dy, out, CUBLAS_OP_T}, dw);
+}
+
+// Max and average pools in both directions.
+
+Pool::Pool(const Pool2dShape& shape, cudnnPoolingMode_t mode)
+    : x_(describe_tensor(shape.batch, {shape.channels, shape.in_height, shape.in_width})),
+      y_(describe_tensor(shape.batch, {shape.channels, shape.out_height(), shape.out_width()})),
+      pool_(describe_pool(shape, mode)) {}
+
+void Pool::forward(StreamContext& context, const float* x, float* y) const {
+  LOCKSTEP_CUDNN(cudnnPoolingForward(context.cudnn(), pool_.get(), &kOne, x_.get(), x, &kZero, y_.get(), y));
+}
+
+void Pool::backward(StreamContext& context, const float* x, const float* y, const float* dy,
+                    float* dx) const {
+  LOCKSTEP_CUDNN(cudnnPoolingBackward(context.cudnn(), pool_.get(), &kOne, y_.get(), y, y_.get(), dy,
+                                      x_.get(), x, &kZero, x_.get(), dx));
+}
+
+// Adding a bias to every channel, and its gradient.
+
+ChannelBias::ChannelBias(int batch, const ImageShape& output)
+    : y_size_(static_cast<std::size_t>(batch) * static_cast<std::size_t>(output.features())),
+      y_(describe_tensor(batch, output)),
+      b_(describe_tensor(1, {output.channels, 1, 1})) {}
+
+void ChannelBias::add(StreamContext& context, const float* b, float* y) const {
+  LOCKSTEP_CUDNN(cudnnAddTensor(context.cudnn(), &kOne, b_.get(), b, &kOne, y_.get(), y));
+}
+
+void ChannelBias::gradient(StreamContext& context, const float* dy, float* db) const {
+  LOCKSTEP_CUDNN(cudnnConvolutionBackwardBias(
+      context.cudnn(), &kOne, y_.get(), context.aligned(Scratch::kDy, dy, y_size_), &kZero, b_.get(), db));
+}
+
 }  // namespace lockstep::vendor

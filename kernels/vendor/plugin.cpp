@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The one function of lockstep_vendor.so.
-#include "common/advice.hpp"
+#include "common/error.hpp"
 #include "kernels/vendor/vendor_ops.hpp"
 
 LOCKSTEP_PLUGIN_TAKES_SPELLING

@@ -4,8 +4,8 @@
 /// lockstep_vendor.so, which is loaded when it is asked for. No CUDA header is needed.
 #pragma once
 
-#include "kernels/device/device.hpp"
-#include "kernels/device/device_ops.hpp"
+#include "kernels/device.hpp"
+#include "kernels/device_ops.hpp"
 
 #include <memory>
 

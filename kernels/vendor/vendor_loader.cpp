@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The way into lockstep_vendor.so.
-#include "common/advice.hpp"
 #include "common/error.hpp"
-#include "common/plugin.hpp"
+#include "common/installed.hpp"
 #include "kernels/vendor/vendor.hpp"
 
 namespace lockstep {

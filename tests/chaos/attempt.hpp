@@ -3,12 +3,16 @@
 /// One start of the job in a run directory, and what it said.
 #pragma once
 
+#include "tests/chaos/campaign.hpp"
 #include "tests/chaos/chaos_job.hpp"
 #include "tests/chaos/child_process.hpp"
-#include "tests/chaos/run_facts.hpp"
+#include "tests/chaos/moment.hpp"
+#include "tests/chaos/record_damage.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -62,6 +66,61 @@ class Attempt {
   std::size_t log_before_;  ///< bytes of the log
   ChildProcess process_;
   bool launcher_hung_ = false;
+};
+
+// One run from its first start to its end, disturbed on the way as often as the dice say.
+
+/// What all lives of one test share.
+struct World {
+  const ChaosJob& job;
+  const Result& reference;
+  const std::string& reference_hash;  ///< the last line of the undisturbed run
+  const Disturbance& disturbance;
+  Tally& tally;
+  Rounds& rounds;
+  std::function<void(const std::string&)> tell;  ///< gets the story of every attempt; may be empty
+};
+
+inline constexpr const char* kRunsCompared = "finished and compared: all bytes equal";
+inline constexpr const char* kResumes = "went on from a checkpoint";
+inline constexpr const char* kOtherRanks = "on another number of ranks than before";
+
+class Life {
+ public:
+  Life(World& world, const LifeDirectories& directories, const Dice& dice);
+
+  /// Starts the job again and again until it is done, then compares it with the undisturbed run.
+  /// @throws Violation at the first broken promise
+  void run();
+
+  /// What was going on last, for the message about a violation.
+  const std::string& story() const { return story_; }
+
+ private:
+  bool attempt();
+  Ending disturb(Attempt& attempt);
+  Ending let_finish(Attempt& attempt);
+  void check_after(const Attempt& attempt, Ending ending);
+  void check_resume(const Attempt& attempt, const RunFacts& after);
+  void verify_checkpoints();
+  void compare_kept(const std::vector<std::string>& kept, std::vector<std::string>* differences);
+  void compare(const Attempt& attempt);
+
+  World& world_;
+  const LifeDirectories& directories_;
+  Dice dice_;
+  std::string story_;
+  std::int64_t earlier_runs_ = 0;  ///< previous-N directories
+  int last_ranks_ = 0;
+  RecordDamage damage_;
+};
+
+// What a chaos test throws when the program broke a promise.
+
+/// Names the promise and what was seen instead.
+class Violation : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
 };
 
 }  // namespace lockstep::chaos

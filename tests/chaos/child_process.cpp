@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/child_process.hpp"
 
-#include "tests/chaos/patience.hpp"
+#include "tests/chaos/campaign.hpp"
 
 #include <cctype>
 #include <fcntl.h>

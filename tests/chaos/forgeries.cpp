@@ -3,7 +3,7 @@
 /// Every number is one that `lockstep prove` promises to compare.
 #include "tests/chaos/forgeries.hpp"
 
-#include "tests/chaos/violation.hpp"
+#include "tests/chaos/attempt.hpp"
 #include "tests/trainer/support/forged_run.hpp"
 
 #include <fmt/format.h>

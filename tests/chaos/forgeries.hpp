@@ -3,7 +3,7 @@
 /// One false number in the files of a run, with all checksums made good.
 #pragma once
 
-#include "tests/chaos/dice.hpp"
+#include "tests/chaos/campaign.hpp"
 
 #include <string>
 #include <vector>

@@ -3,8 +3,8 @@
 /// Both are subreapers: who was started and lost its parent is a descendant still, and so is found.
 #include "tests/chaos/guard.hpp"
 
+#include "tests/chaos/campaign.hpp"
 #include "tests/chaos/child_process.hpp"
-#include "tests/chaos/patience.hpp"
 #include "tests/chaos/scratch.hpp"
 
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// SIGKILL, and what must hold for the run directory that it leaves.
-#include "tests/chaos/disturbance.hpp"
+#include "tests/chaos/attempt.hpp"
+#include "tests/chaos/chaos_job.hpp"
 #include "tests/chaos/record_damage.hpp"
-#include "tests/chaos/violation.hpp"
 
 #include <fmt/format.h>
 

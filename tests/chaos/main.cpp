@@ -5,7 +5,6 @@
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/guard.hpp"
 #include "tests/chaos/prove.hpp"
-#include "tests/chaos/watchdog/straggler_campaign.hpp"
 #include "tests/chaos/watchdog/watch_campaign.hpp"
 
 #include <CLI/CLI.hpp>

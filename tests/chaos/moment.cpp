@@ -2,17 +2,27 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/moment.hpp"
 
-#include "tests/chaos/patience.hpp"
-#include "tests/chaos/run_facts.hpp"
-#include "tests/chaos/violation.hpp"
+#include "tests/chaos/attempt.hpp"
+#include "tests/chaos/campaign.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
+#include <sstream>
+#include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace lockstep::chaos {
+
 namespace {
 
 using std::chrono::microseconds;
@@ -67,6 +77,150 @@ bool await(const Moment& moment, ChildProcess& process, const std::string& run_d
   }
   std::this_thread::sleep_for(moment.delay);
   return !process.exit_code();
+}
+
+namespace {
+
+/// The names in RUN/checkpoints; those that come and go meanwhile may be missing.
+std::vector<std::string> checkpoint_names(const std::string& run_dir) {
+  std::vector<std::string> names;
+  std::error_code error;
+  std::filesystem::directory_iterator entry(run_dir + "/checkpoints", error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    names.push_back(entry->path().filename());
+  }
+  return names;
+}
+
+/// The step of the last complete line that has one.
+std::int64_t last_step_in(std::string_view text) {
+  constexpr std::string_view kKey = "\"step\":";
+  const auto complete = text.substr(0, text.rfind('\n') + 1);
+  const auto at = complete.rfind(kKey);
+  return at == std::string_view::npos ? 0 : std::strtoll(complete.data() + at + kKey.size(), nullptr, 10);
+}
+
+}  // namespace
+
+RunFacts look_at(const std::string& run_dir) {
+  RunFacts facts;
+  for (const auto& name : checkpoint_names(run_dir)) {
+    if (name.starts_with("step-")) {
+      facts.newest_checkpoint = std::max<std::int64_t>(facts.newest_checkpoint, std::stoll(name.substr(5)));
+    }
+    facts.saving = facts.saving || name.starts_with(".tmp-step-");
+    facts.pruning = facts.pruning || name.starts_with(".tmp-removed-");
+  }
+  facts.metrics = testing::read_text(run_dir + "/metrics.jsonl");
+  facts.last_logged = last_step_in(facts.metrics);
+  return facts;
+}
+
+std::int64_t last_logged_step(const std::string& run_dir) {
+  constexpr std::streamoff kTail = 1000;  // longer than any two lines
+  std::ifstream file(run_dir + "/metrics.jsonl", std::ios::binary | std::ios::ate);
+  if (!file) return 0;
+  const std::streamoff size = file.tellg();
+  file.seekg(std::max<std::streamoff>(size - kTail, 0));
+  std::string tail(static_cast<std::size_t>(std::min(size, kTail)), '\0');
+  file.read(tail.data(), static_cast<std::streamsize>(tail.size()));
+  return last_step_in(tail);
+}
+
+bool is_saving(const std::string& run_dir) {
+  const auto names = checkpoint_names(run_dir);
+  return std::any_of(names.begin(), names.end(),
+                     [](const auto& name) { return name.starts_with(".tmp-step-"); });
+}
+
+namespace {
+
+void compare_bytes(const std::string& name, const std::string& mine, const std::string& reference,
+                   std::vector<std::string>* differences) {
+  if (mine == reference) return;
+  const auto [here, there] = std::mismatch(mine.begin(), mine.end(), reference.begin(), reference.end());
+  differences->push_back(fmt::format("{}: first differs at byte {} ({} bytes, reference {})", name,
+                                     here - mine.begin(), mine.size(), reference.size()));
+}
+
+void compare_metrics(const std::vector<nlohmann::json>& mine, const std::vector<nlohmann::json>& reference,
+                     std::vector<std::string>* differences) {
+  if (mine == reference) return;
+  const auto [here, there] = std::mismatch(mine.begin(), mine.end(), reference.begin(), reference.end());
+  differences->push_back(fmt::format("metrics.jsonl: first differs in line {}: {}, reference {}",
+                                     here - mine.begin() + 1, here == mine.end() ? "(none)" : here->dump(),
+                                     there == reference.end() ? "(none)" : there->dump()));
+}
+
+/// Lines of which a start has said that some of them were changed: it kept them aside.
+std::vector<nlohmann::json> lines_kept_aside(const std::string& run_dir) {
+  std::vector<nlohmann::json> lines;
+  for (const auto& entry : std::filesystem::directory_iterator(run_dir)) {
+    if (!entry.path().filename().string().starts_with("metrics.jsonl.damaged")) continue;
+    std::istringstream text(testing::read_text(entry.path().string()));
+    for (std::string line; std::getline(text, line);) {
+      auto event = nlohmann::json::parse(line, nullptr, false);
+      if (!event.is_object()) continue;
+      testing::forget_times_and_ranks(event);
+      lines.push_back(std::move(event));
+    }
+  }
+  return lines;
+}
+
+/// After a loss lines may be missing, and one may tell of it; no other is new, or in another place, but those that were
+/// said to be changed.
+void require_part(const std::vector<nlohmann::json>& mine, const std::vector<nlohmann::json>& reference,
+                  const std::vector<nlohmann::json>& kept_aside, std::vector<std::string>* differences) {
+  auto at = reference.begin();
+  for (const auto& line : mine) {
+    if (line.value("event", "") == "lost") continue;
+    const bool is_known = std::find(reference.begin(), reference.end(), line) != reference.end();
+    if (!is_known && std::find(kept_aside.begin(), kept_aside.end(), line) != kept_aside.end()) continue;
+    at = std::find(at, reference.end(), line);
+    if (at == reference.end())
+      return differences->push_back("metrics.jsonl: not in the reference: " + line.dump());
+    ++at;
+  }
+}
+
+std::string require_bytes(const std::string& path) {
+  auto bytes = testing::read_text(path);
+  if (bytes.empty()) throw Violation(path + ": missing or empty after a finished run");
+  return bytes;
+}
+
+}  // namespace
+
+Result::Result(const std::string& run_dir, std::int64_t steps) {
+  const auto directory = run_dir + "/checkpoints";
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+    checkpoints_.push_back(entry.path().filename());
+  }
+  std::sort(checkpoints_.begin(), checkpoints_.end());
+  const auto last = fmt::format("{}/step-{:08}", directory, steps);
+  weights_ = require_bytes(last + "/model.safetensors");
+  optimizer_ = require_bytes(last + "/optimizer.safetensors");
+  trail_ = require_bytes(run_dir + "/trail.bin");
+  try {
+    metrics_ = testing::comparable_metrics(run_dir);
+    kept_aside_ = lines_kept_aside(run_dir);
+  } catch (const nlohmann::json::exception& error) {
+    throw Violation(fmt::format("{}/metrics.jsonl: {}", run_dir, error.what()));
+  }
+}
+
+std::vector<std::string> Result::differences_from(const Result& reference, WholeRecords whole) const {
+  std::vector<std::string> differences;
+  compare_bytes("model.safetensors", weights_, reference.weights_, &differences);
+  compare_bytes("optimizer.safetensors", optimizer_, reference.optimizer_, &differences);
+  if (whole.trail) compare_bytes("trail.bin", trail_, reference.trail_, &differences);
+  if (whole.metrics) {
+    compare_metrics(metrics_, reference.metrics_, &differences);
+  } else {
+    require_part(metrics_, reference.metrics_, kept_aside_, &differences);
+  }
+  return differences;
 }
 
 }  // namespace lockstep::chaos

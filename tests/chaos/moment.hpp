@@ -3,12 +3,15 @@
 /// When to strike: while the run starts, at some step, or in the middle of a save.
 #pragma once
 
+#include "tests/chaos/campaign.hpp"
 #include "tests/chaos/child_process.hpp"
-#include "tests/chaos/dice.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace lockstep::chaos {
 
@@ -28,5 +31,51 @@ Moment random_moment(Dice& dice, std::int64_t first_step);
 /// Returns when the moment has come: true; or when the process has ended: false.
 /// @throws Violation if neither happens and no step is logged in two minutes
 bool await(const Moment& moment, ChildProcess& process, const std::string& run_dir);
+
+// What a run directory shows to somebody who comes by, at any moment.
+
+struct RunFacts {
+  std::int64_t newest_checkpoint = 0;  ///< the highest step that has its final name; 0: none
+  std::int64_t last_logged = 0;        ///< the last step in metrics.jsonl; 0: none
+  bool saving = false;                 ///< a half-written checkpoint lies there
+  bool pruning = false;                ///< a half-removed one
+  std::string metrics;                 ///< the bytes of metrics.jsonl
+};
+
+/// Looks at files only; the run may go on meanwhile.
+RunFacts look_at(const std::string& run_dir);
+
+/// The last step in metrics.jsonl, from its last lines only: cheap enough to ask a thousand times a second.
+std::int64_t last_logged_step(const std::string& run_dir);
+
+/// Whether a checkpoint is being written at this moment.
+bool is_saving(const std::string& run_dir);
+
+// The undisturbed run, and how another one differs from it.
+
+/// Which records of a run were never damaged.
+struct WholeRecords {
+  bool metrics = true, trail = true;
+};
+
+/// What must be equal, byte for byte, however often a run was disturbed.
+class Result {
+ public:
+  /// Reads a finished run of so many steps. @throws Violation if a part is missing or no JSON
+  Result(const std::string& run_dir, std::int64_t steps);
+
+  /// One line for each difference: which file, where first. Empty: equal.
+  /// Of records that were damaged on the way only what is left must be the same.
+  std::vector<std::string> differences_from(const Result& reference, WholeRecords whole) const;
+
+  /// Directories in RUN/checkpoints, in order.
+  const std::vector<std::string>& checkpoints() const { return checkpoints_; }
+
+ private:
+  std::vector<std::string> checkpoints_;
+  std::string weights_, optimizer_;                   ///< bytes of the last checkpoint's files
+  std::string trail_;                                 ///< bytes of trail.bin
+  std::vector<nlohmann::json> metrics_, kept_aside_;  ///< without times and rank facts
+};
 
 }  // namespace lockstep::chaos

@@ -5,13 +5,12 @@
 /// number in a file of an honest run, with its checksums: then it must be refuted.
 #include "tests/chaos/prove.hpp"
 
-#include "common/text/json_text.hpp"
+#include "common/json_text.hpp"
+#include "tests/chaos/attempt.hpp"
+#include "tests/chaos/campaign.hpp"
 #include "tests/chaos/chaos_job.hpp"
-#include "tests/chaos/dice.hpp"
 #include "tests/chaos/forgeries.hpp"
 #include "tests/chaos/scratch.hpp"
-#include "tests/chaos/tally.hpp"
-#include "tests/chaos/violation.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <fmt/format.h>

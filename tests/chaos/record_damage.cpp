@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/record_damage.hpp"
 
-#include "tests/chaos/run_facts.hpp"
-#include "tests/chaos/violation.hpp"
+#include "tests/chaos/attempt.hpp"
+#include "tests/chaos/moment.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <fmt/format.h>

@@ -4,8 +4,7 @@
 #pragma once
 
 #include "tests/chaos/attempt.hpp"
-#include "tests/chaos/dice.hpp"
-#include "tests/chaos/tally.hpp"
+#include "tests/chaos/campaign.hpp"
 
 #include <cstdint>
 #include <map>

@@ -3,12 +3,15 @@
 #include "comm/agreement.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 
 namespace lockstep {
+
 namespace {
 
 TEST(AgreementTest, WhenAllSucceedNobodyThrows) {
@@ -49,4 +52,126 @@ TEST(AgreementTest, AnUnexpectedExceptionCountsAsInternalError) {
 }
 
 }  // namespace
+
+}  // namespace lockstep
+
+namespace lockstep::testing {
+
+namespace {
+
+TEST(GatherTest, TextsOfAnyLengthArriveInOrderOfRank) {
+  const std::vector<std::string> texts{"node1", "", std::string("zero\0inside", 11), std::string(5000, 'x')};
+  run_thread_ranks(4, [&](Communicator& comm) {
+    EXPECT_EQ(gather_text(comm, texts[static_cast<std::size_t>(comm.rank())]), texts);
+  });
+}
+
+TEST(GatherTest, AllMayBeEmpty) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    EXPECT_EQ(gather_text(comm, ""), (std::vector<std::string>{"", ""}));
+  });
+}
+
+TEST(GatherTest, ValuesArriveInOrderOfRank) {
+  struct Point {
+    int rank;
+    double square;
+    bool operator==(const Point&) const = default;
+  };
+  run_thread_ranks(3, [](Communicator& comm) {
+    const auto all = gather(comm, Point{comm.rank(), comm.rank() * comm.rank() * 1.0});
+    EXPECT_EQ(all, (std::vector<Point>{{0, 0.0}, {1, 1.0}, {2, 4.0}}));
+  });
+}
+
+TEST(GatherTest, RowsOfValuesArriveByRank) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    const std::vector<std::int16_t> mine{static_cast<std::int16_t>(comm.rank()), 7, -1};
+    const auto all = gather(comm, std::span<const std::int16_t>(mine));
+    EXPECT_EQ(all, (std::vector<std::vector<std::int16_t>>{{0, 7, -1}, {1, 7, -1}}));
+  });
+}
+
+TEST(GatherTest, EmptyRowsAreRowsAllTheSame) {
+  run_thread_ranks(2,
+                   [](Communicator& comm) { EXPECT_EQ(gather(comm, std::span<const double>()).size(), 2U); });
+}
+
+TEST(GatherTest, RanksOfOneProcessAreOnOneHost) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    EXPECT_EQ(gather_hosts(comm), std::vector<std::string>(3, comm.host()));
+    EXPECT_EQ(count_hosts(comm), 1);
+  });
+}
+
+}  // namespace
+
+}  // namespace lockstep::testing
+
+namespace lockstep {
+
+// A rank whose weights differ is found and named, on every rank.
+
+namespace {
+
+const std::vector<std::string> kNames{"conv1.weight", "conv1.bias", "fc.weight"};
+
+/// The verdict of every rank when `wrong` maps ranks to the tensors in which they differ.
+std::vector<std::string> verdicts(int ranks, const std::map<int, std::vector<std::size_t>>& wrong) {
+  std::vector<std::string> messages(static_cast<std::size_t>(ranks));
+  run_thread_ranks(ranks, [&](Communicator& comm) {
+    std::vector<Digest> digests(kNames.size());
+    for (std::size_t i = 0; i < digests.size(); ++i) digests[i].fill(static_cast<std::byte>(i));
+    const auto mine = wrong.find(comm.rank());
+    if (mine != wrong.end()) {
+      for (const std::size_t tensor : mine->second) digests[tensor].back() = std::byte{255};
+    }
+    try {
+      check_replicas(comm, digests, kNames, 1500);
+    } catch (const InternalError& error) {
+      messages[static_cast<std::size_t>(comm.rank())] = error.what();
+    }
+  });
+  for (const std::string& message : messages) EXPECT_EQ(message, messages[0]);
+  return messages;
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(ReplicaCheckTest, EqualReplicasPass) {
+  EXPECT_EQ(verdicts(1, {})[0], "");
+  EXPECT_EQ(verdicts(4, {})[0], "");
+}
+
+TEST(ReplicaCheckTest, RankStepAndFirstTensorAreNamed) {
+  const std::string message = verdicts(4, {{2, {1, 2}}})[0];
+  EXPECT_TRUE(contains(message, "at step 1500")) << message;
+  EXPECT_TRUE(contains(message, "rank 2 on ")) << message;
+  EXPECT_TRUE(contains(message, "'conv1.bias'")) << message;
+  EXPECT_FALSE(contains(message, "fc.weight")) << message;
+  EXPECT_FALSE(contains(message, "rank 0")) << message;
+}
+
+TEST(ReplicaCheckTest, SeveralRanksAreAllNamed) {
+  const std::string message = verdicts(5, {{1, {2}}, {4, {0}}})[0];
+  EXPECT_TRUE(contains(message, "rank 1 on ") && contains(message, "'fc.weight'")) << message;
+  EXPECT_TRUE(contains(message, "rank 4 on ") && contains(message, "'conv1.weight'")) << message;
+}
+
+TEST(ReplicaCheckTest, MajorityIsRightEvenAgainstRankZero) {
+  const std::string message = verdicts(3, {{0, {0}}})[0];
+  EXPECT_TRUE(contains(message, "rank 0 on ")) << message;
+  EXPECT_FALSE(contains(message, "rank 1")) << message;
+}
+
+TEST(ReplicaCheckTest, RankZeroIsRightWhenThereIsNoMajority) {
+  const std::string message = verdicts(2, {{1, {0}}})[0];
+  EXPECT_TRUE(contains(message, "rank 1 on ")) << message;
+  EXPECT_FALSE(contains(message, "rank 0")) << message;
+}
+
+}  // namespace
+
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The all-reduce's rounds, played through in memory for many numbers of ranks.
-#include "comm/mpi/all_reduce_schedule.hpp"
+#include "comm/mpi/mpi_all_reduce.hpp"
 
 #include <gtest/gtest.h>
 

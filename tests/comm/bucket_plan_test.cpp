@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Bucket plans: fixed sizes, and the best plan against all plans.
-#include "comm/bucket_plan.hpp"
-
-#include "comm/latency.hpp"
+#include "comm/reduce/bucket_plan.hpp"
 
 #include <gtest/gtest.h>
 

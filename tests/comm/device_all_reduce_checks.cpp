@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "tests/comm/device_all_reduce_checks.hpp"
+#include "tests/comm/device_checks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Pieces of equal and unequal length, empty ones, every root.
-#include "tests/comm/device_collectives_checks.hpp"
-
-#include "comm/device_all_reduce.hpp"
+#include "comm/device_collectives.hpp"
+#include "tests/comm/device_checks.hpp"
 
 #include <gtest/gtest.h>
 

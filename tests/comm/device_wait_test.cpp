@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Waiting for work on a device that may never end.
-#include "comm/device_all_reduce.hpp"
+#include "comm/device_collectives.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The reducer: the same bits for any ranks, plan, split and threads; totals and flags on every rank.
-#include "comm/gradient_reducer.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
-#include "kernels/numerics/exact_sum.hpp"
-#include "tests/comm/reducer_job.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "tests/comm/conformance.hpp"
 #include "tests/comm/scalar_ops.hpp"
 
 #include <gtest/gtest.h>

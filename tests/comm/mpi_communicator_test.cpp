@@ -3,11 +3,10 @@
 /// The MPI backend: the common checks, and plain MPI as its oracle.
 #include "comm/mpi/mpi_communicator.hpp"
 
-#include "comm/gradient_reducer.hpp"
-#include "comm/latency.hpp"
 #include "comm/mpi/mpi_error.hpp"
+#include "comm/reduce/bucket_plan.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 #include "tests/comm/conformance.hpp"
-#include "tests/comm/reducer_job.hpp"
 #include "tests/support/mpi_test.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "tests/comm/reducer_job.hpp"
-
 #include "comm/thread/thread_ranks.hpp"
-#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "tests/comm/conformance.hpp"
 #include "tests/comm/scalar_ops.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 #include "tests/comm/scalar_ops.hpp"
 
 #include "common/error.hpp"
-#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/sums.hpp"
 
 #include <cmath>
 

@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// All-reduce and the other collectives through host memory between processes.
 #include "comm/mpi/mpi_communicator.hpp"
-#include "comm/staged/staged_all_reduce.hpp"
-#include "comm/staged/staged_collectives.hpp"
-#include "tests/comm/device_all_reduce_checks.hpp"
-#include "tests/comm/device_collectives_checks.hpp"
+#include "comm/staged/staged.hpp"
+#include "tests/comm/device_checks.hpp"
 #include "tests/support/mpi_test.hpp"
 
 #include <gtest/gtest.h>

@@ -1,13 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// All-reduce and the other collectives through host memory between threads, which share one device.
-#include "comm/staged/staged_all_reduce.hpp"
-
-#include "comm/staged/staged_collectives.hpp"
+#include "comm/staged/staged.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
-#include "tests/comm/device_all_reduce_checks.hpp"
-#include "tests/comm/device_collectives_checks.hpp"
+#include "tests/comm/device_checks.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Who is named for holding the others up, and who is not.
-#include "comm/watchdog/stragglers.hpp"
+#include "comm/watch/stragglers.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: MIT
 #include "tests/common/sample_plugin.hpp"
 
-#include "common/advice.hpp"
 #include "common/error.hpp"
 
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From folders of pictures to a set, and whatever may be in those folders.
-#include "data/conversion.hpp"
+#include "data/pictures/conversion.hpp"
 
 #include "common/error.hpp"
 #include "data/dataset.hpp"

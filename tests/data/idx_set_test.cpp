@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Image sets as a whole: the four files must belong together.
+#include "common/digest.hpp"
 #include "common/error.hpp"
-#include "common/sha256.hpp"
 #include "data/dataset.hpp"
 #include "tests/data/idx_fixture.hpp"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The sets that are made in memory.
 #include "data/dataset.hpp"
-#include "data/draws.hpp"
+#include "data/sets/random_set.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/data/picture_fixture.hpp"
 
-#include "data/digit_strokes.hpp"
-#include "data/pen.hpp"
+#include "data/sets/synthetic_set.hpp"
 
 #include <gtest/gtest.h>
 #include <jpeglib.h>

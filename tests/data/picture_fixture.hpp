@@ -3,7 +3,7 @@
 /// Pictures made by hand: digits drawn with a pen, and files of every format that predict reads.
 #pragma once
 
-#include "data/picture.hpp"
+#include "data/pictures/picture.hpp"
 
 #include <cstdint>
 #include <string>

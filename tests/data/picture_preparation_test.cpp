@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "data/picture_preparation.hpp"
-
-#include "data/picture_variants.hpp"
+#include "data/pictures/preparation.hpp"
 #include "tests/data/picture_fixture.hpp"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "data/picture.hpp"
+#include "data/pictures/picture.hpp"
 
 #include "common/error.hpp"
 #include "tests/data/idx_fixture.hpp"

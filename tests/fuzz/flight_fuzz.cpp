@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Flight records: any file either is one, or is refused with a word.
-#include "comm/activity/flight_record.hpp"
+#include "comm/flight_record.hpp"
 #include "common/error.hpp"
 
 #include <cstddef>

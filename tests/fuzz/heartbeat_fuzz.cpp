@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Bytes from the network: whatever they are, what comes out of them is what encode() would have written.
-#include "comm/watchdog/message.hpp"
+#include "comm/watch/message.hpp"
 
 #include <algorithm>
 #include <cstdlib>

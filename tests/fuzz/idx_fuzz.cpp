@@ -3,9 +3,9 @@
 /// Any bytes as an IDX file and as one of CIFAR's: as they are, and packed by gzip, which must come to the
 /// same.
 #include "common/error.hpp"
-#include "data/cifar_set.hpp"
 #include "data/class_names.hpp"
 #include "data/idx.hpp"
+#include "data/sets/cifar_set.hpp"
 
 #include <zlib.h>
 

@@ -4,12 +4,12 @@
 /// of complaint, or a network that is what it says: the same once more from its own text, with sizes within
 /// the stated limits and plans that hold together. (Running them is the part of
 /// tests/models/random_networks.)
-#include "common/checked_size.hpp"
+#include "common/buffers.hpp"
 #include "common/error.hpp"
-#include "models/device_memory.hpp"
-#include "models/execution_memory.hpp"
+#include "models/device_execution.hpp"
+#include "models/execution.hpp"
 #include "models/layer.hpp"
-#include "models/limits.hpp"
+#include "models/layer_options.hpp"
 #include "models/network.hpp"
 #include "models/stages.hpp"
 

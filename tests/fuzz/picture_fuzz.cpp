@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Whatever the bytes, reading them as a picture gives pictures, which can be prepared, or a DataError.
 #include "common/error.hpp"
-#include "data/picture_preparation.hpp"
-#include "data/picture_variants.hpp"
+#include "data/pictures/preparation.hpp"
 
 #include <cstddef>
 #include <cstdint>

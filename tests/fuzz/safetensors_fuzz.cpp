@@ -3,7 +3,7 @@
 /// Arbitrary bytes as a safetensors file: refused with DataError, or read and written again to the same
 /// tensors.
 #include "common/error.hpp"
-#include "common/safetensors/safetensors.hpp"
+#include "common/safetensors.hpp"
 
 #include <cstdint>
 #include <cstdlib>

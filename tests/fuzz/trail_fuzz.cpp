@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Trails: any file either is one, or is refused with a word. Once as it comes, and once with the head's seal put
 /// right, so that what lies behind it is reached.
+#include "common/digest.hpp"
 #include "common/error.hpp"
-#include "common/sha256.hpp"
-#include "trainer/trail/trail_reader.hpp"
+#include "trainer/checkpoint/trail_file.hpp"
 
 #include <algorithm>
 #include <cstddef>

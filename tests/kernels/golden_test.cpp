@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Every op of the CPU backend against PyTorch: tests/golden/make_kernel_golden.py made the numbers.
-#include "tests/kernels/reference/golden.hpp"
-
 #include "gtest/gtest.h"
 #include "kernels/cpu/cpu_ops.hpp"
+#include "tests/kernels/layer_problem.hpp"
+#include "tests/kernels/reference/sums.hpp"
 #include "tests/kernels/reference/tensor.hpp"
-#include "tests/kernels/reference/update_rules.hpp"
-#include "tests/kernels/summed_terms.hpp"
 
 namespace lockstep::golden_test {
 namespace {

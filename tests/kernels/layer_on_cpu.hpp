@@ -5,7 +5,6 @@
 #pragma once
 
 #include "tests/kernels/layer_problem.hpp"
-#include "tests/kernels/poisoned_tensor.hpp"
 #include "tests/kernels/reference/simd.hpp"
 
 #include <gtest/gtest.h>

@@ -4,12 +4,16 @@
 /// and on devices.
 #pragma once
 
-#include "tests/kernels/reference/conv2d.hpp"
-#include "tests/kernels/reference/linear.hpp"
+#include "common/buffers.hpp"
+#include "kernels/shapes.hpp"
+#include "kernels/sum_cuts.hpp"
+#include "tests/kernels/reference/layers.hpp"
 
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -106,5 +110,75 @@ struct LayerProblem {
   Shape shape;
   std::vector<double> x, w, b, dy;
 };
+
+// The weight gradient of a convolution as one number for each weight, where ops give several terms.
+
+/// @param run  called with a GradientOutput; must write all of it
+/// @param dw, db  overwritten with the sums of the terms, added up in double
+template <class Run>
+void sum_terms(const Conv2dShape& shape, int grain, const Run& run, float* dw, float* db) {
+  const auto terms = static_cast<std::size_t>(GradientSplit(shape, grain).terms);
+  const std::size_t weights = shape.weight_size();
+  const std::size_t stride = weights + static_cast<std::size_t>(shape.out_channels);
+  std::vector<float> all(terms * stride, NAN);
+  run(GradientOutput{all.data(), all.data() + weights, stride});
+  for (std::size_t i = 0; i < stride; ++i) {
+    double sum = 0;
+    for (std::size_t t = 0; t < terms; ++t) sum += static_cast<double>(all[t * stride + i]);
+    (i < weights ? dw[i] : db[i - weights]) = static_cast<float>(sum);
+  }
+}
+
+// Host tensors in which an element that a kernel forgot to write shows.
+
+/// Floats that start on a 64-byte line, or `offset` floats after one (weights lie anywhere in the arena). NaN
+/// at first.
+class PoisonedTensor {
+ public:
+  explicit PoisonedTensor(std::size_t size, std::size_t offset = 0)
+      : buffer_(size + offset), offset_(offset) {
+    for (float& f : values()) f = NAN;
+  }
+  explicit PoisonedTensor(const std::vector<double>& numbers, std::size_t offset = 0)
+      : PoisonedTensor(numbers.size(), offset) {
+    for (std::size_t i = 0; i < numbers.size(); ++i) data()[i] = static_cast<float>(numbers[i]);
+  }
+
+  float* data() { return buffer_.data() + offset_; }
+  const float* data() const { return buffer_.data() + offset_; }
+  std::span<float> values() { return buffer_.span().subspan(offset_); }
+  std::span<const float> values() const { return buffer_.span().subspan(offset_); }
+
+ private:
+  AlignedBuffer<float> buffer_;
+  std::size_t offset_;
+};
+
+inline bool same_bits(const PoisonedTensor& a, const PoisonedTensor& b) {
+  return a.values().size() == b.values().size() &&
+         std::memcmp(a.data(), b.data(), a.values().size_bytes()) == 0;
+}
+
+/// [rows, columns] → [rows, columns + more], the new columns filled with `fill`.
+inline std::vector<double> add_columns(const std::vector<double>& from, int columns, int more, double fill) {
+  std::vector<double> to;
+  for (std::size_t i = 0; i < from.size(); i += static_cast<std::size_t>(columns)) {
+    const auto row = from.begin() + static_cast<std::ptrdiff_t>(i);
+    to.insert(to.end(), row, row + columns);
+    to.insert(to.end(), static_cast<std::size_t>(more), fill);
+  }
+  return to;
+}
+
+/// Whether `wide` [rows, wide_columns] holds narrow [rows, columns] in its first columns, bit for bit.
+inline bool same_columns(const PoisonedTensor& narrow, int columns, const PoisonedTensor& wide,
+                         int wide_columns) {
+  const auto width = static_cast<std::size_t>(columns), step = static_cast<std::size_t>(wide_columns);
+  for (std::size_t row = 0; row < narrow.values().size() / width; ++row) {
+    if (std::memcmp(narrow.data() + row * width, wide.data() + row * step, width * sizeof(float)) != 0)
+      return false;
+  }
+  return true;
+}
 
 }  // namespace lockstep::test

@@ -5,11 +5,14 @@
 #include "kernels/cpu/linear.hpp"
 
 #include "gtest/gtest.h"
+#include "kernels/cpu/conv2d.hpp"
 #include "tests/kernels/layer_on_cpu.hpp"
+#include "tests/kernels/layer_problem.hpp"
 
 #include <vector>
 
 namespace lockstep::linear_test {
+
 namespace {
 
 struct FullyConnected {
@@ -65,4 +68,96 @@ TEST(LinearReferenceTest, GradientsAgreeWithFiniteDifferences) {
 }
 
 }  // namespace
+
 }  // namespace lockstep::linear_test
+
+namespace lockstep::conv2d_test {
+
+// Convolution kernels against the naive loops, on every instruction set, and bit for bit against each other.
+
+namespace {
+
+struct Convolution {
+  using Shape = Conv2dShape;
+
+  /// batch, C, H, W, K, R, S, stride, padding
+  static const std::vector<Shape> kShapes;
+
+  struct Results : test::CpuRoom<Shape> {
+    explicit Results(const test::CpuProblem<Shape>& p) : CpuRoom(p) {
+      cpu::conv2d_forward(p.shape, p.x_tensor.data(), p.w_tensor.data(), p.b_tensor.data(), y.data());
+      cpu::conv2d_backward_data(p.shape, p.dy_tensor.data(), p.w_tensor.data(), dx.data());
+      const auto run = [&](const GradientOutput& to) {
+        cpu::conv2d_backward_weights(p.shape, GradientSplit(p.shape, kGrain), p.x_tensor.data(),
+                                     p.dy_tensor.data(), to);
+      };
+      test::sum_terms(p.shape, kGrain, run, dw.data(), db.data());
+    }
+    static constexpr int kGrain = 200;  // larger than any batch of these tests
+  };
+
+  static reference::Sums forward(const Shape& shape, const std::vector<double>& x,
+                                 const std::vector<double>& w, const std::vector<double>& b) {
+    return reference::conv2d_forward(shape, x, w, b);
+  }
+  static test::ExpectedSums naive(const test::LayerProblem<Shape>& p) {
+    return {forward(p.shape, p.x, p.w, p.b), reference::conv2d_backward_data(p.shape, p.dy, p.w),
+            reference::conv2d_backward_weights(p.shape, p.x, p.dy),
+            reference::conv2d_backward_bias(p.shape, p.dy)};
+  }
+};
+
+const std::vector<Conv2dShape> Convolution::kShapes = {
+    {64, 1, 28, 28, 10, 5, 5, 1, 0},  {64, 10, 12, 12, 20, 5, 5, 1, 0}, {16, 1, 28, 28, 20, 3, 3, 1, 0},
+    {16, 20, 13, 13, 50, 5, 5, 1, 0}, {32, 3, 5, 7, 4, 3, 3, 1, 0},     {112, 2, 5, 7, 3, 3, 2, 1, 0},
+    {48, 5, 6, 6, 7, 1, 1, 1, 0},     {16, 4, 5, 7, 11, 5, 7, 1, 0},    {32, 3, 8, 9, 13, 3, 3, 1, 1},
+    {16, 7, 9, 8, 5, 5, 5, 1, 2},     {80, 2, 11, 10, 6, 3, 3, 2, 0},   {16, 3, 12, 13, 9, 3, 3, 2, 1},
+    {32, 5, 10, 7, 2, 5, 3, 3, 2},    {16, 6, 9, 9, 8, 2, 2, 3, 0},     {64, 13, 4, 4, 17, 3, 3, 1, 1},
+    {16, 1, 1, 1, 1, 1, 1, 1, 0},     {32, 1, 7, 5, 1, 7, 5, 1, 0},     {16, 11, 3, 3, 23, 1, 1, 2, 0},
+    {48, 2, 6, 5, 21, 4, 1, 1, 0},    {16, 9, 5, 6, 31, 1, 4, 1, 1},    {112, 4, 7, 7, 12, 3, 3, 3, 1},
+    {16, 2, 3, 4, 3, 5, 5, 1, 2},     {32, 8, 6, 6, 16, 1, 1, 1, 1},
+};
+
+TEST(Conv2dTest, AgreesWithNaiveLoopsOnEveryFastInstructionSet) {
+  test::expect_naive_loops<Convolution>();
+}
+
+TEST(Conv2dTest, BitsAreTheSameForEverySimdWidth) {
+  test::expect_same_bits_for_every_width<Convolution>();
+}
+
+/// Units that are read in parts: so many rows at a time as fit the cache, which is another number for each instruction set.
+TEST(Conv2dTest, RowsThatDoNotFitTheCacheMakeNoDifference) {
+  constexpr Conv2dShape kUnits[] = {{32, 64, 14, 30, 80, 1, 2, 1, 0}, {48, 70, 30, 29, 72, 1, 1, 1, 0}};
+  for (const Conv2dShape& s : kUnits) {
+    SCOPED_TRACE(test::describe(s));
+    const test::PoisonedTensor x(reference::random_numbers(test::kProblemSeed, 1, s.in_size())),
+        dy(reference::random_numbers(test::kProblemSeed, 4, s.out_size()));
+    const std::size_t size = s.weight_size() + static_cast<std::size_t>(s.out_channels);
+    reference::expect_same_bits(reference::fast_targets(), [&] {
+      std::vector<float> terms(static_cast<std::size_t>(GradientSplit(s, s.batch).terms) * size, NAN);
+      cpu::conv2d_backward_weights(s, GradientSplit(s, s.batch), x.data(), dy.data(),
+                                   {terms.data(), terms.data() + s.weight_size(), size});
+      return terms;
+    });
+  }
+}
+
+TEST(Conv2dTest, EarlierCallsLeaveNoTraceInTheBits) {
+  test::expect_no_trace_of_earlier_calls<Convolution>({32, 3, 8, 9, 13, 3, 3, 1, 1},
+                                                      {64, 10, 12, 12, 20, 5, 5, 1, 0});
+}
+
+TEST(Conv2dTest, PaddingColumnsWithZeroGradientDoNotChangeTheBits) {
+  test::expect_no_trace_of_padding<Convolution>();
+}
+
+TEST(Conv2dReferenceTest, GradientsAgreeWithFiniteDifferences) {
+  for (const Conv2dShape& shape : std::vector<Conv2dShape>{
+           {2, 2, 4, 3, 3, 3, 2, 1, 0}, {1, 3, 5, 4, 2, 3, 3, 2, 1}, {2, 1, 4, 4, 2, 2, 3, 3, 1}})
+    test::expect_finite_differences<Convolution>(shape);
+}
+
+}  // namespace
+
+}  // namespace lockstep::conv2d_test

@@ -5,7 +5,7 @@
 #include "kernels/cpu/loss.hpp"
 
 #include "gtest/gtest.h"
-#include "tests/kernels/reference/loss.hpp"
+#include "tests/kernels/reference/layers.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 

@@ -4,8 +4,8 @@
 #include "common/error.hpp"
 #include "kernels/cpu/batch_norm.hpp"
 #include "kernels/cpu/simd_choice.hpp"
+#include "kernels/numerics/portable_math.hpp"
 #include "kernels/numerics/random.hpp"
-#include "kernels/numerics/software_fma.hpp"
 #include "tests/kernels/reference/simd.hpp"
 
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "gtest/gtest.h"
-#include "tests/kernels/reference/pool.hpp"
+#include "tests/kernels/reference/layers.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 

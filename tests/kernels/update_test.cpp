@@ -7,8 +7,8 @@
 
 #include "gtest/gtest.h"
 #include "tests/kernels/reference/simd.hpp"
+#include "tests/kernels/reference/sums.hpp"
 #include "tests/kernels/reference/tensor.hpp"
-#include "tests/kernels/reference/update_rules.hpp"
 
 #include <algorithm>
 #include <span>

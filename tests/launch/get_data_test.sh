@@ -321,7 +321,7 @@ Get_data_knows_the_sets_of_the_catalogue() {
   unset LOCKSTEP_DATA_SETS
   expect_exit 2 "$get_data" nosuchset
   local name
-  while read -r name; do expect_contains "$output" "$name"; done < <(awk '$1 == "mirror" { print $2 }' "$repo/data/catalogue.txt" | sort -u)
+  while read -r name; do expect_contains "$output" "$name"; done < <(awk '$1 == "mirror" { print $2 }' "$repo/data/sets/catalogue.txt" | sort -u)
 }
 
 run_tests "$@"

@@ -21,7 +21,7 @@ spans() {
 
 # named_in_vain PAGE...: files and folders of ours that the pages name and that are not there. NAME stands for one that is to be added.
 named_in_vain() {
-  local page name rooms='common|kernels|models|data|comm|simulation|trainer|launch|tests|docs'
+  local page name rooms='common|kernels|models|data|comm|trainer|launch|tests|docs'
   while IFS=$'\t' read -r page name; do
     case $name in
       *NAME*) ;;

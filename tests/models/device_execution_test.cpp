@@ -5,9 +5,9 @@
 #include "models/device_execution.hpp"
 
 #include "kernels/cpu/cpu_ops.hpp"
-#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "models/execution.hpp"
 #include "models/layer.hpp"
-#include "models/part_execution.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// 100 steps of training a network with branches and curves, on the CPU and on a device, against PyTorch in
 /// double: tests/golden/make_layer_golden.py made the file.
-#include "common/safetensors/safetensors.hpp"
+#include "common/safetensors.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "models/device_execution.hpp"
 #include "tests/kernels/device/rig.hpp"

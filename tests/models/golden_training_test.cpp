@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// 100 steps of training Net, each loss against PyTorch's: tests/golden/make_training_golden.py made the
 /// file.
-#include "common/safetensors/safetensors.hpp"
+#include "common/safetensors.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
-#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/sums.hpp"
 #include "kernels/optimizers/sgd.hpp"
 #include "models/network.hpp"
 #include "tests/support/effort.hpp"

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "common/error.hpp"
-#include "kernels/device/device.hpp"
-#include "kernels/device/device_ops.hpp"
+#include "kernels/device.hpp"
+#include "kernels/device_ops.hpp"
 
 #include <exception>
 #include <memory>

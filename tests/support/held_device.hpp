@@ -3,8 +3,8 @@
 /// The emulated device, whose events are reached when a test says so.
 #pragma once
 
-#include "kernels/device/device.hpp"
-#include "kernels/device/device_ops.hpp"
+#include "kernels/device.hpp"
+#include "kernels/device_ops.hpp"
 
 #include <atomic>
 #include <memory>

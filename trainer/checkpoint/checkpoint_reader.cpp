@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Reading a checkpoint that may have suffered.
 #include "common/error.hpp"
-#include "common/safetensors/safetensors.hpp"
+#include "common/safetensors.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 

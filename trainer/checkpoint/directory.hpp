@@ -3,7 +3,7 @@
 /// The checkpoints of a run: their names, the newest good one, and what may be removed.
 #pragma once
 
-#include "common/files/env.hpp"
+#include "common/env.hpp"
 #include "trainer/checkpoint/state.hpp"
 
 #include <cstdint>

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Tables about checkpoints.
+/// What is in a checkpoint, and how two of them differ.
 #include "trainer/checkpoint/inspect.hpp"
 
-#include "common/text/printable.hpp"
-#include "common/text/text_layout.hpp"
-#include "kernels/numerics/exact_sum.hpp"
+#include "common/printable.hpp"
+#include "common/text_layout.hpp"
+#include "kernels/numerics/sums.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
@@ -13,11 +13,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 #include <span>
 
 namespace lockstep {
+
+// Tables about checkpoints.
+
 namespace {
 
 /// Two spaces at least stand between name and value, below which a terminal's next line begins.
@@ -105,6 +111,139 @@ Verification verify(Env& env, const std::string& path) {
     for (const SectionRecord& section : file.sections) checksums += section.crc32s.size();
   return {true, fmt::format("{}: good: {}, {}\n", printable_line(path),
                             counted(1 + manifest.files.size(), "file"), counted(checksums, "checksum"))};
+}
+
+// Comparing checkpoints bit by bit.
+
+namespace {
+
+/// Position in a flat, row-major tensor as one index a dimension.
+std::vector<std::size_t> unravel(std::size_t position, const std::vector<std::size_t>& shape) {
+  std::vector<std::size_t> index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    index[d] = position % shape[d];
+    position /= shape[d];
+  }
+  return index;
+}
+
+double distance(float a, float b) {
+  const double difference = std::fabs(static_cast<double>(a) - b);
+  return std::isnan(difference) ? std::numeric_limits<double>::infinity() : difference;
+}
+
+TensorDifference diff_tensor(const std::string& name, const std::vector<std::size_t>& shape,
+                             std::span<const float> a, std::span<const float> b) {
+  TensorDifference result;
+  result.tensor = name;
+  result.elements = a.size();
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (std::bit_cast<std::uint32_t>(a[i]) == std::bit_cast<std::uint32_t>(b[i])) continue;
+    if (result.different++ == 0) {
+      result.first_index = result.largest_index = unravel(i, shape);
+      result.first_a = a[i];
+      result.first_b = b[i];
+    }
+    if (distance(a[i], b[i]) <= result.largest) continue;
+    result.largest = distance(a[i], b[i]);
+    result.largest_index = unravel(i, shape);
+  }
+  return result;
+}
+
+void diff_arena(const std::vector<CheckpointParameter>& parameters, const std::string& prefix,
+                std::span<const float> a, std::span<const float> b, std::vector<TensorDifference>* result) {
+  for (const CheckpointParameter& parameter : parameters) {
+    const std::size_t size = arena_size({parameter});
+    TensorDifference tensor =
+        diff_tensor(prefix + parameter.name, parameter.shape, a.first(size), b.first(size));
+    if (tensor.different > 0) result->push_back(std::move(tensor));
+    a = a.subspan(size);
+    b = b.subspan(size);
+  }
+}
+
+const OptimizerBuffer* find_buffer(const CheckpointState& state, const std::string& name) {
+  const auto found = std::ranges::find(state.optimizer, name, &OptimizerBuffer::name);
+  return found == state.optimizer.end() ? nullptr : &*found;
+}
+
+void diff_optimizer(const CheckpointState& a, const CheckpointState& b, CheckpointDifference* result) {
+  for (const OptimizerBuffer& in_a : a.optimizer) {
+    if (const OptimizerBuffer* in_b = find_buffer(b, in_a.name)) {
+      diff_arena(a.facts.parameters, tensor_prefix(in_a.name), in_a.values, in_b->values, &result->tensors);
+    } else {
+      result->facts.push_back(fmt::format("{}: only in A", in_a.name));
+    }
+  }
+  for (const OptimizerBuffer& in_b : b.optimizer)
+    if (find_buffer(a, in_b.name) == nullptr)
+      result->facts.push_back(fmt::format("{}: only in B", in_b.name));
+}
+
+bool both_have(const CheckpointFacts& a, const CheckpointFacts& b, const std::string& key) {
+  return a.data.contains(key) && b.data.contains(key);
+}
+
+std::vector<std::string> diff_facts(const CheckpointFacts& a, const CheckpointFacts& b) {
+  std::vector<std::string> result;
+  const auto compare = [&](const char* name, const auto& x, const auto& y) {
+    if (x != y) result.push_back(fmt::format("{}: {} in A, {} in B", name, x, y));
+  };
+  compare("step", a.step, b.step);
+  compare("epoch", a.epoch, b.epoch);
+  compare("step_in_epoch", a.step_in_epoch, b.step_in_epoch);
+  compare("seed", a.seed, b.seed);
+  compare("epoch_samples", a.epoch_samples, b.epoch_samples);
+  compare("epoch_correct", a.epoch_correct, b.epoch_correct);
+  compare("epoch_loss_sum", a.epoch_loss_sum, b.epoch_loss_sum);
+  for (const auto& [key, value] : a.job) {
+    const auto found = b.job.find(key);
+    compare(key.c_str(), value, found == b.job.end() ? "nothing" : found->second);
+  }
+  for (const auto& [key, value] : b.job)
+    if (!a.job.contains(key)) compare(key.c_str(), std::string("nothing"), value);
+  // Where data lie makes no difference, and older checkpoints do not know theirs.
+  for (const auto& [key, value] : a.data)
+    if (key != "directory" && both_have(a, b, key)) compare(("data " + key).c_str(), value, b.data.at(key));
+  return result;
+}
+
+std::string index_text(const std::vector<std::size_t>& index) {
+  return fmt::format("[{}]", fmt::join(index, ","));
+}
+
+/// Lines that fit a terminal of 80 columns, whatever the tensor's name.
+std::string tensor_text(const TensorDifference& t) {
+  return fmt::format(
+      "{}: {} of {} differ\n"
+      "  first    {}: {:.9g} in A, {:.9g} in B\n"
+      "  largest  {}: {:.9g} apart\n",
+      t.tensor, with_thousands(static_cast<std::int64_t>(t.different)), counted(t.elements, "element"),
+      index_text(t.first_index), t.first_a, t.first_b, index_text(t.largest_index), t.largest);
+}
+
+}  // namespace
+
+CheckpointDifference diff_checkpoints(const CheckpointState& a, const CheckpointState& b) {
+  CheckpointDifference result;
+  result.facts = diff_facts(a.facts, b.facts);
+  if (a.facts.parameters != b.facts.parameters || a.facts.kept != b.facts.kept) {
+    result.facts.emplace_back("parameters: other names or shapes: these are different models");
+    return result;
+  }
+  diff_arena(a.facts.tensors(), "", a.weights, b.weights, &result.tensors);
+  diff_optimizer(a, b, &result);
+  return result;
+}
+
+std::string to_text(const CheckpointDifference& difference) {
+  if (difference.empty()) return "no difference: the same bits\n";
+  std::string text;
+  for (const std::string& fact : difference.facts) text += fact + "\n";
+  if (difference.tensors.empty()) return text + "weights and optimiser state that both have: the same bits\n";
+  for (const TensorDifference& t : difference.tensors) text += tensor_text(t);
+  return text;
 }
 
 }  // namespace lockstep

@@ -1,14 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is inside a checkpoint, for people: `lockstep inspect` and `lockstep verify`.
+/// What is in a checkpoint, and how two of them differ.
 #pragma once
 
-#include "common/files/env.hpp"
+#include "common/env.hpp"
 #include "trainer/checkpoint/state.hpp"
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 namespace lockstep {
+
+// What is inside a checkpoint, for people: `lockstep inspect` and `lockstep verify`.
 
 /// Facts and a table of tensors with shape, smallest, largest and mean value, and the weights' SHA-256.
 std::string inspect_checkpoint(const std::string& path, const CheckpointState& state);
@@ -21,5 +25,32 @@ struct Verification {
 /// Every checksum of one checkpoint.
 /// @throws MissingDataError if there is no such directory; IoError
 Verification verify(Env& env, const std::string& path);
+
+// How two checkpoints differ: `lockstep diff A B`.
+
+/// One tensor that is not the same bits in both. Those of the optimiser are called
+/// "momentum.NAME" and the like.
+struct TensorDifference {
+  std::string tensor;
+  std::size_t elements = 0;              ///< that the tensor has
+  std::size_t different = 0;             ///< elements whose bits differ
+  std::vector<std::size_t> first_index;  ///< of the first one
+  float first_a = 0, first_b = 0;
+  double largest = 0;  ///< |a - b|; infinity if one of them is not a number
+  std::vector<std::size_t> largest_index;
+};
+
+struct CheckpointDifference {
+  std::vector<std::string> facts;  ///< "step: 100 in A, 200 in B"; the world is not compared
+  std::vector<TensorDifference> tensors;
+  bool empty() const { return facts.empty() && tensors.empty(); }
+};
+
+/// Weights and optimiser state are compared if the parameters have the same names and shapes; otherwise
+/// `facts` says why not.
+CheckpointDifference diff_checkpoints(const CheckpointState& a, const CheckpointState& b);
+
+/// A table for people; one line if there is no difference.
+std::string to_text(const CheckpointDifference& difference);
 
 }  // namespace lockstep

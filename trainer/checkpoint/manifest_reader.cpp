@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// Reading manifest.json.
 #include "common/error.hpp"
-#include "common/safetensors/safetensors_header.hpp"
-#include "common/text/json_text.hpp"
-#include "kernels/numerics/exact_sum.hpp"
-#include "kernels/numerics/wide_sum.hpp"
-#include "trainer/checkpoint/manifest.hpp"
+#include "common/json_text.hpp"
+#include "common/safetensors_header.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

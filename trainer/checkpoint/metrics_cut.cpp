@@ -3,9 +3,9 @@
 /// Where to cut metrics.jsonl.
 #include "trainer/checkpoint/metrics_cut.hpp"
 
-#include "common/sha256.hpp"
-#include "common/text/json_text.hpp"
-#include "common/text/text_layout.hpp"
+#include "common/digest.hpp"
+#include "common/json_text.hpp"
+#include "common/text_layout.hpp"
 #include "trainer/checkpoint/directory.hpp"
 
 #include <fmt/format.h>

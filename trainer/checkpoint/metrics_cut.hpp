@@ -3,7 +3,7 @@
 /// Cuts a run's metrics back to the checkpoint that it goes on from, so that no step appears in them twice.
 #pragma once
 
-#include "common/files/env.hpp"
+#include "common/env.hpp"
 #include "trainer/checkpoint/state.hpp"
 
 #include <cstddef>

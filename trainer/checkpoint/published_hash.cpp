@@ -3,11 +3,11 @@
 /// A computation is known by a digest of what decides its weights; the table says what it comes to.
 #include "trainer/checkpoint/published_hash.hpp"
 
+#include "common/digest.hpp"
+#include "common/env.hpp"
 #include "common/error.hpp"
-#include "common/files/env.hpp"
-#include "common/files/shared_files.hpp"
-#include "common/sha256.hpp"
-#include "kernels/numerics/arithmetic_version.hpp"
+#include "common/installed.hpp"
+#include "kernels/sum_cuts.hpp"
 
 #include <fmt/format.h>
 

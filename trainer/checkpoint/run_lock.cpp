@@ -3,10 +3,9 @@
 /// The lock file of a run directory.
 #include "trainer/checkpoint/run_lock.hpp"
 
-#include "common/clock.hpp"
 #include "common/error.hpp"
-#include "common/host_name.hpp"
-#include "common/text/json_text.hpp"
+#include "common/json_text.hpp"
+#include "common/machine.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

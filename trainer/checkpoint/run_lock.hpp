@@ -3,8 +3,8 @@
 /// Keeps two jobs off one run directory.
 #pragma once
 
+#include "common/env.hpp"
 #include "common/error.hpp"
-#include "common/files/env.hpp"
 
 #include <chrono>
 #include <cstdint>

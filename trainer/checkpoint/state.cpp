@@ -3,9 +3,13 @@
 /// Sizes and hashes of a checkpoint's numbers.
 #include "trainer/checkpoint/state.hpp"
 
-#include "common/sha256.hpp"
+#include "common/digest.hpp"
+#include "common/printable.hpp"
+#include "common/safetensors.hpp"
+#include "common/safetensors_header.hpp"
 
 #include <fmt/format.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <bit>
@@ -77,6 +81,86 @@ std::string unusable_weights(const std::vector<CheckpointParameter>& tensors,
 std::string weights_sha256(std::span<const float> weights) {
   static_assert(std::endian::native == std::endian::little, "hashes and checkpoints are little-endian");
   return hex(sha256(std::as_bytes(weights)));
+}
+
+// Making and checking the checksums of a file.
+
+namespace {
+
+std::uint32_t crc32_of(std::span<const std::byte> bytes) {
+  return static_cast<std::uint32_t>(
+      ::crc32(0, reinterpret_cast<const Bytef*>(bytes.data()), static_cast<uInt>(bytes.size())));
+}
+
+std::span<const std::byte> block_of(std::span<const std::byte> file, const SectionRecord& section,
+                                    std::size_t index) {
+  const std::size_t begin = section.begin + index * kChecksumBlockBytes;
+  return file.subspan(begin, std::min(kChecksumBlockBytes, section.end - begin));
+}
+
+SectionRecord section_of(const std::string& name, std::span<const std::byte> file, std::size_t begin,
+                         std::size_t end) {
+  SectionRecord section{name, begin, end, {}};
+  for (std::size_t i = 0; i < checksum_blocks(end - begin); ++i)
+    section.crc32s.push_back(crc32_of(block_of(file, section, i)));
+  return section;
+}
+
+void check_section(const SectionRecord& section, std::span<const std::byte> bytes, const std::string& path,
+                   std::vector<Damage>* damages) {
+  for (std::size_t i = 0; i < section.crc32s.size(); ++i) {
+    const auto block = block_of(bytes, section, i);
+    if (crc32_of(block) == section.crc32s[i]) continue;
+    const auto begin = static_cast<std::size_t>(block.data() - bytes.data());
+    damages->push_back(
+        {path, section.name,
+         fmt::format("{}bytes {} to {} of the file are damaged", section.name.empty() ? "header: " : "",
+                     begin, begin + block.size() - 1)});
+  }
+}
+
+}  // namespace
+
+std::string to_string(const Damage& damage) {
+  if (damage.tensor.empty()) return fmt::format("{}: {}", damage.path, damage.cause);
+  return fmt::format("{}: tensor {}: {}", damage.path, quoted_text(damage.tensor), damage.cause);
+}
+
+std::size_t checksum_blocks(std::size_t bytes) {
+  return bytes / kChecksumBlockBytes + (bytes % kChecksumBlockBytes != 0 ? 1 : 0);
+}
+
+FileRecord record_of(const std::string& name, std::span<const std::byte> safetensors) {
+  const auto file = SafetensorsFile::parse({safetensors.begin(), safetensors.end()}, name);
+  std::size_t begin = safetensors.size();
+  for (const TensorView& tensor : file.tensors()) begin -= tensor.bytes.size();
+
+  FileRecord record{
+      name, safetensors.size(), hex(sha256(safetensors)), {section_of("", safetensors, 0, begin)}};
+  for (const TensorView& tensor : file.tensors()) {  // they lie end to end, as parse() has checked
+    const std::size_t end = begin + tensor.bytes.size();
+    record.sections.push_back(section_of(tensor.name, safetensors, begin, end));
+    begin = end;
+  }
+  return record;
+}
+
+Damage size_damage(const FileRecord& record, std::uint64_t size, const std::string& path) {
+  const auto hit = std::find_if(record.sections.begin(), record.sections.end(),
+                                [&](const auto& s) { return s.end > size; });
+  const std::string sizes = fmt::format("the file is {} bytes long and should be {}", size, record.bytes);
+  if (hit == record.sections.end()) return {path, "", sizes + ": it was added to"};
+  return {path, hit->name, sizes + (hit->name.empty() ? ": cut off inside the header" : ": cut off here")};
+}
+
+std::vector<Damage> check_against(const FileRecord& record, std::span<const std::byte> bytes,
+                                  const std::string& path) {
+  if (bytes.size() != record.bytes) return {size_damage(record, bytes.size(), path)};
+  std::vector<Damage> damages;
+  for (const SectionRecord& section : record.sections) check_section(section, bytes, path, &damages);
+  if (damages.empty() && hex(sha256(bytes)) != record.sha256)
+    damages.push_back({path, "", "its SHA-256 is not the one in the manifest"});
+  return damages;
 }
 
 }  // namespace lockstep

@@ -3,7 +3,7 @@
 /// What a checkpoint holds: a position in a deterministic run, and the numbers that got there.
 #pragma once
 
-#include "common/safetensors/safetensors.hpp"
+#include "common/safetensors.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ struct CheckpointParameter {
   friend bool operator==(const CheckpointParameter&, const CheckpointParameter&) = default;
 };
 
-/// The units of the gradients' exact sums (comm/gradient_units.hpp), which decide the bits of what follows.
+/// The units of the gradients' exact sums (comm/reduce/gradient_units.hpp), which decide the bits of what follows.
 struct CheckpointUnits {
   std::vector<std::int16_t> exponents;  ///< one a tensor, in arena order; empty: those of a run's start
   std::int64_t changed_at = 0;          ///< the step at which one of them last changed
@@ -36,7 +36,7 @@ struct CheckpointLoss {
   friend bool operator==(const CheckpointLoss&, const CheckpointLoss&) = default;
 };
 
-/// Which sums the steps behind a checkpoint were made of (kernels/numerics/sum_cuts.hpp): who computes them again gets the
+/// Which sums the steps behind a checkpoint were made of (kernels/sum_cuts.hpp): who computes them again gets the
 /// same bits from `since` on.
 struct CheckpointArithmetic {
   std::int64_t version = 1;  ///< kArithmeticVersion of the program that wrote it
@@ -135,5 +135,50 @@ enum class Weights { kUsable, kAny };
 
 /// SHA-256 of the weights in arena order as little-endian fp32: the last line of a training run.
 std::string weights_sha256(std::span<const float> weights);
+
+// What a manifest knows of a file: its size, its SHA-256, and a CRC-32 for every 64 KiB of every tensor, by
+// which damage is found and named.
+
+inline constexpr std::size_t kChecksumBlockBytes = 65536;
+
+/// A part of a file. Its blocks start at `begin`; the last may be shorter.
+struct SectionRecord {
+  std::string name;                   ///< of the tensor; empty for the file's header
+  std::size_t begin = 0, end = 0;     ///< in bytes from the start of the file
+  std::vector<std::uint32_t> crc32s;  ///< one a block
+  friend bool operator==(const SectionRecord&, const SectionRecord&) = default;
+};
+
+/// Sections in the order of the file, without gaps; the first is the header.
+struct FileRecord {
+  std::string name;  ///< inside the checkpoint's directory
+  std::size_t bytes = 0;
+  std::string sha256;
+  std::vector<SectionRecord> sections;
+  friend bool operator==(const FileRecord&, const FileRecord&) = default;
+};
+
+/// One place where a checkpoint is not what its manifest says.
+struct Damage {
+  std::string path;    ///< of the file
+  std::string tensor;  ///< empty if no tensor is hit
+  std::string cause;
+};
+
+/// "runs/a/checkpoints/step-00000100/model.safetensors: tensor 'conv1.weight': ..."
+std::string to_string(const Damage& damage);
+
+/// Blocks that a section of so many bytes has.
+std::size_t checksum_blocks(std::size_t bytes);
+
+/// The record of a safetensors file with these bytes.
+FileRecord record_of(const std::string& name, std::span<const std::byte> safetensors);
+
+/// What is wrong with a file of another size than recorded: names the first tensor that is not whole.
+Damage size_damage(const FileRecord& record, std::uint64_t size, const std::string& path);
+
+/// Compares; empty if every byte is as recorded.
+std::vector<Damage> check_against(const FileRecord& record, std::span<const std::byte> bytes,
+                                  const std::string& path);
 
 }  // namespace lockstep

@@ -4,17 +4,12 @@
 #include "comm/agreement.hpp"
 #include "comm/backend.hpp"
 #include "common/error.hpp"
-#include "trainer/bench/allreduce_bench.hpp"
-#include "trainer/bench/allreduce_demo.hpp"
-#include "trainer/bench/gpu_kernels_bench.hpp"
-#include "trainer/bench/kernels_bench.hpp"
-#include "trainer/bench/step_bench.hpp"
-#include "trainer/commands/command.hpp"
+#include "trainer/commands/command_line.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/config/world_batch.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/ranks/rank_facts.hpp"
+#include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>
 

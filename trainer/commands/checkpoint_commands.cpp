@@ -1,18 +1,16 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep hash, inspect, verify, diff, export: what is in a checkpoint, and is it whole?
-#include "common/console/output.hpp"
-#include "common/console/terminal.hpp"
 #include "common/error.hpp"
-#include "common/text/text_layout.hpp"
+#include "common/output.hpp"
+#include "common/terminal.hpp"
+#include "common/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
-#include "trainer/checkpoint/diff.hpp"
 #include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/export.hpp"
 #include "trainer/checkpoint/inspect.hpp"
-#include "trainer/checkpoint/npz.hpp"
-#include "trainer/checkpoint/output_file.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
-#include "trainer/commands/command.hpp"
+#include "trainer/commands/command_line.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/saved_model.hpp"
 

@@ -3,18 +3,18 @@
 #include "trainer/commands/command_line.hpp"
 
 #include "comm/nccl/nccl.hpp"
-#include "common/console/output.hpp"
-#include "common/console/standard_streams.hpp"
-#include "common/console/terminal.hpp"
 #include "common/error.hpp"
-#include "common/text/text_layout.hpp"
-#include "common/yaml/strict_yaml.hpp"
+#include "common/output.hpp"
+#include "common/terminal.hpp"
+#include "common/text_layout.hpp"
+#include "common/yaml.hpp"
 #include "kernels/cpu/simd_choice.hpp"
-#include "trainer/commands/command.hpp"
-#include "trainer/commands/usage_message.hpp"
-#include "trainer/config/job_spelling.hpp"
-#include "trainer/ranks/launched_rank.hpp"
+#include "trainer/config/job_schema.hpp"
+#include "trainer/config/job_values.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -31,6 +31,7 @@
 #include <vector>
 
 namespace lockstep {
+
 namespace {
 
 /// As the shell has it for a program that a SIGPIPE ended: where that is ignored, this is how quietly a
@@ -164,6 +165,84 @@ int run_command_line(int argc, char** argv) {
   const Kind kind = kind_of(app);
   if (!kind.of_all_ranks && repeats_rank_0(argc, argv)) return 0;
   return run(action, kind);
+}
+
+// --device takes the names that parallel.device of a job file does.
+
+void add_parallel_options(CLI::App& command, ParallelSection& parallel) {
+  command
+      .add_option("--device", parallel.device,
+                  fmt::format("{}, as parallel.device of a job file", kDeviceNames))
+      ->check([](const std::string& text) {
+        return parse_device_name(text) ? "" : fmt::format("'{}' is not {}", text, kDeviceNames);
+      })
+      ->capture_default_str();
+  command.add_option("--threads", parallel.threads, "Of each rank")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+}
+
+// CLI11's messages, and better ones where those help less.
+
+namespace {
+
+/// The command that was given, and the name of the whole: "bench step". The program itself has none.
+struct GivenCommand {
+  const CLI::App* command;
+  std::string name;
+};
+
+GivenCommand given_command(const CLI::App& app) {
+  GivenCommand given{&app, ""};
+  while (!given.command->get_subcommands().empty()) {
+    given.command = given.command->get_subcommands().front();
+    given.name += (given.name.empty() ? "" : " ") + given.command->get_name();
+  }
+  return given;
+}
+
+/// Which help has more: that of the command, if there is one.
+std::string where_help_is(const CLI::App& app) {
+  const std::string command = given_command(app).name;
+  return "; see 'lockstep " + (command.empty() ? std::string() : command + " ") + "--help'";
+}
+
+/// What was given and no option of the command takes, in its order; CLI11's own message has it backwards.
+std::vector<std::string> not_expected(const CLI::App& app, const CLI::ParseError& error) {
+  const bool has_extras = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError);
+  return has_extras ? app.remaining(true) : std::vector<std::string>{};
+}
+
+/// --epochs 3 means train.epochs=3.
+std::string meant_as_override(const CLI::App& app, const std::vector<std::string>& extras,
+                              const std::vector<std::string>& arguments) {
+  const std::string command = given_command(app).name;
+  const bool has_overrides =
+      command == "train" || command == "validate" || command == "bench step" || command == "doctor";
+  const auto meant = override_for_option(arguments, extras);
+  return has_overrides && meant ? "; keys of the job are given as key=value: did you mean " + *meant + "?"
+                                : "";
+}
+
+/// What is wrong, in our words where CLI11's help less.
+std::string what_is_wrong(const CLI::App& app, const CLI::ParseError& error,
+                          const std::vector<std::string>& extras) {
+  if (!extras.empty()) return fmt::format("not expected: {}", fmt::join(extras, " "));
+  const bool lacks_something = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+  std::vector<std::string> choices;
+  for (const CLI::App* choice : given_command(app).command->get_subcommands({}))
+    choices.push_back(choice->get_name());
+  if (!lacks_something || choices.empty()) return error.what();
+  return fmt::format("say which: {}", fmt::join(choices, ", "));
+}
+
+}  // namespace
+
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error,
+                          const std::vector<std::string>& arguments) {
+  const auto extras = not_expected(app, error);
+  const std::string meant = meant_as_override(app, extras, arguments);
+  return what_is_wrong(app, error, extras) + (meant.empty() ? where_help_is(app) : meant);
 }
 
 }  // namespace lockstep

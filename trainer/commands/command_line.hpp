@@ -1,11 +1,50 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Picks the command that a command line names, and turns errors into one line and an exit code.
+/// A command adds itself to the command line, and says what to run when it is chosen.
 #pragma once
+
+#include "trainer/config/job.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
 
 namespace lockstep {
 
+// The commands of the program. Each adds itself to the command line and says what to run when it is chosen.
+
+/// What main runs after parsing; returns the exit code.
+using Action = std::function<int()>;
+
+void add_train_command(CLI::App& app, Action& action);
+void add_eval_command(CLI::App& app, Action& action);
+void add_predict_command(CLI::App& app, Action& action);
+void add_prove_command(CLI::App& app, Action& action);
+void add_validate_command(CLI::App& app, Action& action);
+void add_checkpoint_commands(CLI::App& app, Action& action);  ///< hash, inspect, verify, diff, export
+void add_flight_command(CLI::App& app, Action& action);
+void add_convert_command(CLI::App& app, Action& action);
+void add_devices_command(CLI::App& app, Action& action);
+void add_doctor_command(CLI::App& app, Action& action);
+void add_bench_command(CLI::App& app, Action& action);
+
+// Picks the command that a command line names, and turns errors into one line and an exit code.
+
 /// What main() does with its arguments. @return the exit code; every error has been said
 int run_command_line(int argc, char** argv);
+
+// What commands that compute on a trained run let users choose: --device and --threads.
+
+/// Writes into `parallel`, which has the defaults and must outlive the parsing.
+void add_parallel_options(CLI::App& command, ParallelSection& parallel);
+
+// What is wrong with a command line, in one line.
+
+/// What is wrong, and what would help: the key=value that was meant, or the command whose --help has more.
+/// @param arguments  the command line that `app` could not parse, without the program's name
+std::string usage_message(const CLI::App& app, const CLI::ParseError& error,
+                          const std::vector<std::string>& arguments);
 
 }  // namespace lockstep

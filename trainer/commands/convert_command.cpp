@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep convert FOLDER DIR
-#include "common/console/output.hpp"
 #include "common/error.hpp"
-#include "common/text/printable.hpp"
-#include "common/text/text_layout.hpp"
-#include "common/yaml/scalar.hpp"
-#include "data/catalogue.hpp"
-#include "data/conversion.hpp"
-#include "trainer/commands/command.hpp"
+#include "common/output.hpp"
+#include "common/printable.hpp"
+#include "common/text_layout.hpp"
+#include "common/yaml.hpp"
+#include "data/pictures/conversion.hpp"
+#include "data/sets/catalogue.hpp"
+#include "trainer/commands/command_line.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,8 +3,8 @@
 /// What 'lockstep devices' says, of GPUs and of the processors that ranks compute on without any.
 #pragma once
 
-#include "kernels/device/device.hpp"
-#include "kernels/device/nvml.hpp"
+#include "kernels/device.hpp"
+#include "kernels/nvml.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,20 +1,28 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep devices [--json] [--emulated]
-#include "common/console/output.hpp"
 #include "common/error.hpp"
-#include "common/text/json_text.hpp"
-#include "kernels/device/device.hpp"
-#include "kernels/device/nvml.hpp"
-#include "trainer/commands/command.hpp"
+#include "common/json_text.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
+#include "common/text_layout.hpp"
+#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/device.hpp"
+#include "kernels/nvml.hpp"
+#include "trainer/commands/command_line.hpp"
 #include "trainer/commands/device_report.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sched.h>
+#include <sys/utsname.h>
 
+#include <algorithm>
+#include <fstream>
 #include <memory>
 
 namespace lockstep {
+
 namespace {
 
 constexpr const char* kFooter =
@@ -74,6 +82,201 @@ void add_devices_command(CLI::App& app, Action& action) {
   command->footer(kFooter);
   command->callback(
       [=, &action] { action = [=] { return *json ? print_as_json(*emulated) : print_as_text(*emulated); }; });
+}
+
+// What runtime, driver and /proc say, laid out as tables.
+
+namespace {
+
+using Row = std::vector<std::string>;
+
+/// 0 if the device cannot be used, which is no reason not to list it.
+std::size_t free_bytes_by_cuda(const Platform& platform, int index) {
+  try {
+    return platform.make_device(index)->properties().free_bytes;
+  } catch (const DeviceError&) {
+    return 0;
+  }
+}
+
+std::size_t free_bytes(const Platform& platform, const Nvml* nvml, const DeviceProperties& device) {
+  const auto known = nvml != nullptr ? nvml->free_bytes(device.uuid) : std::nullopt;
+  return known ? *known : free_bytes_by_cuda(platform, device.index);
+}
+
+void ask_about_nvlink(const Nvml& nvml, DeviceReport& report) {
+  const std::size_t count = report.devices.size();
+  for (std::size_t a = 0; a < count; ++a) {
+    for (std::size_t b = 0; b < count; ++b) {
+      if (a == b) continue;
+      const auto known = nvml.nvlink(report.devices[a].uuid, report.devices[b].uuid);
+      report.links[a][b].nvlink = known.value_or(report.links[a][b].nvlink);
+    }
+  }
+}
+
+/// Of the first processor that /proc/cpuinfo names; on Arm it names none.
+std::string model_of_processor(const std::filesystem::path& root) {
+  std::ifstream lines(root / "proc/cpuinfo");
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != line.npos) return line.substr(colon + 2);
+  }
+  utsname machine{};
+  return uname(&machine) == 0 ? machine.machine : "unknown";
+}
+
+std::string aligned(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}", row[i], widths[i] + 2);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string in_units_of(double unit, std::size_t bytes, int decimals) {
+  return bytes == 0 ? "?" : fmt::format("{:.{}f}", static_cast<double>(bytes) / unit, decimals);
+}
+
+std::string compute_capability(const DeviceProperties& device) {
+  return fmt::format("{}.{}", device.compute_major, device.compute_minor);
+}
+
+/// Memory sends twice a clock.
+double gigabytes_per_second(const DeviceProperties& device) {
+  return 2.0 * device.memory_clock_mhz * device.memory_bus_bits / 8 / 1000;
+}
+
+std::string facts_table(const DeviceReport& report) {
+  constexpr double kKib = 1 << 10, kMib = 1 << 20, kGib = 1 << 30;
+  std::vector<Row> rows = {
+      {"GPU", "name", "compute", "SMs", "MHz", "GiB", "free", "GB/s", "L2 MiB", "shared KiB"}};
+  for (const DeviceProperties& device : report.devices)
+    rows.push_back({fmt::to_string(device.index), device.name, compute_capability(device),
+                    fmt::to_string(device.multiprocessors), fmt::to_string(device.clock_mhz),
+                    in_units_of(kGib, device.total_bytes, 1), in_units_of(kGib, device.free_bytes, 1),
+                    fmt::format("{:.0f}", gigabytes_per_second(device)),
+                    in_units_of(kMib, device.l2_bytes, 0),
+                    in_units_of(kKib, device.max_shared_bytes_per_block, 0)});
+  return aligned(rows);
+}
+
+std::string names_table(const DeviceReport& report) {
+  std::vector<Row> rows = {{"GPU", "PCI bus", "UUID"}};
+  for (const DeviceProperties& device : report.devices)
+    rows.push_back({fmt::to_string(device.index), device.pci_bus, device.uuid});
+  return aligned(rows);
+}
+
+std::string symbol(const PeerLink& link) {
+  if (link.nvlink) return "NVL";
+  return link.access ? "P2P" : "-";
+}
+
+std::string links_table(const DeviceReport& report) {
+  Row head = {"GPU"};
+  for (const DeviceProperties& device : report.devices) head.push_back(fmt::to_string(device.index));
+  std::vector<Row> rows = {head};
+  for (std::size_t from = 0; from < report.links.size(); ++from) {
+    Row row = {fmt::to_string(report.devices[from].index)};
+    for (std::size_t to = 0; to < report.links[from].size(); ++to)
+      row.push_back(from == to ? "." : symbol(report.links[from][to]));
+    rows.push_back(row);
+  }
+  return aligned(rows) + "NVL: NVLink; P2P: reads the other's memory directly; -: through the host\n";
+}
+
+nlohmann::json known_or_null(std::size_t bytes) {
+  return bytes == 0 ? nlohmann::json() : nlohmann::json(bytes);
+}
+
+nlohmann::json device_json(const DeviceProperties& device) {
+  return {{"index", device.index},
+          {"name", device.name},
+          {"uuid", device.uuid},
+          {"pci_bus", device.pci_bus},
+          {"memory_total_bytes", device.total_bytes},
+          {"memory_free_bytes", known_or_null(device.free_bytes)},
+          {"compute_capability", compute_capability(device)},
+          {"multiprocessors", device.multiprocessors},
+          {"clock_mhz", device.clock_mhz},
+          {"memory_clock_mhz", device.memory_clock_mhz},
+          {"memory_bus_bits", device.memory_bus_bits},
+          {"l2_bytes", device.l2_bytes},
+          {"shared_bytes_per_block", device.shared_bytes_per_block},
+          {"max_shared_bytes_per_block", device.max_shared_bytes_per_block}};
+}
+
+nlohmann::json links_json(const DeviceReport& report) {
+  auto links = nlohmann::json::array();
+  for (std::size_t from = 0; from < report.links.size(); ++from) {
+    auto row = nlohmann::json::array();
+    for (std::size_t to = 0; to < report.links[from].size(); ++to) {
+      const PeerLink& link = report.links[from][to];
+      row.push_back(
+          {{"p2p", link.access}, {"nvlink", link.nvlink}, {"performance_rank", link.performance_rank}});
+      if (from == to) row.back() = nullptr;
+    }
+    links.push_back(row);
+  }
+  return links;
+}
+
+}  // namespace
+
+Processors report_processors(const std::filesystem::path& root) {
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  Processors found{.model = model_of_processor(root),
+                   .cores = sched_getaffinity(0, sizeof mine, &mine) == 0 ? CPU_COUNT(&mine) : 1,
+                   .simd = cpu::simd_name(),
+                   .free_bytes = free_memory(1, root).bytes};
+  return found;
+}
+
+std::string to_text(const Processors& processors) {
+  return "no GPU: ranks compute on processors\n\n" +
+         aligned({{"cores", "name", "instructions", "memory free"},
+                  {fmt::to_string(processors.cores), processors.model, processors.simd,
+                   format_memory(processors.free_bytes)}});
+}
+
+nlohmann::json to_json(const Processors& processors) {
+  return {{"model", processors.model},
+          {"cores", processors.cores},
+          {"simd", processors.simd},
+          {"memory_free_bytes", processors.free_bytes}};
+}
+
+DeviceReport report_devices(const Platform& platform, const Nvml* nvml) {
+  DeviceReport report;
+  report.devices = platform.devices();  // says best why there is none
+  report.links = platform.links();
+  report.versions = platform.versions();
+  for (DeviceProperties& device : report.devices) device.free_bytes = free_bytes(platform, nvml, device);
+  if (nvml == nullptr) return report;
+  ask_about_nvlink(*nvml, report);
+  if (const auto version = nvml->driver_version()) report.versions += ", kernel module " + *version;
+  return report;
+}
+
+std::string to_text(const DeviceReport& report) {
+  const std::size_t count = report.devices.size();
+  std::string text = fmt::format("{}; {}\n\n", counted(count, "GPU"), report.versions) + facts_table(report) +
+                     "\n" + names_table(report);
+  return count == 1 ? text : text + "\n" + links_table(report);
+}
+
+nlohmann::json to_json(const DeviceReport& report) {
+  auto devices = nlohmann::json::array();
+  for (const DeviceProperties& device : report.devices) devices.push_back(device_json(device));
+  return {{"versions", report.versions}, {"devices", devices}, {"links", links_json(report)}};
 }
 
 }  // namespace lockstep

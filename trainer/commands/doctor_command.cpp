@@ -1,20 +1,19 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep doctor [JOB.yaml] [key=value ...] [--json] | --log FILE | --hostfile FILE
-#include "common/console/output.hpp"
-#include "common/console/terminal.hpp"
+#include "common/env.hpp"
 #include "common/error.hpp"
-#include "common/files/env.hpp"
-#include "common/text/json_text.hpp"
-#include "common/text/text_layout.hpp"
-#include "trainer/commands/command.hpp"
+#include "common/json_text.hpp"
+#include "common/output.hpp"
+#include "common/terminal.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/commands/command_line.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/doctor/doctor_report.hpp"
-#include "trainer/doctor/host_survey.hpp"
-#include "trainer/doctor/lock_takeover.hpp"
-#include "trainer/doctor/tcp_reach.hpp"
-#include "trainer/ranks/rank_facts.hpp"
+#include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/tools/doctor_report.hpp"
+#include "trainer/tools/host_survey.hpp"
+#include "trainer/tools/remote_hosts.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,17 +1,15 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep predict CHECKPOINT IMAGE...
-#include "common/console/output.hpp"
-#include "common/console/terminal.hpp"
 #include "common/error.hpp"
-#include "common/text/text_layout.hpp"
-#include "data/catalogue.hpp"
+#include "common/output.hpp"
+#include "common/terminal.hpp"
+#include "common/text_layout.hpp"
 #include "data/class_names.hpp"
-#include "data/picture_preparation.hpp"
-#include "data/picture_variants.hpp"
-#include "trainer/commands/command.hpp"
-#include "trainer/prediction/prediction_report.hpp"
-#include "trainer/prediction/predictor.hpp"
+#include "data/pictures/preparation.hpp"
+#include "data/sets/catalogue.hpp"
+#include "trainer/commands/command_line.hpp"
+#include "trainer/tools/prediction.hpp"
 
 #include <fmt/format.h>
 

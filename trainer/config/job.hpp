@@ -3,10 +3,10 @@
 /// A job: everything that a training run depends on. Field order and names are those of the job file.
 #pragma once
 
-#include "comm/gradient_units.hpp"
+#include "comm/reduce/gradient_units.hpp"
 #include "common/error.hpp"
 #include "data/sampler.hpp"
-#include "trainer/optimizers/sections.hpp"
+#include "trainer/config/optimizers/sections.hpp"
 
 #include <array>
 #include <cstddef>
@@ -89,7 +89,7 @@ constexpr std::string_view spelt(Value value) {
 }
 
 struct ParallelSection {
-  std::string strategy = "data";                  ///< what the ranks share: trainer/config/strategy_kinds.hpp
+  std::string strategy = "data";                  ///< what the ranks share: trainer/config/job_values.hpp
   StagesSection stages = {};                      ///< of a pipeline
   std::vector<std::int64_t> placement = {};       ///< of a pipeline: the rank of each stage; empty: auto
   PipelineOrder schedule = PipelineOrder::k1F1B;  ///< of a pipeline
@@ -165,5 +165,38 @@ ConfigError key_error(const Job& job, std::string_view key, std::string_view cau
 std::string schema_help();
 /// All keys with their values, in order; parse_job of it gives the same job.
 std::string to_yaml(const Job& job);
+
+/// Where the job says this key, as messages begin: "mnist.yaml:7:3: "; "" where it does not.
+std::string place_of(const Job& job, std::string_view key);
+
+// Whether a run of a job leaves a trail (trainer/trail).
+
+/// A trail is a promise that anybody gets the same numbers, which only exact sums keep.
+inline bool keeps_trail(const Job& job) {
+  return job.run.trail && job.parallel.determinism == Determinism::kWorld;
+}
+
+// What ranks and samples mean to a job: the batch that is given for each rank, what a batch costs, and on how many ranks it may go on.
+
+/// The job on so many ranks: with data.per_rank_batch, data.global_batch is that times the ranks.
+/// @throws ConfigError  data.global_batch was given, too, and is another; or it would be beyond 10^9. The message says
+///                      where it stands and what would be right
+Job for_ranks(Job job, int ranks);
+
+/// How a run may go on when some of its ranks or hosts are lost.
+struct RestartRule {
+  bool any_ranks = true;     ///< false: the same number always comes out, others may be refused
+  bool one_host = false;     ///< all ranks on one
+  bool same_weights = true;  ///< as if nothing had been lost, bit for bit
+};
+RestartRule restart_rule(const Job& job);
+
+/// "run the same command again: it goes on from the last checkpoint, on any number of ranks"
+std::string restart_advice(const Job& job, int ranks);
+
+/// What people should know of a job's batches, a line each: one larger than the set, and grains that are padded.
+/// @param train_samples  of the job's set
+/// @param on_gpu         there nothing is padded
+std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_samples, bool on_gpu);
 
 }  // namespace lockstep

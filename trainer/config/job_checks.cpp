@@ -2,14 +2,13 @@
 // SPDX-License-Identifier: MIT
 /// What must hold between the keys of a job.
 #include "comm/backend.hpp"
-#include "common/text/text_layout.hpp"
-#include "data/catalogue.hpp"
+#include "common/text_layout.hpp"
 #include "data/dataset.hpp"
-#include "trainer/config/fault_name.hpp"
+#include "data/sets/catalogue.hpp"
 #include "trainer/config/job_reader.hpp"
-#include "trainer/config/strategy_kinds.hpp"
-#include "trainer/optimizers/optimizer.hpp"
-#include "trainer/optimizers/schedule.hpp"
+#include "trainer/config/job_values.hpp"
+#include "trainer/config/optimizers/optimizer.hpp"
+#include "trainer/config/optimizers/schedule.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

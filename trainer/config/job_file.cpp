@@ -1,23 +1,28 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Job files in and out: parse_job, load_job, to_yaml, schema_help.
-#include "common/files/shared_files.hpp"
-#include "common/yaml/strict_yaml.hpp"
-#include "data/catalogue.hpp"
-#include "models/find_model.hpp"
+#include "common/error.hpp"
+#include "common/installed.hpp"
+#include "common/text_layout.hpp"
+#include "common/yaml.hpp"
+#include "data/sets/catalogue.hpp"
+#include "models/network.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_reader.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/config/key_families.hpp"
+#include "trainer/config/job_values.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace lockstep {
+
 namespace {
 
 /// The lines that open `section` when the sections that enclose `previous` are open.
@@ -81,6 +86,11 @@ Job with_known_normalisation(Job job) {
 
 }  // namespace
 
+std::string place_of(const Job& job, std::string_view key) {
+  const auto place = job.places.find(std::string(key));
+  return place == job.places.end() ? "" : place->second;
+}
+
 Job parse_job(const std::string& yaml, const std::string& file, const std::vector<std::string>& overrides) {
   JobReader reader;
   reader.read_file(yaml, file);
@@ -130,6 +140,123 @@ std::string schema_help() {
                         owners.empty() ? "" : fmt::format(" [{}]", owners));
   }
   return help;
+}
+
+// Multiplies, and refuses a global batch that says something else; what a batch costs and a job promises about ranks, in words.
+
+namespace {
+
+constexpr std::int64_t kLargestBatch = 1'000'000'000;  // as in the schema
+
+}  // namespace
+
+Job for_ranks(Job job, int ranks) {
+  DataSection& data = job.data;
+  if (data.per_rank_batch == 0) return job;
+  const std::int64_t wanted = data.per_rank_batch * ranks;
+  const std::string product = fmt::format("{} with data.per_rank_batch {} {} {}", counted(ranks, "rank"),
+                                          data.per_rank_batch, ranks == 1 ? "makes" : "make", wanted);
+  if (wanted > kLargestBatch) {
+    throw ConfigError(fmt::format("{}data.per_rank_batch: {}, and a global batch has {} samples at most",
+                                  place_of(job, "data.per_rank_batch"), product, kLargestBatch));
+  }
+  if (job.places.contains("data.global_batch") && data.global_batch != wanted) {
+    throw ConfigError(
+        fmt::format("{}data.global_batch: {}, but {}; remove data.global_batch, or set data.per_rank_batch=0 "
+                    "to have it count",
+                    place_of(job, "data.global_batch"), data.global_batch, product));
+  }
+  data.global_batch = wanted;
+  return job;
+}
+
+RestartRule restart_rule(const Job& job) {
+  const StrategyKind& strategy = find_strategy_kind(job.parallel.strategy);
+  return {.any_ranks = strategy.any_ranks && job.data.per_rank_batch == 0,
+          .one_host = strategy.one_host,
+          .same_weights = strategy.same_bits && job.parallel.determinism == Determinism::kWorld};
+}
+
+std::string restart_advice(const Job& job, int ranks) {
+  const RestartRule rule = restart_rule(job);
+  std::string text = "run the same command again: it goes on from the last checkpoint, on ";
+  if (rule.any_ranks) {
+    text += rule.one_host ? "any number of ranks of one host" : "any number of ranks";
+  } else if (job.data.per_rank_batch > 0) {
+    text += fmt::format("{} ranks as before (data.per_rank_batch)", ranks);
+  } else {
+    text += fmt::format("{} ranks as before, or as many as its stages come out on", ranks);
+  }
+  return text + (rule.same_weights ? "" : "; the weights will be others than without this loss");
+}
+
+std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_samples, bool on_gpu) {
+  constexpr std::int64_t kColumns = 16;  // that the CPU's kernels take at once
+  std::vector<std::string> remarks;
+  const std::int64_t asked = job.data.global_batch, batch = std::min(asked, train_samples);
+  if (asked > train_samples) {
+    const bool scales = job.train.optimizer.lr_scaling.rule != LrScalingSection().rule;
+    remarks.push_back(fmt::format(
+        "data.global_batch {} is more than the {} training samples: every step takes all of them{}",
+        with_thousands(asked), with_thousands(train_samples),
+        scales ? fmt::format("; the learning rate is scaled for {}", with_thousands(asked)) : ""));
+  }
+  const bool cut = job.parallel.grain <= batch;
+  const std::int64_t samples = cut ? job.parallel.grain : batch;
+  const std::int64_t padded = (samples + kColumns - 1) / kColumns * kColumns;
+  if (!on_gpu && padded != samples) {
+    remarks.push_back(
+        fmt::format("{} of {} are padded to {}, a multiple of {}: {:.0f} % of the arithmetic is for nothing; "
+                    "{}={} needs none",
+                    cut ? "grains" : "batches", samples, padded, kColumns,
+                    100 * static_cast<double>(padded - samples) / static_cast<double>(padded),
+                    cut ? "parallel.grain" : "data.global_batch", padded));
+  }
+  return remarks;
+}
+
+// An option is taken for a key by its last part or by another name that it has.
+
+namespace {
+
+/// "--batch-size" → "batch_size"
+std::string name_of(const std::string& option) {
+  std::string name = option.substr(std::min(option.find_first_not_of('-'), option.size()));
+  name.resize(std::min(name.find('='), name.size()));
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+/// The key with this path, or else the first whose last part or other name it is.
+const JobKey* key_called(const std::string& name) {
+  if (const JobKey* exact = find_job_key(name)) return exact;
+  for (const JobKey& key : job_schema()) {
+    const auto& others = key.other_names;
+    if (key.leaf() == name || std::find(others.begin(), others.end(), name) != others.end()) return &key;
+  }
+  return nullptr;
+}
+
+std::string value_of(const std::vector<std::string>& arguments, std::size_t option) {
+  const std::string& text = arguments[option];
+  if (const std::size_t equals = text.find('='); equals != text.npos) return text.substr(equals + 1);
+  const bool has_next = option + 1 < arguments.size();
+  const bool is_value = has_next && !arguments[option + 1].empty() && arguments[option + 1].front() != '-' &&
+                        arguments[option + 1].find('=') == std::string::npos;
+  return is_value ? arguments[option + 1] : "VALUE";
+}
+
+}  // namespace
+
+std::optional<std::string> override_for_option(const std::vector<std::string>& arguments,
+                                               const std::vector<std::string>& unknown) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].starts_with("-")) continue;
+    if (std::find(unknown.begin(), unknown.end(), arguments[i]) == unknown.end()) continue;
+    if (const JobKey* key = key_called(name_of(arguments[i])))
+      return key->path + "=" + value_of(arguments, i);
+  }
+  return std::nullopt;
 }
 
 }  // namespace lockstep

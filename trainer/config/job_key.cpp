@@ -3,8 +3,8 @@
 /// What each kind of key accepts.
 #include "trainer/config/job_key.hpp"
 
-#include "common/text/printable.hpp"
-#include "common/yaml/scalar.hpp"
+#include "common/printable.hpp"
+#include "common/yaml.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,12 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// How each kind of key reads and writes its field.
-#include "trainer/config/job_key_kinds.hpp"
-
-#include "common/yaml/scalar.hpp"
-#include "trainer/config/device_name.hpp"
-#include "trainer/config/fault_name.hpp"
-#include "trainer/config/home_path.hpp"
+#include "common/yaml.hpp"
+#include "trainer/config/job_key.hpp"
+#include "trainer/config/job_values.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,9 +3,8 @@
 /// Walks the YAML of a job file beside the schema.
 #include "trainer/config/job_reader.hpp"
 
-#include "common/yaml/strict_yaml.hpp"
+#include "common/yaml.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/config/key_families.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

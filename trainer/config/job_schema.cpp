@@ -4,11 +4,10 @@
 #include "trainer/config/job_schema.hpp"
 
 #include "comm/backend.hpp"
-#include "data/catalogue.hpp"
 #include "data/dataset.hpp"
-#include "trainer/config/job_key_kinds.hpp"
-#include "trainer/config/key_families.hpp"
-#include "trainer/optimizers/schedule.hpp"
+#include "data/sets/catalogue.hpp"
+#include "trainer/config/job_key.hpp"
+#include "trainer/config/optimizers/schedule.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

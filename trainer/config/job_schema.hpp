@@ -1,15 +1,23 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The one table of all keys of a job file: parsing, messages, help, to_yaml and the resume check are made
-/// from it.
+/// The keys of a job file: all of them, those of optimisers, schedules and strategies, those that a resume compares, and how messages spell them.
 #pragma once
 
+#include "common/error.hpp"
+#include "trainer/config/job.hpp"
 #include "trainer/config/job_key.hpp"
+#include "trainer/config/optimizers/sections.hpp"
 
+#include <map>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 namespace lockstep {
+
+// The one table of all keys of a job file: parsing, messages, help, to_yaml and the resume check are made
+// from it.
 
 /// All keys in the order of the job file; the keys of a section stand together.
 const std::vector<JobKey>& job_schema();
@@ -22,5 +30,79 @@ bool is_job_section(std::string_view path);
 
 /// The names of the keys and sections directly in a section, in order.
 std::vector<std::string_view> names_in_section(std::string_view section);
+
+// Keys that not every job has: those of the optimiser, of the schedule, of the scaling rule, of the parallel
+// strategy that it chose, and of a fault on purpose.
+
+/// Whether the job's choice has this key. True for keys that belong to no choice; but those of `inject` only
+/// where it is given.
+bool belongs(const JobKey& key, const Job& job);
+
+/// What the job's choice says of this key, or null.
+const MemberKey* member_key(const JobKey& key, const Job& job);
+
+/// The path of the choice that the key depends on, "train.optimizer.kind"; "" if it depends on none.
+std::string choice_path(const JobKey& key);
+
+/// For people: which choices have the key, "sgd, adam"; "" for a key that belongs to no choice.
+std::string owners_text(const JobKey& key);
+/// Likewise, "sgd, adam: 0.001, adamw: 0.001", with the defaults that are not the key's own.
+std::string owners_with_defaults(const JobKey& key);
+
+/// The names of a family's members, for the schema.
+std::vector<std::string_view> optimizer_names();
+std::vector<std::string_view> schedule_names();
+std::vector<std::string_view> strategy_names();
+
+// Which part of a job determines its weights: what must not change when a run is resumed.
+
+/// The keys and values that decide which weights a run has at a given step: model, data order and scaling,
+/// seed, optimiser, schedule, determinism, and under `determinism: world` the grain. Not how long it runs,
+/// unless a schedule is as long as the run, and not where: epochs, max_steps, ranks, threads, device,
+/// backend, buckets, directories and logging may change from one resume to the next.
+std::map<std::string, std::string> determining_keys(const Job& job);
+
+/// One entry for each key that differs or is only in one of the two: "train.seed (was 1, now 1234)".
+std::vector<std::string> differing_keys(const std::map<std::string, std::string>& stored,
+                                        const std::map<std::string, std::string>& now);
+
+/// May a job go on from a checkpoint? Compares the determining keys as the checkpoint stored them and as the
+/// job has them now. A key that is younger than the checkpoint had its default then.
+/// @throws ConfigError naming `checkpoint` and every key that differs, with both values
+void require_same_job(const std::map<std::string, std::string>& stored, const Job& job,
+                      const std::string& checkpoint);
+
+// What --epochs 3, as other programs have it, means here.
+
+/// For the first of `arguments` that is an option, that the command does not know (it is among `unknown`), and
+/// that would be a key of a job file: what to write instead, "train.epochs=3". The value is what follows, or
+/// what stands behind '='; VALUE if there is none.
+std::optional<std::string> override_for_option(const std::vector<std::string>& arguments,
+                                               const std::vector<std::string>& unknown);
+
+// Advice from the rooms below, in the words of a job file.
+
+/// What advice is about, by the keys of a job file: as they can be given behind a command, too.
+inline constexpr Spelling kJobSpelling{.global_batch = "data.global_batch",
+                                       .per_rank_batch = "data.per_rank_batch",
+                                       .grain = "parallel.grain",
+                                       .sample_counts = "data.train_samples and data.test_samples",
+                                       .device = "parallel.device=",
+                                       .backend = "parallel.backend=",
+                                       .kernels = "parallel.kernels=",
+                                       .timeout = "parallel.timeout_seconds",
+                                       .run_directory = "run.dir"};
+
+/// The same for commands that take no job file but options (trainer/commands/command_line.hpp). What they
+/// have no option for keeps the name of the run's key.
+inline constexpr Spelling kOptionSpelling{.global_batch = kJobSpelling.global_batch,
+                                          .per_rank_batch = kJobSpelling.per_rank_batch,
+                                          .grain = kJobSpelling.grain,
+                                          .sample_counts = kJobSpelling.sample_counts,
+                                          .device = "--device ",
+                                          .backend = kJobSpelling.backend,
+                                          .kernels = "--kernels ",
+                                          .timeout = kJobSpelling.timeout,
+                                          .run_directory = kJobSpelling.run_directory};
 
 }  // namespace lockstep

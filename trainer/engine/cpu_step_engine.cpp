@@ -3,8 +3,8 @@
 /// CpuStepEngine: threads take grains, buckets leave as soon as all have added theirs, and the optimiser follows.
 #include "trainer/engine/cpu_step_engine.hpp"
 
-#include "common/clock.hpp"
-#include "trainer/config/trail_choice.hpp"
+#include "common/machine.hpp"
+#include "trainer/config/job.hpp"
 
 #include <algorithm>
 #include <atomic>

@@ -3,13 +3,11 @@
 /// Training steps on CPU cores: the threads of a rank share its grains.
 #pragma once
 
-#include "comm/gradient_reducer.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 #include "data/batch.hpp"
 #include "models/network.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/step_engine.hpp"
-#include "trainer/engine/step_fingerprints.hpp"
-#include "trainer/engine/thread_context.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/engine/worker_pool.hpp"
 

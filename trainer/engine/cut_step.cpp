@@ -3,8 +3,8 @@
 /// Threads meet at every cut, ranks behind them; integers are summed, so that no rank's share shows.
 #include "trainer/engine/cut_step.hpp"
 
-#include "common/clock.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "models/layer.hpp"
 
 #include <fmt/format.h>
@@ -117,15 +117,7 @@ double CutStep::take_waited() {
   return std::exchange(waited_, 0);
 }
 
-namespace {
-
-/// "job.yaml:3:9: " of a key that was given, or nothing.
-std::string place_of(const Job& job, const char* key) {
-  const auto place = job.places.find(key);
-  return place == job.places.end() ? "" : place->second;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void require_samples_for_cuts(const Job& job, const Network& network,
                               const DistributedSampler::Options& sampling) {

@@ -5,11 +5,10 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "comm/gradient_reducer.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 #include "data/sampler.hpp"
 #include "models/batch_layer.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/engine/thread_context.hpp"
 #include "trainer/engine/worker_pool.hpp"
 
 #include <cstdint>

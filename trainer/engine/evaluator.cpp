@@ -3,8 +3,7 @@
 /// Ranks and threads take grains of the set; sums are of integers, so that no rank's share shows.
 #include "trainer/engine/evaluator.hpp"
 
-#include "common/text/text_layout.hpp"
-#include "trainer/engine/evaluation_sums.hpp"
+#include "common/text_layout.hpp"
 
 #include <fmt/format.h>
 
@@ -12,8 +11,10 @@
 #include <atomic>
 #include <limits>
 #include <numeric>
+#include <span>
 
 namespace lockstep {
+
 namespace {
 
 LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader,
@@ -69,6 +70,39 @@ std::string describe_loss(const Evaluation& evaluation) {
   if (evaluation.not_finite == 0) return format_loss(evaluation.loss);
   return fmt::format("not finite ({} of {})", with_thousands(evaluation.not_finite),
                      counted(evaluation.samples, "sample"));
+}
+
+// Sums of grains, of threads and of ranks.
+
+void EvaluationSums::add(const LossSums& sums, int samples) {
+  numbers_[kSamples] += samples;
+  numbers_[kCorrect] += sums.correct;
+  numbers_[kNotFinite] += sums.not_finite;
+  const WideSum term = wide_term(sums.loss * kLossScale);
+  for (std::size_t i = 0; i < term.limbs.size(); ++i) numbers_[kLoss + i] += term.limbs[i];
+}
+
+void EvaluationSums::add(const EvaluationSums& other) {
+  for (std::size_t i = 0; i < numbers_.size(); ++i) numbers_[i] += other.numbers_[i];
+}
+
+void EvaluationSums::add(const StepTotals& totals) {
+  numbers_[kSamples] += totals.samples;
+  numbers_[kCorrect] += totals.correct;
+  numbers_[kNotFinite] += totals.refused;
+  for (std::size_t i = 0; i < totals.loss_units.limbs.size(); ++i)
+    numbers_[kLoss + i] += totals.loss_units.limbs[i];
+}
+
+Evaluation EvaluationSums::over_all(Communicator& comm) const {
+  std::array<std::int64_t, kNumbers> total = numbers_;
+  comm.all_reduce(std::span<std::int64_t>(total));
+  WideSum loss;
+  std::copy_n(total.begin() + kLoss, kWideLimbs, loss.limbs.begin());
+  Evaluation evaluation =
+      make_evaluation(total[kSamples], total[kCorrect], total[kNotFinite], loss.value() / kLossScale);
+  evaluation.interrupted = total[kLeft] > 0;
+  return evaluation;
 }
 
 }  // namespace lockstep

@@ -4,10 +4,14 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 #include "data/batch.hpp"
-#include "trainer/engine/thread_context.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "kernels/ops.hpp"
 #include "trainer/engine/worker_pool.hpp"
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -49,5 +53,26 @@ inline bool never_leave() {
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
                     const Dataset& data, int grain, std::span<const float> weights,
                     const LeaveEvaluation& leave = never_leave);
+
+// Loss and accuracy in the form in which they travel: integers, so that their order does not matter.
+
+class EvaluationSums {
+ public:
+  /// A grain of so many samples.
+  void add(const LossSums& sums, int samples);
+  void add(const EvaluationSums& other);
+  /// What a GPU counted.
+  void add(const StepTotals& totals);
+  /// This rank gives up.
+  void leave() { numbers_[kLeft] = 1; }
+
+  /// What all ranks' sums come to. Collective.
+  Evaluation over_all(Communicator& comm) const;
+
+ private:
+  enum Number { kSamples, kCorrect, kNotFinite, kLeft, kLoss, kNumbers = kLoss + kWideLimbs };
+
+  std::array<std::int64_t, kNumbers> numbers_{};
+};
 
 }  // namespace lockstep

@@ -4,20 +4,27 @@
 #include "trainer/engine/job_setup.hpp"
 
 #include "comm/agreement.hpp"
+#include "comm/reduce/bucket_plan.hpp"
 #include "common/error.hpp"
 #include "common/threads.hpp"
-#include "trainer/engine/bucket_planning.hpp"
+#include "kernels/cpu/fma_peak.hpp"
+#include "models/network.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/engine/step_engine.hpp"
-#include "trainer/ranks/launched_rank.hpp"
-#include "trainer/ranks/rank_facts.hpp"
+#include "trainer/ranks/equal_ranks.hpp"
+#include "trainer/ranks/rank_runner.hpp"
+
+#include <fmt/format.h>
 
 #include <exception>
 #include <optional>
+#include <span>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
+
 namespace {
 
 DatasetOptions dataset_options(const Job& job) {
@@ -93,6 +100,76 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
           .network = std::move(*network),
           .plan = std::move(plan),
           .fingerprints = std::move(loaded.fingerprints)};
+}
+
+// The plan follows measured latencies and the speed of backward, both rank 0's.
+
+namespace {
+
+constexpr double kPeakMeasurementSeconds = 0.002;
+/// Whole training steps run at about this fraction of the fused multiply-add peak.
+constexpr double kTypicalFractionOfPeak = 0.75;
+
+/// FLOP/s of one thread in backward, rank 0's word.
+double shared_flops_per_second(Communicator& comm) {
+  double rate =
+      comm.rank() == 0 ? kTypicalFractionOfPeak * cpu::measure_fma_peak(kPeakMeasurementSeconds) : 0;
+  comm.broadcast(std::as_writable_bytes(std::span(&rate, 1)), 0);
+  return rate;
+}
+
+/// Only the last grain of a rank hides communication: before it, no bucket is complete.
+std::vector<GradientRange> ranges_of_last_grain(const Network& network, int grain, double flops_per_second) {
+  std::vector<GradientRange> ranges;
+  for (const BackwardRange& range : backward_ranges(network)) {
+    ranges.push_back({.offset = range.offset,
+                      .size = range.size,
+                      .backward_seconds = range.flops * grain / flops_per_second});
+  }
+  return ranges;
+}
+
+}  // namespace
+
+BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoice& device,
+                        Communicator& comm) {
+  const std::size_t bytes_per_element =
+      job.parallel.determinism == Determinism::kOff ? sizeof(float) : sizeof(std::int64_t);
+  if (job.parallel.bucket_bytes > 0 || comm.size() == 1 || device.gpu != nullptr) {
+    const auto ranges = ranges_of_last_grain(network, job.parallel.grain, 1.0);
+    const std::size_t bytes = job.parallel.bucket_bytes > 0 ? job.parallel.bucket_bytes : SIZE_MAX;
+    return plan_buckets_of_size(ranges, bytes_per_element, bytes);
+  }
+  const auto ranges = ranges_of_last_grain(network, job.parallel.grain, shared_flops_per_second(comm));
+  const auto latency = measure_latency(comm, network.parameters().size * bytes_per_element);
+  return plan_buckets_auto(ranges, bytes_per_element, latency);
+}
+
+// Which one a device and its kernels have, and what people are told of each.
+
+Arithmetic arithmetic_of(const ParallelSection& parallel, const DeviceChoice& device) {
+  const bool vendor = device.gpu != nullptr && parallel.kernels == Kernels::kVendor;
+  return vendor ? Arithmetic::kVendor : Arithmetic::kCanonical;
+}
+
+std::string describe(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::kVendor:
+      return "that of cuDNN and cuBLAS";
+    case Arithmetic::kCanonical:
+      return fmt::format("version {}", kArithmeticVersion);
+  }
+  return fmt::format("version {}, which this program does not know", static_cast<std::uint32_t>(arithmetic));
+}
+
+std::string how_to_have(Arithmetic arithmetic) {
+  switch (arithmetic) {
+    case Arithmetic::kVendor:
+      return "--device cuda --kernels vendor, on such a GPU";
+    case Arithmetic::kCanonical:
+      return "the kernels of this program: leave out --kernels vendor";
+  }
+  return "the version that made it";
 }
 
 }  // namespace lockstep

@@ -3,13 +3,15 @@
 /// From a job file to everything that its steps need, on every rank: data, device, network, bucket plan.
 #pragma once
 
-#include "comm/bucket_plan.hpp"
 #include "comm/communicator.hpp"
+#include "comm/reduce/bucket_plan.hpp"
 #include "data/dataset.hpp"
+#include "kernels/sum_cuts.hpp"
 #include "models/network.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
+#include <cstdint>
 #include <functional>
 #include <future>
 #include <memory>
@@ -58,5 +60,31 @@ using NetworkMaker = std::function<Network(const Dataset& train)>;
 /// @throws AgreedError  any error of any rank, any difference between them
 JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data,
                 const StrategySetup& strategy = kDataParallelSetup, const NetworkMaker& make_network = {});
+
+// Brings the model and the communicator together: how this job's gradient is cut into buckets on this
+// machine.
+
+/// The plan for `parallel.bucket_bytes`. With auto, rank 0's arithmetic speed and the group's all-reduce
+/// latency are measured (some ten milliseconds) and shared, so that all ranks plan alike. On GPUs, one
+/// bucket: there an all-reduce of these sizes is all latency (8 us in one bucket, 61 us in four, on 8 GPUs),
+/// and where the host takes part it begins after backward anyway. Collective.
+BucketPlan plan_buckets(const Job& job, const Network& network, const DeviceChoice& device,
+                        Communicator& comm);
+
+// Which arithmetic computes a run's steps: steps of one can be proved by the same one alone. The numbers stand in
+// trails and keep their meaning; a new order of sums or new cuts get a new number.
+
+enum class Arithmetic : std::uint32_t {
+  kVendor = 0,                      ///< that of cuDNN and cuBLAS
+  kCanonical = kArithmeticVersion,  ///< the one of every device (docs/arithmetic.md)
+};
+
+/// Of the ranks of a job on this device.
+Arithmetic arithmetic_of(const ParallelSection& parallel, const DeviceChoice& device);
+
+/// "version 2"; of a number that this program does not know, that.
+std::string describe(Arithmetic arithmetic);
+/// What to say to a command that takes --device and --kernels.
+std::string how_to_have(Arithmetic arithmetic);
 
 }  // namespace lockstep

@@ -3,15 +3,15 @@
 /// Adds up what the CPU's and the device's engines will allocate.
 #include "trainer/engine/memory_need.hpp"
 
-#include "common/checked_size.hpp"
+#include "common/buffers.hpp"
 #include "common/error.hpp"
-#include "common/memory.hpp"
-#include "common/text/text_layout.hpp"
+#include "common/machine.hpp"
+#include "common/text_layout.hpp"
 #include "models/batch_layer.hpp"
-#include "models/device_memory.hpp"
-#include "models/execution_memory.hpp"
-#include "trainer/config/trail_choice.hpp"
-#include "trainer/engine/device/device_fingerprints.hpp"
+#include "models/device_execution.hpp"
+#include "models/execution.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/engine/device_arena.hpp"
 #include "trainer/engine/weight_update.hpp"
 
 #include <fmt/format.h>

@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-/// Bytes; kTooLarge (common/checked_size.hpp) where 64 bits do not hold them.
+/// Bytes; kTooLarge (common/buffers.hpp) where 64 bits do not hold them.
 struct MemoryNeed {
   std::uint64_t parameters = 0;   ///< weights, what the optimiser remembers, gradients, exact sums, the copy
                                   ///< that a checkpoint is made of

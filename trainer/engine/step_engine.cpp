@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "trainer/engine/cpu_step_engine.hpp"
-#include "trainer/engine/device/device_step_engine.hpp"
+#include "trainer/engine/device_step_engine.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "comm/gradient_reducer.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 #include "data/sampler.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/evaluator.hpp"

@@ -5,13 +5,15 @@
 /// its position.
 #pragma once
 
-#include "comm/gradient_reducer.hpp"
-#include "comm/gradient_units.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce/gradient_units.hpp"
+#include "models/arena.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace lockstep {
@@ -53,5 +55,15 @@ class StepTrial {
   std::vector<bool> raised_;  ///< in this step: such a tensor's unit is not lowered in it again
   StepFailure failure_;
 };
+
+// What a person reads when a step cannot be taken.
+
+/// One line: the step, what is NaN or infinite in it, the largest weight before it, and what helps.
+///
+/// @param samples  of the step
+/// @param step     counted from 1
+/// @param weights  before the step, arena order
+std::string describe_failure(const StepFailure& failure, std::int64_t samples, std::int64_t step,
+                             const ParameterLayout& layout, std::span<const float> weights);
 
 }  // namespace lockstep

@@ -4,8 +4,7 @@
 #include "trainer/ranks/all_reduce_choice.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/device_reducers.hpp"
-#include "comm/gather.hpp"
+#include "comm/backends/device_reducers.hpp"
 #include "common/error.hpp"
 
 #include <fmt/format.h>

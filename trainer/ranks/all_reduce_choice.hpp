@@ -5,8 +5,8 @@
 
 #include "comm/backend.hpp"
 #include "comm/communicator.hpp"
-#include "comm/device_all_reduce.hpp"
-#include "trainer/ranks/device_mapping.hpp"
+#include "comm/device_collectives.hpp"
+#include "trainer/ranks/device_choice.hpp"
 
 #include <map>
 #include <memory>

@@ -4,15 +4,70 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "comm/device_collectives.hpp"
+#include "kernels/device.hpp"
+#include "kernels/device_ops.hpp"
 #include "kernels/ops.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/ranks/gpu.hpp"
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace lockstep {
+
+// Which rank takes which GPU when a job starts, and which ranks have taken the same one.
+
+/// The index of the GPU that a rank takes: the one the job names; else its local rank, where there are as
+/// many as ranks on this host; else the only one that it sees, which the launcher gave to it alone or which
+/// it shares. It never wraps around: that would put two ranks on one GPU and leave that unsaid.
+/// @param visible    how many GPUs this process sees, at least one
+/// @param requested  of parallel.device=cuda:N
+/// @throws DeviceError  with the launcher's option that helps
+int choose_gpu(int local_rank, int local_size, int visible, std::optional<int> requested);
+
+/// Where a rank's GPU is. A UUID names one physical GPU or a slice of it (MIG), whatever the indices; all
+/// slices of a GPU have its place on the PCI bus.
+struct RankGpu {
+  std::string host, uuid, pci_bus;
+  /// Of the machine: containers of one may differ in host name, and machines may share one. Empty: unknown.
+  std::string boot_id = {};
+  friend bool operator==(const RankGpu&, const RankGpu&) = default;
+};
+
+/// A physical GPU that several ranks use, whole or in slices: for NCCL the same, which tells GPUs apart by
+/// host and PCI bus and refuses two ranks on one.
+struct SharedGpu {
+  RankGpu gpu;             ///< of the lowest rank
+  std::vector<int> ranks;  ///< ascending, at least two
+  bool in_slices = false;  ///< not all have the same UUID
+  friend bool operator==(const SharedGpu&, const SharedGpu&) = default;
+};
+
+/// @param by_rank  of every rank
+/// @returns ordered by their lowest rank
+std::vector<SharedGpu> find_shared_gpus(std::span<const RankGpu> by_rank);
+
+/// "ranks 0 and 1 share GPU-8f0c... on node7"; "ranks 0 and 1 have slices (MIG) of the GPU at 0000:65:00.0 on
+/// node7"
+std::string describe(const SharedGpu& shared);
+
+/// The GPUs of all ranks, by rank. Collective.
+std::vector<RankGpu> gather_gpus(Communicator& comm, const DeviceProperties& mine);
+
+// The GPU of a rank, and how its numbers reach the other ranks.
+
+/// In the order in which they were made, so that they go in the reverse order.
+struct Gpu {
+  std::unique_ptr<Device> device;
+  std::unique_ptr<DeviceOps> ops;
+  std::unique_ptr<DeviceAllReduce> all_reduce;  ///< null where one rank trains alone
+  /// From GPU to GPU, as DeviceReducer has it. Null: messages go by way of the host.
+  std::unique_ptr<DeviceLink> (*make_link)(Communicator& comm, Device& device, LinkEnd end) = nullptr;
+};
 
 /// Makes the ops of one thread.
 using OpsFactory = std::function<std::unique_ptr<Ops>()>;

@@ -4,16 +4,24 @@
 #include "trainer/ranks/equal_ranks.hpp"
 
 #include "comm/agreement.hpp"
-#include "comm/gather.hpp"
-#include "common/sha256.hpp"
-#include "common/text/json_text.hpp"
+#include "common/digest.hpp"
+#include "common/json_text.hpp"
+#include "common/text_layout.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
 #include <span>
+#include <string_view>
+#include <utility>
 
 namespace lockstep {
+
 namespace {
 
 using nlohmann::json;
@@ -69,6 +77,180 @@ void expect_equal_ranks(Communicator& comm, const RankFacts& mine) {
   }
   const RankDifference difference = describe_difference(facts, hosts);
   throw AgreedError(exit_code_of(difference.kind), difference.message, 0);
+}
+
+// Differences between ranks in words.
+
+namespace {
+
+constexpr std::size_t kMostValues = 4;   // of one key that are shown
+constexpr std::size_t kMostHosts = 3;    // of one group of ranks
+constexpr std::size_t kMostBytes = 120;  // of one value
+constexpr const char* kMissing = "not there";
+
+/// The ranks that have one value.
+struct Group {
+  std::string value, note;
+  std::vector<int> ranks;
+};
+
+const RankFact* find(const RankFacts& facts, FactKind kind, const std::string& key) {
+  const auto found =
+      std::ranges::find_if(facts, [&](const RankFact& f) { return f.kind == kind && f.key == key; });
+  return found == facts.end() ? nullptr : &*found;
+}
+
+/// By value, in the order of each group's first rank.
+std::vector<Group> group(const std::vector<RankFacts>& facts, FactKind kind, const std::string& key) {
+  std::vector<Group> groups;
+  for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+    const RankFact* fact = find(facts[rank], kind, key);
+    const std::string& value = fact != nullptr ? fact->value : kMissing;
+    auto at = std::ranges::find(groups, value, &Group::value);
+    if (at == groups.end())
+      at = groups.insert(at, {.value = value, .note = fact != nullptr ? fact->note : "", .ranks = {}});
+    at->ranks.push_back(static_cast<int>(rank));
+  }
+  return groups;
+}
+
+std::string line_of(std::string_view text, std::size_t number) {
+  for (; number > 0; --number) {
+    const std::size_t end = text.find('\n');
+    if (end == text.npos) return "nothing";
+    text.remove_prefix(end + 1);
+  }
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+/// Of long texts only the first line that differs is shown. @returns its number from 1; 0: they are of one
+/// line
+std::size_t keep_differing_line(std::vector<Group>& groups) {
+  const auto many_lines = [](const Group& g) { return g.value.find('\n') != std::string::npos; };
+  if (std::ranges::none_of(groups, many_lines)) return 0;
+  for (std::size_t line = 0;; ++line) {
+    const std::string first = line_of(groups[0].value, line);
+    if (std::ranges::all_of(groups, [&](const Group& g) { return line_of(g.value, line) == first; }))
+      continue;
+    for (Group& g : groups) {
+      g.value = line_of(g.value, line);
+      g.value.erase(0, g.value.find_first_not_of(' '));
+    }
+    return line + 1;
+  }
+}
+
+bool is_digest(const std::string& value) {
+  return value.size() == 64 && value.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+std::string shown(const Group& g) {
+  std::string text = g.value.empty() ? "''" : g.value;
+  if (is_digest(text)) text.resize(16);
+  if (text.size() > kMostBytes) text = text.substr(0, kMostBytes) + "...";
+  return g.note.empty() ? text : fmt::format("{} ({})", text, g.note);
+}
+
+/// "ranks 0, 2-12"; with their hosts where there are several.
+std::string named(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
+  std::string text = fmt::format("{} {}", plural(ranks.size(), "rank"), rank_ranges(ranks));
+  if (std::ranges::count(hosts, hosts[0]) == std::ssize(hosts)) return text;
+  std::set<std::string> names;
+  for (const int rank : ranks) names.insert(hosts[static_cast<std::size_t>(rank)]);
+  if (names.size() > kMostHosts) return fmt::format("{} ({} hosts)", text, names.size());
+  return fmt::format("{} ({})", text, fmt::join(names, ", "));
+}
+
+std::string describe_key(const std::string& key, std::vector<Group> groups,
+                         const std::vector<std::string>& hosts) {
+  const std::size_t line = keep_differing_line(groups);
+  std::vector<std::string> parts;
+  for (const Group& g : groups) {
+    if (parts.size() == kMostValues) {
+      parts.push_back(counted(groups.size() - kMostValues, "other value"));
+      break;
+    }
+    parts.push_back(fmt::format("{} on {}", shown(g), named(g.ranks, hosts)));
+  }
+  const std::string place = line == 0 ? key : fmt::format("{} line {}", key, line);
+  return fmt::format("{} is {}", place, fmt::join(parts, ", but "));
+}
+
+const char* advice_for(FactKind kind) {
+  switch (kind) {
+    case FactKind::kProgram:
+      return "install the same build of lockstep on every host and start that one";
+    case FactKind::kLibrary:
+      return "make every host load the same version of it (look at LD_LIBRARY_PATH and modules)";
+    case FactKind::kMachine:
+      return "leave out the hosts that cannot compute the same bits, or set parallel.determinism=off";
+    case FactKind::kJob:
+      return "start every rank with the same command line and job file";
+    case FactKind::kNetwork:
+      return "give every rank the same model file";
+    case FactKind::kCheckpoint:
+      return "name one checkpoint, such as RUN/checkpoints/step-00001180, that all hosts see";
+    case FactKind::kData:
+      return "give every host the same files; launch/get-data fetches them, data.root or LOCKSTEP_DATA says "
+             "where they are";
+  }
+  return "";
+}
+
+/// Keys in the order in which ranks name them, kinds in theirs.
+std::vector<std::pair<FactKind, std::string>> all_keys(const std::vector<RankFacts>& facts) {
+  std::vector<std::pair<FactKind, std::string>> keys;
+  for (const RankFacts& mine : facts) {
+    for (const RankFact& fact : mine) {
+      const std::pair key(fact.kind, fact.key);
+      if (std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+    }
+  }
+  std::ranges::stable_sort(keys, {}, &std::pair<FactKind, std::string>::first);
+  return keys;
+}
+
+}  // namespace
+
+ExitCode exit_code_of(FactKind kind) {
+  switch (kind) {
+    case FactKind::kProgram:
+    case FactKind::kLibrary:
+    case FactKind::kMachine:
+      return ExitCode::kDeviceUnavailable;
+    case FactKind::kJob:
+    case FactKind::kNetwork:
+      return ExitCode::kUsage;
+    case FactKind::kCheckpoint:
+    case FactKind::kData:
+      return ExitCode::kDataDamaged;
+  }
+  return ExitCode::kInternal;
+}
+
+std::string rank_ranges(const std::vector<int>& ranks) {
+  std::vector<std::string> parts;
+  for (std::size_t first = 0, last = 0; first < ranks.size(); first = ++last) {
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    parts.push_back(first == last ? std::to_string(ranks[first])
+                                  : fmt::format("{}-{}", ranks[first], ranks[last]));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+RankDifference describe_difference(const std::vector<RankFacts>& facts,
+                                   const std::vector<std::string>& hosts) {
+  std::optional<FactKind> kind;
+  std::vector<std::string> lines;
+  for (const auto& [its_kind, key] : all_keys(facts)) {
+    auto groups = group(facts, its_kind, key);
+    if (groups.size() == 1) continue;
+    if (!kind) kind = its_kind;
+    lines.push_back(describe_key(key, std::move(groups), hosts));
+  }
+  LOCKSTEP_CHECK(kind.has_value());
+  return {*kind, fmt::format("the ranks differ, so nothing was started: {}; {}", fmt::join(lines, "; "),
+                             advice_for(*kind))};
 }
 
 }  // namespace lockstep

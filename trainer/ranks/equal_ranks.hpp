@@ -7,7 +7,14 @@
 
 #include "comm/communicator.hpp"
 #include "common/error.hpp"
+#include "data/dataset.hpp"
+#include "models/arena.hpp"
+#include "models/network.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/ranks/device_choice.hpp"
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,5 +51,41 @@ struct RankDifference {
 };
 RankDifference describe_difference(const std::vector<RankFacts>& facts,
                                    const std::vector<std::string>& hosts);
+
+// What a rank has that all others must have, too (see equal_ranks.hpp).
+
+/// Starts hashing the running executable on a thread of its own, so that program_facts need not wait. To be
+/// called before MPI is brought up.
+void hash_program_in_advance();
+
+/// Of the file of the running executable; made by the first call.
+const std::string& program_digest();
+
+/// The executable, by the digest of its file; the command that it runs; the library that carries messages.
+RankFacts program_facts(const std::string& command, const Communicator& comm);
+
+/// Every key of the job, as to_yaml writes it. Of sets that are read from files data.root is left out: hosts
+/// may have them in different places, and the data themselves are compared.
+RankFacts job_facts(const Job& job);
+
+/// What came of the job's names on this machine: the network's text, the data, the arithmetic of the device,
+/// and the plugins and libraries that drive it.
+RankFacts setup_facts(const Job& job, const Network& network, const TrainTestData& data,
+                      const DeviceChoice& device);
+
+RankFacts network_facts(const Network& network);
+RankFacts data_facts(const TrainTestData& data);
+RankFacts device_facts(const DeviceChoice& device);
+
+/// Several lists as one.
+RankFacts operator+(RankFacts left, const RankFacts& right);
+
+// Do all ranks still hold the same weights?
+
+/// Compares the digest of every tensor over all ranks. Collective.
+/// @throws AgreedError (ExitCode::kInternal) that names the ranks that differ, their hosts, the step and the
+/// tensor
+void expect_equal_replicas(Communicator& comm, const ParameterLayout& layout, std::span<const float> weights,
+                           std::int64_t step);
 
 }  // namespace lockstep

@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Digests of the program and its plugins, versions of libraries, keys of the job, arithmetic of the device.
-#include "trainer/ranks/rank_facts.hpp"
-
-#include "common/plugin.hpp"
-#include "common/quick_digest.hpp"
-#include "common/sha256.hpp"
+#include "comm/agreement.hpp"
+#include "common/digest.hpp"
+#include "common/installed.hpp"
 #include "common/threads.hpp"
 #include "trainer/config/job_schema.hpp"
+#include "trainer/ranks/equal_ranks.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -17,11 +16,13 @@
 #include <fstream>
 #include <future>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace lockstep {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -133,6 +134,23 @@ RankFacts setup_facts(const Job& job, const Network& network, const TrainTestDat
 RankFacts operator+(RankFacts left, const RankFacts& right) {
   left.insert(left.end(), right.begin(), right.end());
   return left;
+}
+
+// One digest for each tensor.
+
+void expect_equal_replicas(Communicator& comm, const ParameterLayout& layout, std::span<const float> weights,
+                           std::int64_t step) {
+  std::vector<Digest> digests;
+  std::vector<std::string> names;
+  for (const Parameter& parameter : layout.tensors()) {
+    digests.push_back(sha256(std::as_bytes(weights.subspan(parameter.offset, parameter.size))));
+    names.push_back(parameter.name);
+  }
+  try {
+    check_replicas(comm, digests, names, step);
+  } catch (const InternalError& error) {
+    throw AgreedError(error.code(), error.what(), 0);
+  }
 }
 
 }  // namespace lockstep

@@ -5,14 +5,13 @@
 
 #include "comm/agreement.hpp"
 #include "comm/backend.hpp"
-#include "comm/gather.hpp"
+#include "comm/launcher.hpp"
 #include "comm/mpi/mpi_communicator.hpp"
 #include "comm/mpi/mpi_runtime.hpp"
 #include "comm/mpi/rank_watch.hpp"
 #include "comm/thread/thread_ranks.hpp"
-#include "comm/watchdog/watchdog.hpp"
+#include "comm/watch/watchdog.hpp"
 #include "common/error.hpp"
-#include "trainer/ranks/launched_rank.hpp"
 
 #include <fmt/format.h>
 
@@ -21,9 +20,12 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <string>
 
 namespace lockstep {
+
 namespace {
 
 /// A machine under load takes seconds to start all ranks, however short the other waits are to be.
@@ -110,6 +112,46 @@ int run_on_threads(const ParallelSection& parallel, const std::function<int(Comm
 int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body) {
   const bool threads = backend_named(parallel.backend).runs_threads(parallel.ranks);
   return threads ? run_on_threads(parallel, body) : run_on_mpi(parallel, body);
+}
+
+// Open MPI's own variables tell whether all ranks have one command line.
+
+namespace {
+
+/// argv[1..], as Open MPI joins them.
+std::string joined(int argc, const char* const* argv) {
+  std::string text;
+  for (int i = 1; i < argc; ++i) text += (i == 1 ? "" : " ") + std::string(argv[i]);
+  return text;
+}
+
+/// Open MPI names the program without its directory.
+std::string without_directory(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+bool has_value(const char* name, const std::string& value) {
+  const char* now = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): it does not change
+  return now != nullptr && now == value;
+}
+
+}  // namespace
+
+int launched_rank() {
+  return this_launch().rank;
+}
+
+int launched_ranks() {
+  return this_launch().world_size;
+}
+
+bool speaks_for_all() {
+  return launched_rank() == 0;
+}
+
+bool repeats_rank_0(int argc, const char* const* argv) {
+  return launched_rank() != 0 && has_value("OMPI_NUM_APP_CTX", "1") &&
+         has_value("OMPI_COMMAND", without_directory(argv[0])) && has_value("OMPI_ARGV", joined(argc, argv));
 }
 
 }  // namespace lockstep

@@ -4,11 +4,13 @@
 /// code.
 #pragma once
 
+#include "comm/agreement.hpp"
 #include "comm/communicator.hpp"
-#include "common/console/output.hpp"  // print_error, which goes with every command
+#include "common/output.hpp"  // print_error, which goes with every command
 #include "trainer/config/job.hpp"
 
 #include <functional>
+#include <memory>
 
 namespace lockstep {
 
@@ -18,5 +20,38 @@ namespace lockstep {
 /// @returns the exit code for this process: under MPI only rank 0's is non-zero after an orderly end, because
 /// launchers pick one of several at random
 int run_on_ranks(const ParallelSection& parallel, const std::function<int(Communicator&)>& body);
+
+// What the launcher (mpirun, srun) says about this process in its environment, before MPI is up.
+
+/// This process's rank as the launcher set it; 0 when it was started alone.
+int launched_rank();
+
+/// How many ranks the launcher started; 1 when this process was started alone.
+int launched_ranks();
+
+/// Whether mpirun started this process with the same command line as rank 0, which therefore does the same.
+/// Not so behind a script that may give each rank arguments of its own.
+bool repeats_rank_0(int argc, const char* const* argv);
+
+/// Whether this process should print what every rank would print alike, such as a wrong command line.
+bool speaks_for_all();
+
+// What to do with a rank's GPU when another rank is lost: nothing.
+
+/// Runs `action` on `object`, and destroys it; but not when an error strikes that the ranks have not agreed
+/// on. Freeing GPU memory waits for the work that is queued, and an all-reduce that a lost rank will never
+/// join does not end: this rank would hang in a destructor before it has said why and ended the others. The
+/// process is about to end anyway.
+template <typename Object, typename Action>
+auto run_leaking_on_peer_loss(std::unique_ptr<Object> object, const Action& action) {
+  try {
+    return action(*object);
+  } catch (const AgreedError&) {
+    throw;
+  } catch (...) {
+    static_cast<void>(object.release());
+    throw;
+  }
+}
 
 }  // namespace lockstep

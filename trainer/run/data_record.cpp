@@ -4,13 +4,12 @@
 #include "trainer/run/data_record.hpp"
 
 #include "common/error.hpp"
-#include "data/catalogue.hpp"
 #include "data/class_names.hpp"
-#include "data/picture.hpp"
+#include "data/pictures/picture.hpp"
+#include "data/sets/catalogue.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/run/recorded_values.hpp"
-#include "trainer/run/run_directory_choice.hpp"
+#include "trainer/run/run_directory.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

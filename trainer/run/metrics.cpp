@@ -3,9 +3,9 @@
 /// MetricsWriter: lines go to an AppendFile.
 #include "trainer/run/metrics.hpp"
 
-#include "common/files/append_file.hpp"
-#include "common/files/env.hpp"
-#include "common/text/json_text.hpp"
+#include "common/append_file.hpp"
+#include "common/env.hpp"
+#include "common/json_text.hpp"
 
 #include <algorithm>
 #include <cstddef>

@@ -3,7 +3,7 @@
 /// metrics.jsonl: what happened in a run, one JSON object a line, in order.
 #pragma once
 
-#include "common/sha256.hpp"
+#include "common/digest.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/engine/evaluator.hpp"

@@ -3,10 +3,10 @@
 /// What a person sees while a run goes on: a bar on a terminal, a plain line every few seconds elsewhere.
 #pragma once
 
-#include "common/clock.hpp"
-#include "common/console/terminal.hpp"
-#include "common/text/text_layout.hpp"
-#include "trainer/run/progress_line.hpp"
+#include "common/env.hpp"
+#include "common/machine.hpp"
+#include "common/terminal.hpp"
+#include "common/text_layout.hpp"
 
 #include <cstdint>
 #include <string>
@@ -14,6 +14,34 @@
 #include <vector>
 
 namespace lockstep {
+
+// The lines that tell how far a run is, as wide as there is room.
+
+struct ProgressStatus {
+  std::int64_t epoch = 0, epochs = 0;
+  std::int64_t step = 0, steps = 0;  ///< of this epoch
+  double samples_per_second = 0;
+  double loss = 0;         ///< a sample's
+  double eta_seconds = 0;  ///< of the run
+};
+
+/// "epoch  1/10  120/469 steps  54,321 samples/s  loss 0.1234  ETA 1:05"; what matters least goes first where
+/// `columns` are too few.
+std::string progress_line(const ProgressStatus& facts, int columns);
+/// The same with a bar behind the epoch, as long as the others leave room for one.
+std::string progress_line_with_bar(const ProgressStatus& facts, int columns, bool unicode);
+
+struct EpochSummary {
+  std::int64_t epoch = 0, epochs = 0;
+  double train_loss = 0;
+  std::string test_loss;     ///< as it is to be shown
+  double test_accuracy = 0;  ///< from 0 to 1
+  double seconds = 0;
+  double samples_per_second = 0;
+};
+
+/// What is said after an epoch.
+std::vector<Field> epoch_fields(const EpochSummary& facts);
 
 /// Prints on standard output, on the one rank that speaks; on all others every call does nothing. On a
 /// terminal no line is wider than it is at that moment.
@@ -50,5 +78,30 @@ class Progress {
   ProgressStatus facts_;
   Clock::time_point start_, last_;
 };
+
+// The test accuracy over the epochs as a picture: a line of characters after each epoch, and an SVG file.
+
+struct CurvePoint {
+  std::int64_t epoch = 0;  ///< from 1
+  double accuracy = 0;     ///< from 0 to 1
+  friend bool operator==(const CurvePoint&, const CurvePoint&) = default;
+};
+
+inline constexpr const char* kCurveFile = "curve.svg";
+
+/// The epochs that a run's metrics tell of, those before a resume included. Lines that are none of ours are
+/// passed over. @throws IoError
+std::vector<CurvePoint> curve_points(Env& env, const std::string& metrics_path);
+
+/// One point of a curve whose epochs go down the page: "  3 |             *                  | 0.7421", from 0
+/// on the left to 1 on the right, as wide as `columns` allow, at most 72.
+std::string curve_row(const CurvePoint& point, int columns, bool unicode);
+/// The scale above the first row.
+std::string curve_scale(int columns);
+
+/// A picture that stands for itself, without times or places: equal runs have equal bytes. `title` may hold
+/// any characters.
+/// @param points  at least one, in order of epochs
+std::string curve_svg(const std::vector<CurvePoint>& points, std::int64_t epochs, const std::string& title);
 
 }  // namespace lockstep

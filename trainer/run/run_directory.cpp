@@ -5,12 +5,12 @@
 
 #include "common/error.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
-#include "trainer/checkpoint/retention.hpp"
-#include "trainer/config/resume_keys.hpp"
-#include "trainer/config/trail_choice.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/config/job_schema.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/run/accuracy_curve.hpp"
+#include "trainer/run/progress.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

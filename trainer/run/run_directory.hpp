@@ -3,19 +3,21 @@
 /// The files of a run, in the hands of rank 0: lock, job.yaml, metrics.jsonl, log, checkpoints.
 #pragma once
 
-#include "common/files/env.hpp"
-#include "common/text/printable.hpp"
-#include "trainer/checkpoint/async_checkpointer.hpp"
+#include "comm/communicator.hpp"
+#include "common/env.hpp"
+#include "common/printable.hpp"
+#include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
+#include "trainer/checkpoint/trail_file.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/run/metrics.hpp"
-#include "trainer/trail/trail_file.hpp"
 
 #include <nlohmann/json.hpp>
 #include <spdlog/logger.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -95,5 +97,48 @@ class RunDirectory {
   std::vector<std::string> damaged_;  ///< paths of checkpoints that resume_point passed over
   AsyncCheckpointer checkpointer_;
 };
+
+// Which directory a run takes whose job names none (run.dir: auto): runs/JOB, runs/JOB-2, and so on.
+
+/// Whether the program chooses.
+bool chooses_run_directory(const Job& job);
+
+/// Opens a run directory for the job, in place of the one that was opened before: takes its lock, and checks
+/// that the job can go on from what is in it.
+/// @param wait  for a lock that may be free in a moment
+/// @throws RunInUseError; ConfigError, DataError  it cannot; any other error ends the search
+using OpenRunDirectory = std::function<void(const std::string& path, bool wait)>;
+
+struct RunDirectoryChoice {
+  std::string path;
+  std::string line;  ///< for people: which, and why
+};
+
+/// The newest run of this job that is unfinished, computes the same and is locked by no process, under
+/// run.resume: auto; otherwise a new directory. Leaves it open. For rank 0 alone: what is open is locked, so
+/// that two starts at once never take the same one.
+RunDirectoryChoice choose_run_directory(Env& env, const Job& job, const OpenRunDirectory& open);
+
+/// "is finished": why the job does not go on in this directory, as far as it can be told by reading; nothing:
+/// it may, also in one where no run has begun.
+std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, const Job& job);
+
+// Where the flight records of a run lie: RUN/flight/START/rank-N.flight, and the verdict, if there was one.
+
+inline constexpr int kFlightsKept = 3;  ///< the last starts of a run
+
+/// Collective: from now on every rank writes down what it does. A rank that does not see the run directory,
+/// or cannot write there, goes without; rank 0 says so of itself. One rank alone writes nothing.
+/// @param run_directory  on rank 0
+void open_flight_record(Communicator& comm, const std::string& run_directory);
+
+/// The numbers of the starts that have records, in order. @throws MissingDataError if there are none
+std::vector<int> flights_of(const std::string& run_directory);
+
+/// What became of a start: its verdict, the ranks' last moments, and their last events in one order, by rank
+/// 0's clock.
+/// @param start  its number; 0: the last one     @param events  how many
+/// @throws MissingDataError, DataError
+std::string flight_report(const std::string& run_directory, int start, int events);
 
 }  // namespace lockstep

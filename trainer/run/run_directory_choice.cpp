@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The newest unfinished run with the same determining keys is gone on with; else the next free number.
-#include "trainer/run/run_directory_choice.hpp"
-
 #include "common/error.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
-#include "trainer/config/resume_keys.hpp"
+#include "trainer/config/job_schema.hpp"
+#include "trainer/run/run_directory.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,11 +3,11 @@
 /// The words and the fields of everything that a run tells.
 #include "trainer/run/run_report.hpp"
 
-#include "common/console/output.hpp"
-#include "common/console/terminal.hpp"
-#include "common/text/text_layout.hpp"
-#include "trainer/run/accuracy_curve.hpp"
-#include "trainer/run/run_announcement.hpp"
+#include "common/output.hpp"
+#include "common/terminal.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/run/announcements.hpp"
+#include "trainer/run/progress.hpp"
 #include "trainer/run/stop_signal.hpp"
 
 #include <fmt/format.h>

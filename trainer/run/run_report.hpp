@@ -4,12 +4,12 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "common/clock.hpp"
+#include "common/machine.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/run/finished_run.hpp"
+#include "trainer/run/announcements.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_state.hpp"

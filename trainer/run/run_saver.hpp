@@ -4,6 +4,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "trainer/checkpoint/trail_format.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
 
@@ -56,6 +58,40 @@ class RunSaver {
   std::int64_t finite_step_ = -1;  ///< the last one whose weights were looked at
   std::int64_t saved_step_ = -1;   ///< of the checkpoint that is saved, or being saved
   bool saved_evaluated_ = false;   ///< and whether it holds the evaluation of that step
+};
+
+// From the fingerprints of steps to the records of a run's trail.
+
+/// Of a run of `job` on what was set up for it.
+TrailHead trail_head(const Job& job, const JobSetup& setup, const std::vector<std::string>& buffers);
+
+/// Every rank has one, and all make the same calls; only rank 0's, which has a run directory, writes. Does nothing
+/// where the job keeps no trail.
+class TrailRecorder {
+ public:
+  /// Steps between two times when the ranks put together what each knows.
+  static constexpr std::int64_t kMostUnwritten = 64;
+
+  /// Borrows job, setup and strategy.
+  TrailRecorder(const Job& job, const JobSetup& setup, ParallelStrategy& strategy);
+  /// Borrows it.
+  void write_to(RunDirectory& directory) { directory_ = &directory; }
+
+  TrailHead head() const;
+  /// @param steps  taken so far, those of the series included
+  void add(const StepSeries& series, std::int64_t steps);
+  /// Writes what was added. Collective.
+  void flush();
+
+ private:
+  const Job& job_;
+  const JobSetup& setup_;
+  ParallelStrategy& strategy_;
+  std::size_t slots_ = 0;  ///< of a step; 0: no trail is kept
+  Arithmetic arithmetic_;
+  RunDirectory* directory_ = nullptr;
+  std::vector<std::uint64_t> rows_;  ///< of the steps up to steps_ that are not written
+  std::int64_t steps_ = 0;
 };
 
 }  // namespace lockstep

@@ -4,10 +4,10 @@
 #include "trainer/run/run_state.hpp"
 
 #include "common/error.hpp"
-#include "common/text/text_layout.hpp"
-#include "kernels/device/step_state.hpp"
-#include "kernels/numerics/arithmetic_version.hpp"
-#include "trainer/config/resume_keys.hpp"
+#include "common/text_layout.hpp"
+#include "kernels/step_state.hpp"
+#include "kernels/sum_cuts.hpp"
+#include "trainer/config/job_schema.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/saved_model.hpp"
 

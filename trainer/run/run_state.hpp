@@ -4,9 +4,11 @@
 /// remembers; and its way into checkpoints.
 #pragma once
 
+#include "comm/reduce/gradient_reducer.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "kernels/step_state.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/run/loss_window.hpp"
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
@@ -14,6 +16,16 @@
 #include <vector>
 
 namespace lockstep {
+
+// The loss since it was last printed: exact, so that neither ranks nor a resume in between change a digit.
+
+/// Plain numbers, so that it can be broadcast.
+struct LossWindow {
+  std::int64_t steps = 0, samples = 0;
+  WideSum loss_units;  ///< sum over samples, in units of 2^-32 nats
+
+  double mean() const { return loss_units.value() / kLossScale / static_cast<double>(samples); }
+};
 
 /// Plain numbers, so that it can be broadcast.
 struct RunState {

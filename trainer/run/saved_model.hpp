@@ -4,13 +4,15 @@
 /// file.
 #pragma once
 
-#include "common/aligned_buffer.hpp"
+#include "common/buffers.hpp"
 #include "models/network.hpp"
 #include "trainer/checkpoint/state.hpp"
+#include "trainer/config/job.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/run/data_record.hpp"
 
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,11 +31,19 @@ std::map<std::string, std::string> describe_model(const Job& job, const JobSetup
 
 /// The network that a checkpoint records.
 /// @throws DataError  it says none, or one that cannot be built: damaged, or beyond the limits of
-/// models/limits.hpp
+/// models/layer_options.hpp
 Network recorded_network(const CheckpointFacts& facts, const std::string& checkpoint);
 
 /// Reads a checkpoint's directory or, given a run's, its newest good checkpoint; every checksum is verified.
 /// @throws MissingDataError, DataError, IoError
 SavedModel load_saved_model(const std::string& path);
+
+// The weights that a run starts from.
+
+/// From train.initial_weights, a safetensors file with every parameter of the network by name (what belongs to no layer of
+/// it is ignored), a checkpoint, or a run whose newest good checkpoint is meant; or, where the job names none, the
+/// network's own initialisation from the seed.
+/// @throws MissingDataError, DataError, IoError
+void initialise_weights(const Job& job, const Network& network, std::span<float> weights);
 
 }  // namespace lockstep

@@ -6,12 +6,12 @@
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
-#include "trainer/config/world_batch.hpp"
-#include "trainer/engine/step_failure.hpp"
-#include "trainer/run/flight_directory.hpp"
-#include "trainer/run/memory_summary.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/engine/step_trial.hpp"
+#include "trainer/run/announcements.hpp"
+#include "trainer/run/run_directory.hpp"
 #include "trainer/run/stop_signal.hpp"
-#include "trainer/strategies/strategy_catalogue.hpp"
+#include "trainer/strategies/strategy.hpp"
 
 #include <fmt/format.h>
 

@@ -4,18 +4,16 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "common/clock.hpp"
+#include "common/machine.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/faults/fault_injector.hpp"
-#include "trainer/run/batch_shapes.hpp"
-#include "trainer/run/finished_run.hpp"
+#include "trainer/run/announcements.hpp"
+#include "trainer/run/fault_injector.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_report.hpp"
 #include "trainer/run/run_saver.hpp"
 #include "trainer/run/run_state.hpp"
-#include "trainer/run/time_limit.hpp"
-#include "trainer/run/trail_recorder.hpp"
+#include "trainer/run/stop_signal.hpp"
 
 #include <cstdint>
 #include <memory>

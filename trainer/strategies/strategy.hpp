@@ -1,21 +1,27 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What the ranks of a run share, and how: the one thing that the training loop asks. A strategy is a folder
-/// beside this file, a line in strategy_catalogue.cpp and one in trainer/config/strategy_kinds.cpp.
+/// beside this file, a line in strategy_catalogue.cpp and one in trainer/config/job_values.cpp.
 #pragma once
 
-#include "comm/gradient_units.hpp"
+#include "comm/communicator.hpp"
+#include "comm/reduce/gradient_units.hpp"
 #include "common/error.hpp"
 #include "data/sampler.hpp"
+#include "trainer/config/job.hpp"
 #include "trainer/engine/evaluator.hpp"
+#include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/engine/weight_update.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <numeric>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -118,5 +124,48 @@ class ParallelStrategy {
         "inject.what: this parallel.strategy cannot reach what it trains; use the strategy data");
   }
 };
+
+// From the name in the job file to a strategy at work.
+
+struct StrategyEntry {
+  std::string_view name;  ///< of trainer/config/job_values.hpp
+  const StrategySetup& setup;
+  /// Collective. Borrows everything, which set_up() made with `setup`.
+  std::unique_ptr<ParallelStrategy> (*make)(const Job& job, const JobSetup& setup, Communicator& comm);
+};
+
+/// The one that the job names.
+const StrategyEntry& find_strategy(const Job& job);
+
+// Units of gradients on their way from rank 0 to all.
+
+/// Gives all ranks the units of rank 0. Collective.
+inline void broadcast_units(Communicator& comm, GradientUnits& units) {
+  std::vector<std::int16_t> exponents(units.exponents().begin(), units.exponents().end());
+  std::int64_t changed_at = units.changed_at();
+  comm.broadcast(std::as_writable_bytes(std::span(exponents)), 0);
+  comm.broadcast(std::as_writable_bytes(std::span(&changed_at, 1)), 0);
+  units.restore(exponents, changed_at);
+}
+
+// Fingerprints of steps of which several ranks hold copies.
+
+/// A row's fingerprints have multipliers of their own, so their sum is the fingerprint of all of them.
+inline std::uint64_t whole_fingerprint(std::span<const std::uint64_t> row) {
+  return std::accumulate(row.begin(), row.end(), std::uint64_t{0});
+}
+
+/// The sum over all copies of their difference to the first one, of each step.
+/// @param rows   [steps][slots] of the first copy
+/// @param sums   [steps]: whole_fingerprint of all copies' rows, added up
+inline std::vector<std::uint64_t> apart_from_first(std::span<const std::uint64_t> rows, std::size_t slots,
+                                                   std::span<const std::int64_t> sums, int copies) {
+  std::vector<std::uint64_t> apart;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const std::uint64_t first = whole_fingerprint(rows.subspan(i * slots, slots));
+    apart.push_back(static_cast<std::uint64_t>(sums[i]) - static_cast<std::uint64_t>(copies) * first);
+  }
+  return apart;
+}
 
 }  // namespace lockstep

@@ -4,10 +4,9 @@
 /// ours, so that a program can hold the emulator and the CUDA runtime at once.
 #pragma once
 
-#include "kernels/emulation/builtins.hpp"
+#include "kernels/emulation/vector_types.hpp"
 #include "kernels/emulation/device_functions.hpp"
 #include "kernels/emulation/runtime_api.hpp"
-#include "kernels/emulation/vector_types.hpp"
 
 /// What kernels are compiled for: with it fmaf() is one instruction, five times as fast as a call. The launch
 /// asks the processor first.

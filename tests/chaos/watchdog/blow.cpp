@@ -4,7 +4,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <sstream>
+#include <string>
+#include <string_view>
+
 namespace lockstep::chaos {
+
 namespace {
 
 using Kind = Blow::Kind;
@@ -77,6 +87,90 @@ Kind random_kill(Dice& dice) {
 Kind random_stop(Dice& dice) {
   const auto choice = dice.between(1, 100);
   return choice <= 50 ? Kind::kStopForGood : choice <= 80 ? Kind::kStopAndGoOn : Kind::kStopShortly;
+}
+
+// By its environment.
+
+namespace {
+
+/// Of a process that may be gone: its rank, -1.
+int rank_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/environ", pid), std::ios::binary);
+  const std::string environment{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string name = "OMPI_COMM_WORLD_RANK=";
+  for (std::size_t at = 0; at < environment.size(); at = environment.find('\0', at) + 1) {
+    if (environment.compare(at, name.size(), name) == 0)
+      return static_cast<int>(std::strtol(environment.c_str() + at + name.size(), nullptr, 10));
+    if (environment.find('\0', at) == std::string::npos) break;
+  }
+  return -1;
+}
+
+}  // namespace
+
+std::vector<pid_t> processes_by_rank(const std::vector<pid_t>& processes, int ranks) {
+  std::vector<pid_t> pids(static_cast<std::size_t>(ranks), 0);
+  for (const pid_t pid : processes) {
+    const int rank = rank_of(pid);
+    if (rank >= 0 && rank < ranks) pids[static_cast<std::size_t>(rank)] = pid;
+  }
+  if (std::ranges::count(pids, 0) > 0) pids.clear();
+  return pids;
+}
+
+namespace {
+
+/// What stands behind `words`; nothing if they are not there.
+std::optional<std::string> behind(const std::string& line, std::string_view words) {
+  const auto at = line.find(words);
+  if (at == line.npos) return std::nullopt;
+  return line.substr(at + words.size());
+}
+
+void read_line(const std::string& line, Said& said) {
+  if (const auto headline = behind(line, "lockstep: verdict: ")) {
+    if (said.verdicts++ == 0) said.headline = *headline;
+    return;
+  }
+  if (const auto ranks = behind(line, "lockstep:   initiating: ")) {
+    said.initiating = read_ranks(*ranks);
+    if (const auto others = behind(*ranks, "; cascading: ")) said.cascading = read_ranks(*others);
+    return;
+  }
+  const auto notice = behind(line, "lockstep: rank ");
+  if (!notice) return;
+  const int rank = static_cast<int>(std::strtol(notice->c_str(), nullptr, 10));
+  if (behind(*notice, ") is silent for ")) said.silent.insert(rank);
+  if (behind(*notice, ") is back after ")) said.back.insert(rank);
+  if (behind(*notice, ") is alive, but has been in ")) said.stuck.insert(rank);
+  if (behind(*notice, " hears no other rank ")) said.hears_nobody = true;
+}
+
+}  // namespace
+
+std::set<int> read_ranks(const std::string& text) {
+  std::set<int> ranks;
+  const char* at = text.c_str();
+  if (text.starts_with("rank ")) at += 5;
+  if (text.starts_with("ranks ")) at += 6;
+  if (at == text.c_str()) return ranks;
+  while (true) {
+    char* end = nullptr;
+    const auto first = std::strtol(at, &end, 10);
+    if (end == at) return ranks;
+    auto last = first;
+    if (*end == '-') last = std::strtol(end + 1, &end, 10);
+    for (auto rank = first; rank <= last; ++rank) ranks.insert(static_cast<int>(rank));
+    if (*end != ',') return ranks;
+    at = end + 1;
+  }
+}
+
+Said read_said(const std::string& text) {
+  Said said;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) read_line(line, said);
+  return said;
 }
 
 }  // namespace lockstep::chaos

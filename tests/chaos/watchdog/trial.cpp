@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/watchdog/trial.hpp"
 
+#include "tests/chaos/attempt.hpp"
+#include "tests/chaos/campaign.hpp"
 #include "tests/chaos/moment.hpp"
-#include "tests/chaos/patience.hpp"
-#include "tests/chaos/violation.hpp"
-#include "tests/chaos/watchdog/rank_process.hpp"
+#include "tests/chaos/watchdog/blow.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <fmt/format.h>

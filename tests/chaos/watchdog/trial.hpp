@@ -6,8 +6,7 @@
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/watchdog/blow.hpp"
 #include "tests/chaos/watchdog/machine_pulse.hpp"
-#include "tests/chaos/watchdog/said.hpp"
-#include "tests/chaos/watchdog/trial_tally.hpp"
+#include "tests/chaos/watchdog/watch_campaign.hpp"
 
 #include <optional>
 #include <string>

@@ -3,8 +3,15 @@
 /// A whole test of the ranks' watch: kills, stops and runs that are left alone beside a hog, then the tally.
 #pragma once
 
+#include "tests/chaos/campaign.hpp"
+
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
+#include <vector>
 
 namespace lockstep::chaos {
 
@@ -21,5 +28,51 @@ struct WatchOptions {
 /// Prints the tally, or what went wrong and how to see it again. Returns 0, or 1 if something was wrong, or late
 /// although the machine was not.
 int run_watch_campaign(const WatchOptions& options);
+
+// What a watchdog campaign counts: how often what was seen, and how long it took.
+
+/// Wrong and late are two things: what is wrong ends a campaign as broken; what is late may be the machine's fault.
+struct Lateness {
+  double allowed = 0;           ///< seconds
+  double seconds = 0;           ///< that it took
+  double machine_late = 0;      ///< by how much the machine woke up late meanwhile (MachinePulse)
+  double machine_slowness = 1;  ///< and how often longer than it needs what computes took
+
+  bool is_late() const { return seconds > allowed; }
+  /// Late, although the machine was not: a chain of a rank, its watchdog, a launcher and this process wakes up
+  /// several times, and each computes.
+  bool is_without_excuse() const {
+    return seconds > allowed * std::max(1.0, machine_slowness) + 5 * machine_late;
+  }
+};
+
+/// May be used by several threads.
+class TrialTally {
+ public:
+  Tally& counts() { return counts_; }
+  /// @param what  "named after a kill"
+  void took(const std::string& what, const Lateness& lateness);
+  std::size_t without_excuse() const;
+  std::string text() const;
+
+ private:
+  Tally counts_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::vector<Lateness>> times_;
+};
+
+// A whole test of who is named for holding the others up: ranks that are slow, and ranks that are not.
+
+struct StragglerOptions {
+  std::string program;                ///< path of lockstep
+  std::int64_t slow = 20, even = 20;  ///< runs with a rank that is slow; with none, on a full machine
+  std::int64_t crowded = 5;           ///< with a rank that waits for a processor
+  std::uint64_t seed = 1;
+  std::string only;  ///< "slow-3": this one alone
+  bool verbose = false;
+};
+
+/// Prints the tally, and every run in which the wrong one was named, or none. Returns 0, or 1 after such a run.
+int run_straggler_campaign(const StragglerOptions& options);
 
 }  // namespace lockstep::chaos

@@ -3,7 +3,7 @@
 /// NCCL with one rank, which launches none of its kernels; and between ranks that share a GPU, where NCCL allows it.
 #include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
-#include "tests/comm/device_all_reduce_checks.hpp"
+#include "tests/comm/device_checks.hpp"
 
 #include <gtest/gtest.h>
 

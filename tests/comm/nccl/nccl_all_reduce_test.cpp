@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What all-reduce over NCCL asks of the library, with a stand-in for it.
-#include "comm/nccl/nccl_plugin.hpp"
+#include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/comm/nccl/fake_nccl.hpp"
 

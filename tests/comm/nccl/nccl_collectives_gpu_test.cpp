@@ -3,7 +3,7 @@
 /// Collectives over NCCL between as many ranks as there is a GPU for.
 #include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
-#include "tests/comm/device_collectives_checks.hpp"
+#include "tests/comm/device_checks.hpp"
 
 #include <gtest/gtest.h>
 

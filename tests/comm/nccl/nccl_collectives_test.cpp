@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What the collectives over NCCL come to between ranks, with a stand-in for it that carries numbers.
-#include "comm/nccl/nccl_plugin.hpp"
+#include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
-#include "tests/comm/device_collectives_checks.hpp"
+#include "tests/comm/device_checks.hpp"
 #include "tests/comm/nccl/fake_nccl.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,6 @@
 /// The life of an NCCL communicator, with a stand-in for the library.
 #include "comm/nccl/nccl_communicator.hpp"
 
-#include "comm/nccl/nccl_error.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/comm/nccl/fake_nccl.hpp"
 

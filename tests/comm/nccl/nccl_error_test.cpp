@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What becomes of a result that is not ncclSuccess.
-#include "comm/nccl/nccl_error.hpp"
+#include "comm/nccl/nccl_communicator.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Messages over NCCL, with a stand-in for it that carries numbers between threads. (Whole pipelines: processes/.)
-#include "comm/nccl/nccl_plugin.hpp"
+#include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "tests/comm/nccl/fake_nccl.hpp"

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The real file system behind the seam, and SHA-256, on which all else stands.
-#include "common/files/env.hpp"
+#include "common/env.hpp"
 
+#include "common/digest.hpp"
 #include "common/error.hpp"
-#include "common/sha256.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 
 #include <gtest/gtest.h>

@@ -3,7 +3,7 @@
 /// An Env on a MemoryDisk that records what it is asked to do, and fails on demand.
 #pragma once
 
-#include "common/files/env.hpp"
+#include "common/env.hpp"
 #include "tests/common/files/memory_disk.hpp"
 
 #include <functional>

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Activations with a curve, sums and the global pool on a device: the bits of the CPU.
-#include "kernels/activation.hpp"
-
 #include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/shapes.hpp"
 #include "tests/kernels/device/rig.hpp"
-#include "tests/kernels/reference/smooth_activation.hpp"
+#include "tests/kernels/reference/layers.hpp"
 
 #include <bit>
 #include <limits>

@@ -4,7 +4,7 @@
 /// one; and statistics against plain sums in double.
 #include "kernels/batch_norm.hpp"
 
-#include "common/aligned_buffer.hpp"
+#include "common/buffers.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "tests/kernels/device/rig.hpp"
 

@@ -3,7 +3,7 @@
 /// A convolution in device memory: what the tests of convolutions on devices share.
 #pragma once
 
-#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/sums.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/layer_problem.hpp"
 

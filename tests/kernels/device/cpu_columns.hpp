@@ -4,9 +4,9 @@
 /// those of the CPU (docs/arithmetic.md).
 #pragma once
 
-#include "common/aligned_buffer.hpp"
+#include "common/buffers.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
-#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/sums.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "kernels/device/cuda_error.hpp"
-
 #include "common/error.hpp"
+#include "kernels/device_messages.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "kernels/device/device_messages.hpp"
+#include "kernels/device_messages.hpp"
 
 #include "common/error.hpp"
-#include "kernels/device/device_ops.hpp"
+#include "kernels/device_ops.hpp"
 
 #include <gtest/gtest.h>
 

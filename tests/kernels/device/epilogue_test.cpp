@@ -4,7 +4,7 @@
 /// forward, and backward by each layer's own rule.
 #include "kernels/numerics/random.hpp"
 #include "tests/kernels/device/rig.hpp"
-#include "tests/kernels/reference/pool.hpp"
+#include "tests/kernels/reference/layers.hpp"
 
 #include <limits>
 #include <sstream>

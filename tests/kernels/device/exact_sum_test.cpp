@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Exact sums on a device, bit for bit those of the CPU.
-#include "kernels/numerics/exact_sum.hpp"
-
 #include "kernels/cpu/gradient_sum.hpp"
+#include "kernels/numerics/sums.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <limits>

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// Softmax and cross-entropy on a device against naive loops in double, with ties, broken logits, and the
 /// counters that a step sends around.
-#include "tests/kernels/reference/loss.hpp"
-
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/kernels/reference/layers.hpp"
 
 #include <array>
 #include <limits>

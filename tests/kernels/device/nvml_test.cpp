@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "kernels/device/nvml.hpp"
+#include "kernels/nvml.hpp"
 
 #include <gtest/gtest.h>
 

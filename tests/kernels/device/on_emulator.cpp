@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The platform under test is the emulator.
-#include "kernels/emulation/thread_order.hpp"
+#include "kernels/emulation/order.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/support/effort.hpp"
 

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Pools of any window on a device against naive loops: ties, NaN, overlap, padding, odd edges.
-#include "tests/kernels/reference/pool.hpp"
-
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/kernels/reference/layers.hpp"
 
 #include <limits>
 

@@ -4,8 +4,8 @@
 /// orders in which the emulator runs its threads. The same tests are built for the emulator and for GPUs.
 #pragma once
 
-#include "kernels/device/device.hpp"
-#include "kernels/device/device_ops.hpp"
+#include "kernels/device.hpp"
+#include "kernels/device_ops.hpp"
 
 #include <gtest/gtest.h>
 

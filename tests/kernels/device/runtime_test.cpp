@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Devices, memory, streams, events and graphs.
 #include "common/error.hpp"
-#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/sums.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <cctype>

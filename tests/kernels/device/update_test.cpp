@@ -8,7 +8,7 @@
 #include "kernels/cpu/gradient_sum.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "tests/kernels/device/rig.hpp"
-#include "tests/kernels/reference/update_rules.hpp"
+#include "tests/kernels/reference/sums.hpp"
 
 #include <algorithm>
 #include <span>

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 namespace lockstep::emulated {
+
 namespace {
 
 using MemoryTest = EmulatorTest;
@@ -69,4 +70,93 @@ TEST_F(MemoryTest, ErrorsHaveTheNamesOfCuda) {
 }
 
 }  // namespace
+
+// Shared memory of the emulator: of a block, poisoned, exactly as large as asked for.
+
+namespace {
+
+using SharedMemoryTest = EmulatorTest;
+
+__global__ void first_sight_kernel(float* out) {
+  LOCKSTEP_SHARED(float, cell, 1);
+  LOCKSTEP_DYNAMIC_SHARED(float, dynamic);
+  out[blockIdx.x * 2] = cell[0];
+  out[blockIdx.x * 2 + 1] = dynamic[0];
+  cell[0] = 1;
+  dynamic[0] = 1;
+}
+
+TEST_F(SharedMemoryTest, EveryBlockFindsItPoisoned) {
+  const DeviceArray<float> out(6, 0.0F);
+  launch(nullptr, {3, 1, sizeof(float)}, first_sight_kernel, out.data());
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_TRUE(std::isnan(out[i])) << i;
+}
+
+/// The sum of the numbers of the block's threads, seen by all of them.
+__device__ int block_sum(int number) {
+  LOCKSTEP_SHARED(int, sum, 1);
+  if (threadIdx.x == 0) sum[0] = 0;
+  __syncthreads();
+  atomicAdd(sum, number);
+  __syncthreads();
+  return sum[0];
+}
+
+__global__ void block_sum_kernel(int* out) {
+  LOCKSTEP_SHARED(int, own, 40);
+  own[threadIdx.x] = static_cast<int>(blockIdx.x);
+  const int total = block_sum(own[threadIdx.x] + 1);
+  __syncthreads();
+  out[blockIdx.x * blockDim.x + threadIdx.x] = total + block_sum(1000);
+}
+
+TEST_F(SharedMemoryTest, ThreadsOfABlockShareItAndBlocksDoNot) {
+  const auto sums = [] {
+    const DeviceArray<int> out(3 * 40, -1);
+    launch(nullptr, {3, 40}, block_sum_kernel, out.data());
+    return out.values();
+  };
+  const auto results = results_of_ten_orders(sums);
+  ASSERT_EQ(results.size(), 1U);
+  for (std::size_t i = 0; i < 120; ++i)
+    EXPECT_EQ((*results.begin())[i], static_cast<int>(i / 40 + 1) * 40 + 40000) << "thread " << i;
+}
+
+template <int kTag>
+__global__ void addresses_kernel(std::uintptr_t* out) {
+  LOCKSTEP_SHARED(char, one, 3);
+  LOCKSTEP_SHARED(double, two, 5);
+  LOCKSTEP_SHARED(float4, three, 2);
+  LOCKSTEP_DYNAMIC_SHARED(float4, dynamic);
+  static_assert(sizeof one == 3 && sizeof two == 40 && sizeof three == 32);
+  out[0] = reinterpret_cast<std::uintptr_t>(one);
+  out[1] = reinterpret_cast<std::uintptr_t>(two);
+  out[2] = reinterpret_cast<std::uintptr_t>(three);
+  out[3] = reinterpret_cast<std::uintptr_t>(dynamic);
+}
+
+TEST_F(SharedMemoryTest, EveryPlaceHasAnAlignedArrayOfItsOwn) {
+  const DeviceArray<std::uintptr_t> out(4);
+  launch(nullptr, {1, 1, 16}, addresses_kernel<0>, out.data());
+  const auto values = out.values();
+  EXPECT_EQ(std::set<std::uintptr_t>(values.begin(), values.end()).size(), 4U);
+  for (const std::uintptr_t address : values) EXPECT_EQ(address % 16, 0U);
+}
+
+__global__ void large_kernel() {
+  LOCKSTEP_SHARED(float, half, 20 * 1024);
+  LOCKSTEP_DYNAMIC_SHARED(float, other);
+  half[0] = other[0];
+}
+
+TEST_F(SharedMemoryTest, StaticAndDynamicTogetherHaveALimit) {
+  EXPECT_EQ(fault_of([] { launch(nullptr, {1, 1, 83 * 1024}, large_kernel); }), "no fault");
+  expect_contains(fault_of([] {
+                    launch(nullptr, {1, 1, 84 * 1024}, large_kernel);
+                  }),
+                  {"memory_test.cpp", "shared memory"});
+}
+
+}  // namespace
+
 }  // namespace lockstep::emulated

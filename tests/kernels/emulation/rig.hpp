@@ -4,7 +4,7 @@
 #pragma once
 
 #include "common/error.hpp"
-#include "kernels/emulation/thread_order.hpp"
+#include "kernels/emulation/order.hpp"
 
 #include <gpu/launch.cuh>
 #include <gtest/gtest.h>

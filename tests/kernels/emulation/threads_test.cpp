@@ -4,10 +4,13 @@
 #include "tests/kernels/emulation/rig.hpp"
 
 #include <cstdlib>
+#include <functional>
+#include <limits>
 #include <numeric>
 #include <thread>
 
 namespace lockstep::emulated {
+
 namespace {
 
 using ThreadsTest = EmulatorTest;
@@ -165,4 +168,177 @@ TEST_F(ThreadsTest, ImpossibleLaunchesAreRefused) {
 }
 
 }  // namespace
+
+}  // namespace lockstep::emulated
+
+namespace lockstep::emulated::warp_test {
+
+// Shuffles and votes of the emulator.
+
+namespace {
+
+using WarpTest = EmulatorTest;
+constexpr unsigned kAll = 0xFFFFFFFFU;
+
+/// body(lane) in each thread of two warps; expects expected(lane) in each, in every order.
+template <typename T>
+__global__ void each_lane_kernel(const std::function<T(int)>* body, T* out) {
+  out[threadIdx.x] = (*body)(static_cast<int>(threadIdx.x) % warpSize);
+}
+
+template <typename T>
+void expect_lanes(const std::function<T(int)>& body, const std::function<T(int)>& expected) {
+  for (unsigned seed = 0; seed < 4; ++seed) {
+    set_thread_order(seed);
+    const DeviceArray<T> out(64, T{});
+    launch(nullptr, {1, 64}, each_lane_kernel<T>, &body, out.data());
+    for (int i = 0; i < 64; ++i)
+      EXPECT_EQ(out[static_cast<std::size_t>(i)], expected(i % 32)) << "order " << seed << ", thread " << i;
+  }
+}
+
+TEST_F(WarpTest, ShuffleReadsALane) {
+  expect_lanes<int>([](int lane) { return __shfl_sync(kAll, lane * 10, 31 - lane); },
+                    [](int lane) { return (31 - lane) * 10; });
+}
+
+TEST_F(WarpTest, ShuffleStaysWithinItsWidth) {
+  expect_lanes<int>([](int lane) { return __shfl_sync(kAll, lane, 3, 8); },
+                    [](int lane) { return lane / 8 * 8 + 3; });
+  expect_lanes<int>([](int lane) { return __shfl_sync(kAll, lane, 11, 8); },
+                    [](int lane) { return lane / 8 * 8 + 3; });
+}
+
+TEST_F(WarpTest, ShuffleUpAndDownKeepTheOwnValueAtTheEnds) {
+  expect_lanes<float>([](int lane) { return __shfl_up_sync(kAll, static_cast<float>(lane), 3); },
+                      [](int lane) { return static_cast<float>(lane < 3 ? lane : lane - 3); });
+  expect_lanes<double>([](int lane) { return __shfl_down_sync(kAll, lane * 0.5, 5); },
+                       [](int lane) { return (lane + 5 < 32 ? lane + 5 : lane) * 0.5; });
+  expect_lanes<int>([](int lane) { return __shfl_down_sync(kAll, lane, 2, 4); },
+                    [](int lane) { return lane % 4 < 2 ? lane + 2 : lane; });
+  expect_lanes<int>([](int lane) { return __shfl_up_sync(kAll, lane, 2, 4); },
+                    [](int lane) { return lane % 4 >= 2 ? lane - 2 : lane; });
+}
+
+TEST_F(WarpTest, ShuffleXorExchangesPairs) {
+  expect_lanes<long long>([](int lane) { return __shfl_xor_sync(kAll, (1LL << 40) + lane, 16); },
+                          [](int lane) { return (1LL << 40) + (lane ^ 16); });
+  expect_lanes<unsigned>([](int lane) { return __shfl_xor_sync(kAll, static_cast<unsigned>(lane), 1); },
+                         [](int lane) { return static_cast<unsigned>(lane ^ 1); });
+}
+
+TEST_F(WarpTest, ShufflesInARowAddUpAWarp) {
+  const auto sum = [](int lane) {
+    int value = lane;
+    for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(kAll, value, offset);
+    return value;
+  };
+  expect_lanes<int>(sum, [](int) { return 31 * 32 / 2; });
+}
+
+TEST_F(WarpTest, PartsOfAWarpExchangeByThemselves) {
+  const auto sum_of_half = [](int lane) {
+    const unsigned mask = lane < 16 ? 0x0000FFFFU : 0xFFFF0000U;
+    int value = lane;
+    for (int offset = 8; offset > 0; offset /= 2) value += __shfl_xor_sync(mask, value, offset);
+    if (lane >= 16) value += __shfl_xor_sync(mask, 0, 1);  // one exchange more
+    __syncwarp();
+    return value;
+  };
+  expect_lanes<int>(sum_of_half, [](int lane) { return lane < 16 ? 120 : 376; });
+}
+
+TEST_F(WarpTest, VotesSeeAllLanes) {
+  expect_lanes<unsigned>([](int lane) { return __ballot_sync(kAll, lane % 3 == 0); },
+                         [](int) { return 0x49249249U; });
+  expect_lanes<int>([](int lane) { return __any_sync(kAll, lane == 20) * 2 + __any_sync(kAll, 0); },
+                    [](int) { return 2; });
+  expect_lanes<int>([](int lane) { return __all_sync(kAll, lane != 20) * 2 + __all_sync(kAll, 1); },
+                    [](int) { return 1; });
+}
+
+TEST_F(WarpTest, ALastWarpMayBeShort) {
+  const auto lanes = [](int lane) { return lane; };
+  const std::function<int(int)> body = [&](int lane) {
+    return __shfl_sync(threadIdx.x < 32 ? kAll : 0xFFU, lanes(lane), 7);
+  };
+  const DeviceArray<int> out(40, -1);
+  launch(nullptr, {1, 40}, each_lane_kernel<int>, &body, out.data());
+  EXPECT_EQ(out.values(), std::vector<int>(40, 7));
+}
+
+}  // namespace
+
+}  // namespace lockstep::emulated::warp_test
+
+namespace lockstep::emulated {
+
+// Atomics, arithmetic and vector types of the emulator.
+
+namespace {
+
+using FunctionsTest = EmulatorTest;
+
+__global__ void atomics_kernel(int* i, unsigned* u, unsigned long long* w, float* f) {
+  atomicAdd(i, -3);
+  atomicAdd(u, 2U);
+  atomicAdd(w, ~0ULL);  // minus one
+  atomicAdd(f, 0.5F);
+}
+
+TEST_F(FunctionsTest, AtomicAdditionsAddUp) {
+  const DeviceArray<int> i(1, 0);
+  const DeviceArray<unsigned> u(1, 0);
+  const DeviceArray<unsigned long long> w(1, 7);
+  const DeviceArray<float> f(1, 0);
+  launch(nullptr, {4, 100}, atomics_kernel, i.data(), u.data(), w.data(), f.data());
+  EXPECT_EQ(i[0], -1200);
+  EXPECT_EQ(u[0], 800U);
+  EXPECT_EQ(static_cast<long long>(w[0]), -393);
+  EXPECT_EQ(f[0], 200.0F);
+}
+
+TEST_F(FunctionsTest, AtomicsReturnTheOldValue) {
+  int value = 5;
+  EXPECT_EQ(atomicMax(&value, 3), 5);
+  EXPECT_EQ(atomicMax(&value, 9), 5);
+  EXPECT_EQ(atomicMin(&value, 4), 9);
+  EXPECT_EQ(atomicCAS(&value, 5, 6), 4);
+  EXPECT_EQ(atomicCAS(&value, 4, 6), 4);
+  EXPECT_EQ(atomicExch(&value, 8), 6);
+  EXPECT_EQ(atomicOr(&value, 3), 8);
+  EXPECT_EQ(value, 11);
+}
+
+TEST_F(FunctionsTest, RoundingToIntegersIsHalfToEvenAndSaturates) {
+  using Limits = std::numeric_limits<long long>;
+  EXPECT_EQ(__double2ll_rn(2.5), 2);
+  EXPECT_EQ(__double2ll_rn(3.5), 4);
+  EXPECT_EQ(__double2ll_rn(-2.5), -2);
+  EXPECT_EQ(__double2ll_rn(1e300), Limits::max());
+  EXPECT_EQ(__double2ll_rn(-1e300), Limits::min());
+  EXPECT_EQ(__double2ll_rn(std::numeric_limits<double>::quiet_NaN()), Limits::min());
+  EXPECT_EQ(__float2ll_rn(-0.75F), -1);
+}
+
+TEST_F(FunctionsTest, BitFunctionsCountAsOnAGpu) {
+  EXPECT_EQ(__popc(0xF0F0U), 8);
+  EXPECT_EQ(__clz(1), 31);
+  EXPECT_EQ(__clz(0), 32);
+  EXPECT_EQ(__ffs(0), 0);
+  EXPECT_EQ(__ffs(8), 4);
+  EXPECT_EQ(__umulhi(0x80000000U, 6U), 3U);
+  EXPECT_EQ(__float_as_uint(1.0F), 0x3F800000U);
+  EXPECT_EQ(__uint_as_float(0x40000000U), 2.0F);
+}
+
+TEST_F(FunctionsTest, VectorTypesHaveTheAlignmentOfAGpu) {
+  static_assert(alignof(uchar4) == 4 && alignof(float2) == 8 && alignof(float4) == 16 && alignof(int4) == 16);
+  static_assert(alignof(double2) == 16 && alignof(double4) == 16 && alignof(ushort4) == 8);
+  const float4 four = make_float4(1, 2, 3, 4);
+  EXPECT_EQ(four.x + four.y + four.z + four.w, 10.0F);
+}
+
+}  // namespace
+
 }  // namespace lockstep::emulated

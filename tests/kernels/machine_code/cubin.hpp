@@ -5,6 +5,10 @@
 
 #include "sass.hpp"
 
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,5 +37,65 @@ struct CubinKernel {
 
 /// @throws std::runtime_error if it is damaged
 std::vector<CubinKernel> kernels_of_cubin(std::string_view cubin, int capability);
+
+// As much of an ELF file as these tests need: sections by name, and where symbols lie in them. 64 bits,
+// little-endian.
+
+struct Section {
+  std::string_view name;
+  std::string_view bytes;  ///< empty for one that takes no space in the file
+  std::uint64_t size = 0;
+};
+
+struct Symbol {
+  std::string_view name;
+  std::size_t section = 0;  ///< index of the section
+  std::uint64_t begin = 0, size = 0;
+};
+
+/// A view of the bytes it was made of.
+struct ElfFile {
+  /// @throws std::runtime_error if it is none, or ends early
+  explicit ElfFile(std::string_view file);
+
+  std::vector<Section> sections;
+  std::vector<Symbol> symbols;  ///< in the order of the file, the empty one first
+};
+
+/// The part of a file.
+/// @throws std::runtime_error if the file ends before
+std::string_view part_of(std::string_view file, std::uint64_t begin, std::uint64_t size);
+
+/// A number of the given type at a place of a file.
+/// @throws std::runtime_error if the file ends before
+template <typename T>
+T read_at(std::string_view file, std::size_t place) {
+  T value;
+  std::memcpy(&value, part_of(file, place, sizeof value).data(), sizeof value);
+  return value;
+}
+
+// What nvcc put into a program for GPUs: PTX for the driver to compile, and cubins, which are machine code for one
+// compute capability. They lie in the section .nv_fatbin, images one after another. NVIDIA documents cuobjdump, which
+// reads it, but not the format; this is what cuobjdump shows of programs made by CUDA 13.
+
+enum class ImageKind : std::uint16_t { kPtx = 1, kCubin = 2 };
+
+struct Image {
+  ImageKind kind;
+  int capability;       ///< 90 for 9.0
+  std::string options;  ///< that the driver is to compile PTX with
+  std::string bytes;    ///< uncompressed; PTX: text
+};
+
+/// Something that is right, but not to be read here: what() says why.
+struct Unreadable : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// @param program  an ELF file
+/// @throws Unreadable          where an image is compressed in a way that is not known here
+/// @throws std::runtime_error  if there is no such section, or it is damaged
+std::vector<Image> images_of(std::string_view program);
 
 }  // namespace lockstep::machine_code

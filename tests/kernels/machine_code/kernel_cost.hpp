@@ -3,7 +3,7 @@
 /// What a kernel costs, as far as its machine code says: without a GPU, and so without its memory.
 #pragma once
 
-#include "cubin.hpp"
+#include "tests/kernels/machine_code/cubin.hpp"
 
 namespace lockstep::machine_code {
 

@@ -3,9 +3,8 @@
 /// A program's kernels, as PTX and for each compute capability as machine code.
 #pragma once
 
-#include "cubin.hpp"
-#include "fat_binary.hpp"
 #include "ptx.hpp"
+#include "tests/kernels/machine_code/cubin.hpp"
 
 #include <filesystem>
 #include <string>
@@ -25,5 +24,14 @@ struct Program {
 
 /// @throws what images_of() and kernels_of_cubin() throw
 Program read_program(const std::filesystem::path& file);
+
+// What in a kernel's machine code would not be the arithmetic of its PTX (ptx.hpp), and so not that of the source.
+
+/// One line for each: "KERNEL (9.0): instruction 12, FFMA: why".
+///
+/// Divisions and square roots that round correctly are sequences: they start from an approximation (MUFU), and fused
+/// multiply-adds make it exact; a routine behind the kernel takes what the sequence cannot. So these are permitted where
+/// PTX has such an operation, and nowhere else.
+std::vector<std::string> findings_in(const CubinKernel& kernel, const PtxKernel& ptx);
 
 }  // namespace lockstep::machine_code

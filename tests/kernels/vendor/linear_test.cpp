@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/sums.hpp"
 #include "tests/kernels/vendor/vendor_rig.hpp"
 
 namespace lockstep::test::linear_test {
+
 namespace {
 
 /// Those of Net, LeNet and the perceptron, then odd ones.
@@ -152,4 +153,101 @@ TEST(VendorLinearTest, CallsAloneAgreeWithNative) {
 }
 
 }  // namespace
+
 }  // namespace lockstep::test::linear_test
+
+namespace lockstep::test::pool_test {
+
+namespace {
+
+/// Those of Net and LeNet, then odd ones.
+std::vector<Pool2dShape> shapes_under_test(int batch) {
+  return {{batch, 10, 24, 24},       {batch, 20, 8, 8},         {batch, 20, 26, 26},
+          {batch, 50, 9, 9},         {batch, 3, 5, 7},          {batch, 2, 7, 5, 3, 2, 1},
+          {batch, 1, 9, 9, 3, 3, 0}, {batch, 4, 6, 6, 3, 1, 1}, {batch, 2, 11, 8, 4, 3, 2},
+          {batch, 1, 1, 1, 1, 1, 0}};
+}
+
+std::string name_of(const Pool2dShape& s, const std::string& what) {
+  return what + " of " + std::to_string(s.batch) + " x " + std::to_string(s.channels) + "x" +
+         std::to_string(s.in_height) + "x" + std::to_string(s.in_width) + ", window " +
+         std::to_string(s.kernel) + " stride " + std::to_string(s.stride) + " padding " +
+         std::to_string(s.padding) + ", seeds 1-2";
+}
+
+template <typename Check>
+void for_each_shape(const Check& check) {
+  for (const int batch : batches_under_test())
+    for (const Pool2dShape& shape : shapes_under_test(batch)) check(shape);
+}
+
+struct MaxPooled {
+  std::vector<float> y, dx;
+  std::vector<std::uint8_t> argmax;
+};
+
+MaxPooled max_pool(VendorRig& rig, DeviceOps& ops, const Pool2dShape& shape, const std::vector<float>& x,
+                   const std::vector<float>& dy) {
+  const auto y = rig.poisoned<float>(shape.out_size()), dx = rig.poisoned<float>(shape.in_size());
+  const auto argmax = rig.poisoned<std::uint8_t>(shape.out_size());
+  ops.max_pool_forward(rig.stream(), shape, rig.upload(x).data(), y.data(), argmax.data());
+  ops.max_pool_backward(rig.stream(), shape, rig.upload(dy).data(), argmax.data(), dx.data());
+  return {rig.download(y), rig.download(dx), rig.download(argmax)};
+}
+
+TEST(VendorPoolTest, MaxPoolEqualsNative) {
+  VendorRig rig;
+  for_each_shape([&](const Pool2dShape& shape) {
+    const auto x = random_floats(shape.in_size(), 1), dy = random_floats(shape.out_size(), 2);
+    const auto native = max_pool(rig, rig.native(), shape, x, dy);
+    const auto vendor =
+        max_pool(rig, rig.vendor(), shape, to_samples(x, shape.batch), to_samples(dy, shape.batch));
+    EXPECT_EQ(native.y, to_columns(vendor.y, shape.batch)) << name_of(shape, "y");
+    EXPECT_EQ(native.argmax, to_columns(vendor.argmax, shape.batch)) << name_of(shape, "argmax");
+    EXPECT_EQ(native.dx, to_columns(vendor.dx, shape.batch)) << name_of(shape, "dx");
+  });
+}
+
+TEST(VendorPoolTest, LibrarysMaxPoolAgreesWithNative) {
+  VendorRig rig;
+  for_each_shape([&](const Pool2dShape& shape) {
+    const auto x = random_floats(shape.in_size(), 1), dy = random_floats(shape.out_size(), 2);
+    const auto native = max_pool(rig, rig.native(), shape, x, dy);
+    const auto there = rig.upload(to_samples(x, shape.batch)),
+               dy_there = rig.upload(to_samples(dy, shape.batch));
+    const auto y = rig.poisoned<float>(shape.out_size()), dx = rig.poisoned<float>(shape.in_size());
+    rig.vendor().max_pool_forward_alone(rig.stream(), shape, there.data(), y.data());
+    rig.vendor().max_pool_backward_alone(rig.stream(), shape, there.data(), y.data(), dy_there.data(),
+                                         dx.data());
+    EXPECT_EQ(native.y, to_columns(rig.download(y), shape.batch)) << name_of(shape, "y");
+    expect_agreement(native.dx, to_columns(rig.download(dx), shape.batch), kVendorTolerance,
+                     name_of(shape, "dx"));
+  });
+}
+
+TEST(VendorPoolTest, AveragePoolAgreesWithNative) {
+  VendorRig rig;
+  for_each_shape([&](const Pool2dShape& shape) {
+    const auto x = random_floats(shape.in_size(), 1), dy = random_floats(shape.out_size(), 2);
+    const auto forward = [&](DeviceOps& ops, const std::vector<float>& input) {
+      const auto y = rig.poisoned<float>(shape.out_size());
+      ops.avg_pool_forward(rig.stream(), shape, rig.upload(input).data(), y.data());
+      return rig.download(y);
+    };
+    const auto backward = [&](DeviceOps& ops, const std::vector<float>& gradient) {
+      const auto dx = rig.poisoned<float>(shape.in_size());
+      ops.avg_pool_backward(rig.stream(), shape, rig.upload(gradient).data(), dx.data());
+      return rig.download(dx);
+    };
+    const auto y = forward(rig.vendor(), to_samples(x, shape.batch));
+    const auto dx = backward(rig.vendor(), to_samples(dy, shape.batch));
+    expect_agreement(forward(rig.native(), x), to_columns(y, shape.batch), kVendorTolerance,
+                     name_of(shape, "y"));
+    expect_agreement(backward(rig.native(), dy), to_columns(dx, shape.batch), kVendorTolerance,
+                     name_of(shape, "dx"));
+  });
+}
+
+}  // namespace
+
+}  // namespace lockstep::test::pool_test

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What surrounds the layers in a step, and the step as a graph.
-#include "kernels/activation.hpp"
-#include "kernels/numerics/exact_sum.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "kernels/shapes.hpp"
 #include "tests/kernels/vendor/vendor_rig.hpp"
 
 namespace lockstep::test {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/models/random_networks/random_layers.hpp"
 
-#include "models/layer_catalogue.hpp"
+#include "models/network_builder.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/shapes.hpp"
-#include "tests/models/random_networks/dice.hpp"
+#include "tests/models/random_networks/random_case.hpp"
 
 #include <string>
 

@@ -3,15 +3,14 @@
 /// Each layer by its kind.
 #include "tests/models/random_networks/reference_layers.hpp"
 
-#include "tests/models/random_networks/reference_activations.hpp"
-#include "tests/models/random_networks/reference_batch_norm.hpp"
 #include "tests/models/random_networks/reference_pools.hpp"
-#include "tests/models/random_networks/reference_products.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <variant>
 
 namespace lockstep::test {
+
 namespace {
 
 template <typename... Ts>
@@ -96,6 +95,116 @@ Bounded weight_gradient(const LayerOp& op, const LayerContext& context, const Bo
                  [&](const BatchNormOp& norm) { return batch_norm_weights(norm, context, x, dy); },
                  [](const auto& /*without parameters*/) { return Bounded(); }},
       op);
+}
+
+namespace {
+
+/// Rounding errors of an activation or its derivative, in units of the last place of the larger of both.
+constexpr double kActivationUnits = 4;
+
+/// A function of one number with its first two derivatives.
+struct Curve {
+  double value, slope, bend;
+};
+
+Curve curve_at(Activation kind, double x) {
+  switch (kind) {
+    case Activation::kTanh: {
+      const double y = std::tanh(x), slope = 1 - y * y;
+      return {y, slope, -2 * y * slope};
+    }
+    case Activation::kSigmoid: {
+      const double y = 1 / (1 + std::exp(-x)), slope = y * (1 - y);
+      return {y, slope, slope * (1 - 2 * y)};
+    }
+    case Activation::kGelu: {
+      const double below = std::erfc(-x / std::sqrt(2.0)) / 2,
+                   density = std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
+      return {x * below, below + x * density, (2 - x * x) * density};
+    }
+    case Activation::kGeluTanh: {
+      const double a = 2 * std::sqrt(2 / M_PI), b = 0.044715 * a;
+      const Curve logistic = curve_at(Activation::kSigmoid, a * x + b * x * x * x);
+      const double inner = a + 3 * b * x * x;
+      const double slope = logistic.slope * inner,
+                   bend = logistic.bend * inner * inner + logistic.slope * 6 * b * x;
+      return {x * logistic.value, logistic.value + x * slope, 2 * slope + x * bend};
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Bounded relu_forward(const Bounded& x) {
+  Bounded y = x;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const bool may_be_positive = y.value[i] + Bounded::kSigmas * std::sqrt(y.variance[i]) > 0;
+    y.value[i] = std::max(y.value[i], 0.0);
+    if (!may_be_positive) y.variance[i] = 0;
+  }
+  return y;
+}
+
+Bounded relu_backward(const Bounded& x, const Bounded& dy, std::int64_t& ties) {
+  Bounded dx(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x.value[i] > 0) add_gradient(dx, i, dy, i, 1);
+    const double sigma = std::sqrt(x.variance[i]);
+    if (sigma == 0 || std::abs(x.value[i]) > Bounded::kSigmas * sigma) continue;
+    dx.tie[i] += std::abs(dy.value[i]) + dy.allowed(i);
+    ++ties;
+  }
+  return dx;
+}
+
+Bounded activation_forward(Activation kind, const Bounded& x) {
+  Bounded y(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Curve curve = curve_at(kind, x.value[i]);
+    y.value[i] = curve.value;
+    // Where the slope vanishes, rounding still moves y by the bend.
+    y.variance[i] = square(curve.slope) * x.variance[i] + square(curve.bend * x.variance[i]);
+    y.round(i, kActivationUnits * std::max(std::abs(curve.value), std::abs(x.value[i] * curve.slope)), 1);
+  }
+  return y;
+}
+
+/// The derivative is off by the bend where x is, and by the rounding of 1, of which it is the rest.
+Bounded activation_backward(Activation kind, const Bounded& x, const Bounded& dy) {
+  Bounded dx(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const Curve curve = curve_at(kind, x.value[i]);
+    dx.value[i] = dy.value[i] * curve.slope;
+    dx.variance[i] = square(curve.slope) * dy.variance[i] +
+                     square(dy.value[i]) * (square(curve.bend) * x.variance[i] + square(x.variance[i]));
+    dx.tie[i] = std::abs(curve.slope) * dy.tie[i];
+    dx.round(i, kActivationUnits * std::abs(dy.value[i]), 1);
+  }
+  return dx;
+}
+
+Bounded dropout(const DropoutOp& op, const LayerContext& context, const Bounded& x) {
+  Bounded y = x;
+  if (!context.training || op.probability == 0) return y;
+  const auto batch = static_cast<std::size_t>(context.batch);
+  const int units = op.whole_channels ? context.channels : context.features;
+  const std::size_t unit_size = x.size() / batch / static_cast<std::size_t>(units);
+  const std::uint32_t threshold = dropout_threshold(op.probability);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const auto unit = static_cast<std::uint32_t>(i / batch / unit_size);
+    const auto sample = context.dropout.first_sample + static_cast<std::uint32_t>(i % batch);
+    const Philox4 bits =
+        philox(context.dropout.seed,
+               {{unit / 4, sample, random_stream(RandomUse::kDropout, op.layer), context.dropout.step}});
+    const double factor =
+        bits.value[unit % 4] < threshold ? 0 : 1 / (1 - static_cast<double>(op.probability));
+    y.value[i] *= factor;
+    y.variance[i] *= square(factor);
+    y.tie[i] *= factor;
+    y.round(i, std::abs(y.value[i]), 4);
+  }
+  return y;
 }
 
 }  // namespace lockstep::test

@@ -5,13 +5,45 @@
 #pragma once
 
 #include "kernels/numerics/random.hpp"
-#include "models/layer_op.hpp"
-#include "tests/models/random_networks/bounded.hpp"
+#include "models/layer.hpp"
+#include "tests/kernels/reference/layers.hpp"
 
+#include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
 namespace lockstep::test {
+
+// Numbers in double, each with how far a correct fp32 computation may be from it.
+
+/// Two kinds of distance, which must not be mixed:
+/// - rounding: the variance of the errors that fp32 adds, as if they were independent. Whoever compares
+/// allows
+///   kSigmas of its square root.
+/// - tie: where relu or max-pool decide by a number that rounding may put on either side, the gradient may go
+/// one
+///   way or the other. This is how far the other way is; it adds up linearly. Zero where nothing was tied.
+struct Bounded {
+  std::vector<double> value, variance, tie;
+
+  static constexpr double kSigmas = 8;
+  static constexpr double kUnit = 1.0 / 16777216;  ///< 2^-24, the rounding error of fp32
+
+  explicit Bounded(std::size_t size = 0) : value(size), variance(size), tie(size) {}
+  std::size_t size() const { return value.size(); }
+  /// How far fp32 may be from value[i].
+  double allowed(std::size_t i) const { return kSigmas * std::sqrt(variance[i]) + tie[i]; }
+
+  /// This sum of `terms` terms whose magnitudes add up to `magnitude` was rounded on the way: each addition
+  /// rounds a partial sum, and few of those are as large as all magnitudes together.
+  void round(std::size_t i, double magnitude, double terms) {
+    const double error = kUnit * magnitude * (1 + std::sqrt(terms) / 4);
+    variance[i] += error * error;
+  }
+};
 
 /// What a layer reads in both directions. Shapes of ops have the true batch.
 struct LayerContext {
@@ -35,5 +67,114 @@ Bounded layer_backward(const LayerOp& op, const LayerContext& context, const Bou
 Bounded sum(const Bounded& a, const Bounded& b);
 /// The gradient of weight and bias, summed over samples; empty for layers without.
 Bounded weight_gradient(const LayerOp& op, const LayerContext& context, const Bounded& x, const Bounded& dy);
+
+// What layers do number by number, in double, with bounds on what fp32 may make of it.
+
+Bounded relu_forward(const Bounded& x);
+/// Counts numbers that rounding may put on the other side of zero.
+Bounded relu_backward(const Bounded& x, const Bounded& dy, std::int64_t& ties);
+Bounded activation_forward(Activation kind, const Bounded& x);
+Bounded activation_backward(Activation kind, const Bounded& x, const Bounded& dy);
+/// The same in both directions.
+Bounded dropout(const DropoutOp& op, const LayerContext& context, const Bounded& x);
+
+// Adding up: tensors whose numbers are sums of products, and gradients that come from several places.
+
+inline double square(double x) {
+  return x * x;
+}
+
+/// Magnitudes and terms beside the numbers.
+class SumsUnderWay {
+ public:
+  explicit SumsUnderWay(std::size_t size) : sums_(size), magnitude_(size), terms_(size) {}
+
+  /// Adds a * b, where both may be off; rounding of a and of b is of different operations.
+  void add(std::size_t i, double a, double a_variance, double a_tie, double b, double b_variance = 0) {
+    sums_.value[i] += a * b;
+    sums_.variance[i] += b * b * a_variance + a * a * b_variance;
+    sums_.tie[i] += std::abs(b) * a_tie;
+    magnitude_[i] += std::abs(a * b);
+    terms_[i] += 1;
+  }
+  Bounded take() {
+    for (std::size_t i = 0; i < sums_.size(); ++i) sums_.round(i, magnitude_[i], terms_[i]);
+    return std::move(sums_);
+  }
+
+ private:
+  Bounded sums_;
+  std::vector<double> magnitude_, terms_;
+};
+
+/// dx[to] += factor * dy[from]
+inline void add_gradient(Bounded& dx, std::size_t to, const Bounded& dy, std::size_t from, double factor) {
+  const double sum = dx.value[to], term = factor * dy.value[from];
+  dx.value[to] += term;
+  dx.variance[to] += square(factor) * dy.variance[from];
+  dx.tie[to] += std::abs(factor) * dy.tie[from];
+  if (sum != 0 || factor != 1) dx.round(to, std::abs(sum) + std::abs(term), 1);
+}
+
+// Layers that multiply with weights: convolutions and fully connected ones. The loops over all products are those of
+// tests/kernels/reference.
+
+inline std::size_t out_size(const Conv2dShape& s) {
+  return s.out_size();
+}
+inline std::size_t out_size(const LinearShape& s) {
+  return std::size_t{1} * static_cast<std::size_t>(s.out_features) * static_cast<std::size_t>(s.batch);
+}
+inline int outputs(const Conv2dShape& s) {
+  return s.out_channels;
+}
+inline int outputs(const LinearShape& s) {
+  return s.out_features;
+}
+template <class F>
+void for_each_product(const Conv2dShape& s, F f) {
+  reference::for_each_conv2d_product(s, f);
+}
+template <class F>
+void for_each_product(const LinearShape& s, F f) {
+  reference::for_each_linear_product(s, f);
+}
+
+/// @param weights  of the layer: weight, then bias if it has one
+template <typename Shape>
+Bounded product_forward(const Shape& s, std::span<const float> weights, const Bounded& x) {
+  SumsUnderWay y(out_size(s));
+  const std::size_t plane = out_size(s) / static_cast<std::size_t>(outputs(s));
+  const bool has_bias = weights.size() > s.weight_size();
+  for (std::size_t i = 0; has_bias && i < out_size(s); ++i)
+    y.add(i, weights[s.weight_size() + i / plane], 0, 0, 1);
+  for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) {
+    y.add(yi, x.value[xi], x.variance[xi], 0, weights[wi]);
+  });
+  return y.take();
+}
+
+template <typename Shape>
+Bounded product_backward(const Shape& s, std::span<const float> weights, const Bounded& x,
+                         const Bounded& dy) {
+  SumsUnderWay dx(x.size());
+  for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) {
+    dx.add(xi, dy.value[yi], dy.variance[yi], dy.tie[yi], weights[wi]);
+  });
+  return dx.take();
+}
+
+template <typename Shape>
+Bounded product_weights(const Shape& s, std::span<const float> weights, const Bounded& x, const Bounded& dy) {
+  SumsUnderWay dw(weights.size());
+  for_each_product(s, [&](std::size_t xi, std::size_t wi, std::size_t yi) {
+    dw.add(wi, dy.value[yi], dy.variance[yi], dy.tie[yi], x.value[xi], x.variance[xi]);
+  });
+  const std::size_t plane = dy.size() / static_cast<std::size_t>(outputs(s));
+  const bool has_bias = weights.size() > s.weight_size();
+  for (std::size_t i = 0; has_bias && i < dy.size(); ++i)
+    dw.add(s.weight_size() + i / plane, dy.value[i], dy.variance[i], dy.tie[i], 1);
+  return dw.take();
+}
 
 }  // namespace lockstep::test

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "models/network.hpp"
-#include "tests/models/random_networks/bounded.hpp"
+#include "tests/models/random_networks/reference_layers.hpp"
 
 #include <cstdint>
 #include <span>

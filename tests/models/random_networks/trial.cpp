@@ -3,11 +3,11 @@
 #include "tests/models/random_networks/trial.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
-#include "kernels/device/step_state.hpp"
+#include "kernels/step_state.hpp"
 #include "tests/models/random_networks/reference_step.hpp"
-#include "trainer/engine/bucket_planning.hpp"
+#include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_engine.hpp"
-#include "trainer/run/starting_weights.hpp"
+#include "trainer/run/saved_model.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 
 #include "common/error.hpp"
-#include "common/safetensors/safetensors.hpp"
+#include "common/safetensors.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
 

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The manifest: round trip, its seal, and contents that are sealed but wrong.
-#include "trainer/checkpoint/manifest.hpp"
-
 #include "common/error.hpp"
 #include "tests/common/files/memory_env.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
 
 #include <gtest/gtest.h>
 

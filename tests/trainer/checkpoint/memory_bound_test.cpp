@@ -3,8 +3,8 @@
 /// Hostile files of 1 MiB, each built to cost as much memory as such a file can: the readers stay under 64
 /// MiB.
 #include "common/error.hpp"
-#include "common/safetensors/safetensors.hpp"
-#include "trainer/checkpoint/manifest.hpp"
+#include "common/safetensors.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
 
 #include <gtest/gtest.h>
 #include <malloc.h>

@@ -3,7 +3,7 @@
 /// Cutting metrics.jsonl back.
 #include "trainer/checkpoint/metrics_cut.hpp"
 
-#include "common/sha256.hpp"
+#include "common/digest.hpp"
 #include "tests/common/files/memory_env.hpp"
 
 #include <gtest/gtest.h>

@@ -3,9 +3,9 @@
 /// What lies in a run's directory and is not the run's own stays as it is, and so does what links lead to.
 #include "common/error.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
+#include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/output_file.hpp"
-#include "trainer/checkpoint/retention.hpp"
+#include "trainer/checkpoint/export.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

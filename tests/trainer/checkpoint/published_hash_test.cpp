@@ -4,7 +4,7 @@
 #include "trainer/checkpoint/published_hash.hpp"
 
 #include "common/error.hpp"
-#include "kernels/numerics/arithmetic_version.hpp"
+#include "kernels/sum_cuts.hpp"
 
 #include <gtest/gtest.h>
 

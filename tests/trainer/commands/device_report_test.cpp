@@ -3,9 +3,9 @@
 #include "trainer/commands/device_report.hpp"
 
 #include "common/error.hpp"
-#include "common/text/json_text.hpp"
+#include "common/json_text.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
-#include "kernels/device/device_ops.hpp"
+#include "kernels/device_ops.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

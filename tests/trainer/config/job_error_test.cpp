@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Every way in which a job file can be wrong, with the whole message.
-#include "data/catalogue.hpp"
-#include "tests/common/yaml/config_error_of.hpp"
+#include "data/sets/catalogue.hpp"
+#include "tests/common/config_error_of.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/config/key_families.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -3,7 +3,6 @@
 /// parse_job(to_yaml(job)) is the job.
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/config/key_families.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Which changes to a job a resume must refuse.
-#include "trainer/config/resume_keys.hpp"
-
 #include "common/error.hpp"
-#include "trainer/config/world_batch.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/config/job_schema.hpp"
 
 #include <gtest/gtest.h>
 

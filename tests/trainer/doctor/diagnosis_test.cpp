@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The doctor on ranks that are threads of this process: what it sees there, and what it prints.
 #include "comm/thread/thread_ranks.hpp"
-#include "trainer/doctor/doctor_report.hpp"
+#include "trainer/tools/doctor_report.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

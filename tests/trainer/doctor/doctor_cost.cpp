@@ -4,10 +4,10 @@
 ///
 /// Prints the median over TIMES (20) looks of the wall-clock time, and of the processor time of one rank's process: of
 /// the rank with the highest.
-#include "comm/gather.hpp"
-#include "trainer/doctor/diagnosis.hpp"
+#include "comm/agreement.hpp"
 #include "trainer/ranks/device_choice.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/run/rank_diagnosis.hpp"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Pages that launchers really print, and what is recognised in them.
-#include "trainer/doctor/launch_log.hpp"
+#include "trainer/tools/doctor_report.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What a rank reads of /proc, /sys and /etc, from a made-up root; and what of the environment it shows.
-#include "trainer/doctor/surroundings.hpp"
+#include "trainer/ranks/surroundings.hpp"
 
 #include "common/error.hpp"
-#include "common/host_name.hpp"
-#include "trainer/doctor/host_survey.hpp"
-#include "trainer/doctor/settings.hpp"
+#include "common/machine.hpp"
+#include "trainer/tools/host_survey.hpp"
 
 #include <gtest/gtest.h>
 

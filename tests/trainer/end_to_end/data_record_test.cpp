@@ -3,7 +3,7 @@
 /// A run knows its data again: evaluation and resume use its own set, and refuse what only has the same name.
 #include "tests/data/idx_fixture.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-#include "trainer/checkpoint/manifest.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/trainer/end_to_end/program.hpp"
 
-#include "common/text/json_text.hpp"
+#include "common/json_text.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Trails and `lockstep prove`, as users meet them.
-#include "common/text/json_text.hpp"
+#include "common/json_text.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "tests/trainer/support/forged_run.hpp"

@@ -4,7 +4,7 @@
 #include "tests/data/idx_fixture.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 #include "tests/trainer/support/other_values.hpp"
-#include "trainer/config/key_families.hpp"
+#include "trainer/config/job_schema.hpp"
 
 #include <gtest/gtest.h>
 

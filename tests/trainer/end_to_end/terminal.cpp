@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/trainer/end_to_end/terminal.hpp"
 
-#include "common/text/text_layout.hpp"
+#include "common/text_layout.hpp"
 
 #include <poll.h>
 #include <pty.h>

@@ -3,8 +3,8 @@
 /// Batch normalisation over the global batch, trained by whole engines on several ranks: against PyTorch in
 /// double (tests/golden/make_batch_norm_golden.py), and the same bits however the batch is dealt.
 #include "comm/thread/thread_ranks.hpp"
-#include "common/safetensors/safetensors.hpp"
-#include "trainer/engine/bucket_planning.hpp"
+#include "common/safetensors.hpp"
+#include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/ranks/device_choice.hpp"
 

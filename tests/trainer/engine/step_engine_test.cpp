@@ -5,22 +5,27 @@
 #include "trainer/engine/step_engine.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
-#include "models/backward_ranges.hpp"
+#include "models/network.hpp"
 #include "tests/support/held_device.hpp"
-#include "trainer/engine/device/device_evaluator.hpp"
+#include "tests/support/small_disk.hpp"
+#include "trainer/engine/device_step_engine.hpp"
+#include "trainer/engine/worker_pool.hpp"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 namespace lockstep {
+
 namespace {
 
 constexpr ImageShape kImage = {1, 4, 4};
@@ -262,4 +267,43 @@ TEST(StepEngineTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
 }
 
 }  // namespace
+
+namespace {
+
+TEST(WorkerPoolTest, EveryThreadWorksOnceInEachRound) {
+  for (const int threads : {1, 2, 5}) {
+    WorkerPool pool(threads);
+    EXPECT_EQ(pool.threads(), threads);
+    std::vector<std::atomic<int>> calls(static_cast<std::size_t>(threads));
+    for (int round = 0; round < 100; ++round) {
+      pool.run([&](int thread) { ++calls[static_cast<std::size_t>(thread)]; });
+    }
+    for (const auto& count : calls) EXPECT_EQ(count, 100);
+  }
+}
+
+TEST(WorkerPoolTest, AnExceptionOfAnyThreadReachesTheCallerAndThePoolGoesOn) {
+  WorkerPool pool(3);
+  for (int culprit = 0; culprit < 3; ++culprit) {
+    const auto work = [&](int thread) {
+      if (thread == culprit) throw std::runtime_error("out of paper");
+    };
+    EXPECT_THROW(pool.run(work), std::runtime_error);
+  }
+  std::atomic<int> calls = 0;
+  pool.run([&](int) { ++calls; });
+  EXPECT_EQ(calls, 3);
+}
+
+TEST(WorkerPoolTest, ThreadThatTheSystemDoesNotGiveIsAnErrorWithItsReason) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer needs the memory that this takes away";
+#else
+  const NoMoreThreads few(NoMoreThreads::Spare::kTwoOrThree);
+  EXPECT_THROW(WorkerPool(16), DeviceError) << "and those that have started end";
+#endif
+}
+
+}  // namespace
+
 }  // namespace lockstep

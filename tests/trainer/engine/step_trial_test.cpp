@@ -7,7 +7,6 @@
 #include "kernels/cpu/cpu_ops.hpp"
 #include "models/network.hpp"
 #include "trainer/engine/evaluator.hpp"
-#include "trainer/engine/step_failure.hpp"
 #include "trainer/run/progress.hpp"
 
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 /// (tests/golden/make_optimizer_golden.py); and the device against the CPU, bit for bit.
 #include "trainer/engine/weight_update.hpp"
 
-#include "common/safetensors/safetensors.hpp"
+#include "common/safetensors.hpp"
 #include "kernels/cpu/update.hpp"
 #include "tests/kernels/device/rig.hpp"
 

@@ -4,7 +4,7 @@
 /// drawn digits.
 #include "tests/trainer/prediction/made_pictures.hpp"
 
-#include "common/text/json_text.hpp"
+#include "common/json_text.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>

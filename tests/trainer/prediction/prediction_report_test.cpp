@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "trainer/prediction/prediction_report.hpp"
-
 #include "common/error.hpp"
-#include "trainer/prediction/predictor.hpp"
+#include "trainer/tools/prediction.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,11 +4,10 @@
 #include "common/error.hpp"
 #include "kernels/cpu/fingerprint.hpp"
 #include "kernels/numerics/fingerprint.hpp"
-#include "trainer/prove/claims.hpp"
-#include "trainer/prove/diagnosis.hpp"
-#include "trainer/prove/flipped_bit.hpp"
-#include "trainer/prove/interval.hpp"
-#include "trainer/prove/proof_result.hpp"
+#include "trainer/tools/prove_claims.hpp"
+#include "trainer/tools/prove_diagnosis.hpp"
+#include "trainer/tools/prove_result.hpp"
+#include "trainer/tools/prove_steps.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

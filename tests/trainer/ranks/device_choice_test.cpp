@@ -6,6 +6,7 @@
 #include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
+#include "common/machine.hpp"
 #include "kernels/emulation/built_for.hpp"
 #include "tests/support/fake_gpu.hpp"
 
@@ -15,6 +16,7 @@
 #include <string>
 
 namespace lockstep {
+
 namespace {
 
 constexpr const char* kTooOld =
@@ -117,4 +119,164 @@ TEST(ChooseDeviceTest, ADeviceIsNotMadeWithoutKernelsForIt) {
 }
 
 }  // namespace
+
+namespace {
+
+constexpr int kRefused = -1;
+constexpr std::nullopt_t kAny = std::nullopt;
+
+struct Row {
+  int local_rank, local_size, visible;
+  std::optional<int> requested;
+  int expected;
+};
+
+int choice(const Row& row) {
+  try {
+    return choose_gpu(row.local_rank, row.local_size, row.visible, row.requested);
+  } catch (const DeviceError&) {
+    return kRefused;
+  }
+}
+
+TEST(ChooseGpuTest, Table) {
+  const std::vector<Row> rows = {
+      // as many GPUs as ranks, or more: the local rank
+      {0, 1, 1, kAny, 0},
+      {0, 1, 8, kAny, 0},
+      {0, 2, 2, kAny, 0},
+      {1, 2, 2, kAny, 1},
+      {7, 8, 8, kAny, 7},
+      {2, 3, 8, kAny, 2},
+      // one: --gpus-per-task=1, or a GPU that all share
+      {0, 2, 1, kAny, 0},
+      {1, 2, 1, kAny, 0},
+      {7, 8, 1, kAny, 0},
+      // some, but too few: never wrapped around, and no rank is let through
+      {0, 3, 2, kAny, kRefused},
+      {1, 3, 2, kAny, kRefused},
+      {2, 3, 2, kAny, kRefused},
+      {0, 8, 7, kAny, kRefused},
+      {7, 8, 7, kAny, kRefused},
+      // the job names one: every rank of the host takes it
+      {0, 1, 4, 3, 3},
+      {0, 4, 4, 2, 2},
+      {3, 4, 4, 2, 2},
+      {2, 3, 2, 1, 1},
+      {0, 1, 1, 0, 0},
+      // one that is not there
+      {0, 1, 1, 1, kRefused},
+      {0, 1, 1, 3, kRefused},
+      {0, 4, 4, 4, kRefused},
+  };
+  for (const Row& row : rows) {
+    EXPECT_EQ(choice(row), row.expected)
+        << "local rank " << row.local_rank << " of " << row.local_size << ", " << row.visible
+        << " visible, requested " << row.requested.value_or(-1);
+  }
+}
+
+TEST(ChooseGpuTest, WithAGpuForEachRankAllGpusDiffer) {
+  for (int size = 1; size <= 16; ++size) {
+    for (int rank = 0; rank < size; ++rank) EXPECT_EQ(choose_gpu(rank, size, size, std::nullopt), rank);
+  }
+}
+
+std::string refusal(int local_size, int visible, std::optional<int> requested) {
+  try {
+    choose_gpu(0, local_size, visible, requested);
+  } catch (const DeviceError& error) {
+    EXPECT_EQ(error.code(), ExitCode::kDeviceUnavailable);
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ChooseGpuTest, TooFewGpusNamesTheLaunchersOptions) {
+  const std::string text = refusal(4, 2, std::nullopt);
+  for (const char* part : {"4 ranks", "2 GPUs", "ppr:2:node", "--ntasks-per-node=2", "--gpus-per-task=1"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  }
+}
+
+TEST(ChooseGpuTest, AGpuThatIsNotThereIsNamed) {
+  const std::string text = refusal(1, 1, 3);
+  for (const char* part : {"cuda:3", "1 GPU,", "CUDA_VISIBLE_DEVICES", "lockstep devices"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in: " << text;
+  }
+}
+
+TEST(SharedGpusTest, GpusOfTheirOwnAreNotShared) {
+  EXPECT_TRUE(find_shared_gpus({}).empty());
+  const std::vector<RankGpu> one_each = {
+      {"a", "GPU-1", "0000:01:00.0"}, {"a", "GPU-2", "0000:02:00.0"}, {"b", "GPU-3", "0000:01:00.0"}};
+  EXPECT_TRUE(find_shared_gpus(one_each).empty());
+}
+
+TEST(SharedGpusTest, TheSameIdOnAnotherHostIsAnotherGpu) {
+  const std::vector<RankGpu> emulated = {{"a", "GPU-0", ""}, {"b", "GPU-0", ""}};
+  EXPECT_TRUE(find_shared_gpus(emulated).empty());
+}
+
+TEST(SharedGpusTest, ContainersOfOneMachineShareItsGpusWhateverTheirNames) {
+  const std::vector<RankGpu> by_rank = {{"pod-a", "GPU-1", "0000:01:00.0", "boot-1"},
+                                        {"pod-b", "GPU-1", "0000:01:00.0", "boot-1"}};
+  EXPECT_EQ(find_shared_gpus(by_rank), (std::vector<SharedGpu>{{by_rank[0], {0, 1}}}));
+}
+
+TEST(SharedGpusTest, MachinesOfOneNameHaveGpusOfTheirOwnInTheSamePlace) {
+  const std::vector<RankGpu> by_rank = {{"worker", "GPU-1", "0000:01:00.0", "boot-1"},
+                                        {"worker", "GPU-2", "0000:01:00.0", "boot-2"}};
+  EXPECT_TRUE(find_shared_gpus(by_rank).empty());
+}
+
+TEST(SharedGpusTest, WhereABootIsUnknownHostsAreToldApartByTheirNames) {
+  const std::vector<RankGpu> by_rank = {{"a", "GPU-1", "0000:01:00.0", "boot-1"},
+                                        {"a", "GPU-1", "0000:01:00.0", ""},
+                                        {"b", "GPU-1", "0000:01:00.0", ""}};
+  EXPECT_EQ(find_shared_gpus(by_rank), (std::vector<SharedGpu>{{by_rank[0], {0, 1}}}));
+}
+
+TEST(SharedGpusTest, GpusWhosePlaceIsUnknownAreToldApartByTheirIds) {
+  const std::vector<RankGpu> two = {{"a", "GPU-1", ""}, {"a", "GPU-2", ""}};
+  EXPECT_TRUE(find_shared_gpus(two).empty());
+}
+
+TEST(SharedGpusTest, AllRanksOfASharedGpuAreNamedInOrder) {
+  const RankGpu one{"a", "GPU-1", "0000:01:00.0"}, two{"a", "GPU-2", "0000:02:00.0"};
+  const std::vector<RankGpu> by_rank = {one, two, {"b", "GPU-9", "0000:01:00.0"}, two, one, two};
+  const std::vector<SharedGpu> expected = {{one, {0, 4}}, {two, {1, 3, 5}}};
+  EXPECT_EQ(find_shared_gpus(by_rank), expected);
+}
+
+TEST(SharedGpusTest, SlicesOfOneGpuHaveIdsOfTheirOwnAndShareIt) {
+  const std::vector<RankGpu> by_rank = {
+      {"a", "MIG-1", "0000:01:00.0"}, {"a", "MIG-2", "0000:01:00.0"}, {"b", "MIG-3", "0000:01:00.0"}};
+  const std::vector<SharedGpu> expected = {{by_rank[0], {0, 1}, /*in_slices=*/true}};
+  EXPECT_EQ(find_shared_gpus(by_rank), expected);
+}
+
+TEST(SharedGpusTest, Description) {
+  const RankGpu gpu{"node7", "GPU-8f", "0000:01:00.0"};
+  EXPECT_EQ(describe({gpu, {0, 1}}), "ranks 0 and 1 share GPU-8f on node7");
+  EXPECT_EQ(describe({gpu, {0, 2, 5}}), "ranks 0, 2 and 5 share GPU-8f on node7");
+  EXPECT_EQ(describe({gpu, {0, 1}, /*in_slices=*/true}),
+            "ranks 0 and 1 have slices (MIG) of the GPU at 0000:01:00.0 on node7");
+}
+
+TEST(GatherGpusTest, EveryRankKnowsEveryRanksGpu) {
+  run_thread_ranks(3, [](Communicator& comm) {
+    DeviceProperties properties;
+    properties.uuid = "GPU-" + std::to_string(comm.rank());
+    properties.pci_bus = "0000:0" + std::to_string(comm.rank()) + ":00.0";
+    const std::string boot = host_boot_id();
+    const std::vector<RankGpu> expected = {{comm.host(), "GPU-0", "0000:00:00.0", boot},
+                                           {comm.host(), "GPU-1", "0000:01:00.0", boot},
+                                           {comm.host(), "GPU-2", "0000:02:00.0", boot}};
+    EXPECT_EQ(gather_gpus(comm, properties), expected);
+  });
+}
+
+}  // namespace
+
 }  // namespace lockstep

@@ -6,15 +6,18 @@
 #include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/trainer/support/other_values.hpp"
-#include "trainer/ranks/rank_facts.hpp"
+#include "trainer/ranks/rank_runner.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <set>
 
 namespace lockstep {
+
 namespace {
 
 struct Refusal {
@@ -155,4 +158,51 @@ TEST(EqualRanksTest, AnotherShapeOfTheSameBytesIsADifferenceAndSoAreOtherNames) 
 }
 
 }  // namespace
+
+// Which of several processes leaves a command to rank 0.
+
+namespace {
+
+/// As mpirun -np 2 lockstep hash RUN sets it.
+class LaunchedRankTest : public ::testing::Test {
+ protected:
+  LaunchedRankTest() { launch("1", "lockstep", "hash run", "1"); }
+  ~LaunchedRankTest() override {
+    for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMMAND", "OMPI_ARGV", "OMPI_NUM_APP_CTX"})
+      unsetenv(name);
+  }
+  static void launch(const char* rank, const char* command, const char* arguments, const char* programs) {
+    setenv("OMPI_COMM_WORLD_RANK", rank, 1);
+    setenv("OMPI_COMMAND", command, 1);
+    setenv("OMPI_ARGV", arguments, 1);
+    setenv("OMPI_NUM_APP_CTX", programs, 1);
+  }
+  static bool repeats() {
+    const std::array<const char*, 3> argv = {"build/release/lockstep", "hash", "run"};
+    return repeats_rank_0(3, argv.data());
+  }
+};
+
+TEST_F(LaunchedRankTest, ARankWithTheSameCommandLineRepeatsRank0) {
+  EXPECT_EQ(launched_rank(), 1);
+  EXPECT_TRUE(repeats());
+}
+
+TEST_F(LaunchedRankTest, Rank0RepeatsNobody) {
+  launch("0", "lockstep", "hash run", "1");
+  EXPECT_FALSE(repeats());
+}
+
+TEST_F(LaunchedRankTest, BehindAScriptEachRankMayHaveArgumentsOfItsOwn) {
+  launch("1", "sh", "-c lockstep hash run", "1");
+  EXPECT_FALSE(repeats());
+}
+
+TEST_F(LaunchedRankTest, SeveralProgramsInOneLaunchMayDiffer) {
+  launch("1", "lockstep", "hash run", "2");
+  EXPECT_FALSE(repeats());
+}
+
+}  // namespace
+
 }  // namespace lockstep

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The directories of flight records: the last starts are kept, and what somebody else put there stays.
-#include "trainer/run/flight_directory.hpp"
-
-#include "comm/activity/flight_record.hpp"
+#include "comm/flight_record.hpp"
 #include "comm/thread/thread_ranks.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
+#include "trainer/run/run_directory.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,12 @@
 #include "trainer/run/metrics.hpp"
 
 #include "common/error.hpp"
+#include "common/terminal.hpp"
+#include "common/text_layout.hpp"
+#include "tests/common/files/memory_env.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
+#include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
 
 #include <gtest/gtest.h>
@@ -13,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -22,6 +27,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -162,4 +168,117 @@ TEST_F(MetricsTest, OtherRanksWriteNothing) {
 }
 
 }  // namespace
+}  // namespace lockstep
+
+namespace lockstep {
+
+// The curve of test accuracy: its rows at any width, its picture, and what of the metrics it is made of.
+
+namespace {
+
+TEST(AccuracyCurveTest, ARowFitsAnyUsualWidthAndTheMarkStandsWhereTheAccuracyIs) {
+  for (const int columns : {40, 80, 200}) {
+    const int width = std::min(columns, 72);
+    for (const double accuracy : {0.0, 0.1, 0.5, 0.97125, 1.0}) {
+      const std::string row = curve_row({7, accuracy}, columns, false);
+      EXPECT_LE(display_width(row), width) << row;
+      EXPECT_EQ(display_width(curve_row({7, accuracy}, columns, true)), display_width(row));
+      const std::size_t begin = row.find('|') + 1, end = row.rfind('|');
+      const double place = static_cast<double>(row.find('*') - begin) / static_cast<double>(end - begin - 1);
+      EXPECT_NEAR(place, accuracy, 0.5 / static_cast<double>(end - begin - 1) + 1e-9) << row;
+    }
+    EXPECT_EQ(curve_scale(columns).find('0'), curve_row({7, 0.5}, columns, false).find('|'));
+  }
+}
+
+TEST(AccuracyCurveTest, ThePictureHasEveryPointAndEscapesItsTitle) {
+  const std::string svg = curve_svg({{1, 0.8}, {2, 0.85}, {3, 0.9}}, 10, "a<b & \n c");
+  EXPECT_NE(svg.find("a&lt;b &amp;   c"), std::string::npos) << svg;
+  for (const char* point : {"epoch 1: 0.8000", "epoch 2: 0.8500", "epoch 3: 0.9000"})
+    EXPECT_NE(svg.find(point), std::string::npos) << svg;
+  EXPECT_TRUE(svg.starts_with("<svg ") && svg.ends_with("</svg>\n"));
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+}
+
+TEST(AccuracyCurveTest, OnePointOrAllAtTheTopOrBottomStayInTheFrame) {
+  for (const double accuracy : {0.0, 1.0}) {
+    for (const std::int64_t epochs : {1, 3}) {
+      const std::string svg = curve_svg({{1, accuracy}}, epochs, "t");
+      const std::size_t at = svg.find("cy=\"") + 4;
+      const double y = std::stod(svg.substr(at));
+      EXPECT_GE(y, 39.9) << svg;
+      EXPECT_LE(y, 350.1) << svg;
+    }
+  }
+}
+
+TEST(AccuracyCurveTest, PointsAreTheEpochsOfTheMetricsAndNothingElse) {
+  MemoryEnv env;
+  const std::string metrics =
+      "{\"event\":\"start\"}\n{\"event\":\"epoch\",\"epoch\":1,\"test_accuracy\":0.5}\nnonsense \"epoch\"\n"
+      "{\"event\":\"step\",\"epoch\":2}\n{\"event\":\"epoch\",\"epoch\":2,\"test_accuracy\":0.75}\n"
+      "{\"event\":\"epoch\",\"epoch\":3";
+  write_synced(env, "metrics.jsonl", std::as_bytes(std::span(metrics)));
+  EXPECT_EQ(curve_points(env, "metrics.jsonl"), (std::vector<CurvePoint>{{1, 0.5}, {2, 0.75}}));
+  EXPECT_TRUE(curve_points(env, "none.jsonl").empty());
+}
+
+}  // namespace
+
+namespace {
+
+TEST(ProgressTest, RanksOtherThanTheFirstAreSilent) {
+  ::testing::internal::CaptureStdout();
+  Progress progress = Progress::for_rank(1);
+  progress.say("hello");
+  progress.say(std::vector<Field>{{"hello"}});
+  progress.start_epoch(1, 1, 0, 10, 10);
+  progress.steps(1, 64, 2.3);
+  progress.end_epoch();
+  EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
+}
+
+/// 4 of 10 steps were taken before a resume; 100 of 160 samples and 2 steps since the last line.
+TEST(ProgressTest, SpeedAndEtaAreOfTheStepsSinceTheStart) {
+  ::testing::internal::CaptureStdout();
+  Progress progress(Progress::Style::kBar);
+  const auto before = Clock::now();
+  progress.start_epoch(2, 3, 4, 10, 200'000);
+  const auto between = Clock::now();
+  std::this_thread::sleep_for(std::chrono::milliseconds(120));
+  progress.steps(1, 60, 2.5);  // drawn, the first
+  std::this_thread::sleep_for(kBarInterval);
+  const double least = seconds_since(between);
+  progress.steps(2, 100, 1.25);
+  const double most = seconds_since(before);
+  progress.end_epoch();
+  const std::string out = ::testing::internal::GetCapturedStdout(), line = out.substr(out.rfind("epoch"));
+  EXPECT_EQ(line.find("epoch  2/3"), 0U) << out;
+  EXPECT_NE(line.find("  7/10 steps"), std::string::npos) << out;
+  EXPECT_NE(line.find("loss 1.2500"), std::string::npos) << out;
+  int samples = 0, hours = 0, minutes = 0, seconds = 0;
+  std::sscanf(line.c_str() + line.find("steps"), "steps %d samples/s", &samples);
+  EXPECT_GE(samples + 1, 160 / most) << out;
+  EXPECT_LE(samples, 160 / least) << out;
+  std::sscanf(line.c_str() + line.find("ETA"), "ETA %d:%d:%d", &hours, &minutes, &seconds);
+  const double eta = 3600.0 * hours + 60 * minutes + seconds;  // of 199,997 steps, where 3 took the time
+  EXPECT_GE(eta + 1, least / 3 * 199'997) << out;
+  EXPECT_LE(eta - 1, most / 3 * 199'997) << out;
+}
+
+TEST(ProgressTest, BehindTheLastStepNoTimeIsLeft) {
+  ::testing::internal::CaptureStdout();
+  Progress progress(Progress::Style::kBar);
+  progress.start_epoch(1, 1, 0, 3, 3);
+  std::this_thread::sleep_for(
+      std::chrono::milliseconds(600));  // as a mean of three steps it would be a second
+  progress.steps(3, 90, 1);
+  progress.end_epoch();
+  const std::string out = ::testing::internal::GetCapturedStdout();
+  EXPECT_NE(out.find("3/3 steps"), std::string::npos) << out;
+  EXPECT_NE(out.find("ETA 0:00"), std::string::npos) << out;
+}
+
+}  // namespace
+
 }  // namespace lockstep

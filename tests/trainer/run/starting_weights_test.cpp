@@ -1,15 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Starting from a state_dict of PyTorch (tests/golden/make_state_dict_golden.py made the files), and from the middle of a run.
-#include "trainer/run/starting_weights.hpp"
-
 #include "comm/thread/thread_ranks.hpp"
-#include "common/aligned_buffer.hpp"
+#include "common/buffers.hpp"
 #include "common/error.hpp"
-#include "common/safetensors/safetensors.hpp"
+#include "common/safetensors.hpp"
 #include "kernels/cpu/cpu_ops.hpp"
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/run/run_state.hpp"
+#include "trainer/run/saved_model.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,13 +3,13 @@
 /// Forgeries are written by the code that writes honest files.
 #include "tests/trainer/support/forged_run.hpp"
 
-#include "common/files/env.hpp"
-#include "common/sha256.hpp"
-#include "common/text/json_text.hpp"
+#include "common/digest.hpp"
+#include "common/env.hpp"
+#include "common/json_text.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
-#include "trainer/trail/trail_reader.hpp"
+#include "trainer/checkpoint/trail_file.hpp"
 
 #include <algorithm>
 #include <span>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "trainer/checkpoint/state.hpp"
-#include "trainer/trail/trail_format.hpp"
+#include "trainer/checkpoint/trail_format.hpp"
 
 #include <nlohmann/json.hpp>
 

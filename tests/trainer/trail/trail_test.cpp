@@ -3,8 +3,7 @@
 /// The format of trails: round trip, every flipped bit located to its record, and files of a run under way.
 #include "common/error.hpp"
 #include "tests/support/small_disk.hpp"
-#include "trainer/trail/trail_file.hpp"
-#include "trainer/trail/trail_reader.hpp"
+#include "trainer/checkpoint/trail_file.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kernels/cuda/error.hpp"
-#include "kernels/emulation/call_site.hpp"
+#include "kernels/emulation/errors.hpp"
 #include "kernels/emulation/grid.hpp"
 #include "kernels/emulation/stream.hpp"
 

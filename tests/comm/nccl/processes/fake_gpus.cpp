@@ -3,8 +3,8 @@
 /// In place of kernels/cuda in a program of the tests: a machine with eight GPUs, each of which is the emulator. With
 /// FAKE_GPUS_ON_ONE_BUS in the environment they are slices of one.
 #include "common/error.hpp"
-#include "kernels/device/device.hpp"
-#include "kernels/device/device_ops.hpp"
+#include "kernels/device.hpp"
+#include "kernels/device_ops.hpp"
 
 #include <cstdlib>
 #include <memory>

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The catalogue of comm/nccl, comm/staged and what will stand beside them.
+#include "comm/backends/device_reducers.hpp"
+
+#include "comm/nccl/nccl.hpp"
+#include "comm/staged/staged.hpp"
+#include "common/error.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace lockstep {
+namespace {
+
+constexpr std::array kReducers{
+    DeviceReducer{.path = GradientPath::kNccl,
+                  .name = "nccl",
+                  .device_kind = "cuda",
+                  .whole_gpus = true,
+                  .threads = true,
+                  .load = load_nccl,
+                  .may_share_gpus = nccl_shares_gpus,
+                  .make = make_nccl_all_reduce,
+                  .make_collectives = make_nccl_collectives,
+                  .make_link = make_nccl_link},
+    DeviceReducer{.path = GradientPath::kStaged,
+                  .name = "",
+                  .device_kind = "",
+                  .whole_gpus = false,
+                  .threads = false,
+                  .load = nullptr,
+                  .may_share_gpus = nullptr,
+                  .make = make_staged_all_reduce,
+                  .make_collectives = make_staged_collectives,
+                  .make_link = nullptr},
+};
+
+}  // namespace
+
+std::span<const DeviceReducer> device_reducers() {
+  return kReducers;
+}
+
+const DeviceReducer& device_reducer(GradientPath path) {
+  const auto found = std::ranges::find(kReducers, path, &DeviceReducer::path);
+  LOCKSTEP_CHECK(found != kReducers.end());
+  return *found;
+}
+
+}  // namespace lockstep

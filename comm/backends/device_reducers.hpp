@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Every way from device memory to that of other ranks, and what it needs.
+#pragma once
+
+#include "comm/backend.hpp"
+#include "comm/device_collectives.hpp"
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace lockstep {
+
+struct DeviceReducer {
+  GradientPath path;
+  /// Of the backend that stands for it; empty: the control plane's name does.
+  std::string_view name;
+  /// The one kind of device whose memory it can sum; empty: any.
+  std::string_view device_kind;
+  bool whole_gpus;  ///< every rank must have a GPU to itself, but for tests: may_share_gpus()
+  bool threads;     ///< it has threads of its own, which want cores
+  /// Loads its library. @throws DeviceError  it is not there. Null: it needs none.
+  void (*load)();
+  /// Whether this library, in this environment, lets ranks share a GPU; throws as load(). Null: never, or always.
+  bool (*may_share_gpus)();
+  /// Collective. Borrows both.
+  std::unique_ptr<DeviceAllReduce> (*make)(Communicator& comm, Device& device);
+  std::unique_ptr<DeviceCollectives> (*make_collectives)(Communicator& comm, Device& device);
+  /// Between the two ranks of `comm`. Null: by way of their hosts.
+  std::unique_ptr<DeviceLink> (*make_link)(Communicator& comm, Device& device, LinkEnd end);
+};
+
+/// The best one first: where the backend is `auto`, the first that works is taken. The last one always does.
+std::span<const DeviceReducer> device_reducers();
+
+/// @throws InternalError  path is kNone
+const DeviceReducer& device_reducer(GradientPath path);
+
+}  // namespace lockstep

@@ -1,0 +1,74 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Sums the gradient buckets of a GPU over all ranks: while backward runs, where the all-reduce is work on a
+/// stream (NCCL); after it, where the host takes part (MPI).
+#pragma once
+
+#include "comm/device_collectives.hpp"
+#include "comm/reduce/bucket_plan.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "kernels/device.hpp"
+#include "kernels/device_ops.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace lockstep {
+
+/// The buffer to be summed is int64 [kCounterSlots + parameters]: the counters travel with the bucket at the
+/// start of the arena, which leaves last. With determinism `off` the gradients are summed as fp32, the
+/// counters still as integers.
+class DeviceGradientReducer {
+ public:
+  /// Borrows everything but the plan. Does nothing at all where all_reduce is null: one rank trains alone.
+  DeviceGradientReducer(Device& device, DeviceOps& ops, DeviceAllReduce* all_reduce, const BucketPlan& plan,
+                        std::size_t parameters, Determinism determinism, std::int64_t* sums);
+
+  /// True if reduce() must be called between backward and update; then it cannot be part of a graph.
+  bool on_host() const { return all_reduce_ != nullptr && !all_reduce_->on_stream(); }
+  /// Of the sums, as UpdateArgs has them; borrowed, from now on.
+  void set_exponents(const std::int16_t* exponents) { exponents_ = exponents; }
+  /// fp32 sums, or null: see UpdateArgs.
+  const float* fp32_sums() const { return fp32_.data(); }
+
+  /// On streams: a new step begins, all of its work is queued behind `main`.
+  void begin();
+  /// On streams: everything this rank adds to [offset, offset + size) of the arena is queued on `stream`.
+  /// A bucket that is complete leaves behind it.
+  void ready(Stream& stream, std::size_t offset, std::size_t size);
+  /// On streams: buckets that have not left (a rank without grains) leave; `main` waits for all of them.
+  void finish(Stream& main);
+
+  /// Other sums that a step needs on its way, in place: behind what is queued on the stream, which waits for them; on
+  /// the host with a wait. On streams they run on the buckets' own, in one order with those: what is on one NCCL
+  /// communicator must not depend on how streams run beside each other.
+  void sum(Stream& stream, std::int64_t* words, std::size_t count);
+
+  /// On the host: sums all buckets. Blocks, with the communicator's deadline.
+  /// @throws PeerLostError
+  void reduce(Stream& main);
+
+ private:
+  struct Piece {
+    Bucket bucket;
+    std::size_t missing = 0;                     ///< elements
+    std::vector<std::unique_ptr<Event>> events;  ///< of its ranges
+    std::size_t events_used = 0;
+  };
+
+  Piece& piece_of(std::size_t offset);
+  void launch(Stream& stream, const Piece& piece);
+
+  DeviceOps& ops_;
+  DeviceAllReduce* all_reduce_;
+  std::int64_t* sums_;
+  const std::int16_t* exponents_ = nullptr;
+  DeviceBuffer<float> fp32_;
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Event> asked_, done_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One bucket of the reducer: the sums of a range of the arena, and how much of them is still to come.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/reduce/bucket_plan.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce/gradient_units.hpp"
+#include "common/buffers.hpp"
+#include "kernels/ops.hpp"
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace lockstep {
+
+// A lock for sections of a microsecond, which two threads seldom want at once.
+
+/// BasicLockable. Not fair, not recursive. Gives up the core while it waits.
+class SpinLock {
+ public:
+  void lock() noexcept {
+    while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+  }
+  void unlock() noexcept { flag_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag flag_;
+};
+
+/// Sums as int64 (world) or fp32 (off); the last bucket of a plan has the step's counters behind its sums.
+/// add() and arrived() may be called from several threads; the rest from one at a time.
+class GradientBucket {
+ public:
+  GradientBucket(const Bucket& range, Determinism determinism, bool carries_counters);
+
+  std::size_t begin() const { return range_.offset; }
+  std::size_t end() const { return range_.offset + range_.size; }
+  std::size_t bytes() const { return exact_.size() * sizeof(std::int64_t) + fp32_.size() * sizeof(float); }
+
+  /// Zeroes the sums. `parts` things will arrive before the bucket may leave: elements, and grains' LossSums.
+  void begin_step(std::int64_t parts);
+  /// Adds gradients for arena elements [offset, offset + size), which lie in this bucket. Does not count
+  /// them.
+  /// @returns false if one does not fit the format of its tensor (world only)
+  bool add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients,
+           const GradientUnits& units);
+  /// @returns true if these were the last parts missing
+  bool arrived(std::int64_t parts);
+  bool ready() const { return missing_.load(std::memory_order_acquire) == 0; }
+
+  /// Once ready. Only of the bucket that carries them; after the all-reduce they are the sums over all ranks.
+  void set_counters(const StepCounters& counters);
+  StepCounters counters() const;
+
+  std::unique_ptr<PendingCollective> start(AllReduce& all_reduce);
+
+  /// Writes the mean for this bucket's range into the arena-ordered `gradient`. As GradientReducer::mean_gradient.
+  void mean(Ops& ops, std::int64_t samples, float* gradient, const GradientUnits& units,
+            const GradientReducer::SeeSums& see) const;
+  /// Counts fp32 sums that are NaN or infinite as such, for their tensors (off only).
+  void count_not_finite(const GradientUnits& units, std::span<TensorRefusals> refusals) const;
+  /// The largest |sum| of each tensor so far and of this bucket's part of it, in units (world only).
+  void find_largest(const GradientUnits& units, std::span<double> largest) const;
+  /// As GradientReducer::visit_sums (world only).
+  void visit_sums(const GradientUnits& units, const GradientReducer::VisitSums& visit);
+
+ private:
+  /// Calls f(tensor, begin, size) for each tensor that has elements here, the range counted from this
+  /// bucket's begin.
+  template <typename F>
+  void for_each_tensor(const GradientUnits& units, const F& f) const;
+
+  bool exact() const { return determinism_ == Determinism::kWorld; }
+
+  Bucket range_;
+  Determinism determinism_;
+  AlignedBuffer<std::int64_t> exact_;  // sums, then counters; empty unless world
+  AlignedBuffer<float> fp32_;          // the same; empty unless off
+  std::vector<SpinLock> locks_;        // one for each chunk of elements
+  std::atomic<std::int64_t> missing_{0};
+};
+
+}  // namespace lockstep

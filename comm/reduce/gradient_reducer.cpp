@@ -1,0 +1,268 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Buckets leave in plan order, whichever thread completes them; one thread at a time speaks to the other ranks.
+#include "comm/reduce/gradient_reducer.hpp"
+
+#include "comm/reduce/gradient_bucket.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+#include "common/text_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <deque>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+/// All pending buckets as one: a wait for the first lets the others progress, too.
+class AllOf final : public PendingCollective {
+ public:
+  explicit AllOf(std::vector<std::unique_ptr<PendingCollective>>& parts) : parts_(parts) {}
+  bool test() override {
+    std::erase_if(parts_, [](const auto& part) { return part->test(); });
+    return parts_.empty();
+  }
+
+ private:
+  std::vector<std::unique_ptr<PendingCollective>>& parts_;
+};
+
+void check_plan(const BucketPlan& plan, std::size_t parameters) {
+  LOCKSTEP_CHECK(!plan.buckets.empty());
+  std::size_t end = parameters;
+  for (const Bucket& bucket : plan.buckets) {
+    LOCKSTEP_CHECK(bucket.offset + bucket.size == end);
+    end = bucket.offset;
+  }
+  LOCKSTEP_CHECK(end == 0);
+}
+
+}  // namespace
+
+/// Threads meet in three places: a bucket's chunk locks, the atomic counters, and comm_mutex, under which all
+/// communication happens. A part is counted as arrived after its sums are written, so a thread that sees a bucket
+/// ready sees its sums.
+struct GradientReducer::State {
+  Communicator& comm;
+  const GradientUnits& units;
+  Determinism determinism;
+  double narrow_limit;                 // of a grain's loss
+  std::deque<GradientBucket> buckets;  // in plan order; a deque, since atomics cannot move
+
+  std::array<std::atomic<std::int64_t>, kStepCounters> counters{};  // of this rank
+  std::mutex refusals_mutex;
+  std::vector<TensorRefusals> refusals;  // of this rank; after wait() of all
+  StepTotals totals;
+  bool in_step = false;
+
+  std::mutex comm_mutex;
+  std::size_t launched = 0;                                 // buckets; under comm_mutex
+  std::vector<std::unique_ptr<PendingCollective>> pending;  // under comm_mutex
+  std::atomic<bool> any_pending{false};
+  Clock::time_point first_left;  // when the first bucket of the step was on its way; under comm_mutex
+  double under_way = 0;
+  Clock::time_point began;         // the step
+  std::vector<double> until_left;  // of each bucket; under comm_mutex
+
+  State(Communicator& c, const BucketPlan& plan, const GradientUnits& u, Determinism d)
+      : comm(c),
+        units(u),
+        determinism(d),
+        narrow_limit(narrow_loss_limit(u.global_grains())),
+        refusals(u.tensors()),
+        until_left(plan.buckets.size()) {
+    for (std::size_t i = 0; i < plan.buckets.size(); ++i) {
+      buckets.emplace_back(plan.buckets[i], determinism, i + 1 == plan.buckets.size());
+    }
+  }
+
+  void count(int index, std::int64_t amount) {
+    counters[static_cast<std::size_t>(index)].fetch_add(amount, std::memory_order_relaxed);
+  }
+
+  StepCounters own_counters() const {
+    StepCounters own;
+    for (std::size_t i = 0; i < own.values.size(); ++i)
+      own.values[i] = counters[i].load(std::memory_order_relaxed);
+    return own;
+  }
+
+  void count_refusals(std::size_t offset, std::size_t size, const float* gradients);
+  void gather_refusals();
+  void launch_ready();
+  void launch_next();
+};
+
+/// The terms of a range of which some did not fit.
+void GradientReducer::State::count_refusals(std::size_t offset, std::size_t size, const float* gradients) {
+  const std::lock_guard lock(refusals_mutex);
+  std::size_t i = 0;
+  for (std::size_t tensor = units.tensor_at(offset); i < size; ++tensor) {
+    const float limit = units.format(tensor).limit;
+    for (; i < size && offset + i < units.end(tensor); ++i) {
+      if (std::abs(gradients[i]) < limit) continue;
+      ++(std::isfinite(gradients[i]) ? refusals[tensor].too_large : refusals[tensor].not_finite);
+      count(kRefused, 1);
+    }
+  }
+}
+
+/// Sums what each rank refused, all ranks having learnt that some did; or finds fp32 sums that are not
+/// finite, which are the same everywhere.
+void GradientReducer::State::gather_refusals() {
+  if (determinism == Determinism::kWorld) {
+    if (totals.refused == 0) return;
+    static_assert(sizeof(TensorRefusals) == 2 * sizeof(std::int64_t));
+    comm.all_reduce(std::span(&refusals.front().too_large, 2 * refusals.size()));
+    return;
+  }
+  for (const GradientBucket& bucket : buckets) bucket.count_not_finite(units, refusals);
+  for (const TensorRefusals& tensor : refusals) totals.refused += tensor.not_finite;
+}
+
+/// Starts every bucket whose turn it is. Called by the thread that completes one.
+void GradientReducer::State::launch_ready() {
+  const std::lock_guard lock(comm_mutex);
+  while (launched < buckets.size() && buckets[launched].ready()) launch_next();
+}
+
+void GradientReducer::State::launch_next() {
+  until_left[launched] += seconds_since(began);
+  GradientBucket& bucket = buckets[launched++];
+  comm.activity().bucket_leaves(static_cast<std::int32_t>(launched) - 1);
+  if (launched == buckets.size()) bucket.set_counters(own_counters());
+  if (comm.size() == 1) return;
+  if (pending.empty()) first_left = Clock::now();
+  pending.push_back(bucket.start(comm.host_all_reduce()));
+  any_pending.store(true, std::memory_order_relaxed);
+}
+
+GradientReducer::GradientReducer(Communicator& comm, const BucketPlan& plan, const GradientUnits& units,
+                                 Determinism determinism) {
+  check_plan(plan, units.parameters());
+  LOCKSTEP_CHECK(determinism == Determinism::kWorld || comm.size() <= static_cast<int>(kMostRanksInFp32));
+  state_ = std::make_unique<State>(comm, plan, units, determinism);
+}
+
+GradientReducer::~GradientReducer() = default;
+
+void GradientReducer::begin_step(int local_grains, bool stop_requested) {
+  State& s = *state_;
+  LOCKSTEP_CHECK(local_grains >= 0 && !s.in_step);
+  s.in_step = true;
+  s.began = Clock::now();
+  s.comm.activity().share_of_step(local_grains);
+  s.launched = 0;
+  for (auto& counter : s.counters) counter.store(0, std::memory_order_relaxed);
+  s.refusals.assign(s.refusals.size(), {});
+  s.count(kStopRequests, stop_requested ? 1 : 0);
+  for (GradientBucket& bucket : s.buckets) {
+    const auto elements = static_cast<std::int64_t>(bucket.end() - bucket.begin());
+    const bool last = &bucket == &s.buckets.back();
+    bucket.begin_step(local_grains * (elements + (last ? 1 : 0)));
+  }
+  if (local_grains == 0) s.launch_ready();
+}
+
+void GradientReducer::add(Ops& ops, std::size_t offset, std::size_t size, const GradientTerms& gradients) {
+  State& s = *state_;
+  bool completed = false;
+  std::size_t added = 0;
+  for (GradientBucket& bucket : s.buckets) {
+    const std::size_t begin = std::max(offset, bucket.begin());
+    const std::size_t end = std::min(offset + size, bucket.end());
+    if (begin >= end) continue;
+    for (int t = 0; t < gradients.count; ++t) {
+      const float* from = gradients.term(t) + (begin - offset);
+      if (!bucket.add(ops, begin, end - begin, from, s.units)) s.count_refusals(begin, end - begin, from);
+    }
+    completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
+    added += end - begin;
+  }
+  LOCKSTEP_CHECK(added == size);
+  if (completed) s.launch_ready();
+}
+
+void GradientReducer::pass_over(std::size_t offset, std::size_t size) {
+  State& s = *state_;
+  bool completed = false;
+  for (GradientBucket& bucket : s.buckets) {
+    const std::size_t begin = std::max(offset, bucket.begin()), end = std::min(offset + size, bucket.end());
+    if (begin < end) completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
+  }
+  if (completed) s.launch_ready();
+}
+
+void GradientReducer::add_sums(const LossSums& sums, int samples) {
+  State& s = *state_;
+  const StepCounters counters = loss_counters(sums, samples, s.narrow_limit);
+  for (int i = 0; i < kStepCounters; ++i) s.count(i, counters.values[static_cast<std::size_t>(i)]);
+  if (s.buckets.back().arrived(1)) s.launch_ready();
+}
+
+void GradientReducer::poll() {
+  State& s = *state_;
+  if (!s.any_pending.load(std::memory_order_relaxed)) return;
+  const std::unique_lock lock(s.comm_mutex, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // another thread is at it
+  if (AllOf(s.pending).test()) s.any_pending.store(false, std::memory_order_relaxed);
+}
+
+double GradientReducer::wait() {
+  State& s = *state_;
+  const auto start = Clock::now();
+  const std::lock_guard lock(s.comm_mutex);
+  LOCKSTEP_CHECK(s.in_step && s.launched == s.buckets.size());
+  AllOf all(s.pending);
+  s.comm.wait(all, fmt::format("the gradients' all-reduce ({})", counted(s.buckets.size(), "bucket")),
+              Waiting::kForAll);
+  s.any_pending.store(false, std::memory_order_relaxed);
+  s.in_step = false;
+  s.totals = s.buckets.back().counters().totals();
+  s.gather_refusals();
+  if (s.comm.size() == 1) return 0;
+  s.under_way += seconds_since(s.first_left);
+  return seconds_since(start);
+}
+
+double GradientReducer::seconds_under_way() const {
+  return state_->under_way;
+}
+
+std::span<const double> GradientReducer::seconds_until_left() const {
+  return state_->until_left;
+}
+
+const StepTotals& GradientReducer::totals() const {
+  return state_->totals;
+}
+
+std::span<const TensorRefusals> GradientReducer::refusals() const {
+  return state_->refusals;
+}
+
+std::vector<double> GradientReducer::largest_sums() const {
+  std::vector<double> largest(state_->units.tensors());
+  for (const GradientBucket& bucket : state_->buckets) bucket.find_largest(state_->units, largest);
+  return largest;
+}
+
+void GradientReducer::visit_sums(const VisitSums& visit) {
+  for (GradientBucket& bucket : state_->buckets) bucket.visit_sums(state_->units, visit);
+}
+
+void GradientReducer::mean_gradient(Ops& ops, float* gradient, const SeeSums& see) const {
+  LOCKSTEP_CHECK(state_->totals.samples > 0);
+  for (const GradientBucket& bucket : state_->buckets)
+    bucket.mean(ops, state_->totals.samples, gradient, state_->units, see);
+}
+
+}  // namespace lockstep

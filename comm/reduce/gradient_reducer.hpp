@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Sums gradients over grains, threads and ranks while backward is still running.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/reduce/bucket_plan.hpp"
+#include "comm/reduce/gradient_units.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "kernels/ops.hpp"
+#include "kernels/step_state.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+/// Travels in the last bucket behind the gradients, so that every rank knows the same at the same step.
+struct StepTotals {
+  std::int64_t samples = 0;
+  WideSum loss_units;  ///< sum over samples, in units of 2^-32 nats
+  std::int64_t correct = 0;
+  bool stop_requested = false;
+  /// Numbers that are in no sum: samples whose loss is not finite, and gradients that are not or are too
+  /// large (GradientReducer::refusals() tells of which tensors). Any makes the sums of this step worthless.
+  std::int64_t refused = 0;
+
+  double loss() const;  ///< sum over samples, in nats, rounded once
+};
+
+/// One per rank. A step:
+///   begin_step(expected grains of this rank)
+///   add(...) from any thread, for each range of each grain, as backward produces it
+///   add_sums(...) once per grain
+///   poll() between layers, from any thread: lets collectives progress
+///   wait(): every bucket summed over all ranks; then totals() and mean_gradient() are valid
+/// A bucket leaves when all grains of this rank have added all of it; buckets leave in plan order on every
+/// rank.
+class GradientReducer {
+ public:
+  /// @param units  of all tensors that the plan covers; borrowed. May change between steps, on all ranks
+  /// alike
+  GradientReducer(Communicator& comm, const BucketPlan& plan, const GradientUnits& units,
+                  Determinism determinism);
+  ~GradientReducer();
+
+  void begin_step(int local_grains, bool stop_requested);
+  /// Adds a grain's gradient sums for arena range [offset, offset + size); `ops` is the calling thread's own.
+  void add(Ops& ops, std::size_t offset, std::size_t size, const GradientTerms& gradients);
+  void add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients) {
+    add(ops, offset, size, GradientTerms{.first = gradients});
+  }
+  void add_sums(const LossSums& sums, int samples);
+  /// In place of add() on a rank without grains that stands in for one (begin_step(1)): buckets then leave
+  /// where they do on the others, between the sums that these need on the way.
+  void pass_over(std::size_t offset, std::size_t size);
+  void poll();
+  /// @returns seconds spent waiting: communication that backward did not hide
+  double wait();
+  /// Of all steps so far: from when the first bucket left until all were summed. What wait() did not wait of it
+  /// ran beside backward.
+  double seconds_under_way() const;
+  /// Of all steps so far, of each bucket in plan order: from begin_step() until it left.
+  std::span<const double> seconds_until_left() const;
+
+  const StepTotals& totals() const;
+  /// Of each tensor, over all ranks; all zero if nothing was refused.
+  std::span<const TensorRefusals> refusals() const;
+  /// Of each tensor the largest |sum| in its units (GradientUnits::refine). Only under `world`.
+  std::vector<double> largest_sums() const;
+  /// Calls visit(tensor, first, sums) for each part of a tensor that a bucket has, `first` counted in the arena.
+  /// Only under `world`, after wait().
+  using VisitSums = std::function<void(std::size_t tensor, std::size_t first, std::span<std::int64_t> sums)>;
+  void visit_sums(const VisitSums& visit);
+  /// Writes the mean gradient over the whole global batch, arena order.
+  /// @param see  is called with all sums, some at a time as visit_sums(), just before they are divided: while they are in
+  ///             the cache. Only under `world`; may be empty
+  using SeeSums =
+      std::function<void(std::size_t tensor, std::size_t first, std::span<const std::int64_t> sums)>;
+  void mean_gradient(Ops& ops, float* gradient, const SeeSums& see = {}) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+// The trailing elements of the last bucket: what every rank must know after a step, besides the gradient.
+
+/// One rank's or all ranks' sums; the element-wise sum of two of these is the one of both.
+struct StepCounters {
+  std::array<std::int64_t, kStepCounters> values{};  ///< by StepCounter
+
+  StepTotals totals() const;
+};
+
+/// What a grain's loss adds to the counters. Those below the limit are one counter's, with the rounding that
+/// they always had.
+/// @param narrow_limit  narrow_loss_limit() of the global batch's grains
+StepCounters loss_counters(const LossSums& sums, int samples, double narrow_limit);
+
+/// How many fp32 elements carry the counters exactly: six digits of 12 bits for each, whose sums over up to
+/// 4,096 ranks are below 2^24 and so exact in fp32, in any order.
+inline constexpr std::size_t kDigits = 6;
+inline constexpr std::size_t kMostRanksInFp32 = 4096;
+inline constexpr std::size_t kCounterFloats = kStepCounters * kDigits;
+
+/// As elements of an int64 all-reduce, kStepCounters of them.
+void encode(const StepCounters& counters, std::span<std::int64_t> elements);
+StepCounters decode(std::span<const std::int64_t> elements);
+
+/// As elements of an fp32 all-reduce, kCounterFloats of them.
+void encode(const StepCounters& counters, std::span<float> elements);
+StepCounters decode(std::span<const float> elements);
+
+}  // namespace lockstep

@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Death at once, silence and standstill with deadlines, being out of step when it is certain.
+#include "comm/watch/failure_detector.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace lockstep::watchdog {
+namespace {
+
+double seconds_since(std::int64_t then_ns, std::int64_t now_ns) {
+  return static_cast<double>(now_ns - then_ns) * 1e-9;
+}
+
+bool is_there(const Peer& peer) {
+  return peer.watched && !peer.dead && !peer.leaving;
+}
+
+/// Also one that leaves because of another rank: it may be the one that says so.
+bool can_speak(const Peer& peer) {
+  return is_there(peer) || (peer.leaving && peer.farewell.because >= 0 && !peer.dead);
+}
+
+bool in_a_step(Phase phase) {
+  return phase == Phase::kComputing || phase == Phase::kReducing || phase == Phase::kUpdating;
+}
+
+/// Whether the one who waits may be waiting for it.
+bool is_behind(const Whereabouts& where, const Whereabouts& waiting) {
+  return !where.waits() && (where.collective < waiting.collective || waiting.waiting != Waiting::kForAll);
+}
+
+/// As /proc has it.
+constexpr char kStopped = 'T';
+/// By then steps take as long as they do.
+constexpr std::int64_t kStepsToLearn = 20;
+/// All wait for so long at the same collective in different places: nothing of that is only late news.
+constexpr double kOutOfStepSeconds = 2;
+
+}  // namespace
+
+Limits Limits::for_timeout(double seconds) {
+  Limits limits;
+  limits.timeout_seconds = seconds;
+  limits.silent_seconds = std::min(limits.silent_seconds, seconds / 2);
+  limits.least_stuck_seconds = std::min(limits.least_stuck_seconds, seconds);
+  return limits;
+}
+
+Findings Judge::look(std::int64_t now_ns, const std::vector<Peer>& peers) {
+  memory_.resize(peers.size());
+  Findings findings;
+  if (over_) return findings;
+  learn(now_ns, peers[static_cast<std::size_t>(rank_)].where);
+  findings.adopted = over_ = must_follow(now_ns, peers);
+  if (over_) return findings;
+  for (const auto judge :
+       {&Judge::judge_deaths, &Judge::judge_silence, &Judge::judge_stuck, &Judge::judge_step}) {
+    findings.verdict = (this->*judge)(now_ns, peers);
+    over_ = findings.verdict.has_value();
+    if (over_) return findings;
+  }
+  notice_silence(now_ns, peers, findings);
+  notice_cut(now_ns, peers, findings);
+  notice_stuck(now_ns, peers, findings);
+  return findings;
+}
+
+/// Waits and steps that have ended say how long one may take.
+void Judge::learn(std::int64_t now_ns, const Whereabouts& own) {
+  if (own.step != step_) {
+    if (step_began_ns_ != 0) longest_step_ns_ = std::max(longest_step_ns_, now_ns - step_began_ns_);
+    step_ = own.step;
+    step_began_ns_ = now_ns;
+  }
+  const bool same = own.waits() && own.collective == wait_;
+  if (!same) longest_wait_ns_ = std::max(longest_wait_ns_, wait_age_ns_);
+  wait_ = own.waits() ? own.collective : 0;
+  wait_age_ns_ = own.waits() ? now_ns - own.since_ns : 0;
+}
+
+double Judge::learnt(double least, double factor, std::int64_t longest_ns) const {
+  return std::min(limits_.timeout_seconds, std::max(least, factor * static_cast<double>(longest_ns) * 1e-9));
+}
+
+bool Judge::is_silent(const Peer& peer, std::int64_t now_ns) const {
+  return can_speak(peer) && seconds_since(peer.heard_ns, now_ns) > limits_.silent_seconds;
+}
+
+bool Judge::speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+  for (int rank = 0; rank < rank_; ++rank) {
+    const Peer& peer = peers[static_cast<std::size_t>(rank)];
+    if (can_speak(peer) && !is_silent(peer, now_ns)) return false;
+  }
+  return true;
+}
+
+bool Judge::may_be_cut_off(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+  return std::ranges::none_of(peers, [&](const Peer& peer) {
+    const bool explained = !is_silent(peer, now_ns) || peer.state == kStopped;
+    return peer.who.rank != rank_ && can_speak(peer) && explained;
+  });
+}
+
+bool Judge::held_by_debugger(const std::vector<Peer>& peers) {
+  return std::ranges::any_of(peers, [](const Peer& peer) { return peer.traced || peer.state == 't'; });
+}
+
+/// A rank has said why all leave; or this one is alone, and the launcher had time to act.
+bool Judge::must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+  return std::ranges::any_of(peers, [&](const Peer& peer) {
+    if (!peer.leaving) return false;
+    if (peer.farewell.because >= 0) return peer.farewell.spoken;
+    return seconds_since(peer.heard_ns, now_ns) > limits_.excused_seconds;
+  });
+}
+
+/// Once for each silence, by the rank that speaks then: behind a cut network that is clear only later.
+void Judge::notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
+  const bool speaker = speaks(now_ns, peers) && (rank_ == 0 || !may_be_cut_off(now_ns, peers));
+  const Scene scene{rank_, now_ns, limits_.timeout_seconds};
+  for (const Peer& peer : peers) {
+    if (peer.who.rank == rank_) continue;
+    Memory& memory = memory_[static_cast<std::size_t>(peer.who.rank)];
+    const bool was_silent = std::exchange(memory.silent, is_silent(peer, now_ns));
+    if (memory.silent && !was_silent) memory.silent_since = peer.heard_ns;
+    if (memory.silent && speaker && !std::exchange(memory.said, true))
+      findings.notices.push_back(silence_notice(peer, scene));
+    if (!memory.silent && std::exchange(memory.said, false) && is_there(peer))
+      findings.notices.push_back(return_notice(peer, seconds_since(memory.silent_since, now_ns)));
+  }
+}
+
+/// In place of a word on each of the others; rank 0 names them, for it is with the launcher.
+void Judge::notice_cut(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
+  const bool cut = rank_ != 0 && may_be_cut_off(now_ns, peers) &&
+                   std::ranges::any_of(peers, [&](const Peer& peer) { return is_silent(peer, now_ns); });
+  const Peer& self = peers[static_cast<std::size_t>(rank_)];
+  if (cut && cut_since_ns_ == 0) {
+    cut_since_ns_ = now_ns;
+    for (const Peer& peer : peers)
+      if (is_silent(peer, now_ns)) cut_since_ns_ = std::min(cut_since_ns_, peer.heard_ns);
+    findings.notices.push_back(
+        cut_notice(self, seconds_since(cut_since_ns_, now_ns), limits_.timeout_seconds));
+  } else if (!cut && cut_since_ns_ != 0) {
+    findings.notices.push_back(uncut_notice(self, seconds_since(std::exchange(cut_since_ns_, 0), now_ns)));
+  }
+}
+
+void Judge::notice_stuck(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
+  const auto late = laggards(now_ns, peers, learnt(limits_.least_stuck_notice_seconds, 10, longest_wait_ns_));
+  const bool speaker = speaks(now_ns, peers);
+  for (const Peer& peer : peers) {
+    Memory& memory = memory_[static_cast<std::size_t>(peer.who.rank)];
+    const bool is_late = std::ranges::find(late, peer.who.rank) != late.end();
+    if (is_late && !memory.stuck && speaker)
+      findings.notices.push_back(stuck_notice(peer, {rank_, now_ns, limits_.timeout_seconds}));
+    memory.stuck = is_late;
+  }
+}
+
+/// Ranks that this one waits for, which are alive, do not wait themselves, and have not moved for so long.
+std::vector<int> Judge::laggards(std::int64_t now_ns, const std::vector<Peer>& peers, double seconds) const {
+  const Whereabouts& own = peers[static_cast<std::size_t>(rank_)].where;
+  std::vector<int> ranks;
+  if (!own.waits() || seconds_since(own.since_ns, now_ns) < seconds) return ranks;
+  for (const Peer& peer : peers) {
+    const Whereabouts& where = peer.where;
+    const bool behind = is_behind(where, own) && in_a_step(where.phase);
+    if (peer.who.rank != rank_ && is_there(peer) && !is_silent(peer, now_ns) && behind &&
+        seconds_since(where.since_ns, now_ns) >= seconds)
+      ranks.push_back(peer.who.rank);
+  }
+  return ranks;
+}
+
+/// The first, and who died within the time that a host takes to die; others followed.
+std::optional<Verdict> Judge::judge_deaths(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+  const Peer* first = nullptr;
+  for (const Peer& peer : peers) {
+    if (peer.dead && !peer.leaving && (first == nullptr || peer.lost_ns < first->lost_ns)) first = &peer;
+  }
+  if (first == nullptr) return std::nullopt;
+  // With no other rank left there is nothing to wait for, and the launcher leaves this rank little time.
+  const bool others_left =
+      std::ranges::any_of(peers, [&](const Peer& peer) { return peer.who.rank != rank_ && is_there(peer); });
+  if (others_left && seconds_since(first->lost_ns, now_ns) < limits_.settle_seconds) return std::nullopt;
+  Verdict verdict{.cause = Cause::kDied};
+  for (const Peer& peer : peers) {
+    const bool died = peer.dead && !peer.leaving;
+    const bool with_it = died && seconds_since(first->lost_ns, peer.lost_ns) < limits_.settle_seconds;
+    if (with_it) verdict.initiating.push_back(peer.who.rank);
+    if (!with_it && died) verdict.cascading.push_back(peer.who.rank);
+  }
+  std::stable_partition(verdict.initiating.begin(), verdict.initiating.end(),
+                        [&](int rank) { return rank == first->who.rank; });
+  return verdict;
+}
+
+std::optional<Verdict> Judge::judge_silence(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+  if (held_by_debugger(peers)) return std::nullopt;
+  Verdict verdict{.cause = Cause::kSilent};
+  bool is_time = false;
+  for (const Peer& peer : peers) {
+    if (peer.who.rank == rank_ || !is_silent(peer, now_ns)) continue;
+    verdict.initiating.push_back(peer.who.rank);
+    is_time |= seconds_since(peer.heard_ns, now_ns) > limits_.timeout_seconds;
+  }
+  if (!is_time) return std::nullopt;
+  verdict.cut_off = may_be_cut_off(now_ns, peers) && verdict.initiating.size() > 1;
+  return verdict;
+}
+
+std::optional<Verdict> Judge::judge_stuck(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+  const Whereabouts& own = peers[static_cast<std::size_t>(rank_)].where;
+  if (own.step < kStepsToLearn || held_by_debugger(peers)) return std::nullopt;
+  // Ranks that work equally hardly wait, however long their steps are.
+  const std::int64_t longest_ns = std::max(longest_wait_ns_, longest_step_ns_);
+  auto late = laggards(now_ns, peers, learnt(limits_.least_stuck_seconds, 50, longest_ns));
+  if (late.empty()) return std::nullopt;
+  return Verdict{.cause = Cause::kStuck, .initiating = std::move(late)};
+}
+
+/// At one and the same collective some wait for this and some for that: that will never end.
+std::optional<Verdict> Judge::judge_step(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+  std::map<std::string, std::vector<const Peer*>> places;
+  const std::uint64_t collective = peers[static_cast<std::size_t>(rank_)].where.collective;
+  for (const Peer& peer : peers) {
+    if (peer.who.rank != rank_ && !is_there(peer)) continue;
+    const Whereabouts& where = peer.where;
+    if (where.waiting != Waiting::kForAll || where.collective != collective ||
+        seconds_since(where.since_ns, now_ns) < kOutOfStepSeconds)
+      return std::nullopt;
+    places[std::string(where.place_text())].push_back(&peer);
+  }
+  if (places.size() < 2) return std::nullopt;
+  // Those in the regular place are many, or in the sums of gradients, or with rank 0.
+  const auto regularity = [](const std::vector<const Peer*>& group) {
+    return std::tuple(group.size(), group.front()->where.phase == Phase::kReducing, -group.front()->who.rank);
+  };
+  const auto regular = std::ranges::max_element(
+      places, [&](const auto& a, const auto& b) { return regularity(a.second) < regularity(b.second); });
+  Verdict verdict{.cause = Cause::kOutOfStep};
+  for (const auto& [place, group] : places) {
+    if (place == regular->first) continue;
+    for (const Peer* peer : group) verdict.initiating.push_back(peer->who.rank);
+  }
+  std::ranges::sort(verdict.initiating);
+  return verdict;
+}
+
+Verdict Judge::judge_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+  if (const auto death = judge_deaths(now_ns, peers)) return *death;
+  if (const auto step = judge_step(now_ns, peers)) return *step;
+  Verdict verdict{.cause = Cause::kSilent};
+  for (const Peer& peer : peers) {
+    if (peer.who.rank != rank_ && is_silent(peer, now_ns)) verdict.initiating.push_back(peer.who.rank);
+  }
+  verdict.cut_off = verdict.initiating.size() > 1 && may_be_cut_off(now_ns, peers);
+  if (!verdict.initiating.empty()) return verdict;
+  verdict.cause = Cause::kStuck;
+  const Whereabouts& own = peers[static_cast<std::size_t>(rank_)].where;
+  for (const Peer& peer : peers) {
+    const bool behind = is_behind(peer.where, own);
+    if (peer.who.rank != rank_ && is_there(peer) && behind) verdict.initiating.push_back(peer.who.rank);
+  }
+  if (verdict.initiating.empty()) verdict.cause = Cause::kNetwork;
+  return verdict;
+}
+
+}  // namespace lockstep::watchdog

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Decides from signs of life what is to be said and done. No clock, no network, no printing of its own.
+#pragma once
+
+#include "comm/watch/message.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::watchdog {
+
+// Who is to blame when the ranks cannot go on, and the words for it.
+
+enum class Cause {
+  kDied,       ///< its process is gone
+  kSilent,     ///< no sign of life
+  kStuck,      ///< alive, and does not come
+  kOutOfStep,  ///< waits for something else than the others
+  kNetwork,    ///< all wait for the same, and their messages do not come
+};
+
+struct Verdict {
+  Cause cause = Cause::kDied;
+  std::vector<int> initiating = {};  ///< the ranks with which it began
+  std::vector<int> cascading = {};   ///< lost because of those
+  bool cut_off = false;              ///< this rank hears no other any more: itself may be lost
+};
+
+/// What the text needs beside the peers.
+struct Scene {
+  int rank = 0;  ///< who speaks
+  std::int64_t now_ns = 0;
+  double timeout_seconds = 0;
+  std::string restart = "start it again";  ///< what to do about a lost rank
+};
+
+/// Several lines; the first says all that matters: who, what, where last seen. The others: device and pid, when;
+/// who was lost because of it; who waits where; what to try.
+/// @param peers  by rank, this rank among them
+std::vector<std::string> describe(const Verdict& verdict, const std::vector<Peer>& peers, const Scene& scene);
+
+/// One line for those who wait: this rank is silent, since when, and what will happen.
+std::string silence_notice(const Peer& peer, const Scene& scene);
+std::string return_notice(const Peer& peer, double silent_seconds);
+/// Of this rank itself: it hears no other rank, or one again.
+std::string cut_notice(const Peer& self, double seconds, double timeout_seconds);
+std::string uncut_notice(const Peer& self, double seconds);
+std::string stuck_notice(const Peer& peer, const Scene& scene);
+
+/// "ranks 0-2 and 5"
+std::string list_of_ranks(const std::vector<int>& ranks);
+/// "step 12, computing, behind bucket 1"
+std::string describe(const Whereabouts& where);
+
+struct Limits {
+  double timeout_seconds = 300;  ///< silent for so long: lost
+  double silent_seconds = 3;     ///< without a sign of life: named
+  double settle_seconds = 0.15;  ///< after a death: others may have died with it
+  double least_stuck_seconds =
+      60;  ///< alive without progress: lost, not before; 50 times the longest wait or step so far
+  double least_stuck_notice_seconds = 4.5;  ///< and named; 10 times
+  double excused_seconds = 3;  ///< after a rank left for reasons of its own, before the others do
+
+  /// Those for a given timeout: the others never longer than it.
+  static Limits for_timeout(double seconds);
+};
+
+struct Findings {
+  std::vector<std::string> notices;  ///< for people, from one rank only
+  std::optional<Verdict> verdict;    ///< once
+  bool adopted = false;              ///< another rank has spoken: leave without a word
+};
+
+class Judge {
+ public:
+  Judge(int rank, const Limits& limits) : rank_(rank), limits_(limits) {}
+
+  /// To be called a few times a second. @param peers  by rank; this rank's own `where` is current
+  Findings look(std::int64_t now_ns, const std::vector<Peer>& peers);
+  /// The main thread has waited too long, or the communication failed.
+  Verdict judge_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+
+  /// Whether a debugger holds a rank.
+  static bool held_by_debugger(const std::vector<Peer>& peers);
+  bool is_silent(const Peer& peer, std::int64_t now_ns) const;
+  /// Whether of all ranks that this one can hear it has the lowest number: it speaks for them.
+  bool speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  /// Whether it hears none of the others, and nothing says why: it may be what is lost itself. Of one that is seen to
+  /// be stopped it is known why.
+  bool may_be_cut_off(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+
+ private:
+  struct Memory {
+    bool silent = false, stuck = false;
+    bool said = false;  ///< by this rank: that it is silent
+    std::int64_t silent_since = 0;
+  };
+
+  void learn(std::int64_t now_ns, const Whereabouts& own);
+  void notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
+  void notice_cut(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
+  void notice_stuck(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
+  std::optional<Verdict> judge_deaths(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::optional<Verdict> judge_silence(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::optional<Verdict> judge_stuck(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::optional<Verdict> judge_step(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  bool must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::vector<int> laggards(std::int64_t now_ns, const std::vector<Peer>& peers, double seconds) const;
+  double learnt(double least, double factor, std::int64_t longest_ns) const;
+
+  int rank_;
+  Limits limits_;
+  std::vector<Memory> memory_;
+  std::uint64_t wait_ = 0;            ///< the collective that this rank waited in when last looked at
+  std::int64_t wait_age_ns_ = 0;      ///< and for how long by then
+  std::int64_t longest_wait_ns_ = 0;  ///< of those that ended
+  std::int64_t step_ = -1;            ///< this rank's when last looked at
+  std::int64_t step_began_ns_ = 0;    ///< 0: not known
+  std::int64_t longest_step_ns_ = 0;  ///< of those that ended, with what came between them
+  std::int64_t cut_since_ns_ = 0;     ///< it hears no rank since then, and has said so; 0: it hears one
+  bool over_ = false;
+};
+
+}  // namespace lockstep::watchdog

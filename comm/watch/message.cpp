@@ -1,0 +1,218 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One visitor lists the fields of each message; a writer and a reader walk the same list.
+#include "comm/watch/message.hpp"
+
+#include "common/error.hpp"
+
+#include <sys/random.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace lockstep::watchdog {
+namespace {
+
+constexpr std::array<std::uint8_t, 3> kMagic = {'L', 'S', 'H'};
+constexpr std::uint8_t kVersion = 4;
+static_assert(std::endian::native == std::endian::little, "fields travel as they lie in memory");
+
+template <typename Fields>
+void visit(Hello& hello, Fields& fields) {
+  fields(hello.token);
+  fields(hello.rank);
+  fields(hello.world_size);
+}
+
+template <typename Fields>
+void visit(Whereabouts& where, Fields& fields) {
+  fields(where.step);
+  fields(where.phase);
+  fields(where.waiting);
+  fields(where.collective);
+  fields(where.bucket);
+  fields(where.since_ns);
+  fields(where.place);
+}
+
+template <typename Fields>
+void visit(Beat& beat, Fields& fields) {
+  fields(beat.sent_ns);
+  fields(beat.echo_ns);
+  fields(beat.held_ns);
+  visit(beat.where, fields);
+  fields(beat.witnessed_rank);
+  fields(beat.witnessed_state);
+  fields(beat.traced);
+  fields(beat.device);
+}
+
+template <typename Fields>
+void visit(Arrivals& arrivals, Fields& fields) {
+  fields.count(arrivals.list, kMostArrivals);
+  for (Arrival& arrival : arrivals.list) {
+    fields(arrival.step);
+    fields(arrival.bucket);
+    fields(arrival.grains);
+    fields(arrival.arrived_ns);
+    fields(arrival.work_ns);
+    fields(arrival.between_ns);
+    fields(arrival.queued_ns);
+  }
+}
+
+template <typename Fields>
+void visit(Leaving& leaving, Fields& fields) {
+  fields(leaving.code);
+  fields(leaving.because);
+  fields(leaving.spoken);
+}
+
+template <typename Fields>
+void visit(Goodbye& /*goodbye*/, Fields& /*fields*/) {}
+
+class Writer {
+ public:
+  explicit Writer(std::vector<std::uint8_t>& bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  void operator()(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    const auto* from = reinterpret_cast<const std::uint8_t*>(&value);
+    bytes_.insert(bytes_.end(), from, from + sizeof(T));
+  }
+  template <typename T>
+  void count(const std::vector<T>& list, std::size_t most) {
+    LOCKSTEP_CHECK(list.size() <= most);
+    (*this)(static_cast<std::uint32_t>(list.size()));
+  }
+
+ private:
+  std::vector<std::uint8_t>& bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  void operator()(T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    if (bytes_.size() < sizeof(T)) {
+      good_ = false;
+      return;
+    }
+    std::memcpy(&value, bytes_.data(), sizeof(T));
+    bytes_ = bytes_.subspan(sizeof(T));
+  }
+  void operator()(bool& value) {
+    std::uint8_t byte = 0;
+    (*this)(byte);
+    good_ = good_ && byte <= 1;
+    value = byte == 1;
+  }
+  void operator()(Phase& phase) { choice(phase, kPhases); }
+  void operator()(Waiting& waiting) { choice(waiting, kWaitings); }
+  /// A text must end.
+  template <std::size_t Size>
+  void operator()(std::array<char, Size>& text) {
+    std::array<std::uint8_t, Size> bytes{};
+    (*this)(bytes);
+    std::memcpy(text.data(), bytes.data(), Size);
+    good_ = good_ && text.back() == '\0';
+  }
+  template <typename T>
+  void count(std::vector<T>& list, std::size_t most) {
+    std::uint32_t count = 0;
+    (*this)(count);
+    good_ = good_ && count <= most && count <= bytes_.size();
+    if (good_) list.resize(count);
+  }
+  template <typename Enum>
+  void choice(Enum& value, int count) {
+    std::uint8_t byte = 0;
+    (*this)(byte);
+    good_ = good_ && byte < count;
+    if (good_) value = static_cast<Enum>(byte);
+  }
+  bool read_all() const { return good_ && bytes_.empty(); }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+  bool good_ = true;
+};
+
+template <std::size_t Kind = 0>
+std::optional<Message> read(std::size_t kind, std::span<const std::uint8_t> bytes) {
+  if constexpr (Kind < std::variant_size_v<Message>) {
+    if (kind != Kind) return read<Kind + 1>(kind, bytes);
+    std::variant_alternative_t<Kind, Message> message;
+    Reader reader(bytes);
+    visit(message, reader);
+    if (reader.read_all()) return message;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool equal(const Token& a, const Token& b) {
+  std::uint8_t difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    // Through volatile: no compiler may stop at the first difference.
+    const volatile std::uint8_t one = a[i], other = b[i];
+    difference = static_cast<std::uint8_t>(difference | (one ^ other));
+  }
+  return difference == 0;
+}
+
+Token draw_token() {
+  Token token{};
+  std::size_t drawn = 0;
+  while (drawn < token.size()) {
+    const ssize_t more = ::getrandom(token.data() + drawn, token.size() - drawn, 0);
+    if (more < 0 && errno != EINTR) throw InternalError("the system gives no random numbers");
+    if (more > 0) drawn += static_cast<std::size_t>(more);
+  }
+  return token;
+}
+
+std::vector<std::uint8_t> encode(const Message& message) {
+  std::vector<std::uint8_t> bytes(kHeadBytes);
+  std::copy(kMagic.begin(), kMagic.end(), bytes.begin());
+  bytes[3] = static_cast<std::uint8_t>(kVersion << 4 | message.index());
+  Writer writer(bytes);
+  std::visit([&](auto fields) { visit(fields, writer); }, message);
+  const auto size = static_cast<std::uint32_t>(bytes.size() - kHeadBytes);
+  LOCKSTEP_CHECK(size <= kMostBytes);
+  std::memcpy(bytes.data() + 4, &size, 4);
+  return bytes;
+}
+
+bool Parser::feed(std::span<const std::uint8_t> bytes) {
+  if (bad_) return false;
+  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(std::exchange(begin_, 0)));
+  bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  return true;
+}
+
+std::optional<Message> Parser::next() {
+  const auto rest = std::span<const std::uint8_t>(bytes_).subspan(begin_);
+  if (bad_ || rest.size() < kHeadBytes) return std::nullopt;
+  std::uint32_t size = 0;
+  std::memcpy(&size, rest.data() + 4, 4);
+  const std::uint8_t kind = rest[3] & 15U;
+  bad_ = !std::equal(kMagic.begin(), kMagic.end(), rest.begin()) || rest[3] >> 4 != kVersion ||
+         kind >= std::variant_size_v<Message> || size > kMostBytes;
+  if (bad_ || rest.size() - kHeadBytes < size) return std::nullopt;
+  auto message = read(kind, rest.subspan(kHeadBytes, size));
+  bad_ = !message;
+  begin_ += kHeadBytes + size;
+  return message;
+}
+
+}  // namespace lockstep::watchdog

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the ranks' watchdogs say to each other, and how it travels: untrusted until it has been read.
+#pragma once
+
+#include "comm/rank_status.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace lockstep::watchdog {
+
+/// Of one job: drawn by rank 0 and handed over by MPI. Who does not know it is no rank.
+using Token = std::array<std::uint8_t, 16>;
+/// Takes as long for any two tokens.
+bool equal(const Token& a, const Token& b);
+/// From the system's generator.
+Token draw_token();
+
+/// The first message of a connection, from the rank that made it, and back.
+struct Hello {
+  Token token{};
+  std::uint32_t rank = 0, world_size = 0;
+};
+
+/// A sign of life.
+struct Beat {
+  std::int64_t sent_ns = 0;  ///< the sender's clock
+  std::int64_t echo_ns = 0;  ///< sent_ns of the last beat that the sender had of the receiver; 0: none yet
+  std::int64_t held_ns = 0;  ///< how long ago that had come
+  Whereabouts where;         ///< since_ns by the sender's clock
+  std::int32_t witnessed_rank = -1;  ///< a rank on the sender's host that is silent
+  char witnessed_state = '?';        ///< and its state in /proc: T stopped, t held by a debugger, ...
+  bool traced = false;               ///< a debugger has the sender
+  std::array<char, 64> device{};     ///< of the sender; ends with a zero
+};
+
+/// When gradients were ready, for the comparison of ranks.
+struct Arrivals {
+  std::vector<Arrival> list;  ///< at most kMostArrivals
+};
+inline constexpr std::size_t kMostArrivals = 512;
+
+/// The sender is about to end.
+struct Leaving {
+  std::int32_t code = 0;      ///< its exit code
+  std::int32_t because = -1;  ///< the rank that it lost; -1: for reasons of its own
+  bool spoken = false;        ///< it has said why, for all
+};
+
+/// The sender ends in good order: it is not lost.
+struct Goodbye {};
+
+using Message = std::variant<Hello, Beat, Arrivals, Leaving, Goodbye>;
+
+/// A head of eight bytes (magic, version, kind, size), then the fields, little-endian.
+std::vector<std::uint8_t> encode(const Message& message);
+
+inline constexpr std::size_t kHeadBytes = 8;
+inline constexpr std::size_t kMostBytes = 64 * 1024;  ///< of a message without its head
+
+/// Cuts a stream of bytes into messages. Takes nothing that encode() would not have written.
+class Parser {
+ public:
+  /// Appends. False: the sender is none of ours, and nothing more is taken.
+  bool feed(std::span<const std::uint8_t> bytes);
+  /// The next whole message; nothing: more bytes are needed, or they are bad.
+  std::optional<Message> next();
+  bool is_bad() const { return bad_; }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+  std::size_t begin_ = 0;  ///< of what has not been read
+  bool bad_ = false;
+};
+
+// What one rank knows of another.
+
+/// Who a rank is, and where its watchdog listens. Handed over by MPI.
+struct Identity {
+  int rank = 0;
+  std::string host;
+  int pid = 0;
+  std::vector<std::string> addresses;  ///< of its host, the likeliest first
+  int port = 0;
+};
+
+/// Of this rank itself, `where` alone counts.
+struct Peer {
+  Identity who;
+  bool watched = false;  ///< there was a connection once, and no goodbye since
+  bool dead = false;     ///< its process is gone
+  bool leaving = false;  ///< it said that it ends
+  Leaving farewell;
+  std::int64_t heard_ns = 0;  ///< this rank's clock: its last sign of life
+  Whereabouts where;          ///< as of then; since_ns by this rank's clock
+  std::string device;
+  bool traced = false;       ///< held by a debugger
+  char state = '?';          ///< as a rank on its host sees it in /proc; '?': not seen
+  std::int64_t lost_ns = 0;  ///< when it was found dead
+  bool in_proc = false;      ///< /proc of this host shows its process
+  bool ending = false;       ///< and showed once that it ends
+  bool noted = false;        ///< its death is in the flight record
+};
+
+}  // namespace lockstep::watchdog

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Before the watch begins: names of the ranks, where each listens, and the token of the job.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/watch/message.hpp"
+
+#include <asio.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep::watchdog {
+
+struct RollCall {
+  std::unique_ptr<asio::io_context> context;
+  asio::ip::tcp::acceptor acceptor;  ///< listens; of that context
+  Token token{};
+  std::vector<Peer> peers;  ///< by rank
+};
+
+/// Collective. Ranks of one machine listen on its loopback interface alone; others on the interface that MPI
+/// was told to use, or on all. Nothing, on all ranks, if one cannot listen: rank 0 says so.
+std::optional<RollCall> call_roll(Communicator& comm);
+
+// Under which addresses other hosts may reach this one.
+
+/// An IPv4 address of an interface that is up.
+struct Interface {
+  std::string name;
+  std::uint32_t address = 0;  ///< host order
+  bool loopback = false;
+};
+
+std::vector<Interface> interfaces_here();
+
+/// Those that other hosts can use, the likeliest first: bridges of containers and virtual machines, which have
+/// the same address on many hosts, come last.
+/// @param included  as Open MPI's btl_tcp_if_include has it: names and subnets, "eth0,10.1.0.0/16"; empty: all.
+///                  Only those, if there are any
+std::vector<Interface> usable(std::vector<Interface> all, std::string_view included);
+
+/// What the job was told for MPI: OMPI_MCA_btl_tcp_if_include, or OMPI_MCA_oob_tcp_if_include.
+std::string included_interfaces();
+
+/// "10.0.0.1"
+std::string address_text(std::uint32_t address);
+
+/// The same for two processes if they reach each other over the loopback interface: host, boot and network
+/// namespace.
+std::string network_here();
+
+}  // namespace lockstep::watchdog

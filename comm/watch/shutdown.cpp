@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Who speaks is known to all from who can be heard; the others wait a while for it.
+#include "comm/watch/shutdown.hpp"
+
+#include "comm/flight_record.hpp"
+#include "common/error.hpp"
+#include "common/output.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+namespace lockstep::watchdog {
+namespace {
+
+/// Who has not heard the speaker by then speaks itself.
+constexpr std::int64_t kSpeakAfterNs = 1'500'000'000;
+/// A rank without connections exits at once; pending sends are completed first.
+constexpr std::int64_t kSpeakAloneAfterNs = 1'000'000'000;
+/// MPI_Abort() waits for the launcher, which may be asleep: Open MPI's mpirun is, for seconds, after a rank has died.
+/// It has been told by then.
+constexpr std::int64_t kAbortWithinNs = 300'000'000;
+
+}  // namespace
+
+Departure::Departure(Communicator& comm, const Limits& limits, const Judge& judge, Heartbeat& heartbeat,
+                     std::vector<Peer>& peers)
+    : comm_(comm), rank_(comm.rank()), limits_(limits), judge_(judge), heartbeat_(heartbeat), peers_(peers) {}
+
+void Departure::follow() {
+  over_ns_ = clock_ns();
+  over_ = true;
+  settle();
+}
+
+Leaving Departure::farewell(bool spoken) const {
+  return {static_cast<int>(ExitCode::kPeerLost),
+          verdict_->initiating.empty() ? rank_ : verdict_->initiating.front(), spoken};
+}
+
+void Departure::begin(const Verdict& verdict) {
+  verdict_ = verdict;
+  over_ns_ = clock_ns();
+  over_ = true;
+  // The launcher is about to tell all ranks to stop: this one has stopped.
+  std::signal(SIGTERM, SIG_IGN);
+  if (FlightRecorder* recorder = comm_.activity().recorder()) {
+    for (const int lost : verdict.initiating) {
+      if (!std::exchange(peers_[static_cast<std::size_t>(lost)].noted, true))
+        recorder->note(FlightEvent::kRankLost, fmt::format("rank {}", lost));
+    }
+  }
+  heartbeat_.send_to_all(farewell(false));
+  go_on(over_ns_, 0);
+}
+
+void Departure::go_on(std::int64_t now_ns, std::int64_t ready_ns) {
+  const bool done = settled_ && ready_ns != 0 && now_ns - std::max(ready_ns, settled_ns_) > kAbortWithinNs;
+  if (done || now_ns - over_ns_ > kLeaveWithinNs) _exit(static_cast<int>(ExitCode::kPeerLost));
+  if (settled_) return;
+  const bool told =
+      std::ranges::any_of(peers_, [](const Peer& peer) { return peer.leaving && peer.farewell.spoken; });
+  if (told) return settle();
+  const bool alone = rank_ != 0 && judge_.may_be_cut_off(now_ns, peers_) && verdict_->cause != Cause::kDied;
+  const std::int64_t patience = alone                           ? kSpeakAloneAfterNs
+                                : judge_.speaks(now_ns, peers_) ? 0
+                                                                : kSpeakAfterNs;
+  if (now_ns - over_ns_ >= patience) speak(now_ns);
+}
+
+/// A rank's own record is younger than its last beat, where the run directory can be seen.
+void Departure::look_into_records() {
+  const std::string directory = comm_.activity().flight_directory();
+  if (directory.empty()) return;
+  for (const int lost : verdict_->initiating) {
+    if (const auto last = last_whereabouts(directory, lost))
+      peers_[static_cast<std::size_t>(lost)].where = *last;
+  }
+}
+
+void Departure::speak(std::int64_t now_ns) {
+  if (verdict_->cause == Cause::kDied || verdict_->cause == Cause::kSilent) look_into_records();
+  const auto lines = describe(*verdict_, peers_,
+                              {rank_, now_ns, limits_.timeout_seconds, comm_.activity().restart_advice()});
+  // Two ranks may speak at the same time: the first to write the verdict says it. A rank that hears nothing may be on
+  // the other side of a cut network, where its verdict is not seen.
+  const bool maybe_cut_off = verdict_->cause == Cause::kSilent || verdict_->cause == Cause::kNetwork;
+  if (write_down(lines) || maybe_cut_off)
+    for (const std::string& line : lines) print_error(line);
+  heartbeat_.send_to_all(farewell(true));
+  settle();
+}
+
+void Departure::settle() {
+  const std::lock_guard lock(mutex_);
+  if (!settled_) settled_ns_ = clock_ns();
+  settled_ = true;
+  changed_.notify_all();
+}
+
+bool Departure::wait_until_settled(std::chrono::nanoseconds limit) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, limit, [this] { return settled_; });
+}
+
+/// Beside the flight records, for later readers. False if another rank has done so.
+bool Departure::write_down(const std::vector<std::string>& lines) {
+  const std::string directory = comm_.activity().flight_directory();
+  if (directory.empty()) return true;
+  std::FILE* file = std::fopen((directory + "/" + kVerdictFile).c_str(), "wx");
+  if (file == nullptr) return errno != EEXIST;
+  for (const std::string& line : lines) std::fprintf(file, "%s\n", line.c_str());
+  std::fclose(file);
+  return true;
+}
+
+}  // namespace lockstep::watchdog

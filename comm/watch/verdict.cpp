@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Plain words for each cause.
+#include "comm/watch/failure_detector.hpp"
+#include "common/error.hpp"
+#include "common/text_layout.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace lockstep::watchdog {
+namespace {
+
+double seconds_between(std::int64_t from, std::int64_t to) {
+  return std::max(0.0, static_cast<double>(to - from) * 1e-9);
+}
+
+const Peer& of(const std::vector<Peer>& peers, int rank) {
+  return peers[static_cast<std::size_t>(rank)];
+}
+
+std::string full_name(const Peer& peer) {
+  return fmt::format("rank {} on {} (pid {}{}{})", peer.who.rank, peer.who.host, peer.who.pid,
+                     peer.device.empty() ? "" : ", ", peer.device);
+}
+
+bool is_stopped(const Peer& peer) {
+  return peer.state == 'T';
+}
+
+std::string what_happened(Cause cause, const Peer& peer, const Scene& scene) {
+  const double silent = seconds_between(peer.heard_ns, scene.now_ns);
+  switch (cause) {
+    case Cause::kDied:
+      return "died: its process is gone";
+    case Cause::kSilent:
+      return fmt::format("has given no sign of life for {:.1f} s{}", silent,
+                         is_stopped(peer) ? ": it is stopped" : "");
+    case Cause::kStuck:
+      return fmt::format("is alive, but has been at the same place for {:.1f} s",
+                         seconds_between(peer.where.since_ns, scene.now_ns));
+    case Cause::kOutOfStep:
+      return "is out of step: it waits for something else than the others";
+    case Cause::kNetwork:
+      return "";
+  }
+  return "";
+}
+
+std::string last_seen(Cause cause, const Peer& peer, const Scene& scene) {
+  const std::int64_t when = cause == Cause::kDied || cause == Cause::kSilent ? peer.heard_ns : scene.now_ns;
+  const double ago = seconds_between(when, scene.now_ns);
+  return fmt::format("last seen in {}{}", describe(peer.where),
+                     ago > 0.05 ? fmt::format(", {:.1f} s ago", ago) : "");
+}
+
+std::vector<int> others_of(const Verdict& verdict, const std::vector<Peer>& peers) {
+  std::vector<int> ranks;
+  for (const Peer& peer : peers) {
+    const auto is_in = [&](const std::vector<int>& list) {
+      return std::ranges::find(list, peer.who.rank) != list.end();
+    };
+    if (!is_in(verdict.initiating) && !is_in(verdict.cascading)) ranks.push_back(peer.who.rank);
+  }
+  return ranks;
+}
+
+/// "ranks 0-1 and 3: step 12, ..., for 0.2 s", those at the same place together.
+std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const std::vector<Peer>& peers,
+                                         const Scene& scene) {
+  std::map<std::string, std::vector<int>> places;
+  std::map<std::string, std::int64_t> since;
+  for (const int rank : ranks) {
+    const Peer& peer = of(peers, rank);
+    const std::string place = describe(peer.where);
+    places[place].push_back(rank);
+    const auto known = since.try_emplace(place, peer.where.since_ns).first;
+    known->second = std::min(known->second, peer.where.since_ns);
+  }
+  std::vector<std::string> lines;
+  lines.reserve(places.size());
+  for (const auto& [place, there] : places)
+    lines.push_back(fmt::format("{}: {}, for {:.1f} s", list_of_ranks(there), place,
+                                seconds_between(since[place], scene.now_ns)));
+  return lines;
+}
+
+std::set<std::string> hosts_of(const std::vector<int>& ranks, const std::vector<Peer>& peers) {
+  std::set<std::string> hosts;
+  for (const int rank : ranks) hosts.insert(of(peers, rank).who.host);
+  return hosts;
+}
+
+/// Whether the ranks are all that there are on their hosts, and there are other hosts.
+bool whole_hosts(const std::vector<int>& ranks, const std::vector<Peer>& peers) {
+  const auto hosts = hosts_of(ranks, peers);
+  std::size_t on_them = 0;
+  for (const Peer& peer : peers) on_them += hosts.count(peer.who.host);
+  return on_them == ranks.size() && ranks.size() < peers.size();
+}
+
+std::string what_to_try(const Verdict& verdict, const std::vector<Peer>& peers, const Scene& scene) {
+  const auto hosts = fmt::format("{}", fmt::join(hosts_of(verdict.initiating, peers), ", "));
+  switch (verdict.cause) {
+    case Cause::kDied:
+      return fmt::format("see what it said last, and dmesg on {} (out of memory?); {}", hosts, scene.restart);
+    case Cause::kSilent: {
+      const Peer& first = of(peers, verdict.initiating.front());
+      if (is_stopped(first))
+        return fmt::format("kill -CONT {} on {} would have let it go on; {}", first.who.pid, hosts,
+                           scene.restart);
+      return fmt::format("look whether {} is up and can be reached (ping, dmesg, a suspended machine); {}",
+                         hosts, scene.restart);
+    }
+    case Cause::kStuck:
+      return fmt::format(
+          "gdb -p {} on {}, thread apply all bt; a disk that hangs; if it is only slow, raise {}; {}",
+          of(peers, verdict.initiating.front()).who.pid, hosts, spelling().timeout, scene.restart);
+    case Cause::kOutOfStep:
+      return "this is a fault of the program or of that machine: keep the run directory's flight/ and report "
+             "it; " +
+             scene.restart;
+    case Cause::kNetwork:
+      return fmt::format(
+          "the watchdogs reach each other, MPI does not: check its interfaces (btl_tcp_if_include) and "
+          "firewalls; "
+          "if messages are only slow, raise {}; {}",
+          spelling().timeout, scene.restart);
+  }
+  return "";
+}
+
+std::string headline(const Verdict& verdict, const std::vector<Peer>& peers, const Scene& scene) {
+  if (verdict.cause == Cause::kNetwork) {
+    return fmt::format("all {} ranks wait, and their messages do not come", peers.size());
+  }
+  const Peer& first = of(peers, verdict.initiating.front());
+  const std::string seen = last_seen(verdict.cause, first, scene);
+  if (verdict.cut_off)
+    return fmt::format(
+        "rank {} on {} hears no other rank any more, for {:.1f} s: this host is cut off, or all others "
+        "are gone",
+        scene.rank, of(peers, scene.rank).who.host, seconds_between(first.heard_ns, scene.now_ns));
+  if (verdict.initiating.size() == 1)
+    return fmt::format("{} {}; {}", full_name(first), what_happened(verdict.cause, first, scene), seen);
+  if (whole_hosts(verdict.initiating, peers) && verdict.cause == Cause::kSilent) {
+    return fmt::format("{} with all of {} cannot be reached for {:.1f} s; {}",
+                       fmt::join(hosts_of(verdict.initiating, peers), ", "),
+                       list_of_ranks(verdict.initiating), seconds_between(first.heard_ns, scene.now_ns),
+                       seen);
+  }
+  return fmt::format("{} on {}: the first, {} {}; {}", list_of_ranks(verdict.initiating),
+                     fmt::join(hosts_of(verdict.initiating, peers), ", "), full_name(first),
+                     what_happened(verdict.cause, first, scene), seen);
+}
+
+}  // namespace
+
+std::string list_of_ranks(const std::vector<int>& ranks) {
+  std::vector<std::string> parts;
+  for (std::size_t first = 0; first < ranks.size();) {
+    std::size_t last = first;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    parts.push_back(last > first ? fmt::format("{}-{}", ranks[first], ranks[last])
+                                 : std::to_string(ranks[first]));
+    first = last + 1;
+  }
+  return fmt::format("{} {}", plural(ranks.size(), "rank"), fmt::join(parts, ", "));
+}
+
+std::string describe(const Whereabouts& where) {
+  std::string text = where.step > 0 ? fmt::format("step {}, ", where.step) : "";
+  text += phase_name(where.phase);
+  if (where.bucket >= 0) text += fmt::format(", bucket {}", where.bucket + 1);
+  if (where.waits())
+    text += fmt::format(", waiting in {} (collective {})", where.place_text(), where.collective);
+  return text;
+}
+
+std::vector<std::string> describe(const Verdict& verdict, const std::vector<Peer>& peers,
+                                  const Scene& scene) {
+  std::vector<std::string> lines{"verdict: " + headline(verdict, peers, scene)};
+  if (verdict.cause != Cause::kNetwork && !verdict.cut_off)
+    lines.push_back(fmt::format(
+        "  initiating: {}{}", list_of_ranks(verdict.initiating),
+        verdict.cascading.empty() ? "" : fmt::format("; cascading: {}", list_of_ranks(verdict.cascading))));
+  for (const std::string& line : who_waits_where(others_of(verdict, peers), peers, scene))
+    lines.push_back("  " + line);
+  lines.push_back("  try: " + what_to_try(verdict, peers, scene));
+  return lines;
+}
+
+std::string silence_notice(const Peer& peer, const Scene& scene) {
+  const double silent = seconds_between(peer.heard_ns, scene.now_ns);
+  const std::string help =
+      is_stopped(peer) ? fmt::format(": it is stopped, kill -CONT {} lets it go on", peer.who.pid)
+      : peer.traced || peer.state == 't' ? ": a debugger holds it, and all wait as long as that takes"
+                                         : "";
+  return fmt::format("{} is silent for {:.1f} s{}; {}. The others wait, until {:g} s ({}) are over",
+                     full_name(peer), silent, help, last_seen(Cause::kSilent, peer, scene),
+                     scene.timeout_seconds, spelling().timeout);
+}
+
+std::string return_notice(const Peer& peer, double silent_seconds) {
+  return fmt::format("{} is back after {:.1f} s; the run goes on", full_name(peer), silent_seconds);
+}
+
+std::string cut_notice(const Peer& self, double seconds, double timeout_seconds) {
+  return fmt::format(
+      "rank {} on {} (pid {}) hears no other rank for {:.1f} s: this host is cut off, or all others are "
+      "gone. It waits, "
+      "until {:g} s ({}) are over",
+      self.who.rank, self.who.host, self.who.pid, seconds, timeout_seconds, spelling().timeout);
+}
+
+std::string uncut_notice(const Peer& self, double seconds) {
+  return fmt::format("rank {} on {} hears the others again after {:.1f} s; the run goes on", self.who.rank,
+                     self.who.host, seconds);
+}
+
+std::string stuck_notice(const Peer& peer, const Scene& scene) {
+  return fmt::format("{} is alive, but has been in {} for {:.1f} s; the others wait for it", full_name(peer),
+                     describe(peer.where), seconds_between(peer.where.since_ns, scene.now_ns));
+}
+
+}  // namespace lockstep::watchdog

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Watches the other ranks of a job from a thread of its own, so that no rank waits for a dead one without a word.
+#pragma once
+
+#include "comm/communicator.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace lockstep {
+
+namespace watchdog {
+class Lookout;
+}
+
+/// Ranks tell each other over TCP, beside MPI and NCCL, that they live and what they do. Who dies is named at
+/// once, who is silent within five seconds; one rank speaks for all. A death ends all ranks, silence and
+/// standstill do after a time; then Communicator::wait throws PeerLostError, and who does not come to that
+/// within five seconds is ended with exit code 71. What a rank computes does not depend on it.
+///
+/// One per process, between the communicator's start and its end. Ends in good order when it is destroyed:
+/// from then on this rank is not missed.
+class Watchdog final : public PeerWatch {
+ public:
+  /// Collective. Null, on all ranks, with one rank; and where a rank cannot be listened to, which rank 0 says.
+  /// Borrows comm.
+  static std::unique_ptr<Watchdog> start(Communicator& comm);
+  ~Watchdog() override;
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+  bool is_over() const noexcept override;
+  bool has_patience() const noexcept override;
+  void drop_network() noexcept override;
+  void report_now() noexcept override;
+  std::vector<RankScore> scores() const override;
+
+  /// This rank cannot go on because another is lost, it seems. Returns when that has been said for all ranks,
+  /// by this one or another; false: it could not be.
+  bool accounts_for_loss();
+  /// This rank is about to end with this code for reasons of its own, which it says itself: the others need
+  /// not look for them.
+  void leave_alone(int exit_code);
+
+ private:
+  Watchdog(Communicator& comm, std::unique_ptr<watchdog::Lookout> lookout);
+
+  Communicator& comm_;
+  std::unique_ptr<watchdog::Lookout> lookout_;
+};
+
+}  // namespace lockstep

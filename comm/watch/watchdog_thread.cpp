@@ -1,0 +1,350 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Lookout: its timer, what it looks at each time, and what follows from a verdict.
+#include "comm/watch/watchdog_thread.hpp"
+
+#include "comm/flight_record.hpp"
+#include "comm/watch/rendezvous.hpp"
+#include "comm/watch/watchdog.hpp"
+#include "common/output.hpp"
+#include "common/threads.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace lockstep::watchdog {
+
+namespace {
+
+using std::chrono::milliseconds;
+
+/// An error of MPI may come before the death of its cause is seen.
+constexpr std::int64_t kLookAroundNs = 500'000'000;
+/// A look that comes so late: this process was stopped, or the machine slept, and heard no rank meanwhile.
+constexpr std::int64_t kAwayNs = 1'000'000'000;
+constexpr milliseconds kSoon{10};
+
+milliseconds interval_for(const Limits& limits) {
+  return milliseconds(std::clamp<int>(static_cast<int>(limits.silent_seconds * 1000 / 6), 10, 500));
+}
+
+}  // namespace
+
+Lookout::Lookout(Communicator& comm, RollCall roll)
+    : comm_(comm),
+      rank_(comm.rank()),
+      limits_(Limits::for_timeout(comm.timeout().count())),
+      interval_(interval_for(limits_)),
+      peers_(std::move(roll.peers)),
+      judge_(rank_, limits_),
+      context_(std::move(roll.context)),
+      timer_(*context_),
+      soon_(*context_),
+      heartbeat_(*context_, std::move(roll.acceptor), rank_, roll.token, peers_,
+                 {.make_beat = [this](const Peer&) { return make_beat(); },
+                  .arrivals = [this](int rank, const Arrivals& list) { comparison_.add(rank, list.list); },
+                  .changed = [this] { look_soon(); }}),
+      comparison_(comm, heartbeat_, peers_),
+      departure_(comm, limits_, judge_, heartbeat_, peers_) {
+  // Signals are the main thread's.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::exception_ptr not_started;
+  try {
+    thread_ = start_thread([this] { run(); });
+  } catch (...) {
+    not_started = std::current_exception();
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (not_started) std::rethrow_exception(not_started);
+}
+
+Lookout::~Lookout() {
+  asio::post(*context_, [this] { say_goodbye(); });
+  thread_.join();
+}
+
+void Lookout::report_now() {
+  asio::post(*context_, [this] { comparison_.report(); });
+}
+
+void Lookout::drop_network() {
+  asio::post(*context_, [this] { heartbeat_.drop_network(); });
+}
+
+bool Lookout::accounts_for_loss() {
+  asio::post(*context_, [this] {
+    if (overdue_ns_ == 0) overdue_ns_ = clock_ns();
+    look_soon();
+  });
+  return departure_.wait_until_settled(std::chrono::nanoseconds(2 * Departure::kLeaveWithinNs));
+}
+
+void Lookout::leave_alone(int exit_code) {
+  asio::post(*context_, [this, exit_code] {
+    gone_ = true;
+    heartbeat_.send_to_all(Leaving{exit_code, -1, true});
+    finish_when_sent(100);
+  });
+  departure_.wait_until_settled(std::chrono::seconds(1));
+}
+
+void Lookout::run() {
+  last_look_ns_ = clock_ns();
+  const std::string& host = peers_[static_cast<std::size_t>(rank_)].who.host;
+  for (Peer& peer : peers_)
+    peer.in_proc = peer.who.rank != rank_ && peer.who.host == host && runs_this_program(peer.who.pid);
+  heartbeat_.start();
+  schedule();
+  context_->run();
+}
+
+void Lookout::schedule() {
+  timer_.expires_after(interval_);
+  timer_.async_wait([this](const asio::error_code& stopped) {
+    if (stopped || gone_) return;
+    heartbeat_.beat();
+    comparison_.report();
+    look();
+    schedule();
+  });
+}
+
+/// Once now, and again when what has just begun may have settled.
+void Lookout::look_soon() {
+  if (gone_) return;
+  look();
+  soon_.expires_after(kSoon);
+  soon_.async_wait([this](const asio::error_code& stopped) {
+    const bool unsettled = overdue_ns_ != 0 || is_over() || std::ranges::any_of(peers_, &Peer::dead);
+    if (!stopped && unsettled) look_soon();
+  });
+}
+
+Beat Lookout::make_beat() {
+  Beat beat;
+  beat.where = comm_.activity().whereabouts();
+  beat.witnessed_rank = witnessed_;
+  beat.witnessed_state = witnessed_state_;
+  beat.traced = traced_;
+  put_text(comm_.activity().device(), beat.device);
+  return beat;
+}
+
+void Lookout::look() {
+  const std::int64_t now = clock_ns();
+  forgive_own_absence(now);
+  look_at_processes(now);
+  look_at_deaths(now);
+  Peer& self = peers_[static_cast<std::size_t>(rank_)];
+  self.where = comm_.activity().whereabouts();
+  if (FlightRecorder* recorder = comm_.activity().recorder())
+    recorder->alive(rank_ == 0 || !heartbeat_.offset(0) ? 0 : -heartbeat_.offset(0)->ahead_ns);
+  patience_ = traced_ || Judge::held_by_debugger(peers_);
+  if (is_over()) return departure_.go_on(now, overdue_ns_);
+  act_on(judge_.look(now, peers_));
+  const bool looked_around = overdue_ns_ != 0 && now - overdue_ns_ > kLookAroundNs;
+  if (!is_over() && looked_around) leave_because_of(judge_.judge_overdue(now, peers_));
+}
+
+void Lookout::forgive_own_absence(std::int64_t now) {
+  const std::int64_t late = now - last_look_ns_ - std::chrono::nanoseconds(interval_).count();
+  last_look_ns_ = now;
+  if (late < kAwayNs) return;
+  for (Peer& peer : peers_) {
+    peer.heard_ns = now;
+    peer.where.since_ns = std::max(peer.where.since_ns, now - std::chrono::nanoseconds(interval_).count());
+  }
+}
+
+/// Of the silent ranks on this host /proc knows more; a debugger at this process is told to all.
+void Lookout::look_at_processes(std::int64_t now) {
+  traced_ = is_traced();
+  witnessed_ = -1;
+  const std::string& host = peers_[static_cast<std::size_t>(rank_)].who.host;
+  for (Peer& peer : peers_) {
+    if (peer.who.rank == rank_ || peer.who.host != host || !judge_.is_silent(peer, now)) continue;
+    peer.state = state_of_process(peer.who.pid);
+    witnessed_ = peer.who.rank;
+    witnessed_state_ = peer.state;
+  }
+}
+
+/// Ranks of a host often die together, and Open MPI's mpirun kills the others some 30 ms after the second one: too soon
+/// for connections, which close when the kernel has taken a large process apart. What is noted outlives that.
+void Lookout::look_at_deaths(std::int64_t now) {
+  if (std::ranges::none_of(peers_, &Peer::dead)) return;
+  for (Peer& peer : peers_) {
+    const bool may_end = peer.in_proc && peer.watched && !peer.dead && !peer.leaving;
+    // It may have said why, and that was not read yet: the second look counts.
+    if (may_end && is_ending(peer.who.pid) && std::exchange(peer.ending, true)) {
+      peer.dead = true;
+      peer.lost_ns = now;
+    }
+    FlightRecorder* const recorder = comm_.activity().recorder();
+    if (recorder != nullptr && peer.dead && !std::exchange(peer.noted, true))
+      recorder->note(FlightEvent::kRankLost, fmt::format("rank {}", peer.who.rank));
+  }
+}
+
+void Lookout::act_on(const Findings& findings) {
+  for (const std::string& notice : findings.notices) print_error(notice);
+  if (findings.verdict) leave_because_of(*findings.verdict);
+  if (findings.adopted) departure_.follow();
+}
+
+void Lookout::leave_because_of(const Verdict& verdict) {
+  departure_.begin(verdict);
+  soon_.expires_after(kSoon);
+  soon_.async_wait([this](const asio::error_code& stopped) {
+    if (!stopped) look_soon();
+  });
+}
+
+void Lookout::say_goodbye() {
+  gone_ = true;
+  if (FlightRecorder* recorder = comm_.activity().recorder(); recorder != nullptr && !is_over())
+    recorder->note(FlightEvent::kEnd, "");
+  heartbeat_.send_to_all(Goodbye{});
+  finish_when_sent(100);
+}
+
+/// Not for ever: who is silent takes nothing.
+void Lookout::finish_when_sent(int tries) {
+  if (tries == 0 || heartbeat_.all_sent()) {
+    departure_.settle();
+    context_->stop();
+    return;
+  }
+  timer_.expires_after(milliseconds(5));
+  timer_.async_wait([this, tries](const asio::error_code& stopped) {
+    if (!stopped) finish_when_sent(tries - 1);
+  });
+}
+
+// Reads /proc/PID/stat and /proc/self/status.
+
+namespace {
+
+constexpr unsigned long kExiting = 0x4;  // PF_EXITING of the kernel's include/linux/sched.h
+
+/// "PID (NAME) STATE PARENT GROUP ..." from STATE on; NAME may hold anything but ends with the last ')'. "": no such process.
+std::string stat_from_state(int pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const auto name_end = stat.rfind(')');
+  return name_end == std::string::npos || name_end + 2 >= stat.size() ? "" : stat.substr(name_end + 2);
+}
+
+/// What stands behind "NAME:" in /proc/PID/status; "": nothing.
+std::string status_of(const std::string& pid, std::string_view name) {
+  std::ifstream status("/proc/" + pid + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(name) && line.size() > name.size() && line[name.size()] == ':')
+      return line.substr(name.size() + 1);
+  }
+  return "";
+}
+
+bool is_killed(int pid) {
+  unsigned long pending = 0;
+  std::istringstream(status_of(std::to_string(pid), "SigPnd")) >> std::hex >> pending;
+  return (pending >> (SIGKILL - 1) & 1U) != 0;
+}
+
+}  // namespace
+
+char state_of_process(int pid) {
+  const std::string stat = stat_from_state(pid);
+  return stat.empty() ? '?' : stat.front();
+}
+
+bool runs_this_program(int pid) {
+  struct stat own {};
+  struct stat other {};
+  return ::stat("/proc/self/exe", &own) == 0 &&
+         ::stat(fmt::format("/proc/{}/exe", pid).c_str(), &other) == 0 && own.st_dev == other.st_dev &&
+         own.st_ino == other.st_ino;
+}
+
+bool is_ending(int pid) {
+  std::istringstream words(stat_from_state(pid));
+  char state = 'X';
+  std::string skipped;
+  unsigned long flags = 0;
+  words >> state;
+  for (int i = 0; i < 5; ++i) words >> skipped;  // parent, group, session, terminal, its group
+  words >> flags;
+  return state == 'X' || state == 'Z' || (flags & kExiting) != 0 || is_killed(pid);
+}
+
+bool is_traced() {
+  return status_of("self", "TracerPid").find_first_not_of("\t 0") != std::string::npos;
+}
+
+}  // namespace lockstep::watchdog
+
+namespace lockstep {
+
+// What others see of the watch; a Lookout does the work.
+
+using watchdog::Lookout;
+
+std::unique_ptr<Watchdog> Watchdog::start(Communicator& comm) {
+  if (comm.size() == 1) return nullptr;
+  auto roll = watchdog::call_roll(comm);
+  if (!roll) return nullptr;
+  return std::unique_ptr<Watchdog>(new Watchdog(comm, std::make_unique<Lookout>(comm, std::move(*roll))));
+}
+
+Watchdog::Watchdog(Communicator& comm, std::unique_ptr<Lookout> lookout)
+    : comm_(comm), lookout_(std::move(lookout)) {
+  comm_.be_watched(this);
+}
+
+Watchdog::~Watchdog() {
+  comm_.be_watched(nullptr);
+}
+
+bool Watchdog::is_over() const noexcept {
+  return lookout_->is_over();
+}
+
+void Watchdog::report_now() noexcept {
+  lookout_->report_now();
+}
+
+std::vector<RankScore> Watchdog::scores() const {
+  return lookout_->scores();
+}
+
+bool Watchdog::has_patience() const noexcept {
+  return lookout_->has_patience();
+}
+
+void Watchdog::drop_network() noexcept {
+  lookout_->drop_network();
+}
+
+bool Watchdog::accounts_for_loss() {
+  return lookout_->accounts_for_loss();
+}
+
+void Watchdog::leave_alone(int exit_code) {
+  lookout_->leave_alone(exit_code);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The thread of a watchdog: beats, looks at the peers, lets a judge decide, and does what that says.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/watch/failure_detector.hpp"
+#include "comm/watch/heartbeat.hpp"
+#include "comm/watch/rendezvous.hpp"
+#include "comm/watch/shutdown.hpp"
+#include "comm/watch/stragglers.hpp"
+
+#include <asio.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace lockstep::watchdog {
+
+/// Runs from construction to destruction, which says goodbye to the others. Public members are for other threads.
+class Lookout {
+ public:
+  /// Borrows comm.
+  Lookout(Communicator& comm, RollCall roll);
+  ~Lookout();
+  Lookout(const Lookout&) = delete;
+  Lookout& operator=(const Lookout&) = delete;
+
+  bool is_over() const { return departure_.is_over(); }
+  bool has_patience() const { return patience_.load(std::memory_order_relaxed); }
+  std::vector<RankScore> scores() const { return comparison_.scores(); }
+  void report_now();
+  void drop_network();
+  /// As of Watchdog.
+  bool accounts_for_loss();
+  void leave_alone(int exit_code);
+
+ private:
+  void run();
+  void schedule();
+  Beat make_beat();
+  void look();
+  void look_soon();
+  void forgive_own_absence(std::int64_t now);
+  void look_at_processes(std::int64_t now);
+  void look_at_deaths(std::int64_t now);
+  void act_on(const Findings& findings);
+  void leave_because_of(const Verdict& verdict);
+  void say_goodbye();
+  void finish_when_sent(int tries);
+
+  Communicator& comm_;
+  int rank_;
+  Limits limits_;
+  std::chrono::milliseconds interval_;
+  std::vector<Peer> peers_;
+  Judge judge_;
+  std::unique_ptr<asio::io_context> context_;
+  asio::steady_timer timer_, soon_;
+  Heartbeat heartbeat_;
+  Comparison comparison_;
+  Departure departure_;
+  std::int64_t last_look_ns_ = 0, overdue_ns_ = 0;
+  int witnessed_ = -1;
+  char witnessed_state_ = '?';
+  bool traced_ = false;
+  bool gone_ = false;  ///< said goodbye: nothing is looked at any more
+  std::atomic<bool> patience_{false};
+  std::thread thread_;
+};
+
+// What /proc says of processes that have gone quiet.
+
+/// Of /proc/PID/stat: R, S, D, T (stopped), t (held by a debugger), Z (ended); '?': it says nothing.
+char state_of_process(int pid);
+
+/// Whether its process runs the program of this one: then it is no stranger of that number in another container.
+bool runs_this_program(int pid);
+
+/// Whether it ends, was killed, or is gone: the kernel says so before its connections close.
+bool is_ending(int pid);
+
+/// Whether a debugger is attached to this process.
+bool is_traced();
+
+}  // namespace lockstep::watchdog

@@ -1,0 +1,113 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What is installed beside the program: plugins that are loaded when they are asked for, and files that come with it.
+#include "common/installed.hpp"
+
+#include "common/error.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <system_error>
+
+namespace lockstep {
+
+// Finds shared objects beside the program, loads them once, and tells them how advice is spelt.
+
+namespace {
+
+/// Ranks may be threads.
+struct LoadedPlugins {
+  std::mutex mutex;
+  std::vector<std::filesystem::path> files;
+};
+
+LoadedPlugins& loaded() {
+  static LoadedPlugins plugins;
+  return plugins;
+}
+
+void remember(const std::filesystem::path& file) {
+  const std::lock_guard lock(loaded().mutex);
+  auto& files = loaded().files;
+  if (std::find(files.begin(), files.end(), file) == files.end()) files.push_back(file);
+}
+
+/// @throws DeviceError if no folder holds the file
+std::filesystem::path find_plugin(const Plugin& plugin) {
+  std::string looked_in;
+  for (const auto& folder : plugin_folders()) {
+    auto file = folder / (plugin.name + ".so");
+    if (std::filesystem::exists(file)) return file;
+    looked_in += (looked_in.empty() ? "" : " and ") + folder.string();
+  }
+  throw DeviceError(fmt::format("this build has no {}.so (looked in {}): install {} and build again, or {}",
+                                plugin.name, looked_in, plugin.needs, plugin.otherwise));
+}
+
+/// dlerror() starts with the path of whichever file it speaks of: the plugin's own would stand there twice.
+std::string last_loader_error(const std::filesystem::path& file) {
+  const char* text = dlerror();
+  std::string error = text != nullptr ? text : "unknown cause";
+  const std::string own = file.string() + ": ";
+  return error.starts_with(own) ? error.substr(own.size()) : error;
+}
+
+void* load(const Plugin& plugin, const std::filesystem::path& file) {
+  void* handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle != nullptr) {
+    remember(file);
+    return handle;
+  }
+  throw DeviceError(
+      fmt::format("cannot load {}: {}; install {} or add the folder that holds it to LD_LIBRARY_PATH, or {}",
+                  file.string(), last_loader_error(file), plugin.needs, plugin.otherwise));
+}
+
+/// To a plugin that gives advice.
+void hand_over_spelling(void* handle) {
+  using Take = void(const Spelling&);
+  if (void* const take = dlsym(handle, "lockstep_spell_advice_as")) reinterpret_cast<Take*>(take)(spelling());
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> plugin_folders() {
+  std::error_code unreadable;
+  const auto executable = std::filesystem::read_symlink("/proc/self/exe", unreadable);
+  const auto folder = unreadable ? std::filesystem::current_path(unreadable) : executable.parent_path();
+  return {folder, (folder / "../lib").lexically_normal()};
+}
+
+std::vector<std::filesystem::path> loaded_plugins() {
+  const std::lock_guard lock(loaded().mutex);
+  return loaded().files;
+}
+
+void* plugin_symbol(const Plugin& plugin, const std::string& symbol) {
+  const auto file = find_plugin(plugin);
+  void* const handle = load(plugin, file);
+  hand_over_spelling(handle);
+  void* const address = dlsym(handle, symbol.c_str());
+  if (address != nullptr) return address;
+  throw DeviceError(
+      fmt::format("{} has no function '{}': it belongs to another version of the program; "
+                  "build both again with launch/build, or {}",
+                  file.string(), symbol, plugin.otherwise));
+}
+
+// shared_directories: beside the program first.
+
+std::vector<std::filesystem::path> shared_directories(const std::string& folder, const std::string& source) {
+  std::vector<std::filesystem::path> directories;
+  std::error_code ignored;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", ignored);
+  if (!program.empty())
+    directories.push_back(program.parent_path().parent_path() / "share/lockstep" / folder);
+  directories.emplace_back(source);
+  return directories;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What is installed beside the program: plugins that are loaded when they are asked for, and files that come with it.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+// Parts of the program that are loaded when they are asked for, because they need libraries that a machine
+// may not have: lockstep_nccl.so needs NCCL, lockstep_vendor.so needs cuDNN and cuBLAS.
+//
+// Such a part is a shared object beside the program with one extern "C" function, declared in a header that
+// both sides include. CMake: lockstep_add_plugin() in CMakeLists.txt. It carries its own copy of what it
+// links (common, cudart), so nothing may depend on the two sides sharing a global variable
+// (the spelling of advice is handed over: common/error.hpp); classes, virtual calls and exceptions cross
+// the boundary as usual.
+
+struct Plugin {
+  std::string name;       ///< of the file, without ".so": "lockstep_nccl"
+  std::string needs;      ///< what must be installed: "NCCL"
+  std::string otherwise;  ///< what else the user can do: "use another backend"
+};
+
+/// Where plugins are looked for, in this order: the folder of the running executable, and ../lib from there.
+std::vector<std::filesystem::path> plugin_folders();
+
+/// The files of the plugins that were loaded so far, in the order of their first use.
+std::vector<std::filesystem::path> loaded_plugins();
+
+/// Loads the plugin, if it is not loaded yet, and returns the address of its extern "C" `symbol`. It stays
+/// loaded until the process ends.
+/// @throws DeviceError  file, cause and fix, if it is not there, does not load or lacks the symbol
+void* plugin_symbol(const Plugin& plugin, const std::string& symbol);
+
+/// The same for a function: plugin_function<decltype(lockstep_make_nccl)>(plugin, "lockstep_make_nccl").
+template <typename Function>
+Function* plugin_function(const Plugin& plugin, const std::string& symbol) {
+  return reinterpret_cast<Function*>(plugin_symbol(plugin, symbol));
+}
+
+// Files that come with the program: networks, jobs, published hashes.
+
+/// Where `folder` of such files may be, in the order in which to look: ../share/lockstep/FOLDER beside the
+/// program, for an installed program has its own, whatever has become of its sources; then `source`, where it
+/// was built from.
+std::vector<std::filesystem::path> shared_directories(const std::string& folder, const std::string& source);
+
+}  // namespace lockstep

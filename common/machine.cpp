@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Free memory from /proc/meminfo, from the cgroups (version 2 and 1), and from the limits of the shell.
+#include "common/machine.hpp"
+
+#include "common/buffers.hpp"
+#include "common/error.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kMachine = "this machine";
+constexpr const char* kCgroup = "the memory limit of its container or Slurm job";
+
+/// The first number in a file; none if it holds another word ("max") or cannot be read.
+std::optional<std::uint64_t> number_in(const fs::path& file) {
+  std::ifstream in(file);
+  std::uint64_t number = 0;
+  if (in >> number) return number;
+  return std::nullopt;
+}
+
+/// The number behind a name at the start of a line: "MemAvailable:  123 kB", "inactive_file 456".
+std::optional<std::uint64_t> number_after(const fs::path& file, std::string_view name) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string word;
+    std::uint64_t number = 0;
+    if (words >> word && word == name && words >> number) return number;
+  }
+  return std::nullopt;
+}
+
+void lower(FreeMemory& free, std::uint64_t bytes, const char* limited_by) {
+  if (bytes < free.bytes) free = {bytes, limited_by};
+}
+
+/// What a cgroup leaves: its limit less what is in use, of which the page cache can be given back.
+void lower_to_cgroup(FreeMemory& free, const fs::path& folder, const char* limit, const char* usage,
+                     const char* cache_prefix) {
+  const auto most = number_in(folder / limit), used = number_in(folder / usage);
+  if (!most || !used) return;
+  std::uint64_t cache = 0;
+  for (const char* name : {"inactive_file", "active_file"})
+    cache += number_after(folder / "memory.stat", std::string(cache_prefix) + name).value_or(0);
+  const std::uint64_t taken = *used - std::min(cache, *used);
+  lower(free, *most - std::min(taken, *most), kCgroup);
+}
+
+/// The cgroup and all that it lies in; within a container the path may not exist, but its root does.
+void lower_to_cgroups(FreeMemory& free, const fs::path& mount, fs::path path, bool is_version_2) {
+  for (bool at_root = false; !at_root; path = path.parent_path()) {
+    at_root = path.empty() || path == path.root_path();
+    const fs::path folder = mount / path.relative_path();
+    if (is_version_2) {
+      lower_to_cgroup(free, folder, "memory.max", "memory.current", "");
+    } else {
+      lower_to_cgroup(free, folder, "memory.limit_in_bytes", "memory.usage_in_bytes", "total_");
+    }
+  }
+}
+
+/// Lines of /proc/self/cgroup: "0::/user.slice" of version 2, "9:memory:/slurm/job_3" of version 1.
+void lower_to_all_cgroups(FreeMemory& free, const fs::path& root) {
+  std::ifstream in(root / "proc/self/cgroup");
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == line.npos || second == line.npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    const std::string path = line.substr(second + 1);
+    if (controllers == ",,") lower_to_cgroups(free, root / "sys/fs/cgroup", path, true);
+    if (controllers.find(",memory,") != controllers.npos)
+      lower_to_cgroups(free, root / "sys/fs/cgroup/memory", path, false);
+  }
+}
+
+/// A limit of each process by itself.
+/// @param used_kib  the line of /proc/self/status that it is about
+void lower_to_rlimit(FreeMemory& free, int processes, const fs::path& root, decltype(RLIMIT_AS) resource,
+                     std::string_view used_kib, const char* limited_by) {
+  rlimit limit{};
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;
+  const std::uint64_t used = 1024 * number_after(root / "proc/self/status", used_kib).value_or(0);
+  const std::uint64_t left = limit.rlim_cur - std::min<std::uint64_t>(used, limit.rlim_cur);
+  lower(free, checked_product(left, processes), limited_by);
+}
+
+}  // namespace
+
+FreeMemory free_memory(int processes, const fs::path& root) {
+  FreeMemory free{kTooLarge, kMachine};
+  const fs::path meminfo = root / "proc/meminfo";
+  if (const auto available = number_after(meminfo, "MemAvailable:"))
+    free.bytes =
+        checked_product(1024U, checked_sum(*available, number_after(meminfo, "SwapFree:").value_or(0)));
+  lower_to_all_cgroups(free, root);
+  lower_to_rlimit(free, processes, root, RLIMIT_AS, "VmSize:", "ulimit -v");
+  lower_to_rlimit(free, processes, root, RLIMIT_DATA, "VmData:", "ulimit -d");
+  return free;
+}
+
+void require_memory(std::uint64_t bytes, const std::string& what, const std::string& help, int processes) {
+  constexpr std::uint64_t kWorthAsking = 16 << 20;  // Less than that is there, or nothing is.
+  if (bytes < kWorthAsking) return;
+  const FreeMemory free = free_memory(processes);
+  if (bytes <= free.bytes) return;
+  throw MemoryError(fmt::format("not enough memory: {} would take {}, and {} leaves {}; {}", what,
+                                format_memory(bytes), free.limited_by, format_memory(free.bytes), help));
+}
+
+std::uint64_t peak_resident_bytes() {
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;  // Linux counts in KiB
+}
+
+std::string format_memory(std::uint64_t bytes) {
+  if (bytes == kTooLarge) return "more bytes than 64 bits can count";
+  if (bytes < 1024) return fmt::format("{} B", bytes);
+  auto size = static_cast<double>(bytes);
+  std::string_view unit = "B";
+  for (const std::string_view next : {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"}) {
+    if (size < 999.5) break;
+    size /= 1024;
+    unit = next;
+  }
+  return fmt::format("{:.{}f} {}", size, size < 9.95 ? 1 : 0, unit);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What this machine says of itself: its clock, its name, and how much memory a process may still take.
+#pragma once
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace lockstep {
+
+// How much memory a process may still take, asked before it takes much: afterwards Linux kills it without a
+// word.
+
+struct FreeMemory {
+  std::uint64_t bytes = 0;
+  std::string limited_by;  ///< "this machine", "the memory limit of its container or Slurm job", "ulimit -v"
+};
+
+/// The least of what the machine has available (swap included), what the cgroups of this process leave, and
+/// what ulimit -v and -d leave to each process. Bounds that cannot be read do not count.
+/// @param processes  alike, that share the machine
+/// @param root       where /proc and /sys lie, for tests
+FreeMemory free_memory(int processes = 1, const std::filesystem::path& root = "/");
+
+/// @param bytes  of all these processes together
+/// @param what   "the activations of net, 64 samples at a time"
+/// @param help   what makes it smaller
+/// @throws MemoryError  there is not that much left: what, how much, how much there is, and the help
+void require_memory(std::uint64_t bytes, const std::string& what, const std::string& help, int processes = 1);
+
+/// The most that this process has had in memory at once, its libraries included (its peak resident set size).
+std::uint64_t peak_resident_bytes();
+
+/// "7.3 GiB", "12 MiB", "640 B"; "more than 64 bits can count" of kTooLarge.
+std::string format_memory(std::uint64_t bytes);
+
+// The clock by which durations and deadlines are measured; it never jumps.
+
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// What tells this machine from others: its name, as it stands in messages and locks, and the id of its boot.
+
+/// What gethostname() says; "unknown-host" if it says nothing.
+inline std::string host_name() {
+  std::array<char, 256> name{};
+  if (gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "unknown-host";
+  return name.data();
+}
+
+/// The kernel's id of this boot, the same in all containers of a machine; empty where there is none.
+inline std::string host_boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
+}  // namespace lockstep

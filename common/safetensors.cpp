@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Files of tensors, read and written.
+#include "common/safetensors.hpp"
+
+#include "common/env.hpp"
+#include "common/error.hpp"
+#include "common/printable.hpp"
+#include "common/safetensors_header.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <utility>
+
+namespace lockstep {
+
+// Reading safetensors from untrusted bytes.
+
+namespace {
+
+std::uint64_t little_endian_u64(std::span<const std::byte> bytes) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < 8; ++i) value |= std::to_integer<std::uint64_t>(bytes[i]) << (8 * i);
+  return value;
+}
+
+/// The JSON text, whose length the first eight bytes give.
+std::string_view header_text(std::span<const std::byte> bytes, const std::string& file) {
+  if (bytes.size() < kSafetensorsPrefixBytes)
+    throw DataError(
+        fmt::format("{}: is {} bytes long, too short for a safetensors file", file, bytes.size()));
+  const std::uint64_t size = little_endian_u64(bytes);
+  const std::size_t room = bytes.size() - kSafetensorsPrefixBytes;
+  if (size > std::min(room, kMaxSafetensorsHeaderBytes))
+    throw DataError(
+        fmt::format("{}: says its header takes {} bytes, but the file has {}: damaged, truncated, or "
+                    "not a safetensors file",
+                    file, size, room));
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + kSafetensorsPrefixBytes, size);
+  if (!text.starts_with('{'))
+    throw DataError(fmt::format("{}: the header does not start with '{{': not a safetensors file", file));
+  return text;
+}
+
+std::string shape_text(const std::vector<std::size_t>& shape) {
+  return fmt::format("[{}]", fmt::join(shape, ", "));
+}
+
+}  // namespace
+
+SafetensorsFile SafetensorsFile::parse(std::vector<std::byte> bytes, const std::string& file) {
+  const std::string_view text = header_text(bytes, file);
+  const std::size_t data_start = kSafetensorsPrefixBytes + text.size();
+  SafetensorsHeader header = parse_safetensors_header(text, bytes.size() - data_start, file);
+
+  SafetensorsFile result;
+  result.file_ = file;
+  result.bytes_ = std::move(bytes);
+  result.metadata_ = std::move(header.metadata);
+  const std::span<const std::byte> data = std::span<const std::byte>(result.bytes_).subspan(data_start);
+  result.tensors_.reserve(header.entries.size());
+  for (SafetensorsEntry& entry : header.entries)
+    result.tensors_.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape),
+                               data.subspan(entry.begin, entry.end - entry.begin)});
+  result.by_name_.resize(result.tensors_.size());
+  std::iota(result.by_name_.begin(), result.by_name_.end(), std::size_t{0});
+  std::sort(result.by_name_.begin(), result.by_name_.end(),
+            [&](std::size_t a, std::size_t b) { return result.tensors_[a].name < result.tensors_[b].name; });
+  return result;
+}
+
+SafetensorsFile SafetensorsFile::read(const std::string& path) {
+  return parse(Env::posix().read(path), path);
+}
+
+const TensorView* SafetensorsFile::find(const std::string& name) const {
+  const auto found =
+      std::lower_bound(by_name_.begin(), by_name_.end(), name,
+                       [&](std::size_t i, const std::string& n) { return tensors_[i].name < n; });
+  return found == by_name_.end() || tensors_[*found].name != name ? nullptr : &tensors_[*found];
+}
+
+const TensorView& SafetensorsFile::require(const std::string& name, const std::string& dtype,
+                                           const std::vector<std::size_t>& shape) const {
+  const TensorView* tensor = find(name);
+  if (tensor == nullptr)
+    throw DataError(fmt::format("{}: has no tensor {}; is it of another model?", file_, quoted_text(name)));
+  if (tensor->dtype != dtype || tensor->shape != shape)
+    throw DataError(fmt::format("{}: tensor {} is {} {}, but the model needs {} {}", file_, quoted_text(name),
+                                tensor->dtype, shape_text(tensor->shape), dtype, shape_text(shape)));
+  return *tensor;
+}
+
+// Writing safetensors: the same tensors always give the same bytes.
+
+namespace {
+
+/// The data starts at a multiple of this, as the format recommends; the header is padded with spaces.
+constexpr std::size_t kDataAlignment = 8;
+
+std::string header_json(std::span<const TensorView> tensors,
+                        const std::map<std::string, std::string>& metadata) {
+  using nlohmann::json;
+  std::vector<std::string> entries;
+  if (!metadata.empty()) entries.push_back(R"("__metadata__":)" + json(metadata).dump());
+  std::set<std::string> names{"__metadata__"};
+  std::size_t position = 0;
+  for (const TensorView& tensor : tensors) {
+    std::size_t bytes = 0;
+    LOCKSTEP_CHECK(safetensors_tensor_bytes(tensor.dtype, tensor.shape, &bytes));
+    LOCKSTEP_CHECK(bytes == tensor.bytes.size());
+    LOCKSTEP_CHECK(names.insert(tensor.name).second);
+    entries.push_back(fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                                  json(tensor.name).dump(), tensor.dtype, fmt::join(tensor.shape, ","),
+                                  position, position + bytes));
+    position += bytes;
+  }
+  std::string text = fmt::format("{{{}}}", fmt::join(entries, ","));
+  const std::size_t excess = text.size() % kDataAlignment;
+  if (excess != 0) text.append(kDataAlignment - excess, ' ');
+  LOCKSTEP_CHECK(text.size() <= kMaxSafetensorsHeaderBytes);
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::byte> write_safetensors(std::span<const TensorView> tensors,
+                                         const std::map<std::string, std::string>& metadata) {
+  const std::string header = header_json(tensors, metadata);
+  std::size_t size = kSafetensorsPrefixBytes + header.size();
+  for (const TensorView& tensor : tensors) size += tensor.bytes.size();
+
+  std::vector<std::byte> file;
+  file.reserve(size);
+  for (std::size_t i = 0; i < kSafetensorsPrefixBytes; ++i)
+    file.push_back(static_cast<std::byte>(header.size() >> (8 * i)));
+  const auto* text = reinterpret_cast<const std::byte*>(header.data());
+  file.insert(file.end(), text, text + header.size());
+  for (const TensorView& tensor : tensors) file.insert(file.end(), tensor.bytes.begin(), tensor.bytes.end());
+  return file;
+}
+
+}  // namespace lockstep

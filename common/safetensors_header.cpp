@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Checks of a safetensors header that need no JSON: sizes, ranges, names.
+#include "common/safetensors_header.hpp"
+
+#include "common/error.hpp"
+#include "common/printable.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace lockstep {
+
+// The JSON text of a safetensors header as data, with the structure checked and nothing else.
+
+/// Reads event by event and stops at the first thing that has no place in a header, so that no hostile text
+/// is ever built up in memory. @throws DataError
+SafetensorsHeader read_safetensors_json(std::string_view json, const std::string& file);
+
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::size_t>, 17> kDtypes = {{{"BOOL", 1},
+                                                                               {"U8", 1},
+                                                                               {"I8", 1},
+                                                                               {"F8_E5M2", 1},
+                                                                               {"F8_E4M3", 1},
+                                                                               {"F8_E8M0", 1},
+                                                                               {"I16", 2},
+                                                                               {"U16", 2},
+                                                                               {"F16", 2},
+                                                                               {"BF16", 2},
+                                                                               {"I32", 4},
+                                                                               {"U32", 4},
+                                                                               {"F32", 4},
+                                                                               {"F64", 8},
+                                                                               {"I64", 8},
+                                                                               {"U64", 8},
+                                                                               {"C64", 8}}};
+
+void check_entry(const SafetensorsEntry& entry, const std::string& file) {
+  std::size_t bytes = 0;
+  if (safetensors_dtype_bytes(entry.dtype) == 0)
+    throw DataError(fmt::format("{}: tensor {}: unknown dtype {}", file, quoted_text(entry.name),
+                                quoted_text(entry.dtype)));
+  if (!safetensors_tensor_bytes(entry.dtype, entry.shape, &bytes))
+    throw DataError(
+        fmt::format("{}: tensor {}: its shape is too large for any file", file, quoted_text(entry.name)));
+  if (entry.end < entry.begin || entry.end - entry.begin != bytes)
+    throw DataError(fmt::format("{}: tensor {}: data_offsets [{}, {}] do not hold the {} bytes of its shape",
+                                file, quoted_text(entry.name), entry.begin, entry.end, bytes));
+}
+
+/// The ranges, in order, must cover the data with neither overlap nor hole.
+void check_tiling(const std::vector<SafetensorsEntry>& entries, std::size_t data_bytes,
+                  const std::string& file) {
+  std::size_t position = 0;
+  for (const SafetensorsEntry& entry : entries) {
+    if (entry.begin != position)
+      throw DataError(fmt::format("{}: tensor {}: starts at byte {} of the data where {} was expected: {}",
+                                  file, quoted_text(entry.name), entry.begin, position,
+                                  entry.begin < position ? "tensors overlap" : "there is a hole"));
+    position = entry.end;
+  }
+  if (position != data_bytes)
+    throw DataError(
+        fmt::format("{}: tensors take {} bytes, the file holds {}: it is {}", file, position, data_bytes,
+                    position > data_bytes ? "truncated" : "followed by bytes that belong to nothing"));
+}
+
+void check_names(const std::vector<SafetensorsEntry>& entries, const std::string& file) {
+  std::vector<std::string_view> names;
+  names.reserve(entries.size());
+  for (const SafetensorsEntry& entry : entries) names.push_back(entry.name);
+  std::sort(names.begin(), names.end());
+  const auto twin = std::adjacent_find(names.begin(), names.end());
+  if (twin != names.end())
+    throw DataError(fmt::format("{}: tensor {}: is there twice", file, quoted_text(*twin)));
+}
+
+}  // namespace
+
+std::size_t safetensors_dtype_bytes(std::string_view dtype) {
+  for (const auto& [name, bytes] : kDtypes)
+    if (name == dtype) return bytes;
+  return 0;
+}
+
+bool safetensors_tensor_bytes(std::string_view dtype, const std::vector<std::size_t>& shape,
+                              std::size_t* bytes) {
+  std::size_t product = safetensors_dtype_bytes(dtype);
+  if (product == 0) return false;
+  for (const std::size_t dimension : shape) {
+    if (dimension != 0 && product > std::numeric_limits<std::size_t>::max() / dimension) return false;
+    product *= dimension;
+  }
+  *bytes = product;
+  return true;
+}
+
+SafetensorsHeader parse_safetensors_header(std::string_view json, std::size_t data_bytes,
+                                           const std::string& file) {
+  SafetensorsHeader header = read_safetensors_json(json, file);
+  for (const SafetensorsEntry& entry : header.entries) check_entry(entry, file);
+  check_names(header.entries, file);
+  std::sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
+  });
+  check_tiling(header.entries, data_bytes, file);
+  return header;
+}
+
+// The header of a safetensors file, read as a stream of JSON events.
+
+namespace {
+
+using nlohmann::json;
+
+/// Accepts {"name": {"dtype": S, "shape": [N...], "data_offsets": [N, N]}, ..., "__metadata__": {S: S}}.
+class HeaderEvents final : public json::json_sax_t {
+ public:
+  explicit HeaderEvents(const std::string& file) : file_(file) {}
+
+  SafetensorsHeader take() { return std::move(header_); }
+
+  bool start_object(std::size_t /*size*/) override {
+    if (state_ == State::kStart) return go(State::kTop);
+    if (state_ != State::kEntryStart) return wrong("an object");
+    if (in_metadata_) return go(State::kMetadata);
+    seen_ = 0;
+    header_.entries.emplace_back().name = std::move(name_);
+    return go(State::kFields);
+  }
+
+  bool key(string_t& text) override {
+    switch (state_) {
+      case State::kTop:
+        name_ = text;
+        in_metadata_ = text == "__metadata__";
+        if (in_metadata_ && std::exchange(metadata_seen_, true)) return wrong("a second __metadata__");
+        return go(State::kEntryStart);
+      case State::kFields:
+        return field(text);
+      default:
+        name_ = text;
+        return go(State::kMetadataValue);
+    }
+  }
+
+  bool string(string_t& text) override {
+    if (state_ == State::kMetadataValue) {
+      if (!header_.metadata.emplace(name_, text).second)
+        return wrong("a second value for a key of __metadata__");
+      return go(State::kMetadata);
+    }
+    if (state_ != State::kDtype) return wrong("a string");
+    header_.entries.back().dtype = text.substr(0, 16);
+    return go(State::kFields);
+  }
+
+  bool start_array(std::size_t /*size*/) override {
+    if (state_ == State::kShapeStart) return go(State::kShape);
+    if (state_ != State::kOffsetsStart) return wrong("an array");
+    offsets_ = 0;
+    return go(State::kOffsets);
+  }
+
+  bool number_unsigned(number_unsigned_t value) override {
+    if (state_ != State::kShape && state_ != State::kOffsets) return wrong("a number");
+    SafetensorsEntry& entry = header_.entries.back();  // both places are inside an entry
+    if (state_ == State::kShape) {
+      if (entry.shape.size() == kMaxSafetensorsRank) return wrong("more dimensions than any tensor has");
+      entry.shape.push_back(value);
+      return true;
+    }
+    if (offsets_ == 2) return wrong("a number");
+    (offsets_ == 0 ? entry.begin : entry.end) = value;
+    ++offsets_;
+    return true;
+  }
+
+  bool end_array() override {
+    if (state_ == State::kOffsets && offsets_ != 2) return wrong("data_offsets that are not two numbers");
+    return go(State::kFields);
+  }
+
+  bool end_object() override {
+    if (state_ == State::kFields && seen_ != kAllFields)
+      return wrong("an entry without dtype, shape or data_offsets");
+    return go(state_ == State::kTop ? State::kStart : State::kTop);
+  }
+
+  bool null() override { return wrong("null"); }
+  bool boolean(bool /*value*/) override { return wrong("a boolean"); }
+  bool number_integer(number_integer_t /*value*/) override { return wrong("a negative number"); }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override {
+    return wrong("a number that is not a 64-bit integer");
+  }
+  bool binary(binary_t& /*value*/) override { return wrong("binary data"); }
+
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const json::exception& /*why*/) override {
+    throw DataError(
+        fmt::format("{}: the header is not JSON at byte {}", file_, kSafetensorsPrefixBytes + position));
+  }
+
+ private:
+  /// What may come next. kEntryStart, kMetadataValue and k*Start wait for the value of a key.
+  enum class State {
+    kStart,
+    kTop,
+    kEntryStart,
+    kFields,
+    kDtype,
+    kShapeStart,
+    kShape,
+    kOffsetsStart,
+    kOffsets,
+    kMetadata,
+    kMetadataValue
+  };
+  static constexpr unsigned kAllFields = 7;
+
+  bool go(State state) {
+    state_ = state;
+    return true;
+  }
+
+  bool field(const std::string& text) {
+    if (text == "dtype") return once(1, State::kDtype);
+    if (text == "shape") return once(2, State::kShapeStart);
+    if (text == "data_offsets") return once(4, State::kOffsetsStart);
+    return wrong("an unknown field");
+  }
+
+  bool once(unsigned bit, State next) {
+    if ((seen_ & bit) != 0) return wrong("a field that is there twice");
+    seen_ |= bit;
+    return go(next);
+  }
+
+  [[noreturn]] bool wrong(const char* what) const {
+    const bool in_entry = !header_.entries.empty() && state_ != State::kTop && state_ != State::kEntryStart;
+    const std::string& name = in_entry && !in_metadata_ ? header_.entries.back().name : name_;
+    throw DataError(
+        fmt::format("{}: the header holds {} at tensor {}, which has no place in a safetensors header", file_,
+                    what, quoted_text(name)));
+  }
+
+  const std::string& file_;
+  SafetensorsHeader header_;
+  State state_ = State::kStart;
+  std::string name_;
+  bool in_metadata_ = false, metadata_seen_ = false;
+  unsigned seen_ = 0;  // bits of the fields of this entry
+  int offsets_ = 0;
+};
+
+}  // namespace
+
+SafetensorsHeader read_safetensors_json(std::string_view json_text, const std::string& file) {
+  HeaderEvents events(file);
+  json::sax_parse(json_text.begin(), json_text.end(), &events);
+  return events.take();
+}
+
+}  // namespace lockstep

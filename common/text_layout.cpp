@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Widths by characters, folds at spaces, and the forms that durations, losses and large numbers have.
+#include "common/text_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kLittleIndent = 2;
+constexpr int kRoomForText = 28;  ///< below this a column of text is too narrow to read
+
+/// A character as it stands in the text, and the columns it takes.
+struct Cell {
+  std::string_view bytes;
+  int width;
+  bool is(char c) const { return bytes.size() == 1 && bytes[0] == c; }
+};
+using Cells = std::vector<Cell>;
+
+/// Of the character that UTF-8 text opens with; 1 for a byte that opens none.
+std::size_t bytes_of_first(std::string_view text) {
+  const auto first = static_cast<unsigned char>(text[0]);
+  const std::size_t count = first >= 0xF0 && first < 0xF8 ? 4 : first >= 0xE0 ? 3 : first >= 0xC2 ? 2 : 1;
+  if (first >= 0xF8 || count > text.size()) return 1;
+  for (std::size_t i = 1; i < count; ++i) {
+    if ((static_cast<unsigned char>(text[i]) & 0xC0) != 0x80) return 1;
+  }
+  return count;
+}
+
+char32_t code_point(std::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  if (character.size() == 1) return first;
+  char32_t code = first & (0x7FU >> character.size());
+  for (const char byte : character.substr(1)) code = code << 6 | (static_cast<unsigned char>(byte) & 0x3F);
+  return code;
+}
+
+struct Range {
+  char32_t first, last;
+};
+
+bool in_any(const char32_t code, const std::vector<Range>& ranges) {
+  return std::any_of(ranges.begin(), ranges.end(),
+                     [&](const Range& range) { return code >= range.first && code <= range.last; });
+}
+
+/// Not wcwidth(): it knows only the characters of the locale that the program was started in.
+int columns_of(const char32_t code) {
+  static const std::vector<Range> combining = {
+      {0x300, 0x36F}, {0x200B, 0x200F}, {0x20D0, 0x20FF}, {0xFE00, 0xFE0F}};
+  static const std::vector<Range> wide = {{0x1100, 0x115F}, {0x2E80, 0xA4CF},   {0xAC00, 0xD7A3},
+                                          {0xF900, 0xFAFF}, {0xFE30, 0xFE6F},   {0xFF00, 0xFF60},
+                                          {0xFFE0, 0xFFE6}, {0x1F300, 0x1FAFF}, {0x20000, 0x3FFFD}};
+  if (in_any(code, combining)) return 0;
+  return in_any(code, wide) ? 2 : 1;
+}
+
+Cells cells_of(std::string_view text) {
+  Cells cells;
+  while (!text.empty()) {
+    const std::string_view character = text.substr(0, bytes_of_first(text));
+    cells.push_back({character, columns_of(code_point(character))});
+    text.remove_prefix(character.size());
+  }
+  return cells;
+}
+
+int width_of(const Cells& cells, std::size_t begin, std::size_t end) {
+  int width = 0;
+  for (; begin < end; ++begin) width += cells[begin].width;
+  return width;
+}
+
+std::string text_of(const Cells& cells, std::size_t begin, std::size_t end) {
+  std::string text;
+  for (; begin < end; ++begin) text += cells[begin].bytes;
+  return text;
+}
+
+/// The end of the longest piece from `begin` on that takes at most `columns`, but one character at least.
+std::size_t end_of_piece(const Cells& cells, std::size_t begin, std::size_t end, int columns) {
+  std::size_t at = begin;
+  for (int width = 0; at < end && (width += cells[at].width) <= columns;) ++at;
+  return std::max(at, begin + 1);
+}
+
+/// Where a word that is wider than `columns` breaks: behind a slash, otherwise into pieces of one length.
+std::size_t break_in_word(const Cells& cells, std::size_t begin, std::size_t end, int columns) {
+  const std::size_t furthest = end_of_piece(cells, begin, end, columns);
+  for (std::size_t at = furthest; at > begin + 1; --at) {
+    if (cells[at - 1].is('/')) return at;
+  }
+  const int width = width_of(cells, begin, end);
+  const int pieces = (width + columns - 1) / columns;
+  return end_of_piece(cells, begin, end, (width + pieces - 1) / pieces);
+}
+
+std::size_t end_of_word(const Cells& cells, std::size_t begin) {
+  while (begin < cells.size() && !cells[begin].is(' ')) ++begin;
+  return begin;
+}
+
+std::size_t skip_spaces(const Cells& cells, std::size_t begin) {
+  while (begin < cells.size() && cells[begin].is(' ')) ++begin;
+  return begin;
+}
+
+/// Where the first line of what starts at `begin` ends. `begin` is the start of a word, or of the whole line.
+std::size_t end_of_line(const Cells& cells, std::size_t begin, int columns) {
+  std::size_t end = begin;
+  for (std::size_t at = begin; at < cells.size();) {
+    const std::size_t word_end = end_of_word(cells, skip_spaces(cells, at));
+    if (width_of(cells, begin, word_end) > columns) break;
+    end = at = word_end;
+  }
+  return end > begin ? end
+                     : break_in_word(cells, begin, end_of_word(cells, skip_spaces(cells, begin)), columns);
+}
+
+/// How far the lines after the first are indented.
+std::size_t hanging_indent(const Cells& cells, int columns) {
+  const std::size_t leading = skip_spaces(cells, 0);
+  std::size_t column = 0;
+  for (std::size_t at = leading; at + 2 < cells.size(); ++at) {
+    const bool opens_a_column = cells[at].is(' ') && cells[at + 1].is(' ') && !cells[at + 2].is(' ');
+    if (opens_a_column) column = static_cast<std::size_t>(width_of(cells, 0, at + 2));
+  }
+  const bool readable = column > 0 && columns - static_cast<int>(column) >= kRoomForText;
+  return readable ? column : std::min(leading + kLittleIndent, static_cast<std::size_t>(columns) / 2);
+}
+
+}  // namespace
+
+int display_width(std::string_view text) {
+  const Cells cells = cells_of(text);
+  return width_of(cells, 0, cells.size());
+}
+
+std::string join(const std::vector<Field>& fields) {
+  std::string line;
+  for (const Field& field : fields) {
+    if (!line.empty()) line.append(static_cast<std::size_t>(field.gap), ' ');
+    line += field.text;
+  }
+  return line;
+}
+
+std::string fit(std::vector<Field> fields, int columns) {
+  const auto less_important = [](const Field& a, const Field& b) { return a.importance < b.importance; };
+  while (fields.size() > 1 && display_width(join(fields)) > columns) {
+    fields.erase(std::min_element(fields.begin(), fields.end(), less_important));
+  }
+  std::string line = join(fields);
+  if (display_width(line) <= columns) return line;
+  const Cells cells = cells_of(line);
+  return text_of(cells, 0, end_of_piece(cells, 0, cells.size(), columns));
+}
+
+std::string fold(std::string_view line, int columns) {
+  const Cells cells = cells_of(line);
+  if (width_of(cells, 0, cells.size()) <= columns) return std::string(line);
+  const std::size_t indent = hanging_indent(cells, columns);
+  std::string lines;
+  for (std::size_t begin = 0; begin < cells.size();) {
+    const bool first = begin == 0;
+    if (!first) lines += "\n" + std::string(indent, ' ');
+    const std::size_t end = end_of_line(cells, begin, first ? columns : columns - static_cast<int>(indent));
+    lines += text_of(cells, begin, end);
+    begin = skip_spaces(cells, end);
+  }
+  return lines;
+}
+
+std::string fold_lines(std::string_view text, int columns) {
+  std::string lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    lines += fold(text.substr(0, end), columns);
+    if (end == text.npos) break;
+    lines += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+std::string bar(double fraction, int width, bool unicode) {
+  const double share = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0;
+  const auto full = static_cast<int>(std::lround(share * width));
+  std::string text;
+  for (int i = 0; i < width; ++i) text += i < full ? (unicode ? "━" : "#") : (unicode ? "╌" : ".");
+  return text;
+}
+
+std::string format_duration(double seconds) {
+  const auto whole = std::llround(seconds);
+  const auto hours = whole / 3600, minutes = whole / 60 % 60;
+  if (hours > 0) return fmt::format("{}:{:02}:{:02}", hours, minutes, whole % 60);
+  return fmt::format("{}:{:02}", minutes, whole % 60);
+}
+
+std::string format_seconds(double seconds) {
+  const int decimals = seconds < 0.0995 ? 3 : seconds < 0.995 ? 2 : 1;
+  return fmt::format("{:.{}f} s", seconds, decimals);
+}
+
+std::string format_loss(double loss) {
+  return std::abs(loss) < 1e6 ? fmt::format("{:.4f}", loss) : fmt::format("{:.4e}", loss);
+}
+
+std::string with_thousands(std::int64_t value) {
+  std::string digits = std::to_string(value);
+  const std::size_t first = value < 0 ? 1 : 0;
+  for (auto at = digits.size(); at > first + 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From folders of pictures to the files of a set that can be trained on: data.set idx.
+#pragma once
+
+#include "common/env.hpp"
+#include "data/pictures/picture.hpp"
+#include "kernels/shapes.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+// Pictures sorted into folders: one for each class, named after it.
+
+/// A picture and the class that its folder stands for.
+struct LabelledPicture {
+  std::filesystem::path path;
+  std::uint8_t label = 0;
+};
+
+struct SortedPictures {
+  std::vector<std::string> class_names;  ///< sorted bytewise, so that labels are the same on every machine
+  std::vector<LabelledPicture> train, test;
+  std::size_t left_out = 0;              ///< files and folders that are no pictures
+  std::filesystem::path first_left_out;  ///< one of them
+};
+
+/// How the test images are chosen where they have no folder of their own: from each class.
+struct TestChoice {
+  double share = 0.2;      ///< of its pictures, at least one
+  std::int64_t count = 0;  ///< so many, if not 0
+  std::uint64_t seed = 1234;
+  bool is_given = false;  ///< the user asked for one of these
+};
+
+/// Looks into FOLDER/CLASS, or FOLDER/train/CLASS and FOLDER/test/CLASS where there are both. Pictures are
+/// regular files called *.png, *.jpg, *.jpeg, *.pgm or *.ppm, or symbolic links to such; names that begin
+/// with a dot do not count. In the order of classes and names.
+/// @throws MissingDataError  no such folder, no folders of classes in it, or a class without pictures
+/// @throws DataError         a name that cannot be a class's, more than 256 classes, a class only in test/,
+/// too
+///                           few pictures to take some of them for testing
+/// @throws UsageError        a choice is given, but the test images have a folder of their own
+SortedPictures find_sorted_pictures(const std::filesystem::path& folder, const TestChoice& choice);
+
+/// Pixels of every image.
+struct PictureSize {
+  int width = 0, height = 0;
+};
+
+struct ConversionOptions {
+  std::string from, to;             ///< see find_sorted_pictures; the directory of the new set
+  std::optional<PictureSize> size;  ///< to scale them to; nothing: they must all have the same
+  PictureColour colour = PictureColour::kGrey;
+  TestChoice test;
+  bool replace = false;  ///< the set that is in `to` already
+};
+
+struct Conversion {
+  SortedPictures pictures;
+  ImageShape shape;
+};
+
+/// Writes images and labels to train on and to test with, and classes.txt, into `to`, which is made if it is
+/// not there. Nothing appears under its final name before all of it is written; one conversion at a time
+/// works in a directory. Needs the memory of one picture, whatever their number.
+/// @throws UsageError        files of a set are there already, and shall stay, or something else has their
+///                           names; `to` lies in `from`, where it would be taken for a class
+/// @throws MissingDataError, DataError  as find_sorted_pictures and read_pictures; pictures of different
+/// sizes;
+///                           more than an IDX file holds
+/// @throws IoError           `to` cannot be written
+Conversion convert_pictures(Env& env, const ConversionOptions& options);
+
+}  // namespace lockstep

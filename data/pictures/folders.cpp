@@ -1,0 +1,188 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Looking for people's pictures.
+#include "common/error.hpp"
+#include "common/printable.hpp"
+#include "common/text_layout.hpp"
+#include "data/class_names.hpp"
+#include "data/pictures/conversion.hpp"
+#include "data/sampler.hpp"
+
+#include <cctype>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <system_error>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The entries of a folder that do not begin with a dot, sorted by their bytes.
+std::vector<fs::path> entries_of(const fs::path& folder) {
+  std::vector<fs::path> entries;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    if (!it->path().filename().string().starts_with('.')) entries.push_back(it->path());
+  }
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory)
+    throw MissingDataError(
+        fmt::format("{}: no such folder; name one that holds a folder for each class", folder.string()));
+  if (error)
+    throw IoError(
+        fmt::format("{}: cannot be read: {}; check its permissions", folder.string(), error.message()));
+  std::sort(entries.begin(), entries.end(),
+            [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });
+  return entries;
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+bool is_picture(const fs::path& path) {
+  constexpr std::array<std::string_view, 5> kExtensions = {".png", ".jpg", ".jpeg", ".pgm", ".ppm"};
+  std::string extension = path.extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::error_code ignored;
+  return std::find(kExtensions.begin(), kExtensions.end(), extension) != kExtensions.end() &&
+         fs::is_regular_file(path, ignored);
+}
+
+bool holds_folders(const fs::path& path) {
+  if (!is_folder(path)) return false;
+  const auto entries = entries_of(path);
+  return std::any_of(entries.begin(), entries.end(), is_folder);
+}
+
+/// A class and the pictures in its folder.
+struct ClassFolder {
+  std::string name;
+  std::vector<fs::path> pictures;
+};
+
+/// Reads FOLDER/CLASS/PICTURE, and counts what is something else.
+class FolderReader {
+ public:
+  explicit FolderReader(SortedPictures& found) : found_(found) {}
+
+  std::vector<ClassFolder> read(const fs::path& folder) {
+    std::vector<ClassFolder> classes;
+    for (const fs::path& entry : entries_of(folder)) {
+      if (is_folder(entry)) {
+        classes.push_back(read_class(entry));
+      } else {
+        leave_out(entry);
+      }
+    }
+    if (classes.empty()) {
+      throw MissingDataError(
+          fmt::format("{}: holds no folders; sort the pictures into one for each class, named after it",
+                      folder.string()));
+    }
+    return classes;
+  }
+
+ private:
+  ClassFolder read_class(const fs::path& folder) {
+    ClassFolder result{.name = folder.filename().string(), .pictures = {}};
+    if (const char* trouble = trouble_with_class_name(result.name))
+      throw DataError(fmt::format("{}: a folder's name is its class's, and this one {}; rename it",
+                                  printable_line(folder.string()), trouble));
+    for (const fs::path& entry : entries_of(folder)) {
+      if (is_picture(entry)) {
+        result.pictures.push_back(entry);
+      } else {
+        leave_out(entry);
+      }
+    }
+    if (result.pictures.empty())
+      throw MissingDataError(
+          fmt::format("{}: holds no pictures (png, jpg, jpeg, pgm, ppm); remove it, or put "
+                      "some in",
+                      folder.string()));
+    return result;
+  }
+
+  void leave_out(const fs::path& path) {
+    if (found_.left_out++ == 0) found_.first_left_out = path;
+  }
+
+  SortedPictures& found_;
+};
+
+void name_classes(const std::vector<ClassFolder>& folders, const fs::path& where, SortedPictures& found) {
+  if (folders.size() > kMostClasses)
+    throw DataError(fmt::format("{}: {} folders; labels are bytes, which tell {} classes apart",
+                                where.string(), folders.size(), kMostClasses));
+  for (const ClassFolder& folder : folders) found.class_names.push_back(folder.name);
+}
+
+void add(const std::vector<fs::path>& pictures, std::size_t label, std::vector<LabelledPicture>& to) {
+  for (const fs::path& picture : pictures) to.push_back({picture, static_cast<std::uint8_t>(label)});
+}
+
+void take_both(const fs::path& folder, SortedPictures& found) {
+  FolderReader reader(found);
+  const auto train = reader.read(folder / "train"), test = reader.read(folder / "test");
+  name_classes(train, folder / "train", found);
+  for (std::size_t i = 0; i < train.size(); ++i) add(train[i].pictures, i, found.train);
+  for (const ClassFolder& half : test) {
+    const auto name = std::find(found.class_names.begin(), found.class_names.end(), half.name);
+    if (name == found.class_names.end())
+      throw DataError(fmt::format("{}: there is no folder of that name to train on; add {}",
+                                  (folder / "test" / half.name).string(),
+                                  (folder / "train" / half.name).string()));
+    add(half.pictures, static_cast<std::size_t>(name - found.class_names.begin()), found.test);
+  }
+}
+
+std::size_t how_many_to_test(const ClassFolder& folder, const TestChoice& choice) {
+  const std::size_t all = folder.pictures.size();
+  const auto by_share = static_cast<std::size_t>(std::llround(choice.share * static_cast<double>(all)));
+  const std::size_t wanted =
+      choice.count > 0 ? static_cast<std::size_t>(choice.count) : std::max<std::size_t>(by_share, 1);
+  if (wanted < all) return wanted;
+  throw DataError(
+      fmt::format("class {}: {} of its {} would be for testing, and none to train on; add "
+                  "pictures, or take fewer",
+                  quoted_text(folder.name), wanted, counted(all, "picture")));
+}
+
+/// Which pictures are for testing depends on the seed, the class and how many there are.
+void share_out(const ClassFolder& folder, std::size_t label, const TestChoice& choice,
+               SortedPictures& found) {
+  const auto order = epoch_permutation(static_cast<std::int64_t>(folder.pictures.size()), choice.seed,
+                                       static_cast<std::int64_t>(label));
+  std::vector<bool> is_test(order.size());
+  for (std::size_t i = 0; i < how_many_to_test(folder, choice); ++i)
+    is_test[static_cast<std::size_t>(order[i])] = true;
+  for (std::size_t i = 0; i < is_test.size(); ++i)
+    add({folder.pictures[i]}, label, is_test[i] ? found.test : found.train);
+}
+
+}  // namespace
+
+SortedPictures find_sorted_pictures(const fs::path& folder, const TestChoice& choice) {
+  SortedPictures found;
+  if (holds_folders(folder / "train") && holds_folders(folder / "test")) {
+    if (choice.is_given)
+      throw UsageError(
+          fmt::format("{}: the test images have a folder of their own, so none are chosen; leave "
+                      "--test-share and --test-count out",
+                      folder.string()));
+    take_both(folder, found);
+    return found;
+  }
+  const auto classes = FolderReader(found).read(folder);
+  name_classes(classes, folder, found);
+  for (std::size_t i = 0; i < classes.size(); ++i) share_out(classes[i], i, choice, found);
+  return found;
+}
+
+}  // namespace lockstep

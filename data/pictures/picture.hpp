@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Pictures that a person wants classified or learnt: PNG, JPEG, PGM, PPM, or the images of an IDX file, with
+/// 8 bits for each channel.
+#pragma once
+
+#include "data/idx.hpp"
+#include "kernels/shapes.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+/// Rows from top to bottom, 0 is black.
+struct Picture {
+  std::string name;  ///< the path; with "[i]" behind it for image i of an IDX file
+  int width = 0, height = 0;
+  int channels = 1;                    ///< 3: red, green, blue
+  bool from_idx = false;               ///< one of a data set, not a photograph
+  std::vector<std::uint8_t> pixels{};  ///< [channels][height][width]
+  std::vector<std::string> notes{};    ///< what reading it took, in words: "transparent: laid on white"
+
+  ImageShape shape() const { return {channels, height, width}; }
+  std::size_t plane_size() const {
+    return static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
+  }
+};
+
+/// What pictures are made when they are read.
+enum class PictureColour { kGrey, kRgb };
+inline int channels_of(PictureColour colour) {
+  return colour == PictureColour::kRgb ? 3 : 1;
+}
+
+/// Largest side and number of pixels that are read; larger ones are refused before memory is asked for.
+inline constexpr int kMaxPictureSide = 16384;
+inline constexpr std::int64_t kMaxPicturePixels = std::int64_t{64} << 20;
+
+/// The pictures of a file, made one at a time: an IDX file may hold millions of small ones.
+class Pictures {
+ public:
+  explicit Pictures(Picture picture) : single_(std::move(picture)) {}
+  /// Images `first` to before `first + count` of an IDX file.
+  Pictures(IdxArray images, std::string name, std::size_t first, std::size_t count)
+      : images_(std::move(images)), name_(std::move(name)), first_(first), count_(count) {}
+
+  std::size_t size() const { return count_; }
+  Picture operator[](std::size_t index) const;
+
+  class Iterator {
+   public:
+    Iterator(const Pictures& pictures, std::size_t index) : pictures_(&pictures), index_(index) {}
+    Picture operator*() const { return (*pictures_)[index_]; }
+    Iterator& operator++() {
+      ++index_;
+      return *this;
+    }
+    bool operator!=(const Iterator& other) const { return index_ != other.index_; }
+
+   private:
+    const Pictures* pictures_;
+    std::size_t index_;
+  };
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, count_}; }
+
+ private:
+  std::optional<Picture> single_;
+  IdxArray images_;
+  std::string name_;
+  std::size_t first_ = 0, count_ = 1;
+};
+
+/// Reads a file by its contents, not its name: PNG, JPEG, PGM and PPM as data/pictures/picture.hpp says; an
+/// IDX file of images gives all of them, or only the one that "PATH[i]" names, with the channels that they
+/// have.
+/// @throws MissingDataError, DataError naming the file and what is wrong with it, IoError
+Pictures read_pictures(const std::string& path, PictureColour colour = PictureColour::kGrey);
+
+/// The same from the bytes of a file; `name` is for messages, `only` picks one image of an IDX file.
+Pictures parse_pictures(std::span<const std::uint8_t> file, const std::string& name,
+                        std::optional<std::int64_t> only = {}, PictureColour colour = PictureColour::kGrey);
+
+/// Scaled to width x height by averaging over areas: exact for the same size.
+Picture resize(const Picture& picture, int width, int height);
+
+/// The same, but sides that become longer are interpolated linearly, so that no steps show.
+Picture resize_smoothly(const Picture& picture, int width, int height);
+
+/// 255 - pixel: for dark strokes on light paper, where the training images have light strokes on black.
+void invert(Picture& picture);
+
+/// Whether the border is mostly light, as on a scan of ink on paper.
+bool has_light_background(const Picture& picture);
+/// The same of the pixels of an image of this shape; all channels count alike.
+bool has_light_border(std::span<const std::uint8_t> pixels, const ImageShape& shape);
+
+// The picture formats that data/pictures/picture.hpp reads, one function and one file each.
+
+/// @throws DataError  a picture that is empty or larger than kMaxPictureSide and kMaxPicturePixels allow
+void check_picture_size(const std::string& name, std::int64_t width, std::int64_t height);
+
+/// All of them turn a whole file into grey, 0 is black, or into red, green and blue; `name` is for messages.
+/// @throws DataError  naming the file and what is wrong with it
+///
+/// Every kind of PNG: grey, colour, palette, with alpha, 16 bits, interlaced. What is transparent is laid on
+/// white; on black if nothing could be seen on white.
+Picture read_png(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
+/// Baseline and progressive JPEG, grey, colour and CMYK, turned upright as its EXIF data say.
+Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
+/// Binary PGM (P5) or PPM (P6) with 8 or 16 bits.
+Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
+
+/// How light a colour is, as television has it. Each from 0 to 255.
+inline int grey_of(int red, int green, int blue) {
+  return (299 * red + 587 * green + 114 * blue) / 1000;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// PNG by libpng; PGM and PPM by hand.
+#include "common/error.hpp"
+#include "data/byte_source.hpp"
+#include "data/pictures/picture.hpp"
+
+#include <fmt/format.h>
+#include <png.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+namespace lockstep {
+
+// PNG by libpng's simplified interface.
+
+namespace {
+
+/// Frees what libpng holds, whatever happens.
+struct PngImage : png_image {
+  PngImage() : png_image{} { version = PNG_IMAGE_VERSION; }
+  ~PngImage() { png_image_free(this); }
+  PngImage(const PngImage&) = delete;
+  PngImage& operator=(const PngImage&) = delete;
+};
+
+using Pixels = std::vector<std::uint8_t>;
+
+/// Pixels as libpng delivers them.
+struct WithAlpha {
+  Pixels bytes;          ///< [pixel][channels + 1], alpha last
+  std::size_t channels;  ///< 1 or 3
+
+  std::size_t pixels() const { return bytes.size() / (channels + 1); }
+  int alpha(std::size_t pixel) const { return bytes[pixel * (channels + 1) + channels]; }
+  int value(std::size_t pixel, std::size_t channel) const { return bytes[pixel * (channels + 1) + channel]; }
+};
+
+/// [channels][pixel]
+Pixels laid_on(const WithAlpha& picture, int paper) {
+  Pixels opaque;
+  opaque.reserve(picture.channels * picture.pixels());
+  for (std::size_t c = 0; c < picture.channels; ++c) {
+    for (std::size_t i = 0; i < picture.pixels(); ++i) {
+      const int value = picture.value(i, c), alpha = picture.alpha(i);
+      opaque.push_back(static_cast<std::uint8_t>((value * alpha + paper * (255 - alpha) + 127) / 255));
+    }
+  }
+  return opaque;
+}
+
+int contrast(const Pixels& pixels) {
+  const auto [low, high] = std::minmax_element(pixels.begin(), pixels.end());
+  return *high - *low;
+}
+
+bool is_opaque(const WithAlpha& picture) {
+  for (std::size_t i = 0; i < picture.pixels(); ++i) {
+    if (picture.alpha(i) != 255) return false;
+  }
+  return true;
+}
+
+/// Dark strokes on nothing are what drawing programs save; light ones on nothing would vanish on white.
+void flatten(const WithAlpha& source, Picture& picture) {
+  constexpr int kInvisible = 16, kWhitePixel = 255, kBlackPixel = 0;
+  picture.pixels = laid_on(source, kWhitePixel);
+  if (is_opaque(source)) return;
+  picture.notes.emplace_back("transparent: laid on white");
+  if (contrast(picture.pixels) >= kInvisible) return;
+  Pixels on_black = laid_on(source, kBlackPixel);
+  if (contrast(on_black) < kInvisible) return;
+  picture.pixels = std::move(on_black);
+  picture.notes.back() = "transparent and light: laid on black";
+}
+
+}  // namespace
+
+Picture read_png(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
+  PngImage image;
+  if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) {
+    throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
+  }
+  check_picture_size(name, image.width, image.height);
+  image.format = colour == PictureColour::kRgb ? PNG_FORMAT_RGBA : PNG_FORMAT_GA;
+  image.flags |=
+      PNG_IMAGE_FLAG_16BIT_sRGB;  // 16 bits are as the screen shows them, too, unless the file says
+  Picture picture{.name = name,
+                  .width = static_cast<int>(image.width),
+                  .height = static_cast<int>(image.height),
+                  .channels = channels_of(colour)};
+  WithAlpha source{Pixels(PNG_IMAGE_SIZE(image)), static_cast<std::size_t>(picture.channels)};
+  if (png_image_finish_read(&image, nullptr, source.bytes.data(), 0, nullptr) == 0) {
+    throw DataError(fmt::format("{}: damaged PNG: {}", name, image.message));
+  }
+  flatten(source, picture);
+  return picture;
+}
+
+// PGM and PPM: numbers in text, then the pixels.
+
+namespace {
+
+/// Reads the header of a PGM: numbers between white space and comments.
+class PgmHeader {
+ public:
+  PgmHeader(const std::string& name, std::span<const std::uint8_t> file) : name_(name), file_(file) {}
+
+  int number(const char* what) {
+    skip_space();
+    const auto* begin = reinterpret_cast<const char*>(file_.data()) + at_;
+    int value = 0;
+    const auto [end, error] = std::from_chars(begin, begin + (file_.size() - at_), value);
+    if (error != std::errc() || value < 1) {
+      throw DataError(
+          fmt::format("{}: PGM header, offset {}: expected the {}, a positive number", name_, at_, what));
+    }
+    at_ += static_cast<std::size_t>(end - begin);
+    return value;
+  }
+
+  /// Offset of the pixels: one white space after the last number.
+  std::size_t pixels() const { return at_ + 1; }
+
+ private:
+  void skip_space() {
+    while (at_ < file_.size()) {
+      if (file_[at_] == '#') {
+        while (at_ < file_.size() && file_[at_] != '\n') ++at_;
+      } else if (std::strchr(" \t\r\n", file_[at_]) != nullptr && file_[at_] != 0) {
+        ++at_;
+      } else {
+        return;
+      }
+    }
+  }
+
+  const std::string& name_;
+  std::span<const std::uint8_t> file_;
+  std::size_t at_ = 2;
+};
+
+/// The bytes of the pixels, from `begin` on, as they are stored; larger numbers than a byte holds are scaled.
+std::vector<std::uint8_t> read_values(std::span<const std::uint8_t> stored, int largest) {
+  const std::size_t bytes = largest > 255 ? 2 : 1;
+  std::vector<std::uint8_t> values;
+  values.reserve(stored.size() / bytes);
+  for (std::size_t i = 0; i < stored.size(); i += bytes) {
+    const int value = bytes == 2 ? stored[i] << 8 | stored[i + 1] : stored[i];
+    values.push_back(static_cast<std::uint8_t>(std::min(255, (value * 255 + largest / 2) / largest)));
+  }
+  return values;
+}
+
+/// Planes of the colour that is wanted, from those that are stored.
+void recolour(Picture& picture, PictureColour colour) {
+  const std::size_t size = picture.plane_size();
+  const int wanted = channels_of(colour);
+  if (picture.channels == wanted) return;
+  if (colour == PictureColour::kRgb) {
+    picture.pixels.resize(3 * size);
+    for (const std::size_t plane : {size, 2 * size})
+      std::copy_n(picture.pixels.data(), size, picture.pixels.data() + plane);
+  } else {
+    for (std::size_t i = 0; i < size; ++i)
+      picture.pixels[i] = static_cast<std::uint8_t>(
+          grey_of(picture.pixels[i], picture.pixels[size + i], picture.pixels[2 * size + i]));
+    picture.pixels.resize(size);
+  }
+  picture.channels = wanted;
+}
+
+}  // namespace
+
+Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour) {
+  PgmHeader header(name, file);
+  const int width = header.number("width"), height = header.number("height"),
+            largest = header.number("largest value");
+  check_picture_size(name, width, height);
+  if (largest > 65535)
+    throw DataError(fmt::format("{}: PGM whose largest value is {}, above 65535", name, largest));
+  const int channels = file[1] == '6' ? 3 : 1;
+  Picture picture{.name = name, .width = width, .height = height, .channels = channels};
+  const std::size_t size =
+      picture.plane_size() * static_cast<std::size_t>(channels) * (largest > 255 ? 2 : 1);
+  const std::size_t begin = std::min(header.pixels(), file.size()), there = file.size() - begin;
+  if (there < size) {
+    throw DataError(
+        fmt::format("{}: truncated PGM: {} bytes of pixels promised, {} there", name, size, there));
+  }
+  picture.pixels = read_values(file.subspan(begin, size), largest);
+  separate_channels(picture.pixels, picture.plane_size(), channels);
+  recolour(picture, colour);
+  return picture;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,212 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Looking for the files of a data set.
+#include "data/sets/set_files.hpp"
+
+#include "common/error.hpp"
+#include "data/sets/catalogue.hpp"
+#include "data/sets/idx_set.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace lockstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// An environment variable, empty if it is not set.
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): see resolve_data_root
+  return value != nullptr ? value : "";
+}
+
+/// Empty where there is no home.
+fs::path cache_directory() {
+  const std::string xdg = variable("XDG_CACHE_HOME");
+  if (fs::path(xdg).is_absolute()) return xdg;  // the XDG specification: ignore a relative one
+  const std::string home = variable("HOME");
+  return home.empty() ? fs::path() : fs::path(home) / ".cache";
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+/// The plain file, the .gz beside it, or an empty path.
+fs::path find_file(const fs::path& directory, const std::string& name) {
+  fs::path plain = directory / name;
+  fs::path packed = directory / (name + ".gz");
+  if (is_file(plain)) return plain;
+  return is_file(packed) ? packed : fs::path();
+}
+
+/// The file under any of its names; under two of them it is unclear which is meant.
+fs::path find_one_of(const fs::path& directory, const FileNames& names) {
+  fs::path found;
+  for (const std::string& name : names) {
+    const fs::path here = find_file(directory, name);
+    if (here.empty()) continue;
+    if (!found.empty()) {
+      throw DataError(fmt::format("{}: {} and {} are both there, and either may be meant; remove one",
+                                  directory.string(), found.filename().string(), here.filename().string()));
+    }
+    found = here;
+  }
+  return found;
+}
+
+/// What makes a directory unusable, for a message; empty if it holds all files, which are then in `files`.
+std::string look_into(const fs::path& directory, const std::vector<FileNames>& wanted, SetFiles& files) {
+  std::error_code error;
+  const fs::file_status status = fs::status(directory, error);
+  if (status.type() == fs::file_type::not_found) return "no such directory";
+  if (!fs::status_known(status)) return error.message();
+  if (!fs::is_directory(status)) return "not a directory";
+  files.directory = directory;
+  std::vector<std::string> lacks;
+  for (const FileNames& names : wanted) {
+    files.files.push_back(find_one_of(directory, names));
+    if (files.files.back().empty()) lacks.push_back(names.front());
+  }
+  if (lacks.empty()) return "";
+  if (lacks.size() == wanted.size()) return "none of its files";
+  return fmt::format("lacks {}", fmt::join(lacks, " and "));
+}
+
+std::vector<fs::path> places_by_name(const std::string& set, const std::string& root) {
+  if (root != "auto") return {fs::path(root) / set, fs::path(root)};
+  std::vector<fs::path> places;
+  if (const std::string data = variable("LOCKSTEP_DATA"); !data.empty()) {
+    places.push_back(fs::path(data) / set);
+    places.emplace_back(data);
+  }
+  if (const fs::path cache = cache_directory(); !cache.empty()) places.push_back(cache / "lockstep" / set);
+  places.push_back(fs::path("/usr/share/datasets") / set);
+  return places;
+}
+
+std::string what_to_do(const SetEntry& set) {
+  if (!set.is_known_by_name())
+    return "name the directory that holds its files, or make them with: lockstep convert PICTURES DIR";
+  return fmt::format("fetch it with: launch/get-data {}", set.name);
+}
+
+}  // namespace
+
+std::vector<fs::path> candidate_places(const SetEntry& set, const std::string& root) {
+  if (!set.is_known_by_name()) return root == "auto" ? std::vector<fs::path>() : std::vector{fs::path(root)};
+  std::vector<fs::path> places;
+  for (const fs::path& place : places_by_name(set.name, root)) {
+    places.push_back(place);
+    if (!set.folder.empty()) places.push_back(place / set.folder);
+  }
+  return places;
+}
+
+SetFiles find_set_files(const SetEntry& set, const std::vector<FileNames>& wanted,
+                        const std::vector<fs::path>& places) {
+  std::vector<std::string> looked;
+  for (const fs::path& place : places) {
+    SetFiles files;
+    const std::string trouble = look_into(place, wanted, files);
+    if (!trouble.empty()) {
+      looked.push_back(fmt::format("{} ({})", place.string(), trouble));
+      continue;
+    }
+    if (const fs::path names = place / set.names_file; is_file(names)) files.names = names;
+    return files;
+  }
+  throw MissingDataError(fmt::format("data set '{}' is not on this machine; looked in {}; {}", set.name,
+                                     fmt::join(looked, ", "), what_to_do(set)));
+}
+
+// SetDirectory: files get names that no reader looks for, and their own once all are there.
+
+namespace {
+
+constexpr const char* kLock = ".convert.lock";
+constexpr const char* kPartial = ".partial";
+
+/// Every name that a file of such a set may have: the next reader must find the new ones only.
+std::vector<std::string> all_names() {
+  const SetEntry& own = own_set();
+  std::vector<std::string> names = {own.names_file};
+  for (const FileNames& of_file : idx_set_files(own)) {
+    for (const std::string& name : of_file) {
+      names.push_back(name);
+      names.push_back(name + ".gz");
+    }
+  }
+  return names;
+}
+
+void make_directories(Env& env, const std::string& path) {
+  const std::string parent = parent_directory(path);
+  if (parent != path && !env.exists(parent)) make_directories(env, parent);
+  if (env.exists(path) && !std::filesystem::is_directory(path))
+    throw UsageError(fmt::format("{}: is no directory; name one for the new set", path));
+  env.make_directory(path);
+}
+
+}  // namespace
+
+SetDirectory::SetDirectory(Env& env, std::string path, bool replace)
+    : env_(env), path_(std::move(path)), replace_(replace) {
+  make_directories(env_, path_);
+  require_free_names();
+  claim_ = env_.claim(in_directory(kLock));
+  if (claim_ == nullptr)
+    throw IoError(fmt::format(
+        "{}: another conversion is writing there; wait for it, or choose another directory", path_));
+  for (const std::string& name : all_names()) env_.remove_file(in_directory(name + kPartial));
+}
+
+SetDirectory::~SetDirectory() {
+  remove_partial_files();
+}
+
+std::string SetDirectory::in_directory(const std::string& name) const {
+  return (std::filesystem::path(path_) / name).string();
+}
+
+void SetDirectory::require_free_names() const {
+  for (const std::string& name : all_names()) {
+    const std::string file = in_directory(name);
+    const EntryKind kind = env_.entry(file).kind;
+    if (kind == EntryKind::kNothing || (kind == EntryKind::kFile && replace_)) continue;
+    throw UsageError(kind == EntryKind::kFile
+                         ? fmt::format("{}: is there already; --force replaces the set", file)
+                         : fmt::format("{}: is in the way, and no regular file; remove it yourself", file));
+  }
+}
+
+std::string SetDirectory::add(const std::string& name) {
+  added_.push_back(name);
+  return in_directory(name + kPartial);
+}
+
+void SetDirectory::publish() {
+  require_free_names();
+  for (const std::string& name : all_names()) env_.remove_file(in_directory(name));
+  for (const std::string& name : added_) env_.rename(in_directory(name + kPartial), in_directory(name));
+  added_.clear();
+  env_.sync_directory(path_);
+}
+
+void SetDirectory::remove_partial_files() noexcept {
+  try {
+    for (const std::string& name : added_) env_.remove_file(in_directory(name + kPartial));
+    env_.remove_file(in_directory(kLock));
+  } catch (...) {  // NOLINT(bugprone-empty-catch): the next conversion removes them
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From the name of a data set to the set: the table of formats, and loading.
+#include "data/sets/set_formats.hpp"
+
+#include "common/error.hpp"
+#include "common/text_layout.hpp"
+#include "data/dataset.hpp"
+#include "data/sets/cifar_set.hpp"
+#include "data/sets/idx_set.hpp"
+#include "data/sets/random_set.hpp"
+#include "data/sets/synthetic_set.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+namespace lockstep {
+
+// The table of formats.
+
+namespace {
+
+constexpr SetFormat kFormats[] = {
+    {.name = "idx",
+     .files = idx_set_files,
+     .load = load_idx_set,
+     .outline = outline_of_idx_set,
+     .make = nullptr},
+    {.name = "cifar", .files = cifar_set_files, .load = load_cifar_set, .outline = nullptr, .make = nullptr},
+    {.name = "cifar-fine",
+     .files = cifar_set_files,
+     .load = load_cifar_fine_set,
+     .outline = nullptr,
+     .make = nullptr},
+    {.name = "random", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_random_set},
+    {.name = "drawn", .files = nullptr, .load = nullptr, .outline = nullptr, .make = make_synthetic_set},
+};
+
+}  // namespace
+
+const SetFormat& format_of(const SetEntry& set) {
+  for (const SetFormat& format : kFormats) {
+    if (format.name == set.format) return format;
+  }
+  throw ConfigError(
+      fmt::format("catalogue of data sets: '{}' has the unknown format '{}'", set.name, set.format));
+}
+
+// From the catalogue where a set is known by name; otherwise its format is asked.
+
+SetOutline outline_of(const std::string& set, const std::string& root) {
+  const SetEntry& entry = find_set(set);
+  if (entry.is_known_by_name()) {
+    return {.shape = entry.shape,
+            .classes = static_cast<int>(entry.class_names.size()),
+            .train_samples = entry.train_samples,
+            .test_samples = entry.test_samples,
+            .is_fp32 = entry.is_fp32};
+  }
+  const SetFormat& format = format_of(entry);
+  const std::string directory = resolve_data_root(set, root);
+  return format.outline(entry, find_set_files(entry, format.files(entry), {directory}));
+}
+
+// From the name of a data set to the set.
+
+namespace {
+
+void check_samples(const char* key, std::int64_t samples, bool is_made) {
+  if (!is_made && samples != 0) {
+    throw DatasetOptionError(key, fmt::format("{}: only for sets that are made in memory ({}); leave it out",
+                                              samples, fmt::join(made_sets(), ", ")));
+  }
+  if (samples < 0 || samples > kMostMadeSamples)
+    throw DatasetOptionError(
+        key, fmt::format("{} is not in 0..{} (0: the set's default)", samples, kMostMadeSamples));
+}
+
+void check_options(const DatasetOptions& options, bool is_made) {
+  check_samples("train_samples", options.train_samples, is_made);
+  check_samples("test_samples", options.test_samples, is_made);
+  for (const double mean : options.mean)
+    if (!std::isfinite(mean))
+      throw DatasetOptionError("mean", fmt::format("{} is not a finite number", mean));
+  for (const double std : options.std)
+    if (!std::isfinite(std) || std <= 0)
+      throw DatasetOptionError("std", fmt::format("{} is not a number above 0", std));
+}
+
+/// The numbers of the job, of the set, or measured: the first of them that there are.
+const std::vector<double>& first_given(const char* key, const std::vector<double>& of_job,
+                                       const std::vector<double>& of_set, const std::vector<double>& measured,
+                                       const ImageShape& shape) {
+  if (of_job.empty()) return of_set.empty() ? measured : of_set;
+  if (of_job.size() == 1 || of_job.size() == static_cast<std::size_t>(shape.channels)) return of_job;
+  throw DatasetOptionError(
+      key, fmt::format("{} for images with {}; give one, or one for each", counted(of_job.size(), "number"),
+                       counted(shape.channels, "channel")));
+}
+
+void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntry& set) {
+  const ImageShape& shape = data.train.shape;
+  const bool measures =
+      (options.mean.empty() && set.mean.empty()) || (options.std.empty() && set.std.empty());
+  const Normalisation measured =
+      measures ? measure(data.train.images.span(), static_cast<std::size_t>(shape.features()), shape.channels)
+               : Normalisation{};
+  data.normalisation = {.mean = first_given("mean", options.mean, set.mean, measured.mean, shape),
+                        .std = first_given("std", options.std, set.std, measured.std, shape)};
+  for (Dataset* half : {&data.train, &data.test})
+    half->scales = scales_of(data.normalisation, shape.channels);
+}
+
+TrainTestData load_files(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
+  const auto places = options.directory.empty() ? candidate_places(set, options.root)
+                                                : std::vector<std::filesystem::path>{options.directory};
+  const SetFiles files = find_set_files(set, format.files(set), places);
+  TrainTestData data = format.load(set, files);
+  data.directory = files.directory.string();
+  data.origin = data.directory;
+  return data;
+}
+
+TrainTestData make_in_memory(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
+  TrainTestData data = format.make(options);
+  data.origin = "made in memory";
+  data.class_names = set.class_names;
+  return data;
+}
+
+}  // namespace
+
+std::string resolve_data_root(const std::string& set, const std::string& root, const std::string& first) {
+  const SetEntry& entry = find_set(set);
+  const SetFormat& format = format_of(entry);
+  if (format.is_made()) return "";
+  std::vector<std::filesystem::path> places = candidate_places(entry, root);
+  if (!first.empty()) places.insert(places.begin(), first);
+  if (places.empty())
+    throw DatasetOptionError(
+        "root", fmt::format("set {} needs the directory that holds its files, such as my-data", set));
+  return find_set_files(entry, format.files(entry), places).directory.string();
+}
+
+bool is_made_in_memory(const std::string& set) {
+  return format_of(find_set(set)).is_made();
+}
+
+std::vector<std::string_view> made_sets() {
+  std::vector<std::string_view> names;
+  for (const SetEntry& set : catalogue())
+    if (format_of(set).is_made()) names.push_back(set.name);
+  return names;
+}
+
+TrainTestData load_dataset(const DatasetOptions& options) {
+  const SetEntry& set = find_set(options.set);
+  const SetFormat& format = format_of(set);
+  check_options(options, format.is_made());
+  TrainTestData data =
+      format.is_made() ? make_in_memory(set, format, options) : load_files(set, format, options);
+  for (Dataset* half : {&data.train, &data.test}) half->quick = quick_fingerprint_of(*half);
+  if (data.train.images.size() > 0) normalise(data, options, set);
+  return data;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,253 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The contract of every op on a GPU. kernels/cuda implements it by hand, kernels/vendor with cuDNN and
+/// cuBLAS.
+///
+/// It differs from kernels/ops.hpp, the contract on CPUs, where a GPU wants it different: launches are dear,
+/// so layers are fused (kernels/device_epilogue.hpp) and all grains of a rank go through an op together; and
+/// nothing comes back to the host, so counts and flags stay on the device.
+///
+/// Conventions, stated once:
+/// - Every op is queued on its stream and returns; nothing is synchronised. All pointers are device memory
+///   and do not overlap unless an op says "in place". An op may be captured in a graph.
+/// - Tensors are fp32, batch innermost, [channel][row][column][sample], like those of the CPU; `batch` is any
+///   number from 1 on, without padding columns. (Vendor ops keep their tensors as [sample][channel][row]
+///   [column], see batch_innermost(); masks and argmax likewise.)
+/// - Outputs are overwritten, unless an op says "accumulates".
+/// - The columns of a tensor are whole grains, one after another: columns [g * grain, (g + 1) * grain) are
+///   grain g, the last one may be shorter. Gradients of parameters are summed within a grain (or a part of
+///   one) in fp32 in a fixed order and then added as 64-bit fixed point (kernels/numerics/sums.hpp),
+///   which is exact; so the bits depend on grain, shape and data alone: not on how many grains a rank has, on
+///   the device's number of multiprocessors, or on which block is first.
+/// - A grain adds at most kPartialSums terms to an element of an exact sum.
+/// - Shapes were validated by the caller; an op only asserts (LOCKSTEP_CHECK).
+#pragma once
+
+#include "kernels/device.hpp"
+#include "kernels/device_epilogue.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "kernels/ops.hpp"
+#include "kernels/shapes.hpp"
+#include "kernels/step_state.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace lockstep {
+
+/// Which samples of a data set form the batch: column n is sample order[step_in_epoch * stride + first + n],
+/// or that number itself where order is null.
+struct SampleSelection {
+  const std::int32_t* order = nullptr;  ///< a permutation of the data set, or null
+  const StepState* state = nullptr;     ///< null: step_in_epoch is 0
+  std::int64_t stride = 0;              ///< samples of a global batch
+  std::int64_t first = 0;               ///< position of column 0 in the global batch
+};
+
+/// A data set on the device. Either images or features are there.
+struct DeviceDataset {
+  const std::uint8_t* images = nullptr;  ///< [sample][features]; value = byte * scale + shift (one fused
+                                         ///< multiply-add), with the numbers of the feature's channel
+  const float* features_fp32 = nullptr;  ///< [sample][features]
+  const std::int32_t* labels = nullptr;  ///< [sample]
+  int features = 0;
+  float scale = 1, shift = 0;            ///< where there is one channel
+  int channels = 1;                      ///< each is features / channels features in a row
+  const float* channel_scale = nullptr;  ///< [channels], on the device, where there are several
+  const float* channel_shift = nullptr;
+};
+
+/// Where terms that an exact sum cannot take are counted: those with |term| >= limit, and NaN. Accumulates.
+struct Refusals {
+  std::int64_t* all = nullptr;  ///< of all kinds and tensors: kRefused of the step's counters
+  /// Of this tensor: [0] finite ones, [1] NaN and infinite ones. May be null.
+  std::int64_t* of_tensor = nullptr;
+};
+inline constexpr int kRefusalKinds = 2;
+
+/// Where the gradient of one tensor goes. Accumulates.
+struct ExactTarget {
+  std::int64_t* sums = nullptr;
+  ExactFormat format;
+  Refusals refusals;
+};
+
+/// Where gradients of a weight and its bias go.
+struct ExactGradient {
+  ExactTarget weight, bias;
+};
+
+/// Samples whose loss is not finite are left out, and counted as kRefused.
+struct LossTarget {
+  const std::int32_t* labels = nullptr;  ///< [batch]
+  std::int64_t* counters = nullptr;      ///< [kStepCounters], accumulates
+  double narrow_limit = 0;               ///< nats, see narrow_loss_limit()
+  const StepState* state = nullptr;      ///< its stop_requested is added once to kStopRequests; may be null
+};
+
+/// Ranges of the arena that the update tells apart, in device memory. None: all parameters are alike, and
+/// decay; not for rules that look at norms.
+struct UpdateTensors {
+  int count = 0;
+  const UpdateTensor* ranges = nullptr;    ///< [count]
+  const std::int32_t* range_of = nullptr;  ///< [parameters]
+  TensorFactors* factors = nullptr;        ///< [count], for the update's own use if the rule looks at norms
+};
+
+/// A tensor of an update, whose gradient, weights and optimiser's buffers have a fingerprint each
+/// (kernels/numerics/fingerprint.hpp).
+struct FingerprintTensor {
+  std::uint64_t first = 0;                     ///< its first word in the buffers of the whole network
+  std::uint64_t offset = 0;                    ///< and its first parameter in those of the update
+  std::uint32_t slots[2 + kMostBuffers] = {};  ///< of its gradient, its weights, and each buffer
+};
+
+inline constexpr std::size_t kFingerprintStride = 32;
+
+/// Where the fingerprints of a step go, all in device memory.
+struct StepFingerprints {
+  /// By rising offset; behind the last one stands one that begins where the parameters end.
+  const FingerprintTensor* tensors = nullptr;
+  const std::int32_t* tensor_of =
+      nullptr;  ///< of parameters 0, kFingerprintStride, 2 kFingerprintStride, ...
+  std::size_t slots = 0;
+  /// [kLongestSeries][slots], of which steps_done says which; accumulates words mod 2^64. Null: none are taken.
+  std::int64_t* rows = nullptr;
+};
+
+/// Everything that moves the weights once the sums are complete.
+struct UpdateArgs {
+  std::size_t parameters = 0;
+  std::int64_t* sums = nullptr;      ///< [kCounterSlots + parameters]; zeroed when done
+  const float* fp32_sums = nullptr;  ///< [parameters]; null: use `sums`. (determinism: off)
+  /// [parameters]: the unit of each sum is 2^exponent; null: kExactExponent for all of them.
+  const std::int16_t* exponents = nullptr;
+  float* weights = nullptr;  ///< [parameters], in place
+  UpdateRule rule = UpdateRule::kSgd;
+  float* buffers[kMostBuffers] = {};  ///< what the rule remembers, each [parameters], in place
+  UpdateTensors tensors;
+  StepFingerprints fingerprints = {};  ///< not with fp32_sums
+  StepState* state = nullptr;          ///< its scalars are what the rule is told
+};
+
+/// A part of weights that no update moves, in device memory.
+struct KeptPart {
+  const float* floats = nullptr;
+  std::size_t first = 0;  ///< word of the whole network's weights
+  std::size_t size = 0;   ///< words
+  std::size_t slot = 0;   ///< which fingerprint it is a part of
+};
+
+struct KeptFingerprintArgs {
+  const KeptPart* parts = nullptr;  ///< [count], in device memory
+  int count = 0;
+  std::size_t slots = 0;
+  std::int64_t* rows = nullptr;      ///< [kLongestSeries][slots], accumulates: words mod 2^64
+  const StepState* state = nullptr;  ///< its steps_done says which row
+};
+
+class DeviceOps {
+ public:
+  virtual ~DeviceOps() = default;
+  /// "native" or "vendor".
+  virtual std::string_view name() const = 0;
+  virtual bool batch_innermost() const { return true; }
+
+  /// x [features, batch] and labels [batch] of the samples at `place`.
+  virtual void gather(Stream&, int batch, const DeviceDataset&, const SampleSelection&, float* x,
+                      std::int32_t* labels) = 0;
+
+  /// y = epilogue(conv(x, w) + b).  x [C,H,W,N]  w [K,C,R,S]  b [K]  y [K, P / pool, Q / pool, N]
+  /// @param state  its `step` keys dropout; may be null if the epilogue has none
+  /// @param mask   [size of y] bytes, see Epilogue; null: not wanted
+  virtual void conv2d_forward(Stream&, const Conv2dShape&, const float* x, const float* w, const float* b,
+                              const Epilogue&, const StepState* state, float* y, std::uint8_t* mask) = 0;
+  /// dx from dy [K,P,Q,N]: [C,H,W,N], or, with `expand` (then C, H, W are the epilogue's output), the
+  /// gradient before that epilogue, [channels, height, width, N].
+  virtual void conv2d_backward_data(Stream&, const Conv2dShape&, const float* dy, const float* w,
+                                    const EpilogueBackward* expand, float* dx) = 0;
+  /// Accumulates dw [K,C,R,S] and db [K].
+  virtual void conv2d_backward_weights(Stream&, const Conv2dShape&, int grain, const float* x,
+                                       const float* dy, const ExactGradient&) = 0;
+
+  /// y = epilogue(w x + b).  x [I,N]  w [O,I]  b [O]  y [O,N]. The epilogue has no pool.
+  virtual void linear_forward(Stream&, const LinearShape&, const float* x, const float* w, const float* b,
+                              const Epilogue&, const StepState* state, float* y, std::uint8_t* mask) = 0;
+  /// dx [I,N] from dy [O,N], or, with `expand` (then I is the size of the epilogue's output), the gradient
+  /// before that epilogue.
+  virtual void linear_backward_data(Stream&, const LinearShape&, const float* dy, const float* w,
+                                    const EpilogueBackward* expand, float* dx) = 0;
+  virtual void linear_backward_weights(Stream&, const LinearShape&, int grain, const float* x,
+                                       const float* dy, const ExactGradient&) = 0;
+
+  /// The epilogue alone, on x [channels, height, width, N]; and its way back.
+  virtual void epilogue_forward(Stream&, const ImageShape&, int batch, const float* x, const Epilogue&,
+                                const StepState* state, float* y, std::uint8_t* mask) = 0;
+  virtual void epilogue_backward(Stream&, const EpilogueBackward&, int batch, const float* dy, float* dx) = 0;
+
+  /// Pools of any window, stride and padding; argmax [size of y] as kernels/ops.hpp says.
+  virtual void max_pool_forward(Stream&, const Pool2dShape&, const float* x, float* y,
+                                std::uint8_t* argmax) = 0;
+  virtual void max_pool_backward(Stream&, const Pool2dShape&, const float* dy, const std::uint8_t* argmax,
+                                 float* dx) = 0;
+  virtual void avg_pool_forward(Stream&, const Pool2dShape&, const float* x, float* y) = 0;
+  virtual void avg_pool_backward(Stream&, const Pool2dShape&, const float* dy, float* dx) = 0;
+
+  // As kernels/ops.hpp says, with the same bits.
+  virtual void global_avg_pool_forward(Stream&, const ImageShape&, int batch, const float* x, float* y) = 0;
+  virtual void global_avg_pool_backward(Stream&, const ImageShape&, int batch, const float* dy,
+                                        float* dx) = 0;
+  virtual void activation_forward(Stream&, Activation, std::size_t size, const float* x, float* y) = 0;
+  virtual void activation_backward(Stream&, Activation, std::size_t size, const float* saved, const float* dy,
+                                   float* dx) = 0;
+  virtual void add(Stream&, std::size_t size, const float* a, const float* b, float* y) = 0;
+
+  // Batch normalisation, as kernels/ops.hpp and kernels/batch_norm.hpp say, with the same bits. All columns are
+  // samples; those of a grain follow one another.
+  virtual void batch_norm_sums(Stream&, const BatchNormShape&, int grain, const float* x,
+                               std::int64_t* words) = 0;
+  virtual void batch_norm_gradient_sums(Stream&, const BatchNormShape&, int grain, const float* x,
+                                        const float* dy, const BatchNormChannel* channels,
+                                        std::int64_t* words) = 0;
+  /// What is made of sums over `numbers` numbers of each channel; of running_mean, then running_var.
+  virtual void batch_norm_statistics(Stream&, int channels, std::int64_t numbers, double eps,
+                                     const std::int64_t* words, BatchNormChannel* to) = 0;
+  virtual void batch_norm_gradients(Stream&, int channels, std::int64_t numbers, const std::int64_t* words,
+                                    BatchNormChannel* to) = 0;
+  virtual void batch_norm_running(Stream&, int channels, double eps, const float* running,
+                                  BatchNormChannel* to) = 0;
+  /// Behind the update of a step: moves running_mean and running_var, unless the state is halted.
+  virtual void batch_norm_move(Stream&, int channels, float momentum, const BatchNormChannel* from,
+                               const StepState* state, float* running) = 0;
+  /// Accumulates dweight and dbias.
+  virtual void batch_norm_weight_gradients(Stream&, int channels, const BatchNormChannel* from,
+                                           const ExactGradient&) = 0;
+  virtual void batch_norm_forward(Stream&, const BatchNormShape&, const float* x,
+                                  const BatchNormChannel* channels, const float* weight, const float* bias,
+                                  float* y) = 0;
+  virtual void batch_norm_backward(Stream&, const BatchNormShape&, const float* x, const float* dy,
+                                   const BatchNormChannel* channels, const float* weight, float* dx) = 0;
+
+  /// Cross-entropy of the softmax: adds samples, loss (each sample's rounded to 2^-32 nats, so that sums are
+  /// exact) and correct answers to the counters. dlogits [classes, batch] = softmax - onehot; null: not
+  /// wanted. In place when dlogits == logits. LossShape::samples equals batch.
+  virtual void softmax_cross_entropy(Stream&, const LossShape&, const float* logits, const LossTarget&,
+                                     float* dlogits) = 0;
+
+  /// Accumulates: sums[i] += round(g[i] * scale), half to even.
+  virtual void accumulate_exact(Stream&, std::size_t size, const float* g, const ExactTarget&) = 0;
+  /// g[i] = float(sum[i] * 2^exponents[i]); null: kExactExponent for all of them.
+  virtual void exact_to_fp32(Stream&, std::size_t size, const std::int64_t* sum,
+                             const std::int16_t* exponents, float* g) = 0;
+
+  /// One optimiser step (as Ops::update) with the mean gradient: each sum divided by the counter kSamples, in
+  /// double. Then zeroes the sums and advances the state: step, step_in_epoch, steps_done, last, sums,
+  /// scalars. If kRefused is set, weights and buffers stay as they are and the state is only marked halted; a
+  /// halted state is never advanced. On its way it takes the fingerprints of what it reads, before it moves.
+  virtual void update(Stream&, const UpdateArgs&) = 0;
+  /// Before the update of a step: the fingerprints of what that does not read.
+  virtual void fingerprint_kept(Stream&, const KeptFingerprintArgs&) = 0;
+};
+
+}  // namespace lockstep

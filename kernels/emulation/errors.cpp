@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Errors of the emulated runtime as CUDA reports them, and the place in a kernel that a message names.
+#include "kernels/emulation/errors.hpp"
+
+#include "kernels/emulation/runtime_api.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+namespace lockstep::emulation {
+
+// Names and texts of errors, and the last one of each thread.
+
+namespace {
+
+struct StatusText {
+  cudaError_t status;
+  const char* name;
+  const char* text;
+};
+
+constexpr StatusText kUnknown = {cudaSuccess, "unrecognized error code", "unrecognized error code"};
+
+constexpr StatusText kTexts[] = {
+    {cudaSuccess, "cudaSuccess", "no error"},
+    {cudaErrorInvalidValue, "cudaErrorInvalidValue", "invalid argument"},
+    {cudaErrorMemoryAllocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {cudaErrorInvalidMemcpyDirection, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy"},
+    {cudaErrorNoDevice, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {cudaErrorInvalidDevice, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {cudaErrorNoKernelImageForDevice, "cudaErrorNoKernelImageForDevice",
+     "no kernel image is available for execution on the device"},
+    {cudaErrorInvalidResourceHandle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+    {cudaErrorNotReady, "cudaErrorNotReady", "device not ready"},
+    {cudaErrorStreamCaptureUnsupported, "cudaErrorStreamCaptureUnsupported",
+     "operation not permitted when stream is capturing"},
+    {cudaErrorStreamCaptureInvalidated, "cudaErrorStreamCaptureInvalidated",
+     "operation failed due to a previous error during capture"},
+    {cudaErrorStreamCaptureMerge, "cudaErrorStreamCaptureMerge",
+     "operation would result in a merge of separate capture sequences"},
+    {cudaErrorStreamCaptureUnmatched, "cudaErrorStreamCaptureUnmatched",
+     "capture was not ended in the same stream as it began"},
+    {cudaErrorStreamCaptureUnjoined, "cudaErrorStreamCaptureUnjoined", "capturing stream has unjoined work"},
+    {cudaErrorStreamCaptureIsolation, "cudaErrorStreamCaptureIsolation",
+     "dependency created on uncaptured work in another stream"},
+    {cudaErrorCapturedEvent, "cudaErrorCapturedEvent",
+     "operation not permitted on an event last recorded in a capturing stream"},
+    {cudaErrorStreamCaptureWrongThread, "cudaErrorStreamCaptureWrongThread",
+     "attempt to terminate a thread-local capture sequence from another thread"},
+};
+
+const StatusText& text_of(cudaError_t status) {
+  const auto* found = std::find_if(std::begin(kTexts), std::end(kTexts),
+                                   [status](const StatusText& text) { return text.status == status; });
+  return found == std::end(kTexts) ? kUnknown : *found;
+}
+
+thread_local cudaError_t last_error = cudaSuccess;
+
+}  // namespace
+
+cudaError_t finish(cudaError_t status) {
+  if (status != cudaSuccess) last_error = status;
+  return status;
+}
+
+const char* cudaGetErrorName(cudaError_t status) {
+  return text_of(status).name;
+}
+
+const char* cudaGetErrorString(cudaError_t status) {
+  return text_of(status).text;
+}
+
+cudaError_t cudaGetLastError() {
+  return std::exchange(last_error, cudaSuccess);
+}
+
+cudaError_t cudaPeekAtLastError() {
+  return last_error;
+}
+
+// Places in words: file and line.
+
+std::string to_string(const CallSite& call) {
+  const std::string_view file = call.file;
+  return fmt::format("{}:{}", file.substr(file.rfind('/') + 1), call.line);
+}
+
+}  // namespace lockstep::emulation

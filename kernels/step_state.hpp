@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a training step on a device knows of its place in the run. It lives in device memory, where kernels
+/// read and advance it, so that a captured step can be launched again and again with the same arguments.
+#pragma once
+
+#include "kernels/numerics/sums.hpp"
+#include "kernels/optimizers/update_rule.hpp"
+
+#include <cstdint>
+
+namespace lockstep {
+
+/// What every rank must know after a step besides the gradient, in this order, as comm/reduce/gradient_reducer.hpp:
+/// samples, correct answers, stop requests, numbers that a sum could not take (losses that are not finite,
+/// gradients beyond the limit of their format), the limbs of the loss.
+enum StepCounter : int {
+  kSamples,
+  kCorrect,
+  kStopRequests,
+  kRefused,
+  kLoss,
+  kStepCounters = kLoss + kWideLimbs
+};
+
+/// A term below this goes into the first limb as it is, however many bits it has: `terms` of them cannot
+/// overflow, being 2^62 / 2^32 / terms. Larger ones, which only networks have that went astray, are spread
+/// over the limbs (wide_term).
+constexpr double narrow_loss_limit(std::int64_t terms) {
+  return 1073741824.0 / static_cast<double>(terms < 1 ? 1 : terms);
+}
+
+/// So many terms may be spread over limbs: 2^31 of 32 bits.
+inline constexpr std::int64_t kMostLossTerms = std::int64_t{1} << 31;
+
+/// The buffer of exact sums holds the counters in its first elements and the arena behind them, so that the
+/// bucket that leaves last, the one at the start of the arena, carries the counters.
+inline constexpr int kCounterSlots = 12;
+static_assert(kCounterSlots >= kStepCounters && kCounterSlots % 4 == 0);
+
+/// Most steps of a series: between two writes by the host.
+inline constexpr int kLongestSeries = 64;
+
+/// The host writes all of it before a series of steps and reads it after them.
+struct StepState {
+  std::int64_t step_in_epoch = 0;         ///< of the next step, from 0
+  std::int64_t steps_done = 0;            ///< since the host wrote this
+  std::int64_t last[kCounterSlots] = {};  ///< counters of the last step done, summed over all ranks
+  std::int64_t sums[kCounterSlots] = {};  ///< of all steps done, added up
+  StepScalars scalars;                    ///< of the next step: what its update is told
+  std::uint32_t step = 0;                 ///< optimiser steps taken before the next one; keys dropout
+  std::uint32_t stop_requested = 0;       ///< this rank's wish, counted in every step
+  std::uint32_t halted = 0;  ///< set by a step that refused a number: it and all later steps change nothing
+  std::uint32_t blocks_done = 0;           ///< the update's own: its last block advances this state
+  StepScalars ahead[kLongestSeries] = {};  ///< of the steps after the next one: [i] once i + 1 are done
+};
+
+}  // namespace lockstep

@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A device's passes: stages forward, and backward with the ranges of gradients that each completes.
+#include "common/error.hpp"
+#include "models/device_execution.hpp"
+#include "models/layer.hpp"
+
+#include <cstddef>
+#include <limits>
+#include <vector>
+
+namespace lockstep {
+
+// Forward on a device: stage after stage, from cut to cut.
+
+float* DeviceExecution::forward_training(Stream& stream, const float* weights, const DevicePass& pass) {
+  LOCKSTEP_CHECK(cuts_.empty() && pass.batch > 0);
+  begin_training(const_cast<float*>(weights), pass);  // which only cuts write to
+  forward_to_cut(stream);
+  return logits();
+}
+
+float* DeviceExecution::forward_evaluation(Stream& stream, const float* weights, int batch) {
+  LOCKSTEP_CHECK(batch > 0 && batch <= max_batch_);
+  weights_ = const_cast<float*>(weights);
+  pass_ = {.batch = batch};
+  training_ = false;
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    Unit& unit = units_[i];
+    if (const BatchLayer* over_batch = unit.over_batch())
+      over_batch->device_use_kept(layer_pass(stream), kept_of(unit), unit.statistics.data());
+    forward_stage(stream, i);
+  }
+  return logits();
+}
+
+void DeviceExecution::begin_training(float* weights, const DevicePass& pass) {
+  LOCKSTEP_CHECK(pass.batch >= 0 && pass.batch <= max_batch_);
+  weights_ = weights;
+  pass_ = pass;
+  training_ = true;
+  next_ = 0;
+  terms_added_ = forked_ = false;
+}
+
+CutSums DeviceExecution::forward_to_cut(Stream& stream) {
+  for (; next_ < units_.size(); ++next_) {
+    Unit& unit = units_[next_];
+    if (const BatchLayer* over_batch = unit.over_batch()) {
+      terms_added_ = !terms_added_;
+      if (terms_added_) return queue_sums(stream, next_, true);
+      over_batch->finish_device_forward_sums(layer_pass(stream), words_.data(), pass_.batch_samples,
+                                             unit.statistics.data());
+    }
+    if (pass_.batch > 0) forward_stage(stream, next_);
+  }
+  return {};
+}
+
+void DeviceExecution::forward_stage(Stream& stream, std::size_t i) {
+  Unit& unit = units_[i];
+  const Stage& stage = unit.stage;
+  const float* x = input_of(i);
+  Epilogue epilogue = training_ ? stage.epilogue : without_dropout(stage.epilogue);
+  epilogue.seed = pass_.seed;
+  epilogue.first_sample = pass_.first_sample;
+  std::uint8_t* mask = training_ ? unit.mask.data() : nullptr;
+  if (stage.head == nullptr) {
+    ops_.epilogue_forward(stream, stage.input, pass_.batch, x, epilogue, pass_.state, unit.y.data(), mask);
+    return;
+  }
+  stage.head->device_forward(layer_pass(stream), {.weights = weights_of(unit),
+                                                  .x = x,
+                                                  .branch = branch_of(unit),
+                                                  .y = unit.y.data(),
+                                                  .saved = unit.mask.data(),
+                                                  .epilogue = &epilogue,
+                                                  .state = pass_.state,
+                                                  .mask = mask,
+                                                  .statistics = unit.statistics.data(),
+                                                  .zero_bias = zero_bias_.data()});
+}
+
+// Backward on a device: gradients of data on one stream, those of weights beside them on another.
+
+namespace {
+
+std::size_t size_of(const ImageShape& shape, int batch) {
+  return static_cast<std::size_t>(shape.features()) * static_cast<std::size_t>(batch);
+}
+
+/// In units so large that every finite sum is none of them: nothing adds up or is refused.
+ExactTarget unread(const DeviceBuffer<std::int64_t>& sums) {
+  if (sums.size() == 0) return {};
+  constexpr ExactFormat kNothing{0, std::numeric_limits<float>::infinity()};
+  return {sums.data(), kNothing, {sums.data() + sums.size() - 1, nullptr}};
+}
+
+/// @param offset  counted as the gradient's arena is
+ExactTarget target_of(const DeviceGradient& gradient, std::size_t tensor, std::size_t offset) {
+  std::int64_t* of_tensor =
+      gradient.refusals == nullptr ? nullptr : gradient.refusals + tensor * kRefusalKinds;
+  return {gradient.arena + offset, gradient.formats[tensor], {gradient.refused, of_tensor}};
+}
+
+}  // namespace
+
+void DeviceExecution::backward(Stream& main, Stream& side, const float* weights, const DevicePass& pass,
+                               float* dlogits, const DeviceGradient& gradient,
+                               const DeviceGradientReady& on_ready) {
+  LOCKSTEP_CHECK(weights == weights_ && pass.batch == pass_.batch);
+  begin_backward(main, dlogits);
+  backward_to_cut(main, side, gradient, on_ready);
+}
+
+void DeviceExecution::begin_backward(Stream& main, float* dlogits) {
+  next_ = units_.size();
+  Unit& last = unit_before(next_);
+  last.dy = dlogits;
+  if (pass_.batch > 0) through_epilogue(main, last, pass_.batch);
+}
+
+CutSums DeviceExecution::backward_to_cut(Stream& main, Stream& side, const DeviceGradient& gradient,
+                                         const DeviceGradientReady& on_ready) {
+  for (; next_ > first_trained_; --next_) {
+    const std::size_t i = next_ - 1;
+    Unit& unit = units_[i];
+    if (const BatchLayer* over_batch = unit.over_batch()) {
+      terms_added_ = !terms_added_;
+      if (terms_added_) {
+        join_side(main, side);
+        return queue_sums(main, i, false);
+      }
+      over_batch->finish_device_backward_sums(layer_pass(main), words_.data(), pass_.batch_samples,
+                                              unit.statistics.data());
+    }
+    if (unit.stage.trained()) backward_unit_weights(main, side, i, gradient, on_ready);
+    if ((i > first_trained_ || gives_input_gradient_) && pass_.batch > 0) backward_data(main, i);
+  }
+  join_side(main, side);
+  return {};
+}
+
+void DeviceExecution::join_side(Stream& main, Stream& side) {
+  if (!forked_) return;
+  side.record(*side_done_);
+  main.wait(*side_done_);
+  forked_ = false;
+}
+
+void DeviceExecution::backward_unit_weights(Stream& main, Stream& side, std::size_t i,
+                                            const DeviceGradient& gradient,
+                                            const DeviceGradientReady& on_ready) {
+  Unit& unit = units_[i];
+  const bool on_side = i != first_trained_ && pass_.batch > 0;
+  if (on_side) {
+    main.record(*unit.ready);
+    side.wait(*unit.ready);
+    forked_ = true;
+  }
+  Stream& stream = on_side ? side : main;
+  if (pass_.batch > 0) backward_weights(stream, i, gradient);
+  on_ready(stream, unit.stage.parameter_offset() - first_parameter_, unit.stage.parameter_size());
+}
+
+/// A unit without an epilogue may share its gradient with those in front of it that have the same numbers.
+void DeviceExecution::through_epilogue(Stream& stream, Unit& unit, int batch) {
+  if (unit.has_epilogue()) {
+    ops_.epilogue_backward(stream, unit.way_back, batch, unit.dy, unit.gradient);
+  } else {
+    unit.gradient = unit.dy;
+  }
+}
+
+void DeviceExecution::backward_weights(Stream& stream, std::size_t i, const DeviceGradient& gradient) {
+  const Unit& unit = units_[i];
+  const Layer& layer = *unit.stage.head;
+  std::vector<ExactTarget> targets;
+  for (const Parameter& parameter : layer.parameters())
+    targets.push_back(
+        target_of(gradient, unit.first_tensor + targets.size(), parameter.offset - first_parameter_));
+  layer.device_backward_weights(layer_pass(stream), {.x = input_of(i),
+                                                     .saved = unit.mask.data(),
+                                                     .dy = unit.gradient,
+                                                     .statistics = unit.statistics.data(),
+                                                     .grain = gradient.grain,
+                                                     .gradients = targets,
+                                                     .unread_gradient = unread(unread_sums_)});
+}
+
+void DeviceExecution::backward_data(Stream& stream, std::size_t i) {
+  Unit& unit = units_[i];
+  Unit& before = unit_before(i);
+  if (unit.stage.passes_gradient()) before.dy = unit.gradient;
+  if (unit.stage.head != nullptr) {
+    const auto branch = unit.stage.branch;
+    const bool wanted =
+        branch && (gives_input_gradient_ || *branch > first_trained_);  // behind a trained unit
+    unit.stage.head->device_backward_data(
+        layer_pass(stream), {.weights = weights_of(unit),
+                             .x = input_of(i),
+                             .y = unit.y.data(),
+                             .saved = unit.mask.data(),
+                             .dy = unit.gradient,
+                             .dx = before.stored_through ? before.gradient : before.dy,
+                             .statistics = unit.statistics.data(),
+                             .dbranch = wanted ? unit_before(*branch).from_branches.data() : nullptr,
+                             .adds_to_dbranch = unit.adds_to_dbranch,
+                             .through = before.stored_through ? &before.way_back : nullptr});
+  }
+  if (before.stored_through) return;
+  join_branches(stream, before, pass_.batch);
+  through_epilogue(stream, before, pass_.batch);
+}
+
+void DeviceExecution::join_branches(Stream& stream, Unit& unit, int batch) {
+  if (!unit.stage.branches) return;
+  ops_.add(stream, size_of(unit.stage.output, batch), unit.dy, unit.from_branches.data(), unit.dy);
+}
+
+}  // namespace lockstep

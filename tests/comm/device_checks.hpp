@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What every DeviceAllReduce must do: one body of checks, run by each implementation's tests.
+#pragma once
+
+#include "comm/device_collectives.hpp"
+
+#include <ostream>
+#include <vector>
+
+namespace lockstep::testing {
+
+/// One rank's side of a check.
+struct DeviceRank {
+  Communicator& comm;
+  Device& device;
+  DeviceAllReduce& all_reduce;
+};
+
+/// `check` is called on all ranks at the same time; its expectations hold on each of them.
+struct DeviceAllReduceCase {
+  const char* name;
+  void (*check)(const DeviceRank&);
+  friend std::ostream& operator<<(std::ostream& out, const DeviceAllReduceCase& c) { return out << c.name; }
+};
+
+const std::vector<DeviceAllReduceCase>& device_all_reduce_cases();
+
+// What every DeviceCollectives must do: one body of checks, run by each implementation's tests.
+
+/// One rank's side of a check.
+struct CollectiveRank {
+  Communicator& comm;
+  Device& device;
+  DeviceCollectives& collectives;
+};
+
+/// `check` is called on all ranks at the same time; its expectations hold on each of them.
+struct DeviceCollectivesCase {
+  const char* name;
+  void (*check)(const CollectiveRank&);
+  friend std::ostream& operator<<(std::ostream& out, const DeviceCollectivesCase& c) { return out << c.name; }
+};
+
+const std::vector<DeviceCollectivesCase>& device_collectives_cases();
+
+}  // namespace lockstep::testing

@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What is written down comes out whole, also from the records of older programs.
+#include "comm/rank_status.hpp"
+
+#include "comm/flight_record.hpp"
+#include "common/env.hpp"
+#include "common/error.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace lockstep {
+
+namespace {
+
+template <std::size_t Size>
+std::string as_put(const std::string& text) {
+  std::array<char, Size> field{};
+  field.fill('x');
+  put_text(text, field);
+  EXPECT_EQ(field.back(), '\0');
+  return std::string(text_in(field));
+}
+
+TEST(FixedTextTest, IsWholeOrEndsWithAWordAndDots) {
+  EXPECT_EQ(as_put<16>("a barrier"), "a barrier");
+  EXPECT_EQ(as_put<16>("fifteen letters"), "fifteen letters");
+  EXPECT_EQ(as_put<16>("fifteen letters and more"), "fifteen...");
+  EXPECT_EQ(as_put<16>("sixteenletters+and+more"), "sixteenlette...");
+  EXPECT_EQ(as_put<16>("elfe Buchst\u00e4\u00e4ben"), "elfe Buchst...") << "no half character";
+  EXPECT_EQ(as_put<16>(""), "");
+}
+
+TEST(RankActivityTest, WhatIsWaitedForIsWhole) {
+  RankActivity activity;
+  // The longest that there are.
+  for (const std::string what : {"its group: the gradients' all-reduce through host memory",
+                                 "the copy of gradients from this rank's GPU",
+                                 "its group: the weights of stage 12 (layers 100-199) on rank 1023"}) {
+    activity.begin_wait(what, Waiting::kForSome);
+    EXPECT_EQ(activity.whereabouts().place_text(), what);
+    activity.end_wait();
+  }
+}
+
+TEST(RankActivityTest, WaitsForAllAreCountedWhateverTheyAreCalled) {
+  RankActivity activity;
+  activity.begin_wait("any words", Waiting::kForAll);
+  EXPECT_EQ(activity.whereabouts().collective, 1U);
+  activity.end_wait();
+  activity.begin_wait("a barrier", Waiting::kForSome);
+  EXPECT_EQ(activity.whereabouts().collective, 1U);
+}
+
+/// A record of its own in a directory that goes away.
+class FlightRecordTest : public ::testing::Test {
+ protected:
+  FlightRecordTest() {
+    std::string pattern = std::filesystem::temp_directory_path() / "lockstep-flight-XXXXXX";
+    directory = mkdtemp(pattern.data());
+  }
+  ~FlightRecordTest() override { std::filesystem::remove_all(directory); }
+  static FlightRecord read(const std::string& path) {
+    return read_flight_record(Env::posix().read(path), path);
+  }
+  std::string directory;
+};
+
+TEST_F(FlightRecordTest, ComesOutAsItWentIn) {
+  const std::string what = "its group: the gradients' all-reduce through host memory";
+  RankActivity activity;
+  activity.record_with(std::make_unique<FlightRecorder>(flight_file(directory, 3),
+                                                        FlightRecorder::Who{3, 4, "node7", "cpu (AVX-512)"}),
+                       directory);
+  activity.begin_step(12);
+  activity.begin_wait(what, Waiting::kForSome);
+  const auto record = read(flight_file(directory, 3));
+  EXPECT_EQ(record.rank, 3);
+  EXPECT_EQ(record.host, "node7");
+  ASSERT_EQ(record.events.size(), 2U);
+  EXPECT_EQ(record.events.back().entry.step, 12);
+  EXPECT_EQ(describe(record.events.back().entry), "waits in " + what + " (collective 0)");
+  const auto last = last_whereabouts(directory, 3);
+  ASSERT_TRUE(last && last->waits());
+  EXPECT_EQ(last->place_text(), what);
+}
+
+TEST_F(FlightRecordTest, OfVersion1CanStillBeRead) {
+  const auto record =
+      read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/fuzz/corpus/flight/two-events");
+  EXPECT_EQ(record.rank, 0);
+  EXPECT_EQ(record.world_size, 3);
+  EXPECT_EQ(record.device, "cpu");
+  ASSERT_EQ(record.events.size(), 2U);
+  EXPECT_EQ(record.events[0].entry.step, 7);
+  EXPECT_EQ(record.events[0].entry.bucket, 1);
+  EXPECT_EQ(describe(record.events[1].entry), "waits in a barrier (collective 3)");
+}
+
+TEST_F(FlightRecordTest, OfALaterVersionIsRefused) {
+  const auto path = std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/fuzz/corpus/flight/two-events";
+  auto bytes = Env::posix().read(path);
+  bytes[8] = std::byte{3};
+  try {
+    read_flight_record(bytes, "later.flight");
+    FAIL() << "it was read";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("a flight record of version 3, this program reads 1 to 2"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+}  // namespace
+
+// What threads wait for a processor is counted, and nothing else.
+
+namespace {
+
+constexpr std::int64_t kWaited = 10'000'000;
+constexpr std::chrono::seconds kPatience{60};
+
+void keep_to_first_core() {
+  cpu_set_t allowed, first;
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  CPU_ZERO(&first);
+  for (std::size_t core = 0; core < CPU_SETSIZE && CPU_COUNT(&first) == 0; ++core) {
+    if (CPU_ISSET(core, &allowed)) CPU_SET(core, &first);
+  }
+  sched_setaffinity(0, sizeof first, &first);
+}
+
+/// Some kernels are built without: zeros, or no file.
+bool kernel_counts() {
+  std::int64_t running = 0;
+  for (int i = 0; i < 1000 && running == 0; ++i) {
+    std::ifstream("/proc/thread-self/schedstat") >> running;
+    sched_yield();
+  }
+  return running > 0;
+}
+
+/// Of whoever of two that never rest waited longer for the core that they share.
+TEST(ProcessorWaitTest, ThreadsThatShareACoreWaitForIt) {
+  if (!kernel_counts()) GTEST_SKIP() << "this kernel does not count it";
+  ProcessorWait both;
+  std::atomic<int> ready{0};
+  std::atomic<bool> ended{false};
+  const auto compute = [&] {
+    keep_to_first_core();
+    both.count_this_thread();
+    ++ready;
+    while (!ended) {
+    }
+  };
+  std::thread one(compute), other(compute);
+  while (ready < 2) std::this_thread::yield();
+  both.start();
+  const auto start = std::chrono::steady_clock::now();
+  std::int64_t waited = 0;
+  while ((waited = both.since_start()) < kWaited && std::chrono::steady_clock::now() - start < kPatience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ended = true;
+  one.join(), other.join();
+  EXPECT_GE(waited, kWaited) << "each of them runs for half of the time at most";
+}
+
+TEST(ProcessorWaitTest, NobodyIsCountedUnlessHeAsks) {
+  ProcessorWait nobody;
+  nobody.start();
+  EXPECT_EQ(nobody.since_start(), 0);
+}
+
+}  // namespace
+
+}  // namespace lockstep

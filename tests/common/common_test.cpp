@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Advice is in words until a program says how its users spell what they can set.
+#include "common/buffers.hpp"
+#include "common/error.hpp"
+#include "common/installed.hpp"
+#include "common/machine.hpp"
+#include "tests/common/sample_plugin.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+namespace {
+
+class AdviceTest : public ::testing::Test {
+ protected:
+  ~AdviceTest() override { spell_advice_as({}); }
+};
+
+TEST_F(AdviceTest, IsInWordsAtFirst) {
+  EXPECT_EQ(advice("use a smaller {global_batch}, more ranks or {device}cpu"),
+            "use a smaller global batch, more ranks or device cpu");
+}
+
+TEST_F(AdviceTest, IsSpeltAsTheProgramSays) {
+  spell_advice_as({.global_batch = "data.global_batch", .timeout = "parallel.timeout_seconds"});
+  EXPECT_EQ(advice("lower {global_batch} or raise {timeout}"),
+            "lower data.global_batch or raise parallel.timeout_seconds");
+  EXPECT_NE(explain(std::bad_alloc()).text.find("data.global_batch"), std::string::npos);
+}
+
+TEST_F(AdviceTest, EveryNameHasAPlace) {
+  spell_advice_as({"1", "2", "3", "4", "5", "6", "7", "8", "9"});
+  EXPECT_EQ(advice("{global_batch}{per_rank_batch}{grain}{sample_counts}{device}{backend}{kernels}{timeout}"
+                   "{run_directory}"),
+            "123456789");
+}
+
+TEST_F(AdviceTest, APluginHasACopyOfItsOwnAndIsTold) {
+  spell_advice_as({.backend = "--backend "});
+  const Plugin plugin{"lockstep_sample_plugin", "a sample", "use something else"};
+  const auto advise = plugin_function<decltype(sample_plugin_advise)>(plugin, "sample_plugin_advise");
+  try {
+    advise();
+    FAIL() << "nothing was thrown";
+  } catch (const DeviceError& error) {
+    EXPECT_STREQ(error.what(), "use --backend mpi");
+  }
+}
+
+}  // namespace
+
+// Sizes that do not fit, and what a machine, a container or a shell leaves of its memory.
+
+namespace {
+
+TEST(CheckedSizeTest, ProductsThatFitAreProducts) {
+  EXPECT_EQ(checked_product(), 1U);
+  EXPECT_EQ(checked_product(65536, 65537, std::uint64_t{3}), 12885098496U);
+  EXPECT_EQ(checked_product(std::uint64_t{1} << 63, 1), std::uint64_t{1} << 63);
+  EXPECT_EQ(checked_product(0, kTooLarge - 1, 5), 0U);
+  EXPECT_EQ(checked_sum(1, std::uint64_t{2}, 3L), 6U);
+}
+
+TEST(CheckedSizeTest, WhatDoesNotFitIsBeyondEveryLimit) {
+  constexpr int kMost = std::numeric_limits<int>::max();
+  EXPECT_EQ(checked_product(kMost, kMost, kMost), kTooLarge);
+  EXPECT_EQ(checked_product(std::uint64_t{1} << 32, std::uint64_t{1} << 32), kTooLarge);
+  EXPECT_EQ(checked_product(-1, 1), kTooLarge);
+  EXPECT_EQ(checked_product(-1, 0), kTooLarge);
+  EXPECT_EQ(checked_sum(kTooLarge, 1), kTooLarge);
+  EXPECT_EQ(checked_sum(5, -3), kTooLarge);
+}
+
+/// A machine as /proc and /sys describe it.
+class MachineTest : public testing::Test {
+ protected:
+  MachineTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "lockstep-memory-XXXXXX").string();
+    root_ = mkdtemp(name.data());
+    write("proc/meminfo", "MemTotal:  9000 kB\nMemAvailable:   5000 kB\nSwapFree:   100 kB\n");
+  }
+  ~MachineTest() override { std::filesystem::remove_all(root_); }
+
+  void write(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  FreeMemory free() const { return free_memory(1, root_); }
+
+ private:
+  std::filesystem::path root_;
+};
+
+TEST_F(MachineTest, LeavesWhatIsAvailableAndSwap) {
+  EXPECT_EQ(free().bytes, 5100U * 1024);
+  EXPECT_EQ(free().limited_by, "this machine");
+}
+
+TEST_F(MachineTest, ACgroupLeavesItsLimitLessWhatIsUsedAndCannotBeGivenBack) {
+  write("proc/self/cgroup", "0::/slurm/job_3\n");
+  write("sys/fs/cgroup/slurm/job_3/memory.max", "max\n");
+  write("sys/fs/cgroup/slurm/memory.max", "1000000\n");
+  write("sys/fs/cgroup/slurm/memory.current", "700000\n");
+  write("sys/fs/cgroup/slurm/memory.stat", "anon 5\ninactive_file 90000\nactive_file 10000\n");
+  EXPECT_EQ(free().bytes, 400000U);
+  EXPECT_EQ(free().limited_by, "the memory limit of its container or Slurm job");
+}
+
+TEST_F(MachineTest, ACgroupOfVersionOneCountsToo) {
+  write("proc/self/cgroup", "12:pids:/a\n9:cpu,memory:/docker/b\n0::/\n");
+  write("sys/fs/cgroup/memory/memory.limit_in_bytes", "300000\n");
+  write("sys/fs/cgroup/memory/memory.usage_in_bytes", "100000\n");
+  EXPECT_EQ(free().bytes, 200000U);
+}
+
+TEST_F(MachineTest, AFullCgroupLeavesNothing) {
+  write("proc/self/cgroup", "0::/\n");
+  write("sys/fs/cgroup/memory.max", "1000\n");
+  write("sys/fs/cgroup/memory.current", "2000\n");
+  EXPECT_EQ(free().bytes, 0U);
+}
+
+TEST(MemoryTest, WhatNoMachineHasIsRefusedInOneSentence) {
+  try {
+    require_memory(kTooLarge - 1, "a dream", "wake up");
+    FAIL() << "accepted";
+  } catch (const MemoryError& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(error.code(), ExitCode::kDeviceUnavailable);
+    EXPECT_TRUE(message.starts_with("not enough memory: a dream would take 16 EiB, and ")) << message;
+    EXPECT_TRUE(message.ends_with("; wake up")) << message;
+  }
+  EXPECT_NO_THROW(require_memory(1000, "little", ""));
+}
+
+TEST(MemoryTest, BytesAreWrittenForPeople) {
+  EXPECT_EQ(format_memory(0), "0 B");
+  EXPECT_EQ(format_memory(1023), "1023 B");
+  EXPECT_EQ(format_memory(1536), "1.5 KiB");
+  EXPECT_EQ(format_memory(55 << 20), "55 MiB");
+  EXPECT_EQ(format_memory(1023 << 20), "1.0 GiB");
+  EXPECT_EQ(format_memory(std::uint64_t{73} << 27), "9.1 GiB");
+  EXPECT_EQ(format_memory(kTooLarge), "more bytes than 64 bits can count");
+}
+
+}  // namespace
+
+namespace {
+
+const Plugin kSample{"lockstep_sample_plugin", "a sample", "use something else"};
+
+std::string device_error_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const DeviceError& error) {
+    return error.what();
+  }
+  return "no DeviceError";
+}
+
+void expect_one_line_with(const std::string& message, const std::vector<std::string>& parts) {
+  EXPECT_EQ(message.find('\n'), std::string::npos) << message;
+  for (const std::string& part : parts) EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
+TEST(PluginTest, ObjectsOfAPluginWorkAndThrowErrorsOfTheirType) {
+  const auto make = plugin_function<decltype(sample_plugin_greeter)>(kSample, "sample_plugin_greeter");
+  const std::unique_ptr<test::Greeter> greeter(make());
+  EXPECT_EQ(greeter->greet("rank 1"), "good morning, rank 1");
+  EXPECT_THROW(greeter->greet(""), UsageError);
+}
+
+TEST(PluginTest, ErrorsKeepTheirTypeTextAndExitCodeAcrossTheBoundary) {
+  const auto fail = plugin_function<decltype(sample_plugin_throw)>(kSample, "sample_plugin_throw");
+  EXPECT_THROW(fail(0), DeviceError);
+  EXPECT_THROW(fail(1), PeerLostError);
+  EXPECT_THROW(fail(2), InternalError);
+  try {
+    fail(1);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::kPeerLost);
+    EXPECT_STREQ(error.what(), "peer");
+  }
+}
+
+TEST(PluginTest, LoadingAgainGivesTheSameAddress) {
+  EXPECT_EQ(plugin_symbol(kSample, "sample_plugin_throw"), plugin_symbol(kSample, "sample_plugin_throw"));
+}
+
+TEST(PluginTest, AFileThatIsNotThereIsNamedWithThePlacesAndTheFix) {
+  const auto message = device_error_of([] {
+    plugin_symbol({"lockstep_nothing", "NCCL", "use another one"}, "f");
+  });
+  expect_one_line_with(message, {"lockstep_nothing.so", plugin_folders()[0].string(),
+                                 plugin_folders()[1].string(), "NCCL", "use another one"});
+}
+
+TEST(PluginTest, ALibraryThatIsNotThereIsNamedWithTheFix) {
+  const auto message = device_error_of([] {
+    plugin_symbol({"lockstep_lonely_plugin", "NCCL", "use MPI"}, "lonely_plugin");
+  });
+  expect_one_line_with(message,
+                       {"lockstep_lonely_plugin.so: libmissing_library.so: cannot open shared object",
+                        "LD_LIBRARY_PATH", "install NCCL", "use MPI"});
+}
+
+TEST(PluginTest, AFunctionThatIsNotThereMeansAnotherVersion) {
+  const auto message = device_error_of([] { plugin_symbol(kSample, "sample_plugin_of_next_year"); });
+  expect_one_line_with(message, {"'sample_plugin_of_next_year'", "another version", "use something else"});
+}
+
+}  // namespace
+
+}  // namespace lockstep

@@ -1,0 +1,175 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The safetensors writer and reader: round trips, Python's files, and files that lie.
+#include "common/safetensors.hpp"
+
+#include "common/error.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+std::span<const std::byte> bytes_of(const std::vector<float>& values) {
+  return std::as_bytes(std::span(values));
+}
+
+/// A file made of this header text and `data_bytes` bytes of data.
+std::vector<std::byte> file_of(const std::string& header, std::size_t data_bytes) {
+  std::vector<std::byte> file;
+  for (int i = 0; i < 8; ++i) file.push_back(static_cast<std::byte>(header.size() >> (8 * i)));
+  for (const char c : header) file.push_back(static_cast<std::byte>(c));
+  file.resize(file.size() + data_bytes, std::byte{7});
+  return file;
+}
+
+std::string refusal(std::vector<std::byte> file) {
+  try {
+    SafetensorsFile::parse(std::move(file), "f.safetensors");
+  } catch (const DataError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string refusal(const std::string& header, std::size_t data_bytes) {
+  return refusal(file_of(header, data_bytes));
+}
+
+void expect_refused(const std::string& header, std::size_t data_bytes, const std::string& reason) {
+  const std::string why = refusal(header, data_bytes);
+  EXPECT_TRUE(why.starts_with("f.safetensors: ")) << why;
+  EXPECT_NE(why.find(reason), std::string::npos) << header << "\nwas: " << why << "\nexpected: " << reason;
+}
+
+TEST(SafetensorsTest, RoundTripKeepsTensorsOrderAndMetadata) {
+  const std::vector<float> w = {1, -2, 3, 0.5F, 0, 6}, b = {7};
+  const TensorView tensors[] = {{"z.weight", "F32", {2, 3}, bytes_of(w)}, {"a.bias", "F32", {}, bytes_of(b)}};
+  const auto file = SafetensorsFile::parse(write_safetensors(tensors, {{"step", "12"}}), "f");
+  ASSERT_EQ(file.tensors().size(), 2U);
+  EXPECT_EQ(file.tensors()[0].name, "z.weight");
+  const TensorView& weight = file.require("z.weight", "F32", {2, 3});
+  EXPECT_EQ(std::memcmp(weight.bytes.data(), w.data(), sizeof(float) * w.size()), 0);
+  EXPECT_EQ(file.require("a.bias", "F32", {}).bytes.size(), sizeof(float));
+  EXPECT_EQ(file.metadata().at("step"), "12");
+}
+
+TEST(SafetensorsTest, DataStartsAtAMultipleOfEightBytes) {
+  const std::vector<float> w = {1};
+  for (std::size_t length = 1; length < 20; ++length) {
+    const TensorView tensor[] = {{std::string(length, 'n'), "F32", {1}, bytes_of(w)}};
+    EXPECT_EQ(write_safetensors(tensor).size() % 8, sizeof(float));
+  }
+}
+
+TEST(SafetensorsTest, EmptyFileHasNoTensors) {
+  EXPECT_TRUE(SafetensorsFile::parse(write_safetensors({}), "f").tensors().empty());
+}
+
+TEST(SafetensorsTest, FileWrittenByPythonLoads) {
+  const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");
+  ASSERT_NE(source, nullptr) << "run it with ctest, or set LOCKSTEP_SOURCE_DIR to the root of the sources";
+  const auto file = SafetensorsFile::read(std::string(source) + "/tests/golden/python.safetensors");
+  const TensorView& weight = file.require("conv1.weight", "F32", {10, 1, 5, 5});
+  for (std::size_t i = 0; i < 250; ++i) {
+    float value = 0;
+    std::memcpy(&value, weight.bytes.data() + i * sizeof value, sizeof value);
+    ASSERT_EQ(value, static_cast<float>(i) / 8 - 3) << "element " << i;
+  }
+  std::int64_t counts[3] = {};
+  std::memcpy(counts, file.require("counts", "I64", {3}).bytes.data(), sizeof counts);
+  EXPECT_EQ(counts[2], std::int64_t{1} << 62);
+  EXPECT_EQ(file.require("pixels", "U8", {7}).bytes[6], std::byte{6});
+  EXPECT_EQ(file.require("scalar", "F64", {}).bytes.size(), 8U);
+  EXPECT_TRUE(file.require("empty", "F32", {0, 3}).bytes.empty());
+  EXPECT_EQ(file.metadata().at("made_by"), "python");
+}
+
+TEST(SafetensorsTest, MissingFileIsMissingData) {
+  EXPECT_THROW(SafetensorsFile::read("/nowhere/model.safetensors"), MissingDataError);
+}
+
+TEST(SafetensorsTest, RequireNamesTensorAndBothShapes) {
+  const std::vector<float> w = {1, 2};
+  const TensorView tensor[] = {{"fc.weight", "F32", {2}, bytes_of(w)}};
+  const auto file = SafetensorsFile::parse(write_safetensors(tensor), "m.safetensors");
+  try {
+    file.require("fc.weight", "F32", {1, 2});
+    FAIL() << "another shape was accepted";
+  } catch (const DataError& error) {
+    EXPECT_STREQ(error.what(),
+                 "m.safetensors: tensor 'fc.weight' is F32 [2], but the model needs F32 [1, 2]");
+  }
+  EXPECT_THROW(file.require("fc.bias", "F32", {2}), DataError);
+  EXPECT_EQ(file.find("fc.bias"), nullptr);
+}
+
+TEST(SafetensorsTest, HeaderLengthBeyondTheFileIsRefused) {
+  EXPECT_NE(refusal(std::vector<std::byte>(7)).find("too short"), std::string::npos);
+  std::vector<std::byte> file = file_of("{}", 0);
+  file[7] = std::byte{0xFF};
+  EXPECT_NE(refusal(file).find("says its header takes"), std::string::npos);
+}
+
+TEST(SafetensorsTest, HeaderThatIsNotAnObjectIsRefused) {
+  expect_refused("[]", 0, "does not start with '{'");
+  expect_refused(" {}", 0, "does not start with '{'");
+  expect_refused("{", 0, "not JSON");
+  expect_refused("{}x", 0, "not JSON");
+  expect_refused("{\"\xff\":1}", 0, "not JSON");
+}
+
+TEST(SafetensorsTest, StructureOfAnotherKindIsRefused) {
+  expect_refused(R"({"a":1})", 0, "a number");
+  expect_refused(R"({"a":[1]})", 0, "an array");
+  expect_refused(R"({"a":null})", 0, "null");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1],"more":1}})", 1, "an unknown field");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[1]}})", 1, "without dtype, shape or data_offsets");
+  expect_refused(R"({"a":{"dtype":"U8","dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1,
+                 "is there twice");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}})", 1, "a negative number");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[1.0],"data_offsets":[0,1]}})", 1, "not a 64-bit integer");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[[1]],"data_offsets":[0,1]}})", 1, "an array");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0]}})", 1, "not two numbers");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1,2]}})", 1, "a number");
+  expect_refused(R"({"__metadata__":{"a":1}})", 0, "a number");
+  expect_refused(R"({"__metadata__":{"a":"x","a":"y"}})", 0, "a second value");
+  expect_refused(R"({"__metadata__":{},"__metadata__":{}})", 0, "a second __metadata__");
+}
+
+TEST(SafetensorsTest, UnknownDtypeIsRefused) {
+  expect_refused(R"({"a":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4, "unknown dtype 'F33'");
+}
+
+TEST(SafetensorsTest, SizesThatDoNotAgreeAreRefused) {
+  expect_refused(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, "do not hold the 8 bytes");
+  expect_refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4, "do not hold the 4 bytes");
+}
+
+TEST(SafetensorsTest, ProductThatOverflowsIsRefused) {
+  expect_refused(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0,
+                 "too large");
+  expect_refused(R"({"a":{"dtype":"U8","shape":[18446744073709551616],"data_offsets":[0,0]}})", 0,
+                 "not a 64-bit");
+}
+
+TEST(SafetensorsTest, OverlapHoleAndLeftoverAreRefused) {
+  const std::string a = R"("a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]})";
+  expect_refused("{" + a + R"(,"b":{"dtype":"U8","shape":[2],"data_offsets":[3,5]}})", 5, "overlap");
+  expect_refused("{" + a + R"(,"b":{"dtype":"U8","shape":[2],"data_offsets":[5,7]}})", 7, "hole");
+  expect_refused("{" + a + "}", 5, "bytes that belong to nothing");
+  expect_refused("{" + a + "}", 3, "truncated");
+  expect_refused("{" + a + R"(,"a":{"dtype":"U8","shape":[0],"data_offsets":[4,4]}})", 4, "twice");
+}
+
+TEST(SafetensorsTest, NamesInMessagesStayOnOneLine) {
+  const std::string why = refusal(R"({"a\nb\u001b[0m":{"dtype":"F33","shape":[1],"data_offsets":[0,4]}})", 4);
+  EXPECT_EQ(why.find('\n'), std::string::npos);
+  EXPECT_NE(why.find("'a\\x0ab\\x1b[0m'"), std::string::npos) << why;
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,211 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "common/text_layout.hpp"
+
+#include "common/terminal.hpp"
+#include "trainer/run/progress.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+TEST(TextLayoutTest, DurationsReadLikeAClock) {
+  EXPECT_EQ(format_duration(0.4), "0:00");
+  EXPECT_EQ(format_duration(65), "1:05");
+  EXPECT_EQ(format_duration(7384), "2:03:04");
+}
+
+TEST(TextLayoutTest, SecondsAreNotRoundedToNothing) {
+  EXPECT_EQ(format_seconds(0.0144), "0.014 s");
+  EXPECT_EQ(format_seconds(0.0999), "0.10 s");
+  EXPECT_EQ(format_seconds(0.4812), "0.48 s");
+  EXPECT_EQ(format_seconds(0.996), "1.0 s");
+  EXPECT_EQ(format_seconds(7384), "7384.0 s");
+}
+
+TEST(TextLayoutTest, LargeNumbersAreGroupedByThousands) {
+  EXPECT_EQ(with_thousands(0), "0");
+  EXPECT_EQ(with_thousands(999), "999");
+  EXPECT_EQ(with_thousands(60000), "60,000");
+  EXPECT_EQ(with_thousands(-1234567), "-1,234,567");
+  EXPECT_EQ(with_thousands(-123), "-123");
+}
+
+TEST(TextLayoutTest, ACountOfOneIsSingular) {
+  EXPECT_EQ(counted(1, "rank"), "1 rank");
+  EXPECT_EQ(counted(0, "rank"), "0 ranks");
+  EXPECT_EQ(counted(std::size_t{60000}, "image"), "60,000 images");
+  EXPECT_EQ(counted(1, "class"), "1 class");
+  EXPECT_EQ(counted(2, "class"), "2 classes");
+  EXPECT_EQ(counted(3, "micro-batch"), "3 micro-batches");
+  EXPECT_EQ(plural(2, "core"), "cores");
+}
+
+TEST(TextLayoutTest, WidthCountsColumnsNotBytes) {
+  EXPECT_EQ(display_width(""), 0);
+  EXPECT_EQ(display_width("loss 0.1"), 8);
+  EXPECT_EQ(display_width("━╌é"), 3);
+  EXPECT_EQ(display_width("お数字"), 6);     // two columns each
+  EXPECT_EQ(display_width("e\xCC\x81"), 1);  // a combining accent takes none
+  EXPECT_EQ(display_width("\xE2\x94"), 2);   // cut in the middle: bytes
+  EXPECT_EQ(display_width("\xFF\x80z"), 3);
+}
+
+TEST(TextLayoutTest, ABarIsAsWideAsAskedInAnyAlphabet) {
+  for (int width = 0; width <= 60; ++width) {
+    for (const double fraction : {-1.0, 0.0, 0.3, 1.0, 7.0, std::nan("")}) {
+      EXPECT_EQ(display_width(bar(fraction, width, true)), width);
+      EXPECT_EQ(bar(fraction, width, false).size(), static_cast<std::size_t>(width));
+    }
+  }
+  EXPECT_EQ(bar(0.5, 4, false), "##..");
+  EXPECT_EQ(bar(0.5, 4, true), "━━╌╌");
+}
+
+int widest_line(const std::string& text) {
+  int widest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) widest = std::max(widest, display_width(line));
+  return widest;
+}
+
+std::string without_spaces(std::string text) {
+  std::erase_if(text, [](char c) { return c == ' ' || c == '\n'; });
+  return text;
+}
+
+const std::vector<std::string> kLongLines = {
+    // NOLINTNEXTLINE(bugprone-suspicious-missing-comma): two lines of two rows each
+    "Lockstep 0.1.0: net, 21,840 parameters, on mnist (60,000 train, 10,000 test; "
+    "/home/a/.cache/lockstep/mnist)",
+    "done: 4,690 steps in 0:24, accuracy 99.02 % of 10,000 test samples, run directory "
+    "/scratch/users/somebody-with-a-long-name/experiments/2026/digits/runs/mnist-17",
+    "weights sha256 d03775efbeac4dd01d4187af887d4202960c8cd2349a66c0fd2b6fad034c0601",
+    "parallel.grain                       64          samples that are summed in one piece (a number)",
+    "  --set TEXT                  Data set; default: the one that it was trained on, wherever it lies now",
+    "数字の認識を学習するネットワーク 数字の認識を学習するネットワーク 数字の認識を学習するネットワーク"};
+
+TEST(TextLayoutTest, FoldedLinesFitAndLoseNothing) {
+  for (const auto& line : kLongLines) {
+    for (int columns = 39; columns <= 199; ++columns) {
+      const std::string folded = fold(line, columns);
+      EXPECT_LE(widest_line(folded), columns) << folded;
+      EXPECT_EQ(without_spaces(folded), without_spaces(line));
+      EXPECT_TRUE(folded == line || display_width(line) > columns) << folded;
+    }
+    EXPECT_EQ(fold(line, kAnyWidth), line);
+  }
+}
+
+TEST(TextLayoutTest, ALongPathGetsALineOfItsOwnAndBreaksBehindASlash) {
+  EXPECT_EQ(fold("run directory /scratch/users/me/runs/mnist", 30),
+            "run directory\n  /scratch/users/me/runs/mnist");
+  EXPECT_EQ(fold("run directory /scratch/users/me/runs/mnist", 22),
+            "run directory\n  /scratch/users/me/\n  runs/mnist");
+}
+
+TEST(TextLayoutTest, TextInAColumnStaysInItsColumn) {
+  EXPECT_EQ(fold("--set NAME      the set of pictures that it is evaluated on", 50),
+            "--set NAME      the set of pictures that it is\n                evaluated on");
+}
+
+TEST(TextLayoutTest, FoldingEndsForAnyTextAndWidth) {
+  for (const std::string text : {"", " ", "   ", "a", "  a  ", "\xFF\xFE", "a\n\n b", "字字字"}) {
+    for (int columns = 1; columns < 12; ++columns) {
+      EXPECT_EQ(without_spaces(fold_lines(text, columns)), without_spaces(text));
+    }
+  }
+  EXPECT_EQ(fold_lines("a b\n\nc d\n", 2), "a\n b\n\nc\n d\n");
+}
+
+TEST(TextLayoutTest, WhatMattersLeastIsLeftOutFirst) {
+  const std::vector<Field> fields = {{"epoch 1", 9}, {"slow", 1}, {"loss 2", 5}, {"(ms)", 3, 1}};
+  EXPECT_EQ(join(fields), "epoch 1  slow  loss 2 (ms)");
+  EXPECT_EQ(fit(fields, 26), "epoch 1  slow  loss 2 (ms)");
+  EXPECT_EQ(fit(fields, 25), "epoch 1  loss 2 (ms)");
+  EXPECT_EQ(fit(fields, 19), "epoch 1  loss 2");
+  EXPECT_EQ(fit(fields, 14), "epoch 1");
+  EXPECT_EQ(fit(fields, 3), "epo");
+}
+
+std::vector<ProgressStatus> progress_of_all_sizes() {
+  return {{.epoch = 1,
+           .epochs = 4,
+           .step = 1,
+           .steps = 7,
+           .samples_per_second = 1,
+           .loss = 2.3,
+           .eta_seconds = 3},
+          {.epoch = 3,
+           .epochs = 10,
+           .step = 120,
+           .steps = 469,
+           .samples_per_second = 143210,
+           .loss = 0.1234,
+           .eta_seconds = 65},
+          {.epoch = 17,
+           .epochs = 1000000000,
+           .step = 4294967295,
+           .steps = 4294967295,
+           .samples_per_second = 98765432,
+           .loss = 1e30,
+           .eta_seconds = 1e9},
+          {.epoch = 1,
+           .epochs = 1,
+           .step = 0,
+           .steps = 0,
+           .samples_per_second = std::nan(""),
+           .loss = std::nan(""),
+           .eta_seconds = 0}};
+}
+
+TEST(ProgressLineTest, FitsEveryWidth) {
+  for (const ProgressStatus& facts : progress_of_all_sizes()) {
+    for (int columns = 39; columns <= 199; ++columns) {
+      for (const bool unicode : {false, true}) {
+        const auto line = progress_line_with_bar(facts, columns, unicode);
+        EXPECT_LE(display_width(line), columns) << line;
+        EXPECT_EQ(line.find("epoch"), 0U) << line;
+      }
+      EXPECT_LE(display_width(progress_line(facts, columns)), columns);
+    }
+  }
+}
+
+TEST(ProgressLineTest, UsesTheRoomThereIs) {
+  const ProgressStatus facts = progress_of_all_sizes()[1];
+  EXPECT_EQ(progress_line_with_bar(facts, 119, false),
+            "epoch  3/10  ######..................  120/469 steps  143,210 samples/s  loss 0.1234  ETA 1:05");
+  EXPECT_EQ(progress_line_with_bar(facts, 79, false),
+            "epoch  3/10  ##.......  120/469 steps  143,210 samples/s  loss 0.1234  ETA 1:05");
+  EXPECT_EQ(progress_line_with_bar(facts, 59, false),
+            "epoch  3/10  ##......  120/469 steps  loss 0.1234  ETA 1:05");
+  EXPECT_EQ(progress_line_with_bar(facts, 39, false), "epoch  3/10  loss 0.1234  ETA 1:05");
+  EXPECT_EQ(progress_line(facts, kAnyWidth),
+            "epoch  3/10  120/469 steps  143,210 samples/s  loss 0.1234  ETA 1:05");
+}
+
+TEST(ProgressLineTest, AnEpochFitsEveryWidth) {
+  const auto fields = epoch_fields({.epoch = 3,
+                                    .epochs = 10,
+                                    .train_loss = 0.1234,
+                                    .test_loss = "0.0567",
+                                    .test_accuracy = 0.9812,
+                                    .seconds = 12.34,
+                                    .samples_per_second = 4862.2});
+  for (int columns = 39; columns <= 199; ++columns) EXPECT_LE(display_width(fit(fields, columns)), columns);
+  EXPECT_EQ(join(fields),
+            "epoch  3/10  train loss 0.1234  test loss 0.0567  accuracy 98.12 %  12.3 s (4,862 samples/s)");
+  EXPECT_EQ(fit(fields, 79), "epoch  3/10  train loss 0.1234  test loss 0.0567  accuracy 98.12 %  12.3 s");
+  EXPECT_EQ(fit(fields, 39), "epoch  3/10  accuracy 98.12 %  12.3 s");
+}
+
+}  // namespace
+}  // namespace lockstep

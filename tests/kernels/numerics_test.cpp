@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Philox against the known answers that its authors distribute (Random123, kat_vectors, "philox4x32 10").
+#include "gtest/gtest.h"
+#include "kernels/numerics/portable_math.hpp"
+#include "kernels/numerics/random.hpp"
+#include "kernels/optimizers/update_rule.hpp"
+#include "kernels/sum_cuts.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+namespace lockstep {
+
+namespace {
+
+std::vector<std::uint32_t> words(const Philox4& block) {
+  return {std::begin(block.value), std::end(block.value)};
+}
+
+TEST(PhiloxTest, ZeroCounterAndKeyGiveKnownAnswer) {
+  EXPECT_EQ(words(philox(0, {{0, 0, 0, 0}})),
+            (std::vector<std::uint32_t>{0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8}));
+}
+
+TEST(PhiloxTest, AllOnesGiveKnownAnswer) {
+  constexpr std::uint32_t kOnes = 0xFFFFFFFF;
+  EXPECT_EQ(words(philox(~std::uint64_t{0}, {{kOnes, kOnes, kOnes, kOnes}})),
+            (std::vector<std::uint32_t>{0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD}));
+}
+
+TEST(PhiloxTest, DigitsOfPiGiveKnownAnswer) {
+  EXPECT_EQ(words(philox(0x299F31D0A4093822U, {{0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344}})),
+            (std::vector<std::uint32_t>{0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1}));
+}
+
+TEST(PhiloxTest, EveryCounterWordAndKeyBitMatters) {
+  std::set<std::vector<std::uint32_t>> blocks = {words(philox(0, {{0, 0, 0, 0}}))};
+  for (unsigned word = 0; word < 4; ++word) {
+    Philox4 counter = {{0, 0, 0, 0}};
+    counter.value[word] = 1;
+    blocks.insert(words(philox(0, counter)));
+  }
+  for (unsigned bit = 0; bit < 64; ++bit)
+    blocks.insert(words(philox(std::uint64_t{1} << bit, {{0, 0, 0, 0}})));
+  EXPECT_EQ(blocks.size(), 1U + 4U + 64U);
+}
+
+TEST(PhiloxTest, WordsAreUniform) {
+  // Chi-square over 16 bins of 65,536 draws: mean 15, standard deviation 5.5.
+  std::vector<int> bins(16);
+  for (std::uint32_t i = 0; i < 16384; ++i) {
+    for (const std::uint32_t word : philox(42, {{i, 0, 0, 0}}).value) ++bins[word >> 28];
+  }
+  double chi_square = 0;
+  for (const int count : bins) chi_square += (count - 4096.0) * (count - 4096.0) / 4096.0;
+  EXPECT_LT(chi_square, 45.0);
+  EXPECT_GT(chi_square, 2.0);
+}
+
+TEST(RandomTest, StreamsOfDifferentUsesNeverMeet) {
+  EXPECT_EQ(random_stream(RandomUse::kDropout, 5), 0x03000005U);
+  EXPECT_NE(random_stream(RandomUse::kShuffle, 0xFFFFFF), random_stream(RandomUse::kInitialise, 0xFFFFFF));
+}
+
+TEST(RandomTest, Uniform01IsAtLeastZeroAndBelowOne) {
+  EXPECT_EQ(uniform01(0), 0.0F);
+  EXPECT_LT(uniform01(0xFFFFFFFF), 1.0F);
+  EXPECT_EQ(uniform01(0x80000000), 0.5F);
+}
+
+TEST(RandomTest, DropoutThresholdIsTheProbabilityIn32Bits) {
+  EXPECT_EQ(dropout_threshold(0.0F), 0U);
+  EXPECT_EQ(dropout_threshold(0.5F), 0x80000000U);
+  EXPECT_EQ(dropout_threshold(std::nextafter(1.0F, 0.0F)), 0xFFFFFF00U);
+}
+
+}  // namespace
+
+namespace {
+
+TEST(PortableMathTest, LogarithmAgreesWithTheLibrary) {
+  for (double x = 1e-10; x < 1e10; x *= 1.0137) {
+    EXPECT_NEAR(portable_log(x), std::log(x), 1e-14 * std::max(1.0, std::abs(std::log(x)))) << x;
+  }
+}
+
+TEST(PortableMathTest, QuantileInvertsTheNormalDistribution) {
+  for (double p = 1.2e-10; p < 0.5; p *= 1.31) {
+    const double low = 0.5 * std::erfc(-normal_quantile(p) / std::sqrt(2.0));
+    EXPECT_NEAR(low / p, 1, 1e-5) << p;
+    EXPECT_NEAR(normal_quantile(1 - p), -normal_quantile(p), 1e-5) << p;
+  }
+  EXPECT_EQ(normal_quantile(0.5), 0);
+}
+
+TEST(PortableMathTest, ExponentialCosineAndPowersAreThoseOfTheLibrary) {
+  for (double x = -20; x < 20; x += 0.0371) EXPECT_NEAR(portable_exp(x) / std::exp(x), 1, 1e-13) << x;
+  EXPECT_EQ(portable_exp(0), 1);
+  for (double x = 0; x <= 3.14159265358979; x += 0.00317)
+    EXPECT_NEAR(portable_cos(x), std::cos(x), 1e-15) << x;
+  EXPECT_EQ(portable_cos(0), 1);
+  EXPECT_EQ(portable_cos(3.14159265358979323846), -1);
+  for (const int n : {0, 1, 2, 3, 10, 1000})
+    EXPECT_NEAR(integer_power(0.999, n) / std::pow(0.999, n), 1, 1e-13) << n;
+  EXPECT_EQ(integer_power(0, 0), 1);
+}
+
+}  // namespace
+
+// The cuts of sums as docs/arithmetic.md promises them: whoever changes one changes the weights of every run, and
+// kArithmeticVersion.
+
+namespace {
+
+TEST(SumCutsTest, AreThoseOfArithmeticVersionTwo) {
+  EXPECT_EQ(kArithmeticVersion, 2);
+  EXPECT_EQ(InputSlices::kBlock, 120);
+  EXPECT_EQ(kOutputBlock, 128);
+  EXPECT_EQ(kSampleBlock, 128);
+  EXPECT_EQ(kLossSums, 4);
+  EXPECT_EQ(kPartialSums, 16);
+  EXPECT_EQ(kNormLanes, 256);
+  std::vector<int> distances;
+  for (int step = 0; step < kLaneSteps; ++step) distances.push_back(lane_distance(step));
+  EXPECT_EQ(distances, (std::vector{16, 1, 2, 8, 4}));
+}
+
+TEST(SumCutsTest, SlicesOfLinearLayers) {
+  struct Case {
+    int inputs, count, length;
+  };
+  for (const Case& c :
+       {Case{1, 1, 1}, {10, 1, 10}, {11, 2, 6}, {35, 4, 9}, {320, 16, 20}, {38400, 16, 2400}}) {
+    EXPECT_EQ(InputSlices(c.inputs).count, c.count) << c.inputs;
+    EXPECT_EQ(InputSlices(c.inputs).length, c.length) << c.inputs;
+  }
+}
+
+TEST(SumCutsTest, GroupsOfChannels) {
+  struct Case {
+    int channels, count, per_group;
+  };
+  for (const Case& c :
+       {Case{1, 1, 1}, {3, 3, 1}, {4, 4, 1}, {6, 4, 2}, {9, 5, 2}, {10, 5, 2}, {20, 4, 5}, {50, 5, 10}}) {
+    EXPECT_EQ(ChannelGroups(c.channels).count, c.count) << c.channels;
+    EXPECT_EQ(ChannelGroups(c.channels).per_group, c.per_group) << c.channels;
+  }
+}
+
+/// Net's and LeNet's, and a grain of more groups of 32 samples than there are units.
+TEST(SumCutsTest, UnitsAndTermsOfWeightGradients) {
+  struct Case {
+    int grain, height, width, pairs;
+    std::vector<int> split;  ///< sample groups, sample units, rows, row units, units of a term, terms
+  };
+  for (const Case& c : {Case{64, 24, 24, 10, {1, 2, 1, 24, 4, 12}},
+                        {64, 8, 8, 200, {1, 2, 2, 4, 4, 2}},
+                        {64, 9, 9, 1000, {1, 2, 3, 3, 3, 2}},
+                        {4200, 1, 2, 1, {2, 66, 1, 1, 5, 14}}}) {
+    const GradientSplit s(c.grain, c.height, c.width, c.pairs);
+    EXPECT_EQ((std::vector{s.sample_groups, s.sample_units, s.rows, s.row_units, s.units_of_term, s.terms}),
+              c.split)
+        << "grain " << c.grain << ", " << c.height << " x " << c.width << ", " << c.pairs << " pairs";
+  }
+}
+
+}  // namespace
+
+}  // namespace lockstep

@@ -1,0 +1,287 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Every layer's arithmetic as naive loops in double.
+#pragma once
+
+#include "kernels/shapes.hpp"
+#include "tests/kernels/reference/sums.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace lockstep::reference {
+
+// Convolution by naive loops in double precision: the oracle of the convolution kernels.
+
+/// Calls f(x index, w index, y index) for each product x * w that output y consists of.
+template <class F>
+void for_each_conv2d_product(const Conv2dShape& s, F f) {
+  const auto at = [](std::size_t a, int size, int i) {
+    return a * static_cast<std::size_t>(size) + static_cast<std::size_t>(i);
+  };
+  for (int k = 0; k < s.out_channels; ++k)
+    for (int p = 0; p < s.out_height(); ++p)
+      for (int q = 0; q < s.out_width(); ++q)
+        for (int c = 0; c < s.in_channels; ++c)
+          for (int r = 0; r < s.kernel_height; ++r)
+            for (int t = 0; t < s.kernel_width; ++t) {
+              const int h = p * s.stride - s.padding + r, w = q * s.stride - s.padding + t;
+              if (h < 0 || h >= s.in_height || w < 0 || w >= s.in_width) continue;
+              const std::size_t weight =
+                  at(at(at(k, s.in_channels, c), s.kernel_height, r), s.kernel_width, t);
+              const std::size_t x = at(at(at(c, s.in_height, h), s.in_width, w), s.batch, 0);
+              const std::size_t y = at(at(at(k, s.out_height(), p), s.out_width(), q), s.batch, 0);
+              for (std::size_t n = 0; n < static_cast<std::size_t>(s.batch); ++n) f(x + n, weight, y + n);
+            }
+}
+
+inline Sums conv2d_forward(const Conv2dShape& s, const std::vector<double>& x, const std::vector<double>& w,
+                           const std::vector<double>& b) {
+  Sums y(s.out_size());
+  const std::size_t plane = s.out_size() / b.size();
+  for (std::size_t i = 0; i < y.value.size(); ++i) y.add(i, b[i / plane]);
+  for_each_conv2d_product(s,
+                          [&](std::size_t xi, std::size_t wi, std::size_t yi) { y.add(yi, x[xi] * w[wi]); });
+  return y;
+}
+
+inline Sums conv2d_backward_data(const Conv2dShape& s, const std::vector<double>& dy,
+                                 const std::vector<double>& w) {
+  Sums dx(s.in_size());
+  for_each_conv2d_product(
+      s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dx.add(xi, dy[yi] * w[wi]); });
+  return dx;
+}
+
+inline Sums conv2d_backward_weights(const Conv2dShape& s, const std::vector<double>& x,
+                                    const std::vector<double>& dy) {
+  Sums dw(s.weight_size());
+  for_each_conv2d_product(
+      s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dw.add(wi, dy[yi] * x[xi]); });
+  return dw;
+}
+
+inline Sums conv2d_backward_bias(const Conv2dShape& s, const std::vector<double>& dy) {
+  Sums db(static_cast<std::size_t>(s.out_channels));
+  const std::size_t plane = dy.size() / db.value.size();
+  for (std::size_t i = 0; i < dy.size(); ++i) db.add(i / plane, dy[i]);
+  return db;
+}
+
+// Fully connected layers by naive loops in double precision: the oracle of the linear kernels.
+
+/// Calls f(x index, w index, y index) for each product x * w that output y consists of.
+template <class F>
+void for_each_linear_product(const LinearShape& s, F f) {
+  const auto inputs = static_cast<std::size_t>(s.in_features),
+             outputs = static_cast<std::size_t>(s.out_features);
+  const auto batch = static_cast<std::size_t>(s.batch);
+  for (std::size_t o = 0; o < outputs; ++o)
+    for (std::size_t i = 0; i < inputs; ++i)
+      for (std::size_t n = 0; n < batch; ++n) f(i * batch + n, o * inputs + i, o * batch + n);
+}
+
+inline Sums linear_forward(const LinearShape& s, const std::vector<double>& x, const std::vector<double>& w,
+                           const std::vector<double>& b) {
+  const auto batch = static_cast<std::size_t>(s.batch);
+  Sums y(b.size() * batch);
+  for (std::size_t i = 0; i < y.value.size(); ++i) y.add(i, b[i / batch]);
+  for_each_linear_product(s,
+                          [&](std::size_t xi, std::size_t wi, std::size_t yi) { y.add(yi, x[xi] * w[wi]); });
+  return y;
+}
+
+inline Sums linear_backward_data(const LinearShape& s, const std::vector<double>& dy,
+                                 const std::vector<double>& w) {
+  Sums dx(static_cast<std::size_t>(s.in_features) * static_cast<std::size_t>(s.batch));
+  for_each_linear_product(
+      s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dx.add(xi, dy[yi] * w[wi]); });
+  return dx;
+}
+
+inline Sums linear_backward_weights(const LinearShape& s, const std::vector<double>& x,
+                                    const std::vector<double>& dy) {
+  Sums dw(s.weight_size());
+  for_each_linear_product(
+      s, [&](std::size_t xi, std::size_t wi, std::size_t yi) { dw.add(wi, dy[yi] * x[xi]); });
+  return dw;
+}
+
+inline Sums linear_backward_bias(const LinearShape& s, const std::vector<double>& dy) {
+  Sums db(static_cast<std::size_t>(s.out_features));
+  for (std::size_t i = 0; i < dy.size(); ++i) db.add(i / static_cast<std::size_t>(s.batch), dy[i]);
+  return db;
+}
+
+// Pooling by naive loops in double: the oracle of the kernels.
+
+/// Calls body(y_index, tap, x_index) for every tap inside the image of every window, sample by sample.
+template <class Body>
+void for_each_pool_tap(const Pool2dShape& s, const Body& body) {
+  for (int c = 0; c < s.channels; ++c)
+    for (int p = 0; p < s.out_height(); ++p)
+      for (int q = 0; q < s.out_width(); ++q)
+        for (int tap = 0; tap < s.kernel * s.kernel; ++tap)
+          for (int n = 0; n < s.batch; ++n) {
+            const int h = p * s.stride - s.padding + tap / s.kernel;
+            const int w = q * s.stride - s.padding + tap % s.kernel;
+            if (h < 0 || h >= s.in_height || w < 0 || w >= s.in_width) continue;
+            const int y = ((c * s.out_height() + p) * s.out_width() + q) * s.batch + n;
+            const int x = ((c * s.in_height + h) * s.in_width + w) * s.batch + n;
+            body(static_cast<std::size_t>(y), tap, static_cast<std::size_t>(x));
+          }
+}
+
+struct MaxPooled {
+  std::vector<double> y;
+  std::vector<std::uint8_t> argmax;
+};
+
+inline MaxPooled max_pool_forward(const Pool2dShape& s, const std::vector<double>& x) {
+  MaxPooled result{std::vector<double>(s.out_size()), std::vector<std::uint8_t>(s.out_size())};
+  std::vector<bool> started(s.out_size());
+  for_each_pool_tap(s, [&](std::size_t y, int tap, std::size_t from) {
+    if (started[y] && !(x[from] > result.y[y]) && !std::isnan(x[from])) return;
+    started[y] = true;
+    result.y[y] = x[from];
+    result.argmax[y] = static_cast<std::uint8_t>(tap);
+  });
+  return result;
+}
+
+inline std::vector<double> max_pool_backward(const Pool2dShape& s, const std::vector<double>& dy,
+                                             const std::vector<std::uint8_t>& argmax) {
+  std::vector<double> dx(s.in_size());
+  for_each_pool_tap(s, [&](std::size_t y, int tap, std::size_t to) {
+    if (argmax[y] == tap) dx[to] += dy[y];
+  });
+  return dx;
+}
+
+inline std::vector<double> avg_pool_forward(const Pool2dShape& s, const std::vector<double>& x) {
+  std::vector<double> result(s.out_size());
+  for_each_pool_tap(
+      s, [&](std::size_t y, int, std::size_t from) { result[y] += x[from] / (s.kernel * s.kernel); });
+  return result;
+}
+
+inline std::vector<double> avg_pool_backward(const Pool2dShape& s, const std::vector<double>& dy) {
+  std::vector<double> dx(s.in_size());
+  for_each_pool_tap(s, [&](std::size_t y, int, std::size_t to) { dx[to] += dy[y] / (s.kernel * s.kernel); });
+  return dx;
+}
+
+// Log-softmax and cross-entropy by naive loops in double: the oracle of the kernels.
+
+inline std::size_t logit_index(const LossShape& s, int c, int n) {
+  return static_cast<std::size_t>(c) * static_cast<std::size_t>(s.batch) + static_cast<std::size_t>(n);
+}
+
+inline std::vector<double> log_softmax(const LossShape& s, const std::vector<double>& logits) {
+  std::vector<double> y(logits.size());
+  for (int n = 0; n < s.batch; ++n) {
+    double peak = logits[logit_index(s, 0, n)];
+    for (int c = 1; c < s.classes; ++c) peak = std::max(peak, logits[logit_index(s, c, n)]);
+    double sum = 0;
+    for (int c = 0; c < s.classes; ++c) sum += std::exp(logits[logit_index(s, c, n)] - peak);
+    for (int c = 0; c < s.classes; ++c)
+      y[logit_index(s, c, n)] = logits[logit_index(s, c, n)] - peak - std::log(sum);
+  }
+  return y;
+}
+
+/// The loss summed over the real samples.
+inline double cross_entropy(const LossShape& s, const std::vector<double>& logits,
+                            const std::vector<std::int32_t>& labels) {
+  const std::vector<double> y = log_softmax(s, logits);
+  double loss = 0;
+  for (int n = 0; n < s.samples; ++n) loss -= y[logit_index(s, labels[static_cast<std::size_t>(n)], n)];
+  return loss;
+}
+
+/// softmax - onehot for real samples, 0 in padding columns.
+inline std::vector<double> cross_entropy_gradient(const LossShape& s, const std::vector<double>& logits,
+                                                  const std::vector<std::int32_t>& labels) {
+  std::vector<double> gradient = log_softmax(s, logits);
+  for (int n = 0; n < s.batch; ++n)
+    for (int c = 0; c < s.classes; ++c) {
+      double& value = gradient[logit_index(s, c, n)];
+      if (n < s.samples) {
+        value = std::exp(value) - (labels[static_cast<std::size_t>(n)] == c ? 1 : 0);
+      } else {
+        value = 0;
+      }
+    }
+  return gradient;
+}
+
+// Activations with a curve in double, and numbers to try them on.
+
+struct TriedActivation {
+  Activation kind;
+  const char* name;
+  double units;  ///< of the last place that the kernel may be off
+};
+
+inline constexpr TriedActivation kActivations[] = {{Activation::kTanh, "tanh", 4},
+                                                   {Activation::kSigmoid, "sigmoid", 4},
+                                                   {Activation::kGelu, "gelu", 6},
+                                                   {Activation::kGeluTanh, "gelu by tanh", 6}};
+
+constexpr bool saves_input(Activation kind) {
+  return kind != Activation::kTanh && kind != Activation::kSigmoid;
+}
+
+struct Curve {
+  double value, slope;
+  double condition =
+      1;  ///< by how much more than itself an argument's own rounding moves the value, at least 1
+};
+
+inline Curve curve_of(Activation kind, double x) {
+  switch (kind) {
+    case Activation::kTanh: {
+      const double y = std::tanh(x), c = std::cosh(std::min(std::abs(x), 300.0));
+      return {y, 1 / (c * c)};
+    }
+    case Activation::kSigmoid: {
+      const double y = x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
+      return {y, y * (1 / (1 + std::exp(x)))};
+    }
+    case Activation::kGelu: {
+      const double below = std::erfc(-x / std::sqrt(2.0)) / 2,
+                   density = 0.3989422804014327 * std::exp(-x * x / 2);
+      // A denormal share has lost digits, and x makes its last unit that much larger.
+      const bool denormal = below < 1.2e-38;
+      return {x * below, below + (density > 0 ? x * density : 0), denormal ? std::max(1.0, -x) : 1};
+    }
+    case Activation::kGeluTanh: {
+      const double u = 1.5957691216057308 * (x + 0.044715 * x * x * x);
+      const Curve logistic = curve_of(Activation::kSigmoid, u);
+      const double inner = 1.5957691216057308 * (1 + 3 * 0.044715 * x * x);
+      return {x * logistic.value, logistic.value + (logistic.slope > 0 ? x * logistic.slope * inner : 0),
+              std::max(1.0, u < 0 ? -u : 0)};
+    }
+  }
+  return {};
+}
+
+/// Of both signs and of every size: most between 2^-20 and 2^7, some denormal, some huge.
+inline std::vector<float> spread_numbers(std::size_t count) {
+  std::vector<float> numbers(count);
+  std::uint32_t state = 12345;
+  for (std::size_t i = 0; i < count; ++i) {
+    state = state * 1664525U + 1013904223U;
+    const std::uint32_t mantissa = state >> 9 & 0x007FFFFFU, sign = state & 0x80000000U;
+    const std::uint32_t exponent = i % 16 == 0 ? state % 255U : 107U + static_cast<std::uint32_t>(i % 27);
+    numbers[i] = std::bit_cast<float>(sign | exponent << 23 | mantissa);
+  }
+  return numbers;
+}
+
+}  // namespace lockstep::reference

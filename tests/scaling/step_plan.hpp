@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What is handed to a simulated step and what it hands back: JSON on standard input and output.
+#pragma once
+
+#include "comm/mpi/mpi_all_reduce.hpp"
+#include "comm/reduce/bucket_plan.hpp"
+#include "models/network.hpp"
+#include "tests/scaling/cluster.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+// The all-reduces that are simulated: the trainer's own, and others that it might have.
+
+enum class ReduceKind {
+  kTrainer,   ///< all_reduce_schedule(), what training over MPI does
+  kFarFirst,  ///< the same with its partners in the opposite order: halves go to the farthest rank first
+  kLeaders,   ///< summed up inside each node, all-reduced by one rank of each, spread inside each node
+};
+
+inline constexpr std::string_view kReduceNames[] = {"trainer", "far-first", "leaders"};
+std::string_view name_of(ReduceKind kind);
+/// @throws UsageError  there is none of this name; says which there are
+ReduceKind reduce_named(const std::string& name);
+
+/// The rounds of one rank for a sum of `count` elements.
+std::vector<Exchange> reduce_rounds(ReduceKind kind, const Cluster& cluster, int rank, std::size_t count,
+                                    std::size_t bytes_per_element);
+
+// What a rank computes in a step, and when which gradients are there: from the network's arithmetic at a given
+// speed, as `bucket_bytes: auto` reckons it.
+
+/// Computing without a look at messages; behind it, ranges that are done leave, and messages are polled.
+struct Stretch {
+  double seconds = 0;
+  std::optional<std::size_t> done;  ///< the range that it completes, in backward order
+};
+
+struct StepProfile {
+  std::vector<GradientRange> ranges;  ///< in backward order, of the last grain
+  std::vector<Stretch> stretches;
+  double computing() const;  ///< seconds of all stretches
+};
+
+/// @param grains  of this rank; only the last one's gradients can be on their way while it computes
+StepProfile profile_step(const Network& network, int grain, int grains, double flops_per_second);
+
+/// The same step with the times that were measured: stretches up to the completion of each range are stretched alike.
+/// @param done  seconds from the step's start to the completion of each range; ascending, as many as there are ranges
+StepProfile with_measured(StepProfile profile, std::span<const double> done);
+
+/// A bucket's way out: when a range is done.
+struct PlannedBucket {
+  std::size_t elements = 0;    ///< of int64; the last one's with the step's counters
+  std::size_t last_range = 0;  ///< it leaves when this one is done
+};
+
+struct StepPlan {
+  Cluster cluster;
+  ReduceKind kind = ReduceKind::kTrainer;
+  std::vector<Stretch> stretches;
+  std::vector<PlannedBucket> buckets;  ///< in the order in which they leave
+  int steps = 1;                       ///< one right behind the other
+};
+
+/// Seconds a step, of the slowest rank.
+struct SimulatedStep {
+  double total = 0;
+  double exposed = 0;  ///< from the end of backward until all sums are there
+};
+
+std::string to_text(const StepPlan& plan);
+/// @throws nlohmann::json::exception
+StepPlan step_plan_from(const std::string& text);
+
+}  // namespace lockstep

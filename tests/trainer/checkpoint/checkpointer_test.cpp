@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Saving in the background: one at a time, errors delivered, nothing lost at the end.
+#include "trainer/checkpoint/checkpointer.hpp"
+
+#include "common/error.hpp"
+#include "tests/common/files/memory_env.hpp"
+#include "tests/support/small_disk.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+
+namespace lockstep {
+
+namespace {
+
+class AsyncCheckpointerTest : public ::testing::Test {
+ protected:
+  AsyncCheckpointerTest() { env_.make_directory("run"); }
+
+  /// From now on a save stops at its first rename until release() is called.
+  void hold() {
+    env_.on_call = [this](const std::string& call, const std::string&) {
+      if (call == "rename" && !released_.try_wait()) released_.wait();
+    };
+  }
+  void release() { released_.count_down(); }
+
+  MemoryEnv env_;
+  std::latch released_{1};
+};
+
+TEST_F(AsyncCheckpointerTest, SnapshotIsWrittenAsItWas) {
+  AsyncCheckpointer saver(env_, "run", {});
+  CheckpointState state = make_state(100);
+  saver.save(state);
+  state.weights.assign(state.weights.size(), 0);  // training goes on
+  saver.finish();
+  EXPECT_TRUE(same(load_checkpoint(env_, "run/checkpoints/step-00000100"), make_state(100)));
+}
+
+TEST_F(AsyncCheckpointerTest, SaveReturnsBeforeItIsWritten) {
+  hold();
+  AsyncCheckpointer saver(env_, "run", {});
+  saver.save(make_state(100));
+  EXPECT_TRUE(saver.busy());
+  release();
+  saver.finish();
+  EXPECT_FALSE(saver.busy());
+  saver.save(make_state(300));
+  saver.finish();
+  EXPECT_EQ(list_checkpoints(env_, "run").size(), 2U);
+}
+
+TEST_F(AsyncCheckpointerTest, SecondSaveWaitsForTheFirst) {
+  AsyncCheckpointer saver(env_, "run", {10, 0, false});
+  for (int step = 1; step <= 8; ++step) saver.save(make_state(step));
+  saver.finish();
+  EXPECT_EQ(list_checkpoints(env_, "run").size(), 8U);
+}
+
+TEST_F(AsyncCheckpointerTest, PolicyIsApplied) {
+  AsyncCheckpointer saver(env_, "run", {2, 0, false});
+  for (int step = 1; step <= 5; ++step) saver.save(make_state(step));
+  saver.finish();
+  EXPECT_EQ(list_checkpoints(env_, "run").size(), 2U);
+}
+
+TEST_F(AsyncCheckpointerTest, ErrorArrivesAtTheNextCallOnce) {
+  AsyncCheckpointer saver(env_, "run", {});
+  env_.fail_at(5, false);
+  saver.save(make_state(100));
+  EXPECT_THROW(saver.save(make_state(200)), IoError);
+  saver.save(make_state(200));  // the disk has recovered
+  saver.finish();
+  EXPECT_EQ(list_checkpoints(env_, "run").at(0).step, 200);
+}
+
+TEST_F(AsyncCheckpointerTest, ErrorArrivesInFinish) {
+  AsyncCheckpointer saver(env_, "run", {});
+  env_.fail_at(5, false);
+  saver.save(make_state(100));
+  EXPECT_THROW(saver.finish(), IoError);
+  EXPECT_NO_THROW(saver.finish());
+}
+
+TEST_F(AsyncCheckpointerTest, WithoutAThreadOfItsOwnItSavesAllTheSame) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer needs the memory that this takes away";
+#else
+  AsyncCheckpointer saver(env_, "run", {});
+  const NoMoreThreads none;
+  saver.save(make_state(100));
+  EXPECT_FALSE(saver.busy());
+  env_.fail_at(5, false);
+  saver.save(make_state(200));
+  EXPECT_THROW(saver.finish(), IoError) << "its errors arrive as ever";
+  EXPECT_EQ(list_checkpoints(env_, "run").at(0).step, 100);
+#endif
+}
+
+TEST_F(AsyncCheckpointerTest, DestructorWaits) {
+  { AsyncCheckpointer(env_, "run", {}).save(make_state(100)); }
+  EXPECT_EQ(list_checkpoints(env_, "run").size(), 1U);
+}
+
+}  // namespace
+
+// Which checkpoints stay.
+
+namespace {
+
+class RetentionTest : public ::testing::Test {
+ protected:
+  RetentionTest() { env_.make_directory("run"); }
+
+  void save(std::int64_t step, std::optional<double> accuracy = std::nullopt) {
+    CheckpointState state = make_state(step);
+    state.facts.test_accuracy = accuracy;
+    save_checkpoint(env_, "run", state);
+  }
+
+  /// Steps that are left, newest first.
+  std::vector<std::int64_t> steps() {
+    std::vector<std::int64_t> result;
+    for (const CheckpointEntry& entry : list_checkpoints(env_, "run")) result.push_back(entry.step);
+    return result;
+  }
+
+  MemoryEnv env_;
+};
+
+using Steps = std::vector<std::int64_t>;
+
+TEST_F(RetentionTest, LastOnesStay) {
+  for (const int step : {10, 20, 30, 40}) save(step);
+  EXPECT_EQ(prune_checkpoints(env_, "run", {2, 0, false}), 2U);
+  EXPECT_EQ(steps(), (Steps{40, 30}));
+  EXPECT_EQ(env_.list("run/checkpoints").size(), 2U) << "nothing is left behind under another name";
+}
+
+TEST_F(RetentionTest, MultiplesStay) {
+  for (const int step : {10, 20, 30, 40, 50}) save(step);
+  prune_checkpoints(env_, "run", {1, 20, false});
+  EXPECT_EQ(steps(), (Steps{50, 40, 20}));
+}
+
+TEST_F(RetentionTest, BestStaysTheOlderAmongEquals) {
+  save(10, 0.5);
+  save(20, 0.9);
+  save(30, 0.9);
+  save(40, 0.7);
+  save(50);
+  prune_checkpoints(env_, "run", {1, 0, true});
+  EXPECT_EQ(steps(), (Steps{50, 20}));
+}
+
+TEST_F(RetentionTest, NewestGoodOneStaysWhenAllNewerAreDamaged) {
+  for (const int step : {10, 20, 30, 40}) save(step);
+  for (const char* step : {"30", "40"})
+    env_.file(std::string("run/checkpoints/step-000000") + step + "/model.safetensors").pop_back();
+  prune_checkpoints(env_, "run", {1, 0, false});
+  EXPECT_EQ(steps(), (Steps{40, 20}));
+}
+
+TEST_F(RetentionTest, DamagedOneIsNeverTheBest) {
+  save(10, 0.6);
+  save(20, 0.9);
+  save(30, 0.5);
+  env_.file("run/checkpoints/step-00000020/manifest.json")[5] ^= std::byte{1};
+  prune_checkpoints(env_, "run", {1, 0, true});
+  EXPECT_EQ(steps(), (Steps{30, 10}));
+}
+
+TEST_F(RetentionTest, AtLeastOneStaysWhateverThePolicy) {
+  save(10);
+  save(20);
+  prune_checkpoints(env_, "run", {0, 0, false});
+  EXPECT_EQ(steps(), (Steps{20}));
+}
+
+}  // namespace
+
+}  // namespace lockstep

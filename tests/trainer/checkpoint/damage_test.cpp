@@ -1,0 +1,307 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Power lost at every point of a save: what is found afterwards is a good checkpoint, the old one or the new
+/// one.
+#include "common/error.hpp"
+#include "common/safetensors.hpp"
+#include "tests/common/files/memory_env.hpp"
+#include "tests/support/effort.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
+#include "trainer/checkpoint/checkpointer.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/metrics_cut.hpp"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::power_loss_test {
+
+namespace {
+
+const std::string kRun = "run";
+/// Of what a disk may lose: every combination of PowerLoss::variant(), 20 of them, so often.
+constexpr std::uint32_t kVariants = 20 * test::effort(8, 1);
+
+std::optional<FoundCheckpoint> recover(MemoryEnv& env) {
+  return find_latest(env, kRun, [](const std::string&) {});
+}
+
+/// What is done before the power may fail, what is done then, and what may be found at its end.
+struct Scenario {
+  std::vector<CheckpointState> before;  ///< saved and durable; the last is the newest good one
+  CheckpointState saved;
+  KeepPolicy keep;
+};
+
+/// A disk with the earlier checkpoints, all synced.
+MemoryDisk prepare(const Scenario& scenario) {
+  MemoryEnv env;
+  env.make_directory(kRun);
+  for (const CheckpointState& state : scenario.before) save_checkpoint(env, kRun, state);
+  return env.disk();
+}
+
+/// A checkpoint gets its name when it is complete, and loses it before it is taken apart.
+void expect_named_ones_are_whole(MemoryEnv& env) {
+  for (const CheckpointEntry& entry : list_checkpoints(env, kRun)) {
+    const bool aside = entry.path.ends_with(kReplacedSuffix);
+    ASSERT_TRUE(aside || verify_checkpoint(env, entry.path).empty()) << entry.path << " is not whole";
+  }
+}
+
+/// After the loss: an allowed checkpoint is found, what is left over goes, and the run can save again.
+void expect_recovers(const Scenario& scenario, MemoryEnv& env, bool finished) {
+  const auto found = recover(env);
+  const bool is_new = found && same(found->state, scenario.saved);
+  const bool is_old = found ? !scenario.before.empty() && same(found->state, scenario.before.back())
+                            : scenario.before.empty();
+  ASSERT_TRUE(is_new || (is_old && !finished)) << (found ? "found " + found->path : "no checkpoint found")
+                                               << (finished ? " after the save had returned" : "");
+  expect_named_ones_are_whole(env);
+  remove_leftovers(env, kRun);
+  save_checkpoint(env, kRun, scenario.saved);
+  const auto again = recover(env);
+  ASSERT_TRUE(again && same(again->state, scenario.saved)) << "the next save failed";
+}
+
+/// @returns the number of states tried
+std::size_t lose_power_everywhere(const Scenario& scenario) {
+  const MemoryDisk base = prepare(scenario);
+  MemoryEnv env(base);
+  save_checkpoint(env, kRun, scenario.saved);
+  const std::size_t saved_at = env.trace().size();
+  prune_checkpoints(env, kRun, scenario.keep);
+  const std::vector<DiskOp> trace = env.trace();
+
+  std::size_t states = 0;
+  for (std::size_t length = 0; length <= trace.size(); ++length) {
+    for (std::uint32_t variant = 0; variant < kVariants; ++variant, ++states) {
+      MemoryEnv found(after_power_loss(base, std::span(trace).first(length), PowerLoss::variant(variant)));
+      SCOPED_TRACE("after " + std::to_string(length) + " of " + std::to_string(trace.size()) +
+                   " operations, variant " + std::to_string(variant));
+      expect_recovers(scenario, found, length >= saved_at);
+      if (::testing::Test::HasFatalFailure()) return states;
+    }
+  }
+  return states;
+}
+
+TEST(PowerLossTest, FirstSaveLeavesNothingOrItself) {
+  const std::size_t states = lose_power_everywhere({{}, make_state(100), {}});
+  RecordProperty("states", static_cast<int>(states));
+  EXPECT_GE(states, 15 * kVariants);
+}
+
+TEST(PowerLossTest, NextSaveLeavesTheOldOrTheNewCheckpoint) {
+  const std::size_t states = lose_power_everywhere({{make_state(100), make_state(200)}, make_state(300), {}});
+  RecordProperty("states", static_cast<int>(states));
+  EXPECT_GE(states, 15 * kVariants);
+}
+
+TEST(PowerLossTest, PruningNeverTakesTheLastGoodCheckpoint) {
+  const std::size_t states = lose_power_everywhere(
+      {{make_state(100), make_state(200), make_state(250)}, make_state(300), {1, 0, false}});
+  RecordProperty("states", static_cast<int>(states));
+  EXPECT_GE(states, 30 * kVariants);
+}
+
+TEST(PowerLossTest, CheckpointOfTheSameStepIsReplacedWhole) {
+  CheckpointState other = make_state(100);
+  other.weights[0] += 1;
+  const std::size_t states = lose_power_everywhere({{make_state(100)}, other, {}});
+  RecordProperty("states", static_cast<int>(states));
+  EXPECT_GE(states, 18 * kVariants);
+}
+
+TEST(PowerLossTest, MetricsAreTheOldOrTheCutOnes) {
+  const std::string lines[] = {R"({"event":"step","step":1})", R"({"event":"step","step":2})"};
+  const std::string whole = lines[0] + "\n" + lines[1] + "\n";
+  MemoryEnv env;
+  env.make_directory(kRun);
+  write_synced(env, "run/metrics.jsonl", std::as_bytes(std::span(whole)));
+  const MemoryDisk base = env.disk();
+  env.start_trace();
+  truncate_metrics(env, "run/metrics.jsonl", 1);
+  for (std::size_t length = 0; length <= env.trace().size(); ++length) {
+    for (std::uint32_t variant = 0; variant < kVariants; ++variant) {
+      MemoryEnv found(
+          after_power_loss(base, std::span(env.trace()).first(length), PowerLoss::variant(variant)));
+      const std::size_t size = found.file("run/metrics.jsonl").size();
+      ASSERT_TRUE(size == lines[0].size() + 1 || (size == whole.size() && length < env.trace().size()))
+          << size;
+      truncate_metrics(found, "run/metrics.jsonl", 1);
+      ASSERT_EQ(found.file("run/metrics.jsonl").size(), lines[0].size() + 1);
+    }
+  }
+}
+
+/// The model itself: without the directory's fsync a rename may be lost, without the file's its bytes may be.
+TEST(PowerLossTest, ModelLosesWhatWasNotSynced) {
+  const std::vector<std::byte> bytes(8, std::byte{1});
+  MemoryEnv env;
+  env.make_directory(kRun);
+  const MemoryDisk base = env.disk();
+  env.start_trace();
+  const auto file = env.create("run/a");
+  file->write(bytes);
+  env.rename("run/a", "run/b");
+  env.sync_directory("run");
+  const auto lost = after_power_loss(base, env.trace(), {PowerLoss::Names::kDrop, PowerLoss::Data::kDrop, 0});
+  ASSERT_GE(lost.find("run/b"), 0);
+  EXPECT_EQ(lost.used_bytes(), 0U);
+  const auto names = std::span(env.trace()).first(env.trace().size() - 1);
+  EXPECT_EQ(after_power_loss(base, names, {PowerLoss::Names::kDrop, PowerLoss::Data::kKeep, 0}).find("run/b"),
+            -1);
+  EXPECT_GE(after_power_loss(base, names, {PowerLoss::Names::kKeep, PowerLoss::Data::kKeep, 0}).find("run/b"),
+            0);
+}
+
+}  // namespace
+
+}  // namespace lockstep::power_loss_test
+
+namespace lockstep::bit_flip_test {
+
+// Every flipped bit and every truncation of a checkpoint's files is found, and named with its file and
+// tensor.
+
+namespace {
+
+const std::string kRun = "run";
+
+/// Damages one checkpoint in many ways and compares what load says with what was done.
+class Damager {
+ public:
+  explicit Damager(const CheckpointState& state) {
+    env_.make_directory(kRun);
+    path_ = save_checkpoint(env_, kRun, state);
+    for (const char* name : {kModelFile, kOptimizerFile, kManifestFile}) files_.emplace_back(name);
+  }
+
+  /// @returns how many cases were tried
+  std::size_t flip_every_bit() {
+    std::size_t cases = 0;
+    for (const std::string& name : files_) {
+      const std::size_t bits = 8 * file(name).size();
+      for (std::size_t bit = 0; bit < bits && !::testing::Test::HasFailure(); ++bit, ++cases) {
+        const auto mask = static_cast<std::byte>(1U << (bit % 8));
+        file(name)[bit / 8] ^= mask;
+        expect_named(name, bit / 8, "bit " + std::to_string(bit) + " of " + name);
+        file(name)[bit / 8] ^= mask;
+      }
+    }
+    return cases;
+  }
+
+  std::size_t truncate_everywhere() {
+    std::size_t cases = 0;
+    for (const std::string& name : files_) {
+      const std::vector<std::byte> whole = file(name);
+      for (std::size_t size = 0; size < whole.size() && !::testing::Test::HasFailure(); ++size, ++cases) {
+        file(name).resize(size);
+        expect_named(name, size, name + " cut to " + std::to_string(size));
+        file(name) = whole;
+      }
+    }
+    return cases;
+  }
+
+  bool good() { return verify_checkpoint(env_, path_).empty(); }
+
+ private:
+  std::vector<std::byte>& file(const std::string& name) { return env_.file(path_ + "/" + name); }
+
+  /// The tensor that owns this byte, from the undamaged file; empty for a header.
+  std::string owner(const std::string& name, std::size_t byte) {
+    if (owners_[name].empty()) {
+      const auto parsed = SafetensorsFile::parse(file(name), name);
+      std::size_t data = 0;
+      for (const TensorView& t : parsed.tensors()) data += t.bytes.size();
+      owners_[name].resize(file(name).size() - data);
+      for (const TensorView& t : parsed.tensors())
+        owners_[name].resize(owners_[name].size() + t.bytes.size(), t.name);
+    }
+    return owners_[name][byte];
+  }
+
+ public:
+  /// Looks up all owners while the files are whole.
+  void remember_owners() {
+    for (const char* name : {kModelFile, kOptimizerFile}) owner(name, 0);
+  }
+
+ private:
+  void expect_named(const std::string& name, std::size_t byte, const std::string& what) {
+    std::string expected = path_ + "/" + name + ": ";
+    const std::string tensor = name == kManifestFile ? "" : owner(name, byte);
+    if (!tensor.empty()) expected += "tensor '" + tensor + "': ";
+    try {
+      load_checkpoint(env_, path_);
+      ADD_FAILURE() << "not noticed: " << what;
+    } catch (const DataError& error) {
+      EXPECT_TRUE(std::string(error.what()).starts_with(expected))
+          << what << "\nsaid: " << error.what() << "\nexpected: " << expected;
+    }
+  }
+
+  MemoryEnv env_;
+  std::string path_;
+  std::vector<std::string> files_;
+  std::map<std::string, std::vector<std::string>> owners_;
+};
+
+TEST(BitFlipTest, EveryFlippedBitAndTruncationIsFoundAndNamed) {
+  constexpr std::size_t kCases = test::effort(100000, 10000);
+  std::size_t cases = 0;
+  for (std::int64_t step = 1; cases < kCases && !HasFailure(); ++step) {
+    Damager damager(make_state(step, static_cast<std::size_t>(step * 5)));
+    damager.remember_owners();
+    cases += damager.flip_every_bit() + damager.truncate_everywhere();
+    EXPECT_TRUE(damager.good());
+  }
+  RecordProperty("cases", static_cast<int>(cases));
+  EXPECT_GE(cases, kCases);
+}
+
+TEST(BitFlipTest, VerifyNamesEveryTensorThatIsHit) {
+  MemoryEnv env;
+  env.make_directory(kRun);
+  const std::string path = save_checkpoint(env, kRun, make_state(100));
+  auto& model = env.file(path + "/" + kModelFile);
+  model.back() ^= std::byte{1};                              // scale, the last tensor
+  model[model.size() - 4 - 1] ^= std::byte{1};               // fc.bias before it
+  env.file(path + "/" + kOptimizerFile)[0] ^= std::byte{1};  // its header
+  const auto damages = verify_checkpoint(env, path);
+  ASSERT_EQ(damages.size(), 3U);
+  EXPECT_EQ(damages[0].tensor, "fc.bias");
+  EXPECT_EQ(damages[1].tensor, "scale");
+  EXPECT_EQ(damages[2].path, path + "/" + kOptimizerFile);
+  EXPECT_EQ(damages[2].tensor, "");
+}
+
+TEST(BitFlipTest, DamageInALargeTensorIsNarrowedToItsBlock) {
+  MemoryEnv env;
+  env.make_directory(kRun);
+  const std::string path = save_checkpoint(env, kRun, make_state(100, 20000));
+  auto& model = env.file(path + "/" + kModelFile);
+  const auto parsed = SafetensorsFile::parse(model, "m");
+  const std::size_t data = model.size() - 4 * (40000 + 2 + 1);
+  model[data + kChecksumBlockBytes + 5] ^= std::byte{4};
+  const auto damages = verify_checkpoint(env, path);
+  ASSERT_EQ(damages.size(), 1U);
+  EXPECT_EQ(to_string(damages[0]), path + "/model.safetensors: tensor 'fc.weight': bytes " +
+                                       std::to_string(data + kChecksumBlockBytes) + " to " +
+                                       std::to_string(data + 2 * kChecksumBlockBytes - 1) +
+                                       " of the file are damaged");
+}
+
+TEST(BitFlipTest, BytesAtTheEndAreFound) {
+  MemoryEnv env;
+  env.make_directory(kRun);
+  const std::string path = save_checkpoint(env, kRun, make_state(100));
+  env.file(path + "/" + kModelFile).push_back(std::byte{0});
+  EXPECT_THROW(load_checkpoint(env, path), DataError);
+}
+
+}  // namespace
+
+}  // namespace lockstep::bit_flip_test

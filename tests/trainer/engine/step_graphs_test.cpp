@@ -1,0 +1,263 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Steps through graphs, series of them too, leave the bits of steps without; with all-reduces on a stream of
+/// their own, as NCCL's are, of which no order that the streams allow loses a gradient.
+#include "common/error.hpp"
+#include "models/network.hpp"
+#include "tests/kernels/device/rig.hpp"
+#include "trainer/engine/device_step.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace lockstep::test {
+namespace {
+
+constexpr int kClasses = 3, kBatch = 5, kSamples = 128, kLastBatch = 3;
+constexpr int kSteps = 20;  // one that runs directly, two series of eight, and three
+constexpr int kLayers = 3;
+constexpr ImageShape kImage = {1, 7, 7};
+
+/// One rank's all-reduce as NCCL queues it: whatever else is added to the buffer meanwhile is lost.
+class LoneAllReduce final : public DeviceAllReduce {
+ public:
+  LoneAllReduce(Device& device, std::size_t size) : aside_(device, size) {}
+
+  std::string_view name() const override { return "alone"; }
+  bool on_stream() const override { return true; }
+  void all_reduce(Stream& stream, std::int64_t* device, std::size_t count) override {
+    away_and_back(stream, device, count * sizeof *device);
+  }
+  void all_reduce(Stream& stream, float* device, std::size_t count) override {
+    away_and_back(stream, device, count * sizeof *device);
+  }
+  void check() override {}
+
+  int calls() const { return calls_; }
+  const std::set<Stream*>& streams() const { return streams_; }
+  /// The first call makes a copy of this memory, where it stands on its stream.
+  void copy_at_first_call(Device& device, const std::int64_t* from, std::size_t count) {
+    copied_ = from;
+    copy_ = DeviceBuffer<std::int64_t>(device, count);
+  }
+  const DeviceBuffer<std::int64_t>& copy() const { return copy_; }
+  void fail_at(int call) { failing_call_ = call; }
+
+ private:
+  void away_and_back(Stream& stream, void* device, std::size_t bytes) {
+    if (++calls_ == failing_call_) throw PeerLostError("the other rank is gone");
+    streams_.insert(&stream);
+    if (calls_ == 1 && copied_ != nullptr) stream.copy_on_device(copy_.data(), copied_, copy_.bytes());
+    stream.copy_on_device(aside_.data(), device, bytes);
+    stream.fill_zero(device, bytes);
+    stream.copy_on_device(device, aside_.data(), bytes);
+  }
+
+  DeviceBuffer<std::int64_t> aside_;
+  int calls_ = 0, failing_call_ = 0;
+  std::set<Stream*> streams_;
+  const std::int64_t* copied_ = nullptr;
+  DeviceBuffer<std::int64_t> copy_;
+};
+
+std::shared_ptr<const TrainTestData> make_data() {
+  auto data = std::make_shared<TrainTestData>();
+  Dataset& train = data->train;
+  train.shape = kImage;
+  train.classes = kClasses;
+  train.scales = scales_of({.mean = {0}, .std = {1}}, kImage.channels);
+  train.images = AlignedBuffer<std::uint8_t>(static_cast<std::size_t>(kSamples * kImage.features()));
+  for (std::size_t i = 0; i < train.images.size(); ++i)
+    train.images.data()[i] = static_cast<std::uint8_t>(i * 2654435761U >> 24);
+  for (int n = 0; n < kSamples; ++n) train.labels.push_back(n * 7 % kClasses);
+  return data;
+}
+
+enum class Reduce { kNone, kExact, kFp32 };
+
+Job make_job(Reduce reduce) {
+  Job job;
+  job.train.optimizer = {.lr = 0.05, .momentum = 0.5};
+  job.parallel.grain = 2;
+  job.parallel.determinism = reduce == Reduce::kFp32 ? Determinism::kOff : Determinism::kWorld;
+  return job;
+}
+
+/// One bucket, as on GPUs by default, whose gradients come from two streams; or one for each layer.
+enum class Buckets { kOne, kEach };
+
+BucketPlan make_plan(const Network& network, Buckets buckets) {
+  std::vector<GradientRange> ranges;
+  for (const BackwardRange& range : backward_ranges(network)) ranges.push_back({range.offset, range.size, 0});
+  const std::size_t bytes = buckets == Buckets::kOne ? std::size_t{1} << 30 : 1;
+  return plan_buckets_of_size(ranges, sizeof(std::int64_t), bytes);
+}
+
+/// A small network in training on one rank.
+class Training {
+ public:
+  Training(Reduce reduce, bool graphs, Buckets buckets = Buckets::kEach)
+      : job_(make_job(reduce)),
+        setup_(make_setup(reduce, buckets)),
+        update_(job_, setup_.network.parameters(), 1000),
+        step_(job_, setup_, update_, kBatch, kBatch, 3, 64),
+        graphs_(step_, graphs) {
+    std::vector<std::int32_t> order(kSamples);
+    std::iota(order.rbegin(), order.rend(), 0);
+    step_.set_order(order);
+    std::vector<float> weights(parameters());
+    setup_.network.initialise(5, weights);
+    step_.stream().copy_to_device(step_.arena().weights(), weights.data(), weights.size() * sizeof(float));
+    StepState start;
+    start.scalars = update_.scalars(0);
+    for (int i = 0; i < kLongestSeries; ++i) start.ahead[i] = update_.scalars(i + 1);
+    step_.queue_state_to_device(start);
+    step_.stream().synchronize();
+  }
+
+  void queue(const BatchShare& share, std::int64_t count) { graphs_.queue(share, count); }
+  int all_reduces() const { return all_reduce_->calls(); }
+  void fail_at_all_reduce(int call) { all_reduce_->fail_at(call); }
+  void copy_sums_at_first_all_reduce() {
+    all_reduce_->copy_at_first_call(*setup_.device.gpu->device, step_.arena().counters() + kCounterSlots,
+                                    parameters());
+  }
+  /// Arena order.
+  std::vector<std::int64_t> copied_sums() {
+    std::vector<std::int64_t> sums(parameters());
+    step_.stream().copy_to_host(sums.data(), all_reduce_->copy().data(), all_reduce_->copy().bytes());
+    step_.stream().synchronize();
+    return sums;
+  }
+  const ParameterLayout& layout() const { return setup_.network.parameters(); }
+
+  /// Expects that this many steps were done.
+  std::vector<float> weights(std::int64_t steps) {
+    step_.queue_state_to_host();
+    std::vector<float> weights(parameters());
+    step_.stream().copy_to_host(weights.data(), step_.arena().weights(), weights.size() * sizeof(float));
+    step_.stream().synchronize();
+    EXPECT_EQ(step_.state().steps_done, steps);
+    return weights;
+  }
+
+ private:
+  JobSetup make_setup(Reduce reduce, Buckets buckets) {
+    Network network = Network::parse(
+        "layers:\n  - conv2d: {out: 2, kernel: 3}\n  - max_pool: 2\n  - relu\n  - dropout: 0.3\n"
+        "  - linear: 4\n  - relu\n  - linear: classes\n",
+        "test.yaml", kImage, kClasses);
+    auto gpu = std::make_shared<Gpu>();
+    gpu->device = platform_under_test().make_device(0);
+    gpu->ops = platform_under_test().make_ops(*gpu->device);
+    if (reduce != Reduce::kNone) {
+      auto lone = std::make_unique<LoneAllReduce>(*gpu->device, kCounterSlots + network.parameters().size);
+      all_reduce_ = lone.get();
+      gpu->all_reduce = std::move(lone);
+    }
+    BucketPlan plan = make_plan(network, buckets);
+    DeviceChoice choice;
+    choice.gpu = std::move(gpu);
+    return {make_data(), std::move(choice), std::move(network), std::move(plan)};
+  }
+  std::size_t parameters() const { return setup_.network.parameters().size; }
+
+  Job job_;
+  LoneAllReduce* all_reduce_ = nullptr;
+  JobSetup setup_;
+  WeightUpdate update_;
+  DeviceStep step_;
+  StepGraphs graphs_;
+};
+
+/// Full batches, the last one of an epoch, and once more.
+std::vector<float> train(Reduce reduce, bool graphs, Buckets buckets = Buckets::kEach) {
+  constexpr BatchShare kFull = {kBatch, 0, kBatch}, kLast = {kLastBatch, 0, kLastBatch};
+  Training training(reduce, graphs, buckets);
+  training.queue(kFull, kSteps);
+  training.queue(kLast, 1);
+  training.queue(kFull, 2);
+  training.queue(kLast, 2);
+  return training.weights(kSteps + 5);
+}
+
+TEST(StepGraphsTest, LeaveTheBitsOfDirectSteps) {
+  const std::vector<float> expected = train(Reduce::kNone, false);
+  EXPECT_EQ(train(Reduce::kNone, true), expected);
+  EXPECT_EQ(train(Reduce::kExact, false), expected);
+  const std::vector<float> fp32 = train(Reduce::kFp32, false);
+  EXPECT_EQ(train(Reduce::kFp32, true), fp32);
+}
+
+TEST(StepGraphsTest, AllReducesBesideBackwardLoseNothing) {
+  const std::vector<float> expected = train(Reduce::kNone, false);
+  for (const Buckets buckets : {Buckets::kOne, Buckets::kEach})
+    EXPECT_EQ(same_in_every_order([&] { return train(Reduce::kExact, true, buckets); }), expected);
+}
+
+/// The emulator carries out at once what is queued, so the sums show how far backward had come.
+TEST(StepGraphsTest, ABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
+  if (platform_under_test().make_device(0)->kind() == "cuda")
+    GTEST_SKIP() << "a GPU may be faster than its host";
+  Training training(Reduce::kExact, false);
+  training.copy_sums_at_first_all_reduce();
+  training.queue({kBatch, 0, kBatch}, 1);
+  const auto is_there = [](std::int64_t sum) { return sum != 0; };
+  const std::vector<std::int64_t> sums = training.copied_sums();
+  const auto last_layer =
+      sums.begin() + static_cast<std::ptrdiff_t>(training.layout().parameters.end()[-2].offset);
+  EXPECT_TRUE(std::any_of(last_layer, sums.end(), is_there)) << "the bucket left too early";
+  EXPECT_TRUE(std::none_of(sums.begin(), last_layer, is_there)) << "it left when backward had ended";
+}
+
+TEST(StepGraphsTest, AllThatRanksSumOnStreamsIsOnOneStream) {
+  const auto device = platform_under_test().make_device(0);
+  const auto ops = platform_under_test().make_ops(*device);
+  const auto main = device->make_stream();
+  constexpr std::size_t kSize = 4;
+  LoneAllReduce all_reduce(*device, kCounterSlots + kSize);
+  const DeviceBuffer<std::int64_t> sums(*device, kCounterSlots + kSize);
+  const BucketPlan plan = plan_buckets_of_size({{{0, kSize, 0}}}, sizeof(std::int64_t), 1);
+  DeviceGradientReducer reducer(*device, *ops, &all_reduce, plan, kSize, Determinism::kWorld, sums.data());
+  reducer.begin();
+  reducer.sum(*main, sums.data(), 2);
+  reducer.ready(*main, 0, kSize);
+  reducer.finish(*main);
+  main->synchronize();
+  EXPECT_EQ(all_reduce.calls(), 2);
+  EXPECT_EQ(all_reduce.streams().size(), 1);
+  EXPECT_FALSE(all_reduce.streams().contains(main.get()));
+}
+
+TEST(StepGraphsTest, RanksWithoutSamplesTakePart) {
+  constexpr BatchShare kIdle = {0, 0, kBatch};
+  Training training(Reduce::kExact, true);
+  training.queue({kBatch, 0, kBatch}, 1);
+  training.queue(kIdle, 1);
+  EXPECT_EQ(training.all_reduces(), 2 * kLayers);
+}
+
+/// Whether an all-reduce is captured must be the same on all ranks, and this rank's columns are the same in
+/// both batches, while another rank's may not be.
+TEST(StepGraphsTest, ShareOfABatchOfAnotherSizeIsCapturedAnew) {
+  Training training(Reduce::kExact, true);
+  training.queue({kLastBatch, 0, kBatch}, 3);
+  const int calls = training.all_reduces();
+  training.queue({kLastBatch, 0, kLastBatch}, 1);
+  EXPECT_EQ(training.all_reduces(), calls + kLayers) << "not run directly";
+}
+
+TEST(StepGraphsTest, FailureDuringCaptureLeavesTheStreamUsable) {
+  Training training(Reduce::kExact, true);
+  training.fail_at_all_reduce(kLayers + 2);
+  EXPECT_THROW(training.queue({kBatch, 0, kBatch}, 2), PeerLostError);
+  training.weights(1);
+}
+
+}  // namespace
+}  // namespace lockstep::test

@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+#include "trainer/run/stop_signal.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+namespace lockstep {
+
+namespace {
+
+using Verdict = StopRequests::Verdict;
+
+/// Verdicts of requests at these times, in seconds.
+std::vector<Verdict> verdicts_at(const std::vector<double>& seconds) {
+  StopRequests requests;
+  std::vector<Verdict> verdicts;
+  verdicts.reserve(seconds.size());
+  for (const double second : seconds)
+    verdicts.push_back(requests.add(1'000'000'000'000 + static_cast<std::int64_t>(second * 1e9)));
+  return verdicts;
+}
+
+TEST(StopRequestsTest, TheFirstAsksForAStop) {
+  EXPECT_EQ(verdicts_at({0}), (std::vector{Verdict::kStop}));
+}
+
+TEST(StopRequestsTest, WhatComesWithinASecondIsTheSameRequest) {
+  EXPECT_EQ(verdicts_at({0, 0, 0.3, 0.99}),
+            (std::vector{Verdict::kStop, Verdict::kSame, Verdict::kSame, Verdict::kSame}));
+}
+
+TEST(StopRequestsTest, ASecondOneIsNotYetImpatience) {
+  EXPECT_EQ(verdicts_at({0, 1.5}), (std::vector{Verdict::kStop, Verdict::kPatience}));
+}
+
+TEST(StopRequestsTest, TheThirdLeaves) {
+  EXPECT_EQ(verdicts_at({0, 1.5, 3}), (std::vector{Verdict::kStop, Verdict::kPatience, Verdict::kLeave}));
+}
+
+TEST(StopRequestsTest, TwinsCountOnce) {
+  EXPECT_EQ(
+      verdicts_at({0, 0.01, 1.5, 1.51, 2.4}),
+      (std::vector{Verdict::kStop, Verdict::kSame, Verdict::kPatience, Verdict::kSame, Verdict::kSame}));
+}
+
+TEST(StopRequestsTest, AnyLaterOneLeavesAfterTheGrace) {
+  EXPECT_EQ(verdicts_at({0, 0.1, 5.1}), (std::vector{Verdict::kStop, Verdict::kSame, Verdict::kLeave}));
+}
+
+TEST(StopRequestsTest, HammeringLeavesAfterTwoSeconds) {
+  std::vector<double> four_a_second;
+  for (int i = 0; i <= 8; ++i) four_a_second.push_back(0.25 * i);
+  const auto verdicts = verdicts_at(four_a_second);
+  EXPECT_EQ(verdicts[4], Verdict::kPatience);
+  EXPECT_EQ(verdicts[7], Verdict::kSame);
+  EXPECT_EQ(verdicts[8], Verdict::kLeave);
+}
+
+/// In a process of its own, which a second request would end with 152.
+TEST(StopSignalTest, TheLimitOnProcessorTimeIsOneRequestHoweverOftenItComes) {
+  ::testing::GTEST_FLAG(death_test_style) = "threadsafe";
+  const auto body = [] {
+    catch_stop_signals();
+    std::raise(SIGXCPU);
+    for (int again = 1; again <= 2; ++again) {  // each later than what counts as one with the one before
+      ::usleep(1'050'000);
+      std::raise(SIGXCPU);
+    }
+    std::_Exit(stop_signal() == SIGXCPU ? 0 : 1);
+  };
+  EXPECT_EXIT(body(), ::testing::ExitedWithCode(0),
+              "^lockstep: SIGXCPU .the limit on processor time.*saving\n$");
+}
+
+}  // namespace
+
+namespace {
+
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+std::int64_t unix_seconds_from_now(std::int64_t offset) {
+  return std::chrono::duration_cast<seconds>(std::chrono::system_clock::now().time_since_epoch()).count() +
+         offset;
+}
+
+TEST(TimeLimitTest, WithoutLimitsARunNeverStops) {
+  EXPECT_FALSE(TimeLimit(steady_clock::now() - seconds(100000), 0, std::nullopt).reached());
+}
+
+TEST(TimeLimitTest, TheJobsOwnLimitCountsFromTheStart) {
+  EXPECT_TRUE(TimeLimit(steady_clock::now() - seconds(11), 10, std::nullopt).reached());
+  EXPECT_FALSE(TimeLimit(steady_clock::now() - seconds(11), 1000, std::nullopt).reached());
+}
+
+TEST(TimeLimitTest, ARunStopsAMinuteBeforeItsAllocationEnds) {
+  EXPECT_TRUE(TimeLimit(steady_clock::now(), 0, unix_seconds_from_now(30)).reached());
+  EXPECT_TRUE(TimeLimit(steady_clock::now(), 0, unix_seconds_from_now(-1000)).reached());
+  EXPECT_FALSE(TimeLimit(steady_clock::now(), 0, unix_seconds_from_now(600)).reached());
+}
+
+TEST(TimeLimitTest, TheEarlierLimitWins) {
+  EXPECT_TRUE(TimeLimit(steady_clock::now() - seconds(11), 10, unix_seconds_from_now(100000)).reached());
+  EXPECT_TRUE(TimeLimit(steady_clock::now(), 100000, unix_seconds_from_now(10)).reached());
+}
+
+TEST(TimeLimitTest, AStaleEndTimeIsTold) {
+  EXPECT_TRUE(has_passed(unix_seconds_from_now(-5)));
+  EXPECT_TRUE(has_passed(1));
+  EXPECT_FALSE(has_passed(unix_seconds_from_now(5)));
+}
+
+TEST(TimeLimitTest, SlurmsEndTimeIsReadFromTheEnvironment) {
+  setenv("SLURM_JOB_END_TIME", "1700000000", 1);
+  EXPECT_EQ(slurm_allocation_end(), 1700000000);
+  setenv("SLURM_JOB_END_TIME", "soon", 1);
+  EXPECT_EQ(slurm_allocation_end(), std::nullopt);
+  unsetenv("SLURM_JOB_END_TIME");
+  EXPECT_EQ(slurm_allocation_end(), std::nullopt);
+}
+
+}  // namespace
+
+}  // namespace lockstep

@@ -1,0 +1,263 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// `bench allreduce` where all-reduces go wrong: false sums are counted, and when another rank is lost all that lies on a
+/// GPU stays, since freeing would wait for an all-reduce that never ends.
+#include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
+#include "kernels/device_ops.hpp"
+#include "tests/support/leak_check.hpp"
+#include "trainer/tools/allreduce_table.hpp"
+#include "trainer/tools/bench.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace lockstep::bench {
+
+namespace {
+
+/// The fourth element of every sum that has one comes out too large by 1, on this rank alone.
+class FalseSums final : public AllReduce {
+ public:
+  explicit FalseSums(AllReduce& sums) : sums_(sums) {}
+  std::unique_ptr<PendingCollective> start(std::span<std::int64_t> data) override {
+    return start_false(data);
+  }
+  std::unique_ptr<PendingCollective> start(std::span<float> data) override { return start_false(data); }
+
+ private:
+  template <typename T>
+  class Pending final : public PendingCollective {
+   public:
+    Pending(std::unique_ptr<PendingCollective> sum, std::span<T> data) : sum_(std::move(sum)), data_(data) {}
+    bool test() override {
+      if (sum_ == nullptr) return true;
+      if (!sum_->test()) return false;
+      sum_.reset();
+      if (data_.size() > 3) data_[3] += 1;
+      return true;
+    }
+
+   private:
+    std::unique_ptr<PendingCollective> sum_;
+    std::span<T> data_;
+  };
+  template <typename T>
+  std::unique_ptr<PendingCollective> start_false(std::span<T> data) {
+    return std::make_unique<Pending<T>>(sums_.start(data), data);
+  }
+
+  AllReduce& sums_;
+};
+
+/// A rank's end of a group: it loses another rank at its n-th barrier, or its sums are false.
+class LosingCommunicator final : public Communicator {
+ public:
+  LosingCommunicator(Communicator& comm, int barriers) : comm_(comm), barriers_left_(barriers) {}
+  LosingCommunicator(Communicator& comm, AllReduce& sums) : comm_(comm), barriers_left_(-1), sums_(&sums) {}
+
+  int rank() const override { return comm_.rank(); }
+  int size() const override { return comm_.size(); }
+  int local_rank() const override { return comm_.local_rank(); }
+  int local_size() const override { return comm_.local_size(); }
+  const std::string& host() const override { return comm_.host(); }
+  std::string_view backend() const override { return comm_.backend(); }
+  std::chrono::duration<double> timeout() const override { return comm_.timeout(); }
+  AllReduce& host_all_reduce() override { return sums_ != nullptr ? *sums_ : comm_.host_all_reduce(); }
+  PointToPoint& point_to_point() override { return comm_.point_to_point(); }
+  std::unique_ptr<Communicator> make_part(int colour) override { return comm_.split(colour); }
+  void broadcast(std::span<std::byte> data, int root) override { comm_.broadcast(data, root); }
+  std::vector<std::byte> all_gather(std::span<const std::byte> mine) override {
+    return comm_.all_gather(mine);
+  }
+  void barrier() override {
+    if (--barriers_left_ == 0) throw PeerLostError("a rank died");
+    comm_.barrier();
+  }
+  void abort(int exit_code) noexcept override { comm_.abort(exit_code); }
+
+ private:
+  Communicator& comm_;
+  int barriers_left_;
+  AllReduce* sums_ = nullptr;
+};
+
+struct Memory {
+  int allocated = 0, freed = 0;
+};
+
+/// The emulated device, under the name of a GPU, that counts.
+class CountingDevice final : public Device {
+ public:
+  explicit CountingDevice(Memory& memory) : memory_(memory) {}
+
+  const DeviceProperties& properties() const override { return device_->properties(); }
+  std::string_view kind() const override { return "cuda"; }
+  void* allocate(std::size_t bytes) override {
+    ++memory_.allocated;
+    return device_->allocate(bytes);
+  }
+  void free(void* memory) noexcept override {
+    ++memory_.freed;
+    device_->free(memory);
+  }
+  void* allocate_pinned(std::size_t bytes) override {
+    ++memory_.allocated;
+    return device_->allocate_pinned(bytes);
+  }
+  void free_pinned(void* memory) noexcept override {
+    ++memory_.freed;
+    device_->free_pinned(memory);
+  }
+  std::unique_ptr<Stream> make_stream(Priority priority) override { return device_->make_stream(priority); }
+  std::unique_ptr<Event> make_event(Timing timing) override { return device_->make_event(timing); }
+
+ private:
+  Memory& memory_;
+  std::unique_ptr<Device> device_ = emulated::platform().make_device(0);
+};
+
+class CountingPlatform final : public Platform {
+ public:
+  explicit CountingPlatform(Memory& memory) : memory_(memory) {}
+
+  std::vector<DeviceProperties> devices() const override { return emulated::platform().devices(); }
+  std::vector<std::vector<PeerLink>> links() const override { return {}; }
+  std::string versions() const override { return ""; }
+  std::unique_ptr<Device> make_device(int /*index*/) const override {
+    return std::make_unique<CountingDevice>(memory_);
+  }
+  std::unique_ptr<DeviceOps> make_ops(Device& device) const override {
+    return emulated::platform().make_ops(device);
+  }
+
+ private:
+  Memory& memory_;
+};
+
+constexpr int kNever = -1;
+
+/// What was allocated and freed by then: at the loss, or at the end.
+Memory memory_after(int lost_at_barrier) {
+  Memory memory;
+  const CountingPlatform gpus(memory);
+  AllreduceOptions options;
+  options.max_bytes = options.min_bytes, options.iterations = 2, options.warmup = 1, options.device = "cuda";
+  run_thread_ranks(1, [&](Communicator& comm) {
+    const lockstep::testing::LeaksAllowed leaks_allowed;
+    LosingCommunicator losing(comm, lost_at_barrier);
+    try {
+      bench_allreduce(losing, options, gpus);
+      EXPECT_EQ(lost_at_barrier, kNever);
+    } catch (const PeerLostError& error) {
+      EXPECT_STREQ(error.what(), "a rank died");
+    }
+  });
+  return memory;
+}
+
+/// One element of one rank, of int64 and of fp32, out of place and in place, before it is timed and after.
+TEST(AllreduceBenchTest, EveryWrongElementOfAnyRankIsCountedOnAllRanks) {
+  AllreduceOptions options;
+  options.max_bytes = options.min_bytes = 1024, options.iterations = 2, options.warmup = 0;
+  ::testing::internal::CaptureStdout();
+  std::array<std::int64_t, 2> wrong{};
+  run_thread_ranks(2, [&](Communicator& comm) {
+    FalseSums false_sums(comm.host_all_reduce());
+    LosingCommunicator falsely(comm, false_sums);
+    wrong[static_cast<std::size_t>(comm.rank())] =
+        bench_allreduce(comm.rank() == 1 ? falsely : comm, options);
+  });
+  const std::string out = ::testing::internal::GetCapturedStdout();
+  EXPECT_EQ(wrong, (std::array<std::int64_t, 2>{8, 8}));
+  EXPECT_NE(out.find("# Out of bounds values : 8 FAILED\n"), std::string::npos) << out;
+}
+
+TEST(AllreduceLossTest, InGoodOrderAllMemoryIsFreed) {
+  const Memory memory = memory_after(kNever);
+  EXPECT_GT(memory.allocated, 0);
+  EXPECT_EQ(memory.freed, memory.allocated);
+}
+
+TEST(AllreduceLossTest, AfterALossNothingMoreIsFreed) {
+  const Memory first_row = memory_after(2);
+  EXPECT_GT(first_row.allocated, 0);
+  EXPECT_EQ(first_row.freed, 0);
+}
+
+}  // namespace
+
+namespace {
+
+constexpr AllreduceRow kRow{1 << 20, 131072, "int64", {100e-6, 0}, {50e-6, 0}};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(AllreduceTableTest, BusBandwidthIsWhatEachLinkCarries) {
+  AllreduceTable table(4);
+  const std::string row = table.row(kRow);
+  EXPECT_TRUE(contains(row, " 10.49  15.73 ")) << row;  // 1 MiB / 100 us, times 2 * 3 / 4
+  EXPECT_TRUE(contains(row, " 20.97  31.46 ")) << row;
+}
+
+TEST(AllreduceTableTest, TheAverageIsOverBothHalvesOfAllRows) {
+  AllreduceTable table(2);
+  table.row({1000, 125, "int64", {1e-6, 0}, {0.5e-6, 0}});   // 1 and 2 GB/s
+  table.row({1000, 250, "float", {0.25e-6, 0}, {1e-6, 0}});  // 4 and 1 GB/s
+  EXPECT_EQ(table.foot().back(), "# Avg bus bandwidth    : 2 GB/s");
+}
+
+TEST(AllreduceTableTest, WithOneRankThereAreNoBandwidths) {
+  AllreduceTable table(1);
+  EXPECT_EQ(table.row({16 << 20, 2 << 20, "int64", {0.04e-6, 0}, {0.04e-6, 0}}),
+            " 16777216   2097152 int64    0.04      -      -    0    0.04      -      -    0");
+  EXPECT_EQ(table.foot().back(), "# Avg bus bandwidth    : none, with one rank nothing travels");
+}
+
+TEST(AllreduceTableTest, WrongElementsAreCountedInTheRowAndAtTheEnd) {
+  AllreduceTable table(2);
+  EXPECT_EQ(table.foot().front(), "# Out of bounds values : 0 OK");
+  table.row({8, 1, "int64", {1e-6, 1}, {1e-6, 2}});
+  EXPECT_EQ(table.foot().front(), "# Out of bounds values : 3 FAILED");
+}
+
+TEST(TimingTest, MedianIsInTheMiddle) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 2, 30}), 3);
+}
+
+/// A turn of 35 ms is four calls of 10 ms; on a busy machine fewer, which take longer.
+TEST(TimingTest, TimeIsOfOneCallAndOfEachCandidate) {
+  const auto calls_of = [](int milliseconds) {
+    return [milliseconds] { std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds)); };
+  };
+  const auto times = interleaved_medians({calls_of(10), calls_of(1)}, 3, 0.035);
+  ASSERT_EQ(times.size(), 2U);
+  EXPECT_GE(times[0], 0.010);
+  EXPECT_LT(times[0], 0.034);
+  EXPECT_LT(times[1], times[0]);
+}
+
+TEST(AllreduceTableTest, FitsEightyColumns) {
+  AllreduceTable table(8);
+  for (const std::string& line : AllreduceTable::head()) EXPECT_LE(line.size(), 80U) << line;
+  const AllreduceRow slow{std::size_t{1} << 29, 1 << 27, "float", {9.876543, 0}, {12e-3, 0}};
+  for (const AllreduceRow& row : {kRow, slow}) {
+    const std::string line = table.row(row);
+    EXPECT_EQ(line.size(), AllreduceTable::head().back().size()) << line;
+    EXPECT_LE(line.size(), 80U) << line;
+  }
+}
+
+}  // namespace
+
+}  // namespace lockstep::bench

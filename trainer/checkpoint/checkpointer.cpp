@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Checkpoints of a run: written while training goes on, and which of them stay.
+#include "trainer/checkpoint/checkpointer.hpp"
+
+#include "common/error.hpp"
+#include "common/threads.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+namespace lockstep {
+
+// One future is all there is to it: it holds the thread, and its error.
+
+AsyncCheckpointer::AsyncCheckpointer(Env& env, std::string run_dir, const KeepPolicy& keep,
+                                     std::function<void()> before_each)
+    : env_(env), run_dir_(std::move(run_dir)), keep_(keep), before_each_(std::move(before_each)) {}
+
+AsyncCheckpointer::~AsyncCheckpointer() {
+  if (in_flight_.valid()) in_flight_.wait();
+}
+
+void AsyncCheckpointer::save(CheckpointState state) {
+  finish();
+  start(std::move(state));
+}
+
+void AsyncCheckpointer::finish() {
+  if (in_flight_.valid()) in_flight_.get();
+}
+
+bool AsyncCheckpointer::finished_within(std::chrono::milliseconds limit) const {
+  return !in_flight_.valid() || in_flight_.wait_for(limit) == std::future_status::ready;
+}
+
+bool AsyncCheckpointer::busy() const {
+  return !finished_within(std::chrono::milliseconds(0));
+}
+
+void AsyncCheckpointer::start(CheckpointState state) {
+  const auto snapshot = std::make_shared<const CheckpointState>(std::move(state));
+  try {
+    in_flight_ = start_async([this, snapshot] { write(*snapshot); });
+  } catch (const DeviceError&) {  // no thread is to be had: then training waits for it
+    std::packaged_task<void()> here([&] { write(*snapshot); });
+    in_flight_ = here.get_future();
+    here();
+  }
+}
+
+void AsyncCheckpointer::write(const CheckpointState& state) {
+  if (before_each_) before_each_();
+  known_.good = save_checkpoint(env_, run_dir_, state);
+  known_.accuracy[known_.good] = state.facts.test_accuracy;
+  prune_checkpoints(env_, run_dir_, keep_, known_);
+}
+
+// Choosing the checkpoints that go.
+
+namespace {
+
+/// What is known of one that cannot be read at this moment: nothing, so it stays.
+enum class Condition { kGood, kDamaged, kUnknown };
+
+std::optional<double> accuracy_of(Env& env, const CheckpointEntry& entry, KnownCheckpoints& known) {
+  const auto found = known.accuracy.find(entry.path);
+  if (found != known.accuracy.end()) return found->second;
+  try {
+    return known.accuracy[entry.path] = load_manifest(env, entry.path).facts.test_accuracy;
+  } catch (const DataError&) {
+    return known.accuracy[entry.path] = std::nullopt;  // damaged: never the best
+  }
+}
+
+Condition condition_of(Env& env, const CheckpointEntry& entry, const KnownCheckpoints& known) {
+  if (entry.path == known.good) return Condition::kGood;
+  try {
+    return verify_checkpoint(env, entry.path).empty() ? Condition::kGood : Condition::kDamaged;
+  } catch (const Error&) {
+    return Condition::kUnknown;
+  }
+}
+
+void keep_best(Env& env, const std::vector<CheckpointEntry>& newest_first, KnownCheckpoints& known,
+               std::set<std::string>* kept) {
+  const CheckpointEntry* best = nullptr;
+  double best_accuracy = -1;
+  for (const CheckpointEntry& entry : newest_first) {
+    try {
+      const auto accuracy = accuracy_of(env, entry, known);
+      if (!accuracy || *accuracy < best_accuracy) continue;
+      best_accuracy = *accuracy;
+      best = &entry;
+    } catch (const Error&) {
+      kept->insert(entry.path);  // it may be the best
+    }
+  }
+  if (best != nullptr) kept->insert(best->path);
+}
+
+/// Down to the newest one that is good, those that are not proved to be damaged.
+void keep_newest_good(Env& env, const std::vector<CheckpointEntry>& newest_first,
+                      const KnownCheckpoints& known, std::set<std::string>* kept) {
+  for (const CheckpointEntry& entry : newest_first) {
+    const Condition condition = condition_of(env, entry, known);
+    if (condition != Condition::kDamaged) kept->insert(entry.path);
+    if (condition == Condition::kGood) return;
+  }
+}
+
+/// Links to checkpoints of others, and those with foreign files, are not ours to prune or to
+/// count.
+std::vector<CheckpointEntry> own_checkpoints(Env& env, const std::string& run_dir,
+                                             const KnownCheckpoints& known) {
+  std::vector<CheckpointEntry> entries = list_checkpoints(env, run_dir);
+  std::erase_if(entries, [&](const CheckpointEntry& entry) {
+    return entry.path != known.good && !is_own_checkpoint(env, entry.path);
+  });
+  return entries;
+}
+
+}  // namespace
+
+std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy,
+                                            KnownCheckpoints& known) {
+  const auto last = static_cast<std::size_t>(std::max<std::int64_t>(policy.last, 1));
+  if (list_checkpoints(env, run_dir).size() <= last) return {};
+  const std::vector<CheckpointEntry> entries = own_checkpoints(env, run_dir, known);
+  if (entries.size() <= last) return {};
+
+  std::set<std::string> kept;
+  for (std::size_t i = 0; i < last; ++i) kept.insert(entries[i].path);
+  for (const CheckpointEntry& entry : entries)
+    if (policy.every_steps > 0 && entry.step % policy.every_steps == 0) kept.insert(entry.path);
+  if (policy.best) keep_best(env, entries, known, &kept);
+  keep_newest_good(env, entries, known, &kept);
+
+  std::vector<std::string> removed;
+  for (const CheckpointEntry& entry : entries)
+    if (!kept.contains(entry.path)) removed.push_back(entry.path);
+  std::reverse(removed.begin(), removed.end());
+  return removed;
+}
+
+std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy,
+                              KnownCheckpoints& known) {
+  const std::vector<std::string> removed = select_for_removal(env, run_dir, policy, known);
+  remove_checkpoints(env, run_dir, removed);
+  for (const std::string& path : removed) known.accuracy.erase(path);
+  return removed.size();
+}
+
+std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy) {
+  KnownCheckpoints nothing;
+  return select_for_removal(env, run_dir, policy, nothing);
+}
+
+std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy) {
+  KnownCheckpoints nothing;
+  return prune_checkpoints(env, run_dir, policy, nothing);
+}
+
+double best_accuracy(Env& env, const std::string& run_dir) {
+  double best = -1;
+  for (const CheckpointEntry& entry : list_checkpoints(env, run_dir)) {
+    try {
+      best = std::max(best, load_manifest(env, entry.path).facts.test_accuracy.value_or(-1));
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): then a later one may be saved as the best
+    }
+  }
+  return best;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Heads and records in bytes, little-endian.
+#include "trainer/checkpoint/trail_format.hpp"
+
+#include "common/error.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace lockstep {
+
+std::size_t TrailHead::record_bytes() const {
+  return kTrailRecordFacts + slots() * sizeof(std::uint64_t) + sizeof(Sha256Digest);
+}
+
+namespace {
+
+std::string described(const TrailHead& head) {
+  std::string text;
+  for (const auto* tensors : {&head.trained, &head.kept}) {
+    for (const TrailTensor& tensor : *tensors)
+      text += fmt::format("{}{} [{}]", text.empty() ? "" : ", ", tensor.name, tensor.elements);
+  }
+  return fmt::format("{} with {}", text,
+                     head.buffers.empty() ? "nothing" : fmt::format("{}", fmt::join(head.buffers, ", ")));
+}
+
+/// Of a network's text, how long it is.
+std::string shortened(const std::string& value) {
+  constexpr std::size_t kMost = 80;
+  return value.size() <= kMost && value.find('\n') == value.npos
+             ? value
+             : fmt::format("{} bytes of text", value.size());
+}
+
+}  // namespace
+
+std::vector<std::string> differences(const TrailHead& a, const TrailHead& b) {
+  std::vector<std::string> list;
+  for (const auto& [name, value] : a.facts) {
+    const auto other = b.facts.find(name);
+    if (other == b.facts.end() || other->second == value) continue;
+    list.push_back(fmt::format("{} ({} there, {} here)", name, shortened(value), shortened(other->second)));
+  }
+  const std::string tensors_a = described(a), tensors_b = described(b);
+  if (tensors_a != tensors_b)
+    list.push_back(fmt::format("tensors ({} there, {} here)", tensors_a, tensors_b));
+  return list;
+}
+
+std::vector<std::byte> write_trail_head(const TrailHead& head) {
+  std::vector<std::byte> bytes;
+  TrailBytesWriter out(bytes);
+  out.raw(std::as_bytes(std::span(kTrailMagic)));
+  out.u32(kTrailVersion);
+  out.u32(0);  // bytes of the head, put in below
+  out.u32(static_cast<std::uint32_t>(head.record_bytes()));
+  out.u32(static_cast<std::uint32_t>(head.trained.size()));
+  out.u32(static_cast<std::uint32_t>(head.kept.size()));
+  out.u32(static_cast<std::uint32_t>(head.buffers.size()));
+  out.u32(static_cast<std::uint32_t>(head.facts.size()));
+  out.u32(0);
+  for (const auto* tensors : {&head.trained, &head.kept}) {
+    for (const TrailTensor& tensor : *tensors) {
+      out.u64(tensor.elements);
+      out.text(tensor.name);
+    }
+  }
+  for (const std::string& buffer : head.buffers) out.text(buffer);
+  for (const auto& [name, value] : head.facts) {
+    out.text(name);
+    out.text(value);
+  }
+  const auto all = static_cast<std::uint32_t>(bytes.size() + sizeof(Sha256Digest));
+  LOCKSTEP_CHECK(all <= kMaxTrailHeadBytes);
+  std::memcpy(bytes.data() + kTrailHeadBytesAt, &all, sizeof all);
+  const Sha256Digest seal = sha256(bytes);
+  out.raw(seal);
+  return bytes;
+}
+
+Sha256Digest chain_trail(const Sha256Digest& before, std::span<const std::byte> body) {
+  Sha256 hash;
+  hash.update(before);
+  hash.update(body);
+  return hash.finish();
+}
+
+TrailPosition trail_start(std::span<const std::byte> head) {
+  TrailPosition start;
+  std::ranges::copy(head.last(sizeof(Sha256Digest)), start.chain.begin());
+  return start;
+}
+
+std::vector<std::byte> write_trail_record(const TrailHead& head, const TrailRecord& record,
+                                          TrailPosition& position) {
+  LOCKSTEP_CHECK(record.fingerprints.size() == head.slots());
+  std::vector<std::byte> bytes;
+  bytes.reserve(head.record_bytes());
+  TrailBytesWriter out(bytes);
+  out.u64(static_cast<std::uint64_t>(record.step));
+  out.u32(record.arithmetic);
+  out.u32(0);
+  out.u64(record.apart);
+  out.raw(std::as_bytes(std::span(record.fingerprints)));
+  position.chain = chain_trail(position.chain, bytes);
+  ++position.records;
+  out.raw(position.chain);
+  return bytes;
+}
+
+}  // namespace lockstep

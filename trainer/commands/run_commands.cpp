@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The commands about a run: train, validate, prove, flight.
+#include "common/buffers.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
+#include "data/sets/set_formats.hpp"
+#include "models/network.hpp"
+#include "trainer/commands/command_line.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/config/job_values.hpp"
+#include "trainer/engine/memory_need.hpp"
+#include "trainer/ranks/rank_runner.hpp"
+#include "trainer/run/run_directory.hpp"
+#include "trainer/run/train.hpp"
+#include "trainer/tools/prove.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+// lockstep train JOB.yaml [key=value ...]
+
+void add_train_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("train", "Train as a job file says, alone or under mpirun or srun");
+  auto job = std::make_shared<std::string>();
+  auto overrides = std::make_shared<std::vector<std::string>>();
+  command->add_option("job", *job, "Job file, e.g. launch/jobs/mnist.yaml")->required();
+  command->add_option("overrides", *overrides,
+                      "key=value, in place of what the file says, e.g. train.epochs=2; the value is taken as "
+                      "it is, unless it begins "
+                      "with a quote or bracket: then it is YAML");
+  command->footer(
+      "Examples:\n"
+      "  lockstep train launch/jobs/mnist.yaml train.epochs=2 run.dir=runs/short\n"
+      "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml\n"
+      "  lockstep train JOB.yaml parallel.backend=thread parallel.ranks=3\n\n"
+      "Without run.dir it trains in runs/JOB. Run again, it goes on from the last\n"
+      "checkpoint, on any number of ranks; where that run is finished, or this one\n"
+      "would have other weights, a new one starts in runs/JOB-2. The first line says\n"
+      "which and why. With run.dir=DIR it goes on in DIR, on the data that it was\n"
+      "trained on; a run with nothing left to do says so and touches nothing. A\n"
+      "directory that holds other files and no run is refused.\n\n"
+      "Ranks that differ in program, libraries, job, network or data are refused\n"
+      "before the first step.\n\n"
+      "SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2 and SIGXCPU (ulimit -S -t) save and\n"
+      "stop all ranks at the same step (exit code 75, once that step is on disk). What\n"
+      "comes within a second counts once; the third request, or one after five\n"
+      "seconds, leaves unsaved (128 + signal).\n\n"
+      "On a terminal lines are as wide as that is: in ASCII unless LC_ALL, LC_CTYPE\n"
+      "or LANG is UTF-8, without escape sequences where NO_COLOR is set, plain where\n"
+      "TERM is dumb.\n\n"
+      "Keys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
+      "key, and their own defaults):\n" +
+      schema_help());
+  command->callback([=, &action] { action = [=] { return train(load_job(*job, *overrides)); }; });
+}
+
+// lockstep validate JOB.yaml [key=value ...]
+
+namespace {
+
+DataSizes sizes_of(const Job& job, const SetOutline& data) {
+  const auto chosen = [](std::int64_t samples, std::int64_t usual) { return samples > 0 ? samples : usual; };
+  const std::size_t element = data.is_fp32 ? sizeof(float) : sizeof(std::uint8_t);
+  return {chosen(job.data.train_samples, data.train_samples),
+          chosen(job.data.test_samples, data.test_samples),
+          checked_sum(checked_product(data.shape.features(), element), sizeof(std::int32_t))};
+}
+
+bool is_on_gpu(const Job& job) {
+  const auto device = parse_device_name(job.parallel.device);
+  return device && (device->kind == DeviceKind::kCuda || device->kind == DeviceKind::kEmulated);
+}
+
+std::string memory_text(const Job& job, const Network& network, const SetOutline& data) {
+  const bool on_gpu = is_on_gpu(job);
+  const TrainingMemory memory = training_memory(job, network, sizes_of(job, data), on_gpu, /*ranks=*/1);
+  std::string text = fmt::format("memory of one rank: {}", to_string(memory.host));
+  if (on_gpu) text += fmt::format("; on its GPU: {}", to_string(memory.device));
+  if (const FreeMemory free = free_memory(); memory.host.total() > free.bytes) {
+    text += fmt::format("\n{} leaves {}: training would be refused here", free.limited_by,
+                        format_memory(free.bytes));
+  }
+  return text;
+}
+
+/// For scripts: a line each, words that stay.
+std::string launch_text(const Job& job) {
+  const RestartRule rule = restart_rule(job);
+  return fmt::format("threads={}\nranks={}\nhosts={}\ntimeout={:.0f}\n", job.parallel.threads,
+                     rule.any_ranks && !rule.one_host ? "any" : "same", rule.one_host ? "one" : "any",
+                     std::ceil(job.parallel.timeout_seconds));
+}
+
+int validate(const std::string& path, const std::vector<std::string>& overrides, bool for_launch) {
+  const Job asked = load_job(path, overrides);
+  if (for_launch) print("{}", launch_text(asked));
+  const Job job = for_launch ? asked : for_ranks(asked, std::max(asked.parallel.ranks, launched_ranks()));
+  const SetOutline data = outline_of(job.data.set, job.data.root);
+  const auto network = Network::load(job.model, data.shape, data.classes);
+  if (for_launch) return 0;
+  std::string remarks;
+  for (const std::string& line : batch_remarks(job, sizes_of(job, data).train_samples, is_on_gpu(job)))
+    remarks += "note: " + line + "\n";
+  print("{}\n{}\n{}\n{}{}: ok\n", to_yaml(job), network.summary(), memory_text(job, network, data), remarks,
+        path);
+  return 0;
+}
+
+}  // namespace
+
+void add_validate_command(CLI::App& app, Action& action) {
+  auto* command = app.add_subcommand("validate",
+                                     "Check a job file and its model, with the shapes of the set as it is "
+                                     "published (of your own: as the files "
+                                     "say); print both in full, and the memory that training takes");
+  auto job = std::make_shared<std::string>();
+  auto overrides = std::make_shared<std::vector<std::string>>();
+  command->add_option("job", *job, "Job file")->required();
+  command->add_option("overrides", *overrides, "key=value, in place of what the file says");
+  auto for_launch = std::make_shared<bool>(false);
+  command->add_flag(
+      "--launch", *for_launch,
+      "Print for scripts how a launcher may start it: threads=N of a rank; ranks=any or same, on which it "
+      "may go on after a loss; hosts=any or one; timeout=SECONDS of every wait");
+  command->footer(
+      "Keys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
+      "key, and their own defaults):\n" +
+      schema_help());
+  command->callback([=, &action] { action = [=] { return validate(*job, *overrides, *for_launch); }; });
+}
+
+// lockstep prove RUN
+
+void add_prove_command(CLI::App& app, Action& action) {
+  auto* command =
+      app.add_subcommand("prove", "Replay steps of a run and say whether it was computed as it says");
+  auto options = std::make_shared<ProveOptions>();
+  auto steps = std::make_shared<std::string>();
+  auto ranks = std::make_shared<int>(0);
+  command->add_option("run", options->run, "A run directory, with its trail.bin")->required();
+  auto* range =
+      command->add_option("--steps", *steps, "7, 1..100, 400.. or ..100, counted from 1; default all");
+  command
+      ->add_option("--sample", options->question.sample,
+                   "So many of those steps, at random, always the last one and that of the last checkpoint; "
+                   "each is replayed "
+                   "from the nearest checkpoint before it")
+      ->check(CLI::Range(1, 1000000000));
+  auto* seed =
+      command->add_option("--seed", options->question.seed, "Of the sample; default another each time");
+  command->add_option(
+      "--data", options->data,
+      "The directory that holds its data; default where the run had them, then as data.root=auto");
+  command->add_flag("--json", options->json, "One JSON object in place of lines");
+  add_parallel_options(*command, options->parallel);
+  auto kernels = std::make_shared<std::string>(spelt(Kernels::kNative));
+  command->add_option("--kernels", *kernels, "On a GPU: native or vendor, as parallel.kernels")
+      ->check(CLI::IsMember({spelt(Kernels::kNative), spelt(Kernels::kVendor)}))
+      ->capture_default_str();
+  command
+      ->add_option("--timeout", options->parallel.timeout_seconds,
+                   "Seconds that a rank waits for others before it gives up, as parallel.timeout_seconds")
+      ->check(CLI::Range(1e-3, 1e9))
+      ->capture_default_str();
+  command->add_option("--ranks", *ranks, "As threads of this process, without mpirun")
+      ->check(CLI::Range(1, 1024));
+  command->footer(
+      "Ranks take the intervals between checkpoints in turns, or share one where there are\n"
+      "more ranks than intervals; any number of them, on any machine, comes to the same.\n\n"
+      "Losses, accuracies and the hash of metrics.jsonl, and the labels and sums of manifests, are\n"
+      "compared with what the replayed steps come to.\n\n"
+      "Exit codes: 0 all steps asked for are proved, 1 the run is refuted: the first step that\n"
+      "differs is named, with what differs in it and the likely cause; 2 usage, 65 the data found\n"
+      "are not those of the run, or its trail cannot be read, 66 there is no trail, or nothing to\n"
+      "start from, for some of the steps, 69 some were computed with another arithmetic, 71 a rank\n"
+      "was lost.\n"
+      "Examples:\n"
+      "  lockstep prove runs/mnist\n"
+      "  lockstep prove runs/mnist --steps 400..800\n"
+      "  mpirun -np 8 lockstep prove runs/mnist --sample 100");
+  command->callback([=, &action] {
+    action = [=] {
+      ProveOptions chosen = *options;
+      if (*kernels == spelt(Kernels::kVendor)) chosen.parallel.kernels = Kernels::kVendor;
+      chosen.question.steps = range->count() > 0 ? parse_steps(*steps) : StepRange{0, 0};
+      if (seed->count() == 0) chosen.question.seed = std::random_device()();
+      if (*ranks > 0) {
+        chosen.parallel.backend = "thread";
+        chosen.parallel.ranks = *ranks;
+      }
+      return prove(chosen);
+    };
+  });
+}
+
+// lockstep flight: what the ranks of a run did last.
+
+void add_flight_command(CLI::App& app, Action& action) {
+  struct Options {
+    std::string run;
+    int start = 0, events = 40;
+  };
+  auto* command =
+      app.add_subcommand("flight", "What the ranks of a run did last: the verdict, and all records as one");
+  auto options = std::make_shared<Options>();
+  command->add_option("run", options->run, "A run directory")->required();
+  command->add_option("--start", options->start, "Which start of the run; default the last")
+      ->check(CLI::Range(1, 1000000000));
+  command->add_option("--events", options->events, "How many events to show; default 40")
+      ->check(CLI::Range(1, 10000000));
+  command->callback([=, &action] {
+    action = [=] {
+      print("{}", flight_report(options->run, options->start, options->events));
+      return 0;
+    };
+  });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,193 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What values of some keys mean: names of devices, faults and strategies, and paths below the home directory.
+#include "trainer/config/job_values.hpp"
+
+#include "common/error.hpp"
+#include "common/yaml.hpp"
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace lockstep {
+
+// Reads cuda:N and the plain names.
+
+std::optional<DeviceName> parse_device_name(std::string_view text) {
+  if (text == "auto") return DeviceName{DeviceKind::kAuto, {}};
+  if (text == "cpu") return DeviceName{DeviceKind::kCpu, {}};
+  if (text == "cuda") return DeviceName{DeviceKind::kCuda, {}};
+  if (text == "emulated") return DeviceName{DeviceKind::kEmulated, {}};
+  constexpr std::string_view kPrefix = "cuda:";
+  constexpr int kMostDevices = 1000;
+  if (!text.starts_with(kPrefix)) return std::nullopt;
+  int index = -1;
+  const auto [end, error] = std::from_chars(text.data() + kPrefix.size(), text.data() + text.size(), index);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || index < 0 || index >= kMostDevices) return std::nullopt;
+  return DeviceName{DeviceKind::kCuda, index};
+}
+
+std::string device_hint(const std::string& text) {
+  for (const std::string_view gpu : {"gpu", "GPU", "nvidia", "cuda"}) {
+    if (!text.starts_with(gpu)) continue;
+    std::string index = text.substr(gpu.size());
+    if (index.starts_with(':')) index.erase(0, 1);
+    const std::string meant = index.empty() ? "cuda" : "cuda:" + index;
+    if (parse_device_name(meant)) return fmt::format(" (did you mean '{}'?)", meant);
+  }
+  constexpr std::array<std::string_view, 4> kNames = {"auto", "cpu", "cuda", "emulated"};
+  return did_you_mean(text, kNames);
+}
+
+// A word, for some with an amount behind it.
+
+namespace {
+
+using Kind = Fault::Kind;
+
+struct Unit {
+  std::string_view name;
+  double factor;
+  double most;  ///< in this unit
+};
+
+struct FaultName {
+  std::string_view word;
+  Kind kind;
+  std::string_view example;
+  std::vector<Unit> units = {};  ///< of the amount; none: there is no amount
+};
+
+const std::vector<FaultName>& names() {
+  static const std::vector<FaultName> all = {
+      {"die", Kind::kDie, "die"},
+      {"stop", Kind::kStop, "stop"},
+      {"delay", Kind::kDelay, "delay 3s", {{"ms", 1e-3, 1e9}, {"s", 1, 1e6}}},
+      {"slow", Kind::kSlow, "slow 10%", {{"%", 1e-2, 1e4}}},
+      {"busy", Kind::kBusy, "busy 10%", {{"%", 1e-2, 1e4}}},
+      {"drop-network", Kind::kDropNetwork, "drop-network"},
+      {"flip-bit", Kind::kFlipBit, "flip-bit"},
+      {"nan", Kind::kNan, "nan"},
+      {"desync", Kind::kDesync, "desync"}};
+  return all;
+}
+
+/// "500ms" by the first unit that it ends with.
+std::optional<double> parse_amount(std::string_view text, const std::vector<Unit>& units) {
+  for (const Unit& unit : units) {
+    if (!text.ends_with(unit.name)) continue;
+    const auto number = parse_double(std::string(text.substr(0, text.size() - unit.name.size())));
+    if (!number || !(*number > 0) || *number > unit.most) return std::nullopt;
+    return *number * unit.factor;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> parse_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+/// "weights", "gradient 1234:40": behind "flip-bit ".
+std::optional<Fault> parse_flip(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, Fault::Target>, 4> kTargets = {
+      {{"weights", Fault::Target::kWeights},
+       {"momentum", Fault::Target::kOptimizer},
+       {"gradient", Fault::Target::kGradient},
+       {"data", Fault::Target::kData}}};
+  const std::string_view word = text.substr(0, text.find(' '));
+  const auto* target = std::ranges::find(kTargets, word, [](const auto& entry) { return entry.first; });
+  if (target == kTargets.end()) return std::nullopt;
+  Fault fault{.kind = Kind::kFlipBit, .target = target->second};
+  if (word.size() == text.size()) return fault;
+  const std::string_view place = text.substr(word.size() + 1);
+  const std::size_t colon = std::min(place.find(':'), place.size());
+  fault.element = parse_number(place.substr(0, colon));
+  const auto bit = parse_number(place.substr(std::min(colon + 1, place.size())));
+  if (!fault.element || !bit || *bit > 63) return std::nullopt;
+  fault.bit = static_cast<unsigned>(*bit);
+  return fault;
+}
+
+}  // namespace
+
+std::optional<Fault> parse_fault(std::string_view name) {
+  const std::string_view word = name.substr(0, name.find(' '));
+  const auto found = std::ranges::find(names(), word, &FaultName::word);
+  if (found == names().end()) return std::nullopt;
+  if (found->kind == Kind::kFlipBit && word.size() != name.size())
+    return parse_flip(name.substr(word.size() + 1));
+  if (found->units.empty()) return word == name ? std::optional(Fault{found->kind}) : std::nullopt;
+  if (word.size() == name.size()) return std::nullopt;
+  const auto amount = parse_amount(name.substr(word.size() + 1), found->units);
+  if (!amount) return std::nullopt;
+  return Fault{found->kind, *amount};
+}
+
+std::vector<std::string_view> fault_names() {
+  std::vector<std::string_view> examples{kNoFault};
+  for (const FaultName& name : names()) examples.push_back(name.example);
+  return examples;
+}
+
+// Homes by $HOME for oneself, by the user database for others.
+
+namespace {
+
+// Job files are read before there are threads.
+// NOLINTBEGIN(concurrency-mt-unsafe)
+std::optional<std::string> home_of(const std::string& user) {
+  if (const char* home = std::getenv("HOME"); user.empty() && home != nullptr && *home != '\0') return home;
+  const passwd* entry = user.empty() ? getpwuid(geteuid()) : getpwnam(user.c_str());
+  if (entry == nullptr || entry->pw_dir == nullptr || *entry->pw_dir == '\0') return std::nullopt;
+  return entry->pw_dir;
+}
+// NOLINTEND(concurrency-mt-unsafe)
+
+}  // namespace
+
+std::optional<std::string> expand_home(const std::string& path) {
+  if (path.empty() || path.front() != '~') return path;
+  const std::size_t slash = path.find('/');
+  const auto home = home_of(path.substr(1, slash == path.npos ? path.npos : slash - 1));
+  if (!home) return std::nullopt;
+  return slash == path.npos ? *home : *home + path.substr(slash);
+}
+
+// The list.
+
+const std::vector<StrategyKind>& strategy_kinds() {
+  static const std::vector<StrategyKind> kinds = {
+      {.name = "data"},
+      {.name = "pipeline",
+       .one_thread = true,
+       .shares_batches = false,
+       .any_ranks = false,
+       .keys = {{"stages"}, {"placement"}, {"schedule"}}},
+      {.name = "hogwild",
+       .same_bits = false,
+       .one_thread = true,
+       .one_host = true,
+       .keys = {{"count_lost_updates"}}},
+  };
+  return kinds;
+}
+
+const StrategyKind& find_strategy_kind(std::string_view name) {
+  const auto found = std::ranges::find(strategy_kinds(), name, &StrategyKind::name);
+  LOCKSTEP_CHECK(found != strategy_kinds().end());
+  return *found;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,52 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What an optimiser is to the rest of the program: a rule of the kernels, the names of what it remembers,
+/// and what the rule is told at each step.
+#pragma once
+
+#include "kernels/optimizers/update_rule.hpp"
+#include "trainer/config/optimizers/sections.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// What a schedule decides for one step.
+struct ScheduledValues {
+  double lr = 0;
+  /// Nothing: as the job has it. WeightUpdate hands on none to an optimiser whose momentum is 0.
+  std::optional<double> momentum = {};
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+
+  virtual UpdateRule rule() const = 0;
+  /// What it remembers: one buffer of arena order each, all zeros at the start, in the order of the rule's
+  /// buffers. Checkpoints hold them by these names.
+  virtual std::vector<std::string> buffers() const = 0;
+  /// @param step  optimiser steps taken before this one
+  virtual StepScalars scalars(const ScheduledValues& now, std::int64_t step) const = 0;
+};
+
+/// A member of the catalogue: what the job file calls it and which keys it has.
+struct OptimizerKind {
+  std::string_view name;
+  std::vector<MemberKey> keys;
+  std::unique_ptr<Optimizer> (*make)(const OptimizerSection&);
+  /// What does not fit together in the section, or nothing.
+  std::optional<KeyComplaint> (*check)(const OptimizerSection&) = nullptr;
+};
+
+/// All of them: trainer/config/optimizers/optimizer_catalogue.cpp.
+const std::vector<OptimizerKind>& optimizer_kinds();
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSection& section);
+
+}  // namespace lockstep

@@ -1,0 +1,286 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// DeviceArena: its buffers, and the kernels that go over all of it.
+#include "trainer/engine/device_arena.hpp"
+
+#include "common/buffers.hpp"
+#include "common/error.hpp"
+#include "kernels/numerics/sums.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace lockstep {
+
+DeviceArena::DeviceArena(const Gpu& gpu, Stream& stream, const ParameterLayout& layout,
+                         const WeightUpdate& update, GradientUnits units, DeviceState& state,
+                         const Reduction& reduction)
+    : gpu_(gpu),
+      stream_(stream),
+      update_(update),
+      state_(state),
+      units_(std::move(units)),
+      parameters_(layout.size),
+      weights_(*gpu.device, layout.weights_size()),
+      ranges_(*gpu.device, 0),
+      range_of_(*gpu.device, 0),
+      factors_(*gpu.device, 0),
+      sums_(*gpu.device, kCounterSlots + parameters_),
+      refusals_(*gpu.device, units_.tensors() * kRefusalKinds),
+      reducer_(*gpu.device, *gpu.ops, reduction.all_reduce, reduction.plan, parameters_,
+               reduction.determinism, sums_.data()) {
+  make_optimizer_memory();
+  queue_zero_sums();
+  use_units();
+}
+
+DeviceGradient DeviceArena::gradient(int grain) {
+  return {.grain = grain,
+          .arena = sums_.data() + kCounterSlots,
+          .refused = sums_.data() + kRefused,
+          .formats = formats_,
+          .refusals = refusals_.data()};
+}
+
+void DeviceArena::keep_fingerprints(const FingerprintLayout& layout, const std::vector<HeldTensor>& held,
+                                    std::int64_t steps) {
+  fingerprints_.emplace(*gpu_.device, stream_, layout, held, weights_.data(), state_.data(), steps);
+}
+
+void DeviceArena::use_units() {
+  formats_.clear();
+  std::vector<std::int16_t> exponents(parameters_);
+  bool all_first = true;
+  for (std::size_t i = 0; i < units_.tensors(); ++i) {
+    formats_.push_back(units_.format(i));
+    all_first &= units_.exponents()[i] == kExactExponent;
+    std::fill(exponents.begin() + static_cast<std::ptrdiff_t>(units_.begin(i)),
+              exponents.begin() + static_cast<std::ptrdiff_t>(units_.end(i)), units_.exponents()[i]);
+  }
+  stream_.synchronize();  // What is queued may still read the old ones.
+  exponents_ = DeviceBuffer<std::int16_t>(*gpu_.device, all_first ? 0 : parameters_);
+  reducer_.set_exponents(exponents_.data());
+  if (all_first) return;
+  stream_.copy_to_device(exponents_.data(), exponents.data(), exponents_.bytes());
+  stream_.synchronize();
+}
+
+void DeviceArena::queue_zero_sums() {
+  stream_.fill_zero(sums_.data(), sums_.bytes());
+  stream_.fill_zero(refusals_.data(), refusals_.bytes());
+}
+
+void DeviceArena::make_optimizer_memory() {
+  for (std::size_t i = 0; i < update_.buffer_names().size(); ++i) {
+    buffers_.emplace_back(*gpu_.device, parameters_);
+    stream_.fill_zero(buffers_[i].data(), buffers_[i].bytes());
+  }
+  const auto ranges = update_.tensors();
+  const bool all_alike = ranges.size() == 1 && ranges[0].decays && !uses_norms(update_.rule());
+  if (all_alike) return;
+  std::vector<std::int32_t> range_of;
+  for (std::size_t i = 0; i < ranges.size(); ++i)
+    range_of.insert(range_of.end(), ranges[i].size, static_cast<std::int32_t>(i));
+  ranges_ = DeviceBuffer<UpdateTensor>(*gpu_.device, ranges.size());
+  factors_ = DeviceBuffer<TensorFactors>(*gpu_.device, ranges.size());
+  range_of_ = DeviceBuffer<std::int32_t>(*gpu_.device, parameters_);
+  stream_.copy_to_device(ranges_.data(), ranges.data(), ranges_.bytes());
+  stream_.copy_to_device(range_of_.data(), range_of.data(), range_of_.bytes());
+  stream_.synchronize();
+}
+
+void DeviceArena::queue_update() {
+  if (fingerprints_) fingerprints_->add_kept(*gpu_.ops, stream_);
+  UpdateArgs args{.parameters = parameters_,
+                  .sums = sums_.data(),
+                  .fp32_sums = reducer_.fp32_sums(),
+                  .exponents = exponents_.data(),
+                  .weights = weights_.data(),
+                  .rule = update_.rule(),
+                  .tensors = {.count = static_cast<int>(ranges_.size()),
+                              .ranges = ranges_.data(),
+                              .range_of = range_of_.data(),
+                              .factors = factors_.data()},
+                  .fingerprints = fingerprints_ ? fingerprints_->of_update() : StepFingerprints{},
+                  .state = state_.data()};
+  for (std::size_t i = 0; i < buffers_.size(); ++i) args.buffers[i] = buffers_[i].data();
+  gpu_.ops->update(stream_, args);
+}
+
+std::vector<TensorRefusals> DeviceArena::own_refusals() {
+  static_assert(sizeof(TensorRefusals) == kRefusalKinds * sizeof(std::int64_t));
+  std::vector<TensorRefusals> refusals(units_.tensors());
+  stream_.copy_to_host(refusals.data(), refusals_.data(), refusals_.bytes());
+  stream_.synchronize();
+  return refusals;
+}
+
+std::vector<double> DeviceArena::largest_sums() {
+  if (reducer_.fp32_sums() != nullptr) return largest_fp32_sums();
+  std::vector<std::int64_t> sums(parameters_);
+  stream_.copy_to_host(sums.data(), sums_.data() + kCounterSlots, sums.size() * sizeof(std::int64_t));
+  stream_.synchronize();
+  std::vector<double> largest;
+  for (std::size_t i = 0; i < units_.tensors(); ++i) {
+    const std::size_t begin = units_.begin(i);
+    largest.push_back(largest_magnitude(std::span(sums).subspan(begin, units_.end(i) - begin)));
+  }
+  return largest;
+}
+
+std::vector<double> DeviceArena::largest_fp32_sums() {
+  std::vector<float> sums(parameters_);
+  stream_.copy_to_host(sums.data(), reducer_.fp32_sums(), sums.size() * sizeof(float));
+  stream_.synchronize();
+  std::vector<double> largest(units_.tensors());
+  for (std::size_t i = 0; i < units_.tensors(); ++i) {
+    for (std::size_t k = units_.begin(i); k < units_.end(i); ++k)
+      largest[i] = std::max(largest[i], std::abs(double{sums[k]}) * units_.format(i).scale);
+  }
+  return largest;
+}
+
+// DeviceFingerprints: tables of what belongs to which fingerprint; rows, fetched once a series.
+
+namespace {
+
+/// Words of a part: enough that a block's threads are worth their start, few enough to be spread over a GPU.
+constexpr std::size_t kPartWords = 1024;
+
+/// What device memory holds besides the rows.
+struct Tables {
+  std::vector<FingerprintTensor> tensors;
+  std::vector<std::int32_t> tensor_of;
+  std::vector<KeptPart> kept;
+};
+
+std::size_t strides(std::size_t parameters) {
+  return (parameters + kFingerprintStride - 1) / kFingerprintStride;
+}
+
+void add_parts(const HeldTensor& tensor, std::size_t slot, const float* weights,
+               std::vector<KeptPart>& parts) {
+  for (std::size_t done = 0; done < tensor.size; done += kPartWords) {
+    parts.push_back(
+        {weights + tensor.local + done, tensor.first + done, std::min(kPartWords, tensor.size - done), slot});
+  }
+}
+
+FingerprintTensor tensor_of_update(const HeldTensor& held, const FingerprintLayout& layout) {
+  FingerprintTensor tensor{.first = held.first, .offset = held.local};
+  tensor.slots[0] = static_cast<std::uint32_t>(layout.gradient(held.number));
+  tensor.slots[1] = static_cast<std::uint32_t>(layout.weights(held.number));
+  for (std::size_t b = 0; b < layout.buffers; ++b)
+    tensor.slots[2 + b] = static_cast<std::uint32_t>(layout.optimizer(b, held.number));
+  return tensor;
+}
+
+Tables make_tables(const FingerprintLayout& layout, const std::vector<HeldTensor>& held,
+                   const float* weights) {
+  LOCKSTEP_CHECK(layout.buffers <= kMostBuffers);
+  Tables tables;
+  std::size_t parameters = 0;
+  for (const HeldTensor& tensor : held) {
+    if (tensor.number >= layout.trained) {
+      add_parts(tensor, layout.weights(tensor.number), weights, tables.kept);
+      continue;
+    }
+    LOCKSTEP_CHECK(tensor.local == parameters);
+    parameters += tensor.size;
+    tables.tensor_of.resize(strides(parameters), static_cast<std::int32_t>(tables.tensors.size()));
+    tables.tensors.push_back(tensor_of_update(tensor, layout));
+  }
+  tables.tensors.push_back({.first = 0, .offset = parameters});
+  return tables;
+}
+
+template <class T>
+DeviceBuffer<T> upload(Device& device, Stream& stream, const std::vector<T>& table) {
+  DeviceBuffer<T> buffer(device, table.size());
+  if (!table.empty()) stream.copy_to_device(buffer.data(), table.data(), buffer.bytes());
+  return buffer;
+}
+
+}  // namespace
+
+std::uint64_t device_fingerprint_bytes(const ParameterLayout& parameters, std::size_t optimizer_buffers,
+                                       std::int64_t steps) {
+  const FingerprintLayout layout = fingerprint_layout(parameters, optimizer_buffers);
+  std::uint64_t kept_parts = 0;
+  for (const HeldTensor& tensor : held_tensors(parameters))
+    if (tensor.number >= layout.trained) kept_parts += (tensor.size + kPartWords - 1) / kPartWords;
+  return checked_sum(
+      checked_sum((layout.trained + 1) * sizeof(FingerprintTensor), kept_parts * sizeof(KeptPart)),
+      checked_sum(strides(parameters.size) * sizeof(std::int32_t),
+                  checked_product(checked_product(layout.slots(), steps), sizeof(std::int64_t))));
+}
+
+DeviceFingerprints::DeviceFingerprints(Device& device, Stream& stream, const FingerprintLayout& layout,
+                                       const std::vector<HeldTensor>& held, const float* weights,
+                                       const StepState* state, std::int64_t steps)
+    : slots_(layout.slots()),
+      tensors_(device, 0),
+      tensor_of_(device, 0),
+      kept_(device, 0),
+      rows_(device, static_cast<std::size_t>(steps) * slots_),
+      host_rows_(device, rows_.size()),
+      state_(state) {
+  const Tables tables = make_tables(layout, held, weights);
+  tensors_ = upload(device, stream, tables.tensors);
+  tensor_of_ = upload(device, stream, tables.tensor_of);
+  kept_ = upload(device, stream, tables.kept);
+  zero(stream);
+  stream.synchronize();
+}
+
+void DeviceFingerprints::add_kept(DeviceOps& ops, Stream& stream) {
+  if (kept_.size() == 0) return;
+  ops.fingerprint_kept(stream, {.parts = kept_.data(),
+                                .count = static_cast<int>(kept_.size()),
+                                .slots = slots_,
+                                .rows = rows_.data(),
+                                .state = state_});
+}
+
+StepFingerprints DeviceFingerprints::of_update() const {
+  return {.tensors = tensors_.data(), .tensor_of = tensor_of_.data(), .slots = slots_, .rows = rows_.data()};
+}
+
+void DeviceFingerprints::append(std::int64_t steps, std::vector<std::uint64_t>& rows) const {
+  const auto words = host_rows_.span().first(static_cast<std::size_t>(steps) * slots_);
+  for (const std::int64_t word : words) rows.push_back(static_cast<std::uint64_t>(word));
+}
+
+// DeviceData: the copy to the device, and the gather of a batch.
+
+DeviceData::DeviceData(Device& device, Stream& stream, const Dataset& data)
+    : images_(device, data.images.size()),
+      features_(device, data.features.size()),
+      labels_(device, data.labels.size()),
+      scales_(device, data.scales.scale.size() > 1 ? 2 * data.scales.scale.size() : 0),
+      view_{.images = images_.data(),
+            .features_fp32 = features_.data(),
+            .labels = labels_.data(),
+            .features = data.shape.features()} {
+  normalise(stream, data.scales);
+  if (images_.size() > 0) stream.copy_to_device(images_.data(), data.images.data(), images_.bytes());
+  if (features_.size() > 0) stream.copy_to_device(features_.data(), data.features.data(), features_.bytes());
+  stream.copy_to_device(labels_.data(), data.labels.data(), labels_.bytes());
+  stream.synchronize();
+}
+
+void DeviceData::normalise(Stream& stream, const ChannelScales& scales) {
+  if (scales.scale.empty()) return;
+  view_.scale = scales.scale.front();
+  view_.shift = scales.shift.front();
+  const std::size_t channels = scales.scale.size();
+  if (channels == 1) return;
+  view_.channels = static_cast<int>(channels);
+  view_.channel_scale = scales_.data();
+  view_.channel_shift = scales_.data() + channels;
+  stream.copy_to_device(scales_.data(), scales.scale.data(), channels * sizeof(float));
+  stream.copy_to_device(scales_.data() + channels, scales.shift.data(), channels * sizeof(float));
+}
+
+}  // namespace lockstep

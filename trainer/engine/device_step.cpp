@@ -1,0 +1,222 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// DeviceStep: the kernels of a step in the order of the stream, piece by piece where a layer needs the whole batch.
+#include "trainer/engine/device_step.hpp"
+
+#include "comm/reduce/gradient_reducer.hpp"
+#include "common/error.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/engine/weight_update.hpp"
+
+#include <algorithm>
+
+namespace lockstep {
+
+DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const WeightUpdate& update, int max_columns,
+                       std::int64_t global_batch, std::int64_t global_grains, std::int64_t longest_series)
+    : gpu_(*setup.device.gpu),
+      grain_(job.parallel.grain),
+      seed_(job.train.seed),
+      classes_(setup.network.classes()),
+      global_batch_(global_batch),
+      narrow_limit_(narrow_loss_limit(global_batch * longest_series)),
+      main_(gpu_.device->make_stream(Device::Priority::kHigh)),
+      side_(gpu_.device->make_stream()),
+      data_(*gpu_.device, *main_, setup.data->train),
+      execution_(setup.network, *gpu_.device, *gpu_.ops, max_columns, DeviceExecution::Purpose::kTraining),
+      order_(*gpu_.device, setup.data->train.labels.size()),
+      state_(*gpu_.device),
+      host_counters_(*gpu_.device, kCounterSlots),
+      arena_(gpu_, *main_, setup.network.parameters(), update,
+             make_gradient_units(setup.network, global_grains), state_,
+             {gpu_.all_reduce.get(), setup.plan, job.parallel.determinism}) {
+  if (!keeps_trail(job)) return;
+  const ParameterLayout& layout = setup.network.parameters();
+  arena_.keep_fingerprints(fingerprint_layout(layout, update.buffer_names().size()), held_tensors(layout),
+                           longest_series);
+}
+
+std::size_t DeviceStep::pieces() const {
+  return arena_.reducer().on_host() ? execution_.cuts() + 1 : 1;
+}
+
+void DeviceStep::queue_gradients(const BatchShare& share) {
+  for (std::size_t piece = 0; piece < pieces(); ++piece) {
+    if (piece > 0) reduce(cut_);
+    queue_gradients(share, piece);
+  }
+}
+
+void DeviceStep::queue_gradients(const BatchShare& share, std::size_t piece) {
+  if (piece == 0) begin_step(share);
+  cut_ = queue_to_cut(share);
+  while (cut_.count > 0 && !arena_.reducer().on_host()) {
+    reduce(cut_);
+    cut_ = queue_to_cut(share);
+  }
+  if (cut_.count == 0) arena_.reducer().finish(*main_);
+}
+
+void DeviceStep::begin_step(const BatchShare& share) {
+  arena_.reducer().begin();
+  in_backward_ = false;
+  const DevicePass pass{.batch = share.columns,
+                        .seed = seed_,
+                        .first_sample = static_cast<std::uint32_t>(share.first),
+                        .state = state_.data(),
+                        .grain = grain_,
+                        .batch_samples = share.batch};
+  execution_.begin_training(arena_.weights(), pass);
+  if (share.columns == 0) return;
+  const SampleSelection selection{
+      .order = order_.data(), .state = state_.data(), .stride = global_batch_, .first = share.first};
+  gpu_.ops->gather(*main_, share.columns, data_.view(), selection, execution_.input(), execution_.labels());
+}
+
+CutSums DeviceStep::queue_to_cut(const BatchShare& share) {
+  if (!in_backward_) {
+    const CutSums cut = execution_.forward_to_cut(*main_);
+    if (cut.count > 0) return cut;
+    queue_loss(share);
+    in_backward_ = true;
+  }
+  const auto ready = [this](Stream& stream, std::size_t offset, std::size_t size) {
+    arena_.reducer().ready(stream, offset, size);
+  };
+  return execution_.backward_to_cut(*main_, *side_, arena_.gradient(grain_), ready);
+}
+
+void DeviceStep::queue_loss(const BatchShare& share) {
+  float* logits = execution_.logits();
+  const LossTarget target{.labels = execution_.labels(),
+                          .counters = arena_.counters(),
+                          .narrow_limit = narrow_limit_,
+                          .state = state_.data()};
+  if (share.columns > 0) {
+    const LossShape shape{.batch = share.columns, .samples = share.columns, .classes = classes_};
+    gpu_.ops->softmax_cross_entropy(*main_, shape, logits, target, logits);
+  }
+  execution_.begin_backward(*main_, logits);
+}
+
+void DeviceStep::queue_update() {
+  arena_.queue_update();
+  execution_.queue_move_kept(*main_);
+}
+
+void DeviceStep::set_order(std::span<const std::int32_t> order) {
+  LOCKSTEP_CHECK(order.size() == order_.size());
+  main_->copy_to_device(order_.data(), order.data(), order.size_bytes());
+  main_->synchronize();
+}
+
+void DeviceStep::queue_state_to_device(const StepState& state) {
+  state_.queue_to_device(*main_, state);
+  if (DeviceFingerprints* fingerprints = arena_.fingerprints()) fingerprints->zero(*main_);
+}
+
+void DeviceStep::queue_counters_to_host() {
+  main_->copy_to_host(host_counters_.data(), arena_.counters(), host_counters_.bytes());
+}
+
+void DeviceStep::queue_state_to_host() {
+  state_.queue_to_host(*main_);
+  if (DeviceFingerprints* fingerprints = arena_.fingerprints()) fingerprints->fetch(*main_);
+}
+
+// A shape of batch is run directly once, captured the second time, and launched in series from then on.
+
+namespace {
+
+/// Steps in one launch: a launch costs the host some microseconds, whatever is in it.
+constexpr int kSeries = 8;
+
+/// What `queue` queues, as a graph. Where it throws, the capture ends too: until then the thread could not
+/// even free memory.
+template <typename Queue>
+std::unique_ptr<Graph> record(Stream& stream, const Queue& queue) {
+  stream.begin_capture();
+  try {
+    queue();
+  } catch (...) {
+    try {
+      stream.end_capture();
+    } catch (const Error&) {  // says that the capture is incomplete
+    }
+    throw;
+  }
+  return stream.end_capture();
+}
+
+}  // namespace
+
+void StepGraphs::queue(const BatchShare& share, std::int64_t count) {
+  if (!enabled_) {
+    for (; count > 0; --count) queue_directly(share);
+    return;
+  }
+  Captured* captured = find(share);
+  if (captured == nullptr) {
+    queue_directly(share);
+    captured_.push_back(
+        {.share = share, .gradients = {}, .cuts = {}, .update = {}, .step = {}, .series = {}});
+    captured = &captured_.back();
+    --count;
+  }
+  if (count > 0 && captured->step == nullptr && captured->gradients.empty()) capture(*captured);
+  launch(*captured, count);
+}
+
+void StepGraphs::queue_directly(const BatchShare& share) {
+  step_.queue_gradients(share);
+  if (step_.arena().reducer().on_host()) step_.arena().reducer().reduce(step_.stream());
+  step_.queue_update();
+}
+
+StepGraphs::Captured* StepGraphs::find(const BatchShare& share) {
+  const auto found = std::ranges::find(captured_, share, &Captured::share);
+  return found == captured_.end() ? nullptr : &*found;
+}
+
+void StepGraphs::capture(Captured& captured) {
+  if (!step_.arena().reducer().on_host()) {
+    captured.step = capture_steps(captured.share, 1);
+    captured.series = capture_steps(captured.share, kSeries);
+    return;
+  }
+  for (std::size_t piece = 0; piece < step_.pieces(); ++piece) {
+    captured.gradients.push_back(
+        record(step_.stream(), [&] { step_.queue_gradients(captured.share, piece); }));
+    captured.cuts.push_back(step_.cut());
+  }
+  captured.update = record(step_.stream(), [&] { step_.queue_update(); });
+}
+
+std::unique_ptr<Graph> StepGraphs::capture_steps(const BatchShare& share, int count) {
+  return record(step_.stream(), [&] {
+    for (; count > 0; --count) {
+      step_.queue_gradients(share);
+      step_.queue_update();
+    }
+  });
+}
+
+void StepGraphs::launch(Captured& captured, std::int64_t count) {
+  Stream& stream = step_.stream();
+  if (!captured.gradients.empty()) {
+    for (; count > 0; --count) {
+      for (std::size_t piece = 0; piece < captured.gradients.size(); ++piece) {
+        if (piece > 0) step_.reduce(captured.cuts[piece - 1]);
+        stream.launch(*captured.gradients[piece]);
+      }
+      step_.arena().reducer().reduce(stream);
+      stream.launch(*captured.update);
+    }
+    return;
+  }
+  for (; count >= kSeries; count -= kSeries) stream.launch(*captured.series);
+  for (; count > 0; --count) stream.launch(*captured.step);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One training step on a GPU as work queued on streams: captured in a graph or not, the same calls.
+#pragma once
+
+#include "models/device_execution.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/engine/device_arena.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/weight_update.hpp"
+#include "trainer/ranks/device_choice.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+/// A rank's share of a global batch: neighbouring grains.
+struct BatchShare {
+  int columns = 0;         ///< samples; 0: this rank has no grain in this batch
+  std::int64_t first = 0;  ///< position of column 0 in the global batch
+  /// Samples of the global batch. A rank can have the same columns in a full batch and in an epoch's last one
+  /// while others have not; with this, all ranks agree on which shares are alike.
+  std::int64_t batch = 0;
+  friend bool operator==(const BatchShare&, const BatchShare&) = default;
+};
+
+/// Holds data, activations and what is trained in device memory. What changes from step
+/// to step (position, learning rate, stop request) is read from the StepState there, so a queued step has the
+/// same arguments each time.
+class DeviceStep {
+ public:
+  /// @param update          borrowed
+  /// @param max_columns     of a share
+  /// @param global_batch    samples of a full batch, all ranks together
+  /// @param global_grains   grains of it
+  /// @param longest_series  steps whose losses are added up before the host writes the state again
+  DeviceStep(const Job& job, const JobSetup& setup, const WeightUpdate& update, int max_columns,
+             std::int64_t global_batch, std::int64_t global_grains, std::int64_t longest_series);
+
+  /// Gathers the batch, runs forward and backward; with a reduction on streams, that too. Where the host takes
+  /// part in the reduction, sums that a network needs on the way (models/batch_layer.hpp) cut this into pieces,
+  /// to be queued in turn, with reduce(cut()) behind each but the last; otherwise there is one piece.
+  void queue_gradients(const BatchShare& share, std::size_t piece);
+  std::size_t pieces() const;
+  /// Where the piece that was queued last ends.
+  const CutSums& cut() const { return cut_; }
+  void reduce(const CutSums& cut) { arena_.reducer().sum(*main_, cut.words, cut.count); }
+  /// All pieces.
+  void queue_gradients(const BatchShare& share);
+  /// Moves the weights and advances the state.
+  void queue_update();
+  /// Weights, sums and their units.
+  DeviceArena& arena() { return arena_; }
+  const DeviceArena& arena() const { return arena_; }
+  Stream& stream() { return *main_; }
+
+  /// The order of the training samples in the epoch under way; waits until it is there.
+  void set_order(std::span<const std::int32_t> order);
+  void queue_state_to_device(const StepState& state);
+  /// After the stream has come this far, state() is what the device had, and append_fingerprints() knows the
+  /// steps done since queue_state_to_device().
+  void queue_state_to_host();
+  const StepState& state() const { return state_.host(); }
+  /// Their rows, where the job keeps a trail.
+  void append_fingerprints(std::int64_t steps, std::vector<std::uint64_t>& rows) {
+    if (const DeviceFingerprints* fingerprints = arena_.fingerprints()) fingerprints->append(steps, rows);
+  }
+  /// Between gradients and update: after the stream has come this far, counters() is what the step counted,
+  /// over all ranks once it is reduced.
+  void queue_counters_to_host();
+  std::span<const std::int64_t> counters() const { return host_counters_.span().first(kStepCounters); }
+
+ private:
+  void begin_step(const BatchShare& share);
+  void queue_loss(const BatchShare& share);
+  /// Goes on with the step: to the next cut, or to its end.
+  CutSums queue_to_cut(const BatchShare& share);
+
+  const Gpu& gpu_;
+  int grain_;
+  std::uint64_t seed_;
+  int classes_;
+  std::int64_t global_batch_;
+  double narrow_limit_;
+  std::unique_ptr<Stream> main_, side_;
+  DeviceData data_;
+  DeviceExecution execution_;
+  DeviceBuffer<std::int32_t> order_;
+  DeviceState state_;
+  PinnedBuffer<std::int64_t> host_counters_;
+  DeviceArena arena_;
+  bool in_backward_ = false;  ///< of the step that is being queued
+  CutSums cut_;               ///< where it stands
+};
+
+// Whole steps as CUDA graphs: one for each shape of a batch (an epoch's full ones and its last one).
+
+/// Queues steps through graphs where it may, and directly otherwise: the same operations either way. The
+/// first step of each shape runs directly, which loads kernels and lets libraries allocate; the next one is
+/// captured. All ranks see the same shapes in the same order, so all capture at the same step.
+class StepGraphs {
+ public:
+  /// @param enabled  false: never capture
+  StepGraphs(DeviceStep& step, bool enabled) : step_(step), enabled_(enabled) {}
+
+  /// Queues `count` steps of the same share of the batch.
+  void queue(const BatchShare& share, std::int64_t count);
+  /// After the step's units have changed: captured work has the old ones. Nothing may be queued any more.
+  void forget() { captured_.clear(); }
+
+ private:
+  /// What is captured for one shape. With a reduction by the host a step is a graph for each piece of the
+  /// gradients and one for the update, with the host in between; otherwise it is one, of which a series of
+  /// several steps is also kept.
+  struct Captured {
+    BatchShare share;
+    std::vector<std::unique_ptr<Graph>> gradients;  ///< one for each piece
+    std::vector<CutSums> cuts;                      ///< where each ends
+    std::unique_ptr<Graph> update;
+    std::unique_ptr<Graph> step, series;
+  };
+
+  void queue_directly(const BatchShare& share);
+  Captured* find(const BatchShare& share);
+  void capture(Captured& captured);
+  std::unique_ptr<Graph> capture_steps(const BatchShare& share, int count);
+  void launch(Captured& captured, std::int64_t count);
+
+  DeviceStep& step_;
+  bool enabled_;
+  std::vector<Captured> captured_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,221 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The list of checks, and what they share.
+#include "trainer/ranks/checks.hpp"
+
+#include "common/json_text.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/ranks/device_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::array kChecks{
+    Check{"world-size", "launcher and MPI count the same ranks", true, find_other_world_size},
+    Check{"cores", "the launcher hands all of its cores on", true, find_crowded_cores},
+    Check{"host-cores", "every thread of every rank has a core of its own", false, find_crowded_hosts},
+    Check{"cpus-per-task", "srun gave each task the cores of the job", true, find_missing_cpus_per_task,
+          Needs::kSrun},
+    Check{"shared-gpu", "no two ranks on one GPU", false, find_shared_gpu, Needs::kGpus},
+    Check{"iommu", "GPUs reach each other directly", true, find_translating_iommu, Needs::kGpus},
+    Check{"docker-network", "no address is on two hosts", true, find_equal_addresses, Needs::kHosts},
+    Check{"loopback-name", "no host takes its name for 127.x", true, find_loopback_name, Needs::kHosts},
+    Check{"process-vm-readv", "ranks of a host may read each other's memory", true, find_unreadable_neighbour,
+          Needs::kNeighbours},
+    Check{"shm", "/dev/shm is large enough", true, find_small_shm, Needs::kNeighbours},
+    Check{"oom-kill", "nothing was killed for its memory", false, find_oom_kills},
+    Check{"clocks", "the hosts' clocks agree", true, find_clocks_apart, Needs::kHosts},
+    Check{"shared-directory", "all hosts see the run directory", false, find_unshared_directory,
+          Needs::kHosts},
+    Check{"disk", "the run directory's disk has room", true, find_full_disk}};
+
+}  // namespace
+
+std::span<const Check> checks() {
+  return kChecks;
+}
+
+std::string missing(Needs needs, Views ranks) {
+  switch (needs) {
+    case Needs::kSrun:
+      return std::ranges::any_of(ranks, [](const RankView& v) { return v.launcher == "srun"; }) ? "" : "srun";
+    case Needs::kGpus:
+      return std::ranges::any_of(ranks, [](const RankView& v) { return v.device.kind == "cuda"; }) ? ""
+                                                                                                   : "GPUs";
+    case Needs::kNeighbours:
+      return std::ranges::any_of(ranks, [](const RankView& v) { return v.local_size > 1; })
+                 ? ""
+                 : "two ranks on a host";
+    case Needs::kHosts:
+      return on_several_hosts(ranks) ? "" : "several hosts";
+    case Needs::kNothing:
+      break;
+  }
+  return "";
+}
+
+std::vector<const RankView*> one_of_each_host(Views ranks) {
+  std::vector<const RankView*> hosts;
+  for (const RankView& view : ranks)
+    if (std::ranges::none_of(hosts, [&](const RankView* h) { return h->host == view.host; }))
+      hosts.push_back(&view);
+  return hosts;
+}
+
+bool on_several_hosts(Views ranks) {
+  return one_of_each_host(ranks).size() > 1;
+}
+
+std::string setting(const RankView& view, const std::string& name) {
+  const auto found = view.settings.find(name);
+  return found == view.settings.end() ? "" : found->second;
+}
+
+// How ranks were started and placed: sizes, cores, GPUs.
+
+namespace {
+
+/// The ranks of a host together: no core counts twice.
+struct HostLoad {
+  const RankView* first = nullptr;
+  int ranks = 0, threads = 0, launcher_cores = 0;
+  std::set<int> cores;
+
+  bool is_crowded() const { return !cores.empty() && threads > static_cast<int>(cores.size()); }
+  /// More than it handed on.
+  bool launcher_has_more() const { return launcher_cores > static_cast<int>(cores.size()); }
+};
+
+std::vector<HostLoad> loads_of_hosts(Views ranks) {
+  std::vector<HostLoad> loads;
+  for (const RankView* first : one_of_each_host(ranks)) {
+    HostLoad load{.first = first, .cores = {}};
+    for (const RankView& view : ranks) {
+      if (view.host != first->host) continue;
+      ++load.ranks;
+      load.threads += view.threads;
+      load.launcher_cores = std::max(load.launcher_cores, view.launcher_cores);
+      load.cores.insert(view.cores.begin(), view.cores.end());
+    }
+    // Where hosts are asked before a start, one view stands for all ranks to come.
+    const int to_come = std::max(0, first->local_size - load.ranks);
+    load.ranks += to_come;
+    load.threads += to_come * first->threads;
+    loads.push_back(std::move(load));
+  }
+  return loads;
+}
+
+}  // namespace
+
+std::vector<Finding> find_other_world_size(Views ranks) {
+  const RankView& first = ranks.front();
+  if (first.launched == first.world_size || first.launcher.empty()) return {};
+  return {{fmt::format("the launcher started {}, MPI on {} sees {}", counted(first.launched, "process"),
+                       first.host, first.world_size),
+           "start with the mpirun of the MPI that the program was built with, or srun --mpi=pmix; in a "
+           "container both sides need the same MPI"}};
+}
+
+/// Only of cores that the launcher has and did not hand on: what the machine does not have cannot be handed on.
+std::vector<Finding> find_crowded_cores(Views ranks) {
+  for (const RankView& view : ranks) {
+    const auto cores = static_cast<int>(view.cores.size());
+    if (view.threads <= cores || cores == 0 || view.launcher_cores <= cores) continue;
+    const std::string fix =
+        view.launcher == "srun"
+            ? fmt::format("srun --cpus-per-task={}", view.threads)
+            : fmt::format("mpirun --bind-to none, or --map-by slot:PE={} --bind-to core", view.threads);
+    return {{fmt::format("rank {} on {} is bound to {} and has {}", view.rank, view.host,
+                         counted(view.cores.size(), "core"), counted(view.threads, "thread")),
+             fix}};
+  }
+  for (const HostLoad& load : loads_of_hosts(ranks)) {
+    if (!load.is_crowded() || !load.launcher_has_more()) continue;
+    return {
+        {fmt::format("{} ranks on {} with {} threads are bound to {}, and the launcher has {}", load.ranks,
+                     load.first->host, load.threads, counted(load.cores.size(), "core"), load.launcher_cores),
+         load.first->launcher == "srun" ? fmt::format("srun --cpus-per-task={}", load.first->threads)
+                                        : "mpirun --bind-to none"}};
+  }
+  return {};
+}
+
+/// What the machine does not have no launcher can hand on: the doctor says so, a run does not.
+std::vector<Finding> find_crowded_hosts(Views ranks) {
+  std::vector<Finding> findings;
+  if (!find_missing_cpus_per_task(ranks).empty()) return findings;  // srun has them
+  for (const HostLoad& load : loads_of_hosts(ranks)) {
+    if (!load.is_crowded() || load.launcher_has_more()) continue;
+    findings.push_back({fmt::format("{} on {} with {} have {} together",
+                                    counted(static_cast<std::size_t>(load.ranks), "rank"), load.first->host,
+                                    counted(static_cast<std::size_t>(load.threads), "thread"),
+                                    counted(load.cores.size(), "core")),
+                        "start fewer ranks there, or set fewer parallel.threads; where the machine has more "
+                        "cores, taskset, a "
+                        "container or the batch system keeps them back"});
+  }
+  return findings;
+}
+
+/// Slurm 22.05's srun no longer takes it from the job.
+std::vector<Finding> find_missing_cpus_per_task(Views ranks) {
+  for (const RankView& view : ranks) {
+    if (view.launcher != "srun" || view.launcher_cores > static_cast<int>(view.cores.size())) continue;
+    const bool step_has_fewer = view.cpus_per_task > static_cast<int>(view.cores.size());
+    const bool step_was_not_told = view.threads > 1 && view.cpus_per_task < view.threads &&
+                                   view.threads > static_cast<int>(view.cores.size());
+    if (!step_has_fewer && !step_was_not_told) continue;
+    const int wanted = step_has_fewer ? view.cpus_per_task : view.threads;
+    return {{fmt::format("srun gave rank {} on {} {}, and it is to have {}: srun does not take "
+                         "--cpus-per-task from sbatch",
+                         view.rank, view.host, counted(view.cores.size(), "core"), wanted),
+             fmt::format("srun --cpus-per-task={0} (or export SRUN_CPUS_PER_TASK={0})", wanted)}};
+  }
+  return {};
+}
+
+std::vector<Finding> find_shared_gpu(Views ranks) {
+  std::vector<RankGpu> gpus;
+  for (const RankView& view : ranks) {
+    if (view.device.kind != "cuda" || view.device.uuid.empty()) return {};
+    gpus.push_back({view.host, view.device.uuid, view.device.pci_bus});
+  }
+  std::vector<Finding> findings;
+  for (const SharedGpu& shared : find_shared_gpus(gpus))
+    findings.push_back({describe(shared),
+                        "one rank a GPU: mpirun --map-by ppr:GPUS:node, srun --gpus-per-task=1 without a "
+                        "CUDA_VISIBLE_DEVICES of your own"});
+  return findings;
+}
+
+std::vector<Finding> find_translating_iommu(Views ranks) {
+  for (const RankView& view : ranks) {
+    const bool peers = view.device.kind == "cuda" && view.local_size > 1;
+    if (!peers || !view.translated || setting(view, "NCCL_P2P_DISABLE") == "1") continue;
+    return {{fmt::format("on {} an IOMMU translates what GPUs read from each other: such copies hang or "
+                         "bring garbage",
+                         view.host),
+             "boot with iommu=pt and switch ACS off in the BIOS; until then export NCCL_P2P_DISABLE=1"}};
+  }
+  return {};
+}
+
+// A view as JSON, field by field.
+
+std::string to_message(const RankView& view) {
+  return json_text(view);
+}
+
+RankView rank_view_of(const std::string& message) {
+  return parse_json(message).get<RankView>();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,259 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// getifaddrs, sched_getaffinity, statvfs, process_vm_readv, /proc, /sys and /etc/hosts.
+#include "trainer/ranks/surroundings.hpp"
+
+#include "common/machine.hpp"
+
+#include <arpa/inet.h>
+#include <cctype>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sched.h>
+#include <sys/statvfs.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <sstream>
+
+namespace lockstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const sockaddr_in& address) {
+  char text[INET_ADDRSTRLEN] = "";
+  return inet_ntop(AF_INET, &address.sin_addr, text, sizeof(text));
+}
+
+std::vector<Interface> real_interfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return {};
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
+  std::vector<Interface> found;
+  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
+    const bool counts = i->ifa_addr != nullptr && i->ifa_addr->sa_family == AF_INET &&
+                        (i->ifa_flags & IFF_UP) != 0 && (i->ifa_flags & IFF_LOOPBACK) == 0;
+    if (!counts) continue;
+    const auto* mask = reinterpret_cast<const sockaddr_in*>(i->ifa_netmask);
+    found.push_back({i->ifa_name, text_of(*reinterpret_cast<const sockaddr_in*>(i->ifa_addr)),
+                     mask != nullptr ? std::popcount(mask->sin_addr.s_addr) : 32});
+  }
+  return found;
+}
+
+std::string real_read(int pid, std::uint64_t address) {
+  char byte = 0;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): in another process's memory, where no pointer of ours leads
+  const iovec here{&byte, 1}, there{reinterpret_cast<void*>(address), 1};
+  return process_vm_readv(pid, &here, 1, &there, 1, 0) == 1 ? "" : std::strerror(errno);
+}
+
+std::vector<int> cores_of(int pid) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (sched_getaffinity(pid, sizeof(set), &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
+
+/// What stands behind a word at the start of a line of any of these files: "oom_kill 3".
+std::int64_t number_after(const fs::path& file, const std::string& word) {
+  std::ifstream in(file);
+  std::string name;
+  for (std::int64_t number = 0; in >> name;)
+    if (name == word && in >> number) return number;
+  return 0;
+}
+
+/// "max", and numbers near 2^63, stand for none.
+bool has_limit(const fs::path& file) {
+  std::uint64_t bytes = 0;
+  return (std::ifstream(file) >> bytes) && bytes < 1ULL << 60;
+}
+
+/// Of its own cgroup, if that limits memory: version 2 in memory.events, version 1 in memory.oom_control.
+std::int64_t oom_kills(const fs::path& root) {
+  std::ifstream in(root / "proc/self/cgroup");
+  for (std::string line; std::getline(in, line);) {
+    const std::size_t first = line.find(':'), second = line.find(':', first + 1);
+    if (first == line.npos || second == line.npos) continue;
+    const bool unified = second == first + 1;
+    const bool of_memory =
+        ("," + line.substr(first + 1, second - first - 1) + ",").find(",memory,") != line.npos;
+    if (!unified && !of_memory) continue;
+    const fs::path mount = root / (unified ? "sys/fs/cgroup" : "sys/fs/cgroup/memory");
+    fs::path folder = mount / fs::path(line.substr(second + 1)).relative_path();
+    std::error_code ignored;
+    if (!fs::exists(folder, ignored)) folder = mount;  // inside a container its own cgroup is the root
+    if (!has_limit(folder / (unified ? "memory.max" : "memory.limit_in_bytes"))) continue;
+    const auto kills = number_after(folder / (unified ? "memory.events" : "memory.oom_control"), "oom_kill");
+    if (kills > 0) return kills;
+  }
+  return 0;
+}
+
+/// The first address of a host's own name in /etc/hosts, which comes before DNS nearly everywhere. DNS itself
+/// is not asked: it may take its time.
+std::string address_in_hosts(const fs::path& root, const std::string& host) {
+  std::ifstream in(root / "etc/hosts");
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string address, name;
+    words >> address;
+    while (words >> name)
+      if (name == host && address.find(':') == address.npos) return address;
+  }
+  return "";
+}
+
+std::string launcher_name(const Environment& environment) {
+  const bool slurm_step = environment("SLURM_STEP_ID") != nullptr && environment("SLURM_PROCID") != nullptr;
+  switch (read_launch(environment).launcher) {
+    case Launcher::kOpenMpi:
+      return "mpirun";
+    case Launcher::kPmi:
+      return slurm_step ? "srun" : "PMI";
+    case Launcher::kSrun:
+      return "srun";
+    case Launcher::kNone:
+      break;
+  }
+  return "";
+}
+
+int number_in(const char* text) {
+  return text == nullptr ? 0 : static_cast<int>(std::strtol(text, nullptr, 10));
+}
+
+std::uint64_t size_of_shm(const fs::path& root) {
+  struct statvfs facts {};
+  if (statvfs((root / "dev/shm").c_str(), &facts) != 0) return 0;
+  return static_cast<std::uint64_t>(facts.f_blocks) * facts.f_frsize;
+}
+
+/// An identity domain, or none, lets GPUs reach each other as they are; "DMA" and "DMA-FQ" send each access
+/// through the IOMMU, where copies between GPUs get lost.
+bool translates(const fs::path& root) {
+  std::error_code none;
+  for (const auto& group : fs::directory_iterator(root / "sys/kernel/iommu_groups", none)) {
+    std::ifstream in(group.path() / "type");
+    std::string type;
+    if (!(in >> type) || !type.starts_with("DMA")) continue;
+    for (const auto& device : fs::directory_iterator(group.path() / "devices", none)) {
+      std::string vendor, kind;
+      std::ifstream(device.path() / "vendor") >> vendor;
+      std::ifstream(device.path() / "class") >> kind;
+      if (vendor == "0x10de" && kind.starts_with("0x03")) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+const Surroundings& Surroundings::real() {
+  static const Surroundings world{
+      .root = "/",
+      .environment = [](const char* name) { return std::getenv(name); },  // NOLINT(concurrency-mt-unsafe)
+      .interfaces = real_interfaces,
+      .read_memory_of = real_read};
+  return world;
+}
+
+RankView look_around(const Surroundings& world) {
+  const Launch launch = read_launch(world.environment);
+  RankView view;
+  view.launched = launch.world_size;
+  view.launcher = launcher_name(world.environment);
+  view.host = host_name();
+  view.pid = ::getpid();
+  view.cores = cores_of(0);
+  view.launcher_cores = view.launcher.empty() ? 0 : static_cast<int>(cores_of(::getppid()).size());
+  view.cpus_per_task = view.launcher == "srun" ? number_in(world.environment("SLURM_CPUS_PER_TASK")) : 0;
+  view.translated = translates(world.root);
+  const FreeMemory free = free_memory(1, world.root);
+  view.free_bytes = free.bytes;
+  view.free_limited_by = free.limited_by;
+  view.shm_bytes = size_of_shm(world.root);
+  view.oom_kills = oom_kills(world.root);
+  view.interfaces = world.interfaces();
+  view.own_address = address_in_hosts(world.root, view.host);
+  view.settings = visible_settings(environ);
+  return view;
+}
+
+std::uint64_t disk_free(const fs::path& directory) {
+  std::error_code ignored;
+  fs::path there = fs::absolute(directory, ignored);
+  while (!fs::exists(there, ignored) && there.has_parent_path() && there != there.parent_path())
+    there = there.parent_path();
+  struct statvfs facts {};
+  if (statvfs(there.c_str(), &facts) != 0) return std::numeric_limits<std::uint64_t>::max();
+  return static_cast<std::uint64_t>(facts.f_bavail) * facts.f_frsize;
+}
+
+// Names by their beginnings; secrets by the words in their names.
+
+namespace {
+
+constexpr std::array<std::string_view, 14> kOfInterest{
+    "OMPI_MCA_", "OMPI_ALLOW_", "MPICH_",         "HYDRA_",       "NCCL_",          "UCX_",       "LOCKSTEP_",
+    "CUDA_",     "OMP_NUM_",    "SLURM_CPUS_PER", "SLURM_NTASKS", "SLURM_MPI_TYPE", "SRUN_CPUS_", "ROCR_"};
+/// What mpirun sets for its ranks by itself.
+constexpr std::array<std::string_view, 8> kOfLaunchers{"OMPI_MCA_orte_", "OMPI_MCA_ess",
+                                                       "OMPI_MCA_pmix",  "OMPI_MCA_initial_wdir",
+                                                       "OMPI_MCA_shmem", "OMPI_MCA_mpi_oversubscribe",
+                                                       "OMPI_MCA_opal_", "OMPI_MCA_rmaps_ppr"};
+constexpr std::array<std::string_view, 9> kSecretWords{
+    "TOKEN", "SECRET", "PASSW", "CREDENTIAL", "API_KEY", "COOKIE", "_KEY", "TRANSPORTS", "AUTH"};
+
+template <typename Names>
+bool begins_with_one(std::string_view name, const Names& beginnings) {
+  return std::ranges::any_of(beginnings, [&](std::string_view b) { return name.starts_with(b); });
+}
+
+bool is_secret(std::string_view name) {
+  std::string upper(name);
+  std::ranges::transform(upper, upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  return std::ranges::any_of(kSecretWords, [&](auto word) { return upper.find(word) != upper.npos; });
+}
+
+}  // namespace
+
+std::string masked(std::string_view name, std::string_view value) {
+  if (is_secret(name)) return "***";
+  const std::size_t scheme = value.find("://"), at = value.find('@');
+  if (scheme == value.npos || at == value.npos || at < scheme) return std::string(value);
+  return std::string(value.substr(0, scheme + 3)) + "***" + std::string(value.substr(at));
+}
+
+std::map<std::string, std::string> visible_settings(const char* const* environment) {
+  std::map<std::string, std::string> settings;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    if (name.size() == entry.size() || !begins_with_one(name, kOfInterest) ||
+        begins_with_one(name, kOfLaunchers))
+      continue;
+    settings[std::string(name)] = masked(name, entry.substr(name.size() + 1));
+  }
+  return settings;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,183 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// All ranks meet before the fault, so that it is written down before it strikes.
+#include "trainer/run/fault_injector.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/env.hpp"
+#include "common/error.hpp"
+#include "common/output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <thread>
+
+namespace lockstep {
+namespace {
+
+using Kind = Fault::Kind;
+
+/// What a rank waits for that is cut off.
+class Never final : public PendingCollective {
+ public:
+  bool test() override { return false; }
+};
+
+std::string contents_of(const std::string& path) {
+  Env& env = Env::posix();
+  if (env.entry(path).kind != EntryKind::kFile) return "";
+  const auto bytes = env.read(path);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+/// Of one number of a buffer, by its bytes.
+template <typename Number>
+void flip_bit_of(std::span<Number> numbers, const Fault& fault) {
+  constexpr unsigned kBits = 8 * sizeof(Number);
+  const std::size_t place = fault.element.value_or(numbers.size() / 2) % numbers.size();
+  const auto bytes = std::as_writable_bytes(numbers.subspan(place, 1));
+  const unsigned bit = fault.bit % kBits;
+  bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+}
+
+void sleep(double seconds) {
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+}
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+void be_busy(double seconds) {
+  const double end = thread_seconds() + seconds;
+  while (thread_seconds() < end) {
+  }
+}
+
+/// From its step on, in place of once.
+bool lasts(Kind kind) {
+  return kind == Kind::kSlow || kind == Kind::kBusy;
+}
+
+}  // namespace
+
+void refuse_faults_unless_allowed(const Job& job) {
+  if (!job.inject.is_given()) return;
+  const char* allowed = std::getenv("LOCKSTEP_ALLOW_INJECT");  // NOLINT(concurrency-mt-unsafe)
+  if (allowed != nullptr && std::string_view(allowed) == "1") return;
+  const auto place = job.places.find("inject.what");
+  throw ConfigError(fmt::format(
+      "{}inject makes a rank fail on purpose, and is only for tests: set LOCKSTEP_ALLOW_INJECT=1 if that is "
+      "what you want (mpirun -x LOCKSTEP_ALLOW_INJECT=1 sets it on all hosts), or remove inject",
+      place == job.places.end() ? "" : place->second));
+}
+
+FaultInjector::FaultInjector(const Job& job, const std::string& run_directory, Communicator& comm,
+                             ParallelStrategy& strategy)
+    : fault_(parse_fault(job.inject.what).value()),
+      rank_(job.inject.rank),
+      step_(job.inject.step),
+      story_(fmt::format("rank {}, before step {}: {}", rank_, step_, job.inject.what)),
+      marker_(run_directory + "/injected"),
+      comm_(comm),
+      strategy_(strategy) {
+  agree(comm, [&] {
+    if (rank_ >= comm_.size())
+      throw ConfigError(
+          fmt::format("inject.rank: there is no rank {}, only 0 to {}", rank_, comm_.size() - 1));
+    if (comm_.rank() != 0 || lasts(fault_.kind)) return;
+    struck_ = job.run.resume != "never" && contents_of(marker_) == story_ + "\n";
+  });
+  comm_.broadcast(std::as_writable_bytes(std::span(&struck_, 1)), 0);
+}
+
+std::int64_t FaultInjector::series_from(std::int64_t steps_taken, std::int64_t count) const {
+  if (steps_taken >= step_ - 1) return lasts(fault_.kind) ? 1 : count;
+  return std::min(count, step_ - 1 - steps_taken);
+}
+
+void FaultInjector::before_series(std::int64_t steps_taken) {
+  if (lasts(fault_.kind) && steps_taken >= step_) return slow_down();
+  if (struck_ || steps_taken != step_ - 1) return;
+  struck_ = true;
+  agree(comm_, [&] { note_that_it_strikes(); });
+  if (is_mine()) strike();
+}
+
+void FaultInjector::note_that_it_strikes() {
+  if (comm_.rank() != 0) return;
+  print_error(fmt::format("injected on purpose: {}", story_));
+  const std::string line = story_ + "\n";
+  if (!lasts(fault_.kind)) replace_file(Env::posix(), marker_, std::as_bytes(std::span(line)));
+}
+
+void FaultInjector::strike() {
+  switch (fault_.kind) {
+    case Kind::kDie:
+      std::raise(SIGKILL);
+      return;
+    case Kind::kStop:
+      std::raise(SIGSTOP);
+      return;
+    case Kind::kDelay:
+      return sleep(fault_.amount);
+    case Kind::kSlow:
+    case Kind::kBusy:
+      last_series_ = Clock::now();
+      return;
+    case Kind::kDropNetwork: {
+      if (comm_.watch() != nullptr) comm_.watch()->drop_network();
+      Never network;
+      return comm_.wait(network, "the network, from which inject cut it off");
+    }
+    case Kind::kFlipBit:
+      return flip_a_bit();
+    case Kind::kNan:
+      return spoil_a_weight();
+    case Kind::kDesync:
+      return comm_.barrier();
+  }
+}
+
+/// By a share of the time since the last series: what was added then is in it, too.
+void FaultInjector::slow_down() {
+  if (!is_mine()) return;
+  if (last_series_ == Clock::time_point()) last_series_ = Clock::now();
+  const double taken = seconds_since(last_series_);
+  last_series_ = Clock::now();
+  const double added = taken * fault_.amount / (1 + fault_.amount);
+  if (fault_.kind == Kind::kSlow) return sleep(added);
+  be_busy(added);
+}
+
+void FaultInjector::flip_a_bit() {
+  const auto flip = [this](auto numbers) { flip_bit_of(numbers, fault_); };
+  switch (fault_.target) {
+    case Fault::Target::kWeights:
+      return strategy_.change_own_weights(flip);
+    case Fault::Target::kOptimizer:
+      return strategy_.change_own_optimizer(flip);
+    case Fault::Target::kGradient:
+      return strategy_.change_own_sums(flip);
+    case Fault::Target::kData:
+      return strategy_.change_own_sample(step_ - 1, flip);
+  }
+}
+
+void FaultInjector::spoil_a_weight() {
+  strategy_.change_own_weights([](std::span<float> weights) {
+    weights[weights.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+  });
+}
+
+}  // namespace lockstep

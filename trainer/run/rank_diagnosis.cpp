@@ -1,0 +1,200 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Views are exchanged as text; what ranks must have in common is compared as before a run.
+#include "trainer/run/rank_diagnosis.hpp"
+
+#include "comm/agreement.hpp"
+#include "comm/reduce/bucket_plan.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/ranks/equal_ranks.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kProbeBytes = 4 << 20;
+constexpr std::chrono::milliseconds kProbeBudget{200};
+
+/// Where a rank lives, for its neighbour that tries to read its memory.
+struct Home {
+  std::int64_t pid;
+  std::uint64_t address;
+  std::int64_t local_rank;
+};
+
+std::string read_neighbour(Communicator& comm, const Surroundings& world) {
+  static const char readable = 1;
+  const auto homes =
+      gather(comm, Home{::getpid(), reinterpret_cast<std::uint64_t>(&readable), comm.local_rank()});
+  const auto hosts = gather_hosts(comm);
+  if (comm.local_size() < 2) return "";
+  const int neighbour = (comm.local_rank() + 1) % comm.local_size();
+  for (std::size_t rank = 0; rank < homes.size(); ++rank)
+    if (hosts[rank] == comm.host() && homes[rank].local_rank == neighbour)
+      return world.read_memory_of(static_cast<int>(homes[rank].pid), homes[rank].address);
+  return "";
+}
+
+/// Rank 0 puts an empty file where its run directory is or will be; do the others see it?
+bool sees_run_directory(Communicator& comm, const std::string& directory) {
+  std::optional<RunDirectoryMark> mark;
+  if (comm.rank() == 0) mark.emplace(directory, "doctor");
+  const std::string path = gather_text(comm, mark ? mark->path() : "").front();
+  std::error_code unwritable;
+  const bool seen = path.empty() || std::filesystem::exists(path, unwritable);
+  comm.barrier();
+  return seen;
+}
+
+RankDevice device_of(const DeviceChoice& choice) {
+  RankDevice device{choice.kind, choice.description, "", ""};
+  if (choice.gpu == nullptr) return device;
+  const auto& gpu = choice.gpu->device->properties();
+  device.uuid = gpu.uuid;
+  device.pci_bus = gpu.pci_bus;
+  return device;
+}
+
+void add_launch(RankView& view, const Communicator& comm, const Job& job) {
+  view.rank = comm.rank();
+  view.local_rank = comm.local_rank();
+  view.local_size = comm.local_size();
+  view.world_size = comm.size();
+  view.threads = job.parallel.threads;
+  if (comm.backend() != "mpi") view.launcher.clear();  // its ranks are threads, whatever started the process
+  view.versions["lockstep"] = LOCKSTEP_VERSION;
+  if (const std::string mpi = comm.library(); !mpi.empty())
+    view.versions["MPI"] = mpi.substr(0, mpi.find(','));
+}
+
+CheckResult attempt(const char* id, const char* healthy, const char* fix,
+                    const std::function<void()>& action) {
+  try {
+    action();
+    return {id, healthy, {}};
+  } catch (const AgreedError& error) {
+    return {id, healthy, {{error.what(), fix}}};
+  }
+}
+
+/// Network and data of the job, as a run would load them.
+void compare_setup(Communicator& comm, const Job& job, const DeviceChoice& device) {
+  const DatasetFuture data = load_in_advance(job);
+  std::optional<Network> network;
+  LoadedData loaded;
+  agree(comm, [&] {
+    loaded = data.get();
+    network = Network::load(job.model, loaded.sets->train.shape, loaded.sets->train.classes);
+  });
+  expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));
+}
+
+}  // namespace
+
+bool Diagnosis::healthy() const {
+  return std::ranges::all_of(results, [](const CheckResult& r) { return r.findings.empty(); });
+}
+
+std::vector<RankView> exchange_views(Communicator& comm, const Job& job, const DeviceChoice& device,
+                                     const Surroundings& world, bool thoroughly) {
+  RankView view = look_around(world);
+  add_launch(view, comm, job);
+  view.device = device_of(device);
+  view.neighbour_read_error = read_neighbour(comm, world);
+  view.disk_free_bytes = disk_free(run_directory(job));
+  if (thoroughly) view.sees_run_directory = sees_run_directory(comm, run_directory(job));
+  comm.barrier();
+  view.clock_seconds = now_seconds();
+  std::vector<RankView> views;
+  for (const std::string& message : gather_text(comm, to_message(view)))
+    views.push_back(rank_view_of(message));
+  return views;
+}
+
+std::vector<CheckResult> run_checks(Views ranks, bool all) {
+  std::vector<CheckResult> results;
+  for (const Check& check : checks())
+    if (all || check.before_every_run)
+      results.push_back({check.id, check.healthy, check.find(ranks), missing(check.needs, ranks)});
+  return results;
+}
+
+Diagnosis diagnose(Communicator& comm, const Job& job, bool data_too, const Surroundings& world) {
+  Diagnosis diagnosis;
+  DeviceChoice device;
+  std::vector<CheckResult> agreements;
+  agreements.push_back(
+      attempt("equal-ranks", "all ranks have the same program, libraries and job",
+              "install the same build on all hosts, and give all ranks one command line",
+              [&] { expect_equal_ranks(comm, program_facts("doctor", comm) + job_facts(job)); }));
+  agreements.push_back(attempt("device", "every rank has its device",
+                               "see 'lockstep devices' on that host, or set parallel.device=cpu",
+                               [&] { device = choose_device(job.parallel, comm); }));
+  if (data_too && agreements.back().findings.empty())
+    agreements.push_back(attempt("equal-data", "all ranks have the same network and data",
+                                 "launch/get-data on every host, or one LOCKSTEP_DATA that all share",
+                                 [&] { compare_setup(comm, job, device); }));
+  diagnosis.ranks = exchange_views(comm, job, device, world, true);
+  diagnosis.results = run_checks(diagnosis.ranks, true);
+  diagnosis.results.insert(diagnosis.results.begin(), agreements.begin(), agreements.end());
+  diagnosis.all_reduce = measure_latency(comm, kProbeBytes, kProbeBudget);
+  return diagnosis;
+}
+
+void warn_before_run(Communicator& comm, const Job& job, const DeviceChoice& device) {
+  const auto views = exchange_views(comm, job, device, Surroundings::real(), false);
+  if (comm.rank() != 0) return;
+  for (const CheckResult& result : run_checks(views, false))
+    for (const Finding& finding : result.findings)
+      print_error(fmt::format("{}; {} ('lockstep doctor' has more)", finding.what, finding.fix));
+}
+
+// In the directory itself, or in the first one above it that is there.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path existing(fs::path path) {
+  std::error_code ignored;
+  path = fs::absolute(path, ignored).lexically_normal();
+  while (!fs::is_directory(path, ignored) && path != path.parent_path()) path = path.parent_path();
+  return path;
+}
+
+}  // namespace
+
+std::string run_directory(const Job& job) {
+  return job.run.dir == "auto" ? "runs" : job.run.dir;
+}
+
+double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+RunDirectoryMark::RunDirectoryMark(const std::string& directory, const std::string& name)
+    : path_(
+          (existing(directory) / fmt::format(".lockstep-{}-{}-{}", name, host_name(), ::getpid())).string()) {
+  if (!std::ofstream(path_).put('\n')) path_.clear();
+}
+
+RunDirectoryMark::~RunDirectoryMark() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove(path_, ignored);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,299 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Ranks meet only at the end of a series.
+#include "trainer/strategies/hogwild.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+#include "common/text_layout.hpp"
+#include "kernels/step_state.hpp"
+#include "trainer/engine/cut_step.hpp"
+#include "trainer/engine/memory_need.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/strategies/strategy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <new>
+#include <span>
+
+namespace lockstep {
+
+namespace {
+
+/// Some tenths of a second of a small network's steps: signals are heard in between.
+constexpr std::int64_t kMostStepsBetweenMeetings = 100;
+
+std::vector<ThreadContext> one_thread(const Job& job, const JobSetup& setup) {
+  std::vector<ThreadContext> threads;
+  threads.emplace_back(setup.network, setup.device.make_ops(), job.parallel.grain);
+  return threads;
+}
+
+}  // namespace
+
+struct Hogwild::Share {
+  /// Some samples, of a series or of its last step.
+  struct Sums {
+    std::int64_t samples = 0, correct = 0;
+    WideSum loss_units;
+
+    void add(const Sums& other) {
+      samples += other.samples;
+      correct += other.correct;
+      loss_units += other.loss_units;
+    }
+  };
+
+  Sums series, last_step;
+  std::int64_t losses_not_finite = 0, terms_not_finite = 0;
+  std::int64_t tensor = -1;  ///< with such terms
+  std::int64_t stop_requested = 0;
+
+  bool failed() const { return losses_not_finite > 0 || terms_not_finite > 0; }
+};
+
+Hogwild::Hogwild(const Job& job, const JobSetup& setup, Communicator& comm)
+    : network_(setup.network),
+      test_(setup.data->test),
+      comm_(comm),
+      grain_(job.parallel.grain),
+      seed_(job.train.seed),
+      lost_(job.parallel.count_lost_updates ? SharedWeights::Lost::kCount : SharedWeights::Lost::kIgnore),
+      sampler_(sampler_options(job, setup.data->train, comm)),
+      series_(kMostStepsBetweenMeetings),
+      loader_(setup.data->train),
+      pool_(1),
+      threads_(one_thread(job, setup)),
+      shared_(comm, setup.network.parameters().size),
+      before_(setup.network.parameters().size),
+      weights_(setup.network.parameters().size),
+      gradient_(setup.network.parameters().size),
+      update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
+      buffers_(update_.buffer_names(), setup.network.parameters().size),
+      units_(make_gradient_units(setup.network, sampler_.batch_grains(0))) {}
+
+StepSeries Hogwild::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  const auto start = Clock::now();
+  Share share;
+  share.stop_requested = stop_requested ? 1 : 0;
+  for (std::int64_t i = 0; i < count && !share.failed(); ++i) {
+    share.last_step = {};
+    step(after(position, i), share);
+    share.series.add(share.last_step);
+  }
+  StepSeries series = together(share, count);
+  if (series.steps > 0) series_.took(series.steps, seconds_since(start), comm_);
+  return series;
+}
+
+void Hogwild::step(const StepPosition& position, Share& share) {
+  sampler_.set_epoch(position.epoch);
+  const auto grains = sampler_.local_grains(position.step_in_epoch);
+  if (grains.empty()) return;
+  shared_.read(before_.span());
+  std::ranges::copy(before_.span(), weights_.data());
+  std::ranges::fill(gradient_.span(), 0.0F);
+  for (const Grain& grain : grains) compute(position, grain, share);
+  const float samples = static_cast<float>(share.last_step.samples);
+  for (float& number : gradient_.span()) number /= samples;
+  if (share.failed() || !gradient_is_finite(share)) return;
+  threads_.front().ops->update(update_.rule(), update_.scalars(position.global_step), update_.tensors(),
+                               gradient_.data(), buffers_.pointers(), weights_.data());
+  overwritten_ += shared_.move(before_.span(), weights_.span(), lost_);
+  updates_ += static_cast<std::int64_t>(shared_.size());
+}
+
+/// From before_, which no other thread writes: all grains of a step see the same weights.
+void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& share) {
+  ThreadContext& thread = threads_.front();
+  const int columns = thread.columns_for(grain.samples);
+  loader_.load(*thread.ops, sampler_.indices(position.step_in_epoch, grain), columns,
+               thread.execution.input(), thread.labels.data());
+  const PassKey key{.seed = seed_,
+                    .step = static_cast<std::uint32_t>(position.global_step),
+                    .first_sample = static_cast<std::uint32_t>(grain.first)};
+  float* logits = thread.execution.forward_training(before_.data(), columns, key);
+  LossSums sums;
+  thread.ops->softmax_cross_entropy(
+      {.batch = columns, .samples = grain.samples, .classes = network_.classes()}, logits,
+      thread.labels.data(), logits, &sums);
+  share.last_step.samples += grain.samples;
+  share.last_step.correct += sums.correct;
+  share.losses_not_finite += sums.not_finite + (std::isfinite(sums.loss) ? 0 : 1);
+  if (std::isfinite(sums.loss)) share.last_step.loss_units.add(sums.loss * kLossScale);
+  float* gradients = thread.gradients.data();
+  const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& /*terms*/) {
+    for (std::size_t i = offset; i < offset + size; ++i) gradient_.data()[i] += gradients[i];
+  };
+  thread.execution.backward(before_.data(), logits, gradients, add, [] {});
+}
+
+bool Hogwild::gradient_is_finite(Share& share) const {
+  const auto bad = std::ranges::find_if(gradient_.span(), [](float g) { return !std::isfinite(g); });
+  if (bad == gradient_.span().end()) return true;
+  share.terms_not_finite = 1;
+  share.tensor =
+      static_cast<std::int64_t>(units_.tensor_at(static_cast<std::size_t>(bad - gradient_.span().begin())));
+  return false;
+}
+
+/// When all ranks have come here, none moves the weights.
+StepSeries Hogwild::together(const Share& mine, std::int64_t count) const {
+  const auto shares = gather(comm_, mine);
+  StepSeries series;
+  StepFailure failure;
+  Share::Sums sums, last;
+  for (const Share& share : shares) {
+    sums.add(share.series);
+    last.add(share.last_step);
+    series.last.stop_requested |= share.stop_requested != 0;
+    failure.losses += share.losses_not_finite;
+    failure.terms += share.terms_not_finite;
+    if (share.tensor >= 0) failure.tensor = static_cast<std::size_t>(share.tensor);
+  }
+  series.last.samples = last.samples;
+  series.last.correct = last.correct;
+  series.last.loss_units = last.loss_units;
+  if (failure.losses > 0 || failure.terms > 0) {
+    series.failure = failure;
+    return series;
+  }
+  series.steps = count;
+  series.samples = sums.samples;
+  series.correct = sums.correct;
+  series.loss_units = sums.loss_units;
+  return series;
+}
+
+Evaluation Hogwild::evaluate(const LeaveEvaluation& leave) {
+  shared_.read(before_.span());
+  return lockstep::evaluate(comm_, pool_, threads_, test_, grain_, before_.span(), leave);
+}
+
+void Hogwild::distribute() {
+  for (const OptimizerBufferView& buffer : buffers_.views())
+    comm_.broadcast(std::as_writable_bytes(buffer.values), 0);
+  broadcast_units(comm_, units_);
+  if (comm_.rank() == 0) shared_.write(weights_.span());
+  comm_.barrier();
+}
+
+void Hogwild::collect() {
+  if (comm_.rank() == 0) shared_.read(weights_.span());
+}
+
+StrategyDescription Hogwild::describe() const {
+  return {
+      .sums = "no sums: hogwild",
+      .lines = {"hogwild: all ranks move one set of weights without locks; no two runs end in the same ones"},
+      .facts = {{"buckets", "none: hogwild"}}};
+}
+
+StrategySummary Hogwild::summary() {
+  if (lost_ == SharedWeights::Lost::kIgnore) return {};
+  std::int64_t updates = 0, overwritten = 0;
+  for (const std::int64_t of_rank : gather(comm_, updates_)) updates += of_rank;
+  for (const std::int64_t of_rank : gather(comm_, overwritten_)) overwritten += of_rank;
+  const double share =
+      updates == 0 ? 0 : 100 * static_cast<double>(overwritten) / static_cast<double>(updates);
+  return {.lines = {fmt::format("lost updates: {} of {} numbers moved ({:.4f} %)",
+                                with_thousands(overwritten), with_thousands(updates), share)},
+          .numbers = {{"updates", static_cast<double>(updates)},
+                      {"lost_updates", static_cast<double>(overwritten)}}};
+}
+
+std::unique_ptr<ParallelStrategy> make_hogwild(const Job& job, const JobSetup& setup, Communicator& comm) {
+  return std::make_unique<Hogwild>(job, setup, comm);
+}
+
+// A relaxed load or store of a float is the plain instruction; what is lost against plain code is SIMD.
+
+namespace {
+
+using Atomic = std::atomic_ref<float>;
+static_assert(Atomic::is_always_lock_free);
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+}  // namespace
+
+SharedWeights::SharedWeights(Communicator& comm, std::size_t count)
+    : memory_(share_memory(comm, count * sizeof(float))),
+      weights_(reinterpret_cast<float*>(memory_->bytes().data()), count) {}
+
+void SharedWeights::read(std::span<float> into) const {
+  LOCKSTEP_CHECK(into.size() == weights_.size());
+  for (std::size_t i = 0; i < into.size(); ++i) into[i] = Atomic(weights_[i]).load(kRelaxed);
+}
+
+void SharedWeights::write(std::span<const float> from) {
+  LOCKSTEP_CHECK(from.size() == weights_.size());
+  for (std::size_t i = 0; i < from.size(); ++i) Atomic(weights_[i]).store(from[i], kRelaxed);
+}
+
+std::int64_t SharedWeights::move(std::span<const float> before, std::span<const float> after, Lost lost) {
+  LOCKSTEP_CHECK(before.size() == weights_.size() && after.size() == weights_.size());
+  if (lost == Lost::kIgnore) {
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      const Atomic weight(weights_[i]);
+      weight.store(weight.load(kRelaxed) + (after[i] - before[i]), kRelaxed);
+    }
+    return 0;
+  }
+  std::int64_t overwritten = 0;
+  for (std::size_t i = 0; i < weights_.size(); ++i) {
+    const Atomic weight(weights_[i]);
+    float found = weight.load(kRelaxed);
+    const float moved = found + (after[i] - before[i]);
+    if (weight.compare_exchange_strong(found, moved, kRelaxed)) continue;
+    ++overwritten;
+    weight.store(moved, kRelaxed);
+  }
+  return overwritten;
+}
+
+// What shows only when ranks, devices and data are known.
+
+namespace {
+
+/// The one host that all ranks are on is that of each: fewer ranks here than in all are on several.
+void require_one_host(const Job& job, const Communicator& comm) {
+  if (comm.local_size() == comm.size()) return;
+  throw ConfigError(
+      fmt::format("{}parallel.strategy: hogwild shares the memory of one host, and {} of {} ranks are on {}; "
+                  "start all ranks on "
+                  "one host, or use parallel.strategy=data",
+                  place_of(job, "parallel.strategy"), comm.local_size(), comm.size(), comm.host()));
+}
+
+void check_hogwild(const Job& job, const Network& network, const TrainTestData& data,
+                   const DeviceChoice& device, const Communicator& comm) {
+  if (device.gpu != nullptr) {
+    throw ConfigError(fmt::format(
+        "{}parallel.strategy: hogwild trains on CPUs, and parallel.device chose {}; add parallel.device=cpu",
+        place_of(job, "parallel.strategy"), device.description));
+  }
+  require_no_cuts(job, network);
+  require_one_host(job, comm);
+  const auto sampling = sampler_options(job, data.train, comm);
+  DistributedSampler::check(sampling);
+  WeightUpdate(job, network.parameters(), DistributedSampler::steps_per_epoch(sampling))
+      .require_warmup_within_run(job);
+  require_training_memory(job, network, data, device, comm);
+}
+
+/// Nothing is summed.
+BucketPlan no_buckets(const Job& /*job*/, const Network& /*network*/, const DeviceChoice& /*device*/,
+                      Communicator& /*comm*/) {
+  return {};
+}
+
+}  // namespace
+
+constexpr StrategySetup kHogwildSetup{.check = check_hogwild, .plan = no_buckets};
+
+}  // namespace lockstep

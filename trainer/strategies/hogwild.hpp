@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The strategy `hogwild`: the ranks of one host move one set of weights, each on its own, without waiting for
+/// each other (Niu, Recht, Re, Wright, 2011; PyTorch's share_memory()).
+#pragma once
+
+#include "comm/reduce/gradient_units.hpp"
+#include "comm/shared_memory.hpp"
+#include "data/batch.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/worker_pool.hpp"
+#include "trainer/strategies/strategy.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+// The one set of weights that all ranks of a hogwild run train, without locks.
+
+/// Every number is read and written by a relaxed atomic access, so no access is a data race, though an update
+/// may be lost: a write between another rank's read and write is overwritten.
+class SharedWeights {
+ public:
+  /// Collective, as its end is. All zeros.
+  SharedWeights(Communicator& comm, std::size_t count);
+
+  std::size_t size() const { return weights_.size(); }
+  /// Number by number: with others at work it may be a mix of their updates. Same sizes.
+  void read(std::span<float> into) const;
+  void write(std::span<const float> from);
+
+  enum class Lost { kIgnore, kCount };
+  /// Adds after - before to each number as it is by now.
+  /// @returns with kCount, how many updates of others this one overwrote
+  std::int64_t move(std::span<const float> before, std::span<const float> after, Lost lost);
+
+ private:
+  std::unique_ptr<SharedMemory> memory_;
+  std::span<float> weights_;
+};
+
+/// Of a global batch each rank takes its share, as in data parallel training, and makes of it an update of its
+/// own: the mean gradient over this share, from the weights as they are at that moment. What an optimiser
+/// remembers is each rank's own; rank 0's is saved, and all start from it after a resume. Results depend on
+/// who was faster, so no two runs are alike.
+class Hogwild final : public ParallelStrategy {
+ public:
+  Hogwild(const Job& job, const JobSetup& setup, Communicator& comm);
+
+  StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
+  std::int64_t longest_series() const override { return series_.steps(); }
+  Evaluation evaluate(const LeaveEvaluation& leave) override;
+
+  TrainedState whole_state() override { return {weights_.span(), buffers_.views(), units_}; }
+  void distribute() override;
+  void collect() override;
+  void check_copies(std::int64_t /*step*/) override {}  // there is one
+
+  const WeightUpdate& weight_update() const override { return update_; }
+  const DistributedSampler& sampler() const override { return sampler_; }
+  StrategyDescription describe() const override;
+  StrategySummary summary() override;
+
+ private:
+  struct Share;  ///< what one rank's part of a series came to
+
+  void step(const StepPosition& position, Share& share);
+  void compute(const StepPosition& position, const Grain& grain, Share& share);
+  bool gradient_is_finite(Share& share) const;
+  StepSeries together(const Share& mine, std::int64_t count) const;
+
+  const Network& network_;
+  const Dataset& test_;
+  Communicator& comm_;
+  int grain_;
+  std::uint64_t seed_;
+  SharedWeights::Lost lost_;
+  DistributedSampler sampler_;
+  SeriesLength series_;
+  BatchLoader loader_;
+  WorkerPool pool_;
+  std::vector<ThreadContext> threads_;  ///< one
+  SharedWeights shared_;
+  AlignedBuffer<float> before_, weights_, gradient_;  ///< this rank's copies, arena order
+  WeightUpdate update_;
+  OptimizerBuffers buffers_;
+  GradientUnits units_;                         ///< those of a run's start: sums are fp32 here
+  std::int64_t updates_ = 0, overwritten_ = 0;  ///< numbers moved by this rank, and lost through it
+};
+
+/// Whether job, ranks and devices allow it.
+extern const StrategySetup kHogwildSetup;
+
+std::unique_ptr<ParallelStrategy> make_hogwild(const Job& job, const JobSetup& setup, Communicator& comm);
+
+}  // namespace lockstep

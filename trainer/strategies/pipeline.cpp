@@ -1,0 +1,290 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A step: passes in schedule order, sums over replicas, a verdict of all ranks, the update.
+#include "trainer/strategies/pipeline.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/machine.hpp"
+#include "trainer/engine/evaluator.hpp"
+#include "trainer/ranks/equal_ranks.hpp"
+#include "trainer/strategies/pipeline_setup.hpp"
+#include "trainer/strategies/strategy.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <numeric>
+
+namespace lockstep {
+namespace {
+
+/// Of the weights on their way to their ranks and back; above those of links.
+constexpr int kStateTag = 32000;
+/// Micro-batches between two questions whether to leave an evaluation, for each rank of a pipeline.
+constexpr int kGrainsBetweenQuestions = 8;
+
+}  // namespace
+
+Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
+    : job_(job),
+      setup_(setup),
+      comm_(comm),
+      plan_(plan_stages(job, setup.network, comm.size())),
+      rank_(comm.rank() % plan_.width),
+      replicas_(comm.split(rank_)),
+      sampler_(pipeline_sampling(job, setup.data->train, plan_, comm.rank())),
+      units_(make_gradient_units(setup.network, sampler_.batch_grains(0))),
+      update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
+      held_(held_layout(setup.network, plan_, rank_)),
+      engine_(make_stage_engine({.job = job,
+                                 .setup = setup,
+                                 .plan = plan_,
+                                 .rank = rank_,
+                                 .held = held_,
+                                 .sampler = sampler_,
+                                 .comm = comm,
+                                 .replicas = *replicas_})),
+      links_(make_stage_links(plan_, comm, setup.device.gpu.get(), engine_->message_stream())),
+      worker_(job, plan_, rank_, *links_, *engine_),
+      whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
+      whole_buffers_(update_.buffer_names(), whole_weights_.size()) {
+  engine_->while_waiting([this] { links_->look_after(); });
+  if (plan_.width > 1) comm.activity().arrivals().close();  // stages are of different length
+}
+
+void Pipeline::naming_silent_stages(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const PeerLostError& error) {
+    throw_silent_stages(error, plan_, comm_);
+  }
+}
+
+StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  StepSeries series;
+  naming_silent_stages([&] {
+    while (series.steps < count && !series.failure)
+      step(after(position, series.steps), stop_requested, series);
+  });
+  return series;
+}
+
+void Pipeline::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
+  StepTrial trial(units_, position.global_step);
+  std::function<std::vector<double>()> largest_sums;
+  if (job_.parallel.determinism == Determinism::kWorld)
+    largest_sums = [this] { return largest_sums_of_all(); };
+  for (;;) {
+    const auto start = Clock::now();
+    comm_.activity().begin_step(position.global_step + 1);
+    compute(position);
+    comm_.activity().enter(Phase::kReducing);
+    std::vector<TensorRefusals> refusals;
+    const StepTotals totals = sum_over_all(stop_requested, refusals);
+    wall_seconds_ += seconds_since(start);
+    const auto verdict = trial.judge(totals, refusals, largest_sums);
+    if (verdict == StepTrial::Verdict::kRepeat) continue;
+    if (verdict == StepTrial::Verdict::kFail) {
+      series.last = totals;
+      series.failure = trial.failure();
+      return;
+    }
+    comm_.activity().enter(Phase::kUpdating);
+    engine_->update(position, totals.samples, series.fingerprints);
+    series.add(totals);
+    return;
+  }
+}
+
+void Pipeline::compute(const StepPosition& position) {
+  sampler_.set_epoch(position.epoch);
+  const auto local = sampler_.local_grains(position.step_in_epoch);
+  std::vector<StageGrain> grains;
+  for (const Grain& grain : local) {
+    grains.push_back({.indices = sampler_.indices(position.step_in_epoch, grain),
+                      .key = {.seed = job_.train.seed,
+                              .step = static_cast<std::uint32_t>(position.global_step),
+                              .first_sample = static_cast<std::uint32_t>(grain.first)}});
+  }
+  engine_->begin_step(position, units_, static_cast<int>(grains.size()));
+  worker_.train(grains);
+  links_->flush();  // before sums that may keep a GPU busy until other ranks come
+  engine_->reduce();
+}
+
+StepTotals Pipeline::sum_over_all(bool stop_requested, std::vector<TensorRefusals>& refusals) {
+  StepCounters mine = engine_->counters();
+  mine.values[kStopRequests] = stop_requested ? 1 : 0;
+  refusals.assign(units_.tensors(), {});
+  const auto own = engine_->refusals();
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    refusals[held_.tensors[i]] = own[i];
+    mine.values[kRefused] += own[i].too_large + own[i].not_finite;
+  }
+  std::vector<std::int64_t> numbers(mine.values.begin(), mine.values.end());
+  for (const TensorRefusals& tensor : refusals) {
+    numbers.push_back(tensor.too_large);
+    numbers.push_back(tensor.not_finite);
+  }
+  comm_.all_reduce(std::span(numbers));
+  for (std::size_t i = 0; i < refusals.size(); ++i)
+    refusals[i] = {numbers[kStepCounters + 2 * i], numbers[kStepCounters + 2 * i + 1]};
+  return decode(std::span<const std::int64_t>(numbers).first(kStepCounters)).totals();
+}
+
+/// One rank has each tensor; the others add zeros to its number's bits.
+std::vector<double> Pipeline::largest_sums_of_all() {
+  std::vector<std::int64_t> bits(units_.tensors());
+  const auto own = engine_->largest_sums();
+  for (std::size_t i = 0; i < own.size() && replica() == 0; ++i)
+    bits[held_.tensors[i]] = std::bit_cast<std::int64_t>(own[i]);
+  comm_.all_reduce(std::span(bits));
+  std::vector<double> largest;
+  for (const std::int64_t number : bits) largest.push_back(std::bit_cast<double>(number));
+  return largest;
+}
+
+Evaluation Pipeline::evaluate(const LeaveEvaluation& leave) {
+  Evaluation evaluation;
+  naming_silent_stages([&] { evaluation = evaluate_in_rounds(leave); });
+  return evaluation;
+}
+
+/// Between two rounds all ranks hear whether one wants to leave.
+Evaluation Pipeline::evaluate_in_rounds(const LeaveEvaluation& leave) {
+  const Dataset& data = setup_.data->test;
+  const std::int64_t grain = job_.parallel.grain, all = (data.size() + grain - 1) / grain;
+  const std::int64_t last = all * (replica() + 1) / plan_.replicas;
+  const std::int64_t round = std::int64_t{kGrainsBetweenQuestions} * plan_.width;
+  const std::int64_t rounds = ((all + plan_.replicas - 1) / plan_.replicas + round - 1) / round;
+  std::vector<std::int32_t> order(static_cast<std::size_t>(data.size()));
+  std::iota(order.begin(), order.end(), 0);
+  bool left = false;
+  engine_->begin_evaluation();
+  std::int64_t next = all * replica() / plan_.replicas;
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    std::int64_t leaving = leave() ? 1 : 0;
+    comm_.all_reduce(std::span(&leaving, 1));
+    left = leaving > 0;
+    if (left) break;
+    std::vector<StageGrain> grains;
+    for (const std::int64_t end = std::min(last, next + round); next < end; ++next) {
+      const std::int64_t samples = std::min(grain, data.size() - next * grain);
+      grains.push_back({.indices = std::span<const std::int32_t>(order).subspan(
+                            static_cast<std::size_t>(next * grain), static_cast<std::size_t>(samples)),
+                        .key = {}});
+    }
+    worker_.evaluate(grains);
+    links_->flush();
+  }
+  EvaluationSums sums = engine_->evaluated();
+  if (left) sums.leave();
+  return sums.over_all(comm_);
+}
+
+TrainedState Pipeline::whole_state() {
+  return {whole_weights_.span(), whole_buffers_.views(), units_};
+}
+
+std::vector<std::span<float>> Pipeline::held_spans(const HeldRange& range) {
+  std::vector<std::span<float>> spans{engine_->weights().subspan(range.local, range.size)};
+  for (const OptimizerBufferView& buffer : engine_->optimizer_buffers())
+    spans.push_back(buffer.values.subspan(range.local, range.size));
+  return spans;
+}
+
+std::vector<std::span<float>> Pipeline::whole_spans(const HeldRange& range) {
+  std::vector<std::span<float>> spans{whole_weights_.span().subspan(range.global, range.size)};
+  for (const OptimizerBufferView& buffer : whole_buffers_.views())
+    spans.push_back(buffer.values.subspan(range.global, range.size));
+  return spans;
+}
+
+void Pipeline::distribute() {
+  naming_silent_stages([&] {
+    broadcast_units(comm_, units_);
+    for (int rank = 0; rank < comm_.size(); ++rank) {
+      for (const HeldRange& range : held_layout(setup_.network, plan_, rank % plan_.width).ranges)
+        move_state(range, rank, Way::kOut);
+    }
+    engine_->commit_state();
+  });
+}
+
+void Pipeline::collect() {
+  naming_silent_stages([&] {
+    if (replica() == 0) engine_->fetch_state();
+    for (int rank = 0; rank < plan_.width; ++rank) {
+      for (const HeldRange& range : held_layout(setup_.network, plan_, rank).ranges)
+        move_state(range, rank, Way::kBack);
+    }
+  });
+}
+
+/// From rank 0's whole state to the rank that holds the range, or back.
+void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
+  const bool is_holder = comm_.rank() == holder, outward = way == Way::kOut;
+  if (comm_.rank() != 0 && !is_holder) return;
+  const auto held = is_holder ? held_spans(range) : std::vector<std::span<float>>();
+  const auto whole = comm_.rank() == 0 ? whole_spans(range) : std::vector<std::span<float>>();
+  if (holder == 0) {
+    for (std::size_t i = 0; i < held.size(); ++i)
+      std::ranges::copy(outward ? whole[i] : held[i], (outward ? held[i] : whole[i]).begin());
+    return;
+  }
+  const std::string what = fmt::format("the weights of {} on rank {}", plan_.describe(range.stage), holder);
+  const int peer = is_holder ? 0 : holder;
+  for (const std::span<float> values : is_holder ? held : whole) {
+    const auto pending =
+        is_holder == outward
+            ? comm_.point_to_point().start_receive(std::as_writable_bytes(values), peer, kStateTag)
+            : comm_.point_to_point().start_send(std::as_bytes(values), peer, kStateTag);
+    comm_.wait(*pending, what);
+  }
+}
+
+void Pipeline::check_copies(std::int64_t step) {
+  const InPhase phase(comm_.activity(), Phase::kChecking);
+  naming_silent_stages([&] {
+    engine_->fetch_state();
+    agree(comm_, [&] { expect_equal_replicas(*replicas_, held_.layout, engine_->weights(), step); });
+  });
+}
+
+/// The first replica's ranks have a part of each row, and zeros for the rest.
+std::vector<std::uint64_t> Pipeline::combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) {
+  std::vector<std::int64_t> numbers(rows.size());
+  if (replica() == 0) std::ranges::copy(rows, numbers.begin());
+  for (std::size_t i = 0; i < rows.size(); i += slots)
+    numbers.push_back(static_cast<std::int64_t>(whole_fingerprint(rows.subspan(i, slots))));
+  comm_.all_reduce(std::span(numbers));
+  std::copy_n(numbers.begin(), rows.size(), rows.begin());
+  return apart_from_first(rows, slots, std::span<const std::int64_t>(numbers).subspan(rows.size()),
+                          plan_.replicas);
+}
+
+StrategyDescription Pipeline::describe() const {
+  StrategyDescription description = describe_pipeline(job_, setup_.network, plan_);
+  const std::string way = links_->name();
+  if (!way.empty() && plan_.count() > 1)
+    description.lines.push_back("activations and their gradients: " + way);
+  return description;
+}
+
+StrategySummary Pipeline::summary() {
+  const int grains = static_cast<int>(sampler_.local_grains(0).size());
+  return summarise_pipeline({.plan = plan_,
+                             .worker = worker_,
+                             .grains = grains,
+                             .bytes_sent = links_->bytes_sent(),
+                             .wall = wall_seconds_},
+                            comm_);
+}
+
+std::unique_ptr<ParallelStrategy> make_pipeline(const Job& job, const JobSetup& setup, Communicator& comm) {
+  return std::make_unique<Pipeline>(job, setup, comm);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Stages and micro-batches; of memory see pipeline_memory.hpp.
+#include "trainer/strategies/pipeline_setup.hpp"
+
+#include "common/buffers.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+#include "common/text_layout.hpp"
+#include "models/device_execution.hpp"
+#include "models/execution.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/engine/cut_step.hpp"
+#include "trainer/engine/device_arena.hpp"
+#include "trainer/engine/weight_update.hpp"
+#include "trainer/strategies/stage_links.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace lockstep {
+
+namespace {
+
+void check_replicas_have_work(const Job& job, const DistributedSampler::Options& sampling,
+                              const StagePlan& plan) {
+  const std::int64_t grains = (sampling.global_batch + sampling.grain - 1) / sampling.grain;
+  if (plan.replicas <= grains) return;
+  throw ConfigError(
+      fmt::format("{}parallel.stages: a global batch of {} in grains of {} has micro-batches for {} of {}, "
+                  "and {} were started; start no more than {}, or add data.global_batch={}",
+                  place_of(job, "parallel.stages"), counted(sampling.global_batch, "sample"), sampling.grain,
+                  counted(grains, "pipeline"), counted(plan.width, "rank"), plan.replicas,
+                  counted(grains * plan.width, "rank"), plan.replicas * sampling.grain));
+}
+
+/// Chunks are of one size as far as they go, and the last pipelines may get none: in every batch, or in the last one
+/// of an epoch.
+void require_no_empty_chunks(const Job& job, const DistributedSampler::Options& sampling,
+                             const StagePlan& plan) {
+  if (sampling.split != DistributedSampler::Split::kChunk) return;
+  const std::int64_t rest = sampling.samples % sampling.global_batch;
+  for (const std::int64_t samples : {sampling.global_batch, rest}) {
+    const std::int64_t grains = (samples + sampling.grain - 1) / sampling.grain;
+    const std::int64_t piece = (grains + plan.replicas - 1) / plan.replicas;
+    if (grains == 0 || (plan.replicas - 1) * piece < grains) continue;
+    throw ConfigError(fmt::format(
+        "{}parallel.split: chunk leaves {} of {} pipelines without a micro-batch, in a batch of {} "
+        "in grains of {}; use parallel.split=even",
+        place_of(job, "parallel.split"), plan.replicas - (grains + piece - 1) / piece, plan.replicas,
+        counted(samples, "sample"), sampling.grain));
+  }
+}
+
+void check_pipeline(const Job& job, const Network& network, const TrainTestData& data,
+                    const DeviceChoice& device, const Communicator& comm) {
+  require_no_cuts(job, network);
+  const StagePlan plan = plan_stages(job, network, comm.size());
+  const auto sampling = pipeline_sampling(job, data.train, plan, comm.rank());
+  check_replicas_have_work(job, sampling, plan);
+  require_no_empty_chunks(job, sampling, plan);
+  DistributedSampler::check(sampling);
+  WeightUpdate(job, network.parameters(), DistributedSampler::steps_per_epoch(sampling))
+      .require_warmup_within_run(job);
+  require_pipeline_memory(job, network, data, plan, device, comm);
+}
+
+/// A bucket for each stage that has parameters, the last stage first.
+BucketPlan plan_pipeline_buckets(const Job& job, const Network& network, const DeviceChoice& /*device*/,
+                                 Communicator& comm) {
+  BucketPlan buckets;
+  const StagePlan plan = plan_stages(job, network, comm.size());
+  for (int stage = plan.count(); stage-- > 0;) {
+    const ParameterRange& range = plan.stages[static_cast<std::size_t>(stage)].arena;
+    if (range.size > 0) buckets.buckets.push_back({.offset = range.offset, .size = range.size});
+  }
+  return buckets;
+}
+
+}  // namespace
+
+const StrategySetup kPipelineSetup{.check = check_pipeline, .plan = plan_pipeline_buckets};
+
+DistributedSampler::Options pipeline_sampling(const Job& job, const Dataset& data, const StagePlan& plan,
+                                              int rank) {
+  return {.samples = data.size(),
+          .global_batch = std::min(job.data.global_batch, data.size()),
+          .grain = job.parallel.grain,
+          .seed = job.train.seed,
+          .shuffle = job.data.shuffle,
+          .rank = rank / plan.width,
+          .world_size = plan.replicas,
+          .split = job.parallel.split};
+}
+
+// Adds up stages, grains in flight and state, for the rank that needs most.
+
+namespace {
+
+/// A CPU's ops come in groups of so many samples.
+constexpr int kBatchMultiple = 16;
+constexpr std::uint64_t kFp32 = sizeof(float), kExact = sizeof(std::int64_t);
+
+std::uint64_t state_bytes(const Job& job) {
+  return (1 + optimizer_buffers(job)) * kFp32;
+}
+
+/// Micro-batches of a stage between forward and backward, at most.
+std::uint64_t in_flight(const Job& job, const StagePlan& plan, std::int64_t train_samples, int stage) {
+  if (!plan.stages[static_cast<std::size_t>(stage)].goes_back()) return 1;
+  if (job.parallel.schedule != PipelineOrder::kGPipe) return static_cast<std::uint64_t>(plan.count() - stage);
+  const std::int64_t batch = std::min(job.data.global_batch, train_samples), grain = job.parallel.grain;
+  const std::int64_t grains = (batch + grain - 1) / grain;
+  return static_cast<std::uint64_t>((grains + plan.replicas - 1) / plan.replicas);
+}
+
+std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const NetworkPart& part,
+                                   bool on_gpu) {
+  if (on_gpu) return device_execution_bytes(network, job.parallel.grain, true, part);
+  const int columns = (job.parallel.grain + kBatchMultiple - 1) / kBatchMultiple * kBatchMultiple;
+  return part_execution_bytes(network, part, columns);
+}
+
+/// Copies on the device of what a stage says to its neighbours, as many as micro-batches can be in flight there.
+std::uint64_t message_bytes(const Job& job, const Network& network, const StagePlan& plan,
+                            std::int64_t train_samples, int number) {
+  const NetworkPart& part = plan.stages[static_cast<std::size_t>(number)].part;
+  const auto bytes_of = [&](const ImageShape& shape, int taker) {
+    const auto grain = static_cast<std::uint64_t>(job.parallel.grain);
+    return checked_product(checked_product(static_cast<std::uint64_t>(shape.features()), grain * kFp32),
+                           in_flight(job, plan, train_samples, taker));
+  };
+  std::uint64_t bytes = 0;
+  if (number < plan.last()) bytes = bytes_of(network.layers()[part.last - 1]->output(), number);
+  if (!part.gives_input_gradient) return bytes;
+  return checked_sum(bytes, bytes_of(network.layers()[part.first]->input(), number - 1));
+}
+
+void require_host_memory(const Job& job, const Network& network, const DataSizes& data, const StagePlan& plan,
+                         const Gpu* gpu, const Communicator& comm) {
+  const int first = std::max(0, comm.rank() - comm.local_rank());  // ranks of one host are neighbours
+  std::uint64_t bytes = 0;
+  for (int rank = first; rank < std::min(first + comm.local_size(), comm.size()); ++rank)
+    bytes = checked_sum(bytes, pipeline_memory(job, network, data, plan, gpu, rank).host.total());
+  require_memory(bytes,
+                 fmt::format("training {} in {} with {} on this machine", network.name(),
+                             counted(plan.count(), "stage"), counted(comm.local_size(), "rank")),
+                 "use fewer ranks on this machine, a smaller parallel.grain, or a smaller model",
+                 comm.backend() == "thread" ? 1 : comm.local_size());
+}
+
+}  // namespace
+
+TrainingMemory pipeline_memory(const Job& job, const Network& network, const DataSizes& data,
+                               const StagePlan& plan, const Gpu* gpu, int rank) {
+  const bool on_gpu = gpu != nullptr, copies = messages_stay_on_device(plan, gpu);
+  TrainingMemory memory;
+  MemoryNeed& worker = on_gpu ? memory.device : memory.host;
+  std::uint64_t held = 0;
+  for (const int number : plan.stages_of(rank % plan.width)) {
+    const PipelineStage& stage = plan.stages[static_cast<std::size_t>(number)];
+    held += stage.arena.size;
+    worker.activations = checked_sum(worker.activations,
+                                     checked_product(bytes_of_micro_batch(job, network, stage.part, on_gpu),
+                                                     in_flight(job, plan, data.train_samples, number)));
+    if (!copies) continue;
+    worker.activations =
+        checked_sum(worker.activations, message_bytes(job, network, plan, data.train_samples, number));
+  }
+  const std::uint64_t gradients =
+      on_gpu ? kExact + (job.parallel.determinism == Determinism::kOff ? kFp32 : 0) : 2 * kFp32 + 2 * kExact;
+  worker.parameters = checked_product(held, state_bytes(job) + gradients);
+  if (rank == 0) {  // the whole state, and the checkpoint that is being written of it
+    memory.host.parameters =
+        checked_sum(memory.host.parameters, checked_product(network.parameters().size, 2 * state_bytes(job)));
+  }
+  if (!on_gpu) return memory;
+  memory.host.parameters = checked_sum(memory.host.parameters, checked_product(held, state_bytes(job)));
+  if (keeps_trail(job)) {
+    memory.device.parameters = checked_sum(
+        memory.device.parameters, device_fingerprint_bytes(network.parameters(), optimizer_buffers(job), 1));
+  }
+  if (plan.rank_of(0) == rank % plan.width)
+    memory.device.data =
+        checked_product(checked_sum(data.train_samples, data.test_samples), data.sample_bytes);
+  return memory;
+}
+
+void require_pipeline_memory(const Job& job, const Network& network, const TrainTestData& data,
+                             const StagePlan& plan, const DeviceChoice& device, const Communicator& comm) {
+  const Gpu* gpu = device.gpu.get();
+  const DataSizes sizes = sizes_of(data);
+  require_host_memory(job, network, sizes, plan, gpu, comm);
+  if (gpu == nullptr) return;
+  check_device_limits(network, job.parallel.grain);
+  require_device_memory(network, pipeline_memory(job, network, sizes, plan, gpu, comm.rank()).device,
+                        device.gpu->device->properties(),
+                        "lower parallel.grain, use more stages, or a smaller model");
+}
+
+}  // namespace lockstep

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What computes the stages of one rank of a pipeline, and holds what they train: CPU cores
+/// (cpu_stage_engine.hpp) or a GPU (device_stage_engine.hpp).
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/reduce/bucket_plan.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce/gradient_units.hpp"
+#include "kernels/device.hpp"
+#include "models/arena.hpp"
+#include "models/network.hpp"
+#include "trainer/engine/evaluator.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/engine/weight_update.hpp"
+#include "trainer/strategies/stage_plan.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+
+// What a rank of a pipeline holds of a network's arena: the parameters of its stages, one stage behind the other.
+
+/// A range of the network's arena, and where it lies in the rank's own.
+struct HeldRange {
+  int stage = 0;
+  std::size_t global = 0, local = 0, size = 0;  ///< elements
+  std::size_t first_tensor = 0;                 ///< in the rank's layout
+};
+
+struct HeldLayout {
+  std::vector<HeldRange> ranges;     ///< of its stages that have parameters
+  ParameterLayout layout;            ///< one behind the other
+  std::vector<std::size_t> tensors;  ///< of each tensor held, its number in the network
+
+  /// Null: the stage has no parameters.
+  const HeldRange* range_of(int stage) const;
+  std::vector<std::size_t> tensor_sizes() const;
+  /// A bucket for each range. Later stages are complete first.
+  BucketPlan buckets() const;
+};
+HeldLayout held_layout(const Network& network, const StagePlan& plan, int rank);
+
+/// Of each tensor held.
+std::vector<HeldTensor> places_in_network(const HeldLayout& held, const ParameterLayout& network);
+
+/// A micro-batch of one round of passes.
+struct StageGrain {
+  std::span<const std::int32_t> indices;  ///< of its samples, in the data set
+  PassKey key;                            ///< in training
+  int samples() const { return static_cast<int>(indices.size()); }
+};
+
+/// A micro-batch at a stage.
+struct StageVisit {
+  int stage = 0;
+  int number = 0;  ///< of the micro-batch, counted from 0 in the round
+  const StageGrain& grain;
+  bool training = false;  ///< on the training set; otherwise evaluation, on the test set
+};
+
+/// Passes come in the order of a schedule. Micro-batches of a stage come and go in order, so that those in flight are
+/// neighbours. Messages are valid until the next pass. Not thread-safe.
+class StageEngine {
+ public:
+  virtual ~StageEngine() = default;
+
+  /// Where messages are on the device: the stream on which passes make and read them. Null: they are in host memory.
+  virtual Stream* message_stream() { return nullptr; }
+  /// What to do, again and again, while this rank waits for a device; it must not block.
+  virtual void while_waiting(const std::function<void()>& /*meanwhile*/) {}
+
+  /// Memory for so many micro-batches of a stage of this rank in flight.
+  virtual void make_room(int stage, int micro_batches) = 0;
+  /// Where the input of the pass to come is put; not of the network's first stage, which loads its samples.
+  virtual std::span<float> input(const StageVisit& visit) = 0;
+  /// @returns the output; nothing at the network's last stage, which takes the loss
+  virtual std::span<const float> forward(const StageVisit& visit) = 0;
+  /// Where the gradient of the output is put; not of the network's last stage.
+  virtual std::span<float> output_gradient(const StageVisit& visit) = 0;
+  /// After forward: adds the gradients of the weights to the step's sums.
+  /// @returns the gradient of the input; nothing if it is not wanted
+  virtual std::span<const float> backward(const StageVisit& visit) = 0;
+
+  // A step: begin_step(), passes, reduce(); then what it came to; then update(), unless it is to be repeated or
+  // fails.
+
+  /// @param units   of the whole network's tensors
+  /// @param grains  of this rank's pipeline
+  virtual void begin_step(const StepPosition& position, const GradientUnits& units, int grains) = 0;
+  /// The gradients of all replicas are added up. Collective among them.
+  virtual void reduce() = 0;
+  /// What this rank's losses came to.
+  virtual StepCounters counters() = 0;
+  /// Of each tensor held; over all ranks they add up to what was refused.
+  virtual std::vector<TensorRefusals> refusals() = 0;
+  /// Of each tensor held, over the replicas: GradientUnits::refine().
+  virtual std::vector<double> largest_sums() = 0;
+  /// Moves the weights along the mean gradient.
+  /// @param samples  of the step, over all ranks
+  /// @param rows     where the job keeps a trail, the step's row is appended to them
+  virtual void update(const StepPosition& position, std::int64_t samples,
+                      std::vector<std::uint64_t>& rows) = 0;
+
+  /// Forward passes follow, whose losses evaluated() tells.
+  virtual void begin_evaluation() = 0;
+  virtual EvaluationSums evaluated() = 0;
+
+  // What is trained, in host memory, in the order of held_layout().
+  virtual std::span<float> weights() = 0;
+  virtual std::vector<OptimizerBufferView> optimizer_buffers() = 0;
+  /// From where it is trained into host memory, and back.
+  virtual void fetch_state() {}
+  virtual void commit_state() {}
+};
+
+/// What an engine is made of; borrowed.
+struct StageEngineParts {
+  const Job& job;
+  const JobSetup& setup;
+  const StagePlan& plan;
+  int rank = 0;  ///< in its pipeline
+  const HeldLayout& held;
+  const DistributedSampler& sampler;
+  Communicator& comm;      ///< all ranks
+  Communicator& replicas;  ///< those with the same stages
+};
+
+/// As the device was chosen. Collective.
+std::unique_ptr<StageEngine> make_stage_engine(const StageEngineParts& parts);
+
+}  // namespace lockstep

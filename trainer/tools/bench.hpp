@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The benchmarks behind `lockstep bench`: kernels, all-reduce, steps.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "kernels/device.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/engine/job_setup.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep::bench {
+
+// `lockstep bench allreduce`: all-reduce alone, of host or device memory, as nccl-tests measures it.
+
+struct AllreduceOptions {
+  std::size_t min_bytes = 1024;
+  std::size_t max_bytes = std::size_t{16} << 20;
+  std::size_t factor = 2;        ///< from one size to the next, at least 2
+  int iterations = 30;           ///< of each size and type; medians are printed
+  int warmup = 5;                ///< before those
+  std::string backend = "auto";  ///< auto, mpi, nccl, thread
+  /// Where the buffers are: "auto" (GPUs with backend nccl, otherwise the host), "cpu", "cuda", "emulated".
+  std::string device = "auto";
+};
+
+/// Collective. Rank 0 prints which ranks take part, then one line per size and type: median time, algorithm
+/// bandwidth (bytes / time), bus bandwidth (algorithm bandwidth * 2 (n - 1) / n: what each link carries in an
+/// optimal all-reduce) and the number of wrong elements found over all ranks, of sums out of place (from one
+/// buffer into another) and in place; and at the end the mean of all bus bandwidths. An all-reduce that the
+/// host takes part in is timed by itself, one that is queued on a stream as one of many in a graph, as in
+/// training. Between one rank and itself nothing travels: then there are times, and no bandwidths.
+/// @param gpus  where "cuda" looks for them
+/// @returns the number of wrong elements
+/// @throws AgreedError    the device or the backend cannot be used here, or a buffer does not fit in memory
+/// @throws PeerLostError  a rank was lost; what lies on the GPU is left as it is (run_leaking_on_peer_loss())
+std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options,
+                             const Platform& gpus = cuda::platform());
+
+// `lockstep bench allreduce --demo`: what data-parallel training does with numbers, shown on a handful of them.
+
+/// The explicit steps of "Dive into Deep Learning", section 13.5, on the ranks of this job. Parameters made on rank 0
+/// are copied to all (get_params), ones times (rank + 1) are summed (allreduce), and the 20 numbers of a 4 x 5 matrix are
+/// scattered over the ranks by rows (split_batch), squared where they are (parallel_apply) and gathered again. Rank 0
+/// prints what every rank has, before and after. Collective.
+/// @param options  of which device and backend count: where the numbers are, and what carries them
+/// @throws AgreedError, PeerLostError  as bench_allreduce()
+void show_allreduce(Communicator& comm, const AllreduceOptions& options,
+                    const Platform& gpus = cuda::platform());
+
+// `lockstep bench kernels` on a GPU: every op of both networks, the native kernels beside the vendor's.
+
+struct GpuKernelsOptions {
+  std::string device = "cuda";  ///< or "emulated", whose times mean nothing
+  std::optional<int> batch;     ///< not given: 64 for Net, 256 for LeNet; emulated: 2
+  int grain = 64;
+  int rounds = 15;     ///< turns of which the median is taken
+  std::string filter;  ///< only ops whose name contains this
+};
+
+/// Prints what is measured, a table for each network, and which ops are slower than the vendor's. Where there
+/// are no vendor kernels, it says why, and their columns are "-".
+/// @throws DeviceError if there is no such device
+void bench_gpu_kernels(const GpuKernelsOptions& options);
+
+// `lockstep bench kernels`: every op of both networks, forward and backward, beside the machine's peak.
+
+struct KernelsOptions {
+  int batch = 64;      ///< columns: the samples of one grain
+  int rounds = 15;     ///< turns that each op and the peak measurement take
+  std::string filter;  ///< only ops whose name contains this
+};
+
+/// Prints one line per op: microseconds, GFLOP/s and fraction of the fused multiply-add peak that was
+/// measured in turns with the ops, or GB/s for ops that only move data.
+void bench_kernels(const KernelsOptions& options);
+
+// `lockstep bench step`: whole training steps of a job, without logs, evaluation or checkpoints.
+
+struct StepOptions {
+  int rounds = 15;  ///< turns of peak measurement, `world` and `off`
+  int steps_per_round = 40;
+};
+
+/// Collective. Runs the job's steps with determinism `world` and `off`, and the fused multiply-add peak of
+/// this core, in turns; rank 0 prints medians: samples/s, microseconds a step, fraction of the peak
+/// (arithmetic of the network over time and over all threads), what `world` costs, and the shares of a step:
+///   input      gathering and normalising the batch
+///   exposed    communication that backward did not hide: in each step, the wait of the rank that was ready
+///   last skew       rank 0's waiting for ranks that were ready later, because the machine kept them
+///   optimiser  mean gradient and update
+void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options);
+
+// `lockstep bench step` on GPUs: whole training steps, as the host launches them.
+
+/// Collective. Runs the job's full-batch steps in several ways in turns and prints medians: microseconds a
+/// step, the host's part of them (queueing; the rest of the time the host waits or is free), samples/s and
+/// FLOP/s. The ways: the job's, without graphs, with determinism `off`, and with vendor kernels where they
+/// are installed.
+/// @param setup  what set_up() made of the job
+void bench_device_step(Communicator& comm, const Job& job, const DatasetFuture& data,
+                       const StepOptions& options, JobSetup setup);
+
+// Timing for benchmarks on machines that are shared: candidates take turns, and medians are compared.
+
+/// Seconds per call of each candidate: `rounds` times, every candidate runs in turn for at least
+/// `seconds_per_turn`; the result is the median over the rounds. Each is run once before, to warm up.
+std::vector<double> interleaved_medians(const std::vector<std::function<void()>>& candidates, int rounds,
+                                        double seconds_per_turn);
+
+/// The middle value (mean of two for an even number). `values` must not be empty.
+double median(std::vector<double> values);
+
+}  // namespace lockstep::bench

@@ -1,0 +1,271 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Columns as wide as their longest entry.
+#include "trainer/tools/doctor_report.hpp"
+
+#include "common/machine.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/ranks/checks.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <iterator>
+
+namespace lockstep {
+
+namespace {
+
+using Row = std::vector<std::string>;
+using nlohmann::ordered_json;
+
+/// "0-3, 8"
+std::string ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t end = i;
+    while (end + 1 < numbers.size() && numbers[end + 1] == numbers[end] + 1) ++end;
+    fmt::format_to(std::back_inserter(text), "{}{}", text.empty() ? "" : ", ", numbers[i]);
+    if (end > i) fmt::format_to(std::back_inserter(text), "-{}", numbers[end]);
+    i = end + 1;
+  }
+  return text;
+}
+
+std::string place(const RankView& view) {
+  if (!view.device.uuid.empty()) return view.device.uuid;
+  return plural(view.cores.size(), "core") + " " + ranges(view.cores);
+}
+
+std::string versions(const RankView& view) {
+  std::string text;
+  for (const auto& [name, version] : view.versions)
+    if (name == "MPI" || name == "lockstep")
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", name == "MPI" ? version : name + " " + version);
+  return text;
+}
+
+Row row_of(const RankView& view) {
+  return {std::to_string(view.rank),
+          view.host,
+          std::to_string(view.local_rank),
+          view.device.description,
+          place(view),
+          format_memory(view.free_bytes) + " free",
+          versions(view)};
+}
+
+std::string table(const std::vector<Row>& rows) {
+  std::vector<int> widths(rows.front().size(), 0);
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  std::string text;
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size())
+        line.append(static_cast<std::size_t>(widths[i] - display_width(row[i]) + 2), ' ');
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+/// One rank's share of an all-reduce crosses the wire twice, less its own part.
+double bus_bytes_per_second(const Diagnosis& diagnosis) {
+  const LatencyPoint& last = diagnosis.all_reduce.back();
+  const auto ranks = static_cast<double>(diagnosis.ranks.size());
+  return 2 * (ranks - 1) / ranks * static_cast<double>(last.bytes) / last.seconds;
+}
+
+std::string probe_line(const Diagnosis& diagnosis) {
+  if (diagnosis.all_reduce.empty()) return "";
+  const auto& points = diagnosis.all_reduce;
+  return fmt::format("all-reduce: {:.0f} us for {}, {:.2f} GB/s bus bandwidth for {}\n",
+                     points.front().seconds * 1e6, format_memory(points.front().bytes),
+                     bus_bytes_per_second(diagnosis) / 1e9, format_memory(points.back().bytes));
+}
+
+/// Of rank 0; all others as far as they differ are in --json.
+std::string settings_lines(const Diagnosis& diagnosis) {
+  std::string text;
+  for (const auto& [name, value] : diagnosis.ranks.front().settings)
+    text += fmt::format("  {}={}\n", name, value);
+  return text.empty() ? "" : "set in the environment:\n" + text;
+}
+
+std::string mark(bool good, bool unicode) {
+  if (unicode) return good ? "\u2713" : "\u2717";
+  return good ? "ok" : "!!";
+}
+
+std::string finding_lines(const Finding& finding, bool unicode) {
+  return fmt::format("{} {}\n{}   fix: {}\n", mark(false, unicode), finding.what, unicode ? "" : " ",
+                     finding.fix);
+}
+
+/// "not looked into, for want of it: srun, GPUs"; nothing if every check had something to look at.
+std::string left_out_line(const Diagnosis& diagnosis) {
+  std::vector<std::string> missing;
+  for (const CheckResult& result : diagnosis.results)
+    if (!result.missing.empty() && std::ranges::find(missing, result.missing) == missing.end())
+      missing.push_back(result.missing);
+  return missing.empty() ? ""
+                         : fmt::format("not looked into, for want of it: {}\n", fmt::join(missing, ", "));
+}
+
+std::string check_lines(const Diagnosis& diagnosis, bool unicode) {
+  std::string text;
+  std::size_t findings = 0;
+  for (const CheckResult& result : diagnosis.results) {
+    if (result.findings.empty() && result.missing.empty())
+      text += fmt::format("{} {}\n", mark(true, unicode), result.healthy);
+    for (const Finding& finding : result.findings) text += finding_lines(finding, unicode);
+    findings += result.findings.size();
+  }
+  return text + left_out_line(diagnosis) +
+         (findings == 0 ? "all is well\n" : counted(findings, "finding") + "\n");
+}
+
+ordered_json json_of(const Finding& finding) {
+  return {{"what", finding.what}, {"fix", finding.fix}};
+}
+
+}  // namespace
+
+std::string to_text(const Diagnosis& diagnosis, bool unicode) {
+  if (diagnosis.ranks.empty()) return check_lines(diagnosis, unicode);
+  std::vector<Row> rows = {{"rank", "host", "local", "device", "place", "memory", "versions"}};
+  for (const RankView& view : diagnosis.ranks) rows.push_back(row_of(view));
+  return table(rows) + "\n" + probe_line(diagnosis) + settings_lines(diagnosis) +
+         check_lines(diagnosis, unicode);
+}
+
+ordered_json to_json(const Diagnosis& diagnosis) {
+  ordered_json ranks = ordered_json::array(), checks = ordered_json::array(), probe = ordered_json::array();
+  for (const RankView& view : diagnosis.ranks) ranks.push_back(ordered_json(nlohmann::json(view)));
+  for (const LatencyPoint& p : diagnosis.all_reduce)
+    probe.push_back({{"bytes", p.bytes}, {"seconds", p.seconds}});
+  for (const CheckResult& result : diagnosis.results) {
+    ordered_json findings = ordered_json::array();
+    for (const Finding& f : result.findings) findings.push_back(json_of(f));
+    checks.push_back({{"id", result.id},
+                      {"ok", result.findings.empty()},
+                      {"applies", result.missing.empty()},
+                      {"findings", findings}});
+  }
+  return {{"format", kDoctorFormat},
+          {"ok", diagnosis.healthy()},
+          {"ranks", ranks},
+          {"checks", checks},
+          {"all_reduce", probe}};
+}
+
+std::string to_text(const std::vector<LogFinding>& findings, bool unicode) {
+  std::string text;
+  for (const LogFinding& f : findings) text += finding_lines(f, unicode);
+  return text.empty() ? "nothing that I know\n" : text;
+}
+
+ordered_json to_json(const std::vector<LogFinding>& findings) {
+  ordered_json checks = ordered_json::array();
+  for (const LogFinding& f : findings)
+    checks.push_back({{"id", f.id}, {"ok", false}, {"findings", ordered_json::array({json_of(f)})}});
+  return {{"format", kDoctorFormat}, {"ok", findings.empty()}, {"checks", checks}};
+}
+
+// Words of each message that do not change from version to version.
+
+namespace {
+
+struct Message {
+  const char* id;
+  std::initializer_list<std::string_view> words;  ///< any of them
+  const char* what;
+  const char* fix;
+};
+
+const std::array kMessages{
+    Message{"not-enough-slots",
+            {"There are not enough slots available", "not enough slots available in the system"},
+            "more ranks than slots",
+            "mpirun --oversubscribe, fewer ranks, or more slots= in the hostfile; launch/run does so in "
+            "containers"},
+    Message{
+        "ssh-login",
+        {"Permission denied (publickey", "Host key verification failed", "password:"},
+        "ssh to another host asks for something",
+        "ssh-keygen && ssh-copy-id HOST; 'ssh -o BatchMode=yes HOST true' must work silently from the first "
+        "host"},
+    Message{
+        "host-name",
+        {"Could not resolve hostname", "Name or service not known", "Temporary failure in name resolution"},
+        "the name of a host is not known here",
+        "correct the hostfile, or add the host to DNS or /etc/hosts"},
+    Message{"no-orted",
+            {"orted: command not found", "orted: not found", "execute  orted", "execute orted",
+             "orted: No such file"},
+            "a host has no Open MPI where ssh finds programs",
+            "install the same Open MPI there, or mpirun --prefix DIRECTORY-OF-OPEN-MPI"},
+    Message{"host-unreachable",
+            {"No route to host", "Connection timed out", "Connection refused"},
+            "a host cannot be reached",
+            "is it up, and does 'ssh HOST true' work? otherwise take it out of the hostfile"},
+    Message{"no-daemons",
+            {"unable to reliably start one or more daemons", "unexpectedly failed to start"},
+            "mpirun could not start its daemon on another host",
+            "lockstep doctor --hostfile FILE tries every host and says which, and why"},
+    Message{
+        "ports",
+        {"process failed to connect back", "unable to complete a connection", "TCP connection request",
+         "Unable to connect to the peer", "unable to reach each other"},
+        "ranks or daemons cannot connect to each other: closed ports, or the wrong network",
+        "mpirun --mca btl_tcp_if_include NET --mca oob_tcp_if_include NET; open TCP between the hosts, or "
+        "bind to ports that are open (--mca btl_tcp_port_min_v4, oob_tcp_dynamic_ipv4_ports)"},
+    Message{"process-vm-readv",
+            {"Read -1, expected"},
+            "ranks may not read each other's memory (process_vm_readv)",
+            "export OMPI_MCA_btl_vader_single_copy_mechanism=none"},
+    Message{"root",
+            {"mpirun has detected an attempt to run as root", "prun has detected an attempt to run as root"},
+            "Open MPI does not run as root unless told to",
+            "export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; launch/run does"},
+    Message{"other-mpi",
+            {"OMPI was not built with SLURM's PMI support", "PMIX ERROR: UNPACK", "PMIX ERROR: ERROR in file",
+             "PMI2_Init failed", "but MPI on"},
+            "the launcher outside and the MPI inside (of a container, or of the build) do not speak to each "
+            "other",
+            "use the same MPI on both sides: build against the host's, or run mpirun inside the container"},
+    Message{
+        "killed",
+        {"on signal 9 (Killed)", "oom-kill event", "Out Of Memory", "Exited with exit code 137"},
+        "a rank was killed: by hand, or by the kernel for want of memory",
+        "lockstep doctor says whether this container or job has killed for memory; raise its limit, or start "
+        "fewer ranks a host"},
+    Message{"shm",
+            {"there is not enough space for", "shared-memory backing file"},
+            "shared memory is used up",
+            "start the container with --shm-size=1g, or --ipc=host"},
+    Message{"peer-lost",
+            {"for the other ranks in", "lockstep: verdict: "},
+            "ranks waited in vain for another one",
+            "read the verdict above, or the message of the rank that failed first; the same command again "
+            "goes on"}};
+
+}  // namespace
+
+std::vector<LogFinding> read_launch_log(std::string_view text) {
+  std::vector<LogFinding> findings;
+  for (const Message& message : kMessages) {
+    const bool is_there = std::ranges::any_of(
+        message.words, [&](std::string_view words) { return text.find(words) != text.npos; });
+    if (is_there) findings.push_back({{message.what, message.fix}, message.id});
+  }
+  return findings;
+}
+
+}  // namespace lockstep

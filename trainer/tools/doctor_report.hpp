@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What 'lockstep doctor' says.
+#pragma once
+
+#include "trainer/ranks/checks.hpp"
+#include "trainer/run/rank_diagnosis.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+// What a launcher says when it cannot start ranks, or lost one, in plain words: mpirun's pages are long, and the
+// cause stands in one line of them.
+
+struct LogFinding : Finding {
+  std::string id;  ///< "not-enough-slots"
+};
+
+/// Everything that is recognised in the output of mpirun, mpiexec, srun and ranks, each once.
+std::vector<LogFinding> read_launch_log(std::string_view text);
+
+inline constexpr int kDoctorFormat = 1;
+
+/// A table of ranks, the probe, the settings, and a line for each check.
+/// @param unicode  with ticks and crosses; otherwise in ASCII
+std::string to_text(const Diagnosis& diagnosis, bool unicode);
+nlohmann::ordered_json to_json(const Diagnosis& diagnosis);
+
+/// Of a launcher's output.
+std::string to_text(const std::vector<LogFinding>& findings, bool unicode);
+nlohmann::ordered_json to_json(const std::vector<LogFinding>& findings);
+
+}  // namespace lockstep

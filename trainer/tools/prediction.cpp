@@ -1,0 +1,209 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The order of the classes, and the doubt where variants of a picture are answered otherwise.
+#include "trainer/tools/prediction.hpp"
+
+#include "common/error.hpp"
+#include "common/json_text.hpp"
+#include "common/text_layout.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace lockstep {
+
+std::vector<int> Prediction::ranking() const {
+  std::vector<int> classes(probabilities.size());
+  std::iota(classes.begin(), classes.end(), 0);
+  std::stable_sort(classes.begin(), classes.end(), [&](int a, int b) {
+    return probabilities[static_cast<std::size_t>(a)] > probabilities[static_cast<std::size_t>(b)];
+  });
+  return classes;
+}
+
+void warn_if_unsure(Prediction& prediction, const std::vector<std::vector<float>>& variants,
+                    const std::vector<std::string>& class_names) {
+  if (prediction.probabilities.size() < 2) return;
+  const auto best = static_cast<std::size_t>(prediction.ranking().front());
+  Prediction mean = prediction;
+  for (const auto& variant : variants) {
+    for (std::size_t c = 0; c < variant.size(); ++c) mean.probabilities[c] += variant[c];
+  }
+  for (float& probability : mean.probabilities) probability /= static_cast<float>(variants.size() + 1);
+  const float sure = std::min(prediction.probabilities[best], mean.probabilities[best]);
+  if (sure >= kSureProbability) return;
+  const std::vector<int> ranking = mean.ranking();
+  const auto rival =
+      static_cast<std::size_t>(static_cast<std::size_t>(ranking[0]) == best ? ranking[1] : ranking[0]);
+  prediction.warnings.push_back(fmt::format("{} or {}?", class_names[best], class_names[rival]));
+}
+
+// Bars, one-line answers and JSON.
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string bar(double share, bool unicode) {
+  constexpr int kWidth = 40;
+  std::string text;
+  for (int i = 0; i < static_cast<int>(std::lround(share * kWidth)); ++i) text += unicode ? "█" : "#";
+  return text;
+}
+
+const std::string& name_of(int index, const ReportStyle& style) {
+  return style.class_names[static_cast<std::size_t>(index)];
+}
+
+/// Columns of the names before the bars.
+int width_of_names(const ReportStyle& style) {
+  constexpr int kNarrowest = 12, kWidest = 30;
+  int width = kNarrowest;
+  for (const std::string& name : style.class_names) width = std::max(width, display_width(name));
+  return std::min(width, kWidest);
+}
+
+/// Class indices that are shown.
+std::vector<int> shown(const Prediction& prediction, const ReportStyle& style, bool in_label_order) {
+  std::vector<int> classes = prediction.ranking();
+  if (style.top > 0) {
+    classes.resize(std::min(classes.size(), static_cast<std::size_t>(style.top)));
+  } else if (in_label_order) {
+    std::sort(classes.begin(), classes.end());
+  }
+  return classes;
+}
+
+/// In ASCII, with nothing in it that a terminal could obey; what is no UTF-8, in a file name, becomes U+FFFD.
+std::string one_line(const Json& json) {
+  std::string line = json_text_in_ascii(json);
+  for (std::size_t at = line.find('\x7f'); at != line.npos; at = line.find('\x7f', at))
+    line.replace(at, 1, "\\u007f");
+  return line + "\n";
+}
+
+}  // namespace
+
+std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
+  const std::string done =
+      prediction.done.empty() ? "" : fmt::format("  ({})", fmt::join(prediction.done, ", "));
+  std::string text =
+      fmt::format("{}: {}{}\n", prediction.picture, name_of(prediction.ranking().front(), style), done);
+  for (const std::string& warning : prediction.warnings) text += fmt::format("  not sure: {}\n", warning);
+  ReportStyle with_bars = style;
+  if (style.top == 0 && style.class_names.size() > kMostBars) with_bars.top = kMostBars;
+  for (const int c : shown(prediction, with_bars, true)) {
+    const float probability = prediction.probabilities[static_cast<std::size_t>(c)];
+    const std::string line = fmt::format("  {:>{}} {:>6.2f} % {}", name_of(c, style), width_of_names(style),
+                                         100 * probability, bar(probability, style.unicode));
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string line_of(const Prediction& prediction, const ReportStyle& style) {
+  std::string line = prediction.picture + ":";
+  std::vector<int> classes = prediction.ranking();
+  classes.resize(std::min(classes.size(), static_cast<std::size_t>(std::max(1, style.top))));
+  for (const int c : classes) {
+    line += fmt::format(" {} {:.2f} %", name_of(c, style),
+                        100 * prediction.probabilities[static_cast<std::size_t>(c)]);
+  }
+  if (!prediction.warnings.empty())
+    line += fmt::format("  not sure: {}", fmt::join(prediction.warnings, ", "));
+  return line + "\n";
+}
+
+std::string json_of(const Prediction& prediction, const ReportStyle& style) {
+  Json top = Json::array();
+  for (const int c : shown(prediction, style, false))
+    top.push_back({{"class", name_of(c, style)},
+                   {"probability", prediction.probabilities[static_cast<std::size_t>(c)]}});
+  const int best = prediction.ranking().front();
+  return one_line({{"picture", prediction.picture},
+                   {"class", name_of(best, style)},
+                   {"probability", prediction.probabilities[static_cast<std::size_t>(best)]},
+                   {"top", top},
+                   {"done", prediction.done},
+                   {"warnings", prediction.warnings}});
+}
+
+void PredictionSummary::add(const Prediction& prediction) {
+  ++counts_[static_cast<std::size_t>(prediction.ranking().front())];
+  if (!prediction.warnings.empty()) ++unsure_;
+}
+
+std::int64_t PredictionSummary::pictures() const {
+  return std::accumulate(counts_.begin(), counts_.end(), std::int64_t{0});
+}
+
+std::string PredictionSummary::to_text(const std::string& name, const ReportStyle& style) const {
+  const auto all = static_cast<double>(std::max<std::int64_t>(pictures(), 1));
+  std::string text = fmt::format("{}: {}, not sure of {}\n", name, counted(pictures(), "picture"), unsure_);
+  for (std::size_t c = 0; c < counts_.size(); ++c) {
+    const double share = static_cast<double>(counts_[c]) / all;
+    const std::string line =
+        fmt::format("  {:>{}} {:>7} {:>6.2f} % {}", style.class_names[c], width_of_names(style), counts_[c],
+                    100 * share, bar(share, style.unicode));
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string PredictionSummary::to_json(const std::string& name, const ReportStyle& style) const {
+  Json counts = Json::object();
+  for (std::size_t c = 0; c < counts_.size(); ++c) counts[style.class_names[c]] = counts_[c];
+  return one_line({{"file", name}, {"pictures", pictures()}, {"not_sure", unsure_}, {"counts", counts}});
+}
+
+// Predictor: gathers pictures into batches and passes them forward.
+
+Predictor::Predictor(const SavedModel& model)
+    : model_(model), ops_(cpu::make_ops()), execution_(model.network, *ops_, kBatch) {}
+
+std::vector<std::vector<float>> Predictor::predict(std::span<const Picture> pictures) {
+  std::vector<std::vector<float>> probabilities;
+  for (std::size_t begin = 0; begin < pictures.size(); begin += kBatch)
+    predict_batch(pictures.subspan(begin, std::min<std::size_t>(kBatch, pictures.size() - begin)),
+                  probabilities);
+  return probabilities;
+}
+
+void Predictor::predict_batch(std::span<const Picture> pictures,
+                              std::vector<std::vector<float>>& probabilities) {
+  const int samples = static_cast<int>(pictures.size()), multiple = ops_->batch_multiple();
+  const int batch = (samples + multiple - 1) / multiple * multiple;
+  std::vector<std::uint8_t> pixels;
+  for (const Picture& picture : pictures) LOCKSTEP_CHECK(picture.shape() == model_.network.input_shape());
+  for (const Picture& picture : pictures)
+    pixels.insert(pixels.end(), picture.pixels.begin(), picture.pixels.end());
+  std::vector<std::int32_t> order(pictures.size());
+  std::iota(order.begin(), order.end(), 0);
+  const DatasetOptions& data = model_.data.options;
+  const ImageShape& shape = model_.network.input_shape();
+  const ChannelScales scales = scales_of({.mean = data.mean, .std = data.std}, shape.channels);
+  const GatherShape gather{
+      .batch = batch, .samples = samples, .features = shape.features(), .channels = shape.channels};
+  ops_->gather_images(gather, pixels.data(), order.data(), scales.scale.data(), scales.shift.data(),
+                      execution_.input());
+  float* logits = execution_.forward_evaluation(model_.weights.data(), batch);
+  const int classes = model_.network.classes();
+  ops_->log_softmax({.batch = batch, .samples = samples, .classes = classes}, logits, logits);
+  for (int s = 0; s < samples; ++s) {
+    std::vector<float>& of_sample = probabilities.emplace_back();
+    for (int c = 0; c < classes; ++c) of_sample.push_back(std::exp(logits[c * batch + s]));
+    if (std::ranges::all_of(of_sample, [](float p) { return std::isfinite(p); })) continue;
+    throw InternalError(
+        fmt::format("{}: the network's outputs for a picture are NaN or infinite, since its weights are too "
+                    "large; use an "
+                    "earlier checkpoint, or train again with a smaller train.optimizer.lr",
+                    model_.checkpoint));
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a network says about a picture, and how sure that is.
+#pragma once
+
+#include "data/pictures/picture.hpp"
+#include "kernels/cpu/cpu_ops.hpp"
+#include "models/network.hpp"
+#include "trainer/run/saved_model.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct Prediction {
+  std::string picture;                ///< its name
+  std::vector<float> probabilities;   ///< one for each class
+  std::vector<std::string> done;      ///< to the picture
+  std::vector<std::string> warnings;  ///< empty: the answer can be relied on as far as the network can
+
+  /// Class indices, likeliest first.
+  std::vector<int> ranking() const;
+};
+
+/// Adds a warning where the likeliest class is less likely than kSureProbability, or is so on average over
+/// `variants`, the probabilities of the same picture written a little differently. On MNIST's test images Net
+/// with 98.5 % is right in 99.5 of 100 cases above it, and in 74 below; with variants in 99.8.
+inline constexpr float kSureProbability = 0.9F;
+void warn_if_unsure(Prediction& prediction, const std::vector<std::vector<float>>& variants,
+                    const std::vector<std::string>& class_names);
+
+// Predictions as a person or a program reads them.
+
+/// More classes than this do not get a bar each: the likeliest do, unless style.top says how many.
+inline constexpr int kMostBars = 20;
+
+struct ReportStyle {
+  std::vector<std::string> class_names;
+  int top = 0;           ///< only so many classes, likeliest first; 0: all, in label order
+  bool unicode = false;  ///< bars of blocks rather than of #
+};
+
+/// A line with the answer, one for each warning, and a bar for each class.
+std::string bars_of(const Prediction& prediction, const ReportStyle& style);
+
+/// One line: the likeliest classes (style.top, at least one) and the warnings.
+std::string line_of(const Prediction& prediction, const ReportStyle& style);
+
+/// One line of JSON: {"picture", "class", "probability", "top": [{"class", "probability"}...], "done": [...],
+/// "warnings": [...]}; top holds style.top classes, or all, likeliest first.
+std::string json_of(const Prediction& prediction, const ReportStyle& style);
+
+/// Counts what was predicted for many pictures.
+class PredictionSummary {
+ public:
+  explicit PredictionSummary(std::size_t classes) : counts_(classes, 0) {}
+
+  void add(const Prediction& prediction);
+  /// A line for each class: how many, and their share.
+  std::string to_text(const std::string& name, const ReportStyle& style) const;
+  /// One object: {"pictures", "unsure", "counts": {class: n}}.
+  std::string to_json(const std::string& name, const ReportStyle& style) const;
+
+ private:
+  std::int64_t pictures() const;
+
+  std::vector<std::int64_t> counts_;
+  std::int64_t unsure_ = 0;
+};
+
+// A trained network as `lockstep predict` uses it, on one core.
+
+class Predictor {
+ public:
+  /// @param model  must outlive this
+  explicit Predictor(const SavedModel& model);
+
+  /// Probability of each class, for each picture. Pictures have the shape that the network was trained on.
+  std::vector<std::vector<float>> predict(std::span<const Picture> pictures);
+
+ private:
+  /// At most kBatch at a time.
+  void predict_batch(std::span<const Picture> pictures, std::vector<std::vector<float>>& probabilities);
+
+  static constexpr int kBatch = 64;
+  const SavedModel& model_;
+  std::unique_ptr<Ops> ops_;
+  Execution execution_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,311 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Rank 0 looks at the files and shares the work out; ranks, alone or in groups, replay.
+#include "trainer/tools/prove.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/error.hpp"
+#include "common/json_text.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
+#include "common/text_layout.hpp"
+#include "common/yaml.hpp"
+#include "data/sampler.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/weight_update.hpp"
+#include "trainer/ranks/equal_ranks.hpp"
+#include "trainer/ranks/rank_runner.hpp"
+#include "trainer/run/data_record.hpp"
+#include "trainer/run/run_saver.hpp"
+#include "trainer/run/saved_model.hpp"
+#include "trainer/strategies/strategy.hpp"
+#include "trainer/tools/prove_replay.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+/// RUN/job.yaml, to be computed with what is at hand.
+Job job_of(const ProveOptions& options) {
+  const std::string path = options.run + "/job.yaml";
+  if (!std::filesystem::exists(path)) throw MissingDataError(why_no_run(Env::posix(), options.run));
+  Job job = load_job(path, {});
+  job.run.dir = options.run;
+  job.run.resume = "auto";
+  job.run.trail = true;
+  job.data.per_rank_batch = 0;  // data.global_batch is what came of it
+  job.inject = {};
+  const ParallelSection then = job.parallel;
+  job.parallel = options.parallel;
+  job.parallel.determinism = then.determinism;
+  job.parallel.grain = then.grain;
+  return job;
+}
+
+/// Looks first where the run had its data, wherever its job says.
+DatasetFuture load_data_of(Job& job, const ProveOptions& options) {
+  if (!options.data.empty() && is_made_in_memory(job.data.set))
+    throw UsageError(
+        fmt::format("--data: this run's set, {}, is made in memory, no directory holds it; leave --data out",
+                    job.data.set));
+  const std::string remembered = recorded_directory(job);
+  if (!options.data.empty()) {
+    job.data.root = options.data;
+  } else if (!remembered.empty()) {
+    job.data.root = "auto";
+  }
+  return load_in_advance(job, options.data.empty() ? remembered : "");
+}
+
+std::string why_no_beginning(const Job& job) {
+  const std::string& path = job.train.initial_weights;
+  std::error_code ignored;
+  if (path.empty() || std::filesystem::exists(path, ignored)) return "";
+  return fmt::format("train.initial_weights is {}, which is not there", path);
+}
+
+/// The network as the trail has it: the file that the job names may be gone, or another by now.
+Network recorded_network_of(const Trail& trail, const std::string& file) {
+  CheckpointFacts facts;
+  facts.model = facts_of(trail.head(), "model.");
+  return recorded_network(facts, file);
+}
+
+/// What the trail's head says otherwise than the job: "". @throws DataError  the trail is of a run on other data
+std::string head_differences(const Trail& trail, const Job& job, const JobSetup& setup) {
+  const auto steps = DistributedSampler::steps_per_epoch(
+      {.samples = setup.data->train.size(), .global_batch = job.data.global_batch});
+  const WeightUpdate update(job, setup.network.parameters(), steps);
+  const auto differing = differences(trail.head(), trail_head(job, setup, update.buffer_names()));
+  if (differing.empty()) return "";
+  const bool of_data = std::ranges::all_of(
+      differing, [](const std::string& difference) { return difference.starts_with("data."); });
+  if (!of_data) return fmt::format("{}", fmt::join(differing, ", "));
+  throw DataError(fmt::format(
+      "{}: was trained on other data than those found ({}): {}; --data DIR names the place of its own",
+      job.run.dir, setup.data->origin, fmt::join(differing, ", ")));
+}
+
+nlohmann::json interval_json(const Interval& interval) {
+  return {{"start", interval.start.step},
+          {"checkpoint", interval.start.checkpoint},
+          {"last", interval.last},
+          {"end", interval.end}};
+}
+
+Interval interval_from(const nlohmann::json& json) {
+  return {.start = {json.at("start").get<std::int64_t>(), json.at("checkpoint").get<std::string>()},
+          .last = json.at("last").get<std::int64_t>(),
+          .end = json.at("end").get<std::string>()};
+}
+
+/// What rank 0 has decided, on every rank.
+struct Plan {
+  std::vector<Interval> intervals;
+  std::vector<std::size_t> bucket_sizes;
+};
+
+Plan share_plan(Communicator& comm, const Survey& survey) {
+  nlohmann::json json;
+  if (comm.rank() == 0) {
+    json["bucket_sizes"] = survey.bucket_sizes;
+    json["intervals"] = nlohmann::json::array();
+    for (const Interval& interval : survey.intervals) json["intervals"].push_back(interval_json(interval));
+  }
+  json = parse_json(gather_text(comm, comm.rank() == 0 ? json_text(json) : "").front());
+  Plan plan{.intervals = {}, .bucket_sizes = json.at("bucket_sizes").get<std::vector<std::size_t>>()};
+  for (const auto& entry : json.at("intervals")) plan.intervals.push_back(interval_from(entry));
+  return plan;
+}
+
+/// The group of ranks that this one works in. A group has an interval after another, its ranks share the grains.
+struct Group {
+  std::size_t number = 0, groups = 1;
+  bool idle = false;  ///< more ranks than there is work for
+};
+
+/// @param most_ranks  that can share a batch
+Group group_of(const Communicator& comm, std::size_t intervals, std::int64_t most_ranks) {
+  const auto size = static_cast<std::size_t>(comm.size()), rank = static_cast<std::size_t>(comm.rank());
+  Group group;
+  group.groups = std::clamp<std::size_t>(intervals, 1, size);
+  group.number = rank * group.groups / size;
+  const std::size_t first = (group.number * size + group.groups - 1) / group.groups;
+  group.idle = static_cast<std::int64_t>(rank - first) >= most_ranks;
+  return group;
+}
+
+std::vector<Interval> intervals_of(const Group& group, const Plan& plan) {
+  const auto worker_of = share_intervals(plan.intervals, group.groups);
+  std::vector<Interval> intervals;
+  for (std::size_t i = 0; i < plan.intervals.size(); ++i)
+    if (worker_of[i] == group.number) intervals.push_back(plan.intervals[i]);
+  return intervals;
+}
+
+std::int64_t steps_of(const std::vector<Interval>& intervals) {
+  std::int64_t steps = 0;
+  for (const Interval& interval : intervals) steps += interval.steps().count();
+  return steps;
+}
+
+/// The work of each group is about as long.
+std::string what_is_done_by(const Group& group) {
+  return group.groups == 1 ? "proving"
+                           : fmt::format("proving, part {} of {}", group.number + 1, group.groups);
+}
+
+/// Grains of a full batch.
+std::int64_t grains_of(const Job& job, const Trail& trail) {
+  const std::int64_t batch =
+      std::clamp<std::int64_t>(train_samples_of(trail.head()), 1, job.data.global_batch);
+  return std::max<std::int64_t>(1, (batch - 1) / job.parallel.grain + 1);
+}
+
+/// What is wrong in a file is no consequence of a step before it.
+constexpr std::string_view kFoundInFiles[] = {"trail", "checkpoint", "manifest", "metrics"};
+
+class Proof {
+ public:
+  Proof(const ProveOptions& options, const Job& job, const DatasetFuture& data, Communicator& comm)
+      : options_(options), job_(job), data_(data), comm_(comm), meetings_(comm) {}
+
+  int run() {
+    const auto start = Clock::now();
+    expect_equal_ranks(comm_, program_facts("prove", comm_));
+    const DeviceChoice device = choose_device(job_.parallel, comm_);
+    agree(comm_, [&] { look(device); });
+    const Plan plan = share_plan(comm_, survey_);
+    ProofResult mine;
+    std::exception_ptr error;
+    try {
+      mine = replay_mine(plan);
+    } catch (const PeerLostError&) {
+      throw;
+    } catch (...) {
+      error = std::current_exception();  // the other groups go on, and this one meets them
+    }
+    meetings_.wait_for_all();
+    agree(comm_, [&] {
+      if (error) std::rethrow_exception(error);
+    });
+    for (const std::string& text : gather_text(comm_, json_text(to_json(mine))))
+      add(survey_.verdict, result_from_json(parse_json(text)));
+    if (comm_.rank() != 0) return 0;
+    judge_together();
+    const ProofCircumstances circumstances{.run = options_.run,
+                                           .device = device.description,
+                                           .ranks = comm_.size(),
+                                           .seconds = seconds_since(start)};
+    say(circumstances);
+    return survey_.verdict.exit_code();
+  }
+
+ private:
+  void look(const DeviceChoice& device) {
+    std::vector<CheckpointEntry> checkpoints;
+    if (comm_.rank() == 0) checkpoints = list_checkpoints(Env::posix(), options_.run);
+    trail_.emplace(trail_of(Env::posix(), job_));
+    metrics_ = read_claims(Env::posix(), options_.run);
+    if (comm_.rank() != 0) return;
+    survey_ = survey_run(Env::posix(), job_, {*trail_, metrics_, std::move(checkpoints)},
+                         arithmetic_of(job_.parallel, device), why_no_beginning(job_), options_.question);
+  }
+
+  ProofResult replay_mine(const Plan& plan) {
+    const Group group = group_of(comm_, plan.intervals.size(), grains_of(job_, *trail_));
+    const int apart = group.idle ? comm_.rank() + 1 : 0;
+    const auto part = comm_.split(static_cast<int>(group.number) * (comm_.size() + 1) + apart);
+    ProofResult verdict;
+    if (group.idle || plan.intervals.empty()) return verdict;
+    const JobSetup setup =
+        set_up(job_, *part, data_, find_strategy(job_).setup, [this](const Dataset& /*train*/) {
+          return recorded_network_of(*trail_, options_.run + "/" + kTrailFile);
+        });
+    std::string other_head;
+    agree(*part, [&] { other_head = head_differences(*trail_, job_, setup); });
+    if (!other_head.empty()) return refuted_head(plan, other_head);
+    const ReplayedRun run{job_, setup, *trail_, metrics_, plan.bucket_sizes};
+    const std::vector<Interval> intervals = intervals_of(group, plan);
+    ProofProgress progress(comm_.rank() == 0 && !options_.json, what_is_done_by(group), steps_of(intervals));
+    for (const Interval& interval : intervals) {
+      const ProofResult of_interval = replay(run, interval, *part, progress, meetings_);
+      if (part->rank() == 0) add(verdict, of_interval);
+    }
+    return verdict;
+  }
+
+  /// Nothing can be replayed by a trail of another network or optimiser. Said by rank 0.
+  ProofResult refuted_head(const Plan& plan, const std::string& what) const {
+    ProofResult verdict;
+    if (comm_.rank() != 0) return verdict;
+    refute(verdict, plan.intervals.front().start.step + 1, "trail",
+           fmt::format("the head of trail.bin is not that of this job: {}", what),
+           "trail.bin was changed, or is of another run");
+    return verdict;
+  }
+
+  /// One flipped bit spoils one interval. Where each begins wrongly, it is no accident.
+  void judge_together() {
+    auto& findings = survey_.verdict.findings;
+    for (std::size_t i = 1; i < findings.size(); ++i) {
+      const auto& files = kFoundInFiles;
+      if (std::ranges::find(files, findings[i].what) == std::end(files)) {
+        findings[i].cause =
+            fmt::format("it may follow from step {}: what stands behind that was computed from what it left",
+                        with_thousands(findings.front().step));
+      }
+    }
+    const auto at_start = std::ranges::count_if(findings, [](const Discrepancy& finding) {
+      return finding.first_replayed && finding.what == "gradient";
+    });
+    if (at_start < 2 || static_cast<std::size_t>(at_start) != survey_.intervals.size()) return;
+    for (Discrepancy& finding : findings) {
+      if (!finding.first_replayed) continue;
+      finding.cause =
+          "it is so behind every starting point: another program, other data, or a processor, there or "
+          "here, that computes wrongly";
+    }
+  }
+
+  void say(const ProofCircumstances& circumstances) const {
+    if (options_.json) {
+      print("{}\n", json_text(report_json(survey_.verdict, circumstances)));
+    } else {
+      print("{}", to_text(survey_.verdict, circumstances));
+    }
+  }
+
+  const ProveOptions& options_;
+  const Job& job_;
+  const DatasetFuture& data_;
+  Communicator& comm_;
+  ProofMeetings meetings_;
+  std::optional<Trail> trail_;
+  MetricsClaims metrics_;
+  Survey survey_;
+};
+
+}  // namespace
+
+int prove(const ProveOptions& options) {
+  Job job = job_of(options);
+  hash_program_in_advance();
+  const DatasetFuture data = load_data_of(job, options);
+  return run_on_ranks(options.parallel,
+                      [&](Communicator& comm) { return Proof(options, job, data, comm).run(); });
+}
+
+}  // namespace lockstep

@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The events and facts are made by the code that a run makes its own with, and compared key by key.
+#include "trainer/tools/prove_claim_check.hpp"
+
+#include "common/yaml.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/checkpoint/published_hash.hpp"
+#include "trainer/run/announcements.hpp"
+#include "trainer/run/metrics.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+/// Of an event, what is measured and not computed.
+const std::set<std::string> kTimes = {"seconds", "train_seconds"};
+const std::set<std::string> kOfTheTestSet = {"test_loss", "test_accuracy", "test_samples"};
+/// Of the event "start", what does not follow from the job and its data; a model's name may be that of its file.
+const std::set<std::string> kOfThePlace = {"model",  "version", "world",    "hosts",       "threads",
+                                           "device", "backend", "strategy", "data_origin", "test_samples"};
+
+std::optional<std::int64_t> whole_number(const nlohmann::json& event, const char* key) {
+  const auto value = event.value(key, nlohmann::json());
+  return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
+}
+
+/// How many test samples a manifest speaks of.
+std::optional<std::int64_t> test_samples_of(const CheckpointFacts& facts) {
+  const auto samples = facts.data.find("test_samples");
+  return samples == facts.data.end() ? std::nullopt : parse_int64(samples->second);
+}
+
+void take_away(LossWindow& from, const LossWindow& part) {
+  from.samples -= part.samples;
+  for (std::size_t i = 0; i < from.loss_units.limbs.size(); ++i)
+    from.loss_units.limbs[i] -= part.loss_units.limbs[i];
+}
+
+LossWindow epoch_so_far(const RunState& state) {
+  return {.steps = 0, .samples = state.epoch_samples, .loss_units = state.epoch_loss_units};
+}
+
+}  // namespace
+
+void ClaimCheck::read() {
+  for (const ClaimedLine& line : run_.metrics.lines()) {
+    const bool in_interval = interval_.steps().contains(line.step);
+    if (line.event == "start") {
+      if (const auto samples = whole_number(run_.metrics.event(line), "test_samples"))
+        test_sizes_.insert(*samples);
+    } else if (line.event == "loss" && in_interval) {
+      if (const auto steps = whole_number(run_.metrics.event(line), "steps"); steps && *steps > 0)
+        windows_.insert(line.step - std::min(*steps, line.step));
+    }
+  }
+  if (interval_.end.empty()) return;
+  const CheckpointFacts there = load_manifest(Env::posix(), interval_.end).facts;
+  end_is_labelled_ = there.test_accuracy.has_value();
+  windows_.insert(interval_.last - std::min(there.unprinted.steps, interval_.last));
+  if (const auto samples = test_samples_of(there)) test_sizes_.insert(*samples);
+}
+
+/// Behind a checkpoint a printed loss may begin before it: its part until there is in the checkpoint.
+void ClaimCheck::begin(const RunState& state) {
+  const std::int64_t step = state.position.global_step;
+  LossWindow before = epoch_so_far(state);
+  sums_at_[step] = before;
+  take_away(before, state.unprinted);
+  sums_at_[step - state.unprinted.steps] = before;
+}
+
+std::int64_t ClaimCheck::next_stop(std::int64_t step) const {
+  const auto window = windows_.upper_bound(step);
+  return std::min(run_.metrics.next_step(step),
+                  window == windows_.end() ? std::numeric_limits<std::int64_t>::max() : *window);
+}
+
+void ClaimCheck::remember(const RunState& state) {
+  if (windows_.contains(state.position.global_step))
+    sums_at_[state.position.global_step] = epoch_so_far(state);
+}
+
+bool ClaimCheck::wants_evaluation(std::int64_t step) const {
+  if (!interval_.steps().contains(step)) return false;
+  return (end_is_labelled_ && step == interval_.last) ||
+         std::ranges::any_of(run_.metrics.of_step(step), [](const ClaimedLine& line) {
+           return line.event == "epoch" || line.event == "end";
+         });
+}
+
+void ClaimCheck::compare_lines(const RunState& state, const StepTotals& totals,
+                               const std::optional<Evaluation>& evaluation) {
+  const std::int64_t step = state.position.global_step;
+  if (step > 0 && !interval_.steps().contains(step)) return;  // the interval before compares them
+  for (const ClaimedLine& line : run_.metrics.of_step(step)) {
+    const auto wrong = wrong_in(line, state, totals, evaluation);
+    if (wrong.empty()) continue;
+    refute(verdict_, step, "metrics",
+           fmt::format("line {} of metrics.jsonl (event {}) says something else than was computed: {}",
+                       line.number, line.event, fmt::join(wrong, ", ")),
+           "metrics.jsonl was changed, or is of another run");
+  }
+}
+
+std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const RunState& state,
+                                              const StepTotals& totals,
+                                              const std::optional<Evaluation>& evaluation) {
+  const auto said = run_.metrics.event(line);
+  if (line.event == "start") {
+    auto own = start_event(run_.job, run_.setup, strategy_, comm_, 1);
+    for (const auto& fact : strategy_.describe().facts) own.erase(fact.first);
+    return differing_numbers(said, own, kOfThePlace);
+  }
+  const double rate = strategy_.weight_update().learning_rate(state.position.global_step - 1);
+  if (line.event == "step") return differing_numbers(said, step_event(state, totals, rate), {});
+  if (line.event == "loss") {
+    const auto loss = window(state, whole_number(said, "steps").value_or(0));
+    if (!loss || loss->steps == 0) return {"steps is no number of steps after which a loss is printed here"};
+    return differing_numbers(said, loss_event(state, *loss), {});
+  }
+  if (line.event == "epoch" && state.position.step_in_epoch != strategy_.sampler().steps_per_epoch())
+    return {"no epoch ends with this step"};
+  std::set<std::string> leave_out = kTimes;
+  if (is_of_another_test_set(state.position.global_step, whole_number(said, "test_samples").value_or(-1)))
+    leave_out.insert(kOfTheTestSet.begin(), kOfTheTestSet.end());
+  return differing_numbers(
+      said, line.event == "end" ? end_of_run(state, *evaluation) : epoch_event(state, rate, *evaluation, 0),
+      leave_out);
+}
+
+nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evaluation& evaluation) const {
+  const TrainedState trained = strategy_.whole_state();
+  const std::string digest = weights_sha256(trained.weights);
+  const auto facts = checkpoint_facts(state, run_.job, run_.setup, comm_, trained.units);
+  auto event = end_event(state, evaluation, 0);
+  add_weights(event, digest, compare_with_published(facts, digest));
+  return event;
+}
+
+/// The loss of so many steps up to this one; nothing: they do not lie in one epoch, or begin where no checkpoint stands
+/// that could have known.
+std::optional<LossWindow> ClaimCheck::window(const RunState& state, std::int64_t steps) const {
+  LossWindow window{.steps = steps, .samples = 0, .loss_units = {}};
+  if (steps == 0) return window;
+  if (steps < 0 || steps > state.position.step_in_epoch) return std::nullopt;
+  window.samples = state.epoch_samples;
+  window.loss_units = state.epoch_loss_units;
+  if (steps < state.position.step_in_epoch) {
+    const auto before = sums_at_.find(state.position.global_step - steps);
+    if (before == sums_at_.end()) return std::nullopt;
+    take_away(window, before->second);
+  }
+  window.loss_units.carry();
+  return window;
+}
+
+/// Of a set that is made in memory the test half may have had another size when the line was written.
+bool ClaimCheck::is_of_another_test_set(std::int64_t step, std::int64_t samples) {
+  const std::int64_t here = run_.setup.data->test.size();
+  const bool other = is_made_in_memory(run_.job.data.set) && samples != here && test_sizes_.contains(samples);
+  if (other && !std::exchange(test_size_was_told_, true))
+    verdict_.not_proved.push_back(
+        {{step, step},
+         fmt::format("its test accuracy was measured on {} samples, and data.test_samples is {} here",
+                     samples, here)});
+  return other;
+}
+
+/// What a checkpoint of the state here would say.
+CheckpointFacts ClaimCheck::facts_here(const CheckpointFacts& there, const RunState& state,
+                                       const std::optional<Evaluation>& evaluation) {
+  RunState now = state;
+  const bool epoch_ended = now.position.step_in_epoch == strategy_.sampler().steps_per_epoch();
+  if (epoch_ended && there.step_in_epoch == 0) now.start_next_epoch();
+  CheckpointFacts facts = checkpoint_facts(now, run_.job, run_.setup, comm_, strategy_.whole_state().units);
+  facts.unprinted = {};
+  if (!there.unprinted.units.empty()) {
+    const LossWindow known = window(state, there.unprinted.steps)
+                                 .value_or(LossWindow{.steps = -1, .samples = -1, .loss_units = {}});
+    facts.unprinted = {
+        known.steps, known.samples, {known.loss_units.limbs.begin(), known.loss_units.limbs.end()}};
+  }
+  const std::int64_t here = run_.setup.data->test.size();
+  const bool comparable =
+      evaluation && !is_of_another_test_set(there.step, test_samples_of(there).value_or(here));
+  if (comparable) facts.test_accuracy = evaluation->accuracy();
+  return facts;
+}
+
+void ClaimCheck::compare_manifest(const CheckpointFacts& there, const RunState& state,
+                                  const std::optional<Evaluation>& evaluation) {
+  const auto wrong = differing_facts(there, facts_here(there, state, evaluation));
+  if (wrong.empty()) return;
+  refute(verdict_, state.position.global_step, "manifest",
+         fmt::format("the manifest of its checkpoint says something else than was computed: {}",
+                     fmt::join(wrong, ", ")),
+         "the manifest was changed, with its checksum");
+}
+
+}  // namespace lockstep

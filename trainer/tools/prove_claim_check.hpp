@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a run's files say of the steps of an interval, against what these come to while they are replayed.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "trainer/run/run_state.hpp"
+#include "trainer/strategies/strategy.hpp"
+#include "trainer/tools/prove_replay.hpp"
+#include "trainer/tools/prove_result.hpp"
+#include "trainer/tools/prove_steps.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// On the rank that leads the replay. The strategy's whole state must be that of the step where something is said of the
+/// weights.
+class ClaimCheck {
+ public:
+  /// Borrows all five.
+  ClaimCheck(const ReplayedRun& run, const Interval& interval, ParallelStrategy& strategy,
+             const Communicator& comm, ProofResult& verdict)
+      : run_(run), interval_(interval), strategy_(strategy), comm_(comm), verdict_(verdict) {}
+
+  /// Looks for what is claimed of the interval. @throws DataError, IoError
+  void read();
+  /// The state that the replay starts from, as its checkpoint has it.
+  void begin(const RunState& state);
+  /// The next step behind this one where a series must end: something is claimed of it, or a printed loss begins behind it.
+  std::int64_t next_stop(std::int64_t step) const;
+  /// Keeps what the epoch has come to, if a printed loss begins here.
+  void remember(const RunState& state);
+  /// Whether something is claimed of the weights after this step.
+  bool wants_evaluation(std::int64_t step) const;
+
+  /// @param totals      of the last step
+  /// @param evaluation  where it was wanted
+  void compare_lines(const RunState& state, const StepTotals& totals,
+                     const std::optional<Evaluation>& evaluation);
+  /// Of the checkpoint behind the interval.
+  void compare_manifest(const CheckpointFacts& there, const RunState& state,
+                        const std::optional<Evaluation>& evaluation);
+
+ private:
+  std::vector<std::string> wrong_in(const ClaimedLine& line, const RunState& state, const StepTotals& totals,
+                                    const std::optional<Evaluation>& evaluation);
+  nlohmann::ordered_json end_of_run(const RunState& state, const Evaluation& evaluation) const;
+  CheckpointFacts facts_here(const CheckpointFacts& there, const RunState& state,
+                             const std::optional<Evaluation>& evaluation);
+  std::optional<LossWindow> window(const RunState& state, std::int64_t steps) const;
+  bool is_of_another_test_set(std::int64_t step, std::int64_t samples);
+
+  const ReplayedRun& run_;
+  const Interval& interval_;
+  ParallelStrategy& strategy_;
+  const Communicator& comm_;
+  ProofResult& verdict_;
+  bool end_is_labelled_ = false;                ///< the checkpoint at the end says a test accuracy
+  std::set<std::int64_t> windows_;              ///< steps behind which a loss that is claimed begins
+  std::map<std::int64_t, LossWindow> sums_at_;  ///< what the epoch had come to there
+  std::set<std::int64_t> test_sizes_;           ///< that the run's files speak of
+  bool test_size_was_told_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Lines are found once and parsed again when their step is replayed, so that memory is that of the file.
+#include "trainer/tools/prove_claims.hpp"
+
+#include "common/error.hpp"
+#include "common/json_text.hpp"
+#include "kernels/numerics/sums.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{1} << 30;
+constexpr std::array<std::string_view, 5> kComputedEvents = {"start", "step", "loss", "epoch", "end"};
+
+/// Equal sums as equal lists, however they were added up.
+std::vector<std::int64_t> carried(const std::vector<std::int64_t>& units) {
+  WideSum sum;
+  if (units.size() != sum.limbs.size()) return units;
+  std::ranges::copy(units, sum.limbs.begin());
+  sum.carry();
+  return {sum.limbs.begin(), sum.limbs.end()};
+}
+
+nlohmann::ordered_json tensors_json(const std::vector<CheckpointParameter>& tensors) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const CheckpointParameter& tensor : tensors) list.push_back({tensor.name, tensor.shape});
+  return list;
+}
+
+/// What a replay knows, under the manifest's names.
+nlohmann::ordered_json facts_json(const CheckpointFacts& facts) {
+  nlohmann::ordered_json json = {{"step", facts.step},
+                                 {"epoch", facts.epoch},
+                                 {"step_in_epoch", facts.step_in_epoch},
+                                 {"seed", facts.seed},
+                                 {"epoch_samples", facts.epoch_samples},
+                                 {"epoch_correct", facts.epoch_correct},
+                                 {"epoch_loss_sum", facts.epoch_loss_sum},
+                                 {"arithmetic.version", facts.arithmetic.version},
+                                 {"arithmetic.since", facts.arithmetic.since},
+                                 {"parameters", tensors_json(facts.parameters)},
+                                 {"kept", tensors_json(facts.kept)}};
+  if (!facts.epoch_loss_units.empty()) json["epoch_loss_units"] = carried(facts.epoch_loss_units);
+  if (!facts.unprinted.units.empty()) {
+    json["unprinted_loss.steps"] = facts.unprinted.steps;
+    json["unprinted_loss.samples"] = facts.unprinted.samples;
+    json["unprinted_loss.units"] = carried(facts.unprinted.units);
+  }
+  if (!facts.gradient_units.exponents.empty()) {
+    json["gradient_units.exponents"] = facts.gradient_units.exponents;
+    json["gradient_units.changed_at"] = facts.gradient_units.changed_at;
+  }
+  if (facts.test_accuracy) json["test_accuracy"] = *facts.test_accuracy;
+  for (const auto& [key, value] : facts.model) json["model." + key] = value;
+  return json;
+}
+
+/// Of a long value, that there is one.
+std::string shortened(const nlohmann::json& value) {
+  constexpr std::size_t kMost = 80;
+  std::string text = json_text(value);
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
+}  // namespace
+
+MetricsClaims::MetricsClaims(std::string text) : text_(std::move(text)) {
+  std::int64_t number = 0;
+  for (std::size_t begin = 0; begin < text_.size();) {
+    const std::size_t end = text_.find('\n', begin);
+    if (end == text_.npos) break;
+    add(++number, begin, end - begin);
+    begin = end + 1;
+  }
+  std::ranges::stable_sort(lines_, {}, &ClaimedLine::step);
+}
+
+void MetricsClaims::add(std::int64_t number, std::size_t begin, std::size_t size) {
+  ClaimedLine line{.step = 0, .number = number, .event = {}, .begin = begin, .size = size};
+  const auto parsed = event(line);
+  const auto name = parsed.is_object() ? parsed.value("event", nlohmann::json()) : nlohmann::json();
+  if (!name.is_string()) {
+    problems_.push_back({last_step_, fmt::format("line {} of metrics.jsonl is no event", number)});
+    return;
+  }
+  line.event = name.get<std::string>();
+  const auto step = line.event == "start" ? nlohmann::json(0) : parsed.value("step", nlohmann::json());
+  if (step.is_number_integer()) line.step = step.get<std::int64_t>();
+  if (line.event == "lost") lost_up_to_ = std::max(lost_up_to_, line.step);
+  if (std::ranges::find(kComputedEvents, line.event) == kComputedEvents.end()) return;
+  if (!step.is_number_integer() || line.step < last_step_) {
+    problems_.push_back(
+        {last_step_, fmt::format("line {} of metrics.jsonl tells of step {} behind those of step {}", number,
+                                 shortened(step), last_step_)});
+    return;
+  }
+  if (line.step == 0 && line.event != "start") {  // no evaluation and no loss belongs to it
+    problems_.push_back(
+        {0, fmt::format("line {} of metrics.jsonl tells of step 0, and steps count from 1", number)});
+    return;
+  }
+  last_step_ = line.step;
+  lines_.push_back(std::move(line));
+}
+
+std::span<const ClaimedLine> MetricsClaims::of_step(std::int64_t step) const {
+  return std::ranges::equal_range(lines_, step, {}, &ClaimedLine::step);
+}
+
+std::int64_t MetricsClaims::next_step(std::int64_t step) const {
+  const auto next = std::ranges::upper_bound(lines_, step, {}, &ClaimedLine::step);
+  return next == lines_.end() ? std::numeric_limits<std::int64_t>::max() : next->step;
+}
+
+nlohmann::json MetricsClaims::event(const ClaimedLine& line) const {
+  return parse_json_or_discard(std::string_view(text_).substr(line.begin, line.size));
+}
+
+MetricsClaims read_claims(Env& env, const std::string& run_dir) {
+  const std::string path = run_dir + "/metrics.jsonl";
+  return read_patiently(env, [&] {
+    if (!env.exists(path)) return MetricsClaims();
+    const auto bytes = env.read_first(path, kMostMetricsBytes + 1);
+    if (bytes.size() > kMostMetricsBytes)
+      throw DataError(fmt::format(
+          "{}: is larger than 1 GiB, which no run writes; move it away to prove without it", path));
+    return MetricsClaims(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  });
+}
+
+std::vector<std::string> differing_numbers(const nlohmann::json& said, const nlohmann::ordered_json& computed,
+                                           const std::set<std::string>& leave_out) {
+  std::vector<std::string> differing;
+  const auto written = parse_json(json_text(computed));  // what is not finite becomes null, as in the file
+  for (const auto& [key, value] : written.items()) {
+    if (leave_out.contains(key) || !said.contains(key) || said.at(key) == value) continue;
+    differing.push_back(
+        fmt::format("{} is {}, and came to {}", key, shortened(said.at(key)), shortened(value)));
+  }
+  return differing;
+}
+
+std::vector<std::string> differing_facts(const CheckpointFacts& said, const CheckpointFacts& computed) {
+  return differing_numbers(parse_json(json_text(facts_json(said))), facts_json(computed), {});
+}
+
+}  // namespace lockstep

@@ -1,0 +1,292 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// State first, then gradients: what a step was computed from is wrong before what it came to is.
+#include "trainer/tools/prove_diagnosis.hpp"
+
+#include "common/text_layout.hpp"
+#include "kernels/numerics/fingerprint.hpp"
+#include "trainer/engine/weight_update.hpp"
+#include "trainer/tools/prove_steps.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace lockstep {
+namespace {
+
+/// One fingerprint of a row, and what it is of.
+struct Slot {
+  enum class Of { kGradient, kWeights, kOptimizer };
+  Of of = Of::kGradient;
+  std::size_t number = 0;  ///< in the row
+  std::size_t tensor = 0, buffer = 0;
+};
+
+FingerprintLayout layout_of(const TrailHead& head) {
+  return {.trained = head.trained.size(), .kept = head.kept.size(), .buffers = head.buffers.size()};
+}
+
+/// In the order in which a difference is worth telling: weights and what the optimiser remembers in forward order,
+/// gradients in that of backward.
+std::vector<Slot> slots_of(const FingerprintLayout& layout) {
+  std::vector<Slot> slots;
+  for (std::size_t t = 0; t < layout.trained + layout.kept; ++t)
+    slots.push_back({Slot::Of::kWeights, layout.weights(t), t, 0});
+  for (std::size_t b = 0; b < layout.buffers; ++b) {
+    for (std::size_t t = 0; t < layout.trained; ++t)
+      slots.push_back({Slot::Of::kOptimizer, layout.optimizer(b, t), t, b});
+  }
+  for (std::size_t t = layout.trained; t-- > 0;)
+    slots.push_back({Slot::Of::kGradient, layout.gradient(t), t, 0});
+  return slots;
+}
+
+std::vector<std::int64_t> index_of(std::size_t element, const std::vector<int>& shape) {
+  std::vector<std::int64_t> index(shape.size());
+  auto rest = static_cast<std::int64_t>(element);
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    index[d] = rest % shape[d];
+    rest /= shape[d];
+  }
+  return index;
+}
+
+std::string place_text(const FlippedBit& flipped) {
+  return fmt::format("bit {} of element [{}]", flipped.bit, fmt::join(flipped.index, ", "));
+}
+
+class StepDiagnosis {
+ public:
+  StepDiagnosis(const DiagnosisFacts& facts, const TrailRecord& recorded, const ReplayedStep& here)
+      : facts_(facts), recorded_(recorded), here_(here), tensors_(facts.parameters.tensors()) {
+    for (const Slot& slot : slots_of(layout_of(facts.trail))) {
+      if (difference(slot) != 0) (slot.of == Slot::Of::kGradient ? gradients_ : state_).push_back(slot);
+    }
+  }
+
+  std::optional<Discrepancy> find() const {
+    if (here_.apart != 0) return ranks_here();
+    if (!state_.empty()) return wrong_state();
+    if (!gradients_.empty()) return wrong_gradient();
+    if (recorded_.apart != 0) return other_rank();
+    return std::nullopt;
+  }
+
+ private:
+  std::uint64_t difference(const Slot& slot) const {
+    return recorded_.fingerprints[slot.number] - here_.fingerprints[slot.number];
+  }
+
+  Discrepancy finding(const char* what, const Slot& slot) const {
+    const Parameter& tensor = tensors_[slot.tensor];
+    Discrepancy finding{.step = here_.step,
+                        .what = what,
+                        .parameter = tensor.name,
+                        .bucket = bucket_of(facts_.bucket_sizes, tensor.offset, facts_.parameters.size),
+                        .flipped = {},
+                        .text = {},
+                        .cause = {},
+                        .first_replayed = here_.first_replayed};
+    return finding;
+  }
+
+  std::optional<FlippedBit> flipped_in(const Slot& slot, std::uint64_t difference) const {
+    const Parameter& tensor = tensors_[slot.tensor];
+    const std::uint32_t buffer = slot.of == Slot::Of::kGradient ? kGradientBuffer
+                                 : slot.of == Slot::Of::kWeights
+                                     ? kWeightsBuffer
+                                     : kOptimizerBuffer + static_cast<std::uint32_t>(slot.buffer);
+    const auto found = find_flipped_bit(difference, {.buffer = buffer,
+                                                     .first = tensor.offset,
+                                                     .size = tensor.size,
+                                                     .bits = slot.of == Slot::Of::kGradient ? 64 : 32});
+    if (!found) return std::nullopt;
+    return FlippedBit{index_of(found->word, tensor.shape), found->bit};
+  }
+
+  std::string name_of(const Slot& slot) const {
+    if (slot.of == Slot::Of::kGradient) return "the summed gradient";
+    return slot.of == Slot::Of::kWeights ? "the weights"
+                                         : "the optimiser's " + facts_.trail.buffers[slot.buffer];
+  }
+
+  /// "conv1.weight and 7 others"
+  std::string tensors_text(const std::vector<Slot>& slots) const {
+    const std::string& first = tensors_[slots.front().tensor].name;
+    if (slots.size() == 1) return first;
+    return fmt::format("{} and {}", first, counted(slots.size() - 1, "other"));
+  }
+
+  Discrepancy wrong_state() const {
+    const Slot& slot = state_.front();
+    Discrepancy found = finding(slot.of == Slot::Of::kWeights ? "weights" : "optimizer", slot);
+    if (state_.size() == 1) found.flipped = flipped_in(slot, difference(slot));
+    if (found.flipped) {
+      found.text =
+          fmt::format("{} on rank 0 went into it with {} flipped", name_of(slot), place_text(*found.flipped));
+      found.cause = "a flipped bit in the memory of rank 0, before this step and after the one before it";
+      return found;
+    }
+    found.text = fmt::format("{} went into it with other values than here (in {})", name_of(slot),
+                             tensors_text(state_));
+    found.cause =
+        here_.first_replayed
+            ? fmt::format("this run did not go on from {}, or that was changed afterwards", here_.start)
+            : "the update of the step before it was computed wrongly, or memory was overwritten";
+    return found;
+  }
+
+  Discrepancy wrong_gradient() const {
+    const Slot& slot = gradients_.front();
+    Discrepancy found = finding("gradient", slot);
+    if (gradients_.size() == 1) found.flipped = flipped_in(slot, difference(slot));
+    if (found.flipped) {
+      found.text = fmt::format("the summed gradient had {} flipped", place_text(*found.flipped));
+      found.cause = "a flipped bit in the sums of gradients, in a rank's memory or on its way";
+      return found;
+    }
+    found.text = fmt::format("the summed gradient was another than here (of {})", tensors_text(gradients_));
+    if (recorded_.apart != 0) {
+      const auto other = other_rank();
+      found.text += "; " + other.text;
+      found.cause = other.cause;
+      if (other.flipped) {
+        found.what = other.what;
+        found.parameter = other.parameter;
+        found.bucket = other.bucket;
+        found.flipped = other.flipped;
+      }
+      return found;
+    }
+    const bool all = gradients_.size() == facts_.trail.trained.size();
+    found.cause =
+        all ? "a sample of this step was other data on some rank (a flipped bit, another set), or a "
+              "processor computed a forward pass wrongly"
+            : fmt::format("a processor computed the backward pass wrongly, up to {}", found.parameter);
+    return found;
+  }
+
+  /// Rank 0's own are right.
+  Discrepancy other_rank() const {
+    for (const Slot& slot : slots_of(layout_of(facts_.trail))) {
+      const auto flipped = flipped_in(slot, recorded_.apart);
+      if (!flipped) continue;
+      Discrepancy found = finding(slot.of == Slot::Of::kGradient  ? "gradient"
+                                  : slot.of == Slot::Of::kWeights ? "weights"
+                                                                  : "optimizer",
+                                  slot);
+      found.flipped = flipped;
+      found.text =
+          fmt::format("on a rank other than 0, {} had {} flipped", name_of(slot), place_text(*flipped));
+      found.cause = "a flipped bit in the memory of that rank, before this step and after the one before it";
+      return found;
+    }
+    Discrepancy found{.step = here_.step,
+                      .what = "ranks",
+                      .parameter = {},
+                      .bucket = {},
+                      .flipped = {},
+                      .text = "a rank other than 0 had other weights, optimiser state or sums than rank 0",
+                      .cause = "an update that was computed wrongly there, or memory that was overwritten",
+                      .first_replayed = here_.first_replayed};
+    return found;
+  }
+
+  Discrepancy ranks_here() const {
+    return {.step = here_.step,
+            .what = "here",
+            .parameter = {},
+            .bucket = {},
+            .flipped = {},
+            .text = "the ranks that replay it do not agree with each other",
+            .cause = "the memory or a processor of a machine here: prove again on others",
+            .first_replayed = here_.first_replayed};
+  }
+
+  const DiagnosisFacts& facts_;
+  const TrailRecord& recorded_;
+  const ReplayedStep& here_;
+  std::vector<Parameter> tensors_;
+  std::vector<Slot> state_, gradients_;  ///< those that differ
+};
+
+/// Words that differ between two arrays: how many, the first, and whether it is by one bit.
+struct WordsApart {
+  std::size_t count = 0, first = 0;
+  std::uint32_t bits = 0;  ///< of the first
+};
+
+WordsApart words_apart(std::span<const float> a, std::span<const float> b) {
+  WordsApart apart;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(a[i]) ^ std::bit_cast<std::uint32_t>(b[i]);
+    if (bits == 0) continue;
+    if (apart.count++ == 0) {
+      apart.first = i;
+      apart.bits = bits;
+    }
+  }
+  return apart;
+}
+
+}  // namespace
+
+std::optional<Discrepancy> diagnose_step(const DiagnosisFacts& facts, const TrailRecord& recorded,
+                                         const ReplayedStep& here) {
+  return StepDiagnosis(facts, recorded, here).find();
+}
+
+std::optional<Discrepancy> diagnose_state(const DiagnosisFacts& facts, const CheckpointState& checkpoint,
+                                          std::span<const float> weights,
+                                          const std::vector<std::span<const float>>& optimizer) {
+  const auto compare = [&](std::string what, std::span<const float> there,
+                           std::span<const float> here) -> std::optional<Discrepancy> {
+    for (const Parameter& tensor : facts.parameters.tensors()) {
+      if (tensor.offset + tensor.size > there.size()) continue;
+      const auto apart =
+          words_apart(there.subspan(tensor.offset, tensor.size), here.subspan(tensor.offset, tensor.size));
+      if (apart.count == 0) continue;
+      Discrepancy found{
+          .step = checkpoint.facts.step,
+          .what = "checkpoint",
+          .parameter = tensor.name,
+          .bucket = {},
+          .flipped = {},
+          .text = fmt::format("in its checkpoint, {} of {} {} not what the step left",
+                              counted(apart.count, "element"), what, apart.count == 1 ? "is" : "are"),
+          .cause =
+              "memory was changed after the step and before it was saved; or the checkpoint was "
+              "changed, with its checksums",
+          .first_replayed = false};
+      if (apart.count == 1 && std::has_single_bit(apart.bits)) {
+        found.flipped = FlippedBit{index_of(apart.first, tensor.shape), std::countr_zero(apart.bits)};
+        found.text = fmt::format("in its checkpoint, {} of {} is flipped", place_text(*found.flipped), what);
+      }
+      return found;
+    }
+    return std::nullopt;
+  };
+  if (auto found = compare("the weights", checkpoint.weights, weights)) return found;
+  for (std::size_t i = 0; i < optimizer.size() && i < checkpoint.optimizer.size(); ++i) {
+    const OptimizerBuffer& buffer = checkpoint.optimizer[i];
+    if (auto found = compare("the optimiser's " + buffer.name, buffer.values, optimizer[i])) return found;
+  }
+  return std::nullopt;
+}
+
+std::optional<int> bucket_of(std::span<const std::size_t> sizes, std::size_t element,
+                             std::size_t parameters) {
+  if (element >= parameters) return std::nullopt;
+  std::size_t end = parameters;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] > end) return std::nullopt;
+    end -= sizes[i];
+    if (element >= end) return static_cast<int>(i) + 1;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,293 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Replay: the engine takes the steps, their fingerprints are compared with the trail's rows, and what they come to with
+/// what metrics.jsonl and manifests say.
+#include "trainer/tools/prove_replay.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/output.hpp"
+#include "common/terminal.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/run/data_record.hpp"
+#include "trainer/run/run_state.hpp"
+#include "trainer/run/saved_model.hpp"
+#include "trainer/strategies/strategy.hpp"
+#include "trainer/tools/prove_claim_check.hpp"
+#include "trainer/tools/prove_diagnosis.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+
+namespace {
+
+/// What rank 0 tells the others after each series.
+struct Order {
+  std::int64_t steps = 0;  ///< of the next series, at most
+  bool stop = false;       ///< there is none
+  bool evaluate = false;   ///< something is claimed of the weights as they are now
+  bool meet = false;       ///< all ranks of the proof meet
+};
+
+class Replay {
+ public:
+  Replay(const ReplayedRun& run, const Interval& interval, Communicator& comm, ProofProgress& progress,
+         ProofMeetings& meetings)
+      : run_(run),
+        interval_(interval),
+        comm_(comm),
+        progress_(progress),
+        meetings_(meetings),
+        strategy_(find_strategy(run.job).make(run.job, run.setup, comm)),
+        facts_{run.trail.head(), run.setup.network.parameters(), run.bucket_sizes},
+        slots_(run.trail.head().slots()),
+        claims_(run, interval, *strategy_, comm, verdict_) {}
+
+  ProofResult to_the_end() {
+    start();
+    while (state_.position.global_step < interval_.last && !order_.stop) take_series();
+    if (!order_.stop && !interval_.end.empty()) compare_with_end();
+    finish();
+    return std::move(verdict_);
+  }
+
+ private:
+  void start();
+  void load_start();
+  void take_series();
+  void compare(const StepSeries& series, const std::vector<std::uint64_t>& apart);
+  void fail(const StepSeries& series);
+  void stop_at(std::int64_t step);
+  void give_order();
+  void compare_with_end();
+  void finish();
+
+  std::int64_t step() const { return state_.position.global_step; }
+  bool leads() const { return comm_.rank() == 0; }
+
+  const ReplayedRun& run_;
+  const Interval& interval_;
+  Communicator& comm_;
+  ProofProgress& progress_;
+  ProofMeetings& meetings_;
+  std::unique_ptr<ParallelStrategy> strategy_;
+  DiagnosisFacts facts_;
+  std::size_t slots_;
+  RunState state_;
+  Order order_;
+  std::int64_t proved_up_to_ = 0, stopped_at_ = 0;
+  std::vector<StepRange> unknown_;        ///< steps without a good record, which were only passed through
+  std::optional<Evaluation> evaluation_;  ///< of the weights as they are now
+  ProofResult verdict_;
+  ClaimCheck claims_;  ///< of rank 0
+};
+
+void Replay::start() {
+  agree(comm_, [&] {
+    if (!leads()) return;
+    claims_.read();
+    if (interval_.start.checkpoint.empty()) {
+      initialise_weights(run_.job, run_.setup.network, strategy_->whole_state().weights);
+    } else {
+      load_start();
+    }
+  });
+  comm_.broadcast(std::as_writable_bytes(std::span(&state_, 1)), 0);
+  proved_up_to_ = step();
+  strategy_->distribute();
+  if (leads() && !order_.stop) {
+    claims_.begin(state_);
+    claims_.compare_lines(state_, {}, std::nullopt);
+  }
+  give_order();
+}
+
+/// A checkpoint whose checksums are good may hold what no run of this job can have.
+void Replay::load_start() {
+  const CheckpointState checkpoint = load_checkpoint(Env::posix(), interval_.start.checkpoint);
+  require_same_data(checkpoint.facts, run_.job, *run_.setup.data, run_.setup.fingerprints->get());
+  try {
+    state_ = restore(checkpoint, run_.job, run_.setup, strategy_->sampler(), strategy_->whole_state());
+  } catch (const Error& error) {
+    refute(verdict_, interval_.start.step, "checkpoint", fmt::format("its checkpoint: {}", error.what()),
+           "the checkpoint was changed, with its checksums");
+    state_.position.global_step = interval_.start.step;
+    stop_at(interval_.start.step);
+  }
+}
+
+void Replay::take_series() {
+  const std::int64_t in_epoch = strategy_->sampler().steps_per_epoch();
+  if (state_.position.step_in_epoch == in_epoch) state_.start_next_epoch();
+  evaluation_.reset();
+  const std::int64_t count =
+      std::min({strategy_->longest_series(), in_epoch - state_.position.step_in_epoch, order_.steps});
+  StepSeries series = strategy_->run(state_.position, count, false);
+  const auto apart = strategy_->combine_fingerprints(series.fingerprints, slots_);
+  if (leads()) compare(series, apart);
+  state_.add(series);
+  verdict_.replayed += series.steps;
+  progress_.add(series.steps);
+  if (leads() && series.failure && !order_.stop) fail(series);
+  give_order();
+  if (order_.evaluate) {
+    evaluation_ = strategy_->evaluate(never_leave);
+    strategy_->collect();
+  }
+  if (leads() && !order_.stop) claims_.compare_lines(state_, series.last, evaluation_);
+  if (order_.meet) meetings_.meet();
+}
+
+/// Rank 0 knows what is claimed, and when the ranks of other groups wait.
+void Replay::give_order() {
+  if (leads()) {
+    claims_.remember(state_);
+    order_.steps = std::min(interval_.last, claims_.next_stop(step())) - step();
+    order_.evaluate = !order_.stop && claims_.wants_evaluation(step());
+    order_.meet = meetings_.are_due();
+  }
+  if (comm_.size() > 1) comm_.broadcast(std::as_writable_bytes(std::span(&order_, 1)), 0);
+}
+
+void Replay::stop_at(std::int64_t step) {
+  stopped_at_ = step;
+  order_.stop = true;
+}
+
+void Replay::compare(const StepSeries& series, const std::vector<std::uint64_t>& apart) {
+  for (std::int64_t i = 0; i < series.steps && !order_.stop; ++i) {
+    const std::int64_t step = this->step() + 1 + i;
+    const auto recorded = run_.trail.find(step);
+    if (!recorded) {
+      unknown_.push_back({step, step});
+      continue;
+    }
+    const auto at = static_cast<std::size_t>(i);
+    const ReplayedStep here{
+        .step = step,
+        .fingerprints = std::span(series.fingerprints).subspan(at * slots_, slots_),
+        .apart = apart[at],
+        .first_replayed = step == interval_.start.step + 1,
+        .start = interval_.start.checkpoint.empty()
+                     ? std::string("the weights that its job begins with")
+                     : fmt::format("the checkpoint of step {}", with_thousands(interval_.start.step))};
+    if (auto finding = diagnose_step(facts_, *recorded, here)) {
+      verdict_.findings.push_back(std::move(*finding));
+      stop_at(step);
+    } else {
+      proved_up_to_ = step;
+    }
+  }
+}
+
+/// Where the run could not take the step either, its trail ends before it.
+void Replay::fail(const StepSeries& series) {
+  refute(verdict_, step() + 1, "gradient",
+         fmt::format("{} losses and {} terms of its gradient are NaN or infinite here",
+                     series.failure->losses, series.failure->terms),
+         "the run was computed from other data or weights, or wrongly; or this machine computes wrongly");
+  stop_at(step() + 1);
+}
+
+void Replay::compare_with_end() {
+  strategy_->collect();
+  agree(comm_, [&] {
+    if (!leads()) return;
+    const CheckpointState there = load_checkpoint(Env::posix(), interval_.end);
+    require_same_data(there.facts, run_.job, *run_.setup.data, run_.setup.fingerprints->get());
+    const TrainedState here = strategy_->whole_state();
+    std::vector<std::span<const float>> optimizer;
+    for (const OptimizerBufferView& buffer : here.optimizer) optimizer.emplace_back(buffer.values);
+    if (auto finding = diagnose_state(facts_, there, here.weights, optimizer))
+      verdict_.findings.push_back(std::move(*finding));
+    claims_.compare_manifest(there.facts, state_, evaluation_);
+  });
+}
+
+/// What lies behind a step that differs follows from it.
+void Replay::finish() {
+  const std::int64_t first = interval_.start.step + 1;
+  progress_.leave_out(interval_.last - step());
+  verdict_.proved = without({{first, proved_up_to_}}, merged(unknown_));
+  if (verdict_.proved.size() == 1 && verdict_.proved.front().empty()) verdict_.proved.clear();
+  if (!order_.stop || !leads()) return;
+  if (stopped_at_ < interval_.last)
+    verdict_.not_proved.push_back({{stopped_at_ + 1, interval_.last},
+                                   fmt::format("they follow from step {}", with_thousands(stopped_at_))});
+}
+
+}  // namespace
+
+ProofResult replay(const ReplayedRun& run, const Interval& interval, Communicator& comm,
+                   ProofProgress& progress, ProofMeetings& meetings) {
+  return Replay(run, interval, comm, progress, meetings).to_the_end();
+}
+
+// The line that is drawn: steps done, how fast, how long still.
+
+ProofProgress::ProofProgress(bool speaks, std::string what, std::int64_t steps)
+    : output_(speaks ? output_terminal() : OutputTerminal()),
+      what_(std::move(what)),
+      steps_(steps),
+      start_(Clock::now()),
+      last_(start_ - kBarInterval) {
+  if (output_.redraws) call_before_errors(wipe_bar);
+}
+
+ProofProgress::~ProofProgress() {
+  if (output_.redraws) wipe_bar();
+}
+
+void ProofProgress::add(std::int64_t steps) {
+  done_ += steps;
+  const auto now = Clock::now();
+  if (!output_.redraws || now - last_ < kBarInterval) return;
+  last_ = now;
+  const double seconds = std::max(seconds_since(start_), 1e-9), done = static_cast<double>(done_);
+  const double left = static_cast<double>(std::max<std::int64_t>(steps_ - done_, 0));
+  const std::vector<Field> fields = {
+      {what_, 5},
+      {fmt::format("{}/{} steps", with_thousands(done_), with_thousands(steps_)), 4},
+      {fmt::format("{} steps/s", with_thousands(static_cast<std::int64_t>(done / seconds))), 1},
+      {fmt::format("ETA {}", format_duration(seconds / std::max(done, 1.0) * left)), 3}};
+  const int columns = output_columns();
+  draw_bar(fit_with_bar(fields, std::min(done / std::max(done + left, 1.0), 1.0), columns, output_.unicode),
+           output_, columns);
+}
+
+void ProofProgress::leave_out(std::int64_t steps) {
+  steps_ -= steps;
+}
+
+ProofMeetings::ProofMeetings(Communicator& comm) : comm_(comm), last_(Clock::now()) {}
+
+bool ProofMeetings::are_due() const {
+  return comm_.size() > 1 && seconds_since(last_) > std::min(5.0, comm_.timeout().count() / 8);
+}
+
+void ProofMeetings::meet() {
+  someone_works(true);
+}
+
+void ProofMeetings::wait_for_all() {
+  while (someone_works(false)) {
+  }
+}
+
+bool ProofMeetings::someone_works(bool self) {
+  std::array<std::int64_t, 1> working = {self ? 1 : 0};
+  if (comm_.size() > 1) comm_.all_reduce(std::span<std::int64_t>(working));
+  last_ = Clock::now();
+  return working[0] > 0;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What `lockstep prove` has found out, for people and as JSON.
+#pragma once
+
+#include "trainer/tools/prove_steps.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// One bit that is not as it should be.
+struct FlippedBit {
+  std::vector<std::int64_t> index;  ///< of the element in its parameter
+  int bit = 0;                      ///< 0: the lowest
+  friend bool operator==(const FlippedBit&, const FlippedBit&) = default;
+};
+
+/// A place where the run is not what it says.
+struct Discrepancy {
+  std::int64_t step = 0;
+  /// "gradient", "weights", "optimizer", "ranks"; of files "trail", "checkpoint", "manifest", "metrics", "job"
+  std::string what;
+  std::string parameter;      ///< empty: none in particular
+  std::optional<int> bucket;  ///< of the run's plan, from 1, in the order in which they leave
+  std::optional<FlippedBit> flipped;
+  std::string text;             ///< what differs, in a sentence
+  std::string cause;            ///< the likely one, in a sentence
+  bool first_replayed = false;  ///< it is the first step behind a checkpoint
+};
+
+struct ProofResult;
+/// Adds a finding of no parameter in particular.
+void refute(ProofResult& verdict, std::int64_t step, const char* what, std::string text, std::string cause);
+
+struct NotProved {
+  StepRange steps;
+  std::string why;
+};
+
+/// Of one rank's work, or of all.
+struct ProofResult {
+  std::vector<StepRange> asked, proved;
+  std::vector<Discrepancy> findings;  ///< by step
+  std::vector<NotProved> not_proved;
+  std::int64_t replayed = 0;      ///< steps computed here
+  bool lacks_arithmetic = false;  ///< a reason for what is not proved
+
+  bool refuted() const { return !findings.empty(); }
+  bool complete() const { return without(merged(asked), merged(proved)).empty(); }
+  /// 0 all that was asked for is proved, 1 refuted; 69 or 66: something is missing for the rest.
+  int exit_code() const;
+};
+
+/// Facts for the first line.
+struct ProofCircumstances {
+  std::string run, device;
+  int ranks = 1;
+  double seconds = 0;
+};
+
+/// What ranks tell each other.
+nlohmann::json to_json(const ProofResult& verdict);
+ProofResult result_from_json(const nlohmann::json& json);
+/// What another found, added. Ranges are merged, findings sorted by step.
+void add(ProofResult& verdict, const ProofResult& more);
+
+/// Lines for people.
+std::string to_text(const ProofResult& verdict, const ProofCircumstances& circumstances);
+/// One object for programs.
+nlohmann::ordered_json report_json(const ProofResult& verdict, const ProofCircumstances& circumstances);
+
+}  // namespace lockstep

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Exact and fp32 sums take turns on the same job, beside the peak that was measured in between.
+#include "comm/agreement.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
+#include "common/text_layout.hpp"
+#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/fma_peak.hpp"
+#include "models/network.hpp"
+#include "trainer/engine/step_engine.hpp"
+#include "trainer/tools/bench.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace lockstep::bench {
+namespace {
+
+constexpr double kPeakTurnSeconds = 0.02;
+
+/// In each step, the rank that was the last to finish its backward waits for nothing but communication; the
+/// others also wait for that rank. Sum over the steps of the shortest wait. Collective.
+double waits_of_last_arrivals(Communicator& comm, const std::vector<double>& waits) {
+  const auto by_rank = gather(comm, std::span<const double>(waits));
+  double sum = 0;
+  for (std::size_t step = 0; step < waits.size(); ++step) {
+    double shortest = waits[step];
+    for (const auto& its_waits : by_rank) shortest = std::min(shortest, its_waits[step]);
+    sum += shortest;
+  }
+  return sum;
+}
+
+/// One way to run the job's steps, and what its turns took.
+struct Candidate {
+  Candidate(const Job& job, Communicator& comm, JobSetup made)
+      : label(spelt(job.parallel.determinism)),
+        setup(std::move(made)),
+        engine(make_step_engine(job, setup, comm)) {
+    setup.network.initialise(job.train.seed, engine->weights(), job.train.initial_scale);
+  }
+
+  /// Runs the next full-batch steps; records seconds per step and the shares of this turn.
+  void turn(Communicator& comm, int steps) {
+    engine->reset_times();
+    const auto& sampler = engine->sampler();
+    const auto full_steps = sampler.steps_per_epoch() -
+                            (sampler.batch_samples(sampler.steps_per_epoch() - 1) < sampler.batch_samples(0));
+    const auto start = Clock::now();
+    std::vector<double> waits;
+    for (int i = 0; i < steps; ++i, ++step) {
+      const double waited = engine->times().exposed;
+      engine->run({step / full_steps, step % full_steps, step}, 1, false);
+      waits.push_back(engine->times().exposed - waited);
+    }
+    const double total = seconds_since(start);
+    const StepTimes times = engine->times();
+    const double communication = waits_of_last_arrivals(comm, waits);
+    seconds.push_back(total / steps);
+    input.push_back(times.input / total);
+    exposed.push_back(communication / total);
+    skew.push_back((times.exposed - communication) / total);
+    optimizer.push_back(times.optimizer / total);
+    under_way.push_back(times.under_way / steps);
+    beside_backward.push_back((times.under_way - times.exposed) / steps);
+    until_left.resize(times.until_left.size());
+    for (std::size_t i = 0; i < until_left.size(); ++i) until_left[i].push_back(times.until_left[i] / steps);
+  }
+
+  std::string label;
+  JobSetup setup;
+  std::unique_ptr<StepEngine> engine;
+  std::int64_t step = 0;
+  std::vector<double> seconds, input, exposed, skew, optimizer;
+  std::vector<double> under_way, beside_backward;  ///< seconds a step, of this rank
+  std::vector<std::vector<double>> until_left;     ///< likewise, of each bucket
+};
+
+Job with_determinism(Job job, Determinism determinism) {
+  job.parallel.determinism = determinism;
+  return job;
+}
+
+/// FLOP/s that the network's arithmetic needs per thread at this many seconds a step.
+double flops_per_thread(const Network& network, const Job& job, const Communicator& comm, double seconds) {
+  return network.training_flops_per_sample() * static_cast<double>(job.data.global_batch) / seconds /
+         (comm.size() * job.parallel.threads);
+}
+
+void print_contender(const Candidate& c, const Network& network, const Job& job, const Communicator& comm,
+                     double peak) {
+  const double seconds = median(c.seconds);
+  print("{:<11} {:>10} {:>9.1f} {:>6.1f} % {:>6.2f} % {:>6.2f} % {:>6.2f} % {:>7.2f} %\n", c.label,
+        with_thousands(static_cast<std::int64_t>(static_cast<double>(job.data.global_batch) / seconds)),
+        seconds * 1e6, 100 * flops_per_thread(network, job, comm, seconds) / peak, 100 * median(c.input),
+        100 * median(c.exposed), 100 * median(c.skew), 100 * median(c.optimizer));
+}
+
+/// Of rank 0: what overlapped with what.
+void print_overlap(const Candidate& c) {
+  const double under_way = median(c.under_way), beside = median(c.beside_backward);
+  print("{}: gradients under way for {:.0f} us a step, {:.0f} us of it ({:.0f} %) beside backward\n", c.label,
+        under_way * 1e6, beside * 1e6, under_way > 0 ? 100 * beside / under_way : 0);
+}
+
+/// Of rank 0: when the gradients of which buckets are there.
+void print_departures(const Candidate& c) {
+  std::string times;
+  for (const auto& bucket : c.until_left)
+    times += fmt::format("{}{:.1f}", times.empty() ? "" : " + ", median(bucket) * 1e6);
+  print("{}: buckets leave after {} us of a step\n", c.label, times);
+}
+
+double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
+  return median(ratios);
+}
+
+void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options,
+                    JobSetup world_setup) {
+  const Job world_job = with_determinism(job, Determinism::kWorld),
+            off_job = with_determinism(job, Determinism::kOff);
+  Candidate world(world_job, comm, std::move(world_setup));
+  Candidate off(off_job, comm, set_up(off_job, comm, data));
+  const Network& network = world.setup.network;
+  std::vector<double> peaks;
+  world.turn(comm, options.steps_per_round / 4 + 1);  // warm up: pages, caches, the epoch's permutation
+  off.turn(comm, options.steps_per_round / 4 + 1);
+  world.seconds.clear(), off.seconds.clear();
+  for (int round = 0; round < options.rounds; ++round) {
+    comm.barrier();
+    peaks.push_back(cpu::measure_fma_peak(kPeakTurnSeconds));
+    comm.barrier();
+    world.turn(comm, options.steps_per_round);
+    off.turn(comm, options.steps_per_round);
+  }
+  if (comm.rank() != 0) return;
+
+  const double peak = median(peaks);
+  print("{}: {}, {:.3f} MFLOP a sample; global batch {}, grain {}\n", network.name(),
+        counted(network.parameters().size, "parameter"), network.training_flops_per_sample() * 1e-6,
+        job.data.global_batch, job.parallel.grain);
+  print("{} x {}, backend {}, {}; peak {:.1f} GFLOP/s a core\n", counted(comm.size(), "rank"),
+        counted(job.parallel.threads, "thread"), comm.backend(), cpu::simd_name(), peak * 1e-9);
+  print("napkin limit: {:.0f} us a step at the peak\n",
+        1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
+  const std::string forecast = world.setup.plan.forecast();
+  print("buckets: {}{}{}\n\n", world.setup.plan.describe(), forecast.empty() ? "" : "\n", forecast);
+  print("{:<11} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "determinism", "samples/s", "us/step",
+        "of peak", "input", "exposed", "skew", "optimiser");
+  print_contender(world, network, job, comm, peak);
+  print_contender(off, network, job, comm, peak);
+  print("\n");
+  if (comm.size() > 1) {
+    print_overlap(world);
+    print_overlap(off);
+  }
+  print_departures(world);
+  print("world costs {:+.1f} % over off (median ratio of turns)\n",
+        100 * (median_ratio(world.seconds, off.seconds) - 1));
+}
+
+}  // namespace
+
+void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options) {
+  JobSetup setup = set_up(with_determinism(job, Determinism::kWorld), comm, data);
+  if (setup.device.gpu == nullptr) return bench_cpu_step(comm, job, data, options, std::move(setup));
+  bench_device_step(comm, with_determinism(job, Determinism::kWorld), data, options, std::move(setup));
+}
+
+}  // namespace lockstep::bench
