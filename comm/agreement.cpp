@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the ranks tell each other beside gradients: values and texts of all, errors that end all, and whether all still hold the same weights.
+/// What the ranks tell each other beside gradients: values and texts of all, errors that end all, and whether all
+/// still hold the same weights.
 #include "comm/agreement.hpp"
 
 #include "common/error.hpp"

@@ -128,8 +128,9 @@ class Communicator {
 
   /// What this rank is doing, for those who watch; of a part, the whole's.
   RankActivity& activity() { return whole_ != nullptr ? whole_->activity() : activity_; }
-  /// From now on waits also end, with PeerLostError, when `watch` says that a rank is lost, and last longer
-  /// than timeout() while it says so. Borrows it; null: no watch. Not while a wait is under way. It watches the communicator's parts, too.
+  /// From now on waits also end, with PeerLostError, when `watch` says that a rank is lost, and last longer than
+  /// timeout() while it says so. Borrows it; null: no watch. Not while a wait is under way. It watches the
+  /// communicator's parts, too.
   void be_watched(PeerWatch* watch) { watch_ = watch; }
   PeerWatch* watch() const { return whole_ != nullptr ? whole_->watch() : watch_; }
 

@@ -114,7 +114,7 @@ bool is_flight_file(std::string_view name) {
   return error == std::errc() && rank >= 0 && "/" + std::string(name) == flight_file("", rank);
 }
 
-std::optional<Whereabouts> last_whereabouts(const std::string& directory, int rank) {
+std::optional<RankStatus> last_status(const std::string& directory, int rank) {
   try {
     const std::string path = flight_file(directory, rank);
     const FlightRecord record = read_flight_record(Env::posix().read(path), path);
@@ -123,11 +123,11 @@ std::optional<Whereabouts> last_whereabouts(const std::string& directory, int ra
     });
     if (last == record.events.rend()) return std::nullopt;
     const FlightEntry& entry = last->entry;
-    Whereabouts where{.step = entry.step,
-                      .phase = entry.phase,
-                      .waiting = entry.event == FlightEvent::kWait ? Waiting::kForSome : Waiting::kNo,
-                      .collective = entry.collective,
-                      .bucket = entry.bucket};
+    RankStatus where{.step = entry.step,
+                     .phase = entry.phase,
+                     .waiting = entry.event == FlightEvent::kWait ? Waiting::kForSome : Waiting::kNo,
+                     .collective = entry.collective,
+                     .bucket = entry.bucket};
     put_text(text_in(entry.place), where.place);
     return where;
   } catch (const Error&) {
@@ -229,7 +229,7 @@ void FlightRecorder::put(const FlightEntry& entry) {
     std::atomic_ref(to[i]).store(words[i], std::memory_order_relaxed);
 }
 
-void FlightRecorder::note(FlightEvent event, std::int64_t ns, const Whereabouts& where) {
+void FlightRecorder::note(FlightEvent event, std::int64_t ns, const RankStatus& where) {
   FlightEntry entry{.ns = ns,
                     .step = where.step,
                     .collective = static_cast<std::uint32_t>(where.collective),

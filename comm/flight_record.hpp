@@ -92,9 +92,9 @@ inline constexpr const char* kVerdictFile = "verdict.txt";
 /// Whether a file of this name in a flight directory is ours: a record's name, or the verdict's.
 bool is_flight_file(std::string_view name);
 
-/// What a rank of this machine, or of one that shares the directory, noted last, for people: a record does not say for whom
-/// it waited. Nothing: there is no record that can be read.
-std::optional<Whereabouts> last_whereabouts(const std::string& directory, int rank);
+/// What a rank of this machine, or of one that shares the directory, noted last, for people: a record does not say
+/// for whom it waited. Nothing: there is no record that can be read.
+std::optional<RankStatus> last_status(const std::string& directory, int rank);
 
 /// "waits in a barrier", "bucket 2 leaves"
 std::string describe(const FlightEntry& entry);
@@ -116,7 +116,7 @@ class FlightRecorder {
   FlightRecorder(const FlightRecorder&) = delete;
   FlightRecorder& operator=(const FlightRecorder&) = delete;
 
-  void note(FlightEvent event, std::int64_t ns, const Whereabouts& where);
+  void note(FlightEvent event, std::int64_t ns, const RankStatus& where);
   /// @param about  "rank 3"
   void note(FlightEvent event, std::string_view about);
   /// A sign of life. @param ahead_ns  this clock, of rank 0's

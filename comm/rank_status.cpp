@@ -53,14 +53,14 @@ void RankActivity::begin_step(std::int64_t step) {
 void RankActivity::enter(Phase phase) {
   phase_.store(phase, memory_order_relaxed);
   const std::int64_t now = touch();
-  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kPhase, now, whereabouts());
+  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kPhase, now, status());
 }
 
 void RankActivity::bucket_leaves(std::int32_t bucket) {
   bucket_.store(bucket, memory_order_relaxed);
   const std::int64_t now = touch();
   if (arrivals_.is_open()) note_arrival(now);
-  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kBucket, now, whereabouts());
+  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kBucket, now, status());
 }
 
 void RankActivity::note_arrival(std::int64_t now) {
@@ -103,7 +103,7 @@ void RankActivity::begin_wait(std::string_view what, Waiting whom) {
   if (whom == Waiting::kForAll) collective_.fetch_add(1, memory_order_relaxed);
   waiting_.store(whom, memory_order_relaxed);
   const std::int64_t now = touch();
-  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kWait, now, whereabouts());
+  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kWait, now, status());
 }
 
 void RankActivity::end_wait() {
@@ -111,11 +111,11 @@ void RankActivity::end_wait() {
   const std::int64_t now = touch();
   work_began_ns_.store(now, memory_order_relaxed);
   if (arrivals_.is_open()) processor_wait_.start();
-  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kGoesOn, now, whereabouts());
+  if (FlightRecorder* to = recorder()) to->note(FlightEvent::kGoesOn, now, status());
 }
 
-Whereabouts RankActivity::whereabouts() const {
-  Whereabouts now;
+RankStatus RankActivity::status() const {
+  RankStatus now;
   now.step = step_.load(memory_order_relaxed);
   now.phase = phase_.load(memory_order_relaxed);
   now.waiting = waiting_.load(memory_order_relaxed);

@@ -162,7 +162,7 @@ inline constexpr int kWaitings = 3;
 inline constexpr std::size_t kPlaceBytes = 96;  ///< room for all that this program waits for, and some
 
 /// Where a rank stands. A text of fixed size: it also travels, and lies in files.
-struct Whereabouts {
+struct RankStatus {
   std::int64_t step = 0;  ///< in work, counted from 1; 0: none yet
   Phase phase = Phase::kStarting;
   Waiting waiting = Waiting::kNo;
@@ -194,11 +194,12 @@ class RankActivity {
   /// @param what  for people: nothing is decided by it
   void begin_wait(std::string_view what, Waiting whom);
   void end_wait();
-  /// The calling thread computes for this rank: time in which it waits for a processor is no work. Before the first step.
+  /// The calling thread computes for this rank: time in which it waits for a processor is no work. Before the first
+  /// step.
   void computes_here() { processor_wait_.count_this_thread(); }
 
   /// Fields may be of two neighbouring moments, but not where nothing has changed for a while.
-  Whereabouts whereabouts() const;
+  RankStatus status() const;
 
   /// When the buckets left, since they were fetched last.
   ArrivalLog& arrivals() { return arrivals_; }
@@ -241,7 +242,7 @@ class RankActivity {
 /// Is in a phase for as long as it lives, and then in the one before it again.
 class InPhase {
  public:
-  InPhase(RankActivity& activity, Phase phase) : activity_(activity), before_(activity.whereabouts().phase) {
+  InPhase(RankActivity& activity, Phase phase) : activity_(activity), before_(activity.status().phase) {
     activity_.enter(phase);
   }
   ~InPhase() { activity_.enter(before_); }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Host memory: arrays as the SIMD kernels ask for them, and sizes that strangers choose, checked before they are allocated.
+/// Host memory: arrays as the SIMD kernels ask for them, and sizes that strangers choose, checked before they are
+/// allocated.
 #pragma once
 
 #include <concepts>

@@ -5,9 +5,14 @@
 
 #include "common/error.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <utility>
 
 namespace lockstep {
 
@@ -60,6 +65,73 @@ std::string parent_directory(const std::string& path) {
   if (!p.has_filename()) p = p.parent_path();  // "a/b/" names the same directory as "a/b"
   const std::string parent = p.parent_path().string();
   return parent.empty() ? "." : parent;
+}
+
+// AppendFile over POSIX: of what could not be written whole, the half is taken back.
+
+namespace {
+
+[[noreturn]] void fail_append(const std::string& path, const char* what, int error) {
+  const char* hint = error == ENOSPC  ? "; free some space or choose another run.dir"
+                     : error == EFBIG ? "; raise the limit on the size of files (ulimit -f)"
+                                      : "";
+  throw IoError(fmt::format("{}: cannot be {}: {}{}", path, what, std::strerror(error), hint));
+}
+
+constexpr int kAppendFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+
+/// 0, or the errno of the write that failed; part of the bytes may be in the file then.
+int write_all(int fd, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+}  // namespace
+
+AppendFile::AppendFile(std::string path, std::optional<std::uint64_t> keep)
+    : path_(std::move(path)), fd_(::open(path_.c_str(), kAppendFlags, 0666)) {
+  if (fd_ < 0) fail_append(path_, "opened for writing", errno);
+  if (!keep || ::ftruncate(fd_, static_cast<off_t>(*keep)) == 0) return;
+  const int error = errno;
+  ::close(fd_);
+  fail_append(path_, "cut back", error);
+}
+
+AppendFile::~AppendFile() {
+  ::close(fd_);
+}
+
+void AppendFile::append(std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  unwritten_.insert(unwritten_.end(), bytes.begin(), bytes.end());
+  const off_t size = ::lseek(fd_, 0, SEEK_END);
+  write_error_ = write_all(fd_, unwritten_);
+  if (write_error_ != 0) {
+    take_back(size);
+    fail_append(path_, "written", write_error_);
+  }
+  unwritten_.clear();
+}
+
+void AppendFile::sync() {
+  const std::lock_guard lock(mutex_);
+  if (!unwritten_.empty()) fail_append(path_, "written", write_error_);
+  if (::fdatasync(fd_) != 0) fail_append(path_, "synced", errno);
+}
+
+bool AppendFile::is_complete() const {
+  const std::lock_guard lock(mutex_);
+  return unwritten_.empty();
+}
+
+/// A half would stand before the next whole.
+void AppendFile::take_back(std::int64_t size) const {
+  if (size >= 0 && ::ftruncate(fd_, size) != 0) fail_append(path_, "cut back", errno);
 }
 
 }  // namespace lockstep

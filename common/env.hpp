@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -62,7 +64,8 @@ class Env {
   /// waited for.
   /// @throws MissingDataError if it is not there; DataError if it is no regular file
   std::vector<std::byte> read(const std::string& path) { return read_first(path, UINT64_MAX); }
-  /// Its first bytes: `most`, or all where there are fewer. So memory is bounded for a file of any size. @throws as read
+  /// Its first bytes: `most`, or all where there are fewer. So memory is bounded for a file of any size. @throws as
+  /// read
   virtual std::vector<std::byte> read_first(const std::string& path, std::uint64_t most) = 0;
   /// Bytes of a file. @throws as read
   virtual std::uint64_t size(const std::string& path) = 0;
@@ -126,5 +129,38 @@ void make_own(Env& env, const std::string& path);
 
 /// "a/b/c" → "a/b"; "c" → ".".
 std::string parent_directory(const std::string& path);
+
+// A file of a run that only grows: what is appended is in it whole or not at all.
+
+/// What a full disk cut short is taken back, kept in memory, and written before what comes next.
+class AppendFile {
+ public:
+  /// Opens for appending, creates it if need be: not through a symbolic link, and without waiting for the reader
+  /// of a FIFO.
+  /// @param keep  of what is there, the first so many bytes; nothing: all
+  /// @throws IoError
+  explicit AppendFile(std::string path, std::optional<std::uint64_t> keep = std::nullopt);
+  ~AppendFile();
+  AppendFile(const AppendFile&) = delete;
+  AppendFile& operator=(const AppendFile&) = delete;
+
+  /// @throws IoError if the bytes are not in the file yet
+  void append(std::span<const std::byte> bytes);
+  void append(const std::string& text) { append(std::as_bytes(std::span(text))); }
+  /// Returns when everything will survive a power loss. May run on another thread than append.
+  /// @throws IoError also if something is not in the file yet
+  void sync();
+  /// Whether everything is in the file.
+  bool is_complete() const;
+
+ private:
+  void take_back(std::int64_t size) const;
+
+  std::string path_;
+  int fd_;
+  mutable std::mutex mutex_;
+  std::vector<std::byte> unwritten_;
+  int write_error_ = 0;  ///< why it is not written
+};
 
 }  // namespace lockstep

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// nlohmann-json for precompiled headers: without its suffix _json, which is not used here. It parses what stands before it, so
-/// that every source that reads the header, and be it precompiled, would compile the parser: a third of a second of each.
+/// nlohmann-json for precompiled headers: without its suffix _json, which is not used here. It parses what stands
+/// before it, so that every source that reads the header, and be it precompiled, would compile the parser: a third of
+/// a second of each.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// JSON to text and back. nlohmann-json's parser and writer take longer to compile than most of our sources: here they are
-/// compiled once.
+/// JSON to text and back. nlohmann-json's parser and writer take longer to compile than most of our sources: here
+/// they are compiled once.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Compiled once for all libraries; CMake puts it in front of each source. Each source includes what it uses all the same.
+/// Compiled once for all libraries; CMake puts it in front of each source. Each source includes what it uses all the
+/// same.
 #pragma once
 
 #include "common/json_precompiled.hpp"

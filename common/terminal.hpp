@@ -46,8 +46,8 @@ void write_out(const std::string& text);
 /// @param fraction  of the bar that is filled, 0 to 1
 std::string fit_with_bar(const std::vector<Field>& fields, double fraction, int columns, bool unicode);
 
-/// Draws it over what is there. The cursor goes back to its start: wherever a window that becomes narrower puts the rest
-/// of it, it stays in front, and what is printed next lies over it.
+/// Draws it over what is there. The cursor goes back to its start: wherever a window that becomes narrower puts the
+/// rest of it, it stays in front, and what is printed next lies over it.
 void draw_bar(const std::string& line, const OutputTerminal& output, int columns);
 
 /// Wipes it, if there is one, before something else is written to the terminal. From any thread.

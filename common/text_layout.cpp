@@ -220,4 +220,14 @@ std::string with_thousands(std::int64_t value) {
   return digits;
 }
 
+std::string list_of(std::string_view thing, const std::vector<int>& numbers) {
+  std::string text = plural(numbers.size(), thing);
+  for (std::size_t first = 0, last = 0; first < numbers.size(); first = ++last) {
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    text += fmt::format("{} {}", first == 0 ? "" : ",", numbers[first]);
+    if (last > first) text += fmt::format("-{}", numbers[last]);
+  }
+  return text;
+}
+
 }  // namespace lockstep

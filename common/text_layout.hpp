@@ -53,6 +53,8 @@ std::string plural(Count count, std::string_view thing) {
   return std::string(thing) +
          (thing.ends_with("s") || thing.ends_with("ch") || thing.ends_with("x") ? "es" : "s");
 }
+/// "rank 3", "ranks 0-2, 5": which of the things, ascending, neighbours as a range.
+std::string list_of(std::string_view thing, const std::vector<int>& numbers);
 /// "1 rank", "60,000 images": every count that people read, so that no message says "1 ranks".
 template <std::integral Count>
 std::string counted(Count count, std::string_view thing) {

@@ -4,9 +4,11 @@
 #include "data/dataset.hpp"
 
 #include "common/digest.hpp"
+#include "common/error.hpp"
 #include "common/threads.hpp"
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
+#include "kernels/cpu/ops.hpp"
 
 #include <array>
 #include <cmath>
@@ -141,6 +143,34 @@ Normalisation measure(std::span<const std::uint8_t> images, std::size_t features
     found.std.push_back(std > 0 ? std : 1);
   }
   return found;
+}
+
+// The batch loader.
+
+void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns, float* x,
+                       std::int32_t* labels) const {
+  const GatherShape shape{batch_columns, static_cast<int>(indices.size()), dataset_.shape.features(),
+                          dataset_.shape.channels};
+  LOCKSTEP_CHECK(shape.samples <= batch_columns && batch_columns % cpu::kLanes == 0);
+  for (std::size_t n = 0; n < indices.size(); ++n) {
+    LOCKSTEP_CHECK(indices[n] >= 0 && indices[n] < dataset_.size());
+    labels[n] = dataset_.labels[static_cast<std::size_t>(indices[n])];
+  }
+  if (dataset_.images.size() > 0)
+    cpu::gather_images(shape, dataset_.images.data(), indices.data(), dataset_.scales.scale.data(),
+                       dataset_.scales.shift.data(), x);
+  else
+    cpu::gather_features(shape, dataset_.features.data(), indices.data(), x);
+}
+
+void BatchLoader::prefetch(std::span<const std::int32_t> indices) const {
+  constexpr std::size_t kLineBytes = 64;
+  if (dataset_.images.size() == 0) return;
+  const auto bytes = static_cast<std::size_t>(dataset_.shape.features());
+  for (const std::int32_t index : indices) {
+    const std::uint8_t* image = dataset_.images.data() + static_cast<std::size_t>(index) * bytes;
+    for (std::size_t at = 0; at < bytes; at += kLineBytes) __builtin_prefetch(image + at);
+  }
 }
 
 }  // namespace lockstep

@@ -153,4 +153,29 @@ std::vector<std::string_view> made_sets();
 ///                           number of samples for a set from files, people's own data without a directory
 TrainTestData load_dataset(const DatasetOptions& options);
 
+// From data set indices to the input of a network: normalised, batch innermost.
+
+/// Gathers samples of a data set straight into the layout that the kernels read. Holds no state: one loader
+/// serves all threads of a rank.
+class BatchLoader {
+ public:
+  /// Borrows the set, which must outlive the loader.
+  explicit BatchLoader(const Dataset& dataset) : dataset_(dataset) {}
+
+  /// Column n of x becomes sample indices[n]; columns beyond them become 0. labels[n] becomes its label.
+  ///
+  /// @param indices        each in [0, dataset.size()), not more than batch_columns
+  /// @param batch_columns  a multiple of cpu::kLanes
+  /// @param x              [features, batch_columns], overwritten
+  /// @param labels         [indices.size()], overwritten
+  void load(std::span<const std::int32_t> indices, int batch_columns, float* x, std::int32_t* labels) const;
+
+  /// Asks the processor to have these samples in its cache soon; returns at once. Worth it while computing on
+  /// the batch before: random samples come from main memory, which a gather would wait for.
+  void prefetch(std::span<const std::int32_t> indices) const;
+
+ private:
+  const Dataset& dataset_;
+};
+
 }  // namespace lockstep

@@ -103,19 +103,19 @@ AlignedBuffer<std::uint8_t> read_elements(ByteSource& source, std::size_t size) 
 }
 
 /// Which part of a file is wanted.
-enum class Part { kHeader, kAll };
+enum class ReadPart { kHeader, kAll };
 
-IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have, Part part) {
+IdxArray read_plain(ByteSource& source, const Word& begin, std::size_t have, ReadPart part) {
   Word magic{};
   read_word(source, begin, have, "the magic number", magic);
   IdxArray array;
   array.dims = read_dims(source, dimensions_of(source, magic));
   const std::size_t size = plausible_size(source, array.dims);
-  if (part == Part::kAll) array.bytes = read_elements(source, size);
+  if (part == ReadPart::kAll) array.bytes = read_elements(source, size);
   return array;
 }
 
-IdxArray read_any(ByteSource& source, Part part = Part::kAll) {
+IdxArray read_any(ByteSource& source, ReadPart part = ReadPart::kAll) {
   Word begin{};
   const std::size_t have = source.read(begin);
   if (have == 0) fail_at(source, 0, "the file is empty");
@@ -135,7 +135,7 @@ IdxArray read_idx(const std::filesystem::path& path) {
 
 std::vector<std::int64_t> read_idx_dims(const std::filesystem::path& path) {
   FileSource source(path);
-  return read_any(source, Part::kHeader).dims;
+  return read_any(source, ReadPart::kHeader).dims;
 }
 
 IdxArray parse_idx(std::span<const std::uint8_t> file, std::string_view name) {
@@ -145,7 +145,7 @@ IdxArray parse_idx(std::span<const std::uint8_t> file, std::string_view name) {
 
 std::vector<std::int64_t> parse_idx_dims(std::span<const std::uint8_t> file, std::string_view name) {
   MemorySource source(file, std::string(name));
-  return read_any(source, Part::kHeader).dims;
+  return read_any(source, ReadPart::kHeader).dims;
 }
 
 std::string to_string(std::span<const std::int64_t> dims) {

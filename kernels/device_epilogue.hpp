@@ -21,7 +21,8 @@ struct EpilogueStep {
   float probability = 0;        ///< of dropping a unit, in (0, 1)
 };
 
-/// What a gradient that passes an epilogue is multiplied by, one after the other: as layers would, each of which rounds.
+/// What a gradient that passes an epilogue is multiplied by, one after the other: as layers would, each of which
+/// rounds.
 struct EpilogueFactors {
   static constexpr int kMost = 2;
   float first = 1;   ///< of the last step that scales

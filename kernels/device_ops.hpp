@@ -3,7 +3,7 @@
 /// The contract of every op on a GPU. kernels/cuda implements it by hand, kernels/vendor with cuDNN and
 /// cuBLAS.
 ///
-/// It differs from kernels/ops.hpp, the contract on CPUs, where a GPU wants it different: launches are dear,
+/// It differs from kernels/cpu/ops.hpp, the contract on CPUs, where a GPU wants it different: launches are dear,
 /// so layers are fused (kernels/device_epilogue.hpp) and all grains of a rank go through an op together; and
 /// nothing comes back to the host, so counts and flags stay on the device.
 ///
@@ -26,7 +26,6 @@
 #include "kernels/device.hpp"
 #include "kernels/device_epilogue.hpp"
 #include "kernels/numerics/sums.hpp"
-#include "kernels/ops.hpp"
 #include "kernels/shapes.hpp"
 #include "kernels/step_state.hpp"
 
@@ -35,6 +34,9 @@
 #include <string_view>
 
 namespace lockstep {
+
+struct BatchNormShape;  // kernels/batch_norm.hpp
+struct BatchNormChannel;
 
 /// Which samples of a data set form the batch: column n is sample order[step_in_epoch * stride + first + n],
 /// or that number itself where order is null.
@@ -186,7 +188,7 @@ class DeviceOps {
                                 const StepState* state, float* y, std::uint8_t* mask) = 0;
   virtual void epilogue_backward(Stream&, const EpilogueBackward&, int batch, const float* dy, float* dx) = 0;
 
-  /// Pools of any window, stride and padding; argmax [size of y] as kernels/ops.hpp says.
+  /// Pools of any window, stride and padding; argmax [size of y] as kernels/cpu/ops.hpp says.
   virtual void max_pool_forward(Stream&, const Pool2dShape&, const float* x, float* y,
                                 std::uint8_t* argmax) = 0;
   virtual void max_pool_backward(Stream&, const Pool2dShape&, const float* dy, const std::uint8_t* argmax,
@@ -194,7 +196,7 @@ class DeviceOps {
   virtual void avg_pool_forward(Stream&, const Pool2dShape&, const float* x, float* y) = 0;
   virtual void avg_pool_backward(Stream&, const Pool2dShape&, const float* dy, float* dx) = 0;
 
-  // As kernels/ops.hpp says, with the same bits.
+  // As kernels/cpu/ops.hpp says, with the same bits.
   virtual void global_avg_pool_forward(Stream&, const ImageShape&, int batch, const float* x, float* y) = 0;
   virtual void global_avg_pool_backward(Stream&, const ImageShape&, int batch, const float* dy,
                                         float* dx) = 0;
@@ -203,7 +205,7 @@ class DeviceOps {
                                    float* dx) = 0;
   virtual void add(Stream&, std::size_t size, const float* a, const float* b, float* y) = 0;
 
-  // Batch normalisation, as kernels/ops.hpp and kernels/batch_norm.hpp say, with the same bits. All columns are
+  // Batch normalisation, as kernels/cpu/ops.hpp and kernels/batch_norm.hpp say, with the same bits. All columns are
   // samples; those of a grain follow one another.
   virtual void batch_norm_sums(Stream&, const BatchNormShape&, int grain, const float* x,
                                std::int64_t* words) = 0;
@@ -241,7 +243,7 @@ class DeviceOps {
   virtual void exact_to_fp32(Stream&, std::size_t size, const std::int64_t* sum,
                              const std::int16_t* exponents, float* g) = 0;
 
-  /// One optimiser step (as Ops::update) with the mean gradient: each sum divided by the counter kSamples, in
+  /// One optimiser step (as cpu::update) with the mean gradient: each sum divided by the counter kSamples, in
   /// double. Then zeroes the sums and advances the state: step, step_in_epoch, steps_done, last, sums,
   /// scalars. If kRefused is set, weights and buffers stay as they are and the state is only marked halted; a
   /// halted state is never advanced. On its way it takes the fingerprints of what it reads, before it moves.

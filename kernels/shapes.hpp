@@ -3,7 +3,7 @@
 /// The sizes that an op is called with. Plain structs, shared by every backend and by GPU code.
 ///
 /// `batch` is the number of columns of a tensor, the innermost dimension: the samples of one grain, padded up
-/// to a multiple of Ops::batch_multiple(). Columns beyond the real samples hold finite numbers that no result
+/// to a multiple of cpu::kLanes. Columns beyond the real samples hold finite numbers that no result
 /// looks at; softmax_cross_entropy gives them a zero gradient, so they add nothing to any parameter's
 /// gradient.
 #pragma once
@@ -65,6 +65,8 @@ struct Pool2dShape {
   constexpr std::size_t out_size() const {
     return std::size_t{1} * channels * out_height() * out_width() * batch;
   }
+  /// The common case, which has a path of its own on CPUs: four taps, no overlap, no padding.
+  constexpr bool is_halving() const { return kernel == 2 && stride == 2 && padding == 0; }
 };
 
 /// x [in_features, batch] → y [out_features, batch], weights [out_features, in_features] as in PyTorch.
@@ -126,5 +128,18 @@ struct GradientTerms {
 
   const float* term(int t) const { return first + static_cast<std::size_t>(t) * stride; }
 };
+
+/// What one grain contributes to the statistics of a step.
+struct LossSums {
+  /// Sum over the samples whose loss is finite, each rounded to 2^-32 nats: exact below 2^21.
+  double loss = 0;
+  std::int64_t correct = 0;     ///< samples whose largest logit (first one among equals) is their label
+  std::int64_t not_finite = 0;  ///< samples whose loss is NaN or infinite
+};
+
+/// What a relu remembers of `size` numbers.
+constexpr std::size_t sign_bytes(std::size_t size) {
+  return (size + 7) / 8;
+}
 
 }  // namespace lockstep

@@ -19,8 +19,8 @@ namespace lockstep {
 // Which sums a step is made of, as a number. Apart from the cuts themselves, so that who changes one of them (for
 // tests/arithmetic/cuts) need not compile what only knows their version.
 
-/// What a checkpoint says of its steps: 2 for the sums of docs/arithmetic.md, on all devices; 1 for those of the versions
-/// before, whose CPUs and GPUs rounded each in their own places.
+/// What a checkpoint says of its steps: 2 for the sums of docs/arithmetic.md, on all devices; 1 for those of the
+/// versions before, whose CPUs and GPUs rounded each in their own places.
 inline constexpr int kArithmeticVersion = 2;
 
 /// How many pieces cover `size`.
@@ -109,8 +109,8 @@ struct GradientSplit {
 /// The softmax of a sample: class c is added to sum c % kLossSums, in order; then (0 + 1) + (2 + 3).
 inline constexpr int kLossSums = 4;
 
-/// The tree over 32 lanes: in step 0 ... 4, each lane adds the one that is so far away. 16 comes first because a CPU has
-/// such partners in two registers, neighbours next because it turns four sums over at once.
+/// The tree over 32 lanes: in step 0 ... 4, each lane adds the one that is so far away. 16 comes first because a CPU
+/// has such partners in two registers, neighbours next because it turns four sums over at once.
 inline constexpr int kLaneSteps = 5;
 LOCKSTEP_HOST_DEVICE constexpr int lane_distance(int step) {
   return step == 0 ? 16 : step == 1 ? 1 : step == 2 ? 2 : step == 3 ? 8 : 4;

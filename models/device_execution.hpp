@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The activations and gradients of a network on a GPU, or of a part of it, for all grains of a rank at once: what
-/// models' Execution and PartExecution are on a CPU.
+/// models' Execution is on a CPU.
 #pragma once
 
 #include "kernels/device.hpp"

@@ -1,51 +1,103 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Some neighbouring layers of a network at work on one grain, on a CPU: what Execution is for all of them.
+/// A network, or some neighbouring layers of it, at work on one grain, on a CPU.
 #pragma once
 
-#include "kernels/ops.hpp"
+#include "kernels/shapes.hpp"
+#include "models/arena.hpp"
 #include "models/network.hpp"
 #include "models/tensor_plan.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 namespace lockstep {
 
-/// Runs the layers of a part exactly as Execution would run them among the others: the bits are the same. Not
-/// thread-safe. Borrows the network and the ops. No layer of the part needs sums over the global batch.
-class PartExecution {
+class BatchStatistics;
+class LayerWalk;
+
+/// Called during backward when the gradients in [offset, offset + size) of the arena are final for this
+/// grain. The ranges arrive in backward order, each once, and together cover the arena. What is rounded to fixed point
+/// are the terms, which are there during the call; the arena has their sum.
+using GradientReady = std::function<void(std::size_t offset, std::size_t size, const GradientTerms& terms)>;
+
+/// Called during backward after each layer: the moments to look after something else, such as messages under
+/// way.
+using BetweenLayers = std::function<void()>;
+
+/// A grain on its way through a training step.
+struct TrainingGrain {
+  const float* weights = nullptr;
+  int batch = 0;    ///< columns
+  int samples = 0;  ///< columns that are samples
+  PassKey key;
+  BatchStatistics* statistics = nullptr;  ///< of the step; needed by networks with cuts
+};
+
+/// Where backward puts gradients, and whom it tells.
+struct BackwardTarget {
+  float* gradients = nullptr;  ///< arena order; overwritten with the sums over the grain
+  const GradientReady& on_ready;
+  const BetweenLayers& between_layers;
+};
+
+/// The activations of a network for one grain: what one thread needs to run forward and backward. Of a part it runs
+/// the layers exactly as it would run them among the others, the bits are the same; weights and gradients are then of
+/// the part alone, its first parameter comes first. Not thread-safe. Borrows the network.
+///
+/// A layer with sums over the global batch cuts the passes (models/batch_layer.hpp): they stop there, so that
+/// others come as far, and go on.
+class Execution {
  public:
-  /// @param max_batch  as Execution's
+  /// @param max_batch  columns to make room for, those of a full grain: sums are cut by them; a multiple of
+  ///                   cpu::kLanes
   /// @throws MemoryError  this machine has too little for them
-  PartExecution(const Network& network, const NetworkPart& part, Ops& ops, int max_batch);
-  PartExecution(PartExecution&&) noexcept;
-  ~PartExecution();
+  Execution(const Network& network, int max_batch, const NetworkPart& part = {});
+  Execution(Execution&&) noexcept;
+  ~Execution();
 
   /// Where the input goes, [features, batch]. Destroyed by the passes.
   float* input();
-  /// Runs the layers and returns the output [features, batch], valid until the next call but backward().
-  /// @param weights  of the part alone: its first parameter comes first
+  /// The whole pass, where there are no cuts; dropout is active only in training. Returns the output, of the last layer
+  /// the logits [classes, batch], valid until the next call but backward().
   float* forward_training(const float* weights, int batch, const PassKey& key);
   float* forward_evaluation(const float* weights, int batch);
+  /// After forward_training: overwrites `gradients` (arena order) with the sums over this grain.
+  /// @param gradient  of the output, [features, batch]: logits(), output_gradient() or other memory. Destroyed
+  void backward(const float* weights, float* gradient, float* gradients, const GradientReady& on_ready,
+                const BetweenLayers& between_layers = {});
 
-  /// Where the gradient of the output goes, [features, batch], after forward_training. Of a part that takes none
-  /// from others: where the output is. Destroyed by backward().
+  // The same from cut to cut, for any network:
+
+  void begin_training(const TrainingGrain& grain);
+  /// Runs on to the next cut, adds this grain's terms to its sums and returns true; false at the end of the
+  /// network. Before it is called again, the cut's statistics must be there.
+  bool forward_to_cut(std::int64_t* words);
+  /// The output; of the last layer [classes, batch].
+  float* logits();
+  /// @param gradient  of the output; may be logits(). Destroyed
+  void begin_backward(float* gradient);
+  bool backward_to_cut(const BackwardTarget& target, std::int64_t* words);
+
+  // Of a part:
+
+  /// Where the gradient of the output may come, [features, batch], after forward_training. Of a part that takes none
+  /// from others: where the output is.
   float* output_gradient();
-  /// After forward_training, and once the gradient of the output is there: overwrites `gradients` (of the part
-  /// alone, in arena order) with the sums over this grain. `on_ready` counts from the part's first parameter.
-  /// @returns the gradient of the input [features, batch], valid until the next call; null if it is not wanted
-  const float* backward(const float* weights, float* gradients, const GradientReady& on_ready,
-                        const BetweenLayers& between_layers = {});
+  /// After backward: [features, batch], valid until the next call; null if it is not wanted.
+  const float* input_gradient();
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
+  void begin(const TrainingGrain& grain, bool training);
+  bool stops_at(std::size_t i);
 
-/// Bytes that one of so many columns takes.
-std::size_t part_execution_bytes(const Network& network, const NetworkPart& part, int columns);
+  std::unique_ptr<LayerWalk> walk_;
+  std::size_t next_ = 0;      ///< of forward: the layer to run; of backward: the one behind it
+  bool terms_added_ = false;  ///< of that layer, if it is a cut
+  bool may_go_back_ = false;  ///< a whole forward pass in training is behind, and no backward pass
+};
 
 /// The first parameter of a part in the arena, and how many numbers its layers have there.
 struct ParameterRange {
@@ -57,7 +109,7 @@ ParameterRange parameters_of(const Network& network, const NetworkPart& part);
 
 /// Bytes that one Execution of so many columns takes, and at most what the kernels of its thread keep for
 /// their own use: the padded image and the rearranged weights of the largest layer.
-std::uint64_t execution_bytes(const Network& network, int columns);
+std::uint64_t execution_bytes(const Network& network, int columns, const NetworkPart& part = {});
 std::uint64_t kernel_scratch_bytes(const Network& network, int columns);
 
 }  // namespace lockstep

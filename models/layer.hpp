@@ -4,9 +4,9 @@
 /// GPU. Layers are immutable and hold no numbers, only shapes and offsets.
 #pragma once
 
+#include "kernels/cpu/ops.hpp"
 #include "kernels/device_epilogue.hpp"
 #include "kernels/device_ops.hpp"
-#include "kernels/ops.hpp"
 #include "kernels/shapes.hpp"
 #include "models/arena.hpp"
 
@@ -127,7 +127,6 @@ struct ChannelRange {
 
 /// What all layers share in one pass.
 struct LayerPass {
-  Ops& ops;
   int batch = 0;    ///< columns
   int samples = 0;  ///< columns that are samples; the others are padding
   bool training = false;
@@ -137,7 +136,7 @@ struct LayerPass {
   ChannelRange channels = {};
 };
 
-/// The tensors of one layer in one pass, batch innermost, memory of the device of the ops. The forward pass
+/// The tensors of one layer in one pass, batch innermost, memory of the CPU. The forward pass
 /// sets x, y, weights and saved, the backward pass all of them. Of a pass over some channels, y and dy begin with the
 /// first of these, and of a layer that is_channelwise() x, dx and saved too; the rest is the layer's whole.
 struct LayerTensors {
@@ -208,8 +207,8 @@ class Layer {
   virtual std::size_t saved_bytes(int /*batch*/) const { return 0; }
   /// forward and backward_weights may be called for some channels of the output at a time.
   virtual bool splits_outputs() const { return false; }
-  /// Channel c of the output is made of channel c of the input, and of saved only its part: forward and backward_data may
-  /// be called for some channels at a time.
+  /// Channel c of the output is made of channel c of the input, and of saved only its part: forward and backward_data
+  /// may be called for some channels at a time.
   virtual bool is_channelwise() const { return false; }
   /// Not null: the layer's passes need sums over the global batch.
   virtual const BatchLayer* over_batch() const { return nullptr; }

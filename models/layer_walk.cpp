@@ -36,14 +36,14 @@ TensorPlan affordable_plan(const Network& network, const NetworkPart& part, int 
 
 }  // namespace
 
-LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, Ops& ops, int max_batch)
+LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, int max_batch)
     : gives_input_gradient_(part.gives_input_gradient),
       max_batch_(max_batch),
       parameters_(parameters_of(network, part)),
       plan_(affordable_plan(network, part, max_batch)),
       memory_(plan_.bytes),
-      pass_{.ops = ops, .key = {}, .grain = max_batch} {
-  LOCKSTEP_CHECK(max_batch > 0 && max_batch % ops.batch_multiple() == 0);
+      pass_{.key = {}, .grain = max_batch} {
+  LOCKSTEP_CHECK(max_batch > 0 && max_batch % cpu::kLanes == 0);
   const std::size_t last = std::min(part.last, network.layers().size());
   for (std::size_t i = part.first; i < last; ++i) layers_.push_back(network.layers()[i].get());
   runs_of_.assign(layers_.size(), kNone);
@@ -54,8 +54,8 @@ LayerWalk::LayerWalk(const Network& network, const NetworkPart& part, Ops& ops, 
   }
 }
 
-LayerWalk::Run LayerWalk::run_of(const ChannelRun& layers) const {
-  Run run{.layers = layers, .reader = layers.first + 1};
+LayerWalk::LayerRun LayerWalk::run_of(const ChannelRun& layers) const {
+  LayerRun run{.layers = layers, .reader = layers.first + 1};
   bool is_read = layer(layers.first).output_need() != Layer::OutputNeed::kNothing;
   const auto works_in_place = [&](std::size_t i) { return plan_.layers[i].x == plan_.layers[i].y; };
   for (; run.reader <= layers.last; ++run.reader) {
@@ -77,8 +77,7 @@ const float* LayerWalk::input_gradient() {
 }
 
 void LayerWalk::begin(const TrainingGrain& grain, bool training) {
-  LOCKSTEP_CHECK(grain.batch > 0 && grain.batch <= max_batch_ &&
-                 grain.batch % pass_.ops.batch_multiple() == 0);
+  LOCKSTEP_CHECK(grain.batch > 0 && grain.batch <= max_batch_ && grain.batch % cpu::kLanes == 0);
   grain_ = grain;
   pass_.batch = grain.batch;
   pass_.samples = grain.samples;
@@ -116,16 +115,16 @@ LayerTensors LayerWalk::backward_tensors(std::size_t i, float* gradients) {
 }
 
 void LayerWalk::forward(std::size_t i) {
-  const Run* const run = run_at(i);
+  const LayerRun* const run = run_at(i);
   if (run == nullptr) return layer(i).forward(pass_, forward_tensors(i));
   if (i == run->layers.first) run_forward(*run);
 }
 
 /// Calls f() for some channels after the other: pass_.channels.
 template <typename F>
-void LayerWalk::for_each_channels(const Run& run, const F& f) {
+void LayerWalk::for_each_channels(const LayerRun& run, const F& f) {
   const int channels = layer(run.layers.first).output().channels;
-  const int at_once = pass_.ops.channels_at_once(pass_.batch);
+  const int at_once = cpu::channels_at_once(pass_.batch);
   for (int first = 0; first < channels; first += at_once) {
     pass_.channels = {first, std::min(at_once, channels - first)};
     f();
@@ -133,7 +132,7 @@ void LayerWalk::for_each_channels(const Run& run, const F& f) {
   pass_.channels = {};
 }
 
-LayerTensors LayerWalk::of_channels(const Run& run, std::size_t i, const LayerTensors& whole) const {
+LayerTensors LayerWalk::of_channels(const LayerRun& run, std::size_t i, const LayerTensors& whole) const {
   const Layer& layer = *layers_[i];
   const bool writes_first = i < run.reader;
   const bool reads_first = run.layers.first < i && i <= run.reader;
@@ -152,14 +151,14 @@ LayerTensors LayerWalk::of_channels(const Run& run, std::size_t i, const LayerTe
   return part;
 }
 
-void LayerWalk::run_forward(const Run& run) {
+void LayerWalk::run_forward(const LayerRun& run) {
   for_each_channels(run, [&] {
     for (std::size_t i = run.layers.first; i <= run.layers.last; ++i)
       layer(i).forward(pass_, of_channels(run, i, forward_tensors(i)));
   });
 }
 
-void LayerWalk::run_backward(const Run& run, float* gradients) {
+void LayerWalk::run_backward(const LayerRun& run, float* gradients) {
   const std::size_t weighted = run.layers.first;
   const LayerTensors terms =
       scratch_.begin(layer(weighted), pass_.grain, backward_tensors(weighted, gradients));
@@ -171,7 +170,7 @@ void LayerWalk::run_backward(const Run& run, float* gradients) {
 }
 
 void LayerWalk::backward(std::size_t i, const BackwardTarget& target) {
-  const Run* const run = run_at(i);
+  const LayerRun* const run = run_at(i);
   if (run != nullptr && i == run->layers.last) run_backward(*run, target.gradients);
   if (run != nullptr && i > run->layers.first) {
     if (target.between_layers) target.between_layers();
@@ -193,7 +192,7 @@ void LayerWalk::join_branches(std::size_t i) {
   const TensorPlan::LayerOffsets& offsets = plan_.layers[i];
   if (offsets.from_branches == TensorPlan::kNone) return;
   const std::size_t size = std::size_t{1} * layer(i).output().features() * pass_.batch;
-  pass_.ops.add(size, at(offsets.dy), at(offsets.from_branches), at(offsets.dy));
+  cpu::add(size, at(offsets.dy), at(offsets.from_branches), at(offsets.dy));
 }
 
 // GradientScratch: a layer's terms, where there are several, and their sum.
@@ -222,7 +221,7 @@ GradientTerms GradientScratch::finish(const Layer& layer, const LayerPass& pass,
   const std::size_t size = layer.parameter_size();
   const GradientTerms terms{.first = terms_.data(), .count = count, .stride = size};
   std::copy_n(terms.first, size, tensors.gradients);
-  for (int t = 1; t < count; ++t) pass.ops.accumulate(size, terms.term(t), tensors.gradients);
+  for (int t = 1; t < count; ++t) cpu::accumulate(size, terms.term(t), tensors.gradients);
   return terms;
 }
 

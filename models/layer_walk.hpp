@@ -38,12 +38,12 @@ class GradientScratch {
 };
 
 /// The layers of a network, or of a part of it, counted from the first one; weights and gradients are those of these
-/// layers alone. Who walks decides in which order and how far. Not thread-safe. Borrows the network and the ops.
+/// layers alone. Who walks decides in which order and how far. Not thread-safe. Borrows the network.
 class LayerWalk {
  public:
   /// @param max_batch  as Execution's
   /// @throws MemoryError  this machine has too little for them
-  LayerWalk(const Network& network, const NetworkPart& part, Ops& ops, int max_batch);
+  LayerWalk(const Network& network, const NetworkPart& part, int max_batch);
 
   std::size_t size() const { return layers_.size(); }
   const Layer& layer(std::size_t i) const { return *layers_[i]; }
@@ -66,8 +66,8 @@ class LayerWalk {
   /// From here on back, with the gradient of the output.
   void begin_backward(float* gradient) { gradient_of_output_ = gradient; }
   void use_weights(const float* weights) { grain_.weights = weights; }
-  /// Gradients of weights and data of layer i, which becomes the gradient of what it read. Likewise, from the last layer
-  /// of a run on; the first one's weights then wait to be ready.
+  /// Gradients of weights and data of layer i, which becomes the gradient of what it read. Likewise, from the last
+  /// layer of a run on; the first one's weights then wait to be ready.
   void backward(std::size_t i, const BackwardTarget& target);
 
   LayerTensors forward_tensors(std::size_t i);
@@ -77,7 +77,7 @@ class LayerWalk {
   static constexpr std::size_t kNone = ~std::size_t{0};
 
   /// A run, and what its layers hand on: the output of its first layer, on which others may work in place.
-  struct Run {
+  struct LayerRun {
     ChannelRun layers;
     std::size_t reader = 0;  ///< the layer that makes another tensor of it; behind the run: none of these
     bool is_kept = true;     ///< backward reads that output
@@ -86,14 +86,14 @@ class LayerWalk {
 
   float* at(std::size_t offset) { return reinterpret_cast<float*>(memory_.data() + offset); }
   std::size_t offset_of(std::size_t i) const { return layer(i).parameter_offset() - parameters_.offset; }
-  Run run_of(const ChannelRun& layers) const;
-  const Run* run_at(std::size_t i) const { return runs_of_[i] == kNone ? nullptr : &runs_[runs_of_[i]]; }
+  LayerRun run_of(const ChannelRun& layers) const;
+  const LayerRun* run_at(std::size_t i) const { return runs_of_[i] == kNone ? nullptr : &runs_[runs_of_[i]]; }
   template <typename F>
-  void for_each_channels(const Run& run, const F& f);
+  void for_each_channels(const LayerRun& run, const F& f);
   /// Of layer i of the run, from these channels on.
-  LayerTensors of_channels(const Run& run, std::size_t i, const LayerTensors& whole) const;
-  void run_forward(const Run& run);
-  void run_backward(const Run& run, float* gradients);
+  LayerTensors of_channels(const LayerRun& run, std::size_t i, const LayerTensors& whole) const;
+  void run_forward(const LayerRun& run);
+  void run_backward(const LayerRun& run, float* gradients);
   /// The gradient of the output of layer i becomes that of all who read it.
   void join_branches(std::size_t i);
 
@@ -103,7 +103,7 @@ class LayerWalk {
   TensorPlan plan_;
   AlignedBuffer<std::byte> memory_;
   std::vector<const Layer*> layers_;
-  std::vector<Run> runs_;
+  std::vector<LayerRun> runs_;
   std::vector<std::size_t> runs_of_;  ///< layer → its run, or kNone
   TrainingGrain grain_;
   LayerPass pass_;

@@ -1,15 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A network built from its YAML description, and its execution for one grain at a time.
+/// A network built from its YAML description.
 #pragma once
 
-#include "common/buffers.hpp"
-#include "kernels/ops.hpp"
+#include "kernels/shapes.hpp"
 #include "models/arena.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,10 +16,10 @@
 
 namespace lockstep {
 
-class BatchStatistics;
 class Layer;
 
-/// Layers whose output nothing reads: a mistake in a model file; but a checkpoint that has some is read as it was written.
+/// Layers whose output nothing reads: a mistake in a model file; but a checkpoint that has some is read as it was
+/// written.
 enum class UnreadLayers { kRefused, kAllowed };
 
 /// The layers, their shapes and the parameter layout. Immutable; holds no weights and no activations, so that
@@ -73,74 +71,6 @@ class Network {
   ParameterLayout parameters_;
   std::vector<std::shared_ptr<const Layer>> layers_;  ///< stages keep them too
   double normal_std_ = 0;                             ///< of the initial weights; 0: PyTorch's default
-};
-
-/// Called during backward when the gradients in [offset, offset + size) of the arena are final for this
-/// grain. The ranges arrive in backward order, each once, and together cover the arena. What is rounded to fixed point
-/// are the terms, which are there during the call; the arena has their sum.
-using GradientReady = std::function<void(std::size_t offset, std::size_t size, const GradientTerms& terms)>;
-
-/// Called during backward after each layer: the moments to look after something else, such as messages under
-/// way.
-using BetweenLayers = std::function<void()>;
-
-/// A grain on its way through a training step.
-struct TrainingGrain {
-  const float* weights = nullptr;
-  int batch = 0;    ///< columns
-  int samples = 0;  ///< columns that are samples
-  PassKey key;
-  BatchStatistics* statistics = nullptr;  ///< of the step; needed by networks with cuts
-};
-
-/// Where backward puts gradients, and whom it tells.
-struct BackwardTarget {
-  float* gradients = nullptr;  ///< arena order; overwritten with the sums over the grain
-  const GradientReady& on_ready;
-  const BetweenLayers& between_layers;
-};
-
-/// The activations of one network for one grain: what one thread needs to run forward and backward. Not
-/// thread-safe. Borrows the network and the ops.
-///
-/// A layer with sums over the global batch cuts the passes (models/batch_layer.hpp): they stop there, so that
-/// others come as far, and go on.
-class Execution {
- public:
-  /// @param max_batch  columns to make room for, those of a full grain: sums are cut by them; a multiple of
-  ///                   ops.batch_multiple()
-  /// @throws MemoryError  this machine has too little for them
-  Execution(const Network& network, Ops& ops, int max_batch);
-  Execution(Execution&&) noexcept;
-  ~Execution();
-
-  /// Where the loader puts the input, [features, batch].
-  float* input();
-  /// Runs the layers; dropout is active only in training. Returns the logits [classes, batch], valid until
-  /// the next call.
-  /// The whole pass, of a network without cuts.
-  float* forward_training(const float* weights, int batch, const PassKey& key);
-  float* forward_evaluation(const float* weights, int batch);
-  /// After forward_training: overwrites `gradients` (arena order) with the sums over this grain.
-  /// @param dlogits  [classes, batch]; may be the buffer that forward_training returned. Destroyed.
-  void backward(const float* weights, float* dlogits, float* gradients, const GradientReady& on_ready,
-                const BetweenLayers& between_layers = {});
-
-  // The same from cut to cut, for any network:
-
-  void begin_training(const TrainingGrain& grain);
-  /// Runs on to the next cut, adds this grain's terms to its sums and returns true; false at the end of the
-  /// network. Before it is called again, the cut's statistics must be there.
-  bool forward_to_cut(std::int64_t* words);
-  /// [classes, batch]
-  float* logits();
-  /// @param dlogits  may be logits(). Destroyed
-  void begin_backward(float* dlogits);
-  bool backward_to_cut(const BackwardTarget& target, std::int64_t* words);
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
 };
 
 // The random numbers that training starts from: the same bits on every machine.

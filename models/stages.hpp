@@ -34,8 +34,8 @@ struct Stage {
   std::size_t parameter_size() const;    ///< 0 for stages without
 };
 
-/// All layers of the network, or of a part of it, in order, each in exactly one stage; views in none. A layer joins the stage
-/// before it if its form is an epilogue step and that stage can take it (kernels/device_epilogue.hpp); as a
+/// All layers of the network, or of a part of it, in order, each in exactly one stage; views in none. A layer joins
+/// the stage before it if its form is an epilogue step and that stage can take it (kernels/device_epilogue.hpp); as a
 /// rule a stage for each convolution and linear layer comes out. Of a part of views alone none comes out.
 std::vector<Stage> fuse_layers(const Network& network, const NetworkPart& part = {});
 

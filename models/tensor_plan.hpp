@@ -45,8 +45,8 @@ MemoryPlan plan_memory(std::span<const Lifetime> tensors);
 
 // Which layers run together on a CPU, some channels at a time, so that what they hand on is still in the cache.
 
-/// The layers [first, last]: one whose outputs can be had a few at a time, and those behind it that work on each channel
-/// by itself.
+/// The layers [first, last]: one whose outputs can be had a few at a time, and those behind it that work on each
+/// channel by itself.
 struct ChannelRun {
   std::size_t first = 0, last = 0;
 };
@@ -85,8 +85,8 @@ struct TensorPlan {
   };
 
   std::vector<LayerOffsets> layers;  ///< of the part
-  /// Layers of the part that may be run some channels at a time: all that they read and write is there until the last of
-  /// them has ended.
+  /// Layers of the part that may be run some channels at a time: all that they read and write is there until the last
+  /// of them has ended.
   std::vector<ChannelRun> runs;
   std::size_t input = 0;
   std::size_t input_gradient = kNone, output_gradient = kNone;  ///< as the part says

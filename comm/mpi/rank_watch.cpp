@@ -129,19 +129,6 @@ std::optional<std::string> excuse_of(const LaunchedProcess& process, const Absen
   return std::nullopt;
 }
 
-/// "rank 3", "ranks 4-7, 9".
-std::string list_of(const std::vector<int>& ranks) {
-  std::string text = plural(ranks.size(), "rank") + " ";
-  for (std::size_t first = 0; first < ranks.size();) {
-    std::size_t last = first;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    text += fmt::format("{}{}", first == 0 ? "" : ", ", ranks[first]);
-    if (last > first) text += fmt::format("-{}", ranks[last]);
-    first = last + 1;
-  }
-  return text;
-}
-
 std::vector<int> ranks_elsewhere(const Absence& absence) {
   std::vector<int> ranks;
   for (int rank = 0; rank < absence.ranks; ++rank) {
@@ -162,7 +149,7 @@ std::string absence_report(const Absence& absence) {
   }
   if (const auto elsewhere = ranks_elsewhere(absence); !elsewhere.empty())
     findings.push_back(fmt::format(
-        "no process here of {}: on another host (see what was said there), or ended", list_of(elsewhere)));
+        "no process here of {}: on another host (see what was said there), or ended", list_of("rank", elsewhere)));
   if (findings.empty())
     findings.emplace_back(
         "all have come, but cannot reach each other: 'lockstep doctor --hostfile FILE' says why");

@@ -27,12 +27,12 @@ namespace lockstep {
 
 namespace {
 
-struct Verdict {
+struct FailureKind {
   ExitCode code;
   const char* text;
 };
 
-Verdict verdict_on(ncclResult_t result) {
+FailureKind kind_of_failure(ncclResult_t result) {
   switch (result) {
     case ncclSystemError:
     case ncclRemoteError:
@@ -63,9 +63,9 @@ std::string last_words() {
 }  // namespace
 
 void throw_nccl_error(ncclResult_t result, const char* call, const char* file, int line) {
-  const Verdict verdict = verdict_on(result);
-  throw NcclError(verdict.code, fmt::format("NCCL failed at {}:{} in {}: {}{}; {}", file, line, call,
-                                            ncclGetErrorString(result), last_words(), advice(verdict.text)));
+  const FailureKind kind = kind_of_failure(result);
+  throw NcclError(kind.code, fmt::format("NCCL failed at {}:{} in {}: {}{}; {}", file, line, call,
+                                         ncclGetErrorString(result), last_words(), advice(kind.text)));
 }
 
 // Keeps our signal handlers where a library installs its own.

@@ -47,7 +47,7 @@ void GradientBucket::for_each_tensor(const GradientUnits& units, const F& f) con
   }
 }
 
-bool GradientBucket::add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients,
+bool GradientBucket::add(std::size_t offset, std::size_t size, const float* gradients,
                          const GradientUnits& units) {
   bool fits = true;
   const std::size_t first = offset - range_.offset;
@@ -59,10 +59,10 @@ bool GradientBucket::add(Ops& ops, std::size_t offset, std::size_t size, const f
         std::min({(chunk + 1) * kChunk, first + size, units.end(tensor) - range_.offset});
     const std::lock_guard lock(locks_[chunk]);
     if (exact()) {
-      fits &=
-          ops.accumulate_exact(stop - at, gradients + (at - first), units.format(tensor), exact_.data() + at);
+      fits &= cpu::accumulate_exact(stop - at, gradients + (at - first), units.format(tensor),
+                                    exact_.data() + at);
     } else {
-      ops.accumulate(stop - at, gradients + (at - first), fp32_.data() + at);
+      cpu::accumulate(stop - at, gradients + (at - first), fp32_.data() + at);
     }
     at = stop;
   }
@@ -91,18 +91,18 @@ std::unique_ptr<PendingCollective> GradientBucket::start(AllReduce& all_reduce) 
   return exact() ? all_reduce.start(exact_.span()) : all_reduce.start(fp32_.span());
 }
 
-void GradientBucket::mean(Ops& ops, std::int64_t samples, float* gradient, const GradientUnits& units,
+void GradientBucket::mean(std::int64_t samples, float* gradient, const GradientUnits& units,
                           const GradientReducer::SeeSums& see) const {
   if (!exact()) {
-    ops.mean(range_.size, fp32_.data(), samples, gradient + range_.offset);
+    cpu::mean(range_.size, fp32_.data(), samples, gradient + range_.offset);
     return;
   }
   for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
     for (std::size_t at = first; at < first + size; at += kNear) {
       const std::size_t count = std::min(kNear, first + size - at);
       if (see) see(tensor, begin() + at, exact_.span().subspan(at, count));
-      ops.mean_from_exact(count, exact_.data() + at, units.format(tensor).scale, samples,
-                          gradient + begin() + at);
+      cpu::mean_from_exact(count, exact_.data() + at, units.format(tensor).scale, samples,
+                           gradient + begin() + at);
     }
   });
 }

@@ -8,7 +8,7 @@
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
 #include "common/buffers.hpp"
-#include "kernels/ops.hpp"
+#include "kernels/cpu/ops.hpp"
 
 #include <atomic>
 #include <cstddef>
@@ -49,8 +49,7 @@ class GradientBucket {
   /// Adds gradients for arena elements [offset, offset + size), which lie in this bucket. Does not count
   /// them.
   /// @returns false if one does not fit the format of its tensor (world only)
-  bool add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients,
-           const GradientUnits& units);
+  bool add(std::size_t offset, std::size_t size, const float* gradients, const GradientUnits& units);
   /// @returns true if these were the last parts missing
   bool arrived(std::int64_t parts);
   bool ready() const { return missing_.load(std::memory_order_acquire) == 0; }
@@ -62,7 +61,7 @@ class GradientBucket {
   std::unique_ptr<PendingCollective> start(AllReduce& all_reduce);
 
   /// Writes the mean for this bucket's range into the arena-ordered `gradient`. As GradientReducer::mean_gradient.
-  void mean(Ops& ops, std::int64_t samples, float* gradient, const GradientUnits& units,
+  void mean(std::int64_t samples, float* gradient, const GradientUnits& units,
             const GradientReducer::SeeSums& see) const;
   /// Counts fp32 sums that are NaN or infinite as such, for their tensors (off only).
   void count_not_finite(const GradientUnits& units, std::span<TensorRefusals> refusals) const;

@@ -172,7 +172,7 @@ void GradientReducer::begin_step(int local_grains, bool stop_requested) {
   if (local_grains == 0) s.launch_ready();
 }
 
-void GradientReducer::add(Ops& ops, std::size_t offset, std::size_t size, const GradientTerms& gradients) {
+void GradientReducer::add(std::size_t offset, std::size_t size, const GradientTerms& gradients) {
   State& s = *state_;
   bool completed = false;
   std::size_t added = 0;
@@ -182,7 +182,7 @@ void GradientReducer::add(Ops& ops, std::size_t offset, std::size_t size, const 
     if (begin >= end) continue;
     for (int t = 0; t < gradients.count; ++t) {
       const float* from = gradients.term(t) + (begin - offset);
-      if (!bucket.add(ops, begin, end - begin, from, s.units)) s.count_refusals(begin, end - begin, from);
+      if (!bucket.add(begin, end - begin, from, s.units)) s.count_refusals(begin, end - begin, from);
     }
     completed |= bucket.arrived(static_cast<std::int64_t>(end - begin));
     added += end - begin;
@@ -259,10 +259,10 @@ void GradientReducer::visit_sums(const VisitSums& visit) {
   for (GradientBucket& bucket : state_->buckets) bucket.visit_sums(state_->units, visit);
 }
 
-void GradientReducer::mean_gradient(Ops& ops, float* gradient, const SeeSums& see) const {
+void GradientReducer::mean_gradient(float* gradient, const SeeSums& see) const {
   LOCKSTEP_CHECK(state_->totals.samples > 0);
   for (const GradientBucket& bucket : state_->buckets)
-    bucket.mean(ops, state_->totals.samples, gradient, state_->units, see);
+    bucket.mean(state_->totals.samples, gradient, state_->units, see);
 }
 
 }  // namespace lockstep

@@ -6,8 +6,8 @@
 #include "comm/communicator.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "comm/reduce/gradient_units.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
-#include "kernels/ops.hpp"
 #include "kernels/step_state.hpp"
 
 #include <array>
@@ -50,10 +50,10 @@ class GradientReducer {
   ~GradientReducer();
 
   void begin_step(int local_grains, bool stop_requested);
-  /// Adds a grain's gradient sums for arena range [offset, offset + size); `ops` is the calling thread's own.
-  void add(Ops& ops, std::size_t offset, std::size_t size, const GradientTerms& gradients);
-  void add(Ops& ops, std::size_t offset, std::size_t size, const float* gradients) {
-    add(ops, offset, size, GradientTerms{.first = gradients});
+  /// Adds a grain's gradient sums for arena range [offset, offset + size); any thread may.
+  void add(std::size_t offset, std::size_t size, const GradientTerms& gradients);
+  void add(std::size_t offset, std::size_t size, const float* gradients) {
+    add(offset, size, GradientTerms{.first = gradients});
   }
   void add_sums(const LossSums& sums, int samples);
   /// In place of add() on a rank without grains that stands in for one (begin_step(1)): buckets then leave
@@ -78,11 +78,11 @@ class GradientReducer {
   using VisitSums = std::function<void(std::size_t tensor, std::size_t first, std::span<std::int64_t> sums)>;
   void visit_sums(const VisitSums& visit);
   /// Writes the mean gradient over the whole global batch, arena order.
-  /// @param see  is called with all sums, some at a time as visit_sums(), just before they are divided: while they are in
-  ///             the cache. Only under `world`; may be empty
+  /// @param see  is called with all sums, some at a time as visit_sums(), just before they are divided: while they
+  ///             are in the cache. Only under `world`; may be empty
   using SeeSums =
       std::function<void(std::size_t tensor, std::size_t first, std::span<const std::int64_t> sums)>;
-  void mean_gradient(Ops& ops, float* gradient, const SeeSums& see = {}) const;
+  void mean_gradient(float* gradient, const SeeSums& see = {}) const;
 
  private:
   struct State;

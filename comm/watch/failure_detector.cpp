@@ -30,7 +30,7 @@ bool in_a_step(Phase phase) {
 }
 
 /// Whether the one who waits may be waiting for it.
-bool is_behind(const Whereabouts& where, const Whereabouts& waiting) {
+bool is_behind(const RankStatus& where, const RankStatus& waiting) {
   return !where.waits() && (where.collective < waiting.collective || waiting.waiting != Waiting::kForAll);
 }
 
@@ -51,16 +51,16 @@ Limits Limits::for_timeout(double seconds) {
   return limits;
 }
 
-Findings Judge::look(std::int64_t now_ns, const std::vector<Peer>& peers) {
+Findings FailureDetector::look(std::int64_t now_ns, const std::vector<Peer>& peers) {
   memory_.resize(peers.size());
   Findings findings;
   if (over_) return findings;
   learn(now_ns, peers[static_cast<std::size_t>(rank_)].where);
   findings.adopted = over_ = must_follow(now_ns, peers);
   if (over_) return findings;
-  for (const auto judge :
-       {&Judge::judge_deaths, &Judge::judge_silence, &Judge::judge_stuck, &Judge::judge_step}) {
-    findings.verdict = (this->*judge)(now_ns, peers);
+  for (const auto find : {&FailureDetector::find_deaths, &FailureDetector::find_silence,
+                          &FailureDetector::find_stuck, &FailureDetector::find_out_of_step}) {
+    findings.verdict = (this->*find)(now_ns, peers);
     over_ = findings.verdict.has_value();
     if (over_) return findings;
   }
@@ -71,7 +71,7 @@ Findings Judge::look(std::int64_t now_ns, const std::vector<Peer>& peers) {
 }
 
 /// Waits and steps that have ended say how long one may take.
-void Judge::learn(std::int64_t now_ns, const Whereabouts& own) {
+void FailureDetector::learn(std::int64_t now_ns, const RankStatus& own) {
   if (own.step != step_) {
     if (step_began_ns_ != 0) longest_step_ns_ = std::max(longest_step_ns_, now_ns - step_began_ns_);
     step_ = own.step;
@@ -83,15 +83,15 @@ void Judge::learn(std::int64_t now_ns, const Whereabouts& own) {
   wait_age_ns_ = own.waits() ? now_ns - own.since_ns : 0;
 }
 
-double Judge::learnt(double least, double factor, std::int64_t longest_ns) const {
+double FailureDetector::learnt(double least, double factor, std::int64_t longest_ns) const {
   return std::min(limits_.timeout_seconds, std::max(least, factor * static_cast<double>(longest_ns) * 1e-9));
 }
 
-bool Judge::is_silent(const Peer& peer, std::int64_t now_ns) const {
+bool FailureDetector::is_silent(const Peer& peer, std::int64_t now_ns) const {
   return can_speak(peer) && seconds_since(peer.heard_ns, now_ns) > limits_.silent_seconds;
 }
 
-bool Judge::speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+bool FailureDetector::speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const {
   for (int rank = 0; rank < rank_; ++rank) {
     const Peer& peer = peers[static_cast<std::size_t>(rank)];
     if (can_speak(peer) && !is_silent(peer, now_ns)) return false;
@@ -99,19 +99,19 @@ bool Judge::speaks(std::int64_t now_ns, const std::vector<Peer>& peers) const {
   return true;
 }
 
-bool Judge::may_be_cut_off(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+bool FailureDetector::may_be_cut_off(std::int64_t now_ns, const std::vector<Peer>& peers) const {
   return std::ranges::none_of(peers, [&](const Peer& peer) {
     const bool explained = !is_silent(peer, now_ns) || peer.state == kStopped;
     return peer.who.rank != rank_ && can_speak(peer) && explained;
   });
 }
 
-bool Judge::held_by_debugger(const std::vector<Peer>& peers) {
+bool FailureDetector::held_by_debugger(const std::vector<Peer>& peers) {
   return std::ranges::any_of(peers, [](const Peer& peer) { return peer.traced || peer.state == 't'; });
 }
 
 /// A rank has said why all leave; or this one is alone, and the launcher had time to act.
-bool Judge::must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+bool FailureDetector::must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) const {
   return std::ranges::any_of(peers, [&](const Peer& peer) {
     if (!peer.leaving) return false;
     if (peer.farewell.because >= 0) return peer.farewell.spoken;
@@ -120,7 +120,8 @@ bool Judge::must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) con
 }
 
 /// Once for each silence, by the rank that speaks then: behind a cut network that is clear only later.
-void Judge::notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
+void FailureDetector::notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers,
+                                     Findings& findings) {
   const bool speaker = speaks(now_ns, peers) && (rank_ == 0 || !may_be_cut_off(now_ns, peers));
   const Scene scene{rank_, now_ns, limits_.timeout_seconds};
   for (const Peer& peer : peers) {
@@ -136,7 +137,7 @@ void Judge::notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers, 
 }
 
 /// In place of a word on each of the others; rank 0 names them, for it is with the launcher.
-void Judge::notice_cut(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
+void FailureDetector::notice_cut(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
   const bool cut = rank_ != 0 && may_be_cut_off(now_ns, peers) &&
                    std::ranges::any_of(peers, [&](const Peer& peer) { return is_silent(peer, now_ns); });
   const Peer& self = peers[static_cast<std::size_t>(rank_)];
@@ -151,7 +152,7 @@ void Judge::notice_cut(std::int64_t now_ns, const std::vector<Peer>& peers, Find
   }
 }
 
-void Judge::notice_stuck(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
+void FailureDetector::notice_stuck(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings) {
   const auto late = laggards(now_ns, peers, learnt(limits_.least_stuck_notice_seconds, 10, longest_wait_ns_));
   const bool speaker = speaks(now_ns, peers);
   for (const Peer& peer : peers) {
@@ -164,12 +165,13 @@ void Judge::notice_stuck(std::int64_t now_ns, const std::vector<Peer>& peers, Fi
 }
 
 /// Ranks that this one waits for, which are alive, do not wait themselves, and have not moved for so long.
-std::vector<int> Judge::laggards(std::int64_t now_ns, const std::vector<Peer>& peers, double seconds) const {
-  const Whereabouts& own = peers[static_cast<std::size_t>(rank_)].where;
+std::vector<int> FailureDetector::laggards(std::int64_t now_ns, const std::vector<Peer>& peers,
+                                           double seconds) const {
+  const RankStatus& own = peers[static_cast<std::size_t>(rank_)].where;
   std::vector<int> ranks;
   if (!own.waits() || seconds_since(own.since_ns, now_ns) < seconds) return ranks;
   for (const Peer& peer : peers) {
-    const Whereabouts& where = peer.where;
+    const RankStatus& where = peer.where;
     const bool behind = is_behind(where, own) && in_a_step(where.phase);
     if (peer.who.rank != rank_ && is_there(peer) && !is_silent(peer, now_ns) && behind &&
         seconds_since(where.since_ns, now_ns) >= seconds)
@@ -179,7 +181,8 @@ std::vector<int> Judge::laggards(std::int64_t now_ns, const std::vector<Peer>& p
 }
 
 /// The first, and who died within the time that a host takes to die; others followed.
-std::optional<Verdict> Judge::judge_deaths(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+std::optional<Verdict> FailureDetector::find_deaths(std::int64_t now_ns,
+                                                    const std::vector<Peer>& peers) const {
   const Peer* first = nullptr;
   for (const Peer& peer : peers) {
     if (peer.dead && !peer.leaving && (first == nullptr || peer.lost_ns < first->lost_ns)) first = &peer;
@@ -201,7 +204,8 @@ std::optional<Verdict> Judge::judge_deaths(std::int64_t now_ns, const std::vecto
   return verdict;
 }
 
-std::optional<Verdict> Judge::judge_silence(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+std::optional<Verdict> FailureDetector::find_silence(std::int64_t now_ns,
+                                                     const std::vector<Peer>& peers) const {
   if (held_by_debugger(peers)) return std::nullopt;
   Verdict verdict{.cause = Cause::kSilent};
   bool is_time = false;
@@ -215,8 +219,9 @@ std::optional<Verdict> Judge::judge_silence(std::int64_t now_ns, const std::vect
   return verdict;
 }
 
-std::optional<Verdict> Judge::judge_stuck(std::int64_t now_ns, const std::vector<Peer>& peers) const {
-  const Whereabouts& own = peers[static_cast<std::size_t>(rank_)].where;
+std::optional<Verdict> FailureDetector::find_stuck(std::int64_t now_ns,
+                                                   const std::vector<Peer>& peers) const {
+  const RankStatus& own = peers[static_cast<std::size_t>(rank_)].where;
   if (own.step < kStepsToLearn || held_by_debugger(peers)) return std::nullopt;
   // Ranks that work equally hardly wait, however long their steps are.
   const std::int64_t longest_ns = std::max(longest_wait_ns_, longest_step_ns_);
@@ -226,12 +231,13 @@ std::optional<Verdict> Judge::judge_stuck(std::int64_t now_ns, const std::vector
 }
 
 /// At one and the same collective some wait for this and some for that: that will never end.
-std::optional<Verdict> Judge::judge_step(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+std::optional<Verdict> FailureDetector::find_out_of_step(std::int64_t now_ns,
+                                                         const std::vector<Peer>& peers) const {
   std::map<std::string, std::vector<const Peer*>> places;
   const std::uint64_t collective = peers[static_cast<std::size_t>(rank_)].where.collective;
   for (const Peer& peer : peers) {
     if (peer.who.rank != rank_ && !is_there(peer)) continue;
-    const Whereabouts& where = peer.where;
+    const RankStatus& where = peer.where;
     if (where.waiting != Waiting::kForAll || where.collective != collective ||
         seconds_since(where.since_ns, now_ns) < kOutOfStepSeconds)
       return std::nullopt;
@@ -253,9 +259,9 @@ std::optional<Verdict> Judge::judge_step(std::int64_t now_ns, const std::vector<
   return verdict;
 }
 
-Verdict Judge::judge_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const {
-  if (const auto death = judge_deaths(now_ns, peers)) return *death;
-  if (const auto step = judge_step(now_ns, peers)) return *step;
+Verdict FailureDetector::find_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const {
+  if (const auto death = find_deaths(now_ns, peers)) return *death;
+  if (const auto step = find_out_of_step(now_ns, peers)) return *step;
   Verdict verdict{.cause = Cause::kSilent};
   for (const Peer& peer : peers) {
     if (peer.who.rank != rank_ && is_silent(peer, now_ns)) verdict.initiating.push_back(peer.who.rank);
@@ -263,7 +269,7 @@ Verdict Judge::judge_overdue(std::int64_t now_ns, const std::vector<Peer>& peers
   verdict.cut_off = verdict.initiating.size() > 1 && may_be_cut_off(now_ns, peers);
   if (!verdict.initiating.empty()) return verdict;
   verdict.cause = Cause::kStuck;
-  const Whereabouts& own = peers[static_cast<std::size_t>(rank_)].where;
+  const RankStatus& own = peers[static_cast<std::size_t>(rank_)].where;
   for (const Peer& peer : peers) {
     const bool behind = is_behind(peer.where, own);
     if (peer.who.rank != rank_ && is_there(peer) && behind) verdict.initiating.push_back(peer.who.rank);

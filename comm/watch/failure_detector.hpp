@@ -51,10 +51,8 @@ std::string cut_notice(const Peer& self, double seconds, double timeout_seconds)
 std::string uncut_notice(const Peer& self, double seconds);
 std::string stuck_notice(const Peer& peer, const Scene& scene);
 
-/// "ranks 0-2 and 5"
-std::string list_of_ranks(const std::vector<int>& ranks);
 /// "step 12, computing, behind bucket 1"
-std::string describe(const Whereabouts& where);
+std::string describe(const RankStatus& where);
 
 struct Limits {
   double timeout_seconds = 300;  ///< silent for so long: lost
@@ -75,14 +73,14 @@ struct Findings {
   bool adopted = false;              ///< another rank has spoken: leave without a word
 };
 
-class Judge {
+class FailureDetector {
  public:
-  Judge(int rank, const Limits& limits) : rank_(rank), limits_(limits) {}
+  FailureDetector(int rank, const Limits& limits) : rank_(rank), limits_(limits) {}
 
   /// To be called a few times a second. @param peers  by rank; this rank's own `where` is current
   Findings look(std::int64_t now_ns, const std::vector<Peer>& peers);
   /// The main thread has waited too long, or the communication failed.
-  Verdict judge_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  Verdict find_overdue(std::int64_t now_ns, const std::vector<Peer>& peers) const;
 
   /// Whether a debugger holds a rank.
   static bool held_by_debugger(const std::vector<Peer>& peers);
@@ -100,14 +98,14 @@ class Judge {
     std::int64_t silent_since = 0;
   };
 
-  void learn(std::int64_t now_ns, const Whereabouts& own);
+  void learn(std::int64_t now_ns, const RankStatus& own);
   void notice_silence(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
   void notice_cut(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
   void notice_stuck(std::int64_t now_ns, const std::vector<Peer>& peers, Findings& findings);
-  std::optional<Verdict> judge_deaths(std::int64_t now_ns, const std::vector<Peer>& peers) const;
-  std::optional<Verdict> judge_silence(std::int64_t now_ns, const std::vector<Peer>& peers) const;
-  std::optional<Verdict> judge_stuck(std::int64_t now_ns, const std::vector<Peer>& peers) const;
-  std::optional<Verdict> judge_step(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::optional<Verdict> find_deaths(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::optional<Verdict> find_silence(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::optional<Verdict> find_stuck(std::int64_t now_ns, const std::vector<Peer>& peers) const;
+  std::optional<Verdict> find_out_of_step(std::int64_t now_ns, const std::vector<Peer>& peers) const;
   bool must_follow(std::int64_t now_ns, const std::vector<Peer>& peers) const;
   std::vector<int> laggards(std::int64_t now_ns, const std::vector<Peer>& peers, double seconds) const;
   double learnt(double least, double factor, std::int64_t longest_ns) const;

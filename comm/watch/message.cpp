@@ -29,7 +29,7 @@ void visit(Hello& hello, Fields& fields) {
 }
 
 template <typename Fields>
-void visit(Whereabouts& where, Fields& fields) {
+void visit(RankStatus& where, Fields& fields) {
   fields(where.step);
   fields(where.phase);
   fields(where.waiting);

@@ -34,7 +34,7 @@ struct Beat {
   std::int64_t sent_ns = 0;  ///< the sender's clock
   std::int64_t echo_ns = 0;  ///< sent_ns of the last beat that the sender had of the receiver; 0: none yet
   std::int64_t held_ns = 0;  ///< how long ago that had come
-  Whereabouts where;         ///< since_ns by the sender's clock
+  RankStatus where;          ///< since_ns by the sender's clock
   std::int32_t witnessed_rank = -1;  ///< a rank on the sender's host that is silent
   char witnessed_state = '?';        ///< and its state in /proc: T stopped, t held by a debugger, ...
   bool traced = false;               ///< a debugger has the sender
@@ -99,7 +99,7 @@ struct Peer {
   bool leaving = false;  ///< it said that it ends
   Leaving farewell;
   std::int64_t heard_ns = 0;  ///< this rank's clock: its last sign of life
-  Whereabouts where;          ///< as of then; since_ns by this rank's clock
+  RankStatus where;           ///< as of then; since_ns by this rank's clock
   std::string device;
   bool traced = false;       ///< held by a debugger
   char state = '?';          ///< as a rank on its host sees it in /proc; '?': not seen

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -83,7 +84,7 @@ Token shared_token(Communicator& comm) {
 
 }  // namespace
 
-std::optional<RollCall> call_roll(Communicator& comm) {
+std::optional<Rendezvous> call_roll(Communicator& comm) {
   auto context = std::make_unique<asio::io_context>(1);
   tcp::acceptor acceptor(*context);
   const Endpoint endpoint = choose_endpoint(on_one_machine(comm));
@@ -101,7 +102,7 @@ std::optional<RollCall> call_roll(Communicator& comm) {
   const auto hosts = gather_hosts(comm);
   const auto texts = gather_text(comm, fmt::format("{} {} {}", ::getpid(), acceptor.local_endpoint().port(),
                                                    fmt::join(endpoint.addresses, " ")));
-  RollCall roll{std::move(context), std::move(acceptor), shared_token(comm), {}};
+  Rendezvous roll{std::move(context), std::move(acceptor), shared_token(comm), {}};
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     Peer peer;
     peer.who = read_identity(static_cast<int>(rank), hosts[rank], texts[rank]);
@@ -152,10 +153,12 @@ std::vector<Interface> interfaces_here() {
   for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
     const bool up = (entry->ifa_flags & IFF_UP) != 0;
     if (!up || entry->ifa_addr == nullptr || entry->ifa_addr->sa_family != AF_INET) continue;
-    sockaddr_in address{};
+    sockaddr_in address{}, mask{};
     std::memcpy(&address, entry->ifa_addr, sizeof(address));
-    found.push_back(
-        {entry->ifa_name, ntohl(address.sin_addr.s_addr), (entry->ifa_flags & IFF_LOOPBACK) != 0});
+    mask.sin_addr.s_addr = ~in_addr_t{0};
+    if (entry->ifa_netmask != nullptr) std::memcpy(&mask, entry->ifa_netmask, sizeof(mask));
+    found.push_back({entry->ifa_name, ntohl(address.sin_addr.s_addr),
+                     (entry->ifa_flags & IFF_LOOPBACK) != 0, std::popcount(mask.sin_addr.s_addr)});
   }
   freeifaddrs(first);
   return found;

@@ -17,7 +17,7 @@
 
 namespace lockstep::watchdog {
 
-struct RollCall {
+struct Rendezvous {
   std::unique_ptr<asio::io_context> context;
   asio::ip::tcp::acceptor acceptor;  ///< listens; of that context
   Token token{};
@@ -26,7 +26,7 @@ struct RollCall {
 
 /// Collective. Ranks of one machine listen on its loopback interface alone; others on the interface that MPI
 /// was told to use, or on all. Nothing, on all ranks, if one cannot listen: rank 0 says so.
-std::optional<RollCall> call_roll(Communicator& comm);
+std::optional<Rendezvous> call_roll(Communicator& comm);
 
 // Under which addresses other hosts may reach this one.
 
@@ -35,6 +35,7 @@ struct Interface {
   std::string name;
   std::uint32_t address = 0;  ///< host order
   bool loopback = false;
+  int prefix = 32;  ///< bits of the network's part
 };
 
 std::vector<Interface> interfaces_here();

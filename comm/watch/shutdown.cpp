@@ -29,22 +29,27 @@ constexpr std::int64_t kAbortWithinNs = 300'000'000;
 
 }  // namespace
 
-Departure::Departure(Communicator& comm, const Limits& limits, const Judge& judge, Heartbeat& heartbeat,
-                     std::vector<Peer>& peers)
-    : comm_(comm), rank_(comm.rank()), limits_(limits), judge_(judge), heartbeat_(heartbeat), peers_(peers) {}
+Shutdown::Shutdown(Communicator& comm, const Limits& limits, const FailureDetector& detector,
+                   Heartbeat& heartbeat, std::vector<Peer>& peers)
+    : comm_(comm),
+      rank_(comm.rank()),
+      limits_(limits),
+      detector_(detector),
+      heartbeat_(heartbeat),
+      peers_(peers) {}
 
-void Departure::follow() {
+void Shutdown::follow() {
   over_ns_ = clock_ns();
   over_ = true;
   settle();
 }
 
-Leaving Departure::farewell(bool spoken) const {
+Leaving Shutdown::farewell(bool spoken) const {
   return {static_cast<int>(ExitCode::kPeerLost),
           verdict_->initiating.empty() ? rank_ : verdict_->initiating.front(), spoken};
 }
 
-void Departure::begin(const Verdict& verdict) {
+void Shutdown::begin(const Verdict& verdict) {
   verdict_ = verdict;
   over_ns_ = clock_ns();
   over_ = true;
@@ -60,31 +65,31 @@ void Departure::begin(const Verdict& verdict) {
   go_on(over_ns_, 0);
 }
 
-void Departure::go_on(std::int64_t now_ns, std::int64_t ready_ns) {
+void Shutdown::go_on(std::int64_t now_ns, std::int64_t ready_ns) {
   const bool done = settled_ && ready_ns != 0 && now_ns - std::max(ready_ns, settled_ns_) > kAbortWithinNs;
   if (done || now_ns - over_ns_ > kLeaveWithinNs) _exit(static_cast<int>(ExitCode::kPeerLost));
   if (settled_) return;
   const bool told =
       std::ranges::any_of(peers_, [](const Peer& peer) { return peer.leaving && peer.farewell.spoken; });
   if (told) return settle();
-  const bool alone = rank_ != 0 && judge_.may_be_cut_off(now_ns, peers_) && verdict_->cause != Cause::kDied;
-  const std::int64_t patience = alone                           ? kSpeakAloneAfterNs
-                                : judge_.speaks(now_ns, peers_) ? 0
-                                                                : kSpeakAfterNs;
+  const bool alone =
+      rank_ != 0 && detector_.may_be_cut_off(now_ns, peers_) && verdict_->cause != Cause::kDied;
+  const std::int64_t patience = alone                              ? kSpeakAloneAfterNs
+                                : detector_.speaks(now_ns, peers_) ? 0
+                                                                   : kSpeakAfterNs;
   if (now_ns - over_ns_ >= patience) speak(now_ns);
 }
 
 /// A rank's own record is younger than its last beat, where the run directory can be seen.
-void Departure::look_into_records() {
+void Shutdown::look_into_records() {
   const std::string directory = comm_.activity().flight_directory();
   if (directory.empty()) return;
   for (const int lost : verdict_->initiating) {
-    if (const auto last = last_whereabouts(directory, lost))
-      peers_[static_cast<std::size_t>(lost)].where = *last;
+    if (const auto last = last_status(directory, lost)) peers_[static_cast<std::size_t>(lost)].where = *last;
   }
 }
 
-void Departure::speak(std::int64_t now_ns) {
+void Shutdown::speak(std::int64_t now_ns) {
   if (verdict_->cause == Cause::kDied || verdict_->cause == Cause::kSilent) look_into_records();
   const auto lines = describe(*verdict_, peers_,
                               {rank_, now_ns, limits_.timeout_seconds, comm_.activity().restart_advice()});
@@ -97,20 +102,20 @@ void Departure::speak(std::int64_t now_ns) {
   settle();
 }
 
-void Departure::settle() {
+void Shutdown::settle() {
   const std::lock_guard lock(mutex_);
   if (!settled_) settled_ns_ = clock_ns();
   settled_ = true;
   changed_.notify_all();
 }
 
-bool Departure::wait_until_settled(std::chrono::nanoseconds limit) {
+bool Shutdown::wait_until_settled(std::chrono::nanoseconds limit) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, limit, [this] { return settled_; });
 }
 
 /// Beside the flight records, for later readers. False if another rank has done so.
-bool Departure::write_down(const std::vector<std::string>& lines) {
+bool Shutdown::write_down(const std::vector<std::string>& lines) {
   const std::string directory = comm_.activity().flight_directory();
   if (directory.empty()) return true;
   std::FILE* file = std::fopen((directory + "/" + kVerdictFile).c_str(), "wx");

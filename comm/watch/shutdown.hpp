@@ -19,11 +19,11 @@
 namespace lockstep::watchdog {
 
 /// From the verdict to the end. On the watchdog's thread, but for is_over() and wait_until_settled().
-class Departure {
+class Shutdown {
  public:
   /// Borrows all of them.
-  Departure(Communicator& comm, const Limits& limits, const Judge& judge, Heartbeat& heartbeat,
-            std::vector<Peer>& peers);
+  Shutdown(Communicator& comm, const Limits& limits, const FailureDetector& detector, Heartbeat& heartbeat,
+           std::vector<Peer>& peers);
 
   /// Another rank has spoken: this one leaves without a word.
   void follow();
@@ -53,7 +53,7 @@ class Departure {
   Communicator& comm_;
   int rank_;
   Limits limits_;
-  const Judge& judge_;
+  const FailureDetector& detector_;
   Heartbeat& heartbeat_;
   std::vector<Peer>& peers_;
   std::optional<Verdict> verdict_;

@@ -24,8 +24,8 @@ constexpr double kSlower = 1.04;
 /// Who works with others on a core is disturbed in some steps, and never finishes too early: what it takes for its work
 /// shows below the middle.
 constexpr double kTypical = 0.4;
-/// From this share of its time on that a rank waits for a processor, other programs are in all that is measured: a rank that
-/// is interrupted finds others' data in its caches. (Linux takes a twentieth even from those who go first.)
+/// From this share of its time on that a rank waits for a processor, other programs are in all that is measured: a
+/// rank that is interrupted finds others' data in its caches. (Linux takes a twentieth even from those who go first.)
 constexpr double kLoaded = 0.1;
 /// So much longer may work take for each share of the time that is waited.
 constexpr double kLongerByLoad = 0.5;

@@ -20,14 +20,15 @@
 
 namespace lockstep::watchdog {
 
-/// Judges the last eighty steps, every ten steps: a rank that becomes slow is named within a hundred. A rank is named if
-/// it has worked longest for most buckets, in both halves of the eighty and more often than chance would have it, and
-/// its work for a grain takes 4 % longer than in the middle of the others: both, because who has more grains than others
-/// works longest without any fault, and on an even machine some rank must be last.
+/// Judges the last eighty steps, every ten steps: a rank that becomes slow is named within a hundred. A rank is named
+/// if it has worked longest for most buckets, in both halves of the eighty and more often than chance would have it,
+/// and its work for a grain takes 4 % longer than in the middle of the others: both, because who has more grains than
+/// others works longest without any fault, and on an even machine some rank must be last.
 ///
-/// What a rank waits for a processor is no work, and so a rank that only waits is not named; it is crowded. Beside others'
-/// programs work itself takes longer, now for one rank and now for another: so where ranks wait for processors for a tenth
-/// of their time or more, a slow rank must be so by half of that share more, and for three seconds, or by 75 %.
+/// What a rank waits for a processor is no work, and so a rank that only waits is not named; it is crowded. Beside
+/// others' programs work itself takes longer, now for one rank and now for another: so where ranks wait for
+/// processors for a tenth of their time or more, a slow rank must be so by half of that share more, and for three
+/// seconds, or by 75 %.
 class Stragglers {
  public:
   explicit Stragglers(std::vector<std::string> hosts);
@@ -39,7 +40,8 @@ class Stragglers {
   const std::vector<RankScore>& scores() const { return scores_; }
   /// Ranks that were named since the last call, each once in a run.
   std::vector<RankScore> newly_named();
-  /// Ranks that others wait for, for three seconds by now, because they wait for a processor; one of each host in a run.
+  /// Ranks that others wait for, for three seconds by now, because they wait for a processor; one of each host in a
+  /// run.
   std::vector<RankScore> newly_crowded();
 
  private:
@@ -112,7 +114,8 @@ class Comparison {
 
   /// To rank 0: what has come together here since the last time. In large jobs not of every step.
   void report();
-  /// Rank 0: what another has reported. Says who holds the others up, and which host is too full. Elsewhere nothing happens.
+  /// Rank 0: what another has reported. Says who holds the others up, and which host is too full. Elsewhere nothing
+  /// happens.
   void add(int rank, std::vector<Arrival> arrivals);
 
   /// On rank 0.

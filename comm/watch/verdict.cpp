@@ -84,7 +84,7 @@ std::vector<std::string> who_waits_where(const std::vector<int>& ranks, const st
   std::vector<std::string> lines;
   lines.reserve(places.size());
   for (const auto& [place, there] : places)
-    lines.push_back(fmt::format("{}: {}, for {:.1f} s", list_of_ranks(there), place,
+    lines.push_back(fmt::format("{}: {}, for {:.1f} s", list_of("rank", there), place,
                                 seconds_between(since[place], scene.now_ns)));
   return lines;
 }
@@ -150,29 +150,17 @@ std::string headline(const Verdict& verdict, const std::vector<Peer>& peers, con
   if (whole_hosts(verdict.initiating, peers) && verdict.cause == Cause::kSilent) {
     return fmt::format("{} with all of {} cannot be reached for {:.1f} s; {}",
                        fmt::join(hosts_of(verdict.initiating, peers), ", "),
-                       list_of_ranks(verdict.initiating), seconds_between(first.heard_ns, scene.now_ns),
+                       list_of("rank", verdict.initiating), seconds_between(first.heard_ns, scene.now_ns),
                        seen);
   }
-  return fmt::format("{} on {}: the first, {} {}; {}", list_of_ranks(verdict.initiating),
+  return fmt::format("{} on {}: the first, {} {}; {}", list_of("rank", verdict.initiating),
                      fmt::join(hosts_of(verdict.initiating, peers), ", "), full_name(first),
                      what_happened(verdict.cause, first, scene), seen);
 }
 
 }  // namespace
 
-std::string list_of_ranks(const std::vector<int>& ranks) {
-  std::vector<std::string> parts;
-  for (std::size_t first = 0; first < ranks.size();) {
-    std::size_t last = first;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    parts.push_back(last > first ? fmt::format("{}-{}", ranks[first], ranks[last])
-                                 : std::to_string(ranks[first]));
-    first = last + 1;
-  }
-  return fmt::format("{} {}", plural(ranks.size(), "rank"), fmt::join(parts, ", "));
-}
-
-std::string describe(const Whereabouts& where) {
+std::string describe(const RankStatus& where) {
   std::string text = where.step > 0 ? fmt::format("step {}, ", where.step) : "";
   text += phase_name(where.phase);
   if (where.bucket >= 0) text += fmt::format(", bucket {}", where.bucket + 1);
@@ -186,8 +174,8 @@ std::vector<std::string> describe(const Verdict& verdict, const std::vector<Peer
   std::vector<std::string> lines{"verdict: " + headline(verdict, peers, scene)};
   if (verdict.cause != Cause::kNetwork && !verdict.cut_off)
     lines.push_back(fmt::format(
-        "  initiating: {}{}", list_of_ranks(verdict.initiating),
-        verdict.cascading.empty() ? "" : fmt::format("; cascading: {}", list_of_ranks(verdict.cascading))));
+        "  initiating: {}{}", list_of("rank", verdict.initiating),
+        verdict.cascading.empty() ? "" : fmt::format("; cascading: {}", list_of("rank", verdict.cascading))));
   for (const std::string& line : who_waits_where(others_of(verdict, peers), peers, scene))
     lines.push_back("  " + line);
   lines.push_back("  try: " + what_to_try(verdict, peers, scene));

@@ -11,7 +11,7 @@
 namespace lockstep {
 
 namespace watchdog {
-class Lookout;
+class WatchdogThread;
 }
 
 /// Ranks tell each other over TCP, beside MPI and NCCL, that they live and what they do. Who dies is named at
@@ -44,10 +44,10 @@ class Watchdog final : public PeerWatch {
   void leave_alone(int exit_code);
 
  private:
-  Watchdog(Communicator& comm, std::unique_ptr<watchdog::Lookout> lookout);
+  Watchdog(Communicator& comm, std::unique_ptr<watchdog::WatchdogThread> lookout);
 
   Communicator& comm_;
-  std::unique_ptr<watchdog::Lookout> lookout_;
+  std::unique_ptr<watchdog::WatchdogThread> watchdog_thread_;
 };
 
 }  // namespace lockstep

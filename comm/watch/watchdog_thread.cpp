@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Lookout: its timer, what it looks at each time, and what follows from a verdict.
+/// WatchdogThread: its timer, what it looks at each time, and what follows from a verdict.
 #include "comm/watch/watchdog_thread.hpp"
 
 #include "comm/flight_record.hpp"
@@ -42,13 +42,13 @@ milliseconds interval_for(const Limits& limits) {
 
 }  // namespace
 
-Lookout::Lookout(Communicator& comm, RollCall roll)
+WatchdogThread::WatchdogThread(Communicator& comm, Rendezvous roll)
     : comm_(comm),
       rank_(comm.rank()),
       limits_(Limits::for_timeout(comm.timeout().count())),
       interval_(interval_for(limits_)),
       peers_(std::move(roll.peers)),
-      judge_(rank_, limits_),
+      detector_(rank_, limits_),
       context_(std::move(roll.context)),
       timer_(*context_),
       soon_(*context_),
@@ -57,7 +57,7 @@ Lookout::Lookout(Communicator& comm, RollCall roll)
                   .arrivals = [this](int rank, const Arrivals& list) { comparison_.add(rank, list.list); },
                   .changed = [this] { look_soon(); }}),
       comparison_(comm, heartbeat_, peers_),
-      departure_(comm, limits_, judge_, heartbeat_, peers_) {
+      shutdown_(comm, limits_, detector_, heartbeat_, peers_) {
   // Signals are the main thread's.
   sigset_t all, before;
   sigfillset(&all);
@@ -72,37 +72,37 @@ Lookout::Lookout(Communicator& comm, RollCall roll)
   if (not_started) std::rethrow_exception(not_started);
 }
 
-Lookout::~Lookout() {
+WatchdogThread::~WatchdogThread() {
   asio::post(*context_, [this] { say_goodbye(); });
   thread_.join();
 }
 
-void Lookout::report_now() {
+void WatchdogThread::report_now() {
   asio::post(*context_, [this] { comparison_.report(); });
 }
 
-void Lookout::drop_network() {
+void WatchdogThread::drop_network() {
   asio::post(*context_, [this] { heartbeat_.drop_network(); });
 }
 
-bool Lookout::accounts_for_loss() {
+bool WatchdogThread::accounts_for_loss() {
   asio::post(*context_, [this] {
     if (overdue_ns_ == 0) overdue_ns_ = clock_ns();
     look_soon();
   });
-  return departure_.wait_until_settled(std::chrono::nanoseconds(2 * Departure::kLeaveWithinNs));
+  return shutdown_.wait_until_settled(std::chrono::nanoseconds(2 * Shutdown::kLeaveWithinNs));
 }
 
-void Lookout::leave_alone(int exit_code) {
+void WatchdogThread::leave_alone(int exit_code) {
   asio::post(*context_, [this, exit_code] {
     gone_ = true;
     heartbeat_.send_to_all(Leaving{exit_code, -1, true});
     finish_when_sent(100);
   });
-  departure_.wait_until_settled(std::chrono::seconds(1));
+  shutdown_.wait_until_settled(std::chrono::seconds(1));
 }
 
-void Lookout::run() {
+void WatchdogThread::run() {
   last_look_ns_ = clock_ns();
   const std::string& host = peers_[static_cast<std::size_t>(rank_)].who.host;
   for (Peer& peer : peers_)
@@ -112,7 +112,7 @@ void Lookout::run() {
   context_->run();
 }
 
-void Lookout::schedule() {
+void WatchdogThread::schedule() {
   timer_.expires_after(interval_);
   timer_.async_wait([this](const asio::error_code& stopped) {
     if (stopped || gone_) return;
@@ -124,7 +124,7 @@ void Lookout::schedule() {
 }
 
 /// Once now, and again when what has just begun may have settled.
-void Lookout::look_soon() {
+void WatchdogThread::look_soon() {
   if (gone_) return;
   look();
   soon_.expires_after(kSoon);
@@ -134,9 +134,9 @@ void Lookout::look_soon() {
   });
 }
 
-Beat Lookout::make_beat() {
+Beat WatchdogThread::make_beat() {
   Beat beat;
-  beat.where = comm_.activity().whereabouts();
+  beat.where = comm_.activity().status();
   beat.witnessed_rank = witnessed_;
   beat.witnessed_state = witnessed_state_;
   beat.traced = traced_;
@@ -144,23 +144,23 @@ Beat Lookout::make_beat() {
   return beat;
 }
 
-void Lookout::look() {
+void WatchdogThread::look() {
   const std::int64_t now = clock_ns();
   forgive_own_absence(now);
   look_at_processes(now);
   look_at_deaths(now);
   Peer& self = peers_[static_cast<std::size_t>(rank_)];
-  self.where = comm_.activity().whereabouts();
+  self.where = comm_.activity().status();
   if (FlightRecorder* recorder = comm_.activity().recorder())
     recorder->alive(rank_ == 0 || !heartbeat_.offset(0) ? 0 : -heartbeat_.offset(0)->ahead_ns);
-  patience_ = traced_ || Judge::held_by_debugger(peers_);
-  if (is_over()) return departure_.go_on(now, overdue_ns_);
-  act_on(judge_.look(now, peers_));
+  patience_ = traced_ || FailureDetector::held_by_debugger(peers_);
+  if (is_over()) return shutdown_.go_on(now, overdue_ns_);
+  act_on(detector_.look(now, peers_));
   const bool looked_around = overdue_ns_ != 0 && now - overdue_ns_ > kLookAroundNs;
-  if (!is_over() && looked_around) leave_because_of(judge_.judge_overdue(now, peers_));
+  if (!is_over() && looked_around) leave_because_of(detector_.find_overdue(now, peers_));
 }
 
-void Lookout::forgive_own_absence(std::int64_t now) {
+void WatchdogThread::forgive_own_absence(std::int64_t now) {
   const std::int64_t late = now - last_look_ns_ - std::chrono::nanoseconds(interval_).count();
   last_look_ns_ = now;
   if (late < kAwayNs) return;
@@ -171,12 +171,12 @@ void Lookout::forgive_own_absence(std::int64_t now) {
 }
 
 /// Of the silent ranks on this host /proc knows more; a debugger at this process is told to all.
-void Lookout::look_at_processes(std::int64_t now) {
+void WatchdogThread::look_at_processes(std::int64_t now) {
   traced_ = is_traced();
   witnessed_ = -1;
   const std::string& host = peers_[static_cast<std::size_t>(rank_)].who.host;
   for (Peer& peer : peers_) {
-    if (peer.who.rank == rank_ || peer.who.host != host || !judge_.is_silent(peer, now)) continue;
+    if (peer.who.rank == rank_ || peer.who.host != host || !detector_.is_silent(peer, now)) continue;
     peer.state = state_of_process(peer.who.pid);
     witnessed_ = peer.who.rank;
     witnessed_state_ = peer.state;
@@ -185,7 +185,7 @@ void Lookout::look_at_processes(std::int64_t now) {
 
 /// Ranks of a host often die together, and Open MPI's mpirun kills the others some 30 ms after the second one: too soon
 /// for connections, which close when the kernel has taken a large process apart. What is noted outlives that.
-void Lookout::look_at_deaths(std::int64_t now) {
+void WatchdogThread::look_at_deaths(std::int64_t now) {
   if (std::ranges::none_of(peers_, &Peer::dead)) return;
   for (Peer& peer : peers_) {
     const bool may_end = peer.in_proc && peer.watched && !peer.dead && !peer.leaving;
@@ -200,21 +200,21 @@ void Lookout::look_at_deaths(std::int64_t now) {
   }
 }
 
-void Lookout::act_on(const Findings& findings) {
+void WatchdogThread::act_on(const Findings& findings) {
   for (const std::string& notice : findings.notices) print_error(notice);
   if (findings.verdict) leave_because_of(*findings.verdict);
-  if (findings.adopted) departure_.follow();
+  if (findings.adopted) shutdown_.follow();
 }
 
-void Lookout::leave_because_of(const Verdict& verdict) {
-  departure_.begin(verdict);
+void WatchdogThread::leave_because_of(const Verdict& verdict) {
+  shutdown_.begin(verdict);
   soon_.expires_after(kSoon);
   soon_.async_wait([this](const asio::error_code& stopped) {
     if (!stopped) look_soon();
   });
 }
 
-void Lookout::say_goodbye() {
+void WatchdogThread::say_goodbye() {
   gone_ = true;
   if (FlightRecorder* recorder = comm_.activity().recorder(); recorder != nullptr && !is_over())
     recorder->note(FlightEvent::kEnd, "");
@@ -223,9 +223,9 @@ void Lookout::say_goodbye() {
 }
 
 /// Not for ever: who is silent takes nothing.
-void Lookout::finish_when_sent(int tries) {
+void WatchdogThread::finish_when_sent(int tries) {
   if (tries == 0 || heartbeat_.all_sent()) {
-    departure_.settle();
+    shutdown_.settle();
     context_->stop();
     return;
   }
@@ -241,7 +241,8 @@ namespace {
 
 constexpr unsigned long kExiting = 0x4;  // PF_EXITING of the kernel's include/linux/sched.h
 
-/// "PID (NAME) STATE PARENT GROUP ..." from STATE on; NAME may hold anything but ends with the last ')'. "": no such process.
+/// "PID (NAME) STATE PARENT GROUP ..." from STATE on; NAME may hold anything but ends with the last ')'. "": no such
+/// process.
 std::string stat_from_state(int pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   const std::string stat{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -299,19 +300,20 @@ bool is_traced() {
 
 namespace lockstep {
 
-// What others see of the watch; a Lookout does the work.
+// What others see of the watch; a WatchdogThread does the work.
 
-using watchdog::Lookout;
+using watchdog::WatchdogThread;
 
 std::unique_ptr<Watchdog> Watchdog::start(Communicator& comm) {
   if (comm.size() == 1) return nullptr;
   auto roll = watchdog::call_roll(comm);
   if (!roll) return nullptr;
-  return std::unique_ptr<Watchdog>(new Watchdog(comm, std::make_unique<Lookout>(comm, std::move(*roll))));
+  return std::unique_ptr<Watchdog>(
+      new Watchdog(comm, std::make_unique<WatchdogThread>(comm, std::move(*roll))));
 }
 
-Watchdog::Watchdog(Communicator& comm, std::unique_ptr<Lookout> lookout)
-    : comm_(comm), lookout_(std::move(lookout)) {
+Watchdog::Watchdog(Communicator& comm, std::unique_ptr<WatchdogThread> lookout)
+    : comm_(comm), watchdog_thread_(std::move(lookout)) {
   comm_.be_watched(this);
 }
 
@@ -320,31 +322,31 @@ Watchdog::~Watchdog() {
 }
 
 bool Watchdog::is_over() const noexcept {
-  return lookout_->is_over();
+  return watchdog_thread_->is_over();
 }
 
 void Watchdog::report_now() noexcept {
-  lookout_->report_now();
+  watchdog_thread_->report_now();
 }
 
 std::vector<RankScore> Watchdog::scores() const {
-  return lookout_->scores();
+  return watchdog_thread_->scores();
 }
 
 bool Watchdog::has_patience() const noexcept {
-  return lookout_->has_patience();
+  return watchdog_thread_->has_patience();
 }
 
 void Watchdog::drop_network() noexcept {
-  lookout_->drop_network();
+  watchdog_thread_->drop_network();
 }
 
 bool Watchdog::accounts_for_loss() {
-  return lookout_->accounts_for_loss();
+  return watchdog_thread_->accounts_for_loss();
 }
 
 void Watchdog::leave_alone(int exit_code) {
-  lookout_->leave_alone(exit_code);
+  watchdog_thread_->leave_alone(exit_code);
 }
 
 }  // namespace lockstep

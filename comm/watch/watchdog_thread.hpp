@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The thread of a watchdog: beats, looks at the peers, lets a judge decide, and does what that says.
+/// The thread of a watchdog: beats, looks at the peers, lets a detector decide, and does what that says.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -22,15 +22,15 @@
 namespace lockstep::watchdog {
 
 /// Runs from construction to destruction, which says goodbye to the others. Public members are for other threads.
-class Lookout {
+class WatchdogThread {
  public:
   /// Borrows comm.
-  Lookout(Communicator& comm, RollCall roll);
-  ~Lookout();
-  Lookout(const Lookout&) = delete;
-  Lookout& operator=(const Lookout&) = delete;
+  WatchdogThread(Communicator& comm, Rendezvous roll);
+  ~WatchdogThread();
+  WatchdogThread(const WatchdogThread&) = delete;
+  WatchdogThread& operator=(const WatchdogThread&) = delete;
 
-  bool is_over() const { return departure_.is_over(); }
+  bool is_over() const { return shutdown_.is_over(); }
   bool has_patience() const { return patience_.load(std::memory_order_relaxed); }
   std::vector<RankScore> scores() const { return comparison_.scores(); }
   void report_now();
@@ -58,12 +58,12 @@ class Lookout {
   Limits limits_;
   std::chrono::milliseconds interval_;
   std::vector<Peer> peers_;
-  Judge judge_;
+  FailureDetector detector_;
   std::unique_ptr<asio::io_context> context_;
   asio::steady_timer timer_, soon_;
   Heartbeat heartbeat_;
   Comparison comparison_;
-  Departure departure_;
+  Shutdown shutdown_;
   std::int64_t last_look_ns_ = 0, overdue_ns_ = 0;
   int witnessed_ = -1;
   char witnessed_state_ = '?';

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Thresholds that come from the picture itself, and connected components.
-#include "data/pictures/ink.hpp"
+#include "data/pictures/preparation.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Reading records of label and image.
-#include "data/sets/cifar_set.hpp"
-
 #include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
@@ -10,6 +8,7 @@
 #include "data/byte_source.hpp"
 #include "data/class_names.hpp"
 #include "data/idx.hpp"
+#include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>
 

@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Loading the four IDX files of an image set.
-#include "data/sets/idx_set.hpp"
-
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "common/threads.hpp"
 #include "data/byte_source.hpp"
 #include "data/class_names.hpp"
 #include "data/idx.hpp"
+#include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>
 

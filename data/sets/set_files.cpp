@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "data/sets/catalogue.hpp"
-#include "data/sets/idx_set.hpp"
+#include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -6,10 +6,7 @@
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "data/dataset.hpp"
-#include "data/sets/cifar_set.hpp"
-#include "data/sets/idx_set.hpp"
-#include "data/sets/random_set.hpp"
-#include "data/sets/synthetic_set.hpp"
+#include "data/sets/made_sets.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -8,6 +8,7 @@
 #include "kernels/shapes.hpp"
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,5 +49,63 @@ struct SetFormat {
 
 /// @throws ConfigError  the catalogue names a format that there is not
 const SetFormat& format_of(const SetEntry& set);
+
+// Image sets from IDX files: MNIST, its relatives, and people's own data.
+//
+// images of grey pixels    [sample][row][column]
+// images with channels     [sample][row][column][channel], as pictures are stored; of people's own sets
+// labels                   [sample]
+
+/// Training images, training labels, test images, test labels: as the set's entry names them. People's own
+/// may be called as MNIST's or with "test" for "t10k", and with "idx4" where they have channels.
+std::vector<FileNames> idx_set_files(const SetEntry& set);
+
+/// Of a set of people's own: from the headers of the images, and the labels.
+SetOutline outline_of_idx_set(const SetEntry& set, const SetFiles& files);
+
+/// Reads the four files at the same time, in threads of its own, and checks that they belong together. The
+/// images are [channel][row][column] afterwards. Classes: those that have names, else up to the largest
+/// label.
+/// @throws DataError  as load_dataset; where several files are damaged, names the first in the order of
+/// idx_set_files
+TrainTestData load_idx_set(const SetEntry& set, const SetFiles& files);
+
+// CIFAR-10 and sets like it in its binary format: https://www.cs.toronto.edu/~kriz/cifar.html, "binary
+// version".
+//
+// records of   label bytes, of which the last counts | [channel][row][column], as the set's entry has them
+//
+// and nothing else: no header, and as many records a file as there are.
+
+/// What a file of records holds.
+struct CifarRecords {
+  std::vector<std::int32_t> labels;
+  std::vector<std::uint8_t> images;  ///< [record][features]
+};
+
+struct CifarLayout {
+  std::size_t label_bytes = 1;
+  std::size_t features = 0;
+  std::size_t classes = 0;
+
+  std::size_t record_bytes() const { return label_bytes + features; }
+};
+
+/// @param name  for messages
+/// @throws DataError  naming offset and cause: no records, a part of one, a label that there is no class for,
+/// more than an IDX file could hold, gzip damage
+CifarRecords parse_cifar(std::span<const std::uint8_t> file, const std::string& name,
+                         const CifarLayout& layout);
+
+/// The files that the set's entry names; those that begin with "test" hold the test images.
+std::vector<FileNames> cifar_set_files(const SetEntry& set);
+
+/// One label byte a record. Reads all files at the same time; of several damaged ones the first is named.
+/// @throws DataError
+TrainTestData load_cifar_set(const SetEntry& set, const SetFiles& files);
+
+/// Two label bytes a record, coarse and fine, as CIFAR-100 has them: the fine one is taken.
+/// @throws DataError
+TrainTestData load_cifar_fine_set(const SetEntry& set, const SetFiles& files);
 
 }  // namespace lockstep

@@ -1,20 +1,27 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// ReLU and sums of two tensors, elementwise and SIMD.
-#include "kernels/cpu/activation.hpp"
-
+/// What is computed number by number: relu, sums, the smooth activations, dropout.
+#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
+#include "kernels/shapes.hpp"
+
+#include <algorithm>
+#include <cstdint>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/activation.cpp"
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
+#include "kernels/cpu/activation_math_inl.hpp"
 #include "kernels/cpu/for_each_vector_inl.hpp"
+#include "kernels/cpu/philox_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
+
+// ReLU and sums of two tensors, elementwise and SIMD.
 
 void relu_all(std::size_t size, const float* x, float* y) {
   for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
@@ -99,6 +106,91 @@ void add(std::size_t size, const float* a, const float* b, float* y) {
   });
 }
 
+// Activations with a curve, elementwise and SIMD; their arithmetic is that of kernels/numerics/activation_math.inc.
+
+template <Activation kKind>
+void forward(std::size_t size, const float* x, float* y) {
+  for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
+    using Math = VectorMath<decltype(d)>;
+    hn::StoreU(ActivationMath<kKind>::template forward<Math>(hn::LoadU(d, x + i)), d, y + i);
+  });
+}
+
+template <Activation kKind>
+void backward(std::size_t size, const float* saved, const float* dy, float* dx) {
+  for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
+    using Math = VectorMath<decltype(d)>;
+    const auto gradient = hn::LoadU(d, dy + i);
+    hn::StoreU(ActivationMath<kKind>::template backward<Math>(hn::LoadU(d, saved + i), gradient), d, dx + i);
+  });
+}
+
+void activation_forward(Activation kind, std::size_t size, const float* x, float* y) {
+  switch (kind) {
+    case Activation::kTanh:
+      return forward<Activation::kTanh>(size, x, y);
+    case Activation::kSigmoid:
+      return forward<Activation::kSigmoid>(size, x, y);
+    case Activation::kGelu:
+      return forward<Activation::kGelu>(size, x, y);
+    case Activation::kGeluTanh:
+      return forward<Activation::kGeluTanh>(size, x, y);
+  }
+}
+
+void activation_backward(Activation kind, std::size_t size, const float* saved, const float* dy, float* dx) {
+  switch (kind) {
+    case Activation::kTanh:
+      return backward<Activation::kTanh>(size, saved, dy, dx);
+    case Activation::kSigmoid:
+      return backward<Activation::kSigmoid>(size, saved, dy, dx);
+    case Activation::kGelu:
+      return backward<Activation::kGelu>(size, saved, dy, dx);
+    case Activation::kGeluTanh:
+      return backward<Activation::kGeluTanh>(size, saved, dy, dx);
+  }
+}
+
+// Dropout: masks for four units and up to 64 samples at a time from vectorised Philox, then applied pixel by pixel.
+
+constexpr int kUnitsPerBlock = 4;    ///< the words of one Philox block
+constexpr int kColumnsPerTile = 64;  ///< samples whose random numbers are held at a time
+
+/// The first columns of one unit: y = x * scale, or 0 where bits are below the threshold. Pixels are
+/// shape.batch numbers apart.
+HWY_INLINE void drop_unit(const DropoutShape& shape, const std::uint32_t* bits, int columns, const float* x,
+                          float* y) {
+  const hn::CappedTag<float, 16> d;
+  const hn::RebindToUnsigned<decltype(d)> d32;
+  const auto threshold = hn::Set(d32, dropout_threshold(shape.probability));
+  const auto scale = hn::Set(d, 1.0F / (1.0F - shape.probability));
+  for (int pixel = 0; pixel < shape.unit_size; ++pixel, x += shape.batch, y += shape.batch) {
+    for (int n = 0; n < columns; n += static_cast<int>(hn::Lanes(d))) {
+      const auto dropped = hn::RebindMask(d, hn::Lt(hn::Load(d32, bits + n), threshold));
+      hn::StoreU(hn::IfThenZeroElse(dropped, hn::Mul(hn::LoadU(d, x + n), scale)), d, y + n);
+    }
+  }
+}
+
+void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, float* y) {
+  HWY_ALIGN std::uint32_t bits[kUnitsPerBlock][kColumnsPerTile];
+  const std::uint32_t stream = random_stream(RandomUse::kDropout, key.layer);
+  for (int first = 0; first < shape.units; first += kUnitsPerBlock) {
+    const auto block = static_cast<std::uint32_t>(first / kUnitsPerBlock);
+    for (int n = 0; n < shape.batch; n += kColumnsPerTile) {
+      const int columns = std::min(kColumnsPerTile, shape.batch - n);
+      const std::uint32_t sample = key.first_sample + static_cast<std::uint32_t>(n);
+      philox_blocks(key.seed, {{block, sample, stream, key.step}}, columns, bits);
+      for (int u = first; u < std::min(first + kUnitsPerBlock, shape.units); ++u) {
+        const std::size_t pixel = static_cast<std::size_t>(u) * static_cast<std::size_t>(shape.unit_size);
+        const std::size_t offset =
+            pixel * static_cast<std::size_t>(shape.batch) + static_cast<std::size_t>(n);
+        drop_unit(shape, bits[u - first], columns, x + offset, y + offset);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -120,6 +212,23 @@ void relu_backward(std::size_t size, const std::uint8_t* positive, const float* 
 
 void add(std::size_t size, const float* a, const float* b, float* y) {
   HWY_DYNAMIC_DISPATCH(add)(size, a, b, y);
+}
+
+HWY_EXPORT(activation_forward);
+HWY_EXPORT(activation_backward);
+
+void activation_forward(Activation kind, std::size_t size, const float* x, float* y) {
+  HWY_DYNAMIC_DISPATCH(activation_forward)(kind, size, x, y);
+}
+
+void activation_backward(Activation kind, std::size_t size, const float* saved, const float* dy, float* dx) {
+  HWY_DYNAMIC_DISPATCH(activation_backward)(kind, size, saved, dy, dx);
+}
+
+HWY_EXPORT(dropout);
+
+void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, float* y) {
+  HWY_DYNAMIC_DISPATCH(dropout)(shape, key, x, y);
 }
 
 }  // namespace lockstep::cpu

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The functions of kernels/numerics/activation_math.inc for vectors of samples, compiled once for each SIMD
-/// target.
+/// The functions of kernels/numerics/activation_math.inc and exp_log.inc for vectors of samples, compiled once for each
+/// SIMD target.
 
 #if defined(LOCKSTEP_CPU_ACTIVATION_MATH_INL_HPP) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_CPU_ACTIVATION_MATH_INL_HPP
@@ -61,6 +61,7 @@ struct VectorMath {
 
 #define LOCKSTEP_LANES HWY_INLINE
 #include "kernels/numerics/activation_math.inc"
+#include "kernels/numerics/exp_log.inc"
 #undef LOCKSTEP_LANES
 
 }  // namespace lockstep::cpu::HWY_NAMESPACE

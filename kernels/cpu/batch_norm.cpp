@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Sums in double, a vector of lanes at a time through a run that fits the cache; the rest number by number.
-#include "kernels/cpu/batch_norm.hpp"
-
+#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 
 #include <algorithm>
@@ -141,8 +140,8 @@ void sums_of_gradients(const BatchNormShape& shape, const float* x, const float*
     add_channel(groups, GradientTerms{x, dy, channels[c].mean, channels[c].rstd}, sums);
 }
 
-void forward(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
-             const float* weight, const float* bias, float* y) {
+void normalise(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
+               const float* weight, const float* bias, float* y) {
   const Samples d;
   const std::size_t size = channel_size(shape);
   for (int c = 0; c < shape.channels; ++c, x += size, y += size) {
@@ -177,8 +176,8 @@ void clear_padding(const BatchNormShape& shape, float* dx) {
     std::fill(dx + shape.samples, dx + shape.batch, 0.0F);
 }
 
-void backward(const BatchNormShape& shape, const float* x, const float* dy, const BatchNormChannel* channels,
-              const float* weight, float* dx) {
+void normalise_backward(const BatchNormShape& shape, const float* x, const float* dy,
+                        const BatchNormChannel* channels, const float* weight, float* dx) {
   const Samples d;
   const std::size_t size = channel_size(shape);
   for (int c = 0; c < shape.channels; ++c, x += size, dy += size, dx += size) {
@@ -198,8 +197,8 @@ namespace lockstep::cpu {
 
 HWY_EXPORT(sums_of_squares);
 HWY_EXPORT(sums_of_gradients);
-HWY_EXPORT(forward);
-HWY_EXPORT(backward);
+HWY_EXPORT(normalise);
+HWY_EXPORT(normalise_backward);
 
 void batch_norm_sums(const BatchNormShape& shape, const float* x, std::int64_t* sums) {
   HWY_DYNAMIC_DISPATCH(sums_of_squares)(shape, x, sums);
@@ -212,12 +211,12 @@ void batch_norm_gradient_sums(const BatchNormShape& shape, const float* x, const
 
 void batch_norm_forward(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
                         const float* weight, const float* bias, float* y) {
-  HWY_DYNAMIC_DISPATCH(forward)(shape, x, channels, weight, bias, y);
+  HWY_DYNAMIC_DISPATCH(normalise)(shape, x, channels, weight, bias, y);
 }
 
 void batch_norm_backward(const BatchNormShape& shape, const float* x, const float* dy,
                          const BatchNormChannel* channels, const float* weight, float* dx) {
-  HWY_DYNAMIC_DISPATCH(backward)(shape, x, dy, channels, weight, dx);
+  HWY_DYNAMIC_DISPATCH(normalise_backward)(shape, x, dy, channels, weight, dx);
 }
 
 }  // namespace lockstep::cpu

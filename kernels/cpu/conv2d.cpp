@@ -1,11 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Convolution forward and its data gradient: one correlation kernel, run over different taps.
-#include "kernels/cpu/conv2d.hpp"
-
 #include "common/error.hpp"
-#include "kernels/cpu/conv2d_taps.hpp"
-#include "kernels/cpu/lanes_scratch.hpp"
+#include "kernels/cpu/operands.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 #include "kernels/sum_cuts.hpp"
 
@@ -56,7 +54,8 @@ TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
   return call;
 }
 
-/// What a tile reads of the source should come from the first-level cache, where the window of the pixel before left it.
+/// What a tile reads of the source should come from the first-level cache, where the window of the pixel before left
+/// it.
 constexpr std::size_t kCachedBytes = 16 * 1024;
 constexpr std::size_t kColumnsAtOnce = 32;
 

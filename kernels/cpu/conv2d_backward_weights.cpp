@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Convolution, weight and bias gradients: blocks of channels, terms, groups of taps, 16 lanes at a time, as many rows of
-/// dy as fit the first-level cache, tiles of taps.
-#include "kernels/cpu/conv2d.hpp"
+/// Convolution, weight and bias gradients: blocks of channels, terms, groups of taps, 16 lanes at a time, as many
+/// rows of dy as fit the first-level cache, tiles of taps.
 #include "kernels/cpu/conv2d_padding.hpp"
-#include "kernels/cpu/lanes_scratch.hpp"
+#include "kernels/cpu/operands.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 #include "kernels/sum_cuts.hpp"
 
@@ -87,8 +87,8 @@ void for_each_tile(std::size_t taps, bool has_bias, const Use& use) {
   }
 }
 
-/// What a term reads of dy, in the order in which tiles read it: [half][part][channel][pixel]. In dy itself the pixels of
-/// 16 samples lie as far apart as the batch is large, which caches do not like.
+/// What a term reads of dy, in the order in which tiles read it: [half][part][channel][pixel]. In dy itself the
+/// pixels of 16 samples lie as far apart as the batch is large, which caches do not like.
 class PackedGradients {
  public:
   /// Makes `call` read it in place of dy. @returns the parts, of it
@@ -170,7 +170,8 @@ void add_units(GradientCall call, const std::vector<GradientRows>& parts, std::s
   }
 }
 
-/// sums[i] = the sum of 32 lanes of `count` lines of each half: the tree of lane_distance(). The first half is overwritten.
+/// sums[i] = the sum of 32 lanes of `count` lines of each half: the tree of lane_distance(). The first half is
+/// overwritten.
 void sum_halves(float* lines, const float* others, std::size_t count, float* sums) {
   for (std::size_t i = 0; i < count * kLine; i += kVector)
     hn::StoreU(hn::Add(hn::LoadU(kTag, lines + i), hn::LoadU(kTag, others + i)), kTag, lines + i);

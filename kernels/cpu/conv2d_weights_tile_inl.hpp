@@ -21,7 +21,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
-// Each size of tile is a function. Sanitizers take minutes for all of them, and find in small ones what is in large ones.
+// Each size of tile is a function. Sanitizers take minutes for all of them, and find in small ones what is in large
+// ones.
 #ifdef __SANITIZE_ADDRESS__
 inline constexpr std::size_t kMostOfATile = 2;
 #else

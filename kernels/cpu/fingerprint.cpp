@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// One multiplication and one addition a word; a block's multipliers lie in a table of 4 KiB.
-#include "kernels/cpu/fingerprint.hpp"
-
-#include "kernels/cpu/simd_targets.hpp"
 #include "kernels/numerics/fingerprint.hpp"
+
+#include "kernels/cpu/ops.hpp"
+#include "kernels/cpu/simd_targets.hpp"
 
 #include <algorithm>
 #include <array>

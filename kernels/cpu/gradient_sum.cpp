@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Sums of gradients over grains: fixed point on integers, or plain fp32.
-#include "kernels/cpu/gradient_sum.hpp"
-
+#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 #include "kernels/numerics/sums.hpp"
 

@@ -4,8 +4,8 @@
 ///
 /// Compiled once for each instruction set (Highway's foreach_target), hence the toggled guard.
 #include "hwy/highway.h"
-#include "kernels/cpu/cpu_ops.hpp"
 #include "kernels/cpu/multiply_add_inl.hpp"
+#include "kernels/cpu/ops.hpp"
 
 #include <cstddef>
 
@@ -16,8 +16,8 @@
 #define LOCKSTEP_CPU_LANES_INL_HPP
 #endif
 
-/// Placed before a loop whose trip count is a small constant: unrolled, register tiles stay in registers. And before one
-/// of short rows.
+/// Placed before a loop whose trip count is a small constant: unrolled, register tiles stay in registers. And before
+/// one of short rows.
 #ifndef LOCKSTEP_UNROLL
 #ifdef __clang__
 #define LOCKSTEP_UNROLL _Pragma("clang loop unroll(full)")

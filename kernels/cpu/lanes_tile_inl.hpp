@@ -22,9 +22,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
 
-/// One run of the tile. Target k, vector v: the sum over taps of weight * source. Taps are a grid of groups * channels *
-/// rows * columns, visited in this order; a group is one chain of multiply-adds, and groups are added in order
-/// (kernels/sum_cuts.hpp). Steps are in floats.
+/// One run of the tile. Target k, vector v: the sum over taps of weight * source. Taps are a grid of groups *
+/// channels * rows * columns, visited in this order; a group is one chain of multiply-adds, and groups are added in
+/// order (kernels/sum_cuts.hpp). Steps are in floats.
 struct TileCall {
   std::size_t groups = 1, channels = 1, rows = 1, columns = 1;
   std::size_t last_channels = 1, last_columns = 1;  ///< of the last group, which may be smaller

@@ -2,11 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Fully connected layers: forward, data gradient and weight gradient are one matrix product over the
 /// register tile.
-#include "kernels/cpu/linear.hpp"
-
-#include "kernels/cpu/cpu_ops.hpp"
-#include "kernels/cpu/lanes_scratch.hpp"
-#include "kernels/cpu/linear_product.hpp"
+#include "kernels/cpu/operands.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 #include "kernels/sum_cuts.hpp"
 
@@ -117,8 +114,8 @@ HWY_EXPORT(call_add);
 
 namespace {
 
-/// The rows [first, first + kCount) of x [.., columns]: chains by rising column, blocks added in order. Several rows at a
-/// time, because each waits for its own last addition.
+/// The rows [first, first + kCount) of x [.., columns]: chains by rising column, blocks added in order. Several rows
+/// at a time, because each waits for its own last addition.
 template <std::size_t kCount>
 void sum_some_rows(const float* x, std::size_t columns, float* sums) {
   float total[kCount] = {};

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Log-softmax and cross-entropy: a lane is a sample. The arithmetic is that of kernels/cuda/loss.cu.
-#include "kernels/cpu/loss.hpp"
-
+#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "kernels/sum_cuts.hpp"
@@ -14,7 +13,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/loss.cpp"
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
-#include "kernels/cpu/exp_log_inl.hpp"
+#include "kernels/cpu/activation_math_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {

@@ -53,8 +53,8 @@ HWY_INLINE V add_rounding_to_odd(D d, V product, V term, V sum) {
   return hn::BitCast(d, hn::Add(bits, change));
 }
 
-/// product + term, so that rounding it to float rounds once. As a rule rounding it to double does no harm: only the middle
-/// of two floats does, where it is not exact, and what is no normal float.
+/// product + term, so that rounding it to float rounds once. As a rule rounding it to double does no harm: only the
+/// middle of two floats does, where it is not exact, and what is no normal float.
 template <class D, class V = hwy::HWY_NAMESPACE::Vec<D>>
 HWY_INLINE V add_before_rounding(D d, V product, V term) {
   namespace hn = hwy::HWY_NAMESPACE;

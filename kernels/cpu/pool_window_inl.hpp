@@ -30,7 +30,7 @@ HWY_INLINE TapRange taps_inside(const Pool2dShape& shape, int window, int image_
 }
 
 /// One window of one channel, for the whole batch. Offsets count numbers from the start of a tensor.
-struct Window {
+struct PoolWindow {
   TapRange rows, columns;
   std::size_t channel_offset;  ///< of the channel in x
   std::size_t y_offset;        ///< of the window's result in y
@@ -47,8 +47,8 @@ HWY_INLINE void for_each_window(const Pool2dShape& shape, const Body& body) {
     for (int p = 0; p < shape.out_height(); ++p) {
       const TapRange rows = taps_inside(shape, p, shape.in_height);
       for (int q = 0; q < shape.out_width(); ++q, y_offset += batch) {
-        body(Window{rows, taps_inside(shape, q, shape.in_width), static_cast<std::size_t>(c) * channel_size,
-                    y_offset});
+        body(PoolWindow{rows, taps_inside(shape, q, shape.in_width),
+                        static_cast<std::size_t>(c) * channel_size, y_offset});
       }
     }
   }
@@ -57,7 +57,7 @@ HWY_INLINE void for_each_window(const Pool2dShape& shape, const Body& body) {
 /// Calls body(tap, offset) for the taps inside the image in row-major order: tap is row * kernel + column,
 /// offset where its pixel starts in x.
 template <class Body>
-HWY_INLINE void for_each_tap(const Pool2dShape& shape, const Window& window, const Body& body) {
+HWY_INLINE void for_each_tap(const Pool2dShape& shape, const PoolWindow& window, const Body& body) {
   for (int r = window.rows.begin; r < window.rows.end; ++r) {
     for (int s = window.columns.begin; s < window.columns.end; ++s) {
       const int pixel = (window.rows.origin + r) * shape.in_width + window.columns.origin + s;
@@ -72,7 +72,7 @@ struct Quad {
   std::size_t upper_left, upper_right, lower_left, lower_right;
 };
 
-HWY_INLINE Quad quad_of(const Pool2dShape& shape, const Window& window) {
+HWY_INLINE Quad quad_of(const Pool2dShape& shape, const PoolWindow& window) {
   const auto batch = static_cast<std::size_t>(shape.batch);
   const int pixel = window.rows.origin * shape.in_width + window.columns.origin;
   const std::size_t upper = window.channel_offset + static_cast<std::size_t>(pixel) * batch;

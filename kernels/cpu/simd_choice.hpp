@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which instruction set the kernels use, where it is not to be the best one of the processor: all compute the same bits.
+/// Which instruction set the kernels use, and how fast it is: the widest one of the processor, or another one on
+/// demand. All compute the same bits.
 #pragma once
 
 #include <string>
@@ -11,6 +12,9 @@ namespace lockstep::cpu {
 
 /// The variable that names it.
 inline constexpr const char* kSimdVariable = "LOCKSTEP_SIMD";
+
+/// The instruction set in use: "AVX-512", "AVX2", "SSE4", "NEON" or "portable".
+std::string simd_name();
 
 /// Of this processor, the best one first: of "avx512", "avx2", "sse4", "neon" and "portable".
 std::vector<std::string> simd_choices();
@@ -23,5 +27,10 @@ void choose_simd_as_told();
 
 /// Whether the one in use has an instruction for fused multiply-add. Without, it is computed by several.
 bool simd_fuses();
+
+/// The speed limit of the kernels: FLOP/s that one core reaches in fused multiply-adds between registers, with the
+/// instruction set in use. Takes about `seconds`; the best of many short slices, since other programs may share the
+/// core.
+double measure_fma_peak(double seconds);
 
 }  // namespace lockstep::cpu

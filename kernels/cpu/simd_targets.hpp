@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: MIT
 /// Which instruction sets the CPU kernels are compiled for. Include this before any Highway header.
 ///
-/// On x86-64: AVX-512 ("AVX3"), AVX2, SSE4 and plain scalar code, of which the last two fuse multiply-adds by software
-/// (multiply_add_inl.hpp); on Arm: NEON. Each further one would compile every kernel once more and gain nothing here; vectors whose length is unknown to the compiler
-/// (SVE, RVV) cannot live in arrays. Every translation unit must see the same list, or its dispatch tables
-/// would differ.
+/// On x86-64: AVX-512 ("AVX3"), AVX2, SSE4 and plain scalar code, of which the last two fuse multiply-adds by
+/// software (multiply_add_inl.hpp); on Arm: NEON. Each further one would compile every kernel once more and gain
+/// nothing here; vectors whose length is unknown to the compiler (SVE, RVV) cannot live in arrays. Every translation
+/// unit must see the same list, or its dispatch tables would differ.
 #pragma once
 
 #ifdef HIGHWAY_HWY_DETECT_TARGETS_H_

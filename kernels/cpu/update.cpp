@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The optimiser step, elementwise and SIMD: one pass over gradient, buffers and weights.
-#include "kernels/cpu/update.hpp"
-
+#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
-#include "kernels/optimizers/rule_steps.hpp"
+#include "kernels/optimizers/update_rule.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/update.cpp"

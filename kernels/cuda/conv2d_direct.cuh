@@ -8,7 +8,6 @@
 /// part of a float4 that all lanes share, and serves the 2 * kColumns pixels.
 #pragma once
 
-#include "kernels/cuda/conv2d_groups.cuh"
 #include "kernels/cuda/conv2d_plan.cuh"
 
 #include <type_traits>

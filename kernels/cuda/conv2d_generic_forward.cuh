@@ -4,9 +4,9 @@
 /// sample.
 #pragma once
 
-#include "kernels/cuda/conv2d_groups.cuh"
-#include "kernels/cuda/earlier_sums.cuh"
+#include "kernels/cuda/conv2d_plan.cuh"
 #include "kernels/cuda/epilogue.cuh"
+#include "kernels/cuda/sums.cuh"
 #include "kernels/shapes.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "kernels/cuda/conv2d_lane_sums.cuh"
-#include "kernels/cuda/conv2d_split.cuh"
-#include "kernels/cuda/exact_sum.cuh"
+#include "kernels/cuda/conv2d_plan.cuh"
+#include "kernels/cuda/sums.cuh"
 #include "kernels/shapes.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {

@@ -10,7 +10,7 @@
 ///    By the count of instructions 125 sums of four warps take about 500 a warp, as in version 1, and 670 in version 2.
 #pragma once
 
-#include "kernels/cuda/conv2d_groups.cuh"
+#include "kernels/cuda/conv2d_plan.cuh"
 
 namespace lockstep::LOCKSTEP_GPU {
 

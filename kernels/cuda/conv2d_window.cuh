@@ -9,8 +9,7 @@
 
 #include "kernels/cuda/conv2d_lane_sums.cuh"
 #include "kernels/cuda/conv2d_plan.cuh"
-#include "kernels/cuda/conv2d_split.cuh"
-#include "kernels/cuda/exact_sum.cuh"
+#include "kernels/cuda/sums.cuh"
 
 namespace lockstep::LOCKSTEP_GPU {
 
@@ -18,8 +17,8 @@ namespace lockstep::LOCKSTEP_GPU {
 template <int kFilters>
 inline constexpr int kAhead = kFilters > 2 ? 1 : 3;
 
-/// Zeroes what will be loaded before it is used, so for the compiler's sake alone: where images have no padding, nvcc 13
-/// then gives these numbers fewer registers and moves them about less (docs/gpu-kernels.md).
+/// Zeroes what will be loaded before it is used, so for the compiler's sake alone: where images have no padding, nvcc
+/// 13 then gives these numbers fewer registers and moves them about less (docs/gpu-kernels.md).
 template <int kRows, int kColumns>
 __device__ inline void clear(float (&numbers)[kRows][kColumns]) {
 #pragma unroll

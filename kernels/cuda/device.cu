@@ -1,10 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A device of the CUDA runtime: its memory, streams and events, with errors that say how much was free.
+/// The GPUs of this machine as a Platform: found, tried, made.
 #include "common/error.hpp"
-#include "kernels/cuda/device.hpp"
-#include "kernels/cuda/probe.hpp"
-#include "kernels/cuda/stream.hpp"
+#include "kernels/cuda/runtime.hpp"
 #include "kernels/device_messages.hpp"
 
 #include <algorithm>
@@ -13,6 +11,27 @@
 #include <utility>
 
 namespace lockstep::LOCKSTEP_GPU {
+
+// Asks for the attributes of a kernel that does nothing: whether there is code for this GPU shows in that.
+
+namespace {
+
+/// Like all others in that it is compiled for the same architectures.
+__global__ void nothing() {}
+
+}  // namespace
+
+void expect_usable(const DeviceProperties& properties) {
+  LOCKSTEP_CUDA(cudaSetDevice(properties.index));
+  cudaFuncAttributes attributes{};
+  const cudaError_t status = cudaFuncGetAttributes(&attributes, nothing);
+  if (status == cudaSuccess) return;
+  static_cast<void>(cudaGetLastError());
+  throw DeviceError(
+      unusable_device_message(properties, LOCKSTEP_CUDA_FAILURE(status, "cudaFuncGetAttributes")));
+}
+
+// A device of the CUDA runtime: its memory, streams and events, with errors that say how much was free.
 
 namespace {
 
@@ -113,6 +132,35 @@ class GpuDevice final : public Device {
 
 std::unique_ptr<Device> make_device(const DeviceProperties& properties) {
   return std::make_unique<GpuDevice>(properties);
+}
+
+// The GPUs of this machine as a Platform: found, tried, made.
+
+namespace {
+
+class GpuPlatform final : public Platform {
+ public:
+  std::vector<DeviceProperties> devices() const override {
+    std::vector<DeviceProperties> devices;
+    for (int index = 0, count = device_count(); index < count; ++index)
+      devices.push_back(read_properties(index));
+    return devices;
+  }
+  std::vector<std::vector<PeerLink>> links() const override { return read_links(); }
+  std::string versions() const override { return read_versions(); }
+
+  std::unique_ptr<Device> make_device(int index) const override {
+    if (index < 0 || index >= device_count()) throw DeviceError(no_such_device_message(index, devices()));
+    return LOCKSTEP_GPU::make_device(read_properties(index));
+  }
+  std::unique_ptr<DeviceOps> make_ops(Device& device) const override { return make_native_ops(device); }
+};
+
+}  // namespace
+
+const Platform& platform() {
+  static const GpuPlatform platform;
+  return platform;
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -9,10 +9,9 @@
 /// Limit, one launch each way. Net's conv2, batch 64 (dropout2d, max-pool, relu on 20 @ 8 x 8): 0.33 MB in,
 /// 0.1 MB out: 0.1 us from L2. LeNet's conv1, batch 256 (relu, avg-pool on 20 @ 26 x 26): 13.8 MB in, 4.3 MB
 /// out: 3.6 us from L2, 5.5 us from HBM; the same back.
-#include "kernels/cuda/divisor.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
-#include "kernels/cuda/thread_each.cuh"
+#include "kernels/cuda/threads.cuh"
 
 namespace lockstep::LOCKSTEP_GPU {
 namespace {

@@ -102,7 +102,7 @@ __device__ inline unsigned kept_elements(const DropoutStream& from, const Window
 
 /// A window on its way through the steps. Once it is pooled, only v[0] counts.
 template <int kPool>
-struct Window {
+struct PooledWindow {
   static constexpr int kElements = kPool * kPool;
   static constexpr unsigned kAll = (1U << kElements) - 1;
   float v[kElements];
@@ -117,7 +117,7 @@ __device__ inline float relu_of(float v) {
 
 /// The derivative is 1 where the result is positive.
 template <int kPool>
-__device__ inline void apply_relu(Window<kPool>& window) {
+__device__ inline void apply_relu(PooledWindow<kPool>& window) {
   if (window.pooled) {
     window.v[0] = relu_of(window.v[0]);
     if (!(window.v[0] > 0)) window.passes = 0;
@@ -133,7 +133,7 @@ __device__ inline void apply_relu(Window<kPool>& window) {
 }
 
 template <int kPool>
-__device__ inline void apply_dropout(unsigned kept, float probability, Window<kPool>& window) {
+__device__ inline void apply_dropout(unsigned kept, float probability, PooledWindow<kPool>& window) {
   const float scale = 1 / (1 - probability);
 #pragma unroll
   for (int k = 0; k < kPool * kPool; ++k) window.v[k] = (kept >> k & 1) != 0 ? window.v[k] * scale : 0.0F;
@@ -142,7 +142,7 @@ __device__ inline void apply_dropout(unsigned kept, float probability, Window<kP
 
 /// The first of equals wins, and NaN beats every number.
 template <int kPool>
-__device__ inline void apply_max_pool(Window<kPool>& window) {
+__device__ inline void apply_max_pool(PooledWindow<kPool>& window) {
   float best = window.v[0];
   unsigned winner = 1;
 #pragma unroll
@@ -158,7 +158,7 @@ __device__ inline void apply_max_pool(Window<kPool>& window) {
 }
 
 template <int kPool>
-__device__ inline void apply_avg_pool(Window<kPool>& window) {
+__device__ inline void apply_avg_pool(PooledWindow<kPool>& window) {
   float sum = window.v[0];
 #pragma unroll
   for (int k = 1; k < kPool * kPool; ++k) sum += window.v[k];
@@ -168,7 +168,7 @@ __device__ inline void apply_avg_pool(Window<kPool>& window) {
 
 /// Anything but dropout.
 template <int kPool>
-__device__ inline void apply_simple(EpilogueKind kind, Window<kPool>& window) {
+__device__ inline void apply_simple(EpilogueKind kind, PooledWindow<kPool>& window) {
   if (kPool == 1 || kind == EpilogueKind::kRelu) {
     apply_relu(window);
   } else if (kind == EpilogueKind::kMaxPool) {
@@ -189,7 +189,7 @@ __device__ inline EpilogueResult run_epilogue(const Epilogue& epilogue, std::uin
                                               const WindowPlace& place, const float (&v)[kPool * kPool],
                                               LastDraw& last) {
   constexpr int kUnrolled = 3;
-  Window<kPool> window;
+  PooledWindow<kPool> window;
 #pragma unroll
   for (int k = 0; k < kPool * kPool; ++k) window.v[k] = v[k];
   int done = 0;

@@ -1,20 +1,23 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Exact sums on their own: floats into them, and out of them. Kernels that compute gradients add to them
-/// directly (exact_sum.cuh).
-///
-/// Versions: (1) a thread for each element with an atomic addition, as in the gradient kernels. (2) Without:
-/// each element is one thread's. (3) Two elements a thread, 16 bytes of sums a load, which halves the
-/// instructions that find addresses.
-///
-/// Limit: Net's 21,840 gradients: 0.44 MB, LeNet's 129,068: 2.6 MB, from L2 0.1 and 0.5 us; conversions, 16 a
-/// clock and SM, 0.01 and 0.04 us. What counts is the launch.
-#include "kernels/cuda/exact_sum.cuh"
+/// Sums of integers: of gradients, and fingerprints.
+#include "common/error.hpp"
 #include "kernels/cuda/kernels.hpp"
-#include "kernels/cuda/pack.cuh"
-#include "kernels/cuda/thread_each.cuh"
+#include "kernels/cuda/sums.cuh"
+#include "kernels/cuda/threads.cuh"
 
 namespace lockstep::LOCKSTEP_GPU {
+
+// Exact sums on their own: floats into them, and out of them. Kernels that compute gradients add to them
+// directly (exact_sum.cuh).
+//
+// Versions: (1) a thread for each element with an atomic addition, as in the gradient kernels. (2) Without:
+// each element is one thread's. (3) Two elements a thread, 16 bytes of sums a load, which halves the
+// instructions that find addresses.
+//
+// Limit: Net's 21,840 gradients: 0.44 MB, LeNet's 129,068: 2.6 MB, from L2 0.1 and 0.5 us; conversions, 16 a
+// clock and SM, 0.01 and 0.04 us. What counts is the launch.
+
 namespace {
 
 template <int kWidth>
@@ -100,6 +103,39 @@ void exact_to_fp32(cudaStream_t stream, std::size_t size, const std::int64_t* su
   } else {
     launch(stream, threads_for(size, 1), convert<1>, size, sum, exponents, g);
   }
+}
+
+// Fingerprints of what a step keeps and no update reads (running means of batch_norm): a block for each part of it, a
+// tree over its threads, one atomic addition. All else is fingerprinted by the update, which has it in registers
+// (update.cu).
+
+namespace {
+
+constexpr unsigned kFingerprintThreads = 256;
+
+__global__ void fingerprint_parts(KeptFingerprintArgs args) {
+  LOCKSTEP_SHARED(std::uint64_t, sums, kFingerprintThreads);
+  // A halted state stays behind its last step, and what is added there is not read.
+  const auto row = static_cast<std::size_t>(args.state->steps_done);
+  const KeptPart part = args.parts[blockIdx.x];
+  std::uint64_t sum = 0;
+  for (std::size_t i = threadIdx.x; i < part.size; i += kFingerprintThreads)
+    sum += word_of(part.floats[i]) * word_multiplier(kWeightsBuffer, part.first + i);
+  sums[threadIdx.x] = sum;
+  for (unsigned half = kFingerprintThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  if (threadIdx.x != 0) return;
+  add_integer(args.rows + row * args.slots + part.slot, static_cast<std::int64_t>(sums[0]));
+}
+
+}  // namespace
+
+void fingerprint_kept(cudaStream_t stream, const KeptFingerprintArgs& args) {
+  LOCKSTEP_CHECK(args.count > 0);
+  launch(stream, LaunchShape{dim3(static_cast<unsigned>(args.count)), dim3(kFingerprintThreads)},
+         fingerprint_parts, args);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

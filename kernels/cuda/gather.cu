@@ -12,7 +12,7 @@
 /// blocks: 0.05 and 0.2 us of bandwidth, but about 1.5 us for the three trips. MNIST as bytes (47 MB) stays
 /// in L2.
 #include "kernels/cuda/kernels.hpp"
-#include "kernels/cuda/pack.cuh"
+#include "kernels/cuda/threads.cuh"
 
 #include <cmath>
 

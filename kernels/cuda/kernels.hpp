@@ -26,7 +26,7 @@ struct TensorLayout {
 void gather(cudaStream_t, int batch, const DeviceDataset&, const SampleSelection&, TensorLayout layout,
             float* x, std::int32_t* labels);
 
-// conv2d_forward.cu
+// conv2d.cu
 void conv2d_forward(cudaStream_t, const Chip&, const Conv2dShape&, const float* x, const float* w,
                     const float* b, const Epilogue&, const StepState* state, float* y, std::uint8_t* mask);
 // conv2d_backward_data.cu
@@ -53,17 +53,17 @@ void epilogue_forward(cudaStream_t, const ImageShape&, int batch, bool batch_inn
 void epilogue_backward(cudaStream_t, const EpilogueBackward&, int batch, bool batch_innermost,
                        const float* dy, float* dx);
 
-// channel_bias.cu: y[n][k][p][q] += b[k], samples outermost.
+// activation.cu: y[n][k][p][q] += b[k], samples outermost.
 void add_channel_bias(cudaStream_t, const ImageShape& output, int batch, const float* b, float* y);
 
-// pool_max.cu, pool_avg.cu
+// max_pool.cu, avg_pool.cu
 void max_pool_forward(cudaStream_t, const Pool2dShape&, const float* x, float* y, std::uint8_t* argmax);
 void max_pool_backward(cudaStream_t, const Pool2dShape&, const float* dy, const std::uint8_t* argmax,
                        float* dx);
 void avg_pool_forward(cudaStream_t, const Pool2dShape&, const float* x, float* y);
 void avg_pool_backward(cudaStream_t, const Pool2dShape&, const float* dy, float* dx);
 
-// pool_global.cu
+// avg_pool.cu
 void global_avg_pool_forward(cudaStream_t, const ImageShape&, int batch, const float* x, float* y);
 void global_avg_pool_backward(cudaStream_t, const ImageShape&, int batch, const float* dy, float* dx);
 
@@ -104,7 +104,7 @@ void exact_to_fp32(cudaStream_t, std::size_t size, const std::int64_t* sum, cons
 // update.cu. A launch, and one before it where the rule looks at norms.
 void update(cudaStream_t, const UpdateArgs&);
 
-// fingerprint.cu
+// exact_sum.cu
 void fingerprint_kept(cudaStream_t, const KeptFingerprintArgs&);
 
 }  // namespace lockstep::LOCKSTEP_GPU

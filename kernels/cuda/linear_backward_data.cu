@@ -13,10 +13,9 @@
 /// Limits on an H100: Net fc1 at batch 64 is 2 MFLOP (0.04 us) and 0.5 MB with the expanded dx (0.15 us),
 /// LeNet fc1 at batch 256 is 52 MFLOP (0.9 us) and 4.3 MB (1.3 us). One launch each.
 #include "common/error.hpp"
-#include "kernels/cuda/earlier_sums.cuh"
 #include "kernels/cuda/kernels.hpp"
-#include "kernels/cuda/linear_epilogue_backward.cuh"
 #include "kernels/cuda/linear_tile.cuh"
+#include "kernels/cuda/sums.cuh"
 #include "kernels/sum_cuts.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {

@@ -14,10 +14,9 @@
 /// batch 256 in grains of 64 is 52 MFLOP (0.9 us), 7 MB from L2 (1.3 us) and 410,112 additions (0.8 us at one
 /// sector a clock and slice of L2). One launch each.
 #include "common/error.hpp"
-#include "kernels/cuda/earlier_sums.cuh"
-#include "kernels/cuda/exact_sum.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/linear_tile.cuh"
+#include "kernels/cuda/sums.cuh"
 #include "kernels/sum_cuts.hpp"
 
 #include <algorithm>

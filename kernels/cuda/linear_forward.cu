@@ -16,10 +16,10 @@
 /// is 52 MFLOP (0.9 us) and 1.4 MB (0.4 us), or 16 MB from L2 with tiles of 8 x 32 (about 3 us). One launch
 /// each; the second layers only wait for memory: a launch and two trips to L2.
 #include "common/error.hpp"
-#include "kernels/cuda/earlier_sums.cuh"
 #include "kernels/cuda/epilogue.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/linear_tile.cuh"
+#include "kernels/cuda/sums.cuh"
 #include "kernels/sum_cuts.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {

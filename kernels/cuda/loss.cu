@@ -17,10 +17,10 @@
 /// to L2, one exp and one log one after another, and the shuffles: about 0.6 us by its instructions; one
 /// launch.
 #include "common/error.hpp"
-#include "kernels/cuda/exact_sum.cuh"
-#include "kernels/cuda/exp_log.cuh"
+#include "kernels/cuda/activation_math.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/linear_tile.cuh"
+#include "kernels/cuda/sums.cuh"
 #include "kernels/sum_cuts.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
@@ -41,7 +41,7 @@ struct LossArgs {
 };
 
 /// A lane's part of a sample: every kParts-th class. Not __ldg: the gradient may be in place.
-struct Part {
+struct LanePart {
   const float* logits;  ///< of the sample
   std::size_t stride;
   int classes, first;
@@ -70,7 +70,7 @@ struct Part {
 };
 
 /// The largest logit of the sample; NaN is none here, the sum of exps will show it.
-__device__ inline float find_peak(const Part& part) {
+__device__ inline float find_peak(const LanePart& part) {
   float peak = -INFINITY;
   part.for_each([&](int, float v) { peak = fmaxf(peak, v); });
 #pragma unroll
@@ -81,7 +81,7 @@ __device__ inline float find_peak(const Part& part) {
 
 /// Of exp(logit - peak) over the sample. Each lane adds its classes in their order, and each pair of lanes
 /// the same two numbers: all lanes hold the same bits.
-__device__ inline float sum_exp(const Part& part, float peak) {
+__device__ inline float sum_exp(const LanePart& part, float peak) {
   float sum = 0;
   part.for_each([&](int, float v) { sum += exp_nonpositive(v - peak); });
 #pragma unroll
@@ -91,7 +91,7 @@ __device__ inline float sum_exp(const Part& part, float peak) {
 }
 
 /// softmax - onehot, with the stride of the logits.
-__device__ inline void store_gradient(const Part& part, float peak, float sum, int label, float* to) {
+__device__ inline void store_gradient(const LanePart& part, float peak, float sum, int label, float* to) {
   const float scale = 1.0F / sum;
   part.for_each([&](int c, float v) {
     const float softmax = exp_nonpositive(v - peak) * scale;
@@ -105,7 +105,7 @@ struct Answer {
   bool is_largest;  ///< and the first of the largest ones
 };
 
-__device__ inline Answer find_answer(const Part& part, float peak, int label) {
+__device__ inline Answer find_answer(const LanePart& part, float peak, int label) {
   float logit = 0;
   int first = label;  // the first of the largest, if it comes before
   part.for_each([&](int c, float v) {
@@ -121,7 +121,7 @@ __device__ inline Answer find_answer(const Part& part, float peak, int label) {
   return {logit, lanes == 0 && logit == peak};
 }
 
-struct Verdict {
+struct SampleScore {
   std::int64_t loss = 0;  ///< in units of 1 / kLossScale; 0 if it is too large for that
   float wide_loss = 0;    ///< it then
   bool correct = false, refused = false;
@@ -141,13 +141,13 @@ __device__ void add_wide_loss(std::int64_t* counters, float loss) {
 
 /// Of sample n, the same in all of its lanes. They compute together, so `n` is one of the batch in every
 /// lane; `counts` tells whether it is this lane's to store.
-__device__ inline Verdict judge_sample(const LossArgs& args, int n, bool counts) {
+__device__ inline SampleScore score_sample(const LossArgs& args, int n, bool counts) {
   const std::size_t start = static_cast<std::size_t>(n) * args.layout.sample_stride;
-  Part part = {args.logits + start,
-               args.layout.feature_stride,
-               args.classes,
-               static_cast<int>(threadIdx.x) / kPerWarp,
-               {}};
+  LanePart part = {args.logits + start,
+                   args.layout.feature_stride,
+                   args.classes,
+                   static_cast<int>(threadIdx.x) / kPerWarp,
+                   {}};
   part.load(part.first, part.v);
   const int label = args.target.labels[n];
   const float peak = find_peak(part);
@@ -155,13 +155,13 @@ __device__ inline Verdict judge_sample(const LossArgs& args, int n, bool counts)
   const Answer answer = find_answer(part, peak, label);
   if (args.dlogits != nullptr && counts) store_gradient(part, peak, sum, label, args.dlogits + start);
   const float loss = log_from_one(sum) + (peak - answer.logit);
-  Verdict verdict;
-  verdict.correct = answer.is_largest && loss == loss;
+  SampleScore score;
+  score.correct = answer.is_largest && loss == loss;
   const bool narrow = fabsf(loss) < args.target.narrow_limit;
-  if (narrow) verdict.loss = __double2ll_rn(static_cast<double>(loss) * kLossScale);
-  verdict.refused = !(fabsf(loss) < INFINITY);
-  if (!narrow && !verdict.refused) verdict.wide_loss = loss;
-  return verdict;
+  if (narrow) score.loss = __double2ll_rn(static_cast<double>(loss) * kLossScale);
+  score.refused = !(fabsf(loss) < INFINITY);
+  if (!narrow && !score.refused) score.wide_loss = loss;
+  return score;
 }
 
 /// Over the samples of the warp, in its first lane.
@@ -183,13 +183,12 @@ __global__ void __launch_bounds__(kLanes) loss_kernel(LossArgs args) {
   const bool counts_stops = blockIdx.x == 0 && args.target.state != nullptr;
   const std::uint32_t stops = counts_stops ? args.target.state->stop_requested : 0;
   const bool counts = n < args.batch;
-  Verdict verdict = judge_sample(args, counts ? n : args.batch - 1, counts);
-  if (!counts) verdict = {};
-  if (verdict.wide_loss != 0 && threadIdx.x < kPerWarp)
-    add_wide_loss(args.target.counters, verdict.wide_loss);
-  const std::int64_t loss = sum_of_samples(verdict.loss);
-  const int correct = count_samples(verdict.correct);
-  const int refused = count_samples(verdict.refused);
+  SampleScore score = score_sample(args, counts ? n : args.batch - 1, counts);
+  if (!counts) score = {};
+  if (score.wide_loss != 0 && threadIdx.x < kPerWarp) add_wide_loss(args.target.counters, score.wide_loss);
+  const std::int64_t loss = sum_of_samples(score.loss);
+  const int correct = count_samples(score.correct);
+  const int refused = count_samples(score.refused);
   if (threadIdx.x != 0) return;
   std::int64_t* const counters = args.target.counters;
   add_integer(counters + kLoss, loss);

@@ -3,7 +3,7 @@
 /// NativeOps: each op is the launch of its kernel.
 #include "kernels/batch_norm.hpp"
 #include "kernels/cuda/kernels.hpp"
-#include "kernels/cuda/native_ops.hpp"
+#include "kernels/cuda/runtime.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 

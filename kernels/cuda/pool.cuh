@@ -5,8 +5,7 @@
 #pragma once
 
 #include "common/error.hpp"
-#include "kernels/cuda/divisor.cuh"
-#include "kernels/cuda/thread_each.cuh"
+#include "kernels/cuda/threads.cuh"
 #include "kernels/shapes.hpp"
 
 #include <gpu/launch.cuh>

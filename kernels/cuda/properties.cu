@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Properties of devices, UUIDs, PCI places and links between GPUs, as the runtime tells them.
 #include "common/error.hpp"
-#include "kernels/cuda/properties.hpp"
+#include "kernels/cuda/runtime.hpp"
 #include "kernels/device_messages.hpp"
 
 #include <array>

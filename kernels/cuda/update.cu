@@ -3,16 +3,16 @@
 /// The end of a training step: the mean gradient out of the sums, the optimiser's step, and all that makes
 /// the next step possible, in one launch.
 ///
-/// Versions: (1) mean, update, zeroing and bookkeeping as four kernels: 5 us of launches. (2) One kernel; a
-/// second one of a single thread advances the state, because no block may see it change. (3) One launch: each
-/// block reads what it needs of counters and state, then takes a ticket, and the block with the last ticket
-/// changes them. (4) Two parameters a thread, 16 bytes of sums a load. (5) The ticket is taken before the
-/// weights move, not after: its trip to L2 and back hides behind theirs. (6) Sums, weights and buffers are
-/// loaded together with the counters, before the barrier: one trip to L2 instead of three. (7) The rule is a
-/// template argument; what it is told comes from the state, where the last block puts what the next step is
-/// told, so that a table of a whole series costs no load that depends on another. (8) It takes the fingerprints of what it
-/// reads, before it moves that; a kernel of their own in front of it was 5.8 us of a step on an H100, most of it a launch
-/// and the same loads once more. (Not timed there yet. By its instructions, some 300 a warp, 0.3 us for Net.)
+/// Versions: (1) mean, update, zeroing and bookkeeping as four kernels: 5 us of launches. (2) One kernel; a second
+/// one of a single thread advances the state, because no block may see it change. (3) One launch: each block reads
+/// what it needs of counters and state, then takes a ticket, and the block with the last ticket changes them. (4) Two
+/// parameters a thread, 16 bytes of sums a load. (5) The ticket is taken before the weights move, not after: its trip
+/// to L2 and back hides behind theirs. (6) Sums, weights and buffers are loaded together with the counters, before
+/// the barrier: one trip to L2 instead of three. (7) The rule is a template argument; what it is told comes from the
+/// state, where the last block puts what the next step is told, so that a table of a whole series costs no load that
+/// depends on another. (8) It takes the fingerprints of what it reads, before it moves that; a kernel of their own in
+/// front of it was 5.8 us of a step on an H100, most of it a launch and the same loads once more. (Not timed there
+/// yet. By its instructions, some 300 a warp, 0.3 us for Net.)
 ///
 /// The units of the sums are an array of 2 bytes a parameter, loaded with the rest, and none at all while
 /// every tensor has the first unit, as in most runs. A search for the parameter's tensor would have been a
@@ -23,13 +23,11 @@
 /// Limit, with momentum: 16 bytes of sums (read and zeroed) and 16 of weights and momentum a parameter: Net
 /// (21,840) 0.7 MB, 43 blocks; LeNet (129,068) 4.1 MB, 253 blocks: 0.2 and 0.8 us from L2. What counts is the
 /// chain of one load -> barrier and fence -> division in double -> store, about 0.7 us.
-#include "kernels/cuda/exact_sum.cuh"
-#include "kernels/cuda/fingerprint.cuh"
 #include "kernels/cuda/kernels.hpp"
-#include "kernels/cuda/pack.cuh"
-#include "kernels/cuda/thread_each.cuh"
+#include "kernels/cuda/sums.cuh"
+#include "kernels/cuda/threads.cuh"
 #include "kernels/numerics/sums.hpp"
-#include "kernels/optimizers/rule_steps.hpp"
+#include "kernels/optimizers/update_rule.hpp"
 
 #include <cmath>
 

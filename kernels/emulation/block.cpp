@@ -27,8 +27,8 @@ std::string thread_name(const uint3& index) {
   return fmt::format("thread ({},{},{})", index.x, index.y, index.z);
 }
 
-// What runs at every switch is in one piece with barrier() and exchange(): a processor expects a return to lead back to the
-// latest call, and pays for each that stands behind a switch as much as for the switch.
+// What runs at every switch is in one piece with barrier() and exchange(): a processor expects a return to lead back
+// to the latest call, and pays for each that stands behind a switch as much as for the switch.
 
 [[gnu::always_inline]] inline void BlockRunner::make_ready(Thread& thread) {
   thread.state = State::kReady;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Memory of the emulated device: global memory between red zones, and the shared memory of a block, poisoned before it is written.
+/// Memory of the emulated device: global memory between red zones, and the shared memory of a block, poisoned before
+/// it is written.
 #pragma once
 
 #include "kernels/emulation/errors.hpp"

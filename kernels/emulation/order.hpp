@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Drawing the orders that kernels/emulation/order.hpp speaks of.
+/// What tests set of the emulated device: the order of its threads, and whether the program was built for it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
+
+// Drawing the orders that kernels/emulation/order.hpp speaks of.
 
 namespace lockstep::emulation {
 
@@ -51,5 +53,15 @@ namespace lockstep::emulated {
 /// Holds for the whole process, from the next launch on; the same seed gives the same series of orders in
 /// every OS thread. Before the first call: what the environment variable LOCKSTEP_THREAD_ORDER says, or 0.
 void set_thread_order(std::uint64_t seed);
+
+}  // namespace lockstep::emulated
+
+namespace lockstep::emulated {
+
+// The emulated device as one that the program was not built for.
+
+/// false: asking for a kernel fails as on a GPU for which there is neither machine code nor PTX. Holds for
+/// the whole process, and for asking only: kernels still run.
+void set_built_for_this_device(bool built);
 
 }  // namespace lockstep::emulated

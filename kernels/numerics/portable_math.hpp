@@ -25,9 +25,9 @@ double integer_power(double base, std::int64_t exponent);
 
 /// a * b + c, rounded once, to nearest even; which NaN a NaN is is not said.
 ///
-/// The product of two floats is exact in double, the sum with c is rounded. Rounding that again, to float, gives what one
-/// rounding of the exact sum would, if the first was to odd: where the sum is not exact, of its two neighbours the one
-/// whose last bit is 1 (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008).
+/// The product of two floats is exact in double, the sum with c is rounded. Rounding that again, to float, gives what
+/// one rounding of the exact sum would, if the first was to odd: where the sum is not exact, of its two neighbours
+/// the one whose last bit is 1 (Boldo and Melquiond, Emulation of FMA and correctly rounded sums, 2008).
 inline float software_fma(float a, float b, float c) {
   const double product = static_cast<double>(a) * static_cast<double>(b), term = c;
   const double sum = product + term;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Sums that are exact, so that their order leaves no trace: of gradients in 64 bits, of losses in 128, of a batch's moments in more.
+/// Sums that are exact, so that their order leaves no trace: of gradients in 64 bits, of losses in 128, of a batch's
+/// moments in more.
 #pragma once
 
 #include "kernels/numerics/random.hpp"  // LOCKSTEP_HOST_DEVICE

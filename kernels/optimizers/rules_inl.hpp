@@ -3,7 +3,7 @@
 /// Every update rule, and the way from its name to it: the one list of them for kernels.
 ///
 /// Included inside a namespace by what compiles the rules for a device, once for each SIMD target of a CPU;
-/// hence no include guard, and no includes: those are kernels/optimizers/rule_steps.hpp. Before it,
+/// hence no include guard, and no includes: those are kernels/optimizers/update_rule.hpp. Before it,
 /// LOCKSTEP_RULE says how such a function is declared there. `N` is the device's arithmetic:
 /// N::Number, and of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once.
 

@@ -3,8 +3,6 @@
 /// What is known of a rule without computing with it.
 #include "kernels/optimizers/update_rule.hpp"
 
-#include "kernels/optimizers/rule_steps.hpp"
-
 namespace lockstep {
 namespace {
 

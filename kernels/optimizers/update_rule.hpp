@@ -7,6 +7,7 @@
 /// vectors of a CPU or floats of a GPU's thread, so that all devices round in the same order.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 #include <type_traits>
@@ -66,5 +67,47 @@ int buffers_of(UpdateRule rule);
 /// i + kNormLanes, ... in this order, and they are added in a tree that halves their number each time. In
 /// double, where a float's square is exact.
 inline constexpr int kNormLanes = 256;
+
+// What the rules kSgd, kSgdMomentum and kSgdNesterov are told at a step.
+
+struct SgdStep {
+  float decay = 0;  ///< added to the gradient, times the weight
+  float rate = 0;
+  float momentum = 0;
+};
+
+// What the rules kAdam and kAdamW are told at a step.
+
+/// Everything that depends on the step's number is computed on the host, in double, and rounded once.
+struct AdamStep {
+  float decay = 0;  ///< kAdam: added to the gradient, times the weight; kAdamW: rate * decay
+  float rate = 0;   ///< learning rate / (1 - beta1^t)
+  float one_minus_beta1 = 0;
+  float beta2 = 0;
+  float one_minus_beta2 = 0;
+  float correction2 = 0;  ///< 1 / sqrt(1 - beta2^t)
+  float eps = 0;
+};
+
+// What the rules kRmsprop and kRmspropMomentum are told at a step.
+
+struct RmspropStep {
+  float decay = 0;  ///< added to the gradient, times the weight
+  float rate = 0;
+  float alpha = 0;
+  float one_minus_alpha = 0;
+  float eps = 0;
+  float momentum = 0;
+};
+
+// What the rule kLars is told at a step.
+
+struct LarsStep {
+  float decay = 0;  ///< added to the gradient, times the weight, before the tensor's rate
+  float rate = 0;
+  float momentum = 0;
+  float trust = 0;  ///< trust coefficient
+  float eps = 0;
+};
 
 }  // namespace lockstep

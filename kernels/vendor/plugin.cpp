@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The one function of lockstep_vendor.so.
 #include "common/error.hpp"
-#include "kernels/vendor/vendor_ops.hpp"
+#include "kernels/vendor/vendor.hpp"
 
 LOCKSTEP_PLUGIN_TAKES_SPELLING
 

@@ -4,7 +4,7 @@
 #include "kernels/batch_norm.hpp"
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/vendor/library.hpp"
-#include "kernels/vendor/vendor_ops.hpp"
+#include "kernels/vendor/vendor.hpp"
 
 #include <algorithm>
 

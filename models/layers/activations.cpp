@@ -26,11 +26,11 @@ std::string ActivationLayer::describe() const {
 }
 
 void ActivationLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.activation_forward(kind_, size_of(pass.batch), tensors.x, tensors.y);
+  cpu::activation_forward(kind_, size_of(pass.batch), tensors.x, tensors.y);
 }
 
 void ActivationLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.activation_backward(kind_, size_of(pass.batch), tensors.y, tensors.dy, tensors.dx);
+  cpu::activation_backward(kind_, size_of(pass.batch), tensors.y, tensors.dy, tensors.dx);
 }
 
 void ActivationLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
@@ -49,11 +49,11 @@ std::unique_ptr<Layer> ReluLayer::make(const LayerOptions& /*options*/, const La
 }
 
 void ReluLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.relu_forward(size_of(pass), tensors.x, tensors.y, pass.training ? tensors.saved : nullptr);
+  cpu::relu_forward(size_of(pass), tensors.x, tensors.y, pass.training ? tensors.saved : nullptr);
 }
 
 void ReluLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.relu_backward(size_of(pass), tensors.saved, tensors.dy, tensors.dx);
+  cpu::relu_backward(size_of(pass), tensors.saved, tensors.dy, tensors.dx);
 }
 
 // GeluLayer: its option, and the calls of its ops.
@@ -65,11 +65,11 @@ std::unique_ptr<Layer> GeluLayer::make(const LayerOptions& options, const LayerP
 }
 
 void GeluLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.activation_forward(kind_, size_of(pass.batch), tensors.x, tensors.y);
+  cpu::activation_forward(kind_, size_of(pass.batch), tensors.x, tensors.y);
 }
 
 void GeluLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.activation_backward(kind_, size_of(pass.batch), tensors.x, tensors.dy, tensors.dx);
+  cpu::activation_backward(kind_, size_of(pass.batch), tensors.x, tensors.dy, tensors.dx);
 }
 
 void GeluLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
@@ -107,12 +107,12 @@ void DropoutLayer::forward(const LayerPass& pass, const LayerTensors& tensors) c
   DropoutShape shape = shape_of(pass.batch);
   if (!pass.training) shape.probability = 0;
   if (shape.probability == 0 && tensors.x == tensors.y) return;
-  pass.ops.dropout(shape, key_of(pass.key), tensors.x, tensors.y);
+  cpu::dropout(shape, key_of(pass.key), tensors.x, tensors.y);
 }
 
 void DropoutLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
   if (probability_ == 0 && tensors.dx == tensors.dy) return;
-  pass.ops.dropout(shape_of(pass.batch), key_of(pass.key), tensors.dy, tensors.dx);
+  cpu::dropout(shape_of(pass.batch), key_of(pass.key), tensors.dy, tensors.dx);
 }
 
 DropoutShape DropoutLayer::shape_of(int batch) const {

@@ -82,8 +82,8 @@ class ReluLayer final : public Layer {
 ///         dx = dy ((1 + t) / 2 + x (1 - t^2) / 2 du/dx)
 ///
 /// y overwrites memory of its own: backward reads x. dx may lie over dy. NaN gives NaN. Both are functions of
-/// kernels/numerics/activation_math.inc, which says how and from where: the same bits on every device.
-/// Source: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016. Oracle: reference::curve_of (double), PyTorch's gelu.
+/// kernels/numerics/activation_math.inc, which says how and from where: the same bits on every device. Source:
+/// Hendrycks and Gimpel, Gaussian Error Linear Units, 2016. Oracle: reference::curve_of (double), PyTorch's gelu.
 class GeluLayer final : public Layer {
  public:
   /// @param kind  kGelu or kGeluTanh: those whose derivative is computed from x

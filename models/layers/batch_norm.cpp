@@ -41,8 +41,8 @@ void BatchNormLayer::forward(const LayerPass& pass, const LayerTensors& tensors)
       set_running_statistics(tensors.kept[c], tensors.kept[channels() + c], options_.eps, running[c]);
     of_batch = running.data();
   }
-  pass.ops.batch_norm_forward(shape_of(pass), tensors.x, of_batch, weight_of(tensors.weights),
-                              bias_of(tensors.weights), tensors.y);
+  cpu::batch_norm_forward(shape_of(pass), tensors.x, of_batch, weight_of(tensors.weights),
+                          bias_of(tensors.weights), tensors.y);
 }
 
 /// The sums are of the whole global batch, so its first grain brings them and no other brings anything.
@@ -57,8 +57,8 @@ void BatchNormLayer::backward_weights(const LayerPass& pass, const LayerTensors&
 }
 
 void BatchNormLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.batch_norm_backward(shape_of(pass), tensors.x, tensors.dy, channels_in(tensors.statistics),
-                               weight_of(tensors.weights), tensors.dx);
+  cpu::batch_norm_backward(shape_of(pass), tensors.x, tensors.dy, channels_in(tensors.statistics),
+                           weight_of(tensors.weights), tensors.dx);
 }
 
 std::size_t BatchNormLayer::words() const {
@@ -71,13 +71,13 @@ std::size_t BatchNormLayer::statistics_bytes() const {
 
 void BatchNormLayer::add_forward_sums(const LayerPass& pass, const LayerTensors& tensors,
                                       std::int64_t* words) const {
-  pass.ops.batch_norm_sums(shape_of(pass), tensors.x, words);
+  cpu::batch_norm_sums(shape_of(pass), tensors.x, words);
 }
 
 void BatchNormLayer::add_backward_sums(const LayerPass& pass, const LayerTensors& tensors,
                                        std::int64_t* words) const {
-  pass.ops.batch_norm_gradient_sums(shape_of(pass), tensors.x, tensors.dy, channels_in(tensors.statistics),
-                                    words);
+  cpu::batch_norm_gradient_sums(shape_of(pass), tensors.x, tensors.dy, channels_in(tensors.statistics),
+                                words);
 }
 
 void BatchNormLayer::finish_forward_sums(const std::int64_t* words, std::int64_t samples,

@@ -66,11 +66,11 @@ std::string MaxPoolLayer::describe() const {
 }
 
 void MaxPoolLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.max_pool_forward(shape_of(pass), tensors.x, tensors.y, tensors.saved);
+  cpu::max_pool_forward(shape_of(pass), tensors.x, tensors.y, tensors.saved);
 }
 
 void MaxPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.max_pool_backward(shape_of(pass), tensors.dy, tensors.saved, tensors.dx);
+  cpu::max_pool_backward(shape_of(pass), tensors.dy, tensors.saved, tensors.dx);
 }
 
 DeviceForm MaxPoolLayer::device_form() const {
@@ -100,11 +100,11 @@ std::string AvgPoolLayer::describe() const {
 }
 
 void AvgPoolLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.avg_pool_forward(shape_of(pass), tensors.x, tensors.y);
+  cpu::avg_pool_forward(shape_of(pass), tensors.x, tensors.y);
 }
 
 void AvgPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.avg_pool_backward(shape_of(pass), tensors.dy, tensors.dx);
+  cpu::avg_pool_backward(shape_of(pass), tensors.dy, tensors.dx);
 }
 
 DeviceForm AvgPoolLayer::device_form() const {
@@ -127,11 +127,11 @@ std::unique_ptr<Layer> GlobalAvgPoolLayer::make(const LayerOptions& /*options*/,
 }
 
 void GlobalAvgPoolLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.global_avg_pool_forward(input(), pass.batch, tensors.x, tensors.y);
+  cpu::global_avg_pool_forward(input(), pass.batch, tensors.x, tensors.y);
 }
 
 void GlobalAvgPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.global_avg_pool_backward(input(), pass.batch, tensors.dy, tensors.dx);
+  cpu::global_avg_pool_backward(input(), pass.batch, tensors.dy, tensors.dx);
 }
 
 void GlobalAvgPoolLayer::device_forward(const DeviceLayerPass& pass,

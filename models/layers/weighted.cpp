@@ -89,8 +89,8 @@ std::string Conv2dLayer::describe() const {
   return text + bias_in_words();
 }
 
-/// Its input in a frame of zeros, its filters in another order, the places of its taps, the terms of its gradient, and a
-/// part of dy.
+/// Its input in a frame of zeros, its filters in another order, the places of its taps, the terms of its gradient,
+/// and a part of dy.
 std::uint64_t Conv2dLayer::scratch_numbers(int columns) const {
   constexpr int kPacked = 2 * 192 * 1024 / 4, kPlace = sizeof(std::size_t) / sizeof(float);
   const Conv2dShape& s = shape_;
@@ -108,19 +108,19 @@ int Conv2dLayer::gradient_terms(int grain) const {
 }
 
 void Conv2dLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.conv2d_forward(shape_of(pass), tensors.x, tensors.weights + weights_before(pass),
-                          bias(tensors) + pass.channels.first, tensors.y);
+  cpu::conv2d_forward(shape_of(pass), tensors.x, tensors.weights + weights_before(pass),
+                      bias(tensors) + pass.channels.first, tensors.y);
 }
 
 void Conv2dLayer::backward_weights(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.conv2d_backward_weights(
+  cpu::conv2d_backward_weights(
       shape_of(pass), GradientSplit(shape_, pass.grain), tensors.x, tensors.dy,
       {tensors.gradients + weights_before(pass),
        bias_gradient(tensors, gradient_terms(pass.grain)) + pass.channels.first, tensors.term_stride});
 }
 
 void Conv2dLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.conv2d_backward_data(shape_of(pass.batch), tensors.dy, tensors.weights, tensors.dx);
+  cpu::conv2d_backward_data(shape_of(pass.batch), tensors.dy, tensors.weights, tensors.dx);
 }
 
 DeviceForm Conv2dLayer::device_form() const {
@@ -188,16 +188,16 @@ std::uint64_t LinearLayer::scratch_numbers(int columns) const {
 }
 
 void LinearLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.linear_forward(shape_of(pass.batch), tensors.x, tensors.weights, bias(tensors), tensors.y);
+  cpu::linear_forward(shape_of(pass.batch), tensors.x, tensors.weights, bias(tensors), tensors.y);
 }
 
 void LinearLayer::backward_weights(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.linear_backward_weights(shape_of(pass.batch), tensors.x, tensors.dy, tensors.gradients,
-                                   bias_gradient(tensors, 1));
+  cpu::linear_backward_weights(shape_of(pass.batch), tensors.x, tensors.dy, tensors.gradients,
+                               bias_gradient(tensors, 1));
 }
 
 void LinearLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.linear_backward_data(shape_of(pass.batch), tensors.dy, tensors.weights, tensors.dx);
+  cpu::linear_backward_data(shape_of(pass.batch), tensors.dy, tensors.weights, tensors.dx);
 }
 
 DeviceForm LinearLayer::device_form() const {

@@ -15,7 +15,7 @@ std::unique_ptr<Layer> AddLayer::make(const LayerOptions& options, const LayerPl
 }
 
 void AddLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  pass.ops.add(size_of(pass.batch), tensors.x, tensors.branch, tensors.y);
+  cpu::add(size_of(pass.batch), tensors.x, tensors.branch, tensors.y);
 }
 
 void AddLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
@@ -23,7 +23,7 @@ void AddLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors)
   if (tensors.dx != tensors.dy) std::copy_n(tensors.dy, size, tensors.dx);
   if (tensors.dbranch == nullptr) return;
   if (tensors.adds_to_dbranch) {
-    pass.ops.add(size, tensors.dbranch, tensors.dy, tensors.dbranch);
+    cpu::add(size, tensors.dbranch, tensors.dy, tensors.dbranch);
   } else {
     std::copy_n(tensors.dy, size, tensors.dbranch);
   }
@@ -59,7 +59,7 @@ void RouteLayer::backward_data(const LayerPass& pass, const LayerTensors& tensor
   if (tensors.dbranch == nullptr) return;
   const std::size_t size = size_of(output(), pass.batch);
   if (tensors.adds_to_dbranch) {
-    pass.ops.add(size, tensors.dbranch, tensors.dy, tensors.dbranch);
+    cpu::add(size, tensors.dbranch, tensors.dy, tensors.dbranch);
   } else {
     std::copy_n(tensors.dy, size, tensors.dbranch);
   }

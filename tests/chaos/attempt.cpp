@@ -122,19 +122,19 @@ bool ends_with_line(const std::string& text, const std::string& line) {
 
 }  // namespace
 
-Life::Life(World& world, const LifeDirectories& directories, const Dice& dice)
+RestartedRun::RestartedRun(World& world, const LifeDirectories& directories, const Dice& dice)
     : world_(world),
       directories_(directories),
       dice_(dice),
       damage_(directories.run(), directories.home + "/elsewhere") {}
 
-void Life::run() {
+void RestartedRun::run() {
   while (!attempt()) {
   }
 }
 
 /// One start. True when the run is done.
-bool Life::attempt() {
+bool RestartedRun::attempt() {
   const bool strike = !dice_.percent(10) && world_.rounds.take();
   auto placement = world_.disturbance.place(dice_);
   if (damage_.is_owed_a_word()) placement.start = Placement::Start::kThreads;
@@ -150,7 +150,7 @@ bool Life::attempt() {
   return ending == Ending::kDone;
 }
 
-Ending Life::disturb(Attempt& attempt) {
+Ending RestartedRun::disturb(Attempt& attempt) {
   const auto moment = random_moment(dice_, attempt.before().newest_checkpoint);
   story_ += fmt::format(" {}", moment.describe());
   if (!await(moment, attempt.process(), attempt.run_dir())) {
@@ -160,13 +160,13 @@ Ending Life::disturb(Attempt& attempt) {
   return world_.disturbance.strike(attempt, dice_, world_.tally, story_);
 }
 
-Ending Life::let_finish(Attempt& attempt) {
+Ending RestartedRun::let_finish(Attempt& attempt) {
   const int code = attempt.wait();
   if (code == 0) return Ending::kDone;
   throw Violation(fmt::format("nobody disturbed it, and it ended with exit code {}", code));
 }
 
-void Life::check_after(const Attempt& attempt, Ending ending) {
+void RestartedRun::check_after(const Attempt& attempt, Ending ending) {
   const auto after = look_at(attempt.run_dir());
   check_resume(attempt, after);
   if (after.newest_checkpoint > 0) verify_checkpoints();
@@ -176,7 +176,7 @@ void Life::check_after(const Attempt& attempt, Ending ending) {
 }
 
 /// The run went on from the newest checkpoint that was there, and that one is not lost.
-void Life::check_resume(const Attempt& attempt, const RunFacts& after) {
+void RestartedRun::check_resume(const Attempt& attempt, const RunFacts& after) {
   const auto newest = attempt.before().newest_checkpoint;
   const auto resumed = attempt.step_after("going on from step ");
   if (resumed && *resumed != newest) {
@@ -201,7 +201,7 @@ void Life::check_resume(const Attempt& attempt, const RunFacts& after) {
 }
 
 /// Every checkpoint under a final name is whole, whatever happened.
-void Life::verify_checkpoints() {
+void RestartedRun::verify_checkpoints() {
   const auto report = directories_.home + "/verify";
   ChildProcess verify({world_.job.program(), "verify", directories_.run()}, {}, report, report + ".err");
   const auto code = verify.wait(std::chrono::minutes(1));
@@ -212,14 +212,14 @@ void Life::verify_checkpoints() {
 
 /// run.keep is applied behind each save. After a kill between the last save and that, nothing is saved any
 /// more, and what should have gone is still there.
-void Life::compare_kept(const std::vector<std::string>& kept, std::vector<std::string>* differences) {
+void RestartedRun::compare_kept(const std::vector<std::string>& kept, std::vector<std::string>* differences) {
   const auto& expected = world_.reference.checkpoints();
   if (kept == expected) return;
   differences->push_back(
       fmt::format("kept checkpoints: {}, reference: {}", fmt::join(kept, " "), fmt::join(expected, " ")));
 }
 
-void Life::compare(const Attempt& attempt) {
+void RestartedRun::compare(const Attempt& attempt) {
   const Result result(attempt.run_dir(), world_.job.steps());
   auto differences = result.differences_from(world_.reference, {.metrics = damage_.is_whole("metrics.jsonl"),
                                                                 .trail = damage_.is_whole("trail.bin")});

@@ -85,9 +85,9 @@ inline constexpr const char* kRunsCompared = "finished and compared: all bytes e
 inline constexpr const char* kResumes = "went on from a checkpoint";
 inline constexpr const char* kOtherRanks = "on another number of ranks than before";
 
-class Life {
+class RestartedRun {
  public:
-  Life(World& world, const LifeDirectories& directories, const Dice& dice);
+  RestartedRun(World& world, const LifeDirectories& directories, const Dice& dice);
 
   /// Starts the job again and again until it is done, then compares it with the undisturbed run.
   /// @throws Violation at the first broken promise

@@ -66,7 +66,7 @@ void Campaign::work(World& world) {
 
 void Campaign::live(World& world, std::int64_t number) {
   const auto directories = scratch_.make(fmt::format("life-{}", number));
-  Life life(world, directories, Dice(options_.seed, number));
+  RestartedRun life(world, directories, Dice(options_.seed, number));
   try {
     life.run();
     scratch_.remove(directories);

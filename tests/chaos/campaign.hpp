@@ -3,8 +3,6 @@
 /// A whole test: the undisturbed run, then lives side by side until enough blows have fallen, then the tally.
 #pragma once
 
-#include "tests/chaos/chaos_job.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -16,6 +14,8 @@
 #include <vector>
 
 namespace lockstep::chaos {
+
+class Disturbance;  // tests/chaos/chaos_job.hpp
 
 struct Options {
   std::string program;         ///< path of lockstep

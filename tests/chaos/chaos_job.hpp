@@ -3,7 +3,6 @@
 /// The job that the chaos tests disturb, and the ways to start it.
 #pragma once
 
-#include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/child_process.hpp"
 
@@ -13,6 +12,8 @@
 #include <vector>
 
 namespace lockstep::chaos {
+
+class Attempt;  // tests/chaos/attempt.hpp
 
 /// Steps between checkpoints: no divisor of the epoch's 40 steps, so saves meet epochs at all distances.
 inline constexpr std::int64_t kCheckpointInterval = 6;

@@ -72,8 +72,8 @@ void on_ending(int signal) {
   [[maybe_unused]] const ssize_t written = write(ending_pipe, &byte, 1);
 }
 
-/// In the campaign. What its workers say of runs that die now is no news; what they still write goes with the rest, since
-/// they end when another program takes this one's place.
+/// In the campaign. What its workers say of runs that die now is no news; what they still write goes with the rest,
+/// since they end when another program takes this one's place.
 [[noreturn]] void end_campaign(int signal) {
   const auto scratch = scratch_of(getpid());
   const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);

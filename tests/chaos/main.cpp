@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// chaos kill | damage | stages | devices | signal | prove: disturbs training runs at random and checks that nothing of it can be seen
-/// afterwards. chaos watchdog: that the ranks name who is lost, and leave. chaos stragglers: that they name who is slow.
+/// chaos kill | damage | stages | devices | signal | prove: disturbs training runs at random and checks that nothing
+/// of it can be seen afterwards. chaos watchdog: that the ranks name who is lost, and leave. chaos stragglers: that
+/// they name who is slow.
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/guard.hpp"
 #include "tests/chaos/prove.hpp"

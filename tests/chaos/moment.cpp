@@ -48,30 +48,30 @@ bool poll(const std::function<bool()>& happened, microseconds pause, ChildProces
 
 }  // namespace
 
-std::string Moment::describe() const {
+std::string KillTime::describe() const {
   const double milliseconds = std::chrono::duration<double, std::milli>(delay).count();
   if (kind == Kind::kStartUp) return fmt::format("{:.1f} ms after the start", milliseconds);
   return fmt::format("{:.1f} ms after {} step {}", milliseconds,
                      kind == Kind::kSave ? "a save seen after" : "logging", step);
 }
 
-Moment random_moment(Dice& dice, std::int64_t first_step) {
+KillTime random_moment(Dice& dice, std::int64_t first_step) {
   const auto choice = dice.between(1, 100);
-  if (choice <= 25) return {Moment::Kind::kStartUp, 0, microseconds(dice.between(0, 700'000))};
+  if (choice <= 25) return {KillTime::Kind::kStartUp, 0, microseconds(dice.between(0, 700'000))};
   if (choice <= 60) {
     const auto step = first_step + dice.between(1, 30);
-    return {Moment::Kind::kSave, step, microseconds(dice.between(0, 3'000))};
+    return {KillTime::Kind::kSave, step, microseconds(dice.between(0, 3'000))};
   }
   const auto step = first_step + dice.between(1, 60);
-  return {Moment::Kind::kStep, step, microseconds(dice.between(0, 15'000))};
+  return {KillTime::Kind::kStep, step, microseconds(dice.between(0, 15'000))};
 }
 
-bool await(const Moment& moment, ChildProcess& process, const std::string& run_dir) {
-  if (moment.kind != Moment::Kind::kStartUp) {
+bool await(const KillTime& moment, ChildProcess& process, const std::string& run_dir) {
+  if (moment.kind != KillTime::Kind::kStartUp) {
     const auto logged = [&] { return last_logged_step(run_dir) >= moment.step; };
     if (!poll(logged, microseconds(1000), process, run_dir)) return false;
   }
-  if (moment.kind == Moment::Kind::kSave &&
+  if (moment.kind == KillTime::Kind::kSave &&
       !poll([&] { return is_saving(run_dir); }, microseconds(200), process, run_dir)) {
     return false;
   }

@@ -15,7 +15,7 @@
 
 namespace lockstep::chaos {
 
-struct Moment {
+struct KillTime {
   enum class Kind { kStartUp, kStep, kSave };
   Kind kind = Kind::kStartUp;
   std::int64_t step = 0;              ///< wait until this one is logged (not for kStartUp)
@@ -26,11 +26,11 @@ struct Moment {
 
 /// A quarter of them in the first 0.7 s, a third when a save is seen under way, the others anywhere; steps
 /// are counted from `first_step`, where the run goes on.
-Moment random_moment(Dice& dice, std::int64_t first_step);
+KillTime random_moment(Dice& dice, std::int64_t first_step);
 
 /// Returns when the moment has come: true; or when the process has ended: false.
 /// @throws Violation if neither happens and no step is logged in two minutes
-bool await(const Moment& moment, ChildProcess& process, const std::string& run_dir);
+bool await(const KillTime& moment, ChildProcess& process, const std::string& run_dir);
 
 // What a run directory shows to somebody who comes by, at any moment.
 

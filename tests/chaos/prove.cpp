@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A round: train with a fault, or damage a file of an honest run, or do neither; then prove, on another number of ranks.
-/// Where the bit went, and in which step it first shows in the trail, is known from elsewhere than the verdict. Or forge a
-/// number in a file of an honest run, with its checksums: then it must be refuted.
+/// A round: train with a fault, or damage a file of an honest run, or do neither; then prove, on another number of
+/// ranks. Where the bit went, and in which step it first shows in the trail, is known from elsewhere than the
+/// verdict. Or forge a number in a file of an honest run, with its checksums: then it must be refuted.
 #include "tests/chaos/prove.hpp"
 
 #include "common/json_text.hpp"
@@ -48,12 +48,12 @@ constexpr std::int64_t kFirstForgery = 1'000'000;
 constexpr int kMostSeconds = 60;
 
 /// Where a bit is flipped.
-struct Place {
+struct FlippedAt {
   const char* label;
   const char* fault;  ///< of inject.what; null: a file of the finished run
 };
-constexpr Place kPlaces[] = {{"weights", "weights"}, {"momentum", "momentum"}, {"gradient", "gradient"},
-                             {"data", "data"},       {"trail", nullptr},       {"checkpoint", nullptr}};
+constexpr FlippedAt kPlaces[] = {{"weights", "weights"}, {"momentum", "momentum"}, {"gradient", "gradient"},
+                                 {"data", "data"},       {"trail", nullptr},       {"checkpoint", nullptr}};
 
 /// Starts at byte of its first record; bytes of each.
 struct TrailShape {
@@ -120,10 +120,12 @@ class ProveCampaign {
   void disturb_and_prove(std::int64_t number, const LifeDirectories& directories, Dice& dice,
                          std::string& story);
   void forge_and_prove(const LifeDirectories& directories, Dice& dice, std::string& story);
-  Expected disturb(const Place& place, const LifeDirectories& directories, Dice& dice, std::string& story);
+  Expected disturb(const FlippedAt& place, const LifeDirectories& directories, Dice& dice,
+                   std::string& story);
   Expected damage_trail(const std::string& run, Dice& dice, std::string& story) const;
   Expected damage_checkpoint(const std::string& run, Dice& dice, std::string& story) const;
-  Expected train_with_fault(const Place& place, const std::string& run, Dice& dice, std::string& story) const;
+  Expected train_with_fault(const FlippedAt& place, const std::string& run, Dice& dice,
+                            std::string& story) const;
   std::string train(const std::string& run, Dice& dice, const std::string& more, std::string& story,
                     bool* stopped = nullptr) const;
   void train_honestly(const std::string& run, Dice& dice, std::string& story) const;
@@ -193,7 +195,7 @@ void ProveCampaign::copy_honest_run(const std::string& run, Dice& dice, std::str
   story += honest.story + fmt::format(" (honest run {})", number);
 }
 
-Expected ProveCampaign::train_with_fault(const Place& place, const std::string& run, Dice& dice,
+Expected ProveCampaign::train_with_fault(const FlippedAt& place, const std::string& run, Dice& dice,
                                          std::string& story) const {
   const auto step = dice.between(1, kSteps);
   const bool is_gradient = std::string(place.fault) == "gradient",
@@ -239,7 +241,7 @@ Expected ProveCampaign::damage_checkpoint(const std::string& run, Dice& dice, st
   return {.step = std::stoll(name.substr(name.find('-') + 1)), .what = "checkpoint", .bit = {}};
 }
 
-Expected ProveCampaign::disturb(const Place& place, const LifeDirectories& directories, Dice& dice,
+Expected ProveCampaign::disturb(const FlippedAt& place, const LifeDirectories& directories, Dice& dice,
                                 std::string& story) {
   if (place.fault != nullptr) return train_with_fault(place, directories.run(), dice, story);
   copy_honest_run(directories.run(), dice, story);
@@ -280,7 +282,7 @@ void ProveCampaign::disturb_and_prove(std::int64_t number, const LifeDirectories
     prove(directories.run(), {}, dice, story);
     return tally_.add(kHonest);
   }
-  const Place& place = kPlaces[dice.between(0, std::ssize(kPlaces) - 1)];
+  const FlippedAt& place = kPlaces[dice.between(0, std::ssize(kPlaces) - 1)];
   const Expected expected = disturb(place, directories, dice, story);
   if (expected.steps_of_run > 0) prove(directories.run(), expected, dice, story);
   if (expected.step == 0) return tally_.add(expected.steps_of_run < kSteps ? kFailedStep : kNoTrace);
@@ -338,7 +340,7 @@ void ProveCampaign::work() {
 int ProveCampaign::run() {
   const auto begin = std::chrono::steady_clock::now();
   std::vector<std::string> labels;
-  for (const Place& place : kPlaces) labels.emplace_back(place.label);
+  for (const FlippedAt& place : kPlaces) labels.emplace_back(place.label);
   tally_.section("a bit was flipped, and the step was named", labels);
   if (options_.forgeries > 0) tally_.section("a file was forged, and the run refuted", forgery_labels());
   tally_.section("beside them", {kHonest, kNoTrace, kFailedStep, kExact});

@@ -3,7 +3,6 @@
 /// What happens to a run's records between two starts: they are lost, cut or changed, and others put files beside them.
 #pragma once
 
-#include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
 
 #include <cstdint>
@@ -12,6 +11,8 @@
 #include <string>
 
 namespace lockstep::chaos {
+
+class Attempt;  // tests/chaos/attempt.hpp
 
 inline constexpr const char* kMetricsLost = "metrics.jsonl up to the checkpoint lost, cut or changed: told";
 inline constexpr const char* kTrailLost = "trail.bin up to the checkpoint lost, cut or changed: told";

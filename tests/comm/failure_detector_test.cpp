@@ -15,9 +15,9 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kStart = 1000 * kSecond;
 
 /// Ranks two by two on hosts, all alive, all in the sums of step 100, looked at by one of them.
-class JudgeTest : public ::testing::Test {
+class FailureDetectorTest : public ::testing::Test {
  protected:
-  explicit JudgeTest(int count = 4) {
+  explicit FailureDetectorTest(int count = 4) {
     for (int rank = 0; rank < count; ++rank) {
       Peer peer;
       peer.who = {.rank = rank, .host = rank < 2 ? "node1" : "node2", .pid = 100 + rank, .addresses = {}};
@@ -28,19 +28,19 @@ class JudgeTest : public ::testing::Test {
     }
   }
 
-  static Whereabouts at(const std::string& place) {
-    Whereabouts where{.step = 100,
-                      .phase = Phase::kReducing,
-                      .waiting = Waiting::kForAll,
-                      .collective = 500,
-                      .bucket = 1,
-                      .since_ns = kStart};
+  static RankStatus at(const std::string& place) {
+    RankStatus where{.step = 100,
+                     .phase = Phase::kReducing,
+                     .waiting = Waiting::kForAll,
+                     .collective = 500,
+                     .bucket = 1,
+                     .since_ns = kStart};
     put_text(place, where.place);
     return where;
   }
   void computes(int rank) {
     Peer& peer = peers[static_cast<std::size_t>(rank)];
-    peer.where = Whereabouts{.step = 100, .phase = Phase::kComputing, .collective = 499, .since_ns = kStart};
+    peer.where = RankStatus{.step = 100, .phase = Phase::kComputing, .collective = 499, .since_ns = kStart};
   }
   /// All but these are heard now.
   void hear_all_but(const std::vector<int>& silent, std::int64_t now) {
@@ -59,24 +59,24 @@ class JudgeTest : public ::testing::Test {
   }
 
   std::vector<Peer> peers;
-  Judge judge{0, Limits::for_timeout(30)};
+  FailureDetector detector{0, Limits::for_timeout(30)};
 };
 
-TEST_F(JudgeTest, NothingIsSaidOfRanksThatLive) {
+TEST_F(FailureDetectorTest, NothingIsSaidOfRanksThatLive) {
   for (int half = 0; half < 200; ++half) {
     const double seconds = half * 0.5;
     hear_all_but({}, after(seconds));
-    const auto findings = judge.look(after(seconds), peers);
+    const auto findings = detector.look(after(seconds), peers);
     EXPECT_TRUE(findings.notices.empty() && !findings.verdict) << seconds;
   }
 }
 
-TEST_F(JudgeTest, DeathIsJudgedWhenItHasSettled) {
+TEST_F(FailureDetectorTest, DeathIsJudgedWhenItHasSettled) {
   peer(2).dead = true;
   peer(2).lost_ns = after(1);
   hear_all_but({2}, after(1));
-  EXPECT_FALSE(judge.look(after(1.1), peers).verdict);
-  const auto verdict = judge.look(after(1.2), peers).verdict;
+  EXPECT_FALSE(detector.look(after(1.1), peers).verdict);
+  const auto verdict = detector.look(after(1.2), peers).verdict;
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->cause, Cause::kDied);
   EXPECT_EQ(verdict->initiating, std::vector<int>{2});
@@ -88,34 +88,34 @@ TEST_F(JudgeTest, DeathIsJudgedWhenItHasSettled) {
                 "ranks 0-1, 3: step 100, reducing gradients, bucket 2, waiting in the gradients' all-reduce"),
             words.npos)
       << words;
-  EXPECT_FALSE(judge.look(after(2), peers).verdict) << "a verdict is found once";
+  EXPECT_FALSE(detector.look(after(2), peers).verdict) << "a verdict is found once";
 }
 
-TEST_F(JudgeTest, WhoDiesLaterDidNotBegin) {
+TEST_F(FailureDetectorTest, WhoDiesLaterDidNotBegin) {
   peer(3).dead = true;
   peer(3).lost_ns = after(1);
   peer(1).dead = true;
   peer(1).lost_ns = after(1.5);
-  const auto verdict = judge.look(after(1.6), peers).verdict;
+  const auto verdict = detector.look(after(1.6), peers).verdict;
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->initiating, std::vector<int>{3});
   EXPECT_EQ(verdict->cascading, std::vector<int>{1});
   EXPECT_NE(text(*verdict, after(1.6)).find("initiating: rank 3; cascading: rank 1"), std::string::npos);
 }
 
-TEST_F(JudgeTest, WhoDiesWhileTheFirstDeathSettlesDiedWithIt) {
+TEST_F(FailureDetectorTest, WhoDiesWhileTheFirstDeathSettlesDiedWithIt) {
   for (const auto& [rank, seconds] : {std::pair{3, 1.0}, {2, 1.05}}) {
     peer(rank).dead = true;
     peer(rank).lost_ns = after(seconds);
   }
-  const auto verdict = judge.look(after(1.3), peers).verdict;
+  const auto verdict = detector.look(after(1.3), peers).verdict;
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->initiating, (std::vector<int>{3, 2}));
   EXPECT_TRUE(verdict->cascading.empty());
 }
 
-TEST_F(JudgeTest, LastRankSaysAtOnceThatAllOthersDied) {
-  Judge last{3, Limits::for_timeout(30)};
+TEST_F(FailureDetectorTest, LastRankSaysAtOnceThatAllOthersDied) {
+  FailureDetector last{3, Limits::for_timeout(30)};
   for (int rank = 0; rank < 3; ++rank) {
     peer(rank).dead = true;
     peer(rank).lost_ns = after(1);
@@ -124,48 +124,48 @@ TEST_F(JudgeTest, LastRankSaysAtOnceThatAllOthersDied) {
   EXPECT_TRUE(last.speaks(after(1), peers));
 }
 
-TEST_F(JudgeTest, SilentRankIsNamedWithinFiveSecondsAndLostAfterTheTimeout) {
+TEST_F(FailureDetectorTest, SilentRankIsNamedWithinFiveSecondsAndLostAfterTheTimeout) {
   computes(2);
   hear_all_but({2}, after(2.9));
-  EXPECT_TRUE(judge.look(after(2.9), peers).notices.empty());
+  EXPECT_TRUE(detector.look(after(2.9), peers).notices.empty());
   hear_all_but({2}, after(3.1));
   peer(2).state = 'T';
-  const auto notices = judge.look(after(3.1), peers).notices;
+  const auto notices = detector.look(after(3.1), peers).notices;
   ASSERT_EQ(notices.size(), 1U);
   EXPECT_NE(notices[0].find("rank 2 on node2 (pid 102) is silent for 3.1 s: it is stopped, kill -CONT 102"),
             std::string::npos)
       << notices[0];
   hear_all_but({2}, after(29.9));
-  const auto later = judge.look(after(29.9), peers);
+  const auto later = detector.look(after(29.9), peers);
   EXPECT_TRUE(later.notices.empty() && !later.verdict) << "it is said once";
   hear_all_but({2}, after(30.1));
-  const auto verdict = judge.look(after(30.1), peers).verdict;
+  const auto verdict = detector.look(after(30.1), peers).verdict;
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->cause, Cause::kSilent);
   EXPECT_EQ(verdict->initiating, std::vector<int>{2});
 }
 
-TEST_F(JudgeTest, SilentRankMayComeBack) {
+TEST_F(FailureDetectorTest, SilentRankMayComeBack) {
   hear_all_but({2}, after(20));
-  EXPECT_EQ(judge.look(after(20), peers).notices.size(), 1U);
+  EXPECT_EQ(detector.look(after(20), peers).notices.size(), 1U);
   hear_all_but({}, after(21));
-  const auto notices = judge.look(after(21), peers).notices;
+  const auto notices = detector.look(after(21), peers).notices;
   ASSERT_EQ(notices.size(), 1U);
   EXPECT_NE(notices[0].find("is back after 21.0 s; the run goes on"), std::string::npos) << notices[0];
 }
 
-TEST_F(JudgeTest, DebuggerIsWaitedForWithoutEnd) {
+TEST_F(FailureDetectorTest, DebuggerIsWaitedForWithoutEnd) {
   peer(2).state = 't';
   hear_all_but({2}, after(10'000));
-  const auto findings = judge.look(after(10'000), peers);
+  const auto findings = detector.look(after(10'000), peers);
   EXPECT_FALSE(findings.verdict);
   ASSERT_EQ(findings.notices.size(), 1U);
   EXPECT_NE(findings.notices[0].find("a debugger holds it"), std::string::npos);
 }
 
-TEST_F(JudgeTest, HostThatCannotBeReachedIsNamedAsAWhole) {
+TEST_F(FailureDetectorTest, HostThatCannotBeReachedIsNamedAsAWhole) {
   hear_all_but({2, 3}, after(31));
-  const auto verdict = judge.look(after(31), peers).verdict;
+  const auto verdict = detector.look(after(31), peers).verdict;
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->initiating, (std::vector<int>{2, 3}));
   EXPECT_FALSE(verdict->cut_off);
@@ -174,8 +174,8 @@ TEST_F(JudgeTest, HostThatCannotBeReachedIsNamedAsAWhole) {
       << text(*verdict, after(31));
 }
 
-TEST_F(JudgeTest, OnTheFarSideOfACutAllOfTheOthersAreNamed) {
-  Judge far{2, Limits::for_timeout(30)};
+TEST_F(FailureDetectorTest, OnTheFarSideOfACutAllOfTheOthersAreNamed) {
+  FailureDetector far{2, Limits::for_timeout(30)};
   peer(0).heard_ns = after(0);
   peer(1).heard_ns = after(0.4);  // heard a little longer, and so rank 2 is no speaker yet
   peer(3).heard_ns = after(3.2);
@@ -191,8 +191,8 @@ TEST_F(JudgeTest, OnTheFarSideOfACutAllOfTheOthersAreNamed) {
   EXPECT_EQ(far.look(after(4), peers).notices.size(), 2U) << "both are back";
 }
 
-TEST_F(JudgeTest, WhoHearsNobodySaysSoOfItself) {
-  Judge alone{3, Limits::for_timeout(30)};
+TEST_F(FailureDetectorTest, WhoHearsNobodySaysSoOfItself) {
+  FailureDetector alone{3, Limits::for_timeout(30)};
   hear_all_but({0, 1, 2}, after(3.1));
   const auto notices = alone.look(after(3.1), peers).notices;
   ASSERT_EQ(notices.size(), 1U);
@@ -207,9 +207,9 @@ TEST_F(JudgeTest, WhoHearsNobodySaysSoOfItself) {
       << again[0];
 }
 
-TEST_F(JudgeTest, OnlyOtherRankIsNamedWhereItIsSeenToBeStopped) {
+TEST_F(FailureDetectorTest, OnlyOtherRankIsNamedWhereItIsSeenToBeStopped) {
   peers.resize(2);
-  Judge second{1, Limits::for_timeout(30)};
+  FailureDetector second{1, Limits::for_timeout(30)};
   peer(0).state = 'T';
   const auto notices = second.look(after(3.1), peers).notices;
   ASSERT_EQ(notices.size(), 1U);
@@ -219,82 +219,82 @@ TEST_F(JudgeTest, OnlyOtherRankIsNamedWhereItIsSeenToBeStopped) {
   EXPECT_FALSE(second.may_be_cut_off(after(31), peers)) << "nothing to wait for before it says the verdict";
 }
 
-TEST_F(JudgeTest, WhoHearsNobodySaysThatItMayBeItself) {
+TEST_F(FailureDetectorTest, WhoHearsNobodySaysThatItMayBeItself) {
   hear_all_but({1, 2, 3}, after(31));
-  const auto verdict = judge.look(after(31), peers).verdict;
+  const auto verdict = detector.look(after(31), peers).verdict;
   ASSERT_TRUE(verdict && verdict->cut_off);
   EXPECT_NE(text(*verdict, after(31)).find("rank 0 on node1 hears no other rank any more"),
             std::string::npos);
 }
 
-TEST_F(JudgeTest, RankThatIsAliveAndDoesNotComeIsNamedAndThenLost) {
+TEST_F(FailureDetectorTest, RankThatIsAliveAndDoesNotComeIsNamedAndThenLost) {
   computes(3);
   hear_all_but({}, after(4));
-  EXPECT_TRUE(judge.look(after(4), peers).notices.empty());
+  EXPECT_TRUE(detector.look(after(4), peers).notices.empty());
   hear_all_but({}, after(5));
-  const auto notices = judge.look(after(5), peers).notices;
+  const auto notices = detector.look(after(5), peers).notices;
   ASSERT_EQ(notices.size(), 1U);
   EXPECT_NE(
       notices[0].find("rank 3 on node2 (pid 103) is alive, but has been in step 100, computing for 5.0 s"),
       std::string::npos)
       << notices[0];
   hear_all_but({}, after(31));
-  const auto verdict = judge.look(after(31), peers).verdict;
+  const auto verdict = detector.look(after(31), peers).verdict;
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->cause, Cause::kStuck);
   EXPECT_EQ(verdict->initiating, std::vector<int>{3});
 }
 
-TEST_F(JudgeTest, FirstStepsTeachAndAreNoStandstill) {
+TEST_F(FailureDetectorTest, FirstStepsTeachAndAreNoStandstill) {
   computes(3);
   for (Peer& each : peers) each.where.step = 3;
   hear_all_but({}, after(31));
-  EXPECT_FALSE(judge.look(after(31), peers).verdict);
+  EXPECT_FALSE(detector.look(after(31), peers).verdict);
 }
 
-TEST_F(JudgeTest, RankInADebuggerMayStandStillWithoutEnd) {
+TEST_F(FailureDetectorTest, RankInADebuggerMayStandStillWithoutEnd) {
   computes(3);
   peer(3).traced = true;  // and is alive: its watchdog runs
   hear_all_but({}, after(1000));
-  const auto findings = judge.look(after(1000), peers);
+  const auto findings = detector.look(after(1000), peers);
   EXPECT_FALSE(findings.verdict);
   EXPECT_EQ(findings.notices.size(), 1U) << "it is said, and nothing is done";
   peer(3).traced = false;
-  EXPECT_TRUE(judge.look(after(1000), peers).verdict);
+  EXPECT_TRUE(detector.look(after(1000), peers).verdict);
 }
 
-TEST_F(JudgeTest, WordsOfAWaitDecideNothing) {
+TEST_F(FailureDetectorTest, WordsOfAWaitDecideNothing) {
   for (Peer& other : peers) put_text("words that a programmer has changed", other.where.place);
   put_text("other words", peer(1).where.place);
   hear_all_but({}, after(2.1));
-  EXPECT_TRUE(judge.look(after(2.1), peers).verdict) << "all wait for all, in two places";
-  Judge other{0, Limits::for_timeout(30)};
+  EXPECT_TRUE(detector.look(after(2.1), peers).verdict) << "all wait for all, in two places";
+  FailureDetector other{0, Limits::for_timeout(30)};
   for (Peer& each : peers) each.where.waiting = Waiting::kForSome;
   put_text("the gradients' all-reduce", peer(1).where.place);
   EXPECT_FALSE(other.look(after(2.1), peers).verdict) << "ranks of groups wait in places of their own";
 }
 
-TEST_F(JudgeTest, ARankThatAGroupWaitsForMayBeAheadInCollectives) {
+TEST_F(FailureDetectorTest, ARankThatAGroupWaitsForMayBeAheadInCollectives) {
   computes(3);
   peer(3).where.collective = 600;  // groups count their own
   hear_all_but({}, after(31));
-  EXPECT_FALSE(judge.look(after(31), peers).verdict) << "all meet at 500, and it was there";
+  EXPECT_FALSE(detector.look(after(31), peers).verdict) << "all meet at 500, and it was there";
   peer(0).where.waiting = Waiting::kForSome;
-  const auto verdict = judge.look(after(31), peers).verdict;
+  const auto verdict = detector.look(after(31), peers).verdict;
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->initiating, std::vector<int>{3});
 }
 
-TEST_F(JudgeTest, LongEvaluationIsNoStandstill) {
+TEST_F(FailureDetectorTest, LongEvaluationIsNoStandstill) {
   computes(3);
   peer(3).where.phase = Phase::kEvaluating;
   hear_all_but({}, after(1000));
-  const auto findings = judge.look(after(1000), peers);
+  const auto findings = detector.look(after(1000), peers);
   EXPECT_TRUE(findings.notices.empty() && !findings.verdict);
 }
 
-TEST_F(JudgeTest, AndFromStepsForRanksThatWorkEquallyHardlyWait) {
-  Judge patient{0, Limits::for_timeout(100'000)};
+TEST_F(FailureDetectorTest, AndFromStepsForRanksThatWorkEquallyHardlyWait) {
+  FailureDetector patient{0, Limits::for_timeout(100'000)};
   peer(0).where.waiting = Waiting::kNo;
   patient.look(after(1), peers);
   peer(0).where.step = 101;  // which took 30 s
@@ -309,8 +309,8 @@ TEST_F(JudgeTest, AndFromStepsForRanksThatWorkEquallyHardlyWait) {
   EXPECT_TRUE(patient.look(after(31 + 1501), peers).verdict) << "50 times the longest step";
 }
 
-TEST_F(JudgeTest, DeadlineForStandstillLearnsFromWaitsThatEnded) {
-  Judge patient{0, Limits::for_timeout(100'000)};
+TEST_F(FailureDetectorTest, DeadlineForStandstillLearnsFromWaitsThatEnded) {
+  FailureDetector patient{0, Limits::for_timeout(100'000)};
   hear_all_but({}, after(20));
   patient.look(after(20), peers);  // a wait of 20 s
   for (Peer& other : peers) other.where.collective = 501, other.where.since_ns = after(20);
@@ -323,67 +323,63 @@ TEST_F(JudgeTest, DeadlineForStandstillLearnsFromWaitsThatEnded) {
   EXPECT_TRUE(patient.look(after(20 + 1001), peers).verdict) << "50 times the longest wait";
 }
 
-TEST_F(JudgeTest, OtherPlaceAtTheSameCollectiveIsOutOfStep) {
+TEST_F(FailureDetectorTest, OtherPlaceAtTheSameCollectiveIsOutOfStep) {
   peer(1).where = at("a barrier");
   peer(1).where.phase = Phase::kUpdating;
   hear_all_but({}, after(1.9));
-  EXPECT_FALSE(judge.look(after(1.9), peers).verdict);
+  EXPECT_FALSE(detector.look(after(1.9), peers).verdict);
   hear_all_but({}, after(2.1));
-  const auto verdict = judge.look(after(2.1), peers).verdict;
+  const auto verdict = detector.look(after(2.1), peers).verdict;
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->cause, Cause::kOutOfStep);
   EXPECT_EQ(verdict->initiating, std::vector<int>{1});
 }
 
-TEST_F(JudgeTest, OfTwoOutOfStepTheOneInItsSumsIsRight) {
+TEST_F(FailureDetectorTest, OfTwoOutOfStepTheOneInItsSumsIsRight) {
   peers.resize(2);
   peer(0).where = at("a barrier");
   peer(0).where.phase = Phase::kUpdating;
   hear_all_but({}, after(3));
-  const auto verdict = judge.look(after(3), peers).verdict;
+  const auto verdict = detector.look(after(3), peers).verdict;
   ASSERT_TRUE(verdict);
   EXPECT_EQ(verdict->initiating, std::vector<int>{0});
 }
 
-TEST_F(JudgeTest, OneSpeaksForAll) {
-  EXPECT_TRUE(Judge(0, Limits{}).speaks(kStart, peers));
-  EXPECT_FALSE(Judge(1, Limits{}).speaks(kStart, peers));
+TEST_F(FailureDetectorTest, OneSpeaksForAll) {
+  EXPECT_TRUE(FailureDetector(0, Limits{}).speaks(kStart, peers));
+  EXPECT_FALSE(FailureDetector(1, Limits{}).speaks(kStart, peers));
   peer(0).dead = true;
-  EXPECT_TRUE(Judge(1, Limits{}).speaks(kStart, peers));
+  EXPECT_TRUE(FailureDetector(1, Limits{}).speaks(kStart, peers));
   peer(1).leaving = true;
   peer(1).farewell = {.code = 71, .because = 0, .spoken = false};
-  EXPECT_FALSE(Judge(2, Limits{}).speaks(kStart, peers)) << "who leaves because of another speaks first";
+  EXPECT_FALSE(FailureDetector(2, Limits{}).speaks(kStart, peers))
+      << "who leaves because of another speaks first";
 }
 
-TEST_F(JudgeTest, WhatAnotherHasSaidIsNotSaidAgain) {
+TEST_F(FailureDetectorTest, WhatAnotherHasSaidIsNotSaidAgain) {
   peer(1).leaving = true;
   peer(1).farewell = {.code = 71, .because = 2, .spoken = true};
-  const auto findings = judge.look(after(0.1), peers);
+  const auto findings = detector.look(after(0.1), peers);
   EXPECT_TRUE(findings.adopted && !findings.verdict && findings.notices.empty());
 }
 
-TEST_F(JudgeTest, WhoLeavesForReasonsOfItsOwnIsNoRiddle) {
+TEST_F(FailureDetectorTest, WhoLeavesForReasonsOfItsOwnIsNoRiddle) {
   peer(1).leaving = true;
   peer(1).dead = true;
   peer(1).farewell = {.code = 74, .because = -1, .spoken = true};
   hear_all_but({1}, after(2));
-  EXPECT_FALSE(judge.look(after(2), peers).adopted);
+  EXPECT_FALSE(detector.look(after(2), peers).adopted);
   hear_all_but({1}, after(4));
-  const auto findings = judge.look(after(4), peers);
+  const auto findings = detector.look(after(4), peers);
   EXPECT_TRUE(findings.adopted && !findings.verdict)
       << "the launcher did not end the job: all leave, without a word";
 }
 
-TEST_F(JudgeTest, AllInOnePlaceWithoutMessagesIsTheNetworkOfMpi) {
+TEST_F(FailureDetectorTest, AllInOnePlaceWithoutMessagesIsTheNetworkOfMpi) {
   hear_all_but({}, after(40));
-  const auto verdict = judge.judge_overdue(after(40), peers);
+  const auto verdict = detector.find_overdue(after(40), peers);
   EXPECT_EQ(verdict.cause, Cause::kNetwork);
   EXPECT_NE(text(verdict, after(40)).find("all 4 ranks wait, and"), std::string::npos);
-}
-
-TEST(RankListTest, NeighboursAreARange) {
-  EXPECT_EQ(list_of_ranks({3}), "rank 3");
-  EXPECT_EQ(list_of_ranks({0, 1, 2, 5, 7, 8}), "ranks 0-2, 5, 7-8");
 }
 
 }  // namespace

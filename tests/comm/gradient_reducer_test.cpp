@@ -7,7 +7,6 @@
 #include "common/error.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "tests/comm/conformance.hpp"
-#include "tests/comm/scalar_ops.hpp"
 
 #include <gtest/gtest.h>
 
@@ -173,12 +172,11 @@ TEST(GradientReducerTest, LargestNumberThatCannotOverflowIsTheLimit) {
 
 TEST(GradientReducerTest, FlagsDoNotOutliveTheirStep) {
   run_thread_ranks(2, [](Communicator& comm) {
-    const auto ops = make_scalar_ops();
     const GradientUnits units = one_tensor(1, 2);
     GradientReducer reducer(comm, even_plan(1, 1), units, Determinism::kWorld);
     for (const float gradient : {kNan, 1.0F}) {
       reducer.begin_step(1, std::isnan(gradient));
-      reducer.add(*ops, 0, 1, &gradient);
+      reducer.add(0, 1, &gradient);
       reducer.add_sums({1.0, 0}, 1);
       reducer.wait();
       EXPECT_EQ(reducer.totals().refused, std::isnan(gradient) ? 2 : 0);
@@ -201,12 +199,11 @@ TEST(GradientReducerTest, WaitingForAGrainThatWasNotAddedIsABug) {
 TEST(GradientReducerTest, OneGrainTooManyIsABug) {
   const auto body = [](Communicator& comm) {
     const float gradients[10] = {};
-    const auto ops = make_scalar_ops();
     const GradientUnits units = one_tensor(10, 1);
     GradientReducer reducer(comm, even_plan(10, 2), units, Determinism::kWorld);
     reducer.begin_step(1, false);
-    reducer.add(*ops, 0, 10, gradients);
-    reducer.add(*ops, 0, 10, gradients);
+    reducer.add(0, 10, gradients);
+    reducer.add(0, 10, gradients);
   };
   EXPECT_THROW(run_thread_ranks(1, body), InternalError);
 }
@@ -214,16 +211,15 @@ TEST(GradientReducerTest, OneGrainTooManyIsABug) {
 TEST(GradientReducerTest, ABucketLeavesBeforeTheLastGradientIsThere) {
   run_thread_ranks(1, [](Communicator& comm) {
     const float gradients[10] = {};
-    const auto ops = make_scalar_ops();
     const GradientUnits units = one_tensor(10, 1);
     const BucketPlan plan = even_plan(10, 2);
     GradientReducer reducer(comm, plan, units, Determinism::kWorld);
     reducer.begin_step(1, false);
-    reducer.add(*ops, plan.buckets[0].offset, plan.buckets[0].size, gradients);
-    EXPECT_EQ(comm.activity().whereabouts().bucket, 0);
-    reducer.add(*ops, plan.buckets[1].offset, plan.buckets[1].size, gradients);
+    reducer.add(plan.buckets[0].offset, plan.buckets[0].size, gradients);
+    EXPECT_EQ(comm.activity().status().bucket, 0);
+    reducer.add(plan.buckets[1].offset, plan.buckets[1].size, gradients);
     reducer.add_sums({}, 1);
-    EXPECT_EQ(comm.activity().whereabouts().bucket, 1);
+    EXPECT_EQ(comm.activity().status().bucket, 1);
     reducer.wait();
   });
 }
@@ -239,12 +235,11 @@ TEST(GradientReducerTest, PlanMustCoverTheArena) {
 TEST(GradientReducerTest, RankThatDiesEndsTheWait) {
   const auto body = [](Communicator& comm) {
     const float gradients[10] = {};
-    const auto ops = make_scalar_ops();
     if (comm.rank() == 1) return;
     const GradientUnits units = one_tensor(10, 1);
     GradientReducer reducer(comm, even_plan(10, 1), units, Determinism::kWorld);
     reducer.begin_step(1, false);
-    reducer.add(*ops, 0, 10, gradients);
+    reducer.add(0, 10, gradients);
     reducer.add_sums({}, 1);
     reducer.wait();
   };

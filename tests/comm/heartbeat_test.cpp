@@ -183,7 +183,7 @@ TEST_F(ImpatientHeartbeatTest, StrangersWhoSayNothingAreDisconnected) {
   EXPECT_TRUE(is_closed(silent));
 }
 
-TEST(RollCallTest, EachJobHasATokenOfItsOwnThatItsRanksShare) {
+TEST(RendezvousTest, EachJobHasATokenOfItsOwnThatItsRanksShare) {
   std::array<std::array<Token, 3>, 2> tokens{};
   for (auto& of_job : tokens) {
     run_thread_ranks(3, [&](Communicator& comm) {
@@ -198,7 +198,7 @@ TEST(RollCallTest, EachJobHasATokenOfItsOwnThatItsRanksShare) {
 }
 
 /// As when the machine slept: a rank that was away has heard nothing, and the others are not to blame.
-TEST(LookoutTest, RanksThatWereAllAwayLoseNoneOfThem) {
+TEST(WatchdogThreadTest, RanksThatWereAllAwayLoseNoneOfThem) {
   constexpr std::chrono::milliseconds kTimeout{2500}, kConnected{400}, kAway{3200};
   const auto begun = std::chrono::steady_clock::now();
   std::array<bool, 2> left{};
@@ -206,7 +206,7 @@ TEST(LookoutTest, RanksThatWereAllAwayLoseNoneOfThem) {
     auto roll = call_roll(comm);
     ASSERT_TRUE(roll);
     asio::io_context& context = *roll->context;
-    Lookout lookout(comm, std::move(*roll));
+    WatchdogThread lookout(comm, std::move(*roll));
     std::this_thread::sleep_until(begun + kConnected);
     asio::post(context, [&] { std::this_thread::sleep_until(begun + kConnected + kAway); });
     std::this_thread::sleep_until(begun + kConnected + kAway + kConnected);

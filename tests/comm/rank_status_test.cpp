@@ -49,7 +49,7 @@ TEST(RankActivityTest, WhatIsWaitedForIsWhole) {
                                  "the copy of gradients from this rank's GPU",
                                  "its group: the weights of stage 12 (layers 100-199) on rank 1023"}) {
     activity.begin_wait(what, Waiting::kForSome);
-    EXPECT_EQ(activity.whereabouts().place_text(), what);
+    EXPECT_EQ(activity.status().place_text(), what);
     activity.end_wait();
   }
 }
@@ -57,10 +57,10 @@ TEST(RankActivityTest, WhatIsWaitedForIsWhole) {
 TEST(RankActivityTest, WaitsForAllAreCountedWhateverTheyAreCalled) {
   RankActivity activity;
   activity.begin_wait("any words", Waiting::kForAll);
-  EXPECT_EQ(activity.whereabouts().collective, 1U);
+  EXPECT_EQ(activity.status().collective, 1U);
   activity.end_wait();
   activity.begin_wait("a barrier", Waiting::kForSome);
-  EXPECT_EQ(activity.whereabouts().collective, 1U);
+  EXPECT_EQ(activity.status().collective, 1U);
 }
 
 /// A record of its own in a directory that goes away.
@@ -91,7 +91,7 @@ TEST_F(FlightRecordTest, ComesOutAsItWentIn) {
   ASSERT_EQ(record.events.size(), 2U);
   EXPECT_EQ(record.events.back().entry.step, 12);
   EXPECT_EQ(describe(record.events.back().entry), "waits in " + what + " (collective 0)");
-  const auto last = last_whereabouts(directory, 3);
+  const auto last = last_status(directory, 3);
   ASSERT_TRUE(last && last->waits());
   EXPECT_EQ(last->place_text(), what);
 }

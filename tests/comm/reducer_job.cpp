@@ -3,7 +3,6 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "tests/comm/conformance.hpp"
-#include "tests/comm/scalar_ops.hpp"
 
 #include <gtest/gtest.h>
 
@@ -42,13 +41,12 @@ std::vector<float> gradients_of(const ReducerJob& job, int grain) {
 }
 
 void add_grain(GradientReducer& reducer, const ReducerJob& job, int grain) {
-  const auto ops = make_scalar_ops();
   const std::vector<float> gradients = gradients_of(job, grain);
   if (job.sums_before_gradients) reducer.add_sums(sums_of(job, grain), samples_of(job, grain));
   std::size_t end = job.parameters;
   for (std::size_t piece = job.pieces; piece-- > 0;) {
     const std::size_t begin = job.parameters * piece / job.pieces;
-    reducer.add(*ops, begin, end - begin, gradients.data() + begin);
+    reducer.add(begin, end - begin, gradients.data() + begin);
     reducer.poll();
     end = begin;
   }
@@ -127,7 +125,7 @@ StepResult run_step(Communicator& comm, const ReducerJob& job, int rank) {
                     totals.stop_requested,
                     totals.refused,
                     {reducer.refusals().begin(), reducer.refusals().end()}};
-  reducer.mean_gradient(*make_scalar_ops(), result.gradient.data());
+  reducer.mean_gradient(result.gradient.data());
   return result;
 }
 

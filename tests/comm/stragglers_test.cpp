@@ -15,8 +15,8 @@ namespace {
 
 constexpr double kMillisecond = 1e6;
 
-/// 4 ranks or so, 3 buckets a step, a step every 10 ms; its work is 1 ms a grain and noise of 2 %. Each rank reports every 40
-/// steps.
+/// 4 ranks or so, 3 buckets a step, a step every 10 ms; its work is 1 ms a grain and noise of 2 %. Each rank reports
+/// every 40 steps.
 /// @param queued  milliseconds for which it waits for a processor
 std::vector<RankScore> run(
     Stragglers& stragglers, int steps, const std::function<double(int rank, int step)>& slowness,

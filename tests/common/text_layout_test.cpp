@@ -207,5 +207,10 @@ TEST(ProgressLineTest, AnEpochFitsEveryWidth) {
   EXPECT_EQ(fit(fields, 39), "epoch  3/10  accuracy 98.12 %  12.3 s");
 }
 
+TEST(ListOfTest, NeighboursAreARange) {
+  EXPECT_EQ(list_of("rank", {3}), "rank 3");
+  EXPECT_EQ(list_of("rank", {0, 1, 2, 5, 7, 8}), "ranks 0-2, 5, 7-8");
+}
+
 }  // namespace
 }  // namespace lockstep

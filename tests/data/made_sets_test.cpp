@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The sets that are made in memory.
+#include "data/sets/made_sets.hpp"
+
 #include "data/dataset.hpp"
-#include "data/sets/random_set.hpp"
 
 #include <gtest/gtest.h>
 

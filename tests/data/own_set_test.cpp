@@ -3,10 +3,9 @@
 /// People's own data: any size, classes and channels, and whatever may be wrong with the files.
 #include "common/digest.hpp"
 #include "common/error.hpp"
-#include "data/batch.hpp"
 #include "data/dataset.hpp"
 #include "data/sets/set_formats.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "tests/data/idx_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -192,11 +191,10 @@ namespace {
 TEST(BatchLoaderTest, ImagesAreNormalisedAndTransposedAndPaddingIsZero) {
   const TrainTestData data = load_dataset({.set = "synthetic", .train_samples = 40, .test_samples = 1});
   const std::vector<std::int32_t> indices = {39, 0, 7};
-  const auto ops = cpu::make_ops();
   AlignedBuffer<float> x(784 * 16);
   std::fill(x.span().begin(), x.span().end(), NAN);
   std::vector<std::int32_t> labels(3);
-  BatchLoader(data.train).load(*ops, indices, 16, x.data(), labels.data());
+  BatchLoader(data.train).load(indices, 16, x.data(), labels.data());
   for (std::size_t n = 0; n < 16; ++n) {
     for (std::size_t f = 0; f < 784; ++f) {
       const float expected =
@@ -215,10 +213,9 @@ TEST(BatchLoaderTest, ImagesAreNormalisedAndTransposedAndPaddingIsZero) {
 TEST(BatchLoaderTest, FeaturesAreTransposedUnchanged) {
   const TrainTestData data = load_dataset({.set = "random"});
   const std::vector<std::int32_t> indices = {999, 5};
-  const auto ops = cpu::make_ops();
   AlignedBuffer<float> x(5 * 16);
   std::vector<std::int32_t> labels(2);
-  BatchLoader(data.train).load(*ops, indices, 16, x.data(), labels.data());
+  BatchLoader(data.train).load(indices, 16, x.data(), labels.data());
   for (std::size_t f = 0; f < 5; ++f) {
     EXPECT_EQ(x[f * 16 + 0], data.train.features[999 * 5 + f]);
     EXPECT_EQ(x[f * 16 + 1], data.train.features[5 * 5 + f]);
@@ -229,12 +226,11 @@ TEST(BatchLoaderTest, FeaturesAreTransposedUnchanged) {
 
 TEST(BatchLoaderTest, AnIndexOutsideTheSetOrTooManyOfThemIsABug) {
   const TrainTestData data = load_dataset({.set = "random", .train_samples = 20});
-  const auto ops = cpu::make_ops();
   const BatchLoader loader(data.train);
   AlignedBuffer<float> x(5 * 16);
   std::vector<std::int32_t> labels(17);
   const auto load = [&](const std::vector<std::int32_t>& indices, int columns) {
-    loader.load(*ops, indices, columns, x.data(), labels.data());
+    loader.load(indices, columns, x.data(), labels.data());
   };
   EXPECT_THROW(load({0, 20}, 16), InternalError);
   EXPECT_THROW(load({-1}, 16), InternalError);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 #include "tests/data/picture_fixture.hpp"
 
-#include "data/sets/synthetic_set.hpp"
+#include "data/sets/made_sets.hpp"
 
 #include <gtest/gtest.h>
 #include <jpeglib.h>

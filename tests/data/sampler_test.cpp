@@ -269,7 +269,8 @@ TEST(PermutationTest, TheOrderIsPinned) {
   EXPECT_EQ(hash(epoch_permutation(60000, 1234, 1)), 0xD0B537C490FAE4E5U);
 }
 
-// The same implementation: of this epoch's draws two, 3140 and 36953, would make small numbers likelier and are drawn again.
+// The same implementation: of this epoch's draws two, 3140 and 36953, would make small numbers likelier and are drawn
+// again.
 TEST(PermutationTest, WordsThatWouldMakeSmallNumbersLikelierAreDrawnAgain) {
   EXPECT_EQ(hash(epoch_permutation(60000, 1234, 14)), 0xBA30BF70C928AF05U);
 }

@@ -5,7 +5,7 @@
 #include "common/error.hpp"
 #include "data/class_names.hpp"
 #include "data/idx.hpp"
-#include "data/sets/cifar_set.hpp"
+#include "data/sets/set_formats.hpp"
 
 #include <zlib.h>
 

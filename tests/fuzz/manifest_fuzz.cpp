@@ -8,7 +8,6 @@
 #include "tests/fuzz/expand.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/export.hpp"
 #include "trainer/checkpoint/inspect.hpp"
 
 #include <cstdint>

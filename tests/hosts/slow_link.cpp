@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// A cable of any length between a host of tests/hosts/hosts.sh and its switch: slow_link PID NAME FILE
 ///
-/// Makes the network device slow0 in the network namespace of process PID and NAME in its own. Each frame that enters one
-/// leaves the other after as many milliseconds as FILE says at that moment. In place of the kernel's netem, which
+/// Makes the network device slow0 in the network namespace of process PID and NAME in its own. Each frame that enters
+/// one leaves the other after as many milliseconds as FILE says at that moment. In place of the kernel's netem, which
 /// many kernels are built without.
 #include <fcntl.h>
 #include <linux/if.h>

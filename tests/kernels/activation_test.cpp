@@ -1,11 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// ReLU at many sizes, in place, with NaN, infinities and signed zeros.
-#include "kernels/cpu/activation.hpp"
-
 #include "gtest/gtest.h"
-#include "kernels/cpu/fma_peak.hpp"
-#include "kernels/ops.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "tests/kernels/reference/layers.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"

@@ -3,7 +3,7 @@
 /// Dropout: the mask is the documented function of seed, step, layer, unit and global sample, and nothing
 /// else.
 #include "gtest/gtest.h"
-#include "kernels/cpu/activation.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Samples out of a data set: every pixel of every size arrives at its place, and padding columns are zero.
-#include "kernels/cpu/gather.hpp"
-
 #include "gtest/gtest.h"
+#include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Every op of the CPU backend against PyTorch: tests/golden/make_kernel_golden.py made the numbers.
 #include "gtest/gtest.h"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "tests/kernels/layer_problem.hpp"
 #include "tests/kernels/reference/sums.hpp"
 #include "tests/kernels/reference/tensor.hpp"
@@ -32,7 +32,6 @@ class GoldenTest : public ::testing::Test {
   }
 
   const SafetensorsFile file_ = GoldenCase::open();
-  const std::unique_ptr<Ops> ops_ = cpu::make_ops();
 };
 
 /// Compares our columns with PyTorch's tensor.
@@ -90,10 +89,10 @@ TEST_F(GoldenTest, Conv2dEqualsPyTorch) {
     AlignedBuffer<float> dx(shape.in_size());
     std::vector<float> dw(w.size());
     std::vector<float> db(b.size());
-    ops_->conv2d_forward(shape, x.data(), w.data(), b.data(), y.data());
-    ops_->conv2d_backward_data(shape, dy.data(), w.data(), dx.data());
+    cpu::conv2d_forward(shape, x.data(), w.data(), b.data(), y.data());
+    cpu::conv2d_backward_data(shape, dy.data(), w.data(), dx.data());
     const auto run = [&](const GradientOutput& to) {
-      ops_->conv2d_backward_weights(shape, GradientSplit(shape, shape.batch), x.data(), dy.data(), to);
+      cpu::conv2d_backward_weights(shape, GradientSplit(shape, shape.batch), x.data(), dy.data(), to);
     };
     test::sum_terms(shape, shape.batch, run, dw.data(), db.data());
     EXPECT_TRUE(sums_match(y, golden, "y"));
@@ -114,9 +113,9 @@ TEST_F(GoldenTest, LinearEqualsPyTorch) {
     AlignedBuffer<float> dx(x.size());
     std::vector<float> dw(w.values.size());
     std::vector<float> db(b.size());
-    ops_->linear_forward(shape, x.data(), w.values.data(), b.data(), y.data());
-    ops_->linear_backward_data(shape, dy.data(), w.values.data(), dx.data());
-    ops_->linear_backward_weights(shape, x.data(), dy.data(), dw.data(), db.data());
+    cpu::linear_forward(shape, x.data(), w.values.data(), b.data(), y.data());
+    cpu::linear_backward_data(shape, dy.data(), w.values.data(), dx.data());
+    cpu::linear_backward_weights(shape, x.data(), dy.data(), dw.data(), db.data());
     EXPECT_TRUE(sums_match(y, golden, "y"));
     EXPECT_TRUE(sums_match(dx, golden, "dx"));
     EXPECT_TRUE(sums_match(dw, golden, "dw"));
@@ -142,8 +141,8 @@ TEST_F(GoldenTest, MaxPoolEqualsPyTorch) {
     AlignedBuffer<float> y(shape.out_size());
     AlignedBuffer<std::uint8_t> argmax(shape.out_size());
     AlignedBuffer<float> dx(shape.in_size());
-    ops_->max_pool_forward(shape, to_columns(golden.floats("x")).data(), y.data(), argmax.data());
-    ops_->max_pool_backward(shape, to_columns(golden.floats("dy")).data(), argmax.data(), dx.data());
+    cpu::max_pool_forward(shape, to_columns(golden.floats("x")).data(), y.data(), argmax.data());
+    cpu::max_pool_backward(shape, to_columns(golden.floats("dy")).data(), argmax.data(), dx.data());
     EXPECT_TRUE(matches(y, golden.floats("y")));
     EXPECT_TRUE(matches(dx, golden.floats("dx")));
   }
@@ -154,8 +153,8 @@ TEST_F(GoldenTest, AvgPoolEqualsPyTorch) {
     const Pool2dShape shape = pool2d_shape(golden);
     AlignedBuffer<float> y(shape.out_size());
     AlignedBuffer<float> dx(shape.in_size());
-    ops_->avg_pool_forward(shape, to_columns(golden.floats("x")).data(), y.data());
-    ops_->avg_pool_backward(shape, to_columns(golden.floats("dy")).data(), dx.data());
+    cpu::avg_pool_forward(shape, to_columns(golden.floats("x")).data(), y.data());
+    cpu::avg_pool_backward(shape, to_columns(golden.floats("dy")).data(), dx.data());
     EXPECT_TRUE(matches(y, golden.floats("y")));
     EXPECT_TRUE(matches(dx, golden.floats("dx")));
   }
@@ -166,8 +165,8 @@ TEST_F(GoldenTest, ReluEqualsPyTorch) {
   auto y = to_columns(golden.floats("x"));
   auto dx = to_columns(golden.floats("dy"));
   std::vector<std::uint8_t> positive(sign_bytes(y.size()));
-  ops_->relu_forward(y.size(), y.data(), y.data(), positive.data());
-  ops_->relu_backward(dx.size(), positive.data(), dx.data(), dx.data());
+  cpu::relu_forward(y.size(), y.data(), y.data(), positive.data());
+  cpu::relu_backward(dx.size(), positive.data(), dx.data(), dx.data());
   EXPECT_TRUE(matches(y, golden.floats("y")));
   EXPECT_TRUE(matches(dx, golden.floats("dx")));
 }
@@ -180,7 +179,7 @@ LossShape loss_shape(const GoldenCase& golden) {
 TEST_F(GoldenTest, LogSoftmaxEqualsPyTorch) {
   const GoldenCase golden = cases("log_softmax").front();
   auto y = to_columns(golden.floats("x"));
-  ops_->log_softmax(loss_shape(golden), y.data(), y.data());
+  cpu::log_softmax(loss_shape(golden), y.data(), y.data());
   EXPECT_TRUE(matches(y, golden.floats("y")));
 }
 
@@ -188,8 +187,8 @@ TEST_F(GoldenTest, CrossEntropyEqualsPyTorch) {
   const GoldenCase golden = cases("cross_entropy").front();
   auto dx = to_columns(golden.floats("x"));
   LossSums sums;
-  ops_->softmax_cross_entropy(loss_shape(golden), dx.data(), golden.integers("labels").values.data(),
-                              dx.data(), &sums);
+  cpu::softmax_cross_entropy(loss_shape(golden), dx.data(), golden.integers("labels").values.data(),
+                             dx.data(), &sums);
   const auto loss = static_cast<double>(golden.floats("y").values[0]);
   EXPECT_NEAR(sums.loss, loss, 1e-6 * loss);
   EXPECT_EQ(sums.correct, golden.integers("correct").values[0]);
@@ -205,8 +204,8 @@ TEST_F(GoldenTest, SgdEqualsPyTorchOverSeveralSteps) {
     for (const char step : {'1', '2', '3', '4'}) {
       const UpdateTensor all{.size = w.size()};
       float* const buffer = m.data();
-      ops_->update(rule.rule, rule.scalars, {&all, 1}, golden.floats(std::string("g") + step).values.data(),
-                   &buffer, w.data());
+      cpu::update(rule.rule, rule.scalars, {&all, 1}, golden.floats(std::string("g") + step).values.data(),
+                  &buffer, w.data());
       EXPECT_TRUE(matches(w, golden.floats(std::string("w") + step))) << "step " << step << ", " << rule.name;
     }
   }

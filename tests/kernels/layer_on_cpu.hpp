@@ -38,7 +38,8 @@ struct ExpectedSums {
   reference::Sums y, dx, dw, db;
 };
 
-/// @tparam Layer  has Shape, kShapes, Results (a CpuRoom that its constructor fills from a CpuProblem), and naive(problem)
+/// @tparam Layer  has Shape, kShapes, Results (a CpuRoom that its constructor fills from a CpuProblem), and
+///     naive(problem)
 template <class Layer>
 void expect_naive_loops() {
   for (const auto& shape : Layer::kShapes) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Layers with weights and numbers to compute them from: what tests of convolutions and fully connected layers share, on CPUs
-/// and on devices.
+/// Layers with weights and numbers to compute them from: what tests of convolutions and fully connected layers share,
+/// on CPUs and on devices.
 #pragma once
 
 #include "common/buffers.hpp"
@@ -98,8 +98,8 @@ struct LayerProblem {
     return test::columns_of(from, shape.batch, first, count);
   }
 
-  /// Weights and biases one after another, as in a model; from the second number on, so that neither is aligned to more than a
-  /// float.
+  /// Weights and biases one after another, as in a model; from the second number on, so that neither is aligned to
+  /// more than a float.
   std::vector<double> arena() const {
     std::vector<double> numbers = {NAN};
     numbers.insert(numbers.end(), w.begin(), w.end());

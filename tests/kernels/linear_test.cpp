@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Kernels of fully connected layers against the naive loops, on every instruction set, and bit for bit
 /// against each other.
-#include "kernels/cpu/linear.hpp"
-
 #include "gtest/gtest.h"
-#include "kernels/cpu/conv2d.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "tests/kernels/layer_on_cpu.hpp"
 #include "tests/kernels/layer_problem.hpp"
 
@@ -126,7 +124,8 @@ TEST(Conv2dTest, BitsAreTheSameForEverySimdWidth) {
   test::expect_same_bits_for_every_width<Convolution>();
 }
 
-/// Units that are read in parts: so many rows at a time as fit the cache, which is another number for each instruction set.
+/// Units that are read in parts: so many rows at a time as fit the cache, which is another number for each
+/// instruction set.
 TEST(Conv2dTest, RowsThatDoNotFitTheCacheMakeNoDifference) {
   constexpr Conv2dShape kUnits[] = {{32, 64, 14, 30, 80, 1, 2, 1, 0}, {48, 70, 30, 29, 72, 1, 1, 1, 0}};
   for (const Conv2dShape& s : kUnits) {

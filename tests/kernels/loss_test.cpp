@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// Log-softmax and cross-entropy against naive loops and finite differences, with padding, ties and broken
 /// logits.
-#include "kernels/cpu/loss.hpp"
-
 #include "gtest/gtest.h"
+#include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/layers.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"

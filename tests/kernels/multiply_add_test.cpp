@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// a * b + c rounds once, with an instruction for it and without.
 #include "common/error.hpp"
-#include "kernels/cpu/batch_norm.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/numerics/portable_math.hpp"
 #include "kernels/numerics/random.hpp"

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Max- and average-pooling against naive loops, finite differences, ties, NaN and every SIMD target.
-#include "kernels/cpu/pool.hpp"
-
 #include "common/error.hpp"
 #include "gtest/gtest.h"
+#include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/layers.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"

@@ -6,7 +6,7 @@
 
 #include "common/error.hpp"
 #include "gtest/gtest.h"
-#include "kernels/cpu/gradient_sum.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 

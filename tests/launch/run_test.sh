@@ -140,8 +140,9 @@ Run_leaves_out_what_mpirun_says_of_ranks_that_ended() {
 Run_does_not_restart_when_it_was_told_to_stop() {
   make_world 8
   stand_in mpirun '[ "$1" != --version ] || exit 0
+    trap "exit 71" USR1
     echo "$*" >>calls; [ "$(wc -l <calls)" -eq 1 ] || exit 71
-    trap "exit 71" USR1; for i in {1..400}; do sleep 0.05; done'
+    for i in {1..400}; do sleep 0.05; done'
   "$repo/launch/run" -np 2 --restarts 3 train job.yaml >said 2>&1 &
   wait_for 20 test -s calls
   kill -TERM $!

@@ -4,7 +4,7 @@
 /// same logits, losses and gradients, dropout masks included.
 #include "models/device_execution.hpp"
 
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "models/execution.hpp"
 #include "models/layer.hpp"
@@ -49,10 +49,9 @@ struct Problem {
 };
 
 Result on_cpu(const Problem& problem) {
-  const auto ops = cpu::make_ops();
   const int columns = (problem.batch + 15) / 16 * 16;
   const auto batch = static_cast<std::size_t>(problem.batch), width = static_cast<std::size_t>(columns);
-  Execution execution(problem.network, *ops, columns);
+  Execution execution(problem.network, columns);
   for (std::size_t i = 0; i < problem.x.size(); ++i) {
     execution.input()[i / batch * width + i % batch] = static_cast<float>(problem.x[i]);
   }
@@ -62,7 +61,7 @@ Result on_cpu(const Problem& problem) {
     result.logits.push_back(logits[i / batch * width + i % batch]);
   }
   LossSums sums;
-  ops->softmax_cross_entropy({columns, problem.batch, kClasses}, logits, problem.labels.data(), logits,
+  cpu::softmax_cross_entropy({columns, problem.batch, kClasses}, logits, problem.labels.data(), logits,
                              &sums);
   AlignedBuffer<float> gradients(problem.weights.size());
   execution.backward(problem.weights.data(), logits, gradients.data(), {});

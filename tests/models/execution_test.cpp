@@ -139,8 +139,8 @@ std::string in_single_layers(std::string layers) {
   return layers;
 }
 
-/// More channels than are computed at a time, whose tensors share memory as they may; first layers, whose input needs no
-/// gradient, and later ones; pools before and behind activations.
+/// More channels than are computed at a time, whose tensors share memory as they may; first layers, whose input needs
+/// no gradient, and later ones; pools before and behind activations.
 TEST(ExecutionTest, LayersThatRunTogetherSomeChannelsAtATimeChangeNoBit) {
   for (const std::string layers : {"  - conv2d: {out: 23, kernel: 3}\n  - relu\n  - avg_pool: 2\n  - conv2d: "
                                    "{out: 31, kernel: 2}\n  - max_pool: 2\n"
@@ -212,7 +212,7 @@ TEST(ExecutionTest, RefusesBatchesThatItHasNoRoomFor) {
   TrainingRig rig(kLayers, kInput, kClasses, 16);
   EXPECT_THROW(rig.execution().forward_evaluation(rig.weights().data(), 32), InternalError);
   EXPECT_THROW(rig.execution().forward_evaluation(rig.weights().data(), 15), InternalError);
-  EXPECT_THROW(Execution(rig.network(), rig.ops(), 17), InternalError);
+  EXPECT_THROW(Execution(rig.network(), 17), InternalError);
 }
 
 }  // namespace

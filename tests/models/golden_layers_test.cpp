@@ -3,7 +3,7 @@
 /// 100 steps of training a network with branches and curves, on the CPU and on a device, against PyTorch in
 /// double: tests/golden/make_layer_golden.py made the file.
 #include "common/safetensors.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "models/device_execution.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/support/effort.hpp"
@@ -127,14 +127,13 @@ class GoldenLayersTest : public testing::Test {
 };
 
 TEST_F(GoldenLayersTest, CpuTrainsAsPytorchDoes) {
-  const auto ops = cpu::make_ops();
-  Execution execution(network_, *ops, kBatch);
+  Execution execution(network_, kBatch);
   std::vector<float> gradients(weights_.size());
   train([&](int first) {
     std::ranges::copy(columns(first), execution.input());
     float* logits = execution.forward_training(weights_.data(), kBatch, {});
     LossSums sums;
-    ops->softmax_cross_entropy({kBatch, kBatch, kClasses}, logits, labels_.data() + first, logits, &sums);
+    cpu::softmax_cross_entropy({kBatch, kBatch, kClasses}, logits, labels_.data() + first, logits, &sums);
     execution.backward(weights_.data(), logits, gradients.data(), {});
     return Sums{sums.loss, {gradients.begin(), gradients.end()}};
   });

@@ -3,9 +3,10 @@
 /// 100 steps of training Net, each loss against PyTorch's: tests/golden/make_training_golden.py made the
 /// file.
 #include "common/safetensors.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
-#include "kernels/optimizers/sgd.hpp"
+#include "kernels/optimizers/update_rule.hpp"
+#include "models/execution.hpp"
 #include "models/network.hpp"
 #include "tests/support/effort.hpp"
 
@@ -59,8 +60,7 @@ class GoldenTrainingTest : public testing::Test {
         order_(values_of<std::int16_t>(file_, "order", "I16", {kSteps, kBatch})),
         losses_(values_of<float>(file_, "losses", "F32", {kSteps})),
         network_(Network::parse(kNet, "net", {1, 28, 28}, kClasses)),
-        ops_(cpu::make_ops()),
-        execution_(network_, *ops_, kBatch),
+        execution_(network_, kBatch),
         weights_(read_weights("initial.")),
         gradient_(weights_.size()),
         momentum_(weights_.size()) {}
@@ -84,12 +84,12 @@ class GoldenTrainingTest : public testing::Test {
       labels.push_back(labels_[static_cast<std::size_t>(indices.back())]);
     }
     const float scale = 1 / (255 * kStd), shift = -kMean / kStd;
-    ops_->gather_images({count, count, kFeatures}, images_.data(), indices.data(), &scale, &shift,
-                        execution_.input());
+    cpu::gather_images({count, count, kFeatures}, images_.data(), indices.data(), &scale, &shift,
+                       execution_.input());
     const PassKey key{1, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(first)};
     float* logits = execution_.forward_training(weights_.data(), count, key);
     LossSums sums;
-    ops_->softmax_cross_entropy({count, count, kClasses}, logits, labels.data(), logits, &sums);
+    cpu::softmax_cross_entropy({count, count, kClasses}, logits, labels.data(), logits, &sums);
     execution_.backward(weights_.data(), logits, gradient_.data(), {});
     return sums.loss;
   }
@@ -97,8 +97,8 @@ class GoldenTrainingTest : public testing::Test {
   void update() {
     const UpdateTensor all{.size = weights_.size()};
     float* const momentum = momentum_.data();
-    ops_->update(UpdateRule::kSgdMomentum, pack_scalars(SgdStep{.rate = 0.01F, .momentum = 0.5F}), {&all, 1},
-                 gradient_.data(), &momentum, weights_.data());
+    cpu::update(UpdateRule::kSgdMomentum, pack_scalars(SgdStep{.rate = 0.01F, .momentum = 0.5F}), {&all, 1},
+                gradient_.data(), &momentum, weights_.data());
   }
 
   void expect_loss(int step, double loss_sum) const {
@@ -117,7 +117,6 @@ class GoldenTrainingTest : public testing::Test {
   std::vector<std::int16_t> order_;
   std::vector<float> losses_;
   Network network_;
-  std::unique_ptr<Ops> ops_;
   Execution execution_;
   std::vector<float> weights_, gradient_, momentum_;
 };
@@ -125,7 +124,7 @@ class GoldenTrainingTest : public testing::Test {
 TEST_F(GoldenTrainingTest, WholeBatchesTrainAsPytorchDoes) {
   for (int step = 0; step < kTaken; ++step) {
     expect_loss(step, run_grain(step, 0, kBatch));
-    ops_->mean(gradient_.size(), gradient_.data(), kBatch, gradient_.data());
+    cpu::mean(gradient_.size(), gradient_.data(), kBatch, gradient_.data());
     update();
   }
   if (kTaken == kSteps) expect_final_weights();
@@ -140,10 +139,10 @@ TEST_F(GoldenTrainingTest, GrainsOf16SummedExactlyTrainAsPytorchDoes) {
     for (int first = 0; first < kBatch; first += kGrain) {
       loss += run_grain(step, first, kGrain);
       ASSERT_TRUE(
-          ops_->accumulate_exact(sum.size(), gradient_.data(), exact_format(kBatch / kGrain), sum.data()));
+          cpu::accumulate_exact(sum.size(), gradient_.data(), exact_format(kBatch / kGrain), sum.data()));
     }
     expect_loss(step, loss);
-    ops_->mean_from_exact(sum.size(), sum.data(), kExactScale, kBatch, gradient_.data());
+    cpu::mean_from_exact(sum.size(), sum.data(), kExactScale, kBatch, gradient_.data());
     update();
   }
   if (kTaken == kSteps) expect_final_weights();

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::uint64_t kSeed = 7;
 
-int rounded_up(int samples, const Ops& ops) {
-  return (samples + ops.batch_multiple() - 1) / ops.batch_multiple() * ops.batch_multiple();
+int rounded_up(int samples) {
+  return (samples + cpu::kLanes - 1) / cpu::kLanes * cpu::kLanes;
 }
 
 }  // namespace
@@ -28,10 +28,9 @@ std::vector<float> draw(std::size_t count, std::uint64_t seed) {
 }
 
 TrainingRig::TrainingRig(const std::string& layers, const ImageShape& input, int classes, int samples)
-    : ops_(cpu::make_ops()),
-      network_(Network::parse("layers:\n" + layers, "rig.yaml", input, classes)),
+    : network_(Network::parse("layers:\n" + layers, "rig.yaml", input, classes)),
       statistics_(network_),
-      execution_(network_, *ops_, rounded_up(samples, *ops_)),
+      execution_(network_, rounded_up(samples)),
       weights_(network_.parameters().weights_size()),
       samples_(draw(std::size_t{1} * static_cast<std::size_t>(samples * input.features()), kSeed)) {
   network_.initialise(kSeed, weights_.span());
@@ -39,7 +38,7 @@ TrainingRig::TrainingRig(const std::string& layers, const ImageShape& input, int
 }
 
 int TrainingRig::columns(int samples) const {
-  return rounded_up(samples, *ops_);
+  return rounded_up(samples);
 }
 
 void TrainingRig::load(int first, int count, float padding) {
@@ -70,8 +69,8 @@ double TrainingRig::forward(int first, int count, float padding) {
   execution_.forward_to_cut(nullptr);
   dlogits_ = execution_.logits();
   LossSums sums;
-  ops_->softmax_cross_entropy({columns(count), count, network_.classes()}, dlogits_, labels_.data() + first,
-                              dlogits_, &sums);
+  cpu::softmax_cross_entropy({columns(count), count, network_.classes()}, dlogits_, labels_.data() + first,
+                             dlogits_, &sums);
   return sums.loss;
 }
 

@@ -3,8 +3,9 @@
 /// A small network with made-up weights and samples, for tests that run passes.
 #pragma once
 
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "models/batch_layer.hpp"
+#include "models/execution.hpp"
 #include "models/network.hpp"
 
 #include <cstdint>
@@ -27,15 +28,14 @@ class TrainingRig {
 
   const Network& network() const { return network_; }
   Execution& execution() { return execution_; }
-  Ops& ops() { return *ops_; }
   AlignedBuffer<float>& weights() { return weights_; }
-  /// Columns for that many samples: the next multiple of the ops' batch.
+  /// Columns for that many samples: the next multiple of cpu::kLanes.
   int columns(int samples) const;
 
   /// Puts samples [first, first + count) into the execution's input; padding columns get `padding`.
   void load(int first, int count, float padding = 0);
-  /// Loads and runs these samples, which are the whole global batch for layers that look at it; loss sum of the real ones. Keeps the gradient of the logits for
-  /// backward().
+  /// Loads and runs these samples, which are the whole global batch for layers that look at it; loss sum of the real
+  /// ones. Keeps the gradient of the logits for backward().
   double forward(int first, int count, float padding = 0);
   /// GradientReady, with the gradients as they are at that moment.
   using OnReady = std::function<void(std::size_t offset, std::size_t size, const float* gradients)>;
@@ -43,7 +43,6 @@ class TrainingRig {
   std::vector<float> backward(const OnReady& on_ready = {});
 
  private:
-  std::unique_ptr<Ops> ops_;
   Network network_;
   BatchStatistics statistics_;
   Execution execution_;

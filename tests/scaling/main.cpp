@@ -6,7 +6,7 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "common/threads.hpp"
-#include "kernels/cpu/fma_peak.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "models/network.hpp"
 #include "tests/scaling/alpha_beta.hpp"
 #include "tests/scaling/options.hpp"

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Weights for other programs, in files that are there whole or not at all.
-#include "trainer/checkpoint/export.hpp"
-
 #include "common/error.hpp"
 #include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/inspect.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -14,8 +14,8 @@
 
 namespace lockstep {
 
-/// Compares metrics.jsonl with what the checkpoint that a run goes on from noted of it. Lines that are lost were told at
-/// an earlier start if an event "lost" of this step or a later one stands in the file.
+/// Compares metrics.jsonl with what the checkpoint that a run goes on from noted of it. Lines that are lost were told
+/// at an earlier start if an event "lost" of this step or a later one stands in the file.
 /// @returns what is lost and what goes on, in one line; nothing: all that was noted is there
 /// A file whose noted lines were changed is first copied to metrics.jsonl.damaged.
 std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::int64_t step,

@@ -27,10 +27,10 @@ struct PublishedHash {
   friend bool operator==(const PublishedHash&, const PublishedHash&) = default;
 };
 
-/// SHA-256 over everything that decides the weights at a step: the keys of the job, the network, the training
-/// data. Not over ranks, threads, device and places, which leave no trace. Empty where nothing is promised
-/// (parallel.determinism: off, parallel.kernels: vendor, steps by a version that rounded elsewhere), and where not all is known (initial weights from a
-/// file, checkpoints that do not say what they were trained on).
+/// SHA-256 over everything that decides the weights at a step: the keys of the job, the network, the training data.
+/// Not over ranks, threads, device and places, which leave no trace. Empty where nothing is promised
+/// (parallel.determinism: off, parallel.kernels: vendor, steps by a version that rounded elsewhere), and where not
+/// all is known (initial weights from a file, checkpoints that do not say what they were trained on).
 std::string computation_digest(const CheckpointFacts& facts);
 
 /// @throws DataError  names `file` and the line that is no row

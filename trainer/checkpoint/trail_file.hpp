@@ -3,7 +3,6 @@
 /// The trail of a run as a file: appended to while it trains, read and checked afterwards.
 #pragma once
 
-#include "common/append_file.hpp"
 #include "common/env.hpp"
 #include "trainer/checkpoint/trail_format.hpp"
 
@@ -107,8 +106,8 @@ class Trail {
   std::vector<TrailDamage> damage_;
 };
 
-/// Reads a trail, its head and at most so many records: memory is bounded by what the job can have left, however long the
-/// file is. @throws as Trail; IoError, MissingDataError
+/// Reads a trail, its head and at most so many records: memory is bounded by what the job can have left, however long
+/// the file is. @throws as Trail; IoError, MissingDataError
 Trail read_trail(Env& env, const std::string& path, std::int64_t most_records);
 
 }  // namespace lockstep

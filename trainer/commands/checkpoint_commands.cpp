@@ -7,7 +7,6 @@
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/export.hpp"
 #include "trainer/checkpoint/inspect.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/commands/command_line.hpp"

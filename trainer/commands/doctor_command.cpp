@@ -12,7 +12,6 @@
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/tools/doctor_report.hpp"
-#include "trainer/tools/host_survey.hpp"
 #include "trainer/tools/remote_hosts.hpp"
 
 #include <nlohmann/json.hpp>

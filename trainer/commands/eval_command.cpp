@@ -88,12 +88,11 @@ void check_fit(const SavedModel& model, const Dataset& data) {
       fmt::format("{} has samples of another shape than {} was trained on", data.name, model.checkpoint));
 }
 
-Evaluation evaluate_on_cpu(Communicator& comm, const DeviceChoice& device, const ParallelSection& parallel,
-                           const SavedModel& model, const Dataset& data) {
+Evaluation evaluate_on_cpu(Communicator& comm, const ParallelSection& parallel, const SavedModel& model,
+                           const Dataset& data) {
   WorkerPool pool(parallel.threads);
   std::vector<ThreadContext> threads;
-  for (int i = 0; i < pool.threads(); ++i)
-    threads.emplace_back(model.network, device.make_ops(), model.grain);
+  for (int i = 0; i < pool.threads(); ++i) threads.emplace_back(model.network, model.grain);
   return evaluate(comm, pool, threads, data, model.grain, model.weights.span());
 }
 
@@ -134,9 +133,8 @@ int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
   const DeviceChoice device = choose_device(options.parallel, comm);
   expect_equal_ranks(comm, data_facts(*loaded.sets) + device_facts(device));
   const Dataset& data = options.train_set ? loaded.sets->train : loaded.sets->test;
-  const Evaluation result = device.gpu != nullptr
-                                ? evaluate_on_device(comm, *device.gpu, *model, data)
-                                : evaluate_on_cpu(comm, device, options.parallel, *model, data);
+  const Evaluation result = device.gpu != nullptr ? evaluate_on_device(comm, *device.gpu, *model, data)
+                                                  : evaluate_on_cpu(comm, options.parallel, *model, data);
   if (comm.rank() != 0) return 0;
   if (!device.remark.empty()) print_error(device.remark);
   print("{}\n{}: loss {}, accuracy {:.2f} % ({} of {})\ndata: {} ({})\nweights sha256 {}\n",

@@ -176,7 +176,8 @@ inline bool keeps_trail(const Job& job) {
   return job.run.trail && job.parallel.determinism == Determinism::kWorld;
 }
 
-// What ranks and samples mean to a job: the batch that is given for each rank, what a batch costs, and on how many ranks it may go on.
+// What ranks and samples mean to a job: the batch that is given for each rank, what a batch costs, and on how many
+// ranks it may go on.
 
 /// The job on so many ranks: with data.per_rank_batch, data.global_batch is that times the ranks.
 /// @throws ConfigError  data.global_batch was given, too, and is another; or it would be beyond 10^9. The message says

@@ -142,7 +142,8 @@ std::string schema_help() {
   return help;
 }
 
-// Multiplies, and refuses a global batch that says something else; what a batch costs and a job promises about ranks, in words.
+// Multiplies, and refuses a global batch that says something else; what a batch costs and a job promises about ranks,
+// in words.
 
 namespace {
 

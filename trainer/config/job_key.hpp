@@ -26,19 +26,19 @@ struct ScalarText {
 enum class Determines { kNothing, kWeights, kWeightsInWorldMode };
 
 struct JobKey {
-  std::string path;      ///< "train.optimizer.lr"
-  std::string meaning;   ///< one line for people, without a full stop
-  std::string expected;  ///< "a whole number from 1 to 4096"
+  std::string path = {};      ///< "train.optimizer.lr"
+  std::string meaning = {};   ///< one line for people, without a full stop
+  std::string expected = {};  ///< "a whole number from 1 to 4096"
   Determines determines = Determines::kNothing;
-  std::vector<std::string_view> choices;      ///< of an enumeration
-  std::vector<std::string_view> other_names;  ///< what other programs call it; only for "did you mean"
+  std::vector<std::string_view> choices = {};      ///< of an enumeration
+  std::vector<std::string_view> other_names = {};  ///< what other programs call it; only for "did you mean"
 
   bool is_list = false;  ///< a list in the file, which `read` gets as text
 
   /// Stores the value in the job, or returns false and leaves it alone if it is not what is expected.
-  std::function<bool(const ScalarText&, Job&)> read;
+  std::function<bool(const ScalarText&, Job&)> read = {};
   /// The value as a YAML scalar that `read` takes back.
-  std::function<std::string(const Job&)> write;
+  std::function<std::string(const Job&)> write = {};
   /// As `read`, from a list of values; null: the key takes none.
   std::function<bool(const std::vector<ScalarText>&, Job&)> read_list = {};
   /// As `read`, from a list of lists of values; null: the key takes none.
@@ -94,8 +94,8 @@ namespace lockstep::job_keys {
 
 // The kinds of keys that a job file has: for each a function that makes the JobKey of a field of Job.
 
-/// The way to one field of Job: Field([](auto& job) -> decltype(auto) { return (job.train.epochs); }). It is the same type for all fields
-/// of a type, so that what is made for one, the compiler makes for all.
+/// The way to one field of Job: Field([](auto& job) -> decltype(auto) { return (job.train.epochs); }). It is the same
+/// type for all fields of a type, so that what is made for one, the compiler makes for all.
 template <typename T>
 class Field {
  public:

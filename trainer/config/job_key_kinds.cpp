@@ -24,7 +24,12 @@ JobKey integer(const char* path, const Field<Integer>& field, IntRange range, st
     return true;
   };
   const auto write = [=](const Job& job) { return std::to_string(field(job)); };
-  return {path, std::move(meaning), describe(range), determines, {}, {}, {}, read, write};
+  return {.path = path,
+          .meaning = std::move(meaning),
+          .expected = describe(range),
+          .determines = determines,
+          .read = read,
+          .write = write};
 }
 template JobKey integer(const char*, const Field<int>&, IntRange, std::string, Determines);
 template JobKey integer(const char*, const Field<std::int64_t>&, IntRange, std::string, Determines);
@@ -33,8 +38,13 @@ JobKey real(const char* path, const Field<double>& field, RealRange range, std::
             Determines determines) {
   const auto read = [=](const ScalarText& scalar, Job& job) { return read_real(scalar, range, field(job)); };
   const auto write = [=](const Job& job) { return format_double(field(job)); };
-  return JobKey{path, std::move(meaning), describe(range), determines, {}, {}, {}, read, write}.with_hint(
-      fp32_hint);
+  return JobKey{.path = path,
+                .meaning = std::move(meaning),
+                .expected = describe(range),
+                .determines = determines,
+                .read = read,
+                .write = write}
+      .with_hint(fp32_hint);
 }
 
 JobKey reals(const char* path, const Field<std::vector<double>>& field, RealRange range, std::size_t count,
@@ -50,7 +60,12 @@ JobKey reals(const char* path, const Field<std::vector<double>>& field, RealRang
     for (const double value : field(job)) text += (text.empty() ? "" : ", ") + format_double(value);
     return "[" + text + "]";
   };
-  return JobKey{path, std::move(meaning), std::move(expected), determines, {}, {}, {}, read, write}
+  return JobKey{.path = path,
+                .meaning = std::move(meaning),
+                .expected = std::move(expected),
+                .determines = determines,
+                .read = read,
+                .write = write}
       .as_list()
       .with_hint(fp32_hint);
 }
@@ -59,7 +74,13 @@ JobKey integers(const char* path, const Field<std::vector<std::int64_t>>& field,
                 std::string expected, std::string meaning, Determines determines) {
   const auto read = [=](const ScalarText& list, Job& job) { return read_integers(list, range, field(job)); };
   const auto write = [=](const Job& job) { return fmt::format("[{}]", fmt::join(field(job), ", ")); };
-  return JobKey{path, std::move(meaning), std::move(expected), determines, {}, {}, {}, read, write}.as_list();
+  return JobKey{.path = path,
+                .meaning = std::move(meaning),
+                .expected = std::move(expected),
+                .determines = determines,
+                .read = read,
+                .write = write}
+      .as_list();
 }
 
 JobKey channel_numbers(const char* path, const Field<std::vector<double>>& field, RealRange range,
@@ -75,14 +96,25 @@ JobKey channel_numbers(const char* path, const Field<std::vector<double>>& field
   const auto write = [=](const Job& job) { return write_reals(field(job)); };
   const std::string expected =
       fmt::format("auto, {}, or a list of such numbers, one for each channel", describe(range));
-  return JobKey{path, std::move(meaning), expected, determines, {}, {}, false, read, write, read_list}
+  return JobKey{.path = path,
+                .meaning = std::move(meaning),
+                .expected = expected,
+                .determines = determines,
+                .read = read,
+                .write = write,
+                .read_list = read_list}
       .with_hint(fp32_hint);
 }
 
 JobKey boolean(const char* path, const Field<bool>& field, std::string meaning, Determines determines) {
   const auto read = [=](const ScalarText& scalar, Job& job) { return read_bool(scalar, field(job)); };
   const auto write = [=](const Job& job) { return std::string(field(job) ? "true" : "false"); };
-  return {path, std::move(meaning), "true or false", determines, {}, {}, {}, read, write};
+  return {.path = path,
+          .meaning = std::move(meaning),
+          .expected = "true or false",
+          .determines = determines,
+          .read = read,
+          .write = write};
 }
 
 JobKey choice(const char* path, const Field<std::string>& field, const std::vector<std::string_view>& choices,
@@ -91,7 +123,13 @@ JobKey choice(const char* path, const Field<std::string>& field, const std::vect
     return read_choice(scalar, choices, field(job));
   };
   const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
-  return {path, std::move(meaning), describe(choices), determines, choices, {}, {}, read, write};
+  return {.path = path,
+          .meaning = std::move(meaning),
+          .expected = describe(choices),
+          .determines = determines,
+          .choices = choices,
+          .read = read,
+          .write = write};
 }
 
 template <typename Value>
@@ -105,7 +143,13 @@ JobKey choice(const char* path, const Field<Value>& field, std::string meaning, 
     return true;
   };
   const auto write = [=](const Job& job) { return format_yaml_text(spelt(field(job))); };
-  return {path, std::move(meaning), describe(choices), determines, choices, {}, {}, read, write};
+  return {.path = path,
+          .meaning = std::move(meaning),
+          .expected = describe(choices),
+          .determines = determines,
+          .choices = choices,
+          .read = read,
+          .write = write};
 }
 template JobKey choice(const char*, const Field<PipelineOrder>&, std::string, Determines);
 template JobKey choice(const char*, const Field<Kernels>&, std::string, Determines);
@@ -119,7 +163,12 @@ JobKey text(const char* path, const Field<std::string>& field, bool may_be_empty
     return read_text(scalar, may_be_empty, field(job));
   };
   const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
-  return {path, std::move(meaning), std::move(expected), determines, {}, {}, {}, read, write};
+  return {.path = path,
+          .meaning = std::move(meaning),
+          .expected = std::move(expected),
+          .determines = determines,
+          .read = read,
+          .write = write};
 }
 
 JobKey path(const char* name, const Field<std::string>& field, bool may_be_empty, std::string expected,
@@ -140,14 +189,24 @@ JobKey seed(const char* path, const Field<std::uint64_t>& field, std::string mea
   const auto write = [=](const Job& job) { return std::to_string(field(job)); };
   const std::string expected =
       fmt::format("a whole number from 0 to {}", std::numeric_limits<std::uint64_t>::max());
-  return {path, std::move(meaning), expected, determines, {}, {}, {}, read, write};
+  return {.path = path,
+          .meaning = std::move(meaning),
+          .expected = expected,
+          .determines = determines,
+          .read = read,
+          .write = write};
 }
 
 JobKey byte_count(const char* path, const Field<std::size_t>& field, std::string meaning) {
   const auto read = [=](const ScalarText& scalar, Job& job) { return read_byte_count(scalar, field(job)); };
   const auto write = [=](const Job& job) { return write_byte_count(field(job)); };
   const char* expected = "auto or a size from 4 to 1GiB such as 65536, 64KiB or 1MiB";
-  return {path, std::move(meaning), expected, Determines::kNothing, {}, {}, {}, read, write};
+  return {.path = path,
+          .meaning = std::move(meaning),
+          .expected = expected,
+          .determines = Determines::kNothing,
+          .read = read,
+          .write = write};
 }
 
 JobKey device(const char* path, const Field<std::string>& field, std::string meaning) {
@@ -158,8 +217,12 @@ JobKey device(const char* path, const Field<std::string>& field, std::string mea
     return true;
   };
   const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
-  return JobKey{path, std::move(meaning), std::string(kDeviceNames), Determines::kNothing, {}, {}, {}, read,
-                write}
+  return JobKey{.path = path,
+                .meaning = std::move(meaning),
+                .expected = std::string(kDeviceNames),
+                .determines = Determines::kNothing,
+                .read = read,
+                .write = write}
       .with_hint(device_hint);
 }
 
@@ -195,18 +258,15 @@ JobKey stages(const char* path, const Field<StagesSection>& field, std::string m
     }
     return fmt::format("[{}]", fmt::join(lists, ", "));
   };
-  return {path,
-          std::move(meaning),
-          fmt::format("auto, {}, or a list of stages, each a list of layers such as [[conv1, relu1], [fc1]]",
-                      describe(kStageCounts)),
-          Determines::kNothing,
-          {},
-          {},
-          false,
-          read,
-          write,
-          {},
-          read_lists};
+  return {.path = path,
+          .meaning = std::move(meaning),
+          .expected = fmt::format(
+              "auto, {}, or a list of stages, each a list of layers such as [[conv1, relu1], [fc1]]",
+              describe(kStageCounts)),
+          .determines = Determines::kNothing,
+          .read = read,
+          .write = write,
+          .read_lists = read_lists};
 }
 
 JobKey placement(const char* path, const Field<std::vector<std::int64_t>>& field, std::string meaning) {
@@ -227,16 +287,13 @@ JobKey placement(const char* path, const Field<std::vector<std::int64_t>>& field
   const auto write = [=](const Job& job) {
     return field(job).empty() ? std::string("auto") : fmt::format("[{}]", fmt::join(field(job), ", "));
   };
-  return {path,
-          std::move(meaning),
-          "auto or a list of ranks from 0 on such as [0, 1, 0, 1]",
-          Determines::kNothing,
-          {},
-          {},
-          false,
-          read,
-          write,
-          read_list};
+  return {.path = path,
+          .meaning = std::move(meaning),
+          .expected = "auto or a list of ranks from 0 on such as [0, 1, 0, 1]",
+          .determines = Determines::kNothing,
+          .read = read,
+          .write = write,
+          .read_list = read_list};
 }
 
 JobKey fault(const char* path, const Field<std::string>& field, std::string meaning) {
@@ -247,9 +304,13 @@ JobKey fault(const char* path, const Field<std::string>& field, std::string mean
     return true;
   };
   const auto write = [=](const Job& job) { return format_yaml_text(field(job)); };
-  return {
-      path, std::move(meaning), describe(fault_names()), Determines::kNothing, fault_names(), {}, {}, read,
-      write};
+  return {.path = path,
+          .meaning = std::move(meaning),
+          .expected = describe(fault_names()),
+          .determines = Determines::kNothing,
+          .choices = fault_names(),
+          .read = read,
+          .write = write};
 }
 
 }  // namespace lockstep::job_keys

@@ -102,7 +102,8 @@ std::string key_that_takes(const YAML::Node& node, std::string_view section) {
   return "";
 }
 
-/// Whether the value of an override is YAML: nothing, a list, a map, or text in quotes. Anything else is taken literally.
+/// Whether the value of an override is YAML: nothing, a list, a map, or text in quotes. Anything else is taken
+/// literally.
 bool is_yaml_value(std::string_view value) {
   static constexpr std::array<std::string_view, 5> kNull = {"", "~", "null", "Null", "NULL"};
   return std::ranges::find(kNull, value) != kNull.end() || value.find_first_of("[{\"'") == 0;
@@ -245,7 +246,7 @@ void JobReader::read_section(const YAML::Node& node, const std::string& section,
     const std::string& name = entry.first.Scalar();
     const YAML::Mark mark = entry.first.Mark();
     if (name.find('.') != name.npos) {
-      const Place place = place_of(mark, source);
+      const Position place = place_of(mark, source);
       throw config_error(
           place.source, place.mark,
           fmt::format("{} has a dot; nest keys instead: 'train: {{epochs: 3}}'", quoted_text(name)));
@@ -264,7 +265,7 @@ void JobReader::read_node(const YAML::Node& node, const std::string& path, const
   if (node.IsMap()) {
     read_section(node, path, source);
   } else if (!node.IsNull() || source.is_override) {
-    const Place place = place_of(node.Mark(), source);
+    const Position place = place_of(node.Mark(), source);
     throw config_error(
         place.source, place.mark,
         fmt::format("{}: expected a map with some of {}, got {}{}", path,
@@ -272,7 +273,7 @@ void JobReader::read_node(const YAML::Node& node, const std::string& path, const
   }
 }
 
-void JobReader::read_value(const YAML::Node& node, const JobKey& key, const Place& place) {
+void JobReader::read_value(const YAML::Node& node, const JobKey& key, const Position& place) {
   if (!read_into(node, key, job_)) {
     const std::string guess = hint_for(node, key);
     throw config_error(place.source, place.mark,
@@ -282,7 +283,7 @@ void JobReader::read_value(const YAML::Node& node, const JobKey& key, const Plac
   job_.places[key.path] = config_error(place.source, place.mark, "").what();
 }
 
-void JobReader::fail_unknown(const std::string& path, const Place& place) const {
+void JobReader::fail_unknown(const std::string& path, const Position& place) const {
   const auto [section, name] = split_unknown(path);
   const std::vector<std::string_view> known = names_in_section(section);
   std::string hint = did_you_mean(std::string(name), known);
@@ -296,7 +297,7 @@ void JobReader::fail_unknown(const std::string& path, const Place& place) const 
                      fmt::format("unknown key {}{}{}", quoted_text(name), where, hint));
 }
 
-JobReader::Place JobReader::place_of(const YAML::Mark& mark, const Source& source) {
+JobReader::Position JobReader::place_of(const YAML::Mark& mark, const Source& source) {
   return {source.name, source.is_override ? YAML::Mark::null_mark() : mark};
 }
 

@@ -37,7 +37,7 @@ class JobReader {
     std::string name;
     bool is_override;
   };
-  struct Place {
+  struct Position {
     std::string source;
     YAML::Mark mark;  ///< null: the whole source
   };
@@ -45,15 +45,15 @@ class JobReader {
   void read_section(const YAML::Node& node, const std::string& section, const Source& source);
   void read_node(const YAML::Node& node, const std::string& path, const YAML::Mark& key_mark,
                  const Source& source);
-  void read_value(const YAML::Node& node, const JobKey& key, const Place& place);
+  void read_value(const YAML::Node& node, const JobKey& key, const Position& place);
   void settle(const JobKey& key);
   void settle_foreign(const JobKey& key);
-  [[noreturn]] void fail_unknown(const std::string& path, const Place& place) const;
-  static Place place_of(const YAML::Mark& mark, const Source& source);
+  [[noreturn]] void fail_unknown(const std::string& path, const Position& place) const;
+  static Position place_of(const YAML::Mark& mark, const Source& source);
 
   Job job_;
   std::string file_;
-  std::map<std::string, Place, std::less<>> places_;
+  std::map<std::string, Position, std::less<>> places_;
 };
 
 /// The rules that involve more than one key. @throws ConfigError

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The keys of a job file: all of them, those of optimisers, schedules and strategies, those that a resume compares, and how messages spell them.
+/// The keys of a job file: all of them, those of optimisers, schedules and strategies, those that a resume compares,
+/// and how messages spell them.
 #pragma once
 
 #include "common/error.hpp"

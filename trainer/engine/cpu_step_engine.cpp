@@ -16,8 +16,7 @@ namespace {
 std::vector<ThreadContext> make_threads(const Job& job, const JobSetup& setup) {
   std::vector<ThreadContext> threads;
   threads.reserve(static_cast<std::size_t>(job.parallel.threads));
-  for (int i = 0; i < job.parallel.threads; ++i)
-    threads.emplace_back(setup.network, setup.device.make_ops(), job.parallel.grain);
+  for (int i = 0; i < job.parallel.threads; ++i) threads.emplace_back(setup.network, job.parallel.grain);
   return threads;
 }
 
@@ -67,7 +66,7 @@ void CpuStepEngine::step(const StepPosition& position, bool stop_requested, Step
   RankActivity& activity = comm_.activity();
   activity.begin_step(position.global_step + 1);
   StepTrial trial(units_, position.global_step);
-  const bool taken = reduce(position, stop_requested, trial) == StepTrial::Verdict::kTake;
+  const bool taken = reduce(position, stop_requested, trial) == StepTrial::Outcome::kTake;
   const auto reduced = Clock::now();
   activity.enter(Phase::kUpdating);
   if (taken) {
@@ -81,26 +80,25 @@ void CpuStepEngine::step(const StepPosition& position, bool stop_requested, Step
 }
 
 void CpuStepEngine::take(const StepPosition& position, StepSeries& series) {
-  Ops& ops = *threads_.front().ops;
   if (change_sums_) change_sums();
   const StepScalars scalars = update_.scalars(position.global_step);
   if (fingerprints_) {
-    update_seen(ops, scalars, fingerprints_->append_empty(series.fingerprints));
+    update_seen(scalars, fingerprints_->append_empty(series.fingerprints));
   } else {
-    reducer_.mean_gradient(ops, gradient_.data());
-    update(ops, scalars, update_.tensors());
+    reducer_.mean_gradient(gradient_.data());
+    update(scalars, update_.tensors());
   }
   cut_step_.move_kept(weights_.data());
   series.add(reducer_.totals());
 }
 
-void CpuStepEngine::update(Ops& ops, const StepScalars& scalars, std::span<const UpdateTensor> tensors) {
-  ops.update(update_.rule(), scalars, tensors, gradient_.data(), buffers_.pointers(), weights_.data());
+void CpuStepEngine::update(const StepScalars& scalars, std::span<const UpdateTensor> tensors) {
+  cpu::update(update_.rule(), scalars, tensors, gradient_.data(), buffers_.pointers(), weights_.data());
 }
 
 /// The same numbers. Sums, weights and buffers are read by two, a little at a time, while the cache has them.
-void CpuStepEngine::update_seen(Ops& ops, const StepScalars& scalars, HostFingerprints::Row row) {
-  reducer_.mean_gradient(ops, gradient_.data(), [&](auto tensor, auto first, auto sums) {
+void CpuStepEngine::update_seen(const StepScalars& scalars, HostFingerprints::Row row) {
+  reducer_.mean_gradient(gradient_.data(), [&](auto tensor, auto first, auto sums) {
     fingerprints_->add_sums(row, tensor, first, sums);
   });
   const auto see = [&](std::size_t first, std::size_t size) {
@@ -113,7 +111,7 @@ void CpuStepEngine::update_seen(Ops& ops, const StepScalars& scalars, HostFinger
     for (; tensor.offset < end; tensor.offset += at_once) {
       tensor.size = std::min(at_once, end - tensor.offset);
       see(tensor.offset, tensor.size);
-      update(ops, scalars, {&tensor, 1});
+      update(scalars, {&tensor, 1});
     }
   }
   see(gradient_.size(), weights_.size() - gradient_.size());  // what is kept beside the parameters
@@ -132,7 +130,7 @@ void CpuStepEngine::change_sums() {
   change_sums_ = nullptr;
 }
 
-StepTrial::Verdict CpuStepEngine::reduce(const StepPosition& position, bool stop_requested,
+StepTrial::Outcome CpuStepEngine::reduce(const StepPosition& position, bool stop_requested,
                                          StepTrial& trial) {
   sampler_.set_epoch(position.epoch);
   const auto grains = sampler_.local_grains(position.step_in_epoch);
@@ -147,8 +145,8 @@ StepTrial::Verdict CpuStepEngine::reduce(const StepPosition& position, bool stop
     }
     comm_.activity().enter(Phase::kReducing);
     times_.exposed += reducer_.wait();
-    const auto verdict = trial.judge(reducer_.totals(), reducer_.refusals(), largest_sums);
-    if (verdict != StepTrial::Verdict::kRepeat) return verdict;
+    const auto outcome = trial.decide(reducer_.totals(), reducer_.refusals(), largest_sums);
+    if (outcome != StepTrial::Outcome::kRepeat) return outcome;
   }
 }
 
@@ -168,7 +166,7 @@ void CpuStepEngine::compute_grain(ThreadContext& thread, const StepPosition& pos
   prefetch_next(position, grain);
   float* gradients = thread.gradients.data();
   const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
-    reducer_.add(*thread.ops, offset, size, terms);
+    reducer_.add(offset, size, terms);
   };
   thread.execution.backward(weights_.data(), thread.execution.logits(), gradients, add,
                             [&] { reducer_.poll(); });
@@ -196,8 +194,8 @@ void CpuStepEngine::begin_grain(const GrainInWork& work, const StepPosition& pos
                                 BatchStatistics* statistics) {
   const auto start = Clock::now();
   const int columns = work.thread.columns_for(work.grain.samples);
-  loader_.load(*work.thread.ops, sampler_.indices(position.step_in_epoch, work.grain), columns,
-               work.execution.input(), work.labels.data());
+  loader_.load(sampler_.indices(position.step_in_epoch, work.grain), columns, work.execution.input(),
+               work.labels.data());
   work.thread.times.input += seconds_since(start);
   const PassKey key{.seed = seed_,
                     .step = static_cast<std::uint32_t>(position.global_step),
@@ -214,9 +212,8 @@ void CpuStepEngine::add_loss(const GrainInWork& work) {
   float* logits = work.execution.logits();
   const int columns = work.thread.columns_for(work.grain.samples);
   LossSums sums;
-  work.thread.ops->softmax_cross_entropy(
-      {.batch = columns, .samples = work.grain.samples, .classes = network_.classes()}, logits,
-      work.labels.data(), logits, &sums);
+  cpu::softmax_cross_entropy({.batch = columns, .samples = work.grain.samples, .classes = network_.classes()},
+                             logits, work.labels.data(), logits, &sums);
   reducer_.add_sums(sums, work.grain.samples);
 }
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "comm/reduce/gradient_reducer.hpp"
-#include "data/batch.hpp"
+#include "data/dataset.hpp"
 #include "models/network.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/step_engine.hpp"
@@ -43,11 +43,11 @@ class CpuStepEngine final : public StepEngine {
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   /// Moves the weights by the step's sums.
   void take(const StepPosition& position, StepSeries& series);
-  void update(Ops& ops, const StepScalars& scalars, std::span<const UpdateTensor> tensors);
-  void update_seen(Ops& ops, const StepScalars& scalars, HostFingerprints::Row row);
+  void update(const StepScalars& scalars, std::span<const UpdateTensor> tensors);
+  void update_seen(const StepScalars& scalars, HostFingerprints::Row row);
   void change_sums();
   /// Computes the step's sums over all ranks, again where the units must change.
-  StepTrial::Verdict reduce(const StepPosition& position, bool stop_requested, StepTrial& trial);
+  StepTrial::Outcome reduce(const StepPosition& position, bool stop_requested, StepTrial& trial);
   void compute(const StepPosition& position, const std::vector<Grain>& grains);
   void compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain);
   void compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains,

@@ -27,7 +27,7 @@ CutStep::CutStep(const Network& network, Communicator& comm, WorkerPool& pool,
   if (!needed()) return;
   for (std::size_t g = threads.size(); g < most_grains; ++g) {
     const ThreadContext& thread = threads[g % threads.size()];
-    more_.emplace_back(network, *thread.ops, thread.columns);
+    more_.emplace_back(network, thread.columns);
   }
   labels_.assign(most_grains, std::vector<std::int32_t>(static_cast<std::size_t>(threads.front().columns)));
   for (std::size_t i = 0; i < threads.size(); ++i) words_.emplace_back(most_words(cuts_));
@@ -83,7 +83,7 @@ void CutStep::backward(const std::vector<Grain>& grains, std::int64_t samples, G
   const auto to_cut = [&](const GrainInWork& work, std::int64_t* words) {
     float* gradients = work.thread.gradients.data();
     const GradientReady add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
-      reducer.add(*work.thread.ops, offset, size, terms);
+      reducer.add(offset, size, terms);
     };
     const BetweenLayers poll = [&] { reducer.poll(); };
     work.execution.backward_to_cut({gradients, add, poll}, words);

@@ -15,8 +15,8 @@ namespace lockstep {
 
 namespace {
 
-/// kLongestSeries is about two milliseconds of a small network's steps: long enough to hide the host's part. The emulator
-/// takes seconds for as many.
+/// kLongestSeries is about two milliseconds of a small network's steps: long enough to hide the host's part. The
+/// emulator takes seconds for as many.
 constexpr std::int64_t kLongestEmulatedSeries = 4;
 
 /// Shorter for batches so huge that a series could add up more losses than their sum has room for.
@@ -129,7 +129,7 @@ void DeviceStepEngine::run_watched(const StepPosition& position, bool stop_reque
   queue_state(position, 1, stop_requested);
   StepTrial trial(step_.arena().units(), position.global_step);
   StepTotals totals;
-  if (reduce(position, trial, totals) == StepTrial::Verdict::kFail) {
+  if (reduce(position, trial, totals) == StepTrial::Outcome::kFail) {
     step_.arena().queue_zero_sums();
     series.last = totals;
     series.failure = trial.failure();
@@ -142,7 +142,7 @@ void DeviceStepEngine::run_watched(const StepPosition& position, bool stop_reque
   step_.append_fingerprints(1, series.fingerprints);
 }
 
-StepTrial::Verdict DeviceStepEngine::reduce(const StepPosition& position, StepTrial& trial,
+StepTrial::Outcome DeviceStepEngine::reduce(const StepPosition& position, StepTrial& trial,
                                             StepTotals& totals) {
   const BatchShare share = share_of(position.step_in_epoch);
   for (;;) {
@@ -153,8 +153,8 @@ StepTrial::Verdict DeviceStepEngine::reduce(const StepPosition& position, StepTr
     wait_for_stream();
     totals = totals_of(step_.counters());
     const auto refusals = totals.refused > 0 ? refusals_of_all() : std::vector<TensorRefusals>();
-    const auto verdict = trial.judge(totals, refusals, [this] { return step_.arena().largest_sums(); });
-    if (verdict != StepTrial::Verdict::kRepeat) return verdict;
+    const auto outcome = trial.decide(totals, refusals, [this] { return step_.arena().largest_sums(); });
+    if (outcome != StepTrial::Outcome::kRepeat) return outcome;
     use_units();
   }
 }

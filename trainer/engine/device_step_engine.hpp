@@ -29,8 +29,8 @@ class DeviceEvaluator {
   /// Each rank takes its share of the set. Every sample's loss becomes an integer before it is added, so the
   /// result has the same bits on any number of ranks. Collective.
   /// @param weights  device memory, arena order
-  /// @param leave    asked before each batch is queued whether to give up; all ranks then hear of it. At most two batches
-  ///                 are queued at a time, so that it is asked while they run
+  /// @param leave    asked before each batch is queued whether to give up; all ranks then hear of it. At most two
+  ///                 batches are queued at a time, so that it is asked while they run
   Evaluation evaluate(Communicator& comm, const float* weights, const LeaveEvaluation& leave = never_leave);
 
  private:
@@ -75,7 +75,7 @@ class DeviceStepEngine final : public StepEngine {
   void run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested, StepSeries& series);
   /// One step that the host looks at between reduction and update.
   void run_watched(const StepPosition& position, bool stop_requested, StepSeries& series);
-  StepTrial::Verdict reduce(const StepPosition& position, StepTrial& trial, StepTotals& totals);
+  StepTrial::Outcome reduce(const StepPosition& position, StepTrial& trial, StepTotals& totals);
   std::vector<TensorRefusals> refusals_of_all();
   void use_units();
   void queue_steps(std::int64_t first, std::int64_t count);

@@ -21,11 +21,11 @@ LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader,
                         std::span<const std::int32_t> indices, int classes, std::span<const float> weights) {
   const int samples = static_cast<int>(indices.size());
   const int columns = thread.columns_for(samples);
-  loader.load(*thread.ops, indices, columns, thread.execution.input(), thread.labels.data());
+  loader.load(indices, columns, thread.execution.input(), thread.labels.data());
   const float* logits = thread.execution.forward_evaluation(weights.data(), columns);
   LossSums sums;
-  thread.ops->softmax_cross_entropy({.batch = columns, .samples = samples, .classes = classes}, logits,
-                                    thread.labels.data(), nullptr, &sums);
+  cpu::softmax_cross_entropy({.batch = columns, .samples = samples, .classes = classes}, logits,
+                             thread.labels.data(), nullptr, &sums);
   return sums;
 }
 

@@ -5,9 +5,9 @@
 
 #include "comm/communicator.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
-#include "data/batch.hpp"
+#include "data/dataset.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
-#include "kernels/ops.hpp"
 #include "trainer/engine/worker_pool.hpp"
 
 #include <array>

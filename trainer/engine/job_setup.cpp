@@ -7,7 +7,7 @@
 #include "comm/reduce/bucket_plan.hpp"
 #include "common/error.hpp"
 #include "common/threads.hpp"
-#include "kernels/cpu/fma_peak.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "models/network.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/memory_need.hpp"

@@ -49,8 +49,8 @@ struct StepSeries {
 /// `count` steps further in the same epoch.
 StepPosition after(const StepPosition& position, std::int64_t count);
 
-/// How many steps a series may have, so that requests to stop are heard about twice a second, however long a step takes. It
-/// starts with one step; the same on all ranks, which agree on what steps took.
+/// How many steps a series may have, so that requests to stop are heard about twice a second, however long a step
+/// takes. It starts with one step; the same on all ranks, which agree on what steps took.
 class SeriesLength {
  public:
   /// @param longest  however short steps are

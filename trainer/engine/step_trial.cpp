@@ -20,8 +20,8 @@ StepTrial::StepTrial(GradientUnits& units, std::int64_t global_step)
       may_refine_(units.is_refined_at(global_step)),
       raised_(units.tensors()) {}
 
-StepTrial::Verdict StepTrial::judge(const StepTotals& totals, std::span<const TensorRefusals> refusals,
-                                    const std::function<std::vector<double>()>& largest_sums) {
+StepTrial::Outcome StepTrial::decide(const StepTotals& totals, std::span<const TensorRefusals> refusals,
+                                     const std::function<std::vector<double>()>& largest_sums) {
   if (totals.refused > 0) {
     std::int64_t too_large = 0;
     for (std::size_t i = 0; i < refusals.size(); ++i) {
@@ -31,17 +31,17 @@ StepTrial::Verdict StepTrial::judge(const StepTotals& totals, std::span<const Te
       if (refusals[i].not_finite > 0) failure_.tensor = i;
     }
     failure_.losses = totals.refused - too_large - failure_.terms;
-    if (failure_.losses > 0 || failure_.terms > 0) return Verdict::kFail;
+    if (failure_.losses > 0 || failure_.terms > 0) return Outcome::kFail;
     units_.raise(refusals, global_step_);
-    return Verdict::kRepeat;
+    return Outcome::kRepeat;
   }
-  if (!may_refine_ || !largest_sums) return Verdict::kTake;
+  if (!may_refine_ || !largest_sums) return Outcome::kTake;
   std::vector<double> largest = largest_sums();
   for (std::size_t i = 0; i < largest.size(); ++i) {
     // Larger and smaller in turns would never end.
     if (raised_[i]) largest[i] = std::numeric_limits<double>::infinity();
   }
-  return units_.refine(largest, global_step_) ? Verdict::kRepeat : Verdict::kTake;
+  return units_.refine(largest, global_step_) ? Outcome::kRepeat : Outcome::kTake;
 }
 
 // Names the tensors in which it began, the largest weight, and the keys that help.

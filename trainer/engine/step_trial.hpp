@@ -30,7 +30,7 @@ struct StepFailure {
 
 class StepTrial {
  public:
-  enum class Verdict {
+  enum class Outcome {
     kTake,    ///< move the weights
     kRepeat,  ///< units have changed: compute the same step again
     kFail,    ///< NaN or infinity: no unit helps
@@ -42,8 +42,8 @@ class StepTrial {
   /// @param refusals      of each tensor over all ranks; looked at if something was refused
   /// @param largest_sums  asked for the largest |sum| of each tensor in its units, at the few steps where
   ///                      that matters; none: fp32 sums, which have no unit
-  Verdict judge(const StepTotals& totals, std::span<const TensorRefusals> refusals,
-                const std::function<std::vector<double>()>& largest_sums);
+  Outcome decide(const StepTotals& totals, std::span<const TensorRefusals> refusals,
+                 const std::function<std::vector<double>()>& largest_sums);
 
   /// After kFail.
   const StepFailure& failure() const { return failure_; }

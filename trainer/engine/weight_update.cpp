@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/cpu/fingerprint.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 
 #include <fmt/format.h>

@@ -65,7 +65,7 @@ class OptimizerBuffers {
   std::vector<OptimizerBufferView> views();
   std::size_t count() const { return names_.size(); }
   std::span<float> values(std::size_t i) { return values_[i].span(); }
-  /// As Ops::update takes them.
+  /// As cpu::update takes them.
   float* const* pointers() const { return pointers_.data(); }
 
  private:

@@ -4,7 +4,8 @@
 #pragma once
 
 #include "common/buffers.hpp"
-#include "kernels/ops.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "models/execution.hpp"
 #include "models/network.hpp"
 
 #include <condition_variable>
@@ -46,7 +47,7 @@ class WorkerPool {
   std::vector<std::thread> workers_;
 };
 
-// What one thread of a rank needs to compute grains: its ops, its activations, its gradient.
+// What one thread of a rank needs to compute grains: its activations, its gradient.
 
 /// Seconds of one thread's work, by what they went to.
 struct ThreadTimes {
@@ -55,17 +56,15 @@ struct ThreadTimes {
 };
 
 struct ThreadContext {
-  ThreadContext(const Network& network, std::unique_ptr<Ops> thread_ops, int grain)
-      : ops(std::move(thread_ops)),
-        columns(round_up(grain, ops->batch_multiple())),
-        execution(network, *ops, columns),
+  ThreadContext(const Network& network, int grain)
+      : columns(round_up(grain, cpu::kLanes)),
+        execution(network, columns),
         gradients(network.parameters().size),
         labels(static_cast<std::size_t>(columns)) {}
 
   /// Columns that a grain of `samples` takes.
-  int columns_for(int samples) const { return round_up(samples, ops->batch_multiple()); }
+  int columns_for(int samples) const { return round_up(samples, cpu::kLanes); }
 
-  std::unique_ptr<Ops> ops;
   int columns;  ///< of a full grain
   Execution execution;
   AlignedBuffer<float> gradients;    ///< of the grain in work, arena order

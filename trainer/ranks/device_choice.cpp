@@ -9,7 +9,7 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "kernels/vendor/vendor.hpp"
 #include "trainer/config/job_values.hpp"
@@ -92,7 +92,6 @@ DeviceChoice choose_cpu(Communicator& comm, const std::string& remark) {
   const std::string slow = simd_remark();
   return {.kind = "cpu",
           .description = "cpu (" + cpu::simd_name() + ")",
-          .make_ops = [] { return cpu::make_ops(); },
           .gpu = nullptr,
           .communication = "",
           .backend = std::string(comm.backend()),
@@ -108,7 +107,6 @@ DeviceChoice choose_gpu_of(const Platform& platform, const ParallelSection& para
   if (setup.path != GradientPath::kNone) gpu->make_link = device_reducer(setup.path).make_link;
   return {.kind = std::string(gpu->device->kind()),
           .description = gpu->device->properties().name,
-          .make_ops = {},
           .gpu = gpu,
           .communication = "gradients: " + setup.description,
           .backend = setup.backend,

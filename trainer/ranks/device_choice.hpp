@@ -7,7 +7,6 @@
 #include "comm/device_collectives.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
-#include "kernels/ops.hpp"
 #include "trainer/config/job.hpp"
 
 #include <functional>
@@ -69,13 +68,9 @@ struct Gpu {
   std::unique_ptr<DeviceLink> (*make_link)(Communicator& comm, Device& device, LinkEnd end) = nullptr;
 };
 
-/// Makes the ops of one thread.
-using OpsFactory = std::function<std::unique_ptr<Ops>()>;
-
 struct DeviceChoice {
   std::string kind;          ///< "cpu", "cuda", "emulated"
   std::string description;   ///< "cpu (AVX-512)", "NVIDIA H100 80GB HBM3"
-  OpsFactory make_ops;       ///< on a CPU
   std::shared_ptr<Gpu> gpu;  ///< otherwise
   /// How gradients travel, and why so: "NCCL 2.28.9", "mpi through pinned memory: ranks 0 and 1 share a GPU".
   std::string communication;

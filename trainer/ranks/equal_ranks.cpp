@@ -89,7 +89,7 @@ constexpr std::size_t kMostBytes = 120;  // of one value
 constexpr const char* kMissing = "not there";
 
 /// The ranks that have one value.
-struct Group {
+struct RanksOfValue {
   std::string value, note;
   std::vector<int> ranks;
 };
@@ -101,12 +101,12 @@ const RankFact* find(const RankFacts& facts, FactKind kind, const std::string& k
 }
 
 /// By value, in the order of each group's first rank.
-std::vector<Group> group(const std::vector<RankFacts>& facts, FactKind kind, const std::string& key) {
-  std::vector<Group> groups;
+std::vector<RanksOfValue> group(const std::vector<RankFacts>& facts, FactKind kind, const std::string& key) {
+  std::vector<RanksOfValue> groups;
   for (std::size_t rank = 0; rank < facts.size(); ++rank) {
     const RankFact* fact = find(facts[rank], kind, key);
     const std::string& value = fact != nullptr ? fact->value : kMissing;
-    auto at = std::ranges::find(groups, value, &Group::value);
+    auto at = std::ranges::find(groups, value, &RanksOfValue::value);
     if (at == groups.end())
       at = groups.insert(at, {.value = value, .note = fact != nullptr ? fact->note : "", .ranks = {}});
     at->ranks.push_back(static_cast<int>(rank));
@@ -125,14 +125,14 @@ std::string line_of(std::string_view text, std::size_t number) {
 
 /// Of long texts only the first line that differs is shown. @returns its number from 1; 0: they are of one
 /// line
-std::size_t keep_differing_line(std::vector<Group>& groups) {
-  const auto many_lines = [](const Group& g) { return g.value.find('\n') != std::string::npos; };
+std::size_t keep_differing_line(std::vector<RanksOfValue>& groups) {
+  const auto many_lines = [](const RanksOfValue& g) { return g.value.find('\n') != std::string::npos; };
   if (std::ranges::none_of(groups, many_lines)) return 0;
   for (std::size_t line = 0;; ++line) {
     const std::string first = line_of(groups[0].value, line);
-    if (std::ranges::all_of(groups, [&](const Group& g) { return line_of(g.value, line) == first; }))
+    if (std::ranges::all_of(groups, [&](const RanksOfValue& g) { return line_of(g.value, line) == first; }))
       continue;
-    for (Group& g : groups) {
+    for (RanksOfValue& g : groups) {
       g.value = line_of(g.value, line);
       g.value.erase(0, g.value.find_first_not_of(' '));
     }
@@ -144,7 +144,7 @@ bool is_digest(const std::string& value) {
   return value.size() == 64 && value.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
-std::string shown(const Group& g) {
+std::string shown(const RanksOfValue& g) {
   std::string text = g.value.empty() ? "''" : g.value;
   if (is_digest(text)) text.resize(16);
   if (text.size() > kMostBytes) text = text.substr(0, kMostBytes) + "...";
@@ -153,7 +153,7 @@ std::string shown(const Group& g) {
 
 /// "ranks 0, 2-12"; with their hosts where there are several.
 std::string named(const std::vector<int>& ranks, const std::vector<std::string>& hosts) {
-  std::string text = fmt::format("{} {}", plural(ranks.size(), "rank"), rank_ranges(ranks));
+  std::string text = list_of("rank", ranks);
   if (std::ranges::count(hosts, hosts[0]) == std::ssize(hosts)) return text;
   std::set<std::string> names;
   for (const int rank : ranks) names.insert(hosts[static_cast<std::size_t>(rank)]);
@@ -161,11 +161,11 @@ std::string named(const std::vector<int>& ranks, const std::vector<std::string>&
   return fmt::format("{} ({})", text, fmt::join(names, ", "));
 }
 
-std::string describe_key(const std::string& key, std::vector<Group> groups,
+std::string describe_key(const std::string& key, std::vector<RanksOfValue> groups,
                          const std::vector<std::string>& hosts) {
   const std::size_t line = keep_differing_line(groups);
   std::vector<std::string> parts;
-  for (const Group& g : groups) {
+  for (const RanksOfValue& g : groups) {
     if (parts.size() == kMostValues) {
       parts.push_back(counted(groups.size() - kMostValues, "other value"));
       break;
@@ -226,16 +226,6 @@ ExitCode exit_code_of(FactKind kind) {
       return ExitCode::kDataDamaged;
   }
   return ExitCode::kInternal;
-}
-
-std::string rank_ranges(const std::vector<int>& ranks) {
-  std::vector<std::string> parts;
-  for (std::size_t first = 0, last = 0; first < ranks.size(); first = ++last) {
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    parts.push_back(first == last ? std::to_string(ranks[first])
-                                  : fmt::format("{}-{}", ranks[first], ranks[last]));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 RankDifference describe_difference(const std::vector<RankFacts>& facts,

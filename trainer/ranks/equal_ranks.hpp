@@ -41,9 +41,6 @@ ExitCode exit_code_of(FactKind kind);
 /// have them
 void expect_equal_ranks(Communicator& comm, const RankFacts& mine);
 
-/// "0, 2-12": ascending ranks as ranges.
-std::string rank_ranges(const std::vector<int>& ranks);
-
 /// What expect_equal_ranks says about the facts of all ranks, by rank; and the first kind that differs.
 struct RankDifference {
   FactKind kind;

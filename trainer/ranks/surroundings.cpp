@@ -1,15 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// getifaddrs, sched_getaffinity, statvfs, process_vm_readv, /proc, /sys and /etc/hosts.
+/// sched_getaffinity, statvfs, process_vm_readv, /proc, /sys and /etc/hosts.
 #include "trainer/ranks/surroundings.hpp"
 
+#include "comm/watch/rendezvous.hpp"
 #include "common/machine.hpp"
 
-#include <arpa/inet.h>
 #include <cctype>
-#include <ifaddrs.h>
-#include <net/if.h>
-#include <netinet/in.h>
 #include <sched.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
@@ -17,7 +14,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -34,24 +30,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of(const sockaddr_in& address) {
-  char text[INET_ADDRSTRLEN] = "";
-  return inet_ntop(AF_INET, &address.sin_addr, text, sizeof(text));
-}
-
 std::vector<Interface> real_interfaces() {
-  ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return {};
-  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, freeifaddrs);
   std::vector<Interface> found;
-  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
-    const bool counts = i->ifa_addr != nullptr && i->ifa_addr->sa_family == AF_INET &&
-                        (i->ifa_flags & IFF_UP) != 0 && (i->ifa_flags & IFF_LOOPBACK) == 0;
-    if (!counts) continue;
-    const auto* mask = reinterpret_cast<const sockaddr_in*>(i->ifa_netmask);
-    found.push_back({i->ifa_name, text_of(*reinterpret_cast<const sockaddr_in*>(i->ifa_addr)),
-                     mask != nullptr ? std::popcount(mask->sin_addr.s_addr) : 32});
-  }
+  for (const auto& interface : watchdog::interfaces_here())
+    if (!interface.loopback)
+      found.push_back({interface.name, watchdog::address_text(interface.address), interface.prefix});
   return found;
 }
 

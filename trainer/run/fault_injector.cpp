@@ -26,7 +26,7 @@ namespace {
 using Kind = Fault::Kind;
 
 /// What a rank waits for that is cut off.
-class Never final : public PendingCollective {
+class NeverCompletes final : public PendingCollective {
  public:
   bool test() override { return false; }
 };
@@ -137,7 +137,7 @@ void FaultInjector::strike() {
       return;
     case Kind::kDropNetwork: {
       if (comm_.watch() != nullptr) comm_.watch()->drop_network();
-      Never network;
+      NeverCompletes network;
       return comm_.wait(network, "the network, from which inject cut it off");
     }
     case Kind::kFlipBit:

@@ -91,20 +91,20 @@ std::string line_of(const FlightRecord& record) {
 }
 
 std::string timeline(const std::vector<FlightRecord>& records, int count) {
-  struct Moment {
+  struct RankEvent {
     int rank;
     FlightRecord::Event event;
   };
-  std::vector<Moment> moments;
+  std::vector<RankEvent> events;
   for (const FlightRecord& record : records) {
-    for (const auto& event : record.events) moments.push_back({record.rank, event});
+    for (const auto& event : record.events) events.push_back({record.rank, event});
   }
-  std::ranges::stable_sort(moments, {}, [](const Moment& moment) { return moment.event.time; });
-  const auto shown = std::min(moments.size(), static_cast<std::size_t>(count));
-  std::string text = fmt::format("the last {} of {} events, UTC by rank 0's clock:\n", shown, moments.size());
-  for (const Moment& moment : std::span(moments).last(shown)) {
-    const FlightEntry& entry = moment.event.entry;
-    text += printable_line(fmt::format("{}  rank {:<4} {}{}", time_text(moment.event.time), moment.rank,
+  std::ranges::stable_sort(events, {}, [](const RankEvent& one) { return one.event.time; });
+  const auto shown = std::min(events.size(), static_cast<std::size_t>(count));
+  std::string text = fmt::format("the last {} of {} events, UTC by rank 0's clock:\n", shown, events.size());
+  for (const RankEvent& one : std::span(events).last(shown)) {
+    const FlightEntry& entry = one.event.entry;
+    text += printable_line(fmt::format("{}  rank {:<4} {}{}", time_text(one.event.time), one.rank,
                                        entry.step > 0 ? fmt::format("step {}: ", entry.step) : "",
                                        describe(entry))) +
             "\n";

@@ -3,7 +3,6 @@
 /// MetricsWriter: lines go to an AppendFile.
 #include "trainer/run/metrics.hpp"
 
-#include "common/append_file.hpp"
 #include "common/env.hpp"
 #include "common/json_text.hpp"
 

@@ -30,7 +30,7 @@ constexpr std::size_t kProbeBytes = 4 << 20;
 constexpr std::chrono::milliseconds kProbeBudget{200};
 
 /// Where a rank lives, for its neighbour that tries to read its memory.
-struct Home {
+struct ProbeAddress {
   std::int64_t pid;
   std::uint64_t address;
   std::int64_t local_rank;
@@ -38,14 +38,14 @@ struct Home {
 
 std::string read_neighbour(Communicator& comm, const Surroundings& world) {
   static const char readable = 1;
-  const auto homes =
-      gather(comm, Home{::getpid(), reinterpret_cast<std::uint64_t>(&readable), comm.local_rank()});
+  const auto addresses =
+      gather(comm, ProbeAddress{::getpid(), reinterpret_cast<std::uint64_t>(&readable), comm.local_rank()});
   const auto hosts = gather_hosts(comm);
   if (comm.local_size() < 2) return "";
   const int neighbour = (comm.local_rank() + 1) % comm.local_size();
-  for (std::size_t rank = 0; rank < homes.size(); ++rank)
-    if (hosts[rank] == comm.host() && homes[rank].local_rank == neighbour)
-      return world.read_memory_of(static_cast<int>(homes[rank].pid), homes[rank].address);
+  for (std::size_t rank = 0; rank < addresses.size(); ++rank)
+    if (hosts[rank] == comm.host() && addresses[rank].local_rank == neighbour)
+      return world.read_memory_of(static_cast<int>(addresses[rank].pid), addresses[rank].address);
   return "";
 }
 

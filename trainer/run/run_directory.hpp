@@ -46,8 +46,8 @@ class RunDirectory {
   /// one) to previous-N. At step 0, what an earlier run left here is moved to previous-N, unless it is this
   /// very run, interrupted before it had saved anything.
   /// @param evaluated  the epoch that ends with this step, if one does, had been evaluated
-  /// @param noted      what the checkpoint gone on from says of metrics.jsonl; lines that are lost are told, on standard
-  ///                   error and by an event "lost"
+  /// @param noted      what the checkpoint gone on from says of metrics.jsonl; lines that are lost are told, on
+  ///                   standard error and by an event "lost"
   void open(std::int64_t step, bool evaluated, const std::optional<CheckpointMetrics>& noted);
 
   /// Goes on with the run's trail behind `step`, or begins it; or, where the job keeps none, cuts off what an earlier

@@ -31,8 +31,8 @@ class RunSaver {
 
   /// This state is in a checkpoint already: the one that the run goes on from.
   void is_saved(const RunState& state);
-  /// Whether the checkpoint of this state would be the best one, which run.keep.best wants to have. The
-  /// weights that are best are those that were evaluated: they are saved at once, or they are gone. Rank 0's word. Collective.
+  /// Whether the checkpoint of this state would be the best one, which run.keep.best wants to have. The weights that
+  /// are best are those that were evaluated: they are saved at once, or they are gone. Rank 0's word. Collective.
   bool is_best(const RunState& state) const;
   /// Brings the state to rank 0 and looks at its weights: to be called before they are evaluated. Collective.
   /// @throws AgreedError  70, names tensors and step

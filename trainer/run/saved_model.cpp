@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From the manifest and the weights of a checkpoint to a network; from the job file, where an old manifest lacks something.
+/// From the manifest and the weights of a checkpoint to a network; from the job file, where an old manifest lacks
+/// something.
 #include "trainer/run/saved_model.hpp"
 
 #include "common/error.hpp"

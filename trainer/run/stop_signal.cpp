@@ -77,17 +77,17 @@ void on_signal(int signal) {
   if (signal == SIGXCPU && received_signal.load() != 0) return;
   const int saved_errno = errno;
   switch (requests.add(monotonic_ns())) {
-    case StopRequests::Verdict::kStop:
+    case StopRequests::Effect::kStop:
       received_signal = signal;
       if (speaker) say(stop_signal_name(signal), " received: stopping after this step, then saving\n");
       break;
-    case StopRequests::Verdict::kSame:
+    case StopRequests::Effect::kSame:
       break;
-    case StopRequests::Verdict::kPatience:
+    case StopRequests::Effect::kPatience:
       if (speaker)
         say(stop_signal_name(signal), " again: still stopping; the next one leaves at once, unsaved\n");
       break;
-    case StopRequests::Verdict::kLeave:
+    case StopRequests::Effect::kLeave:
       say(stop_signal_name(signal),
           " again: leaving now, without saving; the run goes on from its last checkpoint\n");
       _exit(kEndedBySignal + signal);

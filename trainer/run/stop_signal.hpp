@@ -74,7 +74,7 @@ class StopRequests {
   static constexpr std::int64_t kGraceNs = 5'000'000'000;
   static constexpr int kLeavingAt = 3;
 
-  enum class Verdict {
+  enum class Effect {
     kStop,      ///< the first request
     kSame,      ///< one that is already counted
     kPatience,  ///< another one, too early to count as more than the first
@@ -82,15 +82,15 @@ class StopRequests {
   };
 
   /// @param now  nanoseconds of a monotonic clock, not 0
-  Verdict add(std::int64_t now) noexcept {
+  Effect add(std::int64_t now) noexcept {
     std::int64_t none = 0;
-    if (first_.compare_exchange_strong(none, now)) return Verdict::kStop;
+    if (first_.compare_exchange_strong(none, now)) return Effect::kStop;
     const std::int64_t first = first_.load();
     std::int64_t last = last_.load();
-    if (now - (last == 0 ? first : last) < kTogetherNs) return Verdict::kSame;
-    if (!last_.compare_exchange_strong(last, now)) return Verdict::kSame;  // another thread has counted it
+    if (now - (last == 0 ? first : last) < kTogetherNs) return Effect::kSame;
+    if (!last_.compare_exchange_strong(last, now)) return Effect::kSame;  // another thread has counted it
     const bool leave = ++repeats_ + 1 >= kLeavingAt || now - first >= kGraceNs;
-    return leave ? Verdict::kLeave : Verdict::kPatience;
+    return leave ? Effect::kLeave : Effect::kPatience;
   }
 
  private:

@@ -3,7 +3,7 @@
 /// CpuStageEngine: an execution for each part that the rank holds, and room for the grains in flight.
 #include "trainer/strategies/cpu_stage_engine.hpp"
 
-#include "data/batch.hpp"
+#include "data/dataset.hpp"
 #include "models/layer.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/strategies/device_stage_engine.hpp"
@@ -21,13 +21,12 @@ CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)
       replicas_(parts.replicas),
       weights_(parts.job, parts.setup.network, parts.held, parts.replicas, parts.sampler.steps_per_epoch(),
                parts.sampler.batch_grains(0)),
-      ops_(parts.setup.device.make_ops()),
       columns_(columns_for(parts.job.parallel.grain)),
       slots_(parts.plan.stages.size()),
       labels_(static_cast<std::size_t>(columns_)) {}
 
 int CpuStageEngine::columns_for(int samples) const {
-  const int multiple = ops_->batch_multiple();
+  const int multiple = cpu::kLanes;
   return (samples + multiple - 1) / multiple * multiple;
 }
 
@@ -44,10 +43,10 @@ std::size_t CpuStageEngine::output_size(const StageVisit& visit) const {
 void CpuStageEngine::make_room(int stage, int micro_batches) {
   Slots& slots = slots_[static_cast<std::size_t>(stage)];
   while (slots.size() < static_cast<std::size_t>(micro_batches))
-    slots.emplace_back(network_, part(stage), *ops_, columns_);
+    slots.emplace_back(network_, columns_, part(stage));
 }
 
-PartExecution& CpuStageEngine::slot(const StageVisit& visit) {
+Execution& CpuStageEngine::slot(const StageVisit& visit) {
   Slots& slots = slots_[static_cast<std::size_t>(visit.stage)];
   return slots[static_cast<std::size_t>(visit.number) % slots.size()];
 }
@@ -57,12 +56,12 @@ std::span<float> CpuStageEngine::input(const StageVisit& visit) {
 }
 
 std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
-  PartExecution& execution = slot(visit);
+  Execution& execution = slot(visit);
   const StageGrain& grain = visit.grain;
   const int columns = columns_for(grain.samples());
   if (visit.stage == 0) {
     BatchLoader(visit.training ? data_.train : data_.test)
-        .load(*ops_, grain.indices, columns, execution.input(), labels_.data());
+        .load(grain.indices, columns, execution.input(), labels_.data());
   }
   const float* weights = weights_.weights_of(visit.stage);
   float* output = visit.training ? execution.forward_training(weights, columns, grain.key)
@@ -84,7 +83,7 @@ void CpuStageEngine::take_loss(const StageVisit& visit, float* logits) {
   LossSums sums;
   const LossShape shape{
       .batch = columns_for(grain.samples()), .samples = grain.samples(), .classes = network_.classes()};
-  ops_->softmax_cross_entropy(shape, logits, labels_.data(), visit.training ? logits : nullptr, &sums);
+  cpu::softmax_cross_entropy(shape, logits, labels_.data(), visit.training ? logits : nullptr, &sums);
   if (!visit.training) {
     evaluated_.add(sums, grain.samples());
     return;
@@ -99,11 +98,13 @@ std::span<float> CpuStageEngine::output_gradient(const StageVisit& visit) {
 
 std::span<const float> CpuStageEngine::backward(const StageVisit& visit) {
   const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
-    weights_.add(*ops_, visit.stage, offset, size, terms);
+    weights_.add(visit.stage, offset, size, terms);
   };
-  const float* gradient = slot(visit).backward(
-      weights_.weights_of(visit.stage), weights_.gradients_of(visit.stage), add, [&] { weights_.poll(); });
+  Execution& execution = slot(visit);
+  execution.backward(weights_.weights_of(visit.stage), execution.output_gradient(),
+                     weights_.gradients_of(visit.stage), add, [&] { weights_.poll(); });
   weights_.poll();
+  const float* gradient = execution.input_gradient();
   return {gradient, gradient == nullptr ? 0 : input_size(visit)};
 }
 
@@ -124,7 +125,7 @@ std::vector<TensorRefusals> CpuStageEngine::refusals() {
 void CpuStageEngine::update(const StepPosition& position, std::int64_t /*samples*/,
                             std::vector<std::uint64_t>& rows) {
   weights_.append_fingerprints(rows);
-  weights_.update(*ops_, position.global_step);
+  weights_.update(position.global_step);
 }
 
 // A reducer for the rank's own arena, in which every stage is a bucket.
@@ -162,8 +163,8 @@ void RankWeights::begin_step(int local_grains) {
   if (reducer_) reducer_->begin_step(local_grains, false);
 }
 
-void RankWeights::add(Ops& ops, int stage, std::size_t offset, std::size_t size, const GradientTerms& terms) {
-  reducer_->add(ops, held_.range_of(stage)->local + offset, size, terms);
+void RankWeights::add(int stage, std::size_t offset, std::size_t size, const GradientTerms& terms) {
+  reducer_->add(held_.range_of(stage)->local + offset, size, terms);
 }
 
 void RankWeights::count_grain(int samples) {
@@ -190,11 +191,11 @@ void RankWeights::append_fingerprints(std::vector<std::uint64_t>& rows) {
   if (fingerprints_) fingerprints_->append(reducer_ ? &*reducer_ : nullptr, weights_.span(), buffers_, rows);
 }
 
-void RankWeights::update(Ops& ops, std::int64_t global_step) {
+void RankWeights::update(std::int64_t global_step) {
   if (!reducer_) return;
-  reducer_->mean_gradient(ops, gradient_.data());
-  ops.update(update_.rule(), update_.scalars(global_step), update_.tensors(), gradient_.data(),
-             buffers_.pointers(), weights_.data());
+  reducer_->mean_gradient(gradient_.data());
+  cpu::update(update_.rule(), update_.scalars(global_step), update_.tensors(), gradient_.data(),
+              buffers_.pointers(), weights_.data());
 }
 
 // Places of a stage's parameters, in the rank's arena and in the network's.

@@ -7,7 +7,7 @@
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
 #include "common/buffers.hpp"
-#include "kernels/ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "models/execution.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/weight_update.hpp"
@@ -44,7 +44,7 @@ class RankWeights {
   void use_units(const GradientUnits& whole);
   void begin_step(int local_grains);
   /// Adds a grain's gradients of a range of a stage: [offset, offset + size) counted from gradients_of().
-  void add(Ops& ops, int stage, std::size_t offset, std::size_t size, const GradientTerms& terms);
+  void add(int stage, std::size_t offset, std::size_t size, const GradientTerms& terms);
   /// Once for each grain of this rank.
   void count_grain(int samples);
   void poll();
@@ -56,7 +56,7 @@ class RankWeights {
   /// Before the update: appends the row of the step, where the job keeps a trail.
   void append_fingerprints(std::vector<std::uint64_t>& rows);
   /// Moves the weights along the mean gradient.
-  void update(Ops& ops, std::int64_t global_step);
+  void update(std::int64_t global_step);
 
  private:
   float* begin_of(int stage, AlignedBuffer<float>& arena) const;
@@ -94,10 +94,10 @@ class CpuStageEngine final : public StageEngine {
   std::vector<OptimizerBufferView> optimizer_buffers() override { return weights_.optimizer_buffers(); }
 
  private:
-  using Slots = std::vector<PartExecution>;
+  using Slots = std::vector<Execution>;
 
   const NetworkPart& part(int stage) const { return plan_.stages[static_cast<std::size_t>(stage)].part; }
-  PartExecution& slot(const StageVisit& visit);
+  Execution& slot(const StageVisit& visit);
   int columns_for(int samples) const;
   std::size_t input_size(const StageVisit& visit) const;
   std::size_t output_size(const StageVisit& visit) const;
@@ -110,7 +110,6 @@ class CpuStageEngine final : public StageEngine {
   int first_stage_;  ///< of this rank
   const Communicator& replicas_;
   RankWeights weights_;
-  std::unique_ptr<Ops> ops_;
   int columns_;               ///< of a full grain
   std::vector<Slots> slots_;  ///< of each stage of the network; none of others'
   std::vector<std::int32_t> labels_;

@@ -159,7 +159,7 @@ std::span<const float> DeviceStageEngine::forward(const StageVisit& visit) {
   if (visit.stage == plan_.last()) {
     queue_loss(visit, execution);
   } else {
-    leaving = queue_departure(output, output_size(visit));
+    leaving = queue_shutdown(output, output_size(visit));
   }
   wait_for_stream("a forward pass on the GPU");
   return leaving;
@@ -177,7 +177,7 @@ void DeviceStageEngine::queue_arrival(float* to, std::size_t count) {
   if (!direct_) main_->copy_to_device(to, arriving_.data(), count * sizeof(float));
 }
 
-std::span<const float> DeviceStageEngine::queue_departure(const float* from, std::size_t count) {
+std::span<const float> DeviceStageEngine::queue_shutdown(const float* from, std::size_t count) {
   if (direct_) return {from, count};
   main_->copy_to_host(leaving_.data(), from, count * sizeof(float));
   return leaving_.span().first(count);
@@ -215,7 +215,7 @@ std::span<const float> DeviceStageEngine::backward(const StageVisit& visit) {
                      gradient_of(visit.stage), is_not_asked_yet);
   const float* gradient = execution.input_gradient();
   std::span<const float> leaving;
-  if (gradient != nullptr) leaving = queue_departure(gradient, input_size(visit));
+  if (gradient != nullptr) leaving = queue_shutdown(gradient, input_size(visit));
   wait_for_stream("a backward pass on the GPU");
   return leaving;
 }

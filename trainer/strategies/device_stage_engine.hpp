@@ -17,9 +17,9 @@
 
 namespace lockstep {
 
-/// The same operations on grains as a GPU that has the whole network, and so the same bits. Messages between stages are
-/// on the GPU where they stay there (messages_stay_on_device), otherwise in pinned host memory. Each pass ends with a wait
-/// for the GPU: the host says when what it made is sent, and how long it took.
+/// The same operations on grains as a GPU that has the whole network, and so the same bits. Messages between stages
+/// are on the GPU where they stay there (messages_stay_on_device), otherwise in pinned host memory. Each pass ends
+/// with a wait for the GPU: the host says when what it made is sent, and how long it took.
 class DeviceStageEngine final : public StageEngine {
  public:
   explicit DeviceStageEngine(const StageEngineParts& parts);
@@ -60,7 +60,7 @@ class DeviceStageEngine final : public StageEngine {
   /// From where it arrived to where a pass reads it.
   void queue_arrival(float* to, std::size_t count);
   /// From where a pass made it to where it is sent.
-  std::span<const float> queue_departure(const float* from, std::size_t count);
+  std::span<const float> queue_shutdown(const float* from, std::size_t count);
   const float* weights_of(int stage);
   DeviceGradient gradient_of(int stage);
   void use_units(const GradientUnits& whole);

@@ -30,7 +30,7 @@ constexpr std::int64_t kMostStepsBetweenMeetings = 100;
 
 std::vector<ThreadContext> one_thread(const Job& job, const JobSetup& setup) {
   std::vector<ThreadContext> threads;
-  threads.emplace_back(setup.network, setup.device.make_ops(), job.parallel.grain);
+  threads.emplace_back(setup.network, job.parallel.grain);
   return threads;
 }
 
@@ -102,8 +102,8 @@ void Hogwild::step(const StepPosition& position, Share& share) {
   const float samples = static_cast<float>(share.last_step.samples);
   for (float& number : gradient_.span()) number /= samples;
   if (share.failed() || !gradient_is_finite(share)) return;
-  threads_.front().ops->update(update_.rule(), update_.scalars(position.global_step), update_.tensors(),
-                               gradient_.data(), buffers_.pointers(), weights_.data());
+  cpu::update(update_.rule(), update_.scalars(position.global_step), update_.tensors(), gradient_.data(),
+              buffers_.pointers(), weights_.data());
   overwritten_ += shared_.move(before_.span(), weights_.span(), lost_);
   updates_ += static_cast<std::int64_t>(shared_.size());
 }
@@ -112,16 +112,15 @@ void Hogwild::step(const StepPosition& position, Share& share) {
 void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& share) {
   ThreadContext& thread = threads_.front();
   const int columns = thread.columns_for(grain.samples);
-  loader_.load(*thread.ops, sampler_.indices(position.step_in_epoch, grain), columns,
-               thread.execution.input(), thread.labels.data());
+  loader_.load(sampler_.indices(position.step_in_epoch, grain), columns, thread.execution.input(),
+               thread.labels.data());
   const PassKey key{.seed = seed_,
                     .step = static_cast<std::uint32_t>(position.global_step),
                     .first_sample = static_cast<std::uint32_t>(grain.first)};
   float* logits = thread.execution.forward_training(before_.data(), columns, key);
   LossSums sums;
-  thread.ops->softmax_cross_entropy(
-      {.batch = columns, .samples = grain.samples, .classes = network_.classes()}, logits,
-      thread.labels.data(), logits, &sums);
+  cpu::softmax_cross_entropy({.batch = columns, .samples = grain.samples, .classes = network_.classes()},
+                             logits, thread.labels.data(), logits, &sums);
   share.last_step.samples += grain.samples;
   share.last_step.correct += sums.correct;
   share.losses_not_finite += sums.not_finite + (std::isfinite(sums.loss) ? 0 : 1);

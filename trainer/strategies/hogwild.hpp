@@ -6,7 +6,7 @@
 
 #include "comm/reduce/gradient_units.hpp"
 #include "comm/shared_memory.hpp"
-#include "data/batch.hpp"
+#include "data/dataset.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/worker_pool.hpp"
 #include "trainer/strategies/strategy.hpp"

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A step: passes in schedule order, sums over replicas, a verdict of all ranks, the update.
+/// A step: passes in schedule order, sums over replicas, a outcome of all ranks, the update.
 #include "trainer/strategies/pipeline.hpp"
 
 #include "comm/agreement.hpp"
@@ -84,9 +84,9 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
     std::vector<TensorRefusals> refusals;
     const StepTotals totals = sum_over_all(stop_requested, refusals);
     wall_seconds_ += seconds_since(start);
-    const auto verdict = trial.judge(totals, refusals, largest_sums);
-    if (verdict == StepTrial::Verdict::kRepeat) continue;
-    if (verdict == StepTrial::Verdict::kFail) {
+    const auto outcome = trial.decide(totals, refusals, largest_sums);
+    if (outcome == StepTrial::Outcome::kRepeat) continue;
+    if (outcome == StepTrial::Outcome::kFail) {
       series.last = totals;
       series.failure = trial.failure();
       return;

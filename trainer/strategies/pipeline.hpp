@@ -9,7 +9,6 @@
 #include "trainer/strategies/stage_engine.hpp"
 #include "trainer/strategies/stage_links.hpp"
 #include "trainer/strategies/stage_plan.hpp"
-#include "trainer/strategies/stage_worker.hpp"
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>

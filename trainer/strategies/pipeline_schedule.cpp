@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// List scheduling, and replaying a schedule with other times.
-#include "trainer/strategies/pipeline_schedule.hpp"
-
 #include "common/error.hpp"
+#include "trainer/strategies/stage_plan.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -42,9 +41,10 @@ class Times {
   std::vector<std::vector<double>> forward_, backward_;  ///< [stage][grain]
 };
 
-class Player {
+class ScheduleBuilder {
  public:
-  Player(std::span<const int> rank_of, const std::vector<bool>& goes_back, int grains, PipelineOrder order)
+  ScheduleBuilder(std::span<const int> rank_of, const std::vector<bool>& goes_back, int grains,
+                  PipelineOrder order)
       : rank_of_(rank_of),
         goes_back_(goes_back),
         grains_(grains),
@@ -58,7 +58,7 @@ class Player {
     schedule_.in_flight.assign(rank_of.size(), 1);
   }
 
-  PipelineSchedule play() {
+  PipelineSchedule build() {
     while (const auto best = first_to_start()) place(*best);
     for (std::size_t stage = 0; stage < rank_of_.size(); ++stage) {
       LOCKSTEP_CHECK(next_forward_[stage] == grains_);
@@ -148,7 +148,7 @@ int grains_of(const PipelineSchedule& schedule) {
 PipelineSchedule make_schedule(std::span<const int> rank_of, const std::vector<bool>& goes_back, int grains,
                                PipelineOrder order) {
   LOCKSTEP_CHECK(!rank_of.empty() && goes_back.size() == rank_of.size() && grains >= 0);
-  return Player(rank_of, goes_back, grains, order).play();
+  return ScheduleBuilder(rank_of, goes_back, grains, order).build();
 }
 
 double bubble_share(const PipelineSchedule& schedule, std::span<const StageSeconds> stages) {

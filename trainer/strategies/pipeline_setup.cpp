@@ -120,7 +120,7 @@ std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const
                                    bool on_gpu) {
   if (on_gpu) return device_execution_bytes(network, job.parallel.grain, true, part);
   const int columns = (job.parallel.grain + kBatchMultiple - 1) / kBatchMultiple * kBatchMultiple;
-  return part_execution_bytes(network, part, columns);
+  return execution_bytes(network, columns, part);
 }
 
 /// Copies on the device of what a stage says to its neighbours, as many as micro-batches can be in flight there.

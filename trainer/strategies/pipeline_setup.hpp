@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Around the steps of a pipeline: what must fit before its ranks allocate, what a run says of its stages, and which of them is dead.
+/// Around the steps of a pipeline: what must fit before its ranks allocate, what a run says of its stages, and which
+/// of them is dead.
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -12,8 +13,8 @@
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/ranks/device_choice.hpp"
+#include "trainer/strategies/stage_engine.hpp"
 #include "trainer/strategies/stage_plan.hpp"
-#include "trainer/strategies/stage_worker.hpp"
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>

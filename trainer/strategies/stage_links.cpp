@@ -46,9 +46,9 @@ void HostStageLinks::send(int from, int to, std::span<const float> values) {
   }
   count_sent(values);
   under_way_.push_back({std::move(copy), nullptr});
-  Letter& letter = under_way_.back();
-  letter.pending = comm_.point_to_point().start_send(std::as_bytes(std::span(letter.values)), world_rank(to),
-                                                     tag_of(from, to));
+  PendingSend& message = under_way_.back();
+  message.pending = comm_.point_to_point().start_send(std::as_bytes(std::span(message.values)),
+                                                      world_rank(to), tag_of(from, to));
 }
 
 void HostStageLinks::receive(int from, int to, std::span<float> values) {
@@ -73,7 +73,7 @@ void HostStageLinks::look_after() {
 }
 
 void HostStageLinks::flush() {
-  for (Letter& letter : under_way_) comm_.wait(*letter.pending, "messages between stages");
+  for (PendingSend& message : under_way_) comm_.wait(*message.pending, "messages between stages");
   look_after();
 }
 
@@ -103,7 +103,7 @@ class DeviceStageLinks::Flushing final : public PendingCollective {
   explicit Flushing(DeviceStageLinks& links) : links_(links) {}
   bool test() override {
     links_.look_after();
-    return links_.letters_.empty() && links_.told_.empty();
+    return links_.pending_sends_.empty() && links_.told_.empty();
   }
   bool needs_this_core() const override { return true; }
 
@@ -158,18 +158,18 @@ DeviceStageLinks::Copy DeviceStageLinks::copy_of(int tag, std::span<const float>
 void DeviceStageLinks::send(int from, int to, std::span<const float> values) {
   look_after();
   const int tag = tag_of(from, to);
-  Letter letter;
-  letter.from = from;
-  letter.to = to;
-  letter.copy = copy_of(tag, values);
-  letter.count = values.size();
+  PendingSend message;
+  message.from = from;
+  message.to = to;
+  message.copy = copy_of(tag, values);
+  message.count = values.size();
   if (on_one_rank(from, to)) {
-    own_[tag].push_back(std::move(letter));
+    own_[tag].push_back(std::move(message));
     return;
   }
   count_sent(values);
-  letter.end = end_with(world_rank(to), tag);
-  letters_.push_back(std::move(letter));
+  message.end = end_with(world_rank(to), tag);
+  pending_sends_.push_back(std::move(message));
   look_after();
 }
 
@@ -221,24 +221,24 @@ bool DeviceStageLinks::progress(End& end, const Start& start) {
   return true;
 }
 
-bool DeviceStageLinks::progress(Letter& letter) {
-  if (!letter.copy.made->done()) return false;
-  return progress(letter.end, [&] {
-    const std::span<const float> values(letter.copy.values.data(), letter.count);
-    return links_.at(pair_of(letter.from, letter.to))
-        .device->start_send(*letter.copy.made, std::as_bytes(values));
+bool DeviceStageLinks::progress(PendingSend& message) {
+  if (!message.copy.made->done()) return false;
+  return progress(message.end, [&] {
+    const std::span<const float> values(message.copy.values.data(), message.count);
+    return links_.at(pair_of(message.from, message.to))
+        .device->start_send(*message.copy.made, std::as_bytes(values));
   });
 }
 
 void DeviceStageLinks::look_after() {
   std::erase_if(told_, [](const auto& word) { return word->test(); });
-  for (auto letter = letters_.begin(); letter != letters_.end();) {
-    if (!progress(*letter)) {
-      ++letter;
+  for (auto message = pending_sends_.begin(); message != pending_sends_.end();) {
+    if (!progress(*message)) {
+      ++message;
       continue;
     }
-    free_[tag_of(letter->from, letter->to)].push_back(std::move(letter->copy));
-    letter = letters_.erase(letter);
+    free_[tag_of(message->from, message->to)].push_back(std::move(message->copy));
+    message = pending_sends_.erase(message);
   }
 }
 

@@ -92,7 +92,7 @@ class HostStageLinks final : public StageLinks {
   void flush() override;
 
  private:
-  struct Letter {
+  struct PendingSend {
     std::vector<float> values;
     std::unique_ptr<PendingCollective> pending;
   };
@@ -102,16 +102,16 @@ class HostStageLinks final : public StageLinks {
   std::vector<float> take_buffer();
 
   bool of_gpus_;
-  std::deque<Letter> under_way_;
+  std::deque<PendingSend> under_way_;
   std::map<int, std::deque<std::vector<float>>> own_;  ///< from this rank to itself, by tag
   std::vector<std::vector<float>> free_;
 };
 
 // Messages between stages from GPU to GPU, without a way through the hosts; these say when.
 
-/// Send and receive over NCCL keep their GPU busy until the other end has started, too, and CUDA promises no other stream
-/// progress meanwhile: what a GPU was given may run in the order in which it was given. So a GPU takes part in one message at a
-/// time, and only when both ends are there. They agree on it over the ranks' communicator:
+/// Send and receive over NCCL keep their GPU busy until the other end has started, too, and CUDA promises no other
+/// stream progress meanwhile: what a GPU was given may run in the order in which it was given. So a GPU takes part in
+/// one message at a time, and only when both ends are there. They agree on it over the ranks' communicator:
 ///
 /// - The higher rank of the two says that its end is there: the message is made, or its pass waits for it.
 /// - The lower rank, once it has heard that, has its own end there and is in no other message, starts and says so.
@@ -119,10 +119,12 @@ class HostStageLinks final : public StageLinks {
 ///
 /// Why ranks cannot wait in a circle, whatever the placement and the order of passes:
 ///
-/// - A rank only ever waits for the message of its next pass, and takes part in messages to others meanwhile. So the first
-///   pass, in the order in which the schedule was played through (schedule.hpp), that has not run has its input made.
+/// - A rank only ever waits for the message of its next pass, and takes part in messages to others meanwhile. So the
+///   first pass, in the order in which the schedule was played through (schedule.hpp), that has not run has its input
+///   made.
 /// - An end that is there stays there; no pass of either rank is needed any more.
-/// - A rank that has started waits for a higher one only, and that one for a still higher one. The highest waits for none.
+/// - A rank that has started waits for a higher one only, and that one for a still higher one. The highest waits for
+///   none.
 /// - All messages have left before gradients are summed: those sums wait for other ranks, too.
 ///
 /// A receiver takes one message at a time, so both ends of a link start the same ones in the same order.
@@ -157,7 +159,7 @@ class DeviceStageLinks final : public StageLinks {
     DeviceBuffer<float> values;
     std::unique_ptr<Event> made;
   };
-  struct Letter {
+  struct PendingSend {
     int from = 0, to = 0;  ///< stages
     Copy copy;
     std::size_t count = 0;  ///< of numbers
@@ -176,14 +178,14 @@ class DeviceStageLinks final : public StageLinks {
   bool progress(End& end, const Start& start);
   void tell(End& end);
   /// True once it has left.
-  bool progress(Letter& letter);
+  bool progress(PendingSend& message);
 
   Gpu& gpu_;
   Stream& passes_;
   std::unique_ptr<Event> passed_;                        ///< the passes before the one that receives
   std::map<Pair, Link> links_;                           ///< of this rank
-  std::deque<Letter> letters_;                           ///< in the order in which they were written
-  std::map<int, std::deque<Letter>> own_;                ///< from this rank to itself, by tag
+  std::deque<PendingSend> pending_sends_;                ///< in the order in which they were written
+  std::map<int, std::deque<PendingSend>> own_;           ///< from this rank to itself, by tag
   std::map<int, std::vector<Copy>> free_;                ///< by tag
   std::deque<std::unique_ptr<PendingCollective>> told_;  ///< words that are on their way
   bool busy_ = false;                                    ///< the GPU takes part in a message

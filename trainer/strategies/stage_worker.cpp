@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Receive, run, send.
-#include "trainer/strategies/stage_worker.hpp"
-
 #include "common/machine.hpp"
+#include "trainer/strategies/stage_engine.hpp"
 
 namespace lockstep {
 namespace {

@@ -23,9 +23,9 @@ namespace {
 using Numbers = std::vector<float>;
 
 /// Where the numbers are when they travel.
-class Place {
+class DemoCollectives {
  public:
-  virtual ~Place() = default;
+  virtual ~DemoCollectives() = default;
   virtual void replicate(Numbers& data) = 0;
   virtual void all_reduce(Numbers& data) = 0;
   /// From rank 0.
@@ -34,7 +34,7 @@ class Place {
   virtual Numbers gather(const Numbers& mine, const std::vector<std::size_t>& counts) = 0;
 };
 
-class OnHost final : public Place {
+class OnHost final : public DemoCollectives {
  public:
   explicit OnHost(Communicator& comm) : comm_(comm) {}
 
@@ -51,7 +51,7 @@ class OnHost final : public Place {
   Communicator& comm_;
 };
 
-class OnDevice final : public Place {
+class OnDevice final : public DemoCollectives {
  public:
   OnDevice(Communicator& comm, DeviceSide& side)
       : comm_(comm),
@@ -134,7 +134,7 @@ void title(const Communicator& comm, const std::string& text) {
   if (comm.rank() == 0) print("{}\n", text);
 }
 
-void show_get_params(Communicator& comm, Place& place) {
+void show_get_params(Communicator& comm, DemoCollectives& place) {
   Numbers bias(4, comm.rank() == 0 ? 0.5F : 0.0F);
   title(comm, "get_params: rank 0 has made b1, the others have only room for it");
   print_of_ranks(comm, bias, 4);
@@ -143,7 +143,7 @@ void show_get_params(Communicator& comm, Place& place) {
   print_of_ranks(comm, bias, 4);
 }
 
-void show_sum(Communicator& comm, Place& place) {
+void show_sum(Communicator& comm, DemoCollectives& place) {
   Numbers data(2, static_cast<float>(comm.rank() + 1));
   title(comm, "\nbefore allreduce:");
   print_of_ranks(comm, data, 2);
@@ -162,7 +162,7 @@ std::vector<std::size_t> rows_of_ranks(std::size_t rows, int ranks, std::size_t 
   return counts;
 }
 
-void show_split(Communicator& comm, Place& place) {
+void show_split(Communicator& comm, DemoCollectives& place) {
   constexpr std::size_t kRows = 4, kColumns = 5;
   Numbers data(comm.rank() == 0 ? kRows * kColumns : 0);
   std::iota(data.begin(), data.end(), 0.0F);
@@ -180,7 +180,7 @@ void show_split(Communicator& comm, Place& place) {
   title(comm, fmt::format("gathered on rank 0: {}", matrix_text(whole, kColumns)));
 }
 
-void show(Communicator& comm, Place& place) {
+void show(Communicator& comm, DemoCollectives& place) {
   show_get_params(comm, place);
   show_sum(comm, place);
   show_split(comm, place);

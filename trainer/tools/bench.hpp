@@ -46,9 +46,9 @@ std::int64_t bench_allreduce(Communicator& comm, const AllreduceOptions& options
 // `lockstep bench allreduce --demo`: what data-parallel training does with numbers, shown on a handful of them.
 
 /// The explicit steps of "Dive into Deep Learning", section 13.5, on the ranks of this job. Parameters made on rank 0
-/// are copied to all (get_params), ones times (rank + 1) are summed (allreduce), and the 20 numbers of a 4 x 5 matrix are
-/// scattered over the ranks by rows (split_batch), squared where they are (parallel_apply) and gathered again. Rank 0
-/// prints what every rank has, before and after. Collective.
+/// are copied to all (get_params), ones times (rank + 1) are summed (allreduce), and the 20 numbers of a 4 x 5 matrix
+/// are scattered over the ranks by rows (split_batch), squared where they are (parallel_apply) and gathered again.
+/// Rank 0 prints what every rank has, before and after. Collective.
 /// @param options  of which device and backend count: where the numbers are, and what carries them
 /// @throws AgreedError, PeerLostError  as bench_allreduce()
 void show_allreduce(Communicator& comm, const AllreduceOptions& options,

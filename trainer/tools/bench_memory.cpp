@@ -3,7 +3,7 @@
 /// BenchMemory: numbers that are the same each time, uploaded.
 #include "trainer/tools/bench_memory.hpp"
 
-#include "kernels/optimizers/sgd.hpp"
+#include "kernels/optimizers/update_rule.hpp"
 
 #include <algorithm>
 #include <random>

@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Every host is asked on a thread of its own; for a host that does not answer, what ssh said is shown.
-#include "trainer/tools/host_survey.hpp"
-
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/printable.hpp"

@@ -3,10 +3,9 @@
 /// The cases on a CPU and on a device, measured in turns, and their table.
 #include "common/buffers.hpp"
 #include "common/output.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
-#include "kernels/cpu/fma_peak.hpp"
-#include "kernels/ops.hpp"
-#include "kernels/optimizers/sgd.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "kernels/cpu/simd_choice.hpp"
+#include "kernels/optimizers/update_rule.hpp"
 #include "kernels/shapes.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "trainer/tools/bench.hpp"
@@ -52,7 +51,7 @@ double bytes_of(std::size_t floats) {
   return static_cast<double>(floats) * sizeof(float);
 }
 
-void add_conv2d(const std::string& name, const Conv2dShape& s, bool first, Ops& ops, Tensors& t,
+void add_conv2d(const std::string& name, const Conv2dShape& s, bool first, Tensors& t,
                 std::vector<Case>& out) {
   float* x = t.make(s.in_size());
   float* y = t.make(s.out_size());
@@ -62,16 +61,15 @@ void add_conv2d(const std::string& name, const Conv2dShape& s, bool first, Ops& 
   float* dw = t.make(static_cast<std::size_t>(GradientSplit(s, s.batch).terms) * gradients);
   const GradientOutput to{dw, dw + s.weight_size(), gradients};
   const double bytes = bytes_of(s.in_size() + s.out_size() + s.weight_size());
-  out.push_back({name + " forward", s.flops(), bytes, [=, &ops] { ops.conv2d_forward(s, x, w, b, y); }});
+  out.push_back({name + " forward", s.flops(), bytes, [=] { cpu::conv2d_forward(s, x, w, b, y); }});
   out.push_back({name + " weight gradient", s.flops(), bytes,
-                 [=, &ops] { ops.conv2d_backward_weights(s, GradientSplit(s, s.batch), x, y, to); }});
+                 [=] { cpu::conv2d_backward_weights(s, GradientSplit(s, s.batch), x, y, to); }});
   if (first) return;
   float* dx = t.make(s.in_size());
-  out.push_back(
-      {name + " data gradient", s.flops(), bytes, [=, &ops] { ops.conv2d_backward_data(s, y, w, dx); }});
+  out.push_back({name + " data gradient", s.flops(), bytes, [=] { cpu::conv2d_backward_data(s, y, w, dx); }});
 }
 
-void add_linear(const std::string& name, const LinearShape& s, Ops& ops, Tensors& t, std::vector<Case>& out) {
+void add_linear(const std::string& name, const LinearShape& s, Tensors& t, std::vector<Case>& out) {
   const auto in = static_cast<std::size_t>(s.in_features) * static_cast<std::size_t>(s.batch);
   const auto outs = static_cast<std::size_t>(s.out_features) * static_cast<std::size_t>(s.batch);
   float* x = t.make(in);
@@ -81,71 +79,67 @@ void add_linear(const std::string& name, const LinearShape& s, Ops& ops, Tensors
   float* dw = t.make(s.weight_size());
   float* b = t.make(static_cast<std::size_t>(s.out_features));
   const double bytes = bytes_of(in + outs + s.weight_size());
-  out.push_back({name + " forward", s.flops(), bytes, [=, &ops] { ops.linear_forward(s, x, w, b, y); }});
-  out.push_back({name + " weight gradient", s.flops(), bytes,
-                 [=, &ops] { ops.linear_backward_weights(s, x, y, dw, b); }});
+  out.push_back({name + " forward", s.flops(), bytes, [=] { cpu::linear_forward(s, x, w, b, y); }});
   out.push_back(
-      {name + " data gradient", s.flops(), bytes, [=, &ops] { ops.linear_backward_data(s, y, w, dx); }});
+      {name + " weight gradient", s.flops(), bytes, [=] { cpu::linear_backward_weights(s, x, y, dw, b); }});
+  out.push_back({name + " data gradient", s.flops(), bytes, [=] { cpu::linear_backward_data(s, y, w, dx); }});
 }
 
-void add_pool(const std::string& name, const Pool2dShape& s, bool max, Ops& ops, Tensors& t,
-              std::vector<Case>& out) {
+void add_pool(const std::string& name, const Pool2dShape& s, bool max, Tensors& t, std::vector<Case>& out) {
   float* x = t.make(s.in_size());
   float* y = t.make(s.out_size());
   auto argmax = std::make_shared<AlignedBuffer<std::uint8_t>>(s.out_size());
   const double bytes = bytes_of(s.in_size() + s.out_size());
   if (max) {
-    out.push_back(
-        {name + " forward", 0, bytes, [=, &ops] { ops.max_pool_forward(s, x, y, argmax->data()); }});
-    out.push_back(
-        {name + " backward", 0, bytes, [=, &ops] { ops.max_pool_backward(s, y, argmax->data(), x); }});
+    out.push_back({name + " forward", 0, bytes, [=] { cpu::max_pool_forward(s, x, y, argmax->data()); }});
+    out.push_back({name + " backward", 0, bytes, [=] { cpu::max_pool_backward(s, y, argmax->data(), x); }});
   } else {
-    out.push_back({name + " forward", 0, bytes, [=, &ops] { ops.avg_pool_forward(s, x, y); }});
-    out.push_back({name + " backward", 0, bytes, [=, &ops] { ops.avg_pool_backward(s, y, x); }});
+    out.push_back({name + " forward", 0, bytes, [=] { cpu::avg_pool_forward(s, x, y); }});
+    out.push_back({name + " backward", 0, bytes, [=] { cpu::avg_pool_backward(s, y, x); }});
   }
 }
 
-void add_elementwise(int batch, Ops& ops, Tensors& t, std::vector<Case>& out) {
+void add_elementwise(int batch, Tensors& t, std::vector<Case>& out) {
   const std::size_t activations = std::size_t{1440} * static_cast<std::size_t>(batch);
   float* x = t.make(activations);
   float* y = t.make(activations);
   float* z = t.make(activations);
   auto positive = std::make_shared<std::vector<std::uint8_t>>(sign_bytes(activations));
   out.push_back({"relu 10x12x12 forward", 0, bytes_of(2 * activations),
-                 [=, &ops] { ops.relu_forward(activations, x, y, positive->data()); }});
+                 [=] { cpu::relu_forward(activations, x, y, positive->data()); }});
   for (const auto& [function, name] : {std::pair{Activation::kTanh, "tanh"},
                                        {Activation::kSigmoid, "sigmoid"},
                                        {Activation::kGelu, "gelu"}}) {
     const Activation kind = function;
     out.push_back({fmt::format("{} 10x12x12 forward", name), 0, bytes_of(2 * activations),
-                   [=, &ops] { ops.activation_forward(kind, activations, x, y); }});
+                   [=] { cpu::activation_forward(kind, activations, x, y); }});
     out.push_back({fmt::format("{} 10x12x12 backward", name), 0, bytes_of(3 * activations),
-                   [=, &ops] { ops.activation_backward(kind, activations, x, y, z); }});
+                   [=] { cpu::activation_backward(kind, activations, x, y, z); }});
   }
-  out.push_back({"add 10x12x12", 0, bytes_of(3 * activations), [=, &ops] { ops.add(activations, x, y, z); }});
+  out.push_back({"add 10x12x12", 0, bytes_of(3 * activations), [=] { cpu::add(activations, x, y, z); }});
   const ImageShape image{10, 12, 12};
   out.push_back({"global_avg_pool of 10x12x12 forward", 0, bytes_of(activations + activations / 144),
-                 [=, &ops] { ops.global_avg_pool_forward(image, batch, x, y); }});
+                 [=] { cpu::global_avg_pool_forward(image, batch, x, y); }});
   out.push_back({"global_avg_pool of 10x12x12 backward", 0, bytes_of(activations + activations / 144),
-                 [=, &ops] { ops.global_avg_pool_backward(image, batch, x, z); }});
+                 [=] { cpu::global_avg_pool_backward(image, batch, x, z); }});
   const DropoutShape drop{.batch = batch, .units = 20, .unit_size = 64};
   out.push_back({"dropout2d 20x8x8", 0, bytes_of(std::size_t{2560} * static_cast<std::size_t>(batch)),
-                 [=, &ops] { ops.dropout(drop, {.seed = 1}, x, y); }});
+                 [=] { cpu::dropout(drop, {.seed = 1}, x, y); }});
   const std::size_t parameters = 21840;
   float* w = t.make(parameters);
   float* g = t.make(parameters);
   float* m = t.make(parameters);
   auto sums = std::make_shared<AlignedBuffer<std::int64_t>>(parameters);
   out.push_back({"exact sum 21,840", 0, bytes_of(5 * parameters),
-                 [=, &ops] { ops.accumulate_exact(parameters, g, {.limit = 1e4F}, sums->data()); }});
+                 [=] { cpu::accumulate_exact(parameters, g, {.limit = 1e4F}, sums->data()); }});
   out.push_back(
-      {"sgd momentum 21,840", 0, bytes_of(5 * parameters), [=, &ops] {
+      {"sgd momentum 21,840", 0, bytes_of(5 * parameters), [=] {
          const UpdateTensor all{.size = parameters};
-         ops.update(UpdateRule::kSgdMomentum, pack_scalars(SgdStep{.momentum = 0.5F}), {&all, 1}, g, &m, w);
+         cpu::update(UpdateRule::kSgdMomentum, pack_scalars(SgdStep{.momentum = 0.5F}), {&all, 1}, g, &m, w);
        }});
 }
 
-void add_input(int batch, Ops& ops, Tensors& t, std::vector<Case>& out) {
+void add_input(int batch, Tensors& t, std::vector<Case>& out) {
   constexpr int kImages = 60000, kPixels = 784;
   auto images = std::make_shared<AlignedBuffer<std::uint8_t>>(std::size_t{kImages} * kPixels);
   std::vector<std::int32_t> index(static_cast<std::size_t>(batch) * 64);
@@ -153,25 +147,25 @@ void add_input(int batch, Ops& ops, Tensors& t, std::vector<Case>& out) {
   float* x = t.make(std::size_t{kPixels} * static_cast<std::size_t>(batch));
   const GatherShape shape{.batch = batch, .samples = batch, .features = kPixels};
   auto turn = std::make_shared<std::size_t>(0);
-  out.push_back({"gather and normalise 784", 0, 5.0 * kPixels * batch, [=, &ops] {
+  out.push_back({"gather and normalise 784", 0, 5.0 * kPixels * batch, [=] {
                    const auto* batch_index = index.data() + (*turn)++ % 64 * static_cast<std::size_t>(batch);
-                   ops.gather_images(shape, images->data(), batch_index, &kScale, &kShift, x);
+                   cpu::gather_images(shape, images->data(), batch_index, &kScale, &kShift, x);
                  }});
 }
 
-std::vector<Case> all_cases(int n, Ops& ops, Tensors& t) {
+std::vector<Case> all_cases(int n, Tensors& t) {
   std::vector<Case> out;
-  add_input(n, ops, t, out);
-  add_conv2d("Net conv1 10@5x5 of 1x28x28", {n, 1, 28, 28, 10, 5, 5}, true, ops, t, out);
-  add_pool("Net max-pool 2 of 10x24x24", {n, 10, 24, 24}, true, ops, t, out);
-  add_conv2d("Net conv2 20@5x5 of 10x12x12", {n, 10, 12, 12, 20, 5, 5}, false, ops, t, out);
-  add_linear("Net fc1 320-50", {n, 320, 50}, ops, t, out);
-  add_linear("Net fc2 50-10", {n, 50, 10}, ops, t, out);
-  add_conv2d("LeNet conv1 20@3x3 of 1x28x28", {n, 1, 28, 28, 20, 3, 3}, true, ops, t, out);
-  add_pool("LeNet avg-pool 2 of 20x26x26", {n, 20, 26, 26}, false, ops, t, out);
-  add_conv2d("LeNet conv2 50@5x5 of 20x13x13", {n, 20, 13, 13, 50, 5, 5}, false, ops, t, out);
-  add_linear("LeNet fc1 800-128", {n, 800, 128}, ops, t, out);
-  add_elementwise(n, ops, t, out);
+  add_input(n, t, out);
+  add_conv2d("Net conv1 10@5x5 of 1x28x28", {n, 1, 28, 28, 10, 5, 5}, true, t, out);
+  add_pool("Net max-pool 2 of 10x24x24", {n, 10, 24, 24}, true, t, out);
+  add_conv2d("Net conv2 20@5x5 of 10x12x12", {n, 10, 12, 12, 20, 5, 5}, false, t, out);
+  add_linear("Net fc1 320-50", {n, 320, 50}, t, out);
+  add_linear("Net fc2 50-10", {n, 50, 10}, t, out);
+  add_conv2d("LeNet conv1 20@3x3 of 1x28x28", {n, 1, 28, 28, 20, 3, 3}, true, t, out);
+  add_pool("LeNet avg-pool 2 of 20x26x26", {n, 20, 26, 26}, false, t, out);
+  add_conv2d("LeNet conv2 50@5x5 of 20x13x13", {n, 20, 13, 13, 50, 5, 5}, false, t, out);
+  add_linear("LeNet fc1 800-128", {n, 800, 128}, t, out);
+  add_elementwise(n, t, out);
   return out;
 }
 
@@ -188,9 +182,8 @@ void print_case(const Case& c, double seconds, double peak) {
 }  // namespace
 
 void bench_kernels(const KernelsOptions& options) {
-  const auto ops = cpu::make_ops();
   Tensors tensors;
-  auto cases = all_cases(options.batch, *ops, tensors);
+  auto cases = all_cases(options.batch, tensors);
   std::erase_if(cases, [&](const Case& c) { return c.name.find(options.filter) == std::string::npos; });
 
   std::vector<double> peaks;

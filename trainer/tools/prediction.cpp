@@ -163,8 +163,7 @@ std::string PredictionSummary::to_json(const std::string& name, const ReportStyl
 
 // Predictor: gathers pictures into batches and passes them forward.
 
-Predictor::Predictor(const SavedModel& model)
-    : model_(model), ops_(cpu::make_ops()), execution_(model.network, *ops_, kBatch) {}
+Predictor::Predictor(const SavedModel& model) : model_(model), execution_(model.network, kBatch) {}
 
 std::vector<std::vector<float>> Predictor::predict(std::span<const Picture> pictures) {
   std::vector<std::vector<float>> probabilities;
@@ -176,7 +175,7 @@ std::vector<std::vector<float>> Predictor::predict(std::span<const Picture> pict
 
 void Predictor::predict_batch(std::span<const Picture> pictures,
                               std::vector<std::vector<float>>& probabilities) {
-  const int samples = static_cast<int>(pictures.size()), multiple = ops_->batch_multiple();
+  const int samples = static_cast<int>(pictures.size()), multiple = cpu::kLanes;
   const int batch = (samples + multiple - 1) / multiple * multiple;
   std::vector<std::uint8_t> pixels;
   for (const Picture& picture : pictures) LOCKSTEP_CHECK(picture.shape() == model_.network.input_shape());
@@ -189,11 +188,11 @@ void Predictor::predict_batch(std::span<const Picture> pictures,
   const ChannelScales scales = scales_of({.mean = data.mean, .std = data.std}, shape.channels);
   const GatherShape gather{
       .batch = batch, .samples = samples, .features = shape.features(), .channels = shape.channels};
-  ops_->gather_images(gather, pixels.data(), order.data(), scales.scale.data(), scales.shift.data(),
-                      execution_.input());
+  cpu::gather_images(gather, pixels.data(), order.data(), scales.scale.data(), scales.shift.data(),
+                     execution_.input());
   float* logits = execution_.forward_evaluation(model_.weights.data(), batch);
   const int classes = model_.network.classes();
-  ops_->log_softmax({.batch = batch, .samples = samples, .classes = classes}, logits, logits);
+  cpu::log_softmax({.batch = batch, .samples = samples, .classes = classes}, logits, logits);
   for (int s = 0; s < samples; ++s) {
     std::vector<float>& of_sample = probabilities.emplace_back();
     for (int c = 0; c < classes; ++c) of_sample.push_back(std::exp(logits[c * batch + s]));

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "data/pictures/picture.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "models/execution.hpp"
 #include "models/network.hpp"
 #include "trainer/run/saved_model.hpp"
 
@@ -88,7 +88,6 @@ class Predictor {
 
   static constexpr int kBatch = 64;
   const SavedModel& model_;
-  std::unique_ptr<Ops> ops_;
   Execution execution_;
 };
 

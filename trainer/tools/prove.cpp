@@ -131,15 +131,15 @@ Plan share_plan(Communicator& comm, const Survey& survey) {
 }
 
 /// The group of ranks that this one works in. A group has an interval after another, its ranks share the grains.
-struct Group {
+struct ReplayGroup {
   std::size_t number = 0, groups = 1;
   bool idle = false;  ///< more ranks than there is work for
 };
 
 /// @param most_ranks  that can share a batch
-Group group_of(const Communicator& comm, std::size_t intervals, std::int64_t most_ranks) {
+ReplayGroup group_of(const Communicator& comm, std::size_t intervals, std::int64_t most_ranks) {
   const auto size = static_cast<std::size_t>(comm.size()), rank = static_cast<std::size_t>(comm.rank());
-  Group group;
+  ReplayGroup group;
   group.groups = std::clamp<std::size_t>(intervals, 1, size);
   group.number = rank * group.groups / size;
   const std::size_t first = (group.number * size + group.groups - 1) / group.groups;
@@ -147,7 +147,7 @@ Group group_of(const Communicator& comm, std::size_t intervals, std::int64_t mos
   return group;
 }
 
-std::vector<Interval> intervals_of(const Group& group, const Plan& plan) {
+std::vector<Interval> intervals_of(const ReplayGroup& group, const Plan& plan) {
   const auto worker_of = share_intervals(plan.intervals, group.groups);
   std::vector<Interval> intervals;
   for (std::size_t i = 0; i < plan.intervals.size(); ++i)
@@ -162,7 +162,7 @@ std::int64_t steps_of(const std::vector<Interval>& intervals) {
 }
 
 /// The work of each group is about as long.
-std::string what_is_done_by(const Group& group) {
+std::string what_is_done_by(const ReplayGroup& group) {
   return group.groups == 1 ? "proving"
                            : fmt::format("proving, part {} of {}", group.number + 1, group.groups);
 }
@@ -225,7 +225,7 @@ class Proof {
   }
 
   ProofResult replay_mine(const Plan& plan) {
-    const Group group = group_of(comm_, plan.intervals.size(), grains_of(job_, *trail_));
+    const ReplayGroup group = group_of(comm_, plan.intervals.size(), grains_of(job_, *trail_));
     const int apart = group.idle ? comm_.rank() + 1 : 0;
     const auto part = comm_.split(static_cast<int>(group.number) * (comm_.size() + 1) + apart);
     ProofResult verdict;

@@ -3,17 +3,66 @@
 /// `lockstep prove`: was a run computed as it says?
 #pragma once
 
+#include "common/env.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/trail_file.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/tools/prove_survey.hpp"
+#include "trainer/engine/job_setup.hpp"
+#include "trainer/tools/prove_claims.hpp"
+#include "trainer/tools/prove_result.hpp"
+#include "trainer/tools/prove_steps.hpp"
 
+#include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 namespace lockstep {
+
+// What a run directory holds of a proof: trail and checkpoints, what is wrong with them already, and what can be
+// replayed from where.
+
+/// The trail's facts of one kind, "model." for instance, without what their names begin with.
+std::map<std::string, std::string> facts_of(const TrailHead& head, const std::string& kind);
+/// As the trail has it; 0: it does not say.
+std::int64_t train_samples_of(const TrailHead& head);
+
+/// The trail of the run in job.run.dir, and at most one record more than the job has steps.
+/// @throws MissingDataError  it has none; DataError, ConfigError, IoError
+Trail trail_of(Env& env, const Job& job);
+
+/// Files of a run that say what was computed.
+struct RunFiles {
+  const Trail& trail;
+  const MetricsClaims& metrics;
+  /// Newest first; listed before the others were read, so that of a run under way these know as much.
+  std::vector<CheckpointEntry> checkpoints;
+};
+
+struct Survey {
+  std::vector<Interval> intervals;
+  ProofResult verdict;                    ///< what is found and what cannot be proved without any replay
+  std::vector<std::size_t> bucket_sizes;  ///< of the newest good checkpoint; empty: there is none
+};
+
+struct ProofRequest {
+  StepRange steps;  ///< as parse_steps reads them
+  /// So many of them at random, the last one and that of the last checkpoint always among them; 0: all.
+  std::int64_t sample = 0;
+  std::uint64_t seed = 0;  ///< of the sample
+};
+
+/// @param job         of RUN/job.yaml
+/// @param arithmetic  of this machine
+/// @param why_no_beginning  why step 1 cannot be replayed from the beginning; empty: it can
+/// @throws UsageError  the run has no such steps; MissingDataError  it has none; IoError
+Survey survey_run(Env& env, const Job& job, const RunFiles& files, Arithmetic arithmetic,
+                  const std::string& why_no_beginning, const ProofRequest& question);
 
 struct ProveOptions {
   std::string run;   ///< its directory
   std::string data;  ///< where its data are here; empty: where they were, or where data.root: auto looks
-  Question question;
+  ProofRequest question;
   bool json = false;
   ParallelSection parallel;  ///< device, backend, ranks, threads
 };

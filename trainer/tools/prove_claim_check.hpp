@@ -19,8 +19,8 @@
 
 namespace lockstep {
 
-/// On the rank that leads the replay. The strategy's whole state must be that of the step where something is said of the
-/// weights.
+/// On the rank that leads the replay. The strategy's whole state must be that of the step where something is said of
+/// the weights.
 class ClaimCheck {
  public:
   /// Borrows all five.
@@ -32,7 +32,8 @@ class ClaimCheck {
   void read();
   /// The state that the replay starts from, as its checkpoint has it.
   void begin(const RunState& state);
-  /// The next step behind this one where a series must end: something is claimed of it, or a printed loss begins behind it.
+  /// The next step behind this one where a series must end: something is claimed of it, or a printed loss begins
+  /// behind it.
   std::int64_t next_stop(std::int64_t step) const;
   /// Keeps what the epoch has come to, if a printed loss begins here.
   void remember(const RunState& state);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Replay: the engine takes the steps, their fingerprints are compared with the trail's rows, and what they come to with
-/// what metrics.jsonl and manifests say.
+/// Replay: the engine takes the steps, their fingerprints are compared with the trail's rows, and what they come to
+/// with what metrics.jsonl and manifests say.
 #include "trainer/tools/prove_replay.hpp"
 
 #include "comm/agreement.hpp"

@@ -72,8 +72,8 @@ struct ReplayedRun {
   std::vector<std::size_t> bucket_sizes;  ///< the run's
 };
 
-/// Replays an interval on all ranks of `comm`, to its end or to the first step that differs. What is claimed of its steps
-/// (lines of metrics.jsonl, the manifest at its end) is compared, too. Collective.
+/// Replays an interval on all ranks of `comm`, to its end or to the first step that differs. What is claimed of its
+/// steps (lines of metrics.jsonl, the manifest at its end) is compared, too. Collective.
 /// @param progress  is told of every step
 /// @param meetings  of all ranks of the proof
 /// @returns on rank 0, what was found out; `asked` stays empty

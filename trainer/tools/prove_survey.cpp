@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Nothing is computed here: what the files say, and whether they say it of one run.
-#include "trainer/tools/prove_survey.hpp"
-
 #include "common/digest.hpp"
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
@@ -14,6 +12,7 @@
 #include "trainer/config/job_schema.hpp"
 #include "trainer/run/announcements.hpp"
 #include "trainer/run/run_state.hpp"
+#include "trainer/tools/prove.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -54,7 +53,8 @@ std::int64_t most_steps_of(const Job& job, const std::optional<DistributedSample
 
 class Surveyor {
  public:
-  Surveyor(Env& env, const Job& job, const RunFiles& files, Arithmetic arithmetic, const Question& question)
+  Surveyor(Env& env, const Job& job, const RunFiles& files, Arithmetic arithmetic,
+           const ProofRequest& question)
       : env_(env),
         job_(job),
         trail_(files.trail),
@@ -107,7 +107,7 @@ class Surveyor {
   const MetricsClaims& metrics_;
   const std::vector<CheckpointEntry>& checkpoints_;
   Arithmetic arithmetic_;
-  const Question& question_;
+  const ProofRequest& question_;
   std::optional<DistributedSampler> sampler_;  ///< nothing: the trail does not say of how many samples
   std::int64_t most_steps_, last_step_ = 0;    ///< that the job asks for; that are on disk
   std::int64_t newest_checkpoint_ = 0;
@@ -353,7 +353,7 @@ Trail trail_of(Env& env, const Job& job) {
 }
 
 Survey survey_run(Env& env, const Job& job, const RunFiles& files, Arithmetic arithmetic,
-                  const std::string& why_no_beginning, const Question& question) {
+                  const std::string& why_no_beginning, const ProofRequest& question) {
   return Surveyor(env, job, files, arithmetic, question).look(why_no_beginning);
 }
 

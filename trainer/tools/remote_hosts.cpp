@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Other hosts, as the doctor reaches them: commands there, open ports, and the lock of a run that a host of yesterday holds.
+/// Other hosts, as the doctor reaches them: commands there, open ports, and the lock of a run that a host of
+/// yesterday holds.
 #include "trainer/tools/remote_hosts.hpp"
 
 #include "common/env.hpp"
@@ -104,38 +105,38 @@ std::string quoted_for_shell(const std::string& word) {
 namespace {
 
 /// What the other host says of a process.
-struct Life {
+struct RemoteProcess {
   std::string boot_id;
   std::uint64_t start_ticks = 0;  ///< 0: there is no such process
 };
 
 /// The lines are marked: a login shell may say more.
-Life life_in(const std::string& text) {
-  Life life;
+RemoteProcess process_in(const std::string& text) {
+  RemoteProcess process;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
-    if (word == "lockstep-boot:") words >> life.boot_id;
-    if (word == "lockstep-ticks:") words >> life.start_ticks;
+    if (word == "lockstep-boot:") words >> process.boot_id;
+    if (word == "lockstep-ticks:") words >> process.start_ticks;
   }
-  return life;
+  return process;
 }
 
 /// The name of the process, in brackets, may hold anything: what stands behind the last one counts.
-Life ask_host(const LockOwner& owner, const std::string& place) {
+RemoteProcess ask_host(const LockOwner& owner, const std::string& place) {
   const auto output = run_on_host(
       owner.host,
       fmt::format("echo lockstep-boot: $(cat /proc/sys/kernel/random/boot_id); echo lockstep-ticks: "
                   "$(sed \"s/.*) //\" /proc/{}/stat 2>/dev/null | cut -d \" \" -f 20)",
                   owner.pid));
-  Life life = life_in(output.text);
-  if (life.boot_id.empty()) {
+  RemoteProcess process = process_in(output.text);
+  if (process.boot_id.empty()) {
     throw RunInUseError(
         fmt::format("{}: belongs to job {} (pid {} on {}, since {}), and {} cannot be asked whether that "
                     "still runs ('ssh {} "
                     "true' fails); once you know that it does not, delete {}/lock",
                     place, owner.job, owner.pid, owner.host, owner.started, owner.host, owner.host, place));
   }
-  return life;
+  return process;
 }
 
 }  // namespace
@@ -144,9 +145,9 @@ std::string take_over_lock(const std::string& run_dir) {
   Env& env = Env::posix();
   const auto owner = lock_owner(env, run_dir);
   if (!owner) return fmt::format("{}: no job holds it", run_dir);
-  const Life life = ask_host(*owner, run_dir);
-  const bool rebooted = life.boot_id != owner->boot_id;
-  if (!rebooted && life.start_ticks == owner->start_ticks) {
+  const RemoteProcess process = ask_host(*owner, run_dir);
+  const bool rebooted = process.boot_id != owner->boot_id;
+  if (!rebooted && process.start_ticks == owner->start_ticks) {
     throw RunInUseError(fmt::format("{}: job {} still runs: pid {} on {}, since {}; stop it there", run_dir,
                                     owner->job, owner->pid, owner->host, owner->started));
   }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Other hosts, as the doctor reaches them: commands there, open ports, and the lock of a run that a host of yesterday holds.
+/// Other hosts, as the doctor reaches them: commands there, open ports, and the lock of a run that a host of
+/// yesterday holds.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How late and how slow this machine is: a thread that wants to wake up again and again and compute a little, and notes
-/// when it could not.
+/// How late and how slow this machine is: a thread that wants to wake up again and again and compute a little, and
+/// notes when it could not.
 #pragma once
 
 #include <sys/types.h>

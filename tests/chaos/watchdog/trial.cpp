@@ -96,7 +96,7 @@ void Trial::await_step(Attempt& attempt, std::int64_t step) const {
 }
 
 void Trial::await_moment(Attempt& attempt) const {
-  const Moment moment{Moment::Kind::kStep, blow_.step, blow_.delay};
+  const KillTime moment{KillTime::Kind::kStep, blow_.step, blow_.delay};
   await_step(attempt, blow_.step);
   require(await(moment, attempt.process(), attempt.run_dir()),
           "it ended before it was struck:\n" + attempt.err());

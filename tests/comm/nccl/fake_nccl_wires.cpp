@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The part of the stand-in for NCCL that carries numbers: between threads that are ranks, out of and into the memory of
-/// the emulated device, which works off its streams at once. In a group everything is sent before anything is received,
-/// as NCCL does both at the same time.
+/// The part of the stand-in for NCCL that carries numbers: between threads that are ranks, out of and into the memory
+/// of the emulated device, which works off its streams at once. In a group everything is sent before anything is
+/// received, as NCCL does both at the same time.
 #include "tests/comm/nccl/fake_nccl.hpp"
 
 #include <chrono>
@@ -17,14 +17,14 @@ constexpr std::chrono::seconds kPatience{20};
 using Bytes = std::vector<std::byte>;
 
 /// Of the calling rank: what it has called between the ends of a group.
-struct Group {
+struct NcclGroup {
   int depth = 0;
   std::vector<std::function<void()>> sends, receives;
 };
-thread_local Group group;
+thread_local NcclGroup group;
 
 void carry_out() {
-  Group now;
+  NcclGroup now;
   std::swap(now, group);
   for (const auto& send : now.sends) send();
   for (const auto& receive : now.receives) receive();

@@ -22,7 +22,8 @@ std::vector<float> message_of(int rank, int message) {
   return values;
 }
 
-/// A message that is started may keep its GPU from everything else until its other end has started, so one goes at a time.
+/// A message that is started may keep its GPU from everything else until its other end has started, so one goes at a
+/// time.
 TEST(NcclLinkGpuTest, CarriesMessagesBothWays) {
   const auto gpus = static_cast<int>(cuda::platform().devices().size());
   if (gpus < 2 && !nccl_shares_gpus())

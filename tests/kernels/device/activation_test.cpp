@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Activations with a curve, sums and the global pool on a device: the bits of the CPU.
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/shapes.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/layers.hpp"
@@ -53,7 +53,6 @@ class DeviceActivationTest : public testing::Test {
   }
 
   DeviceRig rig_;
-  std::unique_ptr<Ops> cpu_ = cpu::make_ops();
 };
 
 TEST_F(DeviceActivationTest, HasTheBitsOfTheCpu) {
@@ -61,10 +60,10 @@ TEST_F(DeviceActivationTest, HasTheBitsOfTheCpu) {
     for (const std::size_t size : {1, 3, 16, 1021, 20000}) {
       const std::vector<float> x = numbers(size);
       std::vector<float> y(size), dx(size), dy(x.rbegin(), x.rend());
-      cpu_->activation_forward(kind, size, x.data(), y.data());
+      cpu::activation_forward(kind, size, x.data(), y.data());
       EXPECT_EQ(bits_of(forward_on_device(kind, x)), bits_of(y)) << name << ", size " << size;
       const std::vector<float>& saved = reference::saves_input(kind) ? x : y;
-      cpu_->activation_backward(kind, size, saved.data(), dy.data(), dx.data());
+      cpu::activation_backward(kind, size, saved.data(), dy.data(), dx.data());
       EXPECT_EQ(bits_of(backward_on_device(kind, saved, dy)), bits_of(dx)) << name << ", size " << size;
     }
   }
@@ -74,7 +73,7 @@ TEST_F(DeviceActivationTest, SumHasTheBitsOfTheCpu) {
   for (const std::size_t size : {1, 4, 37, 4096}) {
     const std::vector<float> a = numbers(size), b(a.rbegin(), a.rend());
     std::vector<float> y(size);
-    cpu_->add(size, a.data(), b.data(), y.data());
+    cpu::add(size, a.data(), b.data(), y.data());
     const auto from = rig_.upload(a), to = rig_.upload(b);
     rig_.ops().add(rig_.stream(), size, from.data(), to.data(), to.data());
     EXPECT_EQ(bits_of(rig_.download(to)), bits_of(y)) << "in place, size " << size;
@@ -89,8 +88,8 @@ TEST_F(DeviceActivationTest, GlobalPoolHasTheBitsOfTheCpu) {
     const std::vector<double> draws = random_numbers(size, 3);
     const std::vector<float> x(draws.begin(), draws.end());
     std::vector<float> y(outputs), dx(size);
-    cpu_->global_avg_pool_forward(shape, kBatch, x.data(), y.data());
-    cpu_->global_avg_pool_backward(shape, kBatch, y.data(), dx.data());
+    cpu::global_avg_pool_forward(shape, kBatch, x.data(), y.data());
+    cpu::global_avg_pool_backward(shape, kBatch, y.data(), dx.data());
     const auto from = rig_.upload(x);
     const auto to = rig_.poisoned<float>(outputs), gradient = rig_.poisoned<float>(size);
     rig_.ops().global_avg_pool_forward(rig_.stream(), shape, kBatch, from.data(), to.data());

@@ -5,7 +5,7 @@
 #include "kernels/batch_norm.hpp"
 
 #include "common/buffers.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <algorithm>
@@ -73,7 +73,6 @@ class DeviceBatchNormTest : public testing::TestWithParam<BatchNormCase> {
   }
 
   Normalised on_cpu() const {
-    const auto ops = cpu::make_ops();
     Normalised result;
     result.words.resize(channels() * kBatchNormWords);
     result.gradient_words.resize(channels() * kBatchNormWords);
@@ -81,12 +80,12 @@ class DeviceBatchNormTest : public testing::TestWithParam<BatchNormCase> {
     result.dx.resize(size());
     std::vector<BatchNormChannel> of_batch(channels());
     for_each_grain([&](const BatchNormShape& shape, int first) {
-      ops->batch_norm_sums(shape, part(x_, shape, first).data(), result.words.data());
+      cpu::batch_norm_sums(shape, part(x_, shape, first).data(), result.words.data());
     });
     for (std::size_t c = 0; c < channels(); ++c)
       set_batch_statistics(result.words.data() + c * kBatchNormWords, numbers(), 1e-5, of_batch[c]);
     for_each_grain([&](const BatchNormShape& shape, int first) {
-      ops->batch_norm_gradient_sums(shape, part(x_, shape, first).data(), part(dy_, shape, first).data(),
+      cpu::batch_norm_gradient_sums(shape, part(x_, shape, first).data(), part(dy_, shape, first).data(),
                                     of_batch.data(), result.gradient_words.data());
     });
     for (std::size_t c = 0; c < channels(); ++c)
@@ -94,9 +93,9 @@ class DeviceBatchNormTest : public testing::TestWithParam<BatchNormCase> {
     for_each_grain([&](const BatchNormShape& shape, int first) {
       const auto x = part(x_, shape, first), dy = part(dy_, shape, first);
       AlignedBuffer<float> out(x.size());
-      ops->batch_norm_forward(shape, x.data(), of_batch.data(), weight_.data(), bias_.data(), out.data());
+      cpu::batch_norm_forward(shape, x.data(), of_batch.data(), weight_.data(), bias_.data(), out.data());
       put(out, shape, first, result.y);
-      ops->batch_norm_backward(shape, x.data(), dy.data(), of_batch.data(), weight_.data(), out.data());
+      cpu::batch_norm_backward(shape, x.data(), dy.data(), of_batch.data(), weight_.data(), out.data());
       put(out, shape, first, result.dx);
       expect_clear_padding(out, shape);
     });
@@ -172,12 +171,11 @@ TEST_P(DeviceBatchNormTest, StatisticsAreThoseOfPlainSums) {
 
 /// Where all numbers are alike, far from zero, rounding must not make a variance of its own.
 TEST(BatchNormStatisticsTest, EqualNumbersHaveNone) {
-  const auto ops = cpu::make_ops();
   const BatchNormShape shape{32, 21, 1, 49};
   AlignedBuffer<float> x(32 * 49);
   std::ranges::fill(x.span(), 1e6F / 3);
   std::vector<std::int64_t> words(kBatchNormWords);
-  ops->batch_norm_sums(shape, x.data(), words.data());
+  cpu::batch_norm_sums(shape, x.data(), words.data());
   BatchNormChannel channel;
   set_batch_statistics(words.data(), 21 * 49, 1e-5, channel);
   EXPECT_EQ(channel.mean, 1e6F / 3);

@@ -182,12 +182,12 @@ class Conv2dOnCpu {
 
   AlignedBuffer<float> forward() {
     auto y = cpu_room(p_.dy.size(), p_.shape.batch);
-    ops_->conv2d_forward(shape_, to_cpu(p_.x, p_.shape.batch).data(), w_.data(), b_.data(), y.data());
+    cpu::conv2d_forward(shape_, to_cpu(p_.x, p_.shape.batch).data(), w_.data(), b_.data(), y.data());
     return y;
   }
   AlignedBuffer<float> backward_data() {
     auto dx = cpu_room(p_.x.size(), p_.shape.batch);
-    ops_->conv2d_backward_data(shape_, to_cpu(p_.dy, p_.shape.batch).data(), w_.data(), dx.data());
+    cpu::conv2d_backward_data(shape_, to_cpu(p_.dy, p_.shape.batch).data(), w_.data(), dx.data());
     return dx;
   }
   /// As Conv2dTest::backward_weights().
@@ -199,11 +199,11 @@ class Conv2dOnCpu {
     for (int first = 0; first < p_.shape.batch; first += grain) {
       const Conv2dProblem part = p_.columns(first, std::min(grain, p_.shape.batch - first));
       const int columns = part.shape.batch;
-      ops_->conv2d_backward_weights(padded(part.shape), GradientSplit(part.shape, grain),
-                                    to_cpu(part.x, columns).data(), to_cpu(part.dy, columns).data(),
-                                    {gradient.data(), gradient.data() + w_.size(), size});
+      cpu::conv2d_backward_weights(padded(part.shape), GradientSplit(part.shape, grain),
+                                   to_cpu(part.x, columns).data(), to_cpu(part.dy, columns).data(),
+                                   {gradient.data(), gradient.data() + w_.size(), size});
       for (std::size_t t = 0; t < terms; ++t)
-        ops_->accumulate_exact(size, gradient.data() + t * size, {.limit = kNoLimit}, sums.data());
+        cpu::accumulate_exact(size, gradient.data() + t * size, {.limit = kNoLimit}, sums.data());
     }
     return sums;
   }
@@ -217,7 +217,6 @@ class Conv2dOnCpu {
   const Conv2dProblem& p_;
   Conv2dShape shape_;
   std::vector<float> w_, b_;
-  std::unique_ptr<Ops> ops_ = cpu::make_ops();
 };
 
 // More channels than groups, and filters that no kernel is written for.

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The same numbers for the ops of a CPU, which want the batch padded: what tests share that compare a device's bits with
-/// those of the CPU (docs/arithmetic.md).
+/// The same numbers for the ops of a CPU, which want the batch padded: what tests share that compare a device's bits
+/// with those of the CPU (docs/arithmetic.md).
 #pragma once
 
 #include "common/buffers.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
 
 #include <gtest/gtest.h>

@@ -78,7 +78,7 @@ std::vector<float> inputs(const EpilogueCase& c) {
   return x;
 }
 
-/// The layers one after another, each as its contract in kernels/ops.hpp says, both ways in the CPU's order of
+/// The layers one after another, each as its contract in kernels/cpu/ops.hpp says, both ways in the CPU's order of
 /// roundings.
 class Layers {
  public:

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Exact sums on a device, bit for bit those of the CPU.
-#include "kernels/cpu/gradient_sum.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "tests/kernels/device/rig.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Fully connected layers on a device against naive loops in double and the CPU's bits, and the independence of the bits
-/// from batch and grains.
+/// Fully connected layers on a device against naive loops in double and the CPU's bits, and the independence of the
+/// bits from batch and grains.
 #include "kernels/numerics/sums.hpp"
 #include "tests/kernels/device/cpu_columns.hpp"
 #include "tests/kernels/device/linear_problem.hpp"
@@ -100,7 +100,7 @@ void expect_forward_of_cpu(const Problem& p, const std::vector<float>& y) {
   const auto x = to_cpu(p.x, p.shape.batch);
   auto expected = cpu_room(p.dy.size(), p.shape.batch);
   const std::vector<float> weights(p.w.begin(), p.w.end()), biases(p.b.begin(), p.b.end());
-  cpu::make_ops()->linear_forward(shape, x.data(), weights.data(), biases.data(), expected.data());
+  cpu::linear_forward(shape, x.data(), weights.data(), biases.data(), expected.data());
   expect_bits_of_cpu(expected, y, p.shape.batch, "y");
 }
 
@@ -110,13 +110,12 @@ void expect_data_gradient_of_cpu(const Problem& p, const std::vector<float>& dx)
   const auto dy = to_cpu(p.dy, p.shape.batch);
   auto expected = cpu_room(p.x.size(), p.shape.batch);
   const std::vector<float> weights(p.w.begin(), p.w.end());
-  cpu::make_ops()->linear_backward_data(shape, dy.data(), weights.data(), expected.data());
+  cpu::linear_backward_data(shape, dy.data(), weights.data(), expected.data());
   expect_bits_of_cpu(expected, dx, p.shape.batch, "dx");
 }
 
 /// The CPU's sums over all grains.
 ExactSums weight_gradients_of_cpu(const Problem& p, int grain) {
-  const auto ops = cpu::make_ops();
   ExactSums sums(p.w.size() + p.b.size() + 1);
   std::vector<float> gradient(p.w.size() + p.b.size(), kNan);
   for (int first = 0; first < p.shape.batch; first += grain) {
@@ -124,8 +123,8 @@ ExactSums weight_gradients_of_cpu(const Problem& p, int grain) {
     LinearShape shape = part.shape;
     shape.batch = padded_columns(shape.batch);
     const auto x = to_cpu(part.x, part.shape.batch), dy = to_cpu(part.dy, part.shape.batch);
-    ops->linear_backward_weights(shape, x.data(), dy.data(), gradient.data(), gradient.data() + p.w.size());
-    ops->accumulate_exact(gradient.size(), gradient.data(), exact_format(64), sums.data());
+    cpu::linear_backward_weights(shape, x.data(), dy.data(), gradient.data(), gradient.data() + p.w.size());
+    cpu::accumulate_exact(gradient.size(), gradient.data(), exact_format(64), sums.data());
   }
   return sums;
 }

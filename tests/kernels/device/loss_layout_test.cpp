@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The loss kernel also serves vendor ops, whose tensors are [sample][class]: the same numbers in another
 /// place. And its exp and log are those of the math library, nearly.
-#include "kernels/cuda/exp_log.cuh"
+#include "kernels/cuda/activation_math.cuh"
 #include "kernels/cuda/kernels.hpp"
 #include "tests/kernels/device/rig.hpp"
 

@@ -137,7 +137,7 @@ TEST_F(LossTest, HasTheBitsOfTheCpu) {
       padded.batch = padded_columns(shape.batch);
       auto gradient = to_cpu(logits, shape.batch);
       LossSums sums;
-      cpu::make_ops()->softmax_cross_entropy(padded, gradient.data(), labels.data(), gradient.data(), &sums);
+      cpu::softmax_cross_entropy(padded, gradient.data(), labels.data(), gradient.data(), &sums);
       expect_bits_of_cpu(gradient, result.gradient, shape.batch, "gradient");
       EXPECT_EQ(loss_of(result.counters), sums.loss);
       EXPECT_EQ(result.counters[kCorrect], sums.correct);

@@ -129,7 +129,6 @@ TEST_F(DevicePoolTest, AvgBackwardEqualsNaiveLoop) {
 }
 
 TEST_F(DevicePoolTest, HasTheBitsOfTheCpu) {
-  const auto ops = cpu::make_ops();
   for (const Pool2dShape& shape : kShapes) {
     SCOPED_TRACE(describe(shape));
     Pool2dShape padded = shape;
@@ -139,13 +138,13 @@ TEST_F(DevicePoolTest, HasTheBitsOfTheCpu) {
     auto y = cpu_room(dy.size(), shape.batch), dx = cpu_room(x.size(), shape.batch);
     std::vector<std::uint8_t> argmax(padded.out_size());
     const MaxPooled pooled = max_forward(shape, x);
-    ops->max_pool_forward(padded, cpu_x.data(), y.data(), argmax.data());
+    cpu::max_pool_forward(padded, cpu_x.data(), y.data(), argmax.data());
     expect_bits_of_cpu(y, pooled.y, shape.batch, "maxima");
-    ops->max_pool_backward(padded, cpu_dy.data(), argmax.data(), dx.data());
+    cpu::max_pool_backward(padded, cpu_dy.data(), argmax.data(), dx.data());
     expect_bits_of_cpu(dx, max_backward(shape, dy, pooled.argmax), shape.batch, "gradient of maxima");
-    ops->avg_pool_forward(padded, cpu_x.data(), y.data());
+    cpu::avg_pool_forward(padded, cpu_x.data(), y.data());
     expect_bits_of_cpu(y, avg_forward(shape, x), shape.batch, "averages");
-    ops->avg_pool_backward(padded, cpu_dy.data(), dx.data());
+    cpu::avg_pool_backward(padded, cpu_dy.data(), dx.data());
     expect_bits_of_cpu(dx, avg_backward(shape, dy), shape.batch, "gradient of averages");
   }
 }

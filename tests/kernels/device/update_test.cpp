@@ -2,10 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The update on a device: the weights are the CPU's bit for bit, sums are zeroed, the state goes on, and a
 /// step that is not finite halts it.
-#include "kernels/cpu/update.hpp"
-
-#include "kernels/cpu/fingerprint.hpp"
-#include "kernels/cpu/gradient_sum.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/kernels/reference/sums.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The CPU's side of "one arithmetic on every device": no source of this build is compiled with leave to fuse, to reorder
-/// or to approximate, and the flags do keep the compiler from it.
+/// The CPU's side of "one arithmetic on every device": no source of this build is compiled with leave to fuse, to
+/// reorder or to approximate, and the flags do keep the compiler from it.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -7,8 +7,8 @@
 
 namespace lockstep::machine_code {
 
-/// Of the loop that has most fused multiply-adds, and if none has any, most instructions; those of loops within it do not
-/// count.
+/// Of the loop that has most fused multiply-adds, and if none has any, most instructions; those of loops within it do
+/// not count.
 struct LoopCost {
   int instructions = 0, fmas = 0;
 
@@ -17,8 +17,8 @@ struct LoopCost {
 };
 LoopCost loop_cost(const CubinKernel& kernel);
 
-/// How many warps of blocks of `warps` warps have registers and room on a multiprocessor at a time. Their shared memory,
-/// which mostly depends on the launch, is not looked at.
+/// How many warps of blocks of `warps` warps have registers and room on a multiprocessor at a time. Their shared
+/// memory, which mostly depends on the launch, is not looked at.
 int resident_warps(const CubinKernel& kernel, int warps);
 
 /// Of the largest block that its launch bounds allow; 8 where there are none.

@@ -30,8 +30,8 @@ Program read_program(const std::filesystem::path& file);
 /// One line for each: "KERNEL (9.0): instruction 12, FFMA: why".
 ///
 /// Divisions and square roots that round correctly are sequences: they start from an approximation (MUFU), and fused
-/// multiply-adds make it exact; a routine behind the kernel takes what the sequence cannot. So these are permitted where
-/// PTX has such an operation, and nowhere else.
+/// multiply-adds make it exact; a routine behind the kernel takes what the sequence cannot. So these are permitted
+/// where PTX has such an operation, and nowhere else.
 std::vector<std::string> findings_in(const CubinKernel& kernel, const PtxKernel& ptx);
 
 }  // namespace lockstep::machine_code

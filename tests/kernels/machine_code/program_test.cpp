@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The GPU's side of "one arithmetic on every device", read from the program as it was built: in no kernel's PTX or machine
-/// code is there an approximation, a flushed denormal number or a fused addition that the source did not ask for. So what
-/// the emulator computes, where a host compiler made the same sources, is what a GPU computes.
+/// The GPU's side of "one arithmetic on every device", read from the program as it was built: in no kernel's PTX or
+/// machine code is there an approximation, a flushed denormal number or a fused addition that the source did not ask
+/// for. So what the emulator computes, where a host compiler made the same sources, is what a GPU computes.
 #include "tests/kernels/machine_code/program.hpp"
 
 #include "ptx.hpp"

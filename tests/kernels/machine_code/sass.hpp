@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Machine code of compute capability 7.0 to 9.0, as far as it matters to the bits of a result: 16 bytes an
-/// instruction, of which the lowest 9 bits are the operation. NVIDIA documents the names (CUDA Binary Utilities) and not
-/// the bits; these are what nvdisasm -hex shows. An operation that is not known here is a finding, so that nothing goes by
-/// unseen.
+/// instruction, of which the lowest 9 bits are the operation. NVIDIA documents the names (CUDA Binary Utilities) and
+/// not the bits; these are what nvdisasm -hex shows. An operation that is not known here is a finding, so that
+/// nothing goes by unseen.
 #pragma once
 
 #include <cstddef>

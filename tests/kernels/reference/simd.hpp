@@ -4,7 +4,7 @@
 #pragma once
 
 #include "gtest/gtest.h"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 // Highway asks for this order.
 #include "hwy/highway.h"
@@ -40,7 +40,8 @@ inline std::vector<std::int64_t> all_targets() {
   return targets;
 }
 
-/// Of those, the best one and all that have an instruction for multiply-add: for tests that would take long on the others.
+/// Of those, the best one and all that have an instruction for multiply-add: for tests that would take long on the
+/// others.
 inline std::vector<std::int64_t> fast_targets() {
   std::vector<std::int64_t> targets = all_targets();
   const auto is_slow = [](std::int64_t target) { return target == HWY_SCALAR || target == HWY_SSE4; };

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/numerics/random.hpp"
-#include "kernels/optimizers/rule_steps.hpp"
+#include "kernels/optimizers/update_rule.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 
 #include <algorithm>

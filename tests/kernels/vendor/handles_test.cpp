@@ -6,7 +6,6 @@
 #include "common/error.hpp"
 #include "kernels/vendor/library.hpp"
 #include "kernels/vendor/vendor.hpp"
-#include "kernels/vendor/vendor_ops.hpp"
 
 #include <gtest/gtest.h>
 

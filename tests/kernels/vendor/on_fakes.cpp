@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The emulator and fake libraries.
-#include "kernels/vendor/vendor_ops.hpp"
+#include "kernels/vendor/vendor.hpp"
 #include "tests/kernels/vendor/vendor_rig.hpp"
 
 namespace lockstep::test {

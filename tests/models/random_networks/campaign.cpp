@@ -14,8 +14,8 @@
 
 namespace {
 
+using lockstep::test::Comparison;
 using lockstep::test::RandomCase;
-using lockstep::test::Verdict;
 
 struct Options {
   std::uint64_t first = 1;
@@ -28,7 +28,7 @@ struct Tally {
   std::int64_t trials = 0, mismatches = 0, differences = 0, with_ties = 0, ties = 0;
   double worst = 0;
 
-  void add(const Verdict& verdict) {
+  void add(const Comparison& verdict) {
     ++trials;
     mismatches += verdict.mismatch.empty() ? 0 : 1;
     with_ties += verdict.ties > 0 ? 1 : 0;
@@ -39,10 +39,10 @@ struct Tally {
 
 void run(const RandomCase& trial, const Options& options, Tally& tally) {
   if (options.verbose) fmt::print("{}", trial.describe());
-  std::vector<Verdict> verdicts;
+  std::vector<Comparison> verdicts;
   for (const std::string& device : options.devices) {
     std::fflush(stdout);
-    const Verdict& verdict = verdicts.emplace_back(lockstep::test::try_case(trial, device));
+    const Comparison& verdict = verdicts.emplace_back(lockstep::test::try_case(trial, device));
     tally.add(verdict);
     if (options.verbose)
       fmt::print("{}: {:.3f} of what is allowed, {} ties\n", device, verdict.worst, verdict.ties);

@@ -17,7 +17,7 @@ TEST(RandomNetworksTest, TrainAsDoublePrecisionDoesAndToTheSameBitsOnBothDevices
     const RandomCase trial = make_random_case(seed);
     SCOPED_TRACE(trial.describe() + "again: tests/models/random_networks/run --count 1 --seed " +
                  std::to_string(seed));
-    const Verdict cpu = try_case(trial, "cpu"), emulated = try_case(trial, "emulated");
+    const Comparison cpu = try_case(trial, "cpu"), emulated = try_case(trial, "emulated");
     EXPECT_EQ(cpu.mismatch, "") << "cpu";
     EXPECT_EQ(emulated.mismatch, "") << "emulated";
     EXPECT_EQ(difference(trial, cpu, emulated), "");

@@ -46,9 +46,9 @@ Batch batch_of(const Dataset& data, std::span<const std::int32_t> indices) {
 }
 
 /// Collects the worst of many comparisons.
-class Judge {
+class FailureDetector {
  public:
-  explicit Judge(Verdict* verdict) : verdict_(verdict) {}
+  explicit FailureDetector(Comparison* verdict) : verdict_(verdict) {}
 
   void count_ties(std::int64_t ties) { verdict_->ties += ties; }
   TrainedBits& bits() { return verdict_->bits; }
@@ -65,7 +65,7 @@ class Judge {
   }
 
  private:
-  Verdict* verdict_;
+  Comparison* verdict_;
   double worst_mismatch_ = 0;
 };
 
@@ -106,7 +106,7 @@ std::vector<Batch> batches_of(const Job& job, const Dataset& data) {
 /// One rank of the training. All ranks take the same steps; rank 0 judges, if there is something to fill in.
 class Training {
  public:
-  Training(const RandomCase& trial, const Job& job, Communicator& comm, Verdict* verdict)
+  Training(const RandomCase& trial, const Job& job, Communicator& comm, Comparison* verdict)
       : job_(job),
         is_judge_(verdict != nullptr && comm.rank() == 0),
         judge_(verdict),
@@ -205,12 +205,12 @@ class Training {
 
   const Job& job_;
   bool is_judge_;
-  Judge judge_;
+  FailureDetector judge_;
   JobSetup setup_;
   std::unique_ptr<StepEngine> engine_;
 };
 
-void train(const RandomCase& trial, const std::string& device, Verdict* verdict) {
+void train(const RandomCase& trial, const std::string& device, Comparison* verdict) {
   Job job = trial.job;
   job.parallel.device = device;
   run_thread_ranks(trial.ranks, [&](Communicator& comm) { Training(trial, job, comm, verdict).run(); });
@@ -218,8 +218,8 @@ void train(const RandomCase& trial, const std::string& device, Verdict* verdict)
 
 }  // namespace
 
-Verdict try_case(const RandomCase& trial, const std::string& device) {
-  Verdict verdict;
+Comparison try_case(const RandomCase& trial, const std::string& device) {
+  Comparison verdict;
   try {
     train(trial, device, &verdict);
   } catch (const std::exception& error) {
@@ -228,7 +228,7 @@ Verdict try_case(const RandomCase& trial, const std::string& device) {
   return verdict;
 }
 
-std::string difference(const RandomCase& trial, const Verdict& one, const Verdict& other) {
+std::string difference(const RandomCase& trial, const Comparison& one, const Comparison& other) {
   if (trial.job.parallel.determinism == Determinism::kOff) return {};
   const TrainedBits &a = one.bits, &b = other.bits;
   if (a.weights.size() != b.weights.size()) return "one of the devices has no weights";

@@ -18,7 +18,7 @@ struct TrainedBits {
   std::vector<std::int64_t> correct;
 };
 
-struct Verdict {
+struct Comparison {
   std::string mismatch;   ///< empty: everything agrees; otherwise the worst place
   std::int64_t ties = 0;  ///< decisions of relu and max-pool that rounding may turn, in both steps
   double worst = 0;       ///< the largest error as a share of what is allowed
@@ -29,11 +29,11 @@ struct Verdict {
 /// correct answers, gradients, momentum and weights against the reference. The reference starts each step
 /// from the weights that the engine has, so that errors do not add up. Whatever the engine throws is a
 /// mismatch, too.
-Verdict try_case(const RandomCase& trial, const std::string& device);
+Comparison try_case(const RandomCase& trial, const std::string& device);
 
-/// Empty if two devices came to the same; else the first difference. Where sums are fp32 (determinism off) there is nothing
-/// to compare.
-std::string difference(const RandomCase& trial, const Verdict& one, const Verdict& other);
+/// Empty if two devices came to the same; else the first difference. Where sums are fp32 (determinism off) there is
+/// nothing to compare.
+std::string difference(const RandomCase& trial, const Comparison& one, const Comparison& other);
 
 /// The same without a judge: whatever the numbers, it must run.
 /// @throws what the engine throws

@@ -7,7 +7,6 @@
 #include "tests/common/files/memory_env.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/export.hpp"
 
 #include <gtest/gtest.h>
 #include <zlib.h>

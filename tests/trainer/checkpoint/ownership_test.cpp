@@ -5,7 +5,7 @@
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/checkpoint/directory.hpp"
-#include "trainer/checkpoint/export.hpp"
+#include "trainer/checkpoint/inspect.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -4,7 +4,7 @@
 
 #include "common/error.hpp"
 #include "common/json_text.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "kernels/device_ops.hpp"
 
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "trainer/tools/host_survey.hpp"
+#include "trainer/tools/doctor_report.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Trails on disks that are full or cannot be read: the run says so and ends with 74, and what goes on from there leaves
-/// the trail of an undisturbed run, byte for byte.
+/// Trails on disks that are full or cannot be read: the run says so and ends with 74, and what goes on from there
+/// leaves the trail of an undisturbed run, byte for byte.
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>

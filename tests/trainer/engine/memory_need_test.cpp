@@ -9,7 +9,7 @@
 #include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "models/device_execution.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/config/job_schema.hpp"
@@ -171,8 +171,7 @@ TEST(MemoryNeedTest, AHugeLayerIsRefusedBeforeItsActivationsAreAllocated) {
       "classes\n",
       "huge.yaml", {1, 2048, 2048}, 2);
   EXPECT_GT(device_execution_bytes(network, 1 << 20, true), std::uint64_t{1} << 46);
-  const auto ops = cpu::make_ops();
-  EXPECT_THROW(Execution(network, *ops, 1 << 20), MemoryError);
+  EXPECT_THROW(Execution(network, 1 << 20), MemoryError);
 }
 
 /// A sound checkpoint of one number, whose manifest says this of its model.

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What both engines promise: gradients leave while backward runs, a series does not last, and what sums gradients outlives
-/// the engine.
+/// What both engines promise: gradients leave while backward runs, a series does not last, and what sums gradients
+/// outlives the engine.
 #include "trainer/engine/step_engine.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "models/network.hpp"
 #include "tests/support/held_device.hpp"
 #include "tests/support/small_disk.hpp"
@@ -243,8 +243,8 @@ class NotingCommunicator final : public Communicator, private AllReduce {
   Communicator& comm_;
 };
 
-/// Between the gradients of two layers the engine lets sums progress that are under way. There are none yet if buckets leave
-/// when backward has ended.
+/// Between the gradients of two layers the engine lets sums progress that are under way. There are none yet if
+/// buckets leave when backward has ended.
 TEST(StepEngineTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
   run_thread_ranks(2, [](Communicator& ranks) {
     NotingCommunicator comm(ranks);
@@ -255,7 +255,6 @@ TEST(StepEngineTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
     BucketPlan plan = make_plan(network, 1);
     ASSERT_EQ(plan.buckets.size(), 3);
     DeviceChoice choice;
-    choice.make_ops = [] { return cpu::make_ops(); };
     const JobSetup setup{make_data(), std::move(choice), std::move(network), std::move(plan)};
     const std::unique_ptr<StepEngine> engine = make_step_engine(job, setup, comm);
     comm.events.clear();

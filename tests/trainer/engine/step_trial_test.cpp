@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What becomes of a step, and what a person reads of one that fails; what an evaluation counts, and losses as people read them.
+/// What becomes of a step, and what a person reads of one that fails; what an evaluation counts, and losses as people
+/// read them.
 #include "trainer/engine/step_trial.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "models/network.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/run/progress.hpp"
@@ -22,7 +23,7 @@
 namespace lockstep {
 namespace {
 
-using Verdict = StepTrial::Verdict;
+using Outcome = StepTrial::Outcome;
 using Refused = std::vector<TensorRefusals>;
 
 StepTotals totals(std::int64_t refused) {
@@ -34,10 +35,10 @@ StepTotals totals(std::int64_t refused) {
 
 class StepTrialTest : public testing::Test {
  protected:
-  Verdict judge(StepTrial& trial, const Refused& refusals, std::int64_t losses = 0) {
+  Outcome decide(StepTrial& trial, const Refused& refusals, std::int64_t losses = 0) {
     std::int64_t all = losses;
     for (const auto& tensor : refusals) all += tensor.too_large + tensor.not_finite;
-    return trial.judge(totals(all), refusals, [this] {
+    return trial.decide(totals(all), refusals, [this] {
       ++asked_;
       return largest_;
     });
@@ -50,31 +51,31 @@ class StepTrialTest : public testing::Test {
 
 TEST_F(StepTrialTest, StepThatFitsIsTaken) {
   StepTrial first(units_, 0), third(units_, 3);
-  EXPECT_EQ(judge(first, {{}, {}}), Verdict::kTake);
+  EXPECT_EQ(decide(first, {{}, {}}), Outcome::kTake);
   EXPECT_EQ(asked_, 1);
-  EXPECT_EQ(judge(third, {{}, {}}), Verdict::kTake);
+  EXPECT_EQ(decide(third, {{}, {}}), Outcome::kTake);
   EXPECT_EQ(asked_, 1) << "not at this step";
 }
 
 TEST_F(StepTrialTest, TooLargeIsRepeatedAndThenNeverRefined) {
   largest_ = {0x1p40, 1};
   StepTrial trial(units_, 0);
-  EXPECT_EQ(judge(trial, {{}, {.too_large = 3}}), Verdict::kRepeat);
+  EXPECT_EQ(decide(trial, {{}, {.too_large = 3}}), Outcome::kRepeat);
   EXPECT_EQ(units_.exponents()[1], -24);
-  EXPECT_EQ(judge(trial, {{}, {}}), Verdict::kTake);
+  EXPECT_EQ(decide(trial, {{}, {}}), Outcome::kTake);
   EXPECT_EQ(units_.exponents()[1], -24);
 }
 
 TEST_F(StepTrialTest, RaisedTensorLeavesTheOthersToBeRefinedWhenThatIsDue) {
   largest_ = {1, 1};
   StepTrial due(units_, 0);
-  EXPECT_EQ(judge(due, {{}, {.too_large = 3}}), Verdict::kRepeat);
-  EXPECT_EQ(judge(due, {{}, {}}), Verdict::kRepeat);
+  EXPECT_EQ(decide(due, {{}, {.too_large = 3}}), Outcome::kRepeat);
+  EXPECT_EQ(decide(due, {{}, {}}), Outcome::kRepeat);
   EXPECT_EQ(units_.exponents()[0], -80);
   EXPECT_EQ(units_.exponents()[1], -24);
   StepTrial not_due(units_, 3);
-  EXPECT_EQ(judge(not_due, {{}, {.too_large = 3}}), Verdict::kRepeat);
-  EXPECT_EQ(judge(not_due, {{}, {}}), Verdict::kTake);
+  EXPECT_EQ(decide(not_due, {{}, {.too_large = 3}}), Outcome::kRepeat);
+  EXPECT_EQ(decide(not_due, {{}, {}}), Outcome::kTake);
 }
 
 /// The step as an engine computes it: rounded to the units as they are, until the trial takes it.
@@ -92,7 +93,7 @@ std::vector<std::int64_t> sums_taken(GradientUnits& units, const std::vector<flo
     }
     std::int64_t refused = 0;
     for (const TensorRefusals& tensor : refusals) refused += tensor.too_large;
-    const auto verdict = trial.judge(totals(refused), refusals, [&] {
+    const auto outcome = trial.decide(totals(refused), refusals, [&] {
       std::vector<double> largest(units.tensors());
       for (std::size_t i = 0; i < sums.size(); ++i) {
         double& of_tensor = largest[units.tensor_at(i)];
@@ -100,7 +101,7 @@ std::vector<std::int64_t> sums_taken(GradientUnits& units, const std::vector<flo
       }
       return largest;
     });
-    if (verdict == Verdict::kTake) return sums;
+    if (outcome == Outcome::kTake) return sums;
   }
   ADD_FAILURE() << "the step has no end";
   return std::vector<std::int64_t>(terms.size());
@@ -121,20 +122,20 @@ TEST_F(StepTrialTest, SmallGradientsKeepTheirBitsInAStepThatRaisesAnotherTensor)
 TEST_F(StepTrialTest, TooSmallIsRepeated) {
   largest_ = {0x1p10, 0x1p40};
   StepTrial trial(units_, 4);
-  EXPECT_EQ(judge(trial, {{}, {}}), Verdict::kRepeat);
+  EXPECT_EQ(decide(trial, {{}, {}}), Outcome::kRepeat);
   EXPECT_EQ(units_.exponents()[0], -70);
   EXPECT_EQ(units_.exponents()[1], -40);
 }
 
 TEST_F(StepTrialTest, WhatIsNotFiniteFailsAndChangesNoUnit) {
   StepTrial trial(units_, 0);
-  EXPECT_EQ(judge(trial, {{.too_large = 9, .not_finite = 2}, {}}, 5), Verdict::kFail);
+  EXPECT_EQ(decide(trial, {{.too_large = 9, .not_finite = 2}, {}}, 5), Outcome::kFail);
   EXPECT_EQ(trial.failure().losses, 5);
   EXPECT_EQ(trial.failure().terms, 2);
   EXPECT_EQ(trial.failure().tensor, 0U);
   EXPECT_EQ(units_.exponents()[0], -40);
   StepTrial losses(units_, 0);
-  EXPECT_EQ(judge(losses, {{}, {}}, 1), Verdict::kFail);
+  EXPECT_EQ(decide(losses, {{}, {}}, 1), Outcome::kFail);
   EXPECT_EQ(losses.failure().tensor, StepFailure::kNoTensor);
 }
 
@@ -196,7 +197,7 @@ TEST(EvaluationTest, EverySampleCountsOnceOnAnyNumberOfRanksAndThreads) {
       run_thread_ranks(ranks, [&, threads_of_rank = thread_count](Communicator& comm) {
         WorkerPool pool(threads_of_rank);
         std::vector<ThreadContext> threads;
-        for (int i = 0; i < threads_of_rank; ++i) threads.emplace_back(network, cpu::make_ops(), 4);
+        for (int i = 0; i < threads_of_rank; ++i) threads.emplace_back(network, 4);
         const Evaluation found = evaluate(comm, pool, threads, set, 4, weights);
         EXPECT_EQ(found.samples, samples);
         EXPECT_EQ(found.correct, samples / 3 * 2);

@@ -5,7 +5,7 @@
 #include "trainer/engine/weight_update.hpp"
 
 #include "common/safetensors.hpp"
-#include "kernels/cpu/update.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <fmt/format.h>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// What a proof is made of: ranges, intervals, bits found from fingerprints, diagnoses, claims.
 #include "common/error.hpp"
-#include "kernels/cpu/fingerprint.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "trainer/tools/prove_claims.hpp"
 #include "trainer/tools/prove_diagnosis.hpp"

@@ -7,7 +7,7 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "common/machine.hpp"
-#include "kernels/emulation/built_for.hpp"
+#include "kernels/emulation/order.hpp"
 #include "tests/support/fake_gpu.hpp"
 
 #include <gtest/gtest.h>

@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Starting from a state_dict of PyTorch (tests/golden/make_state_dict_golden.py made the files), and from the middle of a run.
+/// Starting from a state_dict of PyTorch (tests/golden/make_state_dict_golden.py made the files), and from the middle
+/// of a run.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/buffers.hpp"
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
-#include "kernels/cpu/cpu_ops.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
@@ -59,8 +60,7 @@ TEST(StartingWeightsTest, StateDictOfPyTorchGivesItsLogits) {
   const auto answers = SafetensorsFile::read(golden("torch_answers.safetensors"));
   const auto images = numbers_of<float>(answers.require("images", "F32", {kSamples, 2, 9, 12}));
   const auto logits = numbers_of<double>(answers.require("logits", "F64", {kSamples, kClasses}));
-  const auto ops = cpu::make_ops();
-  Execution execution(network, *ops, kSamples);
+  Execution execution(network, kSamples);
   const auto features = static_cast<std::size_t>(kImage.features());
   for (std::size_t f = 0; f < features; ++f)
     for (std::size_t n = 0; n < kSamples; ++n) execution.input()[f * kSamples + n] = images[n * features + f];

@@ -14,12 +14,12 @@ namespace lockstep {
 
 namespace {
 
-using Verdict = StopRequests::Verdict;
+using Effect = StopRequests::Effect;
 
 /// Verdicts of requests at these times, in seconds.
-std::vector<Verdict> verdicts_at(const std::vector<double>& seconds) {
+std::vector<Effect> verdicts_at(const std::vector<double>& seconds) {
   StopRequests requests;
-  std::vector<Verdict> verdicts;
+  std::vector<Effect> verdicts;
   verdicts.reserve(seconds.size());
   for (const double second : seconds)
     verdicts.push_back(requests.add(1'000'000'000'000 + static_cast<std::int64_t>(second * 1e9)));
@@ -27,39 +27,38 @@ std::vector<Verdict> verdicts_at(const std::vector<double>& seconds) {
 }
 
 TEST(StopRequestsTest, TheFirstAsksForAStop) {
-  EXPECT_EQ(verdicts_at({0}), (std::vector{Verdict::kStop}));
+  EXPECT_EQ(verdicts_at({0}), (std::vector{Effect::kStop}));
 }
 
 TEST(StopRequestsTest, WhatComesWithinASecondIsTheSameRequest) {
   EXPECT_EQ(verdicts_at({0, 0, 0.3, 0.99}),
-            (std::vector{Verdict::kStop, Verdict::kSame, Verdict::kSame, Verdict::kSame}));
+            (std::vector{Effect::kStop, Effect::kSame, Effect::kSame, Effect::kSame}));
 }
 
 TEST(StopRequestsTest, ASecondOneIsNotYetImpatience) {
-  EXPECT_EQ(verdicts_at({0, 1.5}), (std::vector{Verdict::kStop, Verdict::kPatience}));
+  EXPECT_EQ(verdicts_at({0, 1.5}), (std::vector{Effect::kStop, Effect::kPatience}));
 }
 
 TEST(StopRequestsTest, TheThirdLeaves) {
-  EXPECT_EQ(verdicts_at({0, 1.5, 3}), (std::vector{Verdict::kStop, Verdict::kPatience, Verdict::kLeave}));
+  EXPECT_EQ(verdicts_at({0, 1.5, 3}), (std::vector{Effect::kStop, Effect::kPatience, Effect::kLeave}));
 }
 
 TEST(StopRequestsTest, TwinsCountOnce) {
-  EXPECT_EQ(
-      verdicts_at({0, 0.01, 1.5, 1.51, 2.4}),
-      (std::vector{Verdict::kStop, Verdict::kSame, Verdict::kPatience, Verdict::kSame, Verdict::kSame}));
+  EXPECT_EQ(verdicts_at({0, 0.01, 1.5, 1.51, 2.4}),
+            (std::vector{Effect::kStop, Effect::kSame, Effect::kPatience, Effect::kSame, Effect::kSame}));
 }
 
 TEST(StopRequestsTest, AnyLaterOneLeavesAfterTheGrace) {
-  EXPECT_EQ(verdicts_at({0, 0.1, 5.1}), (std::vector{Verdict::kStop, Verdict::kSame, Verdict::kLeave}));
+  EXPECT_EQ(verdicts_at({0, 0.1, 5.1}), (std::vector{Effect::kStop, Effect::kSame, Effect::kLeave}));
 }
 
 TEST(StopRequestsTest, HammeringLeavesAfterTwoSeconds) {
   std::vector<double> four_a_second;
   for (int i = 0; i <= 8; ++i) four_a_second.push_back(0.25 * i);
   const auto verdicts = verdicts_at(four_a_second);
-  EXPECT_EQ(verdicts[4], Verdict::kPatience);
-  EXPECT_EQ(verdicts[7], Verdict::kSame);
-  EXPECT_EQ(verdicts[8], Verdict::kLeave);
+  EXPECT_EQ(verdicts[4], Effect::kPatience);
+  EXPECT_EQ(verdicts[7], Effect::kSame);
+  EXPECT_EQ(verdicts[8], Effect::kLeave);
 }
 
 /// In a process of its own, which a second request would end with 152.

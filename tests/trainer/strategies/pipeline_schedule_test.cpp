@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Schedules of pipelines: complete, in order, without circles; bubbles as the textbook has them; cuts.
-#include "trainer/strategies/pipeline_schedule.hpp"
-
 #include "models/layer.hpp"
 #include "trainer/strategies/stage_plan.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// `bench allreduce` where all-reduces go wrong: false sums are counted, and when another rank is lost all that lies on a
-/// GPU stays, since freeing would wait for an all-reduce that never ends.
+/// `bench allreduce` where all-reduces go wrong: false sums are counted, and when another rank is lost all that lies
+/// on a GPU stays, since freeing would wait for an all-reduce that never ends.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
 #include "kernels/device_ops.hpp"

@@ -4,7 +4,7 @@
 /// lies within its memory.
 #include "trainer/tools/kernel_comparison.hpp"
 
-#include "kernels/vendor/vendor_ops.hpp"
+#include "kernels/vendor/vendor.hpp"
 #include "tests/support/effort.hpp"
 
 #include <gtest/gtest.h>

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Adam, and AdamW, whose weight decay does not pass through the gradient.
-#include "kernels/optimizers/adam.hpp"
-
 #include "kernels/numerics/portable_math.hpp"
+#include "kernels/optimizers/update_rule.hpp"
 #include "trainer/config/optimizers/optimizer.hpp"
 
 #include <cmath>

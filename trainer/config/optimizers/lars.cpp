@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// LARS: SGD with momentum and a rate for each tensor.
-#include "kernels/optimizers/lars.hpp"
-
+#include "kernels/optimizers/update_rule.hpp"
 #include "trainer/config/optimizers/optimizer.hpp"
 
 #include <utility>

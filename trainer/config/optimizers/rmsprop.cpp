@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// RMSprop, with or without momentum.
-#include "kernels/optimizers/rmsprop.hpp"
-
+#include "kernels/optimizers/update_rule.hpp"
 #include "trainer/config/optimizers/optimizer.hpp"
 
 #include <utility>

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Stochastic gradient descent, plain, with momentum, or with Nesterov's.
-#include "kernels/optimizers/sgd.hpp"
-
+#include "kernels/optimizers/update_rule.hpp"
 #include "trainer/config/optimizers/optimizer.hpp"
 
 #include <utility>

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A stand-in for NCCL between processes, for programs that compute on the emulator. It has what makes NCCL deadlock: a
-/// message is not sent before it is received, and whatever was started runs in that order, one behind the other, on whichever
-/// streams and communicators of the process: CUDA promises no more where a kernel waits for another GPU. A message is a file
-/// in $FAKE_NCCL, which its receiver removes. FAKE_NCCL_VERSION=23007 makes it another version. While one is under way its communicator says that it is in progress.
+/// A stand-in for NCCL between processes, for programs that compute on the emulator. It has what makes NCCL deadlock:
+/// a message is not sent before it is received, and whatever was started runs in that order, one behind the other, on
+/// whichever streams and communicators of the process: CUDA promises no more where a kernel waits for another GPU. A
+/// message is a file in $FAKE_NCCL, which its receiver removes. FAKE_NCCL_VERSION=23007 makes it another version.
+/// While one is under way its communicator says that it is in progress.
 #include <cuda_runtime.h>
 #include <nccl.h>
 #include <unistd.h>
@@ -159,11 +160,11 @@ ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDa
   const size_t bytes = count * (type == ncclInt64 ? 8 : 4);
   std::vector<char> mine(bytes), sums(bytes), terms(bytes);
   std::memcpy(mine.data(), send, bytes);
-  std::vector<Operation> letters;
+  std::vector<Operation> operations;
   for (int peer = 0; peer < comm->ranks; ++peer) {
     if (peer == comm->rank) continue;
-    Operation letter{.comm = comm, .sends = true, .peer = peer, .data = mine.data(), .bytes = bytes};
-    if (!carry_on(letter)) letters.push_back(letter);  // a fast peer has taken it already
+    Operation operation{.comm = comm, .sends = true, .peer = peer, .data = mine.data(), .bytes = bytes};
+    if (!carry_on(operation)) operations.push_back(operation);  // a fast peer has taken it already
   }
   for (int peer = 0; peer < comm->ranks; ++peer) {
     if (peer != comm->rank)
@@ -177,7 +178,7 @@ ncclResult_t ncclAllReduce(const void* send, void* receive, size_t count, ncclDa
       add<float>(sums, theirs);
     }
   }
-  for (const Operation& letter : letters) finish(letter);
+  for (const Operation& operation : operations) finish(operation);
   std::memcpy(receive, sums.data(), bytes);
   return ncclSuccess;
 }

@@ -1,0 +1,181 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Average-pooling: of windows, and of whole channels.
+#include "kernels/cpu/ops.hpp"
+#include "kernels/cpu/simd_targets.hpp"
+
+#include <cstddef>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/avg_pool.cpp"
+#include "hwy/foreach_target.h"
+// Highway asks for this order.
+#include "hwy/highway.h"
+#include "kernels/cpu/pool_window_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Average-pooling: a lane is a sample, so a window is a few additions of whole vectors.
+
+using Pixels = hn::CappedTag<float, 16>;
+
+HWY_INLINE float share_of_tap(const Pool2dShape& shape) {
+  return 1.0F / static_cast<float>(shape.kernel * shape.kernel);
+}
+
+void avg_halving_forward(const Pool2dShape& shape, const float* x, float* y) {
+  const Pixels d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto share = hn::Set(d, share_of_tap(shape));
+  for_each_window(shape, [&](const PoolWindow& window) HWY_ATTR {
+    const Quad quad = quad_of(shape, window);
+    for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += lanes) {
+      auto sum = hn::Add(hn::LoadU(d, x + quad.upper_left + n), hn::LoadU(d, x + quad.upper_right + n));
+      sum = hn::Add(sum, hn::LoadU(d, x + quad.lower_left + n));
+      sum = hn::Add(sum, hn::LoadU(d, x + quad.lower_right + n));
+      hn::StoreU(hn::Mul(sum, share), d, y + window.y_offset + n);
+    }
+  });
+}
+
+void avg_any_forward(const Pool2dShape& shape, const float* x, float* y) {
+  const Pixels d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto share = hn::Set(d, share_of_tap(shape));
+  for_each_window(shape, [&](const PoolWindow& window) HWY_ATTR {
+    for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += lanes) {
+      auto sum = hn::Zero(d);
+      for_each_tap(shape, window, [&](int, std::size_t offset) HWY_ATTR {
+        sum = hn::Add(sum, hn::LoadU(d, x + offset + n));
+      });
+      hn::StoreU(hn::Mul(sum, share), d, y + window.y_offset + n);
+    }
+  });
+}
+
+void avg_halving_backward(const Pool2dShape& shape, const float* dy, float* dx) {
+  const Pixels d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto share = hn::Set(d, share_of_tap(shape));
+  zero_odd_edges(shape, dx);
+  for_each_window(shape, [&](const PoolWindow& window) HWY_ATTR {
+    const Quad quad = quad_of(shape, window);
+    for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += lanes) {
+      const auto gradient = hn::Mul(hn::LoadU(d, dy + window.y_offset + n), share);
+      hn::StoreU(gradient, d, dx + quad.upper_left + n);
+      hn::StoreU(gradient, d, dx + quad.upper_right + n);
+      hn::StoreU(gradient, d, dx + quad.lower_left + n);
+      hn::StoreU(gradient, d, dx + quad.lower_right + n);
+    }
+  });
+}
+
+void avg_any_backward(const Pool2dShape& shape, const float* dy, float* dx) {
+  const Pixels d;
+  const std::size_t lanes = hn::Lanes(d);
+  const auto share = hn::Set(d, share_of_tap(shape));
+  std::fill_n(dx, shape.in_size(), 0.0F);
+  for_each_window(shape, [&](const PoolWindow& window) HWY_ATTR {
+    for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += lanes) {
+      const auto gradient = hn::Mul(hn::LoadU(d, dy + window.y_offset + n), share);
+      for_each_tap(shape, window, [&](int, std::size_t offset) HWY_ATTR {
+        float* pixel = dx + offset + n;
+        hn::StoreU(hn::Add(hn::LoadU(d, pixel), gradient), d, pixel);
+      });
+    }
+  });
+}
+
+// The mean of each whole channel: a lane is a sample, and four sums take turns, so that none waits for the one before.
+
+using Samples = hn::CappedTag<float, 16>;
+
+HWY_INLINE float share_of_pixel(int pixels) {
+  return 1.0F / static_cast<float>(pixels);
+}
+
+/// One channel of the samples of one vector: pixels are `stride` numbers apart.
+HWY_INLINE hn::Vec<Samples> sum_of_channel(int pixels, std::size_t stride, const float* x) {
+  const Samples d;
+  auto first = hn::Zero(d), second = hn::Zero(d), third = hn::Zero(d), fourth = hn::Zero(d);
+  int pixel = 0;
+  for (; pixel + 4 <= pixels; pixel += 4, x += 4 * stride) {
+    first = hn::Add(first, hn::LoadU(d, x));
+    second = hn::Add(second, hn::LoadU(d, x + stride));
+    third = hn::Add(third, hn::LoadU(d, x + 2 * stride));
+    fourth = hn::Add(fourth, hn::LoadU(d, x + 3 * stride));
+  }
+  if (pixel < pixels) first = hn::Add(first, hn::LoadU(d, x));
+  if (pixel + 1 < pixels) second = hn::Add(second, hn::LoadU(d, x + stride));
+  if (pixel + 2 < pixels) third = hn::Add(third, hn::LoadU(d, x + 2 * stride));
+  return hn::Add(hn::Add(first, second), hn::Add(third, fourth));
+}
+
+void global_avg_forward(const ImageShape& shape, int batch, const float* x, float* y) {
+  const Samples d;
+  const int pixels = shape.height * shape.width;
+  const auto stride = static_cast<std::size_t>(batch), channel = stride * static_cast<std::size_t>(pixels);
+  const auto share = hn::Set(d, share_of_pixel(pixels));
+  for (int c = 0; c < shape.channels; ++c, x += channel, y += stride) {
+    for (std::size_t n = 0; n < stride; n += hn::Lanes(d))
+      hn::StoreU(hn::Mul(sum_of_channel(pixels, stride, x + n), share), d, y + n);
+  }
+}
+
+void global_avg_backward(const ImageShape& shape, int batch, const float* dy, float* dx) {
+  const Samples d;
+  const int pixels = shape.height * shape.width;
+  const auto stride = static_cast<std::size_t>(batch);
+  const auto share = hn::Set(d, share_of_pixel(pixels));
+  for (int c = 0; c < shape.channels; ++c, dy += stride) {
+    for (int pixel = 0; pixel < pixels; ++pixel, dx += stride) {
+      for (std::size_t n = 0; n < stride; n += hn::Lanes(d))
+        hn::StoreU(hn::Mul(hn::LoadU(d, dy + n), share), d, dx + n);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lockstep::cpu {
+
+HWY_EXPORT(avg_halving_forward);
+HWY_EXPORT(avg_any_forward);
+HWY_EXPORT(avg_halving_backward);
+HWY_EXPORT(avg_any_backward);
+
+void avg_pool_forward(const Pool2dShape& shape, const float* x, float* y) {
+  if (shape.is_halving()) {
+    HWY_DYNAMIC_DISPATCH(avg_halving_forward)(shape, x, y);
+  } else {
+    HWY_DYNAMIC_DISPATCH(avg_any_forward)(shape, x, y);
+  }
+}
+
+void avg_pool_backward(const Pool2dShape& shape, const float* dy, float* dx) {
+  if (shape.is_halving()) {
+    HWY_DYNAMIC_DISPATCH(avg_halving_backward)(shape, dy, dx);
+  } else {
+    HWY_DYNAMIC_DISPATCH(avg_any_backward)(shape, dy, dx);
+  }
+}
+
+HWY_EXPORT(global_avg_forward);
+HWY_EXPORT(global_avg_backward);
+
+void global_avg_pool_forward(const ImageShape& shape, int batch, const float* x, float* y) {
+  HWY_DYNAMIC_DISPATCH(global_avg_forward)(shape, batch, x, y);
+}
+
+void global_avg_pool_backward(const ImageShape& shape, int batch, const float* dy, float* dx) {
+  HWY_DYNAMIC_DISPATCH(global_avg_backward)(shape, batch, dy, dx);
+}
+
+}  // namespace lockstep::cpu
+#endif

@@ -1,0 +1,220 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Samples are taken out of a data set and turned batch-innermost.
+#include "kernels/cpu/ops.hpp"
+#include "kernels/cpu/simd_targets.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/gather.cpp"
+#include "hwy/foreach_target.h"
+// Highway asks for this order.
+#include "hwy/cache_control.h"
+#include "hwy/highway.h"
+#include "kernels/cpu/multiply_add_inl.hpp"
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+namespace {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Images of random samples, one byte a pixel, to batch-innermost floats: a transposition of 16 x 16 bytes in
+// registers. What it waits for is memory, so the rows of the next 16 samples are prefetched meanwhile.
+
+constexpr int kTile = 16;  ///< samples and pixels of one transposition
+constexpr int kCacheLineBytes = 64;
+
+/// The rows of 16 samples in the data set; `real` of them are asked for, the others repeat the first.
+struct RowGroup {
+  const std::uint8_t* row[kTile];
+  int real;
+};
+
+/// Normalisation of a pixel: byte * scale + shift.
+struct Affine {
+  float scale, shift;
+};
+
+/// The same for each channel.
+struct ChannelAffines {
+  const float* scale;
+  const float* shift;
+
+  Affine of(int channel) const { return {scale[channel], shift[channel]}; }
+};
+
+RowGroup rows_of_group(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
+                       int first) {
+  RowGroup group = {};
+  group.real = std::clamp(shape.samples - first, 0, kTile);
+  for (int i = 0; i < kTile && group.real > 0; ++i) {
+    const std::int32_t sample = index[first + (i < group.real ? i : 0)];
+    group.row[i] = images + static_cast<std::size_t>(sample) * static_cast<std::size_t>(shape.features);
+  }
+  return group;
+}
+
+HWY_INLINE void prefetch_line(const RowGroup& group, int feature) {
+  for (int i = 0; i < group.real; ++i) hwy::Prefetch(group.row[i] + feature);
+}
+
+/// tile[f][i] = row[i][first + f] for any number of pixels of 16 samples, byte by byte.
+void transpose_bytes(const RowGroup& group, int first, int features, std::uint8_t* tile) {
+  for (int f = 0; f < features; ++f) {
+    for (int i = 0; i < kTile; ++i) tile[f * kTile + i] = group.row[i][first + f];
+  }
+}
+
+#if HWY_TARGET == HWY_SCALAR
+HWY_INLINE void transpose_tile(const RowGroup& group, int first, std::uint8_t* tile) {
+  transpose_bytes(group, first, kTile, tile);
+}
+#else
+using Bytes = hn::FixedTag<std::uint8_t, kTile>;
+using ByteRow = hn::Vec<Bytes>;
+
+/// One of the four equal steps of the transposition: row i is dealt out with row i + 8, byte by byte.
+HWY_INLINE void interleave_halves(const ByteRow* from, ByteRow* to) {
+  const Bytes d;
+  for (int i = 0; i < kTile / 2; ++i) {
+    to[2 * i] = hn::InterleaveLower(d, from[i], from[i + kTile / 2]);
+    to[2 * i + 1] = hn::InterleaveUpper(d, from[i], from[i + kTile / 2]);
+  }
+}
+
+/// tile[f][i] = row[i][first + f] for 16 pixels of 16 samples.
+HWY_INLINE void transpose_tile(const RowGroup& group, int first, std::uint8_t* tile) {
+  const Bytes d;
+  ByteRow rows[kTile];
+  ByteRow other[kTile];
+  for (int i = 0; i < kTile; ++i) rows[i] = hn::LoadU(d, group.row[i] + first);
+  interleave_halves(rows, other);
+  interleave_halves(other, rows);
+  interleave_halves(rows, other);
+  interleave_halves(other, rows);
+  for (int f = 0; f < kTile; ++f) hn::Store(rows[f], d, tile + f * kTile);
+}
+
+#endif
+
+/// x = byte * scale + shift for the 16 samples of each feature of a tile, 0 in columns from `real` on.
+HWY_INLINE void store_tile(const std::uint8_t* tile, int features, int batch, int real, Affine affine,
+                           float* x) {
+  const hn::CappedTag<float, kTile> d;
+  const hn::RebindToSigned<decltype(d)> di;
+  const hn::Rebind<std::uint8_t, decltype(di)> d8;
+  const int lanes = static_cast<int>(hn::Lanes(d));
+  const auto scale = hn::Set(d, affine.scale);
+  const auto shift = hn::Set(d, affine.shift);
+  for (int n = 0; n < kTile; n += lanes) {
+    const auto is_real = hn::FirstN(d, static_cast<std::size_t>(std::clamp(real - n, 0, lanes)));
+    for (int f = 0; f < features; ++f) {
+      const auto bytes = hn::LoadU(d8, tile + f * kTile + n);
+      const auto value = multiply_add(hn::ConvertTo(d, hn::PromoteTo(di, bytes)), scale, shift);
+      float* row = x + static_cast<std::size_t>(f) * static_cast<std::size_t>(batch);
+      hn::StoreU(hn::IfThenElseZero(is_real, value), d, row + n);
+    }
+  }
+}
+
+void zero_columns(const GatherShape& shape, float* x) {
+  for (int f = 0; f < shape.features; ++f, x += shape.batch) std::fill_n(x, kTile, 0.0F);
+}
+
+/// A tile that holds pixels of several channels, or of one that is not the only one.
+void store_by_channel(const GatherShape& shape, const std::uint8_t* tile, int first, int features, int real,
+                      const ChannelAffines& affines, float* x) {
+  const int plane = shape.features / shape.channels;
+  for (int f = 0; f < features;) {
+    const int channel = (first + f) / plane;
+    const int end = std::min(features, (channel + 1) * plane - first);
+    store_tile(tile + f * kTile, end - f, shape.batch, real, affines.of(channel),
+               x + static_cast<std::size_t>(f) * static_cast<std::size_t>(shape.batch));
+    f = end;
+  }
+}
+
+/// Writes 16 columns, while the lines of the next group's rows are on their way.
+void gather_group(const GatherShape& shape, const RowGroup& group, const RowGroup& next,
+                  const ChannelAffines& affines, float* x) {
+  const Affine affine = affines.of(0);
+  HWY_ALIGN std::uint8_t tile[kTile * kTile];
+  for (int first = 0; first < shape.features; first += kTile) {
+    if (first % kCacheLineBytes == 0) prefetch_line(next, first);
+    const int features = std::min(kTile, shape.features - first);
+    const bool full = features == kTile;
+    full ? transpose_tile(group, first, tile) : transpose_bytes(group, first, features, tile);
+    if (shape.channels > 1) {
+      store_by_channel(shape, tile, first, features, group.real, affines, x);
+    } else if (full) {
+      store_tile(tile, kTile, shape.batch, group.real, affine, x);
+    } else {
+      store_tile(tile, features, shape.batch, group.real, affine, x);
+    }
+    x += static_cast<std::size_t>(features) * static_cast<std::size_t>(shape.batch);
+  }
+}
+
+void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
+                   const float* scale, const float* shift, float* x) {
+  RowGroup group = rows_of_group(shape, images, index, 0);
+  for (int f = 0; f < shape.features; f += kCacheLineBytes) prefetch_line(group, f);
+  for (int n = 0; n < shape.batch; n += kTile) {
+    const RowGroup next = rows_of_group(shape, images, index, n + kTile);
+    if (group.real == 0) {
+      zero_columns(shape, x + n);
+    } else {
+      gather_group(shape, group, next, {scale, shift}, x + n);
+    }
+    group = next;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace lockstep::cpu {
+
+HWY_EXPORT(gather_images);
+
+void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
+                   const float* scale, const float* shift, float* x) {
+  HWY_DYNAMIC_DISPATCH(gather_images)(shape, images, index, scale, shift, x);
+}
+
+namespace {
+
+constexpr int kTile = 16;  ///< samples and features that are transposed at a time: one cache line of each
+
+/// x[f][n] of one tile; columns from `real` on become 0.
+void gather_tile(const GatherShape& shape, const float* features, const std::int32_t* index, int first_sample,
+                 int first_feature, float* x) {
+  const int real = std::clamp(shape.samples - first_sample, 0, kTile);
+  const int last_feature = std::min(first_feature + kTile, shape.features);
+  for (int i = 0; i < kTile; ++i) {
+    const int n = first_sample + i;
+    const float* row =
+        i < real ? features + static_cast<std::size_t>(index[n]) * static_cast<std::size_t>(shape.features)
+                 : nullptr;
+    for (int f = first_feature; f < last_feature; ++f) {
+      x[static_cast<std::size_t>(f) * static_cast<std::size_t>(shape.batch) + static_cast<std::size_t>(n)] =
+          row != nullptr ? row[f] : 0.0F;
+    }
+  }
+}
+
+}  // namespace
+
+void gather_features(const GatherShape& shape, const float* features, const std::int32_t* index, float* x) {
+  for (int n = 0; n < shape.batch; n += kTile) {
+    for (int f = 0; f < shape.features; f += kTile) gather_tile(shape, features, index, n, f, x);
+  }
+}
+
+}  // namespace lockstep::cpu
+#endif

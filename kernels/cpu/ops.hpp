@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Every op of a CPU: free functions, written by hand with Google Highway, one file an op. (The ops of GPUs work on
+/// whole batches and have a contract of their own, kernels/device_ops.hpp.)
+///
+/// Conventions, stated once:
+/// - Tensors are fp32 and *batch innermost*: [channel][row][column][sample]. A SIMD register holds the same
+///   pixel of different samples. `batch` in a shape is a multiple of kLanes; see kernels/shapes.hpp.
+/// - Pointers are 64-byte aligned where they start a tensor (weights and gradients inside an arena only
+///   4-byte), and do not overlap unless an op says "in place".
+/// - Outputs are overwritten, unless an op says "accumulates".
+/// - Gradients are *sums* over the samples; no kernel divides before the reduction over all ranks.
+/// - Any thread may call an op, at the same time as others: scratch memory belongs to the calling thread and is kept.
+/// - Bits depend only on arguments: not on the SIMD width of the machine (with fused multiply-add), nor on
+///   `batch` padding, nor on earlier calls. They are those of every other device (docs/arithmetic.md); the order of
+///   sums is that of kernels/sum_cuts.hpp.
+/// - Shapes were validated by the caller (models/); an op only asserts.
+/// - The first call of an op picks the widest instruction set of the machine (kernels/cpu/simd_choice.hpp).
+#pragma once
+
+#include "kernels/batch_norm.hpp"
+#include "kernels/numerics/random.hpp"
+#include "kernels/numerics/sums.hpp"
+#include "kernels/optimizers/update_rule.hpp"
+#include "kernels/shapes.hpp"
+#include "kernels/sum_cuts.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace lockstep::cpu {
+
+/// Samples that are processed together, of which every `batch` is a multiple: one 64-byte line, a vector of AVX-512,
+/// two of AVX2.
+inline constexpr int kLanes = 16;
+
+/// Output channels of a convolution that are computed at a time, for this batch: fewer in a call are slower.
+int channels_at_once(int batch);
+
+/// y = conv(x, w) + b: cross-correlation, as everywhere in deep learning.
+/// x [C,H,W,N]  w [K,C,R,S]  b [K]  y [K,P,Q,N]
+void conv2d_forward(const Conv2dShape& shape, const float* x, const float* w, const float* b, float* y);
+/// dx [C,H,W,N] from dy [K,P,Q,N]; touches only the taps that lie inside dy.
+void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float* w, float* dx);
+/// dw [K,C,R,S] and db [K], summed over samples and pixels, in as many terms as the split says.
+/// @param split  of the layer, of whose output channels the shape may have a part, and of a full grain, of which this
+///               may be a smaller one
+void conv2d_backward_weights(const Conv2dShape& shape, const GradientSplit& split, const float* x,
+                             const float* dy, const GradientOutput& to);
+
+/// y = max over each window; argmax [C,P,Q,N]: position in the window (row * kernel + column) of the first
+/// maximum (NaN wins, as in PyTorch). Where windows overlap, a pixel's gradient is added up in row-major order of them.
+/// @throws InternalError  the kernel is larger than 16 x 16: argmax is one byte
+void max_pool_forward(const Pool2dShape& shape, const float* x, float* y, std::uint8_t* argmax);
+void max_pool_backward(const Pool2dShape& shape, const float* dy, const std::uint8_t* argmax, float* dx);
+/// y = mean over each window: its sum, in row-major order, times the rounded 1 / (kernel * kernel).
+void avg_pool_forward(const Pool2dShape& shape, const float* x, float* y);
+void avg_pool_backward(const Pool2dShape& shape, const float* dy, float* dx);
+
+/// y [C,N] = mean over each channel of x [C,H,W,N]: pixel k, row by row, is added to sum k % 4; then
+/// (sum 0 + sum 1) + (sum 2 + sum 3), times the rounded 1 / (H W).
+void global_avg_pool_forward(const ImageShape& shape, int batch, const float* x, float* y);
+void global_avg_pool_backward(const ImageShape& shape, int batch, const float* dy, float* dx);
+
+// Batch normalisation: kernels/batch_norm.hpp has the order of the sums. x, y, dy, dx [channels, pixels, N].
+/// Accumulates the sums of x and x x: long sums [channels][kBatchNormWords].
+void batch_norm_sums(const BatchNormShape& shape, const float* x, std::int64_t* sums);
+/// y = (x - mean) (rstd weight) + bias, one rounding for the latter two.
+/// @param weight, bias  [channels]; null: 1 and 0
+void batch_norm_forward(const BatchNormShape& shape, const float* x, const BatchNormChannel* channels,
+                        const float* weight, const float* bias, float* y);
+/// Accumulates the sums of dy and dy xhat, where xhat = (x - mean) rstd.
+void batch_norm_gradient_sums(const BatchNormShape& shape, const float* x, const float* dy,
+                              const BatchNormChannel* channels, std::int64_t* sums);
+/// dx = (dy - mean_dy - xhat mean_dy_xhat) (rstd weight); 0 in padding columns.
+void batch_norm_backward(const BatchNormShape& shape, const float* x, const float* dy,
+                         const BatchNormChannel* channels, const float* weight, float* dx);
+
+/// y = w x + b.   x [I,N]  w [O,I]  b [O]  y [O,N]
+void linear_forward(const LinearShape& shape, const float* x, const float* w, const float* b, float* y);
+void linear_backward_data(const LinearShape& shape, const float* dy, const float* w, float* dx);
+void linear_backward_weights(const LinearShape& shape, const float* x, const float* dy, float* dw, float* db);
+
+/// y = max(x, 0) over `size` numbers (-0 and NaN stay as they are). In place when y == x.
+/// @param positive  [sign_bytes(size)], a bit for each number: it is larger than 0. May be null
+void relu_forward(std::size_t size, const float* x, float* y, std::uint8_t* positive);
+/// dx = dy where forward found the number positive, else 0. In place when dx == dy.
+void relu_backward(std::size_t size, const std::uint8_t* positive, const float* dy, float* dx);
+
+/// y = f(x) over `size` numbers; kernels/numerics/activation_math.inc says how, and is the same on every
+/// device. In place when y == x.
+void activation_forward(Activation kind, std::size_t size, const float* x, float* y);
+/// dx = dy f'(x), computed of what the activation saves (kernels/shapes.hpp). In place when dx == dy.
+void activation_backward(Activation kind, std::size_t size, const float* saved, const float* dy, float* dx);
+/// y = a + b over `size` numbers. In place when y is a or b.
+void add(std::size_t size, const float* a, const float* b, float* y);
+
+/// y = x / (1 - p) for kept units, 0 for dropped ones (see DropoutKey). In place when y == x.
+/// The gradient is the same op with the same key applied to dy.
+void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, float* y);
+
+/// logits [C,N] → natural logarithm of the softmax, y [C,N]. In place when y == x. The largest logit of a sample is
+/// subtracted first, so no finite logit overflows.
+void log_softmax(const LossShape& shape, const float* logits, float* y);
+/// Cross-entropy of the softmax, summed over samples; `labels` [samples] in [0, classes). dlogits [C,N] = softmax -
+/// onehot for real columns, 0 for padding; may be null (evaluation). In place when dlogits == logits. `sums` is
+/// overwritten. The loss of a sample is computed in float; the samples are added in double, in their order. Logits
+/// with NaN or +infinity, or none but -infinity, give a NaN loss and NaN gradients for that sample, which never
+/// counts as correct. Losses that are not finite are counted, not added.
+void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int32_t* labels,
+                           float* dlogits, LossSums* sums);
+
+/// x[f][n] = images[index[n]][f] * scale[c] + shift[c] (one fused multiply-add), 0 in padding columns; c is
+/// the channel of f. images: uint8 [sample][features]; scale, shift: [channels].
+void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
+                   const float* scale, const float* shift, float* x);
+/// x[f][n] = features[index[n]][f], 0 in padding columns. features: fp32 [sample][features].
+void gather_features(const GatherShape& shape, const float* features, const std::int32_t* index, float* x);
+
+/// Accumulates: sum[i] += round(g[i] * format.scale), half to even. Returns false, having added 0 for the
+/// culprits, if some |g[i]| >= format.limit or is NaN. See kernels/numerics/sums.hpp.
+bool accumulate_exact(std::size_t size, const float* g, const ExactFormat& format, std::int64_t* sum);
+/// g[i] = float(sum[i] / (scale * count)), computed in double with one rounding to float; `scale` is the
+/// power of two that the terms were multiplied by.
+void mean_from_exact(std::size_t size, const std::int64_t* sum, double scale, std::int64_t count, float* g);
+/// Accumulates: sum[i] += g[i].
+void accumulate(std::size_t size, const float* g, float* sum);
+/// g[i] = sum[i] / count.
+void mean(std::size_t size, const float* sum, std::int64_t count, float* g);
+
+/// One optimiser step: moves `w` and `buffers` by the rule (kernels/optimizers) along the mean gradient.
+/// All pointers are arenas, of which `tensors` names the ranges that move.
+/// @param buffers  what the rule remembers: as many as buffers_of(rule)
+void update(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors, const float* g,
+            float* const* buffers, float* w);
+
+/// Fingerprint (kernels/numerics/fingerprint.hpp) of words [first, first + words.size()) of a buffer; fingerprints of
+/// parts add up to that of the whole.
+std::uint64_t fingerprint(std::uint32_t buffer, std::size_t first, std::span<const float> words);
+std::uint64_t fingerprint(std::uint32_t buffer, std::size_t first, std::span<const std::int64_t> words);
+
+}  // namespace lockstep::cpu

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# tests/style: this tree is in order, and a tree that breaks a rule is refused with the name of the rule.
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+
+lines() { seq 40 | sed 's|.*|// line &|'; }
+
+# A small tree that keeps every rule, in tree/.
+make_tree() {
+  mkdir -p tree/common tree/comm/watch tree/models tree/tests/common
+  lines >tree/common/error.hpp
+  { echo '#include "common/error.hpp"' && lines; } >tree/models/network.hpp
+  { echo 'struct Verdict {};' && lines; } >tree/comm/watch/failure_detector.hpp
+  echo 'int main() {}' >tree/tests/common/small_test.cpp
+  expect_exit 0 "$repo/tests/style" tree
+}
+
+# expect_refused TEXT: the tree is, with this text.
+expect_refused() {
+  expect_exit 1 "$repo/tests/style" tree
+  expect_contains "$output" "$1"
+}
+
+This_tree_is_in_order() { expect_exit 0 "$repo/tests/style"; }
+
+Many_small_files_are_refused() {
+  make_tree
+  echo 'int f();' >tree/common/tiny.hpp
+  expect_refused "small: 1 of 4 files have fewer than 30 lines"
+  expect_contains "$output" common/tiny.hpp
+}
+
+A_full_room_is_refused() {
+  local i
+  make_tree
+  for i in $(seq 40); do cp tree/common/error.hpp "tree/common/error_$i.hpp"; done
+  expect_refused "room: common/ holds 41 files, at most 40"
+}
+
+An_include_that_runs_up_is_refused() {
+  make_tree
+  echo '#include "models/network.hpp"' >>tree/common/error.hpp
+  expect_refused "floor: common/error.hpp includes models/network.hpp, which is above it"
+}
+
+A_room_that_is_on_no_floor_is_refused() {
+  make_tree
+  mkdir tree/attic && cp tree/common/error.hpp tree/attic/
+  expect_refused "floor: attic/error.hpp: attic/ is on no floor"
+}
+
+Retired_names_are_refused() {
+  make_tree
+  echo 'class Lookout;  // a Judge in a comment is no name' >>tree/common/error.hpp
+  expect_refused "name: common/error.hpp:41: 'Lookout' was given up"
+  expect_lacks "$output" Judge
+}
+
+Types_that_say_nothing_are_refused() {
+  make_tree
+  echo 'struct Place { int x; };' >>tree/tests/common/small_test.cpp
+  expect_refused "name: tests/common/small_test.cpp:2: a type 'Place' does not say what it does"
+}
+
+A_second_verdict_is_refused() {
+  make_tree
+  echo 'struct Verdict { int x; };' >>tree/common/error.hpp
+  expect_refused "'Verdict' is a type of comm/watch/failure_detector.hpp alone"
+}
+
+Style_says_what_is_missing_or_wrong() {
+  expect_exit 2 "$repo/tests/style" one two
+  expect_exit 0 "$repo/tests/style" --help
+  expect_contains "$output" "The rules"
+  mkdir empty
+  expect_exit 2 "$repo/tests/style" empty
+  expect_contains "$output" "there is no source under empty"
+}
+
+run_tests "$@"
