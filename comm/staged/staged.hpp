@@ -17,7 +17,7 @@ namespace lockstep {
 /// needed. Not a collective call.
 std::unique_ptr<DeviceAllReduce> make_staged_all_reduce(Communicator& comm, Device& device);
 
-// Collectives of device memory by way of the host, where staged_all_reduce.hpp sums.
+// Collectives of device memory by way of the host, where the all-reduce above sums.
 
 /// Copies to pinned memory, does there what comm/collectives.hpp does, and copies back; each call waits. Borrows both;
 /// grows its pinned buffers as needed. Not a collective call.

@@ -9,7 +9,7 @@
 namespace lockstep::LOCKSTEP_GPU {
 
 // Exact sums on their own: floats into them, and out of them. Kernels that compute gradients add to them
-// directly (exact_sum.cuh).
+// directly (sums.cuh).
 //
 // Versions: (1) a thread for each element with an atomic addition, as in the gradient kernels. (2) Without:
 // each element is one thread's. (3) Two elements a thread, 16 bytes of sums a load, which halves the

@@ -32,7 +32,7 @@ void conv2d_forward(cudaStream_t, const Chip&, const Conv2dShape&, const float* 
 // conv2d_backward_data.cu
 void conv2d_backward_data(cudaStream_t, const Chip&, const Conv2dShape&, const float* dy, const float* w,
                           const EpilogueBackward* expand, float* dx);
-// conv2d_backward_weights.cu
+// conv2d.cu
 void conv2d_backward_weights(cudaStream_t, const Chip&, const Conv2dShape&, int grain, const float* x,
                              const float* dy, const ExactGradient&);
 

@@ -4,7 +4,7 @@
 ///
 /// Versions: (1) a thread for each output of a sample, backward by atomic additions to its window: in the
 /// hardware's order, and with three divisions by sizes of the launch, some 20 instructions each. (2)
-/// Divisions are multiplications (divisor.cuh); backward is a gather, a thread for each input, which adds up
+/// Divisions are multiplications (threads.cuh); backward is a gather, a thread for each input, which adds up
 /// the windows that cover it in the CPU's order. (3) A thread has four samples, 16 bytes a load; windows of 2
 /// x 2 and 3 x 3 without padding are unrolled, so that all their loads are under way at once.
 ///

@@ -14,7 +14,7 @@ namespace lockstep::LOCKSTEP_GPU {
 
 // Launches with a thread for each of many elements.
 
-/// Elements are numbered in 31 bits, which divisor.cuh counts on.
+/// Elements are numbered in 31 bits, which Divisor counts on.
 inline std::uint32_t thread_count(std::size_t elements) {
   LOCKSTEP_CHECK(elements < (std::size_t{1} << 31));
   return static_cast<std::uint32_t>(elements);

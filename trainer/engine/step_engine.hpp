@@ -38,7 +38,7 @@ struct StepSeries {
   /// Of the last of those steps; or, if there is a failure, of the step after them.
   StepTotals last;
   std::optional<StepFailure> failure;  ///< why the step after them could not be taken
-  /// Of each of those steps, one behind the other, the row that step_fingerprints.hpp describes, of what this rank
+  /// Of each of those steps, one behind the other, the row that weight_update.hpp describes, of what this rank
   /// holds. Empty unless the job keeps a trail.
   std::vector<std::uint64_t> fingerprints = {};
 

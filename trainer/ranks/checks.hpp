@@ -57,7 +57,7 @@ struct RankView {
   // The run directory.
   bool sees_run_directory = true;     ///< the same one as rank 0
   std::uint64_t disk_free_bytes = 0;  ///< for the run directory, of rank 0
-  // Everything that people set, by name, secrets masked (settings.hpp).
+  // Everything that people set, by name, secrets masked.
   std::map<std::string, std::string> settings;
   std::map<std::string, std::string> versions;  ///< "lockstep", "MPI", "PMIx of the launcher"
 };
@@ -98,7 +98,7 @@ std::vector<const RankView*> one_of_each_host(Views ranks);
 /// A setting of this rank, or "".
 std::string setting(const RankView& view, const std::string& name);
 
-// launch_checks.cpp: how ranks were started and placed.
+// How ranks were started and placed.
 std::vector<Finding> find_other_world_size(Views ranks);
 std::vector<Finding> find_crowded_cores(Views ranks);
 std::vector<Finding> find_crowded_hosts(Views ranks);

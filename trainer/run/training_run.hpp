@@ -34,7 +34,7 @@ class TrainingRun {
  private:
   int run_to_the_end();
 
-  // How it begins: training_run_start.cpp.
+  // How it begins: train.cpp.
   void open_directory();
   void open_chosen(const std::string& path, bool wait);
   void restore_or_initialise();

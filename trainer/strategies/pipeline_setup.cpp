@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Stages and micro-batches; of memory see pipeline_memory.hpp.
+/// Stages and micro-batches, and the memory that they take.
 #include "trainer/strategies/pipeline_setup.hpp"
 
 #include "common/buffers.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What stages say to each other: activations one way, their gradients the other. Messages lie where the engine's do:
-/// in host memory (host_stage_links.hpp) or on the device (device_stage_links.hpp).
+/// in host memory (HostStageLinks) or on the device (DeviceStageLinks).
 #pragma once
 
 #include "comm/communicator.hpp"
