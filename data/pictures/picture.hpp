@@ -101,7 +101,7 @@ bool has_light_background(const Picture& picture);
 /// The same of the pixels of an image of this shape; all channels count alike.
 bool has_light_border(std::span<const std::uint8_t> pixels, const ImageShape& shape);
 
-// The picture formats that data/pictures/picture.hpp reads, one function and one file each.
+// The picture formats that are read, a function each.
 
 /// @throws DataError  a picture that is empty or larger than kMaxPictureSide and kMaxPicturePixels allow
 void check_picture_size(const std::string& name, std::int64_t width, std::int64_t height);

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-// Drawing the orders that kernels/emulation/order.hpp speaks of.
+// Random numbers for the order in which threads and blocks run.
 
 namespace lockstep::emulation {
 
