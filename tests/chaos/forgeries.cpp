@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Every number is one that `lockstep prove` promises to compare.
-#include "tests/chaos/forgeries.hpp"
-
 #include "tests/chaos/attempt.hpp"
+#include "tests/chaos/prove.hpp"
 #include "tests/trainer/support/forged_run.hpp"
 
 #include <fmt/format.h>

@@ -9,7 +9,6 @@
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/chaos_job.hpp"
-#include "tests/chaos/forgeries.hpp"
 #include "tests/chaos/scratch.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 

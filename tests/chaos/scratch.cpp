@@ -2,15 +2,30 @@
 // SPDX-License-Identifier: MIT
 #include "tests/chaos/scratch.hpp"
 
+#include "tests/chaos/campaign.hpp"
+#include "tests/chaos/child_process.hpp"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
+#include <string>
 #include <system_error>
+#include <thread>
 #include <vector>
 
 namespace lockstep::chaos {
+
 namespace {
 
 constexpr const char* kKept = "kept";
@@ -76,6 +91,144 @@ std::vector<std::string> scratch_of(pid_t process) {
     }
   }
   return found;
+}
+
+// Both are subreapers: who was started and lost its parent is a descendant still, and so is found.
+
+namespace {
+
+constexpr std::chrono::milliseconds kPollDeaths{5};
+constexpr std::chrono::seconds kMostForDeaths{30};
+
+/// What asks for an end. What is ignored, as nohup and shells have it for their background, stays ignored.
+std::vector<int> ending_signals() {
+  std::vector<int> signals;
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    struct sigaction action {};
+    sigaction(signal, nullptr, &action);
+    if (action.sa_handler != SIG_IGN) signals.push_back(signal);
+  }
+  return signals;
+}
+
+void reap_the_dead() {
+  while (waitpid(-1, nullptr, WNOHANG) > 0) {
+  }
+}
+
+void clear_away_descendants() {
+  Patience patience(kMostForDeaths);
+  for (auto left = descendants(); !left.empty() && !patience.is_exhausted(); left = descendants()) {
+    for (const pid_t pid : left) kill(pid, SIGKILL);
+    std::this_thread::sleep_for(kPollDeaths);
+    reap_the_dead();
+  }
+}
+
+[[noreturn]] void end_by(int signal) {
+  std::signal(signal, SIG_DFL);
+  sigset_t only;
+  sigemptyset(&only);
+  sigaddset(&only, signal);
+  std::raise(signal);
+  pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+  _exit(128 + signal);
+}
+
+int ending_pipe = -1;
+
+void on_ending(int signal) {
+  const auto byte = static_cast<unsigned char>(signal);
+  [[maybe_unused]] const ssize_t written = write(ending_pipe, &byte, 1);
+}
+
+/// In the campaign. What its workers say of runs that die now is no news; what they still write goes with the rest,
+/// since they end when another program takes this one's place.
+[[noreturn]] void end_campaign(int signal) {
+  const auto scratch = scratch_of(getpid());
+  const int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  for (const int file : {STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, file);
+  ChildProcess::start_no_more();
+  clear_away_descendants();
+  const std::string number = std::to_string(signal);
+  std::vector<const char*> words = {"sh", "-c", "signal=$1; shift; rm -rf -- \"$@\"; kill -$signal $$", "sh",
+                                    number.c_str()};
+  for (const std::string& directory : scratch) words.push_back(directory.c_str());
+  words.push_back(nullptr);
+  execvp("sh", const_cast<char* const*>(words.data()));
+  end_by(signal);
+}
+
+/// Handlers, since a blocked signal would be blocked in all that is started, too.
+void end_when_told(const std::vector<int>& signals) {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  ending_pipe = ends[1];
+  std::thread([from = ends[0]] {
+    unsigned char signal = 0;
+    while (read(from, &signal, 1) != 1) {
+    }
+    end_campaign(signal);
+  }).detach();
+  struct sigaction action {};
+  action.sa_handler = on_ending;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : signals) sigaction(signal, &action, nullptr);
+}
+
+int campaign_process(pid_t guard, const std::vector<int>& signals, const std::function<int()>& campaign) {
+  setpgid(0, 0);  // what strikes the guard's whole group leaves one of the two
+  adopt_orphans();
+  auto heard = signals;
+  if (std::find(heard.begin(), heard.end(), SIGTERM) == heard.end()) heard.push_back(SIGTERM);
+  end_when_told(heard);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != guard) return 1;
+  return campaign();
+}
+
+int end_of(pid_t campaign) {
+  int status = 0;
+  while (waitpid(campaign, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  clear_away_descendants();
+  std::error_code ignored;
+  for (const std::string& directory : scratch_of(campaign)) std::filesystem::remove_all(directory, ignored);
+  return 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+int run_guarded(const std::function<int()>& campaign) {
+  const auto signals = ending_signals();
+  sigset_t heard, before;
+  sigemptyset(&heard);
+  for (const int signal : signals) sigaddset(&heard, signal);
+  sigaddset(&heard, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &heard, &before);
+  adopt_orphans();
+  const pid_t guard = getpid();
+  const pid_t pid = fork();
+  if (pid < 0) throw std::system_error(errno, std::generic_category(), "fork");
+  if (pid == 0) {
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    const int code = campaign_process(guard, signals, campaign);
+    std::fflush(nullptr);
+    _exit(code);
+  }
+  siginfo_t ended{};
+  for (int signal = SIGCHLD; signal == SIGCHLD;) {
+    // WNOWAIT: its status stays, for end_of().
+    if (waitid(P_PID, static_cast<id_t>(pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+        ended.si_pid == pid)
+      return end_of(pid);
+    if (sigwait(&heard, &signal) != 0 || signal == SIGCHLD) continue;
+    kill(pid, SIGKILL);
+    end_of(pid);
+    end_by(signal);
+  }
+  return 1;
 }
 
 }  // namespace lockstep::chaos

@@ -4,7 +4,7 @@
 /// such that writing it gives a manifest that reads the same. Then the same text as the manifest of a
 /// checkpoint whose files are good: all that commands do with one.
 #include "common/error.hpp"
-#include "tests/common/files/memory_env.hpp"
+#include "tests/common/memory_env.hpp"
 #include "tests/fuzz/expand.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"

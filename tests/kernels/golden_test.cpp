@@ -4,7 +4,6 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/layer_problem.hpp"
-#include "tests/kernels/reference/sums.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 
 namespace lockstep::golden_test {

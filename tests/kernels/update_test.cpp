@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/simd.hpp"
-#include "tests/kernels/reference/sums.hpp"
+#include "tests/kernels/reference/tensor.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 #include "models/network.hpp"
 #include "tests/scaling/alpha_beta.hpp"
 #include "tests/scaling/options.hpp"
-#include "tests/scaling/scaling_table.hpp"
+#include "tests/scaling/scenario.hpp"
 
 #include <fmt/format.h>
 

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Rows in fixed columns.
-#include "tests/scaling/scaling_table.hpp"
-
 #include "common/svg.hpp"
 #include "common/text_layout.hpp"
+#include "tests/scaling/scenario.hpp"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,7 @@
 /// ranks add up right is what they check themselves: tests/launch/simulate_test.sh.)
 #include "common/error.hpp"
 #include "tests/scaling/alpha_beta.hpp"
-#include "tests/scaling/scaling_table.hpp"
+#include "tests/scaling/scenario.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,10 @@
 #include "tests/scaling/step_plan.hpp"
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -34,5 +36,14 @@ Scenario plan_scenario(const Cluster& cluster, ReduceKind kind, std::size_t buck
 
 /// Runs `program` (lockstep_simulated_step) on it. @throws InternalError, IoError
 SimulatedStep simulate(const Scenario& scenario, const StepProfile& profile, const std::string& program);
+
+// Scenarios as lines for people and as a picture.
+
+/// A head and a line for each, at most 79 columns; then how far the model is off.
+std::vector<std::string> scaling_table(std::span<const Scenario> scenarios);
+
+/// Efficiency and exposed communication against ranks: a line for each way to all-reduce and number of
+/// buckets, dashed what the model says. Equal scenarios have equal bytes.
+std::string scaling_svg(std::span<const Scenario> scenarios, const std::string& title);
 
 }  // namespace lockstep

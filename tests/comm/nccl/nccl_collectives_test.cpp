@@ -1,20 +1,112 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the collectives over NCCL come to between ranks, with a stand-in for it that carries numbers.
+/// All-reduce, the other collectives and messages between GPUs, over a stand-in for NCCL.
 #include "comm/nccl/nccl.hpp"
 #include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
 #include "tests/comm/device_checks.hpp"
 #include "tests/comm/nccl/fake_nccl.hpp"
+#include "tests/support/held_device.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <vector>
 
 namespace lockstep::testing {
+
+// What all-reduce over NCCL asks of the library, with a stand-in for it.
+
+namespace {
+
+class NcclAllReduceTest : public ::testing::Test {
+ protected:
+  NcclAllReduceTest() { use_fake_nccl(nccl_); }
+
+  static void with_all_reduce(const std::function<void(DeviceAllReduce&, Device&)>& body) {
+    run_thread_ranks(1, [&](Communicator& comm) {
+      const auto device = emulated::platform().make_device(0);
+      const std::unique_ptr<DeviceAllReduce> all_reduce(lockstep_make_nccl_all_reduce(comm, *device));
+      body(*all_reduce, *device);
+    });
+  }
+
+  FakeNccl nccl_;
+};
+
+TEST_F(NcclAllReduceTest, NamesTheLibraryThatIsLoaded) {
+  with_all_reduce([](DeviceAllReduce& all_reduce, Device& /*device*/) {
+    EXPECT_EQ(all_reduce.name(), "NCCL 2.28.9");
+    EXPECT_TRUE(all_reduce.on_stream());
+  });
+}
+
+TEST_F(NcclAllReduceTest, ShareGpusFrom2_30OnWhereTheEnvironmentSaysSo) {
+  constexpr const char* kName = "NCCL_MULTI_RANK_GPU_ENABLE";
+  for (const int version : {22809, 22999, 23000, 23007}) {
+    nccl_.version = version;
+    unsetenv(kName);
+    EXPECT_FALSE(lockstep_nccl_shares_gpus()) << version;
+    setenv(kName, "0", 1);
+    EXPECT_FALSE(lockstep_nccl_shares_gpus()) << version;
+    setenv(kName, "1", 1);
+    EXPECT_EQ(lockstep_nccl_shares_gpus(), version >= 23000) << version;
+  }
+  unsetenv(kName);
+}
+
+TEST_F(NcclAllReduceTest, MakesItsDeviceCurrentBeforeItConnects) {
+  with_all_reduce([](DeviceAllReduce& /*all_reduce*/, Device& /*device*/) {});
+  const auto calls = nccl_.calls();
+  EXPECT_LT(std::find(calls.begin(), calls.end(), "device 0"),
+            std::find(calls.begin(), calls.end(), "init 0 of 1"));
+}
+
+TEST_F(NcclAllReduceTest, SumsElementsInPlaceOnTheStream) {
+  with_all_reduce([this](DeviceAllReduce& all_reduce, Device& device) {
+    const auto stream = device.make_stream();
+    const DeviceBuffer<std::int64_t> exact(device, 257);
+    const DeviceBuffer<float> single(device, 31);
+    all_reduce.all_reduce(*stream, exact.data(), exact.size());
+    EXPECT_EQ(nccl_.calls().back(), "sum of 257 int64");
+    EXPECT_EQ(static_cast<void*>(nccl_.stream), stream->native_handle());
+    all_reduce.all_reduce(*stream, single.data(), single.size());
+    EXPECT_EQ(nccl_.calls().back(), "sum of 31 float");
+  });
+}
+
+TEST_F(NcclAllReduceTest, SumsFromOneBufferIntoAnotherWithoutACopy) {
+  with_all_reduce([this](DeviceAllReduce& all_reduce, Device& device) {
+    const auto stream = device.make_stream();
+    const DeviceBuffer<std::int64_t> terms(device, 9), sums(device, 9);
+    all_reduce.all_reduce_into(*stream, terms.data(), sums.data(), sums.size());
+    EXPECT_EQ(nccl_.calls().back(), "sum of 9 int64, not in place");
+    const DeviceBuffer<float> single(device, 3), result(device, 3);
+    all_reduce.all_reduce_into(*stream, single.data(), result.data(), result.size());
+    EXPECT_EQ(nccl_.calls().back(), "sum of 3 float, not in place");
+  });
+}
+
+TEST_F(NcclAllReduceTest, ReturnsOnlyWhenTheWorkIsOnTheStream) {
+  nccl_.polls_until_settled = 50;
+  with_all_reduce([this](DeviceAllReduce& all_reduce, Device& device) {
+    const auto stream = device.make_stream();
+    const DeviceBuffer<float> data(device, 8);
+    all_reduce.all_reduce(*stream, data.data(), data.size());
+    EXPECT_EQ(nccl_.polls_left, 0);
+  });
+}
+
+}  // namespace
+
+// What the collectives over NCCL come to between ranks, with a stand-in for it that carries numbers.
+
 namespace {
 
 void with_nccl_collectives(FakeNccl& nccl, int ranks,
@@ -78,4 +170,102 @@ TEST(NcclCollectivesCallsTest, ReturnOnlyWhenTheWorkIsOnTheStream) {
 }
 
 }  // namespace
+
+// Messages over NCCL, with a stand-in for it that carries numbers between threads. (Whole pipelines: processes/.)
+
+namespace {
+
+std::unique_ptr<DeviceLink> make_link(Communicator& comm, Device& device) {
+  const auto end = comm.rank() == 0 ? LinkEnd::kSender : LinkEnd::kReceiver;
+  return std::unique_ptr<DeviceLink>(lockstep_make_nccl_link(comm, device, end));
+}
+
+/// One rank with its end of a link, a buffer and a stream.
+struct LinkRank {
+  explicit LinkRank(Communicator& ranks)
+      : comm(ranks),
+        link(make_link(ranks, device)),
+        stream(device.make_stream()),
+        ready(device.make_event()) {}
+
+  std::unique_ptr<PendingCollective> start(const DeviceBuffer<float>& values) {
+    stream->record(*ready);
+    const auto bytes = std::span(reinterpret_cast<std::byte*>(values.data()), values.bytes());
+    return comm.rank() == 0 ? link->start_send(*ready, bytes) : link->start_receive(*ready, bytes);
+  }
+
+  Communicator& comm;
+  HeldDevice held_device;
+  Device& device = held_device;
+  std::unique_ptr<DeviceLink> link;
+  std::unique_ptr<Stream> stream;
+  std::unique_ptr<Event> ready;
+};
+
+class NcclLinkTest : public ::testing::Test {
+ protected:
+  NcclLinkTest() { use_fake_nccl(nccl_); }
+  FakeNccl nccl_;
+};
+
+TEST_F(NcclLinkTest, CarriesMessagesOfAnySizeInOrder) {
+  run_thread_ranks(2, [](Communicator& comm) {
+    LinkRank rank(comm);
+    EXPECT_EQ(rank.link->name(), "NCCL 2.28.9");
+    for (const std::size_t count : {1, 1000, 7, 200'000}) {
+      std::vector<float> values(count), arrived(count);
+      std::iota(values.begin(), values.end(), static_cast<float>(count));
+      const DeviceBuffer<float> buffer(rank.device, count);
+      if (comm.rank() == 0) rank.stream->copy_to_device(buffer.data(), values.data(), buffer.bytes());
+      comm.wait(*rank.start(buffer), "a message");
+      rank.stream->copy_to_host(arrived.data(), buffer.data(), buffer.bytes());
+      EXPECT_EQ(arrived, values);
+    }
+  });
+}
+
+/// A first message may wait for its other end within the call: links are made with it.
+TEST_F(NcclLinkTest, IsConnectedWhenItIsMade) {
+  run_thread_ranks(2, [](Communicator& comm) { const LinkRank rank(comm); });
+  for (const char* call : {"init 0 of 2", "init 1 of 2", "send", "receive"})
+    EXPECT_TRUE(nccl_.called(call)) << call;
+  EXPECT_EQ(nccl_.calls().back(), "destroy");
+}
+
+TEST_F(NcclLinkTest, AMessageIsThereWhenNcclAndThenTheStreamAreDoneWithIt) {
+  run_thread_ranks(2, [&](Communicator& comm) {
+    LinkRank rank(comm);
+    const DeviceBuffer<float> buffer(rank.device, 10);
+    comm.barrier();
+    nccl_.polls_until_settled = 2;
+    comm.barrier();
+    rank.held_device.held = true;
+    const auto message = rank.start(buffer);
+    for (int i = 0; i < 5; ++i) EXPECT_FALSE(message->test());
+    rank.held_device.held = false;
+    EXPECT_TRUE(message->test());
+  });
+}
+
+TEST_F(NcclLinkTest, ARankThatNcclMissesIsAPeerLost) {
+  run_thread_ranks(2, [&](Communicator& comm) {
+    LinkRank rank(comm);
+    const DeviceBuffer<float> buffer(rank.device, 10);
+    const auto message = rank.start(buffer);
+    comm.barrier();
+    nccl_.failure = ncclRemoteError;
+    comm.barrier();
+    try {
+      message->test();
+      ADD_FAILURE() << "no error";
+    } catch (const PeerLostError& error) {
+      EXPECT_NE(std::string(error.what()).find("remote process exited"), std::string::npos) << error.what();
+    }
+    comm.barrier();
+  });
+  EXPECT_TRUE(nccl_.called("abort"));
+}
+
+}  // namespace
+
 }  // namespace lockstep::testing

@@ -3,8 +3,8 @@
 /// Convolutions on a device against naive loops in double, fused ops against their parts, and the
 /// independence of the bits from the order of threads, from the batch and from other grains.
 #include "kernels/sum_cuts.hpp"
-#include "tests/kernels/device/conv2d_problem.hpp"
 #include "tests/kernels/device/cpu_columns.hpp"
+#include "tests/kernels/device/problems.hpp"
 
 #include <algorithm>
 #include <limits>

@@ -4,6 +4,7 @@
 
 #include "common/error.hpp"
 #include "kernels/device_ops.hpp"
+#include "kernels/nvml.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include <vector>
 
 namespace lockstep {
+
 namespace {
 
 void expect_one_line_with(const std::string& text, const std::vector<std::string>& parts) {
@@ -121,4 +123,72 @@ TEST(NoCudaTest, EveryCallSaysHowToGetGpuKernels) {
 }
 
 }  // namespace
+
+namespace {
+
+CudaFailure failure(const char* name) {
+  return {name, "a text", "cudaSomething(x)", "somewhere.cu", 42};
+}
+
+TEST(CudaErrorTest, WhatTheDeviceCausesIsADeviceErrorWithAdvice) {
+  for (const char* name : {"cudaErrorMemoryAllocation", "cudaErrorNoDevice", "cudaErrorInsufficientDriver",
+                           "cudaErrorUnsupportedPtxVersion", "cudaErrorNoKernelImageForDevice",
+                           "cudaErrorDevicesUnavailable", "cudaErrorSystemNotReady"}) {
+    try {
+      throw_cuda_error(failure(name));
+    } catch (const DeviceError& error) {
+      const std::string text = error.what();
+      EXPECT_NE(text.find(std::string("cudaSomething(x) failed: ") + name + " (a text) at somewhere.cu:42; "),
+                std::string::npos)
+          << text;
+      EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+    }
+  }
+}
+
+TEST(CudaErrorTest, WhatTheProgramCausesIsAnInternalError) {
+  for (const char* name : {"cudaErrorInvalidValue", "cudaErrorIllegalAddress", "cudaErrorLaunchFailure"})
+    EXPECT_THROW(throw_cuda_error(failure(name)), InternalError) << name;
+}
+
+TEST(CudaErrorTest, FailuresOfDestructorsAreLoggedOncePerCause) {
+  testing::internal::CaptureStderr();
+  log_cuda_error(failure("cudaErrorIllegalAddress"));
+  log_cuda_error(failure("cudaErrorIllegalAddress"));
+  log_cuda_error(failure("cudaErrorCudartUnloading"));
+  EXPECT_EQ(
+      testing::internal::GetCapturedStderr(),
+      "lockstep: warning: cudaSomething(x) failed: cudaErrorIllegalAddress (a text) at somewhere.cu:42\n");
+}
+
+}  // namespace
+
+namespace {
+
+TEST(NvmlTest, IsNotThereWithoutItsLibrary) {
+  EXPECT_EQ(Nvml::open("libthere-is-no-such-library.so.1"), nullptr);
+}
+
+TEST(NvmlTest, IsNotThereIfTheLibraryIsAnother) {
+  EXPECT_EQ(Nvml::open("libm.so.6"), nullptr);
+}
+
+TEST(NvmlTest, KnowsDriverMemoryAndNvlink) {
+  const auto nvml = Nvml::open(LOCKSTEP_FAKE_NVML);
+  ASSERT_NE(nvml, nullptr);
+  EXPECT_EQ(nvml->driver_version(), "580.65.06");
+  EXPECT_EQ(nvml->free_bytes("GPU-a"), std::size_t{100 + 'a'});
+  EXPECT_EQ(nvml->nvlink("GPU-a", "GPU-b"), true);
+  EXPECT_EQ(nvml->nvlink("GPU-a", "GPU-c"), false);
+}
+
+TEST(NvmlTest, SaysNothingOfGpusItDoesNotKnow) {
+  const auto nvml = Nvml::open(LOCKSTEP_FAKE_NVML);
+  ASSERT_NE(nvml, nullptr);
+  EXPECT_EQ(nvml->free_bytes("GPU-emulated"), std::nullopt);
+  EXPECT_EQ(nvml->nvlink("GPU-a", "GPU-emulated"), std::nullopt);
+}
+
+}  // namespace
+
 }  // namespace lockstep

@@ -4,7 +4,7 @@
 /// bits from batch and grains.
 #include "kernels/numerics/sums.hpp"
 #include "tests/kernels/device/cpu_columns.hpp"
-#include "tests/kernels/device/linear_problem.hpp"
+#include "tests/kernels/device/problems.hpp"
 
 #include <algorithm>
 #include <iterator>

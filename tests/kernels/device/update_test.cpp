@@ -5,7 +5,7 @@
 #include "kernels/cpu/ops.hpp"
 #include "kernels/numerics/fingerprint.hpp"
 #include "tests/kernels/device/rig.hpp"
-#include "tests/kernels/reference/sums.hpp"
+#include "tests/kernels/reference/tensor.hpp"
 
 #include <algorithm>
 #include <span>

@@ -5,8 +5,6 @@
 /// for. So what the emulator computes, where a host compiler made the same sources, is what a GPU computes.
 #include "tests/kernels/machine_code/program.hpp"
 
-#include "ptx.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "ptx.hpp"
+#include "tests/kernels/machine_code/program.hpp"
 
 #include <cxxabi.h>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/shapes.hpp"
-#include "tests/kernels/reference/sums.hpp"
+#include "tests/kernels/reference/tensor.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: MIT
 #include "tests/models/random_networks/random_case.hpp"
 
-#include "tests/models/random_networks/random_layers.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -6,6 +6,7 @@
 
 #include "data/dataset.hpp"
 #include "kernels/numerics/random.hpp"
+#include "kernels/shapes.hpp"
 #include "trainer/config/job.hpp"
 
 #include <cstdint>
@@ -55,5 +56,11 @@ class Dice {
   std::uint64_t seed_;
   std::uint32_t next_ = 0;
 };
+
+// The layers of a random network as YAML.
+
+/// "layers: ...", valid for this input and number of classes. Every kind of layer, with options that fit the
+/// image it meets. Little enough work that the emulator takes milliseconds a sample.
+std::string random_layers(Dice& dice, const ImageShape& input, int classes);
 
 }  // namespace lockstep::test

@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "tests/models/random_networks/random_layers.hpp"
-
 #include "models/network_builder.hpp"
+#include "tests/models/random_networks/random_case.hpp"
 
 #include <fmt/format.h>
 

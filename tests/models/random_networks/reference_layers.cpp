@@ -3,8 +3,6 @@
 /// Each layer by its kind.
 #include "tests/models/random_networks/reference_layers.hpp"
 
-#include "tests/models/random_networks/reference_pools.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <variant>

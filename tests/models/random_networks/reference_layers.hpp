@@ -6,6 +6,7 @@
 
 #include "kernels/numerics/random.hpp"
 #include "models/layer.hpp"
+#include "models/network.hpp"
 #include "tests/kernels/reference/layers.hpp"
 
 #include <cmath>
@@ -176,5 +177,47 @@ Bounded product_weights(const Shape& s, std::span<const float> weights, const Bo
     dw.add(s.weight_size() + i / plane, dy.value[i], dy.variance[i], dy.tie[i], 1);
   return dw.take();
 }
+
+// Pools in double, with bounds on what fp32 may make of them.
+
+Bounded max_pool_forward(const Pool2dShape& s, const Bounded& x);
+/// Counts windows in which rounding may turn who wins.
+Bounded max_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded& dy, std::int64_t& ties);
+Bounded avg_pool_forward(const Pool2dShape& s, const Bounded& x);
+Bounded avg_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded& dy);
+Bounded global_avg_pool_forward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x);
+Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x, const Bounded& dy);
+
+// Batch normalisation in double, with bounds on what fp32 may make of it.
+
+Bounded batch_norm_forward(const BatchNormOp& op, const LayerContext& context, const Bounded& x);
+Bounded batch_norm_backward(const BatchNormOp& op, const LayerContext& context, const Bounded& x,
+                            const Bounded& dy);
+/// Of weight, then bias.
+Bounded batch_norm_weights(const BatchNormOp& op, const LayerContext& context, const Bounded& x,
+                           const Bounded& dy);
+
+// A whole network on one batch in double: loss, correct answers and gradients, and how far fp32 may be off.
+
+/// Samples as the network sees them.
+struct Batch {
+  std::vector<double> x;  ///< [features][samples]
+  std::vector<std::int32_t> labels;
+
+  int samples() const { return static_cast<int>(labels.size()); }
+};
+
+struct ReferenceStep {
+  double loss = 0, loss_allowed = 0;                 ///< sum over the samples
+  std::int64_t least_correct = 0, most_correct = 0;  ///< they differ where two logits are tied
+  Bounded gradients;                                 ///< sums over the samples, arena order; training only
+  std::int64_t ties = 0;  ///< decisions of relu and max-pool that rounding may turn
+};
+
+/// @param key  of dropout; sample 0 is position 0 of the global batch
+ReferenceStep reference_training(const Network& network, std::span<const float> weights, const Batch& batch,
+                                 const PassKey& key);
+ReferenceStep reference_evaluation(const Network& network, std::span<const float> weights,
+                                   const Batch& batch);
 
 }  // namespace lockstep::test

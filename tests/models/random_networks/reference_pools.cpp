@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "tests/models/random_networks/reference_pools.hpp"
-
 #include "tests/models/random_networks/reference_layers.hpp"
 
 #include <algorithm>

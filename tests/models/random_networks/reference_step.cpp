@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "tests/models/random_networks/reference_step.hpp"
-
 #include "models/layer.hpp"
 #include "tests/models/random_networks/reference_layers.hpp"
 

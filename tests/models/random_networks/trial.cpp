@@ -4,7 +4,7 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "kernels/step_state.hpp"
-#include "tests/models/random_networks/reference_step.hpp"
+#include "tests/models/random_networks/reference_layers.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_engine.hpp"
 #include "trainer/run/saved_model.hpp"

@@ -4,7 +4,7 @@
 #include "trainer/checkpoint/checkpointer.hpp"
 
 #include "common/error.hpp"
-#include "tests/common/files/memory_env.hpp"
+#include "tests/common/memory_env.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 

@@ -4,7 +4,7 @@
 /// one.
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
-#include "tests/common/files/memory_env.hpp"
+#include "tests/common/memory_env.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpointer.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Input/output errors and full disks: the save says so, and the last good checkpoint stays.
 #include "common/error.hpp"
-#include "tests/common/files/memory_env.hpp"
+#include "tests/common/memory_env.hpp"
 #include "tests/support/effort.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpointer.hpp"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The manifest: round trip, its seal, and contents that are sealed but wrong.
 #include "common/error.hpp"
-#include "tests/common/files/memory_env.hpp"
+#include "tests/common/memory_env.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 

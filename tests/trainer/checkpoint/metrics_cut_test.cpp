@@ -4,7 +4,7 @@
 #include "trainer/checkpoint/metrics_cut.hpp"
 
 #include "common/digest.hpp"
-#include "tests/common/files/memory_env.hpp"
+#include "tests/common/memory_env.hpp"
 
 #include <gtest/gtest.h>
 

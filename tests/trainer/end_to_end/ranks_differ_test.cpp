@@ -3,7 +3,7 @@
 /// Processes that were started as ranks of one job and are not: refused before the first step, by name.
 #include "tests/data/idx_fixture.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
-#include "tests/trainer/support/other_values.hpp"
+#include "tests/trainer/support/forged_run.hpp"
 #include "trainer/config/job_schema.hpp"
 
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "comm/thread/thread_ranks.hpp"
-#include "tests/trainer/support/other_values.hpp"
+#include "tests/trainer/support/forged_run.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
 #include <gtest/gtest.h>

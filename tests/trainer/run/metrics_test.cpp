@@ -6,7 +6,7 @@
 #include "common/error.hpp"
 #include "common/terminal.hpp"
 #include "common/text_layout.hpp"
-#include "tests/common/files/memory_env.hpp"
+#include "tests/common/memory_env.hpp"
 #include "tests/support/small_disk.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/run/progress.hpp"

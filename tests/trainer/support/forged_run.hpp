@@ -5,11 +5,13 @@
 
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/checkpoint/trail_format.hpp"
+#include "trainer/config/job_schema.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
 #include <functional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -28,5 +30,23 @@ void forge_trail(const std::string& run,
 
 /// Events, one a line; what each checkpoint notes of them follows.
 void forge_metrics(const std::string& run, const std::function<void(std::vector<nlohmann::json>&)>& change);
+
+// For every key of a job file a value that it accepts and does not have: made from the schema, so that no
+// key is forgotten.
+
+/// The first of a list of texts that `key` takes and that changes `job`; empty for a key with one choice
+/// only.
+inline std::string other_value(const JobKey& key, const Job& job) {
+  std::vector<std::string> candidates(key.choices.begin(), key.choices.end());
+  for (const char* text :
+       {"elsewhere", "true", "false", "3", "5", "0.25", "4KiB", "emulated", "[3, 5]", "[0.25, 0.5]"})
+    candidates.emplace_back(text);
+  for (const std::string& text : candidates) {
+    Job changed = job;
+    if (key.read({text}, changed) && key.write(changed) != key.write(job)) return text;
+  }
+  if (key.choices.size() == 1) return "";
+  throw std::runtime_error("no other value known for " + key.path);
+}
 
 }  // namespace lockstep::testing

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "tests/trainer/prediction/made_pictures.hpp"
+#include "tests/trainer/tools/made_pictures.hpp"
 
 #include <png.h>
 

@@ -1,0 +1,310 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Kernels called by name: tiles that only other chips take, and the layouts of vendor libraries.
+#include "kernels/cuda/activation_math.cuh"
+#include "kernels/cuda/kernels.hpp"
+#include "tests/kernels/device/problems.hpp"
+#include "tests/kernels/device/rig.hpp"
+
+namespace lockstep::test::conv2d_chips_test {
+
+// How large a chip is decides which tiles a convolution is cut into, and nothing else: the same bits on all.
+
+namespace {
+
+// batch, C, H, W, K, R, S, stride, padding
+const Conv2dShape kShapes[] = {
+    {33, 3, 12, 12, 10, 5, 5, 1, 0}, {40, 5, 9, 13, 11, 5, 5, 1, 0}, {5, 7, 10, 10, 12, 3, 3, 1, 1},
+    {3, 4, 9, 20, 10, 3, 3, 1, 0},   {2, 10, 8, 18, 6, 5, 5, 1, 2},  {17, 2, 3, 5, 5, 3, 3, 1, 0},
+};
+
+class Conv2dChipsTest : public testing::Test {
+ protected:
+  struct Results {
+    std::vector<float> y, dx;
+    std::vector<std::int64_t> sums;
+  };
+
+  Results run(const Conv2dOnDevice& p, emulated::Chip chip) {
+    const auto stream = static_cast<cudaStream_t>(rig_.stream().native_handle());
+    const auto y = rig_.poisoned<float>(p.shape.out_size()), dx = rig_.poisoned<float>(p.shape.in_size());
+    const ExactSums sums(rig_, p.shape, 4e6F);
+    emulated::conv2d_forward(stream, chip, p.shape, p.x(), p.w(), p.b(), {}, nullptr, y.data(), nullptr);
+    emulated::conv2d_backward_data(stream, chip, p.shape, p.dy(), p.w(), nullptr, dx.data());
+    emulated::conv2d_backward_weights(stream, chip, p.shape, 32, p.x(), p.dy(), sums.gradient);
+    return {rig_.download(y), rig_.download(dx), sums.download(rig_)};
+  }
+
+  DeviceRig rig_;
+};
+
+TEST_F(Conv2dChipsTest, BitsAreTheSameForEveryNumberOfMultiprocessors) {
+  for (const Conv2dShape& shape : kShapes) {
+    const Conv2dProblem p(shape);
+    const Conv2dOnDevice on_device(rig_, p);
+    const Results expected = run(on_device, {1});
+    for (const int multiprocessors : {3, 16, 60, 132, 1000}) {
+      SCOPED_TRACE(describe(shape) + ", " + std::to_string(multiprocessors) + " multiprocessors");
+      const Results actual = run(on_device, {multiprocessors});
+      EXPECT_EQ(actual.y, expected.y);
+      EXPECT_EQ(actual.dx, expected.dx);
+      EXPECT_EQ(actual.sums, expected.sums);
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace lockstep::test::conv2d_chips_test
+
+namespace lockstep::test::linear_tiles_test {
+
+// The kernels of fully connected layers choose their tiles by the number of multiprocessors: the same bits
+// with all of them. The emulator takes any number.
+
+namespace {
+
+constexpr int kMultiprocessors[] = {1, 8, 20, 50, 132, 100'000};
+
+/// 2 to 40 tiles of each size.
+const LinearShape kShapes[] = {{150, 320, 50}, {64, 800, 33}, {70, 45, 130}, {260, 128, 10}, {33, 1000, 9}};
+
+struct Results {
+  std::vector<float> y, dx;
+  std::vector<std::int64_t> dw;
+};
+
+class LinearTilesTest : public testing::Test {
+ protected:
+  Results run(const LinearShape& shape, const emulated::Chip& chip) {
+    const auto columns = static_cast<std::size_t>(shape.batch);
+    const auto inputs = static_cast<std::size_t>(shape.in_features);
+    const auto outputs = static_cast<std::size_t>(shape.out_features);
+    const auto x = rig_.upload(random_numbers(inputs * columns, 1));
+    const auto w = rig_.upload(random_numbers(inputs * outputs, 2));
+    const auto b = rig_.upload(random_numbers(outputs, 3));
+    const auto dy = rig_.upload(random_numbers(outputs * columns, 4));
+    const auto y = rig_.poisoned<float>(outputs * columns), dx = rig_.poisoned<float>(inputs * columns);
+    const auto dw = rig_.zeroed<std::int64_t>((inputs + 1) * outputs + 1);
+    std::int64_t* const db = dw.data() + inputs * outputs;
+    auto* const stream = static_cast<cudaStream_t>(rig_.stream().native_handle());
+    emulated::linear_forward(stream, chip, shape, x.data(), w.data(), b.data(), {}, nullptr, y.data(),
+                             nullptr);
+    emulated::linear_backward_data(stream, chip, shape, dy.data(), w.data(), nullptr, dx.data());
+    emulated::linear_backward_weights(
+        stream, chip, shape, 64, x.data(), dy.data(),
+        {{dw.data(), {.limit = 1000}, {db + outputs}}, {db, {.limit = 1000}, {db + outputs}}});
+    return {rig_.download(y), rig_.download(dx), rig_.download(dw)};
+  }
+
+  DeviceRig rig_;
+};
+
+TEST_F(LinearTilesTest, EveryTileGivesTheSameBits) {
+  for (const LinearShape& shape : kShapes) {
+    const Results expected = run(shape, {kMultiprocessors[0]});
+    for (const int multiprocessors : kMultiprocessors) {
+      SCOPED_TRACE("batch " + std::to_string(shape.batch) + ", " + std::to_string(shape.in_features) +
+                   " inputs, " + std::to_string(shape.out_features) + " outputs, " +
+                   std::to_string(multiprocessors) + " multiprocessors");
+      const Results results = run(shape, {multiprocessors});
+      EXPECT_EQ(results.y, expected.y);
+      EXPECT_EQ(results.dx, expected.dx);
+      EXPECT_EQ(results.dw, expected.dw);
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace lockstep::test::linear_tiles_test
+
+namespace lockstep::test::loss_layout_test {
+
+// The loss kernel also serves vendor ops, whose tensors are [sample][class]: the same numbers in another
+// place. And its exp and log are those of the math library, nearly.
+
+namespace {
+
+struct Result {
+  std::vector<float> gradient;
+  std::vector<std::int64_t> counters;
+};
+
+class LossLayoutTest : public testing::Test {
+ protected:
+  Result run(const LossShape& shape, const std::vector<double>& logits,
+             const std::vector<std::int32_t>& labels, const emulated::TensorLayout& layout) {
+    const auto x = rig_.upload(logits);
+    const auto label_memory = rig_.upload(labels);
+    const auto counters = rig_.zeroed<std::int64_t>(kStepCounters);
+    const auto dlogits = rig_.poisoned<float>(logits.size());
+    emulated::softmax_cross_entropy(static_cast<cudaStream_t>(rig_.stream().native_handle()), shape, layout,
+                                    x.data(), {label_memory.data(), counters.data(), 1e6, nullptr},
+                                    dlogits.data());
+    return {rig_.download(dlogits), rig_.download(counters)};
+  }
+
+  DeviceRig rig_;
+};
+
+TEST_F(LossLayoutTest, SampleOutermostGivesTheSameNumbers) {
+  for (const LossShape shape : {LossShape{17, 17, 10}, {1, 1, 3}, {100, 100, 37}}) {
+    SCOPED_TRACE("batch " + std::to_string(shape.batch) + ", " + std::to_string(shape.classes) + " classes");
+    const auto batch = static_cast<std::size_t>(shape.batch),
+               classes = static_cast<std::size_t>(shape.classes);
+    const auto logits = random_numbers(batch * classes, 1);
+    std::vector<double> turned(logits.size());
+    std::vector<std::int32_t> labels(batch);
+    for (std::size_t n = 0; n < batch; ++n) {
+      labels[n] = static_cast<std::int32_t>(n * 7 % classes);
+      for (std::size_t c = 0; c < classes; ++c) turned[n * classes + c] = logits[c * batch + n];
+    }
+    const Result innermost = run(shape, logits, labels, {batch, 1});
+    const Result outermost = run(shape, turned, labels, {1, classes});
+    EXPECT_EQ(outermost.counters, innermost.counters);
+    for (std::size_t n = 0; n < batch; ++n)
+      for (std::size_t c = 0; c < classes; ++c)
+        ASSERT_EQ(outermost.gradient[n * classes + c], innermost.gradient[c * batch + n])
+            << "class " << c << " of sample " << n;
+  }
+}
+
+/// In units in the last place of the exact value; below 2^-126 in those of 2^-149.
+double error_in_ulp(float actual, double exact) {
+  const double ulp = std::ldexp(1.0, std::max(std::ilogb(exact), -126) - 23);
+  return std::abs(static_cast<double>(actual) - exact) / ulp;
+}
+
+TEST(ExpLogTest, ExpIsWithinTwoUnits) {
+  for (int i = 0; i < 200'000; ++i) {
+    const float x = -static_cast<float>(i) * 5.1e-4F;
+    ASSERT_LE(error_in_ulp(emulated::exp_nonpositive(x), std::exp(static_cast<double>(x))), 2) << "e^" << x;
+  }
+}
+
+TEST(ExpLogTest, LogIsWithinTwoUnits) {
+  EXPECT_EQ(emulated::log_from_one(1.0F), 0.0F);
+  for (float x = 1 + 0x1p-23F; x < 1e6F; x += (x - 1) * 1e-4F + 0x1p-22F) {
+    ASSERT_LE(error_in_ulp(emulated::log_from_one(x), std::log(static_cast<double>(x))), 2) << "ln " << x;
+  }
+}
+
+TEST(ExpLogTest, EdgesAreThoseOfTheMathLibrary) {
+  EXPECT_EQ(emulated::exp_nonpositive(0.0F), 1.0F);
+  EXPECT_EQ(emulated::exp_nonpositive(-INFINITY), 0.0F);
+  EXPECT_EQ(emulated::exp_nonpositive(-1000.0F), 0.0F);
+  EXPECT_TRUE(std::isnan(emulated::exp_nonpositive(NAN)));
+  EXPECT_TRUE(std::isnan(emulated::log_from_one(NAN)));
+}
+
+}  // namespace
+
+}  // namespace lockstep::test::loss_layout_test
+
+namespace lockstep::test::sample_outermost_test {
+
+// The kernels that also serve vendor ops, whose tensors are [sample][channel][row][column]: the same numbers
+// as batch innermost, in another place. The emulator runs them without those libraries.
+
+namespace {
+
+/// [features, batch] → [batch, features].
+template <typename T>
+std::vector<T> transposed(const std::vector<T>& from, int batch) {
+  const auto columns = static_cast<std::size_t>(batch);
+  const std::size_t features = from.size() / columns;
+  std::vector<T> to(from.size());
+  for (std::size_t f = 0; f < features; ++f)
+    for (std::size_t n = 0; n < columns; ++n) to[n * features + f] = from[f * columns + n];
+  return to;
+}
+
+struct LayoutCase {
+  ImageShape shape;
+  int batch;
+  Epilogue epilogue;
+};
+
+constexpr EpilogueStep kRelu = {}, kMax = {EpilogueKind::kMaxPool}, kAvg = {EpilogueKind::kAvgPool};
+constexpr EpilogueStep kDropout2d = {EpilogueKind::kDropout, true, 4, 0.5F};
+constexpr EpilogueStep kDropout = {EpilogueKind::kDropout, false, 9, 0.25F};
+
+const LayoutCase kCases[] = {
+    {{3, 5, 7}, 17, {{kMax, kRelu}, 2, 2, 11, 64}},
+    {{5, 4, 4}, 100, {{kDropout2d, kMax, kRelu}, 3, 2, 11, 64}},
+    {{50, 1, 1}, 17, {{kRelu, kDropout}, 2, 1, 11, 64}},
+    {{6, 5, 7}, 1, {{kRelu, kAvg}, 2, 2, 11, 64}},
+    {{3, 5, 7}, 4, {{kDropout, kMax, kDropout, kRelu}, 4, 2, 11, 0}},
+    {{2, 5, 7}, 3, {{kDropout}, 1, 1, 11, 0}},
+};
+
+class SampleOutermostTest : public testing::Test {
+ protected:
+  struct Result {
+    std::vector<float> y;
+    std::vector<std::uint8_t> mask;
+    std::vector<float> dx;
+  };
+
+  cudaStream_t stream() { return static_cast<cudaStream_t>(rig_.stream().native_handle()); }
+
+  /// There and back; all tensors, given and returned, are batch innermost.
+  Result run(const LayoutCase& c, bool batch_innermost) {
+    const auto there = [&](auto tensor) { return batch_innermost ? tensor : transposed(tensor, c.batch); };
+    const auto back = [&](auto tensor) {
+      return batch_innermost ? tensor : transposed(tensor, static_cast<int>(tensor.size()) / c.batch);
+    };
+    const auto batch = static_cast<std::size_t>(c.batch);
+    const auto features = static_cast<std::size_t>(c.shape.features());
+    const std::size_t out_size =
+        batch * static_cast<std::size_t>(c.shape.channels * c.epilogue.out(c.shape.height) *
+                                         c.epilogue.out(c.shape.width));
+    const auto x = rig_.upload(there(random_numbers(batch * features, 1)));
+    const auto y = rig_.poisoned<float>(out_size);
+    const auto mask = rig_.poisoned<std::uint8_t>(out_size);
+    const auto state = rig_.upload(std::vector<StepState>(1));
+    emulated::epilogue_forward(stream(), c.shape, c.batch, batch_innermost, x.data(), c.epilogue,
+                               state.data(), y.data(), mask.data());
+    const auto dy = rig_.upload(there(random_numbers(out_size, 2)));
+    const auto dx = rig_.poisoned<float>(x.size());
+    const EpilogueBackward expand = {c.shape.channels, c.shape.height,       c.shape.width,
+                                     c.epilogue.pool,  c.epilogue.factors(), mask.data()};
+    emulated::epilogue_backward(stream(), expand, c.batch, batch_innermost, dy.data(), dx.data());
+    return {back(rig_.download(y)), back(rig_.download(mask)), back(rig_.download(dx))};
+  }
+
+  DeviceRig rig_;
+};
+
+TEST_F(SampleOutermostTest, EpilogueGivesTheSameBits) {
+  for (const LayoutCase& c : kCases) {
+    SCOPED_TRACE("batch " + std::to_string(c.batch) + ", channels " + std::to_string(c.shape.channels));
+    const Result expected = run(c, true), actual = run(c, false);
+    EXPECT_EQ(actual.y, expected.y);
+    EXPECT_EQ(actual.mask, expected.mask);
+    EXPECT_EQ(actual.dx, expected.dx);
+  }
+}
+
+TEST_F(SampleOutermostTest, GatherGivesTheSameBits) {
+  for (const auto& [batch, features] : {std::pair{1, 35}, {17, 784}, {100, 35}, {33, 64}, {5, 1}}) {
+    SCOPED_TRACE("batch " + std::to_string(batch) + ", features " + std::to_string(features));
+    const auto set = rig_.upload(random_numbers(static_cast<std::size_t>(batch * features), 3));
+    const auto labels = rig_.zeroed<std::int32_t>(static_cast<std::size_t>(batch));
+    DeviceDataset data;
+    data.features_fp32 = set.data();
+    data.labels = labels.data();
+    data.features = features;
+    const auto x = rig_.poisoned<float>(set.size());
+    const auto taken = rig_.poisoned<std::int32_t>(labels.size());
+    emulated::gather(stream(), batch, data, {}, {1, static_cast<std::size_t>(features)}, x.data(),
+                     taken.data());
+    EXPECT_EQ(rig_.download(x), rig_.download(set));
+    EXPECT_EQ(rig_.download(taken), rig_.download(labels));
+  }
+}
+
+}  // namespace
+
+}  // namespace lockstep::test::sample_outermost_test

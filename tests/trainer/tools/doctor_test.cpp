@@ -1,0 +1,250 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the doctor finds on this host, in a launcher's log, and with its ranks.
+#include "comm/thread/thread_ranks.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+#include "trainer/ranks/surroundings.hpp"
+#include "trainer/tools/doctor_report.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+// The doctor on ranks that are threads of this process: what it sees there, and what it prints.
+
+namespace {
+
+Job small_job() {
+  Job job;
+  job.model = "net";
+  job.data.set = "synthetic";
+  job.data.train_samples = job.data.test_samples = 10;
+  job.data.mean = job.data.std = {0.5};
+  job.parallel.device = "cpu";
+  job.run.dir = ::testing::TempDir();
+  return job;
+}
+
+Diagnosis diagnosis_of(int ranks, const Job& job, const Surroundings& world = Surroundings::real()) {
+  Diagnosis diagnosis;
+  run_thread_ranks(
+      ranks,
+      [&](Communicator& comm) {
+        auto mine = diagnose(comm, job, true, world);
+        if (comm.rank() == 0) diagnosis = std::move(mine);
+      },
+      std::chrono::seconds(60));
+  return diagnosis;
+}
+
+const CheckResult& result_of(const Diagnosis& diagnosis, const std::string& id) {
+  for (const CheckResult& result : diagnosis.results)
+    if (result.id == id) return result;
+  throw std::runtime_error("no check " + id);
+}
+
+TEST(DiagnosisTest, RanksOfOneProcessAreWell) {
+  const Diagnosis diagnosis = diagnosis_of(3, small_job());
+  ASSERT_EQ(diagnosis.ranks.size(), 3U);
+  EXPECT_EQ(diagnosis.ranks[2].rank, 2);
+  EXPECT_FALSE(diagnosis.all_reduce.empty());
+  EXPECT_TRUE(result_of(diagnosis, "equal-data").findings.empty());
+  EXPECT_TRUE(result_of(diagnosis, "process-vm-readv").findings.empty());
+  const std::string text = to_text(diagnosis, false);
+  EXPECT_NE(text.find("ok launcher and MPI count the same ranks"), std::string::npos) << text;
+  EXPECT_NE(text.find("not looked into, for want of it: srun, GPUs, several hosts\n"), std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("GPUs reach"), std::string::npos) << "nothing is well of what is not there";
+  for (const char c : text) EXPECT_TRUE(c == '\n' || (c >= ' ' && c <= '~'));
+}
+
+TEST(DiagnosisTest, ForbiddenReadsAreFoundAndShownWithTheirFix) {
+  Surroundings world = Surroundings::real();
+  world.read_memory_of = [](int, std::uint64_t) { return "Operation not permitted"; };
+  const Diagnosis diagnosis = diagnosis_of(2, small_job(), world);
+  if (setting(diagnosis.ranks[0], "OMPI_MCA_btl_vader_single_copy_mechanism").empty()) {
+    EXPECT_FALSE(diagnosis.healthy());
+    EXPECT_NE(to_text(diagnosis, true).find("\u2717 rank 0"), std::string::npos);
+  }
+  EXPECT_EQ(diagnosis.ranks[1].neighbour_read_error, "Operation not permitted");
+}
+
+TEST(DiagnosisTest, DataThatAreNotThereAreAFindingAndNotTheEnd) {
+  Job job = small_job();
+  job.data.set = "mnist";
+  job.data.root = "/nowhere";
+  const Diagnosis diagnosis = diagnosis_of(2, job);
+  ASSERT_EQ(result_of(diagnosis, "equal-data").findings.size(), 1U);
+  EXPECT_NE(result_of(diagnosis, "equal-data").findings[0].what.find("/nowhere"), std::string::npos);
+  const auto json = to_json(diagnosis);
+  EXPECT_EQ(json.at("format"), kDoctorFormat);
+  EXPECT_EQ(json.at("ok"), false);
+  EXPECT_EQ(json.at("ranks").size(), 2U);
+}
+
+}  // namespace
+
+// Pages that launchers really print, and what is recognised in them.
+
+namespace {
+
+struct Page {
+  const char* id;
+  const char* text;
+};
+
+const Page kPages[] = {
+    {"not-enough-slots",
+     "--------------------------------------------------------------------------\n"
+     "There are not enough slots available in the system to satisfy the 64\nslots that were requested by the "
+     "application:\n"},
+    {"ssh-login", "me@node2: Permission denied (publickey,password).\n"},
+    {"host-name", "ssh: Could not resolve hostname nosuch: Name or service not known\n"},
+    {"no-orted", "bash: line 1: orted: command not found\n"},
+    {"host-unreachable", "ssh: connect to host node2 port 22: No route to host\n"},
+    {"ports", "A process or daemon was unable to complete a connection\nto another process:\n"},
+    {"process-vm-readv", "[node1:00042] Read -1, expected 87360, errno = 1\n"},
+    {"root", "mpirun has detected an attempt to run as root.\n"},
+    {"other-mpi",
+     "The application appears to have been direct launched using \"srun\",\nbut OMPI was not built with "
+     "SLURM's PMI support and therefore cannot\nexecute.\n"},
+    {"killed", "mpirun noticed that process rank 1 with PID 0 on node node1 exited on signal 9 (Killed).\n"},
+    {"peer-lost",
+     "lockstep: rank 0 of 2 on node1 waited 2 s for the other ranks in an all-reduce: a rank died\n"},
+};
+
+TEST(LaunchLogTest, EachPageIsRecognised) {
+  for (const Page& page : kPages) {
+    const auto findings = read_launch_log(page.text);
+    ASSERT_EQ(findings.size(), 1U) << page.id;
+    EXPECT_EQ(findings[0].id, page.id);
+    EXPECT_FALSE(findings[0].fix.empty());
+  }
+}
+
+TEST(LaunchLogTest, AHealthyRunSaysNothing) {
+  EXPECT_TRUE(
+      read_launch_log("2 ranks on 1 host, cpu (AVX-512), 1 thread each, backend mpi\nepoch 1/2\n").empty());
+}
+
+}  // namespace
+
+// What a rank reads of /proc, /sys and /etc, from a made-up root; and what of the environment it shows.
+
+namespace {
+
+namespace fs = std::filesystem;
+
+class SurroundingsTest : public ::testing::Test {
+ protected:
+  SurroundingsTest() {
+    root_ = fs::path(::testing::TempDir()) / ("surroundings-" + std::to_string(::getpid()));
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+    world_ = Surroundings::real();
+    world_.root = root_;
+    world_.environment = [this](const char* name) {
+      const auto found = environment_.find(name);
+      return found == environment_.end() ? nullptr : found->second.c_str();
+    };
+  }
+  ~SurroundingsTest() override { fs::remove_all(root_); }
+
+  void put(const std::string& file, const std::string& text) {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text;
+  }
+
+  fs::path root_;
+  std::map<std::string, std::string> environment_;
+  Surroundings world_;
+};
+
+TEST_F(SurroundingsTest, KillsForMemoryAreReadFromBothKindsOfCgroups) {
+  EXPECT_EQ(look_around(world_).oom_kills, 0);
+  put("proc/self/cgroup", "0::/job\n");
+  put("sys/fs/cgroup/job/memory.events", "low 0\noom 3\noom_kill 2\n");
+  put("sys/fs/cgroup/job/memory.max", "max\n");
+  EXPECT_EQ(look_around(world_).oom_kills, 0) << "a machine's old stories";
+  put("sys/fs/cgroup/job/memory.max", "1073741824\n");
+  EXPECT_EQ(look_around(world_).oom_kills, 2);
+  put("proc/self/cgroup", "9:cpu:/\n4:memory:/outside/the/container\n");
+  put("sys/fs/cgroup/memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n");
+  put("sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
+  EXPECT_EQ(look_around(world_).oom_kills, 1);
+}
+
+TEST_F(SurroundingsTest, OwnNameInHosts) {
+  EXPECT_EQ(look_around(world_).own_address, "");
+  put("etc/hosts", "127.0.0.1 localhost\n::1 " + host_name() + "\n# 10.0.0.1 " + host_name() +
+                       "\n127.0.1.1\tother " + host_name() + "\n");
+  EXPECT_EQ(look_around(world_).own_address, "127.0.1.1");
+}
+
+TEST_F(SurroundingsTest, AnIommuCountsWhereItTranslatesForAGpu) {
+  put("sys/kernel/iommu_groups/1/type", "DMA-FQ\n");
+  put("sys/kernel/iommu_groups/1/devices/0000:01:00.0/vendor", "0x8086\n");
+  put("sys/kernel/iommu_groups/1/devices/0000:01:00.0/class", "0x030000\n");
+  EXPECT_FALSE(look_around(world_).translated);
+  put("sys/kernel/iommu_groups/2/type", "DMA-FQ\n");
+  put("sys/kernel/iommu_groups/2/devices/0000:02:00.0/vendor", "0x10de\n");
+  put("sys/kernel/iommu_groups/2/devices/0000:02:00.0/class", "0x030200\n");
+  EXPECT_TRUE(look_around(world_).translated);
+  put("sys/kernel/iommu_groups/2/type", "identity\n");
+  EXPECT_FALSE(look_around(world_).translated);
+}
+
+TEST_F(SurroundingsTest, WhoStartedIt) {
+  environment_ = {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "1"}};
+  EXPECT_EQ(look_around(world_).launcher, "mpirun");
+  EXPECT_EQ(look_around(world_).launched, 4);
+  environment_ = {
+      {"PMIX_RANK", "0"}, {"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "0"}, {"SLURM_CPUS_PER_TASK", "6"}};
+  EXPECT_EQ(look_around(world_).launcher, "srun");
+  EXPECT_EQ(look_around(world_).cpus_per_task, 6);
+}
+
+TEST(SettingsTest, SecretsAreMaskedAndWhatNobodySetIsLeftOut) {
+  const char* environment[] = {"NCCL_DEBUG=INFO",
+                               "LOCKSTEP_API_TOKEN=abc",
+                               "LOCKSTEP_MIRRORS=https://me:pw@host/x",
+                               "OMPI_MCA_orte_precondition_transports=1-2",
+                               "HOME=/root",
+                               "OMPI_MCA_btl=tcp,self",
+                               nullptr};
+  const std::map<std::string, std::string> expected = {{"NCCL_DEBUG", "INFO"},
+                                                       {"LOCKSTEP_API_TOKEN", "***"},
+                                                       {"LOCKSTEP_MIRRORS", "https://***@host/x"},
+                                                       {"OMPI_MCA_btl", "tcp,self"}};
+  EXPECT_EQ(visible_settings(environment), expected);
+}
+
+TEST_F(SurroundingsTest, AHostfileGivesSlotsInWholeNumbers) {
+  put("hosts", "# two\nnode1 slots=12 max_slots=20\n\nnode2 # one\n");
+  const auto hosts = read_hostfile(root_ / "hosts");
+  ASSERT_EQ(hosts.size(), 2U);
+  EXPECT_EQ(hosts[0].name, "node1");
+  EXPECT_EQ(hosts[0].slots, 12);
+  EXPECT_EQ(hosts[1].slots, 1);
+  for (const std::string slots : {"slots=", "slots=two", "slots=2x", "slots=-1", "slots=99999999999"}) {
+    put("hosts", "node1 " + slots + "\n");
+    try {
+      read_hostfile(root_ / "hosts");
+      ADD_FAILURE() << slots;
+    } catch (const ConfigError& error) {
+      EXPECT_NE(std::string(error.what()).find("'" + slots + "'"), std::string::npos) << error.what();
+    }
+  }
+}
+
+}  // namespace
+
+}  // namespace lockstep
