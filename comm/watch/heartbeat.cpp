@@ -94,6 +94,7 @@ void Heartbeat::make_room_for_stranger() {
 }
 
 void Heartbeat::connect(int rank) {
+  if (last_sent_) return;
   Link& link = links_[static_cast<std::size_t>(rank)];
   const Identity& who = peers_[static_cast<std::size_t>(rank)].who;
   if (link.connecting || who.addresses.empty()) return;
@@ -110,6 +111,7 @@ void Heartbeat::connect(int rank) {
 }
 
 void Heartbeat::on_connected(int rank, const std::shared_ptr<Connection>& connection) {
+  if (last_sent_) return connection->abandon();
   connection->expect(rank);
   strangers_.insert(connection);
   connection->send(
@@ -140,6 +142,7 @@ bool Heartbeat::on_hello(Connection& connection, const Hello& hello) {
   const bool ours = equal(hello.token, token_) && hello.world_size == peers_.size() &&
                     hello.rank < peers_.size() && linked(static_cast<int>(hello.rank));
   const bool called = connection.expected() >= 0;
+  if (last_sent_ && !called) return false;  // who is not answered does not miss this rank
   if (!ours || connection.known() || (called && connection.expected() != static_cast<int>(hello.rank)))
     return false;
   const int rank = static_cast<int>(hello.rank);
@@ -272,9 +275,18 @@ void Heartbeat::send_to_all(const Message& message) {
   for (int rank = 0; rank < static_cast<int>(peers_.size()); ++rank) send(rank, message);
 }
 
+void Heartbeat::send_last(const Message& message) {
+  send_to_all(message);
+  if (dropped_) return;
+  last_sent_ = true;
+  for (const auto& stranger : strangers_)
+    if (stranger->expected() >= 0) stranger->send(encode(message));
+}
+
 bool Heartbeat::all_sent() const {
   return std::ranges::all_of(
-      links_, [](const Link& link) { return !link.connection || link.connection->all_sent(); });
+             links_, [](const Link& link) { return !link.connection || link.connection->all_sent(); }) &&
+         std::ranges::all_of(strangers_, [](const auto& stranger) { return stranger->all_sent(); });
 }
 
 }  // namespace lockstep::watchdog

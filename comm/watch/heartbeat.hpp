@@ -48,6 +48,9 @@ class Heartbeat {
   /// To all that are connected.
   void send_to_all(const Message& message);
   void send(int rank, const Message& message);
+  /// The last message, to all that know of this rank: also where its hello has been sent and not been answered yet. From
+  /// then on no connection is made, so that no rank misses this one.
+  void send_last(const Message& message);
   /// Everything has left this process.
   bool all_sent() const;
   /// For faults on purpose.
@@ -86,6 +89,7 @@ class Heartbeat {
   std::vector<Link> links_;                          ///< by rank
   std::set<std::shared_ptr<Connection>> strangers_;  ///< that have not said hello yet
   bool dropped_ = false;
+  bool last_sent_ = false;
 };
 
 }  // namespace lockstep::watchdog

@@ -157,8 +157,8 @@ std::vector<Interface> interfaces_here() {
     std::memcpy(&address, entry->ifa_addr, sizeof(address));
     mask.sin_addr.s_addr = ~in_addr_t{0};
     if (entry->ifa_netmask != nullptr) std::memcpy(&mask, entry->ifa_netmask, sizeof(mask));
-    found.push_back({entry->ifa_name, ntohl(address.sin_addr.s_addr),
-                     (entry->ifa_flags & IFF_LOOPBACK) != 0, std::popcount(mask.sin_addr.s_addr)});
+    found.push_back({entry->ifa_name, ntohl(address.sin_addr.s_addr), (entry->ifa_flags & IFF_LOOPBACK) != 0,
+                     std::popcount(mask.sin_addr.s_addr)});
   }
   freeifaddrs(first);
   return found;

@@ -96,7 +96,7 @@ bool WatchdogThread::accounts_for_loss() {
 void WatchdogThread::leave_alone(int exit_code) {
   asio::post(*context_, [this, exit_code] {
     gone_ = true;
-    heartbeat_.send_to_all(Leaving{exit_code, -1, true});
+    heartbeat_.send_last(Leaving{exit_code, -1, true});
     finish_when_sent(100);
   });
   shutdown_.wait_until_settled(std::chrono::seconds(1));
@@ -218,7 +218,7 @@ void WatchdogThread::say_goodbye() {
   gone_ = true;
   if (FlightRecorder* recorder = comm_.activity().recorder(); recorder != nullptr && !is_over())
     recorder->note(FlightEvent::kEnd, "");
-  heartbeat_.send_to_all(Goodbye{});
+  heartbeat_.send_last(Goodbye{});
   finish_when_sent(100);
 }
 

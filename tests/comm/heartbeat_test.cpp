@@ -143,9 +143,45 @@ TEST_F(HeartbeatTest, StrangersAreDisconnectedAndChangeNothing) {
 }
 
 TEST_F(HeartbeatTest, RankThatSaysGoodbyeIsNoLongerWatched) {
-  ranks[1].heartbeat->send_to_all(Goodbye{});
+  ranks[1].heartbeat->send_last(Goodbye{});
   until([this] { return !ranks[0].peers[1].watched; });
   EXPECT_FALSE(ranks[0].peers[1].dead || ranks[0].peers[1].leaving);
+}
+
+/// A rank whose run ends before the two have met: the other one must not take it for dead.
+TEST_F(HeartbeatTest, ARankThatHasSaidHelloAndIsNotAnsweredYetSaysGoodbye) {
+  tcp::acceptor low(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0));
+  std::vector<Peer> peers = ranks[1].peers;
+  peers[0].who.port = low.local_endpoint().port();
+  Heartbeat high(context, tcp::acceptor(context, tcp::endpoint(asio::ip::address_v4::loopback(), 0)), 1,
+                 token, peers,
+                 {.make_beat = [](const Peer&) { return Beat{}; }, .arrivals = {}, .changed = {}});
+  high.start();
+  tcp::socket socket = low.accept();
+  Bytes said(encode(Hello{token, 1, 2}).size());
+  std::size_t heard = 0;
+  const auto hears = [&](Bytes& bytes) {
+    heard = 0;
+    socket.non_blocking(true);
+    until([&] {
+      asio::error_code error;
+      heard += socket.read_some(asio::buffer(bytes.data() + heard, bytes.size() - heard), error);
+      return heard == bytes.size();
+    });
+  };
+  hears(said);
+  EXPECT_EQ(said, encode(Hello{token, 1, 2}));
+  high.send_last(Goodbye{});
+  Bytes last(encode(Goodbye{}).size());
+  hears(last);
+  EXPECT_EQ(last, encode(Goodbye{}));
+  until([&] { return high.all_sent(); });
+}
+
+TEST_F(HeartbeatTest, ARankThatHasSaidGoodbyeAnswersNoHello) {
+  ranks[0].heartbeat->send_last(Goodbye{});
+  until([this] { return !ranks[1].peers[0].watched; });
+  expect_disconnected(encode(Hello{token, 1, 2}), "a rank that is late");
 }
 
 TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
