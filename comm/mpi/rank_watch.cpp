@@ -148,8 +148,9 @@ std::string absence_report(const Absence& absence) {
     if (const auto excuse = excuse_of(process, absence)) findings.push_back(*excuse);
   }
   if (const auto elsewhere = ranks_elsewhere(absence); !elsewhere.empty())
-    findings.push_back(fmt::format(
-        "no process here of {}: on another host (see what was said there), or ended", list_of("rank", elsewhere)));
+    findings.push_back(
+        fmt::format("no process here of {}: on another host (see what was said there), or ended",
+                    list_of("rank", elsewhere)));
   if (findings.empty())
     findings.emplace_back(
         "all have come, but cannot reach each other: 'lockstep doctor --hostfile FILE' says why");

@@ -7,7 +7,6 @@
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
-#include "tests/kernels/reference/tensor.hpp"
 
 #include <algorithm>
 #include <span>
