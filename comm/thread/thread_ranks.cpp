@@ -157,8 +157,6 @@ void run_thread_ranks(int ranks, const std::function<void(Communicator&)>& body,
 
 // Every collective is one that the group performs when its last thread arrives.
 
-using Operation = CollectiveKind::Operation;
-
 namespace {
 
 int usable_cores() {
@@ -264,11 +262,12 @@ std::unique_ptr<Communicator> ThreadCommunicator::make_part(int colour) {
 }
 
 std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<std::int64_t> data) {
-  return arrive({Operation::kSumInt64, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
+  return arrive({CollectiveKind::Operation::kSumInt64, data.size_bytes()},
+                {{}, std::as_writable_bytes(data)});
 }
 
 std::unique_ptr<PendingCollective> ThreadCommunicator::start(std::span<float> data) {
-  return arrive({Operation::kSumFp32, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
+  return arrive({CollectiveKind::Operation::kSumFp32, data.size_bytes()}, {{}, std::as_writable_bytes(data)});
 }
 
 ThreadMail::Lane ThreadCommunicator::lane(int from, int to, int tag) const {
@@ -292,13 +291,14 @@ std::unique_ptr<PendingCollective> ThreadCommunicator::start_receive(std::span<s
 
 void ThreadCommunicator::broadcast(std::span<std::byte> data, int root) {
   LOCKSTEP_CHECK(root >= 0 && root < size());
-  wait(*arrive({Operation::kBroadcast, data.size(), root}, {{}, data}),
+  wait(*arrive({CollectiveKind::Operation::kBroadcast, data.size(), root}, {{}, data}),
        fmt::format("a broadcast from rank {}", root), Waiting::kForAll);
 }
 
 std::vector<std::byte> ThreadCommunicator::all_gather(std::span<const std::byte> mine) {
   std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
-  wait(*arrive({Operation::kAllGather, mine.size()}, {mine, all}), "an all-gather", Waiting::kForAll);
+  wait(*arrive({CollectiveKind::Operation::kAllGather, mine.size()}, {mine, all}), "an all-gather",
+       Waiting::kForAll);
   return all;
 }
 
