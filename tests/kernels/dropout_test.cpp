@@ -4,6 +4,7 @@
 /// else.
 #include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 

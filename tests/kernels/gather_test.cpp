@@ -3,6 +3,7 @@
 /// Samples out of a data set: every pixel of every size arrives at its place, and padding columns are zero.
 #include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 

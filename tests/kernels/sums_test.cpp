@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 

@@ -6,7 +6,7 @@
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/cpu/ops.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "kernels/device.hpp"
 #include "kernels/nvml.hpp"
 #include "trainer/commands/command_line.hpp"

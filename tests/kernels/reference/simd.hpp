@@ -4,7 +4,7 @@
 #pragma once
 
 #include "gtest/gtest.h"
-#include "kernels/cpu/ops.hpp"
+#include "kernels/cpu/simd_choice.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 // Highway asks for this order.
 #include "hwy/highway.h"
