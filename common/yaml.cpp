@@ -108,7 +108,7 @@ void check_indentation(std::string_view text, const std::string& file) {
 }
 
 std::string reason(int error) {
-  return error == ETIMEDOUT ? "nobody writes into it" : std::generic_category().message(error);
+  return error == ETIMEDOUT ? "nothing writes into it" : std::generic_category().message(error);
 }
 
 /// 0, or what is wrong: ETIMEDOUT after ten seconds without a byte.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Device memory by way of the host: for ranks that share a GPU, and for machines without NCCL.
+/// Device memory by way of the host: for ranks that share a GPU, for machines without NCCL, and for the emulated device.
 #pragma once
 
 #include "comm/device_collectives.hpp"
@@ -9,15 +9,10 @@
 
 namespace lockstep {
 
-// All-reduce of device memory by way of the host: for ranks that share a GPU, for machines without NCCL, and
-// for the emulated device.
-
 /// Copies to pinned memory, sums with comm.host_all_reduce() and copies back. Large buffers go in pieces of
 /// 1 MiB, so that one piece is copied while another one is summed. Borrows both; grows its pinned buffer as
 /// needed. Not a collective call.
 std::unique_ptr<DeviceAllReduce> make_staged_all_reduce(Communicator& comm, Device& device);
-
-// Collectives of device memory by way of the host, where the all-reduce above sums.
 
 /// Copies to pinned memory, does there what comm/collectives.hpp does, and copies back; each call waits. Borrows both;
 /// grows its pinned buffers as needed. Not a collective call.

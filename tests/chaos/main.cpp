@@ -4,6 +4,7 @@
 /// of it can be seen afterwards. chaos watchdog: that the ranks name who is lost, and leave. chaos stragglers: that
 /// they name who is slow.
 #include "tests/chaos/campaign.hpp"
+#include "tests/chaos/chaos_job.hpp"
 #include "tests/chaos/child_process.hpp"
 #include "tests/chaos/prove.hpp"
 #include "tests/chaos/watchdog/watch_campaign.hpp"
