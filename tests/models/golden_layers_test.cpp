@@ -5,6 +5,7 @@
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "models/device_execution.hpp"
+#include "models/execution.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/support/effort.hpp"
 

@@ -70,7 +70,7 @@ class EvaluationSums {
   Evaluation over_all(Communicator& comm) const;
 
  private:
-  enum Number { kSamples, kCorrect, kNotFinite, kLeft, kLoss, kNumbers = kLoss + kWideLimbs };
+  enum Number { kSampleCount, kCorrectCount, kNotFinite, kLeft, kLimbs, kNumbers = kLimbs + kWideLimbs };
 
   std::array<std::int64_t, kNumbers> numbers_{};
 };

@@ -113,7 +113,8 @@ void MetricsClaims::add(std::int64_t number, std::size_t begin, std::size_t size
 }
 
 std::span<const ClaimedLine> MetricsClaims::of_step(std::int64_t step) const {
-  return std::ranges::equal_range(lines_, step, {}, &ClaimedLine::step);
+  const auto first = std::ranges::lower_bound(lines_, step, {}, &ClaimedLine::step);
+  return {first, std::ranges::upper_bound(first, lines_.end(), step, {}, &ClaimedLine::step)};
 }
 
 std::int64_t MetricsClaims::next_step(std::int64_t step) const {

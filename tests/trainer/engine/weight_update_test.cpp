@@ -53,7 +53,6 @@ Job job_with(const std::string& train) {
 
 struct Trained {
   std::vector<float> first, last;  ///< weights after the first and after the last step
-  friend bool operator==(const Trained&, const Trained&) = default;
 };
 
 Trained train_on_cpu(const WeightUpdate& update) {
