@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Every number is one that `lockstep prove` promises to compare.
 #include "tests/chaos/attempt.hpp"
-#include "tests/chaos/prove.hpp"
+#include "tests/chaos/chaos_job.hpp"
 #include "tests/trainer/support/forged_run.hpp"
 
 #include <fmt/format.h>

@@ -3,8 +3,6 @@
 /// A round: train with a fault, or damage a file of an honest run, or do neither; then prove, on another number of
 /// ranks. Where the bit went, and in which step it first shows in the trail, is known from elsewhere than the
 /// verdict. Or forge a number in a file of an honest run, with its checksums: then it must be refuted.
-#include "tests/chaos/prove.hpp"
-
 #include "common/json_text.hpp"
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/campaign.hpp"

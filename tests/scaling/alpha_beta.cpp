@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Plays the rounds of all ranks through, two partners at a time.
-#include "tests/scaling/alpha_beta.hpp"
-
 #include "comm/reduce/bucket_plan.hpp"
 #include "common/error.hpp"
+#include "tests/scaling/scenario.hpp"
 
 #include <fmt/format.h>
 

@@ -8,7 +8,6 @@
 #include "common/threads.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "models/network.hpp"
-#include "tests/scaling/alpha_beta.hpp"
 #include "tests/scaling/options.hpp"
 #include "tests/scaling/scenario.hpp"
 

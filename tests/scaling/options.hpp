@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/shapes.hpp"
-#include "tests/scaling/cluster.hpp"
+#include "tests/scaling/step_plan.hpp"
 
 #include <CLI/CLI.hpp>
 

@@ -3,7 +3,6 @@
 /// The alpha-beta model by hand, constants from tables of measurements, plans and pictures. (Whether the simulated
 /// ranks add up right is what they check themselves: tests/launch/simulate_test.sh.)
 #include "common/error.hpp"
-#include "tests/scaling/alpha_beta.hpp"
 #include "tests/scaling/scenario.hpp"
 
 #include <gtest/gtest.h>

@@ -8,7 +8,6 @@
 #include "common/json_text.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
-#include "tests/scaling/alpha_beta.hpp"
 #include "tests/scaling/step_plan.hpp"
 
 #include <fmt/format.h>

@@ -8,6 +8,7 @@
 #include "tests/scaling/step_plan.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -45,5 +46,47 @@ std::vector<std::string> scaling_table(std::span<const Scenario> scenarios);
 /// Efficiency and exposed communication against ranks: a line for each way to all-reduce and number of
 /// buckets, dashed what the model says. Equal scenarios have equal bytes.
 std::string scaling_svg(std::span<const Scenario> scenarios, const std::string& title);
+
+// The alpha-beta model: what an all-reduce takes if each message takes a latency and then its bytes over a
+// bandwidth. The arithmetic against which simulations and measurements are held.
+
+/// Seconds from when all ranks begin until the last one is done. A round takes alpha + bytes * beta + what is
+/// added, and begins when both partners are there. Ranks of a node that send to other nodes in the same round
+/// share its link; nothing else is in anybody's way.
+double all_reduce_seconds(ReduceKind kind, const Cluster& cluster, std::size_t count,
+                          std::size_t bytes_per_element);
+
+/// The same for the sizes that measure_latency() measures: what `bucket_bytes: auto` plans with.
+std::vector<LatencyPoint> latency_of_model(ReduceKind kind, const Cluster& cluster, std::size_t max_bytes,
+                                           std::size_t bytes_per_element);
+
+// What `lockstep bench` measured, read from what it printed, and the constants that follow from it.
+
+/// Of `bench allreduce`: int64, in place.
+struct MeasuredAllReduce {
+  int ranks = 0;
+  std::vector<LatencyPoint> points;  ///< ascending in bytes
+};
+/// @throws DataError  it is not what `lockstep bench allreduce` prints, or one rank's
+MeasuredAllReduce read_allreduce_table(std::string_view text, const std::string& file);
+
+/// Of `bench step`: the line "world".
+struct MeasuredStep {
+  int ranks = 0, threads = 1;
+  double seconds = 0;              ///< of a step
+  double exposed = 0, skew = 0;    ///< seconds of it
+  double update = 0;               ///< the optimiser's
+  double flops_per_second = 0;     ///< of a thread while it computes
+  std::int64_t grains = 0;         ///< of a rank, each step
+  std::vector<double> until_left;  ///< seconds of a step until each bucket leaves; empty: not told
+};
+/// @throws DataError  it is not what `lockstep bench step` prints on a CPU
+MeasuredStep read_step_table(std::string_view text, const std::string& file);
+
+/// The latency and bandwidth inside a node with which the model comes closest to what was measured there, in
+/// relative terms; what adding up takes is that of `start`.
+/// @param most_bytes  larger sums are left out: they do not fit the same caches
+NetworkConstants fit_local(const MeasuredAllReduce& measured, const NetworkConstants& start,
+                           std::size_t most_bytes);
 
 }  // namespace lockstep

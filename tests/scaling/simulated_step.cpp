@@ -5,7 +5,6 @@
 #include "comm/communicator.hpp"
 #include "comm/mpi/mpi_all_reduce.hpp"
 #include "comm/mpi/mpi_error.hpp"
-#include "tests/scaling/cluster.hpp"
 #include "tests/scaling/step_plan.hpp"
 
 #include <fmt/format.h>

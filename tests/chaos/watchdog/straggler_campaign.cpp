@@ -5,7 +5,6 @@
 #include "tests/chaos/campaign.hpp"
 #include "tests/chaos/scratch.hpp"
 #include "tests/chaos/watchdog/blow.hpp"
-#include "tests/chaos/watchdog/machine_pulse.hpp"
 #include "tests/chaos/watchdog/watch_campaign.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 

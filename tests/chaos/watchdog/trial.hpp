@@ -5,7 +5,6 @@
 
 #include "tests/chaos/attempt.hpp"
 #include "tests/chaos/watchdog/blow.hpp"
-#include "tests/chaos/watchdog/machine_pulse.hpp"
 #include "tests/chaos/watchdog/watch_campaign.hpp"
 
 #include <optional>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Any number of random networks, one after another, with a tally; tests/models/random_networks/run starts
 /// it.
-#include "tests/models/random_networks/trial.hpp"
+#include "tests/models/random_networks/random_case.hpp"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -13,6 +13,7 @@
 #include <initializer_list>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace lockstep::test {
 
@@ -62,5 +63,35 @@ class Dice {
 /// "layers: ...", valid for this input and number of classes. Every kind of layer, with options that fit the
 /// image it meets. Little enough work that the emulator takes milliseconds a sample.
 std::string random_layers(Dice& dice, const ImageShape& input, int classes);
+
+// One random network trained by the program's own step engine, and judged by the reference.
+
+/// What all devices must agree on to the bit.
+struct TrainedBits {
+  std::vector<float> weights;
+  std::vector<double> losses;  ///< of each step, and of the evaluation
+  std::vector<std::int64_t> correct;
+};
+
+struct Comparison {
+  std::string mismatch;   ///< empty: everything agrees; otherwise the worst place
+  std::int64_t ties = 0;  ///< decisions of relu and max-pool that rounding may turn, in both steps
+  double worst = 0;       ///< the largest error as a share of what is allowed
+  TrainedBits bits;
+};
+
+/// Two steps, the second one of the tail, and an evaluation, on `device` ("cpu" or "emulated"): losses,
+/// correct answers, gradients, momentum and weights against the reference. The reference starts each step
+/// from the weights that the engine has, so that errors do not add up. Whatever the engine throws is a
+/// mismatch, too.
+Comparison try_case(const RandomCase& trial, const std::string& device);
+
+/// Empty if two devices came to the same; else the first difference. Where sums are fp32 (determinism off) there is
+/// nothing to compare.
+std::string difference(const RandomCase& trial, const Comparison& one, const Comparison& other);
+
+/// The same without a judge: whatever the numbers, it must run.
+/// @throws what the engine throws
+void run_case(const RandomCase& trial, const std::string& device);
 
 }  // namespace lockstep::test

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// A few dozen random networks, on the CPU and on the emulated GPU. The campaign beside this file tries
 /// thousands: tests/models/random_networks/run.
-#include "tests/models/random_networks/trial.hpp"
+#include "tests/models/random_networks/random_case.hpp"
 #include "tests/support/effort.hpp"
 
 #include <gtest/gtest.h>

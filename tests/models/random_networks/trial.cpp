@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-#include "tests/models/random_networks/trial.hpp"
-
 #include "comm/thread/thread_ranks.hpp"
 #include "kernels/step_state.hpp"
+#include "tests/models/random_networks/random_case.hpp"
 #include "tests/models/random_networks/reference_layers.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/step_engine.hpp"

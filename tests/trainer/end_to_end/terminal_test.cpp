@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What a training looks like on terminals of many widths and kinds.
-#include "tests/trainer/end_to_end/terminal.hpp"
-
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>

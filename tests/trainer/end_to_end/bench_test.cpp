@@ -1,15 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// `lockstep bench allreduce` on host and device memory, and what it says where NCCL cannot be.
+#include "common/json_text.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
 
 namespace lockstep::testing::bench_allreduce_test {
+
 namespace {
 
 constexpr const char* kSmall = "bench allreduce --max-bytes 4096 --repetitions 3 ";
@@ -104,4 +107,97 @@ TEST(BenchAllreduceTest, NcclNeedsGpus) {
 }
 
 }  // namespace
+
 }  // namespace lockstep::testing::bench_allreduce_test
+
+namespace lockstep::testing {
+
+// `lockstep bench kernels` on GPUs: what it does where there is none.
+
+namespace {
+
+TEST(BenchKernelsTest, EmulatedDeviceRunsEveryOpAndSaysThatItsTimesMeanNothing) {
+  const Outcome outcome = lockstep("bench kernels --device emulated");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  for (const std::string text : {"times mean nothing", "Without vendor kernels", "net gather",
+                                 "net conv2 weight gradient", "lenet conv2 data gradient, relu avg_pool",
+                                 "lenet loss", "lenet update", "lenet avg_pool of 50x9x9 backward"}) {
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text << " is missing in\n" << outcome.out;
+  }
+}
+
+TEST(BenchKernelsTest, FilterAndBatchChooseWhatIsRun) {
+  const Outcome outcome =
+      lockstep("bench kernels --device emulated --filter 'lenet fc2' --batch 3 --grain 2");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_NE(outcome.out.find("lenet, batch 3, grain 2"), std::string::npos) << outcome.out;
+  EXPECT_EQ(outcome.out.find("conv"), std::string::npos) << outcome.out;
+}
+
+TEST(BenchKernelsTest, WithoutAGpuOneLineSaysSo) {
+  const Outcome outcome = lockstep("bench kernels --device cuda --rounds 1 --filter 'net fc2'");
+  if (outcome.exit_code == 0) GTEST_SKIP() << "there is a GPU";
+  EXPECT_EQ(outcome.exit_code, 69) << outcome.everything();
+  EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+}
+
+TEST(BenchKernelsTest, CpuTakesWholeVectorsOfSamples) {
+  const Outcome outcome = lockstep("bench kernels --batch 24");
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
+  EXPECT_NE(outcome.err.find("multiple of 16"), std::string::npos) << outcome.err;
+}
+
+}  // namespace
+
+// lockstep devices, on machines with GPUs and without.
+
+namespace {
+
+TEST(DevicesCommandTest, ListsTheEmulatedDevice) {
+  const auto text = lockstep("devices --emulated");
+  EXPECT_EQ(text.exit_code, 0) << text.everything();
+  EXPECT_EQ(text.out.substr(0, 6), "1 GPU;") << text.out;
+  const auto json = lockstep("devices --emulated --json");
+  EXPECT_EQ(json.exit_code, 0) << json.everything();
+  const auto report = parse_json(json.out);
+  ASSERT_EQ(report["devices"].size(), 1U) << json.out;
+  EXPECT_GT(report["devices"][0]["memory_free_bytes"], 0) << json.out;
+}
+
+/// Without GPUs: the processors, one line that says why and what to do, exit code 69. With: the same number both ways.
+TEST(DevicesCommandTest, TextAndJsonAgreeOnTheGpusOfThisMachine) {
+  const auto text = lockstep("devices");
+  const auto json = lockstep("devices --json");
+  EXPECT_EQ(json.exit_code, text.exit_code) << text.everything() << json.everything();
+  EXPECT_EQ(json.err, "");
+  const auto report = parse_json(json.out);
+  if (report.contains("reason")) {
+    EXPECT_EQ(text.exit_code, 69) << text.everything();
+    EXPECT_EQ(text.out.find("no GPU: ranks compute on processors\n"), 0U) << text.out;
+    EXPECT_NE(text.out.find(report["processors"]["model"].get<std::string>()), std::string::npos) << text.out;
+    EXPECT_GE(report["processors"]["cores"], 1) << json.out;
+    EXPECT_EQ(text.err, "lockstep: " + report["reason"].get<std::string>() + "\n");
+    EXPECT_EQ(std::count(text.err.begin(), text.err.end(), '\n'), 1) << text.err;
+    EXPECT_NE(text.err.find("parallel.device=cpu"), std::string::npos) << text.err;
+    EXPECT_EQ(report["devices"].size(), 0U);
+  } else {
+    EXPECT_EQ(text.exit_code, 0) << text.everything();
+    EXPECT_EQ(text.out.find(std::to_string(report["devices"].size()) + " GPU"), 0U) << text.out;
+  }
+}
+
+TEST(DevicesCommandTest, HiddenGpusAreNoGpus) {
+  const auto outcome = run_shell("CUDA_VISIBLE_DEVICES= $LOCKSTEP_PROGRAM devices --json");
+  EXPECT_EQ(outcome.exit_code, 69) << outcome.everything();
+}
+
+TEST(DevicesCommandTest, HelpDocumentsTheJson) {
+  const auto help = lockstep("devices --help");
+  EXPECT_EQ(help.exit_code, 0);
+  for (const std::string key : {"memory_free_bytes", "performance_rank", "reason", "69"})
+    EXPECT_NE(help.out.find(key), std::string::npos) << help.out;
+}
+
+}  // namespace
+
+}  // namespace lockstep::testing
