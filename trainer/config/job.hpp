@@ -141,7 +141,7 @@ struct InjectSection {
 
 struct Job {
   std::string name = "job";  ///< of the job file, without folder and .yaml; no key of it
-  /// Where each key that was given stands, "job.yaml:3:9": for messages about what shows only later.
+  /// Where each key that was given stands, as messages begin: "job.yaml:3:9: "; and of "" the file alone.
   std::map<std::string, std::string, std::less<>> places = {};
   std::string model = "net";
   DataSection data;
@@ -149,6 +149,9 @@ struct Job {
   ParallelSection parallel;
   RunSection run;
   InjectSection inject = {};
+
+  /// Whether the file or an override gave this key.
+  bool gives(std::string_view key) const { return places.contains(key); }
 };
 
 /// Reads a job file and applies `key=value` overrides in order ("train.optimizer.lr=0.1").

@@ -1,129 +1,46 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Job files in and out: parse_job, load_job, to_yaml, schema_help.
+/// What is said of jobs: to_yaml, schema_help, and what batches, ranks and options mean.
 #include "common/error.hpp"
-#include "common/installed.hpp"
 #include "common/text_layout.hpp"
-#include "common/yaml.hpp"
-#include "data/sets/catalogue.hpp"
-#include "models/network.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/config/job_reader.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <string_view>
-#include <system_error>
-#include <utility>
 
 namespace lockstep {
 
-namespace {
-
-/// The lines that open `section` when the sections that enclose `previous` are open.
-std::string section_headers(std::string_view section, std::string_view previous) {
-  std::string lines;
-  std::size_t depth = 0;
-  for (std::size_t end = 0; end != section.npos && !section.empty(); ++depth) {
-    const std::size_t begin = end == 0 ? 0 : end + 1;
-    end = section.find('.', begin);
-    const std::string_view prefix = section.substr(0, end);
-    const bool open =
-        previous.starts_with(prefix) && (previous.size() == prefix.size() || previous[prefix.size()] == '.');
-    if (!open) lines += fmt::format("{:{}}{}:\n", "", 2 * depth, section.substr(begin, end - begin));
-  }
-  return lines;
-}
-
-std::size_t depth_of(const JobKey& key) {
-  return static_cast<std::size_t>(std::count(key.path.begin(), key.path.end(), '.'));
-}
-
-/// The file of a model that a job file names: beside that file if it is there, otherwise as written, which is
-/// relative to the current directory.
-std::string beside(const std::string& job_file, const std::string& model) {
-  if (!is_model_path(model)) return model;
-  const std::filesystem::path file = std::filesystem::path(job_file).parent_path() / model;
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(file, ignored) ? file.string() : model;
-}
-
-/// The file that `lockstep train mnist` means: mnist.yaml here, or a job that comes with the program; "" if none.
-std::string job_called(const std::string& name) {
-  std::error_code ignored;
-  for (const std::string& path : {name + ".yaml", name + ".yml", "launch/jobs/" + name + ".yaml"}) {
-    if (std::filesystem::is_regular_file(path, ignored)) return path;
-  }
-  for (const auto& directory : shared_directories("jobs", LOCKSTEP_JOBS_SOURCE_DIR)) {
-    const auto path = directory / (name + ".yaml");
-    if (std::filesystem::is_regular_file(path, ignored)) return path.string();
-  }
-  return "";
-}
-
-std::string read_job_file(const std::string& path) {
-  try {
-    return read_yaml_file(path);
-  } catch (const MissingDataError&) {
-    const std::string meant = job_called(path);
-    if (meant.empty()) throw;
-    throw MissingDataError(fmt::format("{}: no such file (did you mean {}?)", path, meant));
-  }
-}
-
-/// With what `auto` stands for where that is known without the data: so a run's job.yaml says it.
-Job with_known_normalisation(Job job) {
-  const SetEntry& set = find_set(job.data.set);
-  if (job.data.mean.empty()) job.data.mean = set.mean;
-  if (job.data.std.empty()) job.data.std = set.std;
-  return job;
-}
-
-}  // namespace
-
 std::string place_of(const Job& job, std::string_view key) {
-  const auto place = job.places.find(std::string(key));
+  const auto place = job.places.find(key);
   return place == job.places.end() ? "" : place->second;
 }
 
-Job parse_job(const std::string& yaml, const std::string& file, const std::vector<std::string>& overrides) {
-  JobReader reader;
-  reader.read_file(yaml, file);
-  for (const std::string& text : overrides) reader.read_override(text);
-  reader.check();
-  return with_known_normalisation(reader.job());
-}
-
-Job load_job(const std::string& path, const std::vector<std::string>& overrides) {
-  JobReader reader;
-  reader.read_file(read_job_file(path), path);
-  const bool model_is_from_file = reader.gives("model");
-  const std::string model = reader.job().model;
-  for (const std::string& text : overrides) reader.read_override(text);
-  reader.check();
-  Job job = with_known_normalisation(reader.job());
-  if (model_is_from_file && job.model == model) job.model = beside(path, model);
-  return job;
+void fail_at(const Job& job, std::string_view key, const std::string& message) {
+  throw ConfigError(place_of(job, job.gives(key) ? key : "") + message);
 }
 
 ConfigError key_error(const Job& job, std::string_view key, std::string_view cause) {
-  const auto place = job.places.find(key);
-  return ConfigError(fmt::format("{}{}: {}", place == job.places.end() ? "" : place->second, key, cause));
+  return ConfigError(fmt::format("{}{}: {}", place_of(job, key), key, cause));
 }
 
 std::string to_yaml(const Job& job) {
-  std::string yaml;
-  std::string_view section;
+  std::string yaml, before;
   for (const JobKey& key : job_schema()) {
     if (!belongs(key, job)) continue;
-    yaml += section_headers(key.section(), section);
-    section = key.section();
-    yaml += fmt::format("{:{}}{}: {}\n", "", 2 * depth_of(key), key.leaf(), key.write(job));
+    std::size_t depth = 0, begin = 0;
+    for (std::size_t dot = key.path.find('.'); dot != key.path.npos; dot = key.path.find('.', begin)) {
+      const bool is_open = before.starts_with(key.path.substr(0, dot + 1));
+      if (!is_open) yaml += fmt::format("{:{}}{}:\n", "", 2 * depth, key.path.substr(begin, dot - begin));
+      begin = dot + 1;
+      ++depth;
+    }
+    yaml += fmt::format("{:{}}{}: {}\n", "", 2 * depth, key.leaf(), key.write(job));
+    before = key.path;
   }
   return yaml;
 }
@@ -135,7 +52,7 @@ std::string schema_help() {
   std::string help;
   for (const JobKey& key : job_schema()) {
     const std::string value = key.path == "model" ? "(required)" : key.write(defaults);
-    const std::string owners = owners_with_defaults(key);
+    const std::string owners = owners_text(key, true);
     help += fmt::format("{:<{}}  {:<10}  {} ({}){}\n", key.path, width, value, key.meaning, key.expected,
                         owners.empty() ? "" : fmt::format(" [{}]", owners));
   }
@@ -161,7 +78,7 @@ Job for_ranks(Job job, int ranks) {
     throw ConfigError(fmt::format("{}data.per_rank_batch: {}, and a global batch has {} samples at most",
                                   place_of(job, "data.per_rank_batch"), product, kLargestBatch));
   }
-  if (job.places.contains("data.global_batch") && data.global_batch != wanted) {
+  if (job.gives("data.global_batch") && data.global_batch != wanted) {
     throw ConfigError(
         fmt::format("{}data.global_batch: {}, but {}; remove data.global_batch, or set data.per_rank_batch=0 "
                     "to have it count",
@@ -228,16 +145,6 @@ std::string name_of(const std::string& option) {
   return name;
 }
 
-/// The key with this path, or else the first whose last part or other name it is.
-const JobKey* key_called(const std::string& name) {
-  if (const JobKey* exact = find_job_key(name)) return exact;
-  for (const JobKey& key : job_schema()) {
-    const auto& others = key.other_names;
-    if (key.leaf() == name || std::find(others.begin(), others.end(), name) != others.end()) return &key;
-  }
-  return nullptr;
-}
-
 std::string value_of(const std::vector<std::string>& arguments, std::size_t option) {
   const std::string& text = arguments[option];
   if (const std::size_t equals = text.find('='); equals != text.npos) return text.substr(equals + 1);
@@ -254,7 +161,9 @@ std::optional<std::string> override_for_option(const std::vector<std::string>& a
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].starts_with("-")) continue;
     if (std::find(unknown.begin(), unknown.end(), arguments[i]) == unknown.end()) continue;
-    if (const JobKey* key = key_called(name_of(arguments[i])))
+    const std::string name = name_of(arguments[i]);
+    const JobKey* exact = find_job_key(name);
+    if (const JobKey* key = exact != nullptr ? exact : key_called(name))
       return key->path + "=" + value_of(arguments, i);
   }
   return std::nullopt;

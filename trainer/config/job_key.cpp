@@ -1,55 +1,27 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What each kind of key accepts.
+/// What each kind of key accepts: how its values are read from YAML, written and described.
 #include "trainer/config/job_key.hpp"
 
 #include "common/printable.hpp"
 #include "common/yaml.hpp"
+#include "trainer/config/job_values.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
-#include <optional>
 #include <utility>
 
 namespace lockstep {
-namespace {
-
-constexpr std::size_t kMaxTextBytes = 4096;
-constexpr std::size_t kMaxListLength = 4096;
-constexpr std::uint64_t kMinBucketBytes = 4;
-constexpr std::uint64_t kMaxBucketBytes = std::uint64_t{1} << 30;
-
-bool is_plain(const ScalarText& scalar) {
-  return scalar.style == ScalarText::Style::kPlain;
-}
-
-/// Reads each element of "[1, 2]" by read_one, or nothing.
-template <class Value, class ReadOne>
-bool read_list(const ScalarText& list, std::vector<Value>& values, const ReadOne& read_one) {
-  std::string_view text = list.text;
-  if (!is_plain(list) || !text.starts_with('[') || !text.ends_with(']')) return false;
-  text = text.substr(1, text.size() - 2);
-  std::vector<Value> read;
-  for (bool more = true; more;) {
-    const std::size_t comma = text.find(", ");
-    Value value{};
-    if (!read_one(ScalarText{std::string(text.substr(0, comma))}, value)) return false;
-    read.push_back(value);
-    more = comma != text.npos;
-    if (more) text.remove_prefix(comma + 2);
-  }
-  values = std::move(read);
-  return true;
-}
-
-}  // namespace
 
 std::string_view JobKey::section() const {
   const std::size_t dot = path.rfind('.');
   return dot == path.npos ? std::string_view() : std::string_view(path).substr(0, dot);
+}
+
+bool JobKey::is_called(std::string_view name) const {
+  return leaf() == name || std::ranges::find(other_names, name) != other_names.end();
 }
 
 JobKey&& JobKey::also_called(std::vector<std::string_view> names) && {
@@ -57,117 +29,226 @@ JobKey&& JobKey::also_called(std::vector<std::string_view> names) && {
   return std::move(*this);
 }
 
-JobKey&& JobKey::as_list() && {
-  is_list = true;
-  return std::move(*this);
-}
-
-JobKey&& JobKey::with_hint(std::function<std::string(const std::string&)> text) && {
-  hint = std::move(text);
-  return std::move(*this);
-}
-
-bool read_integer(const ScalarText& scalar, const IntRange& range, std::int64_t& value) {
-  const auto number = is_plain(scalar) ? parse_int64(scalar.text) : std::nullopt;
-  if (!number || *number < range.low || *number > range.high) return false;
-  value = *number;
-  return true;
-}
-
-bool read_real(const ScalarText& scalar, const RealRange& range, double& value) {
-  const auto number = is_plain(scalar) ? parse_double(scalar.text) : std::nullopt;
-  if (!number || *number < range.low || *number > range.high) return false;
-  if ((range.open_low && *number == range.low) || (range.open_high && *number == range.high)) return false;
-  const auto used = static_cast<float>(*number);
-  if (used == 0 && *number != 0) return false;
-  if (range.open_high && static_cast<double>(used) >= range.high) return false;
-  value = *number;
-  return true;
-}
-
-bool read_reals(const std::vector<ScalarText>& list, const RealRange& range, std::vector<double>& values) {
-  if (list.empty() || list.size() > kMaxListLength) return false;
-  std::vector<double> numbers(list.size());
-  for (std::size_t i = 0; i < list.size(); ++i)
-    if (!read_real(list[i], range, numbers[i])) return false;
-  values = std::move(numbers);
-  return true;
-}
-
-std::string write_reals(const std::vector<double>& values) {
-  if (values.empty()) return "auto";
-  std::vector<std::string> texts;
-  for (const double value : values) texts.push_back(format_double(value));
-  return texts.size() == 1 ? texts.front() : fmt::format("[{}]", fmt::join(texts, ", "));
-}
-
-bool read_bool(const ScalarText& scalar, bool& value) {
-  const auto truth = is_plain(scalar) ? parse_bool(scalar.text) : std::nullopt;
-  if (truth) value = *truth;
-  return truth.has_value();
-}
-
-bool read_seed(const ScalarText& scalar, std::uint64_t& value) {
-  const auto number = is_plain(scalar) ? parse_uint64(scalar.text) : std::nullopt;
-  if (number) value = *number;
-  return number.has_value();
-}
-
-bool read_choice(const ScalarText& scalar, const std::vector<std::string_view>& choices, std::string& value) {
-  if (std::find(choices.begin(), choices.end(), scalar.text) == choices.end()) return false;
-  value = scalar.text;
-  return true;
-}
-
-bool read_text(const ScalarText& scalar, bool may_be_empty, std::string& value) {
-  const std::string& text = scalar.text;
-  if (text.empty() && !may_be_empty) return false;
-  if (text.size() > kMaxTextBytes || find_unprintable(text) || text.find_first_of("\r\n\t") != text.npos)
-    return false;
-  value = text;
-  return true;
-}
-
-bool read_integers(const ScalarText& list, const IntRange& range, std::vector<std::int64_t>& values) {
-  return read_list(list, values, [&](const ScalarText& scalar, std::int64_t& value) {
-    return read_integer(scalar, range, value);
-  });
-}
-
-bool read_reals(const ScalarText& list, const RealRange& range, std::vector<double>& values) {
-  return read_list(list, values,
-                   [&](const ScalarText& scalar, double& value) { return read_real(scalar, range, value); });
-}
-
-bool read_byte_count(const ScalarText& scalar, std::size_t& value) {
-  if (scalar.text == "auto") {
-    value = 0;
-    return true;
-  }
-  const auto bytes = is_plain(scalar) ? parse_byte_count(scalar.text) : std::nullopt;
-  if (!bytes || *bytes < kMinBucketBytes || *bytes > kMaxBucketBytes) return false;
-  value = static_cast<std::size_t>(*bytes);
-  return true;
-}
-
-std::string write_byte_count(std::size_t value) {
-  if (value == 0) return "auto";
-  if (value % (std::size_t{1} << 20) == 0) return fmt::format("{}MiB", value >> 20);
-  if (value % (std::size_t{1} << 10) == 0) return fmt::format("{}KiB", value >> 10);
-  return fmt::format("{}", value);
-}
-
-std::string describe(const IntRange& range) {
-  return fmt::format("a whole number from {} to {}", range.low, range.high);
-}
-
-std::string describe(const RealRange& range) {
-  return fmt::format("a number {} {}, {} {}", range.open_low ? "above" : "from", format_double(range.low),
-                     range.open_high ? "below" : "at most", format_double(range.high));
-}
-
-std::string describe(const std::vector<std::string_view>& choices) {
-  return fmt::format("one of {}", fmt::join(choices, ", "));
-}
-
 }  // namespace lockstep
+
+namespace lockstep::job_keys {
+namespace {
+
+constexpr std::size_t kMaxTextBytes = 4096;
+constexpr std::size_t kMaxChannels = 4096;
+
+/// A scalar that is not in quotes.
+bool is_plain(const YAML::Node& node) {
+  return node.IsScalar() && node.Tag() != "!";
+}
+
+bool is_auto(const YAML::Node& node) {
+  return node.IsScalar() && node.Scalar() == "auto";
+}
+
+/// A text of one line.
+/// @param accept  its value in the job, or nothing if it is not what is expected
+Kind<std::string> text(std::string expected,
+                       const std::function<std::optional<std::string>(const std::string&)>& accept,
+                       bool may_be_empty = false) {
+  const auto read = [=](const YAML::Node& node) -> std::optional<std::string> {
+    if (!node.IsScalar() && !node.IsNull()) return std::nullopt;
+    const std::string value = node.IsNull() ? "" : node.Scalar();
+    if (value.empty() && !may_be_empty) return std::nullopt;
+    if (value.size() > kMaxTextBytes || find_unprintable(value) ||
+        value.find_first_of("\r\n\t") != value.npos)
+      return std::nullopt;
+    return accept(value);
+  };
+  return {.expected = std::move(expected), .read = read, .write = format_yaml_text};
+}
+
+/// `value`, if that is so.
+std::optional<std::string> only_if(bool accepted, const std::string& value) {
+  return accepted ? std::optional(value) : std::nullopt;
+}
+
+}  // namespace
+
+template <typename Integer>
+Kind<Integer> whole(std::type_identity_t<Integer> low, std::type_identity_t<Integer> high) {
+  const auto read = [=](const YAML::Node& node) -> std::optional<Integer> {
+    std::optional<std::conditional_t<std::is_signed_v<Integer>, std::int64_t, std::uint64_t>> number;
+    if constexpr (std::is_signed_v<Integer>)
+      number = parse_int64(is_plain(node) ? node.Scalar() : "");
+    else
+      number = parse_uint64(is_plain(node) ? node.Scalar() : "");
+    if (!number || *number < low || *number > high) return std::nullopt;
+    return static_cast<Integer>(*number);
+  };
+  return {.expected = fmt::format("a whole number from {} to {}", low, high),
+          .read = read,
+          .write = [](Integer value) { return std::to_string(value); }};
+}
+template Kind<int> whole<int>(int, int);
+template Kind<std::int64_t> whole<std::int64_t>(std::int64_t, std::int64_t);
+template Kind<std::uint64_t> whole<std::uint64_t>(std::uint64_t, std::uint64_t);
+
+Kind<double> real(RealRange range) {
+  const auto read = [=](const YAML::Node& node) -> std::optional<double> {
+    const auto number = is_plain(node) ? parse_double(node.Scalar()) : std::nullopt;
+    if (!number || *number < range.low || *number > range.high) return std::nullopt;
+    if ((range.open_low && *number == range.low) || (range.open_high && *number == range.high))
+      return std::nullopt;
+    const auto used = static_cast<float>(*number);
+    if (used == 0 && *number != 0) return std::nullopt;
+    if (range.open_high && static_cast<double>(used) >= range.high) return std::nullopt;
+    return number;
+  };
+  return {.expected = fmt::format("a number {} {}, {} {}", range.open_low ? "above" : "from",
+                                  format_double(range.low), range.open_high ? "below" : "at most",
+                                  format_double(range.high)),
+          .read = read,
+          .write = format_double,
+          .hint = fp32_hint};
+}
+
+Kind<bool> yes_or_no() {
+  return {
+      .expected = "true or false",
+      .read =
+          [](const YAML::Node& node) { return is_plain(node) ? parse_bool(node.Scalar()) : std::nullopt; },
+      .write = [](bool value) { return value ? "true" : "false"; }};
+}
+
+Kind<std::string> one_of(const std::vector<std::string_view>& words) {
+  auto kind = text(fmt::format("one of {}", fmt::join(words, ", ")), [words](const std::string& word) {
+    return only_if(std::ranges::find(words, word) != words.end(), word);
+  });
+  kind.choices = words;
+  return kind;
+}
+
+template <typename Value>
+Kind<Value> one_of() {
+  std::vector<std::string_view> words;
+  for (const auto& [word, value] : kSpellings<Value>) words.push_back(word);
+  const auto read = [](const YAML::Node& node) -> std::optional<Value> {
+    for (const auto& [word, value] : kSpellings<Value>)
+      if (node.IsScalar() && node.Scalar() == word) return value;
+    return std::nullopt;
+  };
+  return {.expected = one_of(words).expected,
+          .read = read,
+          .write = [](Value value) { return format_yaml_text(spelt(value)); },
+          .choices = words};
+}
+template Kind<PipelineOrder> one_of();
+template Kind<Kernels> one_of();
+template Kind<GraphUse> one_of();
+template Kind<Determinism> one_of();
+template Kind<BatchSplit> one_of();
+
+template <typename T>
+Kind<std::vector<T>> list_of(const Kind<T>& one, std::string expected, std::size_t least, std::size_t most) {
+  const auto read = [=](const YAML::Node& node) -> std::optional<std::vector<T>> {
+    if (!node.IsSequence() || node.size() < least || node.size() > most) return std::nullopt;
+    std::vector<T> values;
+    for (const auto& entry : node) {
+      auto value = one.read(entry);
+      if (!value) return std::nullopt;
+      values.push_back(*std::move(value));
+    }
+    return values;
+  };
+  const auto write = [=](const std::vector<T>& values) {
+    std::vector<std::string> texts;
+    for (const T& value : values) texts.push_back(one.write(value));
+    return fmt::format("[{}]", fmt::join(texts, ", "));
+  };
+  return {.expected = std::move(expected), .read = read, .write = write, .hint = one.hint};
+}
+template Kind<std::vector<double>> list_of(const Kind<double>&, std::string, std::size_t, std::size_t);
+template Kind<std::vector<std::int64_t>> list_of(const Kind<std::int64_t>&, std::string, std::size_t,
+                                                 std::size_t);
+
+template <typename T>
+Kind<std::vector<T>> or_auto(const Kind<std::vector<T>>& list) {
+  auto kind = list;
+  kind.read = [=](const YAML::Node& node) { return is_auto(node) ? std::vector<T>() : list.read(node); };
+  kind.write = [=](const std::vector<T>& values) { return values.empty() ? "auto" : list.write(values); };
+  return kind;
+}
+template Kind<std::vector<std::int64_t>> or_auto(const Kind<std::vector<std::int64_t>>&);
+
+Kind<std::vector<double>> channel_numbers(RealRange range) {
+  const auto one = real(range);
+  const auto list = or_auto(
+      list_of(one, fmt::format("auto, {}, or a list of such numbers, one for each channel", one.expected), 1,
+              kMaxChannels));
+  auto kind = list;
+  kind.read = [=](const YAML::Node& node) {
+    const auto number = one.read(node);
+    return number ? std::vector{*number} : list.read(node);
+  };
+  kind.write = [=](const std::vector<double>& values) {
+    return values.size() == 1 ? one.write(values.front()) : list.write(values);
+  };
+  return kind;
+}
+
+Kind<std::string> path(std::string expected, bool may_be_empty) {
+  return text(std::move(expected), expand_home, may_be_empty);
+}
+
+Kind<std::size_t> byte_count() {
+  constexpr std::size_t kLeast = 4, kMost = std::size_t{1} << 30;
+  const auto read = [=](const YAML::Node& node) -> std::optional<std::size_t> {
+    if (is_auto(node)) return 0;
+    const auto bytes = is_plain(node) ? parse_byte_count(node.Scalar()) : std::nullopt;
+    return bytes && *bytes >= kLeast && *bytes <= kMost ? bytes : std::nullopt;
+  };
+  const auto write = [](std::size_t value) {
+    if (value == 0) return std::string("auto");
+    if (value % (std::size_t{1} << 20) == 0) return fmt::format("{}MiB", value >> 20);
+    if (value % (std::size_t{1} << 10) == 0) return fmt::format("{}KiB", value >> 10);
+    return fmt::format("{}", value);
+  };
+  return {
+      .expected = "auto or a size from 4 to 1GiB such as 65536, 64KiB or 1MiB", .read = read, .write = write};
+}
+
+Kind<std::string> device() {
+  auto kind = text(std::string(kDeviceNames), [](const std::string& name) {
+    return only_if(parse_device_name(name).has_value(), name);
+  });
+  kind.hint = device_hint;
+  return kind;
+}
+
+Kind<std::string> fault() {
+  auto kind = text(one_of(fault_names()).expected, [](const std::string& name) {
+    return only_if(name == kNoFault || parse_fault(name), name);
+  });
+  kind.choices = fault_names();
+  return kind;
+}
+
+Kind<StagesSection> stages() {
+  const auto count = whole(1, 4096);
+  const auto name = text("", [](const std::string& layer) { return std::optional(layer); });
+  const auto lists = list_of(list_of(name, ""), "");
+  const auto read = [=](const YAML::Node& node) -> std::optional<StagesSection> {
+    if (is_auto(node)) return StagesSection();
+    if (const auto number = count.read(node)) return StagesSection{.count = *number, .layers = {}};
+    auto layers = lists.read(node);
+    if (!layers) return std::nullopt;
+    return StagesSection{.count = 0, .layers = *std::move(layers)};
+  };
+  const auto write = [=](const StagesSection& section) {
+    if (!section.layers.empty()) return lists.write(section.layers);
+    return section.count == 0 ? "auto" : count.write(section.count);
+  };
+  return {.expected = fmt::format(
+              "auto, {}, or a list of stages, each a list of layers such as [[conv1, relu1], [fc1]]",
+              count.expected),
+          .read = read,
+          .write = write};
+}
+
+}  // namespace lockstep::job_keys

@@ -8,22 +8,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
+
+namespace YAML {
+class Node;
+}
 
 namespace lockstep {
 
-/// A scalar as it stands in the file; or a list of plain scalars as the text "[1, 2]".
-struct ScalarText {
-  enum class Style { kPlain, kQuoted, kNull };
-  std::string text;
-  Style style = Style::kPlain;
-};
-
 /// Whether two jobs that differ in this key may end in different weights.
 enum class Determines { kNothing, kWeights, kWeightsInWorldMode };
+
+/// What a refused value may have meant, or why it is refused: " (did you mean 'cpu'?)"; "" where nothing is known.
+using ValueHint = std::function<std::string(const std::string& value)>;
 
 struct JobKey {
   std::string path = {};      ///< "train.optimizer.lr"
@@ -32,67 +35,26 @@ struct JobKey {
   Determines determines = Determines::kNothing;
   std::vector<std::string_view> choices = {};      ///< of an enumeration
   std::vector<std::string_view> other_names = {};  ///< what other programs call it; only for "did you mean"
-
-  bool is_list = false;  ///< a list in the file, which `read` gets as text
+  ValueHint hint = {};                             ///< null: the choice that is spelt nearly so
 
   /// Stores the value in the job, or returns false and leaves it alone if it is not what is expected.
-  std::function<bool(const ScalarText&, Job&)> read = {};
-  /// The value as a YAML scalar that `read` takes back.
+  std::function<bool(const YAML::Node&, Job&)> read = {};
+  /// The value as YAML that `read` takes back.
   std::function<std::string(const Job&)> write = {};
-  /// As `read`, from a list of values; null: the key takes none.
-  std::function<bool(const std::vector<ScalarText>&, Job&)> read_list = {};
-  /// As `read`, from a list of lists of values; null: the key takes none.
-  std::function<bool(const std::vector<std::vector<ScalarText>>&, Job&)> read_lists = {};
 
   /// "lr" of "train.optimizer.lr"
   std::string_view leaf() const { return std::string_view(path).substr(path.rfind('.') + 1); }
   /// "train.optimizer" of "train.optimizer.lr"; "" at the top
   std::string_view section() const;
+  /// Here, or in other programs.
+  bool is_called(std::string_view name) const;
 
-  /// What a value that `read` refuses may have meant, or why it is refused: behind the message; may be null.
-  std::function<std::string(const std::string& value)> hint = {};
-
-  JobKey&& as_list() &&;
-  JobKey&& with_hint(std::function<std::string(const std::string&)> text) &&;
   JobKey&& also_called(std::vector<std::string_view> names) &&;
 };
-
-/// Converters between text and the value of a field.
-struct IntRange {
-  std::int64_t low, high;
-};
-struct RealRange {
-  double low, high;
-  bool open_low = false, open_high = false;  ///< whether the bound itself is excluded
-};
-
-bool read_integer(const ScalarText& scalar, const IntRange& range, std::int64_t& value);
-/// Numbers are used as fp32: one that lies in the range, but would there be 0 or an excluded bound, is refused.
-bool read_real(const ScalarText& scalar, const RealRange& range, double& value);
-/// "auto" is no number.
-bool read_reals(const std::vector<ScalarText>& list, const RealRange& range, std::vector<double>& values);
-/// "auto", "0.5", "[0.5, 0.25]"
-std::string write_reals(const std::vector<double>& values);
-bool read_bool(const ScalarText& scalar, bool& value);
-bool read_seed(const ScalarText& scalar, std::uint64_t& value);
-bool read_choice(const ScalarText& scalar, const std::vector<std::string_view>& choices, std::string& value);
-bool read_text(const ScalarText& scalar, bool may_be_empty, std::string& value);
-/// At least one.
-bool read_integers(const ScalarText& list, const IntRange& range, std::vector<std::int64_t>& values);
-bool read_reals(const ScalarText& list, const RealRange& range, std::vector<double>& values);
-/// "auto" is 0.
-bool read_byte_count(const ScalarText& scalar, std::size_t& value);
-std::string write_byte_count(std::size_t value);
-
-std::string describe(const IntRange& range);
-std::string describe(const RealRange& range);
-std::string describe(const std::vector<std::string_view>& choices);
 
 }  // namespace lockstep
 
 namespace lockstep::job_keys {
-
-// The kinds of keys that a job file has: for each a function that makes the JobKey of a field of Job.
 
 /// The way to one field of Job: Field([](auto& job) -> decltype(auto) { return (job.train.epochs); }). It is the same
 /// type for all fields of a type, so that what is made for one, the compiler makes for all.
@@ -111,37 +73,69 @@ class Field {
 template <typename Access>
 Field(Access) -> Field<std::remove_reference_t<std::invoke_result_t<Access, Job&>>>;
 
-/// @tparam Integer  int or std::int64_t
-template <typename Integer>
-JobKey integer(const char* path, const Field<Integer>& field, IntRange range, std::string meaning,
-               Determines determines = {});
-JobKey real(const char* path, const Field<double>& field, RealRange range, std::string meaning,
-            Determines determines = {});
-/// @param count  how many numbers; 0: any number from one on
-JobKey reals(const char* path, const Field<std::vector<double>>& field, RealRange range, std::size_t count,
-             std::string expected, std::string meaning, Determines determines);
-JobKey integers(const char* path, const Field<std::vector<std::int64_t>>& field, IntRange range,
-                std::string expected, std::string meaning, Determines determines);
-/// A number for all channels of an image, a list of one for each, or auto, which is none.
-JobKey channel_numbers(const char* path, const Field<std::vector<double>>& field, RealRange range,
-                       std::string meaning, Determines determines = {});
-JobKey boolean(const char* path, const Field<bool>& field, std::string meaning, Determines determines = {});
-JobKey choice(const char* path, const Field<std::string>& field, const std::vector<std::string_view>& choices,
-              std::string meaning, Determines determines = {});
+/// What a key accepts: the one place that reads its value from YAML, writes it and says what it looks like.
+template <typename T>
+struct Kind {
+  std::string expected;
+  std::function<std::optional<T>(const YAML::Node&)> read;  ///< nothing: that is not what is expected
+  std::function<std::string(const T&)> write;
+  std::vector<std::string_view> choices = {};
+  ValueHint hint = {};
+};
+
+/// @tparam Integer  of the field: int, std::int64_t or std::uint64_t
+template <typename Integer = std::int64_t>
+Kind<Integer> whole(std::type_identity_t<Integer> low, std::type_identity_t<Integer> high);
+
+struct RealRange {
+  double low, high;
+  bool open_low = false, open_high = false;  ///< whether the bound itself is excluded
+};
+/// Numbers are used as fp32: one that lies in the range, but would there be 0 or an excluded bound, is refused.
+Kind<double> real(RealRange range);
+
+Kind<bool> yes_or_no();
+Kind<std::string> one_of(const std::vector<std::string_view>& words);
 /// One of the values that kSpellings has of its type.
 template <typename Value>
-JobKey choice(const char* path, const Field<Value>& field, std::string meaning, Determines determines = {});
-/// @param may_be_empty  and then null is the empty text
-JobKey text(const char* path, const Field<std::string>& field, bool may_be_empty, std::string expected,
-            std::string meaning, Determines determines = {});
+Kind<Value> one_of();
+
+inline constexpr std::size_t kAnyLength = std::numeric_limits<std::size_t>::max();
+/// `least` to `most` values of a kind; never none.
+template <typename T>
+Kind<std::vector<T>> list_of(const Kind<T>& one, std::string expected, std::size_t least = 1,
+                             std::size_t most = kAnyLength);
+/// What the kind accepts, or auto, which is the empty list.
+template <typename T>
+Kind<std::vector<T>> or_auto(const Kind<std::vector<T>>& list);
+
+/// A number for all channels of an image, a list of one for each, or auto.
+Kind<std::vector<double>> channel_numbers(RealRange range);
 /// A text whose "~" is expanded.
-JobKey path(const char* name, const Field<std::string>& field, bool may_be_empty, std::string expected,
-            std::string meaning, Determines determines = {});
-JobKey seed(const char* path, const Field<std::uint64_t>& field, std::string meaning, Determines determines);
-JobKey byte_count(const char* path, const Field<std::size_t>& field, std::string meaning);
-JobKey device(const char* path, const Field<std::string>& field, std::string meaning);
-JobKey stages(const char* path, const Field<StagesSection>& field, std::string meaning);
-JobKey placement(const char* path, const Field<std::vector<std::int64_t>>& field, std::string meaning);
-JobKey fault(const char* path, const Field<std::string>& field, std::string meaning);
+/// @param may_be_empty  and then null is the empty text
+Kind<std::string> path(std::string expected, bool may_be_empty = false);
+Kind<std::size_t> byte_count();
+Kind<std::string> device();
+Kind<std::string> fault();
+Kind<StagesSection> stages();
+
+/// The key of a field: a row of the schema.
+template <typename T>
+JobKey key(const char* path, const Field<T>& field, const Kind<T>& kind, std::string meaning,
+           Determines determines = {}) {
+  const auto read = [field, read = kind.read](const YAML::Node& node, Job& job) {
+    auto value = read(node);
+    if (value) field(job) = *std::move(value);
+    return value.has_value();
+  };
+  return {.path = path,
+          .meaning = std::move(meaning),
+          .expected = kind.expected,
+          .determines = determines,
+          .choices = kind.choices,
+          .hint = kind.hint,
+          .read = read,
+          .write = [field, write = kind.write](const Job& job) { return write(field(job)); }};
+}
 
 }  // namespace lockstep::job_keys

@@ -26,6 +26,9 @@ const std::vector<JobKey>& job_schema();
 /// The key with this path, or null.
 const JobKey* find_job_key(std::string_view path);
 
+/// The first key that has this name as its last part or in other programs; of several, one of `section`. Or null.
+const JobKey* key_called(std::string_view name, std::string_view section = "");
+
 /// Whether `path` is a section: "train", "train.optimizer". "" is the whole job and counts.
 bool is_job_section(std::string_view path);
 
@@ -46,14 +49,19 @@ const MemberKey* member_key(const JobKey& key, const Job& job);
 std::string choice_path(const JobKey& key);
 
 /// For people: which choices have the key, "sgd, adam"; "" for a key that belongs to no choice.
-std::string owners_text(const JobKey& key);
-/// Likewise, "sgd, adam: 0.001, adamw: 0.001", with the defaults that are not the key's own.
-std::string owners_with_defaults(const JobKey& key);
+/// @param with_defaults  "sgd, adam: 0.001, adamw: 0.001": with those that are not the key's own
+std::string owners_text(const JobKey& key, bool with_defaults = false);
 
-/// The names of a family's members, for the schema.
-std::vector<std::string_view> optimizer_names();
-std::vector<std::string_view> schedule_names();
-std::vector<std::string_view> strategy_names();
+/// The names that a section's choice takes: of "train.optimizer", "train.optimizer.lr_scaling", "train.schedule" and
+/// "parallel".
+std::vector<std::string_view> choices_of(std::string_view section);
+
+// What must hold between keys.
+
+/// @throws ConfigError  with the place of the key that does not go with the others
+void check_job(const Job& job);
+/// Throws ConfigError that points to where the key was given, or only to the file where it was not.
+[[noreturn]] void fail_at(const Job& job, std::string_view key, const std::string& message);
 
 // Which part of a job determines its weights: what must not change when a run is resumed.
 

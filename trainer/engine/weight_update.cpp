@@ -43,12 +43,11 @@ std::string scaling_text(const OptimizerSection& section, std::int64_t global_ba
 }  // namespace
 
 WeightUpdate::WeightUpdate(const Job& job, const ParameterLayout& layout, std::int64_t steps_per_epoch)
-    : kind_(job.train.optimizer.kind),
-      scaling_(scaling_text(job.train.optimizer, job.data.global_batch)),
-      has_momentum_(job.train.optimizer.momentum != 0),
-      optimizer_(make_optimizer(job.train.optimizer)),
-      rule_(optimizer_->rule()),
-      names_(optimizer_->buffers()),
+    : scaling_(scaling_text(job.train.optimizer, job.data.global_batch)),
+      section_(job.train.optimizer),
+      optimizer_(find_optimizer(section_)),
+      rule_(optimizer_.rule(section_)),
+      names_(optimizer_.buffers(section_)),
       tensors_(ranges_of(layout, rule_, job.train.optimizer.decay_biases)),
       lr_(scaled_lr(job.train.optimizer, job.data.global_batch)),
       run_{.epochs = job.train.epochs, .steps_per_epoch = steps_per_epoch},
@@ -56,15 +55,16 @@ WeightUpdate::WeightUpdate(const Job& job, const ParameterLayout& layout, std::i
   LOCKSTEP_CHECK(static_cast<int>(names_.size()) == buffers_of(rule_));
 }
 
-/// A schedule moves the momentum of an optimiser that has one. Where the job gave 0, there is none.
+/// A schedule moves the momentum of an optimiser that has one: Adam's is betas[0], and its section's is not 0. Where the
+/// job gave 0, there is none.
 StepScalars WeightUpdate::scalars(std::int64_t step) const {
   ScheduledValues now = schedule_.at(step);
-  if (!has_momentum_) now.momentum.reset();
-  return optimizer_->scalars(now, step);
+  if (section_.momentum == 0) now.momentum.reset();
+  return optimizer_.scalars(section_, now, step);
 }
 
 std::string WeightUpdate::describe() const {
-  return fmt::format("{}, learning rate {:.6g}{}, {}", kind_, lr_, scaling_, schedule_.describe());
+  return fmt::format("{}, learning rate {:.6g}{}, {}", section_.kind, lr_, scaling_, schedule_.describe());
 }
 
 void WeightUpdate::require_warmup_within_run(const Job& job) const {
@@ -88,7 +88,7 @@ std::vector<OptimizerBufferView> OptimizerBuffers::views() {
 }
 
 std::size_t optimizer_buffers(const Job& job) {
-  return make_optimizer(job.train.optimizer)->buffers().size();
+  return find_optimizer(job.train.optimizer).buffers(job.train.optimizer).size();
 }
 
 // Which tensors there are, and their fingerprints in host memory.

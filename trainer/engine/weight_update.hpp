@@ -40,9 +40,9 @@ class WeightUpdate {
   void require_warmup_within_run(const Job& job) const;
 
  private:
-  std::string kind_, scaling_;
-  bool has_momentum_;  ///< true for optimisers without that key, too: Adam's betas[0] is scheduled
-  std::unique_ptr<Optimizer> optimizer_;
+  std::string scaling_;
+  OptimizerSection section_;
+  const OptimizerKind& optimizer_;
   UpdateRule rule_;
   std::vector<std::string> names_;
   std::vector<UpdateTensor> tensors_;

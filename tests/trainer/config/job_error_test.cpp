@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
 
 #include <string>
 
@@ -21,7 +22,7 @@ std::string error_of(const std::string& yaml) {
 }
 
 std::string all_optimizers() {
-  return fmt::format("{}", fmt::join(optimizer_names(), ", "));
+  return fmt::format("{}", fmt::join(choices_of("train.optimizer"), ", "));
 }
 
 TEST(JobErrorTest, MisspeltKeyGetsASuggestion) {
@@ -165,12 +166,12 @@ TEST(JobErrorTest, NumbersThatFp32CannotHoldAreRefused) {
   int looked_at = 0;
   for (const JobKey& key : job_schema()) {
     Job job;
-    const bool takes_a_number = key.read({"0.5"}, job) || key.read({"5.5"}, job);
-    if (!takes_a_number || key.choices.size() > 0 || key.read({"text"}, job)) continue;
+    const bool takes_a_number = key.read(YAML::Node("0.5"), job) || key.read(YAML::Node("5.5"), job);
+    if (!takes_a_number || key.choices.size() > 0 || key.read(YAML::Node("text"), job)) continue;
     ++looked_at;
-    EXPECT_FALSE(key.read({"1e-50"}, job)) << key.path;
-    if (key.read({"0.99999999"}, job)) {
-      EXPECT_TRUE(key.read({"1"}, job)) << key.path << " is 1 as fp32";
+    EXPECT_FALSE(key.read(YAML::Node("1e-50"), job)) << key.path;
+    if (key.read(YAML::Node("0.99999999"), job)) {
+      EXPECT_TRUE(key.read(YAML::Node("1"), job)) << key.path << " is 1 as fp32";
     }
   }
   EXPECT_GT(looked_at, 15);

@@ -125,8 +125,8 @@ TEST(JobRoundTripTest, JobWithoutAFaultDoesNotSpeakOfOne) {
 }
 
 TEST(JobRoundTripTest, EveryChoiceComesBackWithItsKeysAndNoOthers) {
-  for (const std::string_view optimizer : optimizer_names()) {
-    for (const std::string_view schedule : schedule_names()) {
+  for (const std::string_view optimizer : choices_of("train.optimizer")) {
+    for (const std::string_view schedule : choices_of("train.schedule")) {
       const std::string yaml = "{model: net, train: {optimizer: {kind: " + std::string(optimizer) +
                                ", lr_scaling: {rule: sqrt}}, schedule: {kind: " + std::string(schedule) +
                                required_keys(schedule) + "}}}";

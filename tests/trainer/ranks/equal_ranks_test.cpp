@@ -9,6 +9,7 @@
 #include "trainer/ranks/rank_runner.hpp"
 
 #include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
 
 #include <array>
 #include <cstdlib>
@@ -46,7 +47,7 @@ Refusal compare(int ranks, const std::function<RankFacts(int)>& facts_of) {
 
 Job job_with(const std::string& key, const std::string& value) {
   Job job = parse_job("model: net", "job.yaml");
-  find_job_key(key)->read({value}, job);
+  find_job_key(key)->read(YAML::Load(value), job);
   return job;
 }
 
@@ -61,7 +62,7 @@ TEST(EqualRanksTest, EveryKeyOfTheJobIsComparedAndNamedWithBothValues) {
     const std::string value = testing::other_value(key, job);
     if (value.empty()) continue;
     Job other = job;
-    ASSERT_TRUE(key.read({value}, other)) << key.path;
+    ASSERT_TRUE(key.read(YAML::Load(value), other)) << key.path;
     const Refusal refusal = compare(3, [&](int rank) { return job_facts(rank == 1 ? other : job); });
     EXPECT_EQ(refusal.count, 3) << key.path;
     ASSERT_EQ(refusal.messages.size(), 1U) << key.path;

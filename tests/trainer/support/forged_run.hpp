@@ -8,6 +8,7 @@
 #include "trainer/config/job_schema.hpp"
 
 #include <nlohmann/json.hpp>
+#include <yaml-cpp/yaml.h>
 
 #include <cstdint>
 #include <functional>
@@ -43,7 +44,7 @@ inline std::string other_value(const JobKey& key, const Job& job) {
     candidates.emplace_back(text);
   for (const std::string& text : candidates) {
     Job changed = job;
-    if (key.read({text}, changed) && key.write(changed) != key.write(job)) return text;
+    if (key.read(YAML::Load(text), changed) && key.write(changed) != key.write(job)) return text;
   }
   if (key.choices.size() == 1) return "";
   throw std::runtime_error("no other value known for " + key.path);

@@ -8,7 +8,6 @@
 #include "trainer/config/optimizers/sections.hpp"
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,30 +22,25 @@ struct ScheduledValues {
   std::optional<double> momentum = {};
 };
 
-class Optimizer {
- public:
-  virtual ~Optimizer() = default;
-
-  virtual UpdateRule rule() const = 0;
-  /// What it remembers: one buffer of arena order each, all zeros at the start, in the order of the rule's
-  /// buffers. Checkpoints hold them by these names.
-  virtual std::vector<std::string> buffers() const = 0;
-  /// @param step  optimiser steps taken before this one
-  virtual StepScalars scalars(const ScheduledValues& now, std::int64_t step) const = 0;
-};
-
-/// A member of the catalogue: what the job file calls it and which keys it has.
+/// A member of the catalogue: what the job file calls it, which keys it has, and what it makes of them.
 struct OptimizerKind {
   std::string_view name;
   std::vector<MemberKey> keys;
-  std::unique_ptr<Optimizer> (*make)(const OptimizerSection&);
+  UpdateRule (*rule)(const OptimizerSection&);
+  /// What it remembers: one buffer of arena order each, all zeros at the start, in the order of the rule's
+  /// buffers. Checkpoints hold them by these names.
+  std::vector<std::string> (*buffers)(const OptimizerSection&);
+  /// What the rule is told at a step.
+  /// @param step  optimiser steps taken before this one
+  StepScalars (*scalars)(const OptimizerSection&, const ScheduledValues& now, std::int64_t step);
   /// What does not fit together in the section, or nothing.
   std::optional<KeyComplaint> (*check)(const OptimizerSection&) = nullptr;
 };
 
-/// All of them: trainer/config/optimizers/optimizer_catalogue.cpp.
+/// All of them: trainer/config/optimizers/optimizers.cpp.
 const std::vector<OptimizerKind>& optimizer_kinds();
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerSection& section);
+/// The one that the section names.
+const OptimizerKind& find_optimizer(const OptimizerSection& section);
 
 }  // namespace lockstep

@@ -30,21 +30,24 @@ double total_of(const ScheduleSection& section, const RunSpan& run, std::int64_t
 
 }  // namespace
 
-std::vector<std::string_view> lr_scaling_rules() {
-  return {"none", "linear", "sqrt"};
+const std::vector<LrScalingRule>& lr_scaling_rules() {
+  static const std::vector<LrScalingRule> rules = {
+      {.name = "none", .keys = {}, .factor = [](double) { return 1.0; }},
+      {.name = "linear", .keys = {{"base_batch"}}, .factor = [](double share) { return share; }},
+      {.name = "sqrt", .keys = {{"base_batch"}}, .factor = [](double share) { return std::sqrt(share); }}};
+  return rules;
 }
 
 double scaled_lr(const OptimizerSection& section, std::int64_t global_batch) {
   const double share = static_cast<double>(global_batch) / static_cast<double>(section.lr_scaling.base_batch);
-  if (section.lr_scaling.rule == "linear") return section.lr * share;
-  if (section.lr_scaling.rule == "sqrt") return section.lr * std::sqrt(share);
-  return section.lr;
+  const auto rule = std::ranges::find(lr_scaling_rules(), section.lr_scaling.rule, &LrScalingRule::name);
+  LOCKSTEP_CHECK(rule != lr_scaling_rules().end());
+  return section.lr * rule->factor(share);
 }
 
 const ScheduleKind& find_schedule(const ScheduleSection& section) {
-  const auto& kinds = schedule_kinds();
-  const auto kind = std::ranges::find(kinds, section.kind, &ScheduleKind::name);
-  LOCKSTEP_CHECK(kind != kinds.end());
+  const auto kind = std::ranges::find(schedule_kinds(), section.kind, &ScheduleKind::name);
+  LOCKSTEP_CHECK(kind != schedule_kinds().end());
   return *kind;
 }
 
@@ -85,105 +88,50 @@ std::string RateSchedule::describe() const {
   return text;
 }
 
-// The list of all schedules, with the closed forms of those that are one line: torch.optim.lr_scheduler's.
-
-ScheduleKind one_cycle_schedule();
+// The closed forms of torch.optim.lr_scheduler.
 
 namespace {
+
+constexpr double kPi = 3.14159265358979323846;
 
 double share_done(const SchedulePosition& position) {
   return std::min(static_cast<double>(position.at) / position.total, 1.0);
 }
 
-ScheduleKind constant_schedule() {
-  return {
-      .name = "constant", .keys = {}, .at = [](const ScheduleSection&, double lr, const SchedulePosition&) {
-        return ScheduledValues{.lr = lr};
-      }};
+ScheduledValues multistep(const ScheduleSection& section, double lr, const SchedulePosition& position) {
+  const auto passed = std::ranges::upper_bound(section.milestones, position.at) - section.milestones.begin();
+  return {.lr = lr * integer_power(section.gamma, passed)};
 }
 
-ScheduleKind step_schedule() {
-  return {.name = "step",
-          .keys = {{.name = "step_size", .required = true}, {"gamma"}},
-          .at = [](const ScheduleSection& section, double lr, const SchedulePosition& position) {
-            return ScheduledValues{.lr = lr * integer_power(section.gamma, position.at / section.step_size)};
-          }};
+std::optional<KeyComplaint> check_multistep(const ScheduleSection& section, double /*lr*/) {
+  if (std::ranges::adjacent_find(section.milestones, std::greater_equal()) == section.milestones.end())
+    return std::nullopt;
+  return KeyComplaint{"train.schedule.milestones",
+                      "train.schedule.milestones: each must be larger than the one before"};
 }
 
-ScheduleKind multistep_schedule() {
-  return {
-      .name = "multistep",
-      .keys = {{.name = "milestones", .required = true}, {"gamma"}},
-      .at =
-          [](const ScheduleSection& section, double lr, const SchedulePosition& position) {
-            const auto passed = std::ranges::upper_bound(section.milestones, position.at);
-            return ScheduledValues{.lr = lr *
-                                         integer_power(section.gamma, passed - section.milestones.begin())};
-          },
-      .check = [](const ScheduleSection& section, double) -> std::optional<KeyComplaint> {
-        if (std::ranges::adjacent_find(section.milestones, std::greater_equal()) == section.milestones.end())
-          return std::nullopt;
-        return KeyComplaint{"train.schedule.milestones",
-                            "train.schedule.milestones: each must be larger than the one before"};
-      }};
+ScheduledValues polynomial(const ScheduleSection& section, double lr, const SchedulePosition& position) {
+  const double left = 1 - share_done(position);
+  return {.lr = lr * (left > 0 ? portable_exp(section.power * portable_log(left)) : 0)};
 }
 
-ScheduleKind exponential_schedule() {
-  return {.name = "exponential",
-          .keys = {{.name = "gamma", .required = true}},
-          .at = [](const ScheduleSection& section, double lr, const SchedulePosition& position) {
-            return ScheduledValues{.lr = lr * integer_power(section.gamma, position.at)};
-          }};
+ScheduledValues cosine(const ScheduleSection& section, double lr, const SchedulePosition& position) {
+  const double height = (1 + portable_cos(kPi * share_done(position))) / 2;
+  return {.lr = section.min_lr + (lr - section.min_lr) * height};
 }
 
-ScheduleKind polynomial_schedule() {
-  return {.name = "polynomial",
-          .keys = {{"power"}, {"total"}},
-          .at =
-              [](const ScheduleSection& section, double lr, const SchedulePosition& position) {
-                const double left = 1 - share_done(position);
-                const double factor = left > 0 ? portable_exp(section.power * portable_log(left)) : 0;
-                return ScheduledValues{.lr = lr * factor};
-              },
-          .has_end = true};
-}
-
-ScheduleKind cosine_schedule() {
-  return {.name = "cosine",
-          .keys = {{"min_lr"}, {"total"}},
-          .at =
-              [](const ScheduleSection& section, double lr, const SchedulePosition& position) {
-                constexpr double kPi = 3.14159265358979323846;
-                const double height = (1 + portable_cos(kPi * share_done(position))) / 2;
-                return ScheduledValues{.lr = section.min_lr + (lr - section.min_lr) * height};
-              },
-          .has_end = true,
-          .check = [](const ScheduleSection& section, double lr) -> std::optional<KeyComplaint> {
-            if (section.min_lr <= lr) return std::nullopt;
-            return KeyComplaint{
-                "train.schedule.min_lr",
-                fmt::format("train.schedule.min_lr, {}, must not be above train.optimizer.lr, {}",
-                            section.min_lr, lr)};
-          }};
-}
-
-}  // namespace
-
-const std::vector<ScheduleKind>& schedule_kinds() {
-  static const std::vector<ScheduleKind> kinds = {
-      constant_schedule(),   step_schedule(),   multistep_schedule(), exponential_schedule(),
-      polynomial_schedule(), cosine_schedule(), one_cycle_schedule()};
-  return kinds;
+std::optional<KeyComplaint> check_cosine(const ScheduleSection& section, double lr) {
+  if (section.min_lr <= lr) return std::nullopt;
+  return KeyComplaint{
+      "train.schedule.min_lr",
+      fmt::format("train.schedule.min_lr, {}, must not be above train.optimizer.lr, {}", section.min_lr, lr)};
 }
 
 // The 1cycle policy (Smith and Topin, 2017) as torch.optim.lr_scheduler.OneCycleLR has it, of two phases:
 // the rate goes up to train.optimizer.lr and far down again, and momentum the other way round.
 
-namespace {
-
 /// Between two values, at a share in [0, 1] of the way.
 double anneal(const ScheduleSection& section, double from, double to, double share) {
-  constexpr double kPi = 3.14159265358979323846;
   if (section.anneal == "linear") return from + (to - from) * share;
   return to + (from - to) / 2 * (1 + portable_cos(kPi * share));
 }
@@ -207,7 +155,7 @@ ScheduledValues one_cycle(const ScheduleSection& section, double lr, const Sched
 }
 
 /// Of two momentums that do not fit, at least one is given: the one that is not its default.
-std::optional<KeyComplaint> check(const ScheduleSection& section, double /*lr*/) {
+std::optional<KeyComplaint> check_one_cycle(const ScheduleSection& section, double /*lr*/) {
   if (!section.cycle_momentum || section.base_momentum <= section.max_momentum) return std::nullopt;
   const bool is_base = section.base_momentum != ScheduleSection().base_momentum;
   return KeyComplaint{
@@ -218,20 +166,50 @@ std::optional<KeyComplaint> check(const ScheduleSection& section, double /*lr*/)
 
 }  // namespace
 
-ScheduleKind one_cycle_schedule() {
-  return {.name = "one_cycle",
-          .keys = {{"by", "step"},
-                   {"total"},
-                   {"pct_start"},
-                   {"div_factor"},
-                   {"final_div_factor"},
-                   {"anneal"},
-                   {"cycle_momentum"},
-                   {"base_momentum"},
-                   {"max_momentum"}},
-          .at = one_cycle,
-          .has_end = true,
-          .check = check};
+const std::vector<ScheduleKind>& schedule_kinds() {
+  using Section = ScheduleSection;
+  using Position = SchedulePosition;
+  static const std::vector<ScheduleKind> kinds = {
+      {.name = "constant",
+       .keys = {},
+       .at = [](const Section&, double lr, const Position&) { return ScheduledValues{.lr = lr}; }},
+      {.name = "step",
+       .keys = {{.name = "step_size", .required = true}, {"gamma"}},
+       .at =
+           [](const Section& section, double lr, const Position& position) {
+             return ScheduledValues{.lr = lr * integer_power(section.gamma, position.at / section.step_size)};
+           }},
+      {.name = "multistep",
+       .keys = {{.name = "milestones", .required = true}, {"gamma"}},
+       .at = multistep,
+       .check = check_multistep},
+      {.name = "exponential",
+       .keys = {{.name = "gamma", .required = true}},
+       .at =
+           [](const Section& section, double lr, const Position& position) {
+             return ScheduledValues{.lr = lr * integer_power(section.gamma, position.at)};
+           }},
+      {.name = "polynomial", .keys = {{"power"}, {"total"}}, .at = polynomial, .has_end = true},
+      {.name = "cosine",
+       .keys = {{"min_lr"}, {"total"}},
+       .at = cosine,
+       .has_end = true,
+       .check = check_cosine},
+      {.name = "one_cycle",
+       .keys = {{"by", "step"},
+                {"total"},
+                {"pct_start"},
+                {"div_factor"},
+                {"final_div_factor"},
+                {"anneal"},
+                {"cycle_momentum"},
+                {"base_momentum"},
+                {"max_momentum"}},
+       .at = one_cycle,
+       .has_end = true,
+       .check = check_one_cycle},
+  };
+  return kinds;
 }
 
 }  // namespace lockstep

@@ -34,8 +34,13 @@ const std::vector<ScheduleKind>& schedule_kinds();
 
 const ScheduleKind& find_schedule(const ScheduleSection& section);
 
-/// How the rate follows from the global batch, by the name of the rule: none, linear, sqrt.
-std::vector<std::string_view> lr_scaling_rules();
+/// How the rate follows from the global batch.
+struct LrScalingRule {
+  std::string_view name;
+  std::vector<MemberKey> keys;
+  double (*factor)(double share);  ///< of the rate; share: global_batch / base_batch
+};
+const std::vector<LrScalingRule>& lr_scaling_rules();
 /// The rate for this global batch.
 double scaled_lr(const OptimizerSection& section, std::int64_t global_batch);
 

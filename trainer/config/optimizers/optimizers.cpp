@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// All optimisers: a row of the catalogue each, and what its rule is told at a step.
+#include "common/error.hpp"
+#include "kernels/numerics/portable_math.hpp"
+#include "kernels/optimizers/update_rule.hpp"
+#include "trainer/config/optimizers/optimizer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+namespace {
+
+float momentum_of(const OptimizerSection& section, const ScheduledValues& now) {
+  return static_cast<float>(now.momentum.value_or(section.momentum));
+}
+
+// Stochastic gradient descent, plain, with momentum, or with Nesterov's.
+
+UpdateRule sgd_rule(const OptimizerSection& section) {
+  if (section.momentum == 0) return UpdateRule::kSgd;
+  return section.nesterov ? UpdateRule::kSgdNesterov : UpdateRule::kSgdMomentum;
+}
+
+StepScalars sgd_scalars(const OptimizerSection& section, const ScheduledValues& now, std::int64_t /*step*/) {
+  return pack_scalars(SgdStep{.decay = static_cast<float>(section.weight_decay),
+                              .rate = static_cast<float>(now.lr),
+                              .momentum = momentum_of(section, now)});
+}
+
+std::optional<KeyComplaint> check_sgd(const OptimizerSection& section) {
+  if (!section.nesterov || section.momentum > 0) return std::nullopt;
+  return KeyComplaint{"train.optimizer.nesterov",
+                      "train.optimizer.nesterov needs momentum above 0; set train.optimizer.momentum"};
+}
+
+// Adam, and AdamW, whose weight decay does not pass through the gradient.
+
+template <bool kDecoupled>
+StepScalars adam_scalars(const OptimizerSection& section, const ScheduledValues& now, std::int64_t step) {
+  const double beta1 = now.momentum.value_or(section.betas[0]), beta2 = section.betas[1];
+  const double decay = kDecoupled ? now.lr * section.weight_decay : section.weight_decay;
+  return pack_scalars(
+      AdamStep{.decay = static_cast<float>(decay),
+               .rate = static_cast<float>(now.lr / (1 - integer_power(beta1, step + 1))),
+               .one_minus_beta1 = static_cast<float>(1 - beta1),
+               .beta2 = static_cast<float>(beta2),
+               .one_minus_beta2 = static_cast<float>(1 - beta2),
+               .correction2 = static_cast<float>(1 / std::sqrt(1 - integer_power(beta2, step + 1))),
+               .eps = static_cast<float>(section.eps)});
+}
+
+// RMSprop, with or without momentum.
+
+StepScalars rmsprop_scalars(const OptimizerSection& section, const ScheduledValues& now,
+                            std::int64_t /*step*/) {
+  return pack_scalars(RmspropStep{.decay = static_cast<float>(section.weight_decay),
+                                  .rate = static_cast<float>(now.lr),
+                                  .alpha = static_cast<float>(section.alpha),
+                                  .one_minus_alpha = static_cast<float>(1 - section.alpha),
+                                  .eps = static_cast<float>(section.eps),
+                                  .momentum = momentum_of(section, now)});
+}
+
+// LARS: SGD with momentum and a rate for each tensor.
+
+StepScalars lars_scalars(const OptimizerSection& section, const ScheduledValues& now, std::int64_t /*step*/) {
+  return pack_scalars(LarsStep{.decay = static_cast<float>(section.weight_decay),
+                               .rate = static_cast<float>(now.lr),
+                               .momentum = momentum_of(section, now),
+                               .trust = static_cast<float>(section.trust_coefficient),
+                               .eps = static_cast<float>(section.eps)});
+}
+
+}  // namespace
+
+const std::vector<OptimizerKind>& optimizer_kinds() {
+  using Section = OptimizerSection;
+  using Names = std::vector<std::string>;
+  static const std::vector<OptimizerKind> kinds = {
+      {.name = "sgd",
+       .keys = {{"lr"}, {"momentum"}, {"weight_decay"}, {"nesterov"}},
+       .rule = sgd_rule,
+       .buffers = [](const Section& section) { return section.momentum == 0 ? Names{} : Names{"momentum"}; },
+       .scalars = sgd_scalars,
+       .check = check_sgd},
+      {.name = "adam",
+       .keys = {{"lr", "0.001"}, {"betas"}, {"eps"}, {"weight_decay"}},
+       .rule = [](const Section&) { return UpdateRule::kAdam; },
+       .buffers =
+           [](const Section&) {
+             return Names{"exp_avg", "exp_avg_sq"};
+           },
+       .scalars = adam_scalars<false>},
+      {.name = "adamw",
+       .keys = {{"lr", "0.001"}, {"betas"}, {"eps"}, {"weight_decay", "0.01"}},
+       .rule = [](const Section&) { return UpdateRule::kAdamW; },
+       .buffers =
+           [](const Section&) {
+             return Names{"exp_avg", "exp_avg_sq"};
+           },
+       .scalars = adam_scalars<true>},
+      {.name = "rmsprop",
+       .keys = {{"lr", "0.01"}, {"momentum", "0"}, {"weight_decay"}, {"eps"}, {"alpha"}},
+       .rule =
+           [](const Section& section) {
+             return section.momentum == 0 ? UpdateRule::kRmsprop : UpdateRule::kRmspropMomentum;
+           },
+       .buffers =
+           [](const Section& section) {
+             return section.momentum == 0 ? Names{"square_avg"} : Names{"square_avg", "momentum"};
+           },
+       .scalars = rmsprop_scalars},
+      {.name = "lars",
+       .keys = {{"lr", "1"}, {"momentum"}, {"weight_decay"}, {"eps"}, {"trust_coefficient"}},
+       .rule = [](const Section&) { return UpdateRule::kLars; },
+       .buffers = [](const Section&) { return Names{"momentum"}; },
+       .scalars = lars_scalars},
+  };
+  return kinds;
+}
+
+const OptimizerKind& find_optimizer(const OptimizerSection& section) {
+  const auto kind = std::ranges::find(optimizer_kinds(), section.kind, &OptimizerKind::name);
+  LOCKSTEP_CHECK(kind != optimizer_kinds().end());
+  return *kind;
+}
+
+}  // namespace lockstep
