@@ -21,53 +21,102 @@
 
 namespace lockstep {
 
-// Watches yaml-cpp's events go by and refuses what YAML::Load would silently accept.
+namespace {
 
-/// Throws ConfigError at the first event that breaks the contract of load_strict_yaml. Builds nothing.
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+/// Watches yaml-cpp's events go by and refuses what YAML::Load would silently accept: throws ConfigError at the first
+/// event that breaks the contract of load_strict_yaml. Builds nothing.
 class StrictHandler final : public YAML::EventHandler {
  public:
   /// Borrows both: the text that is being parsed, and its name for messages.
   StrictHandler(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
-  void OnDocumentStart(const YAML::Mark& mark) override;
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    const bool marker =
+        text_.substr(std::min(static_cast<std::size_t>(mark.pos), text_.size())).starts_with("---");
+    if (in_document_ && marker) fail(mark, "a second document starts here; keep one document in a file");
+    if (in_document_)
+      fail(mark, "this does not belong to what stands before it; check quotes, brackets and indentation");
+    in_document_ = true;
+  }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override;
-  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override;
-  void OnAnchor(const YAML::Mark& mark, const std::string& name) override;
-  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                const std::string& value) override;
-  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                       YAML::EmitterStyle::value style) override;
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
+    if (expects_key()) fail(mark, "a key is missing or null; write 'key: value'");
+    value_is_complete();
+  }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) override {
+    fail(mark, "aliases (*name) are not accepted; write the value out");
+  }
+  void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
+    fail(mark, fmt::format("anchors (&name) are not accepted; remove {}", quoted_text("&" + name)));
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
+                const std::string& value) override {
+    refuse_tag(mark, tag);
+    if (!expects_key()) return value_is_complete();
+    Level& level = levels_.back();
+    const auto [existing, added] = level.first_line.emplace(value, mark.line + 1);
+    if (!added)
+      fail(mark, fmt::format("key {} is given twice (first on line {}); remove one", quoted_text(value),
+                             existing->second));
+    level.expects_key = false;
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {
+    open(mark, tag, false);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {
+    open(mark, tag, true);
+  }
   void OnSequenceEnd() override { close(); }
-  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value style) override;
   void OnMapEnd() override { close(); }
 
  private:
   /// A map or sequence that is open.
   struct Level {
     bool is_map;
-    bool expects_key;                       ///< of a map: the next node is a key
-    std::map<std::string, int> first_line;  ///< of a map: the keys so far, and the line of each
+    bool expects_key;                            ///< of a map: the next node is a key
+    std::map<std::string, int> first_line = {};  ///< of a map: the keys so far, and the line of each
   };
 
   bool expects_key() const { return !levels_.empty() && levels_.back().expects_key; }
-  void add_key(const YAML::Mark& mark, const std::string& key);
-  void open(const YAML::Mark& mark, const std::string& tag, bool is_map);
-  void close();
-  void value_is_complete();
-  void refuse_tag(const YAML::Mark& mark, const std::string& tag) const;
-  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const;
+
+  void open(const YAML::Mark& mark, const std::string& tag, bool is_map) {
+    refuse_tag(mark, tag);
+    if (expects_key()) fail(mark, "a key must be text, not a list or a map");
+    if (levels_.size() == kMaxYamlDepth)
+      fail(mark, fmt::format("more than {} levels of nesting", kMaxYamlDepth));
+    levels_.push_back({is_map, is_map});
+  }
+  void close() {
+    levels_.pop_back();
+    value_is_complete();
+  }
+  void value_is_complete() {
+    if (!levels_.empty() && levels_.back().is_map) levels_.back().expects_key = true;
+  }
+
+  /// yaml-cpp's own tags are "?" (plain) and "!" (quoted); a tag "!" in the text looks like the latter.
+  void refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
+    const auto at = static_cast<std::size_t>(mark.pos);
+    const bool own_tag = tag.empty() || tag == "?" || tag == "!";
+    const bool bare_tag = tag == "!" && at < text_.size() && text_[at] == '!';
+    if (!own_tag || bare_tag) fail(mark, "tags (!name) are not accepted; write the plain value");
+  }
+  [[noreturn]] void fail(const YAML::Mark& mark, const std::string& message) const {
+    throw config_error(file_, mark, message);
+  }
 
   std::string_view text_;
   const std::string& file_;
   std::vector<Level> levels_;
   bool in_document_ = false;
 };
-
-namespace {
-
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 YAML::Mark mark_of(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, offset);
@@ -176,89 +225,6 @@ std::string read_yaml_file(const std::string& path) {
 ConfigError config_error(const std::string& file, const YAML::Mark& mark, const std::string& message) {
   if (mark.is_null()) return ConfigError(fmt::format("{}: {}", file, message));
   return ConfigError(fmt::format("{}:{}:{}: {}", file, mark.line + 1, mark.column + 1, message));
-}
-
-// The rules of strict YAML, one event at a time.
-
-void StrictHandler::OnDocumentStart(const YAML::Mark& mark) {
-  const bool marker =
-      text_.substr(std::min(static_cast<std::size_t>(mark.pos), text_.size())).starts_with("---");
-  if (in_document_ && marker) fail(mark, "a second document starts here; keep one document in a file");
-  if (in_document_)
-    fail(mark, "this does not belong to what stands before it; check quotes, brackets and indentation");
-  in_document_ = true;
-}
-
-void StrictHandler::OnNull(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) {
-  if (expects_key()) fail(mark, "a key is missing or null; write 'key: value'");
-  value_is_complete();
-}
-
-void StrictHandler::OnAlias(const YAML::Mark& mark, YAML::anchor_t /*anchor*/) {
-  fail(mark, "aliases (*name) are not accepted; write the value out");
-}
-
-void StrictHandler::OnAnchor(const YAML::Mark& mark, const std::string& name) {
-  fail(mark, fmt::format("anchors (&name) are not accepted; remove {}", quoted_text("&" + name)));
-}
-
-void StrictHandler::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
-                             const std::string& value) {
-  refuse_tag(mark, tag);
-  if (expects_key()) {
-    add_key(mark, value);
-  } else {
-    value_is_complete();
-  }
-}
-
-void StrictHandler::OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
-                                    YAML::EmitterStyle::value /*style*/) {
-  open(mark, tag, false);
-}
-
-void StrictHandler::OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
-                               YAML::EmitterStyle::value /*style*/) {
-  open(mark, tag, true);
-}
-
-void StrictHandler::add_key(const YAML::Mark& mark, const std::string& key) {
-  Level& level = levels_.back();
-  const auto [existing, added] = level.first_line.emplace(key, mark.line + 1);
-  if (!added) {
-    fail(mark, fmt::format("key {} is given twice (first on line {}); remove one", quoted_text(key),
-                           existing->second));
-  }
-  level.expects_key = false;
-}
-
-void StrictHandler::open(const YAML::Mark& mark, const std::string& tag, bool is_map) {
-  refuse_tag(mark, tag);
-  if (expects_key()) fail(mark, "a key must be text, not a list or a map");
-  if (levels_.size() == kMaxYamlDepth)
-    fail(mark, fmt::format("more than {} levels of nesting", kMaxYamlDepth));
-  levels_.push_back({is_map, is_map, {}});
-}
-
-void StrictHandler::close() {
-  levels_.pop_back();
-  value_is_complete();
-}
-
-void StrictHandler::value_is_complete() {
-  if (!levels_.empty() && levels_.back().is_map) levels_.back().expects_key = true;
-}
-
-/// yaml-cpp's own tags are "?" (plain) and "!" (quoted); a tag "!" in the text looks like the latter.
-void StrictHandler::refuse_tag(const YAML::Mark& mark, const std::string& tag) const {
-  const auto at = static_cast<std::size_t>(mark.pos);
-  const bool own_tag = tag.empty() || tag == "?" || tag == "!";
-  const bool bare_tag = tag == "!" && at < text_.size() && text_[at] == '!';
-  if (!own_tag || bare_tag) fail(mark, "tags (!name) are not accepted; write the plain value");
-}
-
-void StrictHandler::fail(const YAML::Mark& mark, const std::string& message) const {
-  throw config_error(file_, mark, message);
 }
 
 }  // namespace lockstep

@@ -15,7 +15,6 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
-#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -58,49 +57,6 @@ std::string key_that_takes(const YAML::Node& node, std::string_view section) {
       return fmt::format(" (did you mean {}={}?)", key.path, node.Scalar());
   }
   return "";
-}
-
-// What an unknown key may have been meant to be.
-
-/// The section that unknown path lies in, as far as it exists, and the name that is unknown there.
-std::pair<std::string_view, std::string_view> split_unknown(std::string_view path) {
-  std::size_t begin = 0;
-  for (std::size_t dot = path.find('.'); dot != path.npos; dot = path.find('.', begin)) {
-    if (!is_job_section(path.substr(0, dot))) break;
-    begin = dot + 1;
-  }
-  return {path.substr(0, begin == 0 ? 0 : begin - 1), path.substr(begin)};
-}
-
-/// A section of a section that is called nearly so.
-std::string section_elsewhere(const std::string& name) {
-  for (const JobKey& key : job_schema()) {
-    const std::string_view section = key.section();
-    const std::size_t dot = section.rfind('.');
-    if (dot == section.npos) continue;
-    const std::string_view leaf = section.substr(dot + 1);
-    if (!did_you_mean(name, std::span(&leaf, 1)).empty())
-      return fmt::format(" (did you mean '{}'?)", section);
-  }
-  return "";
-}
-
-std::string unknown_key(const std::string& path) {
-  const auto [section, name] = split_unknown(path);
-  const std::vector<std::string_view> known = names_in_section(section);
-  const bool is_dotted = name.find('.') != name.npos;  // then a long section would make any name look near
-  std::string hint = did_you_mean(std::string(name), known);
-  if (const JobKey* key = hint.empty() ? key_called(name, section) : nullptr)
-    hint = fmt::format(" (did you mean '{}'?)", key->path);
-  if (hint.empty() && !is_dotted) hint = section_elsewhere(std::string(name));
-  if (hint.empty() && is_dotted) {
-    std::vector<std::string_view> paths;
-    for (const JobKey& key : job_schema()) paths.push_back(key.path);
-    hint = did_you_mean(path, paths);
-  }
-  if (hint.empty()) hint = fmt::format("; known: {}", fmt::join(known, ", "));
-  return fmt::format("unknown key {}{}{}", quoted_text(name),
-                     section.empty() ? "" : fmt::format(" in '{}'", section), hint);
 }
 
 // The value of an override.

@@ -56,7 +56,7 @@ std::vector<JobKey> train_keys() {
   using namespace job_keys;
   return {
     KEY(train.epochs, whole(1, kBillion), "passes over the training samples"),
-    KEY(train.seed, whole<std::uint64_t>(0, std::numeric_limits<std::uint64_t>::max()), "everything random is derived from it", kWeights).also_called({"random_seed"}),
+    KEY(train.seed, whole<std::uint64_t>(0, UINT64_MAX), "everything random is derived from it", kWeights).also_called({"random_seed"}),
     KEY(train.max_steps, whole(0, kMaxSteps), "stop after so many steps; 0: no limit").also_called({"steps"}),
     KEY(train.initial_weights, path("a path, or nothing", true),
         "a safetensors file, a checkpoint or a run directory (its newest good checkpoint) to start from; empty: initialise from the seed", kWeights)

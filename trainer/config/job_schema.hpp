@@ -81,7 +81,10 @@ std::vector<std::string> differing_keys(const std::map<std::string, std::string>
 void require_same_job(const std::map<std::string, std::string>& stored, const Job& job,
                       const std::string& checkpoint);
 
-// What --epochs 3, as other programs have it, means here.
+// What an unknown key, and --epochs 3, as other programs have it, mean here.
+
+/// "unknown key 'trian' (did you mean 'train'?)" for a path that is neither a key nor a section.
+std::string unknown_key(const std::string& path);
 
 /// For the first of `arguments` that is an option, that the command does not know (it is among `unknown`), and
 /// that would be a key of a job file: what to write instead, "train.epochs=3". The value is what follows, or

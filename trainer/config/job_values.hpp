@@ -94,7 +94,7 @@ struct StrategyKind {
   std::vector<MemberKey> keys = {};
 };
 
-/// All that there are: a new one is a line here, and one in trainer/strategies/data_parallel.cpp.
+/// All that there are: a new one is a row here, and one in trainer/strategies/data_parallel.cpp.
 const std::vector<StrategyKind>& strategy_kinds();
 
 /// @throws InternalError  there is none of that name

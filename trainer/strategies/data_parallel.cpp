@@ -47,9 +47,6 @@ class DataParallel final : public ParallelStrategy {
   std::unique_ptr<StepEngine> engine_;
 };
 
-std::unique_ptr<ParallelStrategy> make_data_parallel(const Job& job, const JobSetup& setup,
-                                                     Communicator& comm);
-
 DataParallel::DataParallel(const Job& job, const JobSetup& setup, Communicator& comm)
     : setup_(setup), comm_(comm), engine_(make_step_engine(job, setup, comm)) {}
 
@@ -135,19 +132,19 @@ StrategyDescription DataParallel::describe() const {
           .for_log = alone ? "" : setup_.plan.forecast()};
 }
 
-std::unique_ptr<ParallelStrategy> make_data_parallel(const Job& job, const JobSetup& setup,
-                                                     Communicator& comm) {
-  return std::make_unique<DataParallel>(job, setup, comm);
-}
-
 // The catalogue.
 
 namespace {
 
+template <class Strategy>
+std::unique_ptr<ParallelStrategy> make(const Job& job, const JobSetup& setup, Communicator& comm) {
+  return std::make_unique<Strategy>(job, setup, comm);
+}
+
 const std::array kStrategies{
-    StrategyEntry{"data", kDataParallelSetup, make_data_parallel},
-    StrategyEntry{"pipeline", kPipelineSetup, make_pipeline},
-    StrategyEntry{"hogwild", kHogwildSetup, make_hogwild},
+    StrategyEntry{"data", kDataParallelSetup, make<DataParallel>},
+    StrategyEntry{"pipeline", kPipelineSetup, make<Pipeline>},
+    StrategyEntry{"hogwild", kHogwildSetup, make<Hogwild>},
 };
 
 }  // namespace

@@ -206,10 +206,6 @@ StrategySummary Hogwild::summary() {
                       {"lost_updates", static_cast<double>(overwritten)}}};
 }
 
-std::unique_ptr<ParallelStrategy> make_hogwild(const Job& job, const JobSetup& setup, Communicator& comm) {
-  return std::make_unique<Hogwild>(job, setup, comm);
-}
-
 // A relaxed load or store of a float is the plain instruction; what is lost against plain code is SIMD.
 
 namespace {

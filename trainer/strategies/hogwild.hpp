@@ -95,6 +95,4 @@ class Hogwild final : public ParallelStrategy {
 /// Whether job, ranks and devices allow it.
 extern const StrategySetup kHogwildSetup;
 
-std::unique_ptr<ParallelStrategy> make_hogwild(const Job& job, const JobSetup& setup, Communicator& comm);
-
 }  // namespace lockstep

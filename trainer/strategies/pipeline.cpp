@@ -283,8 +283,4 @@ StrategySummary Pipeline::summary() {
                             comm_);
 }
 
-std::unique_ptr<ParallelStrategy> make_pipeline(const Job& job, const JobSetup& setup, Communicator& comm) {
-  return std::make_unique<Pipeline>(job, setup, comm);
-}
-
 }  // namespace lockstep

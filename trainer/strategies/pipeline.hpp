@@ -74,6 +74,4 @@ class Pipeline final : public ParallelStrategy {
   double wall_seconds_ = 0;             ///< in steps, without their updates
 };
 
-std::unique_ptr<ParallelStrategy> make_pipeline(const Job& job, const JobSetup& setup, Communicator& comm);
-
 }  // namespace lockstep
