@@ -33,7 +33,8 @@ std::string shown(const YAML::Node& node) {
   std::vector<std::string> values;
   for (const auto& entry : node) {
     if (!entry.IsScalar() || entry.Tag() == "!") return "a list";
-    values.push_back(entry.Scalar());
+    const std::string& value = entry.Scalar();
+    values.push_back(value.find(',') == value.npos ? value : quoted_text(value));
   }
   const std::string list = fmt::format("[{}]", fmt::join(values, ", "));
   return list.size() > kLongest ? "a list" : list;

@@ -243,6 +243,9 @@ TEST(JobErrorTest, ListsAreListsOfNumbersInRange) {
   };
   for (const std::string list : {"[0.9, 1]", "[0.9]", "[0.9, 0.9, 0.9]", "[]", "[0.9, x]", "[-0.1, 0.9]"})
     EXPECT_EQ(error_of_betas(list), "job.yaml:2:40" + betas + list);
+  EXPECT_EQ(error_of("train:\n  optimizer:\n    kind: adam\n    betas:\n      - 0.9, 0.999\n"),
+            "job.yaml:6:7" + betas + "['0.9, 0.999']")
+      << "one entry";
   const std::string long_list = "[" + std::string(60, '1') + ", 0.9]";
   for (const std::string& list : {std::string("['0.9', 0.9]"), std::string("[[0.9], 0.9]"), long_list})
     EXPECT_EQ(error_of_betas(list), "job.yaml:2:40" + betas + "a list") << list;
