@@ -39,7 +39,7 @@ struct Manifest {
 };
 
 /// The same manifest always gives the same text.
-std::string write_manifest(const Manifest& manifest);
+std::string write_manifest(Manifest manifest);
 
 /// Treats the text as hostile: seal, structure, sizes and ranges are checked; memory is proportional to the
 /// text.
