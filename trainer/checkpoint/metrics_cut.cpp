@@ -45,6 +45,15 @@ bool was_told(std::string_view text, std::int64_t step) {
   return false;
 }
 
+/// The event of the last line, if it is whole and of this kind; or null.
+nlohmann::json last_event(std::string_view text, const char* kind) {
+  if (!text.ends_with('\n')) return {};
+  text.remove_suffix(1);
+  auto event = parse_json_or_discard(text.substr(text.rfind('\n') + 1));
+  const bool is_it = event.is_object() && event.value("/event"_json_pointer, nlohmann::json()) == kind;
+  return is_it ? event : nlohmann::json();
+}
+
 }  // namespace
 
 std::string_view first_lines(std::string_view text, std::int64_t lines) {
@@ -109,12 +118,17 @@ MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step
 bool ends_a_run(Env& env, const std::string& path) {
   if (!env.exists(path)) return false;
   const std::vector<std::byte> bytes = env.read(path);
-  std::string_view text = text_of(bytes);
-  text = text.substr(0, text.rfind('\n') + 1);
-  if (text.empty()) return false;
-  text.remove_suffix(1);
-  const auto entry = parse_json_or_discard(text.substr(text.rfind('\n') + 1));
-  return entry.is_object() && entry.value("/event"_json_pointer, nlohmann::json()) == "end";
+  const std::string_view text = text_of(bytes);
+  return last_event(text.substr(0, text.rfind('\n') + 1), "end").is_object();
+}
+
+std::optional<std::string> recorded_end(Env& env, const std::string& path, std::int64_t steps) {
+  if (!env.exists(path)) return std::nullopt;
+  const std::vector<std::byte> bytes = env.read(path);
+  const auto event = last_event(text_of(bytes), "end");
+  if (!event.is_object() || event.value("step", nlohmann::json()) != steps) return std::nullopt;
+  const auto digest = event.value("weights_sha256", nlohmann::json());
+  return digest.is_string() ? std::optional(digest.get<std::string>()) : std::nullopt;
 }
 
 }  // namespace lockstep

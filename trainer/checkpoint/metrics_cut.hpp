@@ -40,5 +40,7 @@ MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step
 
 /// True if the last whole line is the end of a run. False if there is no such file. @throws IoError
 bool ends_a_run(Env& env, const std::string& path);
+/// The weights_sha256 that the last line gives, if that line is the end of a run of so many steps. @throws IoError
+std::optional<std::string> recorded_end(Env& env, const std::string& path, std::int64_t steps);
 
 }  // namespace lockstep

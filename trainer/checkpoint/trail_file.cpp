@@ -113,7 +113,7 @@ TrailFile::TrailFile(Env& env, const std::string& run_dir, TrailHead head, std::
   file_->append(bytes);
 }
 
-void TrailFile::append(std::span<const TrailRecord> records) {
+void TrailFile::write(std::span<const TrailRecord> records) {
   std::vector<std::byte> bytes;
   for (const TrailRecord& record : records) {
     const auto more = write_trail_record(head_, record, position_);

@@ -35,7 +35,7 @@ class TrailFile {
             const std::optional<TrailPosition>& expected, const std::function<void(const std::string&)>& say);
 
   /// @throws IoError if they are not in the file yet; they are kept for the next time
-  void append(std::span<const TrailRecord> records);
+  void write(std::span<const TrailRecord> records);
   /// As AppendFile::sync.
   void sync() { file_->sync(); }
   bool is_complete() const { return file_->is_complete(); }

@@ -174,7 +174,7 @@ void require_same_data(const CheckpointFacts& facts, const Job& job, const Train
 std::string recorded_directory(const Job& job) noexcept {
   try {
     if (job.run.resume == "never" || is_made_in_memory(job.data.set)) return "";
-    if (job.run.resume == "auto" && chooses_run_directory(job)) return "";  // not known yet
+    if (job.run.resume == "auto" && job.run.dir == kChosenDirectory) return "";  // not known yet
     Env& env = Env::posix();
     const bool automatic = job.run.resume == "auto";
     const auto checkpoints = list_checkpoints(env, automatic ? job.run.dir : job.run.resume);

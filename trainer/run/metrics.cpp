@@ -3,7 +3,6 @@
 /// MetricsWriter: lines go to an AppendFile.
 #include "trainer/run/metrics.hpp"
 
-#include "common/env.hpp"
 #include "common/json_text.hpp"
 
 #include <algorithm>
@@ -11,6 +10,33 @@
 #include <span>
 
 namespace lockstep {
+
+nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
+                                   const Communicator& comm, int hosts) {
+  nlohmann::ordered_json event = {{"event", "start"},
+                                  {"version", LOCKSTEP_VERSION},
+                                  {"world", comm.size()},
+                                  {"hosts", hosts},
+                                  {"threads", job.parallel.threads},
+                                  {"device", setup.device.kind},
+                                  {"backend", setup.device.backend},
+                                  {"strategy", job.parallel.strategy}};
+  for (const auto& [name, value] : strategy.describe().facts) event[name] = value;
+  event.update({{"model", setup.network.name()},
+                {"parameters", setup.network.parameters().size},
+                {"data", job.data.set},
+                {"data_origin", setup.data->origin},
+                {"train_samples", setup.data->train.size()},
+                {"test_samples", setup.data->test.size()},
+                {"global_batch", job.data.global_batch},
+                {"grain", job.parallel.grain},
+                {"determinism", spelt(job.parallel.determinism)},
+                {"seed", job.train.seed},
+                {"optimizer", job.train.optimizer.kind},
+                {"schedule", job.train.schedule.kind},
+                {"learning_rate", strategy.weight_update().learning_rate(0)}});
+  return event;
+}
 
 nlohmann::ordered_json step_event(const RunState& state, const StepTotals& totals, double learning_rate) {
   return {{"event", "step"},
@@ -57,34 +83,17 @@ void add_weights(nlohmann::ordered_json& end, const std::string& sha256,
   if (published.same) end["published_hash"] = *published.same;
 }
 
-MetricsWriter::MetricsWriter() = default;
-MetricsWriter::MetricsWriter(Env& env, const std::string& path) : file_(std::make_unique<AppendFile>(path)) {
+MetricsWriter::MetricsWriter(Env& env, const std::string& path) : file_(path) {
   const auto bytes = read_patiently(env, [&] { return env.read(path); });
   lines_ = std::ranges::count(bytes, std::byte{'\n'});
   hash_.update(bytes);
 }
-MetricsWriter::~MetricsWriter() = default;
-MetricsWriter::MetricsWriter(MetricsWriter&&) noexcept = default;
-MetricsWriter& MetricsWriter::operator=(MetricsWriter&&) noexcept = default;
 
 void MetricsWriter::write(const nlohmann::ordered_json& event) {
-  if (!file_) return;
   const std::string line = json_text(event) + "\n";
   ++lines_;
   hash_.update(std::as_bytes(std::span(line)));
-  file_->append(line);  // keeps what it cannot write now
-}
-
-CheckpointMetrics MetricsWriter::position() const {
-  return {lines_, hex(hash_.so_far())};
-}
-
-void MetricsWriter::sync() {
-  if (file_) file_->sync();
-}
-
-bool MetricsWriter::is_complete() const {
-  return !file_ || file_->is_complete();
+  file_.append(line);  // keeps what it cannot write now
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/digest.hpp"
+#include "common/env.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/engine/evaluator.hpp"
@@ -12,16 +13,15 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
 namespace lockstep {
 
-class AppendFile;
-class Env;
-
 // The events whose numbers follow from the job and its data, times aside: `lockstep prove` computes them again.
 
+/// The "start" event of metrics.jsonl.
+nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
+                                   const Communicator& comm, int hosts);
 /// Of the last step that was taken. @param totals  of that step
 nlohmann::ordered_json step_event(const RunState& state, const StepTotals& totals, double learning_rate);
 /// Of the steps since the last such event.
@@ -35,31 +35,26 @@ void add_weights(nlohmann::ordered_json& end, const std::string& sha256,
                  const PublishedComparison& published);
 
 /// Appends events to a file. A line is in it whole or not at all: what a full disk cut short is taken back,
-/// kept in memory, and written before the next line. A default-constructed writer (ranks other than 0)
-/// swallows everything.
+/// kept in memory, and written before the next line.
 class MetricsWriter {
  public:
-  MetricsWriter();
   /// Opens for appending behind the lines that are there. @throws IoError
   MetricsWriter(Env& env, const std::string& path);
-  ~MetricsWriter();
-  MetricsWriter(MetricsWriter&&) noexcept;
-  MetricsWriter& operator=(MetricsWriter&&) noexcept;
 
   /// @throws IoError if the line is not in the file yet
   void write(const nlohmann::ordered_json& event);
   /// Returns when all lines will survive a power loss. May run on another thread than write.
   /// @throws IoError also if a line is not in the file yet
-  void sync();
+  void sync() { file_.sync(); }
   /// Whether every line is in the file.
-  bool is_complete() const;
+  bool is_complete() const { return file_.is_complete(); }
   /// What a checkpoint notes: all lines so far. They are in the file once sync() has returned.
-  CheckpointMetrics position() const;
+  CheckpointMetrics position() const { return {lines_, hex(hash_.so_far())}; }
 
  private:
   std::int64_t lines_ = 0;
   Sha256 hash_;  ///< of the bytes of those lines
-  std::unique_ptr<AppendFile> file_;
+  AppendFile file_;
 };
 
 }  // namespace lockstep

@@ -136,7 +136,7 @@ RunDirectory::RunDirectory(Env& env, const Job& job, bool wait)
 /// What a checkpoint says of these files must be on disk before it is.
 void RunDirectory::sync_before_save() {
   lock_->require_same_directory();
-  metrics_.sync();
+  metrics_->sync();
   if (trail_) trail_->sync();
 }
 
@@ -166,7 +166,7 @@ void RunDirectory::open(std::int64_t step, bool evaluated, const std::optional<C
   truncate_metrics(env_, metrics_path(path_), step, evaluated);
   const std::string yaml = to_yaml(job_);
   replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));
-  metrics_ = MetricsWriter(env_, metrics_path(path_));
+  metrics_ = std::make_unique<MetricsWriter>(env_, metrics_path(path_));
   log_ = open_log(path_);
   if (!lost) return;
   print_error(*lost);
@@ -241,7 +241,7 @@ void RunDirectory::save(CheckpointState state) {
   }
   best_accuracy_ = std::max(best_accuracy_, state.facts.test_accuracy.value_or(-1));
   if (trail_) state.facts.trail = {trail_->position().records, hex(trail_->position().chain)};
-  state.facts.metrics = metrics_.position();
+  state.facts.metrics = metrics_->position();
   checkpointer_.save(std::move(state));
 }
 
@@ -250,15 +250,20 @@ void RunDirectory::finish() {
   lock_->require_same_directory();  // it may have gone while the checkpoint was written
 }
 
-void RunDirectory::write(const nlohmann::ordered_json& event) {
-  const bool all_was_written = metrics_.is_complete();
+/// To metrics or trail, which keep what they cannot write now.
+void RunDirectory::append(auto& file, const auto& what) {
+  const bool all_was_written = file.is_complete();
   try {
-    metrics_.write(event);
+    file.write(what);
   } catch (const IoError& error) {
     if (job_.run.on_save_error != "continue") throw;
     if (!all_was_written) return;  // has been said
     print_error(fmt::format("{}; kept in memory for later (run.on_save_error: continue)", error.what()));
   }
+}
+
+void RunDirectory::write(const nlohmann::ordered_json& event) {
+  append(*metrics_, event);
 }
 
 void RunDirectory::open_trail(TrailHead head, std::int64_t step,
@@ -271,15 +276,7 @@ void RunDirectory::open_trail(TrailHead head, std::int64_t step,
 }
 
 void RunDirectory::write_trail(std::span<const TrailRecord> records) {
-  if (!trail_) return;
-  const bool all_was_written = trail_->is_complete();
-  try {
-    trail_->append(records);
-  } catch (const IoError& error) {
-    if (job_.run.on_save_error != "continue") throw;
-    if (!all_was_written) return;  // has been said
-    print_error(fmt::format("{}; kept in memory for later (run.on_save_error: continue)", error.what()));
-  }
+  if (trail_) append(*trail_, records);
 }
 
 void RunDirectory::write_curve(const std::string& title) {
@@ -291,8 +288,8 @@ void RunDirectory::write_curve(const std::string& title) {
 }
 
 void RunDirectory::write_durably(const nlohmann::ordered_json& event) {
-  metrics_.write(event);
-  metrics_.sync();
+  metrics_->write(event);
+  metrics_->sync();
   lock_->require_same_directory();
 }
 

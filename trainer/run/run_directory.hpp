@@ -85,12 +85,13 @@ class RunDirectory {
   void move_later_checkpoints_aside(std::int64_t step);
   void keep_damaged_aside();
   void sync_before_save();
+  void append(auto& file, const auto& what);
 
   Env& env_;
   const Job& job_;
   const std::string& path_;
   std::unique_ptr<RunLock> lock_;
-  MetricsWriter metrics_;
+  std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<TrailFile> trail_;  ///< null: none is kept
   std::shared_ptr<spdlog::logger> log_;
   double best_accuracy_ = -1;         ///< of the checkpoints there are; -1: none was evaluated
@@ -100,8 +101,8 @@ class RunDirectory {
 
 // Which directory a run takes whose job names none (run.dir: auto): runs/JOB, runs/JOB-2, and so on.
 
-/// Whether the program chooses.
-bool chooses_run_directory(const Job& job);
+/// What run.dir is where the program chooses.
+inline constexpr const char* kChosenDirectory = "auto";
 
 /// Opens a run directory for the job, in place of the one that was opened before: takes its lock, and checks
 /// that the job can go on from what is in it.
@@ -109,15 +110,11 @@ bool chooses_run_directory(const Job& job);
 /// @throws RunInUseError; ConfigError, DataError  it cannot; any other error ends the search
 using OpenRunDirectory = std::function<void(const std::string& path, bool wait)>;
 
-struct RunDirectoryChoice {
-  std::string path;
-  std::string line;  ///< for people: which, and why
-};
-
 /// The newest run of this job that is unfinished, computes the same and is locked by no process, under
 /// run.resume: auto; otherwise a new directory. Leaves it open. For rank 0 alone: what is open is locked, so
 /// that two starts at once never take the same one.
-RunDirectoryChoice choose_run_directory(Env& env, const Job& job, const OpenRunDirectory& open);
+/// @returns a line for people: which, and why
+std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirectory& open);
 
 /// "is finished": why the job does not go on in this directory, as far as it can be told by reading; nothing:
 /// it may, also in one where no run has begun.

@@ -111,10 +111,6 @@ std::string line_for_new(const Job& job, const std::string& path, const std::str
 
 }  // namespace
 
-bool chooses_run_directory(const Job& job) {
-  return job.run.dir == "auto";
-}
-
 std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, const Job& job) {
   const auto job_file = run_dir + "/job.yaml", metrics = run_dir + "/metrics.jsonl";
   if (!env.exists(job_file)) {
@@ -131,7 +127,7 @@ std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, c
   }
 }
 
-RunDirectoryChoice choose_run_directory(Env& env, const Job& job, const OpenRunDirectory& open) {
+std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirectory& open) {
   const auto runs = existing_runs(env, job);
   const std::string newest = runs.empty() ? "" : path_of(job, runs.front());
   std::string why_not_newest;
@@ -142,14 +138,13 @@ RunDirectoryChoice choose_run_directory(Env& env, const Job& job, const OpenRunD
       if (!why) {
         const bool begun = env.exists(path + "/job.yaml");
         const auto newer = path == newest ? "" : fmt::format("{} {}; ", newest, why_not_newest);
-        return {path, fmt::format("{}{}: {}", newer, begun ? "going on with the unfinished run" : "this run",
-                                  path)};
+        return fmt::format("{}{}: {}", newer, begun ? "going on with the unfinished run" : "this run", path);
       }
       if (path == newest) why_not_newest = *why;
     }
   }
   const auto path = open_new(env, job, open, runs.empty() ? 1 : runs.front() + 1);
-  return {path, line_for_new(job, path, newest, why_not_newest)};
+  return line_for_new(job, path, newest, why_not_newest);
 }
 
 }  // namespace lockstep

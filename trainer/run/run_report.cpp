@@ -1,143 +1,83 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The words and the fields of everything that a run tells.
-#include "trainer/run/run_report.hpp"
-
+/// The words and the fields of what a run tells of its course: to people, and as events.
 #include "common/output.hpp"
 #include "common/terminal.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/run/announcements.hpp"
+#include "trainer/run/metrics.hpp"
 #include "trainer/run/progress.hpp"
-#include "trainer/run/stop_signal.hpp"
+#include "trainer/run/training_run.hpp"
 
 #include <fmt/format.h>
 
 namespace lockstep {
-namespace {
-
-constexpr std::size_t kMostScoresShown = 16;
-
-}  // namespace
-
-RunReport::RunReport(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
-                     const Communicator& comm)
-    : job_(job),
-      setup_(setup),
-      strategy_(strategy),
-      comm_(comm),
-      progress_(Progress::for_rank(comm.rank())) {}
 
 /// To the person who watches, and to the log.
-void RunReport::say(const std::string& line) {
+void TrainingRun::say(const std::string& line) {
+  if (!directory_) return;
   progress_.say(line);
   directory_->log(line);
 }
 
-void RunReport::say(const std::vector<Field>& fields) {
-  progress_.say(fields);
-  directory_->log(join(fields));
+double TrainingRun::learning_rate() const {
+  return strategy_->weight_update().learning_rate(state_.position.global_step - 1);
 }
 
-double RunReport::learning_rate(const RunState& state) const {
-  return strategy_.weight_update().learning_rate(state.position.global_step - 1);
+double TrainingRun::samples_per_second(double seconds) const {
+  return static_cast<double>(state_.epoch_samples - epoch_start_samples_) / seconds;
 }
 
-double RunReport::samples_per_second(const RunState& state, double seconds) const {
-  return static_cast<double>(state.epoch_samples - epoch_start_samples_) / seconds;
-}
-
-void RunReport::start(const std::string& choice, int hosts) {
-  run_start_ = Clock::now();
-  if (directory_ == nullptr) return;
-  if (!choice.empty()) say(choice);
-  for (const auto& line : announcement(job_, setup_, strategy_, comm_, hosts)) say(line);
-  if (const std::string line = strategy_.describe().for_log; !line.empty()) directory_->log(line);
-}
-
-void RunReport::new_run(int hosts, double setup_seconds) {
-  if (directory_ == nullptr) return;
-  auto event = start_event(job_, setup_, strategy_, comm_, hosts);
-  event["setup_seconds"] = setup_seconds;
-  directory_->write(event);
-}
-
-void RunReport::resumed_run(std::int64_t step, bool data_known, std::int64_t arithmetic_since) {
-  if (directory_ == nullptr) return;
-  say(fmt::format("going on from step {} in {}", with_thousands(step), job_.run.dir));
-  if (arithmetic_since > 0) {
-    say(fmt::format(
-        "its steps up to {} were computed by a version of this program that rounded sums in other places: it "
-        "goes on from there, to other last digits than either version alone",
-        with_thousands(arithmetic_since)));
-  }
-  if (!data_known) say("its checkpoint does not say which data it was trained on: they were not compared");
-}
-
-void RunReport::say_weights(const TrainedWeights& weights) {
-  if (!weights.published.line.empty()) progress_.say(weights.published.line);
-  progress_.say("weights sha256 " + weights.sha256);
-}
-
-void RunReport::nothing_left(const RunLength& length, const TrainedWeights& weights) {
-  progress_.say(nothing_left_text(job_, length));
-  say_weights(weights);
-}
-
-void RunReport::start_epoch(const RunState& state, const RunLength& length) {
-  progress_.start_epoch(state.position.epoch + 1, job_.train.epochs, state.position.step_in_epoch,
-                        length.steps_per_epoch, length.asked - length.taken);
+void TrainingRun::tell_epoch_starts() {
+  progress_.start_epoch(state_.position.epoch + 1, job_.train.epochs, state_.position.step_in_epoch,
+                        steps_per_epoch_, steps_in_run() - state_.position.global_step);
   epoch_start_ = Clock::now();
-  epoch_start_samples_ = state.epoch_samples;
+  epoch_start_samples_ = state_.epoch_samples;
 }
 
-void RunReport::steps(const StepSeries& series) {
+/// Moves the bar.
+void TrainingRun::tell_series(const StepSeries& series) {
   progress_.steps(series.steps, series.samples,
                   series.last.loss() / static_cast<double>(series.last.samples));
+  if (!rank_devices_.empty()) tell_batch_shapes(series.steps);
 }
 
-void RunReport::say_lines(const std::vector<std::string>& lines) {
-  if (directory_ == nullptr) return;
-  for (const std::string& line : lines) say(line);
+/// The line of PyTorch's tutorials, "[1,   100] loss: 0.123", and a "loss" event.
+void TrainingRun::tell_loss() {
+  if (!directory_) return;
+  directory_->write(loss_event(state_, state_.unprinted));
+  say(fmt::format("[{}, {:5}] loss: {:.3f}", state_.position.epoch + 1, state_.position.step_in_epoch,
+                  state_.unprinted.mean()));
 }
 
-void RunReport::mean_loss(const RunState& state) {
-  if (directory_ == nullptr) return;
-  const StepPosition& at = state.position;
-  directory_->write(loss_event(state, state.unprinted));
-  say(fmt::format("[{}, {:5}] loss: {:.3f}", at.epoch + 1, at.step_in_epoch, state.unprinted.mean()));
-}
-
-void RunReport::log_step(const RunState& state, const StepTotals& totals) {
-  if (directory_ == nullptr) return;
-  auto event = step_event(state, totals, learning_rate(state));
-  event["samples_per_second"] = samples_per_second(state, seconds_since(epoch_start_));
+/// The "step" event of the last of the steps just taken.
+void TrainingRun::tell_step(const StepTotals& totals) {
+  if (!directory_) return;
+  auto event = step_event(state_, totals, learning_rate());
+  event["samples_per_second"] = samples_per_second(seconds_since(epoch_start_));
   directory_->write(event);
 }
 
-void RunReport::end_epoch() {
-  progress_.end_epoch();
-  epoch_seconds_ = seconds_since(epoch_start_);
-}
-
-void RunReport::evaluated(const RunState& state, const Evaluation& evaluation) {
-  if (directory_ == nullptr) return;
-  directory_->write(epoch_event(state, learning_rate(state), evaluation, epoch_seconds_));
-  say(epoch_fields({.epoch = state.position.epoch + 1,
-                    .epochs = job_.train.epochs,
-                    .train_loss = state.mean_epoch_loss(),
-                    .test_loss = describe_loss(evaluation),
-                    .test_accuracy = evaluation.accuracy(),
-                    .seconds = epoch_seconds_,
-                    .samples_per_second = samples_per_second(state, epoch_seconds_)}));
-  if (job_.run.curve) draw_curve(state, evaluation);
+void TrainingRun::tell_epoch() {
+  if (!directory_) return;
+  directory_->write(epoch_event(state_, learning_rate(), *evaluation_, epoch_seconds_));
+  const auto fields = epoch_fields({.epoch = state_.position.epoch + 1,
+                                    .epochs = job_.train.epochs,
+                                    .train_loss = state_.mean_epoch_loss(),
+                                    .test_loss = describe_loss(*evaluation_),
+                                    .test_accuracy = evaluation_->accuracy(),
+                                    .seconds = epoch_seconds_,
+                                    .samples_per_second = samples_per_second(epoch_seconds_)});
+  progress_.say(fields);
+  directory_->log(join(fields));
+  if (job_.run.curve) draw_curve();
 }
 
 /// From the metrics, which tell of the epochs before a resume, too. A picture that cannot be written stops no
 /// run.
-void RunReport::draw_curve(const RunState& state, const Evaluation& evaluation) {
+void TrainingRun::draw_curve() {
   const OutputTerminal output = output_terminal();
   const int columns = output_columns();
-  const CurvePoint now{state.position.epoch + 1, evaluation.accuracy()};
+  const CurvePoint now{state_.position.epoch + 1, evaluation_->accuracy()};
   if (!curve_is_drawn_) say(curve_scale(columns));
   curve_is_drawn_ = true;
   say(curve_row(now, columns, output.unicode));
@@ -149,32 +89,26 @@ void RunReport::draw_curve(const RunState& state, const Evaluation& evaluation) 
   }
 }
 
-/// Of a signal to this rank its handler has spoken at once.
-void RunReport::stopping(StopReason reason) {
-  if (directory_ == nullptr) return;
-  switch (reason) {
-    case StopReason::kSignal:
-      return directory_->log(fmt::format("{} received: stopping", stop_signal_name(stop_signal())));
-    case StopReason::kTimeLimit:
-      return say("the time is up (run.max_seconds, or the end of the allocation): stopping after this step");
-    case StopReason::kOtherRank:
-      return say("another rank was told to stop: stopping after this step");
+void TrainingRun::tell_why_it_stops() {
+  if (stop_requested()) {  // its handler has spoken at once
+    if (directory_) directory_->log(fmt::format("{} received: stopping", stop_signal_name(stop_signal())));
+  } else if (time_limit_.reached()) {
+    say("the time is up (run.max_seconds, or the end of the allocation): stopping after this step");
+  } else {
+    say("another rank was told to stop: stopping after this step");
   }
 }
 
-void RunReport::stopped(const RunLength& length) {
-  if (directory_ == nullptr) return;
+void TrainingRun::tell_stopped() {
   say(fmt::format("stopped on request at step {} of {}, saved in {}; run the same command to go on",
-                  with_thousands(length.taken), with_thousands(length.asked), job_.run.dir));
+                  with_thousands(state_.position.global_step), with_thousands(steps_in_run()), job_.run.dir));
 }
 
-void RunReport::summary(const std::vector<std::string>& lines) {
-  if (directory_ == nullptr) return;
-  for (const std::string& line : lines) say(line);
-}
-
-void RunReport::ranks(const std::vector<RankScore>& scores, std::int64_t step) {
-  if (directory_ == nullptr || scores.empty()) return;
+/// How the ranks compare, where that is known.
+void TrainingRun::tell_speed_of_ranks() {
+  constexpr std::size_t kMostScoresShown = 16;
+  const auto scores = comm_.watch() != nullptr ? comm_.watch()->scores() : std::vector<RankScore>();
+  if (!directory_ || scores.empty()) return;
   std::string line = "speed of each rank, 1.00: as fast as the best rank and as its own best 80 steps:";
   for (const RankScore& score : scores) line += fmt::format(" {:.2f}", score.score);
   if (scores.size() <= kMostScoresShown) directory_->log(line);
@@ -183,7 +117,7 @@ void RunReport::ranks(const std::vector<RankScore>& scores, std::int64_t step) {
     say(fmt::format("{}; score {:.2f}, named first at step {}", describe(score), score.score,
                     with_thousands(score.first_named_step)));
     directory_->write({{"event", "straggler"},
-                       {"step", step},
+                       {"step", state_.position.global_step},
                        {"rank", score.rank},
                        {"host", score.host},
                        {"first_named_step", score.first_named_step},
@@ -194,20 +128,36 @@ void RunReport::ranks(const std::vector<RankScore>& scores, std::int64_t step) {
   }
 }
 
-void RunReport::done(const RunState& state, const Evaluation& evaluation, const StrategySummary& of_strategy,
-                     const TrainedWeights& weights) {
-  if (directory_ == nullptr) return;
+/// What the run came to. Collective.
+void TrainingRun::tell_end() {
+  const StrategySummary of_strategy = strategy_->summary();
+  for (const std::string& line : of_strategy.lines) say(line);
+  tell_speed_of_ranks();
+  if (!directory_) return;
+  const std::string sha256 = weights_sha256(strategy_->whole_state().weights);
+  const PublishedComparison published = compare_weights(sha256);
   const double seconds = seconds_since(run_start_);
-  nlohmann::ordered_json event = end_event(state, evaluation, seconds);
+  nlohmann::ordered_json event = end_event(state_, *evaluation_, seconds);
   for (const auto& [name, number] : of_strategy.numbers) event[job_.parallel.strategy][name] = number;
-  add_weights(event, weights.sha256, weights.published);
+  add_weights(event, sha256, published);
   directory_->write_durably(event);
-  if (job_.run.print_loss_every_steps > 0) say(std::string("Finished Training"));
+  if (job_.run.print_loss_every_steps > 0) say("Finished Training");
   say(fmt::format("done: {} in {}, accuracy {:.2f} % of {}, run directory {}",
-                  counted(state.position.global_step, "step"),
+                  counted(state_.position.global_step, "step"),
                   seconds < 60 ? format_seconds(seconds) : format_duration(seconds),
-                  100 * evaluation.accuracy(), counted(evaluation.samples, "test sample"), job_.run.dir));
-  say_weights(weights);
+                  100 * evaluation_->accuracy(), counted(evaluation_->samples, "test sample"), job_.run.dir));
+  say_weights(sha256, published);
+}
+
+PublishedComparison TrainingRun::compare_weights(const std::string& sha256) {
+  const auto facts = checkpoint_facts(state_, job_, setup_, comm_, strategy_->whole_state().units);
+  return compare_with_published(facts, sha256);
+}
+
+/// The last lines of the output. They are no part of the log.
+void TrainingRun::say_weights(const std::string& sha256, const PublishedComparison& published) {
+  if (!published.line.empty()) progress_.say(published.line);
+  progress_.say("weights sha256 " + sha256);
 }
 
 }  // namespace lockstep

@@ -120,6 +120,11 @@ void RunState::start_next_epoch() {
   unprinted = {};
 }
 
+std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch) {
+  const std::int64_t all = job.train.epochs * steps_per_epoch;
+  return job.train.max_steps > 0 ? std::min(all, job.train.max_steps) : all;
+}
+
 CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const JobSetup& setup,
                                  const Communicator& comm, const GradientUnits& units) {
   CheckpointFacts facts;
@@ -150,17 +155,6 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
   return facts;
 }
 
-CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
-                         const Communicator& comm, ParallelStrategy& strategy) {
-  const TrainedState trained = strategy.whole_state();
-  CheckpointState checkpoint;
-  checkpoint.facts = checkpoint_facts(state, job, setup, comm, trained.units);
-  checkpoint.weights.assign(trained.weights.begin(), trained.weights.end());
-  for (const OptimizerBufferView& buffer : trained.optimizer)
-    checkpoint.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});
-  return checkpoint;
-}
-
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
                  const DistributedSampler& sampler, const TrainedState& trained) {
   const CheckpointFacts& facts = checkpoint.facts;
@@ -188,6 +182,23 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
           .arithmetic_since =
               facts.arithmetic.version == kArithmeticVersion ? facts.arithmetic.since : facts.step,
           .unprinted = restored(facts.unprinted)};
+}
+
+TrailHead trail_head(const Job& job, const JobSetup& setup, const std::vector<std::string>& buffers) {
+  const auto tensors = [](const std::vector<Parameter>& parameters) {
+    std::vector<TrailTensor> list;
+    for (const Parameter& parameter : parameters) list.push_back({parameter.name, parameter.size});
+    return list;
+  };
+  const ParameterLayout& layout = setup.network.parameters();
+  TrailHead head{tensors(layout.parameters), tensors(layout.kept), buffers, {}};
+  for (const auto& [key, value] : determining_keys(job)) head.facts["job." + key] = value;
+  for (const auto& [key, value] : describe_model(job, setup)) head.facts["model." + key] = value;
+  const Dataset& train = setup.data->train;
+  head.facts["data.train_samples"] = std::to_string(train.size());
+  head.facts["data.train_samples_digest"] = train.quick.samples;
+  head.facts["data.train_labels_digest"] = train.quick.labels;
+  return head;
 }
 
 }  // namespace lockstep

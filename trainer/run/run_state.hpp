@@ -8,11 +8,12 @@
 #include "kernels/numerics/sums.hpp"
 #include "kernels/step_state.hpp"
 #include "trainer/checkpoint/state.hpp"
+#include "trainer/checkpoint/trail_format.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
-#include <span>
+#include <string>
 #include <vector>
 
 namespace lockstep {
@@ -47,13 +48,12 @@ struct RunState {
   void start_next_epoch();
 };
 
+/// Steps that the job asks for in all.
+std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch);
+
 /// What a checkpoint of this state says beside its tensors.
 CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const JobSetup& setup,
                                  const Communicator& comm, const GradientUnits& units);
-
-/// A snapshot of the whole state to save, on rank 0.
-CheckpointState snapshot(const RunState& state, const Job& job, const JobSetup& setup,
-                         const Communicator& comm, ParallelStrategy& strategy);
 
 /// @throws DataError  a run of this sampler's job cannot stand where the checkpoint does
 void require_possible_position(const CheckpointFacts& facts, const DistributedSampler& sampler);
@@ -66,5 +66,8 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
 ///                     holds other things that its optimiser remembers than the job's optimiser does
 RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSetup& setup,
                  const DistributedSampler& sampler, const TrainedState& trained);
+
+/// What the trail of a run of `job` says of it, on what was set up for it.
+TrailHead trail_head(const Job& job, const JobSetup& setup, const std::vector<std::string>& buffers);
 
 }  // namespace lockstep

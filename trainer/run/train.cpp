@@ -1,31 +1,22 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// From a job to a run on every rank.
+/// From a job to a run on every rank: in which directory it begins, from which checkpoint or weights.
 #include "trainer/run/train.hpp"
 
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
-#include "common/machine.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/config/job.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/run/announcements.hpp"
 #include "trainer/run/data_record.hpp"
-#include "trainer/run/fault_injector.hpp"
+#include "trainer/run/metrics.hpp"
 #include "trainer/run/rank_diagnosis.hpp"
-#include "trainer/run/run_directory.hpp"
 #include "trainer/run/saved_model.hpp"
-#include "trainer/run/stop_signal.hpp"
 #include "trainer/run/training_run.hpp"
 
 #include <fmt/format.h>
 
-#include <memory>
-#include <optional>
 #include <span>
-#include <string>
-#include <vector>
 
 namespace lockstep {
 
@@ -46,19 +37,16 @@ int train(const Job& job) {
   });
 }
 
-// How a training run begins: in which directory, from which checkpoint or weights, and what it says first.
-
 void TrainingRun::open_directory() {
   agree(comm_, [&] {
     if (comm_.rank() != 0) return;
-    if (!chooses_run_directory(job_)) {
+    if (job_.run.dir != kChosenDirectory) {
       directory_.emplace(Env::posix(), job_);
       return;
     }
     const Job asked = job_;
-    const auto choice = choose_run_directory(
+    first_line_ = choose_run_directory(
         Env::posix(), asked, [this](const std::string& path, bool wait) { open_chosen(path, wait); });
-    first_line_ = choice.line;
   });
 }
 
@@ -90,45 +78,57 @@ void TrainingRun::restore_or_initialise() {
     if (checkpoint) {
       state_ = restore(checkpoint->state, job_, setup_, strategy_->sampler(), strategy_->whole_state());
       data_checked_ = read_data_record(checkpoint->state.facts, checkpoint->path).can_be_checked();
-      nothing_left_ = nothing_left(Env::posix(), job_.run.dir, length(), whole_sha256());
+      nothing_left_ = nothing_left();
     } else if (comm_.rank() == 0) {
       initialise_weights(job_, setup_.network, strategy_->whole_state().weights);
     }
-    if (directory_ && !nothing_left_) {
-      const bool evaluated = state_.position.step_in_epoch < steps_per_epoch_;
-      directory_->open(state_.position.global_step, evaluated,
-                       checkpoint ? checkpoint->state.facts.metrics : std::nullopt);
-      directory_->open_trail(trail_.head(), state_.position.global_step,
-                             checkpoint ? checkpoint->state.facts.trail : std::nullopt);
-      trail_.write_to(*directory_);
-      report_.write_to(*directory_);
-      saver_.write_to(*directory_);
-    }
+    if (directory_ && !nothing_left_) open_files(checkpoint);
   });
   bool resumed = checkpoint.has_value();
   comm_.broadcast(std::as_writable_bytes(std::span(&resumed, 1)), 0);
   comm_.broadcast(std::as_writable_bytes(std::span(&nothing_left_, 1)), 0);
   comm_.broadcast(std::as_writable_bytes(std::span(&state_, 1)), 0);
-  if (resumed) saver_.is_saved(state_);
+  if (resumed) note_saved();
   first_step_ = state_.position.global_step;
   strategy_->distribute();
+}
+
+void TrainingRun::open_files(const std::optional<FoundCheckpoint>& checkpoint) {
+  const CheckpointFacts none;
+  const CheckpointFacts& facts = checkpoint ? checkpoint->state.facts : none;
+  directory_->open(state_.position.global_step, !epoch_finished(), facts.metrics);
+  directory_->open_trail(trail_head(job_, setup_, strategy_->weight_update().buffer_names()),
+                         state_.position.global_step, facts.trail);
+}
+
+/// More steps were taken than the job asks for; or as many, and the end of the run is on disk with these weights. (A run
+/// that was killed between its last checkpoint and its end is still brought to its end.)
+bool TrainingRun::nothing_left() {
+  const std::int64_t taken = state_.position.global_step;
+  if (taken != steps_in_run()) return taken > steps_in_run();
+  return recorded_end(Env::posix(), job_.run.dir + "/metrics.jsonl", taken) ==
+         weights_sha256(strategy_->whole_state().weights);
 }
 
 void TrainingRun::announce() {
   warn_before_run(comm_, job_, setup_.device);
   const int hosts = count_hosts(comm_);
-  report_.start(first_line_, hosts);
-  if (state_.position.global_step == 0) {
-    report_.new_run(hosts, seconds_since(process_start_));
-  } else {
-    report_.resumed_run(state_.position.global_step, data_checked_, state_.arithmetic_since);
+  run_start_ = Clock::now();
+  if (directory_) {
+    if (!first_line_.empty()) say(first_line_);
+    for (const std::string& line : announcement(hosts)) say(line);
+    if (const std::string line = strategy_->describe().for_log; !line.empty()) directory_->log(line);
+    if (state_.position.global_step > 0) {
+      tell_resumed();
+    } else {
+      auto event = start_event(job_, setup_, *strategy_, comm_, hosts);
+      event["setup_seconds"] = seconds_since(process_start_);
+      directory_->write(event);
+    }
   }
   if (job_.run.trail && !keeps_trail(job_))
-    report_.say_lines({"trail: none, since sums are not exact (parallel.determinism: off)"});
-  if (job_.run.print_shapes) {
-    shapes_.emplace(setup_.network, setup_.device, comm_);
-    if (const std::string line = shapes_->devices_line(); !line.empty()) report_.say_lines({line});
-  }
+    say("trail: none, since sums are not exact (parallel.determinism: off)");
+  if (job_.run.print_shapes) tell_devices();
   if (directory_) setup_.fingerprints->start();  // the first checkpoint wants them
 }
 

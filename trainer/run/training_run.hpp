@@ -1,28 +1,30 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// One rank's view of a training run: epochs, evaluation, logs, checkpoints, stopping.
+/// One rank's part in a training run: epochs, evaluation, logs, checkpoints, stopping.
 #pragma once
 
 #include "comm/communicator.hpp"
 #include "common/machine.hpp"
+#include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/run/announcements.hpp"
 #include "trainer/run/fault_injector.hpp"
+#include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
-#include "trainer/run/run_report.hpp"
-#include "trainer/run/run_saver.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/stop_signal.hpp"
+#include "trainer/strategies/strategy.hpp"
 
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace lockstep {
 
-/// Every rank goes through the same steps; rank 0 alone speaks and writes.
+/// Owns all that a run is made of. Every rank goes through the same steps; rank 0 alone, which has the run directory,
+/// speaks and writes.
 class TrainingRun {
  public:
   TrainingRun(const Job& job, Communicator& comm, const DatasetFuture& data, Clock::time_point process_start,
@@ -32,60 +34,114 @@ class TrainingRun {
   int run();
 
  private:
-  int run_to_the_end();
-
   // How it begins: train.cpp.
   void open_directory();
   void open_chosen(const std::string& path, bool wait);
   void restore_or_initialise();
+  void open_files(const std::optional<FoundCheckpoint>& checkpoint);
+  bool nothing_left();
   void announce();
 
-  // How it goes on.
+  // The loop: training_run.cpp.
+  int run_to_the_end();
+  std::int64_t steps_in_run() const { return steps_asked(job_, steps_per_epoch_); }
   bool steps_finished() const { return state_.position.global_step >= steps_in_run(); }
-  bool epoch_finished() const;
-  bool finished() const;
-  bool is_due(std::int64_t every) const;
+  bool epoch_finished() const { return state_.position.step_in_epoch == steps_per_epoch_; }
+  bool is_due(std::int64_t every) const { return every > 0 && state_.position.global_step % every == 0; }
   void train_epoch();
   std::int64_t next_series() const;
   void after_series(const StepSeries& series);
-  void print_shapes(std::int64_t steps);
+  [[noreturn]] void fail(const StepSeries& series);
   void print_loss(std::int64_t every);
   void finish_epoch();
   bool evaluate_now();
-  bool stop_wanted() const;
+  bool stop_wanted() const { return stop_requested() || time_limit_.reached(); }
   bool leave_evaluation() const;
-  void say_why_it_stops();
-
-  // How it ends.
   int stop_on_request();
   int finish();
-  int report_nothing_left();
 
-  RunLength length() const;
-  std::int64_t steps_in_run() const;
-  std::string whole_sha256();
-  TrainedWeights trained_weights();
+  // What is saved, and how ranks wait until it is on disk: run_saving.cpp.
+  /// Brings the state to rank 0 and looks at its weights: to be called before they are evaluated. Collective.
+  /// @throws AgreedError  70, names tensors and step
+  void require_finite_weights();
+  /// Whether the checkpoint of the state would be the best one, which run.keep.best wants to have. The weights that are
+  /// best are those that were evaluated: they are saved at once, or they are gone. Rank 0's word. Collective.
+  bool is_best() const;
+  /// The state is in a checkpoint, or on its way into one.
+  void note_saved();
+  /// Starts saving in the background, unless this state is saved, or being saved. Collective.
+  /// @throws IoError      of an earlier save
+  /// @throws AgreedError  as require_finite_weights()
+  void save();
+  CheckpointState snapshot();
+  void wait_for_disk();
+  /// Returns when the last save is safely on disk. Collective.
+  /// @param what_ends  "stopped on request", for the message
+  /// @throws AgreedError if it is not: then this is no end of a run
+  void wait_until_saved(const char* what_ends);
+  /// Keeps the fingerprints of the steps just taken, where the job keeps a trail. Collective.
+  void add_to_trail(const StepSeries& series);
+  /// Makes records of what was added, and writes them. Collective.
+  void flush_trail();
+
+  // What is told of its course, to people and as events of metrics.jsonl: run_report.cpp. On rank 0; others are silent.
+  void say(const std::string& line);
+  void tell_epoch_starts();
+  void tell_series(const StepSeries& series);
+  void tell_loss();
+  void tell_step(const StepTotals& totals);
+  void tell_epoch();
+  void draw_curve();
+  void tell_why_it_stops();
+  void tell_stopped();
+  void tell_speed_of_ranks();
+  void tell_end();
+  PublishedComparison compare_weights(const std::string& sha256);
+  void say_weights(const std::string& sha256, const PublishedComparison& published);
+  /// Of the step taken last.
+  double learning_rate() const;
+  double samples_per_second(double seconds) const;
+
+  // What is told once: announcements.cpp.
+  /// A few lines for people: model, data, ranks and devices, batch and buckets, optimiser and schedule.
+  std::vector<std::string> announcement(int hosts) const;
+  void tell_resumed();
+  int tell_nothing_left();
+  std::string what_to_raise() const;
+  void tell_memory();
+  std::string resident_memory();
+  std::string device_memory();
+  void tell_devices();
+  void tell_batch_shapes(std::int64_t steps);
 
   Job job_;  ///< run.dir as it was chosen, on rank 0
   Communicator& comm_;
   Clock::time_point process_start_;
   JobSetup setup_;
   std::unique_ptr<ParallelStrategy> strategy_;
-  RunReport report_;
-  RunSaver saver_;
-  TrailRecorder trail_;
   TimeLimit time_limit_;
   std::int64_t steps_per_epoch_;
-  std::optional<BatchShapes> shapes_;      ///< where the job wants them printed
+  Progress progress_;
   std::optional<RunDirectory> directory_;  ///< rank 0's
   std::unique_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
-  std::string first_line_;                 ///< which directory was chosen, and why
   RunState state_;
   std::optional<Evaluation> evaluation_;  ///< the last one
   std::int64_t first_step_ = 0;           ///< where this start of the run began
-  bool stopping_ = false;
-  bool nothing_left_ = false;
+  bool stopping_ = false, nothing_left_ = false;
+
+  std::int64_t finite_step_ = -1;          ///< the last one whose weights were looked at
+  std::int64_t saved_step_ = -1;           ///< of the checkpoint that is saved, or being saved
+  bool saved_evaluated_ = false;           ///< and whether it holds the evaluation of that step
+  std::size_t trail_slots_;                ///< of a step; 0: no trail is kept
+  std::vector<std::uint64_t> trail_rows_;  ///< of the last steps, which are not written
+
+  std::string first_line_;    ///< which directory was chosen, and why
   bool data_checked_ = true;  ///< rank 0: the checkpoint says what it was trained on
+  Clock::time_point run_start_, epoch_start_;
+  double epoch_seconds_ = 0;              ///< of the steps of the epoch that has ended
+  std::int64_t epoch_start_samples_ = 0;  ///< those before this start of the run are not in its time
+  bool curve_is_drawn_ = false, curve_failed_ = false;
+  std::vector<std::string> rank_devices_;  ///< where the job wants shapes printed
 };
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/data_record.hpp"
-#include "trainer/run/run_saver.hpp"
+#include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
 #include "trainer/strategies/strategy.hpp"
 #include "trainer/tools/prove_replay.hpp"

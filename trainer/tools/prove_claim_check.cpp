@@ -6,7 +6,6 @@
 #include "common/yaml.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
-#include "trainer/run/announcements.hpp"
 #include "trainer/run/metrics.hpp"
 
 #include <fmt/format.h>

@@ -10,7 +10,6 @@
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/run/announcements.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/tools/prove.hpp"
 

@@ -151,7 +151,7 @@ class TrailFileTest : public ::testing::Test {
                       const std::optional<TrailPosition>& expected = {}) {
     TrailFile file(Env::posix(), run_, small_head(), step, expected,
                    [this](const std::string& line) { said_ += line + "\n"; });
-    file.append(records(step + 1, last));
+    file.write(records(step + 1, last));
     file.sync();
     return file.position();
   }
@@ -178,7 +178,7 @@ TEST_F(TrailFileTest, FullDiskAtAnyByteLosesNothingAndLeavesNoHalf) {
       const SmallDisk disk(room);
       for (std::int64_t step = 1; step <= 5; ++step) {
         try {
-          file.append(records(step, step));
+          file.write(records(step, step));
         } catch (const IoError& error) {
           EXPECT_NE(std::string(error.what()).find("trail.bin: cannot be written"), std::string::npos);
         }
@@ -188,7 +188,7 @@ TEST_F(TrailFileTest, FullDiskAtAnyByteLosesNothingAndLeavesNoHalf) {
         EXPECT_THROW(file.sync(), IoError) << room;
       }
     }
-    file.append(records(6, 6));
+    file.write(records(6, 6));
     file.sync();
     ASSERT_EQ(bytes(), whole) << room;
   }

@@ -160,13 +160,6 @@ TEST_F(SavingTest, LostMetricsLeaveAnEvent) {
   EXPECT_EQ(metrics(), "{\"event\":\"lost\",\"step\":12,\"lines_noted\":30}\n");
 }
 
-TEST_F(MetricsTest, OtherRanksWriteNothing) {
-  MetricsWriter metrics;
-  metrics.write({{"step", 1}});
-  metrics.sync();
-  EXPECT_TRUE(metrics.is_complete());
-}
-
 }  // namespace
 }  // namespace lockstep
 

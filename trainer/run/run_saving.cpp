@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// How a run is saved: a state once, and a run ends only with its last state on disk.
+#include "comm/agreement.hpp"
+#include "common/error.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/run/training_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+
+namespace lockstep {
+
+void TrainingRun::note_saved() {
+  saved_step_ = state_.position.global_step;
+  saved_evaluated_ = state_.is_evaluated();
+}
+
+bool TrainingRun::is_best() const {
+  if (!job_.run.keep.best) return false;
+  bool best = directory_ && directory_->would_be_best(state_.test_accuracy);
+  comm_.broadcast(std::as_writable_bytes(std::span(&best, 1)), 0);
+  return best;
+}
+
+/// One pass over weights that are read anyway, in place of one in every step's update: a weight that is NaN or infinite
+/// makes the losses of the next step so. What does not show there must not be evaluated, saved or hashed.
+void TrainingRun::require_finite_weights() {
+  const std::int64_t step = state_.position.global_step;
+  if (step == finite_step_) return;
+  const InPhase phase(comm_.activity(), Phase::kChecking);
+  strategy_->collect();
+  agree(comm_, [&] {
+    if (comm_.rank() != 0) return;
+    std::string wrong;
+    const std::span<const float> weights = strategy_->whole_state().weights;
+    for (const Parameter& tensor : setup_.network.parameters().tensors()) {
+      const std::string here = unusable_numbers(tensor.name, weights.subspan(tensor.offset, tensor.size));
+      if (!here.empty()) wrong += (wrong.empty() ? "" : ", ") + here;
+    }
+    if (wrong.empty()) return;
+    throw InternalError(fmt::format(
+        "after step {}: {}. What helps: lower train.optimizer.lr or train.optimizer.weight_decay. "
+        "Nothing of this step was saved",
+        step, wrong));
+  });
+  finite_step_ = step;
+}
+
+void TrainingRun::save() {
+  const bool saved = saved_step_ == state_.position.global_step && saved_evaluated_ == state_.is_evaluated();
+  if (saved) return;
+  flush_trail();
+  require_finite_weights();
+  wait_for_disk();  // of the save before
+  if (directory_) directory_->save(snapshot());
+  note_saved();
+}
+
+CheckpointState TrainingRun::snapshot() {
+  const TrainedState trained = strategy_->whole_state();
+  CheckpointState checkpoint;
+  checkpoint.facts = checkpoint_facts(state_, job_, setup_, comm_, trained.units);
+  checkpoint.weights.assign(trained.weights.begin(), trained.weights.end());
+  for (const OptimizerBufferView& buffer : trained.optimizer)
+    checkpoint.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});
+  return checkpoint;
+}
+
+/// Ranks other than 0 hear of it every second, so that a slow disk is not taken for a lost rank.
+void TrainingRun::wait_for_disk() {
+  const auto pulse = std::chrono::duration_cast<std::chrono::milliseconds>(
+      std::min<std::chrono::duration<double>>(std::chrono::seconds(1), comm_.timeout() / 4));
+  for (char saved = 0; saved == 0;) {
+    saved = directory_ && directory_->finished_within(pulse) ? 1 : 0;
+    comm_.broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
+  }
+}
+
+void TrainingRun::wait_until_saved(const char* what_ends) {
+  const InPhase phase(comm_.activity(), Phase::kSaving);
+  wait_for_disk();
+  agree(comm_, [&] {
+    if (!directory_) return;
+    try {
+      directory_->finish();
+    } catch (const IoError& error) {
+      throw IoError(fmt::format(
+          "{} at step {}, but that step is not saved: {}; the same command goes on from the newest "
+          "checkpoint in {}, if there is one",
+          what_ends, with_thousands(saved_step_), error.what(), job_.run.dir));
+    }
+  });
+}
+
+// The trail: rows of all ranks are put together every so many steps, and become records.
+
+void TrainingRun::add_to_trail(const StepSeries& series) {
+  constexpr std::size_t kMostSteps = 64;  // between two times
+  if (trail_slots_ == 0) return;
+  LOCKSTEP_CHECK(series.fingerprints.size() == static_cast<std::size_t>(series.steps) * trail_slots_);
+  trail_rows_.insert(trail_rows_.end(), series.fingerprints.begin(), series.fingerprints.end());
+  if (trail_rows_.size() >= kMostSteps * trail_slots_) flush_trail();
+}
+
+void TrainingRun::flush_trail() {
+  if (trail_rows_.empty()) return;
+  const auto apart = strategy_->combine_fingerprints(trail_rows_, trail_slots_);
+  const auto arithmetic = static_cast<std::uint32_t>(arithmetic_of(job_.parallel, setup_.device));
+  if (directory_) {
+    std::vector<TrailRecord> records;
+    auto row = trail_rows_.begin();
+    for (std::size_t i = 0; i < apart.size(); ++i, row += static_cast<std::ptrdiff_t>(trail_slots_)) {
+      const auto steps_behind = static_cast<std::int64_t>(apart.size() - 1 - i);
+      records.push_back({.step = state_.position.global_step - steps_behind,
+                         .arithmetic = arithmetic,
+                         .apart = apart[i],
+                         .fingerprints = {row, row + static_cast<std::ptrdiff_t>(trail_slots_)}});
+    }
+    directory_->write_trail(records);
+  }
+  trail_rows_.clear();
+}
+
+}  // namespace lockstep
