@@ -48,6 +48,11 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+/// Since 1970, by the clock that people set.
+inline double now_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 // What tells this machine from others: its name, as it stands in messages and locks, and the id of its boot.
 
 /// What gethostname() says; "unknown-host" if it says nothing.

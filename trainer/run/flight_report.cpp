@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The records of all ranks as one story.
+#include "comm/agreement.hpp"
 #include "comm/flight_record.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
@@ -187,19 +188,11 @@ std::string make_directory(const std::string& run_directory) {
   }
 }
 
-std::string broadcast_text(Communicator& comm, std::string text) {
-  std::uint64_t size = text.size();
-  comm.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
-  text.resize(size);
-  comm.broadcast(std::as_writable_bytes(std::span(text)), 0);
-  return text;
-}
-
 }  // namespace
 
 void open_flight_record(Communicator& comm, const std::string& run_directory) {
   if (comm.size() == 1) return;
-  const auto directory = broadcast_text(comm, comm.rank() == 0 ? make_directory(run_directory) : "");
+  const auto directory = gather_text(comm, comm.rank() == 0 ? make_directory(run_directory) : "").front();
   if (directory.empty()) return;
   RankActivity& activity = comm.activity();
   try {

@@ -182,10 +182,6 @@ std::string run_directory(const Job& job) {
   return job.run.dir == "auto" ? "runs" : job.run.dir;
 }
 
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 RunDirectoryMark::RunDirectoryMark(const std::string& directory, const std::string& name)
     : path_(
           (existing(directory) / fmt::format(".lockstep-{}-{}-{}", name, host_name(), ::getpid())).string()) {

@@ -56,9 +56,6 @@ void warn_before_run(Communicator& comm, const Job& job, const DeviceChoice& dev
 /// Of a job whose directory is yet to be chosen: where they all are.
 std::string run_directory(const Job& job);
 
-/// Since 1970.
-double now_seconds();
-
 class RunDirectoryMark {
  public:
   /// @param name  that no other mark has

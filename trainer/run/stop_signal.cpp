@@ -26,7 +26,17 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::array<int, 6> kStopSignals = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
+struct StopSignal {
+  int number;
+  const char* name;
+};
+constexpr std::array<StopSignal, 6> kStopSignals = {
+    {{SIGINT, "SIGINT"},
+     {SIGTERM, "SIGTERM"},
+     {SIGHUP, "SIGHUP"},
+     {SIGUSR1, "SIGUSR1"},
+     {SIGUSR2, "SIGUSR2"},
+     {SIGXCPU, "SIGXCPU (the limit on processor time, ulimit -S -t)"}}};
 /// What the shell reports for a process that a signal ended.
 constexpr int kEndedBySignal = 128;
 
@@ -118,10 +128,9 @@ void catch_stop_signals() {
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  for (const int signal : kStopSignals) {
-    sigaddset(&action.sa_mask, signal);  // one at a time: leaving shall not interrupt a word
-  }
-  for (const int signal : kStopSignals) {
+  // One at a time: leaving shall not interrupt a word.
+  for (const auto& [signal, name] : kStopSignals) sigaddset(&action.sa_mask, signal);
+  for (const auto& [signal, name] : kStopSignals) {
     if (signal != SIGHUP || !is_ignored(SIGHUP)) sigaction(signal, &action, nullptr);
   }
   std::signal(SIGPIPE, SIG_IGN);
@@ -136,22 +145,8 @@ int stop_signal() noexcept {
 }
 
 const char* stop_signal_name(int signal) noexcept {
-  switch (signal) {
-    case SIGINT:
-      return "SIGINT";
-    case SIGTERM:
-      return "SIGTERM";
-    case SIGHUP:
-      return "SIGHUP";
-    case SIGUSR1:
-      return "SIGUSR1";
-    case SIGUSR2:
-      return "SIGUSR2";
-    case SIGXCPU:
-      return "SIGXCPU (the limit on processor time, ulimit -S -t)";
-    default:
-      return "a signal";
-  }
+  const auto known = std::ranges::find(kStopSignals, signal, &StopSignal::number);
+  return known == kStopSignals.end() ? "a signal" : known->name;
 }
 
 // Limits in seconds and in Unix time, as one point of the clock that does not jump.
@@ -166,21 +161,17 @@ Clock::duration seconds(double value) {
       std::chrono::duration<double>(std::min(value, kForeverSeconds)));
 }
 
-double unix_now() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 TimeLimit::TimeLimit(Clock::time_point start, double max_seconds, std::optional<std::int64_t> allocation_end)
     : end_(start + seconds(max_seconds > 0 ? max_seconds : kForeverSeconds)) {
   if (!allocation_end) return;
-  const double left = static_cast<double>(*allocation_end) - unix_now() - kMarginSeconds;
+  const double left = static_cast<double>(*allocation_end) - now_seconds() - kMarginSeconds;
   end_ = std::min(end_, Clock::now() + seconds(std::max(left, 0.0)));
 }
 
 bool has_passed(std::int64_t unix_seconds) {
-  return static_cast<double>(unix_seconds) < unix_now();
+  return static_cast<double>(unix_seconds) < now_seconds();
 }
 
 std::optional<std::int64_t> slurm_allocation_end() {
