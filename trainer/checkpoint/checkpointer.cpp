@@ -28,22 +28,6 @@ AsyncCheckpointer::~AsyncCheckpointer() {
 
 void AsyncCheckpointer::save(CheckpointState state) {
   finish();
-  start(std::move(state));
-}
-
-void AsyncCheckpointer::finish() {
-  if (in_flight_.valid()) in_flight_.get();
-}
-
-bool AsyncCheckpointer::finished_within(std::chrono::milliseconds limit) const {
-  return !in_flight_.valid() || in_flight_.wait_for(limit) == std::future_status::ready;
-}
-
-bool AsyncCheckpointer::busy() const {
-  return !finished_within(std::chrono::milliseconds(0));
-}
-
-void AsyncCheckpointer::start(CheckpointState state) {
   const auto snapshot = std::make_shared<const CheckpointState>(std::move(state));
   try {
     in_flight_ = start_async([this, snapshot] { write(*snapshot); });
@@ -52,6 +36,14 @@ void AsyncCheckpointer::start(CheckpointState state) {
     in_flight_ = here.get_future();
     here();
   }
+}
+
+void AsyncCheckpointer::finish() {
+  if (in_flight_.valid()) in_flight_.get();
+}
+
+bool AsyncCheckpointer::finished_within(std::chrono::milliseconds limit) const {
+  return !in_flight_.valid() || in_flight_.wait_for(limit) == std::future_status::ready;
 }
 
 void AsyncCheckpointer::write(const CheckpointState& state) {
@@ -125,8 +117,7 @@ std::vector<CheckpointEntry> own_checkpoints(Env& env, const std::string& run_di
   return entries;
 }
 
-}  // namespace
-
+/// Oldest first.
 std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy,
                                             KnownCheckpoints& known) {
   const auto last = static_cast<std::size_t>(std::max<std::int64_t>(policy.last, 1));
@@ -148,17 +139,14 @@ std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir
   return removed;
 }
 
+}  // namespace
+
 std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy,
                               KnownCheckpoints& known) {
   const std::vector<std::string> removed = select_for_removal(env, run_dir, policy, known);
   remove_checkpoints(env, run_dir, removed);
   for (const std::string& path : removed) known.accuracy.erase(path);
   return removed.size();
-}
-
-std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy) {
-  KnownCheckpoints nothing;
-  return select_for_removal(env, run_dir, policy, nothing);
 }
 
 std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy) {

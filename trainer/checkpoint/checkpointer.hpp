@@ -33,23 +33,18 @@ struct KnownCheckpoints {
   std::string good;                                       ///< path of one that is whole: just written
 };
 
-/// The paths to remove, oldest first. The newest good checkpoint is never among them, whatever the policy
-/// says; nor is one that cannot be read now, or that is not the run's own (is_own_checkpoint).
+/// Removes what the policy does not keep. The newest good checkpoint is never among it, whatever the policy says; nor is
+/// one that cannot be read now, or that is not the run's own (is_own_checkpoint).
 /// @param known  is asked before the disk, and learns what was read
-std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy,
-                                            KnownCheckpoints& known);
-
-/// Removes them. @returns how many. @throws IoError
+/// @returns how many. @throws IoError
 std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy,
                               KnownCheckpoints& known);
+/// The same for callers that know nothing.
+std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy);
 
 /// The highest test accuracy of the checkpoints there are; -1 if none has one. Damaged ones do not count, and
 /// none that cannot be read.
 double best_accuracy(Env& env, const std::string& run_dir);
-
-/// The same for callers that know nothing.
-std::vector<std::string> select_for_removal(Env& env, const std::string& run_dir, const KeepPolicy& policy);
-std::size_t prune_checkpoints(Env& env, const std::string& run_dir, const KeepPolicy& policy);
 
 // Writes checkpoints while training goes on.
 
@@ -78,10 +73,8 @@ class AsyncCheckpointer {
   /// Waits, but not longer than `limit`. True if nothing is in flight any more; finish() then returns at
   /// once.
   bool finished_within(std::chrono::milliseconds limit) const;
-  bool busy() const;
 
  private:
-  void start(CheckpointState state);
   void write(const CheckpointState& state);
 
   Env& env_;

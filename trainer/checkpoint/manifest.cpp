@@ -234,7 +234,7 @@ void check_seal(std::string_view text, const std::string& file) {
 void check_sections(const Manifest& manifest, const ManifestReader& top) {
   std::map<std::string_view, std::size_t> bytes;
   const auto tensors = manifest.facts.tensors();
-  for (const CheckpointParameter& p : tensors) bytes[p.name] = sizeof(float) * arena_size({p});
+  for (const CheckpointParameter& p : tensors) bytes[p.name] = sizeof(float) * p.elements();
   std::size_t matches = 0;
   for (const SectionRecord& section : manifest.files[0].sections) {
     const auto parameter = bytes.find(section.name);

@@ -14,6 +14,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <span>
 
 namespace lockstep {
@@ -27,13 +29,13 @@ std::vector<CheckpointParameter> CheckpointFacts::tensors() const {
   return all;
 }
 
+std::size_t CheckpointParameter::elements() const {
+  return std::accumulate(shape.begin(), shape.end(), std::size_t{1}, std::multiplies<>());
+}
+
 std::size_t arena_size(const std::vector<CheckpointParameter>& parameters) {
   std::size_t total = 0;
-  for (const CheckpointParameter& parameter : parameters) {
-    std::size_t size = 1;
-    for (const std::size_t dimension : parameter.shape) size *= dimension;
-    total += size;
-  }
+  for (const CheckpointParameter& parameter : parameters) total += parameter.elements();
   return total;
 }
 
@@ -41,7 +43,7 @@ std::vector<TensorView> tensors_of(const std::vector<CheckpointParameter>& param
                                    std::span<const float> arena, const std::string& prefix) {
   std::vector<TensorView> tensors;
   for (const CheckpointParameter& parameter : parameters) {
-    const std::size_t size = arena_size({parameter});
+    const std::size_t size = parameter.elements();
     tensors.push_back({prefix + parameter.name, "F32", parameter.shape, std::as_bytes(arena.first(size))});
     arena = arena.subspan(size);
   }
@@ -70,7 +72,7 @@ std::string unusable_weights(const std::vector<CheckpointParameter>& tensors,
                              std::span<const float> weights) {
   std::string text;
   for (const CheckpointParameter& tensor : tensors) {
-    const std::size_t size = arena_size({tensor});
+    const std::size_t size = tensor.elements();
     const std::string wrong = unusable_numbers(tensor.name, weights.first(size));
     if (!wrong.empty()) text += (text.empty() ? "" : ", ") + wrong;
     weights = weights.subspan(size);

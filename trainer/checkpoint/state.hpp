@@ -19,6 +19,7 @@ namespace lockstep {
 struct CheckpointParameter {
   std::string name;
   std::vector<std::size_t> shape;
+  std::size_t elements() const;
   friend bool operator==(const CheckpointParameter&, const CheckpointParameter&) = default;
 };
 

@@ -134,11 +134,11 @@ Sha256Digest digest_at(std::span<const std::byte> bytes, std::size_t offset) {
   return digest;
 }
 
-std::vector<TrailTensor> read_tensors(TrailBytesReader& in, std::uint32_t count) {
-  std::vector<TrailTensor> tensors;
+std::vector<CheckpointParameter> read_tensors(TrailBytesReader& in, std::uint32_t count) {
+  std::vector<CheckpointParameter> tensors;
   for (; count > 0; --count) {
     const std::uint64_t elements = in.u64();
-    tensors.push_back({in.text(), elements});
+    tensors.push_back({in.text(), {elements}});
   }
   return tensors;
 }

@@ -22,8 +22,8 @@ namespace {
 std::string described(const TrailHead& head) {
   std::string text;
   for (const auto* tensors : {&head.trained, &head.kept}) {
-    for (const TrailTensor& tensor : *tensors)
-      text += fmt::format("{}{} [{}]", text.empty() ? "" : ", ", tensor.name, tensor.elements);
+    for (const CheckpointParameter& tensor : *tensors)
+      text += fmt::format("{}{} [{}]", text.empty() ? "" : ", ", tensor.name, tensor.elements());
   }
   return fmt::format("{} with {}", text,
                      head.buffers.empty() ? "nothing" : fmt::format("{}", fmt::join(head.buffers, ", ")));
@@ -65,8 +65,8 @@ std::vector<std::byte> write_trail_head(const TrailHead& head) {
   out.u32(static_cast<std::uint32_t>(head.facts.size()));
   out.u32(0);
   for (const auto* tensors : {&head.trained, &head.kept}) {
-    for (const TrailTensor& tensor : *tensors) {
-      out.u64(tensor.elements);
+    for (const CheckpointParameter& tensor : *tensors) {
+      out.u64(tensor.elements());
       out.text(tensor.name);
     }
   }

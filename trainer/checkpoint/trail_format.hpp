@@ -7,6 +7,7 @@
 
 #include "common/digest.hpp"
 #include "common/error.hpp"
+#include "trainer/checkpoint/state.hpp"
 
 #include <fmt/format.h>
 
@@ -27,17 +28,12 @@ inline constexpr std::array<char, 8> kTrailMagic = {'L', 'S', 'T', 'R', 'A', 'I'
 inline constexpr std::uint32_t kTrailVersion = 1;
 inline constexpr std::size_t kMaxTrailHeadBytes = std::size_t{64} << 20;
 
-struct TrailTensor {
-  std::string name;
-  std::uint64_t elements = 0;
-  friend bool operator==(const TrailTensor&, const TrailTensor&) = default;
-};
-
-/// Of which job, network and data a trail is. The same for any number of ranks.
+/// Of which job, network and data a trail is. The same for any number of ranks. The file knows tensors by name and
+/// number of elements: what was read has one dimension.
 struct TrailHead {
-  std::vector<TrailTensor> trained, kept;    ///< in arena order; kept: without gradients
-  std::vector<std::string> buffers;          ///< what the optimiser remembers, by name
-  std::map<std::string, std::string> facts;  ///< "job.train.seed": "7", ...
+  std::vector<CheckpointParameter> trained, kept;  ///< in arena order; kept: without gradients
+  std::vector<std::string> buffers;                ///< what the optimiser remembers, by name
+  std::map<std::string, std::string> facts;        ///< "job.train.seed": "7", ...
 
   /// Fingerprints of a step, in the order of trainer/engine/weight_update.hpp.
   std::size_t slots() const { return trained.size() * (2 + buffers.size()) + kept.size(); }

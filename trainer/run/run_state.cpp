@@ -185,13 +185,8 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
 }
 
 TrailHead trail_head(const Job& job, const JobSetup& setup, const std::vector<std::string>& buffers) {
-  const auto tensors = [](const std::vector<Parameter>& parameters) {
-    std::vector<TrailTensor> list;
-    for (const Parameter& parameter : parameters) list.push_back({parameter.name, parameter.size});
-    return list;
-  };
   const ParameterLayout& layout = setup.network.parameters();
-  TrailHead head{tensors(layout.parameters), tensors(layout.kept), buffers, {}};
+  TrailHead head{described(layout.parameters), described(layout.kept), buffers, {}};
   for (const auto& [key, value] : determining_keys(job)) head.facts["job." + key] = value;
   for (const auto& [key, value] : describe_model(job, setup)) head.facts["model." + key] = value;
   const Dataset& train = setup.data->train;

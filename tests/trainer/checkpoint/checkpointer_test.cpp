@@ -11,8 +11,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <latch>
-
 namespace lockstep {
 
 namespace {
@@ -46,10 +46,10 @@ TEST_F(AsyncCheckpointerTest, SaveReturnsBeforeItIsWritten) {
   hold();
   AsyncCheckpointer saver(env_, "run", {});
   saver.save(make_state(100));
-  EXPECT_TRUE(saver.busy());
+  EXPECT_FALSE(saver.finished_within(std::chrono::milliseconds(0)));
   release();
   saver.finish();
-  EXPECT_FALSE(saver.busy());
+  EXPECT_TRUE(saver.finished_within(std::chrono::milliseconds(0)));
   saver.save(make_state(300));
   saver.finish();
   EXPECT_EQ(list_checkpoints(env_, "run").size(), 2U);
@@ -94,7 +94,7 @@ TEST_F(AsyncCheckpointerTest, WithoutAThreadOfItsOwnItSavesAllTheSame) {
   AsyncCheckpointer saver(env_, "run", {});
   const NoMoreThreads none;
   saver.save(make_state(100));
-  EXPECT_FALSE(saver.busy());
+  EXPECT_TRUE(saver.finished_within(std::chrono::milliseconds(0)));
   env_.fail_at(5, false);
   saver.save(make_state(200));
   EXPECT_THROW(saver.finish(), IoError) << "its errors arrive as ever";

@@ -18,8 +18,8 @@ namespace lockstep {
 namespace {
 
 TrailHead small_head() {
-  return {.trained = {{"conv1.weight", 12}, {"conv1.bias", 3}},
-          .kept = {{"bn.running_mean", 3}},
+  return {.trained = {{"conv1.weight", {12}}, {"conv1.bias", {3}}},
+          .kept = {{"bn.running_mean", {3}}},
           .buffers = {"momentum"},
           .facts = {{"job.train.seed", "7"}, {"data.train_samples", "100"}}};
 }

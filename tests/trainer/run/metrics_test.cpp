@@ -125,7 +125,7 @@ class SavingTest : public ::testing::Test {
 };
 
 TEST_F(SavingTest, MetricsAndTrailAreSyncedBeforeTheCheckpointThatNotesThem) {
-  const TrailHead head{.trained = {{"a", 1}}, .kept = {}, .buffers = {}, .facts = {}};
+  const TrailHead head{.trained = {{"a", {1}}}, .kept = {}, .buffers = {}, .facts = {}};
   run_->open(0, true, std::nullopt);
   run_->open_trail(head, 0, std::nullopt);
   run_->write({{"event", "step"}, {"step", 1}});

@@ -149,7 +149,7 @@ class DiagnosisTest : public ::testing::Test {
     parameters_.parameters = {{.name = "a", .shape = {2, 3}, .offset = 0, .size = 6},
                               {.name = "b", .shape = {4}, .offset = 6, .size = 4}};
     parameters_.size = 10;
-    head_ = {.trained = {{"a", 6}, {"b", 4}}, .kept = {}, .buffers = {"momentum"}, .facts = {}};
+    head_ = {.trained = {{"a", {6}}, {"b", {4}}}, .kept = {}, .buffers = {"momentum"}, .facts = {}};
     recorded_ = {.step = 5, .arithmetic = 1, .apart = 0, .fingerprints = std::vector<std::uint64_t>(6, 100)};
     own_ = recorded_.fingerprints;
   }
@@ -235,7 +235,7 @@ class RunningStatisticsTest : public DiagnosisTest {
   RunningStatisticsTest() {
     parameters_.kept = {{.name = "bn.running_mean", .shape = {3}, .offset = 10, .size = 3}};
     parameters_.kept_size = 3;
-    head_.kept = {{"bn.running_mean", 3}};
+    head_.kept = {{"bn.running_mean", {3}}};
     recorded_.fingerprints.assign(7, 100);
     own_ = recorded_.fingerprints;
     checkpoint_.facts.step = 5;
