@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
+#include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/trail_format.hpp"
 
 #include <fmt/format.h>
@@ -59,13 +60,6 @@ EntryKind kind_of(Env& env, const std::string& path) {
   return read_patiently(env, [&] { return env.entry(path).kind; });
 }
 
-std::string free_damaged_name(Env& env, const std::string& path) {
-  std::string name = path + ".damaged";
-  for (int number = 2; env.entry(name).kind != EntryKind::kNothing; ++number)
-    name = fmt::format("{}.damaged-{}", path, number);
-  return name;
-}
-
 }  // namespace
 
 void cut_trail(Env& env, const std::string& run_dir, std::int64_t step) {
@@ -95,7 +89,7 @@ TrailFile::TrailFile(Env& env, const std::string& run_dir, TrailHead head, std::
   if (kind_of(env, path) == EntryKind::kFile && read_patiently(env, [&] { return env.size(path); }) > 0) {
     found = look_into(env, path, head_, step, expected, why);
     if (!found) {
-      const std::string aside = free_damaged_name(env, path);
+      const std::string aside = free_name(env, path + kDamagedSuffix, "-");
       env.rename(path, aside);
       say(fmt::format("{}; kept as {}, and a new trail begins with step {}", why, aside, step + 1));
     }
