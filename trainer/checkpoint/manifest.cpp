@@ -33,16 +33,16 @@ constexpr const char* kFormat = "lockstep checkpoint";
 constexpr const char* kHexDigits = "0123456789abcdef";
 constexpr const char* kInRange = "a list of whole numbers in range";
 
-void require_digest(auto&& way, const std::string& digest) {
-  way.require(digest.size() == 64 && digest.find_first_not_of(kHexDigits) == digest.npos, "sha256",
-              "64 hexadecimal digits");
+void require_digest(auto&& archive, const std::string& digest) {
+  archive.require(digest.size() == 64 && digest.find_first_not_of(kHexDigits) == digest.npos, "sha256",
+                  "64 hexadecimal digits");
 }
 
-void require_loss_units(auto&& way, const char* key, const std::vector<std::int64_t>& limbs) {
+void require_loss_units(auto&& archive, const char* key, const std::vector<std::int64_t>& limbs) {
   constexpr std::int64_t kLimb = std::int64_t{1} << kWideLimbBits;
   const auto is_limb = [](std::int64_t limb) { return limb >= -kLimb && limb < kLimb; };
-  way.require(std::ranges::all_of(limbs, is_limb), key, kInRange);
-  way.require(limbs.size() == kWideLimbs, key, "a list of six numbers");
+  archive.require(std::ranges::all_of(limbs, is_limb), key, kInRange);
+  archive.require(limbs.size() == kWideLimbs, key, "a list of six numbers");
 }
 
 /// What the lists of tensors so far come to.
@@ -53,89 +53,93 @@ struct TensorsSoFar {
 
 /// Together they are no larger than a file may be, and no name is there twice: memory for all of them is asked for at
 /// once.
-void tensor_fields(auto&& way, CheckpointParameter& tensor, TensorsSoFar& so_far) {
-  way("name", tensor.name);
-  way("shape", tensor.shape);
+void tensor_fields(auto&& archive, CheckpointParameter& tensor, TensorsSoFar& so_far) {
+  archive("name", tensor.name);
+  archive("shape", tensor.shape);
   std::size_t bytes = 0;
   const bool fits =
       tensor.shape.size() <= kMaxSafetensorsRank && safetensors_tensor_bytes("F32", tensor.shape, &bytes);
-  way.require(fits, "shape", "one that fits into memory");
-  way.require(bytes <= std::numeric_limits<std::size_t>::max() - so_far.bytes, "shape",
-              "one that fits into memory together with those before it");
+  archive.require(fits, "shape", "one that fits into memory");
+  archive.require(bytes <= std::numeric_limits<std::size_t>::max() - so_far.bytes, "shape",
+                  "one that fits into memory together with those before it");
   so_far.bytes += bytes;
-  way.require(so_far.names.insert(tensor.name).second, "name", "another than those before it");
+  archive.require(so_far.names.insert(tensor.name).second, "name", "another than those before it");
 }
 
 /// Before there was "test_step", the accuracy was that of the last evaluation, whatever has been trained since; only at
 /// the end of an epoch is that an evaluation of these weights.
-void accuracy_fields(auto&& way, CheckpointFacts& facts) {
+void accuracy_fields(auto&& archive, CheckpointFacts& facts) {
   std::optional<std::int64_t> step = facts.test_accuracy ? std::optional(facts.step) : std::nullopt;
-  optional_field(way, "test_accuracy", facts.test_accuracy);
-  optional_field(way, "test_step", step);
+  optional_field(archive, "test_accuracy", facts.test_accuracy);
+  optional_field(archive, "test_step", step);
   const double accuracy = facts.test_accuracy.value_or(0);
-  way.require(accuracy >= 0 && accuracy <= 1, "test_accuracy", "a number from 0 to 1");
+  archive.require(accuracy >= 0 && accuracy <= 1, "test_accuracy", "a number from 0 to 1");
   const bool of_these_weights = step ? *step == facts.step : facts.step_in_epoch == 0 && facts.step > 0;
   if (!of_these_weights) facts.test_accuracy.reset();
 }
 
-/// Sums over the epoch under way, and units of the sums to come.
-void sum_fields(auto&& way, CheckpointFacts& facts) {
-  way("epoch_samples", facts.epoch_samples);
-  way("epoch_correct", facts.epoch_correct);
-  way("epoch_loss_sum", facts.epoch_loss_sum);
+/// Sums over the epoch under archive, and units of the sums to come.
+void sum_fields(auto&& archive, CheckpointFacts& facts) {
+  archive("epoch_samples", facts.epoch_samples);
+  archive("epoch_correct", facts.epoch_correct);
+  archive("epoch_loss_sum", facts.epoch_loss_sum);
   constexpr double kAnyLossOfAnEpoch = 0x1p157;  // the largest float for 2^29 samples
-  way.require(std::abs(facts.epoch_loss_sum) < kAnyLossOfAnEpoch, "epoch_loss_sum", "a sum of losses");
-  optional_field(way, "epoch_loss_units", facts.epoch_loss_units);
-  if (!facts.epoch_loss_units.empty()) require_loss_units(way, "epoch_loss_units", facts.epoch_loss_units);
-  optional_field(way, "unprinted_loss", facts.unprinted, [](auto&& at, CheckpointLoss& loss) {
-    at("steps", loss.steps);
-    at("samples", loss.samples);
-    at("units", loss.units);
-    require_loss_units(at, "units", loss.units);
+  archive.require(std::abs(facts.epoch_loss_sum) < kAnyLossOfAnEpoch, "epoch_loss_sum", "a sum of losses");
+  optional_field(archive, "epoch_loss_units", facts.epoch_loss_units);
+  if (!facts.epoch_loss_units.empty())
+    require_loss_units(archive, "epoch_loss_units", facts.epoch_loss_units);
+  optional_field(archive, "unprinted_loss", facts.unprinted, [](auto&& inner, CheckpointLoss& loss) {
+    inner("steps", loss.steps);
+    inner("samples", loss.samples);
+    inner("units", loss.units);
+    require_loss_units(inner, "units", loss.units);
   });
-  optional_field(way, "gradient_units", facts.gradient_units, [](auto&& at, CheckpointUnits& units) {
-    at("exponents", units.exponents);
-    at("changed_at", units.changed_at);
+  optional_field(archive, "gradient_units", facts.gradient_units, [](auto&& inner, CheckpointUnits& units) {
+    inner("exponents", units.exponents);
+    inner("changed_at", units.changed_at);
     const auto is_exponent = [](std::int16_t e) { return e >= kLeastExactExponent && e <= 127; };
-    at.require(std::ranges::all_of(units.exponents, is_exponent), "exponents", kInRange);
+    inner.require(std::ranges::all_of(units.exponents, is_exponent), "exponents", kInRange);
   });
 }
 
-void facts_fields(auto&& way, CheckpointFacts& facts) {
-  way("step", facts.step);
-  way("epoch", facts.epoch);
-  way("step_in_epoch", facts.step_in_epoch);
-  way("seed", facts.seed);
-  sum_fields(way, facts);
-  optional_field(way, "arithmetic", facts.arithmetic, [&](auto&& at, CheckpointArithmetic& arithmetic) {
-    at("version", arithmetic.version);
-    at("since", arithmetic.since);
-    at.require(arithmetic.since >= 0 && arithmetic.since <= facts.step, "since", "a step of this run");
+void facts_fields(auto&& archive, CheckpointFacts& facts) {
+  archive("step", facts.step);
+  archive("epoch", facts.epoch);
+  archive("step_in_epoch", facts.step_in_epoch);
+  archive("seed", facts.seed);
+  sum_fields(archive, facts);
+  optional_field(
+      archive, "arithmetic", facts.arithmetic, [&](auto&& inner, CheckpointArithmetic& arithmetic) {
+        inner("version", arithmetic.version);
+        inner("since", arithmetic.since);
+        inner.require(arithmetic.since >= 0 && arithmetic.since <= facts.step, "since", "a step of this run");
+      });
+  optional_field(archive, "trail", facts.trail, [](auto&& inner, CheckpointTrail& trail) {
+    inner("records", trail.records);
+    inner("sha256", trail.sha256);
+    require_digest(inner, trail.sha256);
   });
-  optional_field(way, "trail", facts.trail, [](auto&& at, CheckpointTrail& trail) {
-    at("records", trail.records);
-    at("sha256", trail.sha256);
-    require_digest(at, trail.sha256);
+  optional_field(archive, "metrics", facts.metrics, [](auto&& inner, CheckpointMetrics& metrics) {
+    inner("lines", metrics.lines);
+    inner("sha256", metrics.sha256);
+    require_digest(inner, metrics.sha256);
   });
-  optional_field(way, "metrics", facts.metrics, [](auto&& at, CheckpointMetrics& metrics) {
-    at("lines", metrics.lines);
-    at("sha256", metrics.sha256);
-    require_digest(at, metrics.sha256);
-  });
-  accuracy_fields(way, facts);
-  way("job", facts.job);
-  way("model", facts.model);
-  optional_field(way, "data", facts.data);
-  way("world", facts.world);
-  way("bucket_plan", facts.bucket_plan);
-  optional_field(way, "bucket_sizes", facts.bucket_sizes);
+  accuracy_fields(archive, facts);
+  archive("job", facts.job);
+  archive("model", facts.model);
+  optional_field(archive, "data", facts.data);
+  archive("world", facts.world);
+  archive("bucket_plan", facts.bucket_plan);
+  optional_field(archive, "bucket_sizes", facts.bucket_sizes);
   TensorsSoFar so_far;
-  const auto fields = [&](auto&& at, CheckpointParameter& tensor) { tensor_fields(at, tensor, so_far); };
-  way.list("parameters", "parameters", facts.parameters, fields);
-  if (way.has("kept", !facts.kept.empty())) way.list("kept", "kept", facts.kept, fields);
+  const auto fields = [&](auto&& inner, CheckpointParameter& tensor) {
+    tensor_fields(inner, tensor, so_far);
+  };
+  archive.list("parameters", "parameters", facts.parameters, fields);
+  if (archive.has("kept", !facts.kept.empty())) archive.list("kept", "kept", facts.kept, fields);
   const std::size_t units = facts.gradient_units.exponents.size();
-  way.require(units == 0 || units == facts.parameters.size(), "gradient_units.exponents",
-              "a list of one number for each of the parameters");
+  archive.require(units == 0 || units == facts.parameters.size(), "gradient_units.exponents",
+                  "a list of one number for each of the parameters");
 }
 
 /// Manifests without "bucket_sizes" have them in words alone: "2 buckets: 21,580 + 260 parameters, ...".
@@ -154,34 +158,35 @@ std::vector<std::size_t> bucket_sizes_in_words(const std::string& plan) {
 // The files and their checksums.
 
 /// Eight hexadecimal digits a block, one after another.
-void crc32_field(auto&& way, SectionRecord& section) {
+void crc32_field(auto&& archive, SectionRecord& section) {
   std::string text;
   for (const std::uint32_t crc : section.crc32s) text += fmt::format("{:08x}", crc);
-  way("crc32", text);
-  way.require(text.size() == 8 * checksum_blocks(section.end - section.begin), "crc32",
-              "eight digits for each block");
-  way.require(text.find_first_not_of(kHexDigits) == text.npos, "crc32", "hexadecimal");
+  archive("crc32", text);
+  archive.require(text.size() == 8 * checksum_blocks(section.end - section.begin), "crc32",
+                  "eight digits for each block");
+  archive.require(text.find_first_not_of(kHexDigits) == text.npos, "crc32", "hexadecimal");
   section.crc32s.assign(text.size() / 8, 0);
   for (std::size_t i = 0; i < section.crc32s.size(); ++i)
     std::from_chars(text.data() + 8 * i, text.data() + 8 * i + 8, section.crc32s[i], 16);
 }
 
-void file_fields(auto&& way, FileRecord& file, const char* name) {
-  way("name", file.name);
-  way.require(file.name == name, "name", name);
-  way("bytes", file.bytes);
-  way("sha256", file.sha256);
+void file_fields(auto&& archive, FileRecord& file, const char* name) {
+  archive("name", file.name);
+  archive.require(file.name == name, "name", name);
+  archive("bytes", file.bytes);
+  archive("sha256", file.sha256);
   std::size_t position = 0;
-  way.list("sections", fmt::format("{}.sections", name), file.sections, [&](auto&& at, SectionRecord& s) {
-    at("name", s.name);
-    at("begin", s.begin);
-    at("end", s.end);
-    const bool gap = s.begin != position || s.end < s.begin || s.end > file.bytes;
-    at.require(!gap, "end", "where sections meet");
-    crc32_field(at, s);
-    position = s.end;
-  });
-  way.require(position == file.bytes, "sections", "as long as the file");
+  archive.list("sections", fmt::format("{}.sections", name), file.sections,
+               [&](auto&& inner, SectionRecord& s) {
+                 inner("name", s.name);
+                 inner("begin", s.begin);
+                 inner("end", s.end);
+                 const bool gap = s.begin != position || s.end < s.begin || s.end > file.bytes;
+                 inner.require(!gap, "end", "where sections meet");
+                 crc32_field(inner, s);
+                 position = s.end;
+               });
+  archive.require(position == file.bytes, "sections", "as long as the file");
 }
 
 /// Names such as "exp_avg", each there once.
@@ -195,19 +200,19 @@ bool are_buffers(const std::vector<std::string>& names) {
          std::set(names.begin(), names.end()).size() == names.size();
 }
 
-void manifest_fields(auto&& way, Manifest& manifest) {
+void manifest_fields(auto&& archive, Manifest& manifest) {
   std::uint64_t block_bytes = kChecksumBlockBytes;
-  facts_fields(way, manifest.facts);
-  optional_field(way, "optimizer_buffers", manifest.optimizer_buffers);
-  way.require(are_buffers(manifest.optimizer_buffers.value_or(std::vector<std::string>())),
-              "optimizer_buffers", "a list of at most 16 different names");
-  way("block_bytes", block_bytes);
-  way.require(block_bytes == kChecksumBlockBytes, "block_bytes", "65536");
+  facts_fields(archive, manifest.facts);
+  optional_field(archive, "optimizer_buffers", manifest.optimizer_buffers);
+  archive.require(are_buffers(manifest.optimizer_buffers.value_or(std::vector<std::string>())),
+                  "optimizer_buffers", "a list of at most 16 different names");
+  archive("block_bytes", block_bytes);
+  archive.require(block_bytes == kChecksumBlockBytes, "block_bytes", "65536");
   std::size_t index = 0;
-  way.list("files", "files", manifest.files, [&](auto&& at, FileRecord& file) {
-    file_fields(at, file, index++ == 0 ? kModelFile : kOptimizerFile);
+  archive.list("files", "files", manifest.files, [&](auto&& inner, FileRecord& file) {
+    file_fields(inner, file, index++ == 0 ? kModelFile : kOptimizerFile);
   });
-  way.require(manifest.files.size() == 2, "files", "a list of two files");
+  archive.require(manifest.files.size() == 2, "files", "a list of two files");
 }
 
 // The whole, with its version and seal.

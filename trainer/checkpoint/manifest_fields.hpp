@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The two ways of a list of fields: into a JSON object of manifest.json, and out of one that may be hostile.
+/// The two archives of a list of fields: into a JSON object of manifest.json, and out of one that may be hostile.
 ///
-/// A list is a function `void fields(auto&& way, Facts& facts)`. It calls way(KEY, MEMBER) for each field in the order
-/// of the file, and way.require(CONDITION, KEY, WHAT) for what must hold of those that were read.
+/// A list is a function `void fields(auto&& archive, Facts& facts)`. It calls archive(KEY, MEMBER) for each field in the
+/// order of the file, and archive.require(CONDITION, KEY, WHAT) for what must hold of those that were read.
 #pragma once
 
 #include "common/error.hpp"
@@ -65,8 +65,8 @@ class ManifestReader {
   void list(const char* key, const std::string& place, auto& values, const auto& fields) const {
     require(at(key).is_array(), key, "a list");
     for (const nlohmann::json& entry : at(key)) {
-      const ManifestReader way(entry, file_, fmt::format("{}[{}]", place, values.size()));
-      fields(way, values.emplace_back());
+      const ManifestReader archive(entry, file_, fmt::format("{}[{}]", place, values.size()));
+      fields(archive, values.emplace_back());
     }
   }
   bool has(const char* key, bool /*says_something*/) const { return value_.contains(key); }
@@ -131,12 +131,12 @@ T& held(std::optional<T>& value) {
 
 /// A field that older manifests lack: left out where it says nothing, so that older programs read what they can.
 template <typename T>
-void optional_field(auto&& way, const char* key, T& value) {
-  if (way.has(key, value != T())) way(key, held(value));
+void optional_field(auto&& archive, const char* key, T& value) {
+  if (archive.has(key, value != T())) archive(key, held(value));
 }
 template <typename T>
-void optional_field(auto&& way, const char* key, T& value, const auto& fields) {
-  if (way.has(key, value != T())) way.object(key, held(value), fields);
+void optional_field(auto&& archive, const char* key, T& value, const auto& fields) {
+  if (archive.has(key, value != T())) archive.object(key, held(value), fields);
 }
 
 }  // namespace lockstep

@@ -7,6 +7,12 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 namespace lockstep {
 namespace {
@@ -42,6 +48,31 @@ TEST(ManifestTest, RoundTrip) {
   const Manifest manifest = read_manifest(text, "m.json");
   EXPECT_EQ(manifest.facts, make_state(12).facts);
   EXPECT_EQ(write_manifest(manifest), text);
+}
+
+/// All that it may say, optional fields included.
+TEST(ManifestTest, ThePageExplainsEachField) {
+  Manifest manifest = read_manifest(manifest_text(), "m.json");
+  CheckpointFacts& facts = manifest.facts;
+  facts.arithmetic = {2, 6};
+  facts.trail = {12, std::string(64, 'b')};
+  facts.test_accuracy = 0.5;
+  facts.data = {{"set", "mnist"}};
+  facts.kept = {{"bn.running_mean", {2}}};
+  std::ifstream file(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/docs/checkpoint-format.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  const auto expect_explained = [&](const nlohmann::json& object) {
+    for (const auto& [key, value] : object.items())
+      EXPECT_NE(page.find("`" + key + "`"), std::string::npos)
+          << key << " is not on docs/checkpoint-format.md";
+  };
+  const auto json = nlohmann::json::parse(write_manifest(manifest));
+  EXPECT_EQ(json.size(), 29U) << json.dump(1);
+  expect_explained(json);
+  for (const char* key : {"unprinted_loss", "gradient_units", "arithmetic", "trail", "metrics"})
+    expect_explained(json.at(key));
+  expect_explained(json.at("files")[0]);
+  expect_explained(json.at("files")[0].at("sections")[0]);
 }
 
 TEST(ManifestTest, ChangedTextBreaksTheSeal) {
