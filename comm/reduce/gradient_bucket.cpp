@@ -92,8 +92,9 @@ std::unique_ptr<PendingCollective> GradientBucket::start(AllReduce& all_reduce) 
 }
 
 void GradientBucket::mean(std::int64_t samples, float* gradient, const GradientUnits& units,
-                          const GradientReducer::SeeSums& see) const {
+                          const GradientReducer::SeeSums& see) {
   if (!exact()) {
+    LOCKSTEP_CHECK(!see);
     cpu::mean(range_.size, fp32_.data(), samples, gradient + range_.offset);
     return;
   }
@@ -120,13 +121,6 @@ void GradientBucket::find_largest(const GradientUnits& units, std::span<double> 
   LOCKSTEP_CHECK(exact());
   for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
     largest[tensor] = std::max(largest[tensor], largest_magnitude(exact_.span().subspan(first, size)));
-  });
-}
-
-void GradientBucket::visit_sums(const GradientUnits& units, const GradientReducer::VisitSums& visit) {
-  LOCKSTEP_CHECK(exact());
-  for_each_tensor(units, [&](std::size_t tensor, std::size_t first, std::size_t size) {
-    visit(tensor, begin() + first, exact_.span().subspan(first, size));
   });
 }
 

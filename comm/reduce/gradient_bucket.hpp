@@ -62,13 +62,11 @@ class GradientBucket {
 
   /// Writes the mean for this bucket's range into the arena-ordered `gradient`. As GradientReducer::mean_gradient.
   void mean(std::int64_t samples, float* gradient, const GradientUnits& units,
-            const GradientReducer::SeeSums& see) const;
+            const GradientReducer::SeeSums& see);
   /// Counts fp32 sums that are NaN or infinite as such, for their tensors (off only).
   void count_not_finite(const GradientUnits& units, std::span<TensorRefusals> refusals) const;
   /// The largest |sum| of each tensor so far and of this bucket's part of it, in units (world only).
   void find_largest(const GradientUnits& units, std::span<double> largest) const;
-  /// As GradientReducer::visit_sums (world only).
-  void visit_sums(const GradientUnits& units, const GradientReducer::VisitSums& visit);
 
  private:
   /// Calls f(tensor, begin, size) for each tensor that has elements here, the range counted from this

@@ -255,13 +255,9 @@ std::vector<double> GradientReducer::largest_sums() const {
   return largest;
 }
 
-void GradientReducer::visit_sums(const VisitSums& visit) {
-  for (GradientBucket& bucket : state_->buckets) bucket.visit_sums(state_->units, visit);
-}
-
-void GradientReducer::mean_gradient(float* gradient, const SeeSums& see) const {
+void GradientReducer::mean_gradient(float* gradient, const SeeSums& see) {
   LOCKSTEP_CHECK(state_->totals.samples > 0);
-  for (const GradientBucket& bucket : state_->buckets)
+  for (GradientBucket& bucket : state_->buckets)
     bucket.mean(state_->totals.samples, gradient, state_->units, see);
 }
 

@@ -73,16 +73,12 @@ class GradientReducer {
   std::span<const TensorRefusals> refusals() const;
   /// Of each tensor the largest |sum| in its units (GradientUnits::refine). Only under `world`.
   std::vector<double> largest_sums() const;
-  /// Calls visit(tensor, first, sums) for each part of a tensor that a bucket has, `first` counted in the arena.
-  /// Only under `world`, after wait().
-  using VisitSums = std::function<void(std::size_t tensor, std::size_t first, std::span<std::int64_t> sums)>;
-  void visit_sums(const VisitSums& visit);
+  /// Some sums of a tensor, `first` counted in the arena.
+  using SeeSums = std::function<void(std::size_t tensor, std::size_t first, std::span<std::int64_t> sums)>;
   /// Writes the mean gradient over the whole global batch, arena order.
-  /// @param see  is called with all sums, some at a time as visit_sums(), just before they are divided: while they
-  ///             are in the cache. Only under `world`; may be empty
-  using SeeSums =
-      std::function<void(std::size_t tensor, std::size_t first, std::span<const std::int64_t> sums)>;
-  void mean_gradient(float* gradient, const SeeSums& see = {}) const;
+  /// @param see  is called with all sums, some at a time, just before they are divided: while they are in the cache.
+  ///             May change them. Only under `world`; may be empty
+  void mean_gradient(float* gradient, const SeeSums& see = {});
 
  private:
   struct State;

@@ -80,14 +80,14 @@ void CpuStepEngine::step(const StepPosition& position, bool stop_requested, Step
 }
 
 void CpuStepEngine::take(const StepPosition& position, StepSeries& series) {
-  if (change_sums_) change_sums();
   const StepScalars scalars = update_.scalars(position.global_step);
   if (fingerprints_) {
     update_seen(scalars, fingerprints_->append_empty(series.fingerprints));
   } else {
-    reducer_.mean_gradient(gradient_.data());
+    reducer_.mean_gradient(gradient_.data(), probe_);
     update(scalars, update_.tensors());
   }
+  probe_ = nullptr;
   cut_step_.move_kept(weights_.data());
   series.add(reducer_.totals());
 }
@@ -99,6 +99,7 @@ void CpuStepEngine::update(const StepScalars& scalars, std::span<const UpdateTen
 /// The same numbers. Sums, weights and buffers are read by two, a little at a time, while the cache has them.
 void CpuStepEngine::update_seen(const StepScalars& scalars, HostFingerprints::Row row) {
   reducer_.mean_gradient(gradient_.data(), [&](auto tensor, auto first, auto sums) {
+    if (probe_) probe_(tensor, first, sums);
     fingerprints_->add_sums(row, tensor, first, sums);
   });
   const auto see = [&](std::size_t first, std::size_t size) {
@@ -115,19 +116,6 @@ void CpuStepEngine::update_seen(const StepScalars& scalars, HostFingerprints::Ro
     }
   }
   see(gradient_.size(), weights_.size() - gradient_.size());  // what is kept beside the parameters
-}
-
-void CpuStepEngine::change_sums() {
-  std::vector<std::int64_t> sums(gradient_.size());
-  const auto each = [&](const auto& copy) {
-    reducer_.visit_sums([&](std::size_t /*tensor*/, std::size_t first, std::span<std::int64_t> part) {
-      copy(part, std::span(sums).subspan(first, part.size()));
-    });
-  };
-  each([](auto from, auto to) { std::ranges::copy(from, to.begin()); });
-  change_sums_(sums);
-  each([](auto to, auto from) { std::ranges::copy(from, to.begin()); });
-  change_sums_ = nullptr;
 }
 
 StepTrial::Outcome CpuStepEngine::reduce(const StepPosition& position, bool stop_requested,

@@ -32,9 +32,7 @@ class CpuStepEngine final : public StepEngine {
   GradientUnits& gradient_units() override { return units_; }
   const WeightUpdate& weight_update() const override { return update_; }
   const DistributedSampler& sampler() const override { return sampler_; }
-  void change_next_sums(const std::function<void(std::span<std::int64_t>)>& change) override {
-    change_sums_ = change;
-  }
+  void probe_next_sums(const GradientReducer::SeeSums& see) override { probe_ = see; }
   StepTimes times() const override;
   void reset_times() override;
 
@@ -45,7 +43,6 @@ class CpuStepEngine final : public StepEngine {
   void take(const StepPosition& position, StepSeries& series);
   void update(const StepScalars& scalars, std::span<const UpdateTensor> tensors);
   void update_seen(const StepScalars& scalars, HostFingerprints::Row row);
-  void change_sums();
   /// Computes the step's sums over all ranks, again where the units must change.
   StepTrial::Outcome reduce(const StepPosition& position, bool stop_requested, StepTrial& trial);
   void compute(const StepPosition& position, const std::vector<Grain>& grains);
@@ -75,7 +72,7 @@ class CpuStepEngine final : public StepEngine {
   GradientReducer reducer_;
   CutStep cut_step_;
   std::optional<HostFingerprints> fingerprints_;  ///< for the trail
-  std::function<void(std::span<std::int64_t>)> change_sums_;
+  GradientReducer::SeeSums probe_;                ///< of the next step's sums
   StepTimes times_;
   double under_way_before_ = 0;  ///< of the reducer, when the times were reset
   std::vector<double> until_left_before_;

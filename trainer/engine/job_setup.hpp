@@ -20,7 +20,7 @@
 namespace lockstep {
 
 struct LoadedData {
-  std::shared_ptr<const TrainTestData> sets;
+  std::shared_ptr<TrainTestData> sets;  ///< constant for all but faults on purpose
   std::shared_ptr<LazyFingerprints> fingerprints;
 };
 

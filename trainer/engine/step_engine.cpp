@@ -50,7 +50,7 @@ void SeriesLength::took(std::int64_t steps, double seconds, Communicator& comm) 
   steps_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(in_time), 1, std::min(longest_, 2 * steps_));
 }
 
-void StepEngine::change_next_sums(const std::function<void(std::span<std::int64_t>)>& /*change*/) {
+void StepEngine::probe_next_sums(const GradientReducer::SeeSums& /*see*/) {
   throw ConfigError("inject.what: sums on a GPU cannot be reached; use parallel.device=cpu");
 }
 

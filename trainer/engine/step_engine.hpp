@@ -14,7 +14,6 @@
 #include "trainer/engine/weight_update.hpp"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -112,9 +111,9 @@ class StepEngine {
 
   virtual const WeightUpdate& weight_update() const = 0;
   virtual const DistributedSampler& sampler() const = 0;
-  /// For faults on purpose: lets `change` at the sums of the next step that is taken, once they are complete.
+  /// For faults on purpose: lets `see` see the sums of the next step that is taken, once they are complete.
   /// @throws ConfigError  it cannot
-  virtual void change_next_sums(const std::function<void(std::span<std::int64_t>)>& change);
+  virtual void probe_next_sums(const GradientReducer::SeeSums& see);
 
   virtual StepTimes times() const = 0;
   virtual void reset_times() = 0;

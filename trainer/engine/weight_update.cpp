@@ -104,17 +104,6 @@ std::vector<HeldTensor> held_tensors(const ParameterLayout& parameters) {
   return held;
 }
 
-void HostFingerprints::append(GradientReducer* reducer, std::span<const float> weights,
-                              OptimizerBuffers& buffers, std::vector<std::uint64_t>& rows) const {
-  const Row row = append_empty(rows);
-  if (reducer != nullptr) {
-    reducer->visit_sums([&](std::size_t tensor, std::size_t first, std::span<std::int64_t> sums) {
-      add_sums(row, tensor, first, sums);
-    });
-  }
-  add_state(row, 0, weights.size(), weights, buffers);
-}
-
 HostFingerprints::Row HostFingerprints::append_empty(std::vector<std::uint64_t>& rows) const {
   rows.resize(rows.size() + layout_.slots());
   return Row(rows).last(layout_.slots());

@@ -117,14 +117,8 @@ class HostFingerprints {
   HostFingerprints(const FingerprintLayout& layout, std::vector<HeldTensor> held)
       : layout_(layout), held_(std::move(held)) {}
 
-  /// Appends the row of a step to `rows`; tensors that this rank does not hold have zeros.
-  /// @param reducer  after wait(); null where the rank holds no tensor
-  void append(GradientReducer* reducer, std::span<const float> weights, OptimizerBuffers& buffers,
-              std::vector<std::uint64_t>& rows) const;
-
-  // The same by those who walk over all of it anyway, part by part, in any order.
   using Row = std::span<std::uint64_t>;
-  /// Of zeros. Valid until `rows` grows.
+  /// A row of zeros, as it stays for tensors that this rank does not hold. Valid until `rows` grows.
   Row append_empty(std::vector<std::uint64_t>& rows) const;
   /// @param sums  of a held tensor, from element `first` of the rank's own on
   void add_sums(Row row, std::size_t tensor, std::size_t first, std::span<const std::int64_t> sums) const;

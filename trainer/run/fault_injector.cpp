@@ -38,14 +38,21 @@ std::string contents_of(const std::string& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Of one number of a buffer, by its bytes.
+std::size_t place_in(std::size_t size, const Fault& fault) {
+  return fault.element.value_or(size / 2) % size;
+}
+
 template <typename Number>
-void flip_bit_of(std::span<Number> numbers, const Fault& fault) {
-  constexpr unsigned kBits = 8 * sizeof(Number);
-  const std::size_t place = fault.element.value_or(numbers.size() / 2) % numbers.size();
-  const auto bytes = std::as_writable_bytes(numbers.subspan(place, 1));
-  const unsigned bit = fault.bit % kBits;
+void flip_bit_of(Number& number, const Fault& fault) {
+  const auto bytes = std::as_writable_bytes(std::span(&number, 1));
+  const unsigned bit = fault.bit % (8 * sizeof(Number));
   bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+}
+
+/// Of one number of a buffer.
+template <typename Number>
+void flip_bit_in(std::span<Number> numbers, const Fault& fault) {
+  flip_bit_of(numbers[place_in(numbers.size(), fault)], fault);
 }
 
 void sleep(double seconds) {
@@ -82,13 +89,15 @@ void refuse_faults_unless_allowed(const Job& job) {
       place == job.places.end() ? "" : place->second));
 }
 
-FaultInjector::FaultInjector(const Job& job, const std::string& run_directory, Communicator& comm,
+FaultInjector::FaultInjector(const Job& job, const JobSetup& setup, TrainTestData& data, Communicator& comm,
                              ParallelStrategy& strategy)
     : fault_(parse_fault(job.inject.what).value()),
       rank_(job.inject.rank),
       step_(job.inject.step),
       story_(fmt::format("rank {}, before step {}: {}", rank_, step_, job.inject.what)),
-      marker_(run_directory + "/injected"),
+      marker_(job.run.dir + "/injected"),
+      setup_(setup),
+      data_(data),
       comm_(comm),
       strategy_(strategy) {
   agree(comm, [&] {
@@ -161,23 +170,51 @@ void FaultInjector::slow_down() {
 }
 
 void FaultInjector::flip_a_bit() {
-  const auto flip = [this](auto numbers) { flip_bit_of(numbers, fault_); };
   switch (fault_.target) {
     case Fault::Target::kWeights:
-      return strategy_.change_own_weights(flip);
+      return strategy_.probe_next_step(
+          {.state = [this](const TrainedState& trained) { flip_bit_in(trained.weights, fault_); }});
     case Fault::Target::kOptimizer:
-      return strategy_.change_own_optimizer(flip);
+      return strategy_.probe_next_step({.state = [this](const TrainedState& trained) {
+        if (trained.optimizer.empty()) throw ConfigError("inject.what: this optimizer remembers nothing");
+        flip_bit_in(trained.optimizer.front().values, fault_);
+      }});
     case Fault::Target::kGradient:
-      return strategy_.change_own_sums(flip);
+      return strategy_.probe_next_step({.sums = [this](std::size_t /*tensor*/, std::size_t first, auto sums) {
+        const std::size_t place = place_in(setup_.network.parameters().size, fault_);
+        if (place - first < sums.size()) flip_bit_of(sums[place - first], fault_);
+      }});
     case Fault::Target::kData:
-      return strategy_.change_own_sample(step_ - 1, flip);
+      return flip_a_bit_of_a_sample();
+  }
+}
+
+/// One that this rank computes in the step to come.
+void FaultInjector::flip_a_bit_of_a_sample() {
+  strategy_.probe_next_step({});
+  if (setup_.device.gpu != nullptr)
+    throw ConfigError("inject.what: data on a GPU cannot be reached; use parallel.device=cpu");
+  DistributedSampler sampler = strategy_.sampler();
+  const std::int64_t step = (step_ - 1) % sampler.steps_per_epoch();
+  const auto grains = sampler.local_grains(step);
+  if (grains.empty()) throw ConfigError("inject.rank: this rank has no sample in that step");
+  sampler.set_epoch((step_ - 1) / sampler.steps_per_epoch());
+  const auto sample = static_cast<std::size_t>(sampler.indices(step, grains.front()).front());
+  const auto size = static_cast<std::size_t>(data_.train.shape.features());
+  const auto flip = [&](auto numbers) {
+    flip_bit_in(std::as_writable_bytes(numbers.subspan(sample * size, size)), fault_);
+  };
+  if (data_.train.images.size() > 0) {
+    flip(data_.train.images.span());
+  } else {
+    flip(data_.train.features.span());
   }
 }
 
 void FaultInjector::spoil_a_weight() {
-  strategy_.change_own_weights([](std::span<float> weights) {
-    weights[weights.size() / 2] = std::numeric_limits<float>::quiet_NaN();
-  });
+  strategy_.probe_next_step({.state = [](const TrainedState& trained) {
+    trained.weights[trained.weights.size() / 2] = std::numeric_limits<float>::quiet_NaN();
+  }});
 }
 
 }  // namespace lockstep

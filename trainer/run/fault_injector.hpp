@@ -24,10 +24,10 @@ void refuse_faults_unless_allowed(const Job& job);
 /// `slow` and `busy` are no events: they last from their step on, in every start of the run.
 class FaultInjector {
  public:
-  /// Collective. Borrows comm and strategy.
-  /// @param run_directory  on rank 0
-  /// @throws AgreedError   there is no such rank
-  FaultInjector(const Job& job, const std::string& run_directory, Communicator& comm,
+  /// Collective. Borrows all but the job.
+  /// @param data          of this rank, in its memory
+  /// @throws AgreedError  there is no such rank
+  FaultInjector(const Job& job, const JobSetup& setup, TrainTestData& data, Communicator& comm,
                 ParallelStrategy& strategy);
 
   /// At most `count`: a series of steps ends before the one of the fault.
@@ -41,12 +41,15 @@ class FaultInjector {
   void strike();
   void slow_down();
   void flip_a_bit();
+  void flip_a_bit_of_a_sample();
   void spoil_a_weight();
 
   Fault fault_;
   std::int64_t rank_, step_;
   std::string story_;   ///< "rank 2, before step 7: die"
   std::string marker_;  ///< rank 0's file
+  const JobSetup& setup_;
+  TrainTestData& data_;
   Communicator& comm_;
   ParallelStrategy& strategy_;
   bool struck_ = false;

@@ -16,6 +16,7 @@ TrainingRun::TrainingRun(const Job& job, Communicator& comm, const DatasetFuture
                          Clock::time_point process_start, const TimeLimit& time_limit)
     : job_(job),
       comm_(comm),
+      data_(data),
       process_start_(process_start),
       setup_(set_up(job, comm, data, find_strategy(job).setup)),
       strategy_(find_strategy(job).make(job, setup_, comm)),
@@ -44,7 +45,7 @@ int TrainingRun::run_to_the_end() {
   open_flight_record(comm_, job_.run.dir);
   if (job_.inject.is_given() && directory_) setup_.fingerprints->get();  // of the data before the fault
   if (job_.inject.is_given())
-    faults_ = std::make_unique<FaultInjector>(job_, job_.run.dir, comm_, *strategy_);
+    faults_ = std::make_unique<FaultInjector>(job_, setup_, *data_.get().sets, comm_, *strategy_);
   announce();
   while (!steps_finished() || epoch_finished()) {
     train_epoch();

@@ -116,6 +116,7 @@ class TrainingRun {
 
   Job job_;  ///< run.dir as it was chosen, on rank 0
   Communicator& comm_;
+  DatasetFuture data_;
   Clock::time_point process_start_;
   JobSetup setup_;
   std::unique_ptr<ParallelStrategy> strategy_;

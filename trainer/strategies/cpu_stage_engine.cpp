@@ -124,8 +124,7 @@ std::vector<TensorRefusals> CpuStageEngine::refusals() {
 
 void CpuStageEngine::update(const StepPosition& position, std::int64_t /*samples*/,
                             std::vector<std::uint64_t>& rows) {
-  weights_.append_fingerprints(rows);
-  weights_.update(position.global_step);
+  weights_.update(position.global_step, rows);
 }
 
 // A reducer for the rank's own arena, in which every stage is a bucket.
@@ -187,13 +186,17 @@ std::vector<double> RankWeights::largest_sums() const {
   return reducer_ ? reducer_->largest_sums() : std::vector<double>();
 }
 
-void RankWeights::append_fingerprints(std::vector<std::uint64_t>& rows) {
-  if (fingerprints_) fingerprints_->append(reducer_ ? &*reducer_ : nullptr, weights_.span(), buffers_, rows);
-}
-
-void RankWeights::update(std::int64_t global_step) {
+void RankWeights::update(std::int64_t global_step, std::vector<std::uint64_t>& rows) {
+  GradientReducer::SeeSums see;
+  if (fingerprints_) {
+    const HostFingerprints::Row row = fingerprints_->append_empty(rows);
+    fingerprints_->add_state(row, 0, weights_.size(), weights_.span(), buffers_);
+    see = [this, row](auto tensor, auto first, auto sums) {
+      fingerprints_->add_sums(row, tensor, first, sums);
+    };
+  }
   if (!reducer_) return;
-  reducer_->mean_gradient(gradient_.data());
+  reducer_->mean_gradient(gradient_.data(), see);
   cpu::update(update_.rule(), update_.scalars(global_step), update_.tensors(), gradient_.data(),
               buffers_.pointers(), weights_.data());
 }

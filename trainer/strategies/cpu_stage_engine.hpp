@@ -53,10 +53,9 @@ class RankWeights {
   /// Of each tensor held, over the replicas.
   std::span<const TensorRefusals> refusals() const;
   std::vector<double> largest_sums() const;
-  /// Before the update: appends the row of the step, where the job keeps a trail.
-  void append_fingerprints(std::vector<std::uint64_t>& rows);
   /// Moves the weights along the mean gradient.
-  void update(std::int64_t global_step);
+  /// @param rows  where the job keeps a trail, the step's row is appended to them
+  void update(std::int64_t global_step, std::vector<std::uint64_t>& rows);
 
  private:
   float* begin_of(int stage, AlignedBuffer<float>& arena) const;

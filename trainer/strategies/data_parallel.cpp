@@ -31,11 +31,7 @@ class DataParallel final : public ParallelStrategy {
   void collect() override;
   void check_copies(std::int64_t step) override;
   std::vector<std::uint64_t> combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) override;
-  void change_own_weights(const std::function<void(std::span<float>)>& change) override;
-  void change_own_optimizer(const std::function<void(std::span<float>)>& change) override;
-  void change_own_sums(const std::function<void(std::span<std::int64_t>)>& change) override;
-  void change_own_sample(std::int64_t steps_taken,
-                         const std::function<void(std::span<std::byte>)>& change) override;
+  void probe_next_step(const StepProbe& probe) override;
 
   const WeightUpdate& weight_update() const override { return engine_->weight_update(); }
   const DistributedSampler& sampler() const override { return engine_->sampler(); }
@@ -76,42 +72,12 @@ void DataParallel::check_copies(std::int64_t step) {
   expect_equal_replicas(comm_, setup_.network.parameters(), engine_->weights(), step);
 }
 
-void DataParallel::change_own_weights(const std::function<void(std::span<float>)>& change) {
+void DataParallel::probe_next_step(const StepProbe& probe) {
+  if (probe.sums) engine_->probe_next_sums(probe.sums);
+  if (!probe.state) return;
   engine_->fetch_state();
-  change(engine_->weights());
+  probe.state(whole_state());
   engine_->commit_state();
-}
-
-void DataParallel::change_own_optimizer(const std::function<void(std::span<float>)>& change) {
-  const auto buffers = engine_->optimizer_buffers();
-  if (buffers.empty()) throw ConfigError("inject.what: this optimizer remembers nothing");
-  engine_->fetch_state();
-  change(buffers.front().values);
-  engine_->commit_state();
-}
-
-void DataParallel::change_own_sums(const std::function<void(std::span<std::int64_t>)>& change) {
-  engine_->change_next_sums(change);
-}
-
-/// The data in memory are constant for all other code.
-void DataParallel::change_own_sample(std::int64_t steps_taken,
-                                     const std::function<void(std::span<std::byte>)>& change) {
-  if (setup_.device.gpu != nullptr)
-    throw ConfigError("inject.what: data on a GPU cannot be reached; use parallel.device=cpu");
-  DistributedSampler sampler = engine_->sampler();
-  const std::int64_t step = steps_taken % sampler.steps_per_epoch();
-  const auto grains = sampler.local_grains(step);
-  if (grains.empty()) throw ConfigError("inject.rank: this rank has no sample in that step");
-  sampler.set_epoch(steps_taken / sampler.steps_per_epoch());
-  const auto sample = static_cast<std::size_t>(sampler.indices(step, grains.front()).front());
-  auto& data = const_cast<Dataset&>(setup_.data->train);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-  const auto size = static_cast<std::size_t>(data.shape.features());
-  if (data.images.size() > 0) {
-    change(std::as_writable_bytes(data.images.span().subspan(sample * size, size)));
-  } else {
-    change(std::as_writable_bytes(data.features.span().subspan(sample * size, size)));
-  }
 }
 
 std::vector<std::uint64_t> DataParallel::combine_fingerprints(std::span<std::uint64_t> rows,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
 #include "common/error.hpp"
 #include "data/sampler.hpp"
@@ -32,6 +33,14 @@ struct TrainedState {
   std::span<float> weights;
   std::vector<OptimizerBufferView> optimizer;
   GradientUnits& units;
+};
+
+/// Sees a step, and may change what it sees. What is empty is not called.
+struct StepProbe {
+  /// Before it: this rank's own weights, and what its optimiser remembers.
+  std::function<void(const TrainedState&)> state = {};
+  /// Between reduction and update.
+  GradientReducer::SeeSums sums = {};
 };
 
 /// Facts that are no part of the mathematics: for the event "start" and for the manifest of checkpoints.
@@ -95,20 +104,11 @@ class ParallelStrategy {
     return std::vector<std::uint64_t>(rows.size() / slots);
   }
 
-  // For faults on purpose, in what this rank trains. @throws ConfigError  it cannot
-  virtual void change_own_weights(const std::function<void(std::span<float>)>& /*change*/) { refuse_fault(); }
-  /// The first of the optimiser's buffers.
-  virtual void change_own_optimizer(const std::function<void(std::span<float>)>& /*change*/) {
-    refuse_fault();
-  }
-  /// The sums of the next step, once they are complete.
-  virtual void change_own_sums(const std::function<void(std::span<std::int64_t>)>& /*change*/) {
-    refuse_fault();
-  }
-  /// A sample that this rank computes in the step after so many.
-  virtual void change_own_sample(std::int64_t /*steps_taken*/,
-                                 const std::function<void(std::span<std::byte>)>& /*change*/) {
-    refuse_fault();
+  /// For faults on purpose: shows `probe` what this rank trains, now and in the next step.
+  /// @throws ConfigError  it cannot
+  virtual void probe_next_step(const StepProbe& /*probe*/) {
+    throw ConfigError(
+        "inject.what: this parallel.strategy cannot reach what it trains; use the strategy data");
   }
 
   virtual const WeightUpdate& weight_update() const = 0;
@@ -117,12 +117,6 @@ class ParallelStrategy {
   virtual StrategyDescription describe() const = 0;
   /// What is worth saying when the run has ended, on rank 0. Collective.
   virtual StrategySummary summary() { return {}; }
-
- private:
-  [[noreturn]] static void refuse_fault() {
-    throw ConfigError(
-        "inject.what: this parallel.strategy cannot reach what it trains; use the strategy data");
-  }
 };
 
 // From the name in the job file to a strategy at work.
