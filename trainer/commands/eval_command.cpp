@@ -6,7 +6,6 @@
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/commands/command_line.hpp"
-#include "trainer/engine/device_step_engine.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"

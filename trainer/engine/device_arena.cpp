@@ -13,26 +13,30 @@
 
 namespace lockstep {
 
-DeviceArena::DeviceArena(const Gpu& gpu, Stream& stream, const ParameterLayout& layout,
-                         const WeightUpdate& update, GradientUnits units, DeviceState& state,
-                         const Reduction& reduction)
+DeviceArena::DeviceArena(const ArenaPart& part, const Gpu& gpu, Stream& stream, DeviceState& state,
+                         DeviceAllReduce* all_reduce, std::int64_t steps)
     : gpu_(gpu),
       stream_(stream),
-      update_(update),
+      update_(part.job, part.layout, part.steps_per_epoch),
       state_(state),
-      units_(std::move(units)),
-      parameters_(layout.size),
-      weights_(*gpu.device, layout.weights_size()),
+      units_(make_gradient_units(part.layout, part.global_grains)),
+      parameters_(part.layout.size),
+      host_weights_(part.layout.weights_size()),
+      host_buffers_(update_.buffer_names(), parameters_),
+      weights_(*gpu.device, part.layout.weights_size()),
       ranges_(*gpu.device, 0),
       range_of_(*gpu.device, 0),
       factors_(*gpu.device, 0),
       sums_(*gpu.device, kCounterSlots + parameters_),
       refusals_(*gpu.device, units_.tensors() * kRefusalKinds),
-      reducer_(*gpu.device, *gpu.ops, reduction.all_reduce, reduction.plan, parameters_,
-               reduction.determinism, sums_.data()) {
+      reducer_(*gpu.device, *gpu.ops, all_reduce, part.plan, parameters_, part.job.parallel.determinism,
+               sums_.data()) {
   make_optimizer_memory();
   queue_zero_sums();
   use_units();
+  if (!keeps_trail(part.job)) return;
+  fingerprints_.emplace(*gpu.device, stream, fingerprint_layout(part.network, buffers_.size()), part.held,
+                        weights_.data(), state.data(), steps);
 }
 
 DeviceGradient DeviceArena::gradient(int grain) {
@@ -43,9 +47,16 @@ DeviceGradient DeviceArena::gradient(int grain) {
           .refusals = refusals_.data()};
 }
 
-void DeviceArena::keep_fingerprints(const FingerprintLayout& layout, const std::vector<HeldTensor>& held,
-                                    std::int64_t steps) {
-  fingerprints_.emplace(*gpu_.device, stream_, layout, held, weights_.data(), state_.data(), steps);
+void DeviceArena::queue_state_to_host() {
+  stream_.copy_to_host(host_weights_.data(), weights_.data(), weights_.bytes());
+  for (std::size_t i = 0; i < buffers_.size(); ++i)
+    stream_.copy_to_host(host_buffers_.values(i).data(), buffers_[i].data(), buffers_[i].bytes());
+}
+
+void DeviceArena::queue_state_to_device() {
+  stream_.copy_to_device(weights_.data(), host_weights_.data(), weights_.bytes());
+  for (std::size_t i = 0; i < buffers_.size(); ++i)
+    stream_.copy_to_device(buffers_[i].data(), host_buffers_.values(i).data(), buffers_[i].bytes());
 }
 
 void DeviceArena::use_units() {

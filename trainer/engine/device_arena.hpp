@@ -87,27 +87,22 @@ class DeviceFingerprints {
 
 class DeviceArena {
  public:
-  /// How the sums of ranks become one.
-  struct Reduction {
-    DeviceAllReduce* all_reduce = nullptr;  ///< null: this rank has all of it
-    const BucketPlan& plan;
-    Determinism determinism;
-  };
+  /// Borrows all references but the part. At least one parameter.
+  /// @param stream      on which everything is queued
+  /// @param all_reduce  over the ranks that train the same; null: there is one
+  /// @param steps       of the longest series
+  DeviceArena(const ArenaPart& part, const Gpu& gpu, Stream& stream, DeviceState& state,
+              DeviceAllReduce* all_reduce, std::int64_t steps);
 
-  /// Borrows all references but the layout, the units and the plan, and the all-reduce. At least one parameter.
-  /// @param stream  on which everything is queued
-  DeviceArena(const Gpu& gpu, Stream& stream, const ParameterLayout& layout, const WeightUpdate& update,
-              GradientUnits units, DeviceState& state, const Reduction& reduction);
-
-  /// From now on update() also takes the fingerprints of a step.
-  /// @param steps  of the longest series
-  void keep_fingerprints(const FingerprintLayout& layout, const std::vector<HeldTensor>& held,
-                         std::int64_t steps);
+  const WeightUpdate& weight_update() const { return update_; }
+  /// Null: the job keeps no trail.
   DeviceFingerprints* fingerprints() { return fingerprints_ ? &*fingerprints_ : nullptr; }
 
   float* weights() { return weights_.data(); }
-  /// The i-th of what the optimiser remembers, [parameters].
-  float* buffer(std::size_t i) { return buffers_[i].data(); }
+  /// Its weights and what the optimiser remembers are copies on the host.
+  TrainedState state() { return {host_weights_.span(), host_buffers_.views(), units_}; }
+  void queue_state_to_host();
+  void queue_state_to_device();
   /// Device memory [kCounterSlots]; they travel with the sums.
   std::int64_t* counters() { return sums_.data(); }
   /// Where passes add the gradients of all parameters; borrowed, until use_units().
@@ -137,11 +132,13 @@ class DeviceArena {
 
   const Gpu& gpu_;
   Stream& stream_;
-  const WeightUpdate& update_;
+  WeightUpdate update_;
   DeviceState& state_;
   GradientUnits units_;
   std::vector<ExactFormat> formats_;  ///< of the units in use
   std::size_t parameters_;
+  AlignedBuffer<float> host_weights_;
+  OptimizerBuffers host_buffers_;
   DeviceBuffer<float> weights_;
   std::vector<DeviceBuffer<float>> buffers_;
   DeviceBuffer<UpdateTensor> ranges_;  ///< empty where the update tells no ranges apart

@@ -6,36 +6,29 @@
 #include "comm/reduce/gradient_reducer.hpp"
 #include "common/error.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/engine/step_engine.hpp"
 #include "trainer/engine/weight_update.hpp"
 
 #include <algorithm>
 
 namespace lockstep {
 
-DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const WeightUpdate& update, int max_columns,
-                       std::int64_t global_batch, std::int64_t global_grains, std::int64_t longest_series)
+DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& sizes)
     : gpu_(*setup.device.gpu),
       grain_(job.parallel.grain),
       seed_(job.train.seed),
       classes_(setup.network.classes()),
-      global_batch_(global_batch),
-      narrow_limit_(narrow_loss_limit(global_batch * longest_series)),
+      global_batch_(sizes.global_batch),
+      narrow_limit_(narrow_loss_limit(sizes.global_batch * sizes.longest_series)),
       main_(gpu_.device->make_stream(Device::Priority::kHigh)),
       side_(gpu_.device->make_stream()),
       data_(*gpu_.device, *main_, setup.data->train),
-      execution_(setup.network, *gpu_.device, *gpu_.ops, max_columns, DeviceExecution::Purpose::kTraining),
+      execution_(setup.network, *gpu_.device, *gpu_.ops, sizes.max_columns,
+                 DeviceExecution::Purpose::kTraining),
       order_(*gpu_.device, setup.data->train.labels.size()),
       state_(*gpu_.device),
       host_counters_(*gpu_.device, kCounterSlots),
-      arena_(gpu_, *main_, setup.network.parameters(), update,
-             make_gradient_units(setup.network, global_grains), state_,
-             {gpu_.all_reduce.get(), setup.plan, job.parallel.determinism}) {
-  if (!keeps_trail(job)) return;
-  const ParameterLayout& layout = setup.network.parameters();
-  arena_.keep_fingerprints(fingerprint_layout(layout, update.buffer_names().size()), held_tensors(layout),
-                           longest_series);
-}
+      arena_(whole_network(job, setup, sizes.steps_per_epoch, sizes.global_grains), gpu_, *main_, state_,
+             gpu_.all_reduce.get(), sizes.longest_series) {}
 
 std::size_t DeviceStep::pieces() const {
   return arena_.reducer().on_host() ? execution_.cuts() + 1 : 1;

@@ -7,7 +7,6 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/device_arena.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/weight_update.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
 #include <cstdint>
@@ -27,18 +26,21 @@ struct BatchShare {
   friend bool operator==(const BatchShare&, const BatchShare&) = default;
 };
 
+struct StepSizes {
+  int max_columns = 0;             ///< of a share
+  std::int64_t global_batch = 0;   ///< samples of a full batch, all ranks together
+  std::int64_t global_grains = 0;  ///< grains of it
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t longest_series =
+      0;  ///< steps whose losses are added up before the host writes the state again
+};
+
 /// Holds data, activations and what is trained in device memory. What changes from step
 /// to step (position, learning rate, stop request) is read from the StepState there, so a queued step has the
 /// same arguments each time.
 class DeviceStep {
  public:
-  /// @param update          borrowed
-  /// @param max_columns     of a share
-  /// @param global_batch    samples of a full batch, all ranks together
-  /// @param global_grains   grains of it
-  /// @param longest_series  steps whose losses are added up before the host writes the state again
-  DeviceStep(const Job& job, const JobSetup& setup, const WeightUpdate& update, int max_columns,
-             std::int64_t global_batch, std::int64_t global_grains, std::int64_t longest_series);
+  DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& sizes);
 
   /// Gathers the batch, runs forward and backward; with a reduction on streams, that too. Where the host takes
   /// part in the reduction, sums that a network needs on the way (models/batch_layer.hpp) cut this into pieces,

@@ -11,12 +11,12 @@
 #include "models/network.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/memory_need.hpp"
-#include "trainer/engine/step_engine.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <span>
@@ -48,6 +48,30 @@ void check_data_parallel(const Job& job, const Network& network, const TrainTest
 }
 
 }  // namespace
+
+DistributedSampler::Options sampler_options(const Job& job, const Dataset& data, const Communicator& comm) {
+  return {.samples = data.size(),
+          .global_batch = std::min(job.data.global_batch, data.size()),
+          .grain = job.parallel.grain,
+          .seed = job.train.seed,
+          .shuffle = job.data.shuffle,
+          .rank = comm.rank(),
+          .world_size = comm.size(),
+          .split = job.parallel.split,
+          .per_rank_batch = job.data.per_rank_batch};
+}
+
+ArenaPart whole_network(const Job& job, const JobSetup& setup, std::int64_t steps_per_epoch,
+                        std::int64_t global_grains) {
+  const ParameterLayout& layout = setup.network.parameters();
+  return {.job = job,
+          .network = layout,
+          .layout = layout,
+          .held = held_tensors(layout),
+          .plan = setup.plan,
+          .steps_per_epoch = steps_per_epoch,
+          .global_grains = global_grains};
+}
 
 constexpr StrategySetup kDataParallelSetup{.check = check_data_parallel, .plan = plan_buckets};
 

@@ -6,9 +6,11 @@
 #include "comm/communicator.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "data/dataset.hpp"
+#include "data/sampler.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "models/network.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/engine/weight_update.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
 #include <cstdint>
@@ -39,6 +41,13 @@ struct JobSetup {
   BucketPlan plan;
   std::shared_ptr<LazyFingerprints> fingerprints = {};  ///< of the data; rank 0 asks for them
 };
+
+/// How the job's training data is sharded: which samples this rank computes.
+DistributedSampler::Options sampler_options(const Job& job, const Dataset& data, const Communicator& comm);
+
+/// For the arena of a rank that has the whole network. @param global_grains  of a full batch
+ArenaPart whole_network(const Job& job, const JobSetup& setup, std::int64_t steps_per_epoch,
+                        std::int64_t global_grains);
 
 /// How a parallel strategy gets ready, beyond what all do.
 struct StrategySetup {

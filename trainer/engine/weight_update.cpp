@@ -5,12 +5,8 @@
 
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
-#include "kernels/cpu/ops.hpp"
-#include "kernels/numerics/fingerprint.hpp"
 
 #include <fmt/format.h>
-
-#include <algorithm>
 
 namespace lockstep {
 
@@ -91,7 +87,13 @@ std::size_t optimizer_buffers(const Job& job) {
   return find_optimizer(job.train.optimizer).buffers(job.train.optimizer).size();
 }
 
-// Which tensors there are, and their fingerprints in host memory.
+// Which tensors there are.
+
+GradientUnits make_gradient_units(const ParameterLayout& layout, std::int64_t global_grains) {
+  std::vector<std::size_t> sizes;
+  for (const Parameter& parameter : layout.parameters) sizes.push_back(parameter.size);
+  return {sizes, global_grains};
+}
 
 FingerprintLayout fingerprint_layout(const ParameterLayout& parameters, std::size_t buffers) {
   return {.trained = parameters.parameters.size(), .kept = parameters.kept.size(), .buffers = buffers};
@@ -102,36 +104,6 @@ std::vector<HeldTensor> held_tensors(const ParameterLayout& parameters) {
   for (const Parameter& tensor : parameters.tensors())
     held.push_back({held.size(), tensor.offset, tensor.offset, tensor.size});
   return held;
-}
-
-HostFingerprints::Row HostFingerprints::append_empty(std::vector<std::uint64_t>& rows) const {
-  rows.resize(rows.size() + layout_.slots());
-  return Row(rows).last(layout_.slots());
-}
-
-void HostFingerprints::add_sums(Row row, std::size_t tensor, std::size_t first,
-                                std::span<const std::int64_t> sums) const {
-  const HeldTensor& held = held_[tensor];
-  row[layout_.gradient(held.number)] +=
-      cpu::fingerprint(kGradientBuffer, held.first + (first - held.local), sums);
-}
-
-void HostFingerprints::add_state(Row row, std::size_t first, std::size_t size, std::span<const float> weights,
-                                 OptimizerBuffers& buffers) const {
-  for (const HeldTensor& held : held_) {
-    const std::size_t begin = std::max(first, held.local),
-                      end = std::min(first + size, held.local + held.size);
-    if (begin >= end) continue;
-    const std::size_t place = held.first + (begin - held.local);
-    row[layout_.weights(held.number)] +=
-        cpu::fingerprint(kWeightsBuffer, place, weights.subspan(begin, end - begin));
-    if (held.number >= layout_.trained) continue;  // no optimiser knows of it
-    for (std::size_t b = 0; b < layout_.buffers; ++b) {
-      row[layout_.optimizer(b, held.number)] +=
-          cpu::fingerprint(kOptimizerBuffer + static_cast<std::uint32_t>(b), place,
-                           std::span<const float>(buffers.values(b)).subspan(begin, end - begin));
-    }
-  }
 }
 
 }  // namespace lockstep

@@ -3,7 +3,8 @@
 /// A job's optimiser and schedule at work: what both engines ask at every step, whatever the optimiser is.
 #pragma once
 
-#include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce/bucket_plan.hpp"
+#include "comm/reduce/gradient_units.hpp"
 #include "common/buffers.hpp"
 #include "kernels/optimizers/update_rule.hpp"
 #include "models/arena.hpp"
@@ -74,6 +75,13 @@ class OptimizerBuffers {
   std::vector<float*> pointers_;
 };
 
+/// The numbers that a checkpoint is of: the host's weights, what the optimiser remembers, units.
+struct TrainedState {
+  std::span<float> weights;
+  std::vector<OptimizerBufferView> optimizer;
+  GradientUnits& units;
+};
+
 /// How many buffers a job's optimiser has, for those who count memory.
 std::size_t optimizer_buffers(const Job& job);
 
@@ -109,26 +117,19 @@ struct HeldTensor {
 /// Of all tensors, where a rank holds the whole network.
 std::vector<HeldTensor> held_tensors(const ParameterLayout& parameters);
 
-/// The fingerprints of host memory. Borrows nothing.
-class HostFingerprints {
- public:
-  /// @param layout  of the whole network
-  /// @param held    the trained tensors in the reducer's order, then those that are kept
-  HostFingerprints(const FingerprintLayout& layout, std::vector<HeldTensor> held)
-      : layout_(layout), held_(std::move(held)) {}
+// What arenas on hosts and devices are made for.
 
-  using Row = std::span<std::uint64_t>;
-  /// A row of zeros, as it stays for tensors that this rank does not hold. Valid until `rows` grows.
-  Row append_empty(std::vector<std::uint64_t>& rows) const;
-  /// @param sums  of a held tensor, from element `first` of the rank's own on
-  void add_sums(Row row, std::size_t tensor, std::size_t first, std::span<const std::int64_t> sums) const;
-  /// What the optimiser and the weights have in [first, first + size) of the rank's own.
-  void add_state(Row row, std::size_t first, std::size_t size, std::span<const float> weights,
-                 OptimizerBuffers& buffers) const;
+/// The job's units as they are before the first step.
+GradientUnits make_gradient_units(const ParameterLayout& layout, std::int64_t global_grains);
 
- private:
-  FingerprintLayout layout_;
-  std::vector<HeldTensor> held_;
+/// A whole network or a part of it. The references are borrowed while an arena is made.
+struct ArenaPart {
+  const Job& job;
+  const ParameterLayout& network;  ///< of the whole network
+  const ParameterLayout& layout;   ///< of the part
+  std::vector<HeldTensor> held;    ///< the part's trained tensors in its order, then those that are only kept
+  BucketPlan plan;                 ///< of the part
+  std::int64_t steps_per_epoch = 0, global_grains = 0;
 };
 
 }  // namespace lockstep

@@ -49,30 +49,21 @@ class WorkerPool {
 
 // What one thread of a rank needs to compute grains: its activations, its gradient.
 
-/// Seconds of one thread's work, by what they went to.
-struct ThreadTimes {
-  double input = 0;  ///< gathering and normalising batches
-  double compute = 0;
-};
-
 struct ThreadContext {
   ThreadContext(const Network& network, int grain)
-      : columns(round_up(grain, cpu::kLanes)),
+      : columns(columns_for(grain)),
         execution(network, columns),
         gradients(network.parameters().size),
         labels(static_cast<std::size_t>(columns)) {}
 
   /// Columns that a grain of `samples` takes.
-  int columns_for(int samples) const { return round_up(samples, cpu::kLanes); }
+  static int columns_for(int samples) { return (samples + cpu::kLanes - 1) / cpu::kLanes * cpu::kLanes; }
 
   int columns;  ///< of a full grain
   Execution execution;
   AlignedBuffer<float> gradients;    ///< of the grain in work, arena order
   std::vector<std::int32_t> labels;  ///< of the grain in work
-  ThreadTimes times;
-
- private:
-  static int round_up(int value, int multiple) { return (value + multiple - 1) / multiple * multiple; }
+  double input_seconds = 0;          ///< gathering and normalising batches
 };
 
 }  // namespace lockstep

@@ -5,7 +5,7 @@
 
 #include "common/error.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/engine/step_trial.hpp"
+#include "trainer/engine/training_step.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
 #include <algorithm>

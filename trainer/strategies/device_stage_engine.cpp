@@ -1,21 +1,27 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// DeviceStageEngine: passes are queued on one stream, and messages go through pinned memory.
-#include "trainer/strategies/device_stage_engine.hpp"
-
+/// The stages of one rank on a GPU: passes are queued on one stream, and messages go through pinned memory.
 #include "comm/backend.hpp"
 #include "comm/communicator.hpp"
 #include "comm/device_collectives.hpp"
 #include "kernels/device.hpp"
-#include "models/layer.hpp"
+#include "models/device_execution.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/engine/device_arena.hpp"
 #include "trainer/ranks/all_reduce_choice.hpp"
+#include "trainer/strategies/stage_engine.hpp"
 #include "trainer/strategies/stage_links.hpp"
 
 #include <algorithm>
 #include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
 
 namespace lockstep {
+namespace {
 
 // Work on a rank's device as something that the communicator can wait for, while messages between stages go on.
 
@@ -39,15 +45,82 @@ class StageWork final : public PendingCollective {
   const std::function<void()>& meanwhile_;
 };
 
+/// The same operations on grains as a GPU that has the whole network, and so the same bits. Messages between stages
+/// are on the GPU where they stay there (messages_stay_on_device), otherwise in pinned host memory. Each pass ends
+/// with a wait for the GPU: the host says when what it made is sent, and how long it took.
+class DeviceStageEngine final : public StageEngine {
+ public:
+  explicit DeviceStageEngine(const StageEngineParts& parts);
+
+  Stream* message_stream() override { return direct_ ? main_.get() : nullptr; }
+  void while_waiting(const std::function<void()>& meanwhile) override { meanwhile_ = meanwhile; }
+
+  void make_room(int stage, int micro_batches) override;
+  std::span<float> input(const StageVisit& visit) override;
+  std::span<const float> forward(const StageVisit& visit) override;
+  std::span<float> output_gradient(const StageVisit& visit) override;
+  std::span<const float> backward(const StageVisit& visit) override;
+
+  void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
+  StageSums reduce() override;
+  std::vector<double> largest_sums() override;
+  void update(const StepPosition& position, std::int64_t samples, std::vector<std::uint64_t>& rows) override;
+
+  void begin_evaluation() override;
+  EvaluationSums evaluated() override;
+
+  TrainedState state() override { return arena_->state(); }
+  void fetch_state() override;
+  void commit_state() override;
+
+ private:
+  using Slots = std::vector<DeviceExecution>;
+
+  DeviceExecution& slot(const StageVisit& visit);
+  std::size_t input_size(const StageVisit& visit) const;
+  std::size_t output_size(const StageVisit& visit) const;
+  /// Of the largest message of this rank's stages that goes through the host.
+  std::size_t most_numbers() const;
+  /// From where it arrived to where a pass reads it.
+  void queue_arrival(float* to, std::size_t count);
+  /// From where a pass made it to where it is sent.
+  std::span<const float> queue_shutdown(const float* from, std::size_t count);
+  const float* weights_of(int stage);
+  DeviceGradient gradient_of(int stage);
+  DevicePass pass_of(const StageVisit& visit) const;
+  void queue_samples(const StageVisit& visit, DeviceExecution& execution);
+  void queue_loss(const StageVisit& visit, DeviceExecution& execution);
+  /// With the deadline of the ranks.
+  void wait_for_stream(std::string_view what);
+
+  StepCounters counters() const { return decode(host_counters_.span().first(kStepCounters)); }
+
+  std::shared_ptr<Gpu> gpu_;  ///< as device_data_parallel.cpp keeps it
+  std::vector<int> stages_;   ///< of this rank
+  bool direct_;               ///< messages are on the GPU
+  std::function<void()> meanwhile_ = [] {};
+  int grain_;
+  std::uint64_t seed_;
+  double narrow_limit_, evaluation_limit_;       ///< of losses, in training and evaluation
+  std::unique_ptr<DeviceAllReduce> all_reduce_;  ///< over the replicas; null: there is one
+  std::unique_ptr<Stream> main_, side_;
+  std::unique_ptr<Event> done_;
+  std::optional<DeviceData> train_, test_;  ///< where the rank has the first stage
+  DeviceState state_;
+  std::optional<DeviceArena> arena_;  ///< none: the rank's stages have no parameters
+  std::vector<Slots> slots_;          ///< of each stage of the network; none of others'
+  PinnedBuffer<float> arriving_, leaving_;
+  PinnedBuffer<std::int32_t> host_indices_, host_labels_;  ///< of a grain
+  DeviceBuffer<std::int32_t> indices_;
+  DeviceBuffer<std::int64_t> counters_;  ///< of losses
+  PinnedBuffer<std::int64_t> host_counters_;
+};
+
 DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
-    : gpu_(parts.setup.device.gpu),
-      network_(parts.setup.network),
-      data_(*parts.setup.data),
-      plan_(parts.plan),
+    : StageEngine(parts),
+      gpu_(parts.setup.device.gpu),
       stages_(parts.plan.stages_of(parts.rank)),
-      held_(parts.held),
       direct_(messages_stay_on_device(parts.plan, gpu_.get())),
-      comm_(parts.comm),
       grain_(parts.job.parallel.grain),
       seed_(parts.job.train.seed),
       narrow_limit_(narrow_loss_limit(parts.sampler.batch_samples(0))),
@@ -58,9 +131,6 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
       main_(gpu_->device->make_stream(Device::Priority::kHigh)),
       side_(gpu_->device->make_stream()),
       done_(gpu_->device->make_event()),
-      update_(parts.job, held_.layout, parts.sampler.steps_per_epoch()),
-      weights_(held_.layout.size),
-      buffers_(update_.buffer_names(), held_.layout.size),
       state_(*gpu_->device),
       slots_(parts.plan.stages.size()),
       arriving_(*gpu_->device, most_numbers()),
@@ -71,47 +141,36 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
       counters_(*gpu_->device, kCounterSlots),
       host_counters_(*gpu_->device, kCounterSlots) {
   if (stages_.front() == 0) {
-    train_.emplace(*gpu_->device, *main_, data_.train);
-    test_.emplace(*gpu_->device, *main_, data_.test);
+    train_.emplace(*gpu_->device, *main_, parts.setup.data->train);
+    test_.emplace(*gpu_->device, *main_, parts.setup.data->test);
   }
-  const ParameterLayout& whole = network_.parameters();
-  const FingerprintLayout row = fingerprint_layout(whole, buffers_.count());
-  if (keeps_trail(parts.job)) slots_of_row_ = row.slots();
-  if (held_.ranges.empty()) return;
-  const auto determinism = parts.job.parallel.determinism;
-  const BucketPlan buckets = held_.buckets();
-  arena_.emplace(*gpu_, *main_, held_.layout, update_,
-                 GradientUnits(held_.tensor_sizes(), parts.sampler.batch_grains(0)), state_,
-                 DeviceArena::Reduction{all_reduce_.get(), buckets, determinism});
-  if (keeps_trail(parts.job)) arena_->keep_fingerprints(row, places_in_network(held_, whole), 1);
+  if (parts.held.ranges.empty()) return;
+  arena_.emplace(arena_part(), *gpu_, *main_, state_, all_reduce_.get(), 1);
 }
 
 std::size_t DeviceStageEngine::input_size(const StageVisit& visit) const {
-  const Layer& first = *network_.layers()[part(visit.stage).first];
-  return std::size_t{1} * first.input().features() * visit.grain.samples();
+  return input_features(visit.stage) * visit.grain.indices.size();
 }
 
 std::size_t DeviceStageEngine::output_size(const StageVisit& visit) const {
-  const Layer& last = *network_.layers()[part(visit.stage).last - 1];
-  return std::size_t{1} * last.output().features() * visit.grain.samples();
+  return output_features(visit.stage) * visit.grain.indices.size();
 }
 
 std::size_t DeviceStageEngine::most_numbers() const {
   if (direct_) return 0;
-  int most = 0;
+  std::size_t most = 0;
   for (const int stage : stages_) {
-    if (stage > 0) most = std::max(most, network_.layers()[part(stage).first]->input().features());
-    if (stage < plan_.last())
-      most = std::max(most, network_.layers()[part(stage).last - 1]->output().features());
+    if (stage > 0) most = std::max(most, input_features(stage));
+    if (stage < plan().last()) most = std::max(most, output_features(stage));
   }
-  return std::size_t{1} * most * grain_;
+  return most * static_cast<std::size_t>(grain_);
 }
 
 void DeviceStageEngine::make_room(int stage, int micro_batches) {
   Slots& slots = slots_[static_cast<std::size_t>(stage)];
   slots.reserve(static_cast<std::size_t>(micro_batches));
   while (slots.size() < static_cast<std::size_t>(micro_batches)) {
-    slots.emplace_back(network_, *gpu_->device, *gpu_->ops, grain_, DeviceExecution::Purpose::kTraining,
+    slots.emplace_back(network(), *gpu_->device, *gpu_->ops, grain_, DeviceExecution::Purpose::kTraining,
                        part(stage));
   }
 }
@@ -122,13 +181,13 @@ DeviceExecution& DeviceStageEngine::slot(const StageVisit& visit) {
 }
 
 const float* DeviceStageEngine::weights_of(int stage) {
-  const HeldRange* range = held_.range_of(stage);
+  const HeldRange* range = held().range_of(stage);
   return range == nullptr ? nullptr : arena_->weights() + range->local;
 }
 
 /// Of the stage alone: what passes add to counts from its first parameter, and its first tensor.
 DeviceGradient DeviceStageEngine::gradient_of(int stage) {
-  const HeldRange* range = held_.range_of(stage);
+  const HeldRange* range = held().range_of(stage);
   if (range == nullptr) return {};
   DeviceGradient gradient = arena_->gradient(grain_);
   gradient.arena += range->local;
@@ -156,7 +215,7 @@ std::span<const float> DeviceStageEngine::forward(const StageVisit& visit) {
   const float* output = visit.training ? execution.forward_training(*main_, weights, pass_of(visit))
                                        : execution.forward_evaluation(*main_, weights, visit.grain.samples());
   std::span<const float> leaving;
-  if (visit.stage == plan_.last()) {
+  if (visit.stage == plan().last()) {
     queue_loss(visit, execution);
   } else {
     leaving = queue_shutdown(output, output_size(visit));
@@ -192,24 +251,21 @@ void DeviceStageEngine::queue_samples(const StageVisit& visit, DeviceExecution& 
 }
 
 void DeviceStageEngine::queue_loss(const StageVisit& visit, DeviceExecution& execution) {
-  const Dataset& data = visit.training ? data_.train : data_.test;
-  const auto indices = visit.grain.indices;
-  for (std::size_t n = 0; n < indices.size(); ++n)
-    host_labels_[n] = data.labels[static_cast<std::size_t>(indices[n])];
-  main_->copy_to_device(execution.labels(), host_labels_.data(), indices.size_bytes());
+  copy_labels(visit, host_labels_.span());
+  main_->copy_to_device(execution.labels(), host_labels_.data(), visit.grain.indices.size_bytes());
   const int samples = visit.grain.samples();
   const LossTarget target{.labels = execution.labels(),
                           .counters = counters_.data(),
                           .narrow_limit = visit.training ? narrow_limit_ : evaluation_limit_};
   gpu_->ops->softmax_cross_entropy(*main_,
-                                   {.batch = samples, .samples = samples, .classes = network_.classes()},
+                                   {.batch = samples, .samples = samples, .classes = network().classes()},
                                    execution.logits(), target, visit.training ? execution.logits() : nullptr);
 }
 
 std::span<const float> DeviceStageEngine::backward(const StageVisit& visit) {
   DeviceExecution& execution = slot(visit);
   float* arrived = execution.output_gradient();
-  if (visit.stage < plan_.last()) queue_arrival(arrived, output_size(visit));
+  if (visit.stage < plan().last()) queue_arrival(arrived, output_size(visit));
   const auto is_not_asked_yet = [](Stream&, std::size_t, std::size_t) {};  // buckets leave in reduce()
   execution.backward(*main_, *side_, weights_of(visit.stage), pass_of(visit), arrived,
                      gradient_of(visit.stage), is_not_asked_yet);
@@ -223,32 +279,23 @@ std::span<const float> DeviceStageEngine::backward(const StageVisit& visit) {
 void DeviceStageEngine::wait_for_stream(std::string_view what) {
   main_->record(*done_);
   StageWork work(*done_, all_reduce_.get(), meanwhile_);
-  comm_.wait(work, what);
-}
-
-void DeviceStageEngine::use_units(const GradientUnits& whole) {
-  std::vector<std::int16_t> exponents;
-  for (const std::size_t tensor : held_.tensors) exponents.push_back(whole.exponents()[tensor]);
-  GradientUnits& units = arena_->units();
-  if (std::ranges::equal(exponents, units.exponents())) return;
-  units.restore(exponents, whole.changed_at());
-  arena_->use_units();
+  parts_.comm.wait(work, what);
 }
 
 void DeviceStageEngine::begin_step(const StepPosition& position, const GradientUnits& units, int /*grains*/) {
   StepState state;
   state.step_in_epoch = position.step_in_epoch;
   state.step = static_cast<std::uint32_t>(position.global_step);
-  state.scalars = update_.scalars(position.global_step);
+  if (arena_) state.scalars = arena_->weight_update().scalars(position.global_step);
   state_.queue_to_device(*main_, state);
   main_->fill_zero(counters_.data(), counters_.bytes());
   if (!arena_) return;
-  use_units(units);
+  if (held().take_units(units, arena_->units())) arena_->use_units();
   arena_->queue_zero_sums();
   arena_->reducer().begin();
 }
 
-void DeviceStageEngine::reduce() {
+StageSums DeviceStageEngine::reduce() {
   if (arena_) {
     DeviceGradientReducer& reducer = arena_->reducer();
     if (reducer.on_host()) {
@@ -259,14 +306,7 @@ void DeviceStageEngine::reduce() {
   }
   main_->copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
   wait_for_stream("the sums of the pipelines' gradients");
-}
-
-StepCounters DeviceStageEngine::counters() {
-  return decode(host_counters_.span().first(kStepCounters));
-}
-
-std::vector<TensorRefusals> DeviceStageEngine::refusals() {
-  return arena_ ? arena_->own_refusals() : std::vector<TensorRefusals>();
+  return {counters(), arena_ ? arena_->own_refusals() : std::vector<TensorRefusals>()};
 }
 
 std::vector<double> DeviceStageEngine::largest_sums() {
@@ -277,10 +317,7 @@ std::vector<double> DeviceStageEngine::largest_sums() {
 /// refused; of both, the host knows those of all stages.
 void DeviceStageEngine::update(const StepPosition& /*position*/, std::int64_t samples,
                                std::vector<std::uint64_t>& rows) {
-  if (!arena_) {
-    rows.resize(rows.size() + slots_of_row_);
-    return;
-  }
+  if (!arena_) return;
   std::ranges::fill(host_counters_.span(), 0);
   host_counters_[kSamples] = samples;
   main_->copy_to_device(arena_->counters(), host_counters_.data(), host_counters_.bytes());
@@ -306,18 +343,20 @@ EvaluationSums DeviceStageEngine::evaluated() {
 
 void DeviceStageEngine::fetch_state() {
   if (!arena_) return;
-  main_->copy_to_host(weights_.data(), arena_->weights(), weights_.span().size_bytes());
-  for (std::size_t i = 0; i < buffers_.count(); ++i)
-    main_->copy_to_host(buffers_.values(i).data(), arena_->buffer(i), buffers_.values(i).size_bytes());
+  arena_->queue_state_to_host();
   wait_for_stream("the weights on the GPU");
 }
 
 void DeviceStageEngine::commit_state() {
   if (!arena_) return;
-  main_->copy_to_device(arena_->weights(), weights_.data(), weights_.span().size_bytes());
-  for (std::size_t i = 0; i < buffers_.count(); ++i)
-    main_->copy_to_device(arena_->buffer(i), buffers_.values(i).data(), buffers_.values(i).size_bytes());
+  arena_->queue_state_to_device();
   wait_for_stream("the weights on their way to the GPU");
+}
+
+}  // namespace
+
+std::unique_ptr<StageEngine> make_device_stage_engine(const StageEngineParts& parts) {
+  return std::make_unique<DeviceStageEngine>(parts);
 }
 
 }  // namespace lockstep

@@ -10,7 +10,6 @@
 #include "kernels/step_state.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/memory_need.hpp"
-#include "trainer/engine/step_engine.hpp"
 #include "trainer/strategies/strategy.hpp"
 
 #include <fmt/format.h>
@@ -71,11 +70,7 @@ Hogwild::Hogwild(const Job& job, const JobSetup& setup, Communicator& comm)
       threads_(one_thread(job, setup)),
       shared_(comm, setup.network.parameters().size),
       before_(setup.network.parameters().size),
-      weights_(setup.network.parameters().size),
-      gradient_(setup.network.parameters().size),
-      update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
-      buffers_(update_.buffer_names(), setup.network.parameters().size),
-      units_(make_gradient_units(setup.network, sampler_.batch_grains(0))) {}
+      arena_(whole_network(job, setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm) {}
 
 StepSeries Hogwild::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   const auto start = Clock::now();
@@ -96,15 +91,14 @@ void Hogwild::step(const StepPosition& position, Share& share) {
   const auto grains = sampler_.local_grains(position.step_in_epoch);
   if (grains.empty()) return;
   shared_.read(before_.span());
-  std::ranges::copy(before_.span(), weights_.data());
-  std::ranges::fill(gradient_.span(), 0.0F);
+  std::ranges::copy(before_.span(), arena_.weights().begin());
+  std::ranges::fill(arena_.gradient(), 0.0F);
   for (const Grain& grain : grains) compute(position, grain, share);
   const float samples = static_cast<float>(share.last_step.samples);
-  for (float& number : gradient_.span()) number /= samples;
+  for (float& number : arena_.gradient()) number /= samples;
   if (share.failed() || !gradient_is_finite(share)) return;
-  cpu::update(update_.rule(), update_.scalars(position.global_step), update_.tensors(), gradient_.data(),
-              buffers_.pointers(), weights_.data());
-  overwritten_ += shared_.move(before_.span(), weights_.span(), lost_);
+  arena_.take_gradient(position.global_step);
+  overwritten_ += shared_.move(before_.span(), arena_.weights(), lost_);
   updates_ += static_cast<std::int64_t>(shared_.size());
 }
 
@@ -114,10 +108,8 @@ void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& s
   const int columns = thread.columns_for(grain.samples);
   loader_.load(sampler_.indices(position.step_in_epoch, grain), columns, thread.execution.input(),
                thread.labels.data());
-  const PassKey key{.seed = seed_,
-                    .step = static_cast<std::uint32_t>(position.global_step),
-                    .first_sample = static_cast<std::uint32_t>(grain.first)};
-  float* logits = thread.execution.forward_training(before_.data(), columns, key);
+  float* logits =
+      thread.execution.forward_training(before_.data(), columns, pass_key(seed_, position, grain.first));
   LossSums sums;
   cpu::softmax_cross_entropy({.batch = columns, .samples = grain.samples, .classes = network_.classes()},
                              logits, thread.labels.data(), logits, &sums);
@@ -125,19 +117,20 @@ void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& s
   share.last_step.correct += sums.correct;
   share.losses_not_finite += sums.not_finite + (std::isfinite(sums.loss) ? 0 : 1);
   if (std::isfinite(sums.loss)) share.last_step.loss_units.add(sums.loss * kLossScale);
-  float* gradients = thread.gradients.data();
+  float *gradients = thread.gradients.data(), *sums_of_grains = arena_.gradient().data();
   const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& /*terms*/) {
-    for (std::size_t i = offset; i < offset + size; ++i) gradient_.data()[i] += gradients[i];
+    for (std::size_t i = offset; i < offset + size; ++i) sums_of_grains[i] += gradients[i];
   };
   thread.execution.backward(before_.data(), logits, gradients, add, [] {});
 }
 
-bool Hogwild::gradient_is_finite(Share& share) const {
-  const auto bad = std::ranges::find_if(gradient_.span(), [](float g) { return !std::isfinite(g); });
-  if (bad == gradient_.span().end()) return true;
+bool Hogwild::gradient_is_finite(Share& share) {
+  const std::span<float> gradient = arena_.gradient();
+  const auto bad = std::ranges::find_if(gradient, [](float g) { return !std::isfinite(g); });
+  if (bad == gradient.end()) return true;
   share.terms_not_finite = 1;
   share.tensor =
-      static_cast<std::int64_t>(units_.tensor_at(static_cast<std::size_t>(bad - gradient_.span().begin())));
+      static_cast<std::int64_t>(arena_.units().tensor_at(static_cast<std::size_t>(bad - gradient.begin())));
   return false;
 }
 
@@ -175,15 +168,16 @@ Evaluation Hogwild::evaluate(const LeaveEvaluation& leave) {
 }
 
 void Hogwild::distribute() {
-  for (const OptimizerBufferView& buffer : buffers_.views())
+  const TrainedState state = arena_.state();
+  for (const OptimizerBufferView& buffer : state.optimizer)
     comm_.broadcast(std::as_writable_bytes(buffer.values), 0);
-  broadcast_units(comm_, units_);
-  if (comm_.rank() == 0) shared_.write(weights_.span());
+  broadcast_units(comm_, state.units);
+  if (comm_.rank() == 0) shared_.write(state.weights);
   comm_.barrier();
 }
 
 void Hogwild::collect() {
-  if (comm_.rank() == 0) shared_.read(weights_.span());
+  if (comm_.rank() == 0) shared_.read(arena_.weights());
 }
 
 StrategyDescription Hogwild::describe() const {

@@ -4,9 +4,9 @@
 /// each other (Niu, Recht, Re, Wright, 2011; PyTorch's share_memory()).
 #pragma once
 
-#include "comm/reduce/gradient_units.hpp"
 #include "comm/shared_memory.hpp"
 #include "data/dataset.hpp"
+#include "trainer/engine/host_arena.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/worker_pool.hpp"
 #include "trainer/strategies/strategy.hpp"
@@ -55,12 +55,12 @@ class Hogwild final : public ParallelStrategy {
   std::int64_t longest_series() const override { return series_.steps(); }
   Evaluation evaluate(const LeaveEvaluation& leave) override;
 
-  TrainedState whole_state() override { return {weights_.span(), buffers_.views(), units_}; }
+  TrainedState whole_state() override { return arena_.state(); }
   void distribute() override;
   void collect() override;
   void check_copies(std::int64_t /*step*/) override {}  // there is one
 
-  const WeightUpdate& weight_update() const override { return update_; }
+  const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
   const DistributedSampler& sampler() const override { return sampler_; }
   StrategyDescription describe() const override;
   StrategySummary summary() override;
@@ -70,7 +70,7 @@ class Hogwild final : public ParallelStrategy {
 
   void step(const StepPosition& position, Share& share);
   void compute(const StepPosition& position, const Grain& grain, Share& share);
-  bool gradient_is_finite(Share& share) const;
+  bool gradient_is_finite(Share& share);
   StepSeries together(const Share& mine, std::int64_t count) const;
 
   const Network& network_;
@@ -85,10 +85,8 @@ class Hogwild final : public ParallelStrategy {
   WorkerPool pool_;
   std::vector<ThreadContext> threads_;  ///< one
   SharedWeights shared_;
-  AlignedBuffer<float> before_, weights_, gradient_;  ///< this rank's copies, arena order
-  WeightUpdate update_;
-  OptimizerBuffers buffers_;
-  GradientUnits units_;                         ///< those of a run's start: sums are fp32 here
+  AlignedBuffer<float> before_;                 ///< the weights that a step began with
+  HostArena arena_;                             ///< this rank's copies; units are those of a run's start
   std::int64_t updates_ = 0, overwritten_ = 0;  ///< numbers moved by this rank, and lost through it
 };
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A step: passes in schedule order, sums over replicas, a outcome of all ranks, the update.
+/// A step: passes in schedule order, sums over replicas, an outcome of all ranks, the update.
 #include "trainer/strategies/pipeline.hpp"
 
 #include "comm/agreement.hpp"
@@ -25,6 +25,14 @@ constexpr int kStateTag = 32000;
 /// Micro-batches between two questions whether to leave an evaluation, for each rank of a pipeline.
 constexpr int kGrainsBetweenQuestions = 8;
 
+/// Of weights and of each thing that the optimiser remembers.
+std::vector<std::span<float>> spans_of(const TrainedState& state, std::size_t first, std::size_t size) {
+  std::vector<std::span<float>> spans{state.weights.subspan(first, size)};
+  for (const OptimizerBufferView& buffer : state.optimizer)
+    spans.push_back(buffer.values.subspan(first, size));
+  return spans;
+}
+
 }  // namespace
 
 Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
@@ -35,21 +43,25 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
       rank_(comm.rank() % plan_.width),
       replicas_(comm.split(rank_)),
       sampler_(pipeline_sampling(job, setup.data->train, plan_, comm.rank())),
-      units_(make_gradient_units(setup.network, sampler_.batch_grains(0))),
+      units_(make_gradient_units(setup.network.parameters(), sampler_.batch_grains(0))),
       update_(job, setup.network.parameters(), sampler_.steps_per_epoch()),
       held_(held_layout(setup.network, plan_, rank_)),
-      engine_(make_stage_engine({.job = job,
-                                 .setup = setup,
-                                 .plan = plan_,
-                                 .rank = rank_,
-                                 .held = held_,
-                                 .sampler = sampler_,
-                                 .comm = comm,
-                                 .replicas = *replicas_})),
+      engine_(
+          (setup.device.gpu ? make_device_stage_engine : make_cpu_stage_engine)({.job = job,
+                                                                                 .setup = setup,
+                                                                                 .plan = plan_,
+                                                                                 .rank = rank_,
+                                                                                 .held = held_,
+                                                                                 .sampler = sampler_,
+                                                                                 .comm = comm,
+                                                                                 .replicas = *replicas_})),
       links_(make_stage_links(plan_, comm, setup.device.gpu.get(), engine_->message_stream())),
       worker_(job, plan_, rank_, *links_, *engine_),
       whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
-      whole_buffers_(update_.buffer_names(), whole_weights_.size()) {
+      whole_buffers_(update_.buffer_names(), whole_weights_.size()),
+      slots_of_row_(keeps_trail(job)
+                        ? fingerprint_layout(setup.network.parameters(), whole_buffers_.count()).slots()
+                        : 0) {
   engine_->while_waiting([this] { links_->look_after(); });
   if (plan_.width > 1) comm.activity().arrivals().close();  // stages are of different length
 }
@@ -72,66 +84,59 @@ StepSeries Pipeline::run(const StepPosition& position, std::int64_t count, bool 
 }
 
 void Pipeline::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
-  StepTrial trial(units_, position.global_step);
-  std::function<std::vector<double>()> largest_sums;
-  if (job_.parallel.determinism == Determinism::kWorld)
-    largest_sums = [this] { return largest_sums_of_all(); };
-  for (;;) {
+  const auto reduce = [&] {
     const auto start = Clock::now();
     comm_.activity().begin_step(position.global_step + 1);
-    compute(position);
-    comm_.activity().enter(Phase::kReducing);
-    std::vector<TensorRefusals> refusals;
-    const StepTotals totals = sum_over_all(stop_requested, refusals);
+    const StageSums own = compute(position);
+    const StepSums sums = sum_over_all(own, stop_requested);
     wall_seconds_ += seconds_since(start);
-    const auto outcome = trial.decide(totals, refusals, largest_sums);
-    if (outcome == StepTrial::Outcome::kRepeat) continue;
-    if (outcome == StepTrial::Outcome::kFail) {
-      series.last = totals;
-      series.failure = trial.failure();
-      return;
-    }
+    return sums;
+  };
+  const auto take = [&](const StepTotals& totals) {
     comm_.activity().enter(Phase::kUpdating);
     engine_->update(position, totals.samples, series.fingerprints);
-    series.add(totals);
-    return;
-  }
+    // A rank without parameters has a row of zeros.
+    series.fingerprints.resize(static_cast<std::size_t>(series.steps + 1) * slots_of_row_);
+  };
+  LargestSums largest_sums;
+  if (job_.parallel.determinism == Determinism::kWorld)
+    largest_sums = [this] { return largest_sums_of_all(); };
+  take_step({reduce, largest_sums, take}, units_, position.global_step, series);
 }
 
-void Pipeline::compute(const StepPosition& position) {
+StageSums Pipeline::compute(const StepPosition& position) {
   sampler_.set_epoch(position.epoch);
   const auto local = sampler_.local_grains(position.step_in_epoch);
   std::vector<StageGrain> grains;
   for (const Grain& grain : local) {
     grains.push_back({.indices = sampler_.indices(position.step_in_epoch, grain),
-                      .key = {.seed = job_.train.seed,
-                              .step = static_cast<std::uint32_t>(position.global_step),
-                              .first_sample = static_cast<std::uint32_t>(grain.first)}});
+                      .key = pass_key(job_.train.seed, position, grain.first)});
   }
   engine_->begin_step(position, units_, static_cast<int>(grains.size()));
   worker_.train(grains);
   links_->flush();  // before sums that may keep a GPU busy until other ranks come
-  engine_->reduce();
+  const StageSums sums = engine_->reduce();
+  comm_.activity().enter(Phase::kReducing);
+  return sums;
 }
 
-StepTotals Pipeline::sum_over_all(bool stop_requested, std::vector<TensorRefusals>& refusals) {
-  StepCounters mine = engine_->counters();
+StepSums Pipeline::sum_over_all(const StageSums& own, bool stop_requested) {
+  StepCounters mine = own.counters;
   mine.values[kStopRequests] = stop_requested ? 1 : 0;
-  refusals.assign(units_.tensors(), {});
-  const auto own = engine_->refusals();
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    refusals[held_.tensors[i]] = own[i];
-    mine.values[kRefused] += own[i].too_large + own[i].not_finite;
+  refusals_.assign(units_.tensors(), {});
+  for (std::size_t i = 0; i < own.refusals.size(); ++i) {
+    refusals_[held_.tensors[i].number] = own.refusals[i];
+    mine.values[kRefused] += own.refusals[i].too_large + own.refusals[i].not_finite;
   }
   std::vector<std::int64_t> numbers(mine.values.begin(), mine.values.end());
-  for (const TensorRefusals& tensor : refusals) {
+  for (const TensorRefusals& tensor : refusals_) {
     numbers.push_back(tensor.too_large);
     numbers.push_back(tensor.not_finite);
   }
   comm_.all_reduce(std::span(numbers));
-  for (std::size_t i = 0; i < refusals.size(); ++i)
-    refusals[i] = {numbers[kStepCounters + 2 * i], numbers[kStepCounters + 2 * i + 1]};
-  return decode(std::span<const std::int64_t>(numbers).first(kStepCounters)).totals();
+  for (std::size_t i = 0; i < refusals_.size(); ++i)
+    refusals_[i] = {numbers[kStepCounters + 2 * i], numbers[kStepCounters + 2 * i + 1]};
+  return {decode(std::span<const std::int64_t>(numbers).first(kStepCounters)).totals(), refusals_};
 }
 
 /// One rank has each tensor; the others add zeros to its number's bits.
@@ -139,7 +144,7 @@ std::vector<double> Pipeline::largest_sums_of_all() {
   std::vector<std::int64_t> bits(units_.tensors());
   const auto own = engine_->largest_sums();
   for (std::size_t i = 0; i < own.size() && replica() == 0; ++i)
-    bits[held_.tensors[i]] = std::bit_cast<std::int64_t>(own[i]);
+    bits[held_.tensors[i].number] = std::bit_cast<std::int64_t>(own[i]);
   comm_.all_reduce(std::span(bits));
   std::vector<double> largest;
   for (const std::int64_t number : bits) largest.push_back(std::bit_cast<double>(number));
@@ -188,20 +193,6 @@ TrainedState Pipeline::whole_state() {
   return {whole_weights_.span(), whole_buffers_.views(), units_};
 }
 
-std::vector<std::span<float>> Pipeline::held_spans(const HeldRange& range) {
-  std::vector<std::span<float>> spans{engine_->weights().subspan(range.local, range.size)};
-  for (const OptimizerBufferView& buffer : engine_->optimizer_buffers())
-    spans.push_back(buffer.values.subspan(range.local, range.size));
-  return spans;
-}
-
-std::vector<std::span<float>> Pipeline::whole_spans(const HeldRange& range) {
-  std::vector<std::span<float>> spans{whole_weights_.span().subspan(range.global, range.size)};
-  for (const OptimizerBufferView& buffer : whole_buffers_.views())
-    spans.push_back(buffer.values.subspan(range.global, range.size));
-  return spans;
-}
-
 void Pipeline::distribute() {
   naming_silent_stages([&] {
     broadcast_units(comm_, units_);
@@ -227,8 +218,9 @@ void Pipeline::collect() {
 void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
   const bool is_holder = comm_.rank() == holder, outward = way == Way::kOut;
   if (comm_.rank() != 0 && !is_holder) return;
-  const auto held = is_holder ? held_spans(range) : std::vector<std::span<float>>();
-  const auto whole = comm_.rank() == 0 ? whole_spans(range) : std::vector<std::span<float>>();
+  using Spans = std::vector<std::span<float>>;
+  const Spans held = is_holder ? spans_of(engine_->state(), range.local, range.size) : Spans();
+  const Spans whole = comm_.rank() == 0 ? spans_of(whole_state(), range.global, range.size) : Spans();
   if (holder == 0) {
     for (std::size_t i = 0; i < held.size(); ++i)
       std::ranges::copy(outward ? whole[i] : held[i], (outward ? held[i] : whole[i]).begin());
@@ -249,7 +241,10 @@ void Pipeline::check_copies(std::int64_t step) {
   const InPhase phase(comm_.activity(), Phase::kChecking);
   naming_silent_stages([&] {
     engine_->fetch_state();
-    agree(comm_, [&] { expect_equal_replicas(*replicas_, held_.layout, engine_->weights(), step); });
+    agree(comm_, [&] {
+      if (held_.ranges.empty()) return;
+      expect_equal_replicas(*replicas_, held_.layout, engine_->state().weights, step);
+    });
   });
 }
 

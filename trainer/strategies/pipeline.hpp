@@ -5,7 +5,7 @@
 #pragma once
 
 #include "comm/reduce/gradient_reducer.hpp"
-#include "trainer/engine/step_trial.hpp"
+#include "trainer/engine/training_step.hpp"
 #include "trainer/strategies/stage_engine.hpp"
 #include "trainer/strategies/stage_links.hpp"
 #include "trainer/strategies/stage_plan.hpp"
@@ -44,15 +44,12 @@ class Pipeline final : public ParallelStrategy {
   /// A rank that waits in vain in `work` says which stages are silent.
   void naming_silent_stages(const std::function<void()>& work);
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
-  void compute(const StepPosition& position);
+  StageSums compute(const StepPosition& position);
   Evaluation evaluate_in_rounds(const LeaveEvaluation& leave);
-  /// Sums over all ranks of what was counted, and of what was refused.
-  StepTotals sum_over_all(bool stop_requested, std::vector<TensorRefusals>& refusals);
+  /// Sums over all ranks of what was counted, and of what was refused, which is refusals_ from then on.
+  StepSums sum_over_all(const StageSums& own, bool stop_requested);
   std::vector<double> largest_sums_of_all();
   int replica() const { return comm_.rank() / plan_.width; }
-  /// Ranges of a rank's weights and of what its optimiser remembers.
-  std::vector<std::span<float>> held_spans(const HeldRange& range);
-  std::vector<std::span<float>> whole_spans(const HeldRange& range);
   enum class Way { kOut, kBack };
   void move_state(const HeldRange& range, int holder, Way way);
 
@@ -71,7 +68,9 @@ class Pipeline final : public ParallelStrategy {
   StageWorker worker_;
   AlignedBuffer<float> whole_weights_;  ///< rank 0's
   OptimizerBuffers whole_buffers_;      ///< rank 0's
-  double wall_seconds_ = 0;             ///< in steps, without their updates
+  std::vector<TensorRefusals> refusals_;
+  std::size_t slots_of_row_;  ///< of the trail; 0: the job keeps none
+  double wall_seconds_ = 0;   ///< in steps, without their updates
 };
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What computes the stages of one rank of a pipeline, and holds what they train: CPU cores
-/// (cpu_stage_engine.hpp) or a GPU (device_stage_engine.hpp).
+/// (cpu_stage_engine.cpp) or a GPU (device_stage_engine.cpp).
 #pragma once
 
 #include "comm/communicator.hpp"
@@ -13,7 +13,7 @@
 #include "models/network.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/step_engine.hpp"
+#include "trainer/engine/training_step.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/strategies/stage_links.hpp"
 #include "trainer/strategies/stage_plan.hpp"
@@ -38,20 +38,18 @@ struct HeldRange {
 };
 
 struct HeldLayout {
-  std::vector<HeldRange> ranges;     ///< of its stages that have parameters
-  ParameterLayout layout;            ///< one behind the other
-  std::vector<std::size_t> tensors;  ///< of each tensor held, its number in the network
+  std::vector<HeldRange> ranges;  ///< of its stages that have parameters
+  ParameterLayout layout;         ///< one behind the other
+  std::vector<HeldTensor> tensors;
 
   /// Null: the stage has no parameters.
   const HeldRange* range_of(int stage) const;
-  std::vector<std::size_t> tensor_sizes() const;
+  /// The units of the tensors held become those of the whole network. @returns whether any changed
+  bool take_units(const GradientUnits& whole, GradientUnits& own) const;
   /// A bucket for each range. Later stages are complete first.
   BucketPlan buckets() const;
 };
 HeldLayout held_layout(const Network& network, const StagePlan& plan, int rank);
-
-/// Of each tensor held.
-std::vector<HeldTensor> places_in_network(const HeldLayout& held, const ParameterLayout& network);
 
 /// A micro-batch of one round of passes.
 struct StageGrain {
@@ -66,6 +64,25 @@ struct StageVisit {
   int number = 0;  ///< of the micro-batch, counted from 0 in the round
   const StageGrain& grain;
   bool training = false;  ///< on the training set; otherwise evaluation, on the test set
+};
+
+/// What a rank's part of a step came to.
+struct StageSums {
+  StepCounters counters;  ///< of its losses
+  std::vector<TensorRefusals>
+      refusals;  ///< of each tensor held; over all ranks they add up to what was refused
+};
+
+/// What an engine is made of; borrowed.
+struct StageEngineParts {
+  const Job& job;
+  const JobSetup& setup;
+  const StagePlan& plan;
+  int rank = 0;  ///< in its pipeline
+  const HeldLayout& held;
+  const DistributedSampler& sampler;
+  Communicator& comm;      ///< all ranks
+  Communicator& replicas;  ///< those with the same stages
 };
 
 /// Passes come in the order of a schedule. Micro-batches of a stage come and go in order, so that those in flight are
@@ -98,16 +115,12 @@ class StageEngine {
   /// @param grains  of this rank's pipeline
   virtual void begin_step(const StepPosition& position, const GradientUnits& units, int grains) = 0;
   /// The gradients of all replicas are added up. Collective among them.
-  virtual void reduce() = 0;
-  /// What this rank's losses came to.
-  virtual StepCounters counters() = 0;
-  /// Of each tensor held; over all ranks they add up to what was refused.
-  virtual std::vector<TensorRefusals> refusals() = 0;
+  virtual StageSums reduce() = 0;
   /// Of each tensor held, over the replicas: GradientUnits::refine().
   virtual std::vector<double> largest_sums() = 0;
   /// Moves the weights along the mean gradient.
   /// @param samples  of the step, over all ranks
-  /// @param rows     where the job keeps a trail, the step's row is appended to them
+  /// @param rows     where the job keeps a trail and the rank has parameters, the step's row is appended to them
   virtual void update(const StepPosition& position, std::int64_t samples,
                       std::vector<std::uint64_t>& rows) = 0;
 
@@ -115,28 +128,33 @@ class StageEngine {
   virtual void begin_evaluation() = 0;
   virtual EvaluationSums evaluated() = 0;
 
-  // What is trained, in host memory, in the order of held_layout().
-  virtual std::span<float> weights() = 0;
-  virtual std::vector<OptimizerBufferView> optimizer_buffers() = 0;
+  /// What a rank with parameters trains, in host memory, in the order of held_layout().
+  virtual TrainedState state() = 0;
   /// From where it is trained into host memory, and back.
   virtual void fetch_state() {}
   virtual void commit_state() {}
+
+ protected:
+  explicit StageEngine(const StageEngineParts& parts) : parts_(parts) {}
+
+  const StagePlan& plan() const { return parts_.plan; }
+  const HeldLayout& held() const { return parts_.held; }
+  const Network& network() const { return parts_.setup.network; }
+  const NetworkPart& part(int stage) const { return plan().stages[static_cast<std::size_t>(stage)].part; }
+  /// Numbers of a sample in front of a stage and behind it.
+  std::size_t input_features(int stage) const;
+  std::size_t output_features(int stage) const;
+  const Dataset& data_of(const StageVisit& visit) const;
+  void copy_labels(const StageVisit& visit, std::span<std::int32_t> labels) const;
+  /// Of the rank's own arena.
+  ArenaPart arena_part() const;
+
+  const StageEngineParts parts_;
 };
 
-/// What an engine is made of; borrowed.
-struct StageEngineParts {
-  const Job& job;
-  const JobSetup& setup;
-  const StagePlan& plan;
-  int rank = 0;  ///< in its pipeline
-  const HeldLayout& held;
-  const DistributedSampler& sampler;
-  Communicator& comm;      ///< all ranks
-  Communicator& replicas;  ///< those with the same stages
-};
-
-/// As the device was chosen. Collective.
-std::unique_ptr<StageEngine> make_stage_engine(const StageEngineParts& parts);
+/// Collective.
+std::unique_ptr<StageEngine> make_cpu_stage_engine(const StageEngineParts& parts);
+std::unique_ptr<StageEngine> make_device_stage_engine(const StageEngineParts& parts);
 
 // The stages of one rank at work: passes over grains, in the order of the schedule.
 

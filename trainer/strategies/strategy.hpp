@@ -12,7 +12,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/step_engine.hpp"
+#include "trainer/engine/training_step.hpp"
 #include "trainer/engine/weight_update.hpp"
 
 #include <cstddef>
@@ -27,13 +27,6 @@
 #include <vector>
 
 namespace lockstep {
-
-/// The numbers that a checkpoint is of: the host's weights, what the optimiser remembers, units.
-struct TrainedState {
-  std::span<float> weights;
-  std::vector<OptimizerBufferView> optimizer;
-  GradientUnits& units;
-};
 
 /// Sees a step, and may change what it sees. What is empty is not called.
 struct StepProbe {
@@ -53,6 +46,18 @@ struct StrategyDescription {
   StrategyFacts facts;
   std::string for_log = {};  ///< a line for experts, which the log alone gets; may be empty
   bool has_graphs = true;    ///< on a GPU, steps may be graphs
+};
+
+/// Seconds spent since the strategy was made.
+struct StepTimes {
+  double total = 0;
+  double input = 0;      ///< CPU: gather and normalise, of the busiest thread
+  double under_way = 0;  ///< CPU: from when the first gradients left until all were summed
+  double exposed = 0;    ///< CPU: waiting for communication after backward had ended
+  double optimizer = 0;  ///< CPU
+  double queueing = 0;   ///< GPU: the host's time to queue the steps
+  /// CPU: of each bucket, from the start of the arithmetic until it left.
+  std::vector<double> until_left = {};
 };
 
 /// What a strategy says when a run has ended.
@@ -115,6 +120,8 @@ class ParallelStrategy {
   /// Of this rank: steps an epoch, sizes of batches.
   virtual const DistributedSampler& sampler() const = 0;
   virtual StrategyDescription describe() const = 0;
+  /// For `bench step`: of strategies that measure it.
+  virtual StepTimes times() const { return {}; }
   /// What is worth saying when the run has ended, on rank 0. Collective.
   virtual StrategySummary summary() { return {}; }
 };

@@ -6,8 +6,8 @@
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "models/network.hpp"
-#include "trainer/engine/step_engine.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/strategies/data_parallel.hpp"
 #include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>
@@ -29,28 +29,28 @@ class Candidate {
       : label_(std::move(label)),
         job_(std::move(job)),
         setup_(std::move(setup)),
-        engine_(make_step_engine(job_, setup_, comm)) {
-    setup_.network.initialise(job_.train.seed, engine_->weights(), job_.train.initial_scale);
-    engine_->commit_state();
-    const DistributedSampler& sampler = engine_->sampler();
+        strategy_(make_data_parallel(job_, setup_, comm)) {
+    setup_.network.initialise(job_.train.seed, strategy_->whole_state().weights, job_.train.initial_scale);
+    strategy_->distribute();
+    const DistributedSampler& sampler = strategy_->sampler();
     const std::int64_t steps = sampler.steps_per_epoch();
     full_steps_ = steps - (sampler.batch_samples(steps - 1) < sampler.batch_samples(0) ? 1 : 0);
   }
 
   /// Runs the next full-batch steps; their time includes the waiting for the last of them.
   void turn(std::int64_t steps) {
-    engine_->reset_times();
+    const double queued = strategy_->times().queueing;
     const auto start = Clock::now();
     for (std::int64_t left = steps; left > 0;) {
       const std::int64_t in_epoch = step_ % full_steps_;
-      const std::int64_t count = std::min({left, engine_->longest_series(), full_steps_ - in_epoch});
-      engine_->run({step_ / full_steps_, in_epoch, step_}, count, false);
+      const std::int64_t count = std::min({left, strategy_->longest_series(), full_steps_ - in_epoch});
+      strategy_->run({step_ / full_steps_, in_epoch, step_}, count, false);
       step_ += count;
       left -= count;
     }
     const double total = seconds_since(start);
     seconds_.push_back(total / static_cast<double>(steps));
-    queueing_.push_back(engine_->times().queueing / static_cast<double>(steps));
+    queueing_.push_back((strategy_->times().queueing - queued) / static_cast<double>(steps));
   }
 
   void forget_turns() {
@@ -60,7 +60,7 @@ class Candidate {
 
   void print() const {
     const double seconds = median(seconds_);
-    const double samples = static_cast<double>(engine_->sampler().batch_samples(0));
+    const double samples = static_cast<double>(strategy_->sampler().batch_samples(0));
     lockstep::print("{:<22} {:>10.2f} {:>10.2f} {:>14} {:>10.1f}\n", label_, seconds * 1e6,
                     median(queueing_) * 1e6, with_thousands(static_cast<std::int64_t>(samples / seconds)),
                     setup_.network.training_flops_per_sample() * samples / seconds * 1e-9);
@@ -72,7 +72,7 @@ class Candidate {
   std::string label_;
   Job job_;
   JobSetup setup_;
-  std::unique_ptr<StepEngine> engine_;
+  std::unique_ptr<ParallelStrategy> strategy_;
   std::int64_t full_steps_ = 0, step_ = 0;
   std::vector<double> seconds_, queueing_;
 };

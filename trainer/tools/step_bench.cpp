@@ -8,7 +8,7 @@
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "models/network.hpp"
-#include "trainer/engine/step_engine.hpp"
+#include "trainer/strategies/data_parallel.hpp"
 #include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>
@@ -44,40 +44,43 @@ struct Candidate {
   Candidate(const Job& job, Communicator& comm, JobSetup made)
       : label(spelt(job.parallel.determinism)),
         setup(std::move(made)),
-        engine(make_step_engine(job, setup, comm)) {
-    setup.network.initialise(job.train.seed, engine->weights(), job.train.initial_scale);
+        strategy(make_data_parallel(job, setup, comm)) {
+    setup.network.initialise(job.train.seed, strategy->whole_state().weights, job.train.initial_scale);
   }
 
   /// Runs the next full-batch steps; records seconds per step and the shares of this turn.
   void turn(Communicator& comm, int steps) {
-    engine->reset_times();
-    const auto& sampler = engine->sampler();
+    const StepTimes before = strategy->times();
+    const auto& sampler = strategy->sampler();
     const auto full_steps = sampler.steps_per_epoch() -
                             (sampler.batch_samples(sampler.steps_per_epoch() - 1) < sampler.batch_samples(0));
     const auto start = Clock::now();
     std::vector<double> waits;
     for (int i = 0; i < steps; ++i, ++step) {
-      const double waited = engine->times().exposed;
-      engine->run({step / full_steps, step % full_steps, step}, 1, false);
-      waits.push_back(engine->times().exposed - waited);
+      const double waited = strategy->times().exposed;
+      strategy->run({step / full_steps, step % full_steps, step}, 1, false);
+      waits.push_back(strategy->times().exposed - waited);
     }
     const double total = seconds_since(start);
-    const StepTimes times = engine->times();
+    const StepTimes times = strategy->times();
+    const double exposed_here = times.exposed - before.exposed,
+                 sums_under_way = times.under_way - before.under_way;
     const double communication = waits_of_last_arrivals(comm, waits);
     seconds.push_back(total / steps);
-    input.push_back(times.input / total);
+    input.push_back((times.input - before.input) / total);
     exposed.push_back(communication / total);
-    skew.push_back((times.exposed - communication) / total);
-    optimizer.push_back(times.optimizer / total);
-    under_way.push_back(times.under_way / steps);
-    beside_backward.push_back((times.under_way - times.exposed) / steps);
+    skew.push_back((exposed_here - communication) / total);
+    optimizer.push_back((times.optimizer - before.optimizer) / total);
+    under_way.push_back(sums_under_way / steps);
+    beside_backward.push_back((sums_under_way - exposed_here) / steps);
     until_left.resize(times.until_left.size());
-    for (std::size_t i = 0; i < until_left.size(); ++i) until_left[i].push_back(times.until_left[i] / steps);
+    for (std::size_t i = 0; i < until_left.size(); ++i)
+      until_left[i].push_back((times.until_left[i] - before.until_left[i]) / steps);
   }
 
   std::string label;
   JobSetup setup;
-  std::unique_ptr<StepEngine> engine;
+  std::unique_ptr<ParallelStrategy> strategy;
   std::int64_t step = 0;
   std::vector<double> seconds, input, exposed, skew, optimizer;
   std::vector<double> under_way, beside_backward;  ///< seconds a step, of this rank

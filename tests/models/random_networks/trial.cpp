@@ -5,8 +5,8 @@
 #include "tests/models/random_networks/random_case.hpp"
 #include "tests/models/random_networks/reference_layers.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/step_engine.hpp"
 #include "trainer/run/saved_model.hpp"
+#include "trainer/strategies/data_parallel.hpp"
 
 #include <fmt/format.h>
 
@@ -110,17 +110,17 @@ class Training {
         is_judge_(verdict != nullptr && comm.rank() == 0),
         judge_(verdict),
         setup_(set_up(trial, job, comm)),
-        engine_(make_step_engine(job_, setup_, comm)) {
-    initialise_weights(job_, setup_.network, engine_->weights());
-    engine_->commit_state();
+        strategy_(make_data_parallel(job_, setup_, comm)) {
+    initialise_weights(job_, setup_.network, strategy_->whole_state().weights);
+    strategy_->distribute();
   }
 
   void run() {
     const std::vector<Batch> batches = batches_of(job_, setup_.data->train);
     for (std::size_t step = 0; step < batches.size(); ++step)
       run_step(static_cast<std::int64_t>(step), batches[step]);
-    const std::vector<float> weights = copy(engine_->weights());
-    const Evaluation evaluation = engine_->evaluate(never_leave);
+    const std::vector<float> weights = copy(strategy_->whole_state().weights);
+    const Evaluation evaluation = strategy_->evaluate(never_leave);
     if (!is_judge_) return;
     judge_evaluation(evaluation, weights);
     judge_.bits().weights = weights;
@@ -134,10 +134,11 @@ class Training {
   };
 
   void run_step(std::int64_t step, const Batch& batch) {
-    engine_->fetch_state();
-    const State before{copy(engine_->weights()), copy(engine_->optimizer_buffers()[0].values)};
-    const StepSeries series = engine_->run({0, step, step}, 1, false);
-    engine_->fetch_state();
+    strategy_->collect();
+    const State before{copy(strategy_->whole_state().weights),
+                       copy(strategy_->whole_state().optimizer[0].values)};
+    const StepSeries series = strategy_->run({0, step, step}, 1, false);
+    strategy_->collect();
     if (!is_judge_) return;
     const PassKey key{job_.train.seed, static_cast<std::uint32_t>(step), 0};
     const ReferenceStep expected = reference_training(setup_.network, before.weights, batch, key);
@@ -154,7 +155,7 @@ class Training {
     const double grains = std::ceil(1.0 * samples / job_.parallel.grain);
     const auto& parameters = setup_.network.parameters().parameters;
     for (std::size_t t = 0; t < parameters.size(); ++t) {
-      const double exact = grains * exact_rounding(engine_->gradient_units().exponents()[t]);
+      const double exact = grains * exact_rounding(strategy_->whole_state().units.exponents()[t]);
       for (std::size_t i = 0; i < parameters[t].size; ++i) {
         const std::size_t at = parameters[t].offset + i;
         judge_parameter(at, before, sums.value[at] / samples, (sums.allowed(at) + exact) / samples,
@@ -180,7 +181,7 @@ class Training {
                        const auto& name) {
     const OptimizerSection& sgd = job_.train.optimizer;
     const double w = before.weights[i], m = before.momentum[i],
-                 new_m = engine_->optimizer_buffers()[0].values[i];
+                 new_m = strategy_->whole_state().optimizer[0].values[i];
     const double decay = static_cast<float>(sgd.weight_decay), carried = static_cast<float>(sgd.momentum);
     const double rounding = 4 * Bounded::kUnit * (std::abs(gradient) + std::abs(decay * w) + std::abs(m));
     judge_.compare(new_m, carried * m + gradient + decay * w, allowed + rounding,
@@ -188,7 +189,7 @@ class Training {
     const double moved = sgd.nesterov ? new_m - carried * m + carried * new_m : new_m;
     const double step = static_cast<float>(sgd.lr) * moved;
     judge_.compare(
-        engine_->weights()[i], w - step,
+        strategy_->whole_state().weights[i], w - step,
         4 * Bounded::kUnit * (std::abs(w) + static_cast<float>(sgd.lr) * (2 * std::abs(new_m) + std::abs(m))),
         [&] { return name("value"); });
   }
@@ -206,7 +207,7 @@ class Training {
   bool is_judge_;
   FailureDetector judge_;
   JobSetup setup_;
-  std::unique_ptr<StepEngine> engine_;
+  std::unique_ptr<ParallelStrategy> strategy_;
 };
 
 void train(const RandomCase& trial, const std::string& device, Comparison* verdict) {

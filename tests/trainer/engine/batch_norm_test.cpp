@@ -5,8 +5,8 @@
 #include "comm/thread/thread_ranks.hpp"
 #include "common/safetensors.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/step_engine.hpp"
 #include "trainer/ranks/device_choice.hpp"
+#include "trainer/strategies/data_parallel.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -117,13 +117,13 @@ std::vector<float> copy_of(std::span<const float> numbers) {
 /// One rank's engine with the golden weights.
 struct Engine {
   JobSetup setup;
-  std::unique_ptr<StepEngine> engine;
+  std::unique_ptr<ParallelStrategy> engine;
 
   Engine(const Job& job, Communicator& comm, const std::shared_ptr<TrainTestData>& data)
-      : setup(set_up(job, comm, data)), engine(make_step_engine(job, setup, comm)) {
+      : setup(set_up(job, comm, data)), engine(make_data_parallel(job, setup, comm)) {
     std::ranges::copy(golden_state<float>(setup.network.parameters(), "initial.", "F32"),
-                      engine->weights().begin());
-    engine->commit_state();
+                      engine->whole_state().weights.begin());
+    engine->distribute();
   }
 
  private:
@@ -145,10 +145,10 @@ BatchNormRun train_rank(const Job& job, Communicator& comm, int steps) {
     const StepSeries series = engine->run({step / epoch, step % epoch, step}, 1, false);
     EXPECT_EQ(series.steps, 1);
     run.losses.push_back(series.last.loss() / static_cast<double>(series.samples));
-    engine->fetch_state();
-    if (step == 0) run.first = copy_of(engine->weights());
+    engine->collect();
+    if (step == 0) run.first = copy_of(engine->whole_state().weights);
   }
-  run.last = copy_of(engine->weights());
+  run.last = copy_of(engine->whole_state().weights);
   run.evaluated = engine->evaluate(never_leave).loss;
   return run;
 }
@@ -203,13 +203,13 @@ TEST(BatchNormTest, NanOfOneSampleIsTheUsualFailureEverywhere) {
       const auto data = golden_data();
       data->train.features.data()[17 * kImage.features()] = NAN;
       const Engine rank(job, comm, data);
-      const std::vector<float> before = copy_of(rank.engine->weights());
+      const std::vector<float> before = copy_of(rank.engine->whole_state().weights);
       const StepSeries series = rank.engine->run({0, 0, 0}, 1, false);
-      rank.engine->fetch_state();
+      rank.engine->collect();
       EXPECT_EQ(series.steps, 0) << device;
       ASSERT_TRUE(series.failure) << device;
       EXPECT_EQ(series.failure->losses, 20) << device;
-      EXPECT_EQ(copy_of(rank.engine->weights()), before) << device;
+      EXPECT_EQ(copy_of(rank.engine->whole_state().weights), before) << device;
     });
   }
 }

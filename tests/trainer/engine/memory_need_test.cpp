@@ -14,8 +14,8 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/engine/job_setup.hpp"
-#include "trainer/engine/step_engine.hpp"
 #include "trainer/run/saved_model.hpp"
+#include "trainer/strategies/data_parallel.hpp"
 
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -64,8 +64,8 @@ TEST(MemoryNeedTest, IsWhatTrainingOnACpuTakes) {
     const JobSetup setup = set_up(job, comm);
     const TrainingMemory need = training_memory(job, setup.network, sizes_of(*setup.data), false, 1);
     const std::uint64_t before = bytes_from_malloc();
-    const auto engine = make_step_engine(job, setup, comm);
-    engine->run({}, 2, false);
+    const auto strategy = make_data_parallel(job, setup, comm);
+    strategy->run({}, 2, false);
     const std::uint64_t taken = bytes_from_malloc() - before;
     if (before == 0) GTEST_SKIP() << "sanitizers have a malloc of their own, which does not count";
     const std::uint64_t copy_for_checkpoint = 2 * sizeof(float) * setup.network.parameters().size;
@@ -86,7 +86,7 @@ TEST(MemoryNeedTest, IsWhatTrainingOnADeviceTakes) {
     const JobSetup setup = set_up(job, comm);
     const TrainingMemory need = training_memory(job, setup.network, sizes_of(*setup.data), true, 1);
     const std::uint64_t before = free_on_device();
-    const auto engine = make_step_engine(job, setup, comm);
+    const auto strategy = make_data_parallel(job, setup, comm);
     const std::uint64_t taken = before - free_on_device();
     EXPECT_LE(taken, need.device.total() + (16 << 10));
     EXPECT_GE(taken, need.device.total() / 100 * 98);

@@ -104,8 +104,12 @@ class Training {
   Training(Reduce reduce, bool graphs, Buckets buckets = Buckets::kEach)
       : job_(make_job(reduce)),
         setup_(make_setup(reduce, buckets)),
-        update_(job_, setup_.network.parameters(), 1000),
-        step_(job_, setup_, update_, kBatch, kBatch, 3, 64),
+        step_(job_, setup_,
+              {.max_columns = kBatch,
+               .global_batch = kBatch,
+               .global_grains = 3,
+               .steps_per_epoch = 1000,
+               .longest_series = 64}),
         graphs_(step_, graphs) {
     std::vector<std::int32_t> order(kSamples);
     std::iota(order.rbegin(), order.rend(), 0);
@@ -114,8 +118,8 @@ class Training {
     setup_.network.initialise(5, weights);
     step_.stream().copy_to_device(step_.arena().weights(), weights.data(), weights.size() * sizeof(float));
     StepState start;
-    start.scalars = update_.scalars(0);
-    for (int i = 0; i < kLongestSeries; ++i) start.ahead[i] = update_.scalars(i + 1);
+    start.scalars = step_.arena().weight_update().scalars(0);
+    for (int i = 0; i < kLongestSeries; ++i) start.ahead[i] = step_.arena().weight_update().scalars(i + 1);
     step_.queue_state_to_device(start);
     step_.stream().synchronize();
   }
@@ -170,7 +174,6 @@ class Training {
   Job job_;
   LoneAllReduce* all_reduce_ = nullptr;
   JobSetup setup_;
-  WeightUpdate update_;
   DeviceStep step_;
   StepGraphs graphs_;
 };

@@ -7,7 +7,7 @@
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
-#include "trainer/engine/step_engine.hpp"
+#include "trainer/engine/weight_update.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
 
@@ -153,7 +153,7 @@ struct MiddleOfARun {
     for (std::size_t i = 0; i < count; ++i) checkpoint.weights.push_back(static_cast<float>(i) + 0.5F);
     checkpoint.optimizer = {{"momentum", checkpoint.weights}};
   }
-  GradientUnits fresh_units() const { return make_gradient_units(setup.network, 2); }
+  GradientUnits fresh_units() const { return make_gradient_units(setup.network.parameters(), 2); }
 
   /// Brings it back to where nothing is yet.
   RunState come_back() {

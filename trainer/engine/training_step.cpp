@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Too large: again in larger units. Too coarse: again in finer ones. Not finite: never again.
-#include "trainer/engine/step_trial.hpp"
+#include "trainer/engine/training_step.hpp"
 
 #include "common/text_layout.hpp"
 
@@ -13,6 +13,51 @@
 #include <limits>
 
 namespace lockstep {
+namespace {
+
+constexpr double kSeriesSeconds = 0.5;
+/// Ranks agree after every series while it is shorter than the longest, and then after so many: that costs a message.
+constexpr std::int64_t kSeriesBetweenAgreements = 16;
+
+}  // namespace
+
+StepPosition after(const StepPosition& position, std::int64_t count) {
+  return {position.epoch, position.step_in_epoch + count, position.global_step + count};
+}
+
+void StepSeries::add(const StepTotals& step) {
+  ++steps;
+  samples += step.samples;
+  correct += step.correct;
+  loss_units += step.loss_units;
+  last = step;
+}
+
+void SeriesLength::took(std::int64_t steps, double seconds, Communicator& comm) {
+  if (steps_ == longest_ && ++series_ % kSeriesBetweenAgreements != 0) return;
+  std::int64_t nanoseconds = std::llround(seconds * 1e9 / static_cast<double>(steps));
+  if (comm.size() > 1) comm.all_reduce(std::span(&nanoseconds, 1));
+  const double step = static_cast<double>(std::max<std::int64_t>(nanoseconds, 1)) * 1e-9 / comm.size();
+  const double in_time = std::min(kSeriesSeconds / step, static_cast<double>(longest_));
+  steps_ = std::clamp<std::int64_t>(static_cast<std::int64_t>(in_time), 1, std::min(longest_, 2 * steps_));
+}
+
+void take_step(const StepWork& work, GradientUnits& units, std::int64_t global_step, StepSeries& series) {
+  StepTrial trial(units, global_step);
+  for (;;) {
+    const StepSums sums = work.reduce();
+    const auto outcome = trial.decide(sums.totals, sums.refusals, work.largest_sums);
+    if (outcome == StepTrial::Outcome::kRepeat) continue;
+    if (outcome == StepTrial::Outcome::kFail) {
+      series.last = sums.totals;
+      series.failure = trial.failure();
+      return;
+    }
+    work.take(sums.totals);
+    series.add(sums.totals);
+    return;
+  }
+}
 
 StepTrial::StepTrial(GradientUnits& units, std::int64_t global_step)
     : units_(units),
@@ -21,7 +66,7 @@ StepTrial::StepTrial(GradientUnits& units, std::int64_t global_step)
       raised_(units.tensors()) {}
 
 StepTrial::Outcome StepTrial::decide(const StepTotals& totals, std::span<const TensorRefusals> refusals,
-                                     const std::function<std::vector<double>()>& largest_sums) {
+                                     const LargestSums& largest_sums) {
   if (totals.refused > 0) {
     std::int64_t too_large = 0;
     for (std::size_t i = 0; i < refusals.size(); ++i) {

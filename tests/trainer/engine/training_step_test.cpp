@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// What becomes of a step, and what a person reads of one that fails; what an evaluation counts, and losses as people
 /// read them.
-#include "trainer/engine/step_trial.hpp"
+#include "trainer/engine/training_step.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
 #include "kernels/cpu/ops.hpp"

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What both engines promise: gradients leave while backward runs, a series does not last, and what sums gradients
-/// outlives the engine.
-#include "trainer/engine/step_engine.hpp"
+/// What data parallelism promises on CPUs and devices: gradients leave while backward runs, a series does not last, and
+/// what sums gradients outlives the strategy.
+#include "trainer/strategies/data_parallel.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
 #include "common/error.hpp"
@@ -10,7 +10,7 @@
 #include "models/network.hpp"
 #include "tests/support/held_device.hpp"
 #include "tests/support/small_disk.hpp"
-#include "trainer/engine/device_step_engine.hpp"
+#include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/worker_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -95,42 +95,42 @@ Job make_job() {
   return job;
 }
 
-TEST(StepEngineTest, TheAllReduceStaysUntilTheEngineIsGone) {
+TEST(DataParallelTest, TheAllReduceStaysUntilTheStrategyIsGone) {
   run_thread_ranks(1, [](Communicator& comm) {
     const Job job = make_job();
     bool gone = false;
     JobSetup setup = make_setup(gone);
-    std::unique_ptr<StepEngine> engine = make_step_engine(job, setup, comm);
-    engine->commit_state();
-    engine->run({}, 2, false);
+    std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
+    strategy->distribute();
+    strategy->run({}, 2, false);
     setup.device.gpu.reset();
     EXPECT_FALSE(gone);
-    engine.reset();
+    strategy.reset();
     EXPECT_TRUE(gone);
   });
 }
 
-/// One step after the other, as many at a time as the engine likes.
+/// One step after the other, as many at a time as the strategy likes.
 std::int64_t longest_series_after(int series, double seconds_a_step) {
   std::int64_t steps = 0;
   run_thread_ranks(1, [&](Communicator& comm) {
     const Job job = make_job();
     bool gone = false;
     const JobSetup setup = make_setup(gone, seconds_a_step);
-    const std::unique_ptr<StepEngine> engine = make_step_engine(job, setup, comm);
-    engine->commit_state();
-    EXPECT_EQ(engine->longest_series(), 1) << "nothing is known of the steps yet";
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
+    strategy->distribute();
+    EXPECT_EQ(strategy->longest_series(), 1) << "nothing is known of the steps yet";
     StepPosition position;
     for (; series > 0; --series) {
-      engine->run(position, engine->longest_series(), false);
-      position.global_step += engine->longest_series();
+      strategy->run(position, strategy->longest_series(), false);
+      position.global_step += strategy->longest_series();
     }
-    steps = engine->longest_series();
+    steps = strategy->longest_series();
   });
   return steps;
 }
 
-TEST(StepEngineTest, ASeriesOfSlowStepsOnADeviceIsShort) {
+TEST(DataParallelTest, ASeriesOfSlowStepsOnADeviceIsShort) {
   EXPECT_EQ(longest_series_after(4, 0), 4) << "on the emulator";
   EXPECT_EQ(longest_series_after(2, 0.3), 1);
 }
@@ -243,9 +243,9 @@ class NotingCommunicator final : public Communicator, private AllReduce {
   Communicator& comm_;
 };
 
-/// Between the gradients of two layers the engine lets sums progress that are under way. There are none yet if
+/// Between the gradients of two layers the strategy lets sums progress that are under way. There are none yet if
 /// buckets leave when backward has ended.
-TEST(StepEngineTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
+TEST(DataParallelTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
   run_thread_ranks(2, [](Communicator& ranks) {
     NotingCommunicator comm(ranks);
     const Job job = make_job();
@@ -256,9 +256,9 @@ TEST(StepEngineTest, OnACpuABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
     ASSERT_EQ(plan.buckets.size(), 3);
     DeviceChoice choice;
     const JobSetup setup{make_data(), std::move(choice), std::move(network), std::move(plan)};
-    const std::unique_ptr<StepEngine> engine = make_step_engine(job, setup, comm);
+    const std::unique_ptr<ParallelStrategy> strategy = make_data_parallel(job, setup, comm);
     comm.events.clear();
-    engine->run({}, 1, false);
+    strategy->run({}, 1, false);
     ASSERT_GE(comm.events.size(), 6);
     comm.events.resize(6);  // a step may be done again in other units
     EXPECT_EQ(comm.events, (Events{"start", "test", "start", "test", "start", "test"}));

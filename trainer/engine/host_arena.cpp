@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// HostArena: sums, weights and buffers are read for fingerprints while the cache has them.
+#include "trainer/engine/host_arena.hpp"
+
+#include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/fingerprint.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep {
+
+HostArena::HostArena(const ArenaPart& part, Communicator& comm)
+    : weights_(part.layout.weights_size()),
+      gradient_(part.layout.size),
+      update_(part.job, part.layout, part.steps_per_epoch),
+      buffers_(update_.buffer_names(), part.layout.size),
+      determinism_(part.job.parallel.determinism),
+      units_(make_gradient_units(part.layout, part.global_grains)),
+      held_(part.held) {
+  if (!part.plan.buckets.empty()) reducer_.emplace(comm, part.plan, units_, determinism_);
+  if (keeps_trail(part.job)) row_ = fingerprint_layout(part.network, buffers_.count());
+}
+
+LargestSums HostArena::largest_sums() {
+  if (determinism_ == Determinism::kOff) return nullptr;
+  return [this] { return reducer_->largest_sums(); };
+}
+
+void HostArena::take_sums(std::int64_t global_step, std::vector<std::uint64_t>& rows) {
+  const StepScalars scalars = update_.scalars(global_step);
+  if (row_) {
+    rows.resize(rows.size() + row_->slots());
+    update_seen(scalars, Row(rows).last(row_->slots()));
+  } else {
+    reducer_->mean_gradient(gradient_.data(), probe_);
+    update(scalars, update_.tensors());
+  }
+  probe_ = nullptr;
+}
+
+void HostArena::take_gradient(std::int64_t global_step) {
+  update(update_.scalars(global_step), update_.tensors());
+}
+
+void HostArena::update(const StepScalars& scalars, std::span<const UpdateTensor> tensors) {
+  cpu::update(update_.rule(), scalars, tensors, gradient_.data(), buffers_.pointers(), weights_.data());
+}
+
+/// The same numbers. Sums, weights and buffers are read by two, a little at a time, while the cache has them.
+void HostArena::update_seen(const StepScalars& scalars, Row row) {
+  reducer_->mean_gradient(gradient_.data(), [&](std::size_t tensor, std::size_t first, auto sums) {
+    if (probe_) probe_(tensor, first, sums);
+    const HeldTensor& held = held_[tensor];
+    row[row_->gradient(held.number)] += cpu::fingerprint(kGradientBuffer, held.first + (first - held.local),
+                                                         std::span<const std::int64_t>(sums));
+  });
+  constexpr std::size_t kNear = 2048;
+  for (UpdateTensor tensor : update_.tensors()) {
+    const std::size_t end = tensor.offset + tensor.size,
+                      at_once = uses_norms(update_.rule()) ? tensor.size : kNear;
+    for (; tensor.offset < end; tensor.offset += at_once) {
+      tensor.size = std::min(at_once, end - tensor.offset);
+      add_state(row, tensor.offset, tensor.size);
+      update(scalars, {&tensor, 1});
+    }
+  }
+  add_state(row, gradient_.size(), weights_.size() - gradient_.size());  // what is kept beside the parameters
+}
+
+void HostArena::add_state(Row row, std::size_t first, std::size_t size) {
+  for (const HeldTensor& held : held_) {
+    const std::size_t begin = std::max(first, held.local),
+                      end = std::min(first + size, held.local + held.size);
+    if (begin >= end) continue;
+    const std::size_t place = held.first + (begin - held.local);
+    const auto add = [&](std::size_t slot, std::uint32_t buffer, std::span<const float> values) {
+      row[slot] += cpu::fingerprint(buffer, place, values.subspan(begin, end - begin));
+    };
+    add(row_->weights(held.number), kWeightsBuffer, weights_.span());
+    if (held.number >= row_->trained) continue;  // no optimiser knows of it
+    for (std::size_t b = 0; b < row_->buffers; ++b) {
+      add(row_->optimizer(b, held.number), kOptimizerBuffer + static_cast<std::uint32_t>(b),
+          buffers_.values(b));
+    }
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A training step as the host sees it: where it stands in the run, whether its sums may move the weights, and what
+/// it came to. Whether they may is decided between the reduction and the update, by every rank alike. A step is a
+/// trial that may be repeated with other units, since everything random in it is keyed by its position.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "comm/reduce/gradient_units.hpp"
+#include "models/arena.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// Where a step stands in the run. Everything random in it follows from this and the seed.
+struct StepPosition {
+  std::int64_t epoch = 0;          ///< from 0
+  std::int64_t step_in_epoch = 0;  ///< from 0
+  std::int64_t global_step = 0;    ///< optimiser steps taken before this one
+};
+
+/// Of a grain in that step. @param first_sample  of the grain, in the global batch
+inline PassKey pass_key(std::uint64_t seed, const StepPosition& position, std::int64_t first_sample) {
+  return {.seed = seed,
+          .step = static_cast<std::uint32_t>(position.global_step),
+          .first_sample = static_cast<std::uint32_t>(first_sample)};
+}
+
+/// `count` steps further in the same epoch.
+StepPosition after(const StepPosition& position, std::int64_t count);
+
+/// Why a step could not be taken.
+struct StepFailure {
+  static constexpr std::size_t kNoTensor = SIZE_MAX;
+
+  std::int64_t losses = 0;  ///< samples whose loss is NaN or infinite
+  std::int64_t terms = 0;   ///< parts of the gradient that are NaN or infinite
+  std::size_t tensor =
+      kNoTensor;  ///< the last one in arena order with such terms, where backward met them first
+};
+
+/// What a series of steps came to, over all ranks.
+struct StepSeries {
+  std::int64_t steps = 0;    ///< steps that moved the weights
+  std::int64_t samples = 0;  ///< of those steps
+  std::int64_t correct = 0;
+  WideSum loss_units;  ///< sum over samples, in units of 2^-32 nats
+  /// Of the last of those steps; or, if there is a failure, of the step after them.
+  StepTotals last;
+  std::optional<StepFailure> failure;  ///< why the step after them could not be taken
+  /// Of each of those steps, one behind the other, the row that weight_update.hpp describes, of what this rank
+  /// holds. Empty unless the job keeps a trail.
+  std::vector<std::uint64_t> fingerprints = {};
+
+  /// Counts a step that moved the weights.
+  void add(const StepTotals& step);
+};
+
+/// How many steps a series may have, so that requests to stop are heard about twice a second, however long a step
+/// takes. It starts with one step; the same on all ranks, which agree on what steps took.
+class SeriesLength {
+ public:
+  /// @param longest  however short steps are
+  explicit SeriesLength(std::int64_t longest) : longest_(longest) {}
+
+  std::int64_t steps() const { return steps_; }
+  /// A series has ended that took this rank so long; at least one step. Collective, with the same number of steps.
+  void took(std::int64_t steps, double seconds, Communicator& comm);
+
+ private:
+  std::int64_t longest_;
+  std::int64_t steps_ = 1;
+  std::int64_t series_ = 0;  ///< so far
+};
+
+/// The largest |sum| of each tensor in its units. Empty for fp32 sums, which have no unit.
+using LargestSums = std::function<std::vector<double>()>;
+
+class StepTrial {
+ public:
+  enum class Outcome {
+    kTake,    ///< move the weights
+    kRepeat,  ///< units have changed: compute the same step again
+    kFail,    ///< NaN or infinity: no unit helps
+  };
+
+  /// @param units  borrowed; those of this rank's reducer or device
+  StepTrial(GradientUnits& units, std::int64_t global_step);
+
+  /// @param refusals      of each tensor over all ranks; looked at if something was refused
+  /// @param largest_sums  asked at the few steps where that matters
+  Outcome decide(const StepTotals& totals, std::span<const TensorRefusals> refusals,
+                 const LargestSums& largest_sums);
+
+  /// After kFail.
+  const StepFailure& failure() const { return failure_; }
+
+ private:
+  GradientUnits& units_;
+  std::int64_t global_step_;
+  bool may_refine_;
+  std::vector<bool> raised_;  ///< in this step: such a tensor's unit is not lowered in it again
+  StepFailure failure_;
+};
+
+/// What a step's reduction came to, over all ranks.
+struct StepSums {
+  StepTotals totals;
+  std::span<const TensorRefusals> refusals = {};  ///< of each tensor, if something was refused
+};
+
+/// How a rank computes a step.
+struct StepWork {
+  /// Computes its sums over all ranks; again where the units have changed.
+  std::function<StepSums()> reduce;
+  LargestSums largest_sums;
+  /// Moves the weights by these sums.
+  std::function<void(const StepTotals&)> take;
+};
+
+/// Computes a step until its sums may move the weights or never will. Adds it to the series: taken, or as a failure.
+/// Collective.
+void take_step(const StepWork& work, GradientUnits& units, std::int64_t global_step, StepSeries& series);
+
+/// What a person reads when a step cannot be taken. One line: the step, what is NaN or infinite in it, the largest
+/// weight before it, and what helps.
+///
+/// @param samples  of the step
+/// @param step     counted from 1
+/// @param weights  before the step, arena order
+std::string describe_failure(const StepFailure& failure, std::int64_t samples, std::int64_t step,
+                             const ParameterLayout& layout, std::span<const float> weights);
+
+}  // namespace lockstep

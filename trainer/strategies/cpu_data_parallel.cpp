@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Data parallel training on CPU cores: the threads of a rank take grains, buckets leave as soon as all have added
+/// theirs, and the optimiser follows.
+#include "common/machine.hpp"
+#include "trainer/config/job.hpp"
+#include "trainer/engine/cut_step.hpp"
+#include "trainer/engine/evaluator.hpp"
+#include "trainer/engine/host_arena.hpp"
+#include "trainer/engine/worker_pool.hpp"
+#include "trainer/strategies/data_parallel.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <span>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+std::vector<ThreadContext> make_threads(const Job& job, const JobSetup& setup) {
+  std::vector<ThreadContext> threads;
+  threads.reserve(static_cast<std::size_t>(job.parallel.threads));
+  for (int i = 0; i < job.parallel.threads; ++i) threads.emplace_back(setup.network, job.parallel.grain);
+  return threads;
+}
+
+/// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
+std::size_t most_grains(const DistributedSampler& sampler) {
+  return std::max(sampler.local_grains(0).size(), sampler.local_grains(sampler.steps_per_epoch() - 1).size());
+}
+
+class CpuDataParallel final : public DataParallel {
+ public:
+  CpuDataParallel(const Job& job, const JobSetup& setup, Communicator& comm);
+
+  StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
+  std::int64_t longest_series() const override { return 1; }
+  Evaluation evaluate(const LeaveEvaluation& leave) override;
+  TrainedState whole_state() override { return arena_.state(); }
+  const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
+  StepTimes times() const override;
+
+ private:
+  void probe_next_sums(const GradientReducer::SeeSums& see) override { arena_.probe_next_sums(see); }
+  void step(const StepPosition& position, bool stop_requested, StepSeries& series);
+  void compute(const StepPosition& position, const std::vector<Grain>& grains, bool stop_requested);
+  void compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain);
+  void compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains);
+  /// Loads its samples and begins its forward pass.
+  void begin_grain(const GrainInWork& work, const StepPosition& position, BatchStatistics* statistics);
+  void add_loss(const GrainInWork& work);
+  /// The samples at the same place in the next step's batch.
+  void prefetch_next(const StepPosition& position, const Grain& grain);
+
+  const Network& network_;
+  const Dataset& test_;
+  int grain_;
+  std::uint64_t seed_;
+  BatchLoader loader_;
+  WorkerPool pool_;
+  std::vector<ThreadContext> threads_;
+  HostArena arena_;
+  GradientReducer& reducer_;
+  CutStep cut_step_;
+  StepTimes times_;
+};
+
+CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communicator& comm)
+    : DataParallel(job, setup, comm),
+      network_(setup.network),
+      test_(setup.data->test),
+      grain_(job.parallel.grain),
+      seed_(job.train.seed),
+      loader_(setup.data->train),
+      pool_(job.parallel.threads),
+      threads_(make_threads(job, setup)),
+      arena_(whole_network(job, setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm),
+      reducer_(arena_.reducer()),
+      cut_step_(setup.network, comm, pool_, threads_, most_grains(sampler_)) {
+  if (comm.watch() != nullptr) pool_.run([&](int /*thread*/) { comm.activity().computes_here(); });
+}
+
+StepSeries CpuDataParallel::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  StepSeries series;
+  while (series.steps < count && !series.failure) step(after(position, series.steps), stop_requested, series);
+  return series;
+}
+
+Evaluation CpuDataParallel::evaluate(const LeaveEvaluation& leave) {
+  return lockstep::evaluate(comm_, pool_, threads_, test_, grain_, arena_.weights(), leave);
+}
+
+void CpuDataParallel::step(const StepPosition& position, bool stop_requested, StepSeries& series) {
+  const auto start = Clock::now();
+  RankActivity& activity = comm_.activity();
+  activity.begin_step(position.global_step + 1);
+  sampler_.set_epoch(position.epoch);
+  const auto grains = sampler_.local_grains(position.step_in_epoch);
+  const auto reduce = [&] {
+    compute(position, grains, stop_requested);
+    activity.enter(Phase::kReducing);
+    times_.exposed += reducer_.wait();
+    return StepSums{reducer_.totals(), reducer_.refusals()};
+  };
+  const auto take = [&](const StepTotals& /*totals*/) {
+    const auto reduced = Clock::now();
+    activity.enter(Phase::kUpdating);
+    arena_.take_sums(position.global_step, series.fingerprints);
+    cut_step_.move_kept(arena_.weights().data());
+    times_.optimizer += seconds_since(reduced);
+  };
+  take_step({reduce, arena_.largest_sums(), take}, arena_.units(), position.global_step, series);
+  times_.total += seconds_since(start);
+}
+
+void CpuDataParallel::compute(const StepPosition& position, const std::vector<Grain>& grains,
+                              bool stop_requested) {
+  const int own = static_cast<int>(grains.size());
+  if (cut_step_.needed()) {
+    // On a rank without grains buckets must leave between the sums at cuts, as they do on the others.
+    reducer_.begin_step(std::max(1, own), stop_requested);
+    return compute_between_cuts(position, grains);
+  }
+  reducer_.begin_step(own, stop_requested);
+  std::atomic<std::size_t> next = 0;
+  pool_.run([&](int index) {
+    ThreadContext& thread = threads_[static_cast<std::size_t>(index)];
+    for (std::size_t g = next++; g < grains.size(); g = next++) compute_grain(thread, position, grains[g]);
+  });
+}
+
+void CpuDataParallel::compute_grain(ThreadContext& thread, const StepPosition& position, const Grain& grain) {
+  const GrainInWork work{thread, thread.execution, thread.labels, grain};
+  begin_grain(work, position, nullptr);
+  thread.execution.forward_to_cut(nullptr);
+  add_loss(work);
+  prefetch_next(position, grain);
+  const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
+    reducer_.add(offset, size, terms);
+  };
+  thread.execution.backward(arena_.weights().data(), thread.execution.logits(), thread.gradients.data(), add,
+                            [&] { reducer_.poll(); });
+}
+
+void CpuDataParallel::compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains) {
+  if (grains.empty()) reducer_.add_sums({}, 0);
+  const auto begin = [&](const GrainInWork& work, BatchStatistics& statistics) {
+    begin_grain(work, position, &statistics);
+  };
+  const auto loss = [&](const GrainInWork& work) {
+    add_loss(work);
+    prefetch_next(position, work.grain);
+    work.execution.begin_backward(work.execution.logits());
+  };
+  cut_step_.run(grains, sampler_.batch_samples(position.step_in_epoch), {begin, loss}, reducer_);
+  times_.exposed += cut_step_.take_waited();
+}
+
+void CpuDataParallel::begin_grain(const GrainInWork& work, const StepPosition& position,
+                                  BatchStatistics* statistics) {
+  const auto start = Clock::now();
+  const int columns = work.thread.columns_for(work.grain.samples);
+  loader_.load(sampler_.indices(position.step_in_epoch, work.grain), columns, work.execution.input(),
+               work.labels.data());
+  work.thread.input_seconds += seconds_since(start);
+  work.execution.begin_training({.weights = arena_.weights().data(),
+                                 .batch = columns,
+                                 .samples = work.grain.samples,
+                                 .key = pass_key(seed_, position, work.grain.first),
+                                 .statistics = statistics});
+}
+
+/// The logits become their gradient.
+void CpuDataParallel::add_loss(const GrainInWork& work) {
+  float* logits = work.execution.logits();
+  const int columns = work.thread.columns_for(work.grain.samples);
+  LossSums sums;
+  cpu::softmax_cross_entropy({.batch = columns, .samples = work.grain.samples, .classes = network_.classes()},
+                             logits, work.labels.data(), logits, &sums);
+  reducer_.add_sums(sums, work.grain.samples);
+}
+
+void CpuDataParallel::prefetch_next(const StepPosition& position, const Grain& grain) {
+  const auto next = position.step_in_epoch + 1;
+  if (next >= sampler_.steps_per_epoch() || sampler_.batch_samples(next) != sampler_.batch_samples(0)) return;
+  loader_.prefetch(sampler_.indices(next, grain));
+}
+
+StepTimes CpuDataParallel::times() const {
+  StepTimes times = times_;
+  times.under_way = reducer_.seconds_under_way();
+  const auto left = reducer_.seconds_until_left();
+  times.until_left.assign(left.begin(), left.end());
+  for (const ThreadContext& thread : threads_) times.input = std::max(times.input, thread.input_seconds);
+  return times;
+}
+
+}  // namespace
+
+std::unique_ptr<ParallelStrategy> make_cpu_data_parallel(const Job& job, const JobSetup& setup,
+                                                         Communicator& comm) {
+  return std::make_unique<CpuDataParallel>(job, setup, comm);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,261 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Data parallel training on a GPU: series of steps that the host only launches; how long one may be, what is looked at
+/// between two, and steps done again in another unit.
+#include "comm/device_collectives.hpp"
+#include "comm/reduce/gradient_reducer.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+#include "trainer/engine/device_step.hpp"
+#include "trainer/engine/evaluator.hpp"
+#include "trainer/ranks/device_choice.hpp"
+#include "trainer/strategies/data_parallel.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+/// kLongestSeries is about two milliseconds of a small network's steps: long enough to hide the host's part. The
+/// emulator takes seconds for as many.
+constexpr std::int64_t kLongestEmulatedSeries = 4;
+
+/// Shorter for batches so huge that a series could add up more losses than their sum has room for.
+std::int64_t longest_series_for(bool emulated, std::int64_t global_batch) {
+  const std::int64_t wanted = emulated ? kLongestEmulatedSeries : kLongestSeries;
+  return std::clamp<std::int64_t>(kMostLossTerms / global_batch, 1, wanted);
+}
+
+BatchShare share_of_grains(const std::vector<Grain>& grains) {
+  BatchShare share;
+  if (!grains.empty()) share.first = grains.front().first;
+  for (const Grain& grain : grains) share.columns += grain.samples;
+  return share;
+}
+
+/// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
+StepSizes sizes_of_steps(const DistributedSampler& sampler, std::int64_t longest_series) {
+  const std::int64_t steps = sampler.steps_per_epoch();
+  return {.max_columns = std::max(share_of_grains(sampler.local_grains(0)).columns,
+                                  share_of_grains(sampler.local_grains(steps - 1)).columns),
+          .global_batch = sampler.batch_samples(0),
+          .global_grains = sampler.batch_grains(0),
+          .steps_per_epoch = steps,
+          .longest_series = longest_series};
+}
+
+StepTotals totals_of(std::span<const std::int64_t> counters) {
+  return decode(counters.first(kStepCounters)).totals();
+}
+
+class DeviceDataParallel final : public DataParallel {
+ public:
+  DeviceDataParallel(const Job& job, const JobSetup& setup, Communicator& comm);
+
+  StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
+  std::int64_t longest_series() const override { return series_.steps(); }
+  Evaluation evaluate(const LeaveEvaluation& leave) override;
+  TrainedState whole_state() override { return arena_.state(); }
+  const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
+  StepTimes times() const override { return times_; }
+
+ private:
+  void fetch_state() override;
+  void commit_state() override;
+  void probe_next_sums(const GradientReducer::SeeSums& see) override;
+  BatchShare share_of(std::int64_t step_in_epoch) const;
+  void go_to_epoch(std::int64_t epoch);
+  void queue_state(const StepPosition& position, std::int64_t count, bool stop_requested);
+  /// How many of the next steps need not be watched.
+  std::int64_t unseen_steps(const StepPosition& position, std::int64_t most) const;
+  /// Steps that the host does not look at before the last of them is done; fewer if one refuses a number.
+  void run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested, StepSeries& series);
+  /// One step that the host looks at between reduction and update.
+  void run_watched(const StepPosition& position, bool stop_requested, StepSeries& series);
+  StepTotals reduce(const BatchShare& share);
+  std::vector<TensorRefusals> refusals_of_all();
+  void use_units();
+  void queue_steps(std::int64_t first, std::int64_t count);
+  void wait_for_stream();
+
+  /// Kept here: graphs hold all-reduces, and must be gone before what makes those (NCCL's abort waits for them), in
+  /// whatever order the strategy and the setup go.
+  std::shared_ptr<Gpu> gpu_;
+  std::int64_t longest_series_;  ///< however short steps are
+  SeriesLength series_;
+  DeviceStep step_;
+  DeviceArena& arena_;
+  StepGraphs graphs_;
+  DeviceEvaluator evaluator_;
+  std::unique_ptr<Event> series_done_;
+  std::int64_t epoch_on_device_ = -1;
+  StepTimes times_;
+};
+
+DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Communicator& comm)
+    : DataParallel(job, setup, comm),
+      gpu_(setup.device.gpu),
+      longest_series_(longest_series_for(gpu_->device->kind() == "emulated", sampler_.batch_samples(0))),
+      series_(longest_series_),
+      step_(job, setup, sizes_of_steps(sampler_, longest_series_)),
+      arena_(step_.arena()),
+      graphs_(step_, job.parallel.graph == GraphUse::kOn),
+      evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test),
+      series_done_(gpu_->device->make_event()) {}
+
+BatchShare DeviceDataParallel::share_of(std::int64_t step_in_epoch) const {
+  BatchShare share = share_of_grains(sampler_.local_grains(step_in_epoch));
+  share.batch = sampler_.batch_samples(step_in_epoch);
+  return share;
+}
+
+StepSeries DeviceDataParallel::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  const auto start = Clock::now();
+  go_to_epoch(position.epoch);
+  StepSeries series;
+  while (series.steps < count && !series.failure) {
+    const StepPosition at = after(position, series.steps);
+    const std::int64_t before = series.steps, unseen = unseen_steps(at, count - before);
+    if (unseen > 0) run_unseen(at, unseen, stop_requested, series);
+    const bool halted = series.steps - before < unseen;
+    if (unseen == 0 || halted) run_watched(after(position, series.steps), stop_requested, series);
+  }
+  const double seconds = seconds_since(start);
+  times_.total += seconds;
+  if (series.steps > 0) series_.took(series.steps, seconds, comm_);
+  return series;
+}
+
+std::int64_t DeviceDataParallel::unseen_steps(const StepPosition& position, std::int64_t most) const {
+  most = std::min(most, longest_series_);
+  std::int64_t steps = 0;
+  while (steps < most && !arena_.units().is_refined_at(position.global_step + steps)) ++steps;
+  return steps;
+}
+
+void DeviceDataParallel::go_to_epoch(std::int64_t epoch) {
+  if (epoch_on_device_ == epoch) return;
+  sampler_.set_epoch(epoch);
+  step_.set_order(sampler_.order());
+  epoch_on_device_ = epoch;
+}
+
+void DeviceDataParallel::queue_state(const StepPosition& position, std::int64_t count, bool stop_requested) {
+  StepState state;
+  state.step_in_epoch = position.step_in_epoch;
+  state.step = static_cast<std::uint32_t>(position.global_step);
+  state.stop_requested = stop_requested ? 1 : 0;
+  state.scalars = arena_.weight_update().scalars(position.global_step);
+  for (std::int64_t i = 1; i < count; ++i)
+    state.ahead[i - 1] = arena_.weight_update().scalars(position.global_step + i);
+  step_.queue_state_to_device(state);
+}
+
+void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t count, bool stop_requested,
+                                    StepSeries& series) {
+  const auto start = Clock::now();
+  queue_state(position, count, stop_requested);
+  queue_steps(position.step_in_epoch, count);
+  step_.queue_state_to_host();
+  times_.queueing += seconds_since(start);
+  wait_for_stream();
+  const StepState& result = step_.state();
+  if (result.steps_done == 0) return;
+  const StepTotals sum = totals_of(result.sums);
+  series.steps += result.steps_done;
+  series.samples += sum.samples;
+  series.correct += sum.correct;
+  series.loss_units += sum.loss_units;
+  series.last = totals_of(result.last);
+  step_.append_fingerprints(result.steps_done, series.fingerprints);
+}
+
+void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
+  queue_state(position, 1, stop_requested);
+  std::vector<TensorRefusals> refusals;
+  bool again = false;
+  const auto reduce_once_more = [&] {
+    if (std::exchange(again, true)) use_units();
+    const StepTotals totals = reduce(share_of(position.step_in_epoch));
+    if (totals.refused > 0) refusals = refusals_of_all();
+    return StepSums{totals, refusals};
+  };
+  const auto take = [&](const StepTotals& /*totals*/) {
+    step_.queue_update();
+    step_.queue_state_to_host();
+    wait_for_stream();
+    step_.append_fingerprints(1, series.fingerprints);
+  };
+  const auto largest_sums = [this] { return arena_.largest_sums(); };
+  take_step({reduce_once_more, largest_sums, take}, arena_.units(), position.global_step, series);
+  if (series.failure) arena_.queue_zero_sums();
+}
+
+StepTotals DeviceDataParallel::reduce(const BatchShare& share) {
+  arena_.queue_zero_sums();
+  step_.queue_gradients(share);
+  if (arena_.reducer().on_host()) arena_.reducer().reduce(step_.stream());
+  step_.queue_counters_to_host();
+  wait_for_stream();
+  return totals_of(step_.counters());
+}
+
+std::vector<TensorRefusals> DeviceDataParallel::refusals_of_all() {
+  std::vector<TensorRefusals> refusals = arena_.own_refusals();
+  comm_.all_reduce(std::span(&refusals.front().too_large, kRefusalKinds * refusals.size()));
+  return refusals;
+}
+
+void DeviceDataParallel::use_units() {
+  arena_.use_units();
+  graphs_.forget();
+}
+
+/// Full batches come first in an epoch, so a series has at most two shapes.
+void DeviceDataParallel::queue_steps(std::int64_t first, std::int64_t count) {
+  while (count > 0) {
+    const BatchShare share = share_of(first);
+    std::int64_t alike = 1;
+    while (alike < count && sampler_.batch_samples(first + alike) == sampler_.batch_samples(first)) ++alike;
+    graphs_.queue(share, alike);
+    first += alike;
+    count -= alike;
+  }
+}
+
+void DeviceDataParallel::wait_for_stream() {
+  step_.stream().record(*series_done_);
+  wait_for(*series_done_, comm_, "the training steps on the GPU", gpu_->all_reduce.get());
+}
+
+Evaluation DeviceDataParallel::evaluate(const LeaveEvaluation& leave) {
+  return evaluator_.evaluate(comm_, arena_.weights(), leave);
+}
+
+void DeviceDataParallel::fetch_state() {
+  arena_.queue_state_to_host();
+  step_.stream().synchronize();
+}
+
+void DeviceDataParallel::commit_state() {
+  arena_.queue_state_to_device();
+  step_.stream().synchronize();
+  use_units();
+}
+
+void DeviceDataParallel::probe_next_sums(const GradientReducer::SeeSums& /*see*/) {
+  throw ConfigError("inject.what: sums on a GPU cannot be reached; use parallel.device=cpu");
+}
+
+}  // namespace
+
+std::unique_ptr<ParallelStrategy> make_device_data_parallel(const Job& job, const JobSetup& setup,
+                                                            Communicator& comm) {
+  return std::make_unique<DeviceDataParallel>(job, setup, comm);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a rank of a pipeline holds, and its passes: receive, run, send.
+#include "trainer/strategies/stage_engine.hpp"
+
+#include "common/machine.hpp"
+#include "models/layer.hpp"
+
+#include <algorithm>
+
+namespace lockstep {
+
+const HeldRange* HeldLayout::range_of(int stage) const {
+  const auto found = std::ranges::find(ranges, stage, &HeldRange::stage);
+  return found == ranges.end() ? nullptr : &*found;
+}
+
+bool HeldLayout::take_units(const GradientUnits& whole, GradientUnits& own) const {
+  std::vector<std::int16_t> exponents;
+  for (const HeldTensor& tensor : tensors) exponents.push_back(whole.exponents()[tensor.number]);
+  if (std::ranges::equal(exponents, own.exponents())) return false;
+  own.restore(exponents, whole.changed_at());
+  return true;
+}
+
+BucketPlan HeldLayout::buckets() const {
+  BucketPlan plan;
+  for (std::size_t i = ranges.size(); i-- > 0;)
+    plan.buckets.push_back({.offset = ranges[i].local, .size = ranges[i].size});
+  return plan;
+}
+
+HeldLayout held_layout(const Network& network, const StagePlan& plan, int rank) {
+  HeldLayout held;
+  for (const int number : plan.stages_of(rank)) {
+    const PipelineStage& stage = plan.stages[static_cast<std::size_t>(number)];
+    if (stage.arena.size == 0) continue;
+    held.ranges.push_back(
+        {number, stage.arena.offset, held.layout.size, stage.arena.size, held.tensors.size()});
+    const auto& all = network.parameters().parameters;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i].offset < stage.arena.offset || all[i].offset >= stage.arena.offset + stage.arena.size)
+        continue;
+      Parameter& local = held.layout.parameters.emplace_back(all[i]);
+      local.offset += held.layout.size - stage.arena.offset;
+      held.tensors.push_back({i, all[i].offset, local.offset, local.size});
+    }
+    held.layout.size += stage.arena.size;
+  }
+  return held;
+}
+
+std::size_t StageEngine::input_features(int stage) const {
+  return static_cast<std::size_t>(network().layers()[part(stage).first]->input().features());
+}
+
+std::size_t StageEngine::output_features(int stage) const {
+  return static_cast<std::size_t>(network().layers()[part(stage).last - 1]->output().features());
+}
+
+const Dataset& StageEngine::data_of(const StageVisit& visit) const {
+  return visit.training ? parts_.setup.data->train : parts_.setup.data->test;
+}
+
+void StageEngine::copy_labels(const StageVisit& visit, std::span<std::int32_t> labels) const {
+  const auto indices = visit.grain.indices;
+  for (std::size_t n = 0; n < indices.size(); ++n)
+    labels[n] = data_of(visit).labels[static_cast<std::size_t>(indices[n])];
+}
+
+ArenaPart StageEngine::arena_part() const {
+  return {.job = parts_.job,
+          .network = network().parameters(),
+          .layout = held().layout,
+          .held = held().tensors,
+          .plan = held().buckets(),
+          .steps_per_epoch = parts_.sampler.steps_per_epoch(),
+          .global_grains = parts_.sampler.batch_grains(0)};
+}
+
+namespace {
+
+std::size_t at(int i) {
+  return static_cast<std::size_t>(i);
+}
+
+std::vector<bool> goes_back(const StagePlan& plan) {
+  std::vector<bool> answers;
+  for (const PipelineStage& stage : plan.stages) answers.push_back(stage.goes_back());
+  return answers;
+}
+
+}  // namespace
+
+StageWorker::StageWorker(const Job& job, const StagePlan& plan, int rank, StageLinks& links,
+                         StageEngine& engine)
+    : plan_(plan),
+      rank_(rank),
+      links_(links),
+      engine_(engine),
+      order_(job.parallel.schedule),
+      times_(plan.stages.size()) {}
+
+const PipelineSchedule& StageWorker::schedule(int grains, PipelineOrder order) {
+  auto [entry, is_new] = schedules_.try_emplace({order, grains});
+  if (is_new) entry->second = make_schedule(plan_.ranks(), goes_back(plan_), grains, order);
+  return entry->second;
+}
+
+void StageWorker::train(std::span<const StageGrain> grains) {
+  run(grains, order_);
+}
+
+void StageWorker::evaluate(std::span<const StageGrain> grains) {
+  run(grains, PipelineOrder::kForward);
+}
+
+void StageWorker::run(std::span<const StageGrain> grains, PipelineOrder order) {
+  const PipelineSchedule& passes = schedule(static_cast<int>(grains.size()), order);
+  for (const int stage : plan_.stages_of(rank_)) engine_.make_room(stage, passes.in_flight[at(stage)]);
+  for (const PipelinePass& pass : passes.ranks[at(rank_)]) {
+    const StageVisit visit{.stage = pass.stage,
+                           .number = pass.grain,
+                           .grain = grains[at(pass.grain)],
+                           .training = order != PipelineOrder::kForward};
+    if (pass.backward) {
+      backward(visit);
+    } else {
+      forward(visit);
+    }
+  }
+}
+
+void StageWorker::forward(const StageVisit& visit) {
+  if (visit.stage > 0) links_.receive_forward(visit.stage, engine_.input(visit));
+  const auto start = Clock::now();
+  const auto output = engine_.forward(visit);
+  if (visit.stage < plan_.last()) links_.send_forward(visit.stage, output);
+  if (!visit.training) return;
+  times_[at(visit.stage)].forward += seconds_since(start);
+  ++times_[at(visit.stage)].forwards;
+}
+
+void StageWorker::backward(const StageVisit& visit) {
+  if (visit.stage < plan_.last()) links_.receive_backward(visit.stage, engine_.output_gradient(visit));
+  const auto start = Clock::now();
+  const auto gradient = engine_.backward(visit);
+  if (!gradient.empty()) links_.send_backward(visit.stage, gradient);
+  times_[at(visit.stage)].backward += seconds_since(start);
+  ++times_[at(visit.stage)].backwards;
+}
+
+double StageWorker::busy() const {
+  double seconds = 0;
+  for (const StageTimes& times : times_) seconds += times.forward + times.backward;
+  return seconds;
+}
+
+}  // namespace lockstep
