@@ -9,10 +9,12 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -29,6 +31,19 @@ class PendingCollective {
   /// Threads of this process carry it out, and a launcher may have bound the process to one core: a thread that
   /// waits gives that up between two tests.
   virtual bool needs_this_core() const { return false; }
+};
+
+/// Something under way that a function tests.
+class PendingWork final : public PendingCollective {
+ public:
+  explicit PendingWork(std::function<bool()> test, bool needs_this_core = false)
+      : test_(std::move(test)), needs_this_core_(needs_this_core) {}
+  bool test() override { return test_(); }
+  bool needs_this_core() const override { return needs_this_core_; }
+
+ private:
+  std::function<bool()> test_;
+  bool needs_this_core_;
 };
 
 // How sums in host memory are added up over all ranks: the way of a CPU's gradients. (For device memory see

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -50,9 +51,12 @@ class DeviceAllReduce {
 
 /// Waits for work on this rank's device in which other ranks may take part.
 /// @param all_reduce  which one it contains, or null
+/// @param meanwhile   called again and again; must not block
 /// @throws PeerLostError  after comm.timeout(): names this rank, its host and `what` was waited for
 /// @throws what Event::done() and DeviceAllReduce::check() throw
-void wait_for(Event& event, Communicator& comm, std::string_view what, DeviceAllReduce* all_reduce);
+void wait_for(
+    Event& event, Communicator& comm, std::string_view what, DeviceAllReduce* all_reduce,
+    const std::function<void()>& meanwhile = [] {});
 
 // What data-parallel training is made of (comm/collectives.hpp), on device memory. Implementations: comm/nccl,
 // comm/staged. (The sum over all ranks is comm/device_collectives.hpp; parallel_apply() has no memory.)

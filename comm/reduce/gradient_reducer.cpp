@@ -22,18 +22,11 @@
 namespace lockstep {
 namespace {
 
-/// All pending buckets as one: a wait for the first lets the others progress, too.
-class AllOf final : public PendingCollective {
- public:
-  explicit AllOf(std::vector<std::unique_ptr<PendingCollective>>& parts) : parts_(parts) {}
-  bool test() override {
-    std::erase_if(parts_, [](const auto& part) { return part->test(); });
-    return parts_.empty();
-  }
-
- private:
-  std::vector<std::unique_ptr<PendingCollective>>& parts_;
-};
+/// Lets all progress.
+bool all_over(std::vector<std::unique_ptr<PendingCollective>>& pending) {
+  std::erase_if(pending, [](const auto& part) { return part->test(); });
+  return pending.empty();
+}
 
 void check_plan(const BucketPlan& plan, std::size_t parameters) {
   LOCKSTEP_CHECK(!plan.buckets.empty());
@@ -213,7 +206,7 @@ void GradientReducer::poll() {
   if (!s.any_pending.load(std::memory_order_relaxed)) return;
   const std::unique_lock lock(s.comm_mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;  // another thread is at it
-  if (AllOf(s.pending).test()) s.any_pending.store(false, std::memory_order_relaxed);
+  if (all_over(s.pending)) s.any_pending.store(false, std::memory_order_relaxed);
 }
 
 double GradientReducer::wait() {
@@ -221,7 +214,7 @@ double GradientReducer::wait() {
   const auto start = Clock::now();
   const std::lock_guard lock(s.comm_mutex);
   LOCKSTEP_CHECK(s.in_step && s.launched == s.buckets.size());
-  AllOf all(s.pending);
+  PendingWork all([&s] { return all_over(s.pending); });
   s.comm.wait(all, fmt::format("the gradients' all-reduce ({})", counted(s.buckets.size(), "bucket")),
               Waiting::kForAll);
   s.any_pending.store(false, std::memory_order_relaxed);

@@ -22,23 +22,6 @@ namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 
-/// A copy to the host, during which the sums already under way go on.
-class CopyToHost final : public PendingCollective {
- public:
-  CopyToHost(Event& copied, std::span<const std::unique_ptr<PendingCollective>> sums)
-      : copied_(copied), sums_(sums) {}
-
-  bool test() override {
-    if (copied_.done()) return true;
-    for (const auto& sum : sums_) sum->test();
-    return false;
-  }
-
- private:
-  Event& copied_;
-  std::span<const std::unique_ptr<PendingCollective>> sums_;
-};
-
 /// Part of a buffer: where it is on the device and on the host, and the mark behind its copy to the host.
 template <typename T>
 struct Piece {
@@ -92,8 +75,9 @@ void StagedAllReduce::reduce(Stream& stream, T* device, std::size_t count) {
   }
   std::vector<std::unique_ptr<PendingCollective>> sums;
   for (const Piece<T>& piece : pieces) {
-    CopyToHost copy(*piece.copied, sums);
-    comm_.wait(copy, "the copy of gradients from this rank's GPU");
+    wait_for(*piece.copied, comm_, "the copy of gradients from this rank's GPU", nullptr, [&sums] {
+      for (const auto& sum : sums) sum->test();  // those under way go on
+    });
     sums.push_back(comm_.host_all_reduce().start(piece.host));
   }
   for (std::size_t i = 0; i < pieces.size(); ++i) {

@@ -117,8 +117,6 @@ double CutStep::take_waited() {
   return std::exchange(waited_, 0);
 }
 
-namespace {}  // namespace
-
 void require_samples_for_cuts(const Job& job, const Network& network,
                               const DistributedSampler::Options& sampling) {
   const std::int64_t rest = sampling.samples % sampling.global_batch;

@@ -95,8 +95,6 @@ class DeviceArena {
               DeviceAllReduce* all_reduce, std::int64_t steps);
 
   const WeightUpdate& weight_update() const { return update_; }
-  /// Null: the job keeps no trail.
-  DeviceFingerprints* fingerprints() { return fingerprints_ ? &*fingerprints_ : nullptr; }
 
   float* weights() { return weights_.data(); }
   /// Its weights and what the optimiser remembers are copies on the host.
@@ -117,6 +115,17 @@ class DeviceArena {
 
   /// Drops what gradients left in the sums.
   void queue_zero_sums();
+  /// Where the job keeps a trail: the rows of fingerprints of the series that begins; and of the one that has ended.
+  void queue_zero_rows() {
+    if (fingerprints_) fingerprints_->zero(stream_);
+  }
+  void queue_rows_to_host() {
+    if (fingerprints_) fingerprints_->fetch(stream_);
+  }
+  /// Once the stream has come that far.
+  void append_rows(std::int64_t steps, std::vector<std::uint64_t>& rows) const {
+    if (fingerprints_) fingerprints_->append(steps, rows);
+  }
   /// Moves the weights and advances the state; the sums are complete.
   void queue_update();
 

@@ -106,7 +106,7 @@ void DeviceStep::set_order(std::span<const std::int32_t> order) {
 
 void DeviceStep::queue_state_to_device(const StepState& state) {
   state_.queue_to_device(*main_, state);
-  if (DeviceFingerprints* fingerprints = arena_.fingerprints()) fingerprints->zero(*main_);
+  arena_.queue_zero_rows();
 }
 
 void DeviceStep::queue_counters_to_host() {
@@ -115,7 +115,7 @@ void DeviceStep::queue_counters_to_host() {
 
 void DeviceStep::queue_state_to_host() {
   state_.queue_to_host(*main_);
-  if (DeviceFingerprints* fingerprints = arena_.fingerprints()) fingerprints->fetch(*main_);
+  arena_.queue_rows_to_host();
 }
 
 // A shape of batch is run directly once, captured the second time, and launched in series from then on.

@@ -62,14 +62,10 @@ class DeviceStep {
   /// The order of the training samples in the epoch under way; waits until it is there.
   void set_order(std::span<const std::int32_t> order);
   void queue_state_to_device(const StepState& state);
-  /// After the stream has come this far, state() is what the device had, and append_fingerprints() knows the
-  /// steps done since queue_state_to_device().
+  /// After the stream has come this far, state() is what the device had, and the arena has the rows of the steps done
+  /// since queue_state_to_device().
   void queue_state_to_host();
   const StepState& state() const { return state_.host(); }
-  /// Their rows, where the job keeps a trail.
-  void append_fingerprints(std::int64_t steps, std::vector<std::uint64_t>& rows) {
-    if (const DeviceFingerprints* fingerprints = arena_.fingerprints()) fingerprints->append(steps, rows);
-  }
   /// Between gradients and update: after the stream has come this far, counters() is what the step counted,
   /// over all ranks once it is reduced.
   void queue_counters_to_host();

@@ -40,25 +40,29 @@ DatasetOptions dataset_options(const Job& job) {
 void check_data_parallel(const Job& job, const Network& network, const TrainTestData& data,
                          const DeviceChoice& device, const Communicator& comm) {
   const auto sampling = sampler_options(job, data.train, comm);
-  DistributedSampler::check(sampling);
-  require_samples_for_cuts(job, network, sampling);
-  WeightUpdate(job, network.parameters(), DistributedSampler::steps_per_epoch(sampling))
-      .require_warmup_within_run(job);
+  check_sampling(job, network, sampling);
   require_training_memory(job, network, data, device, comm);
 }
 
 }  // namespace
 
-DistributedSampler::Options sampler_options(const Job& job, const Dataset& data, const Communicator& comm) {
+DistributedSampler::Options sampler_options(const Job& job, const Dataset& data, int rank, int ranks) {
   return {.samples = data.size(),
           .global_batch = std::min(job.data.global_batch, data.size()),
           .grain = job.parallel.grain,
           .seed = job.train.seed,
           .shuffle = job.data.shuffle,
-          .rank = comm.rank(),
-          .world_size = comm.size(),
+          .rank = rank,
+          .world_size = ranks,
           .split = job.parallel.split,
           .per_rank_batch = job.data.per_rank_batch};
+}
+
+void check_sampling(const Job& job, const Network& network, const DistributedSampler::Options& sampling) {
+  DistributedSampler::check(sampling);
+  require_samples_for_cuts(job, network, sampling);
+  WeightUpdate(job, network.parameters(), DistributedSampler::steps_per_epoch(sampling))
+      .require_warmup_within_run(job);
 }
 
 ArenaPart whole_network(const Job& job, const JobSetup& setup, std::int64_t steps_per_epoch,

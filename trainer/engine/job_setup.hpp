@@ -42,8 +42,14 @@ struct JobSetup {
   std::shared_ptr<LazyFingerprints> fingerprints = {};  ///< of the data; rank 0 asks for them
 };
 
-/// How the job's training data is sharded: which samples this rank computes.
-DistributedSampler::Options sampler_options(const Job& job, const Dataset& data, const Communicator& comm);
+/// How the job's training data is sharded: which samples a rank computes, of so many that have a share.
+DistributedSampler::Options sampler_options(const Job& job, const Dataset& data, int rank, int ranks);
+inline DistributedSampler::Options sampler_options(const Job& job, const Dataset& data,
+                                                   const Communicator& comm) {
+  return sampler_options(job, data, comm.rank(), comm.size());
+}
+/// @throws ConfigError  a sampler cannot do that, or the job's warm-up is too long for it
+void check_sampling(const Job& job, const Network& network, const DistributedSampler::Options& sampling);
 
 /// For the arena of a rank that has the whole network. @param global_grains  of a full batch
 ArenaPart whole_network(const Job& job, const JobSetup& setup, std::int64_t steps_per_epoch,

@@ -13,6 +13,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/device_arena.hpp"
 #include "trainer/engine/weight_update.hpp"
+#include "trainer/engine/worker_pool.hpp"
 
 #include <fmt/format.h>
 
@@ -21,7 +22,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int kBatchMultiple = 16;                 ///< of CPU ops
 constexpr std::int64_t kEvaluationSamples = 1000;  ///< at a time, on a GPU
 constexpr const char* kHelp =
     "use fewer ranks or threads on this machine, a smaller parallel.grain, or a smaller model";
@@ -36,10 +36,6 @@ std::int64_t samples_of_a_rank(const Job& job, std::int64_t train_samples, int r
 /// Bytes for each parameter.
 constexpr std::uint64_t kFp32 = sizeof(float), kExact = sizeof(std::int64_t);
 
-/// Weights and what the optimiser remembers.
-std::uint64_t state_bytes(const Job& job) {
-  return (1 + optimizer_buffers(job)) * kFp32;
-}
 /// And once more: the checkpoint that is being written.
 std::uint64_t state_and_copy(const Job& job) {
   return 2 * state_bytes(job);
@@ -58,7 +54,7 @@ MemoryNeed on_cpu(const Job& job, const Network& network, std::int64_t train_sam
   const std::uint64_t sum = job.parallel.determinism == Determinism::kOff ? kFp32 : kExact;
   const std::uint64_t received = ranks > 1 ? sum : 0;
   const std::uint64_t each = state_and_copy(job) + kFp32 * (1 + threads) + sum + received;
-  const int columns = (job.parallel.grain + kBatchMultiple - 1) / kBatchMultiple * kBatchMultiple;
+  const int columns = ThreadContext::columns_for(job.parallel.grain);
   return {.parameters = checked_product(network.parameters().size, each),
           .activations = checked_sum(checked_product(grains_in_work(job, network, train_samples, ranks),
                                                      execution_bytes(network, columns)),
@@ -103,6 +99,10 @@ std::uint64_t sample_bytes(const Dataset& data) {
 }
 
 }  // namespace
+
+std::uint64_t state_bytes(const Job& job) {
+  return (1 + optimizer_buffers(job)) * kFp32;
+}
 
 std::uint64_t MemoryNeed::total() const {
   return checked_sum(parameters, activations, data);

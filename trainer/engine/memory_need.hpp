@@ -30,6 +30,9 @@ struct TrainingMemory {
   MemoryNeed device;  ///< of the rank's GPU; nothing on a CPU
 };
 
+/// Of a parameter: weights and what the optimiser remembers.
+std::uint64_t state_bytes(const Job& job);
+
 /// How large a data set is, known before it is there.
 struct DataSizes {
   std::int64_t train_samples = 0, test_samples = 0;

@@ -25,12 +25,6 @@ namespace {
 
 using Kind = Fault::Kind;
 
-/// What a rank waits for that is cut off.
-class NeverCompletes final : public PendingCollective {
- public:
-  bool test() override { return false; }
-};
-
 std::string contents_of(const std::string& path) {
   Env& env = Env::posix();
   if (env.entry(path).kind != EntryKind::kFile) return "";
@@ -146,7 +140,7 @@ void FaultInjector::strike() {
       return;
     case Kind::kDropNetwork: {
       if (comm_.watch() != nullptr) comm_.watch()->drop_network();
-      NeverCompletes network;
+      PendingWork network([] { return false; });
       return comm_.wait(network, "the network, from which inject cut it off");
     }
     case Kind::kFlipBit:

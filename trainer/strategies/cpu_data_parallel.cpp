@@ -36,7 +36,9 @@ class CpuDataParallel final : public DataParallel {
 
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t longest_series() const override { return 1; }
-  Evaluation evaluate(const LeaveEvaluation& leave) override;
+  Evaluation evaluate(const LeaveEvaluation& leave) override {
+    return lockstep::evaluate(comm_, pool_, threads_, test_, grain_, arena_.weights(), leave);
+  }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
   StepTimes times() const override;
@@ -85,10 +87,6 @@ StepSeries CpuDataParallel::run(const StepPosition& position, std::int64_t count
   StepSeries series;
   while (series.steps < count && !series.failure) step(after(position, series.steps), stop_requested, series);
   return series;
-}
-
-Evaluation CpuDataParallel::evaluate(const LeaveEvaluation& leave) {
-  return lockstep::evaluate(comm_, pool_, threads_, test_, grain_, arena_.weights(), leave);
 }
 
 void CpuDataParallel::step(const StepPosition& position, bool stop_requested, StepSeries& series) {

@@ -24,15 +24,24 @@ class CpuStageEngine final : public StageEngine {
   explicit CpuStageEngine(const StageEngineParts& parts);
 
   void make_room(int stage, int micro_batches) override;
-  std::span<float> input(const StageVisit& visit) override;
+  std::span<float> input(const StageVisit& visit) override {
+    return {slot(visit).input(), input_size(visit)};
+  }
   std::span<const float> forward(const StageVisit& visit) override;
-  std::span<float> output_gradient(const StageVisit& visit) override;
+  std::span<float> output_gradient(const StageVisit& visit) override {
+    return {slot(visit).output_gradient(), output_size(visit)};
+  }
   std::span<const float> backward(const StageVisit& visit) override;
 
   void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
   StageSums reduce() override;
-  std::vector<double> largest_sums() override;
-  void update(const StepPosition& position, std::int64_t samples, std::vector<std::uint64_t>& rows) override;
+  std::vector<double> largest_sums() override {
+    return arena_ ? arena_->reducer().largest_sums() : std::vector<double>();
+  }
+  void update(const StepPosition& position, std::int64_t /*samples*/,
+              std::vector<std::uint64_t>& rows) override {
+    if (arena_) arena_->take_sums(position.global_step, rows);
+  }
 
   void begin_evaluation() override { evaluated_ = {}; }
   EvaluationSums evaluated() override { return evaluated_; }
@@ -41,9 +50,7 @@ class CpuStageEngine final : public StageEngine {
  private:
   using Slots = std::vector<Execution>;
 
-  Execution& slot(const StageVisit& visit);
-  std::size_t input_size(const StageVisit& visit) const;
-  std::size_t output_size(const StageVisit& visit) const;
+  Execution& slot(const StageVisit& visit) { return slot_of(slots_, visit); }
   const float* weights_of(const HeldRange* range);
   /// The logits become their gradient.
   void take_loss(const StageVisit& visit, float* logits);
@@ -63,21 +70,13 @@ class CpuStageEngine final : public StageEngine {
 };
 
 CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)
-    : StageEngine(parts),
+    : StageEngine(parts, cpu::kLanes),
       first_stage_(parts.plan.stages_of(parts.rank).front()),
       gradients_(parts.held.layout.size),
-      columns_(ThreadContext::columns_for(parts.job.parallel.grain)),
+      columns_(columns_for(parts.job.parallel.grain)),
       slots_(parts.plan.stages.size()),
       labels_(static_cast<std::size_t>(columns_)) {
   if (!parts.held.ranges.empty()) arena_.emplace(arena_part(), parts.replicas);
-}
-
-std::size_t CpuStageEngine::input_size(const StageVisit& visit) const {
-  return input_features(visit.stage) * ThreadContext::columns_for(visit.grain.samples());
-}
-
-std::size_t CpuStageEngine::output_size(const StageVisit& visit) const {
-  return output_features(visit.stage) * ThreadContext::columns_for(visit.grain.samples());
 }
 
 void CpuStageEngine::make_room(int stage, int micro_batches) {
@@ -86,23 +85,14 @@ void CpuStageEngine::make_room(int stage, int micro_batches) {
     slots.emplace_back(network(), columns_, part(stage));
 }
 
-Execution& CpuStageEngine::slot(const StageVisit& visit) {
-  Slots& slots = slots_[static_cast<std::size_t>(visit.stage)];
-  return slots[static_cast<std::size_t>(visit.number) % slots.size()];
-}
-
 const float* CpuStageEngine::weights_of(const HeldRange* range) {
   return range == nullptr ? nullptr : arena_->weights().data() + range->local;
-}
-
-std::span<float> CpuStageEngine::input(const StageVisit& visit) {
-  return {slot(visit).input(), input_size(visit)};
 }
 
 std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
   Execution& execution = slot(visit);
   const StageGrain& grain = visit.grain;
-  const int columns = ThreadContext::columns_for(grain.samples());
+  const int columns = columns_for(grain.samples());
   if (visit.stage == 0)
     BatchLoader(data_of(visit)).load(grain.indices, columns, execution.input(), labels_.data());
   const float* weights = weights_of(held().range_of(visit.stage));
@@ -121,9 +111,8 @@ void CpuStageEngine::take_loss(const StageVisit& visit, float* logits) {
   const StageGrain& grain = visit.grain;
   copy_labels(visit, labels_);
   LossSums sums;
-  const LossShape shape{.batch = ThreadContext::columns_for(grain.samples()),
-                        .samples = grain.samples(),
-                        .classes = network().classes()};
+  const LossShape shape{
+      .batch = columns_for(grain.samples()), .samples = grain.samples(), .classes = network().classes()};
   cpu::softmax_cross_entropy(shape, logits, labels_.data(), visit.training ? logits : nullptr, &sums);
   if (!visit.training) {
     evaluated_.add(sums, grain.samples());
@@ -131,10 +120,6 @@ void CpuStageEngine::take_loss(const StageVisit& visit, float* logits) {
   }
   const StepCounters of_grain = loss_counters(sums, grain.samples(), narrow_limit_);
   for (std::size_t i = 0; i < counters_.values.size(); ++i) counters_.values[i] += of_grain.values[i];
-}
-
-std::span<float> CpuStageEngine::output_gradient(const StageVisit& visit) {
-  return {slot(visit).output_gradient(), output_size(visit)};
 }
 
 std::span<const float> CpuStageEngine::backward(const StageVisit& visit) {
@@ -165,15 +150,6 @@ StageSums CpuStageEngine::reduce() {
   const auto refusals = arena_->reducer().refusals();
   if (parts_.replicas.rank() == 0) return {counters_, {refusals.begin(), refusals.end()}};
   return {counters_, std::vector<TensorRefusals>(refusals.size())};
-}
-
-std::vector<double> CpuStageEngine::largest_sums() {
-  return arena_ ? arena_->reducer().largest_sums() : std::vector<double>();
-}
-
-void CpuStageEngine::update(const StepPosition& position, std::int64_t /*samples*/,
-                            std::vector<std::uint64_t>& rows) {
-  if (arena_) arena_->take_sums(position.global_step, rows);
 }
 
 }  // namespace

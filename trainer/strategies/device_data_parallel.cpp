@@ -58,14 +58,23 @@ class DeviceDataParallel final : public DataParallel {
 
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t longest_series() const override { return series_.steps(); }
-  Evaluation evaluate(const LeaveEvaluation& leave) override;
+  Evaluation evaluate(const LeaveEvaluation& leave) override {
+    return evaluator_.evaluate(comm_, arena_.weights(), leave);
+  }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
   StepTimes times() const override { return times_; }
 
  private:
-  void fetch_state() override;
-  void commit_state() override;
+  void fetch_state() override {
+    arena_.queue_state_to_host();
+    step_.stream().synchronize();
+  }
+  void commit_state() override {
+    arena_.queue_state_to_device();
+    step_.stream().synchronize();
+    use_units();
+  }
   void probe_next_sums(const GradientReducer::SeeSums& see) override;
   BatchShare share_of(std::int64_t step_in_epoch) const;
   void go_to_epoch(std::int64_t epoch);
@@ -78,7 +87,10 @@ class DeviceDataParallel final : public DataParallel {
   void run_watched(const StepPosition& position, bool stop_requested, StepSeries& series);
   StepTotals reduce(const BatchShare& share);
   std::vector<TensorRefusals> refusals_of_all();
-  void use_units();
+  void use_units() {
+    arena_.use_units();
+    graphs_.forget();
+  }
   void queue_steps(std::int64_t first, std::int64_t count);
   void wait_for_stream();
 
@@ -171,7 +183,7 @@ void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t c
   series.correct += sum.correct;
   series.loss_units += sum.loss_units;
   series.last = totals_of(result.last);
-  step_.append_fingerprints(result.steps_done, series.fingerprints);
+  arena_.append_rows(result.steps_done, series.fingerprints);
 }
 
 void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
@@ -188,7 +200,7 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
     step_.queue_update();
     step_.queue_state_to_host();
     wait_for_stream();
-    step_.append_fingerprints(1, series.fingerprints);
+    arena_.append_rows(1, series.fingerprints);
   };
   const auto largest_sums = [this] { return arena_.largest_sums(); };
   take_step({reduce_once_more, largest_sums, take}, arena_.units(), position.global_step, series);
@@ -210,11 +222,6 @@ std::vector<TensorRefusals> DeviceDataParallel::refusals_of_all() {
   return refusals;
 }
 
-void DeviceDataParallel::use_units() {
-  arena_.use_units();
-  graphs_.forget();
-}
-
 /// Full batches come first in an epoch, so a series has at most two shapes.
 void DeviceDataParallel::queue_steps(std::int64_t first, std::int64_t count) {
   while (count > 0) {
@@ -230,21 +237,6 @@ void DeviceDataParallel::queue_steps(std::int64_t first, std::int64_t count) {
 void DeviceDataParallel::wait_for_stream() {
   step_.stream().record(*series_done_);
   wait_for(*series_done_, comm_, "the training steps on the GPU", gpu_->all_reduce.get());
-}
-
-Evaluation DeviceDataParallel::evaluate(const LeaveEvaluation& leave) {
-  return evaluator_.evaluate(comm_, arena_.weights(), leave);
-}
-
-void DeviceDataParallel::fetch_state() {
-  arena_.queue_state_to_host();
-  step_.stream().synchronize();
-}
-
-void DeviceDataParallel::commit_state() {
-  arena_.queue_state_to_device();
-  step_.stream().synchronize();
-  use_units();
 }
 
 void DeviceDataParallel::probe_next_sums(const GradientReducer::SeeSums& /*see*/) {

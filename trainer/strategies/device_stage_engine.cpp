@@ -23,28 +23,6 @@
 namespace lockstep {
 namespace {
 
-// Work on a rank's device as something that the communicator can wait for, while messages between stages go on.
-
-/// The end of what is queued for this rank's stages, in which other ranks may take part. Borrows all.
-class StageWork final : public PendingCollective {
- public:
-  StageWork(Event& done, DeviceAllReduce* all_reduce, const std::function<void()>& meanwhile)
-      : done_(done), all_reduce_(all_reduce), meanwhile_(meanwhile) {}
-
-  bool test() override {
-    if (done_.done()) return true;
-    if (all_reduce_ != nullptr) all_reduce_->check();
-    meanwhile_();
-    return false;
-  }
-  bool needs_this_core() const override { return all_reduce_ != nullptr && all_reduce_->on_stream(); }
-
- private:
-  Event& done_;
-  DeviceAllReduce* all_reduce_;
-  const std::function<void()>& meanwhile_;
-};
-
 /// The same operations on grains as a GPU that has the whole network, and so the same bits. Messages between stages
 /// are on the GPU where they stay there (messages_stay_on_device), otherwise in pinned host memory. Each pass ends
 /// with a wait for the GPU: the host says when what it made is sent, and how long it took.
@@ -55,43 +33,86 @@ class DeviceStageEngine final : public StageEngine {
   Stream* message_stream() override { return direct_ ? main_.get() : nullptr; }
   void while_waiting(const std::function<void()>& meanwhile) override { meanwhile_ = meanwhile; }
 
-  void make_room(int stage, int micro_batches) override;
-  std::span<float> input(const StageVisit& visit) override;
+  void make_room(int stage, int micro_batches) override {
+    Slots& slots = slots_[static_cast<std::size_t>(stage)];
+    slots.reserve(static_cast<std::size_t>(micro_batches));
+    while (slots.size() < static_cast<std::size_t>(micro_batches)) {
+      slots.emplace_back(network(), *gpu_->device, *gpu_->ops, grain_, DeviceExecution::Purpose::kTraining,
+                         part(stage));
+    }
+  }
+  std::span<float> input(const StageVisit& visit) override {
+    return {direct_ ? slot(visit).input() : arriving_.data(), input_size(visit)};
+  }
   std::span<const float> forward(const StageVisit& visit) override;
-  std::span<float> output_gradient(const StageVisit& visit) override;
+  std::span<float> output_gradient(const StageVisit& visit) override {
+    return {direct_ ? slot(visit).output_gradient() : arriving_.data(), output_size(visit)};
+  }
   std::span<const float> backward(const StageVisit& visit) override;
 
   void begin_step(const StepPosition& position, const GradientUnits& units, int grains) override;
   StageSums reduce() override;
-  std::vector<double> largest_sums() override;
+  std::vector<double> largest_sums() override {
+    return arena_ ? arena_->largest_sums() : std::vector<double>();
+  }
   void update(const StepPosition& position, std::int64_t samples, std::vector<std::uint64_t>& rows) override;
 
-  void begin_evaluation() override;
-  EvaluationSums evaluated() override;
+  void begin_evaluation() override { main_->fill_zero(counters_.data(), counters_.bytes()); }
+  EvaluationSums evaluated() override {
+    main_->copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
+    wait_for_stream("an evaluation on the GPU");
+    EvaluationSums sums;
+    sums.add(counters().totals());
+    return sums;
+  }
 
   TrainedState state() override { return arena_->state(); }
-  void fetch_state() override;
-  void commit_state() override;
+  void fetch_state() override {
+    if (!arena_) return;
+    arena_->queue_state_to_host();
+    wait_for_stream("the weights on the GPU");
+  }
+  void commit_state() override {
+    if (!arena_) return;
+    arena_->queue_state_to_device();
+    wait_for_stream("the weights on their way to the GPU");
+  }
 
  private:
   using Slots = std::vector<DeviceExecution>;
 
-  DeviceExecution& slot(const StageVisit& visit);
-  std::size_t input_size(const StageVisit& visit) const;
-  std::size_t output_size(const StageVisit& visit) const;
+  DeviceExecution& slot(const StageVisit& visit) { return slot_of(slots_, visit); }
   /// Of the largest message of this rank's stages that goes through the host.
   std::size_t most_numbers() const;
   /// From where it arrived to where a pass reads it.
-  void queue_arrival(float* to, std::size_t count);
+  void queue_arrival(float* to, std::size_t count) {
+    if (!direct_) main_->copy_to_device(to, arriving_.data(), count * sizeof(float));
+  }
   /// From where a pass made it to where it is sent.
-  std::span<const float> queue_shutdown(const float* from, std::size_t count);
-  const float* weights_of(int stage);
+  std::span<const float> queue_leaving(const float* from, std::size_t count) {
+    if (direct_) return {from, count};
+    main_->copy_to_host(leaving_.data(), from, count * sizeof(float));
+    return leaving_.span().first(count);
+  }
+  const float* weights_of(int stage) {
+    const HeldRange* range = held().range_of(stage);
+    return range == nullptr ? nullptr : arena_->weights() + range->local;
+  }
   DeviceGradient gradient_of(int stage);
-  DevicePass pass_of(const StageVisit& visit) const;
+  DevicePass pass_of(const StageVisit& visit) const {
+    return {.batch = visit.grain.samples(),
+            .seed = seed_,
+            .first_sample = visit.grain.key.first_sample,
+            .state = state_.data(),
+            .grain = grain_};
+  }
   void queue_samples(const StageVisit& visit, DeviceExecution& execution);
   void queue_loss(const StageVisit& visit, DeviceExecution& execution);
   /// With the deadline of the ranks.
-  void wait_for_stream(std::string_view what);
+  void wait_for_stream(std::string_view what) {
+    main_->record(*done_);
+    wait_for(*done_, parts_.comm, what, all_reduce_.get(), meanwhile_);
+  }
 
   StepCounters counters() const { return decode(host_counters_.span().first(kStepCounters)); }
 
@@ -117,7 +138,7 @@ class DeviceStageEngine final : public StageEngine {
 };
 
 DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
-    : StageEngine(parts),
+    : StageEngine(parts, 1),
       gpu_(parts.setup.device.gpu),
       stages_(parts.plan.stages_of(parts.rank)),
       direct_(messages_stay_on_device(parts.plan, gpu_.get())),
@@ -148,14 +169,6 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
   arena_.emplace(arena_part(), *gpu_, *main_, state_, all_reduce_.get(), 1);
 }
 
-std::size_t DeviceStageEngine::input_size(const StageVisit& visit) const {
-  return input_features(visit.stage) * visit.grain.indices.size();
-}
-
-std::size_t DeviceStageEngine::output_size(const StageVisit& visit) const {
-  return output_features(visit.stage) * visit.grain.indices.size();
-}
-
 std::size_t DeviceStageEngine::most_numbers() const {
   if (direct_) return 0;
   std::size_t most = 0;
@@ -164,25 +177,6 @@ std::size_t DeviceStageEngine::most_numbers() const {
     if (stage < plan().last()) most = std::max(most, output_features(stage));
   }
   return most * static_cast<std::size_t>(grain_);
-}
-
-void DeviceStageEngine::make_room(int stage, int micro_batches) {
-  Slots& slots = slots_[static_cast<std::size_t>(stage)];
-  slots.reserve(static_cast<std::size_t>(micro_batches));
-  while (slots.size() < static_cast<std::size_t>(micro_batches)) {
-    slots.emplace_back(network(), *gpu_->device, *gpu_->ops, grain_, DeviceExecution::Purpose::kTraining,
-                       part(stage));
-  }
-}
-
-DeviceExecution& DeviceStageEngine::slot(const StageVisit& visit) {
-  Slots& slots = slots_[static_cast<std::size_t>(visit.stage)];
-  return slots[static_cast<std::size_t>(visit.number) % slots.size()];
-}
-
-const float* DeviceStageEngine::weights_of(int stage) {
-  const HeldRange* range = held().range_of(stage);
-  return range == nullptr ? nullptr : arena_->weights() + range->local;
 }
 
 /// Of the stage alone: what passes add to counts from its first parameter, and its first tensor.
@@ -194,14 +188,6 @@ DeviceGradient DeviceStageEngine::gradient_of(int stage) {
   gradient.formats = gradient.formats.subspan(range->first_tensor);
   gradient.refusals += range->first_tensor * kRefusalKinds;
   return gradient;
-}
-
-DevicePass DeviceStageEngine::pass_of(const StageVisit& visit) const {
-  return {.batch = visit.grain.samples(),
-          .seed = seed_,
-          .first_sample = visit.grain.key.first_sample,
-          .state = state_.data(),
-          .grain = grain_};
 }
 
 std::span<const float> DeviceStageEngine::forward(const StageVisit& visit) {
@@ -218,28 +204,10 @@ std::span<const float> DeviceStageEngine::forward(const StageVisit& visit) {
   if (visit.stage == plan().last()) {
     queue_loss(visit, execution);
   } else {
-    leaving = queue_shutdown(output, output_size(visit));
+    leaving = queue_leaving(output, output_size(visit));
   }
   wait_for_stream("a forward pass on the GPU");
   return leaving;
-}
-
-std::span<float> DeviceStageEngine::input(const StageVisit& visit) {
-  return {direct_ ? slot(visit).input() : arriving_.data(), input_size(visit)};
-}
-
-std::span<float> DeviceStageEngine::output_gradient(const StageVisit& visit) {
-  return {direct_ ? slot(visit).output_gradient() : arriving_.data(), output_size(visit)};
-}
-
-void DeviceStageEngine::queue_arrival(float* to, std::size_t count) {
-  if (!direct_) main_->copy_to_device(to, arriving_.data(), count * sizeof(float));
-}
-
-std::span<const float> DeviceStageEngine::queue_shutdown(const float* from, std::size_t count) {
-  if (direct_) return {from, count};
-  main_->copy_to_host(leaving_.data(), from, count * sizeof(float));
-  return leaving_.span().first(count);
 }
 
 void DeviceStageEngine::queue_samples(const StageVisit& visit, DeviceExecution& execution) {
@@ -271,15 +239,9 @@ std::span<const float> DeviceStageEngine::backward(const StageVisit& visit) {
                      gradient_of(visit.stage), is_not_asked_yet);
   const float* gradient = execution.input_gradient();
   std::span<const float> leaving;
-  if (gradient != nullptr) leaving = queue_shutdown(gradient, input_size(visit));
+  if (gradient != nullptr) leaving = queue_leaving(gradient, input_size(visit));
   wait_for_stream("a backward pass on the GPU");
   return leaving;
-}
-
-void DeviceStageEngine::wait_for_stream(std::string_view what) {
-  main_->record(*done_);
-  StageWork work(*done_, all_reduce_.get(), meanwhile_);
-  parts_.comm.wait(work, what);
 }
 
 void DeviceStageEngine::begin_step(const StepPosition& position, const GradientUnits& units, int /*grains*/) {
@@ -309,10 +271,6 @@ StageSums DeviceStageEngine::reduce() {
   return {counters(), arena_ ? arena_->own_refusals() : std::vector<TensorRefusals>()};
 }
 
-std::vector<double> DeviceStageEngine::largest_sums() {
-  return arena_ ? arena_->largest_sums() : std::vector<double>();
-}
-
 /// The update divides by the samples that the sums bring with them, and stops where they say that a number was
 /// refused; of both, the host knows those of all stages.
 void DeviceStageEngine::update(const StepPosition& /*position*/, std::int64_t samples,
@@ -321,36 +279,11 @@ void DeviceStageEngine::update(const StepPosition& /*position*/, std::int64_t sa
   std::ranges::fill(host_counters_.span(), 0);
   host_counters_[kSamples] = samples;
   main_->copy_to_device(arena_->counters(), host_counters_.data(), host_counters_.bytes());
-  DeviceFingerprints* fingerprints = arena_->fingerprints();
-  if (fingerprints != nullptr) fingerprints->zero(*main_);
+  arena_->queue_zero_rows();
   arena_->queue_update();
-  if (fingerprints != nullptr) fingerprints->fetch(*main_);
+  arena_->queue_rows_to_host();
   wait_for_stream("an update on the GPU");
-  if (fingerprints != nullptr) fingerprints->append(1, rows);
-}
-
-void DeviceStageEngine::begin_evaluation() {
-  main_->fill_zero(counters_.data(), counters_.bytes());
-}
-
-EvaluationSums DeviceStageEngine::evaluated() {
-  main_->copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
-  wait_for_stream("an evaluation on the GPU");
-  EvaluationSums sums;
-  sums.add(counters().totals());
-  return sums;
-}
-
-void DeviceStageEngine::fetch_state() {
-  if (!arena_) return;
-  arena_->queue_state_to_host();
-  wait_for_stream("the weights on the GPU");
-}
-
-void DeviceStageEngine::commit_state() {
-  if (!arena_) return;
-  arena_->queue_state_to_device();
-  wait_for_stream("the weights on their way to the GPU");
+  arena_->append_rows(1, rows);
 }
 
 }  // namespace

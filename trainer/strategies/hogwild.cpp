@@ -33,27 +33,20 @@ std::vector<ThreadContext> one_thread(const Job& job, const JobSetup& setup) {
   return threads;
 }
 
+void add(StepTotals& sum, const StepTotals& part) {
+  sum.samples += part.samples;
+  sum.correct += part.correct;
+  sum.loss_units += part.loss_units;
+  sum.stop_requested |= part.stop_requested;
+}
+
 }  // namespace
 
 struct Hogwild::Share {
-  /// Some samples, of a series or of its last step.
-  struct Sums {
-    std::int64_t samples = 0, correct = 0;
-    WideSum loss_units;
+  StepTotals series, last_step;
+  StepFailure failure;
 
-    void add(const Sums& other) {
-      samples += other.samples;
-      correct += other.correct;
-      loss_units += other.loss_units;
-    }
-  };
-
-  Sums series, last_step;
-  std::int64_t losses_not_finite = 0, terms_not_finite = 0;
-  std::int64_t tensor = -1;  ///< with such terms
-  std::int64_t stop_requested = 0;
-
-  bool failed() const { return losses_not_finite > 0 || terms_not_finite > 0; }
+  bool failed() const { return failure.losses > 0 || failure.terms > 0; }
 };
 
 Hogwild::Hogwild(const Job& job, const JobSetup& setup, Communicator& comm)
@@ -75,12 +68,12 @@ Hogwild::Hogwild(const Job& job, const JobSetup& setup, Communicator& comm)
 StepSeries Hogwild::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   const auto start = Clock::now();
   Share share;
-  share.stop_requested = stop_requested ? 1 : 0;
   for (std::int64_t i = 0; i < count && !share.failed(); ++i) {
     share.last_step = {};
     step(after(position, i), share);
-    share.series.add(share.last_step);
+    add(share.series, share.last_step);
   }
+  share.last_step.stop_requested = stop_requested;
   StepSeries series = together(share, count);
   if (series.steps > 0) series_.took(series.steps, seconds_since(start), comm_);
   return series;
@@ -115,7 +108,7 @@ void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& s
                              logits, thread.labels.data(), logits, &sums);
   share.last_step.samples += grain.samples;
   share.last_step.correct += sums.correct;
-  share.losses_not_finite += sums.not_finite + (std::isfinite(sums.loss) ? 0 : 1);
+  share.failure.losses += sums.not_finite + (std::isfinite(sums.loss) ? 0 : 1);
   if (std::isfinite(sums.loss)) share.last_step.loss_units.add(sums.loss * kLossScale);
   float *gradients = thread.gradients.data(), *sums_of_grains = arena_.gradient().data();
   const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& /*terms*/) {
@@ -128,38 +121,28 @@ bool Hogwild::gradient_is_finite(Share& share) {
   const std::span<float> gradient = arena_.gradient();
   const auto bad = std::ranges::find_if(gradient, [](float g) { return !std::isfinite(g); });
   if (bad == gradient.end()) return true;
-  share.terms_not_finite = 1;
-  share.tensor =
-      static_cast<std::int64_t>(arena_.units().tensor_at(static_cast<std::size_t>(bad - gradient.begin())));
+  share.failure.terms = 1;
+  share.failure.tensor = arena_.units().tensor_at(static_cast<std::size_t>(bad - gradient.begin()));
   return false;
 }
 
 /// When all ranks have come here, none moves the weights.
 StepSeries Hogwild::together(const Share& mine, std::int64_t count) const {
-  const auto shares = gather(comm_, mine);
-  StepSeries series;
-  StepFailure failure;
-  Share::Sums sums, last;
-  for (const Share& share : shares) {
-    sums.add(share.series);
-    last.add(share.last_step);
-    series.last.stop_requested |= share.stop_requested != 0;
-    failure.losses += share.losses_not_finite;
-    failure.terms += share.terms_not_finite;
-    if (share.tensor >= 0) failure.tensor = static_cast<std::size_t>(share.tensor);
+  Share all;
+  for (const Share& share : gather(comm_, mine)) {
+    add(all.series, share.series);
+    add(all.last_step, share.last_step);
+    all.failure.losses += share.failure.losses;
+    all.failure.terms += share.failure.terms;
+    if (share.failure.tensor != StepFailure::kNoTensor) all.failure.tensor = share.failure.tensor;
   }
-  series.last.samples = last.samples;
-  series.last.correct = last.correct;
-  series.last.loss_units = last.loss_units;
-  if (failure.losses > 0 || failure.terms > 0) {
-    series.failure = failure;
-    return series;
-  }
-  series.steps = count;
-  series.samples = sums.samples;
-  series.correct = sums.correct;
-  series.loss_units = sums.loss_units;
-  return series;
+  if (all.failed()) return {.loss_units = {}, .last = all.last_step, .failure = all.failure};
+  return {.steps = count,
+          .samples = all.series.samples,
+          .correct = all.series.correct,
+          .loss_units = all.series.loss_units,
+          .last = all.last_step,
+          .failure = {}};
 }
 
 Evaluation Hogwild::evaluate(const LeaveEvaluation& leave) {
@@ -269,9 +252,7 @@ void check_hogwild(const Job& job, const Network& network, const TrainTestData& 
   require_no_cuts(job, network);
   require_one_host(job, comm);
   const auto sampling = sampler_options(job, data.train, comm);
-  DistributedSampler::check(sampling);
-  WeightUpdate(job, network.parameters(), DistributedSampler::steps_per_epoch(sampling))
-      .require_warmup_within_run(job);
+  check_sampling(job, network, sampling);
   require_training_memory(job, network, data, device, comm);
 }
 

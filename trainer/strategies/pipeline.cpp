@@ -66,9 +66,10 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
   if (plan_.width > 1) comm.activity().arrivals().close();  // stages are of different length
 }
 
-void Pipeline::naming_silent_stages(const std::function<void()>& work) {
+template <typename Work>
+auto Pipeline::naming_silent_stages(const Work& work) {
   try {
-    work();
+    return work();
   } catch (const PeerLostError& error) {
     throw_silent_stages(error, plan_, comm_);
   }
@@ -152,9 +153,7 @@ std::vector<double> Pipeline::largest_sums_of_all() {
 }
 
 Evaluation Pipeline::evaluate(const LeaveEvaluation& leave) {
-  Evaluation evaluation;
-  naming_silent_stages([&] { evaluation = evaluate_in_rounds(leave); });
-  return evaluation;
+  return naming_silent_stages([&] { return evaluate_in_rounds(leave); });
 }
 
 /// Between two rounds all ranks hear whether one wants to leave.

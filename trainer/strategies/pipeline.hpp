@@ -42,7 +42,8 @@ class Pipeline final : public ParallelStrategy {
 
  private:
   /// A rank that waits in vain in `work` says which stages are silent.
-  void naming_silent_stages(const std::function<void()>& work);
+  template <typename Work>
+  auto naming_silent_stages(const Work& work);
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   StageSums compute(const StepPosition& position);
   Evaluation evaluate_in_rounds(const LeaveEvaluation& leave);

@@ -13,6 +13,7 @@
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/device_arena.hpp"
 #include "trainer/engine/weight_update.hpp"
+#include "trainer/engine/worker_pool.hpp"
 #include "trainer/strategies/stage_links.hpp"
 
 #include <fmt/format.h>
@@ -61,9 +62,7 @@ void check_pipeline(const Job& job, const Network& network, const TrainTestData&
   const auto sampling = pipeline_sampling(job, data.train, plan, comm.rank());
   check_replicas_have_work(job, sampling, plan);
   require_no_empty_chunks(job, sampling, plan);
-  DistributedSampler::check(sampling);
-  WeightUpdate(job, network.parameters(), DistributedSampler::steps_per_epoch(sampling))
-      .require_warmup_within_run(job);
+  check_sampling(job, network, sampling);
   require_pipeline_memory(job, network, data, plan, device, comm);
 }
 
@@ -85,27 +84,14 @@ const StrategySetup kPipelineSetup{.check = check_pipeline, .plan = plan_pipelin
 
 DistributedSampler::Options pipeline_sampling(const Job& job, const Dataset& data, const StagePlan& plan,
                                               int rank) {
-  return {.samples = data.size(),
-          .global_batch = std::min(job.data.global_batch, data.size()),
-          .grain = job.parallel.grain,
-          .seed = job.train.seed,
-          .shuffle = job.data.shuffle,
-          .rank = rank / plan.width,
-          .world_size = plan.replicas,
-          .split = job.parallel.split};
+  return sampler_options(job, data, rank / plan.width, plan.replicas);
 }
 
 // Adds up stages, grains in flight and state, for the rank that needs most.
 
 namespace {
 
-/// A CPU's ops come in groups of so many samples.
-constexpr int kBatchMultiple = 16;
 constexpr std::uint64_t kFp32 = sizeof(float), kExact = sizeof(std::int64_t);
-
-std::uint64_t state_bytes(const Job& job) {
-  return (1 + optimizer_buffers(job)) * kFp32;
-}
 
 /// Micro-batches of a stage between forward and backward, at most.
 std::uint64_t in_flight(const Job& job, const StagePlan& plan, std::int64_t train_samples, int stage) {
@@ -119,8 +105,7 @@ std::uint64_t in_flight(const Job& job, const StagePlan& plan, std::int64_t trai
 std::uint64_t bytes_of_micro_batch(const Job& job, const Network& network, const NetworkPart& part,
                                    bool on_gpu) {
   if (on_gpu) return device_execution_bytes(network, job.parallel.grain, true, part);
-  const int columns = (job.parallel.grain + kBatchMultiple - 1) / kBatchMultiple * kBatchMultiple;
-  return execution_bytes(network, columns, part);
+  return execution_bytes(network, ThreadContext::columns_for(job.parallel.grain), part);
 }
 
 /// Copies on the device of what a stage says to its neighbours, as many as micro-batches can be in flight there.

@@ -107,14 +107,6 @@ const PipelineSchedule& StageWorker::schedule(int grains, PipelineOrder order) {
   return entry->second;
 }
 
-void StageWorker::train(std::span<const StageGrain> grains) {
-  run(grains, order_);
-}
-
-void StageWorker::evaluate(std::span<const StageGrain> grains) {
-  run(grains, PipelineOrder::kForward);
-}
-
 void StageWorker::run(std::span<const StageGrain> grains, PipelineOrder order) {
   const PipelineSchedule& passes = schedule(static_cast<int>(grains.size()), order);
   for (const int stage : plan_.stages_of(rank_)) engine_.make_room(stage, passes.in_flight[at(stage)]);

@@ -135,21 +135,39 @@ class StageEngine {
   virtual void commit_state() {}
 
  protected:
-  explicit StageEngine(const StageEngineParts& parts) : parts_(parts) {}
+  /// @param columns  of activations come in multiples of these
+  StageEngine(const StageEngineParts& parts, int columns) : parts_(parts), multiple_(columns) {}
 
   const StagePlan& plan() const { return parts_.plan; }
   const HeldLayout& held() const { return parts_.held; }
   const Network& network() const { return parts_.setup.network; }
   const NetworkPart& part(int stage) const { return plan().stages[static_cast<std::size_t>(stage)].part; }
+  int columns_for(int samples) const { return (samples + multiple_ - 1) / multiple_ * multiple_; }
   /// Numbers of a sample in front of a stage and behind it.
   std::size_t input_features(int stage) const;
   std::size_t output_features(int stage) const;
+  /// The same of all columns of a micro-batch.
+  std::size_t input_size(const StageVisit& visit) const {
+    return input_features(visit.stage) * static_cast<std::size_t>(columns_for(visit.grain.samples()));
+  }
+  std::size_t output_size(const StageVisit& visit) const {
+    return output_features(visit.stage) * static_cast<std::size_t>(columns_for(visit.grain.samples()));
+  }
+  /// Of the executions of each stage, the one of this micro-batch: those in flight are neighbours.
+  template <typename OfStages>
+  static auto& slot_of(OfStages& stages, const StageVisit& visit) {
+    auto& slots = stages[static_cast<std::size_t>(visit.stage)];
+    return slots[static_cast<std::size_t>(visit.number) % slots.size()];
+  }
   const Dataset& data_of(const StageVisit& visit) const;
   void copy_labels(const StageVisit& visit, std::span<std::int32_t> labels) const;
   /// Of the rank's own arena.
   ArenaPart arena_part() const;
 
   const StageEngineParts parts_;
+
+ private:
+  int multiple_;
 };
 
 /// Collective.
@@ -170,9 +188,9 @@ class StageWorker {
   StageWorker(const Job& job, const StagePlan& plan, int rank, StageLinks& links, StageEngine& engine);
 
   /// Every pass that this rank has in a step over these grains, which lie in the training set.
-  void train(std::span<const StageGrain> grains);
+  void train(std::span<const StageGrain> grains) { run(grains, order_); }
   /// Forward passes over grains of the test set.
-  void evaluate(std::span<const StageGrain> grains);
+  void evaluate(std::span<const StageGrain> grains) { run(grains, PipelineOrder::kForward); }
 
   /// The training schedule for so many grains.
   const PipelineSchedule& schedule(int grains) { return schedule(grains, order_); }

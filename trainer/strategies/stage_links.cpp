@@ -29,16 +29,13 @@ std::unique_ptr<StageLinks> make_stage_links(const StagePlan& plan, Communicator
 
 // Copies that are sent, and kept for the next ones.
 
-std::vector<float> HostStageLinks::take_buffer() {
-  if (free_.empty()) return {};
-  std::vector<float> buffer = std::move(free_.back());
-  free_.pop_back();
-  return buffer;
-}
-
 void HostStageLinks::send(int from, int to, std::span<const float> values) {
   look_after();
-  std::vector<float> copy = take_buffer();
+  std::vector<float> copy;
+  if (!free_.empty()) {
+    copy = std::move(free_.back());
+    free_.pop_back();
+  }
   copy.assign(values.begin(), values.end());
   if (on_one_rank(from, to)) {
     own_[tag_of(from, to)].push_back(std::move(copy));
@@ -77,47 +74,11 @@ void HostStageLinks::flush() {
   look_after();
 }
 
-// Letters on the device, and the hosts' words about them.
-
-/// A message on its way here, while what leaves goes on.
-class DeviceStageLinks::Receiving final : public PendingCollective {
- public:
-  Receiving(DeviceStageLinks& links, End end, DeviceLink& link, std::span<float> values)
-      : links_(links), end_(std::move(end)), link_(link), values_(values) {}
-  bool test() override {
-    links_.look_after();
-    return links_.progress(
-        end_, [this] { return link_.start_receive(*links_.passed_, std::as_writable_bytes(values_)); });
-  }
-  bool needs_this_core() const override { return true; }
-
- private:
-  DeviceStageLinks& links_;
-  End end_;
-  DeviceLink& link_;
-  std::span<float> values_;
-};
-
-class DeviceStageLinks::Flushing final : public PendingCollective {
- public:
-  explicit Flushing(DeviceStageLinks& links) : links_(links) {}
-  bool test() override {
-    links_.look_after();
-    return links_.pending_sends_.empty() && links_.told_.empty();
-  }
-  bool needs_this_core() const override { return true; }
-
- private:
-  DeviceStageLinks& links_;
-};
+// Messages on the device, and the hosts' words about them.
 
 DeviceStageLinks::DeviceStageLinks(const StagePlan& plan, Communicator& comm, Gpu& gpu, Stream& passes)
     : StageLinks(plan, comm), gpu_(gpu), passes_(passes), passed_(gpu.device->make_event()) {
-  make_links();
-}
-
-/// All pipelines make theirs at the same time, in the same order.
-void DeviceStageLinks::make_links() {
+  // All pipelines make theirs at the same time, in the same order.
   std::set<Pair> pairs;
   for (int stage = 0; stage < plan_.last(); ++stage) {
     if (on_one_rank(stage, stage + 1)) continue;
@@ -155,50 +116,11 @@ DeviceStageLinks::Copy DeviceStageLinks::copy_of(int tag, std::span<const float>
   return copy;
 }
 
-void DeviceStageLinks::send(int from, int to, std::span<const float> values) {
-  look_after();
-  const int tag = tag_of(from, to);
-  PendingSend message;
-  message.from = from;
-  message.to = to;
-  message.copy = copy_of(tag, values);
-  message.count = values.size();
-  if (on_one_rank(from, to)) {
-    own_[tag].push_back(std::move(message));
-    return;
-  }
-  count_sent(values);
-  message.end = end_with(world_rank(to), tag);
-  pending_sends_.push_back(std::move(message));
-  look_after();
-}
-
-void DeviceStageLinks::receive(int from, int to, std::span<float> values) {
-  const int tag = tag_of(from, to);
-  if (on_one_rank(from, to)) {
-    take_own(tag, values);
-    return;
-  }
-  passes_.record(*passed_);
-  Receiving receiving(*this, end_with(world_rank(from), tag), *links_.at(pair_of(from, to)).device, values);
-  comm_.wait(receiving, describe_receive(from, to));
-}
-
-/// What later goes into its memory is behind this on the stream.
-void DeviceStageLinks::take_own(int tag, std::span<float> values) {
-  auto& waiting = own_[tag];
-  LOCKSTEP_CHECK(!waiting.empty() && waiting.front().count == values.size());
-  passes_.copy_on_device(values.data(), waiting.front().copy.values.data(), values.size_bytes());
-  free_[tag].push_back(std::move(waiting.front().copy));
-  waiting.pop_front();
-}
-
 DeviceStageLinks::End DeviceStageLinks::end_with(int peer, int tag) {
-  End end;
-  end.peer = peer;
-  end.tag = tag;
-  end.word = comm_.point_to_point().start_receive({}, peer, tag);
-  return end;
+  return {.peer = peer,
+          .tag = tag,
+          .word = comm_.point_to_point().start_receive({}, peer, tag),
+          .message = nullptr};
 }
 
 void DeviceStageLinks::tell(End& end) {
@@ -219,6 +141,48 @@ bool DeviceStageLinks::progress(End& end, const Start& start) {
   if (!end.message->test()) return false;
   busy_ = false;
   return true;
+}
+
+void DeviceStageLinks::send(int from, int to, std::span<const float> values) {
+  look_after();
+  const int tag = tag_of(from, to);
+  PendingSend message{
+      .from = from, .to = to, .copy = copy_of(tag, values), .count = values.size(), .end = {}};
+  if (on_one_rank(from, to)) {
+    own_[tag].push_back(std::move(message));
+    return;
+  }
+  count_sent(values);
+  message.end = end_with(world_rank(to), tag);
+  pending_sends_.push_back(std::move(message));
+  look_after();
+}
+
+void DeviceStageLinks::receive(int from, int to, std::span<float> values) {
+  const int tag = tag_of(from, to);
+  if (on_one_rank(from, to)) {
+    take_own(tag, values);
+    return;
+  }
+  passes_.record(*passed_);
+  End end = end_with(world_rank(from), tag);
+  DeviceLink& link = *links_.at(pair_of(from, to)).device;
+  PendingWork receiving(
+      [&] {
+        look_after();  // what leaves goes on meanwhile
+        return progress(end, [&] { return link.start_receive(*passed_, std::as_writable_bytes(values)); });
+      },
+      true);
+  comm_.wait(receiving, describe_receive(from, to));
+}
+
+/// What later goes into its memory is behind this on the stream.
+void DeviceStageLinks::take_own(int tag, std::span<float> values) {
+  auto& waiting = own_[tag];
+  LOCKSTEP_CHECK(!waiting.empty() && waiting.front().count == values.size());
+  passes_.copy_on_device(values.data(), waiting.front().copy.values.data(), values.size_bytes());
+  free_[tag].push_back(std::move(waiting.front().copy));
+  waiting.pop_front();
 }
 
 bool DeviceStageLinks::progress(PendingSend& message) {
@@ -243,7 +207,12 @@ void DeviceStageLinks::look_after() {
 }
 
 void DeviceStageLinks::flush() {
-  Flushing flushing(*this);
+  PendingWork flushing(
+      [this] {
+        look_after();
+        return pending_sends_.empty() && told_.empty();
+      },
+      true);
   comm_.wait(flushing, "messages between stages");
 }
 

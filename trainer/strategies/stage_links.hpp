@@ -99,7 +99,6 @@ class HostStageLinks final : public StageLinks {
 
   void send(int from, int to, std::span<const float> values) override;
   void receive(int from, int to, std::span<float> values) override;
-  std::vector<float> take_buffer();
 
   bool of_gpus_;
   std::deque<PendingSend> under_way_;
@@ -138,9 +137,6 @@ class DeviceStageLinks final : public StageLinks {
   void flush() override;
 
  private:
-  class Receiving;
-  class Flushing;
-
   using Pair = std::pair<int, int>;  ///< ranks of the pipeline: from, to
   struct Link {
     std::unique_ptr<Communicator> ranks;  ///< the two
@@ -166,7 +162,6 @@ class DeviceStageLinks final : public StageLinks {
     End end;
   };
 
-  void make_links();
   Pair pair_of(int from, int to) const { return {plan_.rank_of(from), plan_.rank_of(to)}; }
   void send(int from, int to, std::span<const float> values) override;
   void receive(int from, int to, std::span<float> values) override;
