@@ -100,6 +100,23 @@ std::string inspect_checkpoint(const std::string& path, const CheckpointState& s
   return text + fmt::format("\nweights sha256 {}\n", weights_sha256(state.weights));
 }
 
+std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first) {
+  if (newest_first.empty()) return "";
+  const CheckpointSummary* const best = best_checkpoint(newest_first);
+  std::vector<std::vector<std::string>> rows = {{"checkpoint", "epoch", "test accuracy", ""}};
+  for (const CheckpointSummary& checkpoint : newest_first) {
+    std::string epoch = fmt::format("{}", checkpoint.epoch), accuracy = "-";
+    if (checkpoint.step_in_epoch > 0)
+      epoch += fmt::format(" + {}", counted(checkpoint.step_in_epoch, "step"));
+    if (checkpoint.test_accuracy) accuracy = fmt::format("{:.2f} %", 100 * *checkpoint.test_accuracy);
+    std::string names = &checkpoint == &newest_first.front() ? "@last" : "";
+    if (&checkpoint == best) names += names.empty() ? "@best" : " @best";
+    if (!checkpoint.damage.empty()) epoch = "-", names = "damaged";
+    rows.push_back({fmt::format("@step:{}", checkpoint.step), epoch, accuracy, names});
+  }
+  return fmt::format("checkpoints of {}\n{}", printable_line(run_dir), align_columns(rows, {2}));
+}
+
 Verification verify(Env& env, const std::string& path) {
   std::string text;
   const std::vector<Damage> damages = verify_checkpoint(env, path);

@@ -5,6 +5,7 @@
 
 #include "common/env.hpp"
 #include "common/safetensors.hpp"
+#include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/state.hpp"
 
 #include <cstddef>
@@ -20,6 +21,10 @@ namespace lockstep {
 
 /// Facts and a table of tensors with shape, smallest, largest and mean value, and the weights' SHA-256.
 std::string inspect_checkpoint(const std::string& path, const CheckpointState& state);
+
+/// The checkpoints of a run, newest first, with step, epoch and test accuracy; which is the best, and how each is
+/// named. "" where there is none.
+std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first);
 
 struct Verification {
   bool good = false;

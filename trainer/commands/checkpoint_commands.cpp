@@ -23,7 +23,8 @@ namespace lockstep {
 namespace {
 
 constexpr const char* kCheckpointHelp =
-    "A run directory (its newest good checkpoint) or one checkpoint's directory";
+    "A run directory (its newest good checkpoint), one checkpoint's directory, or RUN@best, RUN@last, "
+    "RUN@epoch:N, RUN@step:N";
 
 /// Commands that show a checkpoint show also weights that are NaN.
 FoundCheckpoint open(const std::string& path) {
@@ -43,16 +44,21 @@ int hash(const std::string& path) {
   return 0;
 }
 
+/// Of a run its checkpoints, and the newest good one in full.
 int inspect(const std::string& path) {
   const FoundCheckpoint found = open(path);
   const std::string network = recorded_network(found.state.facts, found.path).summary();
-  print("{}", fold_lines(inspect_checkpoint(found.path, found.state) + "\n" + network, output_columns()));
+  const std::string list = checkpoints_text(path, summarise_checkpoints(Env::posix(), path));
+  print("{}", fold_lines(list + (list.empty() ? "" : "\n") + inspect_checkpoint(found.path, found.state) +
+                             "\n" + network,
+                         output_columns()));
   return 0;
 }
 
 /// Every checkpoint of a run, or the one that is named.
-int verify(const std::string& path) {
+int verify(const std::string& given) {
   Env& env = Env::posix();
+  const std::string path = named_checkpoint(env, given);
   std::vector<std::string> paths;
   for (const auto& entry : list_checkpoints(env, path)) paths.push_back(entry.path);
   if (paths.empty() && !is_checkpoint(env, path)) throw MissingDataError(why_no_checkpoint(env, path));

@@ -149,7 +149,9 @@ int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
 void add_eval_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("eval", "Loss and accuracy of a checkpoint, alone or under mpirun");
   auto options = std::make_shared<EvalOptions>();
-  command->add_option("checkpoint", options->checkpoint, "A run directory or one of its checkpoints")
+  command
+      ->add_option("checkpoint", options->checkpoint,
+                   "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N")
       ->required();
   command->add_option("--set", options->set, "Data set; default: the one it was trained on");
   command->add_option(

@@ -173,7 +173,9 @@ int predict(const PredictOptions& options) {
 }
 
 void add_options(CLI::App& command, PredictOptions& options) {
-  command.add_option("checkpoint", options.checkpoint, "A run directory or one of its checkpoints")
+  command
+      .add_option("checkpoint", options.checkpoint,
+                  "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N")
       ->required();
   command
       .add_option("images", options.images,

@@ -43,10 +43,11 @@ void flatten(const YAML::Node& node, const std::string& path, std::map<std::stri
     flatten(entry.second, (path.empty() ? "" : path + ".") + entry.first.Scalar(), keys);
 }
 
-void read_job(RunHistory& run, std::string* damage) {
+void read_job(Env& env, RunHistory& run, std::string* damage) {
   const std::string path = run.path + "/job.yaml";
   try {
-    run.job_text = read_yaml_file(path);
+    const auto bytes = read_patiently(env, [&] { return env.read_first(path, kMaxYamlBytes + 1); });
+    run.job_text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     flatten(load_strict_yaml(run.job_text, path), "", &run.job);
     if (run.job.empty()) *damage = "job.yaml holds no job";
   } catch (const MissingDataError&) {
@@ -246,7 +247,7 @@ RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEv
     damage = error.what();
   }
   const std::string last_event = read_events(run, on_event, &damage);
-  read_job(run, &job_damage);
+  read_job(env, run, &job_damage);
   if (!run.seconds) run.seconds = seconds_of_epochs(run.epochs);
   if (const auto when = modified(path + "/metrics.jsonl")) run.when = when;
   const Outcome outcome = outcome_of(env, run, last_event, damage.empty() ? job_damage : damage);

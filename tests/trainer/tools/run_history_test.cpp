@@ -163,6 +163,11 @@ TEST_F(RunHistoryTest, WhatIsNoRegularFileIsNotWaitedFor) {
   std::filesystem::remove(folders_.path("a/metrics.jsonl"));
   ASSERT_EQ(mkfifo(folders_.path("a/metrics.jsonl").c_str(), 0600), 0);
   EXPECT_EQ(read("a").status, RunStatus::kDamaged);
+  folders_.run("b", kThreeEpochs);
+  std::filesystem::remove(folders_.path("b/job.yaml"));
+  ASSERT_EQ(mkfifo(folders_.path("b/job.yaml").c_str(), 0600), 0);
+  EXPECT_EQ(read("b").status, RunStatus::kDamaged);
+  EXPECT_EQ(read("b").epochs.size(), 3U);
 }
 
 TEST(MetricsEventTest, LinesAreReadAsJsonParsersDo) {
