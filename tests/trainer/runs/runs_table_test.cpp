@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Runs found, chosen, sorted and shown.
-#include "trainer/tools/runs_table.hpp"
+#include "trainer/runs/runs_table.hpp"
 
 #include "common/error.hpp"
 #include "common/json_text.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Runs beside each other.
-#include "trainer/tools/run_comparison.hpp"
+#include "trainer/runs/run_comparison.hpp"
 
 #include "common/error.hpp"
 #include "common/terminal.hpp"
