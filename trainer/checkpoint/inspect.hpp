@@ -8,12 +8,17 @@
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/state.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace lockstep {
+
+/// Version of the JSON that `hash`, `inspect`, `verify` and `diff` print.
+inline constexpr int kInspectFormat = 1;
 
 // What is in a checkpoint, and how two of them differ.
 
@@ -22,9 +27,15 @@ namespace lockstep {
 /// Facts and a table of tensors with shape, smallest, largest and mean value, and the weights' SHA-256.
 std::string inspect_checkpoint(const std::string& path, const CheckpointState& state);
 
+/// The same for programs: facts, tensors, the weights' SHA-256.
+nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointState& state);
+
 /// The checkpoints of a run, newest first, with step, epoch and test accuracy; which is the best, and how each is
 /// named. "" where there is none.
 std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first);
+
+/// A list of "step", "epoch", "step_in_epoch", "test_accuracy" and "damage".
+nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& newest_first);
 
 struct Verification {
   bool good = false;
@@ -61,6 +72,7 @@ CheckpointDifference diff_checkpoints(const CheckpointState& a, const Checkpoint
 
 /// A table for people; one line if there is no difference.
 std::string to_text(const CheckpointDifference& difference);
+nlohmann::ordered_json to_json(const CheckpointDifference& difference);
 
 // Weights for other programs, in files that are there whole or not at all.
 
