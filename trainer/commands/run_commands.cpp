@@ -9,13 +9,13 @@
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/train.hpp"
 #include "trainer/tools/prove.hpp"
+#include "trainer/tools/run_history.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -106,14 +106,11 @@ std::string launch_text(const Job& job) {
 constexpr int kValidateFormat = 1;
 
 nlohmann::ordered_json job_json(const Job& job, const Network& network, const SetOutline& data) {
-  nlohmann::ordered_json keys = nlohmann::ordered_json::object();
-  for (const JobKey& key : job_schema())
-    if (belongs(key, job)) keys[key.path] = key.write(job);
   const bool on_gpu = is_on_gpu(job);
   const DataSizes sizes = sizes_of(job, data);
   const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, /*ranks=*/1);
   return {{"format", kValidateFormat},
-          {"job", keys},
+          {"job", flat_job(to_yaml(job), "job")},
           {"model", network.name()},
           {"parameters", network.parameters().size},
           {"train_samples", sizes.train_samples},

@@ -48,7 +48,7 @@ void read_job(Env& env, RunHistory& run, std::string* damage) {
   try {
     const auto bytes = read_patiently(env, [&] { return env.read_first(path, kMaxYamlBytes + 1); });
     run.job_text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    flatten(load_strict_yaml(run.job_text, path), "", &run.job);
+    run.job = flat_job(run.job_text, path);
     if (run.job.empty()) *damage = "job.yaml holds no job";
   } catch (const MissingDataError&) {
     *damage = "it has no job.yaml";
@@ -228,6 +228,12 @@ std::optional<std::string> RunHistory::key(std::string_view path_of_key) const {
 
 std::int64_t RunHistory::epochs_asked() const {
   return parse_int64(key("train.epochs").value_or("")).value_or(0);
+}
+
+std::map<std::string, std::string> flat_job(const std::string& yaml, const std::string& file) {
+  std::map<std::string, std::string> keys;
+  flatten(load_strict_yaml(yaml, file), "", &keys);
+  return keys;
 }
 
 bool has_parts_of_run(Env& env, const std::string& path) {

@@ -80,6 +80,9 @@ struct RunHistory {
 /// @param on_event  is called with every whole line of metrics.jsonl, in order; may be empty
 RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEvent& on_event = {});
 
+/// The keys of a job file, as RunHistory::job has them. @throws ConfigError  it is not the YAML that Lockstep reads
+std::map<std::string, std::string> flat_job(const std::string& yaml, const std::string& file);
+
 /// Whether there is something of a run in a folder: job.yaml, records, checkpoints or a lock.
 bool has_parts_of_run(Env& env, const std::string& path);
 
