@@ -72,6 +72,13 @@ bool same_shape(const TrailHead& a, const TrailHead& b) {
   return a.trained == b.trained && a.kept == b.kept && a.buffers == b.buffers;
 }
 
+/// As many as a run can have left: metrics and checkpoints may lag behind.
+std::int64_t most_records(const RunHistory& run) {
+  constexpr std::int64_t kUntold = 100'000;
+  const std::int64_t saved = run.checkpoints.empty() ? 0 : run.checkpoints.front().step;
+  return std::min(std::max(run.step, saved), kMostTrailSteps) + kUntold;
+}
+
 void compare_records(const Trail& a, const Trail& b, TrailComparison* result) {
   for (std::int64_t i = 0; i < a.records(); ++i) {
     if (a.is_damaged(i)) continue;
@@ -219,8 +226,8 @@ nlohmann::ordered_json epochs_json(const RunHistory& run) {
 TrailComparison compare_trails(Env& env, const RunHistory& a, const RunHistory& b) {
   TrailComparison result;
   try {
-    const Trail in_a = read_trail(env, a.path + "/" + kTrailFile, a.step);
-    const Trail in_b = read_trail(env, b.path + "/" + kTrailFile, b.step);
+    const Trail in_a = read_trail(env, a.path + "/" + kTrailFile, most_records(a));
+    const Trail in_b = read_trail(env, b.path + "/" + kTrailFile, most_records(b));
     if (!same_shape(in_a.head(), in_b.head())) {
       result.why_not = "not compared: networks or optimisers have other tensors";
       return result;

@@ -25,7 +25,7 @@ struct TrailComparison {
   std::string why_not;                     ///< nothing can be compared: why; otherwise ""
 };
 
-/// Memory is that of both trails, up to the last step that the metrics of each tell of.
+/// Memory is that of both trails, as far as metrics and checkpoints tell of their steps, and a little more.
 TrailComparison compare_trails(Env& env, const RunHistory& a, const RunHistory& b);
 
 /// A key of the job, and its value in each run; nothing where a run has no such key.

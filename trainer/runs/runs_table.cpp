@@ -65,20 +65,32 @@ std::vector<std::string> names_in(Env& env, const std::string& folder, bool aske
   }
 }
 
+/// Links are none, which may lead in circles; nor is what cannot be looked at.
+bool is_folder(Env& env, const std::string& path) {
+  try {
+    return env.entry(path).kind == EntryKind::kDirectory;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool add_runs_below(Env& env, const std::string& folder, int levels, std::vector<RunHistory>* runs);
+
+/// @returns whether it is a run, or holds some
+bool add_runs_at(Env& env, const std::string& path, int levels, std::vector<RunHistory>* runs) {
+  const bool is_run = has_parts_of_run(env, path);
+  if (!is_run && !is_folder(env, path)) return false;
+  const bool holds_some = !is_run && levels > 1 && add_runs_below(env, path, levels - 1, runs);
+  if (is_run || (!holds_some && levels == kLevels)) runs->push_back(read_run_history(env, path));
+  return is_run || holds_some;
+}
+
 /// @returns whether there is any
 bool add_runs_below(Env& env, const std::string& folder, int levels, std::vector<RunHistory>* runs) {
   bool found = false;
   for (const std::string& name : names_in(env, folder, levels == kLevels)) {
     if (name.starts_with('.')) continue;
-    const std::string path = folder == "." ? name : fmt::format("{}/{}", folder, name);
-    bool is_some = has_parts_of_run(env, path);
-    if (is_some) {
-      runs->push_back(read_run_history(env, path));
-    } else if (env.entry(path).kind == EntryKind::kDirectory) {
-      is_some = levels > 1 && add_runs_below(env, path, levels - 1, runs);
-      if (!is_some && levels == kLevels) runs->push_back(read_run_history(env, path));
-    }
-    found = found || is_some;
+    found |= add_runs_at(env, folder == "." ? name : fmt::format("{}/{}", folder, name), levels, runs);
   }
   return found;
 }

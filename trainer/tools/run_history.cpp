@@ -183,7 +183,7 @@ std::optional<LockOwner> owner_of(Env& env, const std::string& run_dir) {
 }
 
 struct Outcome {
-  RunStatus status;
+  RunStatus status = RunStatus::kDamaged;
   std::string remark;
 };
 
@@ -238,7 +238,11 @@ std::map<std::string, std::string> flat_job(const std::string& yaml, const std::
 
 bool has_parts_of_run(Env& env, const std::string& path) {
   const auto has = [&](const char* name) { return env.exists(path + "/" + name); };
-  return has("metrics.jsonl") || has(kTrailFile) || has(kCheckpointsDirectory) || has("lock");
+  try {
+    return has("metrics.jsonl") || has(kTrailFile) || has(kCheckpointsDirectory) || has("lock");
+  } catch (const Error&) {
+    return false;  // a link to itself, a folder of others
+  }
 }
 
 RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEvent& on_event) {
@@ -256,7 +260,12 @@ RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEv
   read_job(env, run, &job_damage);
   if (!run.seconds) run.seconds = seconds_of_epochs(run.epochs);
   if (const auto when = modified(path + "/metrics.jsonl")) run.when = when;
-  const Outcome outcome = outcome_of(env, run, last_event, damage.empty() ? job_damage : damage);
+  Outcome outcome;
+  try {
+    outcome = outcome_of(env, run, last_event, damage.empty() ? job_damage : damage);
+  } catch (const Error& error) {
+    outcome.remark = error.what();
+  }
   run.status = outcome.status;
   run.remark = outcome.remark;
   return run;

@@ -83,7 +83,7 @@ RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEv
 /// The keys of a job file, as RunHistory::job has them. @throws ConfigError  it is not the YAML that Lockstep reads
 std::map<std::string, std::string> flat_job(const std::string& yaml, const std::string& file);
 
-/// Whether there is something of a run in a folder: job.yaml, records, checkpoints or a lock.
+/// Whether there is something of a run in a folder: records, checkpoints or a lock. False where it cannot be looked at.
 bool has_parts_of_run(Env& env, const std::string& path);
 
 }  // namespace lockstep

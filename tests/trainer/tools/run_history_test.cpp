@@ -3,9 +3,17 @@
 /// What is read from run folders: whole ones, damaged ones, and those of runs that came to no end.
 #include "trainer/tools/run_history.hpp"
 
+#include "common/json_text.hpp"
 #include "tests/trainer/tools/run_folder.hpp"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -187,6 +195,33 @@ TEST(MetricsEventTest, LinesAreReadAsJsonParsersDo) {
     EXPECT_TRUE(event.fields().empty()) << line;
   }
   EXPECT_FALSE(event.read(R"({"a":)" + std::string(100000, '[') + std::string(100000, ']') + "}"));
+}
+
+TEST(MetricsEventTest, ChangedLinesAreTakenAndRefusedAsTheParserDoes) {
+  const std::string line =
+      "{\"event\":\"step\",\"loss\":-2.5e-5,\"x\":[1,{\"a\":null}],\"t\":true,\"s\":"
+      "\"a\\u00e9\\\"\xC3\xA9\"}";
+  const std::string alphabet = "{}[]\",:\\u0e19-+.truefalsn \t\x01\xC3\xA9\x80/b";
+  std::mt19937 random(1);
+  MetricsEvent event;
+  for (int i = 0; i < 50000; ++i) {
+    std::string changed = line;
+    for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {
+      const std::size_t at = random() % changed.size();
+      const char other = alphabet[random() % alphabet.size()];
+      switch (random() % 3) {
+        case 0:
+          changed[at] = other;
+          break;
+        case 1:
+          changed.erase(at, 1);
+          break;
+        default:
+          changed.insert(at, 1, other);
+      }
+    }
+    ASSERT_EQ(event.read(changed), parse_json_or_discard(changed).is_object()) << changed;
+  }
 }
 
 }  // namespace
