@@ -1,4 +1,6 @@
 "use strict";
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
 // Curves as SVG: several series over one another, zoom by dragging, values under the pointer, a logarithmic axis.
 // Text goes in as text nodes alone, so that a name stays a name.
 
@@ -40,8 +42,8 @@ function logTicks(low, high) {
   return found.length > 7 && tens.length > 1 ? tens : found;
 }
 
-/** What all curves of the page show: their range of steps, and the runs that are hidden. */
-const view = { range: null, hidden: new Set(), charts: [] };
+/** What all curves of the page show: their range of steps (null: the whole), and the runs that are hidden. */
+const view = { range: null, whole: [Infinity, -Infinity], hidden: new Set(), charts: [] };
 function redrawAll() { for (const chart of view.charts) chart.redraw(); }
 
 /**
@@ -64,12 +66,8 @@ function lineChart({ title, series, percent, legend }) {
   const box = { left: 52, right: 12, top: 10, bottom: 26, width: 480, height: 264 };
 
   const shown = () => series.filter((one) => !view.hidden.has(one.run));
-  const wholeRange = () => {
-    const xs = series.flatMap((one) => one.x.length ? [one.x[0], one.x[one.x.length - 1]] : []);
-    return xs.length ? [Math.min(...xs), Math.max(...xs)] : [0, 1];
-  };
   const xRange = () => {
-    const whole = wholeRange(), [low, high] = view.range || whole;
+    const [low, high] = view.range || view.whole;
     return low < high ? [low, high] : [low - 1, high + 1];
   };
 
@@ -171,6 +169,7 @@ function lineChart({ title, series, percent, legend }) {
   reset.addEventListener("click", () => { view.range = null; redrawAll(); });
   logButton.addEventListener("click", () => { log = !log; logButton.setAttribute("aria-pressed", String(log)); redraw(); });
 
+  for (const { x } of series) if (x.length) view.whole = [Math.min(view.whole[0], x[0]), Math.max(view.whole[1], x[x.length - 1])];
   const chart = { redraw };
   view.charts.push(chart);
   new ResizeObserver(() => requestAnimationFrame(() => { if (Math.abs(plot.clientWidth - box.width) > 1) redraw(); })).observe(plot);

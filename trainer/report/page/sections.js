@@ -104,7 +104,7 @@ function curves() {
   if (!cards.length) return [];
   const thinned = runs.some((run) => run.steps_drawn < run.steps_logged);
   return [make("h2", null, "Curves"), make("div", { class: "grid" }, cards),
-    make("p", { class: "soft", style: "margin-top:8px" }, "Over steps. Drag across a curve to zoom into all of them; a double click shows the whole again.",
+    make("p", { class: "soft", style: "margin-top:8px" }, "Over steps. ", make("span", { class: "hint" }, "Drag across a curve to zoom into all of them; a double click shows the whole again."),
       thinned ? " Of long runs some of the steps are drawn, peaks among them." : "")];
 }
 
@@ -208,7 +208,7 @@ function networkSection(run) {
 const kSaid = new Set(["event", "model", "data", "device"]);
 function courseSection(run) {
   const events = run.events || [], start = run.start || {};
-  const say = (value) => typeof value === "object" ? JSON.stringify(value) : typeof value === "number" ? short(value) : String(value);
+  const say = (value) => typeof value === "object" ? JSON.stringify(value) : String(value);
   const happened = events.map((event) => [event.event, whole(event.step),
     name(Object.entries(event).filter(([key]) => key !== "event" && key !== "step").map(([key, value]) => `${key.replaceAll("_", " ")} ${say(value)}`).join(", "))]);
   const facts = Object.entries(start).filter(([key]) => !kSaid.has(key)).map(([key, value]) => fact(key.replaceAll("_", " "), name(say(value))));
