@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep report RUN...
+#include "common/json_text.hpp"
 #include "common/output.hpp"
+#include "common/printable.hpp"
+#include "common/terminal.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/inspect.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -11,9 +14,11 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -25,28 +30,77 @@ constexpr std::size_t kMostModels = 4;
 
 struct ReportCommandOptions {
   std::vector<std::string> runs;
-  std::string output;  ///< empty: report.html, in the run where there is one
+  std::string
+      output;  ///< empty: report.html, in the run where there is one; of other formats standard output
+  std::string format = "html";
   std::string data;
-  bool force = false;
+  bool force = false, follow = false;
 };
 
-int report(const ReportCommandOptions& options) {
+ReportOptions wanted_by(const ReportCommandOptions& options) {
+  const bool has_models = options.format == "html" || options.format == "json" || options.format == "md";
+  return {.models = has_models && options.runs.size() <= kMostModels,
+          .data = options.data,
+          .threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U)),
+          .points = options.format == "csv" ? 0 : ReportOptions{}.points};
+}
+
+std::string report_as(const std::string& format, const nlohmann::ordered_json& report) {
+  if (format == "html") return report_page(report);
+  if (format == "json") return json_text_in_ascii(report) + "\n";
+  if (format == "csv") return report_csv(report);
+  if (format == "md") return report_markdown(report);
+  if (format == "svg") return report_svg(report);
+  return report_in_characters(report, output_columns(), output_terminal().unicode);
+}
+
+/// report.html of one run is ours, and drawn anew; a file that the user has named is theirs.
+void write_report(const ReportCommandOptions& options, const std::string& text) {
   Env& env = Env::posix();
-  const ReportOptions wanted{
-      .models = options.runs.size() <= kMostModels,
-      .data = options.data,
-      .threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U))};
-  const std::string page = report_page(collect_report(env, options.runs, wanted));
-  const auto bytes = std::as_bytes(std::span(page));
-  const std::string own = options.runs.size() == 1 ? options.runs.front() + "/report.html" : "report.html";
-  if (options.output.empty() && options.runs.size() == 1) {
-    require_own(env, own, EntryKind::kFile);
-    replace_file(env, own, bytes);
+  const auto bytes = std::as_bytes(std::span(text));
+  const bool in_run = options.output.empty() && options.runs.size() == 1;
+  const std::string own = in_run ? options.runs.front() + "/report.html" : "report.html";
+  const std::string path = options.output.empty() ? own : options.output;
+  if (in_run) {
+    require_own(env, path, EntryKind::kFile);
+    replace_file(env, path, bytes);
   } else {
-    write_output_file(env, options.output.empty() ? own : options.output, bytes, options.force);
+    write_output_file(env, path, bytes, options.force);
   }
-  print("{}: {} bytes, {}; open it in a browser\n", options.output.empty() ? own : options.output,
-        with_thousands(std::ssize(page)), counted(options.runs.size(), "run"));
+  print("{}: {} bytes, {}{}\n", path, with_thousands(std::ssize(text)), counted(options.runs.size(), "run"),
+        options.format == "html" ? "; open it in a browser" : "");
+}
+
+/// Draws the curves again and again while a run goes on.
+int follow(const ReportCommandOptions& options) {
+  constexpr std::chrono::seconds kPause{1};
+  const ReportOptions wanted{.models = false};
+  while (true) {
+    const auto report = collect_report(Env::posix(), options.runs, wanted);
+    const OutputTerminal output = output_terminal();
+    const std::string text = printable(report_in_characters(report, output_columns(), output.unicode));
+    const bool goes_on =
+        std::ranges::any_of(report["runs"], [](const auto& run) { return run["state"] == "running"; });
+    if (output.redraws && output.escapes) {
+      constexpr std::string_view kClear = "\x1b[H\x1b[J";
+      write_out(std::string(kClear) + text);
+    } else if (!goes_on) {
+      write_out(text);
+    }
+    if (!goes_on) return 0;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+int report(const ReportCommandOptions& options) {
+  if (options.follow) return follow(options);
+  const std::string text =
+      report_as(options.format, collect_report(Env::posix(), options.runs, wanted_by(options)));
+  if (options.format == "html" || !options.output.empty()) {
+    write_report(options, text);
+  } else {
+    print("{}", text);
+  }
   return 0;
 }
 
@@ -60,6 +114,17 @@ void add_report_command(CLI::App& app, Action& action) {
       ->required();
   command->add_option("-o,--output", options->output,
                       "File to write; default RUN/report.html, of several runs report.html");
+  command
+      ->add_option(
+          "--format", options->format,
+          "html; or what goes to standard output unless -o names a file: json, csv (every step), md, svg, "
+          "terminal (curves of characters)")
+      ->check(CLI::IsMember({"html", "json", "csv", "md", "svg", "terminal"}))
+      ->capture_default_str();
+  command
+      ->add_flag("--follow", options->follow,
+                 "Draw the curves with characters, again and again until no run goes on")
+      ->excludes("--format");
   command->add_flag("--force", options->force, "Replace that file if it is there already");
   command->add_option("--data", options->data,
                       "The directory that holds the data; default where the runs had them");
@@ -69,7 +134,9 @@ void add_report_command(CLI::App& app, Action& action) {
       "precision and recall of each class, the 36 surest mistakes as pictures.\n"
       "Examples:\n"
       "  lockstep report runs/mnist\n"
-      "  lockstep report runs/mnist runs/mnist-2 -o both.html");
+      "  lockstep report runs/mnist runs/mnist-2 -o both.html\n"
+      "  lockstep report runs/mnist --format csv > mnist.csv\n"
+      "  lockstep report runs/mnist --follow");
   command->callback([=, &action] { action = [=] { return report(*options); }; });
 }
 

@@ -12,6 +12,7 @@
 #include "trainer/config/job_values.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/report/report.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/train.hpp"
 #include "trainer/tools/prove.hpp"
@@ -30,6 +31,17 @@
 namespace lockstep {
 
 // lockstep train JOB.yaml [key=value ...]
+
+namespace {
+
+int train_and_report(const Job& job) {
+  if (!job.run.report) return train(job);
+  return train(job, [&](const std::string& directory, const TrainTestData& data) {
+    write_report_of_run(directory, data, job.parallel.threads);
+  });
+}
+
+}  // namespace
 
 void add_train_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("train", "Train as a job file says, alone or under mpirun or srun");
@@ -63,7 +75,7 @@ void add_train_command(CLI::App& app, Action& action) {
       "Keys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
       "key, and their own defaults):\n" +
       schema_help());
-  command->callback([=, &action] { action = [=] { return train(load_job(*job, *overrides)); }; });
+  command->callback([=, &action] { action = [=] { return train_and_report(load_job(*job, *overrides)); }; });
 }
 
 // lockstep validate JOB.yaml [key=value ...]

@@ -40,6 +40,15 @@ void add_model(nlohmann::ordered_json& run, const std::string& directory, const 
 
 /// HTML that holds everything that it shows, and loads nothing.
 std::string report_page(const nlohmann::ordered_json& report);
+/// A line for each step and each epoch that the document has, with columns of fixed names.
+std::string report_csv(const nlohmann::ordered_json& report);
+/// Tables of runs, epochs, classes and mistakes.
+std::string report_markdown(const nlohmann::ordered_json& report);
+/// Loss and accuracy drawn with characters: of one run as dots of braille, where there is Unicode, of several as a
+/// character each. At most 100 columns are used.
+std::string report_in_characters(const nlohmann::ordered_json& report, int columns, bool unicode);
+/// Loss and accuracy as one picture.
+std::string report_svg(const nlohmann::ordered_json& report);
 
 /// Writes DIRECTORY/report.html for a run that has come to its end, in a second at most. What goes wrong is said, and
 /// no error.

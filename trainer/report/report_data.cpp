@@ -68,6 +68,14 @@ std::vector<std::size_t> rows_kept(const std::vector<double>& values, std::size_
   return rows;
 }
 
+/// As the run wrote it: counts without a point.
+Json number_json(double value) {
+  constexpr double kExact = 1e15;
+  if (std::isnan(value)) return nullptr;
+  if (value == std::trunc(value) && std::abs(value) < kExact) return static_cast<std::int64_t>(value);
+  return value;
+}
+
 /// {"step": [...], "loss": [...]}; a column of which nothing is known is not there.
 Json curve_json(const Columns& columns, std::size_t most) {
   const auto rows = rows_kept(columns.values.front(), most);
@@ -77,8 +85,7 @@ Json curve_json(const Columns& columns, std::size_t most) {
     const auto& values = columns.values[c];
     if (std::ranges::all_of(values, [](double value) { return std::isnan(value); })) continue;
     Json list = Json::array();
-    for (const std::size_t row : rows)
-      list.push_back(std::isnan(values[row]) ? Json(nullptr) : Json(values[row]));
+    for (const std::size_t row : rows) list.push_back(number_json(values[row]));
     json[std::string(columns.names[c])] = std::move(list);
   }
   return json;

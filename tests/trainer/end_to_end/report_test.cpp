@@ -82,6 +82,43 @@ TEST_F(ReportTest, EveryNumberIsThatOfTheRunsFiles) {
   EXPECT_EQ(run["filters"]["pictures"].size(), 10U);
 }
 
+TEST_F(ReportTest, AFinishedRunHasItsPage) {
+  const std::string written = read_text(run_ + "/report.html");
+  Json then = data_of(written), now = data_of(page_of(run_, run_ + "/report.html"));
+  then.erase("made");
+  now.erase("made");
+  EXPECT_EQ(then, now);
+  const std::string silent = directory_.path("silent");
+  EXPECT_EQ(lockstep("train " + directory_.path("job.yaml") + " run.report=off run.dir=" + silent).exit_code,
+            0);
+  EXPECT_FALSE(std::filesystem::exists(silent + "/report.html"));
+}
+
+TEST_F(ReportTest, APageThatCannotBeWrittenFailsNoRun) {
+  const std::string run = directory_.path("blocked");
+  ASSERT_EQ(lockstep("train " + directory_.path("job.yaml") + " train.epochs=1 run.dir=" + run).exit_code, 0);
+  std::filesystem::remove(run + "/report.html");
+  std::filesystem::create_directories(run + "/report.html/full");
+  const Outcome outcome = lockstep("train " + directory_.path("job.yaml") + " run.dir=" + run);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_NE(outcome.err.find("warning: no report.html was written: "), std::string::npos)
+      << outcome.everything();
+  EXPECT_EQ(outcome.last_line(), lockstep("hash " + run).out.substr(0, outcome.last_line().size()))
+      << outcome.everything();
+}
+
+TEST_F(ReportTest, FormatsGoToStandardOutputAndFollowEndsWithTheRun) {
+  EXPECT_EQ(Json::parse(lockstep("report " + run_ + " --format json").out)["format"], "lockstep report 1");
+  const std::string csv = lockstep("report " + run_ + " --format csv").out;
+  EXPECT_EQ(times_in(csv, "\n"),
+            1 + events_of(read_metrics(run_), "step").size() + events_of(read_metrics(run_), "epoch").size());
+  EXPECT_NE(lockstep("report " + run_ + " --format md").out.find("### Surest mistakes"), std::string::npos);
+  EXPECT_EQ(lockstep("report " + run_ + " --format svg").out.substr(0, 4), "<svg");
+  const Outcome followed = lockstep("report " + run_ + " --follow");
+  EXPECT_EQ(followed.out, lockstep("report " + run_ + " --format terminal").out);
+  EXPECT_EQ(lockstep("report " + run_ + " --format pdf").exit_code, 2);
+}
+
 TEST_F(ReportTest, ItAsksTheNetworkForNothing) {
   const std::string page = page_of(run_, run_ + "/report.html");
   for (const char* loader :
