@@ -79,8 +79,8 @@ int follow(const ReportCommandOptions& options) {
     const auto report = collect_report(Env::posix(), options.runs, wanted);
     const OutputTerminal output = output_terminal();
     const std::string text = printable(report_in_characters(report, output_columns(), output.unicode));
-    const bool goes_on =
-        std::ranges::any_of(report["runs"], [](const auto& run) { return run["state"] == "running"; });
+    const bool goes_on = std::any_of(report["runs"].begin(), report["runs"].end(),
+                                     [](const auto& run) { return run["state"] == "running"; });
     if (output.redraws && output.escapes) {
       constexpr std::string_view kClear = "\x1b[H\x1b[J";
       write_out(std::string(kClear) + text);

@@ -15,6 +15,9 @@
 
 namespace lockstep {
 
+/// Of the document. It grows by new keys; a key that changes its meaning raises the number.
+inline constexpr int kReportFormat = 1;
+
 struct ReportOptions {
   bool models = true;     ///< the newest checkpoint too: network, filters, classes and mistakes
   std::string data = {};  ///< a directory that holds the data; empty: where the run had them
@@ -27,7 +30,7 @@ struct ReportOptions {
       4000;  ///< of a curve that are kept at most, of all runs together ten times as many; 0: all
 };
 
-/// {"format": "lockstep report 1", "runs": [...]}: docs/report.md has its members. What cannot be read of a run is a
+/// {"format": 1, "runs": [...]}: docs/report.md has its members. What cannot be read of a run is a
 /// note in it. Names and texts may hold anything.
 /// @throws MissingDataError  a path is no run
 nlohmann::ordered_json collect_report(Env& env, const std::vector<std::string>& runs,

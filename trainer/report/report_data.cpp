@@ -63,8 +63,7 @@ std::vector<std::size_t> rows_kept(const std::vector<double>& values, std::size_
   rows.push_back(0);
   rows.push_back(all - 1);
   std::ranges::sort(rows);
-  const auto twice = std::ranges::unique(rows);
-  rows.erase(twice.begin(), twice.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
   return rows;
 }
 
@@ -215,7 +214,7 @@ Json collect_report(Env& env, const std::vector<std::string>& runs, const Report
   const std::size_t share = 10 * options.points / std::max<std::size_t>(runs.size(), 1);
   const std::size_t points =
       options.points == 0 ? 0 : std::clamp(share, kFewestPoints, std::max(kFewestPoints, options.points));
-  Json report = {{"format", "lockstep report 1"},
+  Json report = {{"format", kReportFormat},
                  {"version", LOCKSTEP_VERSION},
                  {"made", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))},
                  {"runs", Json::array()}};

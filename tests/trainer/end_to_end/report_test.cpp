@@ -108,7 +108,7 @@ TEST_F(ReportTest, APageThatCannotBeWrittenFailsNoRun) {
 }
 
 TEST_F(ReportTest, FormatsGoToStandardOutputAndFollowEndsWithTheRun) {
-  EXPECT_EQ(Json::parse(lockstep("report " + run_ + " --format json").out)["format"], "lockstep report 1");
+  EXPECT_EQ(Json::parse(lockstep("report " + run_ + " --format json").out)["format"], 1);
   const std::string csv = lockstep("report " + run_ + " --format csv").out;
   EXPECT_EQ(times_in(csv, "\n"),
             1 + events_of(read_metrics(run_), "step").size() + events_of(read_metrics(run_), "epoch").size());
