@@ -166,7 +166,9 @@ void add_classes(Json& run, const SavedModel& model, const ReportOptions& option
   const auto late = [&] { return std::chrono::steady_clock::now() > deadline; };
   const auto found = evaluate_classes(pool, threads, test, model.grain, model.weights.span(), {}, late);
   if (found.interrupted) {
-    run["notes"].push_back("the classes take longer than a second to evaluate: 'lockstep report' has them");
+    run["notes"].push_back(
+        fmt::format("the classes take more than {} s to evaluate: 'lockstep report' has them",
+                    options.class_seconds.count()));
     return;
   }
   Json json = classes_json(found, data->class_names);
