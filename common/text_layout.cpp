@@ -189,6 +189,37 @@ std::string fold_lines(std::string_view text, int columns) {
   return lines;
 }
 
+std::string align_columns(const std::vector<std::vector<std::string>>& rows,
+                          const std::vector<std::size_t>& right) {
+  std::vector<int> widths(rows.empty() ? 0 : rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string gap(static_cast<std::size_t>(widths[i] - display_width(row[i])), ' ');
+      const bool is_right = std::ranges::find(right, i) != right.end();
+      line += is_right ? gap + row[i] + "  " : row[i] + gap + "  ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string clip_middle(std::string_view text, int columns) {
+  constexpr int kDots = 3;
+  if (display_width(text) <= columns) return std::string(text);
+  const Cells cells = cells_of(text);
+  const int room = std::max(columns - kDots, 0);
+  std::size_t front = 0, back = cells.size();
+  int width = 0;
+  while (front < back && width + cells[front].width <= room / 2) width += cells[front++].width;
+  while (back > front && width + cells[back - 1].width <= room) width += cells[--back].width;
+  return text_of(cells, 0, front) + "..." + text_of(cells, back, cells.size());
+}
+
 std::string bar(double fraction, int width, bool unicode) {
   const double share = std::isfinite(fraction) ? std::clamp(fraction, 0.0, 1.0) : 0;
   const auto full = static_cast<int>(std::lround(share * width));

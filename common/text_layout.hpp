@@ -4,6 +4,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -33,6 +34,14 @@ std::string fit(std::vector<Field> fields, int columns);
 std::string fold(std::string_view line, int columns);
 /// Each line of a text on its own.
 std::string fold_lines(std::string_view text, int columns);
+
+/// A table, a line for each row: columns as wide as their widest text, two spaces apart. Rows have one length.
+/// @param right  columns, by number, whose texts end below one another, as numbers do
+std::string align_columns(const std::vector<std::vector<std::string>>& rows,
+                          const std::vector<std::size_t>& right = {});
+
+/// At most `columns` wide: the middle of what is wider gives way to "...".
+std::string clip_middle(std::string_view text, int columns);
 
 /// A bar of `width` columns that is filled from the left; fraction from 0 to 1.
 std::string bar(double fraction, int width, bool unicode);

@@ -49,6 +49,10 @@ struct TestChoice {
 /// @throws UsageError        a choice is given, but the test images have a folder of their own
 SortedPictures find_sorted_pictures(const std::filesystem::path& folder, const TestChoice& choice);
 
+/// All pictures in a folder and in the folders in it, by the same rules, sorted. Links to folders are not followed.
+/// @throws MissingDataError  there are none; IoError
+std::vector<std::filesystem::path> find_pictures(const std::filesystem::path& folder);
+
 /// Pixels of every image.
 struct PictureSize {
   int width = 0, height = 0;

@@ -166,7 +166,25 @@ void share_out(const ClassFolder& folder, std::size_t label, const TestChoice& c
     add({folder.pictures[i]}, label, is_test[i] ? found.test : found.train);
 }
 
+void collect_pictures(const fs::path& folder, std::vector<fs::path>& pictures) {
+  for (const fs::path& entry : entries_of(folder)) {
+    std::error_code ignored;
+    if (is_picture(entry)) {
+      pictures.push_back(entry);
+    } else if (fs::is_directory(fs::symlink_status(entry, ignored))) {
+      collect_pictures(entry, pictures);
+    }
+  }
+}
+
 }  // namespace
+
+std::vector<fs::path> find_pictures(const fs::path& folder) {
+  std::vector<fs::path> pictures;
+  collect_pictures(folder, pictures);
+  if (!pictures.empty()) return pictures;
+  throw MissingDataError(fmt::format("{}: holds no pictures (png, jpg, jpeg, pgm, ppm)", folder.string()));
+}
 
 SortedPictures find_sorted_pictures(const fs::path& folder, const TestChoice& choice) {
   SortedPictures found;

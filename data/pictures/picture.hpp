@@ -117,6 +117,9 @@ Picture read_jpeg(const std::string& name, std::span<const std::uint8_t> file, P
 /// Binary PGM (P5) or PPM (P6) with 8 or 16 bits.
 Picture read_pgm(const std::string& name, std::span<const std::uint8_t> file, PictureColour colour);
 
+/// The same pixels as a PNG file: grey, or colour where there are three channels.
+std::vector<std::uint8_t> write_png(const Picture& picture);
+
 /// How light a colour is, as television has it. Each from 0 to 255.
 inline int grey_of(int red, int green, int blue) {
   return (299 * red + 587 * green + 114 * blue) / 1000;

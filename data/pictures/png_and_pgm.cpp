@@ -99,6 +99,26 @@ Picture read_png(const std::string& name, std::span<const std::uint8_t> file, Pi
   return picture;
 }
 
+Pixels write_png(const Picture& picture) {
+  const auto channels = static_cast<std::size_t>(picture.channels);
+  LOCKSTEP_CHECK(channels == 1 || channels == 3);
+  Pixels interleaved;
+  interleaved.reserve(channels * picture.plane_size());
+  for (std::size_t i = 0; i < picture.plane_size(); ++i)
+    for (std::size_t c = 0; c < channels; ++c)
+      interleaved.push_back(picture.pixels[c * picture.plane_size() + i]);
+  PngImage image;
+  image.width = static_cast<png_uint_32>(picture.width);
+  image.height = static_cast<png_uint_32>(picture.height);
+  image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(image);
+  Pixels file(size);
+  if (png_image_write_to_memory(&image, file.data(), &size, 0, interleaved.data(), 0, nullptr) == 0)
+    throw InternalError(fmt::format("{}: no PNG can be made of it: {}", picture.name, image.message));
+  file.resize(size);
+  return file;
+}
+
 // PGM and PPM: numbers in text, then the pixels.
 
 namespace {

@@ -160,8 +160,9 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
   return found;
 }
 
-FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged,
+FoundCheckpoint open_checkpoint(Env& env, const std::string& given, const OnDamaged& on_damaged,
                                 Weights accepted) {
+  const std::string path = named_checkpoint(env, given);
   if (is_checkpoint(env, path)) return {path, load_checkpoint(env, path, accepted), {}};
   std::vector<std::string> damaged;
   if (auto found = find_latest(env, path, on_damaged, &damaged, accepted)) return std::move(*found);

@@ -53,11 +53,39 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
                                            std::vector<std::string>* damaged = nullptr,
                                            Weights accepted = Weights::kUsable);
 
-/// What a command is given, read and verified: a checkpoint's directory, or a run's, whose newest good
-/// checkpoint is meant.
-/// @throws MissingDataError if it is neither; DataError, also where all checkpoints of a run are damaged; IoError
+/// What a command is given, read and verified: a checkpoint's directory, a run's, whose newest good checkpoint is
+/// meant, or one of a run by its name (named_checkpoint).
+/// @throws MissingDataError if it is neither; DataError, also where all checkpoints of a run are damaged; IoError; as
+/// named_checkpoint
 FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged,
                                 Weights accepted = Weights::kUsable);
+
+// Checkpoints by what they are to their run: RUN@best, RUN@last, RUN@epoch:3, RUN@step:500.
+
+/// The directory that is meant. RUN@best is the checkpoint of the highest test accuracy, the older among equals;
+/// RUN@last is RUN itself, whose newest good one is meant; RUN@epoch:3 is the one after three epochs. Any other path,
+/// and one that is there under such a name, is returned as it is.
+/// @throws MissingDataError  the run has no such checkpoint: says which there are, and how to keep one
+/// @throws UsageError        of a run, but behind @ stands something else
+std::string named_checkpoint(Env& env, const std::string& path);
+
+/// A checkpoint as its manifest tells of it; its other files are not looked at.
+struct CheckpointSummary {
+  std::int64_t step = 0;
+  std::string path;
+  std::int64_t epoch = 0, step_in_epoch = 0;
+  std::optional<double> test_accuracy;
+  std::string damage;  ///< why its manifest cannot be read; otherwise ""
+};
+
+/// Of a run, newest first.
+std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string& run_dir);
+/// The one of the highest test accuracy, the older among equals; null: none was evaluated.
+const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& newest_first);
+
+/// For the end of a run: "best: accuracy 68.94 % after epoch 3, checkpoint RUN@epoch:3", by its metrics. "" where fewer
+/// than two evaluations tell of an accuracy.
+std::string best_line(Env& env, const std::string& run_dir);
 
 /// Whether there is a checkpoint's directory, good or damaged.
 bool is_checkpoint(Env& env, const std::string& path);

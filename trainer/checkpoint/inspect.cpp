@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/published_hash.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -77,6 +78,27 @@ std::string tensor_row(const std::string& name, const std::vector<std::size_t>& 
                   : row + fmt::format("  {} of {} NaN or infinite\n", odd, counted(values.size(), "element"));
 }
 
+nlohmann::ordered_json tensor_json(const std::string& name, const std::vector<std::size_t>& shape,
+                                   std::span<const float> values) {
+  nlohmann::ordered_json json = {{"tensor", name}, {"shape", shape}};
+  if (values.empty()) return json;
+  const auto [smallest, largest] = std::minmax_element(values.begin(), values.end());
+  json["smallest"] = *smallest;  // null where it is not finite
+  json["largest"] = *largest;
+  json["mean"] = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  json["not_finite"] = std::ranges::count_if(values, [](float v) { return !std::isfinite(v); });
+  return json;
+}
+
+void add_arena(const std::vector<CheckpointParameter>& parameters, const std::string& prefix,
+               std::span<const float> arena, nlohmann::ordered_json* list) {
+  for (const CheckpointParameter& parameter : parameters) {
+    const std::size_t size = arena_size({parameter});
+    list->push_back(tensor_json(prefix + parameter.name, parameter.shape, arena.first(size)));
+    arena = arena.subspan(size);
+  }
+}
+
 std::string arena_rows(const std::vector<CheckpointParameter>& parameters, const std::string& prefix,
                        std::span<const float> arena) {
   std::string text;
@@ -98,6 +120,59 @@ std::string inspect_checkpoint(const std::string& path, const CheckpointState& s
   for (const OptimizerBuffer& buffer : state.optimizer)
     text += arena_rows(state.facts.parameters, tensor_prefix(buffer.name), buffer.values);
   return text + fmt::format("\nweights sha256 {}\n", weights_sha256(state.weights));
+}
+
+nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointState& state) {
+  const CheckpointFacts& facts = state.facts;
+  nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
+  add_arena(facts.tensors(), "", state.weights, &tensors);
+  for (const OptimizerBuffer& buffer : state.optimizer)
+    add_arena(facts.parameters, tensor_prefix(buffer.name), buffer.values, &tensors);
+  return {{"format", kInspectFormat},
+          {"checkpoint", path},
+          {"step", facts.step},
+          {"epoch", facts.epoch},
+          {"step_in_epoch", facts.step_in_epoch},
+          {"seed", facts.seed},
+          {"test_accuracy", facts.test_accuracy ? nlohmann::ordered_json(*facts.test_accuracy) : nullptr},
+          {"computation", computation_digest(facts)},
+          {"world", facts.world},
+          {"data", facts.data},
+          {"job", facts.job},
+          {"model", facts.model},
+          {"tensors", tensors},
+          {"weights_sha256", weights_sha256(state.weights)}};
+}
+
+nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& newest_first) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const CheckpointSummary& checkpoint : newest_first) {
+    const auto accuracy = checkpoint.test_accuracy;
+    list.push_back({{"checkpoint", checkpoint.path},
+                    {"step", checkpoint.step},
+                    {"epoch", checkpoint.epoch},
+                    {"step_in_epoch", checkpoint.step_in_epoch},
+                    {"test_accuracy", accuracy ? nlohmann::ordered_json(*accuracy) : nullptr},
+                    {"damage", checkpoint.damage}});
+  }
+  return list;
+}
+
+std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first) {
+  if (newest_first.empty()) return "";
+  const CheckpointSummary* const best = best_checkpoint(newest_first);
+  std::vector<std::vector<std::string>> rows = {{"checkpoint", "epoch", "test accuracy", ""}};
+  for (const CheckpointSummary& checkpoint : newest_first) {
+    std::string epoch = fmt::format("{}", checkpoint.epoch), accuracy = "-";
+    if (checkpoint.step_in_epoch > 0)
+      epoch += fmt::format(" + {}", counted(checkpoint.step_in_epoch, "step"));
+    if (checkpoint.test_accuracy) accuracy = fmt::format("{:.2f} %", 100 * *checkpoint.test_accuracy);
+    std::string names = &checkpoint == &newest_first.front() ? "@last" : "";
+    if (&checkpoint == best) names += names.empty() ? "@best" : " @best";
+    if (!checkpoint.damage.empty()) epoch = "-", names = "damaged";
+    rows.push_back({fmt::format("@step:{}", checkpoint.step), epoch, accuracy, names});
+  }
+  return fmt::format("checkpoints of {}\n{}", printable_line(run_dir), align_columns(rows, {2}));
 }
 
 Verification verify(Env& env, const std::string& path) {
@@ -244,6 +319,23 @@ std::string to_text(const CheckpointDifference& difference) {
   if (difference.tensors.empty()) return text + "weights and optimiser state that both have: the same bits\n";
   for (const TensorDifference& t : difference.tensors) text += tensor_text(t);
   return text;
+}
+
+nlohmann::ordered_json to_json(const CheckpointDifference& difference) {
+  nlohmann::ordered_json tensors = nlohmann::ordered_json::array();
+  for (const TensorDifference& t : difference.tensors)
+    tensors.push_back({{"tensor", t.tensor},
+                       {"elements", t.elements},
+                       {"different", t.different},
+                       {"first_index", t.first_index},
+                       {"first_a", t.first_a},
+                       {"first_b", t.first_b},
+                       {"largest", t.largest},  // null where one of them is not a number
+                       {"largest_index", t.largest_index}});
+  return {{"format", kInspectFormat},
+          {"same", difference.empty()},
+          {"facts", difference.facts},
+          {"tensors", tensors}};
 }
 
 }  // namespace lockstep

@@ -5,7 +5,10 @@
 
 #include "common/env.hpp"
 #include "common/safetensors.hpp"
+#include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/state.hpp"
+
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstddef>
 #include <span>
@@ -14,12 +17,25 @@
 
 namespace lockstep {
 
+/// Version of the JSON that `hash`, `inspect`, `verify` and `diff` print.
+inline constexpr int kInspectFormat = 1;
+
 // What is in a checkpoint, and how two of them differ.
 
 // What is inside a checkpoint, for people: `lockstep inspect` and `lockstep verify`.
 
 /// Facts and a table of tensors with shape, smallest, largest and mean value, and the weights' SHA-256.
 std::string inspect_checkpoint(const std::string& path, const CheckpointState& state);
+
+/// The same for programs: facts, tensors, the weights' SHA-256.
+nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointState& state);
+
+/// The checkpoints of a run, newest first, with step, epoch and test accuracy; which is the best, and how each is
+/// named. "" where there is none.
+std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first);
+
+/// A list of "step", "epoch", "step_in_epoch", "test_accuracy" and "damage".
+nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& newest_first);
 
 struct Verification {
   bool good = false;
@@ -56,6 +72,7 @@ CheckpointDifference diff_checkpoints(const CheckpointState& a, const Checkpoint
 
 /// A table for people; one line if there is no difference.
 std::string to_text(const CheckpointDifference& difference);
+nlohmann::ordered_json to_json(const CheckpointDifference& difference);
 
 // Weights for other programs, in files that are there whole or not at all.
 

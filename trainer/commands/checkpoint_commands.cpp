@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// lockstep hash, inspect, verify, diff, export: what is in a checkpoint, and is it whole?
 #include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/terminal.hpp"
 #include "common/text_layout.hpp"
@@ -14,16 +15,19 @@
 #include "trainer/run/saved_model.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace lockstep {
 namespace {
 
 constexpr const char* kCheckpointHelp =
-    "A run directory (its newest good checkpoint) or one checkpoint's directory";
+    "A run directory (its newest good checkpoint), one checkpoint's directory, or RUN@best, RUN@last, "
+    "RUN@epoch:N, RUN@step:N";
 
 /// Commands that show a checkpoint show also weights that are NaN.
 FoundCheckpoint open(const std::string& path) {
@@ -35,46 +39,82 @@ CheckpointState load(const std::string& path) {
   return open(path).state;
 }
 
-int hash(const std::string& path) {
-  const CheckpointState state = load(path);
-  const std::string digest = weights_sha256(state.weights);
-  const PublishedComparison published = compare_with_published(state.facts, digest);
-  print("{}{}weights sha256 {}\n", published.line, published.line.empty() ? "" : "\n", digest);
+void print_on_one_line(const nlohmann::ordered_json& json) {
+  print("{}\n", json_text_in_ascii(json));
+}
+
+int hash(const std::string& path, bool json) {
+  const FoundCheckpoint found = open(path);
+  const std::string digest = weights_sha256(found.state.weights);
+  const PublishedComparison published = compare_with_published(found.state.facts, digest);
+  if (json) {
+    print_on_one_line(
+        {{"format", kInspectFormat},
+         {"checkpoint", found.path},
+         {"step", found.state.facts.step},
+         {"weights_sha256", digest},
+         {"published_hash", published.same ? nlohmann::ordered_json(*published.same) : nullptr}});
+  } else {
+    print("{}{}weights sha256 {}\n", published.line, published.line.empty() ? "" : "\n", digest);
+  }
   return 0;
 }
 
-int inspect(const std::string& path) {
+/// Of a run its checkpoints, and the newest good one in full.
+int inspect(const std::string& path, bool json) {
   const FoundCheckpoint found = open(path);
   const std::string network = recorded_network(found.state.facts, found.path).summary();
-  print("{}", fold_lines(inspect_checkpoint(found.path, found.state) + "\n" + network, output_columns()));
+  const auto checkpoints = summarise_checkpoints(Env::posix(), path);
+  if (json) {
+    auto document = inspect_json(found.path, found.state);
+    document["checkpoints"] = checkpoints_json(checkpoints);
+    print_on_one_line(document);
+    return 0;
+  }
+  const std::string list = checkpoints_text(path, checkpoints);
+  print("{}", fold_lines(list + (list.empty() ? "" : "\n") + inspect_checkpoint(found.path, found.state) +
+                             "\n" + network,
+                         output_columns()));
   return 0;
 }
 
 /// Every checkpoint of a run, or the one that is named.
-int verify(const std::string& path) {
-  Env& env = Env::posix();
+std::vector<std::string> checkpoints_to_verify(Env& env, const std::string& path) {
   std::vector<std::string> paths;
   for (const auto& entry : list_checkpoints(env, path)) paths.push_back(entry.path);
   if (paths.empty() && !is_checkpoint(env, path)) throw MissingDataError(why_no_checkpoint(env, path));
   if (paths.empty()) paths.push_back(path);
+  return paths;
+}
+
+int verify(const std::string& given, bool json) {
+  Env& env = Env::posix();
+  const std::string path = named_checkpoint(env, given);
   bool good = true;
-  for (const auto& checkpoint : paths) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const auto& checkpoint : checkpoints_to_verify(env, path)) {
     try {
       const Verification result = verify(env, checkpoint);
-      print("{}", result.report);
+      list.push_back({{"checkpoint", checkpoint}, {"good", result.good}, {"report", result.report}});
+      if (!json) print("{}", result.report);
       good = good && result.good;
     } catch (const MissingDataError&) {
       if (checkpoint == path) throw;
-      print("{}: gone: the run has pruned it meanwhile\n", checkpoint);
+      if (!json) print("{}: gone: the run has pruned it meanwhile\n", checkpoint);
     }
   }
+  if (json) print_on_one_line({{"format", kInspectFormat}, {"good", good}, {"checkpoints", list}});
   return good ? 0 : static_cast<int>(ExitCode::kDataDamaged);
 }
 
 /// Like diff(1): 0 if they are the same, 1 if they differ.
-int diff(const std::string& a, const std::string& b) {
+int diff(const std::string& a, const std::string& b, bool json) {
   const auto difference = diff_checkpoints(load(a), load(b));
-  print("{}", fold_lines(to_text(difference), output_columns()));
+  if (json) {
+    print_on_one_line(to_json(difference));
+  } else {
+    print("{}", fold_lines(to_text(difference), output_columns()));
+  }
   return difference.empty() ? 0 : 1;
 }
 
@@ -85,14 +125,18 @@ int export_to(const std::string& path, const std::string& npz, bool force) {
   return 0;
 }
 
-using OneCheckpoint = int (*)(const std::string&);
+using OneCheckpoint = int (*)(const std::string&, bool json);
+
+constexpr const char* kJsonHelp = "One JSON object in place of lines";
 
 void add_simple(CLI::App& app, Action& action, const std::string& name, const std::string& help,
                 OneCheckpoint run) {
   auto* command = app.add_subcommand(name, help);
   auto path = std::make_shared<std::string>();
   command->add_option("checkpoint", *path, kCheckpointHelp)->required();
-  command->callback([=, &action] { action = [=] { return run(*path); }; });
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, kJsonHelp);
+  command->callback([=, &action] { action = [=] { return run(*path, *json); }; });
 }
 
 }  // namespace
@@ -101,7 +145,8 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
   add_simple(app, action, "hash",
              "SHA-256 over all parameters, as training prints it last, and whether it is the published one",
              hash);
-  add_simple(app, action, "inspect", "What is inside a checkpoint, as a table", inspect);
+  add_simple(app, action, "inspect",
+             "What is inside a checkpoint, as a table; of a run, which checkpoints it has", inspect);
   add_simple(app, action, "verify",
              "Check every checksum, of all checkpoints of a run or of one, and that all weights are finite",
              verify);
@@ -112,8 +157,10 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
   auto b = std::make_shared<std::string>();
   difference->add_option("a", *a, kCheckpointHelp)->required();
   difference->add_option("b", *b, kCheckpointHelp)->required();
+  auto json = std::make_shared<bool>(false);
+  difference->add_flag("--json", *json, kJsonHelp);
   difference->footer("Exit code 0: the same weights and optimiser state; 1: they differ.");
-  difference->callback([=, &action] { action = [=] { return diff(*a, *b); }; });
+  difference->callback([=, &action] { action = [=] { return diff(*a, *b, *json); }; });
 
   auto* exporting = app.add_subcommand("export", "Write weights and optimiser state for other programs");
   auto path = std::make_shared<std::string>();

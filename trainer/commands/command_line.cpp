@@ -146,8 +146,11 @@ int run_command_line(int argc, char** argv) {
   add_predict_command(app, action);
   add_prove_command(app, action);
   add_validate_command(app, action);
+  add_runs_command(app, action);
+  add_compare_command(app, action);
   add_convert_command(app, action);
   add_checkpoint_commands(app, action);
+  add_report_command(app, action);
   add_flight_command(app, action);
   add_devices_command(app, action);
   add_doctor_command(app, action);

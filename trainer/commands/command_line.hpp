@@ -24,6 +24,9 @@ void add_predict_command(CLI::App& app, Action& action);
 void add_prove_command(CLI::App& app, Action& action);
 void add_validate_command(CLI::App& app, Action& action);
 void add_checkpoint_commands(CLI::App& app, Action& action);  ///< hash, inspect, verify, diff, export
+void add_runs_command(CLI::App& app, Action& action);
+void add_compare_command(CLI::App& app, Action& action);
+void add_report_command(CLI::App& app, Action& action);
 void add_flight_command(CLI::App& app, Action& action);
 void add_convert_command(CLI::App& app, Action& action);
 void add_devices_command(CLI::App& app, Action& action);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// lockstep convert FOLDER DIR
 #include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "common/text_layout.hpp"
@@ -12,6 +13,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 #include <optional>
@@ -43,13 +45,29 @@ std::string names_of(const std::vector<std::string>& names) {
   return std::ssize(names) > kMostNamesShown ? text + ", ..." : text;
 }
 
-int convert(const ConversionOptions& options) {
+nlohmann::ordered_json conversion_json(const ConversionOptions& options, const Conversion& done) {
+  return {{"format", 1},
+          {"directory", options.to},
+          {"classes", done.pictures.class_names},
+          {"train_samples", done.pictures.train.size()},
+          {"test_samples", done.pictures.test.size()},
+          {"width", done.shape.width},
+          {"height", done.shape.height},
+          {"channels", done.shape.channels},
+          {"left_out", done.pictures.left_out}};
+}
+
+int convert(const ConversionOptions& options, bool json) {
   const Conversion done = convert_pictures(Env::posix(), options);
   const SortedPictures& pictures = done.pictures;
   if (pictures.left_out > 0)
     print_error(fmt::format("left out {} that {} (first: {})", counted(pictures.left_out, "file"),
                             pictures.left_out == 1 ? "is no picture" : "are no pictures",
                             printable_line(pictures.first_left_out.string())));
+  if (json) {
+    print("{}\n", json_text_in_ascii(conversion_json(options, done)));
+    return 0;
+  }
   print("{}: {} ({}), {} to train on, {} to test with, {} x {}, {}\n", options.to,
         counted(pictures.class_names.size(), "class"), names_of(pictures.class_names),
         counted(pictures.train.size(), "image"), with_thousands(std::ssize(pictures.test)), done.shape.width,
@@ -95,6 +113,8 @@ void add_convert_command(CLI::App& app, Action& action) {
       })
       ->capture_default_str();
   command->add_flag("--force", options->replace, "Replace the set that is there");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "One JSON object in place of lines");
   command->footer(
       "PNG, JPEG, PGM and PPM. The folders' names become the names of the classes, in alphabetical order. A "
       "job\n"
@@ -107,7 +127,7 @@ void add_convert_command(CLI::App& app, Action& action) {
     options->colour = *colour ? PictureColour::kRgb : PictureColour::kGrey;
     // grey is the default: the flag is for those who want to say so
     options->test.is_given = share->count() + count->count() > 0;
-    action = [=] { return convert(*options); };
+    action = [=] { return convert(*options, *json); };
   });
 }
 

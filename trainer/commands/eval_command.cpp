@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// lockstep eval CHECKPOINT
 #include "comm/agreement.hpp"
+#include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/state.hpp"
@@ -9,11 +10,13 @@
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/report/class_evaluation.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/saved_model.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <memory>
 #include <optional>
@@ -22,11 +25,14 @@
 namespace lockstep {
 namespace {
 
+constexpr int kEvalFormat = 1;
+
 struct EvalOptions {
   std::string checkpoint;
   std::string set;   ///< empty: what it was trained on
   std::string data;  ///< a directory; empty: where the run had it
   bool train_set = false;
+  bool classes = false, json = false;
   ParallelSection parallel;
 };
 
@@ -105,9 +111,56 @@ Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedMod
   return evaluator.evaluate(comm, weights.data());
 }
 
+/// On the processor also where a GPU evaluates: the answers are the same.
+ClassEvaluation evaluate_classes_of_all(Communicator& comm, const ParallelSection& parallel,
+                                        const SavedModel& model, const Dataset& data) {
+  WorkerPool pool(parallel.threads);
+  std::vector<ThreadContext> threads;
+  for (int i = 0; i < pool.threads(); ++i) threads.emplace_back(model.network, model.grain);
+  return over_all(comm, evaluate_classes(pool, threads, data, model.grain, model.weights.span(),
+                                         {.rank = comm.rank(), .ranks = comm.size()}));
+}
+
+/// What rank 0 says at the end.
+struct EvaluationReport {
+  const SavedModel& model;
+  const EvaluationData& loaded;
+  const Dataset& data;
+  Evaluation result;
+  std::optional<ClassEvaluation> classes;
+};
+
+std::string evaluation_text(const EvaluationReport& report) {
+  const Evaluation& result = report.result;
+  std::string text = fmt::format(
+      "{}\n{}: loss {}, accuracy {:.2f} % ({} of {})\ndata: {} ({})\n", report.model.checkpoint,
+      report.data.name, describe_loss(result), 100 * result.accuracy(), with_thousands(result.correct),
+      with_thousands(result.samples), report.loaded.sets->origin, report.loaded.relation);
+  if (report.classes) text += classes_text(*report.classes, report.loaded.sets->class_names);
+  return text + fmt::format("weights sha256 {}\n", weights_sha256(report.model.weights.span()));
+}
+
+std::string evaluation_json(const EvaluationReport& report) {
+  const Evaluation& result = report.result;
+  nlohmann::ordered_json json = {{"format", kEvalFormat},
+                                 {"checkpoint", report.model.checkpoint},
+                                 {"data", report.data.name},
+                                 {"origin", report.loaded.sets->origin},
+                                 {"relation", report.loaded.relation},
+                                 {"samples", result.samples},
+                                 {"correct", result.correct},
+                                 {"not_finite", result.not_finite},
+                                 {"accuracy", result.accuracy()},
+                                 {"loss", result.loss},  // null if not finite
+                                 {"weights_sha256", weights_sha256(report.model.weights.span())}};
+  if (report.classes) json.update(classes_json(*report.classes, report.loaded.sets->class_names));
+  return json_text_in_ascii(json) + "\n";
+}
+
 RankFacts option_facts(const EvalOptions& options) {
   return {{FactKind::kJob, "--set", options.set},
           {FactKind::kJob, "--train", options.train_set ? "given" : "not given"},
+          {FactKind::kJob, "--classes", options.classes ? "given" : "not given"},
           {FactKind::kJob, "--device", options.parallel.device},
           {FactKind::kJob, "--threads", std::to_string(options.parallel.threads)}};
 }
@@ -134,12 +187,12 @@ int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
   const Dataset& data = options.train_set ? loaded.sets->train : loaded.sets->test;
   const Evaluation result = device.gpu != nullptr ? evaluate_on_device(comm, *device.gpu, *model, data)
                                                   : evaluate_on_cpu(comm, options.parallel, *model, data);
+  std::optional<ClassEvaluation> classes;
+  if (options.classes) classes = evaluate_classes_of_all(comm, options.parallel, *model, data);
   if (comm.rank() != 0) return 0;
   if (!device.remark.empty()) print_error(device.remark);
-  print("{}\n{}: loss {}, accuracy {:.2f} % ({} of {})\ndata: {} ({})\nweights sha256 {}\n",
-        model->checkpoint, data.name, describe_loss(result), 100 * result.accuracy(),
-        with_thousands(result.correct), with_thousands(result.samples), loaded.sets->origin, loaded.relation,
-        weights_sha256(model->weights.span()));
+  const EvaluationReport report{*model, loaded, data, result, std::move(classes)};
+  print("{}", options.json ? evaluation_json(report) : evaluation_text(report));
   return 0;
 }
 
@@ -148,7 +201,9 @@ int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
 void add_eval_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("eval", "Loss and accuracy of a checkpoint, alone or under mpirun");
   auto options = std::make_shared<EvalOptions>();
-  command->add_option("checkpoint", options->checkpoint, "A run directory or one of its checkpoints")
+  command
+      ->add_option("checkpoint", options->checkpoint,
+                   "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N")
       ->required();
   command->add_option("--set", options->set, "Data set; default: the one it was trained on");
   command->add_option(
@@ -156,12 +211,18 @@ void add_eval_command(CLI::App& app, Action& action) {
       "A directory to take the set from, whatever the run was trained on; default: where the run "
       "had it, then as data.root=auto, and the data must be those that it was trained on");
   command->add_flag("--train", options->train_set, "The training half instead of the test half");
+  command->add_flag("--classes", options->classes,
+                    "Also precision and recall of each class, which class is taken for which, and the "
+                    "surest mistakes (on the processor, whatever --device says)");
+  command->add_flag("--json", options->json, "One JSON object in place of lines (docs/report.md)");
   add_parallel_options(*command, options->parallel);
   command->footer(
       "The data are those that the run was trained on: looked for where it had them, compared by SHA-256, "
       "and\n"
       "refused (exit code 65) if they are others, unless --data or --set asks for others.\n"
-      "Example: mpirun -np 2 lockstep eval runs/mnist");
+      "Examples:\n"
+      "  mpirun -np 2 lockstep eval runs/mnist\n"
+      "  lockstep eval runs/mnist --classes");
   command->callback([=, &action] {
     action = [=] {
       hash_program_in_advance();

@@ -6,6 +6,7 @@
 #include "common/terminal.hpp"
 #include "common/text_layout.hpp"
 #include "data/class_names.hpp"
+#include "data/pictures/conversion.hpp"
 #include "data/pictures/preparation.hpp"
 #include "data/sets/catalogue.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -13,9 +14,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -25,7 +31,7 @@ struct PredictOptions {
   std::string checkpoint;
   std::vector<std::string> images;
   std::string invert = "auto";
-  bool raw = false, json = false, summary = false;
+  bool raw = false, json = false, csv = false, summary = false;
   int top = 0;
 };
 
@@ -137,47 +143,105 @@ std::vector<Prediction> predict_some(Predictor& predictor, const Preparation& pr
   return predictions;
 }
 
-/// A picture gets bars; each of many in one file gets a line.
-void predict_file(const std::string& path, Predictor& predictor, const Preparation& prepare,
-                  PictureColour colour, const PredictOptions& options, const ReportStyle& style) {
-  constexpr std::size_t kAtOnce = 64;
-  const Pictures pictures = read_pictures(path, colour);
-  PredictionSummary summary(style.class_names.size());
-  const auto text_of = options.json ? json_of : pictures.size() == 1 ? bars_of : line_of;
-  std::vector<Picture> some;
-  for (std::size_t i = 0; i < pictures.size(); ++i) {
-    some.push_back(pictures[i]);
-    if (some.size() < kAtOnce && i + 1 < pictures.size()) continue;
-    for (const Prediction& prediction : predict_some(predictor, prepare, some, style.class_names)) {
-      if (options.summary) {
-        summary.add(prediction);
+/// Answers pictures one after another, 64 at a time, and prints what options ask for.
+class Answerer {
+ public:
+  Answerer(const SavedModel& model, const PredictOptions& options)
+      : options_(options),
+        style_{
+            .class_names = names_of_classes(model), .top = options.top, .unicode = output_terminal().unicode},
+        prepare_(model, options),
+        predictor_(model) {}
+
+  /// @param name  of what they come from     @param alone  the only picture there: it gets bars, others a line
+  void begin(const std::string& name, bool alone) {
+    name_ = name;
+    text_of_ = options_.json ? json_of : options_.csv ? csv_of : alone ? bars_of : line_of;
+    summary_.emplace(style_.class_names.size());
+  }
+  void take(Picture picture) {
+    constexpr std::size_t kAtOnce = 64;
+    waiting_.push_back(std::move(picture));
+    if (waiting_.size() == kAtOnce) answer();
+  }
+  void end() {
+    answer();
+    if (options_.summary)
+      print("{}", options_.json ? summary_->to_json(name_, style_) : summary_->to_text(name_, style_));
+  }
+
+ private:
+  void answer() {
+    for (const Prediction& prediction : predict_some(predictor_, prepare_, waiting_, style_.class_names)) {
+      if (options_.summary) {
+        summary_->add(prediction);
       } else {
-        print("{}", text_of(prediction, style));
+        print("{}", text_of_(prediction, style_));
       }
     }
-    some.clear();
+    waiting_.clear();
   }
-  if (options.summary)
-    print("{}", options.json ? summary.to_json(path, style) : summary.to_text(path, style));
+
+  const PredictOptions& options_;
+  ReportStyle style_;
+  Preparation prepare_;
+  Predictor predictor_;
+  std::string name_;
+  std::string (*text_of_)(const Prediction&, const ReportStyle&) = nullptr;
+  std::optional<PredictionSummary> summary_;
+  std::vector<Picture> waiting_;
+};
+
+void predict_file(const std::string& path, PictureColour colour, Answerer& answerer) {
+  const Pictures pictures = read_pictures(path, colour);
+  answerer.begin(path, pictures.size() == 1);
+  for (std::size_t i = 0; i < pictures.size(); ++i) answerer.take(pictures[i]);
+  answerer.end();
+}
+
+/// A damaged picture is named, and the others are answered. @returns the exit code
+int predict_folder(const std::string& path, PictureColour colour, Answerer& answerer) {
+  int code = 0;
+  answerer.begin(path, false);
+  for (const auto& file : find_pictures(path)) {
+    try {
+      answerer.take(read_pictures(file.string(), colour)[0]);
+    } catch (const DataError& error) {
+      print_error(error.what());
+      code = static_cast<int>(error.code());
+    }
+  }
+  answerer.end();
+  return code;
 }
 
 int predict(const PredictOptions& options) {
   const SavedModel model = load_saved_model(options.checkpoint);
   const PictureColour colour = colour_of(model);
-  const ReportStyle style{
-      .class_names = names_of_classes(model), .top = options.top, .unicode = output_terminal().unicode};
-  const Preparation prepare(model, options);
-  Predictor predictor(model);
-  for (const auto& path : options.images) predict_file(path, predictor, prepare, colour, options, style);
-  return 0;
+  Answerer answerer(model, options);
+  if (options.csv && !options.summary) print("{}", kCsvHead);
+  int code = 0;
+  for (const std::string& path : options.images) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored)) {
+      code = std::max(code, predict_folder(path, colour, answerer));
+    } else {
+      predict_file(path, colour, answerer);
+    }
+  }
+  return code;
 }
 
 void add_options(CLI::App& command, PredictOptions& options) {
-  command.add_option("checkpoint", options.checkpoint, "A run directory or one of its checkpoints")
+  command
+      .add_option("checkpoint", options.checkpoint,
+                  "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N")
       ->required();
   command
-      .add_option("images", options.images,
-                  "PNG, JPEG, PGM (P5), PPM (P6), IDX files, or one image of an IDX file: FILE[12]")
+      .add_option(
+          "images", options.images,
+          "PNG, JPEG, PGM (P5), PPM (P6), IDX files, one image of an IDX file: FILE[12], or folders: all "
+          "pictures in them, a line each")
       ->required();
   command
       .add_option("--invert", options.invert,
@@ -193,8 +257,10 @@ void add_options(CLI::App& command, PredictOptions& options) {
                       "classes the likeliest {}",
                       kMostBars, kMostBars))
       ->check(CLI::Range(1, 1000000));
-  command.add_flag("--json", options.json,
-                   "One JSON object a line: picture, class, probability, top, done, warnings");
+  auto* json = command.add_flag("--json", options.json,
+                                "One JSON object a line: picture, class, probability, top, done, warnings");
+  command.add_flag("--csv", options.csv, "A table for spreadsheets: picture, class, probability, not_sure")
+      ->excludes(json);
   command.add_flag("--summary", options.summary, "How many pictures of each class, for each file");
 }
 
@@ -217,6 +283,7 @@ void add_predict_command(CLI::App& app, Action& action) {
       "Examples:\n"
       "  lockstep predict runs/mnist digit.png\n"
       "  lockstep predict runs/mnist *.jpg --json --top 3\n"
+      "  lockstep predict runs/mnist FOLDER --csv > answers.csv\n"
       "  lockstep predict runs/mnist t10k-images-idx3-ubyte.gz --summary");
   command->callback([=, &action] { action = [=] { return predict(*options); }; });
 }

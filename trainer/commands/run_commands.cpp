@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The commands about a run: train, validate, prove, flight.
 #include "common/buffers.hpp"
+#include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "data/sets/set_formats.hpp"
@@ -11,11 +12,14 @@
 #include "trainer/config/job_values.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/report/report.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/train.hpp"
 #include "trainer/tools/prove.hpp"
+#include "trainer/tools/run_history.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -27,6 +31,17 @@
 namespace lockstep {
 
 // lockstep train JOB.yaml [key=value ...]
+
+namespace {
+
+int train_and_report(const Job& job) {
+  if (!job.run.report) return train(job);
+  return train(job, [&](const std::string& directory, const TrainTestData& data) {
+    write_report_of_run(directory, data, job.parallel.threads);
+  });
+}
+
+}  // namespace
 
 void add_train_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("train", "Train as a job file says, alone or under mpirun or srun");
@@ -60,7 +75,7 @@ void add_train_command(CLI::App& app, Action& action) {
       "Keys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
       "key, and their own defaults):\n" +
       schema_help());
-  command->callback([=, &action] { action = [=] { return train(load_job(*job, *overrides)); }; });
+  command->callback([=, &action] { action = [=] { return train_and_report(load_job(*job, *overrides)); }; });
 }
 
 // lockstep validate JOB.yaml [key=value ...]
@@ -100,13 +115,41 @@ std::string launch_text(const Job& job) {
                      std::ceil(job.parallel.timeout_seconds));
 }
 
-int validate(const std::string& path, const std::vector<std::string>& overrides, bool for_launch) {
+constexpr int kValidateFormat = 1;
+
+nlohmann::ordered_json job_json(const Job& job, const Network& network, const SetOutline& data) {
+  const bool on_gpu = is_on_gpu(job);
+  const DataSizes sizes = sizes_of(job, data);
+  const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, /*ranks=*/1);
+  return {{"format", kValidateFormat},
+          {"job", flat_job(to_yaml(job), "job")},
+          {"model", network.name()},
+          {"parameters", network.parameters().size},
+          {"train_samples", sizes.train_samples},
+          {"test_samples", sizes.test_samples},
+          {"host_bytes", memory.host.total()},
+          {"device_bytes", on_gpu ? memory.device.total() : 0},
+          {"notes", batch_remarks(job, sizes.train_samples, on_gpu)}};
+}
+
+struct ValidateOptions {
+  std::string path;
+  std::vector<std::string> overrides;
+  bool for_launch = false, json = false;
+};
+
+int validate(const ValidateOptions& options) {
+  const auto& [path, overrides, for_launch, json] = options;
   const Job asked = load_job(path, overrides);
   if (for_launch) print("{}", launch_text(asked));
   const Job job = for_launch ? asked : for_ranks(asked, std::max(asked.parallel.ranks, launched_ranks()));
   const SetOutline data = outline_of(job.data.set, job.data.root);
   const auto network = Network::load(job.model, data.shape, data.classes);
   if (for_launch) return 0;
+  if (json) {
+    print("{}\n", json_text_in_ascii(job_json(job, network, data)));
+    return 0;
+  }
   std::string remarks;
   for (const std::string& line : batch_remarks(job, sizes_of(job, data).train_samples, is_on_gpu(job)))
     remarks += "note: " + line + "\n";
@@ -122,20 +165,20 @@ void add_validate_command(CLI::App& app, Action& action) {
                                      "Check a job file and its model, with the shapes of the set as it is "
                                      "published (of your own: as the files "
                                      "say); print both in full, and the memory that training takes");
-  auto job = std::make_shared<std::string>();
-  auto overrides = std::make_shared<std::vector<std::string>>();
-  command->add_option("job", *job, "Job file")->required();
-  command->add_option("overrides", *overrides, "key=value, in place of what the file says");
-  auto for_launch = std::make_shared<bool>(false);
-  command->add_flag(
-      "--launch", *for_launch,
+  auto options = std::make_shared<ValidateOptions>();
+  command->add_option("job", options->path, "Job file")->required();
+  command->add_option("overrides", options->overrides, "key=value, in place of what the file says");
+  auto* launch = command->add_flag(
+      "--launch", options->for_launch,
       "Print for scripts how a launcher may start it: threads=N of a rank; ranks=any or same, on which it "
       "may go on after a loss; hosts=any or one; timeout=SECONDS of every wait");
+  command->add_flag("--json", options->json, "One JSON object: every key as text, sizes, memory in bytes")
+      ->excludes(launch);
   command->footer(
       "Keys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
       "key, and their own defaults):\n" +
       schema_help());
-  command->callback([=, &action] { action = [=] { return validate(*job, *overrides, *for_launch); }; });
+  command->callback([=, &action] { action = [=] { return validate(*options); }; });
 }
 
 // lockstep prove RUN

@@ -127,6 +127,7 @@ struct RunSection {
   bool print_shapes = false;                  ///< sizes of input and output, on each rank and together
   bool trail = true;                          ///< fingerprints of each step in trail.bin
   bool curve = false;                         ///< of the test accuracy: on the terminal and as a picture
+  bool report = true;                         ///< report.html at the end
   KeepSection keep;
 };
 

@@ -59,7 +59,7 @@ std::vector<JobKey> train_keys() {
     KEY(train.seed, whole<std::uint64_t>(0, UINT64_MAX), "everything random is derived from it", kWeights).also_called({"random_seed"}),
     KEY(train.max_steps, whole(0, kMaxSteps), "stop after so many steps; 0: no limit").also_called({"steps"}),
     KEY(train.initial_weights, path("a path, or nothing", true),
-        "a safetensors file, a checkpoint or a run directory (its newest good checkpoint) to start from; empty: initialise from the seed", kWeights)
+        "a safetensors file, a checkpoint, a run directory (its newest good checkpoint) or RUN@best, RUN@epoch:3 to start from; empty: initialise from the seed", kWeights)
         .also_called({"pretrained", "weights"}),
     KEY(train.initial_scale, real({0, 1e6}), "the standard deviation of the initial weights, with biases of 0; 0: as the model says", kWeights)
         .also_called({"init_scale", "scale", "init_std", "init"}),
@@ -182,6 +182,7 @@ std::vector<JobKey> run_and_inject_keys() {
     KEY(run.print_shapes, yes_or_no(), "print the sizes of input and output of every batch, on each rank and as a whole"),
     KEY(run.trail, yes_or_no(), "leave fingerprints of each step in trail.bin, by which lockstep prove checks the run; not under parallel.determinism: off"),
     KEY(run.curve, yes_or_no(), "draw the test accuracy after each epoch, and leave it as curve.svg in the run directory").also_called({"plot"}),
+    KEY(run.report, yes_or_no(), "write report.html at the end of the run: curves, classes, mistakes; lockstep report draws it later, too"),
     KEY(run.keep.last, whole(1, kBillion), "checkpoints that stay: the newest so many"),
     KEY(run.keep.every_steps, whole(0, kTrillion), "and those whose step is a multiple of this; 0: none"),
     KEY(run.keep.best, yes_or_no(), "and the one with the highest test accuracy, saved when it was measured"),

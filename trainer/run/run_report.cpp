@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The words and the fields of what a run tells of its course: to people, and as events.
+#include "common/env.hpp"
 #include "common/output.hpp"
 #include "common/terminal.hpp"
 #include "common/text_layout.hpp"
+#include "trainer/checkpoint/directory.hpp"
 #include "trainer/run/metrics.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/training_run.hpp"
@@ -146,6 +148,7 @@ void TrainingRun::tell_end() {
                   counted(state_.position.global_step, "step"),
                   seconds < 60 ? format_seconds(seconds) : format_duration(seconds),
                   100 * evaluation_->accuracy(), counted(evaluation_->samples, "test sample"), job_.run.dir));
+  if (const std::string best = best_line(Env::posix(), job_.run.dir); !best.empty()) say(best);
   say_weights(sha256, published);
 }
 

@@ -127,7 +127,8 @@ SavedModel load_saved_model(const std::string& path) {
 namespace {
 
 /// A directory is a checkpoint, or a run whose newest good one is meant.
-std::string file_of_weights(const std::string& path) {
+std::string file_of_weights(const std::string& given) {
+  const std::string path = named_checkpoint(Env::posix(), given);
   std::error_code ignored;
   if (!std::filesystem::is_directory(path, ignored)) return path;
   std::string in_checkpoint = path + "/" + kModelFile;

@@ -21,21 +21,28 @@
 
 namespace lockstep {
 
-int train(const Job& job) {
+int train(const Job& job, const WhenFinished& when_finished) {
   const auto process_start = Clock::now();
   refuse_faults_unless_allowed(job);
   catch_stop_signals();
   const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end_ahead());
   hash_program_in_advance();
   const auto data = load_in_advance(job, recorded_directory(job));
-  return run_on_ranks(job.parallel, [&](Communicator& comm) {
+  std::string finished;  // as rank 0 has it
+  const int code = run_on_ranks(job.parallel, [&](Communicator& comm) {
     expect_equal_ranks(comm, program_facts("train", comm) + job_facts(job));
     Job on_ranks;
     agree(comm, [&] { on_ranks = for_ranks(job, comm.size()); });
     return run_leaking_on_peer_loss(
         std::make_unique<TrainingRun>(on_ranks, comm, data, process_start, time_limit),
-        [](TrainingRun& run) { return run.run(); });
+        [&](TrainingRun& run) {
+          const int code_of_run = run.run();
+          if (comm.rank() == 0 && code_of_run == 0) finished = run.finished_directory();
+          return code_of_run;
+        });
   });
+  if (!finished.empty() && when_finished) when_finished(finished, *data.get().sets);
+  return code;
 }
 
 void TrainingRun::open_directory() {

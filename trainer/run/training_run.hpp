@@ -32,6 +32,8 @@ class TrainingRun {
 
   /// To the end, or until it is asked to stop. @returns the exit code of train()
   int run();
+  /// After run() has returned 0, on rank 0: its directory; "" where there was nothing left to do.
+  std::string finished_directory() const { return directory_ && !nothing_left_ ? job_.run.dir : ""; }
 
  private:
   // How it begins: train.cpp.

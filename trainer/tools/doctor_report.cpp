@@ -58,23 +58,6 @@ Row row_of(const RankView& view) {
           versions(view)};
 }
 
-std::string table(const std::vector<Row>& rows) {
-  std::vector<int> widths(rows.front().size(), 0);
-  for (const Row& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      if (i + 1 < row.size())
-        line.append(static_cast<std::size_t>(widths[i] - display_width(row[i]) + 2), ' ');
-    }
-    text += line + "\n";
-  }
-  return text;
-}
-
 /// One rank's share of an all-reduce crosses the wire twice, less its own part.
 double bus_bytes_per_second(const Diagnosis& diagnosis) {
   const LatencyPoint& last = diagnosis.all_reduce.back();
@@ -141,7 +124,7 @@ std::string to_text(const Diagnosis& diagnosis, bool unicode) {
   if (diagnosis.ranks.empty()) return check_lines(diagnosis, unicode);
   std::vector<Row> rows = {{"rank", "host", "local", "device", "place", "memory", "versions"}};
   for (const RankView& view : diagnosis.ranks) rows.push_back(row_of(view));
-  return table(rows) + "\n" + probe_line(diagnosis) + settings_lines(diagnosis) +
+  return align_columns(rows) + "\n" + probe_line(diagnosis) + settings_lines(diagnosis) +
          check_lines(diagnosis, unicode);
 }
 

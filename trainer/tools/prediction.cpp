@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/json_text.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
 
 #include <fmt/format.h>
@@ -131,6 +132,18 @@ std::string json_of(const Prediction& prediction, const ReportStyle& style) {
                    {"top", top},
                    {"done", prediction.done},
                    {"warnings", prediction.warnings}});
+}
+
+std::string csv_of(const Prediction& prediction, const ReportStyle& style) {
+  const auto quoted = [](const std::string& text) {
+    std::string field = "\"";
+    for (const char c : printable_line(text)) field += c == '"' ? std::string("\"\"") : std::string(1, c);
+    return field + "\"";
+  };
+  const int best = prediction.ranking().front();
+  return fmt::format("{},{},{},{}\n", quoted(prediction.picture), quoted(name_of(best, style)),
+                     prediction.probabilities[static_cast<std::size_t>(best)],
+                     quoted(fmt::format("{}", fmt::join(prediction.warnings, ", "))));
 }
 
 void PredictionSummary::add(const Prediction& prediction) {

@@ -54,6 +54,10 @@ std::string line_of(const Prediction& prediction, const ReportStyle& style);
 /// "warnings": [...]}; top holds style.top classes, or all, likeliest first.
 std::string json_of(const Prediction& prediction, const ReportStyle& style);
 
+/// A line of CSV: picture, class, probability, warnings; and the line above them.
+std::string csv_of(const Prediction& prediction, const ReportStyle& style);
+inline constexpr const char* kCsvHead = "picture,class,probability,not_sure\n";
+
 /// Counts what was predicted for many pictures.
 class PredictionSummary {
  public:

@@ -72,7 +72,11 @@ DatasetFuture load_data_of(Job& job, const ProveOptions& options) {
 std::string why_no_beginning(const Job& job) {
   const std::string& path = job.train.initial_weights;
   std::error_code ignored;
-  if (path.empty() || std::filesystem::exists(path, ignored)) return "";
+  try {
+    if (path.empty() || std::filesystem::exists(named_checkpoint(Env::posix(), path), ignored)) return "";
+  } catch (const Error& error) {
+    return fmt::format("train.initial_weights: {}", error.what());
+  }
   return fmt::format("train.initial_weights is {}, which is not there", path);
 }
 

@@ -62,6 +62,7 @@ class RandomJob {
                flip(),
                flip(),
                flip(),
+               flip(),
                {whole(1, 1000), whole(0, 1000), flip()}};
     if (flip()) job.inject = {whole(0, 1000), whole(1, 1000), pick({"die", "delay 0.5s", "slow 12%", "nan"})};
     return job;
@@ -207,6 +208,7 @@ TEST(JobHashTest, LengthPlaceAndLoggingMayChange) {
                            "data.per_rank_batch=7",
                            "run.curve=yes",
                            "run.trail=no",
+                           "run.report=off",
                            "run.print_shapes=yes",
                            "run.print_loss_every_steps=7",
                            "parallel.check_replicas_every_steps=1",

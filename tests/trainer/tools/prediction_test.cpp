@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <sstream>
@@ -69,6 +70,13 @@ TEST(PredictionReportTest, JsonIsOneObjectALine) {
   Prediction odd = cow();
   odd.picture = "new\nline\xff";
   EXPECT_EQ(json_of(odd, kStyle).find('\n'), json_of(odd, kStyle).size() - 1);
+}
+
+TEST(PredictionReportTest, CsvQuotesWhatItDoesNotKnow) {
+  Prediction odd = cow();
+  odd.picture = "a,\"b\"\n.png";
+  odd.warnings = {"cow or cat?"};
+  EXPECT_EQ(csv_of(odd, kStyle), "\"a,\"\"b\"\"\\x0a.png\",\"cow\",0.75,\"cow or cat?\"\n");
 }
 
 TEST(PredictionReportTest, ASummaryCountsClassesAndDoubts) {
@@ -227,6 +235,34 @@ TEST_F(MadePicturesTest, AWholeSetGetsALineForEachImageOrASummary) {
   int counted = 0;
   for (const auto& count : json.at("counts")) counted += count.get<int>();
   EXPECT_EQ(counted, 4);
+}
+
+/// Sorted, links to folders left alone, a damaged one named while the others are answered.
+TEST_F(MadePicturesTest, AFolderGetsALineForEachPictureInIt) {
+  namespace fs = std::filesystem;
+  const fs::path folder = directory_->path("folder");
+  fs::create_directories(folder / "b");
+  fs::copy(directory_->path("plain.png"), folder / "b" / "two.png");
+  fs::copy(directory_->path("plain.png"), folder / "one.png");
+  fs::create_directory_symlink(folder, folder / "b" / "round");
+  write_text((folder / "notes.txt").string(), "no picture");
+  const std::string plain =
+      lines_of(predict(directory_->path("plain.png") + " --json").out).at(0).at("class");
+  const auto answers = lines_of(predict(folder.string() + " --json").out);
+  ASSERT_EQ(answers.size(), 2U);
+  EXPECT_EQ(answers[0].at("picture"), (folder / "b" / "two.png").string());
+  EXPECT_EQ(answers[1].at("picture"), (folder / "one.png").string());
+  for (const auto& answer : answers) EXPECT_EQ(answer.at("class"), plain);
+
+  write_text((folder / "a.png").string(), "damaged");
+  const Outcome outcome = predict(folder.string() + " --csv");
+  EXPECT_EQ(outcome.exit_code, 65) << outcome.everything();
+  EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 3) << outcome.out;
+  EXPECT_EQ(outcome.out.substr(0, 35), "picture,class,probability,not_sure\n");
+  EXPECT_NE(outcome.err.find("a.png"), std::string::npos) << outcome.err;
+  EXPECT_NE(predict(folder.string() + " --summary").out.find("folder: 2 pictures"), std::string::npos);
+  fs::create_directory(directory_->path("empty"));
+  EXPECT_EQ(predict(directory_->path("empty")).exit_code, 66);
 }
 
 TEST_F(MadePicturesTest, ImagesOfASetAreTakenAsTheyAre) {

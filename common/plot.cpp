@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A raster of dots: 2x4 in a braille character, one in an ASCII character.
+#include "common/plot.hpp"
+
+#include "common/text_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+namespace lockstep {
+namespace {
+
+constexpr int kNarrowestPlot = 24, kLowestPlot = 2;
+/// Those of terminals that can be told apart on light and dark: blue, red, green, magenta, cyan, yellow.
+constexpr std::array kColours = {34, 31, 32, 35, 36, 33};
+
+struct Extent {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+
+  void add(double value) {
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  /// The share of the way from low to high, 0 to 1; halves keep the difference of any two numbers finite.
+  double share(double value) const { return high > low ? (value / 2 - low / 2) / (high / 2 - low / 2) : 0.5; }
+  double at(double share) const { return low * (1 - share) + high * share; }
+};
+
+bool is_finite(const std::pair<double, double>& point) {
+  return std::isfinite(point.first) && std::isfinite(point.second);
+}
+
+/// The field between the scales.
+class Canvas {
+ public:
+  Canvas(int columns, int rows, const PlotStyle& style)
+      : columns_(columns), rows_(rows), style_(style), cells_(static_cast<std::size_t>(columns * rows)) {}
+
+  /// A straight line; shares from 0 to 1, from the left and from below.
+  void line(std::size_t curve, char mark, double x0, double y0, double x1, double y1) {
+    const int left = dot_x(x0), right = dot_x(x1), from = dot_y(y0), to = dot_y(y1);
+    const int steps = std::max({std::abs(right - left), std::abs(to - from), 1});
+    for (int i = 0; i <= steps; ++i) {
+      const double share = static_cast<double>(i) / steps;
+      dot(curve, mark, static_cast<int>(std::lround(left + share * (right - left))),
+          static_cast<int>(std::lround(from + share * (to - from))));
+    }
+  }
+  /// The mark itself, over what is there.
+  void put(std::size_t curve, char mark, double x, double y) {
+    Cell& cell = cell_at(dot_x(x), dot_y(y));
+    cell.mark = mark;
+    cell.is_end = true;
+    cell.curve = curve;
+  }
+  std::string row(int number) const {
+    std::string text;
+    for (int column = 0; column < columns_; ++column) {
+      const Cell& cell = cells_[static_cast<std::size_t>(number * columns_ + column)];
+      text += cell.mark == 0 ? " " : in_curve_colour(glyph(cell), cell.curve, style_);
+    }
+    if (!style_.colours) text.erase(text.find_last_not_of(' ') + 1);
+    return text;
+  }
+
+ private:
+  struct Cell {
+    unsigned dots = 0;  ///< of a braille character
+    char mark = 0;      ///< 0: nothing is here
+    bool is_end = false;
+    std::size_t curve = 0;
+  };
+
+  int dots_across() const { return style_.unicode ? 2 : 1; }
+  int dots_down() const { return style_.unicode ? 4 : 1; }
+  int dot_x(double share) const {
+    return static_cast<int>(std::lround(share * (columns_ * dots_across() - 1)));
+  }
+  int dot_y(double share) const {
+    return static_cast<int>(std::lround((1 - share) * (rows_ * dots_down() - 1)));
+  }
+  Cell& cell_at(int x, int y) {
+    return cells_[static_cast<std::size_t>(y / dots_down() * columns_ + x / dots_across())];
+  }
+  void dot(std::size_t curve, char mark, int x, int y) {
+    constexpr std::array<std::array<unsigned, 2>, 4> kBits = {
+        {{0x01, 0x08}, {0x02, 0x10}, {0x04, 0x20}, {0x40, 0x80}}};
+    Cell& cell = cell_at(x, y);
+    cell.dots |=
+        kBits[static_cast<std::size_t>(y % dots_down())][static_cast<std::size_t>(x % dots_across())];
+    if (cell.is_end) return;
+    cell.mark = mark;
+    cell.curve = curve;
+  }
+  std::string glyph(const Cell& cell) const {
+    if (cell.is_end || !style_.unicode) return std::string(1, cell.mark);
+    const unsigned code = 0x2800 + cell.dots;
+    return {static_cast<char>(0xE0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3F)),
+            static_cast<char>(0x80 | (code & 0x3F))};
+  }
+
+  int columns_, rows_;
+  const PlotStyle& style_;
+  std::vector<Cell> cells_;
+};
+
+/// As they are drawn.
+std::vector<PlotCurve> scaled(std::vector<PlotCurve> curves, bool log_y) {
+  if (!log_y) return curves;
+  for (PlotCurve& curve : curves)
+    for (auto& point : curve.points) point.second = std::log10(point.second);  // none, of what is not above 0
+  return curves;
+}
+
+void draw(const std::vector<PlotCurve>& curves, const Extent& x, const Extent& y, Canvas* canvas) {
+  for (std::size_t c = 0; c < curves.size(); ++c) {
+    const std::pair<double, double>* before = nullptr;
+    for (const auto& point : curves[c].points) {
+      if (!is_finite(point)) {
+        before = nullptr;
+        continue;
+      }
+      const auto& from = before != nullptr ? *before : point;
+      canvas->line(c, curves[c].mark, x.share(from.first), y.share(from.second), x.share(point.first),
+                   y.share(point.second));
+      before = &point;
+    }
+  }
+  for (std::size_t c = 0; c < curves.size(); ++c) {
+    const auto last = std::find_if(curves[c].points.rbegin(), curves[c].points.rend(), is_finite);
+    if (last != curves[c].points.rend())
+      canvas->put(c, curves[c].mark, x.share(last->first), y.share(last->second));
+  }
+}
+
+/// The first, the middle and the last number below the field, the middle one only where there is room.
+std::string scale_below(const Extent& x, int indent, int columns) {
+  const std::string first = fmt::format("{:.6g}", x.low), last = fmt::format("{:.6g}", x.high);
+  if (x.low == x.high) return fmt::format("{:{}}{:>{}}\n", "", indent, first, columns / 2 + 1);
+  const int room = columns - static_cast<int>(first.size() + last.size());
+  if (room < 1) return fmt::format("{:{}}{:.{}}\n", "", indent, first, columns);
+  const double half = std::round(x.at(0.5));
+  const std::string middle = room > 12 && x.high - x.low >= 2 ? fmt::format("{:.6g}", half) : "";
+  const int at = static_cast<int>(std::lround(x.share(half) * (columns - 1)));
+  std::string line = first;
+  if (!middle.empty())
+    line += fmt::format("{:>{}}", middle, std::max(at + 1 - static_cast<int>(first.size()), 0));
+  line += fmt::format("{:>{}}", last, std::max(columns - static_cast<int>(line.size()), 0));
+  return std::string(static_cast<std::size_t>(indent), ' ') + line + "\n";
+}
+
+}  // namespace
+
+std::string in_curve_colour(const std::string& text, std::size_t curve, const PlotStyle& style) {
+  if (!style.colours) return text;
+  return fmt::format("\033[{}m{}\033[0m", kColours[curve % kColours.size()], text);
+}
+
+std::string plot(const std::vector<PlotCurve>& given, const PlotStyle& style) {
+  const std::vector<PlotCurve> curves = scaled(given, style.log_y);
+  Extent x, y;
+  for (const PlotCurve& curve : curves)
+    for (const auto& point : curve.points)
+      if (is_finite(point)) x.add(point.first), y.add(point.second);
+  if (x.low > x.high) return "";
+  const int rows = std::max(style.rows, kLowestPlot);
+  std::vector<std::string> labels(static_cast<std::size_t>(rows));
+  for (const int row : {0, (rows - 1) / 2, rows - 1}) {
+    const double value = y.at(1 - static_cast<double>(row) / (rows - 1));
+    labels[static_cast<std::size_t>(row)] = fmt::format("{:.4g}", style.log_y ? std::pow(10, value) : value);
+  }
+  int width = 0;
+  for (const std::string& label : labels) width = std::max(width, display_width(label));
+  const int columns = std::max(style.columns, kNarrowestPlot) - width - 2;
+  Canvas canvas(columns, rows, style);
+  draw(curves, x, y, &canvas);
+  std::string text;
+  for (int row = 0; row < rows; ++row) {
+    const std::string& label = labels[static_cast<std::size_t>(row)];
+    const char* const rule = style.unicode ? (label.empty() ? "│" : "┤") : (label.empty() ? "|" : "+");
+    text += fmt::format("{:>{}} {}{}\n", label, width, rule, canvas.row(row));
+  }
+  std::string floor;
+  for (int i = 0; i < columns; ++i) floor += style.unicode ? "─" : "-";
+  text += fmt::format("{:{}}{}{}\n", "", width + 1, style.unicode ? "└" : "+", floor);
+  return text + scale_below(x, width + 2, columns);
+}
+
+}  // namespace lockstep

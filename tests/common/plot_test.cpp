@@ -1,0 +1,85 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Pictures of curves, character by character.
+#include "common/plot.hpp"
+
+#include "common/text_layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+namespace lockstep {
+namespace {
+
+TEST(PlotTest, AsciiHasAMarkInEveryColumnOfACurve) {
+  EXPECT_EQ(plot({{'A', {{1, 0}, {2, 5}, {3, 10}}}}, {.columns = 24, .rows = 3}),
+            "10 +               AAAAA\n"
+            " 5 +      AAAAAAAAA\n"
+            " 0 +AAAAAA\n"
+            "   +--------------------\n"
+            "    1         2        3\n");
+}
+
+TEST(PlotTest, BrailleHasEightDotsInACharacter) {
+  EXPECT_EQ(plot({{'A', {{1, 0}, {2, 10}}}}, {.columns = 24, .rows = 2, .unicode = true}),
+            "10 ┤          ⣀⣀⣀⠤⠤⠔⠒⠒⠊A\n"
+            " 0 ┤⣀⡠⠤⠤⠔⠒⠒⠉⠉⠉\n"
+            "   └────────────────────\n"
+            "    1                  2\n");
+}
+
+TEST(PlotTest, LinesFitWhateverTheNumbers) {
+  const double most = std::numeric_limits<double>::max(), none = std::nan("");
+  for (const auto& points :
+       std::vector<std::vector<std::pair<double, double>>>{{{1, 1}},
+                                                           {{-most, -most}, {most, most}},
+                                                           {{1, 1e-300}, {1e300, -1e300}},
+                                                           {{1, none}, {2, 0.5}, {3, none}},
+                                                           {{0, 0}, {0, 0}}}) {
+    for (const bool unicode : {false, true}) {
+      std::istringstream lines(
+          plot({{'A', points}, {'B', {}}}, {.columns = 30, .rows = 5, .unicode = unicode}));
+      int count = 0;
+      for (std::string line; std::getline(lines, line); ++count) EXPECT_LE(display_width(line), 30) << line;
+      EXPECT_EQ(count, 7);
+    }
+  }
+}
+
+TEST(PlotTest, RatiosAreEquallyFarApartOnALogarithmicScale) {
+  EXPECT_EQ(plot({{'A', {{1, 0.01}, {2, 1}, {3, 100}, {4, 0}}}}, {.columns = 27, .rows = 3, .log_y = true}),
+            " 100 +                AAAAA\n"
+            "   1 +      AAAAAAAAAA\n"
+            "0.01 +AAAAAA\n"
+            "     +---------------------\n"
+            "      1         2         3\n");
+}
+
+TEST(PlotTest, NothingIsDrawnOfNothing) {
+  EXPECT_EQ(plot({}, {}), "");
+  EXPECT_EQ(plot({{'A', {{1, std::nan("")}}}}, {}), "");
+}
+
+TEST(PlotTest, ColoursSurroundTheMark) {
+  EXPECT_EQ(in_curve_colour("B", 1, {.colours = true}), "\033[31mB\033[0m");
+  EXPECT_EQ(in_curve_colour("B", 1, {}), "B");
+}
+
+TEST(AlignedColumnsTest, NumbersEndBelowOneAnother) {
+  EXPECT_EQ(align_columns({{"run", "loss", "x"}, {"longer", "0.5", ""}}, {1}),
+            "run     loss  x\nlonger   0.5\n");
+  EXPECT_EQ(align_columns({}), "");
+}
+
+TEST(ClipMiddleTest, BothEndsStay) {
+  EXPECT_EQ(clip_middle("short", 5), "short");
+  EXPECT_EQ(clip_middle("runs/a-very-long-name-7", 12), "runs...ame-7");
+  EXPECT_LE(display_width(clip_middle("お数字お数字", 9)), 9);
+}
+
+}  // namespace
+}  // namespace lockstep

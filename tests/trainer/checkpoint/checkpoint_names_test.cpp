@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// RUN@best, RUN@last, RUN@epoch:3, RUN@step:500, and what is said where there is no such checkpoint.
+#include "common/error.hpp"
+#include "tests/trainer/checkpoint/checkpoint_support.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/inspect.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+/// Steps 100, 150, 200 and 300, of which 200, after epoch 2, is the best.
+class CheckpointNamesTest : public ::testing::Test {
+ protected:
+  CheckpointNamesTest() : run_(directory_.path() + "/run") {
+    std::filesystem::create_directory(run_);
+    for (const auto& [step, accuracy] : {std::pair(100, 0.5), {150, -1.0}, {200, 0.6894}, {300, 0.4534}}) {
+      CheckpointState state = make_state(step);
+      if (accuracy >= 0) state.facts.test_accuracy = accuracy;
+      save_checkpoint(env_, run_, state);
+    }
+    write_metrics({{1, 100, 0.5}, {2, 200, 0.6894}, {3, 300, 0.4534}});
+  }
+
+  struct Told {
+    int epoch, step;
+    double accuracy;
+  };
+  void write_metrics(const std::vector<Told>& epochs) const {
+    std::ofstream file(run_ + "/metrics.jsonl");
+    for (const Told& told : epochs)
+      file << fmt::format("{{\"event\":\"epoch\",\"epoch\":{},\"step\":{},\"test_accuracy\":{}}}\n",
+                          told.epoch, told.step, told.accuracy);
+  }
+  std::string name(const std::string& behind) { return named_checkpoint(env_, run_ + behind); }
+  std::string step(std::int64_t number) const { return run_ + "/checkpoints/" + checkpoint_name(number); }
+  void remove(std::int64_t number) const { std::filesystem::remove_all(step(number)); }
+
+  /// What is said of a name that has no checkpoint.
+  template <typename Expected>
+  std::string refused(const std::string& behind) {
+    try {
+      return "no error: " + name(behind);
+    } catch (const Expected& error) {
+      return error.what();
+    }
+  }
+
+  Env& env_ = Env::posix();
+  TemporaryDirectory directory_;
+  std::string run_;
+};
+
+TEST_F(CheckpointNamesTest, NamesMeanCheckpointsOfTheirRun) {
+  EXPECT_EQ(name("@best"), step(200));
+  EXPECT_EQ(name("@last"), run_);
+  EXPECT_EQ(name("@epoch:1"), step(100));
+  EXPECT_EQ(name("@epoch:3"), step(300));
+  EXPECT_EQ(name("@step:150"), step(150));
+  EXPECT_EQ(name(""), run_);
+  EXPECT_EQ(open_checkpoint(env_, run_ + "@best", {}).state.facts.step, 200);
+  EXPECT_EQ(open_checkpoint(env_, run_ + "@last", {}).state.facts.step, 300);
+}
+
+TEST_F(CheckpointNamesTest, OlderIsTheBestAmongEquals) {
+  CheckpointState state = make_state(400);
+  state.facts.test_accuracy = 0.6894;
+  save_checkpoint(env_, run_, state);
+  write_metrics({{2, 200, 0.6894}, {4, 400, 0.6894}});
+  EXPECT_EQ(name("@best"), step(200));
+}
+
+TEST_F(CheckpointNamesTest, BestThatWasPrunedIsNamed) {
+  remove(200);
+  const std::string said = refused<MissingDataError>("@best");
+  for (const char* words :
+       {"run@best: the best of this run, 68.94 % after epoch 2, was not kept",
+        "there are step:300 (epoch 3, 45.34 %), step:150 (epoch 1 + 50 steps), step:100 (epoch 1",
+        "run.keep.best=true keeps it"})
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+}
+
+TEST_F(CheckpointNamesTest, WithoutMetricsManifestsTell) {
+  std::filesystem::remove(run_ + "/metrics.jsonl");
+  EXPECT_EQ(name("@best"), step(200));
+  EXPECT_EQ(name("@epoch:2"), step(200));
+}
+
+TEST_F(CheckpointNamesTest, CheckpointSavedBeforeItsEvaluationCountsAll) {
+  remove(200);
+  CheckpointState state = make_state(200);
+  state.facts.epoch = 1, state.facts.step_in_epoch = 100;
+  save_checkpoint(env_, run_, state);
+  EXPECT_EQ(name("@best"), step(200));
+  EXPECT_EQ(name("@epoch:2"), step(200));
+}
+
+TEST_F(CheckpointNamesTest, NamesWithoutACheckpointSayWhichThereAre) {
+  for (const char* behind : {"@step:7", "@epoch:9", "@step:99999999999999"}) {
+    const std::string said = refused<MissingDataError>(behind);
+    EXPECT_NE(said.find("the run has no checkpoint of "), std::string::npos) << said;
+    EXPECT_NE(said.find("step:200 (epoch 2, 68.94 %)"), std::string::npos) << said;
+  }
+  for (const char* behind : {"@bset", "@", "@epoch:", "@step:-1", "@step:1x"})
+    EXPECT_NE(refused<UsageError>(behind).find("behind @ of a run stands best, last, epoch:N or step:N"),
+              std::string::npos)
+        << behind;
+  EXPECT_NE(refused<MissingDataError>("2@best").find("there is no such run"), std::string::npos);
+}
+
+TEST_F(CheckpointNamesTest, WhatHasSuchANameIsItself) {
+  std::filesystem::create_directory(run_ + "@best");
+  EXPECT_EQ(name("@best"), run_ + "@best");
+  EXPECT_EQ(name("2/weights@home.safetensors"), run_ + "2/weights@home.safetensors");
+}
+
+TEST_F(CheckpointNamesTest, DamagedManifestsAreNotTheBest) {
+  std::ofstream(step(200) + "/manifest.json") << "{}";
+  const auto checkpoints = summarise_checkpoints(env_, run_);
+  ASSERT_EQ(checkpoints.size(), 4U);
+  EXPECT_FALSE(checkpoints[1].damage.empty());
+  EXPECT_EQ(best_checkpoint(checkpoints)->step, 100);
+  EXPECT_EQ(name("@best"), step(200)) << "the run says so: opening it names the damage";
+}
+
+TEST_F(CheckpointNamesTest, InspectListsThemWithTheirAccuracies) {
+  EXPECT_EQ(checkpoints_text("run", summarise_checkpoints(env_, run_)),
+            "checkpoints of run\n"
+            "checkpoint  epoch         test accuracy\n"
+            "@step:300   3                   45.34 %  @last\n"
+            "@step:200   2                   68.94 %  @best\n"
+            "@step:150   1 + 50 steps              -\n"
+            "@step:100   1                   50.00 %\n");
+  EXPECT_EQ(checkpoints_text("run", {}), "");
+}
+
+TEST_F(CheckpointNamesTest, EndOfARunSaysWhichWasBestAndWhereItIs) {
+  EXPECT_EQ(best_line(env_, run_), "best: accuracy 68.94 % after epoch 2, checkpoint " + run_ + "@epoch:2");
+  remove(200);
+  EXPECT_EQ(best_line(env_, run_),
+            "best: accuracy 68.94 % after epoch 2, not kept (run.keep.best=true keeps it)");
+  write_metrics({{1, 100, 0.5}});
+  EXPECT_EQ(best_line(env_, run_), "") << "of one evaluation there is no best";
+}
+
+}  // namespace
+}  // namespace lockstep

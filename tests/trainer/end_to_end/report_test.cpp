@@ -1,0 +1,173 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The page of `lockstep report` says what the files of the run say, and nothing in them becomes markup.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+std::size_t times_in(const std::string& text, const std::string& what) {
+  std::size_t times = 0;
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + 1)) ++times;
+  return times;
+}
+
+/// The document in a page.
+Json data_of(const std::string& page) {
+  const std::string begin = "<script type=\"application/json\" id=\"data\">";
+  const std::size_t at = page.find(begin) + begin.size();
+  return Json::parse(page.substr(at, page.find("</script>", at) - at));
+}
+
+std::vector<Json> events_of(const std::vector<Json>& metrics, const std::string& name) {
+  std::vector<Json> events;
+  std::ranges::copy_if(metrics, std::back_inserter(events),
+                       [&](const Json& one) { return one["event"] == name; });
+  return events;
+}
+
+void expect_curve_of(const Json& curve, const std::vector<Json>& events) {
+  for (const auto& [column, values] : curve.items()) {
+    ASSERT_EQ(values.size(), events.size()) << column;
+    for (std::size_t i = 0; i < events.size(); ++i)
+      EXPECT_EQ(values[i], events[i][column]) << column << " " << i;
+  }
+}
+
+class ReportTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Outcome trained = lockstep("train " + write_small_job(directory_) + " run.dir='" + run_ + "'");
+    ASSERT_EQ(trained.exit_code, 0) << trained.everything();
+  }
+  std::string page_of(const std::string& arguments, const std::string& file) {
+    const Outcome outcome = lockstep("report " + arguments);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    return read_text(file);
+  }
+
+  TemporaryDirectory directory_;
+  std::string run_ = directory_.path("run");
+};
+
+TEST_F(ReportTest, EveryNumberIsThatOfTheRunsFiles) {
+  const Json run = data_of(page_of(run_, run_ + "/report.html"))["runs"][0];
+  const auto metrics = read_metrics(run_);
+  expect_curve_of(run["curves"]["step"], events_of(metrics, "step"));
+  expect_curve_of(run["curves"]["epoch"], events_of(metrics, "epoch"));
+  EXPECT_GE(run["curves"]["step"].size(), 4U);
+  EXPECT_GE(run["curves"]["epoch"].size(), 8U);
+  EXPECT_EQ(run["start"], events_of(metrics, "start").front());
+  EXPECT_EQ(run["end"], metrics.back());
+  EXPECT_EQ(run["accuracy"], metrics.back()["test_accuracy"]);
+  EXPECT_EQ(run["sha256"], metrics.back()["weights_sha256"]);
+  EXPECT_EQ(run["state"], "finished");
+  EXPECT_EQ(run["job"], read_text(run_ + "/job.yaml"));
+  const Json eval = Json::parse(lockstep("eval " + run_ + " --classes --json").out);
+  EXPECT_EQ(run["classes"]["confusion"], eval["confusion"]);
+  EXPECT_EQ(run["classes"]["classes"], eval["classes"]);
+  EXPECT_EQ(run["classes"]["correct"], eval["correct"]);
+  EXPECT_EQ(run["model"]["parameters"], events_of(metrics, "start").front()["parameters"]);
+  EXPECT_EQ(run["filters"]["pictures"].size(), 10U);
+}
+
+TEST_F(ReportTest, AFinishedRunHasItsPage) {
+  const std::string written = read_text(run_ + "/report.html");
+  Json then = data_of(written), now = data_of(page_of(run_, run_ + "/report.html"));
+  then.erase("made");
+  now.erase("made");
+  EXPECT_EQ(then, now);
+  const std::string silent = directory_.path("silent");
+  EXPECT_EQ(lockstep("train " + directory_.path("job.yaml") + " run.report=off run.dir=" + silent).exit_code,
+            0);
+  EXPECT_FALSE(std::filesystem::exists(silent + "/report.html"));
+}
+
+TEST_F(ReportTest, APageThatCannotBeWrittenFailsNoRun) {
+  const std::string run = directory_.path("blocked");
+  ASSERT_EQ(lockstep("train " + directory_.path("job.yaml") + " train.epochs=1 run.dir=" + run).exit_code, 0);
+  std::filesystem::remove(run + "/report.html");
+  std::filesystem::create_directories(run + "/report.html/full");
+  const Outcome outcome = lockstep("train " + directory_.path("job.yaml") + " run.dir=" + run);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_NE(outcome.err.find("warning: no report.html was written: "), std::string::npos)
+      << outcome.everything();
+  EXPECT_EQ(outcome.last_line(), lockstep("hash " + run).out.substr(0, outcome.last_line().size()))
+      << outcome.everything();
+}
+
+TEST_F(ReportTest, FormatsGoToStandardOutputAndFollowEndsWithTheRun) {
+  EXPECT_EQ(Json::parse(lockstep("report " + run_ + " --format json").out)["format"], 1);
+  const std::string csv = lockstep("report " + run_ + " --format csv").out;
+  EXPECT_EQ(times_in(csv, "\n"),
+            1 + events_of(read_metrics(run_), "step").size() + events_of(read_metrics(run_), "epoch").size());
+  EXPECT_NE(lockstep("report " + run_ + " --format md").out.find("### Surest mistakes"), std::string::npos);
+  EXPECT_EQ(lockstep("report " + run_ + " --format svg").out.substr(0, 4), "<svg");
+  const Outcome followed = lockstep("report " + run_ + " --follow");
+  EXPECT_EQ(followed.out, lockstep("report " + run_ + " --format terminal").out);
+  EXPECT_EQ(lockstep("report " + run_ + " --format pdf").exit_code, 2);
+}
+
+TEST_F(ReportTest, ItAsksTheNetworkForNothing) {
+  const std::string page = page_of(run_, run_ + "/report.html");
+  for (const char* loader :
+       {"http://", "https://", "<link rel=\"stylesheet", " src=\"", "@import", "fetch(", "innerHTML"}) {
+    // The namespace of SVG is a name, not an address.
+    const std::size_t names =
+        std::string(loader) == "http://" ? times_in(page, "http://www.w3.org/2000/svg") : 0;
+    EXPECT_EQ(times_in(page, loader), names) << loader;
+  }
+  EXPECT_NE(page.find("default-src 'none'"), std::string::npos);
+}
+
+TEST_F(ReportTest, HostileNamesStayText) {
+  const std::string plain = page_of(run_, run_ + "/report.html");
+  const std::string hostile = directory_.path("<script>alert(1)<img src=x>\u202e&amp;");
+  std::filesystem::rename(run_, hostile);
+  const std::string text = "</script><script>alert(2)</script><!--\u2028\u202e" + std::string(10240, 'x');
+  std::ofstream(hostile + "/metrics.jsonl", std::ios::app)
+      << Json({{"event", "straggler"}, {"step", 3}, {"host", text}}).dump() << "\n";
+  const std::string page = page_of("'" + hostile + "'", hostile + "/report.html");
+  EXPECT_EQ(times_in(page, "<script"), times_in(plain, "<script"));
+  EXPECT_EQ(times_in(page, "</script"), times_in(plain, "</script"));
+  EXPECT_EQ(times_in(page, "<img"), 0U);
+  EXPECT_EQ(times_in(page, "<!--"), 0U);
+  const Json run = data_of(page)["runs"][0];
+  EXPECT_EQ(run["directory"], hostile);
+  EXPECT_EQ(run["events"][0]["host"], text);
+}
+
+TEST_F(ReportTest, SeveralRunsAreOnOnePageAndNoFileIsReplacedUnasked) {
+  const std::string second = directory_.path("second"), file = directory_.path("both.html");
+  std::filesystem::copy(run_, second, std::filesystem::copy_options::recursive);
+  const Json report = data_of(page_of(run_ + " " + second + " -o " + file, file));
+  EXPECT_EQ(report["runs"].size(), 2U);
+  EXPECT_EQ(report["runs"][1]["name"], "second");
+  const Outcome refused = lockstep("report " + run_ + " " + second + " -o " + file);
+  EXPECT_EQ(refused.exit_code, 2) << refused.everything();
+  EXPECT_EQ(lockstep("report " + run_ + " -o " + file + " --force").exit_code, 0);
+}
+
+TEST_F(ReportTest, WhatIsMissingIsANoteAndWhatIsNoRunIsAnError) {
+  std::filesystem::remove_all(run_ + "/checkpoints");
+  std::filesystem::create_directory(run_ + "/checkpoints");
+  std::filesystem::create_directory(run_ + "/checkpoints/step-00000006");
+  const Json run = data_of(page_of(run_, run_ + "/report.html"))["runs"][0];
+  EXPECT_FALSE(run.contains("classes"));
+  EXPECT_NE(run["notes"].dump().find("holds no good checkpoint"), std::string::npos) << run["notes"];
+  EXPECT_EQ(lockstep("report " + directory_.path("nothing")).exit_code, 66);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

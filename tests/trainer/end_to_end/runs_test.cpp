@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// lockstep runs, compare, and RUN@best, as a user meets them, on two small runs.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+namespace lockstep::testing {
+namespace {
+
+/// Trains two runs for all tests of this file: they differ in the learning rate.
+class RunsTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    directory_ = new TemporaryDirectory;
+    const std::string job = write_small_job(*directory_);
+    for (const char* run : {"slow", "fast"}) {
+      const std::string rate = run == std::string("fast") ? "0.5" : "0.01";
+      trained_ = lockstep("train " + job + " train.epochs=3 run.keep.last=9 train.optimizer.lr=" + rate +
+                          " run.checkpoint_every_steps=1 run.dir=" + path(run));
+      ASSERT_EQ(trained_.exit_code, 0) << trained_.everything();
+    }
+  }
+  static void TearDownTestSuite() { delete directory_; }
+
+  static std::string path(const std::string& run) { return directory_->path("runs/" + run); }
+
+  static TemporaryDirectory* directory_;
+  static Outcome trained_;  ///< of the second one
+};
+
+TemporaryDirectory* RunsTest::directory_ = nullptr;
+Outcome RunsTest::trained_;
+
+TEST_F(RunsTest, EndOfTrainingNamesTheBestAndItsCheckpointIsThere) {
+  const std::size_t at = trained_.out.find("\nbest: accuracy ");
+  ASSERT_NE(at, std::string::npos) << trained_.out;
+  const std::string line = trained_.out.substr(at + 1, trained_.out.find('\n', at + 1) - at - 1);
+  const std::string name = line.substr(line.rfind(' ') + 1);
+  const Outcome best = lockstep("hash " + path("fast") + "@best"), named = lockstep("hash " + name);
+  EXPECT_EQ(best.exit_code, 0) << best.everything();
+  EXPECT_EQ(best.out, named.out);
+  EXPECT_NE(read_text(path("fast") + "/log/rank-0.log").find(line), std::string::npos);
+}
+
+TEST_F(RunsTest, CommandsTakeNamesOfCheckpoints) {
+  const std::string run = path("slow");
+  for (const std::string& command :
+       {"eval " + run + "@best", "inspect " + run + "@epoch:2", "verify " + run + "@step:1",
+        "hash " + run + "@last", "export " + run + "@epoch:1 --npz " + directory_->path("w.npz")}) {
+    const Outcome outcome = lockstep(command);
+    EXPECT_EQ(outcome.exit_code, 0) << command << "\n" << outcome.everything();
+  }
+  EXPECT_EQ(lockstep("diff " + run + "@epoch:3 " + run).exit_code, 0);
+  EXPECT_EQ(lockstep("diff " + run + "@epoch:1 " + run).exit_code, 1);
+  EXPECT_EQ(lockstep("hash " + run + "@last").out, lockstep("hash " + run).out);
+  const Outcome none = lockstep("eval " + run + "@epoch:7");
+  EXPECT_EQ(none.exit_code, 66);
+  EXPECT_NE(none.err.find("the run has no checkpoint of epoch 7; there are step:"), std::string::npos)
+      << none.err;
+  EXPECT_EQ(lockstep("eval " + run + "@worst").exit_code, 2);
+}
+
+TEST_F(RunsTest, TrainingStartsFromANamedCheckpointAndIsProved) {
+  const std::string run = directory_->path("tuned"), start = path("slow") + "@epoch:1";
+  const Outcome tuned = lockstep("train " + directory_->path("job.yaml") +
+                                 " train.epochs=1 train.initial_weights=" + start + " run.dir=" + run);
+  ASSERT_EQ(tuned.exit_code, 0) << tuned.everything();
+  const Outcome proved = lockstep("prove " + run);
+  EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+  const Outcome refused =
+      lockstep("train " + directory_->path("job.yaml") + " train.initial_weights=" + path("slow") +
+               "@epoch:7 run.dir=" + directory_->path("none"));
+  EXPECT_EQ(refused.exit_code, 66) << refused.everything();
+}
+
+TEST_F(RunsTest, InspectListsTheCheckpointsOfARun) {
+  const std::string said = lockstep("inspect " + path("slow")).out;
+  EXPECT_EQ(said.find("checkpoints of " + path("slow") + "\ncheckpoint"), 0U) << said;
+  for (const char* words : {"@last", "@best", "test accuracy", "weights sha256"})
+    EXPECT_NE(said.find(words), std::string::npos) << words;
+}
+
+TEST_F(RunsTest, CommandsSpeakJson) {
+  const std::string run = path("slow");
+  const auto json = [](const std::string& command, int exit_code = 0) {
+    const Outcome outcome = lockstep(command + " --json");
+    EXPECT_EQ(outcome.exit_code, exit_code) << command << "\n" << outcome.everything();
+    auto document = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(document.at("format"), 1) << command;
+    return document;
+  };
+  EXPECT_EQ("weights sha256 " + json("hash " + path("fast")).at("weights_sha256").get<std::string>(),
+            trained_.last_line());
+  const auto inspected = json("inspect " + run);
+  EXPECT_EQ(inspected.at("step"), 9);
+  EXPECT_EQ(inspected.at("checkpoints").size(), 9U);
+  EXPECT_EQ(inspected.at("checkpoints").at(0).at("test_accuracy"), inspected.at("test_accuracy"));
+  EXPECT_EQ(inspected.at("tensors").at(0).at("shape"), (std::vector<int>{10, 1, 5, 5}));
+  EXPECT_EQ(json("verify " + run).at("checkpoints").size(), 9U);
+  EXPECT_TRUE(json("diff " + run + " " + run).at("same"));
+  EXPECT_FALSE(json("diff " + run + " " + path("fast"), 1).at("tensors").empty());
+  const auto job = json("validate " + directory_->path("job.yaml") + " train.epochs=7");
+  EXPECT_EQ(job.at("job").at("train.epochs"), "7");
+  EXPECT_EQ(job.at("parameters"), 21840);
+  EXPECT_GT(job.at("host_bytes"), 1000000);
+}
+
+TEST_F(RunsTest, RunsAreListedChosenAndCompared) {
+  const Outcome all = lockstep("runs " + directory_->path("runs"));
+  EXPECT_EQ(all.exit_code, 0) << all.everything();
+  EXPECT_NE(all.out.find("finished"), std::string::npos) << all.out;
+  EXPECT_LT(all.out.find("fast"), all.out.find("slow"));
+  const Outcome one =
+      lockstep("runs " + directory_->path("runs") + " --json --where train.optimizer.lr=0.5 --sort accuracy");
+  const auto json = nlohmann::json::parse(one.out);
+  ASSERT_EQ(json.at("runs").size(), 1U);
+  EXPECT_EQ(json.at("runs").at(0).at("run"), path("fast"));
+  EXPECT_EQ("weights sha256 " + json.at("runs").at(0).at("weights_sha256").get<std::string>(),
+            trained_.last_line());
+
+  const Outcome compared = lockstep("compare " + path("slow") + " " + path("fast"));
+  EXPECT_EQ(compared.exit_code, 0) << compared.everything();
+  for (const char* words :
+       {"train.optimizer.lr", "they part at step 2, first in ", "test accuracy, %, by epoch: A B"})
+    EXPECT_NE(compared.out.find(words), std::string::npos) << compared.out;
+  EXPECT_EQ(lockstep("compare " + path("slow") + " " + path("none")).exit_code, 66);
+  EXPECT_EQ(lockstep("runs " + path("none")).exit_code, 66);
+  EXPECT_EQ(lockstep("runs --where nonsense").exit_code, 2);
+  EXPECT_EQ(lockstep("runs --sort beauty").exit_code, 2);
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Counts and surest mistakes are those of a plain loop, for any number of ranks and threads.
+#include "trainer/report/class_evaluation.hpp"
+
+#include "comm/thread/thread_ranks.hpp"
+#include "models/network.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr int kClasses = 3;
+const std::vector<std::string> kNames = {"cat", "dog", "cow"};
+
+/// The features are the logits: class i % 3 leads by i % 7, and every fifth label is the class after it.
+Dataset every_fifth_is_wrong(std::int64_t samples) {
+  Dataset set;
+  set.name = "made test";
+  set.shape = {kClasses, 1, 1};
+  set.classes = kClasses;
+  set.features = AlignedBuffer<float>(static_cast<std::size_t>(kClasses * samples));
+  for (std::int64_t i = 0; i < samples; ++i) {
+    set.features.data()[kClasses * i + i % kClasses] = static_cast<float>(i % 7 + 1);
+    set.labels.push_back(static_cast<std::int32_t>((i + (i % 5 == 0 ? 1 : 0)) % kClasses));
+  }
+  return set;
+}
+
+Network unit_network() {
+  return Network::parse("layers:\n  - flatten\n  - linear: classes\n", "three.yaml", {kClasses, 1, 1},
+                        kClasses);
+}
+const std::vector<float> kUnitWeights = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0};
+
+ClassEvaluation found_by(const Network& network, const Dataset& set, int ranks, int threads_of_rank,
+                         int asked_rank) {
+  ClassEvaluation found;
+  run_thread_ranks(ranks, [&](Communicator& comm) {
+    WorkerPool pool(threads_of_rank);
+    std::vector<ThreadContext> threads;
+    for (int i = 0; i < threads_of_rank; ++i) threads.emplace_back(network, 4);
+    const auto mine =
+        evaluate_classes(pool, threads, set, 4, kUnitWeights, {.rank = comm.rank(), .ranks = comm.size()});
+    const auto all = over_all(comm, mine);
+    if (comm.rank() == asked_rank) found = all;
+  });
+  return found;
+}
+
+TEST(ClassEvaluationTest, CountsAreThoseOfAPlainLoop) {
+  const Network network = unit_network();
+  const Dataset set = every_fifth_is_wrong(203);
+  const ClassEvaluation found = found_by(network, set, 1, 1, 0);
+  std::array<std::array<std::int64_t, kClasses>, kClasses> expected{};
+  for (std::size_t i = 0; i < set.labels.size(); ++i)
+    ++expected[static_cast<std::size_t>(set.labels[i])][i % kClasses];
+  for (int label = 0; label < kClasses; ++label)
+    for (int answer = 0; answer < kClasses; ++answer)
+      EXPECT_EQ(found.count(label, answer),
+                expected[static_cast<std::size_t>(label)][static_cast<std::size_t>(answer)]);
+  EXPECT_EQ(found.samples(), 203);
+  EXPECT_EQ(found.correct(), 203 - 41);
+  EXPECT_EQ(found.most_taken_for(1), 0);
+  EXPECT_DOUBLE_EQ(*found.recall(1),
+                   static_cast<double>(expected[1][1]) / static_cast<double>(found.samples(1)));
+  EXPECT_DOUBLE_EQ(*found.precision(1),
+                   static_cast<double>(expected[1][1]) / static_cast<double>(found.answers(1)));
+}
+
+TEST(ClassEvaluationTest, TheSurestMistakesComeFirstAndNoMoreThanASquareOfThem) {
+  const Dataset set = every_fifth_is_wrong(1001);
+  const Network network = unit_network();
+  const ClassEvaluation found = found_by(network, set, 1, 1, 0);
+  ASSERT_EQ(found.mistakes.size(), kMistakesKept);
+  // The lead is 7 in samples 6, 13, 20, ...; of these, every fifth is wrong.
+  std::vector<std::int64_t> expected;
+  for (std::int64_t i = 0; i < 1001; ++i)
+    if (i % 5 == 0 && i % 7 == 6) expected.push_back(i);
+  std::vector<std::int64_t> surest;
+  for (std::size_t i = 0; i < expected.size(); ++i) surest.push_back(found.mistakes[i].sample);
+  std::ranges::sort(surest);  // the last digits of a softmax depend on the place of the largest output
+  EXPECT_EQ(surest, expected);
+  for (std::size_t i = 1; i < found.mistakes.size(); ++i)
+    EXPECT_GE(found.mistakes[i - 1].sureness(), found.mistakes[i].sureness());
+  const Mistake& first = found.mistakes.front();
+  EXPECT_EQ(first.answer, first.sample % kClasses);
+  EXPECT_EQ(first.label, (first.sample + 1) % kClasses);
+  EXPECT_NEAR(first.sureness(), std::exp(7) / (std::exp(7) + 2), 1e-6);
+}
+
+TEST(ClassEvaluationTest, NoRanksShareShows) {
+  const Network network = unit_network();
+  for (const std::int64_t samples : {1001, 7, 3}) {
+    const Dataset set = every_fifth_is_wrong(samples);
+    const ClassEvaluation alone = found_by(network, set, 1, 1, 0);
+    for (const auto& [ranks, threads, asked] :
+         std::vector<std::array<int, 3>>{{1, 3, 0}, {2, 1, 1}, {3, 2, 0}, {5, 1, 4}}) {
+      SCOPED_TRACE(fmt::format("{} samples, {} ranks of {} threads", samples, ranks, threads));
+      const ClassEvaluation found = found_by(network, set, ranks, threads, asked);
+      EXPECT_EQ(found.counts, alone.counts);
+      EXPECT_EQ(classes_json(found, kNames), classes_json(alone, kNames));
+    }
+  }
+}
+
+TEST(ClassEvaluationTest, OutputsThatAreNaNAreNoAnswer) {
+  const Network network = unit_network();
+  Dataset set = every_fifth_is_wrong(8);
+  set.features.data()[3 * 2] = std::numeric_limits<float>::quiet_NaN();
+  const ClassEvaluation found = found_by(network, set, 1, 1, 0);
+  EXPECT_EQ(found.answers(kClasses), 1);
+  EXPECT_EQ(found.samples(), 8);
+  EXPECT_NE(classes_text(found, kNames).find("without an answer, since outputs are NaN: 1\n"),
+            std::string::npos);
+}
+
+TEST(ClassEvaluationTest, AClassWithoutSamplesHasNoRecall) {
+  const Network network = unit_network();
+  const Dataset set = every_fifth_is_wrong(2);  // labels 1, 1
+  const ClassEvaluation found = found_by(network, set, 1, 1, 0);
+  EXPECT_FALSE(found.recall(2));
+  EXPECT_FALSE(found.precision(2));
+  EXPECT_TRUE(classes_json(found, kNames)["classes"][2]["recall"].is_null());
+  const std::string text = classes_text(found, kNames);
+  EXPECT_NE(text.find("  cow          0      0          -        -        -"), std::string::npos) << text;
+}
+
+TEST(ClassEvaluationTest, ItIsLeftWhereThereIsNoTime) {
+  const Network network = unit_network();
+  const Dataset set = every_fifth_is_wrong(100);
+  WorkerPool pool(1);
+  std::vector<ThreadContext> threads;
+  threads.emplace_back(network, 4);
+  EXPECT_FALSE(evaluate_classes(pool, threads, set, 4, kUnitWeights).interrupted);
+  EXPECT_TRUE(evaluate_classes(pool, threads, set, 4, kUnitWeights, {}, [] { return true; }).interrupted);
+}
+
+}  // namespace
+}  // namespace lockstep

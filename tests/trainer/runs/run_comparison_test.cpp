@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Runs beside each other.
+#include "trainer/runs/run_comparison.hpp"
+
+#include "common/error.hpp"
+#include "common/terminal.hpp"
+#include "common/text_layout.hpp"
+#include "tests/trainer/tools/run_folder.hpp"
+#include "trainer/checkpoint/trail_format.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <sstream>
+
+namespace lockstep {
+namespace {
+
+using namespace testing;
+
+class RunComparisonTest : public ::testing::Test {
+ protected:
+  RunComparisonTest() {
+    folders_.run("a", {start_line(), epoch_line(1, 2, 0.5, 0.61), epoch_line(2, 4, 0.25, 0.7)});
+    folders_.run("b", {start_line(), epoch_line(1, 2, 0.6, 0.5), epoch_line(2, 4, 0.5, 0.4)}, "0.05");
+  }
+
+  RunComparison compare(const std::string& first = "a", const std::string& second = "b") const {
+    return compare_runs(Env::posix(), {folders_.path(first), folders_.path(second)});
+  }
+
+  /// Four steps of a network of two tensors, with momentum. @param odd  the step whose slot is another; 0: none
+  void write_trail(const std::string& run, std::int64_t odd = 0, std::size_t slot = 0,
+                   std::uint64_t elements = 6) const {
+    const TrailHead head{.trained = {{"fc.weight", elements}, {"fc.bias", 2}},
+                         .kept = {{"bn.mean", 2}},
+                         .buffers = {"momentum"},
+                         .facts = {}};
+    std::vector<std::byte> bytes = write_trail_head(head);
+    TrailPosition position = trail_start(bytes);
+    for (std::int64_t step = 1; step <= 4; ++step) {
+      TrailRecord record{.step = step, .arithmetic = 2, .apart = 0, .fingerprints = {}};
+      for (std::size_t i = 0; i < head.slots(); ++i)
+        record.fingerprints.push_back(static_cast<std::uint64_t>(step) * 100 + i);
+      if (step == odd) record.fingerprints[slot] += 1;
+      const auto written = write_trail_record(head, record, position);
+      bytes.insert(bytes.end(), written.begin(), written.end());
+    }
+    folders_.write(run + "/trail.bin", {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  }
+
+  RunFolders folders_;
+};
+
+TEST_F(RunComparisonTest, KeysThatDifferAreTold) {
+  const RunComparison comparison = compare();
+  ASSERT_EQ(comparison.keys.size(), 1U);
+  EXPECT_EQ(comparison.keys[0].key, "train.optimizer.lr");
+  const std::string text = comparison_text(comparison, 79);
+  EXPECT_NE(text.find("train.optimizer.lr   0.01  0.05"), std::string::npos) << text;
+  EXPECT_NE(text.find("70.00 (epoch 2)"), std::string::npos) << text;
+  EXPECT_NE(comparison_text(compare("a", "a"), 79).find("their jobs are the same"), std::string::npos);
+}
+
+TEST_F(RunComparisonTest, FirstStepThatDiffersIsNamedWithItsTensor) {
+  write_trail("a");
+  write_trail("b");
+  EXPECT_EQ(compare().trails[0].first_step, std::nullopt);
+  EXPECT_EQ(compare().trails[0].compared, 4);
+  const struct {
+    std::size_t slot;
+    const char* tensor;
+  } cases[] = {
+      {0, "the gradient of fc.weight"}, {2, "fc.weight"}, {4, "bn.mean"}, {6, "momentum of fc.bias"}};
+  for (const auto& [slot, tensor] : cases) {
+    write_trail("b", 3, slot);
+    const TrailComparison trail = compare().trails[0];
+    EXPECT_EQ(trail.first_step, 3) << slot;
+    EXPECT_EQ(trail.what, tensor) << slot;
+  }
+  const std::string text = comparison_text(compare(), 200);
+  EXPECT_NE(
+      text.find(
+          "A and B: they part at step 3, first in momentum of fc.bias; the same bits in 2 steps before"),
+      std::string::npos)
+      << text;
+}
+
+TEST_F(RunComparisonTest, TrailsThatCannotBeComparedSayWhy) {
+  write_trail("a");
+  EXPECT_NE(compare().trails[0].why_not.find("not compared: "), std::string::npos);
+  write_trail("b", 0, 0, 7);
+  EXPECT_EQ(compare().trails[0].why_not, "not compared: networks or optimisers have other tensors");
+  folders_.write("b/trail.bin", "LSTRAIL no more");
+  EXPECT_NE(compare().trails[0].why_not.find("trail.bin"), std::string::npos);
+}
+
+TEST_F(RunComparisonTest, LinesStandBelowEachOtherWhereColumnsDoNotFit) {
+  for (const int width : {30, 50, 79}) {
+    std::istringstream lines(comparison_text(compare(), width));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width) << line;
+  }
+}
+
+TEST_F(RunComparisonTest, CurvesAreThoseOfTheEpochs) {
+  const std::string text = comparison_curves(compare(), {.columns = 60, .rows = 6});
+  EXPECT_NE(text.find("test accuracy, %, by epoch: A B\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("70 +"), std::string::npos) << text;
+  EXPECT_NE(text.find("40 +"), std::string::npos) << text;
+}
+
+TEST_F(RunComparisonTest, JsonHasEveryEpoch) {
+  write_trail("a");
+  write_trail("b", 2, 2);
+  const auto json = comparison_json(compare());
+  EXPECT_EQ(json.at("format"), 1);
+  EXPECT_EQ(json.at("runs").at(1).at("curve").at(1).at("test_accuracy"), 0.4);
+  EXPECT_EQ(json.at("keys").at("train.optimizer.lr"), nlohmann::ordered_json::parse(R"(["0.01","0.05"])"));
+  EXPECT_EQ(json.at("trails").at(0).at("first_step"), 2);
+}
+
+TEST_F(RunComparisonTest, HostileValuesStayText) {
+  folders_.write("b/job.yaml",
+                 "model: \"\\u202E" + std::string(10000, 'm') + "\"\ntrain: {optimizer: {lr: 1}}\n");
+  const std::string text = comparison_text(compare(), kAnyWidth);
+  EXPECT_EQ(text.find("\xE2\x80\xAE"), std::string::npos);
+  EXPECT_LT(text.size(), 4000U);
+}
+
+TEST_F(RunComparisonTest, FoldersWithoutARunAndOddNumbersAreRefused) {
+  folders_.write("other/notes.txt", "");
+  EXPECT_THROW(compare("a", "other"), MissingDataError);
+  EXPECT_THROW(compare_runs(Env::posix(), {folders_.path("a")}), UsageError);
+  EXPECT_THROW(compare_runs(Env::posix(), std::vector<std::string>(27, folders_.path("a"))), UsageError);
+}
+
+}  // namespace
+}  // namespace lockstep

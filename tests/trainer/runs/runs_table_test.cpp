@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Runs found, chosen, sorted and shown.
+#include "trainer/runs/runs_table.hpp"
+
+#include "common/error.hpp"
+#include "common/json_text.hpp"
+#include "common/terminal.hpp"
+#include "common/text_layout.hpp"
+#include "tests/trainer/tools/run_folder.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+namespace lockstep {
+namespace {
+
+using namespace testing;
+
+class RunsTableTest : public ::testing::Test {
+ protected:
+  std::vector<RunHistory> find() const { return find_runs(Env::posix(), folders_.root()); }
+  std::vector<std::string> names(const std::vector<RunHistory>& runs) const {
+    std::vector<std::string> result;
+    for (const RunHistory& run : runs) result.push_back(run.path.substr(folders_.root().size() + 1));
+    return result;
+  }
+  using Names = std::vector<std::string>;
+
+  RunFolders folders_;
+};
+
+TEST_F(RunsTableTest, RunsAreFoundThreeLevelsDeepInTheOrderOfTheirNumbers) {
+  for (const char* name : {"mnist-10", "mnist-2", "mnist", "sweep/lr/a", "sweep/lr/b/too-deep", ".hidden"})
+    folders_.run(name, {start_line()});
+  folders_.write("notes/readme.txt", "");
+  folders_.write("file", "");
+  EXPECT_EQ(names(find()), (Names{"mnist", "mnist-2", "mnist-10", "notes", "sweep/lr/a"}));
+  EXPECT_EQ(find()[3].status, RunStatus::kNoRun);
+  const auto one = find_runs(Env::posix(), folders_.path("mnist-2/"));
+  ASSERT_EQ(one.size(), 1U);
+  EXPECT_EQ(one[0].path, folders_.path("mnist-2"));
+}
+
+TEST_F(RunsTableTest, LinksThatLeadInCirclesEnd) {
+  folders_.run("a", {start_line()});
+  std::filesystem::create_directory_symlink(folders_.root(), folders_.path("round"));
+  std::filesystem::create_directory_symlink(folders_.path("a"), folders_.path("b"));
+  std::filesystem::create_directory_symlink("self", folders_.path("self"));
+  EXPECT_EQ(names(find()), (Names{"a", "b"}));
+}
+
+TEST_F(RunsTableTest, FolderThatIsNotThereIsNamed) {
+  try {
+    find_runs(Env::posix(), folders_.path("none"));
+    FAIL();
+  } catch (const MissingDataError& error) {
+    EXPECT_NE(std::string(error.what()).find("there is no such folder"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(RunsTableTest, ConditionsCompareNumbersAsNumbers) {
+  folders_.run("a", {start_line()}, "0.05");
+  folders_.run("b", {start_line(), end_line(1, 0.5, 0.5)}, "1e-2");
+  const auto runs = find();
+  EXPECT_TRUE(meets(runs[0], parse_run_condition("train.optimizer.lr=5e-2")));
+  EXPECT_FALSE(meets(runs[1], parse_run_condition("train.optimizer.lr=0.05")));
+  EXPECT_TRUE(meets(runs[1], parse_run_condition("state=finished")));
+  EXPECT_TRUE(meets(runs[1], parse_run_condition("model=net")));
+  EXPECT_FALSE(meets(runs[1], parse_run_condition("train.seed=1")));
+  for (const char* text : {"model", "=net", "train.optimizer.rl=1", ""})
+    EXPECT_THROW(parse_run_condition(text), UsageError) << text;
+}
+
+TEST_F(RunsTableTest, BestComesFirstAndWhatHasNoNumberLast) {
+  folders_.run("a", {epoch_line(1, 1, 0.5, 0.25)});
+  folders_.run("b", {});
+  folders_.run("c", {epoch_line(1, 1, 0.7, 0.75), epoch_line(2, 2, 0.9, 0.1)});
+  auto runs = find();
+  const auto order = [&](const char* key, bool reverse = false) {
+    sort_runs(runs, key, reverse);
+    return names(runs);
+  };
+  EXPECT_EQ(order("accuracy"), (Names{"c", "a", "b"}));
+  EXPECT_EQ(order("accuracy", true), (Names{"a", "c", "b"}));
+  EXPECT_EQ(order("last"), (Names{"a", "c", "b"}));
+  EXPECT_EQ(order("loss"), (Names{"a", "c", "b"}));
+  EXPECT_EQ(order("epochs"), (Names{"c", "a", "b"}));
+  for (const std::string& key : run_sort_keys()) EXPECT_EQ(order(key.c_str()).size(), 3U) << key;
+}
+
+TEST_F(RunsTableTest, TableTellsAllInAPipeAndFitsATerminal) {
+  folders_.run("mnist", {start_line(3), epoch_line(1, 100, 0.5, 0.6894), epoch_line(2, 200, 0.75, 0.4534),
+                         end_line(200, 0.75, 0.4534)});
+  folders_.run("mnist-2", {"x"});
+  const std::string all = runs_text(find(), kAnyWidth);
+  for (const char* words : {"finished", "2/3", "45.34", "68.94 @1", "0.7500", "12.5 s", "aaaaaaaa", "yes",
+                            "damaged", "1 line of metrics.jsonl damaged"})
+    EXPECT_NE(all.find(words), std::string::npos) << words << "\n" << all;
+  for (const int width : {20, 40, 60, 79, 120}) {
+    std::istringstream lines(runs_text(find(), width));
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_LE(display_width(line), std::max(width, 30)) << line;
+  }
+  EXPECT_NE(runs_text(find(), 79).find("68.94 @1"), std::string::npos) << runs_text(find(), 79);
+}
+
+TEST_F(RunsTableTest, HostileNamesStayText) {
+  const std::string evil = "a\x1b[2J\xE2\x80\xAE" + std::string(200, 'x');
+  folders_.run(evil,
+               {R"({"event":"end","step":1,"weights_sha256":"\u001b[2J)" + std::string(10000, 'y') + "\"}"});
+  const std::string text = runs_text(find(), kAnyWidth);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  EXPECT_EQ(text.find("\xE2\x80\xAE"), std::string::npos);
+  EXPECT_LT(text.size(), 1000U);
+  const auto json = parse_json(json_text_in_ascii(runs_json(find(), folders_.root())));
+  EXPECT_EQ(json.at("runs").at(0).at("run"), folders_.path(evil));
+}
+
+TEST_F(RunsTableTest, JsonHasNumbersAndTheJob) {
+  folders_.run("a", {start_line(), epoch_line(1, 100, 0.5, 0.6894)});
+  const auto json = runs_json(find(), "runs");
+  EXPECT_EQ(json.at("format"), 1);
+  const auto& run = json.at("runs").at(0);
+  EXPECT_EQ(run.at("test_accuracy"), 0.6894);
+  EXPECT_EQ(run.at("best_accuracy").at("epoch"), 1);
+  EXPECT_EQ(run.at("job").at("train.optimizer.lr"), "0.01");
+  EXPECT_TRUE(run.at("published_hash").is_null());
+}
+
+}  // namespace
+}  // namespace lockstep

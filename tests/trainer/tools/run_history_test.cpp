@@ -1,0 +1,228 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What is read from run folders: whole ones, damaged ones, and those of runs that came to no end.
+#include "trainer/tools/run_history.hpp"
+
+#include "common/json_text.hpp"
+#include "tests/trainer/tools/run_folder.hpp"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+using namespace testing;
+
+class RunHistoryTest : public ::testing::Test {
+ protected:
+  RunHistory read(const std::string& name, const OnMetricsEvent& on_event = {}) const {
+    return read_run_history(Env::posix(), folders_.path(name), on_event);
+  }
+
+  RunFolders folders_;
+};
+
+const std::vector<std::string> kThreeEpochs = {start_line(),
+                                               step_line(1, 100, 0.9),
+                                               epoch_line(1, 469, 0.5, 0.61),
+                                               epoch_line(2, 938, 0.25, 0.6894),
+                                               epoch_line(3, 1407, 0.75, 0.4534),
+                                               end_line(1407, 0.75, 0.4534)};
+
+TEST_F(RunHistoryTest, FinishedRunIsReadWhole) {
+  folders_.run("a", kThreeEpochs);
+  const RunHistory run = read("a");
+  EXPECT_EQ(run.status, RunStatus::kFinished);
+  EXPECT_EQ(run.ranks, 2);
+  EXPECT_EQ(run.parameters, 21840);
+  EXPECT_EQ(run.step, 1407);
+  ASSERT_EQ(run.epochs.size(), 3U);
+  EXPECT_EQ(run.epochs[1].step, 938);
+  EXPECT_EQ(run.epochs[1].test_accuracy, 0.6894);
+  EXPECT_EQ(run.test_accuracy, 0.4534);
+  EXPECT_EQ(run.loss, 0.75);
+  EXPECT_EQ(run.seconds, 12.5);
+  EXPECT_EQ(run.weights_sha256, std::string(64, 'a'));
+  EXPECT_EQ(run.published, true);
+  EXPECT_EQ(run.epochs_asked(), 3);
+  EXPECT_EQ(run.key("train.optimizer.lr"), "0.01");
+  EXPECT_EQ(run.key("data.mean"), "[0.5, 0.25]");
+  EXPECT_EQ(run.key("data.none"), std::nullopt);
+  EXPECT_TRUE(run.when.has_value());
+}
+
+TEST_F(RunHistoryTest, BestIsTheFirstAmongEquals) {
+  folders_.run("a", {start_line(), epoch_line(1, 10, 0.5, 0.7), epoch_line(2, 20, 0.4, 0.7)});
+  const RunHistory run = read("a");
+  ASSERT_TRUE(run.best_accuracy && run.best_loss);
+  EXPECT_EQ(run.best_accuracy->epoch, 1);
+  EXPECT_EQ(run.best_accuracy->value, 0.7);
+  EXPECT_EQ(run.best_loss->epoch, 2);
+}
+
+TEST_F(RunHistoryTest, EndWithinAnEpochMayBeTheBest) {
+  folders_.run("a", {start_line(), epoch_line(1, 10, 0.5, 0.7), end_line(13, 0.4, 0.8)});
+  const RunHistory run = read("a");
+  EXPECT_EQ(run.best_accuracy->epoch, 0);
+  EXPECT_EQ(run.best_accuracy->step, 13);
+}
+
+TEST_F(RunHistoryTest, EveryWholeLineIsPassedOn) {
+  folders_.run("a", kThreeEpochs);
+  std::vector<std::string> names;
+  std::optional<double> rate;
+  read("a", [&](const MetricsEvent& event) {
+    names.emplace_back(event.name());
+    if (event.name() == "step") rate = event.number("samples_per_second");
+  });
+  EXPECT_EQ(names, (std::vector<std::string>{"start", "step", "epoch", "epoch", "epoch", "end"}));
+  EXPECT_EQ(rate, 755902.5358167882);
+}
+
+TEST_F(RunHistoryTest, TornLastLineIsNoDamage) {
+  folders_.run("a", {start_line()});
+  folders_.write("a/metrics.jsonl", start_line() + "\n" + step_line(1, 100, 0.5).substr(0, 30));
+  const RunHistory run = read("a");
+  EXPECT_TRUE(run.lines.torn);
+  EXPECT_EQ(run.lines.damaged, 0);
+  EXPECT_EQ(run.step, 0);
+  EXPECT_NE(run.status, RunStatus::kDamaged);
+}
+
+TEST_F(RunHistoryTest, DamagedLinesAreCountedAndTheOthersRead) {
+  auto lines = kThreeEpochs;
+  lines.insert(lines.begin() + 2, {"not json", std::string("\0\x1b[2J", 5), R"({"event":"step","step":1e})"});
+  folders_.run("a", lines);
+  const RunHistory run = read("a");
+  EXPECT_EQ(run.status, RunStatus::kDamaged);
+  EXPECT_EQ(run.lines, (MetricsLines{6, 3, false}));
+  EXPECT_EQ(run.remark, "3 lines of metrics.jsonl damaged");
+  EXPECT_EQ(run.epochs.size(), 3U);
+}
+
+TEST_F(RunHistoryTest, LineWithoutEndIsNotKept) {
+  folders_.run("a", {start_line(), std::string(3 * kLongestMetricsLine, 'x'), epoch_line(1, 5, 0.5, 0.25)});
+  const RunHistory run = read("a");
+  EXPECT_EQ(run.lines.damaged, 1);
+  EXPECT_EQ(run.epochs.size(), 1U);
+}
+
+TEST_F(RunHistoryTest, NumbersThatAreNoneAreNothing) {
+  folders_.run("a", {R"({"event":"epoch","epoch":"x","step":-3,"test_accuracy":null,"test_loss":1e999})"});
+  const RunHistory run = read("a");
+  ASSERT_EQ(run.epochs.size(), 1U);
+  EXPECT_EQ(run.epochs[0].epoch, 1);
+  EXPECT_EQ(run.test_accuracy, std::nullopt);
+  EXPECT_EQ(run.test_loss, std::nullopt);
+  EXPECT_EQ(run.best_accuracy, std::nullopt);
+}
+
+TEST_F(RunHistoryTest, WhatBecameOfARunIsTold) {
+  const std::vector<std::string> begun = {start_line(), epoch_line(1, 10, 0.5, 0.7)};
+  LockOwner here = LockOwner::self("net on mnist");
+  const auto lock_of = [](const LockOwner& owner) {
+    return fmt::format(R"({{"host":"{}","boot_id":"{}","pid":{},"start_ticks":{},"started":"","job":"x"}})",
+                       owner.host, owner.boot_id, owner.pid, owner.start_ticks);
+  };
+  folders_.run("running", begun);
+  folders_.write("running/lock", lock_of(here));
+  EXPECT_EQ(read("running").status, RunStatus::kRunning);
+
+  here.start_ticks += 1;
+  folders_.run("lost", begun);
+  folders_.write("lost/lock", lock_of(here));
+  EXPECT_EQ(read("lost").status, RunStatus::kLost);
+
+  here.boot_id = "another", here.host = "elsewhere";
+  folders_.run("remote", begun);
+  folders_.write("remote/lock", lock_of(here));
+  EXPECT_EQ(read("remote").status, RunStatus::kRunning);
+  EXPECT_EQ(read("remote").remark, "on elsewhere, says its lock");
+
+  folders_.run("failed", begun);
+  EXPECT_EQ(read("failed").status, RunStatus::kFailed);
+
+  folders_.run("verdict", begun);
+  folders_.write("verdict/flight/0002/verdict.txt", "rank 1 is lost\n");
+  EXPECT_EQ(read("verdict").status, RunStatus::kLost);
+
+  folders_.run("interrupted", begun);
+  folders_.write("interrupted/log/rank-0.log", "[12:00] stopped on request at step 10 of 30, saved in x\n");
+  EXPECT_EQ(read("interrupted").status, RunStatus::kInterrupted);
+
+  folders_.run("no-job", begun);
+  std::filesystem::remove(folders_.path("no-job/job.yaml"));
+  EXPECT_EQ(read("no-job").status, RunStatus::kDamaged);
+
+  folders_.write("other/notes.txt", "mine");
+  EXPECT_EQ(read("other").status, RunStatus::kNoRun);
+  EXPECT_EQ(read("nowhere").status, RunStatus::kNoRun);
+}
+
+TEST_F(RunHistoryTest, WhatIsNoRegularFileIsNotWaitedFor) {
+  folders_.run("a", {});
+  std::filesystem::remove(folders_.path("a/metrics.jsonl"));
+  ASSERT_EQ(mkfifo(folders_.path("a/metrics.jsonl").c_str(), 0600), 0);
+  EXPECT_EQ(read("a").status, RunStatus::kDamaged);
+  folders_.run("b", kThreeEpochs);
+  std::filesystem::remove(folders_.path("b/job.yaml"));
+  ASSERT_EQ(mkfifo(folders_.path("b/job.yaml").c_str(), 0600), 0);
+  EXPECT_EQ(read("b").status, RunStatus::kDamaged);
+  EXPECT_EQ(read("b").epochs.size(), 3U);
+}
+
+TEST(MetricsEventTest, LinesAreReadAsJsonParsersDo) {
+  MetricsEvent event;
+  EXPECT_TRUE(event.read(R"( {"event" : "x\u00e9\n", "a": [1, {"b": []}], "t": true, "n": -0.5e-3} )"));
+  EXPECT_EQ(event.raw("a"), R"([1, {"b": []}])");
+  EXPECT_EQ(event.truth("t"), true);
+  EXPECT_EQ(event.number("n"), -0.5e-3);
+  EXPECT_EQ(event.text("event"), "x\xC3\xA9\n");
+  EXPECT_TRUE(event.read(R"({"a":1,"a":2})"));
+  EXPECT_EQ(event.integer("a"), 2);
+  EXPECT_TRUE(event.read("{}"));
+  for (const char* line : {"", "[]", "{", R"({"a"})", R"({"a":01})", R"({"a":.5})", R"({"a":1,})",
+                           R"({"a":+1})", R"({"a":nul})", R"({"a":"\x"})", "{\"a\":\"\t\"}", R"({"a":1} x)",
+                           "{\"a\":\"\xff\"}", R"({"a":[1,]})", R"({"a":"\u12g4"})"}) {
+    EXPECT_FALSE(event.read(line)) << line;
+    EXPECT_TRUE(event.fields().empty()) << line;
+  }
+  EXPECT_FALSE(event.read(R"({"a":)" + std::string(100000, '[') + std::string(100000, ']') + "}"));
+}
+
+TEST(MetricsEventTest, ChangedLinesAreTakenAndRefusedAsTheParserDoes) {
+  const std::string line =
+      "{\"event\":\"step\",\"loss\":-2.5e-5,\"x\":[1,{\"a\":null}],\"t\":true,\"s\":"
+      "\"a\\u00e9\\\"\xC3\xA9\"}";
+  const std::string alphabet = "{}[]\",:\\u0e19-+.truefalsn \t\x01\xC3\xA9\x80/b";
+  std::mt19937 random(1);
+  MetricsEvent event;
+  for (int i = 0; i < 50000; ++i) {
+    std::string changed = line;
+    for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {
+      const std::size_t at = random() % changed.size();
+      const char other = alphabet[random() % alphabet.size()];
+      switch (random() % 3) {
+        case 0:
+          changed[at] = other;
+          break;
+        case 1:
+          changed.erase(at, 1);
+          break;
+        default:
+          changed.insert(at, 1, other);
+      }
+    }
+    ASSERT_EQ(event.read(changed), parse_json_or_discard(changed).is_object()) << changed;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From RUN@best to a directory, by the manifests of the run's checkpoints and by its metrics.
+#include "common/error.hpp"
+#include "common/printable.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/checkpoint/checkpoint.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/metrics_reader.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <string_view>
+
+namespace lockstep {
+namespace {
+
+/// Of the evaluations that a run's metrics tell of.
+struct EvaluationsTold {
+  std::int64_t count = 0;
+  std::int64_t epoch = 0;  ///< of the best; 0: the end of a run that ended within an epoch
+  std::int64_t step = 0;   ///< of the best
+  double accuracy = -1;    ///< the best, the first among equals; -1: none is told
+};
+
+/// @param on_epoch  is called with the number and the step of each epoch; may be empty
+EvaluationsTold evaluations_told(const std::string& run_dir,
+                                 const std::function<void(std::int64_t, std::int64_t)>& on_epoch = {}) {
+  EvaluationsTold told;
+  std::int64_t evaluated = -1;  // the step of the last evaluation: "end" tells of it again
+  try {
+    read_metrics(run_dir + "/metrics.jsonl", [&](const MetricsEvent& event) {
+      const bool epoch = event.name() == "epoch";
+      if (!epoch && event.name() != "end") return;
+      const std::int64_t step = event.integer("step").value_or(0),
+                         number = event.integer("epoch").value_or(0);
+      if (epoch && on_epoch) on_epoch(number, step);
+      const auto accuracy = event.number("test_accuracy");
+      if (!accuracy || (!epoch && step == evaluated)) return;
+      evaluated = step;
+      ++told.count;
+      if (*accuracy > told.accuracy)
+        told = {.count = told.count, .epoch = number, .step = step, .accuracy = *accuracy};
+    });
+  } catch (const Error&) {
+    return {};
+  }
+  return told;
+}
+
+std::string position_text(const CheckpointSummary& checkpoint) {
+  if (!checkpoint.damage.empty()) return "damaged";
+  std::string text = fmt::format("epoch {}", checkpoint.epoch);
+  if (checkpoint.step_in_epoch > 0) text += fmt::format(" + {}", counted(checkpoint.step_in_epoch, "step"));
+  if (checkpoint.test_accuracy) text += fmt::format(", {:.2f} %", 100 * *checkpoint.test_accuracy);
+  return text;
+}
+
+/// "there are step 1407 (epoch 3, 45.34 %), ..."
+std::string those_there_are(const std::vector<CheckpointSummary>& newest_first) {
+  constexpr std::size_t kMost = 6;
+  if (newest_first.empty()) return "it has none";
+  std::vector<std::string> texts;
+  for (const CheckpointSummary& checkpoint : newest_first)
+    texts.push_back(fmt::format("step:{} ({})", checkpoint.step, position_text(checkpoint)));
+  const std::size_t left_out = texts.size() - std::min(texts.size(), kMost);
+  texts.resize(texts.size() - left_out);
+  return fmt::format("there {} {}{}", texts.size() + left_out == 1 ? "is" : "are", fmt::join(texts, ", "),
+                     left_out == 0 ? "" : fmt::format(" and {} more", left_out));
+}
+
+constexpr const char* kHowToKeep =
+    "run.keep.last and run.keep.every_steps keep more, run.checkpoint_every_steps saves more often";
+
+/// After how many steps the epoch ended, as metrics or manifests tell it.
+std::optional<std::int64_t> step_of_epoch(const std::string& run_dir, std::int64_t epoch,
+                                          const std::vector<CheckpointSummary>& checkpoints) {
+  std::optional<std::int64_t> step;
+  evaluations_told(run_dir, [&](std::int64_t number, std::int64_t its_step) {
+    if (number == epoch) step = its_step;
+  });
+  if (step) return step;
+  const auto found = std::ranges::find_if(checkpoints, [&](const CheckpointSummary& checkpoint) {
+    return checkpoint.damage.empty() && checkpoint.epoch == epoch && checkpoint.step_in_epoch == 0;
+  });
+  return found == checkpoints.end() ? std::nullopt : std::optional(found->step);
+}
+
+std::string of_step(const std::string& path, const std::string& what, std::optional<std::int64_t> step,
+                    const std::vector<CheckpointSummary>& checkpoints) {
+  const auto found = std::ranges::find_if(
+      checkpoints, [&](const CheckpointSummary& checkpoint) { return step == checkpoint.step; });
+  if (found != checkpoints.end()) return found->path;
+  throw MissingDataError(fmt::format("{}: the run has no checkpoint of {}; {}; {}", path, what,
+                                     those_there_are(checkpoints), kHowToKeep));
+}
+
+std::string best_of(const std::string& path, const std::string& run_dir,
+                    const std::vector<CheckpointSummary>& checkpoints) {
+  const EvaluationsTold told = evaluations_told(run_dir);
+  const CheckpointSummary* const best = best_checkpoint(checkpoints);
+  const auto of_told = std::ranges::find(checkpoints, told.step, &CheckpointSummary::step);
+  if (best != nullptr && *best->test_accuracy >= told.accuracy) return best->path;
+  if (told.accuracy >= 0 && of_told != checkpoints.end()) return of_told->path;
+  if (told.accuracy < 0)
+    throw MissingDataError(
+        fmt::format("{}: no checkpoint of this run was evaluated; {}", path, those_there_are(checkpoints)));
+  const std::string when =
+      told.epoch > 0 ? fmt::format("epoch {}", told.epoch) : fmt::format("step {}", told.step);
+  throw MissingDataError(fmt::format(
+      "{}: the best of this run, {:.2f} % after {}, was not kept; {}; run.keep.best=true keeps it", path,
+      100 * told.accuracy, when, those_there_are(checkpoints)));
+}
+
+/// 3 of "epoch:3"; nothing for other texts.
+std::optional<std::int64_t> number_behind(std::string_view text, std::string_view prefix) {
+  if (!text.starts_with(prefix)) return std::nullopt;
+  text.remove_prefix(prefix.size());
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc{} && end == text.data() + text.size() && number >= 0;
+  return whole ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string& run_dir) {
+  std::vector<CheckpointSummary> checkpoints;
+  for (const CheckpointEntry& entry : list_checkpoints(env, run_dir)) {
+    CheckpointSummary checkpoint{.step = entry.step, .path = entry.path, .test_accuracy = {}, .damage = {}};
+    try {
+      const CheckpointFacts facts = load_manifest(env, entry.path).facts;
+      checkpoint.epoch = facts.epoch;
+      checkpoint.step_in_epoch = facts.step_in_epoch;
+      checkpoint.test_accuracy = facts.test_accuracy;
+    } catch (const MissingDataError& error) {
+      if (!env.exists(entry.path)) continue;  // the run has pruned it meanwhile
+      checkpoint.damage = error.what();
+    } catch (const Error& error) {
+      checkpoint.damage = error.what();
+    }
+    checkpoints.push_back(std::move(checkpoint));
+  }
+  return checkpoints;
+}
+
+const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& newest_first) {
+  const CheckpointSummary* best = nullptr;
+  for (const CheckpointSummary& checkpoint : newest_first) {
+    if (!checkpoint.test_accuracy) continue;
+    if (best == nullptr || *checkpoint.test_accuracy >= *best->test_accuracy) best = &checkpoint;
+  }
+  return best;
+}
+
+std::string best_line(Env& env, const std::string& run_dir) {
+  const EvaluationsTold told = evaluations_told(run_dir);
+  if (told.count < 2) return "";
+  const bool kept =
+      env.exists(fmt::format("{}/{}/{}", run_dir, kCheckpointsDirectory, checkpoint_name(told.step)));
+  const std::string name =
+      told.epoch > 0 ? fmt::format("epoch:{}", told.epoch) : fmt::format("step:{}", told.step);
+  return fmt::format("best: accuracy {:.2f} % after {}, {}", 100 * told.accuracy,
+                     told.epoch > 0 ? fmt::format("epoch {}", told.epoch)
+                                    : fmt::format("step {}", with_thousands(told.step)),
+                     kept ? fmt::format("checkpoint {}@{}", run_dir, name)
+                          : std::string("not kept (run.keep.best=true keeps it)"));
+}
+
+std::string named_checkpoint(Env& env, const std::string& path) {
+  const std::size_t at = path.rfind('@');
+  if (at == path.npos || at == 0 || read_patiently(env, [&] { return env.exists(path); })) return path;
+  const std::string run_dir = path.substr(0, at), name = path.substr(at + 1);
+  const auto epoch = number_behind(name, "epoch:"), step = number_behind(name, "step:");
+  const bool is_name = name == "best" || name == "last" || epoch || step;
+  const bool has_run = is_run(env, run_dir) || !list_checkpoints(env, run_dir).empty();
+  if (!is_name && !has_run) return path;
+  if (!is_name)
+    throw UsageError(fmt::format("{}: behind @ of a run stands best, last, epoch:N or step:N, not {}", path,
+                                 quoted_text(name)));
+  if (!has_run) throw MissingDataError(why_no_run(env, run_dir));
+  if (name == "last") return run_dir;
+  const auto checkpoints = summarise_checkpoints(env, run_dir);
+  if (name == "best") return best_of(path, run_dir, checkpoints);
+  if (step) return of_step(path, fmt::format("step {}", *step), step, checkpoints);
+  return of_step(path, fmt::format("epoch {}", *epoch), step_of_epoch(run_dir, *epoch, checkpoints),
+                 checkpoints);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,251 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A scanner that checks a line and notes where its values stand; numbers and texts are made when they are asked for.
+#include "trainer/checkpoint/metrics_reader.hpp"
+
+#include "common/error.hpp"
+#include "common/json_text.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+constexpr int kDeepest = 32;
+constexpr std::size_t kBlock = std::size_t{1} << 18;
+
+/// The grammar of JSON. nlohmann-json's parser takes ten times as long, which counts for millions of lines.
+class JsonScanner {
+ public:
+  explicit JsonScanner(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
+
+  /// An object's keys, without their quotes, and values, as they stand there.
+  bool object(std::vector<std::pair<std::string_view, std::string_view>>* fields, int depth) {
+    if (!take('{')) return false;
+    if (take('}')) return true;
+    do {
+      skip_spaces();
+      const char* const key = at_;
+      if (!string()) return false;
+      const std::string_view name(key + 1, static_cast<std::size_t>(at_ - key) - 2);
+      if (!take(':')) return false;
+      skip_spaces();
+      const char* const value = at_;
+      if (!this->value(depth)) return false;
+      if (fields != nullptr) fields->emplace_back(name, std::string_view(value, at_));
+    } while (take(','));
+    return take('}');
+  }
+  bool at_end() {
+    skip_spaces();
+    return at_ == end_;
+  }
+  /// Characters of more than one byte, which this scanner does not look into.
+  bool has_wide_characters() const { return wide_; }
+
+ private:
+  void skip_spaces() {
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\t' || *at_ == '\r')) ++at_;
+  }
+  bool take(char c) {
+    skip_spaces();
+    if (at_ == end_ || *at_ != c) return false;
+    ++at_;
+    return true;
+  }
+  bool word(std::string_view text) {
+    if (static_cast<std::size_t>(end_ - at_) < text.size() || std::string_view(at_, text.size()) != text)
+      return false;
+    at_ += text.size();
+    return true;
+  }
+  bool value(int depth) {
+    if (at_ == end_ || depth > kDeepest) return false;
+    switch (*at_) {
+      case '"':
+        return string();
+      case '{':
+        return object(nullptr, depth + 1);
+      case '[':
+        return list(depth + 1);
+      case 't':
+        return word("true");
+      case 'f':
+        return word("false");
+      case 'n':
+        return word("null");
+      default:
+        return number();
+    }
+  }
+  bool list(int depth) {
+    ++at_;
+    if (take(']')) return true;
+    do {
+      skip_spaces();
+      if (!value(depth)) return false;
+    } while (take(','));
+    return take(']');
+  }
+  bool string() {
+    if (at_ == end_ || *at_ != '"') return false;
+    for (++at_; at_ != end_; ++at_) {
+      const auto c = static_cast<unsigned char>(*at_);
+      if (c == '"') return ++at_, true;
+      if (c < 0x20) return false;
+      wide_ = wide_ || c >= 0x80;
+      if (c == '\\' && !escape()) return false;
+    }
+    return false;
+  }
+  /// Of \u00e9 the digits are passed over by string().
+  bool escape() {
+    if (++at_ == end_) return false;
+    if (*at_ != 'u') return std::strchr("\"\\/bfnrt", *at_) != nullptr && *at_ != '\0';
+    return end_ - at_ > 4 && std::all_of(at_ + 1, at_ + 5, [](char c) {
+             return std::isxdigit(static_cast<unsigned char>(c)) != 0;
+           });
+  }
+  bool digits() {
+    const char* const begin = at_;
+    while (at_ != end_ && *at_ >= '0' && *at_ <= '9') ++at_;
+    return at_ != begin;
+  }
+  bool number() {
+    if (*at_ == '-') ++at_;
+    const char* const whole = at_;
+    if (!digits() || (*whole == '0' && at_ - whole > 1)) return false;
+    if (at_ != end_ && *at_ == '.' && (++at_, !digits())) return false;
+    if (at_ == end_ || (*at_ != 'e' && *at_ != 'E')) return true;
+    if (++at_ != end_ && (*at_ == '+' || *at_ == '-')) ++at_;
+    return digits();
+  }
+
+  const char* at_;
+  const char* end_;
+  bool wide_ = false;
+};
+
+template <typename Number>
+std::optional<Number> parsed_number(std::string_view text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+/// A file that is read from its start to its end. A FIFO is not waited for.
+class ReadFile {
+ public:
+  explicit ReadFile(const std::string& path)
+      : path_(path), fd_(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {
+    if (fd_ < 0 && (errno == ENOENT || errno == ENOTDIR))
+      throw MissingDataError(fmt::format("{}: is not there", path));
+    if (fd_ < 0) fail();
+    struct stat info {};
+    if (fstat(fd_, &info) == 0 && S_ISREG(info.st_mode)) return;
+    close(fd_);
+    throw DataError(fmt::format("{}: is no regular file", path));
+  }
+  ~ReadFile() { close(fd_); }
+  ReadFile(const ReadFile&) = delete;
+  ReadFile& operator=(const ReadFile&) = delete;
+
+  /// Appends to `text`. False at the end.
+  bool read_block(std::string* text) {
+    const std::size_t before = text->size();
+    text->resize(before + kBlock);
+    ssize_t count = 0;
+    do count = ::read(fd_, text->data() + before, kBlock);
+    while (count < 0 && errno == EINTR);
+    if (count < 0) fail();
+    text->resize(before + static_cast<std::size_t>(count));
+    return count > 0;
+  }
+
+ private:
+  [[noreturn]] void fail() const {
+    throw IoError(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)));
+  }
+
+  const std::string& path_;
+  int fd_;
+};
+
+}  // namespace
+
+bool MetricsEvent::read(std::string_view line) {
+  fields_.clear();
+  line_ = name_ = {};
+  JsonScanner scanner(line);
+  bool good = scanner.object(&fields_, 0) && scanner.at_end();
+  if (good && scanner.has_wide_characters()) good = !parse_json_or_discard(line).is_discarded();
+  if (!good) return fields_.clear(), false;
+  line_ = line;
+  const std::string_view event = raw("event");
+  if (event.starts_with('"')) name_ = event.substr(1, event.size() - 2);
+  return true;
+}
+
+/// Of two with one key the last counts, as JSON parsers have it.
+std::string_view MetricsEvent::raw(std::string_view key) const {
+  for (auto field = fields_.rbegin(); field != fields_.rend(); ++field)
+    if (field->first == key) return field->second;
+  return {};
+}
+
+std::optional<double> MetricsEvent::number(std::string_view key) const {
+  const auto number = parsed_number<double>(raw(key));
+  return number && std::isfinite(*number) ? number : std::nullopt;
+}
+
+std::optional<std::int64_t> MetricsEvent::integer(std::string_view key) const {
+  return parsed_number<std::int64_t>(raw(key));
+}
+
+std::optional<bool> MetricsEvent::truth(std::string_view key) const {
+  const std::string_view text = raw(key);
+  if (text == "true") return true;
+  return text == "false" ? std::optional(false) : std::nullopt;
+}
+
+std::optional<std::string> MetricsEvent::text(std::string_view key) const {
+  const std::string_view quoted = raw(key);
+  if (!quoted.starts_with('"')) return std::nullopt;
+  const auto value = parse_json_or_discard(quoted);
+  return value.is_string() ? std::optional(value.get<std::string>()) : std::nullopt;
+}
+
+MetricsLines read_metrics(const std::string& path, const OnMetricsEvent& on_event) {
+  ReadFile file(path);
+  MetricsLines lines;
+  MetricsEvent event;
+  std::string text;
+  bool in_long_line = false;  // whose beginning is dropped
+  while (file.read_block(&text)) {
+    std::size_t begin = 0;
+    for (std::size_t end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1) {
+      const bool good = !in_long_line && event.read(std::string_view(text).substr(begin, end - begin));
+      in_long_line = false;
+      ++(good ? lines.whole : lines.damaged);
+      if (good) on_event(event);
+    }
+    text.erase(0, begin);
+    in_long_line = in_long_line || text.size() > kLongestMetricsLine;
+    if (in_long_line) text.clear();
+  }
+  lines.torn = in_long_line || !text.empty();
+  return lines;
+}
+
+}  // namespace lockstep

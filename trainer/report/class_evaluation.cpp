@@ -1,0 +1,323 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Counts add up in any order, and mistakes have one order, so that no rank's share shows.
+#include "trainer/report/class_evaluation.hpp"
+
+#include "common/text_layout.hpp"
+#include "kernels/cpu/ops.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kMistakesShown = 10;
+constexpr int kWidestMatrix = 20;  ///< classes
+
+ClassEvaluation nothing_seen(int classes) {
+  const auto width = static_cast<std::size_t>(classes);
+  return {.classes = classes, .counts = std::vector<std::int64_t>(width * (width + 1), 0), .mistakes = {}};
+}
+
+bool is_surer(const Mistake& a, const Mistake& b) {
+  return a.sureness() != b.sureness() ? a.sureness() > b.sureness() : a.sample < b.sample;
+}
+
+void keep_surest(std::vector<Mistake>& mistakes) {
+  std::sort(mistakes.begin(), mistakes.end(), is_surer);
+  if (mistakes.size() > kMistakesKept) mistakes.resize(kMistakesKept);
+}
+
+void add(ClassEvaluation& sum, const ClassEvaluation& term) {
+  for (std::size_t i = 0; i < sum.counts.size(); ++i) sum.counts[i] += term.counts[i];
+  sum.mistakes.insert(sum.mistakes.end(), term.mistakes.begin(), term.mistakes.end());
+  keep_surest(sum.mistakes);
+}
+
+/// One grain on its way through a thread.
+struct EvaluatedGrain {
+  LossShape shape;
+  const float* logits;
+  std::vector<float> log_softmax;  ///< [classes, batch]
+};
+
+EvaluatedGrain pass_forward(ThreadContext& thread, const BatchLoader& loader,
+                            std::span<const std::int32_t> indices, int classes,
+                            std::span<const float> weights) {
+  const int samples = static_cast<int>(indices.size());
+  const int columns = thread.columns_for(samples);
+  loader.load(indices, columns, thread.execution.input(), thread.labels.data());
+  EvaluatedGrain grain{.shape = {.batch = columns, .samples = samples, .classes = classes},
+                       .logits = thread.execution.forward_evaluation(weights.data(), columns),
+                       .log_softmax = {}};
+  grain.log_softmax.resize(static_cast<std::size_t>(columns) * static_cast<std::size_t>(classes));
+  cpu::log_softmax(grain.shape, grain.logits, grain.log_softmax.data());
+  return grain;
+}
+
+int answer_to(const EvaluatedGrain& grain, int column) {
+  int best = 0;
+  for (int c = 1; c < grain.shape.classes; ++c)
+    if (grain.logits[c * grain.shape.batch + column] > grain.logits[best * grain.shape.batch + column])
+      best = c;
+  return best;
+}
+
+void count_grain(const EvaluatedGrain& grain, const std::int32_t* labels, std::int64_t first,
+                 ClassEvaluation& found) {
+  const int classes = grain.shape.classes;
+  const auto log_share = [&](int c, int column) {
+    return grain.log_softmax[static_cast<std::size_t>(c * grain.shape.batch + column)];
+  };
+  for (int column = 0; column < grain.shape.samples; ++column) {
+    const int label = labels[column];
+    const bool is_nan = std::isnan(log_share(label, column));
+    const int answer = is_nan ? classes : answer_to(grain, column);
+    ++found.counts[static_cast<std::size_t>(label * (classes + 1) + answer)];
+    if (is_nan || answer == label) continue;
+    Mistake& mistake = found.mistakes.emplace_back(
+        Mistake{.sample = first + column, .label = label, .answer = answer, .probabilities = {}});
+    for (int c = 0; c < classes; ++c) mistake.probabilities.push_back(std::exp(log_share(c, column)));
+  }
+  if (found.mistakes.size() > 4 * kMistakesKept) keep_surest(found.mistakes);
+}
+
+std::optional<double> share_of(std::int64_t part, std::int64_t all) {
+  if (all == 0) return std::nullopt;
+  return static_cast<double>(part) / static_cast<double>(all);
+}
+
+/// The harmonic mean of precision and recall: 2 right / (samples + answers).
+std::optional<double> f1_of(const ClassEvaluation& found, int of) {
+  return share_of(2 * found.count(of, of), found.samples(of) + found.answers(of));
+}
+
+}  // namespace
+
+std::int64_t ClassEvaluation::count(int label, int answer) const {
+  return counts[static_cast<std::size_t>(label * (classes + 1) + answer)];
+}
+
+std::int64_t ClassEvaluation::samples(int label) const {
+  const auto row = counts.begin() + label * (classes + 1);
+  return std::accumulate(row, row + classes + 1, std::int64_t{0});
+}
+
+std::int64_t ClassEvaluation::answers(int answer) const {
+  std::int64_t all = 0;
+  for (int label = 0; label < classes; ++label) all += count(label, answer);
+  return all;
+}
+
+std::int64_t ClassEvaluation::samples() const {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+std::int64_t ClassEvaluation::correct() const {
+  std::int64_t all = 0;
+  for (int c = 0; c < classes; ++c) all += count(c, c);
+  return all;
+}
+
+std::optional<double> ClassEvaluation::precision(int of) const {
+  return share_of(count(of, of), answers(of));
+}
+
+std::optional<double> ClassEvaluation::recall(int of) const {
+  return share_of(count(of, of), samples(of));
+}
+
+std::optional<int> ClassEvaluation::most_taken_for(int label) const {
+  std::optional<int> most;
+  for (int answer = 0; answer < classes; ++answer) {
+    if (answer == label || count(label, answer) == 0) continue;
+    if (!most || count(label, answer) > count(label, *most)) most = answer;
+  }
+  return most;
+}
+
+ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& threads, const Dataset& data,
+                                 int grain, std::span<const float> weights, RankShare share,
+                                 const LeaveEvaluation& leave) {
+  const BatchLoader loader(data);
+  const std::int64_t grains = (data.size() + grain - 1) / grain;
+  const std::int64_t last = grains * (share.rank + 1) / share.ranks;
+  std::atomic<std::int64_t> next = grains * share.rank / share.ranks;
+  std::vector<ClassEvaluation> parts(threads.size(), nothing_seen(data.classes));
+  std::atomic<bool> left = false;
+  pool.run([&](int index) {
+    ThreadContext& thread = threads[static_cast<std::size_t>(index)];
+    for (std::int64_t g = next++; g < last && !left; g = next++) {
+      if (leave()) left = true;
+      std::vector<std::int32_t> indices(
+          static_cast<std::size_t>(std::min<std::int64_t>(grain, data.size() - g * grain)));
+      std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(g * grain));
+      count_grain(pass_forward(thread, loader, indices, data.classes, weights), thread.labels.data(),
+                  g * grain, parts[static_cast<std::size_t>(index)]);
+    }
+  });
+  ClassEvaluation total = nothing_seen(data.classes);
+  for (const ClassEvaluation& part : parts) add(total, part);
+  total.interrupted = left;
+  return total;
+}
+
+// Numbers of one size travel: kMistakesKept mistakes, or what stands for none.
+
+ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine) {
+  ClassEvaluation total = nothing_seen(mine.classes);
+  total.counts = mine.counts;
+  comm.all_reduce(std::span<std::int64_t>(total.counts));
+
+  struct Travelling {
+    std::int64_t sample = -1;
+    std::int32_t label = 0, answer = 0;
+    std::int64_t sureness = 0;  ///< bits of a float that is not negative: in the order of the numbers
+  };
+  std::vector<Travelling> sent(kMistakesKept);
+  for (std::size_t i = 0; i < mine.mistakes.size(); ++i) {
+    const Mistake& mistake = mine.mistakes[i];
+    sent[i] = {mistake.sample, mistake.label, mistake.answer,
+               std::bit_cast<std::int32_t>(mistake.sureness())};
+  }
+  const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(sent)));
+  std::vector<Travelling> all(bytes.size() / sizeof(Travelling));
+  std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(all)).begin());
+  std::erase_if(all, [](const Travelling& one) { return one.sample < 0; });
+  std::sort(all.begin(), all.end(), [](const Travelling& a, const Travelling& b) {
+    return a.sureness != b.sureness ? a.sureness > b.sureness : a.sample < b.sample;
+  });
+  if (all.size() > kMistakesKept) all.resize(kMistakesKept);
+
+  // The one rank that has a sample gives its probabilities, the others zeros.
+  const auto classes = static_cast<std::size_t>(mine.classes);
+  std::vector<std::int64_t> words(all.size() * classes, 0);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto own = std::ranges::find(mine.mistakes, all[i].sample, &Mistake::sample);
+    if (own == mine.mistakes.end()) continue;
+    for (std::size_t c = 0; c < classes; ++c)
+      words[i * classes + c] = std::bit_cast<std::int32_t>(own->probabilities[c]);
+  }
+  comm.all_reduce(std::span<std::int64_t>(words));
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Mistake& mistake = total.mistakes.emplace_back(Mistake{
+        .sample = all[i].sample, .label = all[i].label, .answer = all[i].answer, .probabilities = {}});
+    for (std::size_t c = 0; c < classes; ++c)
+      mistake.probabilities.push_back(
+          std::bit_cast<float>(static_cast<std::int32_t>(words[i * classes + c])));
+  }
+  return total;
+}
+
+// Tables, and the same as JSON.
+
+namespace {
+
+std::string padded(const std::string& text, int width, bool to_the_right) {
+  const std::string spaces(static_cast<std::size_t>(std::max(0, width - display_width(text))), ' ');
+  return to_the_right ? spaces + text : text + spaces;
+}
+
+/// Columns of spaces between; the first stands left, the others right, a last one without a width as it is.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<int> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()), 0);
+    for (std::size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], display_width(row[c]));
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line = "  " + padded(row[0], widths[0], false);
+    for (std::size_t c = 1; c < row.size(); ++c) line += "  " + padded(row[c], widths[c], true);
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string percent(std::optional<double> share) {
+  return share ? fmt::format("{:.2f} %", 100 * *share) : "-";
+}
+
+std::string class_table(const ClassEvaluation& found, const std::vector<std::string>& names) {
+  std::vector<std::vector<std::string>> rows = {
+      {"class", "samples", "right", "precision", "recall", "F1", "most often taken for"}};
+  for (int c = 0; c < found.classes; ++c) {
+    const auto other = found.most_taken_for(c);
+    rows.push_back({names[static_cast<std::size_t>(c)], with_thousands(found.samples(c)),
+                    with_thousands(found.count(c, c)), percent(found.precision(c)), percent(found.recall(c)),
+                    percent(f1_of(found, c)),
+                    other ? fmt::format("{} ({})", names[static_cast<std::size_t>(*other)],
+                                        with_thousands(found.count(c, *other)))
+                          : "-"});
+  }
+  return table(rows);
+}
+
+std::string matrix(const ClassEvaluation& found, const std::vector<std::string>& names) {
+  constexpr int kColumn = 10;
+  std::vector<std::vector<std::string>> rows(1, {"class"});
+  for (int c = 0; c < found.classes; ++c)
+    rows[0].push_back(fit({{names[static_cast<std::size_t>(c)]}}, kColumn));
+  for (int label = 0; label < found.classes; ++label) {
+    rows.push_back({names[static_cast<std::size_t>(label)]});
+    for (int answer = 0; answer < found.classes; ++answer) {
+      const std::int64_t count = found.count(label, answer);
+      rows.back().push_back(count == 0 ? "." : std::to_string(count));
+    }
+  }
+  return table(rows);
+}
+
+}  // namespace
+
+std::string classes_text(const ClassEvaluation& found, const std::vector<std::string>& names) {
+  std::string text = "classes:\n" + class_table(found, names);
+  if (const std::int64_t none = found.answers(found.classes); none > 0)
+    text += fmt::format("  without an answer, since outputs are NaN: {}\n", with_thousands(none));
+  if (found.classes <= kWidestMatrix)
+    text += "answers, a row for each class of the data:\n" + matrix(found, names);
+  if (found.mistakes.empty()) return text + "no mistakes\n";
+  text += "surest mistakes:\n";
+  for (std::size_t i = 0; i < std::min(kMistakesShown, found.mistakes.size()); ++i) {
+    const Mistake& mistake = found.mistakes[i];
+    text += fmt::format("  sample {}: {} taken for {}, {:.2f} % sure\n", mistake.sample,
+                        names[static_cast<std::size_t>(mistake.label)],
+                        names[static_cast<std::size_t>(mistake.answer)], 100 * mistake.sureness());
+  }
+  return text;
+}
+
+nlohmann::ordered_json classes_json(const ClassEvaluation& found, const std::vector<std::string>& names) {
+  using Json = nlohmann::ordered_json;
+  const auto number = [](std::optional<double> share) { return share ? Json(*share) : Json(nullptr); };
+  Json classes = Json::array(), confusion = Json::array(), mistakes = Json::array();
+  for (int c = 0; c < found.classes; ++c) {
+    classes.push_back({{"name", names[static_cast<std::size_t>(c)]},
+                       {"samples", found.samples(c)},
+                       {"correct", found.count(c, c)},
+                       {"precision", number(found.precision(c))},
+                       {"recall", number(found.recall(c))},
+                       {"f1", number(f1_of(found, c))}});
+    Json row = Json::array();
+    for (int answer = 0; answer < found.classes; ++answer) row.push_back(found.count(c, answer));
+    confusion.push_back(std::move(row));
+  }
+  for (const Mistake& mistake : found.mistakes)
+    mistakes.push_back({{"sample", mistake.sample},
+                        {"label", mistake.label},
+                        {"answer", mistake.answer},
+                        {"probabilities", mistake.probabilities}});
+  return {{"classes", std::move(classes)},
+          {"confusion", std::move(confusion)},
+          {"without_answer", found.answers(found.classes)},
+          {"mistakes", std::move(mistakes)}};
+}
+
+}  // namespace lockstep

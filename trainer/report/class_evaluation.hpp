@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What a network gets right and wrong of each class, and the mistakes that it is surest of.
+#pragma once
+
+#include "comm/communicator.hpp"
+#include "data/dataset.hpp"
+#include "trainer/engine/evaluator.hpp"
+#include "trainer/engine/worker_pool.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// So many mistakes are kept: a square of pictures.
+inline constexpr std::size_t kMistakesKept = 36;
+
+struct Mistake {
+  std::int64_t sample = 0;  ///< its place in the set
+  int label = 0, answer = 0;
+  std::vector<float> probabilities;  ///< one for each class
+
+  float sureness() const { return probabilities[static_cast<std::size_t>(answer)]; }
+};
+
+struct ClassEvaluation {
+  int classes = 0;
+  /// [label][classes + 1]: how many samples of that label got that answer; the last column: outputs that are NaN.
+  std::vector<std::int64_t> counts;
+  std::vector<Mistake> mistakes;  ///< surest first, among equals the earlier sample; at most kMistakesKept
+  bool interrupted = false;       ///< it was left before its end: the numbers are worth nothing
+
+  std::int64_t count(int label, int answer) const;
+  std::int64_t samples(int label) const;   ///< that have this label
+  std::int64_t answers(int answer) const;  ///< that got this answer
+  std::int64_t samples() const;
+  std::int64_t correct() const;
+  /// Of the samples with this answer, the share that is of this class. Nothing: there are none.
+  std::optional<double> precision(int of) const;
+  /// Of the samples of this class, the share that got this answer. Nothing: there are none.
+  std::optional<double> recall(int of) const;
+  /// The other class that samples of this one are most often taken for. Nothing: none is.
+  std::optional<int> most_taken_for(int label) const;
+};
+
+/// Which grains of the set to look at: those of this rank.
+struct RankShare {
+  int rank = 0, ranks = 1;
+};
+
+/// An answer is the class with the largest output, the first among equals, as everywhere. Sets and weights as for
+/// evaluate(); grains are cut alike, so that each sample's numbers have the same bits for any share.
+ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& threads, const Dataset& data,
+                                 int grain, std::span<const float> weights, RankShare share = {},
+                                 const LeaveEvaluation& leave = never_leave);
+
+/// What the shares of all ranks come to, the same on each. Collective.
+ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine);
+
+// As a person or a program reads it.
+
+/// A table of the classes, the confusion matrix unless it is too wide, and the first of the mistakes.
+std::string classes_text(const ClassEvaluation& evaluation, const std::vector<std::string>& class_names);
+
+/// Classes with samples, correct, precision, recall and F1; "confusion" as counts (a row a label); "mistakes".
+nlohmann::ordered_json classes_json(const ClassEvaluation& evaluation,
+                                    const std::vector<std::string>& class_names);
+
+}  // namespace lockstep

@@ -1,0 +1,239 @@
+// The sections of the report, made of the JSON document in the page.
+
+const report = JSON.parse(document.getElementById("data").textContent);
+const runs = report.runs, single = runs.length === 1;
+const colourOf = (i) => `var(--c${i % 8})`;
+const percent = (share, digits = 2) => share === null || share === undefined ? "–" : `${(100 * share).toFixed(digits)} %`;
+const whole = (number) => number === null || number === undefined ? "–" : number.toLocaleString("en-US");
+const name = (text) => make("bdi", { class: "clip", title: text }, text);
+const seconds = (s) => s === null || s === undefined ? "–" : s < 60 ? `${short(s)} s` : s < 3600 ?
+  `${Math.floor(s / 60)} min ${Math.round(s % 60)} s` : `${Math.floor(s / 3600)} h ${Math.round(s % 3600 / 60)} min`;
+
+function table(head, rows, numbers) {
+  const kind = (i) => ({ class: numbers.includes(i) ? "n" : null });
+  return make("div", { class: "scroll" }, make("table", null,
+    make("thead", null, make("tr", null, head.map((cell, i) => make("th", kind(i), cell)))),
+    make("tbody", null, rows.map((row) => row instanceof Node ? row : make("tr", null, row.map((cell, i) => make("td", kind(i), cell)))))));
+}
+const meter = (share) => make("span", { class: "meter" }, make("i", { style: `width:${(100 * (share || 0)).toFixed(1)}%` }));
+const tile = (value, what) => make("div", { class: "tile" }, make("b", null, value), make("span", null, what));
+const fact = (what, value) => value === null || value === undefined || value === "" ? [] : [make("dt", null, what), make("dd", null, value)];
+
+function statePill(run) {
+  const kind = run.state === "finished" ? "good" : ["failed", "lost", "damaged"].includes(run.state) ? "bad" : "";
+  return make("span", { class: `pill ${kind}` }, run.state);
+}
+function publishedPill(run) {
+  if (run.published === null || run.published === undefined) return null;
+  return run.published ? make("span", { class: "pill good" }, "published hash: yes") : make("span", { class: "pill bad" }, "published hash: no");
+}
+
+// Head
+
+function headOfOne(run) {
+  const start = run.start || {};
+  const line = [start.model, start.data && `on ${start.data}`, start.world && `${start.world} rank${start.world === 1 ? "" : "s"}`,
+    start.device, start.optimizer].filter(Boolean).join(" · ");
+  const best = run.best, speed = run.samples_per_second;
+  return [make("div", { class: "head" }, make("h1", null, name(run.name)), statePill(run), publishedPill(run)),
+    make("p", { class: "soft" }, name(line)),
+    make("div", { class: "tiles" },
+      run.accuracy !== null ? tile(percent(run.accuracy), "test accuracy") : null,
+      best ? tile(percent(best.accuracy), `best, after epoch ${best.epoch}`) : null,
+      run.test_loss !== null ? tile(short(run.test_loss), "test loss") : null,
+      run.steps !== null ? tile(whole(run.steps), "steps") : null,
+      run.seconds !== null ? tile(seconds(run.seconds), "in all") : null,
+      speed ? tile(whole(Math.round(speed)), "samples a second") : null,
+      start.parameters ? tile(whole(start.parameters), "parameters") : null)];
+}
+
+function headOfMany() {
+  const rows = runs.map((run, i) => {
+    const box = make("input", { type: "checkbox", checked: "", "aria-label": "show" });
+    const row = make("tr", null, make("td", null, box, " ", make("span", { class: "swatch", style: `background:${colourOf(i)}` })),
+      make("td", { class: "name" }, name(run.name)), make("td", null, statePill(run)), make("td", { class: "n" }, percent(run.accuracy)),
+      make("td", { class: "n" }, run.best ? `${percent(run.best.accuracy)} (${run.best.epoch})` : "–"),
+      make("td", { class: "n" }, short(run.test_loss)), make("td", { class: "n" }, whole(run.steps)), make("td", { class: "n" }, seconds(run.seconds)),
+      make("td", { class: "n" }, whole((run.start || {}).world)), make("td", { class: "mono" }, (run.sha256 || "").slice(0, 12)));
+    box.addEventListener("change", () => {
+      row.classList.toggle("off", !box.checked);
+      if (box.checked) view.hidden.delete(i); else view.hidden.add(i);
+      redrawAll();
+    });
+    return row;
+  });
+  return [make("h1", null, `${runs.length} runs`), make("div", { class: "card", style: "margin-top:16px" },
+    table(["", "run", "state", "accuracy", "best (epoch)", "test loss", "steps", "time", "ranks", "weights"], rows, [3, 4, 5, 6, 7, 8]))];
+}
+
+// Curves. With one run, colours tell what is drawn; with several, which run it is of.
+
+const kKinds = {
+  step: { name: "train, a step", style: "thin", colour: "var(--c0)" },
+  train: { name: "train", style: "dashed", colour: "var(--c0)", dots: true },
+  validation: { name: "validation", style: "", colour: "var(--c2)", dots: true },
+  test: { name: "test", style: "", colour: "var(--c1)", dots: true },
+  value: { name: "", style: "", colour: "var(--c0)" },
+};
+const kCharts = [
+  { title: "Loss", parts: [["step", "step", "loss"], ["train", "epoch", "train_loss"], ["validation", "epoch", "validation_loss"], ["test", "epoch", "test_loss"]] },
+  { title: "Accuracy", percent: true, parts: [["train", "epoch", "train_accuracy"], ["validation", "epoch", "validation_accuracy"], ["test", "epoch", "test_accuracy"]] },
+  { title: "Learning rate", parts: [["value", "step", "learning_rate"]] },
+  { title: "Samples a second", parts: [["value", "step", "samples_per_second"]] },
+  { title: "Gradient norm", parts: [["value", "step", "gradient_norm"]] },
+  { title: "Memory in bytes", parts: [["value", "epoch", "memory_bytes"]] },
+];
+
+function curves() {
+  const cards = [];
+  for (const { title, percent: isShare, parts } of kCharts) {
+    const series = [], kinds = new Set();
+    runs.forEach((run, i) => {
+      for (const [kind, from, column] of parts) {
+        const events = (run.curves || {})[from] || {};
+        if (!events[column] || !events[column].some((y) => y !== null)) continue;
+        const look = kKinds[kind];
+        kinds.add(look);
+        series.push({ ...look, run: i, x: events.step, y: events[column], colour: single ? look.colour : colourOf(i),
+          name: [single ? "" : run.name, look.name || title.toLowerCase()].filter(Boolean).join(", ") });
+      }
+    });
+    const legend = [...kinds].filter((look) => look.name).map((look) => ({ ...look, colour: single ? look.colour : "var(--soft)" }));
+    if (series.length) cards.push(lineChart({ title, series, percent: isShare, legend }));
+  }
+  if (!cards.length) return [];
+  const thinned = runs.some((run) => run.steps_drawn < run.steps_logged);
+  return [make("h2", null, "Curves"), make("div", { class: "grid" }, cards),
+    make("p", { class: "soft", style: "margin-top:8px" }, "Over steps. ", make("span", { class: "hint" }, "Drag across a curve to zoom into all of them; a double click shows the whole again."),
+      thinned ? " Of long runs some of the steps are drawn, peaks among them." : "")];
+}
+
+// Classes and mistakes
+
+function confusion(found) {
+  const names = found.classes.map((one) => one.name), most = 30;
+  const totals = found.confusion.map((row) => row.reduce((a, b) => a + b, 0));
+  if (names.length > most) {
+    const cells = [];
+    found.confusion.forEach((row, y) => row.forEach((count, x) => { if (count) cells.push(draw("rect", { x, y, width: 1, height: 1,
+      style: `fill:rgb(var(--${x === y ? "right" : "wrong"}) / ${(0.15 + 0.85 * Math.sqrt(count / totals[y])).toFixed(3)})` },
+      draw("title", null, `${names[y]} taken for ${names[x]}: ${count}`))); }));
+    return draw("svg", { viewBox: `0 0 ${names.length} ${names.length}`, style: "max-width:640px" }, cells);
+  }
+  return make("table", { class: "confusion", style: `max-width:${80 + 64 * names.length}px;min-width:${30 + 26 * names.length}px` }, make("thead", null, make("tr", null, make("th", { class: "corner" }, ""), names.map((text) => make("th", { title: text }, make("bdi", null, text))))),
+    make("tbody", null, found.confusion.map((row, label) => make("tr", null, make("th", { class: "row", title: names[label] }, make("bdi", null, names[label])), row.map((count, answer) => {
+      const share = totals[label] ? count / totals[label] : 0, right = label === answer, depth = right ? share : Math.min(1, Math.sqrt(share) * 1.6);
+      return make("td", { class: count === 0 ? "zero" : depth > 0.6 ? "strong" : null, title: `${names[label]} taken for ${names[answer]}: ${count}`,
+        style: count ? `background:rgb(var(--${right ? "right" : "wrong"}) / ${(0.08 + 0.8 * depth).toFixed(3)})` : null }, String(count));
+    })))));
+}
+
+function classSection(run) {
+  const found = run.classes;
+  if (!found) return [];
+  const rows = found.classes.map((one) => [name(one.name), whole(one.samples), whole(one.correct),
+    [percent(one.precision), meter(one.precision)], [percent(one.recall), meter(one.recall)], percent(one.f1)]);
+  const title = single ? "Classes" : make("span", null, "Classes of ", name(run.name));
+  return [make("h2", null, title, " ", make("span", { class: "soft", style: "font-weight:400;font-size:14px" },
+    `${whole(found.correct)} of ${whole(found.samples)} right, ${percent(found.correct / found.samples)}`)),
+    make("div", { class: "pair" }, make("div", { class: "card" }, table(["class", "samples", "right", "precision", "recall", "F1"], rows, [1, 2, 3, 4, 5])),
+      make("div", { class: "card" }, make("h3", { style: "margin-bottom:10px" }, "A row for each class of the data, a column for each answer"), make("div", { class: "scroll" }, confusion(found)))),
+    mistakes(found)];
+}
+
+/** One digit, but never "100.0 %" of what is less. */
+function sureness(share) {
+  return share < 1 && share >= 0.9995 ? `${(Math.floor(1e4 * share) / 100).toFixed(2)} %` : percent(share, 1);
+}
+
+function mistakes(found) {
+  if (!found.mistakes.length) return make("p", { class: "soft" }, "No mistakes.");
+  const names = found.classes.map((one) => one.name);
+  const figure = (one) => {
+    const order = one.probabilities.map((_, c) => c).sort((a, b) => one.probabilities[b] - one.probabilities[a]).slice(0, 3);
+    if (!order.includes(one.label)) order[2] = one.label;
+    return make("figure", null, one.picture ? make("img", { src: one.picture, alt: `sample ${one.sample}`, loading: "lazy" }) : null,
+      make("figcaption", null, make("span", { class: "clip" }, make("bdi", null, names[one.label]), " → ", make("b", null, make("bdi", null, names[one.answer]))),
+        make("span", { class: "soft" }, `#${one.sample}`)),
+      make("div", { class: "odds" }, order.map((c) => [make("span", { title: names[c] }, names[c]),
+        make("span", { class: "bar" }, make("i", { class: c === one.label ? "truth" : null, style: `width:${(100 * one.probabilities[c]).toFixed(1)}%` })),
+        make("span", { class: "soft" }, sureness(one.probabilities[c]))])));
+  };
+  return [make("h2", null, `The ${found.mistakes.length} surest mistakes`), make("div", { class: "mistakes" }, found.mistakes.map(figure))];
+}
+
+// Filters and network
+
+function filterSection(run) {
+  if (!run.filters) return [];
+  return [make("h2", null, "First-layer filters"), make("div", { class: "card" }, make("p", { class: "soft" }, run.filters.what),
+    make("div", { class: "filters" }, run.filters.pictures.map((uri, i) => make("img", { src: uri, alt: `filter ${i}`, title: `filter ${i}` }))))];
+}
+
+function networkGraph(model) {
+  const tall = 28, gap = 20, left = 16, wide = 300, at = (i) => i * (tall + gap) + 4;
+  const parts = [], skips = [];
+  model.layers.forEach((layer, i) => {
+    for (const from of layer.from) {
+      if (from === i - 1) {
+        parts.push(draw("path", { d: `M${left + wide / 2} ${at(i) - gap}V${at(i)}` }));
+        parts.push(draw("text", { x: left + wide / 2 + 8, y: at(i) - 6 }, model.layers[from].output));
+      } else skips.push([from, i]);
+    }
+  });
+  skips.forEach(([from, to], k) => {
+    const far = left + wide + 26 + 16 * (k % 4);
+    parts.push(draw("path", { class: "skip", d: `M${left + wide} ${at(from) + tall / 2}C${far} ${at(from) + tall / 2} ${far} ${at(from) + tall / 2} ${far} ${at(from) + tall}V${at(to)}C${far} ${at(to) + tall / 2} ${far} ${at(to) + tall / 2} ${left + wide} ${at(to) + tall / 2}` }));
+  });
+  const cut = (text) => text.length > 44 ? text.slice(0, 43) + "…" : text;
+  const boxes = model.layers.map((layer, i) => draw("g", null, draw("title", null, `${layer.name}: ${layer.kind}, ${layer.output}`),
+    draw("rect", { class: layer.parameters ? "learns" : null, x: left, y: at(i), width: wide, height: tall, rx: 7 }),
+    draw("text", { class: "what", x: left + 12, y: at(i) + 18.5 }, cut(i === 0 ? `input ${layer.output}` : layer.kind)),
+    layer.parameters ? draw("text", { x: left + wide - 12, y: at(i) + 18.5, "text-anchor": "end" }, whole(layer.parameters)) : null));
+  return draw("svg", { viewBox: `0 0 ${left + wide + (skips.length ? 90 : 16)} ${at(model.layers.length)}`, role: "img", "aria-label": "network" }, parts, boxes);
+}
+
+function networkSection(run) {
+  const model = run.model;
+  if (!model) return [];
+  const rows = model.layers.map((layer) => [name(layer.name), name(layer.kind), layer.output, layer.parameters ? whole(layer.parameters) : "",
+    layer.parameters ? meter(layer.parameters / model.parameters) : ""]);
+  return [make("h2", null, "Network"), make("div", { class: "pair" },
+    make("div", { class: "card long" }, table(["layer", "kind", "output", "parameters", ""], [...rows, [make("b", null, "total"), "", "", make("b", null, whole(model.parameters)), ""]], [3])),
+    make("div", { class: "card graph" }, networkGraph(model)))];
+}
+
+// The run: ranks, what happened, machine, proof, job
+
+const kSaid = new Set(["event", "model", "data", "device"]);
+function courseSection(run) {
+  const events = run.events || [], start = run.start || {};
+  const say = (value) => typeof value === "object" ? JSON.stringify(value) : String(value);
+  const happened = events.map((event) => [event.event, whole(event.step),
+    name(Object.entries(event).filter(([key]) => key !== "event" && key !== "step").map(([key, value]) => `${key.replaceAll("_", " ")} ${say(value)}`).join(", "))]);
+  const facts = Object.entries(start).filter(([key]) => !kSaid.has(key)).map(([key, value]) => fact(key.replaceAll("_", " "), name(say(value))));
+  return [make("h2", null, "Course of the run"), make("div", { class: "pair" },
+    make("div", { class: "card" }, make("h3", { style: "margin-bottom:8px" }, "Weights"), make("dl", null,
+      fact("directory", name(run.directory)), fact("weights sha256", run.sha256 ? make("span", { class: "mono" }, run.sha256) : "not finished"),
+      fact("published", run.published === null || run.published === undefined ? "no hash is published of this computation" : run.published ? "the very same" : "another hash is published"),
+      fact("trail", run.trail), fact("prove it", make("span", { class: "mono" }, name(`lockstep prove ${run.directory}`))),
+      fact("checkpoints", run.checkpoints.length ? run.checkpoints.map((one) => `step ${whole(one.step)}${one.accuracy === null ? "" : ` (${percent(one.accuracy)})`}`).join(", ") : "none"),
+      run.notes.map((note) => fact("note", name(note))))),
+    make("div", { class: "card" }, make("h3", { style: "margin-bottom:8px" }, "Start"), make("dl", null, facts))),
+    make("div", { class: "card", style: "margin-top:14px" }, make("h3", { style: "margin-bottom:8px" }, "Stragglers, losses, verdicts"),
+      happened.length ? table(["event", "step", "what"], happened, [1]) : make("p", { class: "soft" }, "None: no rank fell behind, and no line was lost.")),
+    run.log.length ? make("div", { class: "card long", style: "margin-top:14px" }, make("h3", { style: "margin-bottom:8px" }, "Starts, stops and ranks, from the log"), make("pre", { dir: "auto" }, run.log.join("\n"))) : null,
+    run.job ? [make("h2", null, "Job, as resolved"), make("div", { class: "card long" }, make("pre", { style: "columns:3 320px", dir: "auto" }, run.job))] : null];
+}
+
+function showReport() {
+  document.title = single ? `${runs[0].name.slice(0, 80)} · Lockstep report` : `${runs.length} runs · Lockstep report`;
+  const parts = [single ? headOfOne(runs[0]) : headOfMany(), curves()];
+  for (const run of runs) {
+    parts.push(classSection(run));
+    if (single) parts.push(filterSection(run), networkSection(run), courseSection(run));
+  }
+  parts.push(make("footer", null, `Lockstep ${report.version}, ${report.made}. All numbers are in this page as JSON; it loads nothing.`));
+  document.getElementById("report").replaceChildren(...parts.flat(9).filter((part) => part !== null));
+}
+showReport();

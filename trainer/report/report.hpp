@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// `lockstep report`: what runs came to, as one JSON document, and that document as a page or as text.
+#pragma once
+
+#include "common/env.hpp"
+#include "data/dataset.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+/// Of the document. It grows by new keys; a key that changes its meaning raises the number.
+inline constexpr int kReportFormat = 1;
+
+struct ReportOptions {
+  bool models = true;     ///< the newest checkpoint too: network, filters, classes and mistakes
+  std::string data = {};  ///< a directory that holds the data; empty: where the run had them
+  /// The data, where they are in memory already; null: they are loaded.
+  const TrainTestData* loaded = nullptr;
+  int threads = 1;
+  /// The classes of a run are left out, with a note, where it takes longer to evaluate them.
+  std::chrono::duration<double> class_seconds = std::chrono::hours(24);
+  std::size_t points =
+      4000;  ///< of a curve that are kept at most, of all runs together ten times as many; 0: all
+};
+
+/// {"format": 1, "runs": [...]}: docs/report.md has its members. What cannot be read of a run is a
+/// note in it. Names and texts may hold anything.
+/// @throws MissingDataError  a path is no run
+nlohmann::ordered_json collect_report(Env& env, const std::vector<std::string>& runs,
+                                      const ReportOptions& options);
+
+/// Network, filters, classes and mistakes of the newest checkpoint, added to a run of the document.
+void add_model(nlohmann::ordered_json& run, const std::string& directory, const ReportOptions& options);
+
+// The document in other forms.
+
+/// HTML that holds everything that it shows, and loads nothing.
+std::string report_page(const nlohmann::ordered_json& report);
+/// A line for each step and each epoch that the document has, with columns of fixed names.
+std::string report_csv(const nlohmann::ordered_json& report);
+/// Tables of runs, epochs, classes and mistakes.
+std::string report_markdown(const nlohmann::ordered_json& report);
+/// Loss and accuracy drawn with characters: of one run as dots of braille, where there is Unicode, of several as a
+/// character each. At most 100 columns are used.
+std::string report_in_characters(const nlohmann::ordered_json& report, int columns, bool unicode);
+/// Loss and accuracy as one picture.
+std::string report_svg(const nlohmann::ordered_json& report);
+
+/// Writes DIRECTORY/report.html for a run that has come to its end, in a second at most. What goes wrong is said, and
+/// no error.
+void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads) noexcept;
+
+}  // namespace lockstep

@@ -1,0 +1,243 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From run folders to the JSON document: curves as columns, everything else as the run has written it.
+#include "common/error.hpp"
+#include "common/json_text.hpp"
+#include "common/output.hpp"
+#include "common/printable.hpp"
+#include "trainer/report/report.hpp"
+#include "trainer/tools/run_history.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <span>
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+constexpr std::size_t kMostEvents = 200, kMostLogLines = 100;
+constexpr std::uint64_t kLogBytes = 256 << 10;
+
+// Curves: the numbers of all events of one name, column by column.
+
+struct Columns {
+  std::vector<std::string_view> names;      ///< the first one decides which rows are peaks
+  std::vector<std::int64_t> steps = {};     ///< [row]
+  std::vector<std::vector<double>> values;  ///< [column][row]; kNothing: the event does not say
+
+  explicit Columns(std::vector<std::string_view> of) : names(std::move(of)), values(names.size()) {}
+
+  void add(const MetricsEvent& event) {
+    steps.push_back(event.integer("step").value_or(0));
+    for (std::size_t c = 0; c < names.size(); ++c)
+      values[c].push_back(event.number(names[c]).value_or(kNothing));
+  }
+};
+
+/// The rows that are kept of so many: all; or of each of `most` / 2 neighbourhoods the lowest and the highest.
+std::vector<std::size_t> rows_kept(const std::vector<double>& values, std::size_t most) {
+  std::vector<std::size_t> rows;
+  const std::size_t parts = std::max<std::size_t>(most / 2, 1), all = values.size();
+  if (most == 0 || all <= most) {
+    for (std::size_t i = 0; i < all; ++i) rows.push_back(i);
+    return rows;
+  }
+  const auto less = [](double a, double b) { return std::isnan(a) ? !std::isnan(b) : a < b; };
+  for (std::size_t part = 0; part < parts; ++part) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(all * part / parts);
+    const auto end = values.begin() + static_cast<std::ptrdiff_t>(all * (part + 1) / parts);
+    const auto [low, high] = std::minmax_element(begin, end, less);
+    rows.push_back(static_cast<std::size_t>(low - values.begin()));
+    rows.push_back(static_cast<std::size_t>(high - values.begin()));
+  }
+  rows.push_back(0);
+  rows.push_back(all - 1);
+  std::ranges::sort(rows);
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return rows;
+}
+
+/// As the run wrote it: counts without a point.
+Json number_json(double value) {
+  constexpr double kExact = 1e15;
+  if (std::isnan(value)) return nullptr;
+  if (value == std::trunc(value) && std::abs(value) < kExact) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+/// {"step": [...], "loss": [...]}; a column of which nothing is known is not there.
+Json curve_json(const Columns& columns, std::size_t most) {
+  const auto rows = rows_kept(columns.values.front(), most);
+  Json json = {{"step", Json::array()}};
+  for (const std::size_t row : rows) json["step"].push_back(columns.steps[row]);
+  for (std::size_t c = 0; c < columns.names.size(); ++c) {
+    const auto& values = columns.values[c];
+    if (std::ranges::all_of(values, [](double value) { return std::isnan(value); })) continue;
+    Json list = Json::array();
+    for (const std::size_t row : rows) list.push_back(number_json(values[row]));
+    json[std::string(columns.names[c])] = std::move(list);
+  }
+  return json;
+}
+
+/// What a run tells beside its curves.
+struct RunEvents {
+  Columns step{{"loss", "learning_rate", "samples_per_second", "gradient_norm"}};
+  Columns epoch{{"test_loss", "epoch", "train_loss", "train_accuracy", "train_seconds", "train_samples",
+                 "learning_rate", "test_accuracy", "test_samples", "validation_loss", "validation_accuracy",
+                 "memory_bytes"}};
+  Json start = nullptr, end = nullptr, others = Json::array();
+  std::int64_t not_kept = 0;  ///< others, beyond kMostEvents
+
+  void add(const MetricsEvent& event) {
+    const std::string_view name = event.name();
+    if (name == "step") return step.add(event);
+    if (name == "epoch") return epoch.add(event);
+    if (name == "loss") return;
+    Json json = Json::parse(event.line(), nullptr, /*allow_exceptions=*/false);
+    if (name == "start") {
+      start = std::move(json);
+    } else if (name == "end") {
+      end = std::move(json);
+    } else if (others.size() < kMostEvents) {
+      others.push_back(std::move(json));
+    } else {
+      ++not_kept;
+    }
+  }
+};
+
+/// Samples of all epochs by their seconds.
+Json mean_speed(const Columns& epochs) {
+  const auto column = [&](std::string_view name) -> const std::vector<double>& {
+    return epochs
+        .values[static_cast<std::size_t>(std::ranges::find(epochs.names, name) - epochs.names.begin())];
+  };
+  double samples = 0, seconds = 0;
+  for (std::size_t i = 0; i < epochs.steps.size(); ++i) {
+    if (!(column("train_seconds")[i] > 0) || std::isnan(column("train_samples")[i])) continue;
+    samples += column("train_samples")[i];
+    seconds += column("train_seconds")[i];
+  }
+  return seconds > 0 ? Json(samples / seconds) : Json(nullptr);
+}
+
+/// The lines that are no epoch's, the newest ones: starts, stops, memory, speed of ranks.
+Json log_lines(Env& env, const std::string& directory) {
+  Json lines = Json::array();
+  try {
+    const auto bytes = env.read_first(directory + "/log/rank-0.log", kLogBytes);
+    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      const std::string_view line = text.substr(0, end);
+      text.remove_prefix(std::min(end + 1, text.size()));
+      if (line.find("epoch ") == line.npos && line.find("] loss: ") == line.npos && !line.empty())
+        lines.push_back(printable_line(line));
+    }
+  } catch (const Error&) {
+    return lines;  // a run need not have a log
+  }
+  if (lines.size() > kMostLogLines)
+    lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(lines.size() - kMostLogLines));
+  return lines;
+}
+
+template <typename Value>
+Json or_null(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+/// "runs/mnist/" → "mnist"; "." → the name of the directory.
+std::string name_of(const std::string& directory) {
+  std::error_code error;
+  const auto path = std::filesystem::absolute(directory, error).lexically_normal();
+  return path.has_filename() ? path.filename().string() : path.parent_path().filename().string();
+}
+
+Json checkpoints_json(const RunHistory& run) {
+  Json checkpoints = Json::array();
+  for (const CheckpointEntry& entry : run.checkpoints) {
+    const auto epoch = std::ranges::find(run.epochs, entry.step, &EpochRecord::step);
+    checkpoints.push_back(
+        {{"step", entry.step},
+         {"accuracy", epoch == run.epochs.end() ? Json(nullptr) : or_null(epoch->test_accuracy)}});
+  }
+  return checkpoints;
+}
+
+Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::size_t points) {
+  const auto best = run.best_accuracy;
+  Json json = {
+      {"name", name_of(run.path)},
+      {"directory", run.path},
+      {"state", spelt(run.status)},
+      {"steps", run.step},
+      {"accuracy", or_null(run.test_accuracy)},
+      {"test_loss", or_null(run.test_loss)},
+      {"best", nullptr},
+      {"seconds", or_null(run.seconds)},
+      {"samples_per_second", mean_speed(events.epoch)},
+      {"sha256", run.weights_sha256},
+      {"published", or_null(run.published)},
+      {"trail", env.exists(run.path + "/trail.bin") ? "kept" : "none"},
+      {"start", events.start},
+      {"end", events.end},
+      {"steps_logged", events.step.steps.size()},
+      {"curves", {{"step", curve_json(events.step, points)}, {"epoch", curve_json(events.epoch, points)}}},
+      {"events", events.others},
+      {"checkpoints", checkpoints_json(run)},
+      {"log", log_lines(env, run.path)},
+      {"job", run.job_text},
+      {"notes", Json::array()}};
+  json["steps_drawn"] = json["curves"]["step"]["step"].size();
+  if (best) json["best"] = {{"epoch", best->epoch}, {"step", best->step}, {"accuracy", best->value}};
+  if (!run.remark.empty()) json["notes"].push_back(run.remark);
+  if (events.not_kept > 0) json["notes"].push_back(fmt::format("{} more events", events.not_kept));
+  return json;
+}
+
+}  // namespace
+
+Json collect_report(Env& env, const std::vector<std::string>& runs, const ReportOptions& options) {
+  constexpr std::size_t kFewestPoints = 100;
+  const std::size_t share = 10 * options.points / std::max<std::size_t>(runs.size(), 1);
+  const std::size_t points =
+      options.points == 0 ? 0 : std::clamp(share, kFewestPoints, std::max(kFewestPoints, options.points));
+  Json report = {{"format", kReportFormat},
+                 {"version", LOCKSTEP_VERSION},
+                 {"made", fmt::format("{:%Y-%m-%d %H:%M} UTC", fmt::gmtime(std::time(nullptr)))},
+                 {"runs", Json::array()}};
+  for (const std::string& directory : runs) {
+    RunEvents events;
+    const RunHistory run =
+        read_run_history(env, directory, [&](const MetricsEvent& event) { events.add(event); });
+    if (run.status == RunStatus::kNoRun) throw MissingDataError(why_no_run(env, directory));
+    Json& json = report["runs"].emplace_back(run_json(env, run, events, points));
+    if (options.models && !run.checkpoints.empty()) add_model(json, directory, options);
+  }
+  return report;
+}
+
+void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads) noexcept {
+  constexpr std::chrono::milliseconds kForClasses{500};
+  try {
+    const ReportOptions options{.loaded = &data, .threads = threads, .class_seconds = kForClasses};
+    const std::string page = report_page(collect_report(Env::posix(), {directory}, options));
+    replace_file(Env::posix(), directory + "/report.html", std::as_bytes(std::span(page)));
+  } catch (const std::exception& error) {
+    print_error(fmt::format("warning: no report.html was written: {}", error.what()));
+  }
+}
+
+}  // namespace lockstep

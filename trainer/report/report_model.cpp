@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The model of a run's newest checkpoint, as the document has it: layers, filters, classes, mistakes as pictures.
+#include "common/error.hpp"
+#include "data/class_names.hpp"
+#include "data/pictures/picture.hpp"
+#include "models/layer.hpp"
+#include "trainer/report/class_evaluation.hpp"
+#include "trainer/report/report.hpp"
+#include "trainer/run/saved_model.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <optional>
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMostFilters = 64;
+
+// Pictures in a page.
+
+std::string base64(std::span<const std::uint8_t> bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const std::size_t present = std::min<std::size_t>(3, bytes.size() - i);
+    std::uint32_t three = 0;
+    for (std::size_t k = 0; k < 3; ++k) three = three << 8 | (k < present ? bytes[i + k] : 0U);
+    for (std::size_t k = 0; k < 4; ++k) text += k <= present ? kDigits[three >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
+std::string data_uri(const Picture& picture) {
+  return "data:image/png;base64," + base64(write_png(picture));
+}
+
+/// Sample i of a set of pictures. Of sets with other than one or three channels the first one is shown.
+Json picture_of(const Dataset& data, std::int64_t sample) {
+  if (data.images.size() == 0) return nullptr;
+  const auto features = static_cast<std::size_t>(data.shape.features());
+  Picture picture{.name = "", .width = data.shape.width, .height = data.shape.height};
+  picture.channels = data.shape.channels == 3 ? 3 : 1;
+  const auto pixels = data.images.span().subspan(static_cast<std::size_t>(sample) * features, features);
+  picture.pixels.assign(
+      pixels.begin(),
+      pixels.begin() +
+          static_cast<std::ptrdiff_t>(static_cast<std::size_t>(picture.channels) * picture.plane_size()));
+  return data_uri(picture);
+}
+
+// Weights as pictures: white is zero, blue below it, red above; with three channels as the colours they answer to.
+
+struct FilterShape {
+  int channels = 0, height = 0, width = 0;
+  std::size_t size() const { return static_cast<std::size_t>(channels * height * width); }
+};
+
+/// Of the first layer with weights: a convolution's filters, or what each output of a linear layer on the pictures
+/// themselves looks for. Nothing: neither.
+std::optional<FilterShape> filter_shape(const Network& network, const Parameter& weight) {
+  const ImageShape& input = network.input_shape();
+  if (weight.shape.size() == 4) return FilterShape{weight.shape[1], weight.shape[2], weight.shape[3]};
+  if (weight.shape.size() == 2 && weight.shape[1] == input.features() && input.height > 1)
+    return FilterShape{input.channels, input.height, input.width};
+  return std::nullopt;
+}
+
+std::uint8_t shade(double value) {
+  return static_cast<std::uint8_t>(std::lround(std::clamp(value, 0.0, 255.0)));
+}
+
+Picture filter_picture(const FilterShape& shape, std::span<const float> weights) {
+  Picture picture{.name = "", .width = shape.width, .height = shape.height, .channels = 3};
+  const std::size_t plane = picture.plane_size();
+  picture.pixels.resize(3 * plane);
+  float largest = 0;
+  for (const float weight : weights) largest = std::max(largest, std::abs(weight));
+  const auto at = [&](std::size_t i) { return largest > 0 ? static_cast<double>(weights[i] / largest) : 0; };
+  for (std::size_t i = 0; i < plane; ++i) {
+    const double value = at(i);
+    const std::array<double, 3> diverging =
+        value > 0 ? std::array{255 - 38 * value, 255 - 183 * value, 255 - 240 * value}
+                  : std::array{255 + 218 * value, 255 + 156 * value, 255 + 20 * value};
+    for (std::size_t c = 0; c < 3; ++c)
+      picture.pixels[c * plane + i] =
+          shade(shape.channels == 3 ? 127.5 * (1 + at(c * plane + i)) : diverging[c]);
+  }
+  return picture;
+}
+
+void add_filters(Json& run, const SavedModel& model) {
+  const auto& parameters = model.network.parameters().parameters;
+  if (parameters.empty()) return;
+  const Parameter& weight = parameters.front();
+  const auto shape = filter_shape(model.network, weight);
+  if (!shape || shape->height * shape->width < 4) return;
+  const auto outputs = static_cast<std::size_t>(weight.shape[0]), shown = std::min(outputs, kMostFilters);
+  Json pictures = Json::array();
+  for (std::size_t i = 0; i < shown; ++i) {
+    pictures.push_back(data_uri(filter_picture(
+        *shape, model.weights.span().subspan(weight.offset + i * shape->size(), shape->size()))));
+  }
+  std::string what = fmt::format("{}: {} of {}, {}", weight.name, shown, outputs,
+                                 shape->channels == 3 ? "each as the colours that it answers to"
+                                                      : "white is zero, red above it, blue below");
+  if (shape->channels != 1 && shape->channels != 3) what += "; the first channel";
+  run["filters"] = {{"what", std::move(what)}, {"pictures", std::move(pictures)}};
+}
+
+Json layers_json(const Network& network) {
+  Json layers = Json::array({{{"name", "input"},
+                              {"kind", "input"},
+                              {"output", to_string(network.input_shape())},
+                              {"parameters", 0},
+                              {"from", Json::array()}}});
+  for (std::size_t i = 0; i < network.layers().size(); ++i) {
+    const Layer& layer = *network.layers()[i];
+    Json from = Json::array();
+    if (layer.reads_layer_before()) from.push_back(i);
+    if (const auto branch = layer.branch()) from.push_back(*branch + 1);
+    layers.push_back({{"name", layer.name()},
+                      {"kind", layer.describe()},
+                      {"output", to_string(layer.output())},
+                      {"parameters", layer.parameter_size()},
+                      {"from", std::move(from)}});
+  }
+  return layers;
+}
+
+// Classes.
+
+/// @throws Error  the data are not there, or others
+std::shared_ptr<const TrainTestData> load_own_data(const SavedModel& model, const ReportOptions& options) {
+  if (options.loaded != nullptr) return {std::shared_ptr<const TrainTestData>(), options.loaded};  // borrowed
+  DatasetOptions wanted = model.data.options;
+  wanted.directory = options.data.empty() ? resolve_data_root(wanted.set, wanted.root, wanted.directory)
+                                          : resolve_data_root(wanted.set, options.data);
+  auto data = std::make_shared<const TrainTestData>(load_dataset(wanted));
+  const auto differences =
+      data_differences(model.data, *data, {fingerprint_of(data->train), fingerprint_of(data->test)});
+  if (!differences.empty() && options.data.empty())
+    throw DataError(
+        fmt::format("the data in {} are not its own: {}", data->origin, fmt::join(differences, ", ")));
+  return data;
+}
+
+void add_classes(Json& run, const SavedModel& model, const ReportOptions& options) {
+  const auto data = load_own_data(model, options);
+  const Dataset& test = data->test;
+  if (test.shape != model.network.input_shape() || test.classes != model.network.classes())
+    throw DataError("the data have another shape than its own");
+  WorkerPool pool(options.threads);
+  std::vector<ThreadContext> threads;
+  for (int i = 0; i < pool.threads(); ++i) threads.emplace_back(model.network, model.grain);
+  const auto deadline = std::chrono::steady_clock::now() + options.class_seconds;
+  const auto late = [&] { return std::chrono::steady_clock::now() > deadline; };
+  const auto found = evaluate_classes(pool, threads, test, model.grain, model.weights.span(), {}, late);
+  if (found.interrupted) {
+    run["notes"].push_back(
+        fmt::format("the classes take more than {} s to evaluate: 'lockstep report' has them",
+                    options.class_seconds.count()));
+    return;
+  }
+  Json json = classes_json(found, data->class_names);
+  json["data"] = test.name;
+  json["checkpoint"] = model.checkpoint;
+  json["samples"] = found.samples();
+  json["correct"] = found.correct();
+  for (Json& mistake : json["mistakes"])
+    mistake["picture"] = picture_of(test, mistake["sample"].get<std::int64_t>());
+  run["classes"] = std::move(json);
+}
+
+}  // namespace
+
+void add_model(Json& run, const std::string& directory, const ReportOptions& options) {
+  try {
+    const SavedModel model = load_saved_model(directory);
+    run["model"] = {{"name", model.network.name()},
+                    {"parameters", model.network.parameters().size},
+                    {"layers", layers_json(model.network)}};
+    add_filters(run, model);
+    add_classes(run, model, options);
+  } catch (const Error& error) {
+    run["notes"].push_back(error.what());
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,312 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Tables with a column for each run, or a line for each where they are too many.
+#include "trainer/runs/run_comparison.hpp"
+
+#include "common/error.hpp"
+#include "common/printable.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/checkpoint/directory.hpp"
+#include "trainer/checkpoint/trail_file.hpp"
+#include "trainer/engine/weight_update.hpp"
+#include "trainer/runs/runs_table.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace lockstep {
+namespace {
+
+constexpr int kWidestValue = 60;
+
+std::string mark_of(std::size_t run) {
+  return {static_cast<char>('A' + run)};
+}
+
+// Where a run lies, and what it is called, follow from nothing that it computes.
+bool is_told_apart_by(const std::string& key) {
+  return key != "run.dir";
+}
+
+std::vector<DifferingKey> differing_keys_of(const std::vector<RunHistory>& runs) {
+  std::set<std::string> names;
+  for (const RunHistory& run : runs)
+    for (const auto& [name, value] : run.job) names.insert(name);
+  std::vector<DifferingKey> keys;
+  for (const std::string& name : names) {
+    DifferingKey key{name, {}};
+    for (const RunHistory& run : runs) key.values.push_back(run.key(name));
+    const bool differs = std::ranges::any_of(key.values, [&](const auto& v) { return v != key.values[0]; });
+    if (differs && is_told_apart_by(name)) keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+// Trails.
+
+/// The first tensor whose fingerprints differ, in the order in which a difference is worth telling: what a step began
+/// with goes before the gradient that follows from it. "" where all are equal.
+std::string first_difference(const TrailHead& head, const std::vector<std::uint64_t>& a,
+                             const std::vector<std::uint64_t>& b) {
+  const FingerprintLayout layout{
+      .trained = head.trained.size(), .kept = head.kept.size(), .buffers = head.buffers.size()};
+  const auto name = [&](std::size_t t) {
+    return t < layout.trained ? head.trained[t].name : head.kept[t - layout.trained].name;
+  };
+  const auto differ = [&](std::size_t slot) { return a[slot] != b[slot]; };
+  for (std::size_t t = 0; t < layout.trained + layout.kept; ++t)
+    if (differ(layout.weights(t))) return name(t);
+  for (std::size_t buffer = 0; buffer < layout.buffers; ++buffer)
+    for (std::size_t t = 0; t < layout.trained; ++t)
+      if (differ(layout.optimizer(buffer, t))) return fmt::format("{} of {}", head.buffers[buffer], name(t));
+  for (std::size_t t = 0; t < layout.trained; ++t)
+    if (differ(layout.gradient(t))) return "the gradient of " + name(t);
+  return "";
+}
+
+bool same_shape(const TrailHead& a, const TrailHead& b) {
+  return a.trained == b.trained && a.kept == b.kept && a.buffers == b.buffers;
+}
+
+/// As many as a run can have left: metrics and checkpoints may lag behind.
+std::int64_t most_records(const RunHistory& run) {
+  constexpr std::int64_t kUntold = 100'000;
+  const std::int64_t saved = run.checkpoints.empty() ? 0 : run.checkpoints.front().step;
+  return std::min(std::max(run.step, saved), kMostTrailSteps) + kUntold;
+}
+
+void compare_records(const Trail& a, const Trail& b, TrailComparison* result) {
+  for (std::int64_t i = 0; i < a.records(); ++i) {
+    if (a.is_damaged(i)) continue;
+    const TrailRecord in_a = a.record(i);
+    const auto in_b = b.find(in_a.step);
+    if (!in_b) continue;
+    ++result->compared;
+    result->what = first_difference(a.head(), in_a.fingerprints, in_b->fingerprints);
+    if (result->what.empty()) continue;
+    result->first_step = in_a.step;
+    return;
+  }
+}
+
+// Tables.
+
+std::string short_value(const std::string& value) {
+  return value.empty() ? "\"\"" : clip_middle(printable_line(value), kWidestValue);
+}
+
+std::string short_value(const std::optional<std::string>& value) {
+  return value ? short_value(*value) : "-";
+}
+
+/// A row is a name and a value for each run.
+using Rows = std::vector<std::vector<std::string>>;
+
+int widest_line_of(const Rows& rows) {
+  std::vector<int> widths(rows[0].size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  int all = -2;
+  for (const int width : widths) all += width + 2;
+  return all;
+}
+
+/// A column for each run; where they do not fit, a line for each.
+std::string columns_or_lines(const std::string& title, const Rows& rows, int columns) {
+  Rows table = {{title}};
+  for (std::size_t run = 0; run + 1 < rows[0].size(); ++run) table[0].push_back(mark_of(run));
+  table.insert(table.end(), rows.begin(), rows.end());
+  if (widest_line_of(table) <= columns) return align_columns(table) + "\n";
+  std::string text = title + "\n";
+  for (const auto& row : rows) {
+    text += row[0] + "\n";
+    for (std::size_t run = 0; run + 1 < row.size(); ++run)
+      text += fold(fmt::format("  {}  {}", mark_of(run), row[run + 1]), columns) + "\n";
+  }
+  return text + "\n";
+}
+
+std::string legend(const RunComparison& comparison, int columns) {
+  std::string text;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
+    const RunHistory& run = comparison.runs[i];
+    text +=
+        fold(fmt::format("{}  {}", mark_of(i), clip_middle(printable_line(run.path), 400)), columns) + "\n";
+  }
+  return text + "\n";
+}
+
+std::string keys_text(const RunComparison& comparison, int columns) {
+  if (comparison.keys.empty()) return "their jobs are the same, but for run.dir\n\n";
+  Rows rows;
+  for (const DifferingKey& key : comparison.keys) {
+    rows.push_back({clip_middle(printable_line(key.key), kWidestValue)});
+    for (const auto& value : key.values) rows.back().push_back(short_value(value));
+  }
+  return columns_or_lines("what their jobs say", rows, columns);
+}
+
+std::string best_value(const std::optional<BestRecord>& best, std::string (*text)(std::optional<double>)) {
+  if (!best) return "-";
+  const std::string where =
+      best->epoch > 0 ? fmt::format("epoch {}", best->epoch) : fmt::format("step {}", best->step);
+  return fmt::format("{} ({})", text(best->value), where);
+}
+
+std::string numbers_text(const RunComparison& comparison, int columns) {
+  Rows rows;
+  const auto row = [&](const char* name, const auto& value) {
+    rows.push_back({name});
+    for (const RunHistory& run : comparison.runs) rows.back().push_back(value(run));
+  };
+  row("state", [](const RunHistory& run) { return std::string(spelt(run.status)); });
+  row("epochs", [](const RunHistory& run) { return with_thousands(std::ssize(run.epochs)); });
+  row("steps", [](const RunHistory& run) { return with_thousands(run.step); });
+  row("test accuracy, %", [](const RunHistory& run) { return accuracy_text(run.test_accuracy); });
+  row("best accuracy, %", [](const RunHistory& run) { return best_value(run.best_accuracy, accuracy_text); });
+  row("test loss", [](const RunHistory& run) { return loss_text(run.test_loss); });
+  row("lowest test loss", [](const RunHistory& run) { return best_value(run.best_loss, loss_text); });
+  row("train loss", [](const RunHistory& run) { return loss_text(run.loss); });
+  row("time", [](const RunHistory& run) { return seconds_text(run.seconds); });
+  row("ranks", [](const RunHistory& run) { return run.ranks > 0 ? std::to_string(run.ranks) : "-"; });
+  row("weights sha256", [](const RunHistory& run) {
+    return run.weights_sha256.empty() ? "-" : printable_line(run.weights_sha256.substr(0, 16));
+  });
+  return columns_or_lines("what they came to", rows, columns);
+}
+
+std::string trail_sentence(const TrailComparison& trail) {
+  if (!trail.why_not.empty()) return trail.why_not;
+  if (!trail.first_step)
+    return fmt::format("the same bits in all {} that both have", counted(trail.compared, "step"));
+  const std::string before =
+      trail.compared == 1 ? "from the first step that both have on"
+                          : fmt::format("the same bits in {} before", counted(trail.compared - 1, "step"));
+  return fmt::format("they part at step {}, first in {}; {}", with_thousands(*trail.first_step),
+                     printable_line(trail.what), before);
+}
+
+PlotCurve curve_of(const RunHistory& run, std::size_t number, std::optional<double> EpochRecord::*value,
+                   double factor) {
+  PlotCurve curve{mark_of(number)[0], {}};
+  for (const EpochRecord& epoch : run.epochs)
+    if (epoch.*value) curve.points.emplace_back(static_cast<double>(epoch.epoch), factor * *(epoch.*value));
+  return curve;
+}
+
+/// Then small differences would not be seen beside large ones.
+bool spans_decades(const std::vector<PlotCurve>& curves) {
+  constexpr double kMuch = 30;
+  double low = std::numeric_limits<double>::infinity(), high = 0;
+  for (const PlotCurve& curve : curves)
+    for (const auto& [x, y] : curve.points) low = std::min(low, y), high = std::max(high, y);
+  return low > 0 && high / low > kMuch;
+}
+
+nlohmann::ordered_json epochs_json(const RunHistory& run) {
+  const auto json_of = [](std::optional<double> number) {
+    return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json(nullptr);
+  };
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const EpochRecord& epoch : run.epochs)
+    list.push_back({{"epoch", epoch.epoch},
+                    {"step", epoch.step},
+                    {"train_loss", json_of(epoch.train_loss)},
+                    {"test_loss", json_of(epoch.test_loss)},
+                    {"test_accuracy", json_of(epoch.test_accuracy)}});
+  return list;
+}
+
+}  // namespace
+
+TrailComparison compare_trails(Env& env, const RunHistory& a, const RunHistory& b) {
+  TrailComparison result;
+  try {
+    const Trail in_a = read_trail(env, a.path + "/" + kTrailFile, most_records(a));
+    const Trail in_b = read_trail(env, b.path + "/" + kTrailFile, most_records(b));
+    if (!same_shape(in_a.head(), in_b.head())) {
+      result.why_not = "not compared: networks or optimisers have other tensors";
+      return result;
+    }
+    compare_records(in_a, in_b, &result);
+    if (result.compared == 0) result.why_not = "not compared: there is no step that both have";
+  } catch (const Error& error) {
+    result.why_not = fmt::format("not compared: {}", error.what());
+  }
+  return result;
+}
+
+RunComparison compare_runs(Env& env, const std::vector<std::string>& paths) {
+  if (paths.size() < 2 || paths.size() > kMostCompared)
+    throw UsageError(fmt::format("compare takes 2 to {} runs, these are {}; 'lockstep runs' lists them",
+                                 kMostCompared, paths.size()));
+  RunComparison comparison;
+  for (std::string path : paths) {
+    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    if (!has_parts_of_run(env, path)) throw MissingDataError(why_no_run(env, path));
+    comparison.runs.push_back(read_run_history(env, path));
+  }
+  comparison.keys = differing_keys_of(comparison.runs);
+  for (std::size_t i = 1; i < comparison.runs.size(); ++i)
+    comparison.trails.push_back(compare_trails(env, comparison.runs[0], comparison.runs[i]));
+  return comparison;
+}
+
+std::string comparison_text(const RunComparison& comparison, int columns) {
+  std::string text =
+      legend(comparison, columns) + keys_text(comparison, columns) + numbers_text(comparison, columns);
+  for (std::size_t i = 0; i < comparison.trails.size(); ++i)
+    text += fold(fmt::format("A and {}: {}", mark_of(i + 1), trail_sentence(comparison.trails[i])), columns) +
+            "\n";
+  return text;
+}
+
+std::string comparison_curves(const RunComparison& comparison, const PlotStyle& style) {
+  std::vector<PlotCurve> accuracy, loss;
+  std::string marks;
+  for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
+    accuracy.push_back(curve_of(comparison.runs[i], i, &EpochRecord::test_accuracy, 100));
+    loss.push_back(curve_of(comparison.runs[i], i, &EpochRecord::test_loss, 1));
+    marks += " " + in_curve_colour(mark_of(i), i, style);
+  }
+  PlotStyle of_loss = style;
+  of_loss.log_y = spans_decades(loss);
+  std::string text;
+  const auto add = [&](const char* title, const std::vector<PlotCurve>& curves, const PlotStyle& its_style) {
+    const std::string picture = plot(curves, its_style);
+    if (!picture.empty()) text += "\n" + std::string(title) + marks + "\n" + picture;
+  };
+  add("test accuracy, %, by epoch:", accuracy, style);
+  add(of_loss.log_y ? "test loss (logarithmic), by epoch:" : "test loss, by epoch:", loss, of_loss);
+  return text;
+}
+
+nlohmann::ordered_json comparison_json(const RunComparison& comparison) {
+  nlohmann::ordered_json runs = nlohmann::ordered_json::array(), keys = nlohmann::ordered_json::object(),
+                         trails = nlohmann::ordered_json::array();
+  for (const RunHistory& run : comparison.runs) {
+    runs.push_back(run_json(run));
+    runs.back()["curve"] = epochs_json(run);
+  }
+  for (const DifferingKey& key : comparison.keys) {
+    auto& values = keys[key.key] = nlohmann::ordered_json::array();
+    for (const auto& value : key.values)
+      values.push_back(value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr));
+  }
+  for (std::size_t i = 0; i < comparison.trails.size(); ++i) {
+    const TrailComparison& trail = comparison.trails[i];
+    trails.push_back({{"runs", {comparison.runs[0].path, comparison.runs[i + 1].path}},
+                      {"steps_compared", trail.compared},
+                      {"first_step", trail.first_step ? nlohmann::ordered_json(*trail.first_step)
+                                                      : nlohmann::ordered_json(nullptr)},
+                      {"tensor", trail.what},
+                      {"why_not", trail.why_not}});
+  }
+  return {{"format", kRunsFormat}, {"runs", runs}, {"keys", keys}, {"trails", trails}};
+}
+
+}  // namespace lockstep

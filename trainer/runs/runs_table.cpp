@@ -1,0 +1,358 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A table of runs whose columns are rows of a table themselves.
+#include "trainer/runs/runs_table.hpp"
+
+#include "common/error.hpp"
+#include "common/printable.hpp"
+#include "common/text_layout.hpp"
+#include "common/yaml.hpp"
+#include "trainer/config/job_schema.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <ctime>
+#include <functional>
+#include <limits>
+#include <string_view>
+
+namespace lockstep {
+namespace {
+
+constexpr int kLevels = 3;
+constexpr int kWidestName = 48, kNarrowestName = 16;
+
+// Finding.
+
+/// Digits count as the number that they are; texts that differ only in leading zeros by their bytes.
+bool natural_less(std::string_view a, std::string_view b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto digits_at = [&](std::string_view text, std::size_t at) {
+    const std::size_t begin = std::min(text.find_first_not_of('0', at), text.size());
+    std::size_t end = begin;
+    while (end < text.size() && is_digit(text[end])) ++end;
+    return text.substr(begin, end - begin);
+  };
+  std::size_t i = 0, j = 0;
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      const std::string_view x = digits_at(a, i), y = digits_at(b, j);
+      if (x.size() != y.size()) return x.size() < y.size();
+      if (x != y) return x < y;
+      i = static_cast<std::size_t>(x.data() + x.size() - a.data());
+      j = static_cast<std::size_t>(y.data() + y.size() - b.data());
+    } else if (a[i] != b[j]) {
+      return a[i] < b[j];
+    } else {
+      ++i, ++j;
+    }
+  }
+  const bool a_ends = i == a.size(), b_ends = j == b.size();
+  return a_ends == b_ends ? a < b : a_ends;
+}
+
+/// Of a folder that cannot be read there are none, unless it is the one that was asked for.
+std::vector<std::string> names_in(Env& env, const std::string& folder, bool asked_for) {
+  try {
+    return env.list(folder);
+  } catch (const Error&) {
+    if (asked_for) throw;
+    return {};
+  }
+}
+
+/// Links are none, which may lead in circles; nor is what cannot be looked at.
+bool is_folder(Env& env, const std::string& path) {
+  try {
+    return env.entry(path).kind == EntryKind::kDirectory;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+bool add_runs_below(Env& env, const std::string& folder, int levels, std::vector<RunHistory>* runs);
+
+/// @returns whether it is a run, or holds some
+bool add_runs_at(Env& env, const std::string& path, int levels, std::vector<RunHistory>* runs) {
+  const bool is_run = has_parts_of_run(env, path);
+  if (!is_run && !is_folder(env, path)) return false;
+  const bool holds_some = !is_run && levels > 1 && add_runs_below(env, path, levels - 1, runs);
+  if (is_run || (!holds_some && levels == kLevels)) runs->push_back(read_run_history(env, path));
+  return is_run || holds_some;
+}
+
+/// @returns whether there is any
+bool add_runs_below(Env& env, const std::string& folder, int levels, std::vector<RunHistory>* runs) {
+  bool found = false;
+  for (const std::string& name : names_in(env, folder, levels == kLevels)) {
+    if (name.starts_with('.')) continue;
+    found |= add_runs_at(env, folder == "." ? name : fmt::format("{}/{}", folder, name), levels, runs);
+  }
+  return found;
+}
+
+// Columns.
+
+struct Column {
+  const char* name;
+  int importance;  ///< that with the least goes first
+  bool is_number;
+  std::function<std::string(const RunHistory&)> text;
+};
+
+std::string epochs_text(const RunHistory& run) {
+  if (run.status == RunStatus::kNoRun) return "-";
+  const std::int64_t asked = run.epochs_asked();
+  return asked > 0 ? fmt::format("{}/{}", run.epochs.size(), asked) : fmt::format("{}", run.epochs.size());
+}
+
+std::string best_text(const RunHistory& run) {
+  if (!run.best_accuracy) return "-";
+  const BestRecord& best = *run.best_accuracy;
+  return accuracy_text(best.value) + (best.epoch > 0 ? fmt::format(" @{}", best.epoch) : " end");
+}
+
+std::string published_text(const RunHistory& run) {
+  return !run.published ? "-" : *run.published ? "yes" : "no";
+}
+
+const std::vector<Column>& columns_of_runs() {
+  static const std::vector<Column> columns = {
+      {"state", 99, false, [](const RunHistory& run) { return std::string(spelt(run.status)); }},
+      {"epochs", 7, true, epochs_text},
+      {"last %", 8, true, [](const RunHistory& run) { return accuracy_text(run.test_accuracy); }},
+      {"best % @", 9, true, best_text},
+      {"loss", 6, true, [](const RunHistory& run) { return loss_text(run.test_loss); }},
+      {"seconds", 3, true, [](const RunHistory& run) { return seconds_text(run.seconds); }},
+      {"ranks", 2, true,
+       [](const RunHistory& run) { return run.ranks > 0 ? std::to_string(run.ranks) : "-"; }},
+      {"when", 4, false, [](const RunHistory& run) { return when_text(run.when); }},
+      {"hash", 5, false,
+       [](const RunHistory& run) {
+         return run.weights_sha256.empty() ? "-"
+                                           : clip_middle(printable_line(run.weights_sha256.substr(0, 8)), 16);
+       }},
+      {"published", 1, false, published_text}};
+  return columns;
+}
+
+std::string table_text(const std::vector<RunHistory>& runs, const std::vector<const Column*>& columns,
+                       int name_columns) {
+  std::vector<std::vector<std::string>> rows = {{"run"}};
+  std::vector<std::size_t> right;
+  for (const Column* column : columns) {
+    if (column->is_number) right.push_back(rows[0].size());
+    rows[0].emplace_back(column->name);
+  }
+  for (const RunHistory& run : runs) {
+    rows.push_back({clip_middle(printable_line(run.path), name_columns)});
+    for (const Column* column : columns) rows.back().push_back(column->text(run));
+  }
+  return align_columns(rows, right);
+}
+
+int widest_line(std::string_view text) {
+  int widest = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    widest = std::max(widest, display_width(line));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+  }
+  return widest;
+}
+
+/// First names are clipped, then columns go.
+std::string table_within(const std::vector<RunHistory>& runs, int width) {
+  std::vector<const Column*> columns;
+  for (const Column& column : columns_of_runs()) columns.push_back(&column);
+  std::string text = table_text(runs, columns, kWidestName);
+  while (widest_line(text) > width) {
+    text = table_text(runs, columns, kNarrowestName);
+    const int free = width - widest_line(text);
+    if (free >= 0) return table_text(runs, columns, kNarrowestName + free);
+    if (columns.size() == 1) break;
+    columns.erase(std::ranges::min_element(columns, {}, &Column::importance));
+    text = table_text(runs, columns, kWidestName);
+  }
+  return text;
+}
+
+bool needs_a_word(const RunHistory& run) {
+  return !run.remark.empty() && run.status != RunStatus::kRunning && run.status != RunStatus::kInterrupted;
+}
+
+// Sorting. What is to be first is smallest.
+
+struct SortKey {
+  const char* name;
+  std::function<std::optional<double>(const RunHistory&)> number;
+};
+
+std::optional<double> negated(std::optional<double> number) {
+  return number ? std::optional(-*number) : std::nullopt;
+}
+
+std::optional<double> best_of(const RunHistory& run) {
+  return run.best_accuracy ? std::optional(run.best_accuracy->value) : std::nullopt;
+}
+
+const std::vector<SortKey>& sort_keys() {
+  static const std::vector<SortKey> keys = {
+      {"name", {}},
+      {"state", [](const RunHistory& run) { return static_cast<double>(run.status); }},
+      {"epochs", [](const RunHistory& run) { return -static_cast<double>(run.epochs.size()); }},
+      {"accuracy", [](const RunHistory& run) { return negated(best_of(run)); }},
+      {"last", [](const RunHistory& run) { return negated(run.test_accuracy); }},
+      {"loss", [](const RunHistory& run) { return run.test_loss; }},
+      {"seconds", [](const RunHistory& run) { return run.seconds; }},
+      {"ranks", [](const RunHistory& run) { return static_cast<double>(run.ranks); }},
+      {"when", [](const RunHistory& run) {
+         return run.when ? std::optional(-static_cast<double>(*run.when)) : std::nullopt;
+       }}};
+  return keys;
+}
+
+nlohmann::ordered_json json_of(const std::optional<BestRecord>& best) {
+  if (!best) return nullptr;
+  return {{"epoch", best->epoch}, {"step", best->step}, {"value", best->value}};
+}
+
+template <typename Value>
+nlohmann::ordered_json json_of(const std::optional<Value>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+}  // namespace
+
+std::vector<RunHistory> find_runs(Env& env, const std::string& directory) {
+  std::string folder = directory;
+  while (folder.size() > 1 && folder.ends_with('/')) folder.pop_back();
+  std::vector<RunHistory> runs;
+  if (!env.exists(folder))
+    throw MissingDataError(
+        fmt::format("{}: there is no such folder; name the one that your runs are in, or start a run: "
+                    "'lockstep train JOB.yaml' puts it into runs/",
+                    directory));
+  if (has_parts_of_run(env, folder)) return {read_run_history(env, folder)};
+  add_runs_below(env, folder, kLevels, &runs);
+  std::ranges::sort(runs, natural_less, &RunHistory::path);
+  return runs;
+}
+
+RunCondition parse_run_condition(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  if (equals == text.npos || equals == 0)
+    throw UsageError(fmt::format(
+        "--where {}: give key=value, such as train.optimizer.lr=0.05 or state=finished", quoted_text(text)));
+  RunCondition condition{text.substr(0, equals), text.substr(equals + 1)};
+  if (condition.key == "state" || find_job_key(condition.key) != nullptr) return condition;
+  std::vector<std::string_view> known = {"state"};
+  for (const JobKey& key : job_schema()) known.push_back(key.path);
+  throw UsageError(fmt::format("--where: a job has no key {}{}; 'lockstep train --help' lists them",
+                               quoted_text(condition.key), did_you_mean(condition.key, known)));
+}
+
+bool meets(const RunHistory& run, const RunCondition& condition) {
+  if (condition.key == "state") return spelt(run.status) == condition.value;
+  const auto value = run.key(condition.key);
+  if (!value || *value == condition.value) return value.has_value();
+  const auto here = parse_double(*value), asked = parse_double(condition.value);
+  return here && asked && *here == *asked;
+}
+
+std::vector<std::string> run_sort_keys() {
+  std::vector<std::string> names;
+  for (const SortKey& key : sort_keys()) names.emplace_back(key.name);
+  return names;
+}
+
+void sort_runs(std::vector<RunHistory>& runs, const std::string& key, bool reverse) {
+  const auto chosen = std::ranges::find(sort_keys(), key, &SortKey::name);
+  if (chosen == sort_keys().end()) throw InternalError("no such sort key: " + key);
+  if (!chosen->number) {
+    if (reverse) std::ranges::reverse(runs);
+    return;
+  }
+  std::ranges::stable_sort(runs, {}, [&](const RunHistory& run) {
+    const auto number = chosen->number(run);
+    return number ? std::pair(0, reverse ? -*number : *number) : std::pair(1, 0.0);
+  });
+}
+
+std::string accuracy_text(std::optional<double> accuracy) {
+  return accuracy ? fmt::format("{:.2f}", 100 * *accuracy) : "-";
+}
+
+std::string loss_text(std::optional<double> loss) {
+  return loss ? format_loss(*loss) : "-";
+}
+
+std::string seconds_text(std::optional<double> seconds) {
+  if (!seconds || *seconds < 0 || *seconds > 1e12) return "-";
+  return *seconds < 60 ? format_seconds(*seconds) : format_duration(*seconds);
+}
+
+std::string when_text(std::optional<std::int64_t> when) {
+  if (!when) return "-";
+  const std::time_t time = *when, now = std::time(nullptr);
+  std::tm local{}, today{};
+  if (localtime_r(&time, &local) == nullptr || localtime_r(&now, &today) == nullptr) return "-";
+  return local.tm_year == today.tm_year ? fmt::format("{:%m-%d %H:%M}", local)
+                                        : fmt::format("{:%Y-%m-%d}", local);
+}
+
+std::string runs_text(const std::vector<RunHistory>& runs, int columns) {
+  if (runs.empty()) return "";
+  std::string text = table_within(runs, columns);
+  for (const RunHistory& run : runs) {
+    if (!needs_a_word(run)) continue;
+    text += fold(fmt::format("{}: {}: {}", clip_middle(printable_line(run.path), kWidestName),
+                             spelt(run.status), clip_middle(printable_line(run.remark), 300)),
+                 columns) +
+            "\n";
+  }
+  return text;
+}
+
+nlohmann::ordered_json run_json(const RunHistory& run) {
+  nlohmann::ordered_json checkpoints = nlohmann::ordered_json::array();
+  for (auto entry = run.checkpoints.rbegin(); entry != run.checkpoints.rend(); ++entry)
+    checkpoints.push_back(entry->step);
+  return {{"run", run.path},
+          {"state", spelt(run.status)},
+          {"remark", run.remark},
+          {"model", run.model},
+          {"data", run.data},
+          {"device", run.device},
+          {"version", run.version},
+          {"ranks", run.ranks},
+          {"hosts", run.hosts},
+          {"parameters", run.parameters},
+          {"epochs", run.epochs.size()},
+          {"epochs_asked", run.epochs_asked()},
+          {"steps", run.step},
+          {"train_loss", json_of(run.loss)},
+          {"test_loss", json_of(run.test_loss)},
+          {"test_accuracy", json_of(run.test_accuracy)},
+          {"best_accuracy", json_of(run.best_accuracy)},
+          {"best_loss", json_of(run.best_loss)},
+          {"seconds", json_of(run.seconds)},
+          {"when", json_of(run.when)},
+          {"weights_sha256", run.weights_sha256},
+          {"published_hash", json_of(run.published)},
+          {"checkpoints", checkpoints},
+          {"damaged_lines", run.lines.damaged},
+          {"job", run.job}};
+}
+
+nlohmann::ordered_json runs_json(const std::vector<RunHistory>& runs, const std::string& directory) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const RunHistory& run : runs) list.push_back(run_json(run));
+  return {{"format", kRunsFormat}, {"directory", directory}, {"runs", list}};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,274 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From the files of a run folder to what became of the run.
+#include "trainer/tools/run_history.hpp"
+
+#include "comm/flight_record.hpp"
+#include "common/error.hpp"
+#include "common/text_layout.hpp"
+#include "common/yaml.hpp"
+#include "trainer/checkpoint/run_lock.hpp"
+#include "trainer/checkpoint/trail_format.hpp"
+#include "trainer/run/run_directory.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+
+namespace lockstep {
+namespace {
+
+constexpr std::array kStatusNames = {"running", "finished", "interrupted", "failed",
+                                     "lost",    "damaged",  "no run"};
+
+// job.yaml as keys and values.
+
+std::string flow_text(const YAML::Node& node) {
+  if (!node.IsSequence()) return node.IsScalar() ? node.Scalar() : "";
+  std::vector<std::string> items;
+  for (const YAML::Node& item : node) items.push_back(flow_text(item));
+  return fmt::format("[{}]", fmt::join(items, ", "));
+}
+
+void flatten(const YAML::Node& node, const std::string& path, std::map<std::string, std::string>* keys) {
+  if (!node.IsMap()) {
+    if (!path.empty()) (*keys)[path] = flow_text(node);
+    return;
+  }
+  for (const auto& entry : node)
+    flatten(entry.second, (path.empty() ? "" : path + ".") + entry.first.Scalar(), keys);
+}
+
+void read_job(Env& env, RunHistory& run, std::string* damage) {
+  const std::string path = run.path + "/job.yaml";
+  try {
+    const auto bytes = read_patiently(env, [&] { return env.read_first(path, kMaxYamlBytes + 1); });
+    run.job_text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    run.job = flat_job(run.job_text, path);
+    if (run.job.empty()) *damage = "job.yaml holds no job";
+  } catch (const MissingDataError&) {
+    *damage = "it has no job.yaml";
+  } catch (const Error& error) {
+    *damage = error.what();
+  }
+}
+
+// Events of metrics.jsonl.
+
+void keep_better(std::optional<BestRecord>& best, const BestRecord& now, bool larger) {
+  if (!best || (larger ? now.value > best->value : now.value < best->value)) best = now;
+}
+
+/// The evaluation that an "epoch" or "end" tells of. @param epoch  0 of an "end"
+void add_evaluation(RunHistory& run, const MetricsEvent& event, std::int64_t epoch) {
+  run.test_loss = event.number("test_loss");
+  run.test_accuracy = event.number("test_accuracy");
+  if (run.test_accuracy)
+    keep_better(run.best_accuracy, {epoch, run.step, *run.test_accuracy}, /*larger=*/true);
+  if (run.test_loss) keep_better(run.best_loss, {epoch, run.step, *run.test_loss}, /*larger=*/false);
+}
+
+void add_epoch(RunHistory& run, const MetricsEvent& event) {
+  const std::int64_t epoch = event.integer("epoch").value_or(std::ssize(run.epochs) + 1);
+  run.epochs.push_back({.epoch = epoch,
+                        .step = run.step,
+                        .train_loss = event.number("train_loss"),
+                        .train_accuracy = event.number("train_accuracy"),
+                        .train_seconds = event.number("train_seconds"),
+                        .learning_rate = event.number("learning_rate"),
+                        .test_loss = event.number("test_loss"),
+                        .test_accuracy = event.number("test_accuracy")});
+  run.loss = event.number("train_loss");
+  add_evaluation(run, event, epoch);
+}
+
+void add_start(RunHistory& run, const MetricsEvent& event) {
+  run.version = event.text("version").value_or("");
+  run.model = event.text("model").value_or("");
+  run.data = event.text("data").value_or("");
+  run.device = event.text("device").value_or("");
+  run.ranks = event.integer("world").value_or(0);
+  run.hosts = event.integer("hosts").value_or(0);
+  run.parameters = event.integer("parameters").value_or(0);
+}
+
+void add_end(RunHistory& run, const MetricsEvent& event) {
+  const bool of_an_epoch = !run.epochs.empty() && run.epochs.back().step == run.step;
+  add_evaluation(run, event, of_an_epoch ? run.epochs.back().epoch : 0);
+  run.seconds = event.number("seconds");
+  run.weights_sha256 = event.text("weights_sha256").value_or("");
+  run.published = event.truth("published_hash");
+}
+
+void add_event(RunHistory& run, const MetricsEvent& event) {
+  run.step = std::max(run.step, event.integer("step").value_or(0));
+  const std::string_view name = event.name();
+  if (name == "step" || name == "loss") {
+    if (name == "step") run.loss = event.number("loss");
+  } else if (name == "epoch") {
+    add_epoch(run, event);
+  } else if (name == "start") {
+    add_start(run, event);
+  } else if (name == "end") {
+    add_end(run, event);
+  }
+}
+
+/// @returns the name of the last event
+std::string read_events(RunHistory& run, const OnMetricsEvent& on_event, std::string* damage) {
+  std::string last;
+  try {
+    run.lines = read_metrics(run.path + "/metrics.jsonl", [&](const MetricsEvent& event) {
+      add_event(run, event);
+      last.assign(event.name());
+      if (on_event) on_event(event);
+    });
+    if (run.lines.damaged > 0)
+      *damage = fmt::format("{} of metrics.jsonl damaged", counted(run.lines.damaged, "line"));
+  } catch (const MissingDataError&) {
+    if (!run.checkpoints.empty()) *damage = "it has checkpoints and no metrics.jsonl";
+  } catch (const Error& error) {
+    *damage = error.what();
+  }
+  return last;
+}
+
+/// Of a run without "end", whose start is not timed.
+std::optional<double> seconds_of_epochs(const std::vector<EpochRecord>& epochs) {
+  std::optional<double> sum;
+  for (const EpochRecord& epoch : epochs)
+    if (epoch.train_seconds) sum = sum.value_or(0) + *epoch.train_seconds;
+  return sum;
+}
+
+// What became of it.
+
+std::optional<std::int64_t> modified(const std::string& path) {
+  struct stat info {};
+  return stat(path.c_str(), &info) == 0 ? std::optional<std::int64_t>(info.st_mtime) : std::nullopt;
+}
+
+/// Its last line, or what the last few thousand bytes have of it.
+std::string last_line_of(Env& env, const std::string& path) {
+  constexpr std::streamoff kTail = 4096;
+  if (env.entry(path).kind != EntryKind::kFile) return "";
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg(), begin = std::max<std::streamoff>(size - kTail, 0);
+  std::string text(static_cast<std::size_t>(std::max<std::streamoff>(size - begin, 0)), '\0');
+  file.seekg(begin);
+  if (!file.read(text.data(), std::ssize(text))) return "";
+  text.erase(text.find_last_not_of('\n') + 1);
+  return text.substr(text.rfind('\n') + 1);
+}
+
+/// Of its last start, if ranks were lost.
+bool has_verdict(Env& env, const std::string& run_dir) {
+  try {
+    return env.exists(fmt::format("{}/flight/{:04}/{}", run_dir, flights_of(run_dir).back(), kVerdictFile));
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::optional<LockOwner> owner_of(Env& env, const std::string& run_dir) {
+  try {
+    return lock_owner(env, run_dir);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+struct Outcome {
+  RunStatus status = RunStatus::kDamaged;
+  std::string remark;
+};
+
+/// Of a run that no process holds and whose metrics have no end.
+Outcome outcome_without_end(Env& env, const RunHistory& run, bool lock_names_one, const std::string& event) {
+  const std::string last_line = last_line_of(env, run.path + "/log/rank-0.log");
+  if (event == "stop" || last_line.find("stopped on request") != last_line.npos)
+    return {RunStatus::kInterrupted, "saved on request; the same command goes on"};
+  if (has_verdict(env, run.path))
+    return {RunStatus::kLost, "a rank was lost: see 'lockstep flight'; the same command goes on"};
+  if (lock_names_one)
+    return {RunStatus::kLost, "its process has gone without a word; the same command goes on"};
+  if (!env.exists(run.path + "/lock")) return {RunStatus::kInterrupted, "not at its end"};
+  if (event.empty()) return {RunStatus::kFailed, "ended before its first step"};
+  return {RunStatus::kFailed, "ended with an error, which it has printed"};
+}
+
+Outcome outcome_of(Env& env, const RunHistory& run, const std::string& last_event,
+                   const std::string& damage) {
+  const auto owner = owner_of(env, run.path);
+  if (owner && is_running(*owner)) return {RunStatus::kRunning, fmt::format("process {}", owner->pid)};
+  const bool elsewhere =
+      owner && owner->host != LockOwner::self("").host && owner->boot_id != LockOwner::self("").boot_id;
+  if (elsewhere && last_event != "end")
+    return {RunStatus::kRunning, fmt::format("on {}, says its lock", owner->host)};
+  if (!damage.empty() && !(last_event.empty() && run.checkpoints.empty() && run.job_text.empty()))
+    return {RunStatus::kDamaged, damage};
+  if (last_event == "end") return {RunStatus::kFinished, ""};
+  return outcome_without_end(env, run, owner.has_value(), last_event);
+}
+
+}  // namespace
+
+std::string_view spelt(RunStatus status) {
+  return kStatusNames.at(static_cast<std::size_t>(status));
+}
+
+std::optional<std::string> RunHistory::key(std::string_view path_of_key) const {
+  const auto found = job.find(std::string(path_of_key));
+  return found == job.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::int64_t RunHistory::epochs_asked() const {
+  return parse_int64(key("train.epochs").value_or("")).value_or(0);
+}
+
+std::map<std::string, std::string> flat_job(const std::string& yaml, const std::string& file) {
+  std::map<std::string, std::string> keys;
+  flatten(load_strict_yaml(yaml, file), "", &keys);
+  return keys;
+}
+
+bool has_parts_of_run(Env& env, const std::string& path) {
+  const auto has = [&](const char* name) { return env.exists(path + "/" + name); };
+  try {
+    return has("metrics.jsonl") || has(kTrailFile) || has(kCheckpointsDirectory) || has("lock");
+  } catch (const Error&) {
+    return false;  // a link to itself, a folder of others
+  }
+}
+
+RunHistory read_run_history(Env& env, const std::string& path, const OnMetricsEvent& on_event) {
+  RunHistory run;
+  run.path = path;
+  run.when = modified(path);
+  if (!has_parts_of_run(env, path)) return run;
+  std::string job_damage, damage;
+  try {
+    run.checkpoints = list_checkpoints(env, path);
+  } catch (const Error& error) {
+    damage = error.what();
+  }
+  const std::string last_event = read_events(run, on_event, &damage);
+  read_job(env, run, &job_damage);
+  if (!run.seconds) run.seconds = seconds_of_epochs(run.epochs);
+  if (const auto when = modified(path + "/metrics.jsonl")) run.when = when;
+  Outcome outcome;
+  try {
+    outcome = outcome_of(env, run, last_event, damage.empty() ? job_damage : damage);
+  } catch (const Error& error) {
+    outcome.remark = error.what();
+  }
+  run.status = outcome.status;
+  run.remark = outcome.remark;
+  return run;
+}
+
+}  // namespace lockstep
