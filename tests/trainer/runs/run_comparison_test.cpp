@@ -32,9 +32,9 @@ class RunComparisonTest : public ::testing::Test {
 
   /// Four steps of a network of two tensors, with momentum. @param odd  the step whose slot is another; 0: none
   void write_trail(const std::string& run, std::int64_t odd = 0, std::size_t slot = 0,
-                   std::uint64_t elements = 6) const {
-    const TrailHead head{.trained = {{"fc.weight", elements}, {"fc.bias", 2}},
-                         .kept = {{"bn.mean", 2}},
+                   std::size_t elements = 6) const {
+    const TrailHead head{.trained = {{"fc.weight", {elements}}, {"fc.bias", {2}}},
+                         .kept = {{"bn.mean", {2}}},
                          .buffers = {"momentum"},
                          .facts = {}};
     std::vector<std::byte> bytes = write_trail_head(head);
