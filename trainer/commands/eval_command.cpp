@@ -10,7 +10,7 @@
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/report/class_evaluation.hpp"
+#include "trainer/reports/class_evaluation.hpp"
 #include "trainer/run/data_record.hpp"
 #include "trainer/run/saved_model.hpp"
 

@@ -8,7 +8,7 @@
 #include "common/text_layout.hpp"
 #include "trainer/checkpoint/inspect.hpp"
 #include "trainer/commands/command_line.hpp"
-#include "trainer/report/report.hpp"
+#include "trainer/reports/report.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -12,11 +12,11 @@
 #include "trainer/config/job_values.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/ranks/rank_runner.hpp"
-#include "trainer/report/report.hpp"
+#include "trainer/reports/report.hpp"
+#include "trainer/reports/run_history.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/train.hpp"
 #include "trainer/tools/prove.hpp"
-#include "trainer/tools/run_history.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

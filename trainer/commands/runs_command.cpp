@@ -7,8 +7,8 @@
 #include "common/plot.hpp"
 #include "common/terminal.hpp"
 #include "trainer/commands/command_line.hpp"
-#include "trainer/runs/run_comparison.hpp"
-#include "trainer/runs/runs_table.hpp"
+#include "trainer/reports/run_comparison.hpp"
+#include "trainer/reports/runs_table.hpp"
 
 #include <nlohmann/json.hpp>
 

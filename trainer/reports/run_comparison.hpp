@@ -6,7 +6,7 @@
 
 #include "common/env.hpp"
 #include "common/plot.hpp"
-#include "trainer/tools/run_history.hpp"
+#include "trainer/reports/run_history.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -5,8 +5,8 @@
 #include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
-#include "trainer/report/report.hpp"
-#include "trainer/tools/run_history.hpp"
+#include "trainer/reports/report.hpp"
+#include "trainer/reports/run_history.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "common/env.hpp"
-#include "trainer/tools/run_history.hpp"
+#include "trainer/reports/run_history.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Counts and surest mistakes are those of a plain loop, for any number of ranks and threads.
-#include "trainer/report/class_evaluation.hpp"
+#include "trainer/reports/class_evaluation.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
 #include "models/network.hpp"

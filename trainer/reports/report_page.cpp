@@ -4,7 +4,7 @@
 /// JSON in ASCII, and the scripts make text nodes of it.
 #include "common/error.hpp"
 #include "common/json_text.hpp"
-#include "trainer/report/report.hpp"
+#include "trainer/reports/report.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// What CMake has made of trainer/report/page.
+// What CMake has made of trainer/reports/page.
 extern const std::string_view kPageTemplate, kPageStyle, kPageScript;
 
 namespace {

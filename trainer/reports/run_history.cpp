@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From the files of a run folder to what became of the run.
-#include "trainer/tools/run_history.hpp"
+#include "trainer/reports/run_history.hpp"
 
 #include "comm/flight_record.hpp"
 #include "common/error.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// A table of runs whose columns are rows of a table themselves.
-#include "trainer/runs/runs_table.hpp"
+#include "trainer/reports/runs_table.hpp"
 
 #include "common/error.hpp"
 #include "common/printable.hpp"

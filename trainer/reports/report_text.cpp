@@ -4,7 +4,7 @@
 #include "common/printable.hpp"
 #include "common/svg.hpp"
 #include "common/text_layout.hpp"
-#include "trainer/report/report.hpp"
+#include "trainer/reports/report.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Counts add up in any order, and mistakes have one order, so that no rank's share shows.
-#include "trainer/report/class_evaluation.hpp"
+#include "trainer/reports/class_evaluation.hpp"
 
 #include "common/text_layout.hpp"
 #include "kernels/cpu/ops.hpp"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The document as CSV, Markdown, characters and SVG: names stay names, and curves go where their numbers are.
-#include "trainer/report/report.hpp"
+#include "trainer/reports/report.hpp"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -5,8 +5,8 @@
 #include "data/class_names.hpp"
 #include "data/pictures/picture.hpp"
 #include "models/layer.hpp"
-#include "trainer/report/class_evaluation.hpp"
-#include "trainer/report/report.hpp"
+#include "trainer/reports/class_evaluation.hpp"
+#include "trainer/reports/report.hpp"
 #include "trainer/run/saved_model.hpp"
 
 #include <fmt/format.h>

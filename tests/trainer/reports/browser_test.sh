@@ -4,7 +4,7 @@
 # The page of `lockstep report` in a browser without a screen: it is drawn, says nothing on the console (which would
 # tell of every request that its policy refused), and answers to the pointer. Needs chromium; skipped without.
 #
-#   tests/trainer/report/browser_test.sh [REGEX]
+#   tests/trainer/reports/browser_test.sh [REGEX]
 # shellcheck source-path=SCRIPTDIR source=../../launch/harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../launch/harness.sh"
 program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
