@@ -147,6 +147,7 @@ int run_command_line(int argc, char** argv) {
   add_prove_command(app, action);
   add_validate_command(app, action);
   add_convert_command(app, action);
+  add_import_command(app, action);
   add_checkpoint_commands(app, action);
   add_flight_command(app, action);
   add_devices_command(app, action);

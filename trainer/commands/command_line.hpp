@@ -26,6 +26,7 @@ void add_validate_command(CLI::App& app, Action& action);
 void add_checkpoint_commands(CLI::App& app, Action& action);  ///< hash, inspect, verify, diff, export
 void add_flight_command(CLI::App& app, Action& action);
 void add_convert_command(CLI::App& app, Action& action);
+void add_import_command(CLI::App& app, Action& action);
 void add_devices_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
