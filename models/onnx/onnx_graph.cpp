@@ -82,10 +82,9 @@ void OnnxGraph::find_input() {
 }
 
 std::string OnnxGraph::producer() const {
-  if (model_.producer_name().empty()) return "a program without a name";
-  return printable(model_.producer_version().empty()
-                       ? model_.producer_name()
-                       : model_.producer_name() + " " + model_.producer_version());
+  constexpr std::size_t kLongest = 60;
+  const std::string name = model_.producer_name() + " " + model_.producer_version();
+  return name == " " ? "a program without a name" : printable_line(trimmed(name.substr(0, kLongest)));
 }
 
 bool OnnxGraph::has(std::string_view op) const {
@@ -106,7 +105,8 @@ const onnx::TensorProto* OnnxGraph::constant(const std::string& value) const {
 
 std::string describe(const onnx::NodeProto& node) {
   const std::string& name = !node.name().empty() || node.output().empty() ? node.name() : node.output(0);
-  return fmt::format("{} {}", printable(node.op_type()), quoted_text(name));
+  constexpr std::size_t kLongest = 40;
+  return fmt::format("{} {}", printable_line(node.op_type().substr(0, kLongest)), quoted_text(name));
 }
 
 // Attributes.

@@ -77,7 +77,7 @@ bool is_transparent(const onnx::NodeProto& node);
 /// It changes the shape alone.
 bool is_view(const onnx::NodeProto& node);
 
-/// "[1, 2]"
+/// "[1, 2]"; of many, the first ones.
 std::string in_words(const std::vector<std::int64_t>& numbers);
 /// "" or "has strides [1, 1], and the model [2, 2]".
 std::string why_other(const char* what, const std::vector<std::int64_t>& in_file,

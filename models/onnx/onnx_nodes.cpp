@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 namespace lockstep {
 
@@ -25,8 +26,11 @@ bool is_view(const onnx::NodeProto& node) {
          is_one_of(node.op_type(), {"Reshape", "Squeeze", "Unsqueeze"});
 }
 
-std::string in_words(const std::vector<std::int64_t>& shape) {
-  return fmt::format("[{}]", fmt::join(shape, ", "));
+std::string in_words(const std::vector<std::int64_t>& numbers) {
+  constexpr std::size_t kMost = 8;
+  const std::span<const std::int64_t> all(numbers);
+  return fmt::format("[{}{}]", fmt::join(all.first(std::min(all.size(), kMost)), ", "),
+                     all.size() > kMost ? ", ..." : "");
 }
 
 std::string why_other(const char* what, const std::vector<std::int64_t>& in_file,

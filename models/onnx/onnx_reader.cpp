@@ -132,7 +132,7 @@ class GraphReader {
   }
   /// Whether the input holds the tensor of the network.
   std::string why_not_tensor(const onnx::NodeProto& node, int input, const Parameter& tensor,
-                             std::optional<Shape> other_shape = std::nullopt) const {
+                             const std::optional<Shape>& other_shape = std::nullopt) const {
     const onnx::TensorProto* constant = constant_input(node, input);
     if (constant == nullptr) return fmt::format("has no constant for {}", tensor.name);
     const Shape wanted = other_shape.value_or(Shape(tensor.shape.begin(), tensor.shape.end()));

@@ -54,7 +54,9 @@ int import_on(Communicator& comm, const Job& job) {
                            .optimizer = {}};
   for (const OptimizerBufferView& buffer : trained.optimizer)
     imported.optimizer.push_back({buffer.name, {buffer.values.begin(), buffer.values.end()}});
-  std::filesystem::create_directories(job.run.dir);
+  std::error_code error;
+  std::filesystem::create_directories(job.run.dir, error);
+  if (error) throw IoError(fmt::format("{}: cannot be made: {}", job.run.dir, error.message()));
   const std::string checkpoint = save_checkpoint(Env::posix(), job.run.dir, imported);
   print("{}", fold_lines(line + "\n", output_columns()));
   print("{}: loss {}, accuracy {:.2f} % ({} of {})\nsaved as {}\n", setup.data->test.name,
