@@ -1,11 +1,13 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// lockstep hash, inspect, verify, diff, export: what is in a checkpoint, and is it whole?
+/// lockstep hash, inspect, verify, diff, export: what is in a checkpoint, is it whole, and how do others get it?
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/terminal.hpp"
 #include "common/text_layout.hpp"
+#include "data/sets/catalogue.hpp"
+#include "models/onnx/onnx.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/inspect.hpp"
@@ -15,8 +17,11 @@
 #include "trainer/run/saved_model.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -118,10 +123,56 @@ int diff(const std::string& a, const std::string& b, bool json) {
   return difference.empty() ? 0 : 1;
 }
 
-int export_to(const std::string& path, const std::string& npz, bool force) {
-  const auto bytes = export_npz(load(path));
-  write_output_file(Env::posix(), npz, bytes, force);
-  print("{}: {} bytes; numpy.load(\"{}\") reads it\n", npz, bytes.size(), npz);
+/// For those who get the file alone.
+std::map<std::string, std::string> about(const SavedModel& model, bool has_pixels) {
+  const ImageShape& input = model.network.input_shape();
+  const DatasetOptions& data = model.data.options;
+  const std::string shape = fmt::format("float32 [N, {}, {}, {}]", input.channels, input.height, input.width);
+  std::map<std::string, std::string> entries = {
+      {"input",
+       has_pixels
+           ? fmt::format("image: {}, pixels / 255 as torchvision's ToTensor makes them; the graph computes "
+                         "(pixel - mean) / std first, with mean {} and std {}",
+                         shape, fmt::join(data.mean, ", "), fmt::join(data.std, ", "))
+           : fmt::format("image: {}, numbers as they are", shape)},
+      {"output",
+       fmt::format("logits: float32 [N, {}]; softmax makes probabilities of them", model.network.classes())},
+      {"data_set", data.set},
+      {"checkpoint", model.checkpoint},
+      {"step", std::to_string(load_manifest(Env::posix(), model.checkpoint).facts.step)},
+      {"weights_sha256", weights_sha256(model.weights.span())},
+      {"lockstep_version", LOCKSTEP_VERSION}};
+  if (!model.data.class_names.empty()) entries["class_names"] = json_text_in_ascii(model.data.class_names);
+  return entries;
+}
+
+std::vector<std::byte> export_onnx(const std::string& path) {
+  const SavedModel model = load_saved_model(path);
+  const bool has_pixels = !find_set(model.data.options.set).is_fp32;
+  OnnxFacts facts{.program = LOCKSTEP_VERSION, .metadata = about(model, has_pixels)};
+  if (has_pixels) facts.mean = model.data.options.mean, facts.std = model.data.options.std;
+  return write_onnx(model.network, model.weights.span(), facts);
+}
+
+struct ExportOptions {
+  std::string checkpoint, npz, onnx;
+  bool force = false;
+};
+
+int export_to(const ExportOptions& options) {
+  if (options.npz.empty() && options.onnx.empty())
+    throw UsageError("export: say what to write: --npz FILE or --onnx FILE");
+  if (!options.npz.empty()) {
+    const auto bytes = export_npz(load(options.checkpoint));
+    write_output_file(Env::posix(), options.npz, bytes, options.force);
+    print("{}: {} bytes; numpy.load(\"{}\") reads it\n", options.npz, bytes.size(), options.npz);
+  }
+  if (!options.onnx.empty()) {
+    const auto bytes = export_onnx(options.checkpoint);
+    write_output_file(Env::posix(), options.onnx, bytes, options.force);
+    print("{}: {} bytes; onnxruntime.InferenceSession(\"{}\") reads it\n", options.onnx, bytes.size(),
+          options.onnx);
+  }
   return 0;
 }
 
@@ -162,15 +213,20 @@ void add_checkpoint_commands(CLI::App& app, Action& action) {
   difference->footer("Exit code 0: the same weights and optimiser state; 1: they differ.");
   difference->callback([=, &action] { action = [=] { return diff(*a, *b, *json); }; });
 
-  auto* exporting = app.add_subcommand("export", "Write weights and optimiser state for other programs");
-  auto path = std::make_shared<std::string>();
-  auto npz = std::make_shared<std::string>();
-  exporting->add_option("checkpoint", *path, kCheckpointHelp)->required();
-  auto force = std::make_shared<bool>(false);
-  exporting->add_option("--npz", *npz, "File to write, for numpy.load")->required();
-  exporting->add_flag("--force", *force, "Replace the file if it is there already");
-  exporting->footer("model.safetensors inside a checkpoint is read by Python's safetensors as it is.");
-  exporting->callback([=, &action] { action = [=] { return export_to(*path, *npz, *force); }; });
+  auto* exporting = app.add_subcommand("export", "Write a trained network for other programs");
+  auto options = std::make_shared<ExportOptions>();
+  exporting->add_option("checkpoint", options->checkpoint, kCheckpointHelp)->required();
+  exporting->add_option("--npz", options->npz, "File to write for numpy.load: weights and optimiser state");
+  exporting->add_option("--onnx", options->onnx,
+                        "File to write for ONNX programs: the network with its weights");
+  exporting->add_flag("--force", options->force, "Replace the file if it is there already");
+  exporting->footer(
+      "The ONNX model (operator set 17) takes `image`, float32 [N, channels, height, width] with pixels / "
+      "255, as\n"
+      "torchvision's ToTensor makes them, normalises them itself, and gives `logits` [N, classes].\n"
+      "model.safetensors inside a checkpoint is read by Python's safetensors as it is.\n"
+      "Example: lockstep export runs/mnist --onnx mnist.onnx");
+  exporting->callback([=, &action] { action = [=] { return export_to(*options); }; });
 }
 
 }  // namespace lockstep

@@ -149,6 +149,7 @@ int run_command_line(int argc, char** argv) {
   add_runs_command(app, action);
   add_compare_command(app, action);
   add_convert_command(app, action);
+  add_import_command(app, action);
   add_checkpoint_commands(app, action);
   add_report_command(app, action);
   add_flight_command(app, action);

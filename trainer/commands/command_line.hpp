@@ -29,6 +29,7 @@ void add_compare_command(CLI::App& app, Action& action);
 void add_report_command(CLI::App& app, Action& action);
 void add_flight_command(CLI::App& app, Action& action);
 void add_convert_command(CLI::App& app, Action& action);
+void add_import_command(CLI::App& app, Action& action);
 void add_devices_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);

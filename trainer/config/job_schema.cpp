@@ -59,7 +59,7 @@ std::vector<JobKey> train_keys() {
     KEY(train.seed, whole<std::uint64_t>(0, UINT64_MAX), "everything random is derived from it", kWeights).also_called({"random_seed"}),
     KEY(train.max_steps, whole(0, kMaxSteps), "stop after so many steps; 0: no limit").also_called({"steps"}),
     KEY(train.initial_weights, path("a path, or nothing", true),
-        "a safetensors file, a checkpoint, a run directory (its newest good checkpoint) or RUN@best, RUN@epoch:3 to start from; empty: initialise from the seed", kWeights)
+        "a safetensors or .onnx file, a checkpoint, a run directory (its newest good checkpoint) or RUN@best, RUN@epoch:3 to start from; empty: initialise from the seed", kWeights)
         .also_called({"pretrained", "weights"}),
     KEY(train.initial_scale, real({0, 1e6}), "the standard deviation of the initial weights, with biases of 0; 0: as the model says", kWeights)
         .also_called({"init_scale", "scale", "init_std", "init"}),

@@ -8,7 +8,8 @@
 #include "common/printable.hpp"
 #include "common/safetensors.hpp"
 #include "common/text_layout.hpp"
-#include "models/layer.hpp"
+#include "models/foreign_weights.hpp"
+#include "models/onnx/onnx.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/checkpoint/state.hpp"
@@ -20,10 +21,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
+#include <cstddef>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -137,42 +140,38 @@ std::string file_of_weights(const std::string& given) {
          "/" + kModelFile;
 }
 
-bool has(const std::vector<Parameter>& tensors, const std::string& name) {
-  return std::ranges::find(tensors, name, &Parameter::name) != tensors.end();
-}
-
-/// A tensor of one of the network's layers that the layer does not have would be dropped, and the rest be another
-/// network. What PyTorch counts beside the running statistics is no part of it.
-void require_whole_layers(const SafetensorsFile& file, const Network& network, const std::string& path) {
-  const std::vector<Parameter> tensors = network.parameters().tensors();
-  for (const TensorView& tensor : file.tensors()) {
-    const std::size_t dot = tensor.name.rfind('.');
-    if (dot == tensor.name.npos || has(tensors, tensor.name)) continue;
-    const std::string layer = tensor.name.substr(0, dot), what = tensor.name.substr(dot + 1);
-    if (what == "num_batches_tracked" ||
-        std::ranges::find(network.layers(), layer, &Layer::name) == network.layers().end())
-      continue;
-    throw DataError(fmt::format("{}: it has {}, but the model's {} has none; give both the same layers", path,
-                                quoted_text(tensor.name), layer));
-  }
+/// What torch.save() writes: a zip archive of a pickle, which can run a program that is in it where it is read.
+void refuse_pickle(std::span<const std::byte> bytes, const std::string& path) {
+  const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
+                               std::min<std::size_t>(bytes.size(), 4));
+  if (start != "PK\x03\x04") return;
+  throw DataError(fmt::format(
+      "{}: is a file of torch.save(), which is not read, since a pickle can run programs; in Python: from "
+      "safetensors.torch import save_file; save_file(torch.load(\"{}\", weights_only=True), "
+      "\"weights.safetensors\")",
+      path, printable(path)));
 }
 
 }  // namespace
 
-void initialise_weights(const Job& job, const Network& network, std::span<float> weights) {
+std::string initialise_weights(const Job& job, const Network& network, std::span<float> weights) {
   const TrainSection& train = job.train;
-  if (train.initial_weights.empty()) return network.initialise(train.seed, weights, train.initial_scale);
+  if (train.initial_weights.empty()) {
+    network.initialise(train.seed, weights, train.initial_scale);
+    return "";
+  }
   const std::string path = file_of_weights(train.initial_weights);
-  const auto file = SafetensorsFile::read(path);
-  require_whole_layers(file, network, path);
-  for (const Parameter& parameter : network.parameters().tensors()) {
-    const auto& tensor =
-        file.require(parameter.name, "F32", {parameter.shape.begin(), parameter.shape.end()});
-    std::memcpy(weights.data() + parameter.offset, tensor.bytes.data(), tensor.bytes.size());
-    const std::string wrong =
-        unusable_numbers(parameter.name, weights.subspan(parameter.offset, parameter.size));
+  std::vector<std::byte> bytes = Env::posix().read(path);
+  refuse_pickle(bytes, path);
+  const std::string how =
+      path.ends_with(".onnx")
+          ? read_onnx(bytes, path, network, weights)
+          : read_foreign_weights(SafetensorsFile::parse(std::move(bytes), path), path, network, weights);
+  for (const Parameter& tensor : network.parameters().tensors()) {
+    const std::string wrong = unusable_numbers(tensor.name, weights.subspan(tensor.offset, tensor.size));
     if (!wrong.empty()) throw DataError(fmt::format("{}: {}; give a file of finite weights", path, wrong));
   }
+  return fmt::format("initial weights: {}: {}", path, how);
 }
 
 }  // namespace lockstep

@@ -40,10 +40,11 @@ SavedModel load_saved_model(const std::string& path);
 
 // The weights that a run starts from.
 
-/// From train.initial_weights, a safetensors file with every parameter of the network by name (what belongs to no
-/// layer of it is ignored), a checkpoint, or a run whose newest good checkpoint is meant; or, where the job names
-/// none, the network's own initialisation from the seed.
+/// From train.initial_weights, a safetensors file (models/foreign_weights.hpp), an ONNX file (models/onnx/onnx.hpp), a
+/// checkpoint, or a run whose newest good checkpoint is meant; or, where the job names none, the network's own
+/// initialisation from the seed.
+/// @returns a line that says what was read and by which rule; of the network's own initialisation ""
 /// @throws MissingDataError, DataError, IoError
-void initialise_weights(const Job& job, const Network& network, std::span<float> weights);
+std::string initialise_weights(const Job& job, const Network& network, std::span<float> weights);
 
 }  // namespace lockstep

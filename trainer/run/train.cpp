@@ -88,7 +88,7 @@ void TrainingRun::restore_or_initialise() {
       data_checked_ = read_data_record(checkpoint->state.facts, checkpoint->path).can_be_checked();
       nothing_left_ = nothing_left();
     } else if (comm_.rank() == 0) {
-      initialise_weights(job_, setup_.network, strategy_->whole_state().weights);
+      weights_line_ = initialise_weights(job_, setup_.network, strategy_->whole_state().weights);
     }
     if (directory_ && !nothing_left_) open_files(checkpoint);
   });
@@ -134,6 +134,7 @@ void TrainingRun::announce() {
       directory_->write(event);
     }
   }
+  if (!weights_line_.empty()) say(weights_line_);
   if (job_.run.trail && !keeps_trail(job_))
     say("trail: none, since sums are not exact (parallel.determinism: off)");
   if (job_.run.print_shapes) tell_devices();

@@ -127,6 +127,7 @@ class TrainingRun {
   Progress progress_;
   std::optional<RunDirectory> directory_;  ///< rank 0's
   std::unique_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
+  std::string weights_line_;               ///< rank 0: what train.initial_weights gave; may be empty
   RunState state_;
   std::optional<Evaluation> evaluation_;  ///< the last one
   std::int64_t first_step_ = 0;           ///< where this start of the run began

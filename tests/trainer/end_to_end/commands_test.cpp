@@ -191,6 +191,25 @@ TEST_F(CommandsTest, ExportWritesAZipArchiveOfArrays) {
   EXPECT_NE(bytes.find("conv1.weight.npy"), std::string::npos);
 }
 
+TEST_F(CommandsTest, ExportedOnnxIsImportedWithTheSameWeightsAndAccuracy) {
+  const auto onnx = directory_->path("net.onnx"), imported = directory_->path("imported");
+  const auto exported = lockstep("export " + run_dir() + " --onnx " + onnx);
+  if (exported.err.find("built without ONNX") != std::string::npos) GTEST_SKIP() << exported.err;
+  ASSERT_EQ(exported.exit_code, 0) << exported.everything();
+  EXPECT_NE(read_text(onnx).find("weights_sha256"), std::string::npos);
+  const auto command = "import " + onnx + " " + write_small_job(*directory_) + " " + imported;
+  const auto outcome = lockstep(command);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_NE(outcome.out.find("8 tensors of 4 layers, along the graph that lockstep"), std::string::npos);
+  EXPECT_EQ(lockstep("hash " + imported).last_line(), trained_.last_line());
+  const auto before = lockstep("eval " + run_dir()).out, after = lockstep("eval " + imported).out;
+  EXPECT_EQ(before.substr(before.find(": loss")), after.substr(after.find(": loss")));
+  EXPECT_EQ(lockstep(command).exit_code, 2) << "the directory is there already";
+  EXPECT_EQ(lockstep(command + "-lenet model=lenet").exit_code, 65);
+  EXPECT_FALSE(std::filesystem::exists(imported + "-lenet"));
+  EXPECT_EQ(lockstep("export " + run_dir()).exit_code, 2);
+}
+
 TEST_F(CommandsTest, TrainingAgainFindsNothingLeftToDo) {
   const auto before = read_metrics(run_dir()).size();
   const auto again = lockstep_on_ranks(3, "train " + directory_->path("job.yaml") + " run.log_every_steps=0");

@@ -13,6 +13,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -83,7 +84,34 @@ void expect_refusal(const std::string& conv1, const std::string& words) {
 
 TEST(StartingWeightsTest, WhatTheFileLacksIsNamed) {
   expect_refusal(", bias: true", "conv1.bias");
-  expect_refusal(", name: first", "first.weight");
+}
+
+TEST(StartingWeightsTest, OtherNamesAreFoundByTheirShapesAndSaidSo) {
+  const Network network =
+      Network::parse(network_with(", bias: false, name: first"), "torch.yaml", kImage, kClasses);
+  const Network same_names = Network::parse(network_with(", bias: false"), "torch.yaml", kImage, kClasses);
+  Job job;
+  job.train.initial_weights = golden("torch_state_dict.safetensors");
+  std::vector<float> weights(network.parameters().weights_size());
+  const std::string line = initialise_weights(job, network, weights);
+  EXPECT_NE(line.find("by shape, since the names are others: first from 'conv1'"), std::string::npos) << line;
+  const auto expected = weights_from_pytorch(same_names);
+  EXPECT_TRUE(std::ranges::equal(weights, expected.span()));
+}
+
+TEST(StartingWeightsTest, FileOfTorchSaveIsRefusedWithTheWayOut) {
+  Job job;
+  job.train.initial_weights = ::testing::TempDir() + "/weights.pt";
+  std::ofstream(job.train.initial_weights, std::ios::binary) << "PK\x03\x04 and more";
+  const Network network = Network::parse("layers:\n  - linear: classes\n", "one.yaml", {1, 1, 2}, 2);
+  std::vector<float> weights(network.parameters().weights_size());
+  try {
+    initialise_weights(job, network, weights);
+    FAIL() << "no error";
+  } catch (const DataError& error) {
+    EXPECT_NE(std::string(error.what()).find("save_file(torch.load("), std::string::npos) << error.what();
+  }
+  std::filesystem::remove(job.train.initial_weights);
 }
 
 TEST(StartingWeightsTest, WeightsThatAreNotFiniteAreNamed) {

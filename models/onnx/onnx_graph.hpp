@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The graph of an ONNX file as its reader asks about it: who reads a value, and which values are constants.
+#pragma once
+
+#include <onnx_schema.pb.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// Owns the parsed file. Nothing in it is trusted: what the methods return may be of any size and shape.
+class OnnxGraph {
+ public:
+  /// @throws DataError  no ONNX model, a truncated one, or one of a form that is not read: names `file`
+  OnnxGraph(std::span<const std::byte> bytes, const std::string& file);
+
+  /// "pytorch 2.15.0", for people.
+  std::string producer() const;
+  /// The one input that is no constant, and the first output.
+  const onnx::ValueInfoProto& input() const { return *input_; }
+  const std::string& output() const { return model_.graph().output(0).name(); }
+  const onnx::NodeProto& node(std::size_t i) const { return model_.graph().node(static_cast<int>(i)); }
+  bool has(std::string_view op) const;
+
+  /// Nodes that read the value.
+  const std::vector<std::size_t>& readers(const std::string& value) const;
+  /// Null: not a constant.
+  const onnx::TensorProto* constant(const std::string& value) const;
+
+ private:
+  void add_constant_of(const onnx::NodeProto& node);
+  void add_constant(const std::string& name, const onnx::TensorProto& tensor);
+  void find_input();
+
+  std::string file_;
+  onnx::ModelProto model_;
+  const onnx::ValueInfoProto* input_ = nullptr;
+  std::map<std::string, std::vector<std::size_t>, std::less<>> readers_;
+  std::map<std::string, const onnx::TensorProto*, std::less<>> constants_;
+};
+
+/// "Conv 'features.0'", for messages.
+std::string describe(const onnx::NodeProto& node);
+
+// Attributes of a node; of one that it does not have, the operator's default.
+
+std::int64_t integer_of(const onnx::NodeProto& node, std::string_view name, std::int64_t otherwise);
+float number_of(const onnx::NodeProto& node, std::string_view name, float otherwise);
+std::string text_of(const onnx::NodeProto& node, std::string_view name, std::string_view otherwise);
+std::vector<std::int64_t> integers_of(const onnx::NodeProto& node, std::string_view name,
+                                      const std::vector<std::int64_t>& otherwise);
+
+// Constants.
+
+std::vector<std::int64_t> shape_of(const onnx::TensorProto& tensor);
+/// Whether the file holds `count` fp32 numbers for it; else why not: "are fp16, not fp32".
+std::string why_not_numbers(const onnx::TensorProto& tensor, std::size_t count);
+/// @param to  as many as the tensor has, by why_not_numbers()
+void copy_numbers(const onnx::TensorProto& tensor, std::span<float> to);
+/// Whole numbers of a small tensor; nothing if it has others, or many.
+std::vector<std::int64_t> integers_of(const onnx::TensorProto& tensor);
+
+// What nodes compute, as far as layers ask.
+
+bool is_one_of(const std::string& op, std::initializer_list<std::string_view> ops);
+/// A pass in evaluation hands its input on as it is.
+bool is_transparent(const onnx::NodeProto& node);
+/// It changes the shape alone.
+bool is_view(const onnx::NodeProto& node);
+
+/// "[1, 2]"; of many, the first ones.
+std::string in_words(const std::vector<std::int64_t>& numbers);
+/// "" or "has strides [1, 1], and the model [2, 2]".
+std::string why_other(const char* what, const std::vector<std::int64_t>& in_file,
+                      const std::vector<std::int64_t>& in_model);
+/// The first of them that is not empty; "" if all are.
+std::string first_of(std::initializer_list<std::string> reasons);
+/// "" or in which way the window of a convolution or pool is another.
+std::string why_other_window(const onnx::NodeProto& node, const std::vector<std::int64_t>& kernel, int stride,
+                             int padding);
+
+/// The value that is GELU of `x`: one node since operator set 20; before, whatever computes the same of a few numbers.
+std::optional<std::string> find_gelu(const OnnxGraph& graph, const std::string& x, bool by_tanh);
+
+}  // namespace lockstep

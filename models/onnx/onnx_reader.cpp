@@ -1,0 +1,377 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// One walk along the network's layers and the graph together: each layer finds the node that computes it.
+#include "common/error.hpp"
+#include "common/printable.hpp"
+#include "common/text_layout.hpp"
+#include "models/foreign_weights.hpp"
+#include "models/layer.hpp"
+#include "models/onnx/onnx.hpp"
+#include "models/onnx/onnx_graph.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace lockstep {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+using Ops = std::initializer_list<std::string_view>;
+
+class GraphReader {
+ public:
+  GraphReader(const OnnxGraph& graph, std::string file, const Network& network, std::span<float> weights)
+      : graph_(graph), file_(std::move(file)), network_(network), weights_(weights) {}
+
+  std::string read() {
+    check_input();
+    std::string x = behind_normalisation(graph_.input().name());
+    for (const auto& layer : network_.layers()) {
+      layer_ = layer.get();
+      x = std::visit([&](const auto& op) { return find(op, x); }, layer->op());
+      values_.push_back(x);
+    }
+    check_end(x);
+    return fmt::format("{} of {}, along the graph that {} wrote: {}{}", counted(tensors_, "tensor"),
+                       counted(found_.size(), "layer"), graph_.producer(), first_and_last(found_),
+                       normalisation_.empty() ? "" : "; " + normalisation_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw DataError(fmt::format("{}: {}", file_, what));
+  }
+  [[noreturn]] void fail_layer(const std::string& what) const {
+    std::string hint;
+    const bool has_norm = std::ranges::any_of(network_.layers(), [](const auto& layer) {
+      return std::holds_alternative<BatchNormOp>(layer->op());
+    });
+    if (has_norm && !graph_.has("BatchNormalization"))
+      hint =
+          "; the file has no BatchNormalization, so its exporter folded them into the convolutions: export "
+          "again without that (in PyTorch: optimize=False; with dynamo=False: "
+          "training=TrainingMode.PRESERVE)";
+    fail(fmt::format("layer {} ({}): {}{}", layer_->name(), layer_->describe(), what, hint));
+  }
+
+  void check_input() const {
+    const ImageShape& input = network_.input_shape();
+    const Shape wanted{input.channels, input.height, input.width};
+    const auto& dims = graph_.input().type().tensor_type().shape().dim();
+    for (int i = 1; i < dims.size(); ++i) {
+      if (!dims[i].has_dim_value() ||
+          (dims.size() == 4 && dims[i].dim_value() == wanted[static_cast<std::size_t>(i) - 1]) ||
+          (dims.size() == 2 && dims[i].dim_value() == input.features()))
+        continue;
+      fail(fmt::format("its input {} has another shape than the model's {}",
+                       quoted_text(graph_.input().name()), to_string(input)));
+    }
+  }
+
+  /// Nodes that read the value, or what only hands it on.
+  std::vector<std::size_t> readers_of(const std::string& value, bool through_views) const {
+    std::vector<std::size_t> found;
+    std::vector<std::string> values{value};
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      for (const std::size_t reader : graph_.readers(values[i])) {
+        const onnx::NodeProto& node = graph_.node(reader);
+        const bool hands_on = is_transparent(node) || (through_views && is_view(node));
+        if (!hands_on) {
+          if (std::ranges::find(found, reader) == found.end()) found.push_back(reader);
+        } else if (node.input(0) == values[i] && node.output_size() > 0 &&
+                   std::ranges::find(values, node.output(0)) == values.end()) {
+          values.push_back(node.output(0));
+        }
+      }
+    }
+    return found;
+  }
+
+  /// Between a plain vector and channels of 1x1 there is no difference here.
+  bool sees_through_views() const { return layer_->input().height == 1 && layer_->input().width == 1; }
+
+  /// The one of these nodes that is the layer.
+  /// @param why_not  "" or in which way a node of these operators is another layer
+  template <typename WhyNot>
+  const onnx::NodeProto& choose(const std::vector<std::size_t>& readers, Ops ops, const WhyNot& why_not) {
+    const onnx::NodeProto* chosen = nullptr;
+    std::string reason;
+    for (const std::size_t i : readers) {
+      const onnx::NodeProto& node = graph_.node(i);
+      const bool is_kind = is_one_of(node.op_type(), ops) && node.input_size() > 0 && node.output_size() > 0;
+      const std::string why = is_kind ? why_not(node) : "is no " + std::string(*ops.begin());
+      if (!why.empty()) {
+        if (reason.empty() || is_kind) reason = fmt::format("{} {}", describe(node), why);
+      } else if (chosen != nullptr) {
+        fail_layer(fmt::format("{} and {} could both be it", describe(*chosen), describe(node)));
+      } else {
+        chosen = &node;
+      }
+    }
+    if (chosen == nullptr) fail_layer(reason.empty() ? "the file's graph ends before it" : reason);
+    return *chosen;
+  }
+  template <typename WhyNot>
+  const onnx::NodeProto& choose(const std::string& x, Ops ops, const WhyNot& why_not) {
+    return choose(readers_of(x, sees_through_views()), ops, why_not);
+  }
+  std::string without_options(const std::string& x, const char* op) {
+    return choose(x, {op}, [](const onnx::NodeProto&) { return std::string(); }).output(0);
+  }
+
+  const onnx::TensorProto* constant_input(const onnx::NodeProto& node, int input) const {
+    return input < node.input_size() ? graph_.constant(node.input(input)) : nullptr;
+  }
+  /// Whether the input holds the tensor of the network.
+  std::string why_not_tensor(const onnx::NodeProto& node, int input, const Parameter& tensor,
+                             const std::optional<Shape>& other_shape = std::nullopt) const {
+    const onnx::TensorProto* constant = constant_input(node, input);
+    if (constant == nullptr) return fmt::format("has no constant for {}", tensor.name);
+    const Shape wanted = other_shape.value_or(Shape(tensor.shape.begin(), tensor.shape.end()));
+    if (shape_of(*constant) != wanted)
+      return fmt::format("has {} of shape {}, and {} is {}", quoted_text(node.input(input)),
+                         in_words(shape_of(*constant)), tensor.name, in_words(wanted));
+    const std::string why = why_not_numbers(*constant, tensor.size);
+    return why.empty() ? "" : fmt::format("has {}, whose numbers {}", quoted_text(node.input(input)), why);
+  }
+  std::string why_not_bias(const onnx::NodeProto& node, int input) const {
+    const bool has = input < node.input_size() && !node.input(input).empty(),
+               wanted = layer_->parameters().size() > 1;
+    if (has && !wanted) return "has a bias, and the model's layer has none (bias: false)";
+    if (!has && wanted) return "has no bias; say bias: false in the model";
+    return has ? why_not_tensor(node, input, layer_->parameters()[1]) : "";
+  }
+
+  /// Of the arena, where the layer's tensors lie.
+  std::span<float> place_of(const Parameter& tensor) const {
+    const bool is_kept =
+        std::ranges::find(layer_->kept(), tensor.name, &Parameter::name) != layer_->kept().end();
+    return weights_.subspan(tensor.offset + (is_kept ? network_.parameters().size : 0), tensor.size);
+  }
+  void copy(const onnx::NodeProto& node, int input, const Parameter& tensor) {
+    copy_numbers(*constant_input(node, input), place_of(tensor));
+    ++tensors_;
+  }
+  void copy_weight_and_bias(const onnx::NodeProto& node) {
+    for (std::size_t i = 0; i < layer_->parameters().size(); ++i)
+      copy(node, static_cast<int>(i) + 1, layer_->parameters()[i]);
+    note(node);
+  }
+  void note(const onnx::NodeProto& node) {
+    found_.push_back(fmt::format("{} from {}", layer_->name(), describe(node)));
+  }
+
+  /// What scales and shifts the input, number by number or channel by channel.
+  std::string behind_normalisation(std::string value) {
+    std::vector<std::string> steps;
+    for (;;) {
+      const auto readers = readers_of(value, false);
+      if (readers.size() != 1) break;
+      const onnx::NodeProto& node = graph_.node(readers.front());
+      if (!is_one_of(node.op_type(), {"Mul", "Add", "Sub", "Div"}) || node.input_size() != 2 ||
+          node.output_size() != 1 || constant_input(node, 1) == nullptr)
+        break;
+      steps.push_back(node.op_type());
+      value = node.output(0);
+      if (steps.size() > 4) break;
+    }
+    if (!steps.empty())
+      normalisation_ = fmt::format("what it does to its input ({}) is left to data.mean and data.std",
+                                   fmt::join(steps, ", "));
+    return value;
+  }
+
+  /// Behind the last layer: what gives the same class, and what the loss does by itself.
+  void check_end(std::string value) {
+    for (int steps = 0; steps < 16; ++steps) {
+      if (value == graph_.output()) return;
+      const onnx::NodeProto* next = nullptr;
+      for (const std::size_t i : graph_.readers(value)) next = &graph_.node(i);
+      if (next == nullptr || next->output_size() < 1) break;
+      if (!is_transparent(*next) && !is_view(*next) && !is_one_of(next->op_type(), {"Softmax", "LogSoftmax"}))
+        fail(fmt::format("behind the model's last layer, {}, the file has {}", layer_->name(),
+                         describe(*next)));
+      value = next->output(0);
+    }
+    fail(fmt::format("what the model's last layer, {}, computes is not the output {} of the file",
+                     layer_->name(), quoted_text(graph_.output())));
+  }
+
+  std::string find(const Conv2dShape& op, const std::string& x) {
+    const onnx::NodeProto& node = choose(x, {"Conv"}, [&](const onnx::NodeProto& candidate) {
+      return first_of(
+          {why_not_tensor(candidate, 1, layer_->parameters()[0]), why_not_bias(candidate, 2),
+           why_other("group", {integer_of(candidate, "group", 1)}, {1}),
+           why_other_window(candidate, {op.kernel_height, op.kernel_width}, op.stride, op.padding)});
+    });
+    copy_weight_and_bias(node);
+    return node.output(0);
+  }
+
+  std::string find(const LinearShape& op, const std::string& x) {
+    const Shape transposed{op.in_features, op.out_features};
+    const Parameter& weight = layer_->parameters()[0];
+    const onnx::NodeProto& node =
+        choose(readers_of(x, true), {"Gemm", "MatMul"}, [&](const onnx::NodeProto& candidate) {
+          if (candidate.op_type() == "MatMul") return why_not_tensor(candidate, 1, weight, transposed);
+          if (number_of(candidate, "alpha", 1) != 1 || number_of(candidate, "beta", 1) != 1 ||
+              integer_of(candidate, "transA", 0) != 0)
+            return std::string("has alpha, beta or transA, which a linear layer has not");
+          const bool is_ours = integer_of(candidate, "transB", 0) != 0;
+          return first_of(
+              {why_not_tensor(candidate, 1, weight, is_ours ? std::nullopt : std::optional(transposed)),
+               why_not_bias(candidate, 2)});
+        });
+    if (node.op_type() == "Gemm" && integer_of(node, "transB", 0) != 0) {
+      copy_weight_and_bias(node);
+      return node.output(0);
+    }
+    copy_transposed(*constant_input(node, 1), op, place_of(weight));
+    note(node);
+    if (node.op_type() == "MatMul") return behind_bias(node.output(0));
+    if (layer_->parameters().size() > 1) copy(node, 2, layer_->parameters()[1]);
+    return node.output(0);
+  }
+  void copy_transposed(const onnx::TensorProto& tensor, const LinearShape& op, std::span<float> to) {
+    std::vector<float> numbers(op.weight_size());
+    copy_numbers(tensor, numbers);
+    const auto rows = static_cast<std::size_t>(op.in_features),
+               columns = static_cast<std::size_t>(op.out_features);
+    for (std::size_t out = 0; out < columns; ++out)
+      for (std::size_t in = 0; in < rows; ++in) to[out * rows + in] = numbers[in * columns + out];
+    ++tensors_;
+  }
+  /// The bias of a MatMul is a node of its own.
+  std::string behind_bias(const std::string& product) {
+    if (layer_->parameters().size() < 2) return product;
+    const Parameter& bias = layer_->parameters()[1];
+    const auto side = [&](const onnx::NodeProto& node) { return constant_input(node, 0) != nullptr ? 0 : 1; };
+    const onnx::NodeProto& node = choose(
+        readers_of(product, false), {"Add"},
+        [&](const onnx::NodeProto& candidate) { return why_not_tensor(candidate, side(candidate), bias); });
+    copy(node, side(node), bias);
+    return node.output(0);
+  }
+
+  std::string find(const MaxPoolOp& op, const std::string& x) {
+    const Pool2dShape& pool = op.shape;
+    return choose(x, {"MaxPool"},
+                  [&](const onnx::NodeProto& node) {
+                    return why_other_window(node, {pool.kernel, pool.kernel}, pool.stride, pool.padding);
+                  })
+        .output(0);
+  }
+  std::string find(const AvgPoolOp& op, const std::string& x) {
+    const Pool2dShape& pool = op.shape;
+    return choose(
+               x, {"AveragePool"},
+               [&](const onnx::NodeProto& node) {
+                 if (pool.padding > 0 && integer_of(node, "count_include_pad", 0) == 0)
+                   return std::string("leaves padding out of the average, and the model's layer counts it");
+                 return why_other_window(node, {pool.kernel, pool.kernel}, pool.stride, pool.padding);
+               })
+        .output(0);
+  }
+  std::string find(const GlobalAvgPoolOp& op, const std::string& x) {
+    return choose(x, {"GlobalAveragePool", "ReduceMean", "AveragePool"},
+                  [&](const onnx::NodeProto& node) {
+                    if (node.op_type() == "GlobalAveragePool") return std::string();
+                    if (node.op_type() == "AveragePool")
+                      return why_other("kernel_shape", integers_of(node, "kernel_shape", {}),
+                                       {op.input.height, op.input.width});
+                    const onnx::TensorProto* axes = constant_input(node, 1);
+                    Shape over = axes != nullptr ? integers_of(*axes) : integers_of(node, "axes", {});
+                    for (std::int64_t& axis : over) axis += axis < 0 ? 4 : 0;
+                    std::ranges::sort(over);
+                    return why_other("axes", over, {2, 3});
+                  })
+        .output(0);
+  }
+  std::string find(const ReluOp& /*op*/, const std::string& x) { return without_options(x, "Relu"); }
+  std::string find(const DropoutOp& /*op*/, const std::string& x) { return x; }
+  std::string find(const ActivationOp& op, const std::string& x) {
+    if (op.kind == Activation::kTanh) return without_options(x, "Tanh");
+    if (op.kind == Activation::kSigmoid) return without_options(x, "Sigmoid");
+    const auto y = find_gelu(graph_, x, op.kind == Activation::kGeluTanh);
+    if (!y) fail_layer("the file computes something else there");
+    return *y;
+  }
+  std::string find(const BatchNormOp& op, const std::string& x) {
+    std::vector<Parameter> tensors = layer_->parameters();
+    const bool is_affine = !tensors.empty();
+    tensors.insert(tensors.end(), layer_->kept().begin(), layer_->kept().end());
+    const int first = is_affine ? 1 : 3;
+    const onnx::NodeProto& node = choose(x, {"BatchNormalization"}, [&](const onnx::NodeProto& candidate) {
+      if (integer_of(candidate, "training_mode", 0) != 0)
+        return std::string("is in training mode; call model.eval() before the export");
+      if (const float eps = number_of(candidate, "epsilon", 1e-5F); eps != static_cast<float>(op.eps))
+        return fmt::format("has epsilon {}, and the model's layer eps {}", eps, op.eps);
+      if (!is_affine && !changes_nothing(candidate))
+        return std::string("has weight and bias; leave affine: false out");
+      for (std::size_t i = 0; i < tensors.size(); ++i)
+        if (std::string why = why_not_tensor(candidate, first + static_cast<int>(i), tensors[i]);
+            !why.empty())
+          return why;
+      return std::string();
+    });
+    for (std::size_t i = 0; i < tensors.size(); ++i) copy(node, first + static_cast<int>(i), tensors[i]);
+    note(node);
+    return node.output(0);
+  }
+  /// Weights are 1 and biases 0.
+  bool changes_nothing(const onnx::NodeProto& node) const {
+    std::vector<float> numbers(static_cast<std::size_t>(layer_->input().channels));
+    for (int input = 1; input <= 2; ++input) {
+      const onnx::TensorProto* tensor = constant_input(node, input);
+      if (tensor == nullptr || !why_not_numbers(*tensor, numbers.size()).empty()) return false;
+      copy_numbers(*tensor, numbers);
+      if (std::ranges::any_of(numbers, [&](float number) { return number != (input == 1 ? 1.0F : 0.0F); }))
+        return false;
+    }
+    return true;
+  }
+  std::string find(const AddOp& /*op*/, const std::string& x) {
+    std::vector<std::size_t> both;
+    const auto of_branch = readers_of(values_[*layer_->branch()], sees_through_views());
+    for (const std::size_t reader : readers_of(x, sees_through_views()))
+      if (std::ranges::find(of_branch, reader) != of_branch.end()) both.push_back(reader);
+    return choose(both, {"Add"},
+                  [&](const onnx::NodeProto& node) {
+                    return node.input_size() == 2 && !constant_input(node, 0) && !constant_input(node, 1)
+                               ? std::string()
+                               : std::string("adds a constant");
+                  })
+        .output(0);
+  }
+  std::string find(const RouteOp& /*op*/, const std::string& /*x*/) { return values_[*layer_->branch()]; }
+  std::string find(const ViewOp& /*op*/, const std::string& x) { return x; }
+
+  const OnnxGraph& graph_;
+  std::string file_;
+  const Network& network_;
+  std::span<float> weights_;
+  const Layer* layer_ = nullptr;
+  std::vector<std::string> values_;  ///< what each layer so far computes
+  std::vector<std::string> found_;   ///< layers with weights, and their nodes
+  std::size_t tensors_ = 0;
+  std::string normalisation_;
+};
+
+}  // namespace
+
+std::string read_onnx(std::span<const std::byte> bytes, const std::string& file, const Network& network,
+                      std::span<float> weights) {
+  LOCKSTEP_CHECK(weights.size() == network.parameters().weights_size());
+  const OnnxGraph graph(bytes, file);
+  return GraphReader(graph, file, network, weights).read();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,284 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From layers to nodes. Operators: https://github.com/onnx/onnx/blob/v1.12.0/docs/Operators.md
+#include "common/error.hpp"
+#include "models/layer.hpp"
+#include "models/onnx/onnx.hpp"
+
+#include <climits>
+#include <fmt/format.h>
+#include <onnx_schema.pb.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+#include <variant>
+
+namespace lockstep {
+namespace {
+
+constexpr int kOperatorSet = 17, kIrVersion = 8;
+constexpr const char* kInput = "image";
+constexpr const char* kOutput = "logits";
+
+/// What is not weights: nodes and names, generously.
+constexpr std::uint64_t kMostOther = std::uint64_t{64} << 20;
+
+class GraphWriter {
+ public:
+  GraphWriter(const Network& network, std::span<const float> weights, onnx::GraphProto& graph)
+      : network_(network), weights_(weights), graph_(graph) {}
+
+  void write(const OnnxFacts& facts) {
+    graph_.set_name(network_.name());
+    const ImageShape& input = network_.input_shape();
+    declare(*graph_.add_input(), kInput, {input.channels, input.height, input.width});
+    declare(*graph_.add_output(), kOutput, {network_.classes()});
+    for (const Parameter& tensor : network_.parameters().tensors())
+      add_tensor(tensor.name, {tensor.shape.begin(), tensor.shape.end()},
+                 weights_.subspan(tensor.offset, tensor.size));
+    Value x = normalised(facts);
+    for (const auto& layer : network_.layers()) {
+      layer_ = layer.get();
+      x = std::visit([&](const auto& op) { return add(op, x); }, layer->op());
+      outputs_.push_back(x);
+    }
+    name_output(x);
+  }
+
+ private:
+  /// A tensor of the graph: [N, channels, height, width], or [N, features].
+  struct Value {
+    std::string name;
+    bool is_flat = false;
+  };
+
+  /// [N, classes] under the name of the graph's output.
+  void name_output(const Value& x) {
+    onnx::NodeProto& last = *graph_.mutable_node(graph_.node_size() - 1);
+    if (x.is_flat && last.output(0) == x.name) {
+      last.set_output(0, kOutput);
+    } else {
+      add_node(x.is_flat ? "Identity" : "Flatten", kOutput, {x.name}, kOutput);
+    }
+  }
+
+  static void declare(onnx::ValueInfoProto& value, const char* name, std::initializer_list<int> sizes) {
+    value.set_name(name);
+    onnx::TypeProto::Tensor& type = *value.mutable_type()->mutable_tensor_type();
+    type.set_elem_type(onnx::TensorProto::FLOAT);
+    type.mutable_shape()->add_dim()->set_dim_param("N");
+    for (const int size : sizes) type.mutable_shape()->add_dim()->set_dim_value(size);
+  }
+
+  std::string add_tensor(const std::string& name, const std::vector<std::int64_t>& shape,
+                         std::span<const float> numbers) {
+    onnx::TensorProto& tensor = *graph_.add_initializer();
+    tensor.set_name(name);
+    tensor.set_data_type(onnx::TensorProto::FLOAT);
+    for (const std::int64_t size : shape) tensor.add_dims(size);
+    tensor.set_raw_data(numbers.data(), numbers.size_bytes());
+    return name;
+  }
+
+  /// A number of the layer's own.
+  std::string constant(const char* what, float value) {
+    return add_tensor(fmt::format("{}.{}", layer_->name(), what), {}, std::span(&value, 1));
+  }
+
+  onnx::NodeProto& add_node(const char* op, const std::string& name, const std::vector<std::string>& inputs,
+                            const std::string& output) {
+    onnx::NodeProto& node = *graph_.add_node();
+    node.set_op_type(op);
+    node.set_name(name);
+    for (const std::string& input : inputs) node.add_input(input);
+    node.add_output(output);
+    return node;
+  }
+  /// One of several nodes of a layer. @returns the name of its output
+  std::string add_step(const char* op, const char* what, const std::vector<std::string>& inputs) {
+    const std::string name = fmt::format("{}.{}", layer_->name(), what);
+    add_node(op, name, inputs, name + ".output");
+    return name + ".output";
+  }
+  /// The layer's only node, or its last one.
+  onnx::NodeProto& add_node(const char* op, const std::vector<std::string>& inputs) {
+    return add_node(op, layer_->name(), inputs, output_name());
+  }
+  std::string output_name() const { return layer_->name() + ".output"; }
+
+  static void set(onnx::NodeProto& node, const char* name, std::int64_t value) {
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INT);
+    attribute.set_i(value);
+  }
+  static void set(onnx::NodeProto& node, const char* name, std::initializer_list<std::int64_t> values) {
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::INTS);
+    for (const std::int64_t value : values) attribute.add_ints(value);
+  }
+  static void set_window(onnx::NodeProto& node, std::pair<int, int> kernel, int stride, int padding) {
+    set(node, "kernel_shape", {kernel.first, kernel.second});
+    set(node, "strides", {stride, stride});
+    set(node, "pads", {padding, padding, padding, padding});
+  }
+
+  /// The layer's weight, and its bias if it has one.
+  std::vector<std::string> with_parameters(const std::string& x) const {
+    std::vector<std::string> inputs{x};
+    for (const Parameter& parameter : layer_->parameters()) inputs.push_back(parameter.name);
+    return inputs;
+  }
+
+  std::string flat(const Value& x) { return x.is_flat ? x.name : add_step("Flatten", "flatten", {x.name}); }
+  /// A plain vector stands for channels of 1x1.
+  std::string image(const Value& x) {
+    if (!x.is_flat) return x.name;
+    const std::string name = layer_->name() + ".shape";
+    onnx::TensorProto& shape = *graph_.add_initializer();
+    shape.set_name(name);
+    shape.set_data_type(onnx::TensorProto::INT64);
+    shape.add_dims(4);
+    for (const int size : {-1, layer_->input().channels, 1, 1}) shape.add_int64_data(size);
+    return add_step("Reshape", "image", {x.name, name});
+  }
+
+  Value normalised(const OnnxFacts& facts) {
+    if (facts.std.empty()) return {kInput};
+    std::vector<float> scale, shift;
+    for (std::size_t c = 0; c < facts.std.size(); ++c) {
+      scale.push_back(static_cast<float>(1 / facts.std[c]));
+      shift.push_back(static_cast<float>(-facts.mean[c] / facts.std[c]));
+    }
+    const auto channels = static_cast<std::int64_t>(scale.size());
+    const std::vector<std::int64_t> shape{1, channels, 1, 1};
+    add_node("Mul", "image.scale", {kInput, add_tensor("image.scale", shape, scale)}, "image.scaled");
+    add_node("Add", "image.shift", {"image.scaled", add_tensor("image.shift", shape, shift)},
+             "image.normalised");
+    return {"image.normalised"};
+  }
+
+  Value add(const Conv2dShape& op, const Value& x) {
+    set_window(add_node("Conv", with_parameters(image(x))), {op.kernel_height, op.kernel_width}, op.stride,
+               op.padding);
+    return {output_name()};
+  }
+  Value add(const LinearShape& /*op*/, const Value& x) {
+    set(add_node("Gemm", with_parameters(flat(x))), "transB", 1);
+    return {output_name(), true};
+  }
+  Value add(const MaxPoolOp& op, const Value& x) {
+    const Pool2dShape& pool = op.shape;
+    set_window(add_node("MaxPool", {image(x)}), {pool.kernel, pool.kernel}, pool.stride, pool.padding);
+    return {output_name()};
+  }
+  Value add(const AvgPoolOp& op, const Value& x) {
+    const Pool2dShape& pool = op.shape;
+    onnx::NodeProto& node = add_node("AveragePool", {image(x)});
+    set_window(node, {pool.kernel, pool.kernel}, pool.stride, pool.padding);
+    set(node, "count_include_pad", 1);
+    return {output_name()};
+  }
+  Value add(const GlobalAvgPoolOp& /*op*/, const Value& x) {
+    add_node("GlobalAveragePool", {image(x)});
+    return {output_name()};
+  }
+  Value add(const ReluOp& /*op*/, const Value& x) { return elementwise("Relu", x); }
+  Value add(const DropoutOp& /*op*/, const Value& x) { return x; }
+  Value add(const ActivationOp& op, const Value& x) {
+    switch (op.kind) {
+      case Activation::kTanh:
+        return elementwise("Tanh", x);
+      case Activation::kSigmoid:
+        return elementwise("Sigmoid", x);
+      case Activation::kGelu:
+        return gelu(x);
+      case Activation::kGeluTanh:
+        break;
+    }
+    return gelu_by_tanh(x);
+  }
+  Value elementwise(const char* op, const Value& x) {
+    add_node(op, {x.name});
+    return {output_name(), x.is_flat};
+  }
+  /// x/2 (1 + share): operator set 17 has no Gelu.
+  Value half_of(const Value& x, const std::string& share) {
+    const std::string sum = add_step("Add", "sum", {share, constant("one", 1)});
+    const std::string half = add_step("Mul", "half", {x.name, constant("one_half", 0.5F)});
+    add_node("Mul", {half, sum});
+    return {output_name(), x.is_flat};
+  }
+  Value gelu(const Value& x) {
+    const std::string scaled =
+        add_step("Mul", "scaled", {x.name, constant("sqrt_half", 0.70710678118654752F)});
+    return half_of(x, add_step("Erf", "erf", {scaled}));
+  }
+  /// With u = sqrt(2 / pi) (x + 0.044715 x^3) = x (a + b x^2).
+  Value gelu_by_tanh(const Value& x) {
+    const std::string square = add_step("Mul", "square", {x.name, x.name});
+    const std::string cubic = add_step("Mul", "cubic", {square, constant("b", 0.035677408136300125F)});
+    const std::string slope = add_step("Add", "slope", {cubic, constant("a", 0.79788456080286536F)});
+    return half_of(x, add_step("Tanh", "tanh", {add_step("Mul", "u", {x.name, slope})}));
+  }
+  Value add(const BatchNormOp& op, const Value& x) {
+    std::vector<std::string> inputs = with_parameters(x.name);
+    if (!op.affine) {
+      const auto channels = static_cast<std::size_t>(op.input.channels);
+      const std::vector<std::int64_t> shape{op.input.channels};
+      inputs.push_back(add_tensor(layer_->name() + ".ones", shape, std::vector<float>(channels, 1)));
+      inputs.push_back(add_tensor(layer_->name() + ".zeros", shape, std::vector<float>(channels, 0)));
+    }
+    for (const Parameter& tensor : layer_->kept()) inputs.push_back(tensor.name);
+    onnx::AttributeProto& epsilon = *add_node("BatchNormalization", inputs).add_attribute();
+    epsilon.set_name("epsilon");
+    epsilon.set_type(onnx::AttributeProto::FLOAT);
+    epsilon.set_f(static_cast<float>(op.eps));
+    return {output_name(), x.is_flat};
+  }
+  Value add(const AddOp& /*op*/, const Value& x) {
+    const Value& branch = outputs_[*layer_->branch()];
+    const bool is_flat = x.is_flat && branch.is_flat;
+    add_node("Add", is_flat ? std::vector{x.name, branch.name} : std::vector{image(x), image(branch)});
+    return {output_name(), is_flat};
+  }
+  Value add(const RouteOp& /*op*/, const Value& /*x*/) { return outputs_[*layer_->branch()]; }
+  Value add(const ViewOp& /*op*/, const Value& x) { return {flat(x), true}; }
+
+  const Network& network_;
+  std::span<const float> weights_;
+  onnx::GraphProto& graph_;
+  const Layer* layer_ = nullptr;  ///< that is being written
+  std::vector<Value> outputs_;    ///< of the layers before
+};
+
+}  // namespace
+
+std::vector<std::byte> write_onnx(const Network& network, std::span<const float> weights,
+                                  const OnnxFacts& facts) {
+  LOCKSTEP_CHECK(weights.size() == network.parameters().weights_size());
+  if (weights.size_bytes() > INT_MAX - kMostOther)
+    throw UsageError(
+        "too large for an ONNX file, which holds 2 GiB at most; use the safetensors file instead");
+  onnx::ModelProto model;
+  model.set_ir_version(kIrVersion);
+  model.set_producer_name("lockstep");
+  model.set_producer_version(facts.program);
+  onnx::OperatorSetIdProto& operators = *model.add_opset_import();
+  operators.set_domain("");
+  operators.set_version(kOperatorSet);
+  for (const auto& [key, value] : facts.metadata) {
+    onnx::StringStringEntryProto& entry = *model.add_metadata_props();
+    entry.set_key(key);
+    entry.set_value(value);
+  }
+  GraphWriter(network, weights, *model.mutable_graph()).write(facts);
+  std::vector<std::byte> bytes(model.ByteSizeLong());
+  LOCKSTEP_CHECK(model.SerializeToArray(bytes.data(), static_cast<int>(bytes.size())));
+  return bytes;
+}
+
+}  // namespace lockstep

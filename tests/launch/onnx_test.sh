@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# What onnxruntime computes of exported networks, and what is computed here of networks that PyTorch has trained.
+# $LOCKSTEP_PYTHON, or a virtual environment in build/onnx-python, or python3 has what it takes:
+#   python3 -m venv build/onnx-python && build/onnx-python/bin/pip install numpy onnx onnxruntime safetensors
+#   build/onnx-python/bin/pip install torch onnxscript        # gigabytes; without, what comes from PyTorch is skipped
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
+logits=$(dirname "$program")/lockstep_logits
+tools=$repo/tests/trainer/onnx
+job=$repo/launch/jobs/mnist.yaml
+if grep -qs "^LOCKSTEP_HAS_ONNX:INTERNAL=OFF" "$(dirname "$program")/CMakeCache.txt"; then skip "built without ONNX"; fi
+mnist=${LOCKSTEP_DATA:-/nowhere}/mnist
+made=(data.set=synthetic data.train_samples=640 data.test_samples=200)
+export PYTHONDONTWRITEBYTECODE=1
+
+# find_python MODULE...: sets $python to one that has them.
+find_python() {
+  local list
+  list=$(IFS=, && echo "$*")
+  for python in ${LOCKSTEP_PYTHON:+"$LOCKSTEP_PYTHON"} "$repo/build/onnx-python/bin/python" python3; do
+    if "$python" -c "import $list" 2>/dev/null; then return; fi
+  done
+  skip "no Python with $list: see the head of tests/launch/onnx_test.sh"
+}
+
+# train_briefly RUN KEY=VALUE...
+train_briefly() {
+  expect_exit 0 "$program" train "$job" parallel.device=cpu parallel.backend=thread run.dir="$1" run.checkpoint_every_steps=0 "${@:2}"
+}
+
+# expect_same_logits MODEL KEY=VALUE...: of a run of a few steps, on its whole test set.
+expect_same_logits() {
+  train_briefly "run-$1" train.max_steps=8 "${@:2}"
+  expect_exit 0 "$program" export "run-$1" --onnx "$1.onnx"
+  expect_exit 0 "$logits" "run-$1" "$1.safetensors"
+  expect_exit 0 "$python" "$tools/compare.py" "$1.onnx" "$1.safetensors"
+  echo "$output"
+}
+
+Onnxruntime_computes_what_is_computed_here() {
+  find_python numpy onnx onnxruntime safetensors
+  local model
+  for model in net lenet mlp linear resnet8 resnet20; do expect_same_logits $model model=$model "${made[@]}"; done
+  expect_same_logits all_layers model="$tools/all_layers.yaml" "${made[@]}"
+}
+
+All_digits_get_the_same_class() {
+  find_python numpy onnx onnxruntime safetensors
+  [ -d "$mnist" ] || skip "no LOCKSTEP_DATA with mnist"
+  local model
+  for model in net lenet; do expect_same_logits $model model=$model; done
+}
+
+Colours_are_normalised_channel_by_channel() {
+  find_python numpy onnx onnxruntime safetensors
+  "$python" - <<'END'
+import numpy as np
+random = np.random.default_rng(1)
+for name, samples in (("train", 256), ("t10k", 100)):
+    for kind, array in (("images-idx4", random.integers(0, 256, (samples, 32, 32, 3))), ("labels-idx1", np.arange(samples) % 10)):
+        with open(f"{name}-{kind}-ubyte", "wb") as file:
+            file.write(bytes([0, 0, 8, array.ndim]) + b"".join(size.to_bytes(4, "big") for size in array.shape))
+            file.write(array.astype(np.uint8).tobytes())
+END
+  expect_same_logits resnet8 model=resnet8 data.set=idx data.root="$PWD" data.mean='[0.4914, 0.4822, 0.4465]' data.std='[0.25, 0.5, 0.75]'
+}
+
+# import_equals MODEL STEPS KEY=VALUE...: PyTorch and Lockstep get as many samples right with the weights of both files.
+import_equals() {
+  local right file
+  train_briefly data train.max_steps=1 model=linear "${@:3}"
+  expect_exit 0 "$logits" data data.safetensors
+  right=$("$python" "$tools/torch_models.py" "$1" data.safetensors "$2" trained 2>/dev/null | tail -n 1)
+  expect_contains "$right" " of "
+  for file in trained.safetensors trained.onnx; do
+    expect_exit 0 "$program" import $file "$job" "from-$file" model="$1" parallel.device=cpu "${@:3}"
+    expect_contains "${output//,/}" "($right)"
+    echo "$output"
+  done
+  expect_exit 0 "$program" eval from-trained.onnx --device cpu
+  expect_contains "${output//,/}" "($right)"
+}
+
+Networks_that_PyTorch_trained_are_as_accurate_here() {
+  find_python torch safetensors onnx onnxscript
+  import_equals resnet8 60 "${made[@]}"
+}
+
+Net_that_PyTorch_trained_is_as_accurate_here_on_all_digits() {
+  find_python torch safetensors onnx onnxscript
+  [ -d "$mnist" ] || skip "no LOCKSTEP_DATA with mnist"
+  import_equals net 150
+}
+
+run_tests "$@"

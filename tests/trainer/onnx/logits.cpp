@@ -1,0 +1,75 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// logits CHECKPOINT FILE: what a checkpoint's network computes for the test set it was trained with, as a safetensors
+/// file that Python reads: images (or features), labels, logits.
+#include "common/env.hpp"
+#include "common/safetensors.hpp"
+#include "data/dataset.hpp"
+#include "models/execution.hpp"
+#include "trainer/run/saved_model.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr int kColumns = 64;
+
+std::vector<float> logits_of(const SavedModel& model, const Dataset& set) {
+  Execution execution(model.network, kColumns);
+  const BatchLoader loader(set);
+  const int classes = model.network.classes();
+  std::vector<float> all;
+  for (std::int32_t first = 0; first < set.size(); first += kColumns) {
+    const auto samples = std::min<std::int64_t>(kColumns, set.size() - first);
+    std::vector<std::int32_t> indices(static_cast<std::size_t>(samples)), labels(indices.size());
+    std::iota(indices.begin(), indices.end(), first);
+    loader.load(indices, kColumns, execution.input(), labels.data());
+    const float* logits = execution.forward_evaluation(model.weights.data(), kColumns);
+    for (std::int64_t n = 0; n < samples; ++n)
+      for (int c = 0; c < classes; ++c) all.push_back(logits[c * kColumns + n]);
+  }
+  return all;
+}
+
+void write(const std::string& checkpoint, const std::string& file) {
+  const SavedModel model = load_saved_model(checkpoint);
+  const TrainTestData data = load_dataset(model.data.options);
+  const Dataset& set = data.test;
+  const std::vector<float> logits = logits_of(model, set);
+  const auto samples = static_cast<std::size_t>(set.size());
+  const ImageShape& shape = set.shape;
+  const std::vector<std::size_t> dims{samples, static_cast<std::size_t>(shape.channels),
+                                      static_cast<std::size_t>(shape.height),
+                                      static_cast<std::size_t>(shape.width)};
+  const bool has_images = set.images.size() > 0;
+  const std::vector<TensorView> tensors{
+      {"images", has_images ? "U8" : "F32", dims,
+       has_images ? std::as_bytes(set.images.span()) : std::as_bytes(set.features.span())},
+      {"labels", "I32", {samples}, std::as_bytes(std::span(set.labels))},
+      {"logits",
+       "F32",
+       {samples, static_cast<std::size_t>(model.network.classes())},
+       std::as_bytes(std::span(logits))}};
+  write_synced(Env::posix(), file, write_safetensors(tensors));
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  try {
+    if (argc != 3) throw std::runtime_error("usage: logits CHECKPOINT FILE");
+    lockstep::write(argv[1], argv[2]);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
