@@ -223,7 +223,8 @@ void RunDirectory::keep_damaged_aside() {
 
 void RunDirectory::move_previous_run_aside() {
   const auto aside = make_previous();
-  for (const std::string name : {"checkpoints", "metrics.jsonl", kTrailFile, "job.yaml", kCurveFile, "report.html"}) {
+  for (const std::string name :
+       {"checkpoints", "metrics.jsonl", kTrailFile, "job.yaml", kCurveFile, "report.html"}) {
     if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
       env_.rename(path_ + "/" + name, aside + "/" + name);
   }
