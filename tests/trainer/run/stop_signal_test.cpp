@@ -133,7 +133,7 @@ TEST(TimeLimitTest, SlurmsEndTimeIsReadFromTheEnvironment) {
 
 }  // namespace
 
-// The directories of flight records: the last starts are kept, and what somebody else put there stays.
+// The directories of flight records: the last starts are kept, and files of others stay.
 
 namespace {
 
