@@ -13,8 +13,8 @@
 #endif
 
 #undef HWY_DISABLED_TARGETS
-#ifdef LOCKSTEP_SANITIZED  // which find in the others what is in SSE4
-#define LOCKSTEP_TOO_SLOW_FOR_SANITIZERS HWY_SSE4
+#ifdef LOCKSTEP_SANITIZED  // which find in AVX2 and in plain code what is in the others: vectors and their ends
+#define LOCKSTEP_TOO_SLOW_FOR_SANITIZERS (HWY_SSE4 | HWY_AVX3)
 #else
 #define LOCKSTEP_TOO_SLOW_FOR_SANITIZERS 0
 #endif
