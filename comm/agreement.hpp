@@ -21,7 +21,7 @@
 
 namespace lockstep {
 
-// Errors that may strike one rank and must end all of them: ranks agree before anybody goes on.
+// Errors that may strike one rank and must end all of them: ranks agree before any of them goes on.
 
 /// An error that every rank of the job knows of and throws at the same point, so that all can end in good
 /// order.

@@ -91,7 +91,7 @@ class Env {
   virtual bool remove_directory(const std::string& path, std::span<const std::string> files) = 0;
   /// Claims a file, creating it if need be; null while another process, or another claim of this one, holds
   /// it. @throws IoError also if the name is a symbolic link, or the file has other names: it may be
-  /// somebody's
+  /// another program's
   virtual std::unique_ptr<FileClaim> claim(const std::string& path) = 0;
   /// Between two attempts.
   virtual void pause(std::chrono::milliseconds duration) = 0;

@@ -86,7 +86,7 @@ accept() {
   return 1
 }
 
-# is_private PATH: a regular file that has this one name; no link to something of somebody's.
+# is_private PATH: a regular file that has this one name; no link to a file of another owner.
 is_private() { [ -f "$1" ] && [ ! -L "$1" ] && [ "$(stat -c %h -- "$1")" -eq 1 ]; }
 
 # transfer URL PART: continues PART where it ends. Gives up early on a host that does not answer or has stalled.

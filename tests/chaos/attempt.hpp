@@ -18,7 +18,7 @@
 
 namespace lockstep::chaos {
 
-/// Directories of one life; removed by whoever made them.
+/// Directories of one life; removed by the object that made them.
 struct LifeDirectories {
   std::string home;           ///< of all that follows but shared memory
   std::string shared_memory;  ///< for Open MPI's segments

@@ -42,7 +42,7 @@ class ChildProcess {
   /// SIGKILL to the whole session until nothing of it lives.
   void clear_away();
 
-  /// From now on nothing is started any more: whoever tries waits, until this process ends.
+  /// From now on nothing is started any more: a call that tries waits until this process ends.
   static void start_no_more();
 
  private:

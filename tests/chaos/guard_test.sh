@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-# A campaign that is killed takes its runs, its scratch directories and itself with it, whoever is struck.
+# A campaign that is killed takes its runs, its scratch directories and itself with it, whichever process is struck.
 # CHAOS is the program; LOCKSTEP_PROGRAM what it trains with.
 # shellcheck source-path=SCRIPTDIR source=../launch/harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../launch/harness.sh"

@@ -32,7 +32,7 @@ KillTime random_moment(Dice& dice, std::int64_t first_step);
 /// @throws Violation if neither happens and no step is logged in two minutes
 bool await(const KillTime& moment, ChildProcess& process, const std::string& run_dir);
 
-// What a run directory shows to somebody who comes by, at any moment.
+// What a run directory shows to a reader at any moment.
 
 struct RunFacts {
   std::int64_t newest_checkpoint = 0;  ///< the highest step that has its final name; 0: none

@@ -96,7 +96,7 @@ struct Expected {
   std::int64_t steps_of_run = kSteps;
 };
 
-/// A run that nobody touched, made when it is first asked for: copies of it are damaged.
+/// An undamaged run, made when it is first asked for: copies of it are damaged.
 struct HonestRun {
   std::once_flag made;
   std::string directory, story;

@@ -27,7 +27,7 @@ class Scratch {
   void remove(const LifeDirectories& directories) const;
 
   const std::string& path() const { return files_; }
-  /// From now on the files stay for whoever wants to look.
+  /// From now on the files stay, to be looked at.
   void keep();
 
  private:

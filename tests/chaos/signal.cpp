@@ -86,7 +86,7 @@ void check_stopped(const Attempt& attempt) {
                   *said, after.newest_checkpoint, after.last_logged));
 }
 
-/// Exit code 0: the signals came too late to matter, or so early that a launcher had nobody to pass them to.
+/// Exit code 0: the signals came too late to matter, or so early that a launcher had no process to pass them to.
 const char* judge_done(const Attempt& attempt, const SignalSeries& series) {
   if (attempt.placement().has_launcher() && !series.announced) return kUnheard;
   if (std::max(series.step, attempt.before().newest_checkpoint) >= attempt.job().steps() / 2) return kDone;

@@ -227,7 +227,7 @@ void splits_by_colour(Communicator& comm) {
   EXPECT_EQ(part->host(), comm.host());
   EXPECT_EQ(part->rank_in_whole(), comm.rank());
   EXPECT_EQ(part->size_of_whole(), comm.size());
-  EXPECT_EQ(&part->activity(), &comm.activity()) << "whoever watches the whole sees what it does in a part";
+  EXPECT_EQ(&part->activity(), &comm.activity()) << "a watcher of the whole sees what it does in a part";
   std::int64_t of_part = comm.rank(), of_all = comm.rank();
   const auto pending = comm.host_all_reduce().start(std::span(&of_all, 1));  // under way at the same time
   part->all_reduce(std::span(&of_part, 1));

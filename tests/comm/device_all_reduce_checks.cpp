@@ -17,7 +17,7 @@ namespace {
 // Nothing, less than an element a rank, odd; one piece of 1 MiB of int64 and its edge; several pieces.
 constexpr std::size_t kCounts[] = {0, 1, 3, 1000, 131072, 131073, 300001};
 
-/// A stream, a buffer on the device and, on either side of it, elements that nobody may touch.
+/// A stream, a buffer on the device and, on either side of it, elements that must stay as they are.
 template <typename T>
 class GuardedBuffer {
  public:

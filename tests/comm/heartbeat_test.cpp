@@ -38,7 +38,7 @@ Bytes bytes_of(const std::string& text) {
   return {text.begin(), text.end()};
 }
 
-/// Heartbeats of two ranks in one thread; their thread is whoever calls until().
+/// Heartbeats of two ranks in one thread; until() is their thread.
 class HeartbeatTest : public ::testing::Test {
  protected:
   struct Rank {
@@ -203,7 +203,7 @@ TEST_F(HeartbeatTest, AThousandSilentStrangersCostNoRankItsPlace) {
   EXPECT_EQ(disturbances, 0);
   const auto held = std::ranges::count_if(silent, [](tcp::socket& socket) { return !is_closed(socket); });
   EXPECT_LE(held, 64);
-  EXPECT_GE(held, 1) << "or nobody was there to take a place";
+  EXPECT_GE(held, 1) << "or no rank was there to take a place";
 }
 
 class ImpatientHeartbeatTest : public HeartbeatTest {

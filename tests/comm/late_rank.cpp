@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr std::chrono::seconds kShort{1};   ///< where somebody will not come
+constexpr std::chrono::seconds kShort{1};   ///< where a rank will not come
 constexpr std::chrono::seconds kLong{100};  ///< where all will, however slow the machine is
 
 /// What a rank is that hangs somewhere in code of its own. The tests' deadline ends it.

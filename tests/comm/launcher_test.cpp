@@ -170,7 +170,7 @@ namespace {
 
 using Buffer = std::vector<std::int64_t>;
 
-/// Ranks that send messages through queues, each as far as it can get, until nobody moves any more.
+/// Ranks that send messages through queues, each as far as it can get, until no rank moves any more.
 class Simulation {
  public:
   Simulation(int ranks, std::size_t count, std::size_t bytes_per_element) {

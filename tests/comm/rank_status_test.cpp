@@ -151,7 +151,7 @@ bool kernel_counts() {
   return running > 0;
 }
 
-/// Of whoever of two that never rest waited longer for the core that they share.
+/// Of that one of two without rest that waited longer for the core that they share.
 TEST(ProcessorWaitTest, ThreadsThatShareACoreWaitForIt) {
   if (!kernel_counts()) GTEST_SKIP() << "this kernel does not count it";
   ProcessorWait both;

@@ -108,7 +108,7 @@ class MemoryEnv : public Env {
   std::unique_ptr<FileClaim> claim(const std::string& path) override;
   void pause(std::chrono::milliseconds) override { ++pauses_; }
 
-  /// How often somebody waited for better times.
+  /// How often a caller waited for better times.
   std::size_t pauses() const { return pauses_; }
 
  private:

@@ -40,7 +40,7 @@ sanitize() {
 # attached LOG: a tool that was there from beginning to end sums up; one that was not may still end with the program's own 0.
 attached() { grep -q '=========.*SUMMARY' "$1"; }
 
-# its_words LOG: what the tool said first, or else what anybody said last.
+# its_words LOG: what the tool said first, or else what was said last.
 its_words() { grep -m 1 '=========.*\(Error\|Invalid\|Race\|hazard\)' "$1" || grep -v '^ *$' "$1" | tail -n 1; }
 
 # can_attach TOOL PROGRAM: tried once, on the first of the program's tests. Containers often forbid it.

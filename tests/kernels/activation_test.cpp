@@ -22,7 +22,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 const std::size_t kSizes[] = {0, 1, 3, 15, 16, 17, 31, 32, 63, 64, 100, 1024, 4321};
 
-/// Which numbers are positive, as relu_forward remembers it; behind it a byte that nobody may touch.
+/// Which numbers are positive, as relu_forward remembers it; behind it a byte that must stay.
 struct Signs {
   explicit Signs(std::size_t size) : bytes(sign_bytes(size) + 1, 0xA5) {}
   std::uint8_t* data() { return bytes.data(); }

@@ -119,7 +119,7 @@ TEST(PortableMathTest, ExponentialCosineAndPowersAreThoseOfTheLibrary) {
 
 }  // namespace
 
-// The cuts of sums as docs/arithmetic.md promises them: whoever changes one changes the weights of every run, and
+// The cuts of sums as docs/arithmetic.md promises them: to change one changes the weights of every run, and
 // kArithmeticVersion.
 
 namespace {

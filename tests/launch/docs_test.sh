@@ -136,7 +136,7 @@ Hashes_on_the_pages_are_published_ones() {
   [ "$found" -gt 1 ] || fail "the pages show $found hashes"
 }
 
-# With the real data: a page is read by somebody who has trained the main job.
+# With the real data: a page is read after the main job has been trained.
 Steps_and_runs_that_pages_name_are_there() {
   local job page name last
   job=$("$program" validate "$repo/launch/jobs/mnist.yaml")

@@ -24,7 +24,7 @@ make_repository() {
   stand_in 'a place/launch/get-data' "echo \"==> \$1: complete and verified in $PWD/a place/data/mnist\""
 }
 
-# The commands after the report, as somebody would paste them: in a new shell, in another folder, with nothing set.
+# The commands after the report, pasted: in a new shell, in another folder, with nothing set.
 next_commands() { sed -n '/^==> to go on/,$ { s/^    //p }' <<<"$1"; }
 
 Quickstart_ends_with_commands_that_can_be_pasted_into_another_shell() {

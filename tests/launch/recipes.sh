@@ -94,7 +94,7 @@ section() {
 }
 header() { awk -v stage="$2" -v name="$3:" '/^Bootstrap:/ { n++ } n == stage && $1 == name { print $2 }' "$1"; }
 
-# build_definition FILE: likewise; $user is whoever runs it, ${command[@]} what %runscript does with its arguments.
+# build_definition FILE: likewise; $user is who runs it, ${command[@]} what %runscript does with its arguments.
 build_definition() {
   local number stages
   stages=$(grep -c '^Bootstrap: docker$' "$1")

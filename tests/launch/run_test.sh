@@ -75,7 +75,7 @@ Run_ends_for_its_reader_when_mpirun_ends() {
   local begun=$SECONDS
   stand_in mpirun '[ "$1" != --version ] || exit 0; until [ -s ticks ]; do command sleep 0.02; done'
   "$repo/launch/run" --timeout 300 -np 2 train job.yaml 2>&1 | cat >/dev/null
-  [ $((SECONDS - begun)) -lt 30 ] || fail "whoever read its output waited $((SECONDS - begun)) s"
+  [ $((SECONDS - begun)) -lt 30 ] || fail "the reader of its output waited $((SECONDS - begun)) s"
 }
 
 Run_starts_no_job_that_the_program_refuses() {

@@ -28,7 +28,7 @@ submit() {
 job_is() { [ "$(squeue -h -j "$job" -o %T 2>/dev/null)" = "$1" ]; }
 saved_step() { basename "$(find run/checkpoints -name 'step-*' | sort | tail -n 1)" | sed 's/step-0*//'; }
 
-# expect_saved: the stop left a checkpoint, and five steps more end as in a run that nobody disturbed.
+# expect_saved: the stop left a checkpoint, and five steps more end as in an undisturbed run.
 expect_saved() {
   local last undisturbed resumed
   expect_contains "$(cat run/log/rank-0.log)" "stopped on request at step"  # mpirun, told to end, no longer hands on what ranks say

@@ -52,7 +52,7 @@ std::string scaling_svg(std::span<const Scenario> scenarios, const std::string& 
 
 /// Seconds from when all ranks begin until the last one is done. A round takes alpha + bytes * beta + what is
 /// added, and begins when both partners are there. Ranks of a node that send to other nodes in the same round
-/// share its link; nothing else is in anybody's way.
+/// share its link; nothing else is in their way.
 double all_reduce_seconds(ReduceKind kind, const Cluster& cluster, std::size_t count,
                           std::size_t bytes_per_element);
 

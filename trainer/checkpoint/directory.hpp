@@ -90,7 +90,7 @@ std::string best_line(Env& env, const std::string& run_dir);
 /// Whether there is a checkpoint's directory, good or damaged.
 bool is_checkpoint(Env& env, const std::string& path);
 
-/// Whether `path` is the directory of a run; one with a job file of somebody's is none.
+/// Whether `path` is the directory of a run; one with a user's own job file is none.
 bool is_run(Env& env, const std::string& path);
 
 /// Why `path` is no run, and which runs may have been meant: for MissingDataError.

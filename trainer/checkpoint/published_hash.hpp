@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Published hashes: what known computations come to on every machine, so that anybody can see whether his
+/// Published hashes: what known computations come to on every machine, so that a user can see whether his
 /// computes the same. The table is launch/jobs/hashes.txt, four columns a row:
 ///
 ///   COMPUTATION STEP WEIGHTS what it is: anything up to the end of the line

@@ -175,7 +175,7 @@ std::string place_of(const Job& job, std::string_view key);
 
 // Whether a run of a job leaves a trail (trainer/trail).
 
-/// A trail is a promise that anybody gets the same numbers, which only exact sums keep.
+/// A trail is a promise that others get the same numbers, which only exact sums keep.
 inline bool keeps_trail(const Job& job) {
   return job.run.trail && job.parallel.determinism == Determinism::kWorld;
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What can be seen of the machine without asking anybody: the seam between the doctor and the world.
+/// What can be seen of the machine without asking other ranks: the seam between the doctor and the world.
 #pragma once
 
 #include "comm/launcher.hpp"

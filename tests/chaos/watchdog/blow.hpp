@@ -28,7 +28,7 @@ struct Blow {
     kKillAnother,  ///< to a second one a little later
     kStopForGood,  ///< SIGSTOP
     kStopAndGoOn,  ///< and SIGCONT when it has been named
-    kStopShortly,  ///< and SIGCONT before anybody need notice
+    kStopShortly,  ///< and SIGCONT before any rank need notice
   };
 
   Kind kind = Kind::kNone;

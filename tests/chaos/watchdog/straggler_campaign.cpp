@@ -30,7 +30,7 @@ namespace lockstep::chaos {
 // One run in which a rank is slow, or waits for a processor, or all are even on a machine that is full: who is named?
 
 enum class Slowness {
-  kNone,     ///< nobody is slow; programs that never rest are on every core
+  kNone,     ///< no rank is slow; programs that never rest are on every core
   kSleeps,   ///< a rank sleeps for a tenth of each step
   kBusy,     ///< it computes for a tenth longer
   kCrowded,  ///< it shares its core with three programs that never rest, and the others do not

@@ -53,7 +53,7 @@ class DeviceRig {
   DeviceBuffer<float> upload(const std::vector<double>& values) {
     return upload(std::vector<float>(values.begin(), values.end()));
   }
-  /// Every byte 0xFF: a float NaN, so that elements nobody wrote show.
+  /// Every byte 0xFF: a float NaN, so that unwritten elements show.
   template <typename T>
   DeviceBuffer<T> poisoned(std::size_t size) {
     std::vector<T> values(size);

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// A network that nobody thought of, with the data, grains and optimiser to train it: everything from one
+/// A random network, with the data, grains and optimiser to train it: everything from one
 /// seed.
 #pragma once
 

@@ -252,7 +252,7 @@ TEST(ReadFaultTest, NewerVersionIsNotDamage) {
   EXPECT_TRUE(env.exists("run/checkpoints/step-00000300"));
 }
 
-/// A run that saves and prunes while somebody looks.
+/// A run that saves and prunes while a reader looks.
 TEST(ReadFaultTest, CheckpointThatIsPrunedMeanwhileMakesItLookAgain) {
   MemoryEnv env(disk_of_a_run());
   int reads = 0;

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Files that somebody else has put where the program reads and writes: links, FIFOs, folders, names and
-/// contents made to harm. Nothing of anybody's is changed, nothing hangs, and nothing of it reaches the
+/// Files that another user has put where the program reads and writes: links, FIFOs, folders, names and
+/// contents made to harm. No file of theirs is changed, nothing hangs, and nothing of it reaches the
 /// terminal raw.
 #include "tests/trainer/end_to_end/program.hpp"
 

@@ -60,7 +60,7 @@ TEST(OldRunsTest, BatchNormAndAdamInTheMiddleOfTheirCycle) {
   EXPECT_NEAR(end["test_loss"].get<double>(), 2.033399565219879, 1e-4);  // what that version came to
 }
 
-/// 5 of 9 steps on somebody's own pictures in colour, by rmsprop; the data lie in the run, which has moved.
+/// 5 of 9 steps on a user's own pictures in colour, by rmsprop; the data lie in the run, which has moved.
 TEST(OldRunsTest, OwnDataWithNames) {
   const OldRun run("old_data_run");
   const std::string data = "--data " + run.path() + "/data";

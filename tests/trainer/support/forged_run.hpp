@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Changes the files of a run and makes all checksums and notes good again, as somebody would who wants to be believed.
+/// Changes the files of a run and makes all checksums and notes good again, as a forger would.
 #pragma once
 
 #include "trainer/checkpoint/state.hpp"

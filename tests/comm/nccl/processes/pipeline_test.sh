@@ -29,7 +29,7 @@ on_gpus() {
   FAKE_NCCL=$PWD/wires mpirun --bind-to none -np "$ranks" "$LOCKSTEP_ON_FAKE_GPUS" train job.yaml run.dir=run parallel.device=cuda "$@"
 }
 
-# expect_bits RANKS KEY=VALUE...: the weights of one rank, whose last line is $alone, and no file left that nobody read.
+# expect_bits RANKS KEY=VALUE...: the weights of one rank, whose last line is $alone, and no file left unread.
 expect_bits() {
   expect_exit 0 on_gpus "$@" parallel.strategy=pipeline
   expect_contains "$output" "$way"
