@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Stochastic gradient descent as in torch.optim.SGD without dampening: three fused multiply-adds a
-/// parameter, Nesterov's direction is a fourth.
+/// Stochastic gradient descent as in torch.optim.SGD: with momentum three fused multiply-adds and a
+/// multiplication a parameter, Nesterov's direction is one more.
 
 struct Sgd {
   using Step = SgdStep;
@@ -29,7 +29,7 @@ struct SgdWithMomentum {
                                  typename N::Number& w) {
     const auto momentum = n.of(step.momentum);
     const auto decayed = n.fma(n.of(tensor.decay), w, gradient);
-    buffers[0] = n.fma(momentum, buffers[0], decayed);
+    buffers[0] = n.fma(momentum, buffers[0], n.mul(n.of(step.share), decayed));
     const auto direction = kNesterov ? n.fma(momentum, buffers[0], decayed) : buffers[0];
     w = n.fma(n.of(-step.rate), direction, w);
   }

@@ -74,6 +74,7 @@ struct SgdStep {
   float decay = 0;  ///< added to the gradient, times the weight
   float rate = 0;
   float momentum = 0;
+  float share = 1;  ///< of the gradient that goes into the momentum: 1 - dampening, and 1 at the first step
 };
 
 // What the rules kAdam and kAdamW are told at a step.

@@ -59,14 +59,23 @@ OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(all_of(p), lr=0.1, weight_decay=0.01),
     "sgd_momentum": lambda p: torch.optim.SGD(all_of(p), lr=0.02, momentum=0.9, weight_decay=0.01),
     "sgd_nesterov": lambda p: torch.optim.SGD(all_of(p), lr=0.02, momentum=0.9, nesterov=True),
+    "sgd_dampened": lambda p: torch.optim.SGD(all_of(p), lr=0.02, momentum=0.9, dampening=0.4, weight_decay=0.01),
+    "sgd_climbing": lambda p: torch.optim.SGD(
+        all_of(p), lr=0.02, momentum=0.9, dampening=0.1, weight_decay=0.01, maximize=True
+    ),
     "sgd_no_bias": lambda p: torch.optim.SGD(split(p), lr=0.02, momentum=0.9, weight_decay=0.1),
     "adam": lambda p: torch.optim.Adam(all_of(p)),
     "adam_decay": lambda p: torch.optim.Adam(all_of(p), lr=0.01, betas=(0.8, 0.99), eps=1e-6, weight_decay=0.1),
     "adamw": lambda p: torch.optim.AdamW(all_of(p)),
     "adamw_no_bias": lambda p: torch.optim.AdamW(split(p), lr=0.01, weight_decay=0.1),
+    "adam_climbing": lambda p: torch.optim.Adam(all_of(p), lr=0.01, weight_decay=0.1, maximize=True),
+    "adamw_climbing": lambda p: torch.optim.AdamW(all_of(p), lr=0.01, weight_decay=0.1, maximize=True),
     "rmsprop": lambda p: torch.optim.RMSprop(all_of(p)),
     "rmsprop_momentum": lambda p: torch.optim.RMSprop(
         all_of(p), lr=0.001, alpha=0.9, eps=1e-6, momentum=0.9, weight_decay=0.01
+    ),
+    "rmsprop_climbing": lambda p: torch.optim.RMSprop(
+        all_of(p), lr=0.001, momentum=0.9, weight_decay=0.01, maximize=True
     ),
     "lars": lambda p: Lars(all_of(p), lr=2, momentum=0.9, weight_decay=0.01),
     "lars_no_bias": lambda p: Lars(

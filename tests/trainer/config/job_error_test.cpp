@@ -200,6 +200,12 @@ TEST(JobErrorTest, ModelMustBeGiven) {
 TEST(JobErrorTest, NesterovNeedsMomentum) {
   EXPECT_EQ(error_of("train:\n  optimizer:\n    momentum: 0\n    nesterov: true\n"),
             "job.yaml:5:15: train.optimizer.nesterov needs momentum above 0; set train.optimizer.momentum");
+  const std::string dampened =
+      "train.optimizer.dampening needs momentum above 0, and no nesterov; leave it out";
+  EXPECT_EQ(error_of("train:\n  optimizer:\n    momentum: 0\n    dampening: 0.1\n"),
+            "job.yaml:5:16: " + dampened);
+  EXPECT_EQ(error_of("train:\n  optimizer:\n    nesterov: true\n    dampening: 0.1\n"),
+            "job.yaml:5:16: " + dampened);
 }
 
 TEST(JobErrorTest, UnknownOptimizerOrScheduleGetsASuggestion) {

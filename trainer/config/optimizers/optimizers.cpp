@@ -12,6 +12,11 @@
 namespace lockstep {
 namespace {
 
+/// To climb, rate and weight decay change their signs, and with them what is remembered of the gradient.
+double sign_of(const OptimizerSection& section) {
+  return section.maximize ? -1 : 1;
+}
+
 float momentum_of(const OptimizerSection& section, const ScheduledValues& now) {
   return static_cast<float>(now.momentum.value_or(section.momentum));
 }
@@ -23,16 +28,22 @@ UpdateRule sgd_rule(const OptimizerSection& section) {
   return section.nesterov ? UpdateRule::kSgdNesterov : UpdateRule::kSgdMomentum;
 }
 
-StepScalars sgd_scalars(const OptimizerSection& section, const ScheduledValues& now, std::int64_t /*step*/) {
-  return pack_scalars(SgdStep{.decay = static_cast<float>(section.weight_decay),
-                              .rate = static_cast<float>(now.lr),
-                              .momentum = momentum_of(section, now)});
+StepScalars sgd_scalars(const OptimizerSection& section, const ScheduledValues& now, std::int64_t step) {
+  const double sign = sign_of(section);
+  return pack_scalars(SgdStep{.decay = static_cast<float>(sign * section.weight_decay),
+                              .rate = static_cast<float>(sign * now.lr),
+                              .momentum = momentum_of(section, now),
+                              .share = static_cast<float>(step == 0 ? 1 : 1 - section.dampening)});
 }
 
 std::optional<KeyComplaint> check_sgd(const OptimizerSection& section) {
-  if (!section.nesterov || section.momentum > 0) return std::nullopt;
-  return KeyComplaint{"train.optimizer.nesterov",
-                      "train.optimizer.nesterov needs momentum above 0; set train.optimizer.momentum"};
+  if (section.nesterov && section.momentum == 0)
+    return KeyComplaint{"train.optimizer.nesterov",
+                        "train.optimizer.nesterov needs momentum above 0; set train.optimizer.momentum"};
+  if (section.dampening > 0 && (section.nesterov || section.momentum == 0))
+    return KeyComplaint{"train.optimizer.dampening",
+                        "train.optimizer.dampening needs momentum above 0, and no nesterov; leave it out"};
+  return std::nullopt;
 }
 
 // Adam, and AdamW, whose weight decay does not pass through the gradient.
@@ -40,10 +51,11 @@ std::optional<KeyComplaint> check_sgd(const OptimizerSection& section) {
 template <bool kDecoupled>
 StepScalars adam_scalars(const OptimizerSection& section, const ScheduledValues& now, std::int64_t step) {
   const double beta1 = now.momentum.value_or(section.betas[0]), beta2 = section.betas[1];
-  const double decay = kDecoupled ? now.lr * section.weight_decay : section.weight_decay;
+  const double sign = sign_of(section);
+  const double decay = kDecoupled ? now.lr * section.weight_decay : sign * section.weight_decay;
   return pack_scalars(
       AdamStep{.decay = static_cast<float>(decay),
-               .rate = static_cast<float>(now.lr / (1 - integer_power(beta1, step + 1))),
+               .rate = static_cast<float>(sign * now.lr / (1 - integer_power(beta1, step + 1))),
                .one_minus_beta1 = static_cast<float>(1 - beta1),
                .beta2 = static_cast<float>(beta2),
                .one_minus_beta2 = static_cast<float>(1 - beta2),
@@ -55,8 +67,9 @@ StepScalars adam_scalars(const OptimizerSection& section, const ScheduledValues&
 
 StepScalars rmsprop_scalars(const OptimizerSection& section, const ScheduledValues& now,
                             std::int64_t /*step*/) {
-  return pack_scalars(RmspropStep{.decay = static_cast<float>(section.weight_decay),
-                                  .rate = static_cast<float>(now.lr),
+  const double sign = sign_of(section);
+  return pack_scalars(RmspropStep{.decay = static_cast<float>(sign * section.weight_decay),
+                                  .rate = static_cast<float>(sign * now.lr),
                                   .alpha = static_cast<float>(section.alpha),
                                   .one_minus_alpha = static_cast<float>(1 - section.alpha),
                                   .eps = static_cast<float>(section.eps),
@@ -80,13 +93,13 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
   using Names = std::vector<std::string>;
   static const std::vector<OptimizerKind> kinds = {
       {.name = "sgd",
-       .keys = {{"lr"}, {"momentum"}, {"weight_decay"}, {"nesterov"}},
+       .keys = {{"lr"}, {"momentum"}, {"weight_decay"}, {"dampening"}, {"nesterov"}, {"maximize"}},
        .rule = sgd_rule,
        .buffers = [](const Section& section) { return section.momentum == 0 ? Names{} : Names{"momentum"}; },
        .scalars = sgd_scalars,
        .check = check_sgd},
       {.name = "adam",
-       .keys = {{"lr", "0.001"}, {"betas"}, {"eps"}, {"weight_decay"}},
+       .keys = {{"lr", "0.001"}, {"betas"}, {"eps"}, {"weight_decay"}, {"maximize"}},
        .rule = [](const Section&) { return UpdateRule::kAdam; },
        .buffers =
            [](const Section&) {
@@ -94,7 +107,7 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
            },
        .scalars = adam_scalars<false>},
       {.name = "adamw",
-       .keys = {{"lr", "0.001"}, {"betas"}, {"eps"}, {"weight_decay", "0.01"}},
+       .keys = {{"lr", "0.001"}, {"betas"}, {"eps"}, {"weight_decay", "0.01"}, {"maximize"}},
        .rule = [](const Section&) { return UpdateRule::kAdamW; },
        .buffers =
            [](const Section&) {
@@ -102,7 +115,7 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
            },
        .scalars = adam_scalars<true>},
       {.name = "rmsprop",
-       .keys = {{"lr", "0.01"}, {"momentum", "0"}, {"weight_decay"}, {"eps"}, {"alpha"}},
+       .keys = {{"lr", "0.01"}, {"momentum", "0"}, {"weight_decay"}, {"eps"}, {"alpha"}, {"maximize"}},
        .rule =
            [](const Section& section) {
              return section.momentum == 0 ? UpdateRule::kRmsprop : UpdateRule::kRmspropMomentum;

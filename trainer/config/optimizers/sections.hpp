@@ -23,7 +23,9 @@ struct OptimizerSection {
   double lr = 0.02;
   double momentum = 0.9;
   double weight_decay = 0;
+  double dampening = 0;
   bool nesterov = false;
+  bool maximize = false;
   std::vector<double> betas = {0.9, 0.999};
   double eps = 1e-8;
   double alpha = 0.99;
