@@ -221,7 +221,7 @@ def main() -> NoReturn:
 
 def _alone() -> Dict[str, str]:
     env = environment()
-    launchers = ("OMPI_COMM_WORLD_", "OMPI_UNIVERSE_", "PMIX_", "PMI_", "SLURM_")
+    launchers = ("OMPI_", "PMIX_", "PMI_", "SLURM_")
     kept = ("PMIX_PREFIX", "PMIX_EXEC_PREFIX", "PMIX_LIBDIR", "PMIX_DATADIR")
     return {name: value for name, value in env.items() if not name.startswith(launchers) or name in kept}
 

@@ -3,6 +3,7 @@
 """Training: a job and its overrides become a command line, the program runs, its events are handed on."""
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -187,7 +188,9 @@ class _Training:
                     reader.join()
                 self._events.close()
         failed = code not in (0, Stopped.code)
-        self._print_held(0 if not failed else float("inf"))
+        if failed and self._held:
+            self._held.pop()  # becomes an exception
+        self._print_held(0)
         if signal.SIGINT in self._caught:
             raise KeyboardInterrupt
         if code != 0:
@@ -197,12 +200,12 @@ class _Training:
     def _start(self) -> "subprocess.Popen[str]":
         env = dict(environment(), LOCKSTEP_RUN_FILE=str(self._run_file))
         # Below mpirun standard output looks like a terminal where it is a file.
-        to_terminal = sys.stdout is sys.__stdout__ and not self._quiet and launched_size() == 1
+        to_terminal = sys.stdout is sys.__stdout__ and not self._quiet and "OMPI_COMM_WORLD_SIZE" not in os.environ
         out = subprocess.DEVNULL if self._quiet else None if to_terminal else subprocess.PIPE
         if to_terminal and sys.stdout is not None:
             sys.stdout.flush()
         process = subprocess.Popen(self._command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
-                                   encoding="utf-8", errors="replace")
+                                   encoding="utf-8", errors="replace", preexec_fn=_end_with_python)
         self._process = process
         for number in self._caught:
             process.send_signal(number)  # it came in between
@@ -252,11 +255,22 @@ class _Training:
             process.send_signal(number)
 
     def _finished_directory(self) -> Path:
+        if not self._run_file.exists():
+            raise UsageError(f"{self._command[0]} is older than this package: install those of one version")
         directory = _directory_in(self._run_file)
         # The program tells success of every rank but 0, whatever became of the run.
         if launched_rank() > 0 and not any(event.get("event") == "end" for event in Run(directory).events()):
             raise Stopped("saved on request: the same call goes on")
         return directory
+
+
+_libc = ctypes.CDLL(None)
+
+
+def _end_with_python() -> None:
+    """In the program, before it begins: where Python is killed, as when a notebook is restarted, it saves and stops."""
+    set_parent_death_signal = 1
+    _libc.prctl(set_parent_death_signal, signal.SIGTERM)
 
 
 def _read_lines(stream: IO[str], take: Callable[[str], object]) -> None:
