@@ -7,7 +7,7 @@
     run = lockstep.train("mnist", train__epochs=2, ranks=2)
     print(run.metrics["test_accuracy"], run.sha256)
 
-The work is done by the program `lockstep`, which comes with this package: https://github.com, docs/python.md.
+The work is done by the program `lockstep`, which comes with this package. docs/python.md has more.
 """
 from .program import (DataError, DeviceError, Error, InternalError, IoError, MissingDataError, PeerLostError, Refuted,
                       Stopped, UsageError)
