@@ -203,6 +203,21 @@ print("libmpi of", open_mpi_of_launcher())
         self.assertEqual(mine.stdout.count("can train once"), 2)
         self.assertNotIn("libmpi of None", mine.stdout)
 
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    def test_exit_code_of_a_stopped_run_is_that_of_rank_0(self):
+        said = self.script(f"""
+import signal
+def stop(event):
+    if event["event"] == "epoch":
+        os.kill(os.getpid(), signal.SIGUSR1)
+try:
+    lockstep.train("mnist", run__dir="stopped", progress=stop, **{LONG!r})
+except lockstep.Stopped as error:
+    print("rank", os.environ["OMPI_COMM_WORLD_RANK"], "raises")
+    sys.exit(error.code)
+""", "mpirun", "--bind-to", "none", "--oversubscribe", "-np", "2")
+        self.assertEqual((said.returncode, said.stdout), (75, "rank 0 raises\n"), said.stderr)
+
     def test_examples_run_on_a_few_digits(self):
         small = ["train.max_steps=4", "parallel.device=cpu", "run.checkpoint_every_steps=0", "run.report=false"]
         digits = ["data.set=synthetic", "data.train_samples=128", "data.test_samples=64", "data.mean=auto", "data.std=auto", *small]

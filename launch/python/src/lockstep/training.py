@@ -48,7 +48,7 @@ def train(job: Job, *, data: Optional[Any] = None, classes: Optional[Sequence[st
     Raises:
         KeyboardInterrupt: after Ctrl-C; the run is saved.
         Stopped: the run was told to stop by another signal, and is saved.
-        Error: what the program says.
+        Error: what the program says. Where mpirun started several ranks, rank 0 has it, and the others end with SystemExit.
     """
     keys = flat_keys(overrides)
     if isinstance(data, Mapping):
@@ -258,9 +258,10 @@ class _Training:
         if not self._run_file.exists():
             raise UsageError(f"{self._command[0]} is older than this package: install those of one version")
         directory = _directory_in(self._run_file)
-        # The program tells success of every rank but 0, whatever became of the run.
-        if launched_rank() > 0 and not any(event.get("event") == "end" for event in Run(directory).events()):
-            raise Stopped("saved on request: the same call goes on")
+        # Of a run that failed or was stopped, rank 0 has the error, and its exit code is to be mpirun's: as the program, the
+        # other ranks end without one.
+        if launched_rank() > 0 and Run(directory).events()[-1:] != Run(directory).events("end")[-1:]:
+            sys.exit(0)
         return directory
 
 
