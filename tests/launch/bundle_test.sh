@@ -110,6 +110,12 @@ Bundle_takes_data_along() {
   expect_contains "$output" "$PWD/out/data/mnist"
 }
 
+Bundle_may_leave_the_gpu_suite_here() {
+  expect_exit 0 make_bundle --without-tests out
+  expect_equal "$(find out/tests -type f)$(find out -name '*_test')" ""
+  expect_exit 0 out/bin/lockstep --version
+}
+
 Bundle_replaces_a_bundle_and_nothing_else() {
   local temporary="$PWD/it's a \$(touch broken) \"folder\""
   cp -r "$made/bundle" out && touch out/old

@@ -120,6 +120,12 @@ std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirector
 /// it may, also in one where no run has begun.
 std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, const Job& job);
 
+/// Collective. On every rank that is a process: writes the run directory, and a line feed, to the file that
+/// $LOCKSTEP_RUN_FILE names, if it names one. For programs that start ranks and want to read the run (launch/python).
+/// @param run_directory  on rank 0
+/// @throws IoError  that file cannot be written
+void tell_run_directory(Communicator& comm, const std::string& run_directory);
+
 // Where the flight records of a run lie: RUN/flight/START/rank-N.flight, and the verdict, if there was one.
 
 inline constexpr int kFlightsKept = 3;  ///< the last starts of a run

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The newest unfinished run with the same determining keys is gone on with; else the next free number.
+#include "comm/agreement.hpp"
 #include "common/error.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/config/job_schema.hpp"
+#include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/run_directory.hpp"
 
 #include <fmt/format.h>
@@ -12,6 +14,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -145,6 +149,14 @@ std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirector
   }
   const auto path = open_new(env, job, open, runs.empty() ? 1 : runs.front() + 1);
   return line_for_new(job, path, newest, why_not_newest);
+}
+
+void tell_run_directory(Communicator& comm, const std::string& run_directory) {
+  const std::string line = gather_text(comm, comm.rank() == 0 ? run_directory + "\n" : "").front();
+  const char* file = std::getenv("LOCKSTEP_RUN_FILE");  // NOLINT(concurrency-mt-unsafe): it does not change
+  const bool speaks_for_process = comm.rank() == launched_rank();  // ranks may be threads
+  if (file == nullptr || *file == '\0' || !speaks_for_process) return;
+  replace_file(Env::posix(), file, std::as_bytes(std::span(line)));
 }
 
 }  // namespace lockstep

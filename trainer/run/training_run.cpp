@@ -39,6 +39,7 @@ int TrainingRun::run() {
 int TrainingRun::run_to_the_end() {
   open_directory();
   restore_or_initialise();
+  tell_run_directory(comm_, job_.run.dir);
   if (nothing_left_) return tell_nothing_left();
   comm_.activity().set_device(setup_.device.description);
   comm_.activity().set_restart_advice(restart_advice(job_, comm_.size()));

@@ -1,0 +1,157 @@
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+"""Arrays as files: data sets and images are written as IDX, weights are read from safetensors."""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, Optional, Sequence, Tuple
+
+import numpy as np
+import numpy.typing as npt
+
+from .program import DataError, IoError, UsageError
+
+Array = npt.NDArray[Any]
+
+_MOST_BYTES = 2**31 - 1  # of an IDX file
+_MOST_PIXELS = 16384  # of a side
+_MOST_HEADER = 100_000_000  # of a safetensors file, as its format says
+
+
+def as_images(array: Any, name: str) -> Array:
+    """N x H x W or N x C x H x W bytes as an IDX file keeps them: N x H x W or N x H x W x C.
+
+    Raises:
+        UsageError: IDX cannot hold them; says what to do.
+    """
+    images = np.asarray(array)
+    if images.dtype != np.uint8:
+        raise UsageError(f"{name}: {images.dtype} images; they are kept as bytes: bring them to 0..255 and give {name}.astype(numpy.uint8)")
+    if images.ndim == 4 and images.shape[1] not in (1, 2, 3, 4) and images.shape[3] in (1, 2, 3, 4):
+        raise UsageError(f"{name}: shape {images.shape} has its channels last; give {name}.transpose(0, 3, 1, 2)")
+    if images.ndim == 4:
+        images = images[:, 0] if images.shape[1] == 1 else images.transpose(0, 2, 3, 1)
+    if images.ndim != 3 and np.asarray(array).ndim != 4:
+        raise UsageError(f"{name}: {images.ndim} dimensions; images are N x H x W, or N x C x H x W where they have channels")
+    if min(images.shape) < 1 or max(images.shape[1:3]) > _MOST_PIXELS:
+        raise UsageError(f"{name}: shape {np.asarray(array).shape}; there must be an image, of 1 to {_MOST_PIXELS} pixels a side")
+    if images.nbytes > _MOST_BYTES:
+        raise UsageError(f"{name}: {images.nbytes} bytes; a file of images holds {_MOST_BYTES}: give fewer or smaller ones")
+    return np.ascontiguousarray(images)
+
+
+def as_labels(array: Any, count: int, name: str) -> Array:
+    """Labels as bytes. Raises UsageError where there are not `count` whole numbers from 0 to 255."""
+    labels = np.asarray(array)
+    if labels.dtype.kind not in "iu" or labels.shape != (count,):
+        raise UsageError(f"{name}: {labels.dtype} of shape {labels.shape}; labels are {count} whole numbers, one for each image")
+    if labels.min() < 0 or labels.max() > 255:
+        raise UsageError(f"{name}: labels from {labels.min()} to {labels.max()}; classes are numbered from 0 to 255 at most")
+    return labels.astype(np.uint8)
+
+
+def write_idx(path: Path, array: Array) -> None:
+    """Bytes as an IDX file."""
+    with open(path, "wb") as file:
+        file.write(struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape))
+        file.write(np.ascontiguousarray(array).data)
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lockstep" / "arrays"
+
+
+def write_set(data: Sequence[Any], classes: Optional[Sequence[str]] = None) -> Path:
+    """The folder of a data set for `data.set=idx`, made of (x, y, x_test, y_test).
+
+    It lies in `~/.cache/lockstep/arrays` under the SHA-256 of its bytes, since runs look for their data again.
+    The same arrays are not written twice.
+
+    Raises:
+        UsageError: what IDX cannot hold. IoError: the folder cannot be written.
+    """
+    if len(data) != 4:
+        raise UsageError(f"data: {len(data)} arrays; give four: (x, y, x_test, y_test)")
+    train, test = as_images(data[0], "x"), as_images(data[2], "x_test")
+    if train.shape[1:] != test.shape[1:]:
+        raise UsageError(f"x and x_test: images of {train.shape[1:]} and {test.shape[1:]}; they must have one size")
+    files: Dict[str, Array] = {}
+    for half, images, labels in (("train", train, as_labels(data[1], len(train), "y")),
+                                 ("t10k", test, as_labels(data[3], len(test), "y_test"))):
+        files[f"{half}-images-idx{images.ndim}-ubyte"] = images
+        files[f"{half}-labels-idx1-ubyte"] = labels
+    names = "".join(f"{name}\n" for name in classes or ())
+    digest = hashlib.sha256(names.encode())
+    for name, array in files.items():
+        digest.update(f"{name} {array.shape} ".encode())
+        digest.update(array.data)
+    folder = _cache() / digest.hexdigest()
+    if not folder.is_dir():
+        _write_folder(folder, files, names)
+    return folder
+
+
+def _write_folder(folder: Path, files: Dict[str, Array], names: str) -> None:
+    """Under another name first: another process may want the same set, or this one may be ended."""
+    made = None
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        made = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".tmp-"))
+        for name, array in files.items():
+            write_idx(made / name, array)
+        if names:
+            (made / "classes.txt").write_text(names, encoding="utf-8")
+        made.chmod(0o755)
+        made.rename(folder)
+    except OSError as error:
+        if made is not None:
+            shutil.rmtree(made, ignore_errors=True)
+        if not folder.is_dir():
+            raise IoError(f"{folder}: {error.strerror}; the arrays cannot be kept there: set XDG_CACHE_HOME") from error
+
+
+# Safetensors: the length of a header, the header in JSON, the tensors' bytes.
+
+_DTYPES = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1", "U8": "u1", "BOOL": "?"}
+
+
+def read_safetensors(path: Path) -> Dict[str, Array]:
+    """The tensors of a safetensors file, in the order in which they lie in it.
+
+    Raises:
+        DataError: it is not what the format says. Nothing is allocated before sizes are checked.
+    """
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        start = file.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
+        if length > min(size - 8, _MOST_HEADER):
+            raise DataError(f"{path}: no safetensors file: its header is longer than the file")
+        header, body = file.read(length), file.read()
+    try:
+        entries = {name: _entry(value, len(body)) for name, value in json.loads(header).items() if name != "__metadata__"}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: no safetensors file: {error}") from None
+    tensors = {}
+    for name, (dtype, shape, begin, end) in sorted(entries.items(), key=lambda entry: entry[1][2]):
+        tensors[name] = np.frombuffer(body[begin:end], dtype=dtype).reshape(shape).copy()
+    return tensors
+
+
+def _entry(value: Any, size: int) -> Tuple[np.dtype[Any], Tuple[int, ...], int, int]:
+    dtype = np.dtype(_DTYPES[value["dtype"]])
+    shape, (begin, end) = tuple(value["shape"]), value["data_offsets"]
+    if not all(isinstance(number, int) and number >= 0 for number in (*shape, begin, end)):
+        raise ValueError("a size is no whole number")
+    count = 1
+    for side in shape:
+        count *= side
+    if not begin <= end <= size or end - begin != count * dtype.itemsize:
+        raise ValueError("a tensor's bytes and its shape disagree")
+    return dtype, shape, begin, end

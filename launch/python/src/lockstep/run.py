@@ -1,0 +1,250 @@
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+"""Runs: what they came to, their weights, and what can be asked of them."""
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Union
+
+import numpy as np
+
+from .files import Array, as_images, read_safetensors, write_idx
+from .program import MissingDataError, Refuted, answer_and_code, ask, call, error_of
+
+Directory = Union[str, "os.PathLike[str]"]
+
+_AT_ONCE = 1000  # pictures in a question to the program
+
+
+def runs(dir: Directory = "runs") -> List[Run]:
+    """The runs below a folder, as `lockstep runs` lists them."""
+    listed = ask("runs", os.fspath(dir))["runs"]
+    return [Run(summary["run"]) for summary in listed if summary["state"] != "no run"]
+
+
+class Run:
+    """A run directory, or one of its checkpoints: `Run("runs/mnist")`, `Run("runs/mnist@best")`.
+
+    Nothing is kept: each question reads the files as they are, also of a run that trains meanwhile.
+    """
+
+    def __init__(self, dir: Directory) -> None:
+        self.name = os.fspath(dir)  #: as the program's commands take it
+        folder, _, checkpoint = self.name.rpartition("@")
+        named = folder != "" and not Path(self.name).exists()
+        self.path = Path(folder if named else self.name)  #: the run directory
+        self.checkpoint = checkpoint if named else "last"  #: "last", "best", "epoch:3" or "step:500"
+
+    def at(self, checkpoint: str = "last", *, epoch: Optional[int] = None, step: Optional[int] = None) -> Run:
+        """The run at another of its checkpoints: `run.at("best")`, `run.at(epoch=3)`, `run.at(step=500)`."""
+        if epoch is not None or step is not None:
+            checkpoint = f"epoch:{epoch}" if epoch is not None else f"step:{step}"
+        return Run(f"{self.path}@{checkpoint}")
+
+    @property
+    def best(self) -> Run:
+        """The run at the checkpoint of its highest test accuracy."""
+        return self.at("best")
+
+    # What it came to.
+
+    @property
+    def summary(self) -> Dict[str, Any]:
+        """What `lockstep runs --json` says of the run: state, epochs, accuracy, seconds, ranks and more."""
+        if not self.path.is_dir():
+            raise MissingDataError(f"{self.path}: there is no such run")
+        listed = ask("runs", str(self.path))["runs"]
+        found = [run for run in listed if Path(run["run"]).resolve() == self.path.resolve()]
+        if not found or found[0]["state"] == "no run":
+            raise MissingDataError(f"{self.path}: there is no run in this folder")
+        return dict(found[0])
+
+    @property
+    def state(self) -> str:
+        """running, finished, interrupted, failed, lost or damaged."""
+        return str(self.summary["state"])
+
+    @property
+    def config(self) -> Dict[str, Any]:
+        """The whole job, as nested dicts of numbers, texts and lists."""
+        nested: Dict[str, Any] = {}
+        for key, text in self.summary["job"].items():
+            *sections, last = key.split(".")
+            section = nested
+            for name in sections:
+                section = section.setdefault(name, {})
+            section[last] = _value_of(text)
+        return nested
+
+    def events(self, kind: Optional[str] = None) -> List[Dict[str, Any]]:
+        """The lines of `metrics.jsonl`; with `kind` ("start", "step", "epoch", "end" ...) those of that event."""
+        try:
+            lines = (self.path / "metrics.jsonl").read_bytes().split(b"\n")[:-1]
+        except FileNotFoundError:
+            raise MissingDataError(f"{self.path}: there is no metrics.jsonl: no run has begun there") from None
+        found = []
+        for line in lines:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(event, dict) and kind in (None, event.get("event")):
+                found.append(event)
+        return found
+
+    def columns(self, kind: str) -> Dict[str, Array]:
+        """The numbers of all events of a kind, a column each; NaN where an event has none."""
+        events = self.events(kind)
+        names = dict.fromkeys(name for event in events for name, value in event.items() if _is_number(value))
+        return {name: _column([event.get(name) for event in events]) for name in names}
+
+    @property
+    def metrics(self) -> Dict[str, Array]:
+        """A column for each number of the epochs: epoch, train_loss, test_loss, test_accuracy and more."""
+        return self.columns("epoch")
+
+    # Its weights, and what they compute.
+
+    @property
+    def weights(self) -> Dict[str, Array]:
+        """The parameters of the checkpoint by name, in the shapes that a PyTorch state_dict has."""
+        return read_safetensors(Path(ask("inspect", self.name)["checkpoint"]) / "model.safetensors")
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the weights, as training prints it last."""
+        return str(ask("hash", self.name)["weights_sha256"])
+
+    @property
+    def is_published(self) -> Optional[bool]:
+        """Whether the weights are the published ones; None where none are published for this job."""
+        same: Optional[bool] = ask("hash", self.name)["published_hash"]
+        return same
+
+    @property
+    def classes(self) -> List[str]:
+        """The names of the classes, in the order of their labels."""
+        return _class_names(ask("inspect", self.name))
+
+    def probabilities(self, images: Any) -> Array:
+        """The probability of each class, N x classes.
+
+        Args:
+            images: numpy.uint8, N x H x W or N x C x H x W, in the form of the training images.
+        """
+        array = as_images(images, "images")
+        names = {name: column for column, name in enumerate(self.classes)}
+        result = np.zeros((len(array), len(names)), np.float32)
+        with tempfile.TemporaryDirectory(prefix="lockstep-") as folder:
+            for first in range(0, len(array), _AT_ONCE):
+                path = Path(folder) / f"images-idx{array.ndim}-ubyte"
+                write_idx(path, array[first:first + _AT_ONCE])
+                answers = call("predict", self.name, str(path), "--json", "--top", str(len(names)))
+                for row, line in enumerate(answers.splitlines(), first):
+                    for answer in json.loads(line)["top"]:
+                        result[row, names[answer["class"]]] = answer["probability"]
+        return result
+
+    def predict(self, images: Any) -> Array:
+        """The likeliest class of each image, as its label. Takes what `probabilities` takes."""
+        labels: Array = self.probabilities(images).argmax(axis=1)
+        return labels
+
+    def evaluate(self, *, train: bool = False, data: Optional[Directory] = None, classes: bool = False) -> Dict[str, Any]:
+        """Loss and accuracy on the data of the run: what `lockstep eval --json` says.
+
+        Args:
+            train: on the training half in place of the test half.
+            data: a folder with other data of the same form.
+            classes: also precision and recall of each class.
+        """
+        options = ["--train"] * train + ["--classes"] * classes + (["--data", os.fspath(data)] if data is not None else [])
+        return ask("eval", self.name, *options)
+
+    def prove(self, *, sample: Optional[int] = None, ranks: Optional[int] = None) -> Dict[str, Any]:
+        """Computes the steps of the run again and compares them.
+
+        Args:
+            sample: only so many steps, at random.
+            ranks: as threads.
+
+        Raises:
+            Refuted: the run was computed otherwise than it says.
+            Error: some steps could not be computed again.
+        """
+        options = ["--sample", str(sample)] if sample is not None else []
+        options += ["--ranks", str(ranks)] if ranks is not None else []
+        answer, code = answer_and_code(["prove", str(self.path), *options], allowed=(0, 1, 66, 69))
+        for found in answer["refuted"]:
+            raise Refuted(f"{self.path}: refuted at step {found['step']}: {found['text']}; likely cause: {found['cause']}")
+        for left in answer["not_proved"] if code != 0 else ():
+            raise error_of(code, f"{self.path}: steps {left['from']} to {left['to']} are not proved: {left['why']}")
+        return answer
+
+    def verify(self) -> Dict[str, Any]:
+        """Whether every checksum of every checkpoint holds: what `lockstep verify --json` says, with `good`."""
+        return answer_and_code(["verify", self.name], allowed=(0, 65))[0]
+
+    def report(self, output: Optional[Directory] = None) -> Path:
+        """Writes the run as a page of curves, classes and mistakes; returns its path, `report.html` in the run unless told."""
+        path = Path(output) if output is not None else self.path / "report.html"
+        call("report", str(self.path), *(["-o", str(path), "--force"] if output is not None else []))
+        return path
+
+    # As it is shown.
+
+    def __repr__(self) -> str:
+        return f"Run({self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Run) and (self.path.resolve(), self.checkpoint) == (other.path.resolve(), other.checkpoint)
+
+    def __hash__(self) -> int:
+        return hash((self.path.resolve(), self.checkpoint))
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a table, and the curves as a picture, in which nothing can run."""
+        summary = self.summary
+        shown = {"state": summary["state"], "model": summary["model"], "data": summary["data"],
+                 "epochs": f"{summary['epochs']} of {summary['epochs_asked']}", "ranks": summary["ranks"],
+                 "test accuracy": _percent(summary["test_accuracy"]), "best": _percent((summary["best_accuracy"] or {}).get("value")),
+                 "weights": summary["weights_sha256"]}
+        rows = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(str(value))}</td></tr>"
+                       for name, value in shown.items() if value not in (None, ""))
+        curves = base64.b64encode(call("report", str(self.path), "--format", "svg").encode()).decode()
+        return (f"<table><caption>{html.escape(self.name)}</caption>{rows}</table>"
+                f'<img alt="curves" src="data:image/svg+xml;base64,{curves}">')
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _column(values: List[Any]) -> Array:
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return np.array(values, np.int64)
+    return np.array([value if _is_number(value) else np.nan for value in values], np.float64)
+
+
+def _percent(share: Optional[float]) -> Optional[str]:
+    return None if share is None else f"{100 * share:.2f} %"
+
+
+def _value_of(text: str) -> Any:
+    """A value of a job, which the program hands on as text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _class_names(inspected: Dict[str, Any]) -> List[str]:
+    named = inspected.get("data", {}).get("class_names", "")
+    if named:
+        return [str(name) for name in named.splitlines()]
+    return [str(number) for number in range(int(inspected["model"]["classes"]))]

@@ -1,0 +1,400 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+"""The Python package over the program of this build: training, runs, errors, signals, mpirun, and the wheel itself.
+
+Exit code 77: there is no numpy. launch/wheel --check tries the wheel in an environment of its own.
+"""
+import base64
+import csv
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+import unittest.mock
+import zipfile
+from pathlib import Path
+
+try:
+    import numpy as np
+except ImportError:
+    if sys.executable != "/usr/bin/python3" and os.path.exists("/usr/bin/python3"):
+        os.execv("/usr/bin/python3", ["/usr/bin/python3", *sys.argv])  # Debian's has it, if any has
+    print("skipped: no numpy (python3-numpy)")
+    sys.exit(77)
+
+REPO = Path(__file__).resolve().parents[2]
+PACKAGE = REPO / "launch" / "python"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(PACKAGE / "src"))
+os.environ.setdefault("LOCKSTEP_PROGRAM", str(REPO / "build" / "release" / "lockstep"))
+os.environ.update(PYTHONDONTWRITEBYTECODE="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+
+import lockstep  # noqa: E402
+from lockstep import files, program, training  # noqa: E402
+
+MADE = {"set": "synthetic", "train_samples": 256, "test_samples": 64}
+SHORT = {"data": MADE, "data__global_batch": 128, "parallel__grain": 32, "train__epochs": 2, "parallel__device": "cpu", "quiet": True}
+LONG = dict(SHORT, data=dict(MADE, train_samples=2560), train__epochs=100)
+
+
+def bars(count, seed):
+    """8 x 6 pictures of bars that lie (0) or stand (1)."""
+    random = np.random.default_rng(seed)
+    x, y = random.integers(0, 40, (count, 8, 6), dtype=np.uint8), np.arange(count) % 2
+    for image, label, at in zip(x, y, random.integers(1, 5, count)):
+        image[(at, slice(None)) if label == 0 else (slice(None), at)] = 255
+    return x, y
+
+
+class InAFolder(unittest.TestCase):
+    """Each class of tests works in a folder of its own."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.before = os.getcwd()
+        cls.folder = tempfile.mkdtemp()
+        os.chdir(cls.folder)
+        os.environ["XDG_CACHE_HOME"] = cls.folder + "/cache"
+
+    @classmethod
+    def tearDownClass(cls):
+        os.chdir(cls.before)
+        shutil.rmtree(cls.folder)
+
+
+class TrainingOnArrays(InAFolder):
+    """One run on pictures of bars, and what can be asked of it."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.data = (*bars(256, 1), *bars(64, 2))
+        cls.events = []
+        cls.run_of_bars = lockstep.train({"model": "linear", "train.epochs": 6, "parallel": {"grain": 16, "device": "cpu"}},
+                                         data=cls.data, classes=["<lies>", "stands"], data__global_batch=32, ranks=2,
+                                         train={"optimizer": {"lr": 0.1}}, progress=cls.events.append, quiet=True)
+
+    def test_it_has_learnt_them(self):
+        self.assertGreater(self.run_of_bars.metrics["test_accuracy"][-1], 0.9)
+        self.assertEqual(self.run_of_bars.state, "finished")
+
+    def test_progress_had_every_event(self):
+        self.assertEqual(self.events, self.run_of_bars.events())
+        self.assertEqual([event["event"] for event in self.events].count("epoch"), 6)
+
+    def test_columns_have_types_of_numpy(self):
+        metrics = self.run_of_bars.metrics
+        np.testing.assert_array_equal(metrics["epoch"], np.arange(1, 7))
+        self.assertEqual(metrics["epoch"].dtype, np.int64)
+        self.assertEqual(metrics["train_loss"].dtype, np.float64)
+
+    def test_config_has_what_was_asked_for(self):
+        config = self.run_of_bars.config
+        self.assertEqual((config["model"], config["train"]["epochs"], config["train"]["optimizer"]["lr"]), ("linear", 6, 0.1))
+        self.assertEqual((config["data"]["global_batch"], config["parallel"]["ranks"], config["run"]["trail"]), (32, 2, True))
+
+    def test_weights_are_those_of_the_hash(self):
+        weights = self.run_of_bars.weights
+        self.assertEqual({name: array.shape for name, array in weights.items()}, {"fc.weight": (2, 48), "fc.bias": (2,)})
+        self.assertEqual(hashlib.sha256(b"".join(array.tobytes() for array in weights.values())).hexdigest(), self.run_of_bars.sha256)
+
+    def test_predictions_are_as_good_as_the_evaluation(self):
+        _, _, x, y = self.data
+        probabilities = self.run_of_bars.probabilities(x)
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+        np.testing.assert_array_equal(self.run_of_bars.predict(x), probabilities.argmax(axis=1))
+        self.assertEqual((self.run_of_bars.predict(x) == y).sum(), self.run_of_bars.evaluate()["correct"])
+
+    def test_best_is_a_run_at_a_checkpoint(self):
+        best = self.run_of_bars.best
+        self.assertEqual((best.path, best.checkpoint), (self.run_of_bars.path, "best"))
+        self.assertEqual(best.evaluate()["accuracy"], max(self.run_of_bars.metrics["test_accuracy"]))
+        self.assertEqual(self.run_of_bars.at(epoch=6).sha256, self.run_of_bars.sha256)
+
+    def test_runs_lists_it(self):
+        self.assertIn(self.run_of_bars, lockstep.runs())
+        self.assertEqual(lockstep.runs("nowhere-else") if os.path.isdir("nowhere-else") else [], [])
+
+    def test_proof_holds_until_metrics_are_changed(self):
+        self.assertEqual(self.run_of_bars.prove()["verdict"], "proved")
+        shutil.copytree(self.run_of_bars.path, "changed")
+        metrics = Path("changed/metrics.jsonl")
+        metrics.write_text(metrics.read_text().replace('"train_samples":256', '"train_samples":255'))
+        with self.assertRaisesRegex(lockstep.Refuted, "changed: refuted at step .*metrics.jsonl"):
+            lockstep.Run("changed").prove()
+
+    def test_verify_finds_a_damaged_byte(self):
+        self.assertTrue(self.run_of_bars.verify()["good"])
+        shutil.copytree(self.run_of_bars.path, "damaged")
+        model = sorted(Path("damaged/checkpoints").iterdir())[-1] / "model.safetensors"
+        model.write_bytes(model.read_bytes()[:-1] + b"\x7f")
+        self.assertFalse(lockstep.Run("damaged").verify()["good"])
+
+    def test_report_is_written(self):
+        self.assertEqual(self.run_of_bars.report(), self.run_of_bars.path / "report.html")
+        self.assertIn("<html", self.run_of_bars.report("page.html").read_text())
+
+    def test_html_for_notebooks_is_escaped(self):
+        shutil.copytree(self.run_of_bars.path, "<script>alert(1)")
+        page = lockstep.Run("<script>alert(1)")._repr_html_()
+        self.assertNotIn("<script", page)
+        self.assertIn("&lt;script&gt;", page)
+        self.assertIn("<svg", base64.b64decode(re.search(r"base64,([^\"]+)", page)[1]).decode())
+
+    def test_same_arrays_are_written_once(self):
+        self.assertEqual(files.write_set(self.data, ["<lies>", "stands"]), files.write_set(self.data, ["<lies>", "stands"]))
+        self.assertNotEqual(files.write_set(self.data), files.write_set(self.data, ["<lies>", "stands"]))
+
+    def test_channels_come_first_in_arrays_and_last_in_files(self):
+        x = np.arange(2 * 3 * 4 * 5, dtype=np.uint8).reshape(2, 3, 4, 5)
+        folder = files.write_set((x, [0, 1], x, [1, 0]))
+        written = (folder / "train-images-idx4-ubyte").read_bytes()
+        self.assertEqual(written[:20], bytes([0, 0, 8, 4, 0, 0, 0, 2, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 3]))
+        self.assertEqual(written[20:], x.transpose(0, 2, 3, 1).tobytes())
+
+    def test_what_idx_cannot_hold_is_refused_with_a_fix(self):
+        x, y = bars(4, 1)
+        for data, sentence in (((x / 255, y, x, y), r"x: float64 images.*x\.astype\(numpy\.uint8\)"),
+                               ((x, y, x[:, :5], y), "x and x_test: images of"),
+                               ((x[0], y, x, y), "x: 2 dimensions"),
+                               ((x[:0], y[:0], x, y), "there must be an image"),
+                               ((x[..., None].repeat(3, 3), y, x, y), r"transpose\(0, 3, 1, 2\)"),
+                               ((x, y[:3], x, y), "y: int64 of shape .3,.; labels are 4 whole numbers"),
+                               ((x, y, x, y + 255), "y_test: labels from 255 to 256"),
+                               ((x, y / 2, x, y), "y: float64"),
+                               ((x, y), "give four")):
+            with self.subTest(sentence), self.assertRaisesRegex(lockstep.UsageError, sentence):
+                lockstep.train("mnist", data=data)
+
+
+class Runs(InAFolder):
+    """Runs on drawn digits: ranks, signals, errors."""
+
+    def script(self, text, *launcher):
+        Path("script.py").write_text("import os, sys, lockstep\n" + text)
+        env = dict(os.environ, PYTHONPATH=str(PACKAGE / "src"))
+        return subprocess.run([*launcher, sys.executable, "script.py"], env=env, capture_output=True, text=True, timeout=100)
+
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    def test_ranks_of_mpirun_come_to_the_weights_of_one(self):
+        alone = lockstep.train("mnist", run__dir="alone", **SHORT)
+        mine = self.script(f"""
+short = {dict(SHORT, quiet=False)!r}
+run = lockstep.train("mnist", **short)
+print("rank", os.environ["OMPI_COMM_WORLD_RANK"], run, run.sha256, "correct:", run.evaluate()["correct"])
+try:
+    lockstep.train("mnist", **short)
+except lockstep.UsageError as error:
+    print(error)
+from lockstep.program import open_mpi_of_launcher
+print("libmpi of", open_mpi_of_launcher())
+""", "mpirun", "--bind-to", "none", "--oversubscribe", "-np", "2")
+        self.assertEqual(mine.returncode, 0, mine.stderr)
+        for rank in (0, 1):
+            self.assertIn(f"rank {rank} Run('runs/mnist') {alone.sha256}", mine.stdout)
+        self.assertEqual(mine.stdout.count("weights sha256"), 1)
+        self.assertEqual(mine.stdout.count("can train once"), 2)
+        self.assertNotIn("libmpi of None", mine.stdout)
+
+    @unittest.skipUnless(shutil.which("mpirun"), "no mpirun")
+    def test_exit_code_of_a_stopped_run_is_that_of_rank_0(self):
+        said = self.script(f"""
+import signal
+def stop(event):
+    if event["event"] == "epoch":
+        os.kill(os.getpid(), signal.SIGUSR1)
+try:
+    lockstep.train("mnist", run__dir="stopped", progress=stop, **{LONG!r})
+except lockstep.Stopped as error:
+    print("rank", os.environ["OMPI_COMM_WORLD_RANK"], "raises")
+    sys.exit(error.code)
+""", "mpirun", "--bind-to", "none", "--oversubscribe", "-np", "2")
+        self.assertEqual((said.returncode, said.stdout), (75, "rank 0 raises\n"), said.stderr)
+
+    def test_examples_run_on_a_few_digits(self):
+        small = ["train.max_steps=4", "parallel.device=cpu", "run.checkpoint_every_steps=0", "run.report=false"]
+        digits = ["data.set=synthetic", "data.train_samples=128", "data.test_samples=64", "data.mean=auto", "data.std=auto", *small]
+        env = dict(os.environ, PYTHONPATH=str(PACKAGE / "src"))
+        examples = (("data_parallel_tutorial", small, "the same bits: True"), ("lenet", digits, "the same curve: True"),
+                    ("model_parallel", digits, "by the formula"), ("ddp_mnist", digits, "trained by 1 ranks"),
+                    ("hogwild_mnist", digits, "fc2.bias .* differs by at most"))
+        started = [subprocess.Popen([sys.executable, PACKAGE / "examples" / f"{name}.py", *arguments], env=env, stdout=subprocess.PIPE,
+                                    stderr=subprocess.STDOUT, text=True) for name, arguments, _ in examples]
+        for (name, _, sentence), process in zip(examples, started):
+            said = process.communicate()[0]
+            with self.subTest(name):
+                self.assertRegex(said, sentence)
+                self.assertEqual(process.returncode, 0, said)
+
+    def test_threads_come_to_the_weights_of_one(self):
+        self.assertEqual(lockstep.train("mnist", run__dir="one", ranks=1, **SHORT).sha256,
+                         lockstep.train("mnist", run__dir="three", ranks=3, **SHORT).sha256)
+
+    def test_ctrl_c_saves_and_the_same_call_goes_on(self):
+        def interrupt(event):
+            if event["event"] == "epoch":
+                os.kill(os.getpid(), signal.SIGINT)
+
+        before = signal.getsignal(signal.SIGINT)
+        with self.assertRaises(KeyboardInterrupt):
+            lockstep.train("mnist", run__dir="long", progress=interrupt, **LONG)
+        self.assertIs(signal.getsignal(signal.SIGINT), before)
+        self.assertEqual(lockstep.Run("long").state, "interrupted")
+        saved = lockstep.Run("long").events("epoch")
+        events = []
+        lockstep.train("mnist", run__dir="long", progress=events.append, **dict(LONG, train__epochs=len(saved) + 2))
+        self.assertEqual([event for event in events if event["event"] == "epoch"][:len(saved)], saved)
+        self.assertEqual(lockstep.Run("long").state, "finished")
+
+    def test_other_signals_stop_it_too(self):
+        def stop(event):
+            if event["event"] == "epoch":
+                os.kill(os.getpid(), signal.SIGUSR1)
+
+        with self.assertRaises(lockstep.Stopped) as caught:
+            lockstep.train("mnist", run__dir="told", progress=stop, **LONG)
+        self.assertEqual(caught.exception.code, 75)
+
+    def test_progress_that_raises_stops_the_run_and_saves_it(self):
+        def fail(event):
+            raise RuntimeError("mine")
+
+        with self.assertRaisesRegex(RuntimeError, "mine"):
+            lockstep.train("mnist", run__dir="failed", progress=fail, **LONG)
+        self.assertEqual(lockstep.Run("failed").state, "interrupted")
+
+    def test_what_it_prints_goes_where_python_prints(self):
+        said = self.script(f"""
+import io
+sys.stdout = io.StringIO()
+run = lockstep.train("mnist", run__dir="heard", **{dict(SHORT, quiet=False)!r})
+assert "weights sha256 " + run.sha256 in sys.stdout.getvalue()
+""")
+        self.assertEqual((said.returncode, said.stdout), (0, ""), said.stderr)
+
+    def test_errors_carry_the_sentence_and_the_exit_code(self):
+        for job, overrides, kind, code, sentence in (
+                ("mnist", {"train__epoch": 3}, lockstep.UsageError, 2, "did you mean 'epochs'"),
+                ("nosuch", {}, lockstep.UsageError, 2, "there is no job 'nosuch'.*mnist"),
+                ("nosuch.yaml", {}, lockstep.MissingDataError, 66, "nosuch.yaml: no such file"),
+                ("mnist", {"data": {"set": "idx", "root": "nowhere"}}, lockstep.MissingDataError, 66, "nowhere"),
+                ("mnist", {"train__epochs": None}, lockstep.UsageError, 2, "None is no value of a job"),
+                ({"model": "net", "data": 1, "data.set": "mnist"}, {}, lockstep.UsageError, 2, "a value and a section"),
+                ("mnist", dict(SHORT, train__optimizer__lr=1e6, run__dir="nan"), lockstep.InternalError, 70, "NaN or infinite")):
+            with self.subTest(sentence), self.assertRaisesRegex(kind, sentence) as caught:
+                lockstep.train(job, **dict({"quiet": True}, **overrides))
+            self.assertEqual(caught.exception.code, code)
+        self.assertIs(type(program.error_of(71, "lockstep: rank 1 is lost\n")), lockstep.PeerLostError)
+        self.assertEqual(str(program.error_of(-9, "")), "the program was ended by signal 9")
+
+    def test_questions_about_what_is_not_there_fail(self):
+        for ask in (lambda run: run.sha256, lambda run: run.summary, lambda run: run.events(), lambda run: run.prove()):
+            self.assertRaises(lockstep.MissingDataError, ask, lockstep.Run("nowhere"))
+
+    def test_an_unknown_format_is_refused(self):
+        Path("newer").write_text("#!/bin/sh\necho '{\"format\": 2, \"runs\": []}'\n")
+        os.chmod("newer", 0o755)
+        with unittest.mock.patch.dict(os.environ, LOCKSTEP_PROGRAM=os.path.abspath("newer")):
+            self.assertRaisesRegex(lockstep.UsageError, "format 2, this package reads 1", lockstep.runs)
+
+
+class Overrides(unittest.TestCase):
+    def test_spellings_of_a_key(self):
+        wanted = {"train.optimizer.lr": 0.1}
+        for given in ({"train__optimizer__lr": 0.1}, {"train.optimizer.lr": 0.1}, {"train": {"optimizer": {"lr": 0.1}}},
+                      {"train": {"optimizer.lr": 0.1}}):
+            self.assertEqual(training.flat_keys(given), wanted)
+
+    def test_values_as_the_command_line_has_them(self):
+        for value, text in ((3, "3"), (0.5, "0.5"), (True, "true"), ("adam", "adam"), ([0.9, 0.99], "[0.9, 0.99]"),
+                            (Path("a/b"), "a/b"), (np.float64(0.25), "0.25"), (np.array([1, 2]), "[1, 2]")):
+            self.assertEqual(training.override_text(value), text)
+
+
+class Safetensors(unittest.TestCase):
+    def read(self, header, body=b""):
+        text = header if isinstance(header, bytes) else json.dumps(header).encode()
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(len(text).to_bytes(8, "little") + text + body)
+            file.flush()
+            return files.read_safetensors(Path(file.name))
+
+    def test_tensors_come_in_their_order(self):
+        tensors = self.read({"b": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]}, "__metadata__": {"format": "pt"},
+                             "a": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}}, np.float32([1, 2, 3]).tobytes())
+        self.assertEqual({name: array.tolist() for name, array in tensors.items()}, {"a": 1, "b": [2, 3]})
+        self.assertEqual(list(tensors), ["a", "b"])
+
+    def test_what_is_none_is_refused(self):
+        for header in (b"{", b"[]", {"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}},
+                       {"a": {"dtype": "F32", "shape": [1], "data_offsets": [4, 8]}}, {"a": {"dtype": "C64", "shape": [], "data_offsets": [0, 4]}},
+                       {"a": {"dtype": "F32", "shape": [-1, -1], "data_offsets": [0, 4]}}, {"a": 1}):
+            with self.subTest(header):
+                self.assertRaises(lockstep.DataError, self.read, header, bytes(4))
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(b"\xff" * 64)
+            file.flush()
+            self.assertRaises(lockstep.DataError, files.read_safetensors, Path(file.name))
+
+
+@unittest.skipUnless(sys.version_info >= (3, 11) and shutil.which("readelf"), "Python 3.11 and readelf build it")
+class Wheel(InAFolder):
+    """A wheel of a bundle of a few files."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        for name, source in (("libexec/lockstep", shutil.which("true")), ("lib/libmpi.so.40", None), ("lib/libz.so.1", None),
+                             ("tests/gpu/run", None), ("share/lockstep/jobs/mnist.yaml", None), ("LICENSE", None), ("VERSION", None)):
+            path = Path("bundle", name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if source:
+                shutil.copy(source, path)
+            else:
+                path.write_text("lockstep 1.2.3\n")
+        for folder in ("one", "two"):
+            os.mkdir(folder)
+            said = subprocess.run([sys.executable, PACKAGE / "wheel_backend.py", "bundle", folder], capture_output=True, text=True, check=True)
+        cls.name = said.stdout.strip()
+        cls.wheel = zipfile.ZipFile(Path("one", cls.name))
+
+    def test_name_says_what_it_needs(self):
+        self.assertRegex(self.name, r"^lockstep-1\.2\.3-py3-none-manylinux_2_\d+_[a-z0-9_]+\.whl$")
+
+    def test_same_files_give_the_same_bytes(self):
+        self.assertEqual(Path("one", self.name).read_bytes(), Path("two", self.name).read_bytes())
+
+    def test_record_has_every_file(self):
+        rows = {path: (digest, size) for path, digest, size in csv.reader(self.wheel.read("lockstep-1.2.3.dist-info/RECORD").decode().splitlines())}
+        self.assertEqual(set(rows), set(self.wheel.namelist()))
+        for path in self.wheel.namelist():
+            data = self.wheel.read(path)
+            wanted = "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            self.assertIn(rows[path], ((wanted, str(len(data))), ("", "")), path)
+
+    def test_program_can_be_run_and_open_mpi_stands_apart(self):
+        names = self.wheel.namelist()
+        self.assertTrue(self.wheel.getinfo("lockstep/_bundle/libexec/lockstep").external_attr >> 16 & 0o111)
+        for name in ("lockstep/_bundle/mpi/libmpi.so.40", "lockstep/_bundle/share/lockstep/jobs/mnist.yaml", "lockstep/py.typed", "lockstep/run.py"):
+            self.assertIn(name, names)
+        for name in ("lib/libz.so.1", "tests/gpu/run", "VERSION"):
+            self.assertNotIn("lockstep/_bundle/" + name, names)
+
+    def test_command_becomes_the_program(self):
+        self.wheel.extractall("site")
+        command = Path("site/lockstep-1.2.3.data/scripts/lockstep")
+        os.chmod("site/lockstep/_bundle/libexec/lockstep", 0o755)
+        env = {name: value for name, value in os.environ.items() if name != "LOCKSTEP_PROGRAM"}
+        done = subprocess.run([sys.executable, command, "--version"], env=dict(env, PYTHONPATH="site"), capture_output=True, text=True)
+        self.assertEqual((done.returncode, "lockstep" in done.stdout or "true" in done.stdout), (0, True), done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
