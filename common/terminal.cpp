@@ -103,6 +103,10 @@ int output_columns() {
   return columns;
 }
 
+int page_columns() {
+  return SeenOutput().is_terminal() ? output_columns() : std::max(columns_of_environment(), kFewestColumns);
+}
+
 int last_output_columns() noexcept {
   return last_columns.load();
 }

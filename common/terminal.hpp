@@ -30,6 +30,9 @@ OutputTerminal output_terminal();
 /// does not know, $COLUMNS counts, then 80. kAnyWidth for a file or pipe.
 int output_columns();
 
+/// How wide a page of text is: as the terminal; in a file or pipe $COLUMNS counts, then 80.
+int page_columns();
+
 /// What the last call of output_columns() said (kAnyWidth before the first): for signal handlers.
 int last_output_columns() noexcept;
 

@@ -189,6 +189,42 @@ std::string fold_lines(std::string_view text, int columns) {
   return lines;
 }
 
+namespace {
+
+/// The words of a text; a number and the word behind it are one.
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  bool is_number = false;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" \n"), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (word.empty()) continue;
+    if (is_number) {
+      words.back() += " " + std::string(word);
+    } else {
+      words.emplace_back(word);
+    }
+    is_number = word.find_first_not_of("0123456789") == word.npos;
+  }
+  return words;
+}
+
+}  // namespace
+
+std::string fill(std::string_view paragraph, int columns, int indent) {
+  const std::string margin(static_cast<std::size_t>(indent), ' ');
+  std::string text, line;
+  for (const std::string& word : words_of(paragraph)) {
+    if (!line.empty() && display_width(line) + 1 + display_width(word) > columns - indent) {
+      text += margin + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return text + margin + line;
+}
+
 std::string align_columns(const std::vector<std::vector<std::string>>& rows,
                           const std::vector<std::size_t>& right) {
   std::vector<int> widths(rows.empty() ? 0 : rows.front().size(), 0);

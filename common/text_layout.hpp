@@ -35,6 +35,10 @@ std::string fold(std::string_view line, int columns);
 /// Each line of a text on its own.
 std::string fold_lines(std::string_view text, int columns);
 
+/// A paragraph of words as lines of at most `columns`, all of them indented alike. A number stays with the word behind
+/// it. No line break at the end.
+std::string fill(std::string_view paragraph, int columns, int indent = 0);
+
 /// A table, a line for each row: columns as wide as their widest text, two spaces apart. Rows have one length.
 /// @param right  columns, by number, whose texts end below one another, as numbers do
 std::string align_columns(const std::vector<std::vector<std::string>>& rows,

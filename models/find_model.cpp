@@ -59,6 +59,11 @@ std::set<std::string> names_in(const std::vector<fs::path>& directories) {
 
 }  // namespace
 
+std::vector<std::string> known_models() {
+  const std::set<std::string> names = names_in(model_directories());
+  return {names.begin(), names.end()};
+}
+
 std::string find_model(const std::string& source) {
   if (is_model_path(source)) return source;
   const std::vector<fs::path> directories = model_directories();

@@ -109,6 +109,8 @@ inline bool is_model_path(std::string_view source) {
 /// ../share/lockstep/models beside the program.
 /// @throws ConfigError  no model has this name; says which there are and where they were looked for
 std::string find_model(const std::string& source);
+/// The names that it knows.
+std::vector<std::string> known_models();
 
 // In which order backward finishes the gradients, and how much work lies between: what bucket planning needs
 // to know.

@@ -116,6 +116,14 @@ TEST(TextLayoutTest, TextInAColumnStaysInItsColumn) {
             "--set NAME      the set of pictures that it is\n                evaluated on");
 }
 
+TEST(TextLayoutTest, AFilledParagraphIsIndentedAlikeAndKeepsNumbersWithWhatTheyCount) {
+  EXPECT_EQ(fill("one two  three\nfour", 11, 2), "  one two\n  three\n  four");
+  EXPECT_EQ(fill("no class has 90 %, and", 16), "no class has\n90 %, and");
+  EXPECT_EQ(fill("averylongword a", 5, 1), " averylongword\n a");
+  EXPECT_EQ(fill("all of it", kAnyWidth, 4), "    all of it");
+  EXPECT_EQ(fill("", 10), "");
+}
+
 TEST(TextLayoutTest, FoldingEndsForAnyTextAndWidth) {
   for (const std::string text : {"", " ", "   ", "a", "  a  ", "\xFF\xFE", "a\n\n b", "字字字"}) {
     for (int columns = 1; columns < 12; ++columns) {

@@ -112,7 +112,7 @@ All_commands_of_the_pages_run_in_order_as_written() {
 
 Commands_and_keys_in_the_sentences_of_the_pages_exist() {
   only_looked_at
-  check_sentences README.md docs/*.md
+  check_sentences README.md docs/*.md docs/reference/*.md
   while read -r line; do check_line "$line"; done < <(sed -nE 's/^# +((mpirun -|build\/|sbatch |launch\/).*)/\1/p' launch/jobs/*.yaml hostfile.example launch/slurm/train.sbatch)
 }
 
@@ -198,7 +198,7 @@ Versus_torch_refuses_another_folder_in_one_sentence() {
 
 Links_between_pages_lead_somewhere() {
   local page target
-  for page in "$repo"/README.md "$repo"/docs/*.md; do
+  for page in "$repo"/README.md "$repo"/docs/*.md "$repo"/docs/reference/*.md; do
     while read -r target; do
       [ -e "$(dirname "$page")/$target" ] || fail "$page links to $target, which is not there"
     done < <(grep -oE '\]\([^)#]+' "$page" | sed 's/^](//' | grep -v '^https\?:')
@@ -206,7 +206,7 @@ Links_between_pages_lead_somewhere() {
 }
 
 Pages_name_only_files_and_folders_that_are_there() {
-  expect_equal "$(named_in_vain "$repo"/README.md "$repo"/docs/*.md)" ""
+  expect_equal "$(named_in_vain "$repo"/README.md "$repo"/docs/*.md "$repo"/docs/reference/*.md)" ""
 }
 
 The_page_on_extending_names_only_types_and_functions_that_are_there() {

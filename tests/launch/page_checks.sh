@@ -43,10 +43,10 @@ unknown_names() {
 # has_option HELP OPTION
 has_option() { grep -qE -- "(^|[ ,[(|])$2([] ,=|)]|\$)" <<<"$1"; }
 
-# help_of COMMAND...: what its --help says, asked once.
+# help_of COMMAND...: what its --help says on a wide page, asked once.
 declare -A helps
 help_of() {
-  helps[$*]=${helps[$*]:-$(timeout 20 "$@" --help </dev/null 2>&1)} || return
+  helps[$*]=${helps[$*]:-$(COLUMNS=10000 timeout 20 "$@" --help </dev/null 2>&1)} || return
   help=${helps[$*]}
 }
 

@@ -9,6 +9,7 @@
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "kernels/cpu/simd_choice.hpp"
+#include "trainer/commands/command_text.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -45,11 +46,11 @@ constexpr const char* kDescription =
     "  mpirun -np 2 lockstep train launch/jobs/mnist.yaml    two, the same weights\n"
     "  lockstep predict runs/mnist digit.png                 use what was trained\n";
 
-constexpr const char* kExitCodes =
-    "Exit codes: 0 ok, 1 diff: they differ, prove: refuted, 2 usage or job file,\n"
-    "65 damaged data, 66 missing data, 69 device, memory or threads not available,\n"
-    "70 internal error or NaN, 71 a peer was lost, 74 input/output, 75 saved on\n"
-    "request: run me again, 128 + n ended by signal n, unsaved.";
+std::string exit_codes() {
+  std::vector<std::string> codes;
+  for (const auto& [code, meaning] : exit_meanings()) codes.push_back(fmt::format("{} {}", code, meaning));
+  return fmt::format("Exit codes: {}.", fmt::join(codes, ", "));
+}
 
 /// CLI11 would only say that a command is missing.
 void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
@@ -75,20 +76,52 @@ int end_with(ExitCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
-/// --help and --version, as wide as the terminal is.
-int print_help(const CLI::App& app, const CLI::ParseError& error) {
+/// The command that was given, and the name of the whole: "bench step". The program itself has none.
+struct GivenCommand {
+  const CLI::App* command;
+  std::string name;
+};
+
+GivenCommand given_command(const CLI::App& app) {
+  GivenCommand given{&app, ""};
+  while (!given.command->get_subcommands().empty()) {
+    given.command = given.command->get_subcommands().front();
+    given.name += (given.name.empty() ? "" : " ") + given.command->get_name();
+  }
+  return given;
+}
+
+/// Whether it takes key=value behind its job file.
+bool takes_job_keys(const CLI::App& app) {
+  return given_command(app).command->get_option_no_throw("overrides") != nullptr;
+}
+
+/// lockstep train --help train.optimizer: the keys that are asked for.
+std::string help_of_keys(const CLI::App& app, int argc, char** argv) {
+  std::string help;
+  if (!takes_job_keys(app)) return help;
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (find_job_key(word) != nullptr || is_job_section(word)) help += help_of_key(word);
+  }
+  return help;
+}
+
+/// --help and --version, as wide as the page is.
+int print_help(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   std::ostringstream text;
   const int code = app.exit(error, text);
-  std::cout << fold_lines(text.str(), output_columns());
+  const std::string of_keys = help_of_keys(app, argc, argv);
+  std::cout << (of_keys.empty() ? fold_lines(text.str(), page_columns()) : of_keys);
   return code;
 }
 
 /// Also where --help and --version end up, and `lockstep` alone, which is a wrong command line that gets the
 /// help.
 int report_usage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  if (error.get_exit_code() == 0) return speaks_for_all() ? print_help(app, error) : 0;
+  if (error.get_exit_code() == 0) return speaks_for_all() ? print_help(app, error, argc, argv) : 0;
   if (argc < 2) {
-    if (speaks_for_all()) print("{}", fold_lines(app.help(), output_columns()));
+    if (speaks_for_all()) print("{}", fold_lines(app.help(), page_columns()));
     return static_cast<int>(ExitCode::kUsage);
   }
   return end_with(ExitCode::kUsage, usage_message(app, error, {argv + 1, argv + argc}));
@@ -136,7 +169,8 @@ int run_command_line(int argc, char** argv) {
   set_nccl_defaults();
   CLI::App app{kDescription};
   app.name("lockstep");
-  app.footer(kExitCodes);
+  app.formatter(help_formatter());
+  app.footer(exit_codes());
   app.set_version_flag("--version", std::string("lockstep ") + LOCKSTEP_VERSION);
   app.require_subcommand(1);
 
@@ -156,6 +190,8 @@ int run_command_line(int argc, char** argv) {
   add_devices_command(app, action);
   add_doctor_command(app, action);
   add_bench_command(app, action);
+  add_help_command(app, action);
+  add_reference_command(app, action);
   try {
     refuse_unknown_command(app, argc, argv);
     app.parse(argc, argv);
@@ -190,21 +226,6 @@ void add_parallel_options(CLI::App& command, ParallelSection& parallel) {
 
 namespace {
 
-/// The command that was given, and the name of the whole: "bench step". The program itself has none.
-struct GivenCommand {
-  const CLI::App* command;
-  std::string name;
-};
-
-GivenCommand given_command(const CLI::App& app) {
-  GivenCommand given{&app, ""};
-  while (!given.command->get_subcommands().empty()) {
-    given.command = given.command->get_subcommands().front();
-    given.name += (given.name.empty() ? "" : " ") + given.command->get_name();
-  }
-  return given;
-}
-
 /// Which help has more: that of the command, if there is one.
 std::string where_help_is(const CLI::App& app) {
   const std::string command = given_command(app).name;
@@ -220,12 +241,10 @@ std::vector<std::string> not_expected(const CLI::App& app, const CLI::ParseError
 /// --epochs 3 means train.epochs=3.
 std::string meant_as_override(const CLI::App& app, const std::vector<std::string>& extras,
                               const std::vector<std::string>& arguments) {
-  const std::string command = given_command(app).name;
-  const bool has_overrides =
-      command == "train" || command == "validate" || command == "bench step" || command == "doctor";
   const auto meant = override_for_option(arguments, extras);
-  return has_overrides && meant ? "; keys of the job are given as key=value: did you mean " + *meant + "?"
-                                : "";
+  return takes_job_keys(app) && meant
+             ? "; keys of the job are given as key=value: did you mean " + *meant + "?"
+             : "";
 }
 
 /// What is wrong, in our words where CLI11's help less.

@@ -33,6 +33,8 @@ void add_import_command(CLI::App& app, Action& action);
 void add_devices_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 void add_bench_command(CLI::App& app, Action& action);
+void add_help_command(CLI::App& app, Action& action);
+void add_reference_command(CLI::App& app, Action& action);  ///< and what the shells' completion asks
 
 // Picks the command that a command line names, and turns errors into one line and an exit code.
 
@@ -43,6 +45,9 @@ int run_command_line(int argc, char** argv);
 
 /// Writes into `parallel`, which has the defaults and must outlive the parsing.
 void add_parallel_options(CLI::App& command, ParallelSection& parallel);
+
+/// All that there is to know of a key of a job, or of those of a section; "" where there is none of that name.
+std::string help_of_key(const std::string& question);
 
 // What is wrong with a command line, in one line.
 

@@ -8,6 +8,7 @@
 #include "data/sets/set_formats.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
+#include "trainer/commands/command_text.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/engine/memory_need.hpp"
@@ -72,9 +73,8 @@ void add_train_command(CLI::App& app, Action& action) {
       "On a terminal lines are as wide as that is: in ASCII unless LC_ALL, LC_CTYPE\n"
       "or LANG is UTF-8, without escape sequences where NO_COLOR is set, plain where\n"
       "TERM is dumb.\n\n"
-      "Keys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
-      "key, and their own defaults):\n" +
-      schema_help());
+      "'lockstep help KEY' says more of a key, such as train.optimizer.lr, or of all keys of a section." +
+      std::string(kKeysHeading));
   command->callback([=, &action] { action = [=] { return train_and_report(load_job(*job, *overrides)); }; });
 }
 
@@ -174,10 +174,7 @@ void add_validate_command(CLI::App& app, Action& action) {
       "may go on after a loss; hosts=any or one; timeout=SECONDS of every wait");
   command->add_flag("--json", options->json, "One JSON object: every key as text, sizes, memory in bytes")
       ->excludes(launch);
-  command->footer(
-      "Keys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
-      "key, and their own defaults):\n" +
-      schema_help());
+  command->footer(kKeysHeading);
   command->callback([=, &action] { action = [=] { return validate(*options); }; });
 }
 

@@ -5,6 +5,7 @@
 
 #include "comm/reduce/gradient_units.hpp"
 #include "common/error.hpp"
+#include "common/terminal.hpp"
 #include "data/sampler.hpp"
 #include "trainer/config/optimizers/sections.hpp"
 
@@ -162,11 +163,14 @@ Job load_job(const std::string& path, const std::vector<std::string>& overrides)
 /// The same from text; `file` is for messages. `model` is left as written.
 Job parse_job(const std::string& yaml, const std::string& file,
               const std::vector<std::string>& overrides = {});
+/// The job files that come with the program: where they are installed, or in the source tree it was built from.
+std::vector<std::string> shipped_jobs();
 /// What shows only when the job is carried out: "job.yaml:3:9: data.mean: " and the cause, or without the place
 /// if the key was not given.
 ConfigError key_error(const Job& job, std::string_view key, std::string_view cause);
-/// Every key of a job file, one line each: name, default, meaning and what it accepts. For --help.
-std::string schema_help();
+/// Every key of a job file: name, default, meaning and what it accepts. For --help. A line each where columns leave
+/// room for a table, otherwise name and default above the text.
+std::string schema_help(int columns = kAnyWidth);
 /// All keys with their values, in order; parse_job of it gives the same job.
 std::string to_yaml(const Job& job);
 

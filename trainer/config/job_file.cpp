@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What is said of jobs: to_yaml, schema_help, what batches and ranks mean, and what an unknown key was meant to be.
+/// What is said of jobs: to_yaml, what batches and ranks mean, and what an unknown key was meant to be.
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
@@ -48,20 +48,6 @@ std::string to_yaml(const Job& job) {
     before = key.path;
   }
   return yaml;
-}
-
-std::string schema_help() {
-  const Job defaults;
-  std::size_t width = 0;
-  for (const JobKey& key : job_schema()) width = std::max(width, key.path.size());
-  std::string help;
-  for (const JobKey& key : job_schema()) {
-    const std::string value = key.path == "model" ? "(required)" : key.write(defaults);
-    const std::string owners = owners_text(key, true);
-    help += fmt::format("{:<{}}  {:<10}  {} ({}){}\n", key.path, width, value, key.meaning, key.expected,
-                        owners.empty() ? "" : fmt::format(" [{}]", owners));
-  }
-  return help;
 }
 
 // Multiplies, and refuses a global batch that says something else; what a batch costs and a job promises about ranks,

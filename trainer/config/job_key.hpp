@@ -36,6 +36,7 @@ struct JobKey {
   std::vector<std::string_view> choices = {};      ///< of an enumeration
   std::vector<std::string_view> other_names = {};  ///< what other programs call it; only for "did you mean"
   ValueHint hint = {};                             ///< null: the choice that is spelt nearly so
+  std::string_view example = {};                   ///< a value other than the default; "": see example_of()
 
   /// Stores the value in the job, or returns false and leaves it alone if it is not what is expected.
   std::function<bool(const YAML::Node&, Job&)> read = {};

@@ -250,6 +250,18 @@ std::string beside(const std::string& job_file, const std::string& model) {
 
 }  // namespace
 
+std::vector<std::string> shipped_jobs() {
+  std::vector<std::string> jobs;
+  std::error_code ignored;
+  for (const auto& directory : shared_directories("jobs", LOCKSTEP_JOBS_SOURCE_DIR)) {
+    for (const auto& entry : std::filesystem::directory_iterator(directory, ignored))
+      if (entry.path().extension() == ".yaml") jobs.push_back(entry.path().string());
+    if (!jobs.empty()) break;
+  }
+  std::ranges::sort(jobs);
+  return jobs;
+}
+
 Job parse_job(const std::string& yaml, const std::string& file, const std::vector<std::string>& overrides) {
   JobReader reader(yaml, file);
   for (const std::string& text : overrides) reader.read_override(text);

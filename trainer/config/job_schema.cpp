@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -45,10 +46,10 @@ std::vector<JobKey> model_and_data_keys() {
         "samples of a step on each rank, as in DistributedDataParallel: global_batch is this times the ranks; 0: global_batch counts")
         .also_called({"local_batch", "batch_per_rank", "per_gpu_batch", "batch_per_gpu", "micro_batch"}),
     KEY(data.mean, channel_numbers({-1e6, 1e6}), "subtracted from pixels in [0, 1]; auto: the mean of the set, measured if it is your own", kWeights),
-    KEY(data.std, channel_numbers({1e-6, 1e6}), "pixels are divided by it after that; auto: the standard deviation of the set", kWeights),
+    KEY(data.std, channel_numbers({1e-6, 1e6}), "pixels are divided by it, once the mean is subtracted; auto: the standard deviation of the set", kWeights),
     KEY(data.shuffle, yes_or_no(), "a new order of the training samples in each epoch", kWeights),
-    KEY(data.train_samples, whole(0, kBillion), "how many to make, of sets made in memory; 0: their default", kWeights),
-    KEY(data.test_samples, whole(0, kBillion), "the same for testing"),
+    KEY(data.train_samples, whole(0, kBillion), "how many training samples to make, of sets made in memory; 0: their default", kWeights),
+    KEY(data.test_samples, whole(0, kBillion), "how many test samples to make, of sets made in memory; 0: their default"),
   };
 }
 
@@ -81,13 +82,13 @@ std::vector<JobKey> optimizer_keys() {
     KEY(train.optimizer.betas, list_of(real({0, 1, false, true}), "a list of two numbers from 0, below 1, such as [0.9, 0.999]", 2, 2),
         "shares of the running means of gradient and squared gradient that are carried on", kWeights)
         .also_called({"beta", "beta1", "beta2"}),
-    KEY(train.optimizer.eps, real({0, 1, true}), "added to the divisor", kWeights).also_called({"epsilon"}),
+    KEY(train.optimizer.eps, real({0, 1, true}), "added to the divisor of an update, so that it is never 0", kWeights).also_called({"epsilon"}),
     KEY(train.optimizer.alpha, real({0, 1, false, true}), "share of the running mean of the squared gradient that is carried on", kWeights),
     KEY(train.optimizer.trust_coefficient, real({0, 1e6, true}), "the rate of a tensor is this times the norm of its weights over that of its gradient", kWeights),
     KEY(train.optimizer.decay_biases, yes_or_no(), "weight decay for tensors of one dimension, too: biases and norms", kWeights)
         .also_called({"no_bias_decay", "bias_decay"}),
     KEY(train.optimizer.lr_scaling.rule, one_of(choices_of("train.optimizer.lr_scaling")),
-        "lr is multiplied by global_batch / base_batch, by the square root of that, or not", kWeights),
+        "linear: lr is multiplied by global_batch / base_batch; sqrt: by the square root of that; none: lr is as it is given", kWeights),
     KEY(train.optimizer.lr_scaling.base_batch, whole(1, kBillion), "the global batch that lr is meant for", kWeights),
   };
 }
@@ -103,20 +104,20 @@ std::vector<JobKey> schedule_keys() {
     KEY(train.schedule.milestones, list_of(whole(1, kTrillion), "a list of whole numbers from 1 on such as [30, 80]"),
         "the rate falls when so many have passed", kWeights),
     KEY(train.schedule.gamma, real({0, 1e6, true}), "what the rate is multiplied by when it falls", kWeights).also_called({"decay_rate"}),
-    KEY(train.schedule.power, real({0, 100, true}), "of the share of the schedule that is left", kWeights),
+    KEY(train.schedule.power, real({0, 100, true}), "the exponent of the share of the schedule that is left", kWeights),
     KEY(train.schedule.min_lr, real({0, 1e6}), "the rate at the end", kWeights).also_called({"eta_min", "end_lr"}),
     KEY(train.schedule.total, whole(0, kTrillion), "how long the schedule is, after its warm-up; 0: to the end of train.epochs", kWeights)
         .also_called({"T_max", "total_iters", "total_steps", "t_max"}),
     KEY(train.schedule.pct_start, real({0, 1, true, true}), "the share of the schedule during which the rate goes up", kWeights),
     KEY(train.schedule.div_factor, real({1, 1e9}), "the rate starts at lr divided by this", kWeights),
-    KEY(train.schedule.final_div_factor, real({1, 1e12}), "and ends at its start divided by this", kWeights),
+    KEY(train.schedule.final_div_factor, real({1, 1e12}), "the rate ends at its start divided by this", kWeights),
     KEY(train.schedule.anneal, one_of({"cos", "linear"}), "the way from one rate to the next", kWeights).also_called({"anneal_strategy"}),
     KEY(train.schedule.cycle_momentum, yes_or_no(), "momentum (betas[0]) goes the other way: from max_momentum to base_momentum and back", kWeights),
     KEY(train.schedule.base_momentum, real({0, 1, false, true}), "the momentum where the rate is highest", kWeights),
     KEY(train.schedule.max_momentum, real({0, 1, false, true}), "the momentum at start and end", kWeights),
     KEY(train.schedule.warmup_epochs, whole(0, kBillion), "epochs in which the rate goes up in a line; the schedule counts from their end", kWeights)
         .also_called({"warmup"}),
-    KEY(train.schedule.warmup_steps, whole(0, kTrillion), "the same in steps", kWeights),
+    KEY(train.schedule.warmup_steps, whole(0, kTrillion), "steps in which the rate goes up in a line; the schedule counts from their end", kWeights),
     KEY(train.schedule.warmup_start, real({0, 1}), "the share of the rate that the warm-up starts from", kWeights)
         .also_called({"start_factor", "warmup_factor", "warmup_start_factor"}),
   };
@@ -132,17 +133,17 @@ std::vector<JobKey> parallel_keys() {
     KEY(parallel.placement, or_auto(list_of(whole(0, 4095), "auto or a list of ranks from 0 on such as [0, 1, 0, 1]")), "the rank of each stage within its pipeline; auto: one after the other, and from 0 again")
         .also_called({"devices", "device_ids"}),
     KEY(parallel.schedule, one_of<PipelineOrder>(),
-        "1f1b: backward as soon as there is one, few grains in flight; gpipe: all forward passes first"),
+        "the order of a pipeline's passes; 1f1b: backward as soon as there is one, few grains in flight; gpipe: all forward passes first"),
     KEY(parallel.device, device(),
         "what each rank computes on; auto: a GPU where there is one; cuda:N: that GPU; emulated: the GPU kernels in host code")
         .also_called({"gpu"}),
     KEY(parallel.backend, one_of(backend_names()),
         "how ranks talk; nccl: gradients stay on GPUs; thread: ranks are threads of one process"),
-    KEY(parallel.kernels, one_of<Kernels>(), "on a GPU: hand-written kernels, or cuDNN and cuBLAS"),
+    KEY(parallel.kernels, one_of<Kernels>(), "what computes on a GPU; native: our own kernels; vendor: cuDNN and cuBLAS"),
     KEY(parallel.graph, one_of<GraphUse>(), "on a GPU: launch whole steps as CUDA graphs; the bits are the same"),
     KEY(parallel.ranks, whole<int>(0, 4096), "threads of one process, with backend thread or nccl; otherwise 0, and mpirun or srun says")
         .also_called({"world_size", "workers", "np"}),
-    KEY(parallel.threads, whole<int>(1, 1024), "of each rank; they share its grains").also_called({"num_threads"}),
+    KEY(parallel.threads, whole<int>(1, 1024), "threads of each rank; they share its grains").also_called({"num_threads"}),
     KEY(parallel.bucket_bytes, byte_count(), "gradient bytes sent at once; auto: measured on this machine")
         .also_called({"bucket_cap_mb", "bucket_size"}),
     KEY(parallel.determinism, one_of<Determinism>(),
@@ -152,11 +153,11 @@ std::vector<JobKey> parallel_keys() {
     KEY(parallel.grain, whole<int>(1, 4096), "samples that are summed in one piece; part of the job, not of the ranks; a CPU pads it to a multiple of 16",
             Determines::kWeightsInWorldMode),
     KEY(parallel.split, one_of<BatchSplit>(),
-        "a batch's grains over the ranks: all nearly as many; or, as torch.chunk does it, equal pieces and what is left, where the last ranks may get none")
+        "how the grains of a batch go to the ranks; even: to all nearly as many; chunk: as torch.chunk does it, equal pieces and what is left, where the last ranks may get none")
         .also_called({"chunking"}),
     KEY(parallel.count_lost_updates, yes_or_no(), "count how often one rank overwrote what another had just written; slower")
         .also_called({"lost_updates"}),
-    KEY(parallel.check_replicas_every_steps, whole(0, kTrillion), "compare the ranks' weights so often; 0: never"),
+    KEY(parallel.check_replicas_every_steps, whole(0, kTrillion), "compare the ranks' weights after so many steps; 0: never"),
     KEY(parallel.timeout_seconds, real({0, 1e9, true}), "how long to wait for other ranks before giving up")
         .also_called({"timeout"}),
     KEY(parallel.watchdog, yes_or_no(), "ranks under MPI watch each other: who dies, stops or hangs is named at once"),
@@ -169,38 +170,98 @@ std::vector<JobKey> run_and_inject_keys() {
     KEY(run.dir, path("auto or a directory"),
         "where job.yaml, metrics.jsonl, checkpoints and logs go; auto: runs/JOB, or runs/JOB-2 and so on where that is done or has other weights")
         .also_called({"output", "output_dir", "out"}),
-    KEY(run.checkpoint_every_steps, whole(0, kTrillion), "save so often; 0: only at the end, and what run.keep.best asks for").also_called({"save_every"}),
-    KEY(run.log_every_steps, whole(0, kTrillion), "write a step line so often; 0: only epochs")
+    KEY(run.checkpoint_every_steps, whole(0, kTrillion), "save after so many steps; 0: only at the end, and what run.keep.best asks for").also_called({"save_every"}),
+    KEY(run.log_every_steps, whole(0, kTrillion), "write a line to metrics.jsonl after so many steps; 0: only epochs")
         .also_called({"log_interval"}),
     KEY(run.resume, path("auto, never or a checkpoint directory"),
         "auto: go on from the newest checkpoint in run.dir; never: start anew; or a checkpoint directory"),
     KEY(run.on_save_error, one_of({"stop", "continue"}),
-        "a checkpoint cannot be written: stop with exit code 74, or warn and go on training"),
+        "where a checkpoint cannot be written; stop: with exit code 74; continue: warn and go on training"),
     KEY(run.max_seconds, real({0, 1e9}), "save and stop (exit code 75) after so long; 0: no limit; Slurm's end time always counts")
         .also_called({"max_time", "time_limit"}),
     KEY(run.print_loss_every_steps, whole(0, kTrillion),
-        "print the mean loss of so many steps of an epoch, as PyTorch's tutorials do: [1,   100] loss: 0.123; 0: never")
+        "print the mean loss after so many steps of an epoch, as PyTorch's tutorials do: [1, 100] loss: 0.123; 0: never")
         .also_called({"print_every", "log_interval_steps"}),
     KEY(run.print_shapes, yes_or_no(), "print the sizes of input and output of every batch, on each rank and as a whole"),
     KEY(run.trail, yes_or_no(), "leave fingerprints of each step in trail.bin, by which lockstep prove checks the run; not under parallel.determinism: off"),
     KEY(run.curve, yes_or_no(), "draw the test accuracy after each epoch, and leave it as curve.svg in the run directory").also_called({"plot"}),
     KEY(run.report, yes_or_no(), "write report.html at the end of the run: curves, classes, mistakes; lockstep report draws it later, too"),
-    KEY(run.keep.last, whole(1, kBillion), "checkpoints that stay: the newest so many"),
-    KEY(run.keep.every_steps, whole(0, kTrillion), "and those whose step is a multiple of this; 0: none"),
-    KEY(run.keep.best, yes_or_no(), "and the one with the highest test accuracy, saved when it was measured"),
+    KEY(run.keep.last, whole(1, kBillion), "so many of the newest checkpoints stay"),
+    KEY(run.keep.every_steps, whole(0, kTrillion), "checkpoints whose step is a multiple of this stay, too; 0: none"),
+    KEY(run.keep.best, yes_or_no(), "the checkpoint with the highest test accuracy stays; it is saved when it was measured"),
     KEY(inject.rank, whole(0, kBillion), "the rank that fails on purpose; only with LOCKSTEP_ALLOW_INJECT=1"),
-    KEY(inject.step, whole(0, kTrillion), "before which step, counted from 1; once in a run"),
-    KEY(inject.what, fault(), "how: killed, stopped, late, slow from then on, cut off, a wrong weight, or waiting where the others do not"),
+    KEY(inject.step, whole(0, kTrillion), "the step before which it fails, counted from 1; once in a run"),
+    KEY(inject.what, fault(), "how it fails: killed, stopped, late, slow from then on, cut off, a wrong weight, or waiting where the others do not"),
   };
 }
 // clang-format on
 #undef KEY
+
+/// A value for each key that is not its default; what has choices finds one itself (example_of()).
+constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::string_view>>({
+    {"model", "resnet20"},
+    {"data.root", "/data/mnist"},
+    {"data.global_batch", "256"},
+    {"data.per_rank_batch", "32"},
+    {"data.mean", "0.5"},
+    {"data.std", "0.5"},
+    {"data.train_samples", "6000"},
+    {"data.test_samples", "1000"},
+    {"train.epochs", "20"},
+    {"train.seed", "42"},
+    {"train.max_steps", "1000"},
+    {"train.initial_weights", "runs/mnist@best"},
+    {"train.initial_scale", "0.01"},
+    {"train.optimizer.lr", "0.1"},
+    {"train.optimizer.momentum", "0.5"},
+    {"train.optimizer.weight_decay", "5e-4"},
+    {"train.optimizer.betas", "[0.9, 0.98]"},
+    {"train.optimizer.eps", "1e-6"},
+    {"train.optimizer.alpha", "0.9"},
+    {"train.optimizer.trust_coefficient", "0.01"},
+    {"train.optimizer.lr_scaling.base_batch", "128"},
+    {"train.schedule.step_size", "10"},
+    {"train.schedule.gamma", "0.5"},
+    {"train.schedule.power", "2"},
+    {"train.schedule.min_lr", "1e-5"},
+    {"train.schedule.total", "30"},
+    {"train.schedule.pct_start", "0.2"},
+    {"train.schedule.div_factor", "10"},
+    {"train.schedule.final_div_factor", "100"},
+    {"train.schedule.base_momentum", "0.8"},
+    {"train.schedule.max_momentum", "0.9"},
+    {"train.schedule.warmup_epochs", "1"},
+    {"train.schedule.warmup_steps", "500"},
+    {"train.schedule.warmup_start", "0.1"},
+    {"parallel.stages", "2"},
+    {"parallel.device", "cpu"},
+    {"parallel.ranks", "2"},
+    {"parallel.threads", "2"},
+    {"parallel.bucket_bytes", "1MiB"},
+    {"parallel.grain", "32"},
+    {"parallel.check_replicas_every_steps", "100"},
+    {"parallel.timeout_seconds", "60"},
+    {"run.dir", "runs/first"},
+    {"run.checkpoint_every_steps", "1000"},
+    {"run.log_every_steps", "10"},
+    {"run.resume", "never"},
+    {"run.max_seconds", "3600"},
+    {"run.print_loss_every_steps", "100"},
+    {"run.keep.last", "1"},
+    {"run.keep.every_steps", "5000"},
+    {"inject.rank", "1"},
+    {"inject.step", "100"},
+});
 
 std::vector<JobKey> make_schema() {
   std::vector<JobKey> schema;
   for (const auto& keys : {model_and_data_keys(), train_keys(), optimizer_keys(), schedule_keys(),
                            parallel_keys(), run_and_inject_keys()})
     schema.insert(schema.end(), keys.begin(), keys.end());
+  for (JobKey& key : schema) {
+    const auto* example = std::ranges::find(kExamples, key.path, [](const auto& row) { return row.first; });
+    if (example != kExamples.end()) key.example = example->second;
+  }
   return schema;
 }
 

@@ -52,6 +52,15 @@ std::string choice_path(const JobKey& key);
 /// @param with_defaults  "sgd, adam: 0.001, adamw: 0.001": with those that are not the key's own
 std::string owners_text(const JobKey& key, bool with_defaults = false);
 
+/// A choice that has a key, and its own default.
+struct KeyOwner {
+  std::string_view name;
+  std::string_view fallback;  ///< "": that of the key
+  bool required = false;
+};
+/// The choices that have the key; none for a key that belongs to no choice, or that all of them share.
+std::vector<KeyOwner> owners_of(const JobKey& key);
+
 /// The names that a section's choice takes: of "train.optimizer", "train.optimizer.lr_scaling", "train.schedule" and
 /// "parallel".
 std::vector<std::string_view> choices_of(std::string_view section);
@@ -91,6 +100,30 @@ std::string unknown_key(const std::string& path);
 /// what stands behind '='; VALUE if there is none.
 std::optional<std::string> override_for_option(const std::vector<std::string>& arguments,
                                                const std::vector<std::string>& unknown);
+
+// How keys are described to people: --help, `lockstep help KEY`, and the reference pages.
+
+/// A line of what there is to know of a key: "default", "0.02".
+struct KeyFact {
+  std::string_view name;
+  std::string text;
+};
+/// What it takes, its default, which choices read it, what becomes of a run that changes it, its names in other
+/// programs, and an example.
+std::vector<KeyFact> facts_of(const JobKey& key);
+
+/// A value that the key takes and that is not its default, as far as there is one.
+std::string example_of(const JobKey& key);
+
+/// Words that may stand behind "key=", for completion: choices, true and false, auto.
+std::vector<std::string> value_words(const JobKey& key);
+/// Whether a path may stand there.
+bool takes_path(const JobKey& key);
+
+/// The keys that a question is about: those of a section, or those that have this name here or in other programs.
+std::vector<const JobKey*> keys_asked_for(const std::string& question);
+/// All that there is to know of a key, in lines of at most so many columns.
+std::string key_help(const JobKey& key, int columns);
 
 // Advice from the rooms below, in the words of a job file.
 

@@ -107,17 +107,22 @@ std::string choice_path(const JobKey& key) {
   return family == nullptr ? "" : fmt::format("{}.{}", family->section, family->choice);
 }
 
-std::string owners_text(const JobKey& key, bool with_defaults) {
+std::vector<KeyOwner> owners_of(const JobKey& key) {
   const Family* family = family_of(key);
-  if (family == nullptr || family->shares(key)) return "";
-  std::vector<std::string> owners;
+  std::vector<KeyOwner> owners;
+  if (family == nullptr || family->shares(key)) return owners;
   for (const Member& member : family->members) {
-    const MemberKey* own = member.find(key);
-    if (own == nullptr) continue;
-    const bool has_default = with_defaults && !own->fallback.empty();
-    owners.push_back(has_default ? fmt::format("{}: {}", member.name, own->fallback)
-                                 : std::string(member.name));
+    if (const MemberKey* own = member.find(key))
+      owners.push_back({member.name, own->fallback, own->required});
   }
+  return owners;
+}
+
+std::string owners_text(const JobKey& key, bool with_defaults) {
+  std::vector<std::string> owners;
+  for (const auto& [name, fallback, required] : owners_of(key))
+    owners.push_back(with_defaults && !fallback.empty() ? fmt::format("{}: {}", name, fallback)
+                                                        : std::string(name));
   return fmt::format("{}", fmt::join(owners, ", "));
 }
 

@@ -68,6 +68,18 @@ nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate, 
           {"test_samples", evaluation.samples}};
 }
 
+nlohmann::ordered_json straggler_event(const RunState& state, const RankScore& score) {
+  return {{"event", "straggler"},
+          {"step", state.position.global_step},
+          {"rank", score.rank},
+          {"host", score.host},
+          {"first_named_step", score.first_named_step},
+          {"last_share", score.last_share},
+          {"late_seconds", score.late_seconds},
+          {"cause", score.cause},
+          {"score", score.score}};
+}
+
 nlohmann::ordered_json end_event(const RunState& state, const Evaluation& evaluation, double seconds) {
   return {{"event", "end"},
           {"step", state.position.global_step},

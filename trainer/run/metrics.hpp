@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// metrics.jsonl: what happened in a run, one JSON object a line, in order.
+/// metrics.jsonl: what happened in a run, one JSON object a line, in order. Each event and field that is written here is
+/// a row of events_of_runs() (trainer/run/run_contents.hpp), too: a test compares them.
 #pragma once
 
+#include "comm/rank_status.hpp"
 #include "common/digest.hpp"
 #include "common/env.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
@@ -29,6 +31,8 @@ nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& windo
 /// Of the epoch whose steps are all taken.
 nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate, const Evaluation& evaluation,
                                    double train_seconds);
+/// Of a rank that held the others up.
+nlohmann::ordered_json straggler_event(const RunState& state, const RankScore& score);
 nlohmann::ordered_json end_event(const RunState& state, const Evaluation& evaluation, double seconds);
 /// What the run came to, behind the strategy's own numbers.
 void add_weights(nlohmann::ordered_json& end, const std::string& sha256,

@@ -118,15 +118,7 @@ void TrainingRun::tell_speed_of_ranks() {
     if (!score.is_straggler()) continue;
     say(fmt::format("{}; score {:.2f}, named first at step {}", describe(score), score.score,
                     with_thousands(score.first_named_step)));
-    directory_->write({{"event", "straggler"},
-                       {"step", state_.position.global_step},
-                       {"rank", score.rank},
-                       {"host", score.host},
-                       {"first_named_step", score.first_named_step},
-                       {"last_share", score.last_share},
-                       {"late_seconds", score.late_seconds},
-                       {"cause", score.cause},
-                       {"score", score.score}});
+    directory_->write(straggler_event(state_, score));
   }
 }
 

@@ -8,12 +8,14 @@
 #include "trainer/config/job_values.hpp"
 
 #include <gtest/gtest.h>
+#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <sstream>
 #include <string>
 
 namespace lockstep {
@@ -134,6 +136,52 @@ TEST(JobParseTest, HelpDescribesEveryKeyOnItsOwnLine) {
   const std::string help = schema_help();
   EXPECT_EQ(static_cast<std::size_t>(std::count(help.begin(), help.end(), '\n')), job_schema().size());
   for (const JobKey& key : job_schema()) EXPECT_NE(help.find(key.path + ' '), std::string::npos) << key.path;
+}
+
+TEST(JobParseTest, HelpOnANarrowPageFitsAndHasEveryKey) {
+  const std::string help = schema_help(50);
+  for (const JobKey& key : job_schema()) EXPECT_NE(help.find(key.path + "  "), std::string::npos) << key.path;
+  std::istringstream lines(help);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 50U) << line;
+}
+
+TEST(JobParseTest, TheExampleOfEveryKeyIsReadAndIsNotItsDefault) {
+  for (const JobKey& key : job_schema()) {
+    Job job;
+    EXPECT_TRUE(key.read(YAML::Load(example_of(key)), job)) << key.path << "=" << example_of(key);
+    EXPECT_NE(key.write(job), key.write(Job())) << key.path << ": give an example in kExamples";
+  }
+}
+
+TEST(JobParseTest, WordsForCompletionAreValuesThatTheKeyTakes) {
+  for (const JobKey& key : job_schema()) {
+    for (const std::string& word : value_words(key)) {
+      Job job;
+      EXPECT_TRUE(key.read(YAML::Load(word), job)) << key.path << "=" << word;
+    }
+  }
+  EXPECT_EQ(value_words(*find_job_key("run.resume")), (std::vector<std::string>{"auto", "never"}));
+}
+
+TEST(JobParseTest, FactsOfAKeySayWhoReadsItAndWhatItDecides) {
+  const auto fact = [](const char* key, std::string_view name) {
+    for (const KeyFact& known : facts_of(*find_job_key(key)))
+      if (known.name == name) return known.text;
+    return std::string();
+  };
+  EXPECT_EQ(fact("train.schedule.step_size", "default"), "none, it must be given");
+  EXPECT_EQ(fact("train.optimizer.betas", "read by"), "adam, adamw (train.optimizer.kind)");
+  EXPECT_EQ(fact("train.epochs", "read by"), "");
+  EXPECT_NE(fact("train.seed", "weights"), fact("train.epochs", "weights"));
+  EXPECT_EQ(fact("parallel.timeout_seconds", "elsewhere"), "timeout");
+  EXPECT_EQ(fact("inject.what", "example"), "inject.what=die");
+}
+
+TEST(JobParseTest, KeysAreFoundBySectionAndByTheirNamesElsewhere) {
+  EXPECT_EQ(keys_asked_for("learning_rate").front()->path, "train.optimizer.lr");
+  EXPECT_EQ(keys_asked_for("run.keep").size(), 3U);
+  EXPECT_TRUE(keys_asked_for("").empty());
+  EXPECT_TRUE(keys_asked_for("train.").empty());
 }
 
 TEST(JobParseTest, LoadJobReadsTheFileAndMissesTheMissing) {

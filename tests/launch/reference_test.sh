@@ -1,0 +1,254 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# What is made from the program's descriptions: the pages of docs/reference, help, manual pages, shell completion.
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
+
+lockstep() { "$program" "$@"; }
+
+Pages_are_what_the_program_prints() {
+  expect_exit 0 "$repo/tests/reference"
+}
+
+A_stale_page_is_told_with_the_command_that_mends_it() {
+  mkdir -p tests launch docs && cp "$repo/tests/reference" tests && cp "$repo/launch/lib.sh" launch && cp -r "$repo/docs/reference" docs
+  expect_exit 0 env LOCKSTEP_PROGRAM="$program" tests/reference
+  sed -i 's/### train.epochs/### train.epoch/' docs/reference/keys.md
+  expect_exit 1 env LOCKSTEP_PROGRAM="$program" tests/reference
+  expect_contains "$output" "docs/reference/keys.md is stale: tests/reference --write makes it anew"
+  expect_exit 0 env LOCKSTEP_PROGRAM="$program" tests/reference --write
+  expect_exit 0 env LOCKSTEP_PROGRAM="$program" tests/reference
+}
+
+Pages_do_not_depend_on_the_place_or_the_terminal() {
+  expect_equal "$(COLUMNS=40 LC_ALL=C lockstep reference keys | sha256sum)" "$(COLUMNS=200 lockstep reference keys | sha256sum)"
+}
+
+No_line_of_prose_on_the_pages_is_wider_than_the_others_are() {
+  local long
+  long=$(awk '/^(<!-- output|```)/ { block = !block && /output/ || block && !/^```$/ } !/^\|/ && !/^ / && length($0) > 130 { print FILENAME ": " $0 }' "$repo"/docs/reference/*.md | grep -v '`--' || true)
+  expect_equal "$long" ""
+}
+
+# widest COMMAND...: the columns of its longest line.
+widest() { "$@" | awk '{ if (length($0) > most) most = length($0) } END { print most }'; }
+
+Help_in_a_pipe_has_80_columns_or_as_many_as_COLUMNS_says() {
+  unset COLUMNS
+  local columns
+  [ "$(widest lockstep train --help)" -le 80 ] || fail "the help of train is wider than 80"
+  for columns in 40 60 100 160; do
+    [ "$(COLUMNS=$columns widest lockstep train --help)" -le "$columns" ] || fail "it is wider than COLUMNS=$columns"
+  done
+  [ "$(COLUMNS=160 widest lockstep train --help)" -gt 110 ] || fail "a wide page is not used"
+}
+
+Help_lists_every_key_at_any_width() {
+  local columns keys missing
+  keys=$(sed -n 's/^### //p' "$repo/docs/reference/keys.md")
+  [ "$(wc -l <<<"$keys")" -gt 60 ] || fail "the page has few keys"
+  for columns in 50 80 200; do
+    missing=$(comm -23 <(sort <<<"$keys") <(COLUMNS=$columns lockstep train --help | sed 's/ .*//' | sort))
+    expect_equal "$columns columns lack: $missing" "$columns columns lack: "
+  done
+}
+
+Help_tells_all_of_a_key_a_section_or_a_command() {
+  expect_exit 0 lockstep help train.optimizer.lr
+  for part in 'learning rate' 'a number above 0' 'adam: 0.001' 'learning_rate' 'train.optimizer.lr=0.1' 'another value gives others'; do expect_contains "$output" "$part"; done
+  expect_equal "$(lockstep help learning_rate)" "$(lockstep help train.optimizer.lr)"
+  expect_equal "$(lockstep train --help train.optimizer.lr)" "$(lockstep help train.optimizer.lr)"
+  expect_exit 0 lockstep help train.schedule
+  expect_contains "$output" "train.schedule.warmup_start"
+  expect_lacks "$output" "train.seed"
+  expect_equal "$(lockstep help bench step)" "$(lockstep bench step --help)"
+  expect_equal "$(lockstep help)" "$(lockstep --help)"
+  expect_exit 2 lockstep help train.optimiser.lr
+  expect_contains "$output" "did you mean 'train.optimizer.lr'"
+  expect_exit 2 lockstep help $'nosuch\e[31m'
+  expect_lacks "$output" $'\e'
+}
+
+Reference_refuses_what_it_cannot_do() {
+  expect_exit 2 lockstep reference
+  expect_exit 2 lockstep reference nosuch
+  expect_exit 2 lockstep reference man
+  expect_contains "$output" "say into which folder"
+  expect_exit 2 lockstep reference completion tcsh
+  expect_contains "$output" "bash, zsh, fish"
+  expect_exit 2 lockstep reference keys somewhere
+  touch file
+  expect_exit 74 lockstep reference man file/below
+  expect_contains "$output" "cannot be written"
+}
+
+Every_command_has_a_manual_page() {
+  local command
+  expect_exit 0 lockstep reference share it
+  for command in $(sed -n 's/^## lockstep //p' "$repo/docs/reference/commands.md" | tr ' ' -); do
+    expect_file "it/man/man1/lockstep-$command.1"
+    expect_contains "$(cat it/man/man1/lockstep.1)" "lockstep\\-${command//-/\\-} (1)"
+  done
+  expect_file it/man/man1/lockstep.1
+  expect_contains "$(cat it/man/man1/lockstep-train.1)" 'train.optimizer.lr'
+  expect_equal "$(cd it && find . -type f ! -name '*.1' | sort | xargs)" \
+    "./bash-completion/completions/lockstep ./fish/vendor_completions.d/lockstep.fish ./zsh/site-functions/_lockstep"
+}
+
+Man_shows_the_manual_pages_without_a_warning() {
+  skip_without man groff
+  local page
+  lockstep reference man pages
+  expect_equal "$(groff -man -Tutf8 -ww -z pages/*.1 2>&1)" ""
+  for page in pages/lockstep.1 pages/lockstep-train.1; do
+    expect_equal "$page: $(MANWIDTH=80 LC_ALL=C.UTF-8 man --warnings=w -l "$page" 2>&1 >shown)" "$page: "
+    grep -q "SYNOPSIS" shown || fail "$page shows nothing"
+    ! grep -nE '\\[-&e(]' shown || fail "$page shows what is meant for the formatter"
+  done
+}
+
+# A page has no date, so that the same program gives the same page.
+Mandoc_finds_nothing_wrong_with_the_manual_pages() {
+  skip_without mandoc
+  lockstep reference man pages
+  expect_equal "$(mandoc -Tlint -W warning pages/*.1 2>&1 | grep -v 'missing date' || true)" ""
+}
+
+# typed SHELL-LINE: what bash would put in place of the word at its end, a line each.
+typed() {
+  bash -c 'source <("$1" reference completion bash); shift; COMP_LINE=$1 COMP_POINT=${#1}; read -ra COMP_WORDS <<<"$1"
+    [[ $1 != *" " ]] || COMP_WORDS+=(""); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _lockstep lockstep; printf "%s\n" "${COMPREPLY[@]}"' - "$program" "$program ${1#lockstep }"
+}
+
+expect_word() { grep -qxF -- "$2" <<<"$1" || fail "no word '$2' in: $(xargs <<<"$1")"; }
+
+# some_runs: two in runs/, and a folder that is none.
+some_runs() {
+  mkdir -p runs/mnist/checkpoints/step-00001180 runs/mnist/checkpoints/step-00000500.damaged runs/other/checkpoints runs/empty
+}
+
+Completion_knows_commands_options_and_their_choices() {
+  expect_equal "$(typed 'lockstep tra')" "train"
+  expect_equal "$(typed 'lockstep bench st')" "step"
+  expect_lacks "$(typed 'lockstep ')" "complete"
+  expect_equal "$(typed 'lockstep runs --so')" "--sort"
+  expect_word "$(typed 'lockstep runs --sort ')" "accuracy"
+  expect_equal "$(typed 'lockstep prove x --kernels v')" "vendor"
+  expect_word "$(typed 'lockstep eval x --device ')" "emulated"
+  expect_word "$(typed 'lockstep eval x --set ')" "fashion-mnist"
+  expect_word "$(typed 'lockstep help train.sch')" "train.schedule.kind"
+  expect_equal "$(typed 'lockstep reference metr')" "metrics"
+}
+
+Completion_knows_keys_and_their_values() {
+  expect_equal "$(typed 'lockstep train job.yaml train.optimizer.l' | head -n 1)" "train.optimizer.lr="
+  expect_equal "$(typed 'lockstep train job.yaml train.epochs=2 train.optimizer.kind=ad' | xargs)" "adam adamw"
+  expect_equal "$(typed 'lockstep bench step job.yaml --steps 3 run.trail=' | xargs)" "true false"
+  expect_equal "$(typed 'lockstep validate job.yaml parallel.device=' | xargs)" "auto cpu cuda emulated"
+  expect_word "$(typed 'lockstep train job.yaml model=res')" "resnet20"
+  mkdir -p here/it && expect_equal "$(typed 'lockstep train job.yaml data.root=here/')" "here/it/"
+}
+
+Completion_knows_jobs_runs_and_files() {
+  some_runs && touch mine.yaml picture.png
+  expect_word "$(typed 'lockstep train ')" "mine.yaml"
+  expect_contains "$(typed 'lockstep train ')" "/jobs/cifar10.yaml"
+  expect_word "$(cd "$repo" && typed 'lockstep train launch/jobs/mn')" "launch/jobs/mnist.yaml"
+  expect_word "$(typed 'lockstep eval ')" "runs/mnist@best"
+  expect_word "$(typed 'lockstep eval runs/mn')" "runs/mnist@last"
+  expect_word "$(typed 'lockstep predict --top 3 runs/mn')" "runs/mnist@last"
+  expect_lacks "$(typed 'lockstep eval runs/')" "empty@"
+  expect_equal "$(typed 'lockstep eval runs/mnist@' | sort | xargs)" "@best @last @step:1180"
+  expect_equal "$(typed 'lockstep inspect runs/mnist@step:')" "1180"
+  expect_word "$(typed 'lockstep prove runs/ot')" "runs/other"
+  expect_lacks "$(typed 'lockstep prove runs/ot')" "@"
+  expect_word "$(typed 'lockstep predict runs/mnist pic')" "picture.png"
+  expect_equal "$(typed 'lockstep train job.yaml train.initial_weights=runs/mnist@b')" "@best"
+}
+
+# typed_into_bash LINE: what stands in the command line of a bash on a terminal once a Tab is typed behind it.
+typed_into_bash() {
+  python3 - "$program" "$1" <<'PYTHON'
+import os, pty, select, sys, time
+program, line = sys.argv[1:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.environ.update(TERM="dumb", PS1="", LC_ALL="C", INPUTRC="/dev/null", HISTFILE="", PATH=os.getcwd() + "/bin:" + os.environ["PATH"])
+    os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+def read_until(text):
+    said = b""
+    end = time.time() + 20
+    while text not in said and time.time() < end:
+        if select.select([terminal], [], [], 0.1)[0]:
+            said += os.read(terminal, 65536)
+    return said
+os.write(terminal, b"lockstep() { printf '<%s>' \"$*\"; echo END-OF-IT; }; . ./script; echo READ\"\"Y\n")
+read_until(b"READY")
+os.write(terminal, line.encode() + b"\t\n")
+print(read_until(b">END-OF-IT").decode(errors="replace").rpartition("<")[2].partition(">END")[0])
+PYTHON
+}
+
+What_bash_puts_into_the_line_is_the_whole_word() {
+  skip_without python3
+  some_runs && mkdir bin && ln -s "$program" bin/lockstep && lockstep reference completion bash >script
+  expect_equal "$(typed_into_bash 'lockstep eval runs/mnist@b')" "eval runs/mnist@best"
+  expect_equal "$(typed_into_bash 'lockstep train job.yaml train.optimizer.kind=adamw train.schedule.kind=exp')" \
+    "train job.yaml train.optimizer.kind=adamw train.schedule.kind=exponential"
+  expect_equal "$(typed_into_bash 'lockstep inspect runs/mnist@step:11')" "inspect runs/mnist@step:1180"
+}
+
+# As others test completion: words alone, and a program that is found on PATH.
+Completion_goes_by_the_words_where_there_is_no_line() {
+  mkdir bin && ln -s "$program" bin/lockstep
+  expect_equal "$(PATH=$PWD/bin:$PATH bash -c 'source <(lockstep reference completion bash); COMP_WORDS=(lockstep train job.yaml data.set=fashion) COMP_CWORD=3
+    _lockstep; printf "%s\n" "${COMPREPLY[@]}"')" "fashion-mnist"
+}
+
+Completion_of_hostile_names_obeys_none_of_them() {
+  mkdir -p "runs/a\$(touch oops)/checkpoints" $'runs/b\e[31m/checkpoints'
+  expect_word "$(typed 'lockstep eval runs/a')" 'runs/a\$\(touch\ oops\)'
+  expect_lacks "$(typed 'lockstep eval runs/')" $'\e'
+  expect_no_file oops
+  expect_exit 0 lockstep complete -- train -- --sort '' "$(head -c 3000 /dev/zero | tr '\0' x)"
+}
+
+The_script_for_bash_is_in_order() {
+  lockstep reference completion bash >script
+  expect_exit 0 bash -n script
+  skip_without shellcheck
+  expect_exit 0 shellcheck script
+}
+
+The_script_for_zsh_offers_the_same() {
+  skip_without zsh
+  some_runs && lockstep reference completion zsh >script
+  expect_exit 0 zsh -n script
+  cat >asked.zsh <<'ZSH'
+compadd() { while [[ $1 != -- ]]; do shift; done; shift; print -l -- "$@" }
+compset() { }
+_files() { print FILES "$@" }
+complete_it() { words=("$@") CURRENT=$# PREFIX=${@[-1]}; source script }
+complete_it "$@"
+ZSH
+  expect_contains "$(zsh -f asked.zsh "$program" tra)" "train"
+  expect_contains "$(zsh -f asked.zsh "$program" train job.yaml train.optimizer.kind=ad)" "train.optimizer.kind=adamw"
+  expect_contains "$(zsh -f asked.zsh "$program" eval runs/m)" "runs/mnist@best"
+  expect_contains "$(zsh -f asked.zsh "$program" train job.yaml data.root=)" "FILES"
+}
+
+The_script_for_fish_offers_the_same() {
+  skip_without fish
+  some_runs && touch picture.png && mkdir bin && ln -s "$program" bin/lockstep
+  lockstep reference completion fish >script
+  expect_exit 0 fish --no-execute script
+  in_fish() { PATH=$PWD/bin:$PATH fish --no-config -c "source script; complete -C '$1'"; }
+  expect_contains "$(in_fish 'lockstep tra')" "train"
+  expect_contains "$(in_fish 'lockstep train job.yaml train.optimizer.kind=ad')" "train.optimizer.kind=adamw"
+  expect_contains "$(in_fish 'lockstep eval runs/m')" "runs/mnist@best"
+  expect_contains "$(in_fish 'lockstep predict runs/mnist pic')" "picture.png"
+}
+
+run_tests "$@"

@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What runs write is what the tables of events, fields and files say: nothing else, and all of it.
+#include "trainer/run/run_contents.hpp"
+
+#include "tests/trainer/end_to_end/program.hpp"
+#include "trainer/run/metrics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing {
+namespace {
+
+/// A name as the tables have it: stage_0_in_flight is stage_N_in_flight.
+std::string with_n(const std::string& name) {
+  return std::regex_replace(name, std::regex("_[0-9]+_"), "_N_");
+}
+
+/// "whole number" and so on of a value, as the tables may call it.
+bool is_of_type(const nlohmann::json& value, std::string_view type) {
+  if (type == "whole number") return value.is_number_integer();
+  if (type == "number") return value.is_number();
+  if (type == "number or null") return value.is_number() || value.is_null();
+  if (type == "text") return value.is_string();
+  return type == "true or false" && value.is_boolean();
+}
+
+/// The fields of events that were seen, "end.pipeline.bubble", each with a value.
+class SeenFields {
+ public:
+  void add(const nlohmann::json& event) {
+    const std::string name = event.at("event");
+    for (const auto& [field, value] : event.items()) {
+      if (field == "event") continue;
+      if (!value.is_object()) seen_[with_n(name + "." + field)] = value;
+      if (!value.is_object()) continue;
+      for (const auto& [inner, number] : value.items())
+        seen_[with_n(name + "." + field + "." + inner)] = number;
+    }
+  }
+  void add_run(const std::string& directory) {
+    for (const auto& event : read_metrics(directory)) add(event);
+  }
+  std::map<std::string, nlohmann::json> take() { return std::move(seen_); }
+
+ private:
+  std::map<std::string, nlohmann::json> seen_;
+};
+
+void train(const std::string& arguments, int exit_code = 0) {
+  const auto outcome = lockstep("train " + arguments);
+  EXPECT_EQ(outcome.exit_code, exit_code) << outcome.everything();
+}
+
+constexpr const char* kThreads =
+    " parallel.device=cpu parallel.backend=thread parallel.ranks=2 train.epochs=1 run.dir=";
+
+/// The events that the machine or the weights decide on are made here by the functions that runs call.
+void add_rare_events(SeenFields& seen) {
+  seen.add(straggler_event({}, {.host = "node2", .cause = "compute"}));
+  nlohmann::ordered_json end = {{"event", "end"}};
+  add_weights(end, "00", {.same = true, .line = ""});
+  seen.add(end);
+}
+
+TEST(RunContentsTest, TheTableOfEventsHasWhatRunsWriteAndNothingElse) {
+  const TemporaryDirectory directory;
+  const std::string job = write_small_job(directory), run = directory.path("run");
+  train(job + kThreads + run + " run.log_every_steps=1 run.print_loss_every_steps=1");
+  SeenFields seen;
+  seen.add_run(run);
+  write_text(run + "/metrics.jsonl", "");  // so that lines are lost
+  train(job + kThreads + run + " train.epochs=2");
+  seen.add_run(run);
+  train(job + kThreads + directory.path("pipeline") + " parallel.strategy=pipeline");
+  seen.add_run(directory.path("pipeline"));
+  train(job + kThreads + directory.path("hogwild") +
+        " parallel.strategy=hogwild parallel.determinism=off parallel.count_lost_updates=true");
+  seen.add_run(directory.path("hogwild"));
+  add_rare_events(seen);
+
+  auto written = seen.take();
+  for (const RunEvent& event : events_of_runs()) {
+    for (const EventField& field : event.fields) {
+      const auto found = written.extract(std::string(event.name) + "." + std::string(field.name));
+      ASSERT_FALSE(found.empty()) << "no run writes " << event.name << "." << field.name
+                                  << ": take it out of trainer/run/run_contents.cpp, or write it here";
+      EXPECT_TRUE(is_of_type(found.mapped(), field.type))
+          << event.name << "." << field.name << " is " << found.mapped() << ", not a " << field.type;
+    }
+  }
+  for (const auto& [field, value] : written)
+    ADD_FAILURE() << "runs write " << field
+                  << ", which trainer/run/run_contents.cpp does not know: add a row, then "
+                  << "tests/reference --write";
+}
+
+/// The names in a run directory, "checkpoints/step-N/manifest.json"; folders that hold anything end in a slash.
+std::set<std::string> contents_of(const std::string& directory) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
+    const std::string name = std::filesystem::relative(entry.path(), directory).string();
+    const std::string as_in_table =
+        std::regex_replace(name, std::regex("(step-|previous-|flight/|rank-)([0-9]+)"), "$1N");
+    names.insert(as_in_table == "log/rank-N.log" ? "log/rank-0.log"
+                                                 : as_in_table + (entry.is_directory() ? "/" : ""));
+  }
+  return names;
+}
+
+/// Whether a file is a row of the table, or lies in a folder that is one; `used` gets the row.
+bool is_in_table(const std::string& name, std::set<std::string>& used) {
+  for (const RunFile& file : files_of_runs()) {
+    if (name != file.path && !(file.path.ends_with('/') && name.starts_with(file.path))) continue;
+    used.insert(std::string(file.path));
+    return true;
+  }
+  const auto leads_to = [&](const RunFile& file) {
+    return name.ends_with('/') && file.path.starts_with(name);
+  };
+  return std::ranges::any_of(files_of_runs(), leads_to);
+}
+
+TEST(RunContentsTest, TheTableOfFilesHasWhatARunLeavesAndNothingElse) {
+  const TemporaryDirectory directory;
+  const std::string job = write_small_job(directory), run = directory.path("run");
+  const std::string on_two = " parallel.device=cpu train.epochs=1 run.curve=true run.dir=" + run;
+  const auto first = lockstep_on_ranks(2, "train " + job + on_two);
+  EXPECT_EQ(first.exit_code, 0) << first.everything();
+  train(job + on_two + " run.resume=never");  // previous-1
+  const std::string last = run_shell("ls -d " + run + "/checkpoints/step-* | tail -n 1 | tr -d '\\n'").out;
+  write_text(last + "/model.safetensors", "damaged");
+  train(job + on_two + " train.epochs=2");
+  // What only a crash, and only a loss, leaves behind.
+  std::filesystem::create_directory(run + "/checkpoints/.tmp-step-00000099");
+  write_text(run_shell("ls -d " + run + "/flight/* | tail -n 1 | tr -d '\\n'").out + "/verdict.txt", "");
+
+  std::set<std::string> used;
+  for (const std::string& name : contents_of(run))
+    EXPECT_TRUE(is_in_table(name, used))
+        << "a run leaves " << name
+        << ", which trainer/run/run_contents.cpp does not know: add a row, then "
+           "tests/reference --write";
+  for (const RunFile& file : files_of_runs())
+    EXPECT_TRUE(used.contains(std::string(file.path))) << "no run leaves " << file.path;
+}
+
+}  // namespace
+}  // namespace lockstep::testing

@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What may come next in a command line: commands, options, keys and their values, jobs, runs.
+#include "data/sets/catalogue.hpp"
+#include "models/network.hpp"
+#include "trainer/commands/command_text.hpp"
+#include "trainer/commands/reference.hpp"
+#include "trainer/config/job_schema.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace lockstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The answer as it grows: words that go on from what was typed.
+struct Completion {
+  std::string typed;
+  std::vector<std::string> lines = {};
+
+  void add(const std::string& word, std::string_view meaning = "") {
+    if (word.starts_with(typed)) lines.push_back(fmt::format("{}\t{}", word, meaning));
+  }
+  void ask_for(std::string_view kind) { lines.push_back(fmt::format(":{}", kind)); }
+};
+
+bool is_run(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_directory(path / "checkpoints", ignored) || fs::is_regular_file(path / "job.yaml", ignored);
+}
+
+/// The runs whose names may go on from what was typed: in its folder, and where there is none in runs/, too.
+std::vector<std::string> runs_from(const std::string& typed) {
+  const std::size_t slash = typed.rfind('/');
+  std::vector<std::string> folders = {slash == typed.npos ? "" : typed.substr(0, slash + 1)};
+  if (folders.front().empty()) folders.emplace_back("runs/");
+  std::vector<std::string> runs;
+  for (const std::string& folder : folders) {
+    std::error_code error;
+    fs::directory_iterator entries(folder.empty() ? "." : folder, error);
+    for (; !error && entries != fs::directory_iterator(); entries.increment(error))
+      if (is_run(entries->path())) runs.push_back(folder + entries->path().filename().string());
+  }
+  std::ranges::sort(runs);
+  return runs;
+}
+
+void add_runs(Completion& answer) {
+  for (const std::string& run : runs_from(answer.typed)) answer.add(run, "a run");
+  answer.ask_for("folders");
+}
+
+/// RUN, RUN@best, and once the @ is typed every checkpoint by its step.
+void add_checkpoints(Completion& answer, const std::string& front = "") {
+  const std::string typed = answer.typed.substr(front.size());
+  const std::size_t at = typed.find('@');
+  for (const std::string& run : runs_from(typed.substr(0, at))) {
+    answer.add(front + run, "a run: its newest checkpoint");
+    answer.add(front + run + "@best", "its checkpoint of the highest test accuracy");
+    answer.add(front + run + "@last", "its newest checkpoint");
+    std::error_code error;
+    fs::directory_iterator entries(at == typed.npos ? "" : run + "/checkpoints", error);
+    for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {
+      const std::string name = entries->path().filename().string();
+      const std::size_t digit = name.find_first_of("123456789");
+      if (name.starts_with("step-") && digit != name.npos && name.find('.') == name.npos)
+        answer.add(fmt::format("{}{}@step:{}", front, run, name.substr(digit)),
+                   "its checkpoint of this step");
+    }
+  }
+  answer.ask_for("folders");
+}
+
+void add_jobs(Completion& answer) {
+  std::error_code ignored;
+  const fs::path here = fs::current_path(ignored);
+  for (const std::string& job : shipped_jobs()) {
+    const std::string relative = fs::path(job).lexically_relative(here).string();
+    answer.add(relative.empty() || relative.starts_with("..") ? job : relative, "a job of Lockstep's own");
+  }
+  answer.ask_for("files");
+}
+
+void add_values_of_key(Completion& answer, const JobKey& key) {
+  const std::string front = key.path + "=";
+  for (const std::string& word : value_words(key)) answer.add(front + word);
+  if (key.path == "model")
+    for (const std::string& model : known_models()) answer.add(front + model, "a network of Lockstep's own");
+  if (key.path == "train.initial_weights" || key.path == "run.resume") add_checkpoints(answer, front);
+  if (takes_path(key)) answer.ask_for("files");
+}
+
+void add_keys(Completion& answer, std::string_view behind = "=") {
+  const std::size_t equals = answer.typed.find('=');
+  if (equals != answer.typed.npos) {
+    if (const JobKey* key = find_job_key(answer.typed.substr(0, equals))) add_values_of_key(answer, *key);
+    return;
+  }
+  for (const JobKey& key : job_schema()) answer.add(fmt::format("{}{}", key.path, behind), key.meaning);
+}
+
+void add_topics(Completion& answer, const CLI::App& app) {
+  for (const NamedCommand& command : commands_of(app))
+    if (command.name.find(' ') == command.name.npos)
+      answer.add(command.name, command.command->get_description());
+  add_keys(answer, "");
+}
+
+void add_sets(Completion& answer) {
+  for (const std::string_view name : set_names()) answer.add(std::string(name), "a data set");
+}
+
+void add_devices(Completion& answer) {
+  for (const std::string& word : value_words(*find_job_key("parallel.device"))) answer.add(word);
+}
+
+/// What options and arguments of some names take. Others take files.
+using AddValues = void (*)(Completion&);
+constexpr auto kValues = std::to_array<std::pair<std::string_view, AddValues>>({
+    {"job", add_jobs},
+    {"overrides", [](Completion& answer) { add_keys(answer); }},
+    {"checkpoint", [](Completion& answer) { add_checkpoints(answer); }},
+    {"a", [](Completion& answer) { add_checkpoints(answer); }},
+    {"b", [](Completion& answer) { add_checkpoints(answer); }},
+    {"run", add_runs},
+    {"runs", add_runs},
+    {"--take-over", add_runs},
+    {"--where", [](Completion& answer) { add_keys(answer); }},
+    {"--set", add_sets},
+    {"--device", add_devices},
+    {"directory", [](Completion& answer) { answer.ask_for("folders"); }},
+    {"--data,--root", [](Completion& answer) { answer.ask_for("folders"); }},
+    {"--data", [](Completion& answer) { answer.ask_for("folders"); }},
+});
+
+void add_values(Completion& answer, const CommandOption& option) {
+  for (const std::string& choice : option.choices) answer.add(choice);
+  if (!option.choices.empty()) return;
+  const auto* values = std::ranges::find(kValues, option.name, [](const auto& entry) { return entry.first; });
+  if (values != kValues.end()) return values->second(answer);
+  if (!option.takes_more_than_text()) answer.ask_for("files");
+}
+
+/// The option of this name, or null.
+const CommandOption* option_called(const std::vector<CommandOption>& options, const std::string& word) {
+  for (const CommandOption& option : options)
+    if (word.size() > 1 && ("," + option.name + ",").find("," + word + ",") != std::string::npos)
+      return &option;
+  return nullptr;
+}
+
+void add_options(Completion& answer, const std::vector<CommandOption>& options) {
+  for (const CommandOption& option : options) {
+    if (option.is_argument) continue;
+    const std::size_t longest = option.name.find("--");
+    answer.add(option.name.substr(longest, option.name.find(',', longest) - longest), option.meaning);
+  }
+  answer.add("--help", "what this command does, and its options");
+}
+
+/// The command that the words begin with, and how many of them name it.
+std::pair<const CLI::App*, std::size_t> command_in(const CLI::App& app,
+                                                   const std::vector<std::string>& words) {
+  const CLI::App* command = &app;
+  std::size_t count = 0;
+  for (; count + 1 < words.size(); ++count) {
+    const auto below = command->get_subcommands(nullptr);
+    const auto next = std::ranges::find(below, words[count], [](const CLI::App* a) { return a->get_name(); });
+    if (next == below.end()) break;
+    command = *next;
+  }
+  return {command, count};
+}
+
+/// The argument that stands at the end of these words, or null: none is expected there.
+const CommandOption* argument_at_end(const std::vector<CommandOption>& options,
+                                     const std::vector<std::string>& words, std::size_t first) {
+  std::size_t number = 0;
+  for (std::size_t i = first; i + 1 < words.size(); ++i) {
+    const CommandOption* option = option_called(options, words[i]);
+    if (option != nullptr && option->takes_value()) ++i;
+    if (option == nullptr && !words[i].starts_with("-")) ++number;
+  }
+  const CommandOption* last = nullptr;
+  for (const CommandOption& option : options) {
+    if (!option.is_argument) break;
+    last = &option;
+    if (option.many || number-- == 0) return last;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string completions(const CLI::App& app, const std::vector<std::string>& words) {
+  Completion answer{words.empty() ? "" : words.back()};
+  const auto [command, first] = command_in(app, words);
+  const auto options = options_of(*command);
+  const CommandOption* before =
+      words.size() < first + 2 ? nullptr : option_called(options, words[words.size() - 2]);
+  const CommandOption* argument = argument_at_end(options, words, first);
+  for (const CLI::App* next : command->get_subcommands(nullptr))
+    if (!next->get_group().empty()) answer.add(next->get_name(), next->get_description());
+  if (before != nullptr && before->takes_value()) {
+    add_values(answer, *before);
+  } else if (answer.typed.starts_with("-")) {
+    add_options(answer, options);
+  } else if (argument != nullptr && argument->name == "about") {
+    add_topics(answer, app);
+  } else if (argument != nullptr) {
+    add_values(answer, *argument);
+  }
+  std::string text;
+  for (const std::string& line : answer.lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What people are told of the keys of a job: in --help, by `lockstep help KEY`, and on the reference pages.
+#include "common/error.hpp"
+#include "common/text_layout.hpp"
+#include "trainer/config/job_schema.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::string_view kTrueOrFalse = "true or false";
+constexpr int kRoomForATable = 110;  ///< columns from which name, default and text stand beside each other
+constexpr int kIndent = 4;
+
+std::string default_of(const JobKey& key) {
+  return key.path == "model" ? "(required)" : key.write(Job());
+}
+
+/// "the update rule (one of sgd, adam)": what one line of help says of a key.
+std::string meaning_in_full(const JobKey& key) {
+  const std::string owners = owners_text(key, true);
+  return fmt::format("{} ({}){}", key.meaning, key.expected,
+                     owners.empty() ? "" : fmt::format(" [{}]", owners));
+}
+
+/// "0.02; adam: 0.001, adamw: 0.001, lars: 1"
+std::string default_in_full(const JobKey& key) {
+  const auto owners = owners_of(key);
+  const bool is_required =
+      key.path == "model" || (!owners.empty() && std::ranges::all_of(owners, &KeyOwner::required));
+  if (is_required) return "none, it must be given";
+  std::vector<std::string> others;
+  for (const auto& [name, fallback, required] : owners) {
+    if (required) others.push_back(fmt::format("{}: none, it must be given", name));
+    if (!required && !fallback.empty()) others.push_back(fmt::format("{}: {}", name, fallback));
+  }
+  return key.write(Job()) + (others.empty() ? "" : fmt::format("; {}", fmt::join(others, ", ")));
+}
+
+std::string readers_of(const JobKey& key) {
+  std::vector<std::string_view> names;
+  for (const KeyOwner& owner : owners_of(key)) names.push_back(owner.name);
+  return names.empty() ? "" : fmt::format("{} ({})", fmt::join(names, ", "), choice_path(key));
+}
+
+std::string effect_on_weights(const JobKey& key) {
+  constexpr std::string_view kDecides = "another value gives others, so it must stay when a run goes on";
+  if (key.determines == Determines::kWeights) return std::string(kDecides);
+  if (key.determines == Determines::kWeightsInWorldMode)
+    return fmt::format("under parallel.determinism: world, {}", kDecides);
+  if (key.path == "train.epochs")
+    return "decides them only where a schedule is as long as the run: then it must stay";
+  return "not decided by it, so it may change when a run goes on";
+}
+
+/// "[0.9, 0.999]" of "a list of two numbers, such as [0.9, 0.999]".
+std::string example_in(std::string_view expected) {
+  constexpr std::string_view kSuchAs = "such as ";
+  const std::size_t at = expected.find(kSuchAs);
+  return at == expected.npos ? "" : std::string(expected.substr(at + kSuchAs.size()));
+}
+
+}  // namespace
+
+std::string example_of(const JobKey& key) {
+  std::string usual = key.write(Job());
+  std::erase(usual, '"');
+  if (!key.example.empty()) return std::string(key.example);
+  if (key.expected == kTrueOrFalse) return usual == "true" ? "false" : "true";
+  for (const std::string_view choice : key.choices)
+    if (choice != usual) return std::string(choice);
+  const std::string example = example_in(key.expected);
+  return example.empty() ? usual : example;
+}
+
+std::vector<KeyFact> facts_of(const JobKey& key) {
+  std::vector<KeyFact> facts = {{"takes", key.expected}, {"default", default_in_full(key)}};
+  if (const std::string readers = readers_of(key); !readers.empty()) facts.push_back({"read by", readers});
+  facts.push_back({"weights", effect_on_weights(key)});
+  if (!key.other_names.empty())
+    facts.push_back({"elsewhere", fmt::format("{}", fmt::join(key.other_names, ", "))});
+  const std::string example = key.path + "=" + example_of(key);
+  const bool in_quotes = example.find_first_of(" [%*") != example.npos;
+  facts.push_back({"example", in_quotes ? fmt::format("'{}'", example) : example});
+  return facts;
+}
+
+std::vector<std::string> value_words(const JobKey& key) {
+  if (!key.choices.empty()) return {key.choices.begin(), key.choices.end()};
+  if (key.expected == kTrueOrFalse) return {"true", "false"};
+  std::vector<std::string> words;
+  for (const std::string_view word : {"auto", "never", "cpu", "cuda", "emulated"}) {
+    const std::size_t at = key.expected.find(word);
+    const std::size_t end = at + word.size();
+    if (at != key.expected.npos &&
+        (end == key.expected.size() || key.expected.find_first_of(", ", at) == end))
+      words.emplace_back(word);
+  }
+  return words;
+}
+
+bool takes_path(const JobKey& key) {
+  return key.expected.find("path") != std::string::npos ||
+         key.expected.find("directory") != std::string::npos;
+}
+
+std::vector<const JobKey*> keys_asked_for(const std::string& question) {
+  std::vector<const JobKey*> found;
+  if (const JobKey* key = find_job_key(question)) return {key};
+  const bool section = !question.empty() && is_job_section(question);
+  for (const JobKey& key : job_schema())
+    if (section ? key.path.starts_with(question + ".") : key.is_called(question)) found.push_back(&key);
+  return found;
+}
+
+std::string key_help(const JobKey& key, int columns) {
+  std::string text = key.path + "\n" + fill(key.meaning, columns, kIndent) + "\n";
+  for (const auto& [name, said] : facts_of(key))
+    text += fold(fmt::format("{:{}}{:<9}  {}", "", kIndent, name, said), columns) + "\n";
+  return text;
+}
+
+std::string schema_help(int columns) {
+  std::size_t width = 0;
+  for (const JobKey& key : job_schema()) width = std::max(width, key.path.size());
+  std::string help;
+  for (const JobKey& key : job_schema()) {
+    const std::string value = default_of(key);
+    help +=
+        columns >= kRoomForATable
+            ? fold(fmt::format("{:<{}}  {:<10}  {}", key.path, width, value, meaning_in_full(key)), columns)
+            : fmt::format("{}  {}\n{}", key.path, value, fill(meaning_in_full(key), columns, kIndent));
+    help += "\n";
+  }
+  return help;
+}
+
+}  // namespace lockstep
