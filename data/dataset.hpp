@@ -129,7 +129,7 @@ struct HoldOut {
   friend bool operator==(const HoldOut&, const HoldOut&) = default;
 };
 
-/// "5000" or "0.1"; nothing: it is neither a whole number from 0 on nor a share between 0 and 1.
+/// "5000" or "0.1"; nothing: it is neither a whole number from 0 on nor a share from 1e-9 on, below 1.
 std::optional<HoldOut> parse_hold_out(std::string_view text);
 /// parse_hold_out takes it back.
 std::string to_string(const HoldOut& hold_out);

@@ -28,7 +28,7 @@ TEST(HoldOutTest, ANumberOrAShareIsReadAndNothingElse) {
   EXPECT_EQ(parse_hold_out("0.1"), HoldOut{.share = 0.1});
   EXPECT_EQ(parse_hold_out("1e-3"), HoldOut{.share = 0.001});
   for (const char* text :
-       {"-1", "1.0", "1.5", "0.0", "-0.1", "ten", "", "10%", "nan", "inf", "99999999999999999999"})
+       {"-1", "1.0", "1.5", "0.0", "-0.1", "ten", "", "10%", "1e-50", "nan", "inf", "99999999999999999999"})
     EXPECT_EQ(parse_hold_out(text), std::nullopt) << text;
   for (const char* text : {"0", "5000", "0.1", "0.3333333333333333"})
     EXPECT_EQ(to_string(*parse_hold_out(text)), text);

@@ -219,7 +219,7 @@ Kind<HoldOut> samples_or_share(std::int64_t most) {
     return value && value->samples <= most ? value : std::nullopt;
   };
   return {.expected =
-              fmt::format("a whole number from 0 to {}, or a share above 0 and below 1 such as 0.1", most),
+              fmt::format("a whole number from 0 to {}, or a share from 1e-9 on, below 1, such as 0.1", most),
           .read = read,
           .write = [](const HoldOut& value) { return to_string(value); }};
 }

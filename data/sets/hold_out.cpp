@@ -24,6 +24,8 @@
 namespace lockstep {
 namespace {
 
+constexpr double kLeastShare = 1e-9;  ///< a sample of the largest set
+
 /// "mnist validation"
 std::string name_of_validation(std::string train) {
   constexpr std::string_view kTrain = " train";
@@ -87,7 +89,8 @@ std::optional<HoldOut> parse_hold_out(std::string_view text) {
   if (const auto samples = parse_int64(text))
     return *samples >= 0 ? std::optional(HoldOut{.samples = *samples}) : std::nullopt;
   const auto share = parse_double(text);
-  return share && *share > 0 && *share < 1 ? std::optional(HoldOut{.share = *share}) : std::nullopt;
+  return share && *share >= kLeastShare && *share < 1 ? std::optional(HoldOut{.share = *share})
+                                                      : std::nullopt;
 }
 
 std::string to_string(const HoldOut& hold_out) {
