@@ -130,7 +130,7 @@ struct RunSection {
   std::int64_t print_loss_every_steps = 0;    ///< of an epoch: the mean loss of those; 0: never
   bool print_shapes = false;                  ///< sizes of input and output, on each rank and together
   bool trail = true;                          ///< fingerprints of each step in trail.bin
-  bool curve = false;                         ///< of the test accuracy: on the terminal and as a picture
+  bool curve = false;                         ///< of the accuracy: on the terminal and as a picture
   bool report = true;                         ///< report.html at the end
   KeepSection keep;
 };

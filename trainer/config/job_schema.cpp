@@ -188,7 +188,7 @@ std::vector<JobKey> run_and_inject_keys() {
         .also_called({"print_every", "log_interval_steps"}),
     KEY(run.print_shapes, yes_or_no(), "print the sizes of input and output of every batch, on each rank and as a whole"),
     KEY(run.trail, yes_or_no(), "leave fingerprints of each step in trail.bin, by which lockstep prove checks the run; not under parallel.determinism: off"),
-    KEY(run.curve, yes_or_no(), "draw the test accuracy after each epoch, and leave it as curve.svg in the run directory").also_called({"plot"}),
+    KEY(run.curve, yes_or_no(), "draw the accuracy after each epoch, and leave it as curve.svg in the run directory").also_called({"plot"}),
     KEY(run.report, yes_or_no(), "write report.html at the end of the run: curves, classes, mistakes; lockstep report draws it later, too"),
     KEY(run.keep.last, whole(1, kBillion), "checkpoints that stay: the newest so many"),
     KEY(run.keep.every_steps, whole(0, kTrillion), "and those whose step is a multiple of this; 0: none"),
