@@ -10,11 +10,13 @@
 #include "data/idx.hpp"
 #include "kernels/cpu/ops.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -28,36 +30,67 @@ std::span<const std::byte> samples_of(const Dataset& set) {
   return set.images.size() > 0 ? std::as_bytes(set.images.span()) : std::as_bytes(set.features.span());
 }
 
-std::string sha256_of_file(std::uint8_t type, std::span<const std::int64_t> dims,
-                           std::span<const std::byte> data) {
+/// A half as its file has it: what was held out of it stands in its place again.
+struct WholeHalf {
+  const Dataset& kept;
+  const Dataset* held_out = nullptr;          ///< null: nothing was
+  std::span<const std::int32_t> places = {};  ///< of those samples, ascending
+
+  std::int64_t size() const { return kept.size() + std::ssize(places); }
+};
+
+/// @param take  is called with a set, a first sample in it and how many follow one another, in the order of the file
+template <typename Take>
+void in_file_order(const WholeHalf& half, const Take& take) {
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < half.places.size(); ++i) {
+    const std::size_t before = static_cast<std::size_t>(half.places[i]) - i;  // those that were kept
+    take(half.kept, next, before - next);
+    take(*half.held_out, i, 1);
+    next = before;
+  }
+  take(half.kept, next, static_cast<std::size_t>(half.kept.size()) - next);
+}
+
+/// Of the IDX file; images with channels lie there pixel by pixel.
+std::string sha256_of_samples(const WholeHalf& half) {
+  const ImageShape& shape = half.kept.shape;
+  const auto features = static_cast<std::size_t>(shape.features());
+  const bool has_images = half.kept.images.size() > 0;
+  std::vector<std::int64_t> dims = {half.size(), shape.features()};
+  if (has_images) dims = {half.size(), shape.height, shape.width};
+  if (has_images && shape.channels > 1) dims.push_back(shape.channels);
   Sha256 hash;
-  hash.update(idx_file_head(type, dims));
-  hash.update(data);
+  hash.update(idx_file_head(has_images ? kIdxUint8 : kIdxFp32, dims));
+  std::vector<std::uint8_t> image(features);
+  in_file_order(half, [&](const Dataset& set, std::size_t first, std::size_t count) {
+    const auto bytes = samples_of(set);
+    const std::size_t each = bytes.size() / static_cast<std::size_t>(std::max<std::int64_t>(set.size(), 1));
+    if (!has_images || shape.channels == 1) return hash.update(bytes.subspan(first * each, count * each));
+    for (std::size_t i = first; i < first + count; ++i) {
+      interleave_channels(set.images.span().subspan(i * features, features),
+                          features / static_cast<std::size_t>(shape.channels), shape.channels, image);
+      hash.update(std::as_bytes(std::span(image)));
+    }
+  });
   return hex(hash.finish());
 }
 
-/// Of the IDX file that holds images with channels: pixel by pixel.
-std::string sha256_of_interleaved(const Dataset& set) {
-  const ImageShape& shape = set.shape;
-  const auto features = static_cast<std::size_t>(shape.features());
-  const auto channels = static_cast<std::size_t>(shape.channels);
-  const std::array<std::int64_t, 4> dims{set.size(), shape.height, shape.width, shape.channels};
+std::string sha256_of_labels(const WholeHalf& half) {
+  std::vector<std::uint8_t> labels;
+  in_file_order(half, [&](const Dataset& set, std::size_t first, std::size_t count) {
+    const auto begin = set.labels.begin() + static_cast<std::ptrdiff_t>(first);
+    labels.insert(labels.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
+  });
+  const std::array<std::int64_t, 1> dims{half.size()};
   Sha256 hash;
   hash.update(idx_file_head(kIdxUint8, dims));
-  std::vector<std::uint8_t> image(features);
-  for (std::size_t at = 0; at < set.images.size(); at += features) {
-    interleave_channels(set.images.span().subspan(at, features), features / channels, shape.channels, image);
-    hash.update(std::as_bytes(std::span(image)));
-  }
+  hash.update(std::as_bytes(std::span(labels)));
   return hex(hash.finish());
 }
 
-std::string sha256_of_samples(const Dataset& set) {
-  const std::array<std::int64_t, 3> images{set.size(), set.shape.height, set.shape.width};
-  const std::array<std::int64_t, 2> features{set.size(), set.shape.features()};
-  if (set.images.size() == 0) return sha256_of_file(kIdxFp32, features, samples_of(set));
-  return set.shape.channels == 1 ? sha256_of_file(kIdxUint8, images, samples_of(set))
-                                 : sha256_of_interleaved(set);
+Fingerprint fingerprint_of(const WholeHalf& half) {
+  return {.samples = sha256_of_samples(half), .labels = sha256_of_labels(half)};
 }
 
 }  // namespace
@@ -68,20 +101,20 @@ Fingerprint quick_fingerprint_of(const Dataset& set) {
 }
 
 Fingerprint fingerprint_of(const Dataset& set) {
-  const std::vector<std::uint8_t> labels(set.labels.begin(), set.labels.end());
-  const std::array<std::int64_t, 1> count{set.size()};
-  return {.samples = sha256_of_samples(set),
-          .labels = sha256_of_file(kIdxUint8, count, std::as_bytes(std::span(labels)))};
+  return fingerprint_of(WholeHalf{.kept = set});
+}
+
+SetFingerprints fingerprints_of(const TrainTestData& data) {
+  auto test = start_async([&] { return fingerprint_of(data.test); });
+  Fingerprint train =
+      fingerprint_of(WholeHalf{.kept = data.train, .held_out = &data.validation, .places = data.held_out});
+  return {.train = std::move(train), .test = test.get()};
 }
 
 void LazyFingerprints::start() {
   const std::lock_guard lock(mutex_);
   if (future_.valid()) return;
-  future_ = start_async([data = data_] {
-              auto test = start_async([&] { return fingerprint_of(data->test); });
-              Fingerprint train = fingerprint_of(data->train);
-              return SetFingerprints{.train = std::move(train), .test = test.get()};
-            }).share();
+  future_ = start_async([data = data_] { return fingerprints_of(*data); }).share();
 }
 
 const SetFingerprints& LazyFingerprints::get() {

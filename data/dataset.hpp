@@ -11,6 +11,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -42,6 +43,9 @@ Fingerprint fingerprint_of(const Dataset& set);
 struct SetFingerprints {
   Fingerprint train, test;
 };
+
+/// Of both halves as their files have them: samples that are held out count among those of the training half.
+SetFingerprints fingerprints_of(const TrainTestData& data);
 
 /// The SHA-256 fingerprints of a set, which take 30 ms for MNIST: made in the background, or when they are
 /// asked for. Ranks that are threads share one.
@@ -96,13 +100,47 @@ struct Dataset {
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
+/// What a run is evaluated on.
+enum class EvaluatedPart { kTest, kValidation };
+
 struct TrainTestData {
   Dataset train, test;
+  Dataset validation;                    ///< held out of the training half, which lacks them; empty: none are
+  std::vector<std::int32_t> held_out;    ///< their places in the training half's file, ascending
   std::vector<std::string> class_names;  ///< one for each class, in label order
   Normalisation normalisation;           ///< of images: what the job gave, the set's own, or measured
   std::string directory;                 ///< of its files; empty: made in memory
   std::string origin;  ///< where it came from, for the start-up line: a directory, or "made in memory"
+
+  const Dataset& part(EvaluatedPart which) const { return which == EvaluatedPart::kTest ? test : validation; }
 };
+
+// Samples of the training half that are never trained on: the run is validated with them.
+
+/// How many: a number of samples, or a share of them all.
+struct HoldOut {
+  std::int64_t samples = 0;
+  double share = 0;  ///< above 0 and below 1; 0: `samples` counts
+
+  bool is_given() const { return samples > 0 || share > 0; }
+  /// Of so many. A share comes to the nearest whole number.
+  /// @throws DatasetOptionError  that is none of them, or all
+  std::int64_t count_of(std::int64_t all) const;
+  friend bool operator==(const HoldOut&, const HoldOut&) = default;
+};
+
+/// "5000" or "0.1"; nothing: it is neither a whole number from 0 on nor a share from 1e-9 on, below 1.
+std::optional<HoldOut> parse_hold_out(std::string_view text);
+/// parse_hold_out takes it back.
+std::string to_string(const HoldOut& hold_out);
+
+/// The places, ascending, of those that are held out of so many: of a seed the same on every machine, and among those
+/// of any larger count. At most `samples`, which fits 31 bits.
+std::vector<std::int32_t> held_out_samples(std::int64_t samples, std::int64_t count, std::uint64_t seed);
+
+/// Moves so many samples, held_out_samples() of the seed, from `train` to `validation`.
+/// @throws DatasetOptionError  as HoldOut::count_of; MemoryError
+void hold_out(TrainTestData& data, const HoldOut& how_many, std::uint64_t seed);
 
 /// Indices are 32-bit, and one sample of `synthetic` is 784 bytes: a limit that catches a slip of the finger.
 inline constexpr std::int64_t kMostMadeSamples = 10'000'000;
@@ -114,9 +152,10 @@ struct DatasetOptions {
   std::string directory = {};  ///< that holds the files themselves: its answer. Empty: `root` is asked
   /// Of the training images scaled to [0, 1]. Empty: the set's own, as its entry says, or measured.
   std::vector<double> mean = {}, std = {};
-  std::uint64_t seed = 1234;       ///< of sets made in memory
+  std::uint64_t seed = 1234;       ///< of sets made in memory, and of the choice of what is held out
   std::int64_t train_samples = 0;  ///< of sets made in memory; 0: the set's default. Of others: must be 0
   std::int64_t test_samples = 0;
+  HoldOut validation = {};
 };
 
 /// A wrong member of DatasetOptions, named as a job's section names it; what() says "mean: 2 numbers ...".
@@ -150,7 +189,8 @@ std::vector<std::string_view> made_sets();
 /// @throws DataError         names file, offset and what is wrong: truncated, oversized header, gzip damage,
 ///                           labels out of range, image and label counts that differ
 /// @throws ConfigError       unknown set, numbers out of range, more of them than the images have channels, a
-///                           number of samples for a set from files, people's own data without a directory
+///                           number of samples for a set from files, people's own data without a directory,
+///                           nothing left to train on
 TrainTestData load_dataset(const DatasetOptions& options);
 
 // From data set indices to the input of a network: normalised, batch innermost.

@@ -32,7 +32,8 @@ enum class DataStream : std::uint32_t {
   kRandomTrain,
   kRandomTest,
   kSyntheticTrain,
-  kSyntheticTest
+  kSyntheticTest,
+  kHoldOut  ///< of any set; data/sets/hold_out.cpp
 };
 
 /// Word w of a sample is word w % 4 of philox(seed, {w / 4, sample, random_stream(kData, stream), 0}).

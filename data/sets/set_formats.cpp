@@ -106,8 +106,8 @@ void normalise(TrainTestData& data, const DatasetOptions& options, const SetEntr
                : Normalisation{};
   data.normalisation = {.mean = first_given("mean", options.mean, set.mean, measured.mean, shape),
                         .std = first_given("std", options.std, set.std, measured.std, shape)};
-  for (Dataset* half : {&data.train, &data.test})
-    half->scales = scales_of(data.normalisation, shape.channels);
+  for (Dataset* part : {&data.train, &data.test, &data.validation})
+    part->scales = scales_of(data.normalisation, shape.channels);
 }
 
 TrainTestData load_files(const SetEntry& set, const SetFormat& format, const DatasetOptions& options) {
@@ -158,7 +158,8 @@ TrainTestData load_dataset(const DatasetOptions& options) {
   check_options(options, format.is_made());
   TrainTestData data =
       format.is_made() ? make_in_memory(set, format, options) : load_files(set, format, options);
-  for (Dataset* half : {&data.train, &data.test}) half->quick = quick_fingerprint_of(*half);
+  if (options.validation.is_given()) hold_out(data, options.validation, options.seed);
+  for (Dataset* part : {&data.train, &data.test, &data.validation}) part->quick = quick_fingerprint_of(*part);
   if (data.train.images.size() > 0) normalise(data, options, set);
   return data;
 }

@@ -22,9 +22,10 @@ namespace {
 /// Of the evaluations that a run's metrics tell of.
 struct EvaluationsTold {
   std::int64_t count = 0;
-  std::int64_t epoch = 0;  ///< of the best; 0: the end of a run that ended within an epoch
+  std::int64_t epoch = 0;  ///< of the best; 0: within an epoch
   std::int64_t step = 0;   ///< of the best
   double accuracy = -1;    ///< the best, the first among equals; -1: none is told
+  bool validated = false;  ///< on held-out samples
 };
 
 /// @param on_epoch  is called with the number and the step of each epoch; may be empty
@@ -34,17 +35,22 @@ EvaluationsTold evaluations_told(const std::string& run_dir,
   std::int64_t evaluated = -1;  // the step of the last evaluation: "end" tells of it again
   try {
     read_metrics(run_dir + "/metrics.jsonl", [&](const MetricsEvent& event) {
-      const bool epoch = event.name() == "epoch";
-      if (!epoch && event.name() != "end") return;
+      const bool epoch = event.name() == "epoch", end = event.name() == "end";
+      if (!epoch && !end && event.name() != "evaluation") return;
       const std::int64_t step = event.integer("step").value_or(0),
-                         number = event.integer("epoch").value_or(0);
+                         number = epoch ? event.integer("epoch").value_or(0) : 0;
       if (epoch && on_epoch) on_epoch(number, step);
-      const auto accuracy = event.number("test_accuracy");
-      if (!accuracy || (!epoch && step == evaluated)) return;
+      const auto validated = event.number("validation_accuracy");
+      const auto accuracy = validated ? validated : event.number("test_accuracy");
+      if (!accuracy || (end && step == evaluated)) return;
       evaluated = step;
       ++told.count;
       if (*accuracy > told.accuracy)
-        told = {.count = told.count, .epoch = number, .step = step, .accuracy = *accuracy};
+        told = {.count = told.count,
+                .epoch = number,
+                .step = step,
+                .accuracy = *accuracy,
+                .validated = validated.has_value()};
     });
   } catch (const Error&) {
     return {};
@@ -56,7 +62,7 @@ std::string position_text(const CheckpointSummary& checkpoint) {
   if (!checkpoint.damage.empty()) return "damaged";
   std::string text = fmt::format("epoch {}", checkpoint.epoch);
   if (checkpoint.step_in_epoch > 0) text += fmt::format(" + {}", counted(checkpoint.step_in_epoch, "step"));
-  if (checkpoint.test_accuracy) text += fmt::format(", {:.2f} %", 100 * *checkpoint.test_accuracy);
+  if (checkpoint.accuracy()) text += fmt::format(", {:.2f} %", 100 * *checkpoint.accuracy());
   return text;
 }
 
@@ -104,7 +110,7 @@ std::string best_of(const std::string& path, const std::string& run_dir,
   const EvaluationsTold told = evaluations_told(run_dir);
   const CheckpointSummary* const best = best_checkpoint(checkpoints);
   const auto of_told = std::ranges::find(checkpoints, told.step, &CheckpointSummary::step);
-  if (best != nullptr && *best->test_accuracy >= told.accuracy) return best->path;
+  if (best != nullptr && *best->accuracy() >= told.accuracy) return best->path;
   if (told.accuracy >= 0 && of_told != checkpoints.end()) return of_told->path;
   if (told.accuracy < 0)
     throw MissingDataError(
@@ -131,12 +137,13 @@ std::optional<std::int64_t> number_behind(std::string_view text, std::string_vie
 std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string& run_dir) {
   std::vector<CheckpointSummary> checkpoints;
   for (const CheckpointEntry& entry : list_checkpoints(env, run_dir)) {
-    CheckpointSummary checkpoint{.step = entry.step, .path = entry.path, .test_accuracy = {}, .damage = {}};
+    CheckpointSummary checkpoint{.step = entry.step, .path = entry.path};
     try {
       const CheckpointFacts facts = load_manifest(env, entry.path).facts;
       checkpoint.epoch = facts.epoch;
       checkpoint.step_in_epoch = facts.step_in_epoch;
       checkpoint.test_accuracy = facts.test_accuracy;
+      checkpoint.validation_accuracy = facts.validation_accuracy;
     } catch (const MissingDataError& error) {
       if (!env.exists(entry.path)) continue;  // the run has pruned it meanwhile
       checkpoint.damage = error.what();
@@ -151,8 +158,8 @@ std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string
 const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& newest_first) {
   const CheckpointSummary* best = nullptr;
   for (const CheckpointSummary& checkpoint : newest_first) {
-    if (!checkpoint.test_accuracy) continue;
-    if (best == nullptr || *checkpoint.test_accuracy >= *best->test_accuracy) best = &checkpoint;
+    if (!checkpoint.accuracy()) continue;
+    if (best == nullptr || *checkpoint.accuracy() >= *best->accuracy()) best = &checkpoint;
   }
   return best;
 }
@@ -164,7 +171,8 @@ std::string best_line(Env& env, const std::string& run_dir) {
       env.exists(fmt::format("{}/{}/{}", run_dir, kCheckpointsDirectory, checkpoint_name(told.step)));
   const std::string name =
       told.epoch > 0 ? fmt::format("epoch:{}", told.epoch) : fmt::format("step:{}", told.step);
-  return fmt::format("best: accuracy {:.2f} % after {}, {}", 100 * told.accuracy,
+  return fmt::format("best: {}accuracy {:.2f} % after {}, {}", told.validated ? "validation " : "",
+                     100 * told.accuracy,
                      told.epoch > 0 ? fmt::format("epoch {}", told.epoch)
                                     : fmt::format("step {}", with_thousands(told.step)),
                      kept ? fmt::format("checkpoint {}@{}", run_dir, name)

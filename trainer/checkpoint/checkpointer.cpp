@@ -49,7 +49,7 @@ bool AsyncCheckpointer::finished_within(std::chrono::milliseconds limit) const {
 void AsyncCheckpointer::write(const CheckpointState& state) {
   if (before_each_) before_each_();
   known_.good = save_checkpoint(env_, run_dir_, state);
-  known_.accuracy[known_.good] = state.facts.test_accuracy;
+  known_.accuracy[known_.good] = state.facts.accuracy();
   prune_checkpoints(env_, run_dir_, keep_, known_);
 }
 
@@ -64,7 +64,7 @@ std::optional<double> accuracy_of(Env& env, const CheckpointEntry& entry, KnownC
   const auto found = known.accuracy.find(entry.path);
   if (found != known.accuracy.end()) return found->second;
   try {
-    return known.accuracy[entry.path] = load_manifest(env, entry.path).facts.test_accuracy;
+    return known.accuracy[entry.path] = load_manifest(env, entry.path).facts.accuracy();
   } catch (const DataError&) {
     return known.accuracy[entry.path] = std::nullopt;  // damaged: never the best
   }
@@ -158,7 +158,7 @@ double best_accuracy(Env& env, const std::string& run_dir) {
   double best = -1;
   for (const CheckpointEntry& entry : list_checkpoints(env, run_dir)) {
     try {
-      best = std::max(best, load_manifest(env, entry.path).facts.test_accuracy.value_or(-1));
+      best = std::max(best, load_manifest(env, entry.path).facts.accuracy().value_or(-1));
     } catch (const Error&) {  // NOLINT(bugprone-empty-catch): then a later one may be saved as the best
     }
   }

@@ -62,7 +62,8 @@ FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamag
 
 // Checkpoints by what they are to their run: RUN@best, RUN@last, RUN@epoch:3, RUN@step:500.
 
-/// The directory that is meant. RUN@best is the checkpoint of the highest test accuracy, the older among equals;
+/// The directory that is meant. RUN@best is the checkpoint of the highest accuracy, the older among equals: on the
+/// held-out samples of a run that has some, otherwise on the test set;
 /// RUN@last is RUN itself, whose newest good one is meant; RUN@epoch:3 is the one after three epochs. Any other path,
 /// and one that is there under such a name, is returned as it is.
 /// @throws MissingDataError  the run has no such checkpoint: says which there are, and how to keep one
@@ -74,13 +75,15 @@ struct CheckpointSummary {
   std::int64_t step = 0;
   std::string path;
   std::int64_t epoch = 0, step_in_epoch = 0;
-  std::optional<double> test_accuracy;
-  std::string damage;  ///< why its manifest cannot be read; otherwise ""
+  std::optional<double> test_accuracy = {}, validation_accuracy = {};
+  /// By which the best is chosen.
+  std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
+  std::string damage = {};  ///< why its manifest cannot be read; otherwise ""
 };
 
 /// Of a run, newest first.
 std::vector<CheckpointSummary> summarise_checkpoints(Env& env, const std::string& run_dir);
-/// The one of the highest test accuracy, the older among equals; null: none was evaluated.
+/// The one of the highest accuracy, the older among equals; null: none was evaluated.
 const CheckpointSummary* best_checkpoint(const std::vector<CheckpointSummary>& newest_first);
 
 /// For the end of a run: "best: accuracy 68.94 % after epoch 3, checkpoint RUN@epoch:3", by its metrics. "" where fewer

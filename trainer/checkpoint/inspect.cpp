@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <span>
 
 namespace lockstep {
@@ -39,6 +40,10 @@ std::string on_one_line(std::string value) {
   return value;
 }
 
+nlohmann::ordered_json or_null(std::optional<double> number) {
+  return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json(nullptr);
+}
+
 std::string facts_text(const CheckpointFacts& facts) {
   std::string text = line("step", fmt::format("{}", facts.step));
   text += line("epochs done",
@@ -50,6 +55,8 @@ std::string facts_text(const CheckpointFacts& facts) {
                              facts.epoch_loss_sum / static_cast<double>(facts.epoch_samples),
                              100.0 * static_cast<double>(facts.epoch_correct) /
                                  static_cast<double>(facts.epoch_samples)));
+  if (facts.validation_accuracy)
+    text += line("validation", fmt::format("accuracy {:.2f} %", 100 * *facts.validation_accuracy));
   if (facts.test_accuracy) text += line("test accuracy", fmt::format("{:.2f} %", 100 * *facts.test_accuracy));
   if (const std::string digest = computation_digest(facts); !digest.empty())
     text += line("computation", digest);
@@ -134,7 +141,8 @@ nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointSta
           {"epoch", facts.epoch},
           {"step_in_epoch", facts.step_in_epoch},
           {"seed", facts.seed},
-          {"test_accuracy", facts.test_accuracy ? nlohmann::ordered_json(*facts.test_accuracy) : nullptr},
+          {"test_accuracy", or_null(facts.test_accuracy)},
+          {"validation_accuracy", or_null(facts.validation_accuracy)},
           {"computation", computation_digest(facts)},
           {"world", facts.world},
           {"data", facts.data},
@@ -147,12 +155,12 @@ nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointSta
 nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& newest_first) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const CheckpointSummary& checkpoint : newest_first) {
-    const auto accuracy = checkpoint.test_accuracy;
     list.push_back({{"checkpoint", checkpoint.path},
                     {"step", checkpoint.step},
                     {"epoch", checkpoint.epoch},
                     {"step_in_epoch", checkpoint.step_in_epoch},
-                    {"test_accuracy", accuracy ? nlohmann::ordered_json(*accuracy) : nullptr},
+                    {"test_accuracy", or_null(checkpoint.test_accuracy)},
+                    {"validation_accuracy", or_null(checkpoint.validation_accuracy)},
                     {"damage", checkpoint.damage}});
   }
   return list;
@@ -161,12 +169,15 @@ nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& ne
 std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first) {
   if (newest_first.empty()) return "";
   const CheckpointSummary* const best = best_checkpoint(newest_first);
-  std::vector<std::vector<std::string>> rows = {{"checkpoint", "epoch", "test accuracy", ""}};
+  const bool validated =
+      std::ranges::any_of(newest_first, [](const auto& one) { return one.validation_accuracy.has_value(); });
+  const std::string of = validated ? "validation" : "test";
+  std::vector<std::vector<std::string>> rows = {{"checkpoint", "epoch", of + " accuracy", ""}};
   for (const CheckpointSummary& checkpoint : newest_first) {
     std::string epoch = fmt::format("{}", checkpoint.epoch), accuracy = "-";
     if (checkpoint.step_in_epoch > 0)
       epoch += fmt::format(" + {}", counted(checkpoint.step_in_epoch, "step"));
-    if (checkpoint.test_accuracy) accuracy = fmt::format("{:.2f} %", 100 * *checkpoint.test_accuracy);
+    if (checkpoint.accuracy()) accuracy = fmt::format("{:.2f} %", 100 * *checkpoint.accuracy());
     std::string names = &checkpoint == &newest_first.front() ? "@last" : "";
     if (&checkpoint == best) names += names.empty() ? "@best" : " @best";
     if (!checkpoint.damage.empty()) epoch = "-", names = "damaged";

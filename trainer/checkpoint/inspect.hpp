@@ -34,7 +34,7 @@ nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointSta
 /// named. "" where there is none.
 std::string checkpoints_text(const std::string& run_dir, const std::vector<CheckpointSummary>& newest_first);
 
-/// A list of "step", "epoch", "step_in_epoch", "test_accuracy" and "damage".
+/// A list of "step", "epoch", "step_in_epoch", "test_accuracy", "validation_accuracy" and "damage".
 nlohmann::ordered_json checkpoints_json(const std::vector<CheckpointSummary>& newest_first);
 
 struct Verification {

@@ -76,6 +76,20 @@ void accuracy_fields(auto&& archive, CheckpointFacts& facts) {
   archive.require(accuracy >= 0 && accuracy <= 1, "test_accuracy", "a number from 0 to 1");
   const bool of_these_weights = step ? *step == facts.step : facts.step_in_epoch == 0 && facts.step > 0;
   if (!of_these_weights) facts.test_accuracy.reset();
+  optional_field(archive, "validation_accuracy", facts.validation_accuracy);
+  const double validated = facts.validation_accuracy.value_or(0);
+  archive.require(validated >= 0 && validated <= 1, "validation_accuracy", "a number from 0 to 1");
+  optional_field(archive, "patience", facts.patience, [&](auto&& inner, CheckpointPatience& patience) {
+    if (inner.has("best", patience.best >= 0)) inner("best", patience.best);
+    inner("without_better", patience.without_better);
+    inner("counted_from", patience.counted_from);
+    inner.require(patience.best == -1 || (patience.best >= 0 && patience.best <= 1), "best",
+                  "a number from 0 to 1");
+    const bool of_this_run = patience.counted_from >= 0 && patience.counted_from <= facts.step;
+    inner.require(of_this_run, "counted_from", "a step of this run");
+    inner.require(patience.without_better >= 0 && patience.without_better <= facts.step, "without_better",
+                  "a number of evaluations of this run");
+  });
 }
 
 /// Sums over the epoch under archive, and units of the sums to come.

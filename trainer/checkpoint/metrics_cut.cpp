@@ -18,7 +18,7 @@ namespace lockstep {
 namespace {
 
 /// True if the line tells of something up to the checkpoint.
-bool belongs(std::string_view line, std::int64_t step, bool epoch_line_written) {
+bool belongs(std::string_view line, std::int64_t step, bool evaluated) {
   const auto entry = parse_json_or_discard(line);
   if (!entry.is_object()) return false;
   const auto event = entry.value("/event"_json_pointer, nlohmann::json());
@@ -26,7 +26,8 @@ bool belongs(std::string_view line, std::int64_t step, bool epoch_line_written) 
   const auto at = entry.value("/step"_json_pointer, nlohmann::json());
   if (!at.is_number_integer()) return true;
   const auto line_step = at.get<std::int64_t>();
-  return line_step < step || (line_step == step && (event != "epoch" || epoch_line_written));
+  const bool of_evaluation = event == "epoch" || event == "evaluation";
+  return line_step < step || (line_step == step && (!of_evaluation || evaluated));
 }
 
 std::string_view text_of(const std::vector<std::byte>& bytes) {
@@ -94,7 +95,7 @@ std::optional<std::string> lost_metrics(Env& env, const std::string& path, std::
       with_thousands(noted.lines), with_thousands(step), aside, goes_on);
 }
 
-MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool epoch_line_written) {
+MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool evaluated) {
   MetricsCut cut;
   if (!env.exists(path)) return cut;
   const std::vector<std::byte> bytes = env.read(path);
@@ -103,7 +104,7 @@ MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step
   while (true) {
     const std::size_t newline = text.find('\n', position);
     if (newline == std::string_view::npos) break;
-    if (!belongs(text.substr(position, newline - position), step, epoch_line_written)) break;
+    if (!belongs(text.substr(position, newline - position), step, evaluated)) break;
     position = newline + 1;
     ++cut.kept_lines;
   }

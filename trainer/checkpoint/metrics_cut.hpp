@@ -31,12 +31,11 @@ struct MetricsCut {
 
 /// Keeps the lines from the start of metrics.jsonl up to the first that comes after `step`: one whose "step"
 /// is larger, {"event":"end"}, or text that is no JSON object (the torn end that a crash leaves). A line
-/// without "step" belongs to the ones before it. An epoch's line at exactly `step` stays only if
-/// `epoch_line_written`: the checkpoint was taken after that epoch's evaluation.
+/// without "step" belongs to the ones before it. The line of an epoch, or of an evaluation within one, at exactly
+/// `step` stays only if `evaluated`: the checkpoint was taken after that evaluation.
 ///
 /// The file is replaced in one step, and only if something must go. A file that is not there is an empty one.
-MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step,
-                            bool epoch_line_written = true);
+MetricsCut truncate_metrics(Env& env, const std::string& path, std::int64_t step, bool evaluated = true);
 
 /// True if the last whole line is the end of a run. False if there is no such file. @throws IoError
 bool ends_a_run(Env& env, const std::string& path);

@@ -59,6 +59,19 @@ struct CheckpointMetrics {
   friend bool operator==(const CheckpointMetrics&, const CheckpointMetrics&) = default;
 };
 
+/// What train.patience has seen: evaluations after epochs and within them.
+struct CheckpointPatience {
+  double best = -1;                 ///< the highest accuracy; -1: none was measured yet
+  std::int64_t without_better = 0;  ///< evaluations since then
+  std::int64_t counted_from = 0;    ///< those behind this step: train.patience was given there
+
+  void count(double accuracy) {
+    without_better = accuracy > best ? 0 : without_better + 1;
+    best = accuracy > best ? accuracy : best;
+  }
+  friend bool operator==(const CheckpointPatience&, const CheckpointPatience&) = default;
+};
+
 /// Everything but the tensors. Valid for any number of ranks.
 struct CheckpointFacts {
   std::int64_t step = 0;           ///< optimiser steps taken in all
@@ -78,7 +91,9 @@ struct CheckpointFacts {
   std::optional<CheckpointTrail> trail;      ///< nothing where the run leaves none, and in older checkpoints
   std::optional<CheckpointMetrics> metrics;  ///< nothing in older checkpoints
 
-  std::optional<double> test_accuracy;  ///< of these very weights; nothing if they were not evaluated
+  std::optional<double> test_accuracy;         ///< of these very weights; nothing if they were not evaluated
+  std::optional<double> validation_accuracy;   ///< the same on what data.validation holds out
+  std::optional<CheckpointPatience> patience;  ///< where train.patience is given
 
   std::map<std::string, std::string> job;  ///< the job's keys that determine the weights, with their values
   std::map<std::string, std::string>
@@ -92,6 +107,8 @@ struct CheckpointFacts {
   /// What the model keeps beside them, such as running statistics: no optimiser knows of it.
   std::vector<CheckpointParameter> kept;
 
+  /// By which the checkpoints of a run are compared.
+  std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
   /// All of the model file: parameters, then what is kept.
   std::vector<CheckpointParameter> tensors() const;
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;

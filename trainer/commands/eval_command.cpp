@@ -31,7 +31,7 @@ struct EvalOptions {
   std::string checkpoint;
   std::string set;   ///< empty: what it was trained on
   std::string data;  ///< a directory; empty: where the run had it
-  bool train_set = false;
+  bool train_set = false, validation = false;
   bool classes = false, json = false;
   ParallelSection parallel;
 };
@@ -50,7 +50,13 @@ DatasetOptions data_options(const EvalOptions& options, const SavedModel& model)
     wanted.root = "auto";
     wanted.directory.clear();
     wanted.train_samples = wanted.test_samples = 0;
+    wanted.validation = {};
   }
+  if (options.validation && !wanted.validation.is_given())
+    throw UsageError(fmt::format(
+        "--validation: {} held no samples out of the set (data.validation); leave --validation out",
+        options.set.empty() ? model.checkpoint : "the run"));
+  if (!options.train_set && !options.validation) wanted.validation = {};  // the test half alone is looked at
   if (!options.data.empty() && is_made_in_memory(wanted.set))
     throw UsageError(
         fmt::format("--data: {} is made in memory, no directory holds it; leave --data out, or name a "
@@ -66,8 +72,7 @@ std::string relation_of(const EvalOptions& options, const SavedModel& model, con
   const DataRecord& own = model.data;
   if (!options.set.empty() && options.set != own.options.set) return "not the set that it was trained on";
   if (!own.can_be_checked()) return "the checkpoint does not say what it was trained on: not checked";
-  const auto differences =
-      data_differences(own, found, {fingerprint_of(found.train), fingerprint_of(found.test)});
+  const auto differences = data_differences(own, found, fingerprints_of(found));
   if (differences.empty()) return "what it was trained on";
   const std::string what = fmt::format("{}", fmt::join(differences, ", "));
   if (!options.data.empty() || !options.set.empty()) return "not what it was trained on: " + what;
@@ -160,6 +165,7 @@ std::string evaluation_json(const EvaluationReport& report) {
 RankFacts option_facts(const EvalOptions& options) {
   return {{FactKind::kJob, "--set", options.set},
           {FactKind::kJob, "--train", options.train_set ? "given" : "not given"},
+          {FactKind::kJob, "--validation", options.validation ? "given" : "not given"},
           {FactKind::kJob, "--classes", options.classes ? "given" : "not given"},
           {FactKind::kJob, "--device", options.parallel.device},
           {FactKind::kJob, "--threads", std::to_string(options.parallel.threads)}};
@@ -184,7 +190,9 @@ int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
   });
   const DeviceChoice device = choose_device(options.parallel, comm);
   expect_equal_ranks(comm, data_facts(*loaded.sets) + device_facts(device));
-  const Dataset& data = options.train_set ? loaded.sets->train : loaded.sets->test;
+  const Dataset& data = options.train_set    ? loaded.sets->train
+                        : options.validation ? loaded.sets->validation
+                                             : loaded.sets->test;
   const Evaluation result = device.gpu != nullptr ? evaluate_on_device(comm, *device.gpu, *model, data)
                                                   : evaluate_on_cpu(comm, options.parallel, *model, data);
   std::optional<ClassEvaluation> classes;
@@ -210,7 +218,12 @@ void add_eval_command(CLI::App& app, Action& action) {
       "--data,--root", options->data,
       "A directory to take the set from, whatever the run was trained on; default: where the run "
       "had it, then as data.root=auto, and the data must be those that it was trained on");
-  command->add_flag("--train", options->train_set, "The training half instead of the test half");
+  auto* train = command->add_flag("--train", options->train_set,
+                                  "What it was trained on, the training half, instead of the test half");
+  command
+      ->add_flag("--validation", options->validation,
+                 "The samples that the run held out of the training half (data.validation)")
+      ->excludes(train);
   command->add_flag("--classes", options->classes,
                     "Also precision and recall of each class, which class is taken for which, and the "
                     "surest mistakes (on the processor, whatever --device says)");

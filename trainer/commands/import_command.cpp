@@ -44,10 +44,11 @@ int import_on(Communicator& comm, const Job& job) {
   const auto strategy = find_strategy(job).make(job, setup, comm);
   const std::string line = initialise_weights(job, setup.network, strategy->whole_state().weights);
   strategy->distribute();
-  const Evaluation evaluation = strategy->evaluate(never_leave);
+  const Evaluation evaluation = strategy->evaluate(EvaluatedPart::kTest, never_leave);
   RunState state;
-  state.test_accuracy = evaluation.accuracy();
-  state.evaluated_step = state.position.global_step;
+  state.note(EvaluatedPart::kTest, evaluation.accuracy());
+  if (const EvaluatedPart judge = judging_part(job); judge != EvaluatedPart::kTest)
+    state.note(judge, strategy->evaluate(judge, never_leave).accuracy());
   const TrainedState trained = strategy->whole_state();
   CheckpointState imported{.facts = checkpoint_facts(state, job, setup, comm, trained.units),
                            .weights = {trained.weights.begin(), trained.weights.end()},

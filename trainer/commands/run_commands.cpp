@@ -85,9 +85,10 @@ namespace {
 DataSizes sizes_of(const Job& job, const SetOutline& data) {
   const auto chosen = [](std::int64_t samples, std::int64_t usual) { return samples > 0 ? samples : usual; };
   const std::size_t element = data.is_fp32 ? sizeof(float) : sizeof(std::uint8_t);
-  return {chosen(job.data.train_samples, data.train_samples),
-          chosen(job.data.test_samples, data.test_samples),
-          checked_sum(checked_product(data.shape.features(), element), sizeof(std::int32_t))};
+  const std::int64_t all = chosen(job.data.train_samples, data.train_samples);
+  const std::int64_t held_out = held_out_of(job, all);
+  return {all - held_out, chosen(job.data.test_samples, data.test_samples),
+          checked_sum(checked_product(data.shape.features(), element), sizeof(std::int32_t)), held_out};
 }
 
 bool is_on_gpu(const Job& job) {
@@ -127,6 +128,7 @@ nlohmann::ordered_json job_json(const Job& job, const Network& network, const Se
           {"parameters", network.parameters().size},
           {"train_samples", sizes.train_samples},
           {"test_samples", sizes.test_samples},
+          {"validation_samples", sizes.validation_samples},
           {"host_bytes", memory.host.total()},
           {"device_bytes", on_gpu ? memory.device.total() : 0},
           {"notes", batch_remarks(job, sizes.train_samples, on_gpu)}};

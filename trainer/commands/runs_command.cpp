@@ -72,7 +72,8 @@ void add_runs_command(CLI::App& app, Action& action) {
   command->footer(
       "States: running, finished, interrupted (saved on request), failed (ended with an\n"
       "error), lost (its process, or a rank, is gone), damaged, no run. 'best % @' is the\n"
-      "best test accuracy and its epoch: 'lockstep eval RUN@best' takes that checkpoint.\n"
+      "best accuracy, on held-out samples (data.validation) or the test set, and its\n"
+      "epoch: 'lockstep eval RUN@best' takes that checkpoint.\n"
       "On a narrow terminal some columns are left out; a file or pipe gets all.\n"
       "Examples:\n"
       "  lockstep runs\n"
@@ -114,7 +115,7 @@ void add_compare_command(CLI::App& app, Action& action) {
   command->footer(
       "Shows the keys whose values differ, what the runs came to, the first step whose\n"
       "fingerprints (trail.bin) differ from those of the first run, and the curves of\n"
-      "test accuracy and loss: in braille where the terminal is UTF-8, otherwise ASCII.\n"
+      "accuracy and loss: in braille where the terminal is UTF-8, otherwise ASCII.\n"
       "How the weights of two checkpoints differ, 'lockstep diff' says.\n"
       "Example:\n"
       "  lockstep compare runs/mnist runs/mnist-2");

@@ -6,6 +6,7 @@
 #include "comm/reduce/gradient_units.hpp"
 #include "common/error.hpp"
 #include "common/terminal.hpp"
+#include "data/dataset.hpp"
 #include "data/sampler.hpp"
 #include "trainer/config/optimizers/sections.hpp"
 
@@ -33,12 +34,15 @@ struct DataSection {
   std::vector<double> mean = {}, std = {};
   bool shuffle = true;
   std::int64_t train_samples = 0, test_samples = 0;  ///< of sets made in memory; 0: the set's default
+  HoldOut validation = {};                           ///< training samples that are never trained on
 };
 
 struct TrainSection {
   std::int64_t epochs = 10;
   std::uint64_t seed = 1234;
-  std::int64_t max_steps = 0;   ///< stop after so many optimiser steps; 0: no limit
+  std::int64_t max_steps = 0;             ///< stop after so many optimiser steps; 0: no limit
+  std::int64_t evaluate_every_steps = 0;  ///< besides after each epoch; 0: only then
+  std::int64_t patience = 0;    ///< evaluations without a better accuracy after which the run ends; 0: never
   std::string initial_weights;  ///< a safetensors file to start from; empty: initialise from the seed
   double initial_scale = 0;     ///< weights start from N(0, scale^2), biases from 0; 0: as the model says
   OptimizerSection optimizer = {};
@@ -114,7 +118,7 @@ struct ParallelSection {
 struct KeepSection {
   std::int64_t last = 3;         ///< the newest so many
   std::int64_t every_steps = 0;  ///< and those whose step is a multiple of this; 0: none
-  bool best = true;              ///< and the one with the highest test accuracy
+  bool best = true;  ///< and the one with the highest accuracy, on validation data where there are some
 };
 
 struct RunSection {
@@ -127,7 +131,7 @@ struct RunSection {
   std::int64_t print_loss_every_steps = 0;    ///< of an epoch: the mean loss of those; 0: never
   bool print_shapes = false;                  ///< sizes of input and output, on each rank and together
   bool trail = true;                          ///< fingerprints of each step in trail.bin
-  bool curve = false;                         ///< of the test accuracy: on the terminal and as a picture
+  bool curve = false;                         ///< of the accuracy: on the terminal and as a picture
   bool report = true;                         ///< report.html at the end
   KeepSection keep;
 };

@@ -213,6 +213,17 @@ Kind<std::size_t> byte_count() {
       .expected = "auto or a size from 4 to 1GiB such as 65536, 64KiB or 1MiB", .read = read, .write = write};
 }
 
+Kind<HoldOut> samples_or_share(std::int64_t most) {
+  const auto read = [=](const YAML::Node& node) {
+    const auto value = parse_hold_out(is_plain(node) ? node.Scalar() : "");
+    return value && value->samples <= most ? value : std::nullopt;
+  };
+  return {.expected =
+              fmt::format("a whole number from 0 to {}, or a share from 1e-9 on, below 1, such as 0.1", most),
+          .read = read,
+          .write = [](const HoldOut& value) { return to_string(value); }};
+}
+
 Kind<std::string> device() {
   auto kind = text(std::string(kDeviceNames), [](const std::string& name) {
     return only_if(parse_device_name(name).has_value(), name);

@@ -23,7 +23,8 @@ class Node;
 namespace lockstep {
 
 /// Whether two jobs that differ in this key may end in different weights.
-enum class Determines { kNothing, kWeights, kWeightsInWorldMode };
+/// kWeightsUnlessDefault is for a key that came later: jobs without it keep the digest of what they compute.
+enum class Determines { kNothing, kWeights, kWeightsInWorldMode, kWeightsUnlessDefault };
 
 /// What a refused value may have meant, or why it is refused: " (did you mean 'cpu'?)"; "" where nothing is known.
 using ValueHint = std::function<std::string(const std::string& value)>;
@@ -116,6 +117,7 @@ Kind<std::vector<double>> channel_numbers(RealRange range);
 /// @param may_be_empty  and then null is the empty text
 Kind<std::string> path(std::string expected, bool may_be_empty = false);
 Kind<std::size_t> byte_count();
+Kind<HoldOut> samples_or_share(std::int64_t most);
 Kind<std::string> device();
 Kind<std::string> fault();
 Kind<StagesSection> stages();

@@ -50,6 +50,9 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.shuffle, yes_or_no(), "a new order of the training samples in each epoch", kWeights),
     KEY(data.train_samples, whole(0, kBillion), "how many training samples to make, of sets made in memory; 0: their default", kWeights),
     KEY(data.test_samples, whole(0, kBillion), "how many test samples to make, of sets made in memory; 0: their default"),
+    KEY(data.validation, samples_or_share(kBillion),
+        "training samples that are held out, chosen by train.seed: never trained on, the run is evaluated on them; 0: none, evaluated on the test set", Determines::kWeightsUnlessDefault)
+        .also_called({"validation_split", "val_split", "validation_size", "val_size", "valid_size", "holdout"}),
   };
 }
 
@@ -59,6 +62,10 @@ std::vector<JobKey> train_keys() {
     KEY(train.epochs, whole(1, kBillion), "passes over the training samples"),
     KEY(train.seed, whole<std::uint64_t>(0, UINT64_MAX), "everything random is derived from it", kWeights).also_called({"random_seed"}),
     KEY(train.max_steps, whole(0, kMaxSteps), "stop after so many steps; 0: no limit").also_called({"steps"}),
+    KEY(train.evaluate_every_steps, whole(0, kTrillion), "evaluate so often besides after each epoch; 0: only then")
+        .also_called({"eval_every", "eval_interval", "eval_steps", "val_check_interval"}),
+    KEY(train.patience, whole(0, kBillion), "end the run after so many evaluations without a better accuracy; 0: never")
+        .also_called({"early_stopping", "early_stopping_patience"}),
     KEY(train.initial_weights, path("a path, or nothing", true),
         "a safetensors or .onnx file, a checkpoint, a run directory (its newest good checkpoint) or RUN@best, RUN@epoch:3 to start from; empty: initialise from the seed", kWeights)
         .also_called({"pretrained", "weights"}),
@@ -184,11 +191,11 @@ std::vector<JobKey> run_and_inject_keys() {
         .also_called({"print_every", "log_interval_steps"}),
     KEY(run.print_shapes, yes_or_no(), "print the sizes of input and output of every batch, on each rank and as a whole"),
     KEY(run.trail, yes_or_no(), "leave fingerprints of each step in trail.bin, by which lockstep prove checks the run; not under parallel.determinism: off"),
-    KEY(run.curve, yes_or_no(), "draw the test accuracy after each epoch, and leave it as curve.svg in the run directory").also_called({"plot"}),
+    KEY(run.curve, yes_or_no(), "draw the accuracy after each epoch, and leave it as curve.svg in the run directory").also_called({"plot"}),
     KEY(run.report, yes_or_no(), "write report.html at the end of the run: curves, classes, mistakes; lockstep report draws it later, too"),
     KEY(run.keep.last, whole(1, kBillion), "so many of the newest checkpoints stay"),
     KEY(run.keep.every_steps, whole(0, kTrillion), "checkpoints whose step is a multiple of this stay, too; 0: none"),
-    KEY(run.keep.best, yes_or_no(), "the checkpoint with the highest test accuracy stays; it is saved when it was measured"),
+    KEY(run.keep.best, yes_or_no(), "the checkpoint with the highest accuracy stays, on held-out samples where data.validation asks for them; it is saved when it was measured"),
     KEY(inject.rank, whole(0, kBillion), "the rank that fails on purpose; only with LOCKSTEP_ALLOW_INJECT=1"),
     KEY(inject.step, whole(0, kTrillion), "the step before which it fails, counted from 1; once in a run"),
     KEY(inject.what, fault(), "how it fails: killed, stopped, late, slow from then on, cut off, a wrong weight, or waiting where the others do not"),

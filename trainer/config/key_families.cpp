@@ -134,6 +134,7 @@ bool determines_weights(const JobKey& key, const Job& job) {
   if (!belongs(key, job)) return false;
   if (key.determines == Determines::kWeightsInWorldMode)
     return job.parallel.determinism == Determinism::kWorld;
+  if (key.determines == Determines::kWeightsUnlessDefault) return key.write(job) != key.write(Job());
   return key.determines == Determines::kWeights;
 }
 
@@ -149,8 +150,10 @@ std::string length_from_run(const Job& job) {
 }
 
 std::string value_or_nothing(const std::map<std::string, std::string>& values, const std::string& key) {
-  const auto found = values.find(key);
-  return found == values.end() ? "not given" : found->second;
+  if (const auto found = values.find(key); found != values.end()) return found->second;
+  const JobKey* known = find_job_key(key);
+  const bool has_default = known != nullptr && known->determines == Determines::kWeightsUnlessDefault;
+  return has_default ? known->write(Job()) : "not given";
 }
 
 /// With data.per_rank_batch it is the number of ranks that made the global batch.

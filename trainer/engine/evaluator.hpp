@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,17 @@ struct Evaluation {
   double accuracy() const {
     return samples == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(samples);
   }
+};
+
+/// Of one state of the weights.
+struct Evaluations {
+  std::optional<Evaluation> test, validation;
+
+  std::optional<Evaluation>& of(EvaluatedPart part) {
+    return part == EvaluatedPart::kTest ? test : validation;
+  }
+  /// By which a run is judged: its best checkpoint, its patience. One of the two is there.
+  const Evaluation& judged() const { return validation ? *validation : *test; }
 };
 
 /// @param loss_sum  over the samples whose loss is finite, in nats

@@ -6,6 +6,7 @@
 #include "comm/agreement.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "common/error.hpp"
+#include "common/text_layout.hpp"
 #include "common/threads.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "models/network.hpp"
@@ -34,7 +35,8 @@ DatasetOptions dataset_options(const Job& job) {
           .std = job.data.std,
           .seed = job.train.seed,
           .train_samples = job.data.train_samples,
-          .test_samples = job.data.test_samples};
+          .test_samples = job.data.test_samples,
+          .validation = job.data.validation};
 }
 
 void check_data_parallel(const Job& job, const Network& network, const TrainTestData& data,
@@ -58,8 +60,21 @@ DistributedSampler::Options sampler_options(const Job& job, const Dataset& data,
           .per_rank_batch = job.data.per_rank_batch};
 }
 
+/// A run may be too short for the evaluations that its patience counts.
+void check_patience(const Job& job, std::int64_t steps_per_epoch) {
+  const std::int64_t every = job.train.evaluate_every_steps, most = job.train.max_steps;
+  const std::int64_t first = every > 0 ? std::min(every, steps_per_epoch) : steps_per_epoch;
+  if (job.train.patience == 0 || most == 0 || first <= most) return;
+  throw key_error(
+      job, "train.patience",
+      fmt::format("a run of train.max_steps={} ends before its first evaluation, which is after {}; "
+                  "set train.evaluate_every_steps={} or less, or leave train.patience out",
+                  most, counted(first, "step"), most));
+}
+
 void check_sampling(const Job& job, const Network& network, const DistributedSampler::Options& sampling) {
   DistributedSampler::check(sampling);
+  check_patience(job, DistributedSampler::steps_per_epoch(sampling));
   require_samples_for_cuts(job, network, sampling);
   WeightUpdate(job, network.parameters(), DistributedSampler::steps_per_epoch(sampling))
       .require_warmup_within_run(job);
@@ -83,6 +98,14 @@ constexpr StrategySetup kDataParallelSetup{.check = check_data_parallel, .plan =
 std::shared_ptr<TrainTestData> load_for(const Job& job, const DatasetOptions& options) {
   try {
     return std::make_shared<TrainTestData>(load_dataset(options));
+  } catch (const DatasetOptionError& error) {
+    throw key_error(job, "data." + error.option(), error.cause());
+  }
+}
+
+std::int64_t held_out_of(const Job& job, std::int64_t training_samples) {
+  try {
+    return job.data.validation.count_of(training_samples);
   } catch (const DatasetOptionError& error) {
     throw key_error(job, "data." + error.option(), error.cause());
   }

@@ -34,6 +34,9 @@ using DatasetFuture = std::shared_future<LoadedData>;
 ///                    rank 0 will compare them, and its fingerprints are begun, too
 DatasetFuture load_in_advance(const Job& job, const std::string& remembered = "");
 
+/// Of so many training samples. @throws ConfigError  data.validation leaves none to train on, or is none
+std::int64_t held_out_of(const Job& job, std::int64_t training_samples);
+
 struct JobSetup {
   std::shared_ptr<const TrainTestData> data;
   DeviceChoice device;

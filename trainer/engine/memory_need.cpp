@@ -73,12 +73,16 @@ TrainingMemory on_device(const Job& job, const Network& network, const DataSizes
   const std::uint64_t parameters = network.parameters().size;
   const std::int64_t samples = samples_of_a_rank(job, data.train_samples, ranks);
   const std::int64_t evaluated = std::min(data.test_samples, kEvaluationSamples);
+  const std::int64_t validated = std::min(data.validation_samples, kEvaluationSamples);
   TrainingMemory memory;
   memory.host.parameters = checked_product(parameters, state_and_copy(job) + staged);
   memory.device.parameters = checked_sum(checked_product(parameters, state_bytes(job) + kExact + fp32_sums),
                                          trail_bytes(job, network));
   memory.device.activations = checked_sum(device_execution_bytes(network, samples, true),
                                           device_execution_bytes(network, evaluated, false));
+  if (validated > 0)
+    memory.device.activations =
+        checked_sum(memory.device.activations, device_execution_bytes(network, validated, false));
   return memory;
 }
 
@@ -109,7 +113,7 @@ std::uint64_t MemoryNeed::total() const {
 }
 
 DataSizes sizes_of(const TrainTestData& data) {
-  return {data.train.size(), data.test.size(), sample_bytes(data.train)};
+  return {data.train.size(), data.test.size(), sample_bytes(data.train), data.validation.size()};
 }
 
 TrainingMemory training_memory(const Job& job, const Network& network, const DataSizes& data, bool on_gpu,
@@ -120,7 +124,7 @@ TrainingMemory training_memory(const Job& job, const Network& network, const Dat
   } else {
     memory.host = on_cpu(job, network, data.train_samples, ranks);
   }
-  memory.host.data = checked_product(checked_sum(data.train_samples, data.test_samples), data.sample_bytes);
+  memory.host.data = data.bytes();
   if (on_gpu)
     memory.device.data =
         checked_sum(memory.host.data, checked_product(data.train_samples, sizeof(std::int32_t)));

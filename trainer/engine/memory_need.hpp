@@ -4,6 +4,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
+#include "common/buffers.hpp"
 #include "data/dataset.hpp"
 #include "models/network.hpp"
 #include "trainer/config/job.hpp"
@@ -36,7 +37,12 @@ std::uint64_t state_bytes(const Job& job);
 /// How large a data set is, known before it is there.
 struct DataSizes {
   std::int64_t train_samples = 0, test_samples = 0;
-  std::uint64_t sample_bytes = 0;  ///< with its label
+  std::uint64_t sample_bytes = 0;       ///< with its label
+  std::int64_t validation_samples = 0;  ///< which are none of train_samples
+
+  std::uint64_t bytes() const {
+    return checked_product(checked_sum(train_samples, test_samples, validation_samples), sample_bytes);
+  }
 };
 DataSizes sizes_of(const TrainTestData& data);
 

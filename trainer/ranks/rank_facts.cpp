@@ -100,7 +100,8 @@ RankFacts data_facts(const TrainTestData& data) {
   const auto add = [&](const std::string& what, const std::string& value) {
     facts.push_back({FactKind::kData, what, value, data.origin});
   };
-  for (const Dataset* half : {&data.train, &data.test}) {
+  for (const Dataset* half : {&data.train, &data.test, &data.validation}) {
+    if (half == &data.validation && half->size() == 0) continue;
     const auto [channels, height, width] = half->shape;
     add(fmt::format("the number of {} samples", half->name), std::to_string(half->size()));
     add(fmt::format("the shape of {} samples", half->name),

@@ -102,7 +102,7 @@ struct RunEvents {
   void add(const MetricsEvent& event) {
     const std::string_view name = event.name();
     if (name == "step") return step.add(event);
-    if (name == "epoch") return epoch.add(event);
+    if (name == "epoch" || name == "evaluation") return epoch.add(event);
     if (name == "loss") return;
     Json json = Json::parse(event.line(), nullptr, /*allow_exceptions=*/false);
     if (name == "start") {
@@ -171,7 +171,7 @@ Json checkpoints_json(const RunHistory& run) {
     const auto epoch = std::ranges::find(run.epochs, entry.step, &EpochRecord::step);
     checkpoints.push_back(
         {{"step", entry.step},
-         {"accuracy", epoch == run.epochs.end() ? Json(nullptr) : or_null(epoch->test_accuracy)}});
+         {"accuracy", epoch == run.epochs.end() ? Json(nullptr) : or_null(epoch->accuracy())}});
   }
   return checkpoints;
 }
@@ -201,7 +201,11 @@ Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::siz
       {"job", run.job_text},
       {"notes", Json::array()}};
   json["steps_drawn"] = json["curves"]["step"]["step"].size();
-  if (best) json["best"] = {{"epoch", best->epoch}, {"step", best->step}, {"accuracy", best->value}};
+  if (best)
+    json["best"] = {{"epoch", best->epoch},
+                    {"step", best->step},
+                    {"accuracy", best->value},
+                    {"of", run.validation_accuracy ? "validation" : "test"}};
   if (!run.remark.empty()) json["notes"].push_back(run.remark);
   if (events.not_kept > 0) json["notes"].push_back(fmt::format("{} more events", events.not_kept));
   return json;

@@ -143,11 +143,11 @@ Json layers_json(const Network& network) {
 std::shared_ptr<const TrainTestData> load_own_data(const SavedModel& model, const ReportOptions& options) {
   if (options.loaded != nullptr) return {std::shared_ptr<const TrainTestData>(), options.loaded};  // borrowed
   DatasetOptions wanted = model.data.options;
+  wanted.validation = {};  // only the test half is looked at
   wanted.directory = options.data.empty() ? resolve_data_root(wanted.set, wanted.root, wanted.directory)
                                           : resolve_data_root(wanted.set, options.data);
   auto data = std::make_shared<const TrainTestData>(load_dataset(wanted));
-  const auto differences =
-      data_differences(model.data, *data, {fingerprint_of(data->train), fingerprint_of(data->test)});
+  const auto differences = data_differences(model.data, *data, fingerprints_of(*data));
   if (!differences.empty() && options.data.empty())
     throw DataError(
         fmt::format("the data in {} are not its own: {}", data->origin, fmt::join(differences, ", ")));

@@ -184,17 +184,27 @@ std::string classes_markdown(const Json& found) {
 
 std::string epochs_markdown(const Json& epochs) {
   if (epochs["step"].empty()) return "";
-  std::string text =
-      "\n| epoch | step | train loss | test loss | test accuracy |\n|---:|---:|---:|---:|---:|\n";
-  const auto value = [&](const char* column, std::size_t row) {
+  const auto value = [&](const std::string& column, std::size_t row) {
     return epochs.contains(column) ? epochs[column][row] : Json(nullptr);
   };
+  const std::string of = epochs.contains("validation_accuracy") ? "validation" : "test";
+  std::string text = fmt::format(
+      "\n| epoch | step | train loss | {0} loss | {0} accuracy |\n|---:|---:|---:|---:|---:|\n", of);
   for (std::size_t row = 0; row < epochs["step"].size(); ++row) {
     text += fmt::format("| {} | {} | {} | {} | {} |\n", number_or_dash(value("epoch", row)),
                         epochs["step"][row].dump(), number_or_dash(value("train_loss", row)),
-                        number_or_dash(value("test_loss", row)), share_text(value("test_accuracy", row)));
+                        number_or_dash(value(of + "_loss", row)), share_text(value(of + "_accuracy", row)));
   }
   return text;
+}
+
+}  // namespace
+
+namespace {
+
+/// "3" of an epoch, "step 200" within one.
+std::string place_of_best(const Json& best) {
+  return best["epoch"] == 0 ? "step " + best["step"].dump() : best["epoch"].dump();
 }
 
 }  // namespace
@@ -207,7 +217,7 @@ std::string report_markdown(const Json& report) {
     text += fmt::format(
         "| {} | {} | {} | {} | {} | {} | {} |\n", markdown_text(run["name"].get<std::string>()),
         run["state"].get<std::string>(), share_text(run["accuracy"]),
-        best.is_null() ? "-" : fmt::format("{} ({})", share_text(best["accuracy"]), best["epoch"].dump()),
+        best.is_null() ? "-" : fmt::format("{} ({})", share_text(best["accuracy"]), place_of_best(best)),
         number_or_dash(run["test_loss"]), run["steps"].dump(),
         markdown_text(run["sha256"].get<std::string>()));
   }

@@ -157,6 +157,11 @@ std::string best_value(const std::optional<BestRecord>& best, std::string (*text
   return fmt::format("{} ({})", text(best->value), where);
 }
 
+/// Then what is best, and what is drawn, is of held-out samples where a run has some.
+bool any_validated(const std::vector<RunHistory>& runs) {
+  return std::ranges::any_of(runs, [](const RunHistory& run) { return run.validation_accuracy.has_value(); });
+}
+
 std::string numbers_text(const RunComparison& comparison, int columns) {
   Rows rows;
   const auto row = [&](const char* name, const auto& value) {
@@ -166,10 +171,15 @@ std::string numbers_text(const RunComparison& comparison, int columns) {
   row("state", [](const RunHistory& run) { return std::string(spelt(run.status)); });
   row("epochs", [](const RunHistory& run) { return with_thousands(std::ssize(run.epochs)); });
   row("steps", [](const RunHistory& run) { return with_thousands(run.step); });
+  const bool validated = any_validated(comparison.runs);
   row("test accuracy, %", [](const RunHistory& run) { return accuracy_text(run.test_accuracy); });
+  if (validated)
+    row("validation accuracy, %",
+        [](const RunHistory& run) { return accuracy_text(run.validation_accuracy); });
   row("best accuracy, %", [](const RunHistory& run) { return best_value(run.best_accuracy, accuracy_text); });
   row("test loss", [](const RunHistory& run) { return loss_text(run.test_loss); });
-  row("lowest test loss", [](const RunHistory& run) { return best_value(run.best_loss, loss_text); });
+  row(validated ? "lowest loss" : "lowest test loss",
+      [](const RunHistory& run) { return best_value(run.best_loss, loss_text); });
   row("train loss", [](const RunHistory& run) { return loss_text(run.loss); });
   row("time", [](const RunHistory& run) { return seconds_text(run.seconds); });
   row("ranks", [](const RunHistory& run) { return run.ranks > 0 ? std::to_string(run.ranks) : "-"; });
@@ -190,11 +200,12 @@ std::string trail_sentence(const TrailComparison& trail) {
                      printable_line(trail.what), before);
 }
 
-PlotCurve curve_of(const RunHistory& run, std::size_t number, std::optional<double> EpochRecord::*value,
-                   double factor) {
+PlotCurve curve_of(const RunHistory& run, std::size_t number,
+                   std::optional<double> (EpochRecord::*value)() const, double factor) {
   PlotCurve curve{mark_of(number)[0], {}};
   for (const EpochRecord& epoch : run.epochs)
-    if (epoch.*value) curve.points.emplace_back(static_cast<double>(epoch.epoch), factor * *(epoch.*value));
+    if (const auto found = (epoch.*value)())
+      curve.points.emplace_back(static_cast<double>(epoch.epoch), factor * *found);
   return curve;
 }
 
@@ -217,7 +228,9 @@ nlohmann::ordered_json epochs_json(const RunHistory& run) {
                     {"step", epoch.step},
                     {"train_loss", json_of(epoch.train_loss)},
                     {"test_loss", json_of(epoch.test_loss)},
-                    {"test_accuracy", json_of(epoch.test_accuracy)}});
+                    {"test_accuracy", json_of(epoch.test_accuracy)},
+                    {"validation_loss", json_of(epoch.validation_loss)},
+                    {"validation_accuracy", json_of(epoch.validation_accuracy)}});
   return list;
 }
 
@@ -269,19 +282,21 @@ std::string comparison_curves(const RunComparison& comparison, const PlotStyle& 
   std::vector<PlotCurve> accuracy, loss;
   std::string marks;
   for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
-    accuracy.push_back(curve_of(comparison.runs[i], i, &EpochRecord::test_accuracy, 100));
-    loss.push_back(curve_of(comparison.runs[i], i, &EpochRecord::test_loss, 1));
+    accuracy.push_back(curve_of(comparison.runs[i], i, &EpochRecord::accuracy, 100));
+    loss.push_back(curve_of(comparison.runs[i], i, &EpochRecord::loss, 1));
     marks += " " + in_curve_colour(mark_of(i), i, style);
   }
   PlotStyle of_loss = style;
   of_loss.log_y = spans_decades(loss);
   std::string text;
-  const auto add = [&](const char* title, const std::vector<PlotCurve>& curves, const PlotStyle& its_style) {
+  const std::string of = any_validated(comparison.runs) ? "validation" : "test";
+  const auto add = [&](const std::string& title, const std::vector<PlotCurve>& curves,
+                       const PlotStyle& its_style) {
     const std::string picture = plot(curves, its_style);
-    if (!picture.empty()) text += "\n" + std::string(title) + marks + "\n" + picture;
+    if (!picture.empty()) text += "\n" + title + marks + "\n" + picture;
   };
-  add("test accuracy, %, by epoch:", accuracy, style);
-  add(of_loss.log_y ? "test loss (logarithmic), by epoch:" : "test loss, by epoch:", loss, of_loss);
+  add(of + " accuracy, %, by epoch:", accuracy, style);
+  add(of + (of_loss.log_y ? " loss (logarithmic), by epoch:" : " loss, by epoch:"), loss, of_loss);
   return text;
 }
 

@@ -63,13 +63,16 @@ void keep_better(std::optional<BestRecord>& best, const BestRecord& now, bool la
   if (!best || (larger ? now.value > best->value : now.value < best->value)) best = now;
 }
 
-/// The evaluation that an "epoch" or "end" tells of. @param epoch  0 of an "end"
+/// The evaluation that an "epoch", "evaluation" or "end" tells of. @param epoch  0: within one
 void add_evaluation(RunHistory& run, const MetricsEvent& event, std::int64_t epoch) {
   run.test_loss = event.number("test_loss");
   run.test_accuracy = event.number("test_accuracy");
-  if (run.test_accuracy)
-    keep_better(run.best_accuracy, {epoch, run.step, *run.test_accuracy}, /*larger=*/true);
-  if (run.test_loss) keep_better(run.best_loss, {epoch, run.step, *run.test_loss}, /*larger=*/false);
+  run.validation_loss = event.number("validation_loss");
+  run.validation_accuracy = event.number("validation_accuracy");
+  if (const auto accuracy = run.last_accuracy())
+    keep_better(run.best_accuracy, {epoch, run.step, *accuracy}, /*larger=*/true);
+  if (const auto loss = run.last_loss())
+    keep_better(run.best_loss, {epoch, run.step, *loss}, /*larger=*/false);
 }
 
 void add_epoch(RunHistory& run, const MetricsEvent& event) {
@@ -81,7 +84,9 @@ void add_epoch(RunHistory& run, const MetricsEvent& event) {
                         .train_seconds = event.number("train_seconds"),
                         .learning_rate = event.number("learning_rate"),
                         .test_loss = event.number("test_loss"),
-                        .test_accuracy = event.number("test_accuracy")});
+                        .test_accuracy = event.number("test_accuracy"),
+                        .validation_loss = event.number("validation_loss"),
+                        .validation_accuracy = event.number("validation_accuracy")});
   run.loss = event.number("train_loss");
   add_evaluation(run, event, epoch);
 }
@@ -111,6 +116,8 @@ void add_event(RunHistory& run, const MetricsEvent& event) {
     if (name == "step") run.loss = event.number("loss");
   } else if (name == "epoch") {
     add_epoch(run, event);
+  } else if (name == "evaluation") {
+    add_evaluation(run, event, 0);
   } else if (name == "start") {
     add_start(run, event);
   } else if (name == "end") {

@@ -35,11 +35,16 @@ struct EpochRecord {
   std::int64_t step = 0;   ///< after which it was evaluated
   std::optional<double> train_loss, train_accuracy, train_seconds, learning_rate;
   std::optional<double> test_loss, test_accuracy;  ///< accuracy from 0 to 1
+  std::optional<double> validation_loss, validation_accuracy;
+
+  /// By which a run is judged: on what is held out, or on the test set.
+  std::optional<double> loss() const { return validation_accuracy ? validation_loss : test_loss; }
+  std::optional<double> accuracy() const { return validation_accuracy ? validation_accuracy : test_accuracy; }
 };
 
 /// Where a number was best, and what it was.
 struct BestRecord {
-  std::int64_t epoch = 0;  ///< 0: at the end of a run that ended within an epoch
+  std::int64_t epoch = 0;  ///< 0: within an epoch
   std::int64_t step = 0;
   double value = 0;
 };
@@ -61,7 +66,8 @@ struct RunHistory {
   std::int64_t step = 0;                           ///< the last that is told of
   std::optional<double> loss;                      ///< of the last step or epoch of training that is told of
   std::optional<double> test_loss, test_accuracy;  ///< of the last evaluation
-  std::optional<BestRecord> best_accuracy, best_loss;  ///< on the test set; the first among equals
+  std::optional<double> validation_loss, validation_accuracy;
+  std::optional<BestRecord> best_accuracy, best_loss;  ///< by EpochRecord::accuracy(); the first among equals
   std::optional<double> seconds;  ///< of the start that came to the end; otherwise of the epochs' training
   std::string weights_sha256;     ///< "": it did not come to its end
   std::optional<bool> published;  ///< whether that is the published hash; nothing: none was published
@@ -69,6 +75,11 @@ struct RunHistory {
   std::vector<CheckpointEntry> checkpoints;  ///< newest first, by their names alone
   std::optional<std::int64_t> when;          ///< seconds since 1970: when the run last wrote down what it did
 
+  /// As of an epoch.
+  std::optional<double> last_loss() const { return validation_accuracy ? validation_loss : test_loss; }
+  std::optional<double> last_accuracy() const {
+    return validation_accuracy ? validation_accuracy : test_accuracy;
+  }
   /// The value of a key of job.yaml, or nothing.
   std::optional<std::string> key(std::string_view path) const;
   /// train.epochs; 0: not known.

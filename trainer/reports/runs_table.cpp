@@ -113,7 +113,9 @@ std::string epochs_text(const RunHistory& run) {
 std::string best_text(const RunHistory& run) {
   if (!run.best_accuracy) return "-";
   const BestRecord& best = *run.best_accuracy;
-  return accuracy_text(best.value) + (best.epoch > 0 ? fmt::format(" @{}", best.epoch) : " end");
+  if (best.epoch > 0) return fmt::format("{} @{}", accuracy_text(best.value), best.epoch);
+  if (best.step == run.step) return accuracy_text(best.value) + " end";
+  return fmt::format("{} @step:{}", accuracy_text(best.value), best.step);
 }
 
 std::string published_text(const RunHistory& run) {
@@ -124,9 +126,9 @@ const std::vector<Column>& columns_of_runs() {
   static const std::vector<Column> columns = {
       {"state", 99, false, [](const RunHistory& run) { return std::string(spelt(run.status)); }},
       {"epochs", 7, true, epochs_text},
-      {"last %", 8, true, [](const RunHistory& run) { return accuracy_text(run.test_accuracy); }},
+      {"last %", 8, true, [](const RunHistory& run) { return accuracy_text(run.last_accuracy()); }},
       {"best % @", 9, true, best_text},
-      {"loss", 6, true, [](const RunHistory& run) { return loss_text(run.test_loss); }},
+      {"loss", 6, true, [](const RunHistory& run) { return loss_text(run.last_loss()); }},
       {"seconds", 3, true, [](const RunHistory& run) { return seconds_text(run.seconds); }},
       {"ranks", 2, true,
        [](const RunHistory& run) { return run.ranks > 0 ? std::to_string(run.ranks) : "-"; }},
@@ -206,8 +208,8 @@ const std::vector<SortKey>& sort_keys() {
       {"state", [](const RunHistory& run) { return static_cast<double>(run.status); }},
       {"epochs", [](const RunHistory& run) { return -static_cast<double>(run.epochs.size()); }},
       {"accuracy", [](const RunHistory& run) { return negated(best_of(run)); }},
-      {"last", [](const RunHistory& run) { return negated(run.test_accuracy); }},
-      {"loss", [](const RunHistory& run) { return run.test_loss; }},
+      {"last", [](const RunHistory& run) { return negated(run.last_accuracy()); }},
+      {"loss", [](const RunHistory& run) { return run.last_loss(); }},
       {"seconds", [](const RunHistory& run) { return run.seconds; }},
       {"ranks", [](const RunHistory& run) { return static_cast<double>(run.ranks); }},
       {"when", [](const RunHistory& run) {
@@ -338,6 +340,8 @@ nlohmann::ordered_json run_json(const RunHistory& run) {
           {"train_loss", json_of(run.loss)},
           {"test_loss", json_of(run.test_loss)},
           {"test_accuracy", json_of(run.test_accuracy)},
+          {"validation_loss", json_of(run.validation_loss)},
+          {"validation_accuracy", json_of(run.validation_accuracy)},
           {"best_accuracy", json_of(run.best_accuracy)},
           {"best_loss", json_of(run.best_loss)},
           {"seconds", json_of(run.seconds)},

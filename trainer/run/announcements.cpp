@@ -38,11 +38,14 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
   const auto& network = setup_.network;
   const DistributedSampler& sampler = strategy_->sampler();
   const StrategyDescription description = strategy_->describe();
+  const std::int64_t validation = setup_.data->validation.size();
+  const std::string held_out =
+      validation == 0 ? "" : fmt::format("{} validation, ", with_thousands(validation));
   std::vector<std::string> lines = {
-      fmt::format("Lockstep {}: {}, {}, on {} ({} train, {} test; {})", LOCKSTEP_VERSION, network.name(),
+      fmt::format("Lockstep {}: {}, {}, on {} ({} train, {}{} test; {})", LOCKSTEP_VERSION, network.name(),
                   counted(network.parameters().size, "parameter"), job_.data.set,
-                  with_thousands(setup_.data->train.size()), with_thousands(setup_.data->test.size()),
-                  setup_.data->origin),
+                  with_thousands(setup_.data->train.size()), held_out,
+                  with_thousands(setup_.data->test.size()), setup_.data->origin),
       fmt::format("{} on {}, {}", counted(comm_.size(), "rank"), counted(hosts, "host"),
                   device_text(job_, setup_, comm_, description.has_graphs)),
       fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; {}",
@@ -59,6 +62,10 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
   for (const std::string& remark :
        batch_remarks(job_, setup_.data->train.size(), setup_.device.gpu != nullptr))
     lines.push_back("note: " + remark);
+  if (job_.train.patience > 0 && validation == 0)
+    lines.push_back(
+        "note: train.patience goes by the test set, so its accuracy will look better than it is; "
+        "data.validation holds training samples out for that");
   lines.push_back(strategy_->weight_update().describe());
   if (!setup_.device.remark.empty()) lines.push_back(setup_.device.remark);
   return lines;
@@ -85,6 +92,8 @@ std::string TrainingRun::what_to_raise() const {
     keys.push_back(fmt::format("train.epochs={} or more", taken / steps_per_epoch_ + 1));
   if (job_.train.max_steps > 0 && job_.train.max_steps <= taken)
     keys.push_back(fmt::format("train.max_steps={} or more (0: no limit)", taken + 1));
+  if (out_of_patience())
+    keys.push_back(fmt::format("train.patience={} or more (0: never)", state_.patience.without_better + 1));
   return fmt::format("{}", fmt::join(keys, " and "));
 }
 
@@ -93,8 +102,9 @@ int TrainingRun::tell_nothing_left() {
   if (!directory_) return 0;
   const std::string taken = counted(state_.position.global_step, "step");
   const std::string state =
-      state_.position.global_step == steps_in_run()
-          ? fmt::format("holds all {}", taken)
+      state_.position.global_step == steps_in_run() ? fmt::format("holds all {}", taken)
+      : state_.position.global_step < steps_in_run()
+          ? fmt::format("holds {}, after which its patience (train.patience) was at its end", taken)
           : fmt::format("holds {}, more than the {} asked for", taken, with_thousands(steps_in_run()));
   const std::string sha256 = weights_sha256(strategy_->whole_state().weights);
   const PublishedComparison published = compare_weights(sha256);

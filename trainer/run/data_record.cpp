@@ -4,6 +4,7 @@
 #include "trainer/run/data_record.hpp"
 
 #include "common/error.hpp"
+#include "common/printable.hpp"
 #include "data/class_names.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/sets/catalogue.hpp"
@@ -59,11 +60,11 @@ std::vector<std::string> split_names(std::string_view text, const std::string& c
   return names;
 }
 
-void compare_half(const Fingerprint& then, std::int64_t samples, const Dataset& now, const Fingerprint& is,
-                  std::vector<std::string>& differences) {
-  if (samples != now.size())
-    differences.push_back(
-        fmt::format("the number of {} samples ({} then, {} now)", now.name, samples, now.size()));
+/// @param held_out  of the half, which lacks them
+void compare_half(const Fingerprint& then, std::int64_t samples, const Dataset& now, std::int64_t held_out,
+                  const Fingerprint& is, std::vector<std::string>& differences) {
+  if (const std::int64_t size = now.size() + held_out; samples != size)
+    differences.push_back(fmt::format("the number of {} samples ({} then, {} now)", now.name, samples, size));
   compare(now.name + " samples", then.samples, is.samples, differences);
   compare(now.name + " labels", then.labels, is.labels, differences);
 }
@@ -92,6 +93,16 @@ void require_possible(const DatasetOptions& options, const std::string& checkpoi
       options.test_samples));
 }
 
+/// Older checkpoints, and those of runs that held nothing out, do not say.
+HoldOut recorded_hold_out(const RecordedValues& job, const std::string& checkpoint) {
+  const std::string text = job.text_or("data.validation", "0");
+  const auto hold_out = parse_hold_out(text);
+  if (hold_out) return *hold_out;
+  throw DataError(
+      fmt::format("{}: the manifest's job.data.validation is '{}', neither a number of samples nor a share",
+                  checkpoint, printable_line(text)));
+}
+
 std::string place_of(const DataRecord& record) {
   return record.options.directory.empty() ? "made in memory" : "in " + record.options.directory;
 }
@@ -100,13 +111,14 @@ std::string place_of(const DataRecord& record) {
 
 std::map<std::string, std::string> describe_data(const Job& job, const TrainTestData& data,
                                                  const SetFingerprints& fingerprints) {
-  std::map<std::string, std::string> entries = {{"set", job.data.set},
-                                                {"train_samples", std::to_string(data.train.size())},
-                                                {"test_samples", std::to_string(data.test.size())},
-                                                {"train_samples_sha256", fingerprints.train.samples},
-                                                {"train_labels_sha256", fingerprints.train.labels},
-                                                {"test_samples_sha256", fingerprints.test.samples},
-                                                {"test_labels_sha256", fingerprints.test.labels}};
+  std::map<std::string, std::string> entries = {
+      {"set", job.data.set},
+      {"train_samples", std::to_string(data.train.size() + data.validation.size())},
+      {"test_samples", std::to_string(data.test.size())},
+      {"train_samples_sha256", fingerprints.train.samples},
+      {"train_labels_sha256", fingerprints.train.labels},
+      {"test_samples_sha256", fingerprints.test.samples},
+      {"test_labels_sha256", fingerprints.test.labels}};
   if (data.train.images.size() > 0) entries["background"] = mostly_light(data.train) ? "light" : "dark";
   entries["class_names"] = fmt::format("{}", fmt::join(data.class_names, std::string(1, kBetweenNames)));
   if (!data.directory.empty())
@@ -133,6 +145,7 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
   record.class_names = data.has("class_names") ? split_names(data.text("class_names"), checkpoint)
                                                : find_set(options.set).class_names;
   options.seed = facts.seed;
+  options.validation = recorded_hold_out(job, checkpoint);
   if (is_made_in_memory(options.set)) {
     options.train_samples =
         record.can_be_checked() ? record.train_samples : job.number_or<std::int64_t>("data.train_samples", 0);
@@ -149,8 +162,9 @@ std::vector<std::string> data_differences(const DataRecord& record, const TrainT
   if (const auto classes = static_cast<int>(record.class_names.size());
       classes != 0 && classes != now.train.classes)
     differences.push_back(fmt::format("the number of classes ({} then, {} now)", classes, now.train.classes));
-  compare_half(record.fingerprints.train, record.train_samples, now.train, fingerprints.train, differences);
-  compare_half(record.fingerprints.test, record.test_samples, now.test, fingerprints.test, differences);
+  compare_half(record.fingerprints.train, record.train_samples, now.train, now.validation.size(),
+               fingerprints.train, differences);
+  compare_half(record.fingerprints.test, record.test_samples, now.test, 0, fingerprints.test, differences);
   return differences;
 }
 

@@ -8,8 +8,23 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <utility>
 
 namespace lockstep {
+namespace {
+
+void add_evaluations(nlohmann::ordered_json& event, const Evaluations& evaluations) {
+  for (const auto& [name, found] :
+       {std::pair{"validation", &evaluations.validation}, {"test", &evaluations.test}}) {
+    if (!*found) continue;
+    const std::string of = name;
+    event[of + "_loss"] = (*found)->loss;  // null if not finite
+    event[of + "_accuracy"] = (*found)->accuracy();
+    event[of + "_samples"] = (*found)->samples;
+  }
+}
+
+}  // namespace
 
 nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
                                    const Communicator& comm, int hosts) {
@@ -27,8 +42,10 @@ nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const 
                 {"data", job.data.set},
                 {"data_origin", setup.data->origin},
                 {"train_samples", setup.data->train.size()},
-                {"test_samples", setup.data->test.size()},
-                {"global_batch", job.data.global_batch},
+                {"test_samples", setup.data->test.size()}});
+  if (const std::int64_t held_out = setup.data->validation.size(); held_out > 0)
+    event["validation_samples"] = held_out;
+  event.update({{"global_batch", job.data.global_batch},
                 {"grain", job.parallel.grain},
                 {"determinism", spelt(job.parallel.determinism)},
                 {"seed", job.train.seed},
@@ -54,18 +71,17 @@ nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& windo
           {"mean_loss", window.mean()}};
 }
 
-nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate, const Evaluation& evaluation,
-                                   double train_seconds) {
-  return {{"event", "epoch"},
-          {"epoch", state.position.epoch + 1},
-          {"step", state.position.global_step},
-          {"train_loss", state.mean_epoch_loss()},
-          {"train_samples", state.epoch_samples},
-          {"train_seconds", train_seconds},
-          {"learning_rate", learning_rate},
-          {"test_loss", evaluation.loss},  // null if not finite
-          {"test_accuracy", evaluation.accuracy()},
-          {"test_samples", evaluation.samples}};
+nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate,
+                                   const Evaluations& evaluations, double train_seconds) {
+  nlohmann::ordered_json event = {{"event", "epoch"},
+                                  {"epoch", state.position.epoch + 1},
+                                  {"step", state.position.global_step},
+                                  {"train_loss", state.mean_epoch_loss()},
+                                  {"train_samples", state.epoch_samples},
+                                  {"train_seconds", train_seconds},
+                                  {"learning_rate", learning_rate}};
+  add_evaluations(event, evaluations);
+  return event;
 }
 
 nlohmann::ordered_json straggler_event(const RunState& state, const RankScore& score) {
@@ -80,13 +96,18 @@ nlohmann::ordered_json straggler_event(const RunState& state, const RankScore& s
           {"score", score.score}};
 }
 
-nlohmann::ordered_json end_event(const RunState& state, const Evaluation& evaluation, double seconds) {
-  return {{"event", "end"},
-          {"step", state.position.global_step},
-          {"seconds", seconds},
-          {"test_loss", evaluation.loss},  // null if not finite
-          {"test_accuracy", evaluation.accuracy()},
-          {"test_samples", evaluation.samples}};
+nlohmann::ordered_json evaluation_event(const RunState& state, const Evaluations& evaluations) {
+  nlohmann::ordered_json event = {
+      {"event", "evaluation"}, {"epoch", state.position.epoch + 1}, {"step", state.position.global_step}};
+  add_evaluations(event, evaluations);
+  return event;
+}
+
+nlohmann::ordered_json end_event(const RunState& state, const Evaluations& evaluations, double seconds) {
+  nlohmann::ordered_json event = {
+      {"event", "end"}, {"step", state.position.global_step}, {"seconds", seconds}};
+  add_evaluations(event, evaluations);
+  return event;
 }
 
 void add_weights(nlohmann::ordered_json& end, const std::string& sha256,

@@ -28,12 +28,16 @@ nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const 
 nlohmann::ordered_json step_event(const RunState& state, const StepTotals& totals, double learning_rate);
 /// Of the steps since the last such event.
 nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& window);
+// Numbers of evaluations are "test_loss" and so on, or "validation_loss", of those that there are.
+
 /// Of the epoch whose steps are all taken.
-nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate, const Evaluation& evaluation,
-                                   double train_seconds);
+nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate,
+                                   const Evaluations& evaluations, double train_seconds);
 /// Of a rank that held the others up.
 nlohmann::ordered_json straggler_event(const RunState& state, const RankScore& score);
-nlohmann::ordered_json end_event(const RunState& state, const Evaluation& evaluation, double seconds);
+/// Of an evaluation within an epoch.
+nlohmann::ordered_json evaluation_event(const RunState& state, const Evaluations& evaluations);
+nlohmann::ordered_json end_event(const RunState& state, const Evaluations& evaluations, double seconds);
 /// What the run came to, behind the strategy's own numbers.
 void add_weights(nlohmann::ordered_json& end, const std::string& sha256,
                  const PublishedComparison& published);

@@ -123,7 +123,7 @@ std::string progress_line_with_bar(const ProgressStatus& facts, int columns, boo
 std::vector<Field> epoch_fields(const EpochSummary& facts) {
   return {{fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
           {"train loss " + format_loss(facts.train_loss), 2},
-          {"test loss " + facts.test_loss, 3},
+          {(facts.validated ? "validation loss " : "test loss ") + facts.test_loss, 3},
           {fmt::format("accuracy {:.2f} %", 100 * facts.test_accuracy), 8},
           {format_seconds(facts.seconds), 4},
           {"(" + samples_per_second(facts.samples_per_second) + ")", 1, 1}};
@@ -192,7 +192,8 @@ std::vector<CurvePoint> curve_points(Env& env, const std::string& metrics_path) 
     const auto event = parse_json_or_discard(line);
     if (!event.is_object() || event.value("/event"_json_pointer, nlohmann::json()) != "epoch") continue;
     const auto epoch = event.value("/epoch"_json_pointer, nlohmann::json());
-    const auto accuracy = event.value("/test_accuracy"_json_pointer, nlohmann::json());
+    const bool validated = event.contains("validation_accuracy");
+    const auto accuracy = event.value(validated ? "validation_accuracy" : "test_accuracy", nlohmann::json());
     if (!epoch.is_number_integer() || !accuracy.is_number()) continue;
     points.push_back({epoch.get<std::int64_t>(), accuracy.get<double>()});
   }
@@ -206,8 +207,8 @@ std::string curve_row(const CurvePoint& point, int columns, bool unicode) {
                      width - 1 - at, point.accuracy);
 }
 
-std::string curve_scale(int columns) {
-  return fmt::format("     0{:->{}}1  test accuracy", "", plot_columns(columns));
+std::string curve_scale(int columns, const std::string& what) {
+  return fmt::format("     0{:->{}}1  {}", "", plot_columns(columns), what);
 }
 
 std::string curve_svg(const std::vector<CurvePoint>& points, std::int64_t epochs, const std::string& title) {

@@ -36,6 +36,7 @@ struct EpochSummary {
   double train_loss = 0;
   std::string test_loss;     ///< as it is to be shown
   double test_accuracy = 0;  ///< from 0 to 1
+  bool validated = false;    ///< both are of what is held out
   double seconds = 0;
   double samples_per_second = 0;
 };
@@ -79,7 +80,7 @@ class Progress {
   Clock::time_point start_, last_;
 };
 
-// The test accuracy over the epochs as a picture: a line of characters after each epoch, and an SVG file.
+// The accuracy over the epochs, on validation data where there are some, as a picture: a line of characters after each epoch, and an SVG file.
 
 struct CurvePoint {
   std::int64_t epoch = 0;  ///< from 1
@@ -97,7 +98,7 @@ std::vector<CurvePoint> curve_points(Env& env, const std::string& metrics_path);
 /// on the left to 1 on the right, as wide as `columns` allow, at most 72.
 std::string curve_row(const CurvePoint& point, int columns, bool unicode);
 /// The scale above the first row.
-std::string curve_scale(int columns);
+std::string curve_scale(int columns, const std::string& what = "test accuracy");
 
 /// A picture that stands for itself, without times or places: equal runs have equal bytes. `title` may hold
 /// any characters.

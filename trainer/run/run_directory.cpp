@@ -240,7 +240,7 @@ void RunDirectory::save(CheckpointState state) {
     print_error(fmt::format(
         "a checkpoint was not saved, going on without it (run.on_save_error: continue): {}", error.what()));
   }
-  best_accuracy_ = std::max(best_accuracy_, state.facts.test_accuracy.value_or(-1));
+  best_accuracy_ = std::max(best_accuracy_, state.facts.accuracy().value_or(-1));
   if (trail_) state.facts.trail = {trail_->position().records, hex(trail_->position().chain)};
   state.facts.metrics = metrics_->position();
   checkpointer_.save(std::move(state));

@@ -45,7 +45,7 @@ class RunDirectory {
   /// moves what is later aside: damaged checkpoints to step-N.damaged, others (run.resume named an earlier
   /// one) to previous-N. At step 0, what an earlier run left here is moved to previous-N, unless it is this
   /// very run, interrupted before it had saved anything.
-  /// @param evaluated  the epoch that ends with this step, if one does, had been evaluated
+  /// @param evaluated  the step was evaluated, if it is one after which the run is
   /// @param noted      what the checkpoint gone on from says of metrics.jsonl; lines that are lost are told, on
   ///                   standard error and by an event "lost"
   void open(std::int64_t step, bool evaluated, const std::optional<CheckpointMetrics>& noted);
@@ -66,8 +66,8 @@ class RunDirectory {
   /// Appends to log/rank-0.log, with the time.
   void log(const std::string& line) { log_->info(printable_line(line)); }
 
-  /// Whether a checkpoint of this test accuracy is better than all that there are.
-  bool would_be_best(double test_accuracy) const { return test_accuracy > best_accuracy_; }
+  /// Whether a checkpoint of this accuracy is better than all that there are.
+  bool would_be_best(double accuracy) const { return accuracy > best_accuracy_; }
 
   /// Starts saving in the background; waits for an earlier save that is still under way.
   /// @throws IoError of an earlier save, unless run.on_save_error is continue: then it is a warning

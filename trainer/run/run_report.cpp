@@ -61,12 +61,13 @@ void TrainingRun::tell_step(const StepTotals& totals) {
 
 void TrainingRun::tell_epoch() {
   if (!directory_) return;
-  directory_->write(epoch_event(state_, learning_rate(), *evaluation_, epoch_seconds_));
+  directory_->write(epoch_event(state_, learning_rate(), evaluations_, epoch_seconds_));
   const auto fields = epoch_fields({.epoch = state_.position.epoch + 1,
                                     .epochs = job_.train.epochs,
                                     .train_loss = state_.mean_epoch_loss(),
-                                    .test_loss = describe_loss(*evaluation_),
-                                    .test_accuracy = evaluation_->accuracy(),
+                                    .test_loss = describe_loss(evaluations_.judged()),
+                                    .test_accuracy = evaluations_.judged().accuracy(),
+                                    .validated = evaluations_.validation.has_value(),
                                     .seconds = epoch_seconds_,
                                     .samples_per_second = samples_per_second(epoch_seconds_)});
   progress_.say(fields);
@@ -74,17 +75,29 @@ void TrainingRun::tell_epoch() {
   if (job_.run.curve) draw_curve();
 }
 
+/// "epoch  1/10  step 200: validation loss 0.3121, accuracy 90.88 %", and an "evaluation" event.
+void TrainingRun::tell_evaluation() {
+  if (!directory_) return;
+  directory_->write(evaluation_event(state_, evaluations_));
+  const Evaluation& found = evaluations_.judged();
+  say(fmt::format("epoch {:>2}/{}  step {}  {} loss {}  accuracy {:.2f} %", state_.position.epoch + 1,
+                  job_.train.epochs, with_thousands(state_.position.global_step),
+                  evaluations_.validation ? "validation" : "test", describe_loss(found),
+                  100 * found.accuracy()));
+}
+
 /// From the metrics, which tell of the epochs before a resume, too. A picture that cannot be written stops no
 /// run.
 void TrainingRun::draw_curve() {
   const OutputTerminal output = output_terminal();
   const int columns = output_columns();
-  const CurvePoint now{state_.position.epoch + 1, evaluation_->accuracy()};
-  if (!curve_is_drawn_) say(curve_scale(columns));
+  const CurvePoint now{state_.position.epoch + 1, evaluations_.judged().accuracy()};
+  const std::string what = evaluations_.validation ? "validation accuracy" : "test accuracy";
+  if (!curve_is_drawn_) say(curve_scale(columns, what));
   curve_is_drawn_ = true;
   say(curve_row(now, columns, output.unicode));
   try {
-    directory_->write_curve(fmt::format("{} on {}: test accuracy", setup_.network.name(), job_.data.set));
+    directory_->write_curve(fmt::format("{} on {}: {}", setup_.network.name(), job_.data.set, what));
   } catch (const Error& error) {
     if (!curve_failed_) print_error(fmt::format("warning: {}; the run goes on without it", error.what()));
     curve_failed_ = true;
@@ -131,17 +144,26 @@ void TrainingRun::tell_end() {
   const std::string sha256 = weights_sha256(strategy_->whole_state().weights);
   const PublishedComparison published = compare_weights(sha256);
   const double seconds = seconds_since(run_start_);
-  nlohmann::ordered_json event = end_event(state_, *evaluation_, seconds);
+  nlohmann::ordered_json event = end_event(state_, evaluations_, seconds);
+  if (out_of_patience()) event["stopped_early"] = true;
   for (const auto& [name, number] : of_strategy.numbers) event[job_.parallel.strategy][name] = number;
   add_weights(event, sha256, published);
   directory_->write_durably(event);
   if (job_.run.print_loss_every_steps > 0) say("Finished Training");
+  if (out_of_patience()) say(why_it_ended_early());
+  const Evaluation& tested = *evaluations_.test;
   say(fmt::format("done: {} in {}, accuracy {:.2f} % of {}, run directory {}",
                   counted(state_.position.global_step, "step"),
-                  seconds < 60 ? format_seconds(seconds) : format_duration(seconds),
-                  100 * evaluation_->accuracy(), counted(evaluation_->samples, "test sample"), job_.run.dir));
+                  seconds < 60 ? format_seconds(seconds) : format_duration(seconds), 100 * tested.accuracy(),
+                  counted(tested.samples, "test sample"), job_.run.dir));
   if (const std::string best = best_line(Env::posix(), job_.run.dir); !best.empty()) say(best);
   say_weights(sha256, published);
+}
+
+std::string TrainingRun::why_it_ended_early() const {
+  return fmt::format("no better accuracy than {:.2f} % in {}: ended by train.patience at step {} of {}",
+                     100 * state_.patience.best, counted(state_.patience.without_better, "evaluation"),
+                     with_thousands(state_.position.global_step), with_thousands(steps_in_run()));
 }
 
 PublishedComparison TrainingRun::compare_weights(const std::string& sha256) {

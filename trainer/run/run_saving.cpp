@@ -14,14 +14,23 @@
 
 namespace lockstep {
 
+namespace {
+
+int evaluations_of(const RunState& state) {
+  return (state.is_evaluated(EvaluatedPart::kTest) ? 1 : 0) +
+         (state.is_evaluated(EvaluatedPart::kValidation) ? 1 : 0);
+}
+
+}  // namespace
+
 void TrainingRun::note_saved() {
   saved_step_ = state_.position.global_step;
-  saved_evaluated_ = state_.is_evaluated();
+  saved_evaluations_ = evaluations_of(state_);
 }
 
 bool TrainingRun::is_best() const {
   if (!job_.run.keep.best) return false;
-  bool best = directory_ && directory_->would_be_best(state_.test_accuracy);
+  bool best = directory_ && directory_->would_be_best(evaluations_.judged().accuracy());
   comm_.broadcast(std::as_writable_bytes(std::span(&best, 1)), 0);
   return best;
 }
@@ -51,8 +60,7 @@ void TrainingRun::require_finite_weights() {
 }
 
 void TrainingRun::save() {
-  const bool saved = saved_step_ == state_.position.global_step && saved_evaluated_ == state_.is_evaluated();
-  if (saved) return;
+  if (saved_step_ == state_.position.global_step && saved_evaluations_ == evaluations_of(state_)) return;
   flush_trail();
   require_finite_weights();
   wait_for_disk();  // of the save before

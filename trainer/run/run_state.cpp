@@ -50,6 +50,13 @@ LossWindow restored(const CheckpointLoss& loss) {
   return window;
 }
 
+/// Where the checkpoint has not counted. The evaluation of its own step may still be to come.
+CheckpointPatience counted_from_here(const CheckpointFacts& facts, EvaluatedPart judge) {
+  const bool evaluated =
+      (judge == EvaluatedPart::kTest ? facts.test_accuracy : facts.validation_accuracy).has_value();
+  return {.counted_from = evaluated ? facts.step : std::max<std::int64_t>(facts.step - 1, 0)};
+}
+
 std::string names_of(const auto& buffers) {
   std::vector<std::string> names;
   for (const auto& buffer : buffers) names.push_back(buffer.name);
@@ -108,6 +115,11 @@ void RunState::add(const StepSeries& series) {
   unprinted.loss_units += series.loss_units;
 }
 
+void RunState::note(EvaluatedPart part, double accuracy) {
+  (part == EvaluatedPart::kTest ? test_accuracy : validation_accuracy) = accuracy;
+  (part == EvaluatedPart::kTest ? evaluated_step : validated_step) = position.global_step;
+}
+
 double RunState::epoch_loss() const {
   return epoch_loss_units.value() / kLossScale;
 }
@@ -140,6 +152,8 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
   facts.arithmetic = {.version = kArithmeticVersion, .since = state.arithmetic_since};
   if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
+  if (state.is_evaluated(EvaluatedPart::kValidation)) facts.validation_accuracy = state.validation_accuracy;
+  if (job.train.patience > 0) facts.patience = state.patience;
   facts.job = determining_keys(job);
   facts.model = describe_model(job, setup);
   facts.data = describe_data(job, *setup.data, setup.fingerprints->get());
@@ -179,6 +193,9 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
           .epoch_loss_units = epoch_loss_units(facts),
           .test_accuracy = facts.test_accuracy.value_or(-1),
           .evaluated_step = facts.test_accuracy ? facts.step : -1,
+          .validation_accuracy = facts.validation_accuracy.value_or(-1),
+          .validated_step = facts.validation_accuracy ? facts.step : -1,
+          .patience = facts.patience.value_or(counted_from_here(facts, judging_part(job))),
           .arithmetic_since =
               facts.arithmetic.version == kArithmeticVersion ? facts.arithmetic.since : facts.step,
           .unprinted = restored(facts.unprinted)};

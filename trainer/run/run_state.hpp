@@ -36,11 +36,19 @@ struct RunState {
   WideSum epoch_loss_units;   ///< sum over samples, in units of 2^-32 nats: exact, so that neither ranks nor
                               ///< pauses leave a trace
   double test_accuracy = -1;  ///< of the last evaluation; -1 before the first
-  std::int64_t evaluated_step = -1;   ///< the step whose weights that was an evaluation of
+  std::int64_t evaluated_step = -1;  ///< the step whose weights that was an evaluation of
+  double validation_accuracy = -1;   ///< the same two on what is held out
+  std::int64_t validated_step = -1;
+  CheckpointPatience patience;        ///< counted whether the job asks for it or not
   std::int64_t arithmetic_since = 0;  ///< the steps before were computed by a version that rounded elsewhere
   LossWindow unprinted;  ///< steps of the epoch under way since run.print_loss_every_steps printed
 
-  bool is_evaluated() const { return evaluated_step == position.global_step && test_accuracy >= 0; }
+  bool is_evaluated(EvaluatedPart part = EvaluatedPart::kTest) const {
+    return part == EvaluatedPart::kTest ? evaluated_step == position.global_step && test_accuracy >= 0
+                                        : validated_step == position.global_step && validation_accuracy >= 0;
+  }
+  /// The weights of this step come to that.
+  void note(EvaluatedPart part, double accuracy);
 
   double epoch_loss() const;  ///< sum over samples, in nats
   double mean_epoch_loss() const { return epoch_loss() / static_cast<double>(epoch_samples); }
@@ -50,6 +58,11 @@ struct RunState {
 
 /// Steps that the job asks for in all.
 std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch);
+
+/// On what a run is evaluated while it trains, by which its best checkpoint is chosen and its patience runs out.
+inline EvaluatedPart judging_part(const Job& job) {
+  return job.data.validation.is_given() ? EvaluatedPart::kValidation : EvaluatedPart::kTest;
+}
 
 /// What a checkpoint of this state says beside its tensors.
 CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const JobSetup& setup,

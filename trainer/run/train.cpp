@@ -104,16 +104,19 @@ void TrainingRun::restore_or_initialise() {
 void TrainingRun::open_files(const std::optional<FoundCheckpoint>& checkpoint) {
   const CheckpointFacts none;
   const CheckpointFacts& facts = checkpoint ? checkpoint->state.facts : none;
-  directory_->open(state_.position.global_step, !epoch_finished(), facts.metrics);
+  const bool between_epochs = state_.position.step_in_epoch == 0;
+  const bool evaluated = between_epochs || (!epoch_finished() && state_.is_evaluated(judge_));
+  directory_->open(state_.position.global_step, evaluated, facts.metrics);
   directory_->open_trail(trail_head(job_, setup_, strategy_->weight_update().buffer_names()),
                          state_.position.global_step, facts.trail);
 }
 
-/// More steps were taken than the job asks for; or as many, and the end of the run is on disk with these weights. (A run
+/// More steps were taken than the job asks for; or as many, or as its patience lasted, and the end of the run is on disk with these weights. (A run
 /// that was killed between its last checkpoint and its end is still brought to its end.)
 bool TrainingRun::nothing_left() {
   const std::int64_t taken = state_.position.global_step;
-  if (taken != steps_in_run()) return taken > steps_in_run();
+  if (taken > steps_in_run()) return true;
+  if (!at_end()) return false;
   return recorded_end(Env::posix(), job_.run.dir + "/metrics.jsonl", taken) ==
          weights_sha256(strategy_->whole_state().weights);
 }

@@ -23,6 +23,7 @@ TrainingRun::TrainingRun(const Job& job, Communicator& comm, const DatasetFuture
       time_limit_(time_limit),
       steps_per_epoch_(strategy_->sampler().steps_per_epoch()),
       progress_(Progress::for_rank(comm.rank())),
+      judge_(judging_part(job)),
       trail_slots_(
           keeps_trail(job) ? trail_head(job, setup_, strategy_->weight_update().buffer_names()).slots() : 0) {
 }
@@ -48,17 +49,17 @@ int TrainingRun::run_to_the_end() {
   if (job_.inject.is_given())
     faults_ = std::make_unique<FaultInjector>(job_, setup_, *data_.get().sets, comm_, *strategy_);
   announce();
-  while (!steps_finished() || epoch_finished()) {
+  if (evaluates_here() && !state_.is_evaluated(judge_)) evaluate_within_epoch();  // a stop came before it
+  while (!stopping_ && (!at_end() || epoch_finished())) {
     train_epoch();
     if (!stopping_ && epoch_finished()) finish_epoch();
-    if (stopping_) return stop_on_request();
   }
-  return finish();
+  return stopping_ ? stop_on_request() : finish();
 }
 
 void TrainingRun::train_epoch() {
   tell_epoch_starts();
-  while (!epoch_finished() && !steps_finished() && !stopping_) {
+  while (!epoch_finished() && !at_end() && !stopping_) {
     if (faults_) faults_->before_series(state_.position.global_step);
     comm_.activity().begin_step(state_.position.global_step + 1);
     after_series(strategy_->run(state_.position, next_series(), stop_wanted()));
@@ -74,8 +75,9 @@ std::int64_t TrainingRun::next_series() const {
       {strategy_->longest_series(), steps_per_epoch_ - state_.position.step_in_epoch, steps_in_run() - step});
   if (const std::int64_t every = job_.run.print_loss_every_steps; every > 0)
     count = std::min(count, every - state_.position.step_in_epoch % every);
-  for (const std::int64_t every : {job_.run.log_every_steps, job_.run.checkpoint_every_steps,
-                                   job_.parallel.check_replicas_every_steps}) {
+  for (const std::int64_t every :
+       {job_.run.log_every_steps, job_.run.checkpoint_every_steps, job_.parallel.check_replicas_every_steps,
+        job_.train.evaluate_every_steps}) {
     if (every > 0) count = std::min(count, every - step % every);
   }
   if (faults_) count = faults_->series_from(step, count);
@@ -95,6 +97,7 @@ void TrainingRun::after_series(const StepSeries& series) {
   stopping_ = series.last.stop_requested && !steps_finished();
   if (stopping_) tell_why_it_stops();
   if (epoch_finished()) return;  // what is due now comes after the evaluation
+  if (evaluates_here() && !stopping_) return evaluate_within_epoch();
   // The last one comes after its evaluation, too, and carries what was measured on it.
   if (is_due(job_.run.checkpoint_every_steps) && !stopping_ && !steps_finished()) save();
 }
@@ -118,10 +121,21 @@ void TrainingRun::print_loss(std::int64_t every) {
 }
 
 void TrainingRun::finish_epoch() {
-  if (!evaluate_now()) return;
+  if (!evaluate_now(judge_)) return;
+  state_.patience.count(evaluations_.judged().accuracy());
   tell_epoch();
   state_.start_next_epoch();
   if (is_due(job_.run.checkpoint_every_steps) || is_best()) save();
+}
+
+/// The last step of the run comes here, too: as if it went on.
+void TrainingRun::evaluate_within_epoch() {
+  const auto start = Clock::now();
+  if (!evaluate_now(judge_)) return;
+  epoch_start_ += Clock::now() - start;  // the epoch's seconds are those of its steps
+  state_.patience.count(evaluations_.judged().accuracy());
+  tell_evaluation();
+  if (!at_end() && (is_due(job_.run.checkpoint_every_steps) || is_best())) save();
 }
 
 /// A signal ends an evaluation: the run is saved as it was before, and starts with the evaluation when it
@@ -129,22 +143,22 @@ void TrainingRun::finish_epoch() {
 /// the run.
 bool TrainingRun::leave_evaluation() const {
   const bool got_further = state_.position.global_step > first_step_;
-  return stop_requested() || (got_further && !steps_finished() && time_limit_.reached());
+  return stop_requested() || (got_further && !at_end() && time_limit_.reached());
 }
 
 /// False if it was left, on all ranks: then the run is stopping.
-bool TrainingRun::evaluate_now() {
+bool TrainingRun::evaluate_now(EvaluatedPart part) {
   require_finite_weights();
   const InPhase phase(comm_.activity(), Phase::kEvaluating);
-  const Evaluation evaluation = strategy_->evaluate([this] { return leave_evaluation(); });
+  const Evaluation evaluation = strategy_->evaluate(part, [this] { return leave_evaluation(); });
   stopping_ = evaluation.interrupted;
   if (stopping_) {
     tell_why_it_stops();
     return false;
   }
-  evaluation_ = evaluation;
-  state_.test_accuracy = evaluation.accuracy();
-  state_.evaluated_step = state_.position.global_step;
+  if (part == judge_) evaluations_ = {};
+  evaluations_.of(part) = evaluation;
+  state_.note(part, evaluation.accuracy());
   return true;
 }
 
@@ -157,8 +171,9 @@ int TrainingRun::stop_on_request() {
 
 int TrainingRun::finish() {
   if (comm_.watch() != nullptr) comm_.watch()->report_now();
-  const bool evaluated = evaluation_ && state_.position.step_in_epoch == 0;
-  if (!evaluated && !evaluate_now()) return stop_on_request();
+  const bool evaluated = evaluations_.of(judge_) && state_.is_evaluated(judge_);
+  if (!evaluated && !evaluate_now(judge_)) return stop_on_request();
+  if (judge_ != EvaluatedPart::kTest && !evaluate_now(EvaluatedPart::kTest)) return stop_on_request();
   strategy_->check_copies(state_.position.global_step);
   save();
   wait_until_saved("the run ended");

@@ -49,6 +49,15 @@ class TrainingRun {
   std::int64_t steps_in_run() const { return steps_asked(job_, steps_per_epoch_); }
   bool steps_finished() const { return state_.position.global_step >= steps_in_run(); }
   bool epoch_finished() const { return state_.position.step_in_epoch == steps_per_epoch_; }
+  /// Evaluations without a better accuracy, as many as train.patience allows.
+  bool out_of_patience() const {
+    return job_.train.patience > 0 && state_.patience.without_better >= job_.train.patience;
+  }
+  bool at_end() const { return steps_finished() || out_of_patience(); }
+  /// Whether this step, within an epoch, is one after which train.evaluate_every_steps wants an evaluation.
+  bool evaluates_here() const {
+    return state_.position.step_in_epoch > 0 && !epoch_finished() && is_due(job_.train.evaluate_every_steps);
+  }
   bool is_due(std::int64_t every) const { return every > 0 && state_.position.global_step % every == 0; }
   void train_epoch();
   std::int64_t next_series() const;
@@ -56,7 +65,8 @@ class TrainingRun {
   [[noreturn]] void fail(const StepSeries& series);
   void print_loss(std::int64_t every);
   void finish_epoch();
-  bool evaluate_now();
+  void evaluate_within_epoch();
+  bool evaluate_now(EvaluatedPart part);
   bool stop_wanted() const { return stop_requested() || time_limit_.reached(); }
   bool leave_evaluation() const;
   int stop_on_request();
@@ -93,11 +103,13 @@ class TrainingRun {
   void tell_loss();
   void tell_step(const StepTotals& totals);
   void tell_epoch();
+  void tell_evaluation();
   void draw_curve();
   void tell_why_it_stops();
   void tell_stopped();
   void tell_speed_of_ranks();
   void tell_end();
+  std::string why_it_ended_early() const;
   PublishedComparison compare_weights(const std::string& sha256);
   void say_weights(const std::string& sha256, const PublishedComparison& published);
   /// Of the step taken last.
@@ -129,13 +141,14 @@ class TrainingRun {
   std::unique_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
   std::string weights_line_;               ///< rank 0: what train.initial_weights gave; may be empty
   RunState state_;
-  std::optional<Evaluation> evaluation_;  ///< the last one
-  std::int64_t first_step_ = 0;           ///< where this start of the run began
+  EvaluatedPart judge_;          ///< what is evaluated while it trains
+  Evaluations evaluations_;      ///< of the weights that were evaluated last
+  std::int64_t first_step_ = 0;  ///< where this start of the run began
   bool stopping_ = false, nothing_left_ = false;
 
   std::int64_t finite_step_ = -1;          ///< the last one whose weights were looked at
   std::int64_t saved_step_ = -1;           ///< of the checkpoint that is saved, or being saved
-  bool saved_evaluated_ = false;           ///< and whether it holds the evaluation of that step
+  int saved_evaluations_ = 0;              ///< and how many evaluations of that step it holds
   std::size_t trail_slots_;                ///< of a step; 0: no trail is kept
   std::vector<std::uint64_t> trail_rows_;  ///< of the last steps, which are not written
 

@@ -36,8 +36,9 @@ class CpuDataParallel final : public DataParallel {
 
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t longest_series() const override { return 1; }
-  Evaluation evaluate(const LeaveEvaluation& leave) override {
-    return lockstep::evaluate(comm_, pool_, threads_, test_, grain_, arena_.weights(), leave);
+  Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
+    return lockstep::evaluate(comm_, pool_, threads_, setup_.data->part(part), grain_, arena_.weights(),
+                              leave);
   }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
@@ -56,7 +57,6 @@ class CpuDataParallel final : public DataParallel {
   void prefetch_next(const StepPosition& position, const Grain& grain);
 
   const Network& network_;
-  const Dataset& test_;
   int grain_;
   std::uint64_t seed_;
   BatchLoader loader_;
@@ -71,7 +71,6 @@ class CpuDataParallel final : public DataParallel {
 CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communicator& comm)
     : DataParallel(job, setup, comm),
       network_(setup.network),
-      test_(setup.data->test),
       grain_(job.parallel.grain),
       seed_(job.train.seed),
       loader_(setup.data->train),

@@ -43,7 +43,7 @@ class CpuStageEngine final : public StageEngine {
     if (arena_) arena_->take_sums(position.global_step, rows);
   }
 
-  void begin_evaluation() override { evaluated_ = {}; }
+  void forget_evaluation() override { evaluated_ = {}; }
   EvaluationSums evaluated() override { return evaluated_; }
   TrainedState state() override { return arena_->state(); }
 

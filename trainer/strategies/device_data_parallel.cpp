@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -58,8 +59,8 @@ class DeviceDataParallel final : public DataParallel {
 
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t longest_series() const override { return series_.steps(); }
-  Evaluation evaluate(const LeaveEvaluation& leave) override {
-    return evaluator_.evaluate(comm_, arena_.weights(), leave);
+  Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
+    return (part == EvaluatedPart::kTest ? evaluator_ : *validator_).evaluate(comm_, arena_.weights(), leave);
   }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
@@ -103,6 +104,7 @@ class DeviceDataParallel final : public DataParallel {
   DeviceArena& arena_;
   StepGraphs graphs_;
   DeviceEvaluator evaluator_;
+  std::optional<DeviceEvaluator> validator_;  ///< where samples are held out
   std::unique_ptr<Event> series_done_;
   std::int64_t epoch_on_device_ = -1;
   StepTimes times_;
@@ -117,7 +119,10 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
       arena_(step_.arena()),
       graphs_(step_, job.parallel.graph == GraphUse::kOn),
       evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test),
-      series_done_(gpu_->device->make_event()) {}
+      series_done_(gpu_->device->make_event()) {
+  if (setup.data->validation.size() > 0)
+    validator_.emplace(setup.network, *gpu_, step_.stream(), setup.data->validation);
+}
 
 BatchShare DeviceDataParallel::share_of(std::int64_t step_in_epoch) const {
   BatchShare share = share_of_grains(sampler_.local_grains(step_in_epoch));

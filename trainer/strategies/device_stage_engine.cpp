@@ -57,7 +57,7 @@ class DeviceStageEngine final : public StageEngine {
   }
   void update(const StepPosition& position, std::int64_t samples, std::vector<std::uint64_t>& rows) override;
 
-  void begin_evaluation() override { main_->fill_zero(counters_.data(), counters_.bytes()); }
+  void forget_evaluation() override { main_->fill_zero(counters_.data(), counters_.bytes()); }
   EvaluationSums evaluated() override {
     main_->copy_to_host(host_counters_.data(), counters_.data(), counters_.bytes());
     wait_for_stream("an evaluation on the GPU");
@@ -126,7 +126,7 @@ class DeviceStageEngine final : public StageEngine {
   std::unique_ptr<DeviceAllReduce> all_reduce_;  ///< over the replicas; null: there is one
   std::unique_ptr<Stream> main_, side_;
   std::unique_ptr<Event> done_;
-  std::optional<DeviceData> train_, test_;  ///< where the rank has the first stage
+  std::optional<DeviceData> train_, test_, validation_;  ///< where the rank has the first stage
   DeviceState state_;
   std::optional<DeviceArena> arena_;  ///< none: the rank's stages have no parameters
   std::vector<Slots> slots_;          ///< of each stage of the network; none of others'
@@ -145,7 +145,8 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
       grain_(parts.job.parallel.grain),
       seed_(parts.job.train.seed),
       narrow_limit_(narrow_loss_limit(parts.sampler.batch_samples(0))),
-      evaluation_limit_(narrow_loss_limit(parts.setup.data->test.size())),
+      evaluation_limit_(
+          narrow_loss_limit(std::max(parts.setup.data->test.size(), parts.setup.data->validation.size()))),
       all_reduce_(set_up_all_reduce(parts.replicas, *gpu_->device,
                                     backend_named(parts.job.parallel.backend).gradients)
                       .all_reduce),
@@ -164,6 +165,8 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
   if (stages_.front() == 0) {
     train_.emplace(*gpu_->device, *main_, parts.setup.data->train);
     test_.emplace(*gpu_->device, *main_, parts.setup.data->test);
+    if (const Dataset& held_out = parts.setup.data->validation; held_out.size() > 0)
+      validation_.emplace(*gpu_->device, *main_, held_out);
   }
   if (parts.held.ranges.empty()) return;
   arena_.emplace(arena_part(), *gpu_, *main_, state_, all_reduce_.get(), 1);
@@ -214,7 +217,8 @@ void DeviceStageEngine::queue_samples(const StageVisit& visit, DeviceExecution& 
   const auto indices = visit.grain.indices;
   std::ranges::copy(indices, host_indices_.data());
   main_->copy_to_device(indices_.data(), host_indices_.data(), indices.size_bytes());
-  gpu_->ops->gather(*main_, visit.grain.samples(), (visit.training ? *train_ : *test_).view(),
+  const DeviceData& evaluated = evaluated_part() == EvaluatedPart::kTest ? *test_ : *validation_;
+  gpu_->ops->gather(*main_, visit.grain.samples(), (visit.training ? *train_ : evaluated).view(),
                     {.order = indices_.data()}, execution.input(), execution.labels());
 }
 

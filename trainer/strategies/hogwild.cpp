@@ -51,7 +51,7 @@ struct Hogwild::Share {
 
 Hogwild::Hogwild(const Job& job, const JobSetup& setup, Communicator& comm)
     : network_(setup.network),
-      test_(setup.data->test),
+      data_(*setup.data),
       comm_(comm),
       grain_(job.parallel.grain),
       seed_(job.train.seed),
@@ -145,9 +145,9 @@ StepSeries Hogwild::together(const Share& mine, std::int64_t count) const {
           .failure = {}};
 }
 
-Evaluation Hogwild::evaluate(const LeaveEvaluation& leave) {
+Evaluation Hogwild::evaluate(EvaluatedPart part, const LeaveEvaluation& leave) {
   shared_.read(before_.span());
-  return lockstep::evaluate(comm_, pool_, threads_, test_, grain_, before_.span(), leave);
+  return lockstep::evaluate(comm_, pool_, threads_, data_.part(part), grain_, before_.span(), leave);
 }
 
 void Hogwild::distribute() {

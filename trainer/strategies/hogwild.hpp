@@ -53,7 +53,7 @@ class Hogwild final : public ParallelStrategy {
 
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t longest_series() const override { return series_.steps(); }
-  Evaluation evaluate(const LeaveEvaluation& leave) override;
+  Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override;
 
   TrainedState whole_state() override { return arena_.state(); }
   void distribute() override;
@@ -74,7 +74,7 @@ class Hogwild final : public ParallelStrategy {
   StepSeries together(const Share& mine, std::int64_t count) const;
 
   const Network& network_;
-  const Dataset& test_;
+  const TrainTestData& data_;
   Communicator& comm_;
   int grain_;
   std::uint64_t seed_;

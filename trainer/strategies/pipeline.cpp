@@ -152,13 +152,13 @@ std::vector<double> Pipeline::largest_sums_of_all() {
   return largest;
 }
 
-Evaluation Pipeline::evaluate(const LeaveEvaluation& leave) {
-  return naming_silent_stages([&] { return evaluate_in_rounds(leave); });
+Evaluation Pipeline::evaluate(EvaluatedPart part, const LeaveEvaluation& leave) {
+  return naming_silent_stages([&] { return evaluate_in_rounds(part, leave); });
 }
 
 /// Between two rounds all ranks hear whether one wants to leave.
-Evaluation Pipeline::evaluate_in_rounds(const LeaveEvaluation& leave) {
-  const Dataset& data = setup_.data->test;
+Evaluation Pipeline::evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluation& leave) {
+  const Dataset& data = setup_.data->part(part);
   const std::int64_t grain = job_.parallel.grain, all = (data.size() + grain - 1) / grain;
   const std::int64_t last = all * (replica() + 1) / plan_.replicas;
   const std::int64_t round = std::int64_t{kGrainsBetweenQuestions} * plan_.width;
@@ -166,7 +166,7 @@ Evaluation Pipeline::evaluate_in_rounds(const LeaveEvaluation& leave) {
   std::vector<std::int32_t> order(static_cast<std::size_t>(data.size()));
   std::iota(order.begin(), order.end(), 0);
   bool left = false;
-  engine_->begin_evaluation();
+  engine_->begin_evaluation(part);
   std::int64_t next = all * replica() / plan_.replicas;
   for (std::int64_t r = 0; r < rounds; ++r) {
     std::int64_t leaving = leave() ? 1 : 0;

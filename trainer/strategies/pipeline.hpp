@@ -27,7 +27,7 @@ class Pipeline final : public ParallelStrategy {
 
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t longest_series() const override { return 1; }
-  Evaluation evaluate(const LeaveEvaluation& leave) override;
+  Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override;
 
   TrainedState whole_state() override;
   void distribute() override;
@@ -46,7 +46,7 @@ class Pipeline final : public ParallelStrategy {
   auto naming_silent_stages(const Work& work);
   void step(const StepPosition& position, bool stop_requested, StepSeries& series);
   StageSums compute(const StepPosition& position);
-  Evaluation evaluate_in_rounds(const LeaveEvaluation& leave);
+  Evaluation evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluation& leave);
   /// Sums over all ranks of what was counted, and of what was refused, which is refusals_ from then on.
   StepSums sum_over_all(const StageSums& own, bool stop_requested);
   std::vector<double> largest_sums_of_all();

@@ -167,9 +167,7 @@ TrainingMemory pipeline_memory(const Job& job, const Network& network, const Dat
     memory.device.parameters = checked_sum(
         memory.device.parameters, device_fingerprint_bytes(network.parameters(), optimizer_buffers(job), 1));
   }
-  if (plan.rank_of(0) == rank % plan.width)
-    memory.device.data =
-        checked_product(checked_sum(data.train_samples, data.test_samples), data.sample_bytes);
+  if (plan.rank_of(0) == rank % plan.width) memory.device.data = data.bytes();
   return memory;
 }
 

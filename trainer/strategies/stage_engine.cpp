@@ -59,7 +59,7 @@ std::size_t StageEngine::output_features(int stage) const {
 }
 
 const Dataset& StageEngine::data_of(const StageVisit& visit) const {
-  return visit.training ? parts_.setup.data->train : parts_.setup.data->test;
+  return visit.training ? parts_.setup.data->train : parts_.setup.data->part(evaluated_part_);
 }
 
 void StageEngine::copy_labels(const StageVisit& visit, std::span<std::int32_t> labels) const {

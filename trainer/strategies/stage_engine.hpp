@@ -63,7 +63,7 @@ struct StageVisit {
   int stage = 0;
   int number = 0;  ///< of the micro-batch, counted from 0 in the round
   const StageGrain& grain;
-  bool training = false;  ///< on the training set; otherwise evaluation, on the test set
+  bool training = false;  ///< on the training set; otherwise evaluation
 };
 
 /// What a rank's part of a step came to.
@@ -125,7 +125,10 @@ class StageEngine {
                       std::vector<std::uint64_t>& rows) = 0;
 
   /// Forward passes follow, whose losses evaluated() tells.
-  virtual void begin_evaluation() = 0;
+  void begin_evaluation(EvaluatedPart part) {
+    evaluated_part_ = part;
+    forget_evaluation();
+  }
   virtual EvaluationSums evaluated() = 0;
 
   /// What a rank with parameters trains, in host memory, in the order of held_layout().
@@ -159,7 +162,9 @@ class StageEngine {
     auto& slots = stages[static_cast<std::size_t>(visit.stage)];
     return slots[static_cast<std::size_t>(visit.number) % slots.size()];
   }
+  virtual void forget_evaluation() = 0;
   const Dataset& data_of(const StageVisit& visit) const;
+  EvaluatedPart evaluated_part() const { return evaluated_part_; }
   void copy_labels(const StageVisit& visit, std::span<std::int32_t> labels) const;
   /// Of the rank's own arena.
   ArenaPart arena_part() const;
@@ -168,6 +173,7 @@ class StageEngine {
 
  private:
   int multiple_;
+  EvaluatedPart evaluated_part_ = EvaluatedPart::kTest;  ///< on which forward passes go that are no training
 };
 
 /// Collective.
@@ -189,7 +195,7 @@ class StageWorker {
 
   /// Every pass that this rank has in a step over these grains, which lie in the training set.
   void train(std::span<const StageGrain> grains) { run(grains, order_); }
-  /// Forward passes over grains of the test set.
+  /// Forward passes over grains of what the engine evaluates.
   void evaluate(std::span<const StageGrain> grains) { run(grains, PipelineOrder::kForward); }
 
   /// The training schedule for so many grains.

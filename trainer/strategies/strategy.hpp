@@ -84,9 +84,9 @@ class ParallelStrategy {
   virtual StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) = 0;
   /// The longest series that is worth while; the same on all ranks. Requests to stop are heard between them.
   virtual std::int64_t longest_series() const = 0;
-  /// Loss and accuracy over the job's test set, each sample counted once. Collective; a rank whose `leave`
-  /// says so gives up, and all hear of it. All ranks get equal results.
-  virtual Evaluation evaluate(const LeaveEvaluation& leave) = 0;
+  /// Loss and accuracy over the job's test set or what is held out, each sample counted once. Collective; a rank
+  /// whose `leave` says so gives up, and all hear of it. All ranks get equal results.
+  virtual Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) = 0;
 
   /// The whole state. On rank 0 alone its numbers mean something; sizes and names do on every rank that has
   /// them, and a rank that never holds the whole has empty spans.

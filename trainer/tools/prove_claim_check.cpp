@@ -36,6 +36,11 @@ std::optional<std::int64_t> test_samples_of(const CheckpointFacts& facts) {
   return samples == facts.data.end() ? std::nullopt : parse_int64(samples->second);
 }
 
+/// What train.patience counts.
+bool is_counted(const ClaimedLine& line) {
+  return line.event == "epoch" || line.event == "evaluation";
+}
+
 void take_away(LossWindow& from, const LossWindow& part) {
   from.samples -= part.samples;
   for (std::size_t i = 0; i < from.loss_units.limbs.size(); ++i)
@@ -61,7 +66,8 @@ void ClaimCheck::read() {
   }
   if (interval_.end.empty()) return;
   const CheckpointFacts there = load_manifest(Env::posix(), interval_.end).facts;
-  end_is_labelled_ = there.test_accuracy.has_value();
+  end_is_tested_ = there.test_accuracy.has_value();
+  end_is_validated_ = there.validation_accuracy.has_value();
   windows_.insert(interval_.last - std::min(there.unprinted.steps, interval_.last));
   if (const auto samples = test_samples_of(there)) test_sizes_.insert(*samples);
 }
@@ -73,6 +79,15 @@ void ClaimCheck::begin(const RunState& state) {
   sums_at_[step] = before;
   take_away(before, state.unprinted);
   sums_at_[step - state.unprinted.steps] = before;
+  start_patience_ = state.patience;
+  if (state.is_evaluated(judging_part(run_.job))) return;
+  // Saved by a stop before its evaluation, which the interval before compares.
+  for (const ClaimedLine& line : run_.metrics.of_step(step)) {
+    const auto event = run_.metrics.event(line);
+    const auto said = event.value(
+        run_.setup.data->validation.size() > 0 ? "validation_accuracy" : "test_accuracy", nlohmann::json());
+    if (is_counted(line) && said.is_number()) judged_.emplace_back(step, said.get<double>());
+  }
 }
 
 std::int64_t ClaimCheck::next_stop(std::int64_t step) const {
@@ -86,20 +101,22 @@ void ClaimCheck::remember(const RunState& state) {
     sums_at_[state.position.global_step] = epoch_so_far(state);
 }
 
-bool ClaimCheck::wants_evaluation(std::int64_t step) const {
-  if (!interval_.steps().contains(step)) return false;
-  return (end_is_labelled_ && step == interval_.last) ||
-         std::ranges::any_of(run_.metrics.of_step(step), [](const ClaimedLine& line) {
-           return line.event == "epoch" || line.event == "end";
+bool ClaimCheck::wants_evaluation(std::int64_t step, EvaluatedPart part) const {
+  if (!interval_.steps().contains(step) || run_.setup.data->part(part).size() == 0) return false;
+  const bool is_labelled = part == EvaluatedPart::kTest ? end_is_tested_ : end_is_validated_;
+  return (is_labelled && step == interval_.last) ||
+         std::ranges::any_of(run_.metrics.of_step(step), [&](const ClaimedLine& line) {
+           return line.event == "end" || (is_counted(line) && part == judging_part(run_.job));
          });
 }
 
 void ClaimCheck::compare_lines(const RunState& state, const StepTotals& totals,
-                               const std::optional<Evaluation>& evaluation) {
+                               const Evaluations& evaluations) {
   const std::int64_t step = state.position.global_step;
   if (step > 0 && !interval_.steps().contains(step)) return;  // the interval before compares them
   for (const ClaimedLine& line : run_.metrics.of_step(step)) {
-    const auto wrong = wrong_in(line, state, totals, evaluation);
+    if (is_counted(line)) judged_.emplace_back(step, evaluations.judged().accuracy());
+    const auto wrong = wrong_in(line, state, totals, evaluations);
     if (wrong.empty()) continue;
     refute(verdict_, step, "metrics",
            fmt::format("line {} of metrics.jsonl (event {}) says something else than was computed: {}",
@@ -109,8 +126,7 @@ void ClaimCheck::compare_lines(const RunState& state, const StepTotals& totals,
 }
 
 std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const RunState& state,
-                                              const StepTotals& totals,
-                                              const std::optional<Evaluation>& evaluation) {
+                                              const StepTotals& totals, const Evaluations& evaluations) {
   const auto said = run_.metrics.event(line);
   if (line.event == "start") {
     auto own = start_event(run_.job, run_.setup, strategy_, comm_, 1);
@@ -126,19 +142,23 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
   }
   if (line.event == "epoch" && state.position.step_in_epoch != strategy_.sampler().steps_per_epoch())
     return {"no epoch ends with this step"};
+  if (line.event == "evaluation" && state.position.step_in_epoch == strategy_.sampler().steps_per_epoch())
+    return {"an epoch ends with this step"};
   std::set<std::string> leave_out = kTimes;
   if (is_of_another_test_set(state.position.global_step, whole_number(said, "test_samples").value_or(-1)))
     leave_out.insert(kOfTheTestSet.begin(), kOfTheTestSet.end());
+  if (line.event == "evaluation")
+    return differing_numbers(said, evaluation_event(state, evaluations), leave_out);
   return differing_numbers(
-      said, line.event == "end" ? end_of_run(state, *evaluation) : epoch_event(state, rate, *evaluation, 0),
+      said, line.event == "end" ? end_of_run(state, evaluations) : epoch_event(state, rate, evaluations, 0),
       leave_out);
 }
 
-nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evaluation& evaluation) const {
+nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evaluations& evaluations) const {
   const TrainedState trained = strategy_.whole_state();
   const std::string digest = weights_sha256(trained.weights);
   const auto facts = checkpoint_facts(state, run_.job, run_.setup, comm_, trained.units);
-  auto event = end_event(state, evaluation, 0);
+  auto event = end_event(state, evaluations, 0);
   add_weights(event, digest, compare_with_published(facts, digest));
   return event;
 }
@@ -174,7 +194,7 @@ bool ClaimCheck::is_of_another_test_set(std::int64_t step, std::int64_t samples)
 
 /// What a checkpoint of the state here would say.
 CheckpointFacts ClaimCheck::facts_here(const CheckpointFacts& there, const RunState& state,
-                                       const std::optional<Evaluation>& evaluation) {
+                                       const Evaluations& evaluations) {
   RunState now = state;
   const bool epoch_ended = now.position.step_in_epoch == strategy_.sampler().steps_per_epoch();
   if (epoch_ended && there.step_in_epoch == 0) now.start_next_epoch();
@@ -188,14 +208,29 @@ CheckpointFacts ClaimCheck::facts_here(const CheckpointFacts& there, const RunSt
   }
   const std::int64_t here = run_.setup.data->test.size();
   const bool comparable =
-      evaluation && !is_of_another_test_set(there.step, test_samples_of(there).value_or(here));
-  if (comparable) facts.test_accuracy = evaluation->accuracy();
+      evaluations.test && !is_of_another_test_set(there.step, test_samples_of(there).value_or(here));
+  if (comparable) facts.test_accuracy = evaluations.test->accuracy();
+  if (evaluations.validation) facts.validation_accuracy = evaluations.validation->accuracy();
+  facts.patience = patience_here(there);
   return facts;
 }
 
+/// Counted from the start of the interval, or from where the run began to count in it. Nothing: it is not claimed, or the
+/// lines of its evaluations are gone.
+std::optional<CheckpointPatience> ClaimCheck::patience_here(const CheckpointFacts& there) const {
+  const std::int64_t start = interval_.start.step;
+  if (!there.patience || run_.metrics.text().empty() || run_.metrics.lost_up_to() > start) return {};
+  const std::int64_t from = there.patience->counted_from;
+  CheckpointPatience patience = start_patience_;
+  if (from >= start) patience = {.counted_from = from};
+  for (const auto& [step, accuracy] : judged_)
+    if (step > from && (step < there.step || there.accuracy())) patience.count(accuracy);
+  return patience;
+}
+
 void ClaimCheck::compare_manifest(const CheckpointFacts& there, const RunState& state,
-                                  const std::optional<Evaluation>& evaluation) {
-  const auto wrong = differing_facts(there, facts_here(there, state, evaluation));
+                                  const Evaluations& evaluations) {
+  const auto wrong = differing_facts(there, facts_here(there, state, evaluations));
   if (wrong.empty()) return;
   refute(verdict_, state.position.global_step, "manifest",
          fmt::format("the manifest of its checkpoint says something else than was computed: {}",

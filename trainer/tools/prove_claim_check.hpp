@@ -15,6 +15,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -37,23 +38,22 @@ class ClaimCheck {
   std::int64_t next_stop(std::int64_t step) const;
   /// Keeps what the epoch has come to, if a printed loss begins here.
   void remember(const RunState& state);
-  /// Whether something is claimed of the weights after this step.
-  bool wants_evaluation(std::int64_t step) const;
+  /// Whether something is claimed of the weights after this step, on that part of the data.
+  bool wants_evaluation(std::int64_t step, EvaluatedPart part) const;
 
-  /// @param totals      of the last step
-  /// @param evaluation  where it was wanted
-  void compare_lines(const RunState& state, const StepTotals& totals,
-                     const std::optional<Evaluation>& evaluation);
+  /// @param totals       of the last step
+  /// @param evaluations  those that were wanted
+  void compare_lines(const RunState& state, const StepTotals& totals, const Evaluations& evaluations);
   /// Of the checkpoint behind the interval.
-  void compare_manifest(const CheckpointFacts& there, const RunState& state,
-                        const std::optional<Evaluation>& evaluation);
+  void compare_manifest(const CheckpointFacts& there, const RunState& state, const Evaluations& evaluations);
 
  private:
   std::vector<std::string> wrong_in(const ClaimedLine& line, const RunState& state, const StepTotals& totals,
-                                    const std::optional<Evaluation>& evaluation);
-  nlohmann::ordered_json end_of_run(const RunState& state, const Evaluation& evaluation) const;
+                                    const Evaluations& evaluations);
+  nlohmann::ordered_json end_of_run(const RunState& state, const Evaluations& evaluations) const;
   CheckpointFacts facts_here(const CheckpointFacts& there, const RunState& state,
-                             const std::optional<Evaluation>& evaluation);
+                             const Evaluations& evaluations);
+  std::optional<CheckpointPatience> patience_here(const CheckpointFacts& there) const;
   std::optional<LossWindow> window(const RunState& state, std::int64_t steps) const;
   bool is_of_another_test_set(std::int64_t step, std::int64_t samples);
 
@@ -62,10 +62,12 @@ class ClaimCheck {
   ParallelStrategy& strategy_;
   const Communicator& comm_;
   ProofResult& verdict_;
-  bool end_is_labelled_ = false;                ///< the checkpoint at the end says a test accuracy
-  std::set<std::int64_t> windows_;              ///< steps behind which a loss that is claimed begins
-  std::map<std::int64_t, LossWindow> sums_at_;  ///< what the epoch had come to there
-  std::set<std::int64_t> test_sizes_;           ///< that the run's files speak of
+  bool end_is_tested_ = false, end_is_validated_ = false;  ///< the checkpoint at the end says an accuracy
+  CheckpointPatience start_patience_;
+  std::vector<std::pair<std::int64_t, double>> judged_;  ///< steps whose accuracy train.patience counts
+  std::set<std::int64_t> windows_;                       ///< steps behind which a loss that is claimed begins
+  std::map<std::int64_t, LossWindow> sums_at_;           ///< what the epoch had come to there
+  std::set<std::int64_t> test_sizes_;                    ///< that the run's files speak of
   bool test_size_was_told_ = false;
 };
 

@@ -19,7 +19,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::uint64_t kMostMetricsBytes = std::uint64_t{1} << 30;
-constexpr std::array<std::string_view, 5> kComputedEvents = {"start", "step", "loss", "epoch", "end"};
+constexpr std::array<std::string_view, 6> kComputedEvents = {"start", "step",       "loss",
+                                                             "epoch", "evaluation", "end"};
 
 /// Equal sums as equal lists, however they were added up.
 std::vector<std::int64_t> carried(const std::vector<std::int64_t>& units) {
@@ -60,6 +61,12 @@ nlohmann::ordered_json facts_json(const CheckpointFacts& facts) {
     json["gradient_units.changed_at"] = facts.gradient_units.changed_at;
   }
   if (facts.test_accuracy) json["test_accuracy"] = *facts.test_accuracy;
+  if (facts.validation_accuracy) json["validation_accuracy"] = *facts.validation_accuracy;
+  if (facts.patience) {
+    json["patience.best"] = facts.patience->best;
+    json["patience.without_better"] = facts.patience->without_better;
+    json["patience.counted_from"] = facts.patience->counted_from;
+  }
   for (const auto& [key, value] : facts.model) json["model." + key] = value;
   return json;
 }

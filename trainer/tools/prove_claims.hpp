@@ -18,7 +18,8 @@
 
 namespace lockstep {
 
-/// A line that a replay can compute again: "start" (of step 0), "step", "loss", "epoch" or "end".
+/// A line that a replay can compute again: "start" (of step 0), "step", "loss", "epoch",
+/// "evaluation" or "end".
 struct ClaimedLine {
   std::int64_t step = 0, number = 0;  ///< number: of the line in the file, from 1
   std::string event;

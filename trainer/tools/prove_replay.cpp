@@ -32,10 +32,10 @@ namespace {
 
 /// What rank 0 tells the others after each series.
 struct Order {
-  std::int64_t steps = 0;  ///< of the next series, at most
-  bool stop = false;       ///< there is none
-  bool evaluate = false;   ///< something is claimed of the weights as they are now
-  bool meet = false;       ///< all ranks of the proof meet
+  std::int64_t steps = 0;               ///< of the next series, at most
+  bool stop = false;                    ///< there is none
+  bool test = false, validate = false;  ///< something is claimed of the weights as they are now
+  bool meet = false;                    ///< all ranks of the proof meet
 };
 
 class Replay {
@@ -85,8 +85,8 @@ class Replay {
   RunState state_;
   Order order_;
   std::int64_t proved_up_to_ = 0, stopped_at_ = 0;
-  std::vector<StepRange> unknown_;        ///< steps without a good record, which were only passed through
-  std::optional<Evaluation> evaluation_;  ///< of the weights as they are now
+  std::vector<StepRange> unknown_;  ///< steps without a good record, which were only passed through
+  Evaluations evaluations_;         ///< of the weights as they are now
   ProofResult verdict_;
   ClaimCheck claims_;  ///< of rank 0
 };
@@ -106,7 +106,7 @@ void Replay::start() {
   strategy_->distribute();
   if (leads() && !order_.stop) {
     claims_.begin(state_);
-    claims_.compare_lines(state_, {}, std::nullopt);
+    claims_.compare_lines(state_, {}, {});
   }
   give_order();
 }
@@ -128,7 +128,7 @@ void Replay::load_start() {
 void Replay::take_series() {
   const std::int64_t in_epoch = strategy_->sampler().steps_per_epoch();
   if (state_.position.step_in_epoch == in_epoch) state_.start_next_epoch();
-  evaluation_.reset();
+  evaluations_ = {};
   const std::int64_t count =
       std::min({strategy_->longest_series(), in_epoch - state_.position.step_in_epoch, order_.steps});
   StepSeries series = strategy_->run(state_.position, count, false);
@@ -139,11 +139,10 @@ void Replay::take_series() {
   progress_.add(series.steps);
   if (leads() && series.failure && !order_.stop) fail(series);
   give_order();
-  if (order_.evaluate) {
-    evaluation_ = strategy_->evaluate(never_leave);
-    strategy_->collect();
-  }
-  if (leads() && !order_.stop) claims_.compare_lines(state_, series.last, evaluation_);
+  if (order_.test) evaluations_.test = strategy_->evaluate(EvaluatedPart::kTest, never_leave);
+  if (order_.validate) evaluations_.validation = strategy_->evaluate(EvaluatedPart::kValidation, never_leave);
+  if (order_.test || order_.validate) strategy_->collect();
+  if (leads() && !order_.stop) claims_.compare_lines(state_, series.last, evaluations_);
   if (order_.meet) meetings_.meet();
 }
 
@@ -152,7 +151,8 @@ void Replay::give_order() {
   if (leads()) {
     claims_.remember(state_);
     order_.steps = std::min(interval_.last, claims_.next_stop(step())) - step();
-    order_.evaluate = !order_.stop && claims_.wants_evaluation(step());
+    order_.test = !order_.stop && claims_.wants_evaluation(step(), EvaluatedPart::kTest);
+    order_.validate = !order_.stop && claims_.wants_evaluation(step(), EvaluatedPart::kValidation);
     order_.meet = meetings_.are_due();
   }
   if (comm_.size() > 1) comm_.broadcast(std::as_writable_bytes(std::span(&order_, 1)), 0);
@@ -209,7 +209,7 @@ void Replay::compare_with_end() {
     for (const OptimizerBufferView& buffer : here.optimizer) optimizer.emplace_back(buffer.values);
     if (auto finding = diagnose_state(facts_, there, here.weights, optimizer))
       verdict_.findings.push_back(std::move(*finding));
-    claims_.compare_manifest(there.facts, state_, evaluation_);
+    claims_.compare_manifest(there.facts, state_, evaluations_);
   });
 }
 

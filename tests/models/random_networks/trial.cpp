@@ -120,7 +120,7 @@ class Training {
     for (std::size_t step = 0; step < batches.size(); ++step)
       run_step(static_cast<std::int64_t>(step), batches[step]);
     const std::vector<float> weights = copy(strategy_->whole_state().weights);
-    const Evaluation evaluation = strategy_->evaluate(never_leave);
+    const Evaluation evaluation = strategy_->evaluate(EvaluatedPart::kTest, never_leave);
     if (!is_judge_) return;
     judge_evaluation(evaluation, weights);
     judge_.bits().weights = weights;

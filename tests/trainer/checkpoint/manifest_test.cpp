@@ -57,6 +57,8 @@ TEST(ManifestTest, ThePageExplainsEachField) {
   facts.arithmetic = {2, 6};
   facts.trail = {12, std::string(64, 'b')};
   facts.test_accuracy = 0.5;
+  facts.validation_accuracy = 0.25;
+  facts.patience = {0.5, 2, 6};
   facts.data = {{"set", "mnist"}};
   facts.kept = {{"bn.running_mean", {2}}};
   std::ifstream file(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/docs/checkpoint-format.md");
@@ -67,9 +69,9 @@ TEST(ManifestTest, ThePageExplainsEachField) {
           << key << " is not on docs/checkpoint-format.md";
   };
   const auto json = nlohmann::json::parse(write_manifest(manifest));
-  EXPECT_EQ(json.size(), 29U) << json.dump(1);
+  EXPECT_EQ(json.size(), 31U) << json.dump(1);
   expect_explained(json);
-  for (const char* key : {"unprinted_loss", "gradient_units", "arithmetic", "trail", "metrics"})
+  for (const char* key : {"unprinted_loss", "gradient_units", "arithmetic", "trail", "metrics", "patience"})
     expect_explained(json.at(key));
   expect_explained(json.at("files")[0]);
   expect_explained(json.at("files")[0].at("sections")[0]);
@@ -229,6 +231,20 @@ TEST(ManifestTest, AccuracyOfAnEarlierEvaluationIsNotTakenForThisOne) {
   strip("\"step_in_epoch\": 12", "\"step_in_epoch\": 0");
   EXPECT_EQ(read_manifest(text + manifest_seal(text), "m.json").facts.test_accuracy, 0.75)
       << "saved right after its evaluation";
+}
+
+TEST(ManifestTest, WhatARunIsJudgedByComesBack) {
+  for (const auto& patience : {CheckpointPatience{0.75, 3, 6}, CheckpointPatience{}}) {
+    CheckpointState state = make_state(12);
+    EXPECT_EQ(state.facts.accuracy(), state.facts.test_accuracy);
+    state.facts.validation_accuracy = 0.25;
+    state.facts.patience = patience;
+    MemoryEnv env;
+    env.make_directory("run");
+    const CheckpointFacts facts = load_manifest(env, save_checkpoint(env, "run", state)).facts;
+    EXPECT_EQ(facts.accuracy(), 0.25);
+    EXPECT_EQ(facts.patience, patience);
+  }
 }
 
 TEST(ManifestTest, ShapeThatOverflowsIsRefused) {

@@ -149,7 +149,7 @@ BatchNormRun train_rank(const Job& job, Communicator& comm, int steps) {
     if (step == 0) run.first = copy_of(engine->whole_state().weights);
   }
   run.last = copy_of(engine->whole_state().weights);
-  run.evaluated = engine->evaluate(never_leave).loss;
+  run.evaluated = engine->evaluate(EvaluatedPart::kTest, never_leave).loss;
   return run;
 }
 

@@ -36,6 +36,27 @@ const std::vector<std::string> kThreeEpochs = {start_line(),
                                                epoch_line(3, 1407, 0.75, 0.4534),
                                                end_line(1407, 0.75, 0.4534)};
 
+/// The test set is only looked at in the end: what it says there is not the best of anything.
+TEST_F(RunHistoryTest, ARunThatHoldsSamplesOutIsJudgedByThem) {
+  const auto line = [](const std::string& event, int step, const std::string& numbers) {
+    return R"({"event":")" + event + R"(","epoch":1,"step":)" + std::to_string(step) + "," + numbers + "}";
+  };
+  folders_.run(
+      "a", {start_line(), line("evaluation", 200, R"("validation_loss":0.25,"validation_accuracy":0.75)"),
+            line("epoch", 469, R"("validation_loss":0.5,"validation_accuracy":0.5)"),
+            line("end", 469,
+                 R"("validation_loss":0.5,"validation_accuracy":0.5,"test_loss":0.1,"test_accuracy":0.9)")});
+  const RunHistory run = read("a");
+  EXPECT_EQ(run.last_accuracy(), 0.5);
+  EXPECT_EQ(run.test_accuracy, 0.9);
+  ASSERT_TRUE(run.best_accuracy.has_value());
+  EXPECT_EQ(run.best_accuracy->value, 0.75);
+  EXPECT_EQ(run.best_accuracy->epoch, 0);
+  EXPECT_EQ(run.best_accuracy->step, 200);
+  ASSERT_EQ(run.epochs.size(), 1U);
+  EXPECT_EQ(run.epochs[0].loss(), 0.5);
+}
+
 TEST_F(RunHistoryTest, FinishedRunIsReadWhole) {
   folders_.run("a", kThreeEpochs);
   const RunHistory run = read("a");

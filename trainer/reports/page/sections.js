@@ -30,6 +30,8 @@ function publishedPill(run) {
 
 // Head
 
+const whereOf = (best) => best.epoch ? `epoch ${best.epoch}` : `step ${best.step}`;
+
 function headOfOne(run) {
   const start = run.start || {};
   const line = [start.model, start.data && `on ${start.data}`, start.world && `${start.world} rank${start.world === 1 ? "" : "s"}`,
@@ -39,7 +41,7 @@ function headOfOne(run) {
     make("p", { class: "soft" }, name(line)),
     make("div", { class: "tiles" },
       run.accuracy !== null ? tile(percent(run.accuracy), "test accuracy") : null,
-      best ? tile(percent(best.accuracy), `best, after epoch ${best.epoch}`) : null,
+      best ? tile(percent(best.accuracy), `best${best.of === "validation" ? " validation" : ""}, after ${whereOf(best)}`) : null,
       run.test_loss !== null ? tile(short(run.test_loss), "test loss") : null,
       run.steps !== null ? tile(whole(run.steps), "steps") : null,
       run.seconds !== null ? tile(seconds(run.seconds), "in all") : null,
@@ -52,7 +54,7 @@ function headOfMany() {
     const box = make("input", { type: "checkbox", checked: "", "aria-label": "show" });
     const row = make("tr", null, make("td", null, box, " ", make("span", { class: "swatch", style: `background:${colourOf(i)}` })),
       make("td", { class: "name" }, name(run.name)), make("td", null, statePill(run)), make("td", { class: "n" }, percent(run.accuracy)),
-      make("td", { class: "n" }, run.best ? `${percent(run.best.accuracy)} (${run.best.epoch})` : "–"),
+      make("td", { class: "n" }, run.best ? `${percent(run.best.accuracy)} (${run.best.epoch || whereOf(run.best)})` : "–"),
       make("td", { class: "n" }, short(run.test_loss)), make("td", { class: "n" }, whole(run.steps)), make("td", { class: "n" }, seconds(run.seconds)),
       make("td", { class: "n" }, whole((run.start || {}).world)), make("td", { class: "mono" }, (run.sha256 || "").slice(0, 12)));
     box.addEventListener("change", () => {

@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Runs that hold samples out: what they train on, what they are judged by, and when their patience ends them.
+#include "data/dataset.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+
+namespace lockstep::testing {
+namespace {
+
+class ValidationTest : public ::testing::Test {
+ protected:
+  /// Starts a training, alone unless `launcher` says otherwise.
+  Outcome train(const std::string& run, const std::string& job, const std::string& overrides,
+                const std::string& launcher = "") const {
+    write_text(path("job.yaml"), job);
+    return run_shell(launcher + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + path("job.yaml") +
+                     " run.report=false run.dir=" + path(run) + " " + overrides);
+  }
+  /// To its end, which must be a good one.
+  Outcome train_to_the_end(const std::string& run, const std::string& job, const std::string& overrides,
+                           const std::string& launcher = "") const {
+    auto outcome = train(run, job, overrides, launcher);
+    EXPECT_EQ(outcome.exit_code, 0) << overrides << outcome.everything();
+    return outcome;
+  }
+  /// Each start takes one step, saves and stops. @returns how many there were
+  int train_step_by_step(const std::string& run, const std::string& job, const std::string& overrides) const {
+    for (int starts = 1; starts < 50; ++starts) {
+      const auto outcome = train(run, job, overrides + " run.max_seconds=0.001");
+      if (outcome.exit_code == 75) continue;
+      EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+      return starts;
+    }
+    return 50;
+  }
+  std::vector<nlohmann::json> metrics(const std::string& run) const { return comparable_metrics(path(run)); }
+  nlohmann::json weights(const std::string& run) const { return metrics(run).back()["weights_sha256"]; }
+  std::string path(const std::string& name) const { return directory_.path(name); }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+constexpr const char* kDigits =
+    "model: linear\n"
+    "data: {set: synthetic, train_samples: 600, test_samples: 90, global_batch: 128, validation: 0.1}\n"
+    "train: {epochs: 2, evaluate_every_steps: 2, optimizer: {lr: 0.05}}\n"
+    "parallel: {device: cpu, grain: 16}\n"
+    "run: {checkpoint_every_steps: 2, log_every_steps: 1}\n";
+
+TEST_F(ValidationTest, ManyRanksAndManyStopsGiveTheSameRun) {
+  const auto alone = train_to_the_end("alone", kDigits, "");
+  for (int ranks = 2; ranks <= 7; ++ranks) {
+    const auto run = "ranks-" + std::to_string(ranks);
+    train_to_the_end(run, kDigits, "parallel.backend=thread parallel.ranks=" + std::to_string(ranks));
+    EXPECT_EQ(metrics(run), metrics("alone")) << run;
+  }
+  train_to_the_end("gpu", kDigits, "parallel.device=emulated");
+  EXPECT_EQ(metrics("gpu"), metrics("alone"));
+  train_to_the_end("mpi", kDigits, "", "mpirun -np 2");
+  EXPECT_EQ(metrics("mpi"), metrics("alone"));
+  EXPECT_GT(train_step_by_step("steps", kDigits, ""), 9);
+  EXPECT_EQ(metrics("steps"), metrics("alone"));
+  train_to_the_end("stages", kDigits,
+                   "model=mlp parallel.strategy=pipeline parallel.backend=thread parallel.ranks=2");
+  train_to_the_end("mlp", kDigits, "model=mlp");
+  EXPECT_EQ(weights("stages"), weights("mlp"));
+  EXPECT_EQ(metrics("stages").back(), metrics("mlp").back());
+}
+
+TEST_F(ValidationTest, EpochsAreJudgedOnHeldOutSamplesAndTheEndOnTheTestSet) {
+  const auto outcome = train_to_the_end("run", kDigits, "");
+  EXPECT_NE(outcome.out.find("(540 train, 60 validation, 90 test;"), std::string::npos) << outcome.out;
+  EXPECT_NE(outcome.out.find("best: validation accuracy"), std::string::npos) << outcome.out;
+  std::string events;
+  for (const auto& event : metrics("run")) {
+    const auto name = event["event"].get<std::string>();
+    if (name == "step" || name == "start") continue;
+    events += name + ":" + event["step"].dump() + " ";
+    EXPECT_EQ(event["validation_samples"], 60) << event;
+    EXPECT_EQ(event.contains("test_accuracy"), name == "end") << event;
+  }
+  EXPECT_EQ(events, "evaluation:2 evaluation:4 epoch:5 evaluation:6 evaluation:8 epoch:10 end:10 ");
+  const auto judged = nlohmann::json::parse(lockstep("eval " + path("run") + " --validation --json").out);
+  EXPECT_EQ(judged["accuracy"], metrics("run").back()["validation_accuracy"]);
+  EXPECT_EQ(judged["loss"], metrics("run").back()["validation_loss"]);
+  const auto proved = lockstep("prove " + path("run"));
+  EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+  auto text = read_text(path("run/metrics.jsonl"));
+  text.replace(text.find("\"validation_accuracy\":0.") + 24, 1, "0");
+  write_text(path("run/metrics.jsonl"), text);
+  const auto forged = lockstep("prove " + path("run"));
+  EXPECT_NE(forged.out.find("validation_accuracy is 0.0"), std::string::npos) << forged.everything();
+}
+
+/// 240 images of 4 x 4, whose labels can be seen in them.
+void write_set(const std::string& directory, const std::vector<std::int32_t>& spoilt) {
+  const auto put = [](std::string& file, std::uint32_t value) {
+    for (int shift = 24; shift >= 0; shift -= 8) file += static_cast<char>(value >> shift & 0xFF);
+  };
+  std::filesystem::create_directories(directory);
+  for (const auto& [half, count] : {std::pair{"train", 240U}, {"t10k", 30U}}) {
+    std::mt19937 random(5);
+    std::string images{0, 0, 8, 3}, labels{0, 0, 8, 1};
+    for (const std::uint32_t size : {count, 4U, 4U}) put(images, size);
+    put(labels, count);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      const bool bad = count == 240 && std::ranges::binary_search(spoilt, static_cast<std::int32_t>(i));
+      labels += static_cast<char>(bad ? 2 - i % 3 : i % 3);
+      for (std::uint32_t pixel = 0; pixel < 16; ++pixel)
+        images += static_cast<char>(random() % 64 + (bad ? 191 : pixel % 3 == i % 3 ? 120 : 0));
+    }
+    write_text(directory + "/" + half + "-images-idx3-ubyte", images);
+    write_text(directory + "/" + half + "-labels-idx1-ubyte", labels);
+  }
+}
+
+/// Other images and other labels in their places change no weight, and no mean of the set; of any other sample they do.
+TEST_F(ValidationTest, HeldOutSamplesAreNeverTrainedOn) {
+  const auto held_out = held_out_samples(240, 48, 1234);
+  std::int32_t other = 0;
+  while (std::ranges::binary_search(held_out, other)) ++other;
+  write_set(path("set"), {});
+  write_set(path("spoilt"), held_out);
+  write_set(path("other"), {other});
+  const std::string job =
+      "model: linear\ndata: {set: idx, global_batch: 64, validation: 48}\ntrain: {epochs: 3}\n"
+      "parallel: {device: cpu, grain: 16}\n";
+  for (const std::string how : {"", "data.per_rank_batch=32 parallel.backend=thread parallel.ranks=2"}) {
+    const std::string name = how.empty() ? "-alone" : "-ranks";
+    for (const std::string set : {"set", "spoilt", "other"})
+      train_to_the_end(set + name, job, "data.root=" + path(set) + " " + how);
+    EXPECT_EQ(weights("spoilt" + name), weights("set" + name));
+    EXPECT_NE(weights("other" + name), weights("set" + name));
+    EXPECT_NE(metrics("spoilt" + name).back()["validation_loss"],
+              metrics("set" + name).back()["validation_loss"]);
+  }
+}
+
+/// At this rate no weight moves, and so no accuracy.
+constexpr const char* kStandstill =
+    "model: linear\n"
+    "data: {set: synthetic, train_samples: 80, test_samples: 20, global_batch: 32, validation: 16}\n"
+    "train: {epochs: 9, patience: 2, optimizer: {lr: 1e-30}}\n"
+    "parallel: {device: cpu, grain: 16}\nrun: {log_every_steps: 1}\n";
+
+TEST_F(ValidationTest, PatienceEndsARunThatGetsNoBetter) {
+  const auto outcome = train_to_the_end("run", kStandstill, "");
+  EXPECT_NE(outcome.out.find("in 2 evaluations: ended by train.patience at step 6 of 18"), std::string::npos)
+      << outcome.out;
+  EXPECT_EQ(metrics("run").back()["step"], 6);
+  EXPECT_EQ(metrics("run").back()["stopped_early"], true);
+  const auto again = train_to_the_end("run", kStandstill, "");
+  EXPECT_NE(again.out.find("already finished"), std::string::npos) << again.out;
+  EXPECT_NE(again.out.find("set train.patience=3 or more"), std::string::npos) << again.out;
+  EXPECT_EQ(train_step_by_step("steps", kStandstill, ""), 7);
+  EXPECT_EQ(metrics("steps"), metrics("run"));
+  const auto proved = lockstep("prove " + path("steps"));
+  EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+  train_to_the_end("run", kStandstill, "train.patience=4");
+  train_to_the_end("four", kStandstill, "train.patience=4");
+  EXPECT_EQ(metrics("run"), metrics("four"));
+  EXPECT_EQ(metrics("run").back()["step"], 10);
+}
+
+TEST_F(ValidationTest, PatienceGoesByEvaluationsWithinAnEpochToo) {
+  train_to_the_end("run", kStandstill, "train.evaluate_every_steps=1 data.validation=0");
+  EXPECT_EQ(metrics("run").back()["step"], 3);
+  EXPECT_EQ(train_step_by_step("steps", kStandstill, "train.evaluate_every_steps=1 data.validation=0"), 4);
+  EXPECT_EQ(metrics("steps"), metrics("run"));
+}
+
+TEST_F(ValidationTest, WhatCannotBeIsRefusedWithTheWayOut) {
+  const auto refused = [&](const std::string& overrides, const std::string& part) {
+    const auto outcome = train("refused", kStandstill, overrides);
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << outcome.everything();
+  };
+  refused("data.validation=1.0", "data.validation: expected a whole number from 0 to");
+  refused("data.validation=80",
+          "data.validation: 80 leaves none of 80 training samples to train on; hold out 79 at most");
+  refused("data.validation=0.001", "data.validation: 0.001 of 80 training samples is none");
+  refused("train.max_steps=1", "train.patience: a run of train.max_steps=1 ends before its first evaluation");
+  refused("train.evaluate_every_steps=-1", "train.evaluate_every_steps: expected a whole number");
+  train_to_the_end("run", kStandstill, "");
+  const auto other = train("run", kStandstill, "data.validation=8");
+  EXPECT_EQ(other.exit_code, 2) << other.everything();
+  EXPECT_NE(other.err.find("data.validation (was 16, now 8)"), std::string::npos) << other.err;
+  train_to_the_end("none", kStandstill, "data.validation=0 train.patience=0 train.epochs=1");
+  const auto later = train("none", kStandstill, "train.epochs=2");
+  EXPECT_NE(later.err.find("data.validation (was 0, now 16)"), std::string::npos) << later.everything();
+  const auto eval = lockstep("eval " + path("none") + " --validation");
+  EXPECT_EQ(eval.exit_code, 2) << eval.everything();
+  EXPECT_NE(eval.err.find("held no samples out"), std::string::npos) << eval.err;
+}
+
+}  // namespace
+}  // namespace lockstep::testing
