@@ -9,6 +9,7 @@
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "kernels/cpu/simd_choice.hpp"
+#include "trainer/commands/version_report.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -23,6 +24,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -75,11 +77,29 @@ int end_with(ExitCode code, const std::string& message) {
   return static_cast<int>(code);
 }
 
-/// --help and --version, as wide as the terminal is.
+void add_version_flags(CLI::App& app) {
+  const auto verbose = std::make_shared<bool>(false), json = std::make_shared<bool>(false);
+  auto* with_verbose = app.add_flag("--verbose", *verbose,
+                                    "With --version: also build, libraries and places, for reports of bugs");
+  auto* with_json = app.add_flag("--json", *json, "With --version: all of that as one JSON object");
+  auto* version = app.set_version_flag("--version", [verbose, json] {
+    cpu::choose_simd_as_told();
+    if (*json) return version_json();
+    return *verbose ? version_report() : version_line();
+  });
+  with_verbose->needs(version);
+  with_json->needs(version);
+}
+
+/// --help, as wide as the terminal is, and --version, whose lines programs may read.
 int print_help(const CLI::App& app, const CLI::ParseError& error) {
   std::ostringstream text;
   const int code = app.exit(error, text);
-  std::cout << fold_lines(text.str(), output_columns());
+  if (error.get_name() == "CallForVersion") {
+    print("{}", text.str());
+  } else {
+    std::cout << fold_lines(text.str(), output_columns());
+  }
   return code;
 }
 
@@ -137,7 +157,7 @@ int run_command_line(int argc, char** argv) {
   CLI::App app{kDescription};
   app.name("lockstep");
   app.footer(kExitCodes);
-  app.set_version_flag("--version", std::string("lockstep ") + LOCKSTEP_VERSION);
+  add_version_flags(app);
   app.require_subcommand(1);
 
   Action action;
