@@ -12,6 +12,9 @@ file(WRITE ${documentation}/changelog "lockstep (${CPACK_PACKAGE_VERSION}) unsta
 
  -- ${CPACK_PACKAGE_CONTACT}  ${date}
 ")
+if(EXISTS ${root}/share/zsh/site-functions)
+  file(RENAME ${root}/share/zsh/site-functions ${root}/share/zsh/vendor-completions)
+endif()
 file(GLOB pages ${root}/share/man/man1/*.1)
 foreach(page ${pages} ${documentation}/changelog ${documentation}/CHANGELOG.md)
   execute_process(COMMAND gzip -9nf ${page} COMMAND_ERROR_IS_FATAL ANY)
