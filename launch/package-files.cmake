@@ -2,11 +2,16 @@
 # "copyright", a changelog of Debian's form beside ours, texts compressed, libraries from the system's folders alone, no empty
 # folders, and the time of $SOURCE_DATE_EPOCH on all files, so that the same files make the same package.
 set(root ${CPACK_TEMPORARY_DIRECTORY}${CPACK_PACKAGING_INSTALL_PREFIX})
-set(documentation ${root}/share/doc/lockstep)
+set(name ${CPACK_PACKAGE_NAME})
+if(CPACK_DEBIAN_PACKAGE_NAME) # of a build with CUDA
+  set(name ${CPACK_DEBIAN_PACKAGE_NAME})
+  file(RENAME ${root}/share/doc/lockstep ${root}/share/doc/${name})
+endif()
+set(documentation ${root}/share/doc/${name})
 
 file(RENAME ${documentation}/LICENSE ${documentation}/copyright)
 string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC) # of $SOURCE_DATE_EPOCH, if it is set
-file(WRITE ${documentation}/changelog "lockstep (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium
+file(WRITE ${documentation}/changelog "${name} (${CPACK_PACKAGE_VERSION}) unstable; urgency=medium
 
   * CHANGELOG.md.gz says what has changed.
 

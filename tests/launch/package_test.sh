@@ -37,10 +37,11 @@ Package_says_what_it_is_and_needs() {
 
 Package_holds_what_is_installed() {
   need_package
-  local file list
+  local file list name
+  name=$(field Package)
   list=$(dpkg-deb --contents "$package")
   for file in bin/lockstep bin/lockstep-get-data share/lockstep/models/net.yaml share/lockstep/jobs/{mnist.yaml,hashes.txt} \
-    share/lockstep/data/sets/catalogue.txt share/doc/lockstep/{copyright,README.md,{changelog,CHANGELOG.md}.gz,docs/install.md}; do
+    share/lockstep/data/sets/catalogue.txt "share/doc/$name"/{copyright,README.md,{changelog,CHANGELOG.md}.gz,docs/install.md}; do
     expect_contains "$list" " ./usr/$file"
   done
   expect_lacks "$list" _test

@@ -11,6 +11,7 @@
 #include "kernels/device.hpp"
 #include "models/network.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <link.h>
@@ -59,18 +60,37 @@ std::string plugin_state(const Plugin& plugin, const std::string& symbol) {
   });
 }
 
-/// The files behind the libraries of GPUs that are in memory: their names end in the version.
+/// What a library that is in memory says itself: 22809 for NCCL 2.28.9, 91900 for cuDNN 9.19.0; 0: nothing.
+long own_version(const std::string& path) {
+  void* const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return 0;
+  int version = 0;
+  if (void* const nccl = dlsym(library, "ncclGetVersion")) {
+    reinterpret_cast<int (*)(int*)>(nccl)(&version);
+  } else if (void* const cudnn = dlsym(library, "cudnnGetVersion")) {
+    version = static_cast<int>(reinterpret_cast<std::size_t (*)()>(cudnn)());
+  }
+  dlclose(library);
+  return version;
+}
+
+/// The libraries of GPUs that are in memory: their files, and behind them what they say.
 std::vector<std::string> gpu_libraries() {
   std::vector<std::string> files;
   const auto add = [](dl_phdr_info* info, std::size_t /*size*/, void* found) {
-    const fs::path name = info->dlpi_name;
-    std::error_code ignored;
+    const std::string name = fs::path(info->dlpi_name).filename().string();
     for (const std::string_view library : {"libcuda.so", "libnccl.so", "libcudnn.so", "libcublas.so"})
-      if (name.filename().string().starts_with(library))
-        static_cast<std::vector<std::string>*>(found)->push_back(fs::canonical(name, ignored).string());
+      if (name.starts_with(library))
+        static_cast<std::vector<std::string>*>(found)->push_back(info->dlpi_name);
     return 0;
   };
   dl_iterate_phdr(add, &files);
+  for (std::string& file : files) {
+    std::error_code ignored;
+    const long version = own_version(file);
+    file = fs::canonical(file, ignored).string();
+    if (version != 0) file += fmt::format(" ({})", version);
+  }
   return files;
 }
 
