@@ -78,7 +78,7 @@ std::vector<std::filesystem::path> plugin_folders() {
   std::error_code unreadable;
   const auto executable = std::filesystem::read_symlink("/proc/self/exe", unreadable);
   const auto folder = unreadable ? std::filesystem::current_path(unreadable) : executable.parent_path();
-  return {folder, (folder / "../lib").lexically_normal()};
+  return {folder, (folder / "../lib/lockstep").lexically_normal()};
 }
 
 std::vector<std::filesystem::path> loaded_plugins() {
@@ -96,6 +96,13 @@ void* plugin_symbol(const Plugin& plugin, const std::string& symbol) {
       fmt::format("{} has no function '{}': it belongs to another version of the program; "
                   "build both again with launch/build, or {}",
                   file.string(), symbol, plugin.otherwise));
+}
+
+std::string script_command(const std::string& name) {
+  std::error_code unknown;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", unknown);
+  const bool is_installed = std::filesystem::exists(program.parent_path() / ("lockstep-" + name), unknown);
+  return (is_installed ? "lockstep-" : "launch/") + name;
 }
 
 // shared_directories: beside the program first.

@@ -24,7 +24,7 @@ struct Plugin {
   std::string otherwise;  ///< what else the user can do: "use another backend"
 };
 
-/// Where plugins are looked for, in this order: the folder of the running executable, and ../lib from there.
+/// Where plugins are looked for, in this order: the folder of the running executable, and ../lib/lockstep from there.
 std::vector<std::filesystem::path> plugin_folders();
 
 /// The files of the plugins that were loaded so far, in the order of their first use.
@@ -41,7 +41,11 @@ Function* plugin_function(const Plugin& plugin, const std::string& symbol) {
   return reinterpret_cast<Function*>(plugin_symbol(plugin, symbol));
 }
 
-// Files that come with the program: networks, jobs, published hashes.
+// Files that come with the program: scripts, networks, jobs, published hashes.
+
+/// How a script of launch/ is started: "lockstep-get-data" where it is installed beside the program, otherwise
+/// "launch/get-data".
+std::string script_command(const std::string& name);
 
 /// Where `folder` of such files may be, in the order in which to look: ../share/lockstep/FOLDER beside the
 /// program, for an installed program has its own, whatever has become of its sources; then `source`, where it

@@ -158,10 +158,7 @@ class MpiCommunicator final : public Communicator {
 };
 
 std::string MpiCommunicator::library() const {
-  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
-  int length = 0;
-  LOCKSTEP_MPI(MPI_Get_library_version(text.data(), &length));
-  return text.data();
+  return mpi_library();
 }
 
 /// In pieces: MPI counts with int, and the weights of a large network are more bytes than that.
@@ -199,6 +196,13 @@ void MpiCommunicator::barrier() {
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
                                                     std::chrono::duration<double> timeout) {
   return std::make_unique<MpiCommunicator>(runtime, timeout);
+}
+
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  LOCKSTEP_MPI(MPI_Get_library_version(text.data(), &length));
+  return text.data();
 }
 
 }  // namespace lockstep

@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <memory>
+#include <string>
 
 namespace lockstep {
 
@@ -24,6 +25,9 @@ namespace lockstep {
 /// `runtime` must outlive the communicator, the communicator its pending collectives.
 std::unique_ptr<Communicator> make_mpi_communicator(const MpiRuntime& runtime,
                                                     std::chrono::duration<double> timeout);
+
+/// Which MPI it is, and its version. Also before MPI_Init.
+std::string mpi_library();
 
 // Messages between two ranks as MPI's own.
 

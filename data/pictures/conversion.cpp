@@ -9,6 +9,7 @@
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
 #include "data/sets/catalogue.hpp"
+#include "data/sets/sample_names.hpp"
 #include "data/sets/set_files.hpp"
 
 #include <fmt/format.h>
@@ -41,6 +42,10 @@ Picture read_picture(const fs::path& path, const ConversionOptions& options) {
   return options.size ? resize(picture, options.size->width, options.size->height) : picture;
 }
 
+void write_text(Env& env, const std::string& path, const std::string& text) {
+  write_synced(env, path, std::as_bytes(std::span(text)));
+}
+
 /// Turns pictures into the images of one half of the set.
 class HalfWriter {
  public:
@@ -48,17 +53,20 @@ class HalfWriter {
       : options_(options), first_(first), shape_(shape), image_(static_cast<std::size_t>(shape.features())) {}
 
   void write(Env& env, const std::vector<LabelledPicture>& pictures, const std::string& images_path,
-             const std::string& labels_path) {
+             const std::string& labels_path, const std::string& names_path) {
     const auto count = static_cast<std::int64_t>(pictures.size());
     std::vector<std::int64_t> dims = {count, shape_.height, shape_.width};
     if (shape_.channels > 1) dims.push_back(shape_.channels);
     IdxWriter images(env, images_path, dims), labels(env, labels_path, dims_of_labels(count));
+    std::string names;
     for (const LabelledPicture& labelled : pictures) {
+      names += sample_name_line(labelled.path.lexically_relative(options_.from));
       images.write(image_of(labelled.path));
       labels.write({&labelled.label, 1});
     }
     images.finish();
     labels.finish();
+    write_text(env, names_path, names);
   }
 
  private:
@@ -113,11 +121,12 @@ Conversion convert_pictures(Env& env, const ConversionOptions& options) {
   const auto labels = [&](const char* half) {
     return directory.add(fmt::format("{}-labels-idx1-ubyte", half));
   };
-  writer.write(env, pictures.train, images("train"), labels("train"));
-  writer.write(env, pictures.test, images("t10k"), labels("t10k"));
+  const auto originals = [&](const char* half) { return directory.add(sample_names_file(half)); };
+  writer.write(env, pictures.train, images("train"), labels("train"), originals("train"));
+  writer.write(env, pictures.test, images("t10k"), labels("t10k"), originals("t10k"));
   std::string names;
   for (const std::string& name : pictures.class_names) names += name + "\n";
-  write_synced(env, directory.add(own_set().names_file), std::as_bytes(std::span(names)));
+  write_text(env, directory.add(own_set().names_file), names);
   directory.publish();
   return result;
 }

@@ -71,7 +71,7 @@ struct Conversion {
   ImageShape shape;
 };
 
-/// Writes images and labels to train on and to test with, and classes.txt, into `to`, which is made if it is
+/// Writes images, labels and the pictures' names to train on and to test with, and classes.txt, into `to`, which is made if it is
 /// not there. Nothing appears under its final name before all of it is written; one conversion at a time
 /// works in a directory. Needs the memory of one picture, whatever their number.
 /// @throws UsageError        files of a set are there already, and shall stay, or something else has their

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
+#include "data/sets/sample_names.hpp"
 
 #include <fmt/format.h>
 
@@ -214,7 +215,15 @@ Picture Pictures::operator[](std::size_t index) const {
   const auto* begin = images_.bytes.data() + (first_ + index) * size;
   picture.pixels.assign(begin, begin + size);
   separate_channels(picture.pixels, picture.plane_size(), picture.channels);
+  if (!originals_.empty()) picture.original = originals_[first_ + index];
   return picture;
+}
+
+std::string Pictures::look_up_originals() {
+  if (single_) return "";
+  SampleNames found = read_sample_names(Env::posix(), sample_names_beside(name_), images_.dims[0]);
+  originals_ = std::move(found.names);
+  return found.warning;
 }
 
 Pictures read_pictures(const std::string& path, PictureColour colour) {

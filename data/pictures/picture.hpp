@@ -24,7 +24,8 @@ struct Picture {
   int channels = 1;                    ///< 3: red, green, blue
   bool from_idx = false;               ///< one of a data set, not a photograph
   std::vector<std::uint8_t> pixels{};  ///< [channels][height][width]
-  std::vector<std::string> notes{};    ///< what reading it took, in words: "transparent: laid on white"
+  std::string original{};            ///< of an IDX file's image: the picture it was made of; empty: not known
+  std::vector<std::string> notes{};  ///< what reading it took, in words: "transparent: laid on white"
 
   ImageShape shape() const { return {channels, height, width}; }
   std::size_t plane_size() const {
@@ -52,6 +53,9 @@ class Pictures {
 
   std::size_t size() const { return count_; }
   Picture operator[](std::size_t index) const;
+  /// Looks for the list beside an IDX file of what its images were made of (data/sets/sample_names.hpp). From then on they
+  /// say it. @returns what is wrong with the list; empty: nothing, or there is none
+  std::string look_up_originals();
 
   class Iterator {
    public:
@@ -75,6 +79,7 @@ class Pictures {
   IdxArray images_;
   std::string name_;
   std::size_t first_ = 0, count_ = 1;
+  std::vector<std::string> originals_;  ///< of the whole file, or empty
 };
 
 /// Reads a file by its contents, not its name: PNG, JPEG, PGM and PPM as data/pictures/picture.hpp says; an

@@ -4,7 +4,9 @@
 #include "data/sets/set_files.hpp"
 
 #include "common/error.hpp"
+#include "common/installed.hpp"
 #include "data/sets/catalogue.hpp"
+#include "data/sets/sample_names.hpp"
 #include "data/sets/set_formats.hpp"
 
 #include <fmt/format.h>
@@ -96,7 +98,7 @@ std::vector<fs::path> places_by_name(const std::string& set, const std::string& 
 std::string what_to_do(const SetEntry& set) {
   if (!set.is_known_by_name())
     return "name the directory that holds its files, or make them with: lockstep convert PICTURES DIR";
-  return fmt::format("fetch it with: launch/get-data {}", set.name);
+  return fmt::format("fetch it with: {} {}", script_command("get-data"), set.name);
 }
 
 }  // namespace
@@ -138,7 +140,7 @@ constexpr const char* kPartial = ".partial";
 /// Every name that a file of such a set may have: the next reader must find the new ones only.
 std::vector<std::string> all_names() {
   const SetEntry& own = own_set();
-  std::vector<std::string> names = {own.names_file};
+  std::vector<std::string> names = {own.names_file, sample_names_file("train"), sample_names_file("t10k")};
   for (const FileNames& of_file : idx_set_files(own)) {
     for (const std::string& name : of_file) {
       names.push_back(name);

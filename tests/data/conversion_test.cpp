@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "data/dataset.hpp"
+#include "data/sets/sample_names.hpp"
 #include "tests/data/idx_fixture.hpp"
 #include "tests/data/picture_fixture.hpp"
 
@@ -88,6 +89,68 @@ TEST_F(ConversionTest, GreyIsTheDefaultAndSizesAreScaled) {
   EXPECT_EQ(converted(scaled).train.shape, (ImageShape{1, 5, 6}));
 }
 
+TEST_F(ConversionTest, NamesOfPicturesStandInTheOrderOfTheSamples) {
+  const TrainTestData data = converted(options());
+  for (const Dataset* half : {&data.train, &data.test}) {
+    const auto list = path("set") / sample_names_file(half == &data.train ? "train" : "t10k");
+    const SampleNames found = read_sample_names(Env::posix(), list, half->size());
+    ASSERT_EQ(found.warning, "");
+    for (std::size_t i = 0; i < found.names.size(); ++i) {
+      const Pictures original = read_pictures((path("pictures") / found.names[i]).string());
+      EXPECT_EQ(original[0].pixels[0], half->images[i * 12]) << found.names[i];
+      EXPECT_EQ(found.names[i].starts_with("bees/"), half->labels[i] == 1);
+    }
+  }
+}
+
+TEST_F(ConversionTest, AnyNameIsOneLine) {
+  const std::string hostile = "a\nb\"\x1b[2J\xff.ppm";
+  write("pictures/ants/" + hostile, ppm(4, 3, 1, 2, 3));
+  ConversionOptions chosen = options();
+  chosen.test.count = 1;
+  const TrainTestData data = converted(chosen);
+  const SampleNames found = read_sample_names(Env::posix(), path("set/train-names.jsonl"), data.train.size());
+  const SampleNames others = read_sample_names(Env::posix(), path("set/t10k-names.jsonl"), data.test.size());
+  const std::string kept = "ants/a\nb\"\x1b[2J\xef\xbf\xbd.ppm";  // what is no UTF-8 is replaced
+  EXPECT_EQ(std::ranges::count(found.names, kept) + std::ranges::count(others.names, kept), 1);
+}
+
+TEST_F(ConversionTest, ImagesOfASetSayWhatTheyWereMadeOf) {
+  convert(options());
+  const std::string images = path("set/t10k-images-idx3-ubyte").string();
+  Pictures all = read_pictures(images), one = read_pictures(images + "[2]");
+  EXPECT_EQ(all[0].original, "") << "nothing is looked up unasked";
+  EXPECT_EQ(all.look_up_originals() + one.look_up_originals(), "");
+  EXPECT_TRUE(all[0].original.starts_with("ants/")) << all[0].original;
+  EXPECT_EQ(one[0].original, all[2].original);
+  fs::remove(path("set/t10k-names.jsonl"));
+  EXPECT_EQ(read_pictures(images).look_up_originals(), "") << "a set may have no list";
+}
+
+TEST_F(ConversionTest, DamagedListOfNamesIsAWarning) {
+  const auto warning_of = [&](const std::string& text) {
+    write("t10k-names.jsonl", Bytes(text.begin(), text.end()));
+    const SampleNames found = read_sample_names(Env::posix(), path("t10k-names.jsonl"), 2);
+    EXPECT_EQ(found.names.empty(), !found.warning.empty());
+    return found.warning;
+  };
+  const auto says = [&](const std::string& text, const std::string& what) {
+    const std::string warning = warning_of(text);
+    EXPECT_NE(warning.find(what), std::string::npos) << text.substr(0, 50) << " -> " << warning;
+  };
+  EXPECT_EQ(warning_of("\"a\"\n\"b\"\n"), "");
+  says("", "it names fewer than the 2 samples that there are");
+  says("\"a\"\n", "it names fewer");
+  says("\"a\"\n\"b\"\n\"c\"\n", "it names more");
+  says("\"a\"\n\"b\"", "its last line has no end");
+  says("\"a\"\n[[[[\n", "line 2 is no name");
+  says("\"a\"\n7\n", "line 2 is no name");
+  says("\"" + std::string(40'000, 'x') + "\"\n\"b\"\n", "line 1 is no name");
+  fs::remove(path("t10k-names.jsonl"));
+  fs::create_directory(path("t10k-names.jsonl"));
+  EXPECT_NE(read_sample_names(Env::posix(), path("t10k-names.jsonl"), 2).warning, "");
+}
+
 TEST_F(ConversionTest, TheSeedAndTheCountChooseTheTestImages) {
   ConversionOptions three = options();
   three.test.count = 3;
@@ -144,7 +207,7 @@ TEST_F(ConversionTest, WhatAnInterruptedConversionLeftIsRemoved) {
   write("set/train-images-idx3-ubyte.partial", {1, 2, 3});
   convert(options());
   EXPECT_FALSE(fs::exists(path("set/train-images-idx3-ubyte.partial")));
-  EXPECT_EQ(std::distance(fs::directory_iterator(path("set")), {}), 5);
+  EXPECT_EQ(std::distance(fs::directory_iterator(path("set")), {}), 7);
 }
 
 TEST_F(ConversionTest, PicturesOfDifferentSizesAreAnErrorUnlessTheyAreScaled) {

@@ -68,6 +68,11 @@ Compilers_stay_behind_in_the_first_stage() {
   expect_lacks "$(section "$containers/lockstep.def" 2 post)" install-dependencies
 }
 
+Images_have_the_table_that_get_data_reads() {
+  expect_contains "$(cat "$containers/Dockerfile")" "/lockstep/data/sets/catalogue.txt data/sets/"
+  expect_contains "$(cat "$containers/lockstep.def")" " /lockstep/data/sets/catalogue.txt"
+}
+
 Run_packages_are_those_of_the_libraries() {
   skip_without dpkg-query ldd
   [ -x "${LOCKSTEP_PROGRAM:-}" ] || skip "no LOCKSTEP_PROGRAM"

@@ -42,6 +42,32 @@ Installed_models_are_those_that_are_found() {
   expect_contains "$output" changed
 }
 
+Installed_job_is_found_by_its_name() {
+  install_to "$PWD/it"
+  sed -i 's/global_batch: [0-9]*/global_batch: 96/' it/share/lockstep/jobs/mnist.yaml
+  expect_exit 0 it/bin/lockstep validate mnist data.set=synthetic
+  expect_contains "$output" "global_batch: 96"
+  LOCKSTEP_DATA='' expect_exit 66 it/bin/lockstep train mnist run.dir=run
+  expect_contains "$output" "fetch it with: lockstep-get-data mnist"
+}
+
+Installed_data_are_fetched_as_in_a_clone() {
+  install_to "$PWD/it"
+  mkdir -p mirror/mnist
+  LOCKSTEP_MIRRORS="file://$PWD/mirror" LOCKSTEP_MIRRORS_ONLY=1 LOCKSTEP_DATA='' expect_exit 66 it/bin/lockstep-get-data mnist --root here
+  expect_contains "$output" "lockstep-get-data: "
+  expect_lacks "$output" "No such file"
+  expect_contains "$(it/bin/lockstep-get-data --help)" "launch/get-data SET"
+}
+
+What_is_packed_is_installed_below_destdir() {
+  DESTDIR=$PWD/root expect_exit 0 cmake --install "$build" --prefix /usr
+  expect_exit 0 root/usr/bin/lockstep --version --verbose
+  expect_contains "$output" "$PWD/root/usr/share/lockstep/models"
+  expect_exit 0 root/usr/bin/lockstep-get-data --help
+  expect_file root/usr/share/doc/lockstep/CHANGELOG.md
+}
+
 Installing_again_replaces_what_is_there() {
   install_to "$PWD/it"
   echo broken >it/share/lockstep/models/net.yaml

@@ -10,6 +10,7 @@
 #include "common/yaml.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "trainer/commands/command_text.hpp"
+#include "trainer/commands/version_report.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/job_values.hpp"
 #include "trainer/ranks/rank_runner.hpp"
@@ -24,6 +25,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <memory>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -107,12 +109,30 @@ std::string help_of_keys(const CLI::App& app, int argc, char** argv) {
   return help;
 }
 
-/// --help and --version, as wide as the page is.
+void add_version_flags(CLI::App& app) {
+  const auto verbose = std::make_shared<bool>(false), json = std::make_shared<bool>(false);
+  auto* with_verbose = app.add_flag("--verbose", *verbose,
+                                    "With --version: also build, libraries and places, for reports of bugs");
+  auto* with_json = app.add_flag("--json", *json, "With --version: all of that as one JSON object");
+  auto* version = app.set_version_flag("--version", [verbose, json] {
+    cpu::choose_simd_as_told();
+    if (*json) return version_json();
+    return *verbose ? version_report() : version_line();
+  });
+  with_verbose->needs(version);
+  with_json->needs(version);
+}
+
+/// --help, as wide as the page is, and --version, whose lines programs may read.
 int print_help(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
   std::ostringstream text;
   const int code = app.exit(error, text);
+  if (error.get_name() == "CallForVersion") {
+    print("{}", text.str());
+    return code;
+  }
   const std::string of_keys = help_of_keys(app, argc, argv);
-  std::cout << (of_keys.empty() ? fold_lines(text.str(), page_columns()) : of_keys);
+  print("{}", of_keys.empty() ? fold_lines(text.str(), page_columns()) : of_keys);
   return code;
 }
 
@@ -171,7 +191,7 @@ int run_command_line(int argc, char** argv) {
   app.name("lockstep");
   app.formatter(help_formatter());
   app.footer(exit_codes());
-  app.set_version_flag("--version", std::string("lockstep ") + LOCKSTEP_VERSION);
+  add_version_flags(app);
   app.require_subcommand(1);
 
   Action action;

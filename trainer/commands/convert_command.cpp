@@ -124,8 +124,7 @@ void add_convert_command(CLI::App& app, Action& action) {
       "  lockstep convert photos my-set --size 32x24 --test-share 0.1 --seed 7 --force");
   command->callback([=, &action] {
     options->size = size->empty() ? std::nullopt : parse_size(*size);
-    options->colour = *colour ? PictureColour::kRgb : PictureColour::kGrey;
-    // grey is the default: the flag is for those who want to say so
+    options->colour = *colour && !*grey ? PictureColour::kRgb : PictureColour::kGrey;
     options->test.is_given = share->count() + count->count() > 0;
     action = [=] { return convert(*options, *json); };
   });

@@ -199,6 +199,9 @@ int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
   if (options.classes) classes = evaluate_classes_of_all(comm, options.parallel, *model, data);
   if (comm.rank() != 0) return 0;
   if (!device.remark.empty()) print_error(device.remark);
+  if (classes)
+    if (const std::string warning = name_mistakes(*classes, *loaded.sets, data); !warning.empty())
+      print_error("warning: " + warning);
   const EvaluationReport report{*model, loaded, data, result, std::move(classes)};
   print("{}", options.json ? evaluation_json(report) : evaluation_text(report));
   return 0;

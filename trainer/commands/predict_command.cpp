@@ -131,6 +131,7 @@ std::vector<Prediction> predict_some(Predictor& predictor, const Preparation& pr
   std::vector<Prediction> predictions;
   for (std::size_t i = 0; i < ready.size(); ++i) {
     Prediction& prediction = predictions.emplace_back(Prediction{.picture = pictures[i].name,
+                                                                 .original = pictures[i].original,
                                                                  .probabilities = std::move(probabilities[i]),
                                                                  .done = std::move(ready[i].done),
                                                                  .warnings = std::move(ready[i].warnings)});
@@ -193,7 +194,9 @@ class Answerer {
 };
 
 void predict_file(const std::string& path, PictureColour colour, Answerer& answerer) {
-  const Pictures pictures = read_pictures(path, colour);
+  Pictures pictures = read_pictures(path, colour);
+  if (const std::string warning = pictures.look_up_originals(); !warning.empty())
+    print_error("warning: " + warning);
   answerer.begin(path, pictures.size() == 1);
   for (std::size_t i = 0; i < pictures.size(); ++i) answerer.take(pictures[i]);
   answerer.end();

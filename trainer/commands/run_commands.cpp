@@ -48,7 +48,11 @@ void add_train_command(CLI::App& app, Action& action) {
   auto* command = app.add_subcommand("train", "Train as a job file says, alone or under mpirun or srun");
   auto job = std::make_shared<std::string>();
   auto overrides = std::make_shared<std::vector<std::string>>();
-  command->add_option("job", *job, "Job file, e.g. launch/jobs/mnist.yaml")->required();
+  command
+      ->add_option(
+          "job", *job,
+          "Job file, e.g. launch/jobs/mnist.yaml, or the name of one that comes with the program, e.g. mnist")
+      ->required();
   command->add_option("overrides", *overrides,
                       "key=value, in place of what the file says, e.g. train.epochs=2; the value is taken as "
                       "it is, unless it begins "

@@ -161,6 +161,7 @@ struct Job {
 };
 
 /// Reads a job file and applies `key=value` overrides in order ("train.optimizer.lr=0.1").
+/// @param path  also the name of a job that comes with the program: "mnist"
 /// @throws MissingDataError  the file is not there
 /// @throws ConfigError       one line: file:line:column, what is wrong, "did you mean"; or which override
 Job load_job(const std::string& path, const std::vector<std::string>& overrides);

@@ -218,25 +218,22 @@ void JobReader::fail(const YAML::Mark& mark, const std::string& message) const {
 
 // Where job files and models are.
 
-/// The file that `lockstep train mnist` means: mnist.yaml here, or a job that comes with the program; "" if none.
-std::string job_called(const std::string& name) {
-  std::vector<std::filesystem::path> paths = {name + ".yaml", name + ".yml", "launch/jobs/" + name + ".yaml"};
-  for (const auto& directory : shared_directories("jobs", LOCKSTEP_JOBS_SOURCE_DIR))
-    paths.push_back(directory / (name + ".yaml"));
+bool is_file(const std::filesystem::path& path) {
   std::error_code ignored;
-  for (const auto& path : paths)
-    if (std::filesystem::is_regular_file(path, ignored)) return path.string();
-  return "";
+  return std::filesystem::is_regular_file(path, ignored);
 }
 
-std::string read_job_file(const std::string& path) {
-  try {
-    return read_yaml_file(path);
-  } catch (const MissingDataError&) {
-    const std::string meant = job_called(path);
-    if (meant.empty()) throw;
-    throw MissingDataError(fmt::format("{}: no such file (did you mean {}?)", path, meant));
-  }
+/// What `lockstep train mnist` means: a file of that name or else, unless mnist.yaml lies here, the job that comes with the
+/// program. @throws MissingDataError  mnist.yaml lies here
+std::string find_job(const std::string& path) {
+  if (path.empty() || is_file(path)) return path;
+  for (const char* ending : {".yaml", ".yml"})
+    if (is_file(path + ending))
+      throw MissingDataError(fmt::format("{}: no such file (did you mean {}{}?)", path, path, ending));
+  if (path.find_first_of("/.~") != path.npos) return path;
+  for (const auto& directory : shared_directories("jobs", LOCKSTEP_JOBS_SOURCE_DIR))
+    if (const auto file = directory / (path + ".yaml"); is_file(file)) return file.string();
+  return path;
 }
 
 /// The file of a model that a job file names: beside that file if it is there, otherwise as written, which is
@@ -244,8 +241,7 @@ std::string read_job_file(const std::string& path) {
 std::string beside(const std::string& job_file, const std::string& model) {
   if (!is_model_path(model)) return model;
   const std::filesystem::path file = std::filesystem::path(job_file).parent_path() / model;
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(file, ignored) ? file.string() : model;
+  return is_file(file) ? file.string() : model;
 }
 
 }  // namespace
@@ -268,8 +264,9 @@ Job parse_job(const std::string& yaml, const std::string& file, const std::vecto
   return reader.finish();
 }
 
-Job load_job(const std::string& path, const std::vector<std::string>& overrides) {
-  JobReader reader(read_job_file(path), path);
+Job load_job(const std::string& name, const std::vector<std::string>& overrides) {
+  const std::string path = find_job(name);
+  JobReader reader(read_yaml_file(path), path);
   const std::string model_of_file = reader.job().model;
   for (const std::string& text : overrides) reader.read_override(text);
   Job job = reader.finish();

@@ -3,7 +3,10 @@
 /// Counts add up in any order, and mistakes have one order, so that no rank's share shows.
 #include "trainer/reports/class_evaluation.hpp"
 
+#include "common/env.hpp"
+#include "common/printable.hpp"
 #include "common/text_layout.hpp"
+#include "data/sets/sample_names.hpp"
 #include "kernels/cpu/ops.hpp"
 
 #include <fmt/format.h>
@@ -13,6 +16,7 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 
 namespace lockstep {
@@ -216,6 +220,17 @@ ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine) {
   return total;
 }
 
+std::string name_mistakes(ClassEvaluation& found, const TrainTestData& data, const Dataset& half) {
+  if (data.directory.empty()) return "";
+  const char* name = &half == &data.train ? "train" : "t10k";
+  SampleNames list = read_sample_names(
+      Env::posix(), std::filesystem::path(data.directory) / sample_names_file(name), half.size());
+  if (!list.names.empty())
+    for (Mistake& mistake : found.mistakes)
+      mistake.picture = list.names[static_cast<std::size_t>(mistake.sample)];
+  return list.warning;
+}
+
 // Tables, and the same as JSON.
 
 namespace {
@@ -287,7 +302,9 @@ std::string classes_text(const ClassEvaluation& found, const std::vector<std::st
   text += "surest mistakes:\n";
   for (std::size_t i = 0; i < std::min(kMistakesShown, found.mistakes.size()); ++i) {
     const Mistake& mistake = found.mistakes[i];
-    text += fmt::format("  sample {}: {} taken for {}, {:.2f} % sure\n", mistake.sample,
+    const std::string picture =
+        mistake.picture.empty() ? "" : fmt::format(" ({})", printable_line(mistake.picture));
+    text += fmt::format("  sample {}{}: {} taken for {}, {:.2f} % sure\n", mistake.sample, picture,
                         names[static_cast<std::size_t>(mistake.label)],
                         names[static_cast<std::size_t>(mistake.answer)], 100 * mistake.sureness());
   }
@@ -309,11 +326,13 @@ nlohmann::ordered_json classes_json(const ClassEvaluation& found, const std::vec
     for (int answer = 0; answer < found.classes; ++answer) row.push_back(found.count(c, answer));
     confusion.push_back(std::move(row));
   }
-  for (const Mistake& mistake : found.mistakes)
+  for (const Mistake& mistake : found.mistakes) {
     mistakes.push_back({{"sample", mistake.sample},
                         {"label", mistake.label},
                         {"answer", mistake.answer},
                         {"probabilities", mistake.probabilities}});
+    if (!mistake.picture.empty()) mistakes.back()["name"] = mistake.picture;
+  }
   return {{"classes", std::move(classes)},
           {"confusion", std::move(confusion)},
           {"without_answer", found.answers(found.classes)},

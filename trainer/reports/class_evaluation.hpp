@@ -26,6 +26,7 @@ struct Mistake {
   std::int64_t sample = 0;  ///< its place in the set
   int label = 0, answer = 0;
   std::vector<float> probabilities;  ///< one for each class
+  std::string picture = {};          ///< that the sample was made of; empty: not known
 
   float sureness() const { return probabilities[static_cast<std::size_t>(answer)]; }
 };
@@ -65,6 +66,10 @@ ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& t
 ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine);
 
 // As a person or a program reads it.
+
+/// Says of the mistakes on `half` of a set what pictures they were, where a list of them lies beside it
+/// (data/sets/sample_names.hpp). @returns what is wrong with the list; empty: nothing, or there is none
+std::string name_mistakes(ClassEvaluation& found, const TrainTestData& data, const Dataset& half);
 
 /// A table of the classes, the confusion matrix unless it is too wide, and the first of the mistakes.
 std::string classes_text(const ClassEvaluation& evaluation, const std::vector<std::string>& class_names);

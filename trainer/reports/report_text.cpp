@@ -176,7 +176,9 @@ std::string classes_markdown(const Json& found) {
     const auto name = [&](std::size_t c) {
       return markdown_text(found["classes"][c]["name"].get<std::string>());
     };
-    text += fmt::format("| {} | {} | {} | {} |\n", one["sample"].dump(), name(label), name(answer),
+    const std::string picture =
+        one.contains("name") ? " " + markdown_text(one["name"].get<std::string>()) : "";
+    text += fmt::format("| {}{} | {} | {} | {} |\n", one["sample"].dump(), picture, name(label), name(answer),
                         share_text(one["probabilities"][answer]));
   }
   return text;

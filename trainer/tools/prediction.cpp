@@ -88,13 +88,19 @@ std::string one_line(const Json& json) {
   return line + "\n";
 }
 
+/// "set/t10k-images-idx3-ubyte[12] (cats/7.png)"
+std::string picture_and_original(const Prediction& prediction) {
+  if (prediction.original.empty()) return prediction.picture;
+  return fmt::format("{} ({})", prediction.picture, printable_line(prediction.original));
+}
+
 }  // namespace
 
 std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
   const std::string done =
       prediction.done.empty() ? "" : fmt::format("  ({})", fmt::join(prediction.done, ", "));
-  std::string text =
-      fmt::format("{}: {}{}\n", prediction.picture, name_of(prediction.ranking().front(), style), done);
+  std::string text = fmt::format("{}: {}{}\n", picture_and_original(prediction),
+                                 name_of(prediction.ranking().front(), style), done);
   for (const std::string& warning : prediction.warnings) text += fmt::format("  not sure: {}\n", warning);
   ReportStyle with_bars = style;
   if (style.top == 0 && style.class_names.size() > kMostBars) with_bars.top = kMostBars;
@@ -108,7 +114,7 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
 }
 
 std::string line_of(const Prediction& prediction, const ReportStyle& style) {
-  std::string line = prediction.picture + ":";
+  std::string line = picture_and_original(prediction) + ":";
   std::vector<int> classes = prediction.ranking();
   classes.resize(std::min(classes.size(), static_cast<std::size_t>(std::max(1, style.top))));
   for (const int c : classes) {
@@ -126,12 +132,14 @@ std::string json_of(const Prediction& prediction, const ReportStyle& style) {
     top.push_back({{"class", name_of(c, style)},
                    {"probability", prediction.probabilities[static_cast<std::size_t>(c)]}});
   const int best = prediction.ranking().front();
-  return one_line({{"picture", prediction.picture},
-                   {"class", name_of(best, style)},
-                   {"probability", prediction.probabilities[static_cast<std::size_t>(best)]},
-                   {"top", top},
-                   {"done", prediction.done},
-                   {"warnings", prediction.warnings}});
+  Json json = {{"picture", prediction.picture}};
+  if (!prediction.original.empty()) json["original"] = prediction.original;
+  json.update({{"class", name_of(best, style)},
+               {"probability", prediction.probabilities[static_cast<std::size_t>(best)]},
+               {"top", top},
+               {"done", prediction.done},
+               {"warnings", prediction.warnings}});
+  return one_line(json);
 }
 
 std::string csv_of(const Prediction& prediction, const ReportStyle& style) {

@@ -17,7 +17,8 @@
 namespace lockstep {
 
 struct Prediction {
-  std::string picture;                ///< its name
+  std::string picture;        ///< its name
+  std::string original = {};  ///< what it was made of, if it is an image of a converted set and that is known
   std::vector<float> probabilities;   ///< one for each class
   std::vector<std::string> done;      ///< to the picture
   std::vector<std::string> warnings;  ///< empty: the answer can be relied on as far as the network can
@@ -50,7 +51,7 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style);
 /// One line: the likeliest classes (style.top, at least one) and the warnings.
 std::string line_of(const Prediction& prediction, const ReportStyle& style);
 
-/// One line of JSON: {"picture", "class", "probability", "top": [{"class", "probability"}...], "done": [...],
+/// One line of JSON: {"picture", "original" where it is known, "class", "probability", "top": [{"class", "probability"}...], "done": [...],
 /// "warnings": [...]}; top holds style.top classes, or all, likeliest first.
 std::string json_of(const Prediction& prediction, const ReportStyle& style);
 

@@ -260,6 +260,26 @@ TEST_F(CommandsTest, AModelThatNoMachineHoldsIsRefusedInOneSentence) {
   EXPECT_FALSE(std::filesystem::exists(directory_->path("large")));
 }
 
+TEST_F(CommandsTest, VersionSaysWhatAReportOfABugNeeds) {
+  const auto brief = lockstep("--version"), verbose = lockstep("--version --verbose");
+  ASSERT_EQ(brief.exit_code + verbose.exit_code, 0) << verbose.everything();
+  EXPECT_TRUE(verbose.out.starts_with(brief.out)) << verbose.out;
+  EXPECT_TRUE(brief.out.starts_with("lockstep ")) << brief.out;
+  for (const char* fact :
+       {"\ncommit ", "\ncompiler ", "-ffp-contract=off\n", "\nMPI ", " in use, of ", "\nmodels ", "/jobs\n"})
+    EXPECT_NE(verbose.out.find(fact), std::string::npos) << fact << " in " << verbose.out;
+  EXPECT_EQ(lockstep("--verbose").exit_code, 2);
+}
+
+TEST_F(CommandsTest, VersionIsOneJsonObjectForPrograms) {
+  const auto json = nlohmann::json::parse(lockstep("--version --json").out);
+  EXPECT_EQ("lockstep " + json["version"].get<std::string>() + "\n", lockstep("--version").out);
+  EXPECT_TRUE(std::filesystem::exists(json["models"].get<std::string>() + "/net.yaml")) << json;
+  EXPECT_TRUE(std::filesystem::exists(json["jobs"].get<std::string>() + "/hashes.txt")) << json;
+  EXPECT_TRUE(json["commit"] == "not known" || json["commit"].get<std::string>().size() >= 40) << json;
+  EXPECT_FALSE(json["simd"]["choices"].empty()) << json;
+}
+
 TEST_F(CommandsTest, EveryCommandTeachesItsUse) {
   for (const std::string command :
        {"train", "eval", "predict", "report", "validate", "hash", "inspect", "verify", "diff", "export",

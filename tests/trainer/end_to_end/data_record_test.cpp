@@ -370,6 +370,25 @@ TEST_F(ConvertTest, PicturesBecomeASetThatIsTrainedOn) {
   expect_says(convert("--force --json"), 0, {R"("classes":["ants","bees"],"train_samples":8,)"});
 }
 
+TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
+  ASSERT_EQ(convert("--colour --test-count 2").exit_code, 0);
+  const std::string images = "'" + directory_.path("set/t10k-images-idx4-ubyte") + "[0]'";
+  expect_says(train("data.set=idx train.max_steps=1 data.global_batch=4 data.root=" + directory_.path("set")),
+              0, {});
+  expect_says(command("predict " + run() + " " + images), 0, {"t10k-images-idx4-ubyte[0] (ants/"});
+  expect_says(command("predict " + run() + " " + images + " --json"), 0, {R"([0]","original":"ants/)"});
+  expect_says(command("eval " + run() + " --classes"), 0, {".ppm): ", " taken for "});
+  expect_says(command("eval " + run() + " --classes --json"), 0, {R"("name":")"});
+  expect_says(command("report " + run() + " --format md"), 0, {".ppm | "});
+  write_text(directory_.path("set/t10k-names.jsonl"), "damaged\n");
+  for (const std::string& reader : {"predict " + run() + " " + images, "eval " + run() + " --classes"}) {
+    const Outcome told = command(reader);
+    EXPECT_EQ(told.exit_code, 0) << told.everything();
+    EXPECT_NE(told.err.find("t10k-names.jsonl: line 1 is no name; "), std::string::npos) << told.everything();
+    EXPECT_EQ(told.out.find(".ppm"), std::string::npos) << told.everything();
+  }
+}
+
 TEST_F(ConvertTest, WrongOptionsAreUsageErrors) {
   for (const char* options :
        {"--size 0", "--size 8x", "--size 5000", "--size 8x8x8", "--test-share 0", "--test-share 1",

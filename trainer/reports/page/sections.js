@@ -157,6 +157,7 @@ function mistakes(found) {
     return make("figure", null, one.picture ? make("img", { src: one.picture, alt: `sample ${one.sample}`, loading: "lazy" }) : null,
       make("figcaption", null, make("span", { class: "clip" }, make("bdi", null, names[one.label]), " → ", make("b", null, make("bdi", null, names[one.answer]))),
         make("span", { class: "soft" }, `#${one.sample}`)),
+      one.name ? make("div", { class: "clip soft", title: one.name }, make("bdi", null, one.name)) : null,
       make("div", { class: "odds" }, order.map((c) => [make("span", { title: names[c] }, names[c]),
         make("span", { class: "bar" }, make("i", { class: c === one.label ? "truth" : null, style: `width:${(100 * one.probabilities[c]).toFixed(1)}%` })),
         make("span", { class: "soft" }, sureness(one.probabilities[c]))])));

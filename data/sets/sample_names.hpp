@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// From which pictures the samples of a set were made: a list beside its images, which `lockstep convert` writes.
+///
+/// train-names.jsonl and t10k-names.jsonl have a line for each sample, in their order: the path of the picture within the
+/// folder that was converted, as a JSON string in ASCII. So any name is one line; what is no UTF-8 in it became U+FFFD.
+#pragma once
+
+#include "common/env.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// @param half  "train" or "t10k"
+std::string sample_names_file(std::string_view half);
+
+/// The list beside a file of images: DIR/t10k-names.jsonl for DIR/t10k-images-idx3-ubyte.gz. Empty where the file is not
+/// called like that.
+std::filesystem::path sample_names_beside(const std::filesystem::path& images);
+
+/// A line of a list, with its end.
+std::string sample_name_line(const std::filesystem::path& picture);
+
+struct SampleNames {
+  std::vector<std::string> names;  ///< one for each sample; empty: there is no list, or it cannot be used
+  std::string warning;             ///< why it cannot, and what to do; empty: there is none, or it can
+};
+
+/// A list may be anything: its size and its lines are bounded, and it is used whole or not at all.
+/// @param samples  so many must it name
+SampleNames read_sample_names(Env& env, const std::filesystem::path& list, std::int64_t samples);
+
+}  // namespace lockstep
