@@ -118,6 +118,8 @@ Kind<std::size_t> byte_count();
 Kind<std::string> device();
 Kind<std::string> fault();
 Kind<StagesSection> stages();
+/// "100..110", or off.
+Kind<TracedSteps> steps();
 
 /// The key of a field: a row of the schema.
 template <typename T>
