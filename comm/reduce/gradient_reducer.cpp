@@ -61,7 +61,7 @@ struct GradientReducer::State {
   std::size_t launched = 0;            // buckets; under comm_mutex
   std::vector<PendingBucket> pending;  // under comm_mutex
   std::atomic<bool> any_pending{false};
-  Clock::time_point first_left;  // when the first bucket of the step was on its way; under comm_mutex
+  Clock::time_point first_left;  // since when buckets are on their way without a break; under comm_mutex
   double under_way = 0;
   Clock::time_point began;         // the step
   std::vector<double> until_left;  // of each bucket; under comm_mutex
@@ -154,6 +154,7 @@ void GradientReducer::State::launch_next() {
 
 /// Lets all progress.
 bool GradientReducer::State::all_over() {
+  const bool any_was = !pending.empty();
   std::erase_if(pending, [this](PendingBucket& bucket) {
     if (!bucket.sum->test()) return false;
     if (bucket.slice.begin_ns == 0) return true;
@@ -161,6 +162,7 @@ bool GradientReducer::State::all_over() {
     timeline()->add(bucket.slice);
     return true;
   });
+  if (any_was && pending.empty()) under_way += seconds_since(first_left);
   return pending.empty();
 }
 
@@ -248,7 +250,6 @@ double GradientReducer::wait() {
   s.totals = s.buckets.back().counters().totals();
   s.gather_refusals();
   if (s.comm.size() == 1) return 0;
-  s.under_way += seconds_since(s.first_left);
   return seconds_since(start);
 }
 

@@ -119,7 +119,7 @@ TEST(TracedStepsTest, EachLayerOfEachGrainIsThere) {
 }
 
 TEST(TracedStepsTest, OverlapIsTheOneThatTheReducerMeasures) {
-  with_traced_steps(4, {"parallel.bucket_bytes=1MiB"}, [](const TracedRank& rank) {
+  const auto agrees = [](const TracedRank& rank) {
     expect_nested(rank.timeline);
     const bench::StepShares shares = bench::shares_of(rank.timeline, 1);
     const double under_way = (rank.after.under_way - rank.before.under_way) / kSteps,
@@ -128,7 +128,9 @@ TEST(TracedStepsTest, OverlapIsTheOneThatTheReducerMeasures) {
     EXPECT_NEAR(shares.under_way / under_way, 1, 0.05);
     EXPECT_NEAR(shares.hidden / under_way, (under_way - exposed) / under_way, 0.05);
     EXPECT_LE(shares.under_way, shares.seconds);
-  });
+  };
+  with_traced_steps(4, {"parallel.bucket_bytes=1MiB"}, agrees);
+  with_traced_steps(4, {"parallel.bucket_bytes=8"}, agrees);  // one for each layer
 }
 
 TEST(TracedStepsTest, APipelineShowsItsMicroBatches) {
