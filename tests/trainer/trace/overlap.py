@@ -11,11 +11,10 @@ import collections
 import json
 import sys
 
-from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
-
 
 def slices_of(path):
     """rank's name → [(track, begin, end, category, name)]; fails where begins and ends do not match."""
+    from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as schema
     trace = schema.Trace()
     with open(path, "rb") as file:
         trace.ParseFromString(file.read())
@@ -82,4 +81,7 @@ def main(trace, bench=None):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) not in (2, 3) or sys.argv[1] in ("--help", "-h"):
+        print(__doc__.strip())
+        sys.exit(0 if len(sys.argv) == 2 else 2)
     sys.exit(main(*sys.argv[1:]))
