@@ -104,6 +104,10 @@ void RankActivity::begin_wait(std::string_view what, Waiting whom) {
   waiting_.store(whom, memory_order_relaxed);
   const std::int64_t now = touch();
   if (FlightRecorder* to = recorder()) to->note(FlightEvent::kWait, now, status());
+  if (timeline_ != nullptr && timeline_->is_open()) {
+    wait_ = {.of = timeline_->keep(what), .track = timeline_->thread_track(), .work = Work::kWaiting};
+    wait_.begin_ns = Timeline::now();
+  }
 }
 
 void RankActivity::end_wait() {
@@ -112,6 +116,11 @@ void RankActivity::end_wait() {
   work_began_ns_.store(now, memory_order_relaxed);
   if (arrivals_.is_open()) processor_wait_.start();
   if (FlightRecorder* to = recorder()) to->note(FlightEvent::kGoesOn, now, status());
+  if (wait_.begin_ns != 0) {
+    wait_.end_ns = Timeline::now();
+    timeline_->add(wait_);
+    wait_ = {};
+  }
 }
 
 RankStatus RankActivity::status() const {

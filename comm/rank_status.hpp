@@ -3,6 +3,8 @@
 /// What a rank is doing now: written by the threads that do it, read by the watchdog.
 #pragma once
 
+#include "common/timeline.hpp"
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -219,6 +221,11 @@ class RankActivity {
   FlightRecorder* recorder() const { return recorder_.load(std::memory_order_acquire); }
   std::string flight_directory() const;
 
+  /// From now on waits are written down there, too, while it is open. Once, before other threads write.
+  void trace_with(std::unique_ptr<Timeline> timeline) { timeline_ = std::move(timeline); }
+  /// Null: nothing is traced in this run.
+  Timeline* timeline() const { return timeline_.get(); }
+
  private:
   std::int64_t touch();
   void note_arrival(std::int64_t now);
@@ -237,6 +244,8 @@ class RankActivity {
   std::string device_, flight_directory_, restart_advice_ = "start it again";
   std::unique_ptr<FlightRecorder> owned_recorder_;
   std::atomic<FlightRecorder*> recorder_{nullptr};
+  std::unique_ptr<Timeline> timeline_;
+  TimeSlice wait_;  ///< under way; begin_ns 0: none that is traced
 };
 
 /// Is in a phase for as long as it lives, and then in the one before it again.

@@ -6,6 +6,7 @@
 
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
+#include "kernels/device_timeline.hpp"
 #include "models/batch_layer.hpp"
 #include "models/network.hpp"
 #include "models/stages.hpp"
@@ -62,6 +63,9 @@ class DeviceExecution {
   /// @throws DeviceError  the device has no room
   DeviceExecution(const Network& network, Device& device, DeviceOps& ops, int max_batch, Purpose purpose,
                   const NetworkPart& part = {});
+
+  /// Stages in training are marked in this timeline. Borrows it; null: in none.
+  void record_into(DeviceTimeline* timeline) { timeline_ = timeline; }
 
   /// Where the input goes, [features, batch], and gather puts the labels, [batch].
   float* input() { return input_.y.data(); }
@@ -175,7 +179,8 @@ class DeviceExecution {
   bool training_ = false;
   std::size_t next_ = 0;      ///< of forward: the unit to run; of backward: the one behind it
   bool terms_added_ = false;  ///< of that unit, if it is a cut
-  bool forked_ = false;       ///< there is work on `side` that main has not waited for
+  DeviceTimeline* timeline_ = nullptr;
+  bool forked_ = false;  ///< there is work on `side` that main has not waited for
 };
 
 // What a network takes on a GPU, before anything is allocated there.

@@ -60,6 +60,7 @@ CutSums DeviceExecution::forward_to_cut(Stream& stream) {
 void DeviceExecution::forward_stage(Stream& stream, std::size_t i) {
   Unit& unit = units_[i];
   const Stage& stage = unit.stage;
+  const DeviceSpan span(training_ ? timeline_ : nullptr, stream, Work::kForward, stage.name);
   const float* x = input_of(i);
   Epilogue epilogue = training_ ? stage.epilogue : without_dropout(stage.epilogue);
   epilogue.seed = pass_.seed;
@@ -174,6 +175,7 @@ void DeviceExecution::through_epilogue(Stream& stream, Unit& unit, int batch) {
 
 void DeviceExecution::backward_weights(Stream& stream, std::size_t i, const DeviceGradient& gradient) {
   const Unit& unit = units_[i];
+  const DeviceSpan span(timeline_, stream, Work::kBackward, unit.stage.name);
   const Layer& layer = *unit.stage.head;
   std::vector<ExactTarget> targets;
   for (const Parameter& parameter : layer.parameters())
@@ -191,6 +193,7 @@ void DeviceExecution::backward_weights(Stream& stream, std::size_t i, const Devi
 void DeviceExecution::backward_data(Stream& stream, std::size_t i) {
   Unit& unit = units_[i];
   Unit& before = unit_before(i);
+  const DeviceSpan span(timeline_, stream, Work::kBackward, unit.stage.name);
   if (unit.stage.passes_gradient()) before.dy = unit.gradient;
   if (unit.stage.head != nullptr) {
     const auto branch = unit.stage.branch;

@@ -19,6 +19,10 @@ Execution::Execution(const Network& network, int max_batch, const NetworkPart& p
 Execution::Execution(Execution&&) noexcept = default;
 Execution::~Execution() = default;
 
+void Execution::record_into(Timeline* timeline) {
+  walk_->record_into(timeline);
+}
+
 float* Execution::input() {
   return walk_->input();
 }

@@ -3,6 +3,7 @@
 /// A network, or some neighbouring layers of it, at work on one grain, on a CPU.
 #pragma once
 
+#include "common/timeline.hpp"
 #include "kernels/shapes.hpp"
 #include "models/arena.hpp"
 #include "models/network.hpp"
@@ -57,6 +58,9 @@ class Execution {
   Execution(const Network& network, int max_batch, const NetworkPart& part = {});
   Execution(Execution&&) noexcept;
   ~Execution();
+
+  /// Layers in training are slices of this timeline, while it is open. Borrows it; null: of none.
+  void record_into(Timeline* timeline);
 
   /// Where the input goes, [features, batch]. Destroyed by the passes.
   float* input();

@@ -64,6 +64,8 @@ LayerWalk::LayerRun LayerWalk::run_of(const ChannelRun& layers) const {
     is_read = is_read || layer(run.reader).output_need() != Layer::OutputNeed::kNothing;
   }
   run.is_kept = is_read;
+  for (std::size_t i = layers.first; i <= layers.last; ++i)
+    run.name += (run.name.empty() ? "" : "+") + layer(i).name();
   run.has_whole_gradient = layers.first != plan_.first_trained || gives_input_gradient_;
   return run;
 }
@@ -116,8 +118,10 @@ LayerTensors LayerWalk::backward_tensors(std::size_t i, float* gradients) {
 
 void LayerWalk::forward(std::size_t i) {
   const LayerRun* const run = run_at(i);
+  if (run != nullptr && i > run->layers.first) return;
+  const TimeSpan span(timeline(), Work::kForward, run == nullptr ? layer(i).name() : run->name);
   if (run == nullptr) return layer(i).forward(pass_, forward_tensors(i));
-  if (i == run->layers.first) run_forward(*run);
+  run_forward(*run);
 }
 
 /// Calls f() for some channels after the other: pass_.channels.
@@ -171,21 +175,33 @@ void LayerWalk::run_backward(const LayerRun& run, float* gradients) {
 
 void LayerWalk::backward(std::size_t i, const BackwardTarget& target) {
   const LayerRun* const run = run_at(i);
-  if (run != nullptr && i == run->layers.last) run_backward(*run, target.gradients);
+  if (run != nullptr && i == run->layers.last) {
+    const TimeSpan span(timeline(), Work::kBackward, run->name);
+    run_backward(*run, target.gradients);
+  }
   if (run != nullptr && i > run->layers.first) {
     if (target.between_layers) target.between_layers();
     return;
   }
+  finish_backward(i, target);
+  if (target.between_layers) target.between_layers();
+}
+
+/// What is left of a layer of its own, or of the first one of a run.
+void LayerWalk::finish_backward(std::size_t i, const BackwardTarget& target) {
+  const LayerRun* const run = run_at(i);
+  const TimeSpan span(timeline(), Work::kBackward, layer(i).name());
   const LayerTensors tensors = backward_tensors(i, target.gradients);
   const GradientTerms terms = run != nullptr ? scratch_.finish(layer(i), pass_, tensors)
                                              : scratch_.backward_weights(layer(i), pass_, tensors);
   // Before the data gradient, so that communication has the longest time to hide in.
-  if (target.on_ready && !layer(i).parameters().empty())
+  if (target.on_ready && !layer(i).parameters().empty()) {
+    const TimeSpan sums(timeline(), Work::kSums, layer(i).name());
     target.on_ready(offset_of(i), layer(i).parameter_size(), terms);
+  }
   const bool is_last = i == plan_.first_trained;
   if (!is_last || gives_input_gradient_) layer(i).backward_data(pass_, tensors);
   if (!is_last) join_branches(i - 1);
-  if (target.between_layers) target.between_layers();
 }
 
 void LayerWalk::join_branches(std::size_t i) {

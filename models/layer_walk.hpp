@@ -4,6 +4,7 @@
 #pragma once
 
 #include "common/buffers.hpp"
+#include "common/timeline.hpp"
 #include "kernels/shapes.hpp"
 #include "models/execution.hpp"
 #include "models/layer.hpp"
@@ -11,6 +12,7 @@
 #include "models/tensor_plan.hpp"
 
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace lockstep {
@@ -59,6 +61,8 @@ class LayerWalk {
   /// Null: not wanted.
   const float* input_gradient();
 
+  /// As Execution's.
+  void record_into(Timeline* timeline) { timeline_ = timeline; }
   /// A pass over a grain, which must fit.
   void begin(const TrainingGrain& grain, bool training);
   /// Layer i, and with the first layer of a run all of it; of its others nothing is left to do.
@@ -82,6 +86,7 @@ class LayerWalk {
     std::size_t reader = 0;  ///< the layer that makes another tensor of it; behind the run: none of these
     bool is_kept = true;     ///< backward reads that output
     bool has_whole_gradient = true;  ///< its gradient is more than what the first layer's weights need
+    std::string name = {};           ///< "conv1+pool1+relu1"
   };
 
   float* at(std::size_t offset) { return reinterpret_cast<float*>(memory_.data() + offset); }
@@ -94,6 +99,9 @@ class LayerWalk {
   LayerTensors of_channels(const LayerRun& run, std::size_t i, const LayerTensors& whole) const;
   void run_forward(const LayerRun& run);
   void run_backward(const LayerRun& run, float* gradients);
+  void finish_backward(std::size_t i, const BackwardTarget& target);
+  /// In training only.
+  Timeline* timeline() const { return pass_.training ? timeline_ : nullptr; }
   /// The gradient of the output of layer i becomes that of all who read it.
   void join_branches(std::size_t i);
 
@@ -109,6 +117,7 @@ class LayerWalk {
   LayerPass pass_;
   GradientScratch scratch_;
   float* gradient_of_output_ = nullptr;
+  Timeline* timeline_ = nullptr;
 };
 
 }  // namespace lockstep

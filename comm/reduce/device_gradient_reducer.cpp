@@ -5,6 +5,8 @@
 
 #include "common/error.hpp"
 
+#include <fmt/format.h>
+
 namespace lockstep {
 
 DeviceGradientReducer::DeviceGradientReducer(Device& device, DeviceOps& ops, DeviceAllReduce* all_reduce,
@@ -18,10 +20,16 @@ DeviceGradientReducer::DeviceGradientReducer(Device& device, DeviceOps& ops, Dev
   done_ = device.make_event();
   for (const Bucket& bucket : plan.buckets) {
     pieces_.push_back({.bucket = bucket, .events = {}});
+    pieces_.back().name = fmt::format("bucket {}", pieces_.size() - 1);
     for (std::size_t range = bucket.first_range; range <= bucket.last_range; ++range) {
       pieces_.back().events.push_back(device.make_event());
     }
   }
+}
+
+void DeviceGradientReducer::record_into(DeviceTimeline* timeline) {
+  timeline_ = timeline;
+  if (timeline_ != nullptr && stream_ != nullptr) timeline_->name(*stream_, "device: buckets");
 }
 
 void DeviceGradientReducer::begin() {
@@ -78,6 +86,7 @@ void DeviceGradientReducer::reduce(Stream& main) {
 
 /// Queues the all-reduce of a bucket behind what is queued on the stream; on the host, waits for it.
 void DeviceGradientReducer::launch(Stream& stream, const Piece& piece) {
+  const DeviceSpan span(timeline_, stream, Work::kAllReduce, piece.name);
   const bool carries_counters = piece.bucket.offset == 0;
   const std::size_t behind_counters = kCounterSlots + piece.bucket.offset;
   if (fp32_.size() == 0) {

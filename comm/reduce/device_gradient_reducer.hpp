@@ -9,10 +9,12 @@
 #include "comm/reduce/gradient_reducer.hpp"
 #include "kernels/device.hpp"
 #include "kernels/device_ops.hpp"
+#include "kernels/device_timeline.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace lockstep {
@@ -28,6 +30,8 @@ class DeviceGradientReducer {
 
   /// True if reduce() must be called between backward and update; then it cannot be part of a graph.
   bool on_host() const { return all_reduce_ != nullptr && !all_reduce_->on_stream(); }
+  /// All-reduces are marked in this timeline. Borrows it; null: in none.
+  void record_into(DeviceTimeline* timeline);
   /// Of the sums, as UpdateArgs has them; borrowed, from now on.
   void set_exponents(const std::int16_t* exponents) { exponents_ = exponents; }
   /// fp32 sums, or null: see UpdateArgs.
@@ -56,6 +60,7 @@ class DeviceGradientReducer {
     std::size_t missing = 0;                     ///< elements
     std::vector<std::unique_ptr<Event>> events;  ///< of its ranges
     std::size_t events_used = 0;
+    std::string name = {};  ///< "bucket 0"
   };
 
   Piece& piece_of(std::size_t offset);
@@ -69,6 +74,7 @@ class DeviceGradientReducer {
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Event> asked_, done_;
   std::vector<Piece> pieces_;
+  DeviceTimeline* timeline_ = nullptr;
 };
 
 }  // namespace lockstep

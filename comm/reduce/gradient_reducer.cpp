@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
+#include "common/timeline.hpp"
 
 #include <fmt/format.h>
 
@@ -21,12 +22,6 @@
 
 namespace lockstep {
 namespace {
-
-/// Lets all progress.
-bool all_over(std::vector<std::unique_ptr<PendingCollective>>& pending) {
-  std::erase_if(pending, [](const auto& part) { return part->test(); });
-  return pending.empty();
-}
 
 void check_plan(const BucketPlan& plan, std::size_t parameters) {
   LOCKSTEP_CHECK(!plan.buckets.empty());
@@ -44,6 +39,12 @@ void check_plan(const BucketPlan& plan, std::size_t parameters) {
 /// communication happens. A part is counted as arrived after its sums are written, so a thread that sees a bucket
 /// ready sees its sums.
 struct GradientReducer::State {
+  /// A bucket on its way.
+  struct PendingBucket {
+    std::unique_ptr<PendingCollective> sum;
+    TimeSlice slice;  // begin_ns 0: not traced
+  };
+
   Communicator& comm;
   const GradientUnits& units;
   Determinism determinism;
@@ -57,10 +58,10 @@ struct GradientReducer::State {
   bool in_step = false;
 
   std::mutex comm_mutex;
-  std::size_t launched = 0;                                 // buckets; under comm_mutex
-  std::vector<std::unique_ptr<PendingCollective>> pending;  // under comm_mutex
+  std::size_t launched = 0;            // buckets; under comm_mutex
+  std::vector<PendingBucket> pending;  // under comm_mutex
   std::atomic<bool> any_pending{false};
-  Clock::time_point first_left;  // when the first bucket of the step was on its way; under comm_mutex
+  Clock::time_point first_left;  // since when buckets are on their way without a break; under comm_mutex
   double under_way = 0;
   Clock::time_point began;         // the step
   std::vector<double> until_left;  // of each bucket; under comm_mutex
@@ -92,6 +93,18 @@ struct GradientReducer::State {
   void gather_refusals();
   void launch_ready();
   void launch_next();
+  bool all_over();
+
+  Timeline* timeline() const { return comm.activity().timeline(); }
+  /// Of a bucket that leaves now; on a track of its own, since several may be under way.
+  TimeSlice begin_slice(std::size_t bucket) const {
+    Timeline* const to = timeline();
+    if (to == nullptr || !to->is_open()) return {};
+    return {.begin_ns = Timeline::now(),
+            .number = static_cast<std::int64_t>(bucket),
+            .track = to->track(fmt::format("bucket {}", bucket)),
+            .work = Work::kAllReduce};
+  }
 };
 
 /// The terms of a range of which some did not fit.
@@ -134,8 +147,23 @@ void GradientReducer::State::launch_next() {
   if (launched == buckets.size()) bucket.set_counters(own_counters());
   if (comm.size() == 1) return;
   if (pending.empty()) first_left = Clock::now();
-  pending.push_back(bucket.start(comm.host_all_reduce()));
+  const TimeSlice slice = begin_slice(launched - 1);
+  pending.push_back({bucket.start(comm.host_all_reduce()), slice});
   any_pending.store(true, std::memory_order_relaxed);
+}
+
+/// Lets all progress.
+bool GradientReducer::State::all_over() {
+  const bool any_was = !pending.empty();
+  std::erase_if(pending, [this](PendingBucket& bucket) {
+    if (!bucket.sum->test()) return false;
+    if (bucket.slice.begin_ns == 0) return true;
+    bucket.slice.end_ns = Timeline::now();
+    timeline()->add(bucket.slice);
+    return true;
+  });
+  if (any_was && pending.empty()) under_way += seconds_since(first_left);
+  return pending.empty();
 }
 
 GradientReducer::GradientReducer(Communicator& comm, const BucketPlan& plan, const GradientUnits& units,
@@ -206,7 +234,7 @@ void GradientReducer::poll() {
   if (!s.any_pending.load(std::memory_order_relaxed)) return;
   const std::unique_lock lock(s.comm_mutex, std::try_to_lock);
   if (!lock.owns_lock()) return;  // another thread is at it
-  if (all_over(s.pending)) s.any_pending.store(false, std::memory_order_relaxed);
+  if (s.all_over()) s.any_pending.store(false, std::memory_order_relaxed);
 }
 
 double GradientReducer::wait() {
@@ -214,7 +242,7 @@ double GradientReducer::wait() {
   const auto start = Clock::now();
   const std::lock_guard lock(s.comm_mutex);
   LOCKSTEP_CHECK(s.in_step && s.launched == s.buckets.size());
-  PendingWork all([&s] { return all_over(s.pending); });
+  PendingWork all([&s] { return s.all_over(); });
   s.comm.wait(all, fmt::format("the gradients' all-reduce ({})", counted(s.buckets.size(), "bucket")),
               Waiting::kForAll);
   s.any_pending.store(false, std::memory_order_relaxed);
@@ -222,7 +250,6 @@ double GradientReducer::wait() {
   s.totals = s.buckets.back().counters().totals();
   s.gather_refusals();
   if (s.comm.size() == 1) return 0;
-  s.under_way += seconds_since(s.first_left);
   return seconds_since(start);
 }
 

@@ -62,8 +62,7 @@ class GradientReducer {
   void poll();
   /// @returns seconds spent waiting: communication that backward did not hide
   double wait();
-  /// Of all steps so far: from when the first bucket left until all were summed. What wait() did not wait of it
-  /// ran beside backward.
+  /// Of all steps so far: while a bucket was on its way. What wait() did not wait of it ran beside backward.
   double seconds_under_way() const;
   /// Of all steps so far, of each bucket in plan order: from begin_step() until it left.
   std::span<const double> seconds_until_left() const;

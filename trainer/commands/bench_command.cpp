@@ -9,6 +9,7 @@
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/run/step_trace.hpp"
 #include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>
@@ -40,13 +41,19 @@ RankFacts option_facts(const bench::AllreduceOptions& options) {
           {FactKind::kJob, "--device", options.device}};
 }
 
+CLI::Option* add_json(CLI::App& command, bool& json) {
+  return command.add_flag("--json", json, "One JSON object in place of tables");
+}
+
 RankFacts demo_facts(bool demo) {
   return {{FactKind::kJob, "--demo", demo ? "given" : "not given"}};
 }
 
 RankFacts option_facts(const bench::StepOptions& options) {
   return {{FactKind::kJob, "--rounds", std::to_string(options.rounds)},
-          {FactKind::kJob, "--steps", std::to_string(options.steps_per_round)}};
+          {FactKind::kJob, "--steps", std::to_string(options.steps_per_round)},
+          {FactKind::kJob, "--explain", options.explain ? "given" : "not given"},
+          {FactKind::kJob, "--trace", options.trace.empty() ? "not given" : "given"}};
 }
 
 void add_kernels(CLI::App& bench, Action& action) {
@@ -71,10 +78,11 @@ void add_kernels(CLI::App& bench, Action& action) {
       ->check(CLI::Range(1, 10000))
       ->capture_default_str();
   command->add_option("--filter", options->filter, "Only ops whose name contains this");
+  add_json(*command, options->json);
   command->callback([=, &action] {
     action = [=] {
       if (options->device == "cpu") {
-        bench::bench_kernels({cpu_batch(options->batch), options->rounds, options->filter});
+        bench::bench_kernels({cpu_batch(options->batch), options->rounds, options->filter, options->json});
       } else {
         bench::bench_gpu_kernels(*options);
       }
@@ -132,11 +140,14 @@ void add_allreduce(CLI::App& bench, Action& action) {
       ->capture_default_str();
   command->add_option("--ranks", parallel->ranks, "With --backend thread, or nccl between threads: how many")
       ->check(CLI::Range(1, 1024));
+  auto* json = add_json(*command, options->json);
   auto demo = std::make_shared<bool>(false);
-  command->add_flag(
-      "--demo", *demo,
-      "Show replicate, all-reduce, scatter, parallel_apply and gather on a handful of numbers, and "
-      "measure nothing");
+  command
+      ->add_flag(
+          "--demo", *demo,
+          "Show replicate, all-reduce, scatter, parallel_apply and gather on a handful of numbers, and "
+          "measure nothing")
+      ->excludes(json);
   command->footer(
       "Prints the ranks, then a line for each size and type, and the average bus\n"
       "bandwidth. algbw is bytes / time; busbw is algbw * 2 (n - 1) / n, what each of n\n"
@@ -175,8 +186,15 @@ void add_step(CLI::App& bench, Action& action) {
   command->add_option("--steps", options->steps_per_round, "Steps a turn")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
+  command->add_flag("--explain", options->explain,
+                    "Say where a step goes, and what would help most; on a CPU");
+  command->add_option("--trace", options->trace,
+                      "Write what all ranks did in the explained steps to this file, for ui.perfetto.dev");
+  add_json(*command, options->json);
   command->callback([=, &action] {
     action = [=] {
+      if (const std::string why = why_no_traces(); !options->trace.empty() && !why.empty())
+        throw UsageError("--trace: " + why);
       const Job job = load_job(*job_path, *overrides);
       hash_program_in_advance();
       const auto data = load_in_advance(job);

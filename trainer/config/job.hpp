@@ -121,6 +121,18 @@ struct KeepSection {
   bool best = true;  ///< and the one with the highest accuracy, on validation data where there are some
 };
 
+/// Steps of a run, counted from 1, with both ends.
+struct TracedSteps {
+  std::int64_t first = 0, last = 0;  ///< 0: no steps at all
+
+  bool is_given() const { return last > 0; }
+  std::int64_t count() const { return last - first + 1; }
+  bool holds(std::int64_t step) const { return is_given() && first <= step && step <= last; }
+};
+
+/// What the ranks of a run write down of so many steps fits in their memory.
+inline constexpr std::int64_t kMostTracedSteps = 1000;
+
 struct RunSection {
   std::string dir = "auto";                   ///< auto: runs/NAME of the job, or runs/NAME-2 ...
   std::int64_t checkpoint_every_steps = 500;  ///< 0: only at the end
@@ -133,6 +145,7 @@ struct RunSection {
   bool trail = true;                          ///< fingerprints of each step in trail.bin
   bool curve = false;                         ///< of the accuracy: on the terminal and as a picture
   bool report = true;                         ///< report.html at the end
+  TracedSteps trace = {};                     ///< steps whose course is written to trace.pftrace
   KeepSection keep;
 };
 

@@ -167,6 +167,18 @@ void check_resume(const Job& job) {
       refuse(job, "run.resume", "run.resume: expected auto, never or a checkpoint directory, got '{}'", word);
 }
 
+void check_trace(const Job& job) {
+  const TracedSteps& trace = job.run.trace;
+  if (!trace.is_given()) return;
+  if (trace.last < trace.first)
+    refuse(job, "run.trace", "run.trace: {}..{} ends before it begins; write {}..{}", trace.first, trace.last,
+           trace.last, trace.first);
+  if (trace.count() > kMostTracedSteps)
+    refuse(job, "run.trace", "run.trace: {}..{} are {}, and at most {} can be traced; write {}..{}",
+           trace.first, trace.last, counted(trace.count(), "step"), with_thousands(kMostTracedSteps),
+           trace.first, trace.first + kMostTracedSteps - 1);
+}
+
 void check_inject(const Job& job) {
   const InjectSection& inject = job.inject;
   if (!inject.is_given()) return;
@@ -186,7 +198,7 @@ void check_inject(const Job& job) {
 void check_job(const Job& job) {
   for (const auto check : {check_model, check_optimizer, check_schedule, check_sample_counts, check_root,
                            check_channels, check_initial_scale, check_ranks, check_backend, check_strategy,
-                           check_shares, check_threads, check_resume, check_inject})
+                           check_shares, check_threads, check_resume, check_trace, check_inject})
     check(job);
 }
 

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace lockstep {
@@ -258,6 +259,25 @@ Kind<StagesSection> stages() {
   return {.expected = fmt::format(
               "auto, {}, or a list of stages, each a list of layers such as [[conv1, relu1], [fc1]]",
               count.expected),
+          .read = read,
+          .write = write};
+}
+
+Kind<TracedSteps> steps() {
+  const auto read = [](const YAML::Node& node) -> std::optional<TracedSteps> {
+    const std::string text = node.IsScalar() ? node.Scalar() : "";
+    if (text == "off") return TracedSteps();
+    const std::size_t dots = text.find("..");
+    if (dots == text.npos) return std::nullopt;
+    const auto first = parse_int64(text.substr(0, dots)), last = parse_int64(text.substr(dots + 2));
+    constexpr std::int64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    if (!first || !last || *first < 1 || *last < 1 || *first > kMost || *last > kMost) return std::nullopt;
+    return TracedSteps{*first, *last};
+  };
+  const auto write = [](const TracedSteps& range) {
+    return range.is_given() ? fmt::format("{}..{}", range.first, range.last) : "off";
+  };
+  return {.expected = "off, or the first and the last step, counted from 1, such as 100..110",
           .read = read,
           .write = write};
 }

@@ -121,6 +121,8 @@ Kind<HoldOut> samples_or_share(std::int64_t most);
 Kind<std::string> device();
 Kind<std::string> fault();
 Kind<StagesSection> stages();
+/// "100..110", or off.
+Kind<TracedSteps> steps();
 
 /// The key of a field: a row of the schema.
 template <typename T>

@@ -28,7 +28,16 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& s
       state_(*gpu_.device),
       host_counters_(*gpu_.device, kCounterSlots),
       arena_(whole_network(job, setup, sizes.steps_per_epoch, sizes.global_grains), gpu_, *main_, state_,
-             gpu_.all_reduce.get(), sizes.longest_series) {}
+             gpu_.all_reduce.get(), sizes.longest_series),
+      timeline_(*gpu_.device) {}
+
+void DeviceStep::record_into(Timeline* timeline) {
+  timeline_.record_into(timeline);
+  timeline_.name(*main_, "device: main stream");
+  timeline_.name(*side_, "device: side stream");
+  execution_.record_into(&timeline_);
+  arena_.reducer().record_into(&timeline_);
+}
 
 std::size_t DeviceStep::pieces() const {
   return arena_.reducer().on_host() ? execution_.cuts() + 1 : 1;
@@ -62,6 +71,7 @@ void DeviceStep::begin_step(const BatchShare& share) {
                         .batch_samples = share.batch};
   execution_.begin_training(arena_.weights(), pass);
   if (share.columns == 0) return;
+  const DeviceSpan span(&timeline_, *main_, Work::kInput);
   const SampleSelection selection{
       .order = order_.data(), .state = state_.data(), .stride = global_batch_, .first = share.first};
   gpu_.ops->gather(*main_, share.columns, data_.view(), selection, execution_.input(), execution_.labels());
@@ -87,6 +97,7 @@ void DeviceStep::queue_loss(const BatchShare& share) {
                           .narrow_limit = narrow_limit_,
                           .state = state_.data()};
   if (share.columns > 0) {
+    const DeviceSpan span(&timeline_, *main_, Work::kLoss);
     const LossShape shape{.batch = share.columns, .samples = share.columns, .classes = classes_};
     gpu_.ops->softmax_cross_entropy(*main_, shape, logits, target, logits);
   }
@@ -94,6 +105,7 @@ void DeviceStep::queue_loss(const BatchShare& share) {
 }
 
 void DeviceStep::queue_update() {
+  const DeviceSpan span(&timeline_, *main_, Work::kUpdate);
   arena_.queue_update();
   execution_.queue_move_kept(*main_);
 }

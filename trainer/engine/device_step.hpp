@@ -3,6 +3,7 @@
 /// One training step on a GPU as work queued on streams: captured in a graph or not, the same calls.
 #pragma once
 
+#include "kernels/device_timeline.hpp"
 #include "models/device_execution.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/device_arena.hpp"
@@ -58,6 +59,11 @@ class DeviceStep {
   DeviceArena& arena() { return arena_; }
   const DeviceArena& arena() const { return arena_; }
   Stream& stream() { return *main_; }
+  /// Parts of steps become slices of it, if it is open when begin_trace() is called. Borrows it.
+  void record_into(Timeline* timeline);
+  /// Before a step that is not captured; waits for the stream. And when all of it is done.
+  void begin_trace() { timeline_.begin_step(*main_); }
+  void end_trace() { timeline_.end_step(); }
 
   /// The order of the training samples in the epoch under way; waits until it is there.
   void set_order(std::span<const std::int32_t> order);
@@ -90,6 +96,7 @@ class DeviceStep {
   DeviceState state_;
   PinnedBuffer<std::int64_t> host_counters_;
   DeviceArena arena_;
+  DeviceTimeline timeline_;
   bool in_backward_ = false;  ///< of the step that is being queued
   CutSums cut_;               ///< where it stands
 };

@@ -19,6 +19,16 @@ constexpr double kSeriesSeconds = 0.5;
 /// Ranks agree after every series while it is shorter than the longest, and then after so many: that costs a message.
 constexpr std::int64_t kSeriesBetweenAgreements = 16;
 
+StepSums reduce(const StepWork& work, std::int64_t attempt) {
+  const TimeSpan span(work.timeline, Work::kAttempt, {}, attempt);
+  return work.reduce();
+}
+
+StepTrial::Outcome decide(const StepWork& work, StepTrial& trial, const StepSums& sums) {
+  const TimeSpan span(work.timeline, Work::kDeciding);
+  return trial.decide(sums.totals, sums.refusals, work.largest_sums);
+}
+
 }  // namespace
 
 StepPosition after(const StepPosition& position, std::int64_t count) {
@@ -43,16 +53,18 @@ void SeriesLength::took(std::int64_t steps, double seconds, Communicator& comm) 
 }
 
 void take_step(const StepWork& work, GradientUnits& units, std::int64_t global_step, StepSeries& series) {
+  const TimeSpan step(work.timeline, Work::kStep, {}, global_step + 1);
   StepTrial trial(units, global_step);
-  for (;;) {
-    const StepSums sums = work.reduce();
-    const auto outcome = trial.decide(sums.totals, sums.refusals, work.largest_sums);
+  for (std::int64_t attempt = 1;; ++attempt) {
+    const StepSums sums = reduce(work, attempt);
+    const auto outcome = decide(work, trial, sums);
     if (outcome == StepTrial::Outcome::kRepeat) continue;
     if (outcome == StepTrial::Outcome::kFail) {
       series.last = sums.totals;
       series.failure = trial.failure();
       return;
     }
+    const TimeSpan update(work.timeline, Work::kUpdate);
     work.take(sums.totals);
     series.add(sums.totals);
     return;

@@ -8,6 +8,7 @@
 #include "comm/communicator.hpp"
 #include "comm/reduce/gradient_reducer.hpp"
 #include "comm/reduce/gradient_units.hpp"
+#include "common/timeline.hpp"
 #include "models/arena.hpp"
 
 #include <cstddef>
@@ -124,6 +125,7 @@ struct StepWork {
   LargestSums largest_sums;
   /// Moves the weights by these sums.
   std::function<void(const StepTotals&)> take;
+  Timeline* timeline = nullptr;  ///< where its parts are written down
 };
 
 /// Computes a step until its sums may move the weights or never will. Adds it to the series: taken, or as a failure.

@@ -11,6 +11,7 @@
 #include "trainer/config/job_schema.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/progress.hpp"
+#include "trainer/run/step_trace.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -224,7 +225,7 @@ void RunDirectory::keep_damaged_aside() {
 void RunDirectory::move_previous_run_aside() {
   const auto aside = make_previous();
   for (const std::string name :
-       {"checkpoints", "metrics.jsonl", kTrailFile, "job.yaml", kCurveFile, "report.html"}) {
+       {"checkpoints", "metrics.jsonl", kTrailFile, "job.yaml", kCurveFile, "report.html", kTraceFile}) {
     if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
       env_.rename(path_ + "/" + name, aside + "/" + name);
   }

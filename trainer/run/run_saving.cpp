@@ -61,6 +61,7 @@ void TrainingRun::require_finite_weights() {
 
 void TrainingRun::save() {
   if (saved_step_ == state_.position.global_step && saved_evaluations_ == evaluations_of(state_)) return;
+  const TimeSpan span(comm_.activity().timeline(), Work::kCheckpoint);
   flush_trail();
   require_finite_weights();
   wait_for_disk();  // of the save before
@@ -102,6 +103,11 @@ void TrainingRun::wait_until_saved(const char* what_ends) {
           what_ends, with_thousands(saved_step_), error.what(), job_.run.dir));
     }
   });
+}
+
+void TrainingRun::end_trace() {
+  const std::string line = trace_.end(state_.position.global_step, job_.run.dir);
+  if (!line.empty()) say(line);
 }
 
 // The trail: rows of all ranks are put together every so many steps, and become records.

@@ -13,6 +13,7 @@
 #include "trainer/run/metrics.hpp"
 #include "trainer/run/rank_diagnosis.hpp"
 #include "trainer/run/saved_model.hpp"
+#include "trainer/run/step_trace.hpp"
 #include "trainer/run/training_run.hpp"
 
 #include <fmt/format.h>
@@ -24,6 +25,8 @@ namespace lockstep {
 int train(const Job& job, const WhenFinished& when_finished) {
   const auto process_start = Clock::now();
   refuse_faults_unless_allowed(job);
+  if (const std::string why = why_no_traces(); job.run.trace.is_given() && !why.empty())
+    throw key_error(job, "run.trace", why);
   catch_stop_signals();
   const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end_ahead());
   hash_program_in_advance();

@@ -19,6 +19,7 @@ TrainingRun::TrainingRun(const Job& job, Communicator& comm, const DatasetFuture
       data_(data),
       process_start_(process_start),
       setup_(set_up(job, comm, data, find_strategy(job).setup)),
+      trace_(job, comm),
       strategy_(find_strategy(job).make(job, setup_, comm)),
       time_limit_(time_limit),
       steps_per_epoch_(strategy_->sampler().steps_per_epoch()),
@@ -61,7 +62,9 @@ void TrainingRun::train_epoch() {
   tell_epoch_starts();
   while (!epoch_finished() && !at_end() && !stopping_) {
     if (faults_) faults_->before_series(state_.position.global_step);
-    comm_.activity().begin_step(state_.position.global_step + 1);
+    const std::int64_t step = state_.position.global_step + 1;
+    if (const std::string line = trace_.before_step(step, job_.run.dir); !line.empty()) say(line);
+    comm_.activity().begin_step(step);
     after_series(strategy_->run(state_.position, next_series(), stop_wanted()));
   }
   progress_.end_epoch();
@@ -80,6 +83,7 @@ std::int64_t TrainingRun::next_series() const {
         job_.train.evaluate_every_steps}) {
     if (every > 0) count = std::min(count, every - step % every);
   }
+  count = trace_.series_from(step, count);
   if (faults_) count = faults_->series_from(step, count);
   LOCKSTEP_CHECK(count > 0);  // or the epoch would never end
   return count;
@@ -103,6 +107,7 @@ void TrainingRun::after_series(const StepSeries& series) {
 }
 
 void TrainingRun::fail(const StepSeries& series) {
+  end_trace();
   flush_trail();
   strategy_->collect();
   const std::string what =
@@ -150,6 +155,7 @@ bool TrainingRun::leave_evaluation() const {
 bool TrainingRun::evaluate_now(EvaluatedPart part) {
   require_finite_weights();
   const InPhase phase(comm_.activity(), Phase::kEvaluating);
+  const TimeSpan span(comm_.activity().timeline(), Work::kEvaluation);
   const Evaluation evaluation = strategy_->evaluate(part, [this] { return leave_evaluation(); });
   stopping_ = evaluation.interrupted;
   if (stopping_) {
@@ -165,6 +171,7 @@ bool TrainingRun::evaluate_now(EvaluatedPart part) {
 int TrainingRun::stop_on_request() {
   save();
   wait_until_saved("stopped on request");
+  end_trace();
   tell_stopped();
   return static_cast<int>(ExitCode::kSavedOnRequest);
 }
@@ -177,6 +184,7 @@ int TrainingRun::finish() {
   strategy_->check_copies(state_.position.global_step);
   save();
   wait_until_saved("the run ended");
+  end_trace();
   tell_memory();
   tell_end();
   return 0;

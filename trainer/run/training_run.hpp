@@ -12,6 +12,7 @@
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_state.hpp"
+#include "trainer/run/step_trace.hpp"
 #include "trainer/run/stop_signal.hpp"
 #include "trainer/strategies/strategy.hpp"
 
@@ -91,6 +92,8 @@ class TrainingRun {
   /// @param what_ends  "stopped on request", for the message
   /// @throws AgreedError if it is not: then this is no end of a run
   void wait_until_saved(const char* what_ends);
+  /// No step follows: what is traced is written. Collective.
+  void end_trace();
   /// Keeps the fingerprints of the steps just taken, where the job keeps a trail. Collective.
   void add_to_trail(const StepSeries& series);
   /// Makes records of what was added, and writes them. Collective.
@@ -133,6 +136,7 @@ class TrainingRun {
   DatasetFuture data_;
   Clock::time_point process_start_;
   JobSetup setup_;
+  StepTrace trace_;  ///< before the strategy, which asks for the rank's timeline
   std::unique_ptr<ParallelStrategy> strategy_;
   TimeLimit time_limit_;
   std::int64_t steps_per_epoch_;

@@ -56,6 +56,8 @@ class CpuDataParallel final : public DataParallel {
   /// The samples at the same place in the next step's batch.
   void prefetch_next(const StepPosition& position, const Grain& grain);
 
+  Timeline* timeline() const { return comm_.activity().timeline(); }
+
   const Network& network_;
   int grain_;
   std::uint64_t seed_;
@@ -79,6 +81,7 @@ CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communic
       arena_(whole_network(job, setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm),
       reducer_(arena_.reducer()),
       cut_step_(setup.network, comm, pool_, threads_, most_grains(sampler_)) {
+  for (ThreadContext& thread : threads_) thread.execution.record_into(timeline());
   if (comm.watch() != nullptr) pool_.run([&](int /*thread*/) { comm.activity().computes_here(); });
 }
 
@@ -107,7 +110,7 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
     cut_step_.move_kept(arena_.weights().data());
     times_.optimizer += seconds_since(reduced);
   };
-  take_step({reduce, arena_.largest_sums(), take}, arena_.units(), position.global_step, series);
+  take_step({reduce, arena_.largest_sums(), take, timeline()}, arena_.units(), position.global_step, series);
   times_.total += seconds_since(start);
 }
 
@@ -158,8 +161,11 @@ void CpuDataParallel::begin_grain(const GrainInWork& work, const StepPosition& p
                                   BatchStatistics* statistics) {
   const auto start = Clock::now();
   const int columns = work.thread.columns_for(work.grain.samples);
-  loader_.load(sampler_.indices(position.step_in_epoch, work.grain), columns, work.execution.input(),
-               work.labels.data());
+  {
+    const TimeSpan span(timeline(), Work::kInput);
+    loader_.load(sampler_.indices(position.step_in_epoch, work.grain), columns, work.execution.input(),
+                 work.labels.data());
+  }
   work.thread.input_seconds += seconds_since(start);
   work.execution.begin_training({.weights = arena_.weights().data(),
                                  .batch = columns,
@@ -170,6 +176,7 @@ void CpuDataParallel::begin_grain(const GrainInWork& work, const StepPosition& p
 
 /// The logits become their gradient.
 void CpuDataParallel::add_loss(const GrainInWork& work) {
+  const TimeSpan span(timeline(), Work::kLoss);
   float* logits = work.execution.logits();
   const int columns = work.thread.columns_for(work.grain.samples);
   LossSums sums;
@@ -181,6 +188,7 @@ void CpuDataParallel::add_loss(const GrainInWork& work) {
 void CpuDataParallel::prefetch_next(const StepPosition& position, const Grain& grain) {
   const auto next = position.step_in_epoch + 1;
   if (next >= sampler_.steps_per_epoch() || sampler_.batch_samples(next) != sampler_.batch_samples(0)) return;
+  const TimeSpan span(timeline(), Work::kInput, "next");
   loader_.prefetch(sampler_.indices(next, grain));
 }
 

@@ -50,6 +50,7 @@ class CpuStageEngine final : public StageEngine {
  private:
   using Slots = std::vector<Execution>;
 
+  Timeline* timeline() const { return parts_.comm.activity().timeline(); }
   Execution& slot(const StageVisit& visit) { return slot_of(slots_, visit); }
   const float* weights_of(const HeldRange* range);
   /// The logits become their gradient.
@@ -82,7 +83,7 @@ CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)
 void CpuStageEngine::make_room(int stage, int micro_batches) {
   Slots& slots = slots_[static_cast<std::size_t>(stage)];
   while (slots.size() < static_cast<std::size_t>(micro_batches))
-    slots.emplace_back(network(), columns_, part(stage));
+    slots.emplace_back(network(), columns_, part(stage)).record_into(timeline());
 }
 
 const float* CpuStageEngine::weights_of(const HeldRange* range) {
@@ -93,8 +94,10 @@ std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
   Execution& execution = slot(visit);
   const StageGrain& grain = visit.grain;
   const int columns = columns_for(grain.samples());
-  if (visit.stage == 0)
+  if (visit.stage == 0) {
+    const TimeSpan span(timeline(), Work::kInput);
     BatchLoader(data_of(visit)).load(grain.indices, columns, execution.input(), labels_.data());
+  }
   const float* weights = weights_of(held().range_of(visit.stage));
   float* output = visit.training ? execution.forward_training(weights, columns, grain.key)
                                  : execution.forward_evaluation(weights, columns);
@@ -108,6 +111,7 @@ std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
 }
 
 void CpuStageEngine::take_loss(const StageVisit& visit, float* logits) {
+  const TimeSpan span(timeline(), Work::kLoss);
   const StageGrain& grain = visit.grain;
   copy_labels(visit, labels_);
   LossSums sums;

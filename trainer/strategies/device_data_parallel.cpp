@@ -94,6 +94,11 @@ class DeviceDataParallel final : public DataParallel {
   }
   void queue_steps(std::int64_t first, std::int64_t count);
   void wait_for_stream();
+  /// Then every step is watched, and none is captured.
+  bool is_traced() const {
+    const Timeline* const timeline = comm_.activity().timeline();
+    return timeline != nullptr && timeline->is_open();
+  }
 
   /// Kept here: graphs hold all-reduces, and must be gone before what makes those (NCCL's abort waits for them), in
   /// whatever order the strategy and the setup go.
@@ -122,6 +127,7 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
       series_done_(gpu_->device->make_event()) {
   if (setup.data->validation.size() > 0)
     validator_.emplace(setup.network, *gpu_, step_.stream(), setup.data->validation);
+  step_.record_into(comm.activity().timeline());
 }
 
 BatchShare DeviceDataParallel::share_of(std::int64_t step_in_epoch) const {
@@ -148,6 +154,7 @@ StepSeries DeviceDataParallel::run(const StepPosition& position, std::int64_t co
 }
 
 std::int64_t DeviceDataParallel::unseen_steps(const StepPosition& position, std::int64_t most) const {
+  if (is_traced()) return 0;
   most = std::min(most, longest_series_);
   std::int64_t steps = 0;
   while (steps < most && !arena_.units().is_refined_at(position.global_step + steps)) ++steps;
@@ -192,6 +199,7 @@ void DeviceDataParallel::run_unseen(const StepPosition& position, std::int64_t c
 }
 
 void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_requested, StepSeries& series) {
+  step_.begin_trace();
   queue_state(position, 1, stop_requested);
   std::vector<TensorRefusals> refusals;
   bool again = false;
@@ -208,7 +216,9 @@ void DeviceDataParallel::run_watched(const StepPosition& position, bool stop_req
     arena_.append_rows(1, series.fingerprints);
   };
   const auto largest_sums = [this] { return arena_.largest_sums(); };
-  take_step({reduce_once_more, largest_sums, take}, arena_.units(), position.global_step, series);
+  take_step({reduce_once_more, largest_sums, take, comm_.activity().timeline()}, arena_.units(),
+            position.global_step, series);
+  step_.end_trace();
   if (series.failure) arena_.queue_zero_sums();
 }
 

@@ -5,6 +5,7 @@
 #include "comm/communicator.hpp"
 #include "comm/device_collectives.hpp"
 #include "kernels/device.hpp"
+#include "kernels/device_timeline.hpp"
 #include "models/device_execution.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/device_arena.hpp"
@@ -39,6 +40,7 @@ class DeviceStageEngine final : public StageEngine {
     while (slots.size() < static_cast<std::size_t>(micro_batches)) {
       slots.emplace_back(network(), *gpu_->device, *gpu_->ops, grain_, DeviceExecution::Purpose::kTraining,
                          part(stage));
+      slots.back().record_into(&timeline_);
     }
   }
   std::span<float> input(const StageVisit& visit) override {
@@ -135,6 +137,7 @@ class DeviceStageEngine final : public StageEngine {
   DeviceBuffer<std::int32_t> indices_;
   DeviceBuffer<std::int64_t> counters_;  ///< of losses
   PinnedBuffer<std::int64_t> host_counters_;
+  DeviceTimeline timeline_;
 };
 
 DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
@@ -161,7 +164,11 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
       host_labels_(*gpu_->device, static_cast<std::size_t>(grain_)),
       indices_(*gpu_->device, static_cast<std::size_t>(grain_)),
       counters_(*gpu_->device, kCounterSlots),
-      host_counters_(*gpu_->device, kCounterSlots) {
+      host_counters_(*gpu_->device, kCounterSlots),
+      timeline_(*gpu_->device) {
+  timeline_.record_into(parts.comm.activity().timeline());
+  timeline_.name(*main_, "device: main stream");
+  timeline_.name(*side_, "device: side stream");
   if (stages_.front() == 0) {
     train_.emplace(*gpu_->device, *main_, parts.setup.data->train);
     test_.emplace(*gpu_->device, *main_, parts.setup.data->test);
@@ -170,6 +177,7 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
   }
   if (parts.held.ranges.empty()) return;
   arena_.emplace(arena_part(), *gpu_, *main_, state_, all_reduce_.get(), 1);
+  arena_->reducer().record_into(&timeline_);
 }
 
 std::size_t DeviceStageEngine::most_numbers() const {
@@ -249,6 +257,8 @@ std::span<const float> DeviceStageEngine::backward(const StageVisit& visit) {
 }
 
 void DeviceStageEngine::begin_step(const StepPosition& position, const GradientUnits& units, int /*grains*/) {
+  timeline_.end_step();  // of a step that is computed again
+  timeline_.begin_step(*main_);
   StepState state;
   state.step_in_epoch = position.step_in_epoch;
   state.step = static_cast<std::uint32_t>(position.global_step);
@@ -279,7 +289,7 @@ StageSums DeviceStageEngine::reduce() {
 /// refused; of both, the host knows those of all stages.
 void DeviceStageEngine::update(const StepPosition& /*position*/, std::int64_t samples,
                                std::vector<std::uint64_t>& rows) {
-  if (!arena_) return;
+  if (!arena_) return timeline_.end_step();
   std::ranges::fill(host_counters_.span(), 0);
   host_counters_[kSamples] = samples;
   main_->copy_to_device(arena_->counters(), host_counters_.data(), host_counters_.bytes());
@@ -288,6 +298,7 @@ void DeviceStageEngine::update(const StepPosition& /*position*/, std::int64_t sa
   arena_->queue_rows_to_host();
   wait_for_stream("an update on the GPU");
   arena_->append_rows(1, rows);
+  timeline_.end_step();
 }
 
 }  // namespace

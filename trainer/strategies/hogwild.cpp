@@ -63,7 +63,9 @@ Hogwild::Hogwild(const Job& job, const JobSetup& setup, Communicator& comm)
       threads_(one_thread(job, setup)),
       shared_(comm, setup.network.parameters().size),
       before_(setup.network.parameters().size),
-      arena_(whole_network(job, setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm) {}
+      arena_(whole_network(job, setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm) {
+  threads_.front().execution.record_into(comm.activity().timeline());
+}
 
 StepSeries Hogwild::run(const StepPosition& position, std::int64_t count, bool stop_requested) {
   const auto start = Clock::now();
@@ -80,6 +82,8 @@ StepSeries Hogwild::run(const StepPosition& position, std::int64_t count, bool s
 }
 
 void Hogwild::step(const StepPosition& position, Share& share) {
+  Timeline* const timeline = comm_.activity().timeline();
+  const TimeSpan step(timeline, Work::kStep, {}, position.global_step + 1);
   sampler_.set_epoch(position.epoch);
   const auto grains = sampler_.local_grains(position.step_in_epoch);
   if (grains.empty()) return;
@@ -90,6 +94,7 @@ void Hogwild::step(const StepPosition& position, Share& share) {
   const float samples = static_cast<float>(share.last_step.samples);
   for (float& number : arena_.gradient()) number /= samples;
   if (share.failed() || !gradient_is_finite(share)) return;
+  const TimeSpan update(timeline, Work::kUpdate);
   arena_.take_gradient(position.global_step);
   overwritten_ += shared_.move(before_.span(), arena_.weights(), lost_);
   updates_ += static_cast<std::int64_t>(shared_.size());
@@ -99,8 +104,11 @@ void Hogwild::step(const StepPosition& position, Share& share) {
 void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& share) {
   ThreadContext& thread = threads_.front();
   const int columns = thread.columns_for(grain.samples);
-  loader_.load(sampler_.indices(position.step_in_epoch, grain), columns, thread.execution.input(),
-               thread.labels.data());
+  {
+    const TimeSpan span(comm_.activity().timeline(), Work::kInput);
+    loader_.load(sampler_.indices(position.step_in_epoch, grain), columns, thread.execution.input(),
+                 thread.labels.data());
+  }
   float* logits =
       thread.execution.forward_training(before_.data(), columns, pass_key(seed_, position, grain.first));
   LossSums sums;

@@ -56,7 +56,7 @@ Pipeline::Pipeline(const Job& job, const JobSetup& setup, Communicator& comm)
                                                                                  .comm = comm,
                                                                                  .replicas = *replicas_})),
       links_(make_stage_links(plan_, comm, setup.device.gpu.get(), engine_->message_stream())),
-      worker_(job, plan_, rank_, *links_, *engine_),
+      worker_(job, plan_, rank_, *links_, *engine_, comm.activity().timeline()),
       whole_weights_(comm.rank() == 0 ? setup.network.parameters().size : 0),
       whole_buffers_(update_.buffer_names(), whole_weights_.size()),
       slots_of_row_(keeps_trail(job)
@@ -102,7 +102,7 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
   LargestSums largest_sums;
   if (job_.parallel.determinism == Determinism::kWorld)
     largest_sums = [this] { return largest_sums_of_all(); };
-  take_step({reduce, largest_sums, take}, units_, position.global_step, series);
+  take_step({reduce, largest_sums, take, comm_.activity().timeline()}, units_, position.global_step, series);
 }
 
 StageSums Pipeline::compute(const StepPosition& position) {

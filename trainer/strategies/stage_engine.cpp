@@ -6,6 +6,8 @@
 #include "common/machine.hpp"
 #include "models/layer.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace lockstep {
@@ -93,13 +95,19 @@ std::vector<bool> goes_back(const StagePlan& plan) {
 }  // namespace
 
 StageWorker::StageWorker(const Job& job, const StagePlan& plan, int rank, StageLinks& links,
-                         StageEngine& engine)
+                         StageEngine& engine, Timeline* timeline)
     : plan_(plan),
       rank_(rank),
       links_(links),
       engine_(engine),
       order_(job.parallel.schedule),
-      times_(plan.stages.size()) {}
+      times_(plan.stages.size()),
+      timeline_(timeline) {
+  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+    forward_names_.push_back(fmt::format("stage {} forward", stage));
+    backward_names_.push_back(fmt::format("stage {} backward", stage));
+  }
+}
 
 const PipelineSchedule& StageWorker::schedule(int grains, PipelineOrder order) {
   auto [entry, is_new] = schedules_.try_emplace({order, grains});
@@ -125,6 +133,8 @@ void StageWorker::run(std::span<const StageGrain> grains, PipelineOrder order) {
 
 void StageWorker::forward(const StageVisit& visit) {
   if (visit.stage > 0) links_.receive_forward(visit.stage, engine_.input(visit));
+  const TimeSpan span(visit.training ? timeline_ : nullptr, Work::kMicroBatch,
+                      forward_names_[at(visit.stage)], visit.number);
   const auto start = Clock::now();
   const auto output = engine_.forward(visit);
   if (visit.stage < plan_.last()) links_.send_forward(visit.stage, output);
@@ -135,6 +145,8 @@ void StageWorker::forward(const StageVisit& visit) {
 
 void StageWorker::backward(const StageVisit& visit) {
   if (visit.stage < plan_.last()) links_.receive_backward(visit.stage, engine_.output_gradient(visit));
+  const TimeSpan span(visit.training ? timeline_ : nullptr, Work::kMicroBatch,
+                      backward_names_[at(visit.stage)], visit.number);
   const auto start = Clock::now();
   const auto gradient = engine_.backward(visit);
   if (!gradient.empty()) links_.send_backward(visit.stage, gradient);

@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace lockstep {
@@ -191,7 +192,8 @@ struct StageTimes {
 class StageWorker {
  public:
   /// Borrows all references.
-  StageWorker(const Job& job, const StagePlan& plan, int rank, StageLinks& links, StageEngine& engine);
+  StageWorker(const Job& job, const StagePlan& plan, int rank, StageLinks& links, StageEngine& engine,
+              Timeline* timeline);
 
   /// Every pass that this rank has in a step over these grains, which lie in the training set.
   void train(std::span<const StageGrain> grains) { run(grains, order_); }
@@ -217,6 +219,8 @@ class StageWorker {
   PipelineOrder order_;
   std::map<std::pair<PipelineOrder, int>, PipelineSchedule> schedules_;  ///< by grains
   std::vector<StageTimes> times_;                                        ///< of each stage of the network
+  Timeline* timeline_;
+  std::vector<std::string> forward_names_, backward_names_;  ///< "stage 1 forward"
 };
 
 }  // namespace lockstep

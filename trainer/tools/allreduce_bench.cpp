@@ -200,7 +200,7 @@ AllreduceResult measure(Communicator& comm, const AllreduceOptions& options, Buf
 void print_title(Communicator& comm, const AllreduceOptions& options, const std::string& path,
                  const std::string& place) {
   const auto ranks = gather_text(comm, fmt::format("pid {} on {}, {}", getpid(), comm.host(), place));
-  if (comm.rank() != 0) return;
+  if (comm.rank() != 0 || options.json) return;
   print("# all-reduce (sum) over {}, {}\n", path, counted(comm.size(), "rank"));
   print("# {} to {} bytes, times {} each; median of {} after {} to warm up\n", options.min_bytes,
         options.max_bytes, options.factor, options.iterations, options.warmup);
@@ -211,8 +211,9 @@ void print_title(Communicator& comm, const AllreduceOptions& options, const std:
 /// Of one type at a time; collective, prints on rank 0 as results come.
 class Rows {
  public:
-  Rows(Communicator& comm, const AllreduceOptions& options)
-      : comm_(comm), options_(options), table_(comm.size()) {}
+  /// @param path  what carries the sums
+  Rows(Communicator& comm, const AllreduceOptions& options, std::string path)
+      : comm_(comm), options_(options), path_(std::move(path)), table_(comm.size()) {}
 
   /// @param make  make<T>(count): a buffer of T, in a unique_ptr
   /// @returns the number of wrong elements
@@ -225,6 +226,7 @@ class Rows {
       wrong += run_row<float>(bytes, "float", make);
     }
     say(table_.foot());
+    if (comm_.rank() == 0 && options_.json) print("{}\n", table_.json(path_));
     return wrong;
   }
 
@@ -257,20 +259,21 @@ class Rows {
     }
   }
   void say(const std::vector<std::string>& lines) const {
-    if (comm_.rank() != 0) return;
+    if (comm_.rank() != 0 || options_.json) return;
     for (const std::string& line : lines) print("{}\n", line);
     std::fflush(stdout);
   }
 
   Communicator& comm_;
   const AllreduceOptions& options_;
+  std::string path_;
   AllreduceTable table_;
 };
 
 std::int64_t bench_host(Communicator& comm, const AllreduceOptions& options) {
   require_host_backend(comm, options);
   print_title(comm, options, std::string(comm.backend()), "host memory");
-  return Rows(comm, options).run([&]<typename T>(std::size_t count) {
+  return Rows(comm, options, std::string(comm.backend())).run([&]<typename T>(std::size_t count) {
     return std::make_unique<HostBuffer<T>>(comm, count);
   });
 }
@@ -279,7 +282,7 @@ std::int64_t bench_on(DeviceSide& side, Communicator& comm, const AllreduceOptio
   const DeviceProperties& properties = side.device->properties();
   print_title(comm, options, side.setup.description,
               fmt::format("device {} [{}] {}", properties.index, properties.pci_bus, properties.name));
-  return Rows(comm, options).run([&]<typename T>(std::size_t count) {
+  return Rows(comm, options, side.setup.description).run([&]<typename T>(std::size_t count) {
     return std::make_unique<BufferOnDevice<T>>(comm, *side.device, *side.setup.all_reduce, count);
   });
 }

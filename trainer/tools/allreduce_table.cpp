@@ -5,9 +5,11 @@
 
 #include "comm/agreement.hpp"
 #include "comm/backends/device_reducers.hpp"
+#include "common/json_text.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <optional>
 #include <utility>
@@ -52,6 +54,7 @@ std::string AllreduceTable::half(const AllreduceRow& row, const AllreduceResult&
 }
 
 std::string AllreduceTable::row(const AllreduceRow& row) {
+  rows_.push_back(row);
   const std::string out_of_place = half(row, row.out_of_place), in_place = half(row, row.in_place);
   return fmt::format("{:>9} {:>9} {:>5} {} {}", row.bytes, row.count, row.type, out_of_place, in_place);
 }
@@ -65,6 +68,28 @@ std::vector<std::string> AllreduceTable::foot() const {
     lines.push_back(fmt::format("# Avg bus bandwidth    : {:.4g} GB/s", bus_bandwidths_ / results_ * 1e-9));
   }
   return lines;
+}
+
+std::string AllreduceTable::json(const std::string& path) const {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const AllreduceRow& row : rows_) {
+    const auto of = [&](const AllreduceResult& result) -> nlohmann::ordered_json {
+      return {{"seconds", result.seconds},
+              {"bus_bytes_per_second", bus_bandwidth(row, result)},
+              {"wrong", result.wrong}};
+    };
+    rows.push_back({{"bytes", row.bytes},
+                    {"count", row.count},
+                    {"type", row.type},
+                    {"out_of_place", of(row.out_of_place)},
+                    {"in_place", of(row.in_place)}});
+  }
+  return json_text_in_ascii({{"format", kBenchFormat},
+                             {"bench", "allreduce"},
+                             {"ranks", ranks_},
+                             {"path", path},
+                             {"wrong", wrong_},
+                             {"rows", rows}});
 }
 
 // Makes a device's side: a device for each rank, an all-reduce, collectives.

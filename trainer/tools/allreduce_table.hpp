@@ -37,9 +37,11 @@ class AllreduceTable {
   explicit AllreduceTable(int ranks) : ranks_(ranks) {}
 
   static std::vector<std::string> head();
-  /// Adds the row to what foot() sums up.
+  /// Adds the row to what foot() sums up, and json() tells.
   std::string row(const AllreduceRow& row);
   std::vector<std::string> foot() const;
+  /// All rows, as one line of JSON. @param path  what carries the sums
+  std::string json(const std::string& path) const;
 
  private:
   double bus_bandwidth(const AllreduceRow& row, const AllreduceResult& result) const;
@@ -49,6 +51,7 @@ class AllreduceTable {
   double bus_bandwidths_ = 0;  ///< bytes a second, added up
   int results_ = 0;
   std::int64_t wrong_ = 0;
+  std::vector<AllreduceRow> rows_;
 };
 
 // Where `bench allreduce` has its numbers: host memory, or a device of each rank that reaches the others' somehow.

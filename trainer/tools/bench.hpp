@@ -28,6 +28,7 @@ struct AllreduceOptions {
   std::string backend = "auto";  ///< auto, mpi, nccl, thread
   /// Where the buffers are: "auto" (GPUs with backend nccl, otherwise the host), "cpu", "cuda", "emulated".
   std::string device = "auto";
+  bool json = false;  ///< one JSON object in place of the table
 };
 
 /// Collective. Rank 0 prints which ranks take part, then one line per size and type: median time, algorithm
@@ -62,6 +63,7 @@ struct GpuKernelsOptions {
   int grain = 64;
   int rounds = 15;     ///< turns of which the median is taken
   std::string filter;  ///< only ops whose name contains this
+  bool json = false;   ///< one JSON object in place of tables
 };
 
 /// Prints what is measured, a table for each network, and which ops are slower than the vendor's. Where there
@@ -75,6 +77,7 @@ struct KernelsOptions {
   int batch = 64;      ///< columns: the samples of one grain
   int rounds = 15;     ///< turns that each op and the peak measurement take
   std::string filter;  ///< only ops whose name contains this
+  bool json = false;   ///< one JSON object in place of the table
 };
 
 /// Prints one line per op: microseconds, GFLOP/s and fraction of the fused multiply-add peak that was
@@ -86,7 +89,13 @@ void bench_kernels(const KernelsOptions& options);
 struct StepOptions {
   int rounds = 15;  ///< turns of peak measurement, `world` and `off`
   int steps_per_round = 40;
+  bool json = false;     ///< one JSON object in place of tables
+  bool explain = false;  ///< say where a step goes, and what would help
+  std::string trace;     ///< write the explained steps to this file, for ui.perfetto.dev; empty: not
 };
+
+/// Of all objects that --json prints.
+inline constexpr int kBenchFormat = 1;
 
 /// Collective. Runs the job's steps with determinism `world` and `off`, and the fused multiply-add peak of
 /// this core, in turns; rank 0 prints medians: samples/s, microseconds a step, fraction of the peak
@@ -95,6 +104,8 @@ struct StepOptions {
 ///   exposed    communication that backward did not hide: in each step, the wait of the rank that was ready
 ///   last skew       rank 0's waiting for ranks that were ready later, because the machine kept them
 ///   optimiser  mean gradient and update
+/// With `explain` or `trace`, steps of `world` more, whose course is written down (trainer/tools/step_explanation.hpp).
+/// @throws AgreedError  those are asked for on a GPU; the file cannot be written
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options);
 
 // `lockstep bench step` on GPUs: whole training steps, as the host launches them.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Ways to run the same steps take turns: with and without graphs, exact or not, native or the vendor's.
 #include "comm/agreement.hpp"
+#include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
@@ -11,6 +12,7 @@
 #include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <list>
@@ -66,6 +68,16 @@ class Candidate {
                     setup_.network.training_flops_per_sample() * samples / seconds * 1e-9);
   }
 
+  nlohmann::ordered_json json() const {
+    const double seconds = median(seconds_);
+    const double samples = static_cast<double>(strategy_->sampler().batch_samples(0));
+    return {{"way", label_},
+            {"seconds", seconds},
+            {"host_seconds", median(queueing_)},
+            {"samples_per_second", samples / seconds},
+            {"flops", setup_.network.training_flops_per_sample() * samples / seconds}};
+  }
+
   const JobSetup& setup() const { return setup_; }
 
  private:
@@ -86,12 +98,29 @@ Job with(Job job, Value ParallelSection::*key, Value value) {
 
 /// A way that may not be there (cuDNN is not installed): then it is left out, with the reason.
 void add_if_possible(std::list<Candidate>& candidates, const std::string& label, const Job& job,
-                     Communicator& comm, const DatasetFuture& data) {
+                     Communicator& comm, const DatasetFuture& data, bool quiet) {
   try {
     candidates.emplace_back(label, job, comm, set_up(job, comm, data));
   } catch (const AgreedError& error) {
-    if (comm.rank() == 0) lockstep::print("without {}: {}\n", label, error.what());
+    if (comm.rank() == 0 && !quiet) lockstep::print("without {}: {}\n", label, error.what());
   }
+}
+
+void print_json(const std::list<Candidate>& candidates, const Communicator& comm, const Job& job) {
+  const JobSetup& first = candidates.front().setup();
+  nlohmann::ordered_json ways = nlohmann::ordered_json::array();
+  for (const Candidate& candidate : candidates) ways.push_back(candidate.json());
+  const nlohmann::ordered_json object = {{"format", kBenchFormat},
+                                         {"bench", "step"},
+                                         {"model", first.network.name()},
+                                         {"parameters", first.network.parameters().size},
+                                         {"flops_per_sample", first.network.training_flops_per_sample()},
+                                         {"global_batch", job.data.global_batch},
+                                         {"grain", job.parallel.grain},
+                                         {"ranks", comm.size()},
+                                         {"device", first.device.description},
+                                         {"ways", ways}};
+  lockstep::print("{}\n", json_text_in_ascii(object));
 }
 
 void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const Job& job,
@@ -104,7 +133,7 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
   add("native, no graph", with(job, &ParallelSection::graph, GraphUse::kOff));
   add("determinism off", with(job, &ParallelSection::determinism, Determinism::kOff));
   add_if_possible(candidates, "vendor, graph", with(job, &ParallelSection::kernels, Kernels::kVendor), comm,
-                  data);
+                  data, options.json);
 
   for (Candidate& candidate : candidates) {
     candidate.turn(options.steps_per_round / 4 + 3);  // loads kernels, captures
@@ -119,6 +148,7 @@ void run_comparison(std::list<Candidate>& candidates, Communicator& comm, const 
   if (comm.rank() != 0) return;
 
   const JobSetup& first = candidates.front().setup();
+  if (options.json) return print_json(candidates, comm, job);
   lockstep::print("{}: {}, {:.3f} MFLOP a sample; global batch {}, grain {}\n", first.network.name(),
                   counted(first.network.parameters().size, "parameter"),
                   first.network.training_flops_per_sample() * 1e-6, job.data.global_batch,

@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: MIT
 /// Inputs that are found in the L2 cache as in training, timed by the GPU's own clock.
 #include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "trainer/tools/bench.hpp"
 #include "trainer/tools/kernel_cases.hpp"
 #include "trainer/tools/kernel_comparison.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -170,24 +172,52 @@ void print_preface(const GpuBench& bench, const GpuLimits& limits, const GpuKern
   if (!bench.without_vendor().empty()) print("\nWithout vendor kernels: {}\n", bench.without_vendor());
 }
 
+void print_json(const GpuBench& bench, const std::vector<KernelRow>& rows, const GpuLimits& limits,
+                const GpuKernelsOptions& options) {
+  const auto number = [](const std::optional<double>& seconds) {
+    return seconds ? nlohmann::ordered_json(*seconds) : nlohmann::ordered_json();
+  };
+  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
+  for (const auto& [kernel, times] : rows) {
+    ops.push_back({{"op", kernel.name},
+                   {"seconds", times.native},
+                   {"limit_seconds", limit_seconds(kernel, limits)},
+                   {"vendor_seconds", number(times.vendor)},
+                   {"library_seconds", number(times.library)},
+                   {"flops", kernel.flops},
+                   {"bytes", kernel.bytes}});
+  }
+  const nlohmann::ordered_json object = {{"format", kBenchFormat},
+                                         {"bench", "kernels"},
+                                         {"device", options.device},
+                                         {"name", bench.properties().name},
+                                         {"grain", options.grain},
+                                         {"peak_flops", limits.flops_per_second},
+                                         {"ops", ops}};
+  print("{}\n", json_text_in_ascii(object));
+}
+
 }  // namespace
 
 void bench_gpu_kernels(const GpuKernelsOptions& options) {
   GpuBench bench(options);
   const GpuLimits limits = bench.measure_limits();
-  print_preface(bench, limits, options);
+  if (!options.json) print_preface(bench, limits, options);
   std::vector<KernelRow> rows;
   for (const Model& model : kModels) {
     const auto cases = cases_of(model, options);
     if (cases.empty()) continue;
-    print("\n{}, batch {}, grain {}\n{}\n", model.name, batch_of(model, options), options.grain,
-          table_header());
+    if (!options.json)
+      print("\n{}, batch {}, grain {}\n{}\n", model.name, batch_of(model, options), options.grain,
+            table_header());
     for (const KernelCase& kernel : cases) {
       rows.push_back({kernel, bench.measure(kernel, options.grain)});
+      if (options.json) continue;
       print("{}\n", table_line(rows.back(), limits));
       std::fflush(stdout);
     }
   }
+  if (options.json) return print_json(bench, rows, limits, options);
   if (const auto text = verdict(rows); !text.empty()) print("\n{}\n", text);
 }
 

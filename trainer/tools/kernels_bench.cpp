@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The cases on a CPU and on a device, measured in turns, and their table.
 #include "common/buffers.hpp"
+#include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
@@ -11,6 +12,7 @@
 #include "trainer/tools/bench.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <functional>
 #include <memory>
@@ -179,6 +181,20 @@ void print_case(const Case& c, double seconds, double peak) {
   }
 }
 
+void print_json(const std::vector<Case>& cases, const std::vector<double>& seconds, double peak, int batch) {
+  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    ops.push_back({{"op", cases[i].name},
+                   {"seconds", seconds[i]},
+                   {"flops", cases[i].flops},
+                   {"bytes", cases[i].bytes}});
+  }
+  const nlohmann::ordered_json object = {
+      {"format", kBenchFormat}, {"bench", "kernels"}, {"device", "cpu"}, {"simd", cpu::simd_name()},
+      {"batch", batch},         {"peak_flops", peak}, {"ops", ops}};
+  print("{}\n", json_text_in_ascii(object));
+}
+
 }  // namespace
 
 void bench_kernels(const KernelsOptions& options) {
@@ -193,6 +209,7 @@ void bench_kernels(const KernelsOptions& options) {
   const auto seconds = interleaved_medians(runs, options.rounds, kTurnSeconds);
   const double peak = median(peaks);
 
+  if (options.json) return print_json(cases, seconds, peak, options.batch);
   print(
       "One core, {}, {} samples a call; peak of fused multiply-adds, measured in turns with the ops: {:.1f} "
       "GFLOP/s\n\n",

@@ -2,22 +2,30 @@
 // SPDX-License-Identifier: MIT
 /// Exact and fp32 sums take turns on the same job, beside the peak that was measured in between.
 #include "comm/agreement.hpp"
+#include "common/error.hpp"
+#include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "common/text_layout.hpp"
+#include "common/timeline.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
 #include "models/network.hpp"
+#include "trainer/run/step_trace.hpp"
 #include "trainer/strategies/data_parallel.hpp"
 #include "trainer/tools/bench.hpp"
+#include "trainer/tools/step_explanation.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -78,6 +86,13 @@ struct Candidate {
       until_left[i].push_back((times.until_left[i] - before.until_left[i]) / steps);
   }
 
+  /// One that was traced is no measurement.
+  void forget_last_turn() {
+    for (auto* series : {&seconds, &input, &exposed, &skew, &optimizer, &under_way, &beside_backward})
+      series->pop_back();
+    for (auto& bucket : until_left) bucket.pop_back();
+  }
+
   std::string label;
   JobSetup setup;
   std::unique_ptr<ParallelStrategy> strategy;
@@ -122,14 +137,142 @@ void print_departures(const Candidate& c) {
   print("{}: buckets leave after {} us of a step\n", c.label, times);
 }
 
+/// What all forms of the report tell.
+struct StepReport {
+  const Job& job;
+  const Communicator& comm;
+  const Network& network;
+  const BucketPlan& plan;
+  const Candidate& world;
+  const Candidate& off;
+  double peak = 0;  ///< FLOP/s of a core
+};
+
 double median_ratio(const std::vector<double>& a, const std::vector<double>& b) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
   return median(ratios);
 }
 
+void print_tables(const StepReport& report) {
+  const auto& [job, comm, network, plan, world, off, peak] = report;
+  print("{}: {}, {:.3f} MFLOP a sample; global batch {}, grain {}\n", network.name(),
+        counted(network.parameters().size, "parameter"), network.training_flops_per_sample() * 1e-6,
+        job.data.global_batch, job.parallel.grain);
+  print("{} x {}, backend {}, {}; peak {:.1f} GFLOP/s a core\n", counted(comm.size(), "rank"),
+        counted(job.parallel.threads, "thread"), comm.backend(), cpu::simd_name(), peak * 1e-9);
+  print("napkin limit: {:.0f} us a step at the peak\n",
+        1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
+  const std::string forecast = plan.forecast();
+  print("buckets: {}{}{}\n\n", plan.describe(), forecast.empty() ? "" : "\n", forecast);
+  print("{:<11} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "determinism", "samples/s", "us/step",
+        "of peak", "input", "exposed", "skew", "optimiser");
+  print_contender(world, network, job, comm, peak);
+  print_contender(off, network, job, comm, peak);
+  print("\n");
+  if (comm.size() > 1) {
+    print_overlap(world);
+    print_overlap(off);
+  }
+  print_departures(world);
+  print("world costs {:+.1f} % over off (median ratio of turns)\n",
+        100 * (median_ratio(world.seconds, off.seconds) - 1));
+}
+
+nlohmann::ordered_json json_of(const Candidate& c, const StepReport& report) {
+  const double seconds = median(c.seconds);
+  std::vector<double> until_left;
+  for (const auto& bucket : c.until_left) until_left.push_back(median(bucket));
+  return {{"determinism", c.label},
+          {"seconds", seconds},
+          {"samples_per_second", static_cast<double>(report.job.data.global_batch) / seconds},
+          {"peak_share", flops_per_thread(report.network, report.job, report.comm, seconds) / report.peak},
+          {"input_share", median(c.input)},
+          {"exposed_share", median(c.exposed)},
+          {"skew_share", median(c.skew)},
+          {"optimizer_share", median(c.optimizer)},
+          {"under_way_seconds", median(c.under_way)},
+          {"hidden_seconds", median(c.beside_backward)},
+          {"bucket_leaves_seconds", until_left}};
+}
+
+/// Of steps that were traced: what they were, and what was measured beside.
+struct Explanation {
+  StepShares shares;
+  StepSurroundings around;
+  double under_way = 0, hidden = 0;  ///< seconds a step, as Candidate measures them
+};
+
+void print_json(const StepReport& report, const std::optional<Explanation>& explanation) {
+  const auto& [job, comm, network, plan, world, off, peak] = report;
+  nlohmann::ordered_json object = {{"format", kBenchFormat},
+                                   {"bench", "step"},
+                                   {"model", network.name()},
+                                   {"parameters", network.parameters().size},
+                                   {"flops_per_sample", network.training_flops_per_sample()},
+                                   {"global_batch", job.data.global_batch},
+                                   {"grain", job.parallel.grain},
+                                   {"ranks", comm.size()},
+                                   {"threads", job.parallel.threads},
+                                   {"backend", comm.backend()},
+                                   {"simd", cpu::simd_name()},
+                                   {"peak_flops", peak},
+                                   {"buckets", plan.buckets.size()},
+                                   {"ways", {json_of(world, report), json_of(off, report)}},
+                                   {"world_over_off", median_ratio(world.seconds, off.seconds)}};
+  if (explanation) {
+    object["traced"] = explanation_json(explanation->shares, explanation->around);
+    object["traced"]["under_way_measured_seconds"] = explanation->under_way;
+    object["traced"]["hidden_measured_seconds"] = explanation->hidden;
+  }
+  print("{}\n", json_text_in_ascii(object));
+}
+
+/// Steps more, which are traced. Collective. Nothing where none are wanted.
+std::optional<Explanation> explain(Communicator& comm, const StepOptions& options, Candidate& world,
+                                   const StepReport& report) {
+  Timeline* const timeline = comm.activity().timeline();
+  if (timeline == nullptr) return std::nullopt;
+  const auto machines = machines_of(comm);
+  ClockLine clock;
+  clock.begin = compare_clocks(comm, machines);
+  comm.barrier();
+  timeline->open();
+  world.turn(comm, std::min(options.steps_per_round, static_cast<int>(kMostTracedSteps)));
+  timeline->close();
+  clock.end = compare_clocks(comm, machines);
+  if (!options.trace.empty()) {
+    const WrittenTrace written = write_trace(comm, *timeline, clock, options.trace);
+    agree(comm, [&] {
+      if (!written.error.empty()) throw IoError(written.error);
+    });
+  }
+  const Job& job = report.job;
+  const double share_of_peak =
+      flops_per_thread(report.network, job, comm, median(world.seconds)) / report.peak;
+  Explanation explanation{
+      .shares = shares_of(*timeline, job.parallel.threads),
+      .around = {.ranks = comm.size(),
+                 .threads = job.parallel.threads,
+                 .grains = static_cast<std::int64_t>(world.strategy->sampler().local_grains(0).size()),
+                 .buckets = report.plan.buckets.size(),
+                 .cores = static_cast<int>(std::thread::hardware_concurrency()),
+                 .oversubscribed = comm.oversubscribed(),
+                 .exposed = world.exposed.back(),
+                 .skew = world.skew.back(),
+                 .share_of_peak = share_of_peak},
+      .under_way = world.under_way.back(),
+      .hidden = world.beside_backward.back()};
+  world.forget_last_turn();
+  return explanation;
+}
+
 void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options,
                     JobSetup world_setup) {
+  if (options.explain || !options.trace.empty()) {
+    comm.activity().trace_with(std::make_unique<Timeline>());
+    comm.activity().timeline()->thread_track();
+  }
   const Job world_job = with_determinism(job, Determinism::kWorld),
             off_job = with_determinism(job, Determinism::kOff);
   Candidate world(world_job, comm, std::move(world_setup));
@@ -146,36 +289,26 @@ void bench_cpu_step(Communicator& comm, const Job& job, const DatasetFuture& dat
     world.turn(comm, options.steps_per_round);
     off.turn(comm, options.steps_per_round);
   }
-  if (comm.rank() != 0) return;
-
   const double peak = median(peaks);
-  print("{}: {}, {:.3f} MFLOP a sample; global batch {}, grain {}\n", network.name(),
-        counted(network.parameters().size, "parameter"), network.training_flops_per_sample() * 1e-6,
-        job.data.global_batch, job.parallel.grain);
-  print("{} x {}, backend {}, {}; peak {:.1f} GFLOP/s a core\n", counted(comm.size(), "rank"),
-        counted(job.parallel.threads, "thread"), comm.backend(), cpu::simd_name(), peak * 1e-9);
-  print("napkin limit: {:.0f} us a step at the peak\n",
-        1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
-  const std::string forecast = world.setup.plan.forecast();
-  print("buckets: {}{}{}\n\n", world.setup.plan.describe(), forecast.empty() ? "" : "\n", forecast);
-  print("{:<11} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "determinism", "samples/s", "us/step",
-        "of peak", "input", "exposed", "skew", "optimiser");
-  print_contender(world, network, job, comm, peak);
-  print_contender(off, network, job, comm, peak);
-  print("\n");
-  if (comm.size() > 1) {
-    print_overlap(world);
-    print_overlap(off);
-  }
-  print_departures(world);
-  print("world costs {:+.1f} % over off (median ratio of turns)\n",
-        100 * (median_ratio(world.seconds, off.seconds) - 1));
+  const StepReport report{job, comm, network, world.setup.plan, world, off, peak};
+  const std::optional<Explanation> explanation = explain(comm, options, world, report);
+  if (comm.rank() != 0) return;
+  if (options.json) return print_json(report, explanation);
+  print_tables(report);
+  if (explanation && options.explain)
+    print("\n{}", explanation_text(explanation->shares, explanation->around));
 }
 
 }  // namespace
 
 void bench_step(Communicator& comm, const Job& job, const DatasetFuture& data, const StepOptions& options) {
   JobSetup setup = set_up(with_determinism(job, Determinism::kWorld), comm, data);
+  if (setup.device.gpu != nullptr && (options.explain || !options.trace.empty())) {
+    throw AgreedError(ExitCode::kUsage,
+                      "--explain and --trace are for steps on CPUs; on a GPU, train with run.trace=100..110 "
+                      "(docs/timeline.md)",
+                      0);
+  }
   if (setup.device.gpu == nullptr) return bench_cpu_step(comm, job, data, options, std::move(setup));
   bench_device_step(comm, with_determinism(job, Determinism::kWorld), data, options, std::move(setup));
 }

@@ -99,11 +99,11 @@ TEST(JobErrorTest, WrongTypesSayWhatWasExpected) {
 }
 
 TEST(JobErrorTest, SectionMustBeAMap) {
-  EXPECT_EQ(
-      error_of("run: 5\n"),
-      "job.yaml:2:6: run: expected a map with some of dir, checkpoint_every_steps, log_every_steps, "
-      "resume, on_save_error, max_seconds, print_loss_every_steps, print_shapes, trail, curve, report, keep, "
-      "got '5'");
+  EXPECT_EQ(error_of("run: 5\n"),
+            "job.yaml:2:6: run: expected a map with some of dir, checkpoint_every_steps, log_every_steps, "
+            "resume, on_save_error, max_seconds, print_loss_every_steps, print_shapes, trail, curve, report, "
+            "trace, keep, "
+            "got '5'");
   EXPECT_EQ(config_error_of([] { parse_job("- model\n", "job.yaml"); }),
             "job.yaml:1:1: a job file is a map such as 'model: net'");
 }
@@ -366,6 +366,21 @@ TEST(JobErrorTest, UnsafeYamlIsRefusedBeforeTheSchemaLooks) {
             "job.yaml:2:8: anchors (&name) are not accepted; remove '&t'");
   EXPECT_EQ(error_of("run: {dir: !!str x}\n"),
             "job.yaml:2:12: tags (!name) are not accepted; write the plain value");
+}
+
+TEST(JobErrorTest, TracedStepsAreAFewInOrder) {
+  for (const char* text : {"9", "0..3", "3..", "..3", "a..b", "3...7", "-1..2", "1..99999999999"}) {
+    EXPECT_EQ(
+        error_of(std::string("run: {trace: ") + text + "}\n"),
+        std::string("job.yaml:2:14: run.trace: expected off, or the first and the last step, counted from 1, "
+                    "such as 100..110, got '") +
+            text + "'");
+  }
+  EXPECT_EQ(error_of("run: {trace: 9..3}\n"),
+            "job.yaml:2:14: run.trace: 9..3 ends before it begins; write 3..9");
+  EXPECT_EQ(
+      error_of("run: {trace: 5..1005}\n"),
+      "job.yaml:2:14: run.trace: 5..1005 are 1,001 steps, and at most 1,000 can be traced; write 5..1004");
 }
 
 TEST(JobErrorTest, WhatIsSaidOfEachRanksSamplesDoesNotGoWithRanksThatHaveLayers) {

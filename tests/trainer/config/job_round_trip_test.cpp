@@ -69,6 +69,7 @@ class RandomJob {
                flip(),
                flip(),
                flip(),
+               flip() ? TracedSteps{whole(1, 500), whole(500, 1000)} : TracedSteps{},
                {whole(1, 1000), whole(0, 1000), flip()}};
     if (flip()) job.inject = {whole(0, 1000), whole(1, 1000), pick({"die", "delay 0.5s", "slow 12%", "nan"})};
     return job;
@@ -215,6 +216,7 @@ TEST(JobHashTest, LengthPlaceAndLoggingMayChange) {
                            "run.curve=yes",
                            "run.trail=no",
                            "run.report=off",
+                           "run.trace=3..7",
                            "run.print_shapes=yes",
                            "run.print_loss_every_steps=7",
                            "parallel.check_replicas_every_steps=1",

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# Traces as users make them: of every strategy, across a stop, on a full disk, and read with Perfetto's own classes by
+# $LOCKSTEP_PYTHON, or a virtual environment in build/trace-python, or python3:
+#   python3 -m venv build/trace-python && build/trace-python/bin/pip install perfetto protobuf
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
+if grep -qs "^LOCKSTEP_HAS_TRACE:INTERNAL=OFF" "$(dirname "$program")/CMakeCache.txt"; then skip "built without traces"; fi
+job=$repo/launch/jobs/mnist.yaml
+made=(data.set=synthetic data.train_samples=640 data.test_samples=64 data.global_batch=64 parallel.grain=16 train.epochs=1
+  parallel.device=cpu run.report=false run.checkpoint_every_steps=0)
+export PYTHONDONTWRITEBYTECODE=1
+
+# train RUN KEY=VALUE...: a run of ten steps between threads.
+train() {
+  expect_exit 0 "$program" train "$job" "${made[@]}" parallel.backend=thread run.dir="$1" "${@:2}"
+}
+
+find_python() {
+  for python in ${LOCKSTEP_PYTHON:+"$LOCKSTEP_PYTHON"} "$repo/build/trace-python/bin/python" python3; do
+    if "$python" -c "import perfetto.protos.perfetto.trace.perfetto_trace_pb2" 2>/dev/null; then return; fi
+  done
+  skip "no Python with perfetto: see the head of tests/launch/trace_test.sh"
+}
+
+Tracing_changes_no_bit() {
+  train without parallel.ranks=4
+  local weights=${output##*weights sha256 }
+  train with parallel.ranks=4 run.trace=3..5
+  expect_contains "$output" "trace: steps 3..5 of 4 ranks in with/trace.pftrace"
+  expect_equal "${output##*weights sha256 }" "$weights"
+  train pipeline parallel.ranks=2 parallel.strategy=pipeline run.trace=3..5
+  expect_equal "${output##*weights sha256 }" "$weights"
+  train device parallel.ranks=2 parallel.device=emulated model=linear run.trace=3..3
+  expect_file device/trace.pftrace
+}
+
+A_start_writes_the_steps_that_it_took() {
+  train run parallel.ranks=2 run.trace=3..8 train.max_steps=5
+  expect_contains "$output" "trace: steps 3..5 of 2 ranks"
+  train run parallel.ranks=2 run.trace=3..8
+  expect_contains "$output" "trace: steps 6..8 of 2 ranks"
+  train other parallel.ranks=2 run.trace=50..60
+  expect_contains "$output" "trace: none, since this start took no step of 50..60"
+  expect_no_file other/trace.pftrace
+}
+
+A_trace_that_cannot_be_written_is_a_warning() {
+  train run
+  mkdir -p run/trace.pftrace.tmp/full
+  train run run.trace=11..12 train.epochs=2
+  expect_contains "$output" "warning: the trace is not written, the run goes on without it"
+  expect_contains "$output" "weights sha256"
+}
+
+Perfetto_reads_the_overlap_that_the_bench_measured() {
+  find_python
+  "$program" bench step "$job" "${made[@]}" data.train_samples=6400 parallel.backend=thread parallel.ranks=4 --rounds 1 \
+    --steps 40 --json --trace steps.pftrace >bench.json || fail "bench step failed"
+  expect_exit 0 "$python" "$repo/tests/trainer/trace/overlap.py" steps.pftrace bench.json
+  echo "${output##*$'\n'}"
+  local name
+  for name in "step 60" "conv2 sums" "fc1 forward" "all-reduce of bucket 0" "update"; do expect_contains "$output" "\"$name\""; done
+}
+
+Bench_step_explains_itself_in_80_columns() {
+  expect_exit 0 "$program" bench step "$job" "${made[@]}" parallel.backend=thread parallel.ranks=2 --rounds 1 --steps 5 --explain
+  local explanation="Where a step of rank 0 goes"
+  expect_contains "$output" "$explanation"
+  expect_contains "$output" "What would help most:"
+  expect_equal "$(sed -n "/^$explanation/,\$p" <<<"$output" | awk 'length > 80')" ""
+}
+
+run_tests "$@"

@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The clock of all ranks, the window of steps, and the packets that Perfetto reads.
+#include "trainer/run/step_trace.hpp"
+
+#include "comm/thread/thread_ranks.hpp"
+#include "trainer/config/job.hpp"
+
+#include <gtest/gtest.h>
+
+#if __has_include("trace_schema.pb.h")
+#include "trace_schema.pb.h"
+#endif
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+TEST(TimelineTest, WritesNothingDownWhileItIsClosed) {
+  Timeline timeline;
+  { const TimeSpan span(&timeline, Work::kStep); }
+  { const TimeSpan span(nullptr, Work::kStep); }
+  EXPECT_TRUE(timeline.slices().empty());
+  timeline.open();
+  { const TimeSpan span(&timeline, Work::kForward, "conv1"); }
+  timeline.close();
+  ASSERT_EQ(timeline.slices().size(), 1U);
+  EXPECT_EQ(describe(timeline.slices().front()), "conv1 forward");
+  timeline.open();
+  EXPECT_TRUE(timeline.slices().empty());
+}
+
+TEST(TimelineTest, CountsWhatItHasNoRoomFor) {
+  Timeline timeline(2);
+  timeline.open();
+  for (int i = 0; i < 5; ++i) const TimeSpan span(&timeline, Work::kInput);
+  EXPECT_EQ(timeline.slices().size(), 2U);
+  EXPECT_EQ(timeline.lost(), 3);
+}
+
+TEST(TimelineTest, EachThreadHasATrack) {
+  Timeline timeline;
+  const std::uint32_t mine = timeline.thread_track();
+  std::uint32_t other = mine;
+  std::thread([&] { other = timeline.thread_track(); }).join();
+  EXPECT_NE(other, mine);
+  EXPECT_EQ(timeline.thread_track(), mine);
+  EXPECT_EQ(timeline.tracks()[mine].name, "main thread");
+  EXPECT_EQ(timeline.tracks()[other].name, "thread 1");
+}
+
+/// Clocks of ranks that started at other times are found, to a fraction of what a message takes.
+TEST(StepTraceTest, FindsHowFarAClockIsAhead) {
+  constexpr std::int64_t kAhead = 7'000'000'000;
+  run_thread_ranks(3, [&](Communicator& comm) {
+    const auto now = [&] { return Timeline::now() + kAhead * comm.rank(); };
+    const ClockReading reading = compare_clocks(comm, {"a", "b", "a"}, now);
+    const std::int64_t expected = comm.rank() == 1 ? kAhead : 0;
+    EXPECT_NEAR(static_cast<double>(reading.ahead_ns), static_cast<double>(expected), 5e6) << comm.rank();
+    if (comm.rank() != 1) {
+      EXPECT_EQ(reading.ahead_ns, 0) << "ranks of one machine share a clock";
+    }
+  });
+}
+
+TEST(StepTraceTest, AClockThatDriftsIsFollowed) {
+  const ClockLine line{.begin = {1000, 100}, .end = {2000, 120}};
+  EXPECT_EQ(line.of_rank_0(1000), 900);
+  EXPECT_EQ(line.of_rank_0(1500), 1390);
+  EXPECT_EQ(line.of_rank_0(2000), 1880);
+  EXPECT_EQ((ClockLine{.begin = {5, 2}, .end = {5, 2}}.of_rank_0(9)), 7);
+}
+
+TEST(StepTraceTest, ASeriesLiesInTheWindowOrOutOfIt) {
+  Job job;
+  job.run.trace = {100, 110};
+  run_thread_ranks(1, [&](Communicator& comm) {
+    const StepTrace trace(job, comm);
+    EXPECT_EQ(trace.series_from(0, 1000), 99);
+    EXPECT_EQ(trace.series_from(98, 1000), 1);
+    EXPECT_EQ(trace.series_from(99, 1000), 11);
+    EXPECT_EQ(trace.series_from(105, 3), 3);
+    EXPECT_EQ(trace.series_from(110, 1000), 1000);
+  });
+}
+
+TEST(StepTraceTest, AFileThatCannotBeWrittenIsNoErrorOfTheRun) {
+  if (!why_no_traces().empty()) GTEST_SKIP() << why_no_traces();
+  run_thread_ranks(2, [&](Communicator& comm) {
+    Timeline timeline;
+    const WrittenTrace written = write_trace(comm, timeline, {}, "/nowhere/trace.pftrace");
+    EXPECT_EQ(written.error.empty(), comm.rank() != 0) << written.error;
+    comm.barrier();
+  });
+}
+
+#if __has_include("trace_schema.pb.h")
+
+TimeSlice slice_of(std::int64_t begin, std::int64_t end, Work work, std::string_view of = {}) {
+  return {.begin_ns = begin, .end_ns = end, .of = of, .track = 0, .work = work};
+}
+
+TEST(StepTraceTest, PacketsBeginAndEndInOrder) {
+  Timeline timeline;
+  timeline.thread_track();
+  timeline.open();
+  timeline.add(slice_of(20, 30, Work::kForward, "fc1"));
+  timeline.add(slice_of(30, 45, Work::kBackward, "fc1"));  // cut where the step ends
+  timeline.add(slice_of(10, 40, Work::kStep));
+  timeline.close();
+  perfetto::Trace trace;
+  ASSERT_TRUE(trace.ParseFromString(trace_packets(timeline, 2, "node7", {.begin = {0, 4}, .end = {0, 4}})));
+  EXPECT_EQ(trace.packet(0).track_descriptor().process().process_name(), "rank 2 (node7)");
+  EXPECT_EQ(trace.packet(1).track_descriptor().thread().thread_name(), "main thread");
+  std::vector<std::pair<std::string, std::uint64_t>> events;
+  for (const perfetto::TracePacket& packet : trace.packet())
+    if (packet.has_track_event()) events.emplace_back(packet.track_event().name(), packet.timestamp());
+  const std::vector<std::pair<std::string, std::uint64_t>> expected = {
+      {"step", 6}, {"fc1 forward", 16}, {"", 26}, {"fc1 backward", 26}, {"", 36}, {"", 36}};
+  EXPECT_EQ(events, expected);
+}
+
+#endif
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Shares of a made-up step, and the advice that follows from them.
+#include "trainer/tools/step_explanation.hpp"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+#include <string>
+#include <string_view>
+
+namespace lockstep::bench {
+namespace {
+
+/// One step of 1,000 ns: 100 input, 300 + 400 layers, of which 50 sums, 100 waiting, 60 update. An all-reduce is under
+/// way for 250, of which 100 are waited for.
+Timeline& made_up_step(Timeline& timeline) {
+  const std::uint32_t main = timeline.thread_track(), bucket = timeline.track("bucket 0");
+  timeline.open();
+  const auto add = [&](std::int64_t begin, std::int64_t end, Work work, std::string_view of = {}) {
+    timeline.add({.begin_ns = begin, .end_ns = end, .of = of, .track = main, .work = work});
+  };
+  add(0, 1000, Work::kStep);
+  add(0, 100, Work::kInput);
+  add(100, 400, Work::kForward, "conv1");
+  add(400, 800, Work::kBackward, "conv1");
+  add(500, 550, Work::kSums, "conv1");
+  add(800, 900, Work::kWaiting, "the gradients' all-reduce");
+  add(900, 960, Work::kUpdate);
+  add(2000, 3000, Work::kWaiting, "between steps");
+  timeline.add({.begin_ns = 650, .end_ns = 900, .number = 0, .track = bucket, .work = Work::kAllReduce});
+  timeline.close();
+  return timeline;
+}
+
+TEST(StepExplanationTest, ASliceLosesWhatItContains) {
+  Timeline timeline;
+  const StepShares shares = shares_of(made_up_step(timeline), 1);
+  EXPECT_EQ(shares.steps, 1);
+  EXPECT_DOUBLE_EQ(shares.seconds, 1000e-9);
+  EXPECT_DOUBLE_EQ(shares.of(Work::kForward), 300e-9);
+  EXPECT_DOUBLE_EQ(shares.of(Work::kBackward), 350e-9);
+  EXPECT_DOUBLE_EQ(shares.of(Work::kSums), 50e-9);
+  EXPECT_DOUBLE_EQ(shares.of(Work::kWaiting), 100e-9) << "waits between steps are no part of one";
+  EXPECT_NEAR(shares.rest(), 40e-9, 1e-15);
+  EXPECT_DOUBLE_EQ(shares.under_way, 250e-9);
+  EXPECT_DOUBLE_EQ(shares.hidden, 150e-9);
+  ASSERT_EQ(shares.layers.size(), 1U);
+  EXPECT_EQ(shares.layers[0].name, "conv1");
+}
+
+std::string first_advice(const StepSurroundings& around) {
+  Timeline timeline;
+  return advice_for(shares_of(made_up_step(timeline), 1), around).front();
+}
+
+TEST(StepExplanationTest, AdviceNamesTheLargestLossFirst) {
+  EXPECT_NE(first_advice({.ranks = 4, .exposed = 0.3}).find("larger data.global_batch"), std::string::npos);
+  EXPECT_NE(first_advice({.ranks = 4, .skew = 0.3}).find("slower"), std::string::npos);
+  EXPECT_NE(first_advice({.ranks = 4, .oversubscribed = true, .skew = 0.3}).find("fewer ranks"),
+            std::string::npos);
+  EXPECT_NE(first_advice({.threads = 4, .grains = 5}).find("divides the 5 grains"), std::string::npos);
+  EXPECT_NE(first_advice({.threads = 1, .grains = 4, .cores = 8}).find("more ranks or parallel.threads"),
+            std::string::npos);
+}
+
+TEST(StepExplanationTest, WhereNothingStandsOutItSaysSo) {
+  StepShares shares;
+  shares.seconds = 1;
+  EXPECT_EQ(advice_for(shares, {.share_of_peak = 0.74}).front(),
+            "nothing stands out: this step is arithmetic, at 74 % of the peak");
+}
+
+TEST(StepExplanationTest, TheTextFitsATerminal) {
+  Timeline timeline;
+  const StepShares shares = shares_of(made_up_step(timeline), 1);
+  std::istringstream text(explanation_text(
+      shares, {.ranks = 4, .threads = 4, .grains = 5, .oversubscribed = true, .exposed = 0.5, .skew = 0.4}));
+  for (std::string line; std::getline(text, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
+}  // namespace
+}  // namespace lockstep::bench

@@ -1,0 +1,214 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Clocks are compared when the window opens and when it closes; then every rank's packets come to rank 0.
+#include "trainer/run/step_trace.hpp"
+
+#include "comm/agreement.hpp"
+#include "common/env.hpp"
+#include "common/error.hpp"
+#include "common/machine.hpp"
+#include "common/output.hpp"
+#include "common/text_layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <memory>
+#include <span>
+
+namespace lockstep {
+namespace {
+
+/// Of questions for the time and of packets; beside that of collectives.
+constexpr int kTraceTag = PointToPoint::kTags - 2;
+constexpr int kClockRounds = 16;
+
+std::span<std::byte> bytes_of(std::int64_t& number) {
+  return std::as_writable_bytes(std::span(&number, 1));
+}
+
+/// On the rank that is compared: the middle of a round trip is when rank 0 looked at its clock.
+ClockReading ask_rank_0(Communicator& comm, const std::function<std::int64_t()>& now) {
+  ClockReading best;
+  std::int64_t shortest = std::numeric_limits<std::int64_t>::max();
+  for (int round = 0; round < kClockRounds; ++round) {
+    std::int64_t time = now();
+    const std::int64_t asked = time;
+    comm.send(bytes_of(time), 0, kTraceTag);
+    comm.receive(bytes_of(time), 0, kTraceTag);
+    const std::int64_t took = now() - asked;
+    if (took >= shortest) continue;
+    shortest = took;
+    best = {.at_ns = asked + took / 2, .ahead_ns = asked + took / 2 - time};
+  }
+  return best;
+}
+
+void answer(Communicator& comm, int rank, const std::function<std::int64_t()>& now) {
+  for (int round = 0; round < kClockRounds; ++round) {
+    std::int64_t time = 0;
+    comm.receive(bytes_of(time), rank, kTraceTag);
+    time = now();
+    comm.send(bytes_of(time), rank, kTraceTag);
+  }
+}
+
+/// Written under another name until it is whole. After the first error only the error is kept.
+class TraceFile {
+ public:
+  explicit TraceFile(const std::string& path) : path_(path), unfinished_(path + ".tmp") {
+    attempt([&] {
+      Env::posix().remove_file(unfinished_);
+      file_ = Env::posix().create(unfinished_);
+    });
+  }
+
+  void write(const std::string& bytes) {
+    attempt([&] { file_->write(std::as_bytes(std::span(bytes))); });
+  }
+
+  /// @returns the error; empty: there is a file
+  std::string finish() {
+    attempt([&] {
+      file_->close();
+      Env::posix().rename(unfinished_, path_);
+    });
+    return error_;
+  }
+
+ private:
+  template <typename Action>
+  void attempt(const Action& action) {
+    if (!error_.empty()) return;
+    try {
+      action();
+    } catch (const IoError& error) {
+      error_ = error.what();
+      remove_unfinished();
+    }
+  }
+
+  void remove_unfinished() {
+    try {
+      file_.reset();
+      Env::posix().remove_file(unfinished_);
+    } catch (const IoError&) {  // the first error is the one to tell
+    }
+  }
+
+  std::string path_, unfinished_, error_;
+  std::unique_ptr<WritableFile> file_;
+};
+
+}  // namespace
+
+std::vector<std::string> machines_of(Communicator& comm) {
+  const std::string boot = host_boot_id();
+  return gather_text(comm, boot.empty() ? comm.host() : boot);
+}
+
+ClockReading compare_clocks(Communicator& comm, const std::vector<std::string>& machines,
+                            const std::function<std::int64_t()>& now) {
+  ClockReading own{.at_ns = now(), .ahead_ns = 0};
+  for (int rank = 1; rank < comm.size(); ++rank) {
+    if (machines[static_cast<std::size_t>(rank)] == machines.front()) continue;
+    if (comm.rank() == 0) answer(comm, rank, now);
+    if (comm.rank() == rank) own = ask_rank_0(comm, now);
+  }
+  return own;
+}
+
+std::int64_t ClockLine::of_rank_0(std::int64_t ns) const {
+  const std::int64_t between = end.at_ns - begin.at_ns;
+  const double drift =
+      between <= 0 ? 0 : static_cast<double>(end.ahead_ns - begin.ahead_ns) / static_cast<double>(between);
+  return ns - begin.ahead_ns - static_cast<std::int64_t>(drift * static_cast<double>(ns - begin.at_ns));
+}
+
+WrittenTrace write_trace(Communicator& comm, const Timeline& timeline, const ClockLine& clock,
+                         const std::string& path) {
+  std::string packets = trace_packets(timeline, comm.rank(), comm.host(), clock);
+  const std::array<std::int64_t, 3> mine = {static_cast<std::int64_t>(packets.size()),
+                                            static_cast<std::int64_t>(timeline.slices().size()),
+                                            timeline.lost()};
+  const auto sizes = gather(comm, std::span<const std::int64_t>(mine));
+  if (comm.rank() != 0) {
+    comm.send(std::as_bytes(std::span(packets)), 0, kTraceTag);
+    return {};
+  }
+  WrittenTrace written;
+  TraceFile file(path);
+  for (int rank = 0; rank < comm.size(); ++rank) {
+    const auto& of_rank = sizes[static_cast<std::size_t>(rank)];
+    if (rank > 0) {
+      packets.resize(static_cast<std::size_t>(of_rank[0]));
+      comm.receive(std::as_writable_bytes(std::span(packets)), rank, kTraceTag);
+    }
+    file.write(packets);
+    written.slices += of_rank[1];
+    written.lost += of_rank[2];
+  }
+  written.error = file.finish();
+  return written;
+}
+
+// The window.
+
+namespace {
+
+/// Null, unless the job traces steps.
+Timeline* make_timeline(const Job& job, Communicator& comm) {
+  if (!job.run.trace.is_given()) return nullptr;
+  comm.activity().trace_with(std::make_unique<Timeline>());
+  comm.activity().timeline()->thread_track();
+  return comm.activity().timeline();
+}
+
+}  // namespace
+
+StepTrace::StepTrace(const Job& job, Communicator& comm)
+    : steps_(job.run.trace), comm_(comm), timeline_(make_timeline(job, comm)) {}
+
+std::int64_t StepTrace::series_from(std::int64_t taken, std::int64_t count) const {
+  if (timeline_ == nullptr || taken >= steps_.last) return count;
+  const std::int64_t end = taken + 1 < steps_.first ? steps_.first - 1 : steps_.last;
+  return std::min(count, end - taken);
+}
+
+std::string StepTrace::before_step(std::int64_t step, const std::string& directory) {
+  if (timeline_ == nullptr) return "";
+  if (timeline_->is_open()) return step > steps_.last ? write(steps_.last, directory) : "";
+  if (!steps_.holds(step)) return "";
+  clock_.begin = compare_clocks(comm_, machines_of(comm_));
+  first_ = step;
+  timeline_->open();
+  return "";
+}
+
+std::string StepTrace::end(std::int64_t steps_taken, const std::string& directory) {
+  if (timeline_ == nullptr) return "";
+  if (timeline_->is_open()) return write(std::min(steps_taken, steps_.last), directory);
+  if (first_ > 0) return "";
+  return fmt::format("trace: none, since this start took no step of {}..{}", steps_.first, steps_.last);
+}
+
+std::string StepTrace::write(std::int64_t last_step, const std::string& directory) {
+  timeline_->close();
+  clock_.end = compare_clocks(comm_, machines_of(comm_));
+  const std::string path = directory + "/" + kTraceFile;
+  const WrittenTrace trace = write_trace(comm_, *timeline_, clock_, path);
+  if (comm_.rank() == 0 && !trace.error.empty()) {
+    print_error(
+        fmt::format("warning: the trace is not written, the run goes on without it: {}", trace.error));
+    return "";
+  }
+  const std::string lost = trace.lost == 0 ? ""
+                                           : fmt::format(", and {} more were beyond the memory for them",
+                                                         with_thousands(trace.lost));
+  return fmt::format("trace: steps {}..{} of {} in {} ({}{}); open it in ui.perfetto.dev", first_, last_step,
+                     counted(comm_.size(), "rank"), path, counted(trace.slices, "slice"), lost);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,262 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A slice's own time is what its inner slices leave of it; advice follows from the largest losses.
+#include "trainer/tools/step_explanation.hpp"
+
+#include "common/text_layout.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <utility>
+
+namespace lockstep::bench {
+namespace {
+
+constexpr int kColumns = 80;
+constexpr std::size_t kMostLayers = 5, kMostAdvice = 3;
+/// What takes less of a step is not worth a sentence.
+constexpr double kWorthSaying = 0.05;
+
+struct NamedWork {
+  Work work;
+  const char* name;
+};
+constexpr NamedWork kNamed[] = {{Work::kForward, "forward"},    {Work::kBackward, "backward"},
+                                {Work::kSums, "gradient sums"}, {Work::kLoss, "loss"},
+                                {Work::kInput, "input"},        {Work::kUpdate, "update"},
+                                {Work::kWaiting, "waiting"}};
+
+using Interval = std::pair<std::int64_t, std::int64_t>;
+
+/// The slices of a track, the outer ones first.
+std::vector<TimeSlice> ordered(const Timeline& timeline, std::uint32_t track) {
+  std::vector<TimeSlice> slices;
+  for (const TimeSlice& slice : timeline.slices())
+    if (slice.track == track) slices.push_back(slice);
+  std::ranges::stable_sort(slices, [](const TimeSlice& a, const TimeSlice& b) {
+    return a.begin_ns != b.begin_ns ? a.begin_ns < b.begin_ns : a.end_ns > b.end_ns;
+  });
+  return slices;
+}
+
+/// Nanoseconds of each slice without those inside it.
+std::vector<std::int64_t> own_times(const std::vector<TimeSlice>& slices) {
+  std::vector<std::int64_t> own;
+  std::vector<std::size_t> open;
+  for (std::size_t i = 0; i < slices.size(); ++i) {
+    while (!open.empty() && slices[open.back()].end_ns <= slices[i].begin_ns) open.pop_back();
+    if (!open.empty()) own[open.back()] -= slices[i].nanoseconds();
+    own.push_back(slices[i].nanoseconds());
+    open.push_back(i);
+  }
+  return own;
+}
+
+/// Of one kind of work, joined where they overlap.
+std::vector<Interval> intervals_of(const Timeline& timeline, Work work) {
+  std::vector<Interval> all, joined;
+  for (const TimeSlice& slice : timeline.slices())
+    if (slice.work == work) all.emplace_back(slice.begin_ns, slice.end_ns);
+  std::ranges::sort(all);
+  for (const Interval& next : all) {
+    if (joined.empty() || next.first > joined.back().second) {
+      joined.push_back(next);
+    } else {
+      joined.back().second = std::max(joined.back().second, next.second);
+    }
+  }
+  return joined;
+}
+
+bool begins_in(const std::vector<Interval>& intervals, const TimeSlice& slice) {
+  const auto behind = std::ranges::upper_bound(intervals, slice.begin_ns, {}, &Interval::first);
+  return behind != intervals.begin() && slice.begin_ns < std::prev(behind)->second;
+}
+
+std::int64_t length(const std::vector<Interval>& intervals) {
+  std::int64_t sum = 0;
+  for (const auto& [begin, end] : intervals) sum += end - begin;
+  return sum;
+}
+
+std::int64_t overlap(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0, j = 0; i < a.size() && j < b.size();) {
+    sum += std::max<std::int64_t>(0, std::min(a[i].second, b[j].second) - std::max(a[i].first, b[j].first));
+    ++(a[i].second < b[j].second ? i : j);
+  }
+  return sum;
+}
+
+std::vector<LayerTime> slowest_first(const std::map<std::string, LayerTime>& by_name) {
+  std::vector<LayerTime> layers;
+  for (const auto& [name, times] : by_name) layers.push_back({name, times.forward, times.backward});
+  std::ranges::stable_sort(layers, std::greater(), [](const LayerTime& l) { return l.forward + l.backward; });
+  return layers;
+}
+
+}  // namespace
+
+StepShares shares_of(const Timeline& timeline, int threads) {
+  StepShares shares;
+  std::int64_t whole = 0;
+  for (const TimeSlice& slice : timeline.slices()) {
+    if (slice.work != Work::kStep) continue;
+    ++shares.steps;
+    whole += slice.nanoseconds();
+  }
+  if (shares.steps == 0) return shares;
+  const double step = 1e-9 / static_cast<double>(shares.steps);
+  shares.seconds = static_cast<double>(whole) * step;
+  const std::vector<Interval> steps = intervals_of(timeline, Work::kStep);
+  std::map<std::string, LayerTime> layers;
+  for (std::uint32_t track = 0; track < timeline.tracks().size(); ++track) {
+    if (!timeline.tracks()[track].is_thread()) continue;
+    const std::vector<TimeSlice> slices = ordered(timeline, track);
+    const std::vector<std::int64_t> own = own_times(slices);
+    for (std::size_t i = 0; i < slices.size(); ++i) {
+      if (!begins_in(steps, slices[i])) continue;
+      const double seconds = static_cast<double>(own[i]) * step / threads;
+      shares.own[static_cast<std::size_t>(slices[i].work)] += seconds;
+      if (slices[i].work == Work::kForward) layers[std::string(slices[i].of)].forward += seconds;
+      if (slices[i].work == Work::kBackward) layers[std::string(slices[i].of)].backward += seconds;
+    }
+  }
+  shares.layers = slowest_first(layers);
+  const auto sums = intervals_of(timeline, Work::kAllReduce);
+  shares.under_way = static_cast<double>(length(sums)) * step;
+  shares.hidden =
+      shares.under_way - static_cast<double>(overlap(sums, intervals_of(timeline, Work::kWaiting))) * step;
+  return shares;
+}
+
+double StepShares::rest() const {
+  double named = 0;
+  for (const NamedWork& entry : kNamed) named += of(entry.work);
+  return std::max(0.0, seconds - named);
+}
+
+// What would help: each loss with the sentence that lessens it.
+
+namespace {
+
+struct Loss {
+  double share;
+  std::string advice;
+};
+
+void add_waits(const StepSurroundings& around, std::vector<Loss>& losses) {
+  if (around.oversubscribed) {
+    losses.push_back(
+        {std::max(around.skew, kWorthSaying),
+         "fewer ranks on this host: there are more than cores, and those that share one wait for "
+         "each other"});
+  } else {
+    losses.push_back({around.skew,
+                      "ranks of equal speed: this one waits for slower ones; lockstep doctor and the "
+                      "watchdog's scores (docs/watchdog.md) name them"});
+  }
+  losses.push_back(
+      {around.exposed,
+       "a larger data.global_batch (or fewer ranks): the all-reduce costs the same, and there is "
+       "more backward to hide it under"});
+  if (around.buckets == 1)
+    losses.push_back({around.exposed / 2,
+                      "a smaller parallel.bucket_bytes: with one bucket, gradients leave only when backward "
+                      "has ended"});
+}
+
+void add_idle(const StepShares& shares, const StepSurroundings& around, std::vector<Loss>& losses) {
+  const std::int64_t rounds = (around.grains + around.threads - 1) / around.threads;
+  const double idle = around.grains == 0 ? 0
+                                         : 1 - static_cast<double>(around.grains) /
+                                                   static_cast<double>(rounds * around.threads);
+  if (idle > 0)
+    losses.push_back({idle, fmt::format("a parallel.threads that divides the {} of a step (or a smaller "
+                                        "parallel.grain, a larger batch): {} of {} thread turns have none",
+                                        counted(around.grains, "grain"),
+                                        rounds * around.threads - around.grains, rounds * around.threads)});
+  if (around.ranks * around.threads < around.cores && around.grains > 1)
+    losses.push_back(
+        {1 - static_cast<double>(around.ranks * around.threads) / around.cores,
+         fmt::format("more ranks or parallel.threads: {} of {} in use, and a step has {} on this rank",
+                     around.ranks * around.threads, counted(around.cores, "core"),
+                     counted(around.grains, "grain"))});
+  const double update = shares.of(Work::kUpdate) / shares.seconds;
+  losses.push_back({update, "a larger data.global_batch: an update costs the same for any batch"});
+  losses.push_back({shares.of(Work::kInput) / shares.seconds,
+                    "input is gathered on the threads that compute: more parallel.threads share it"});
+}
+
+}  // namespace
+
+std::vector<std::string> advice_for(const StepShares& shares, const StepSurroundings& around) {
+  std::vector<Loss> losses;
+  if (around.ranks > 1) add_waits(around, losses);
+  if (shares.seconds > 0) add_idle(shares, around, losses);
+  std::erase_if(losses, [](const Loss& loss) { return loss.share < kWorthSaying; });
+  std::ranges::stable_sort(losses, std::greater(), &Loss::share);
+  if (losses.size() > kMostAdvice) losses.resize(kMostAdvice);
+  std::vector<std::string> advice;
+  for (const Loss& loss : losses)
+    advice.push_back(fmt::format("{} ({:.0f} %)", loss.advice, 100 * loss.share));
+  if (advice.empty())
+    advice.push_back(fmt::format("nothing stands out: this step is arithmetic, at {:.0f} % of the peak",
+                                 100 * around.share_of_peak));
+  return advice;
+}
+
+std::string explanation_text(const StepShares& shares, const StepSurroundings& around) {
+  const auto share = [&](double seconds) { return shares.seconds > 0 ? 100 * seconds / shares.seconds : 0; };
+  std::string text = fmt::format("Where a step of rank 0 goes (mean of {}, {:.0f} us each):\n",
+                                 counted(shares.steps, "step"), shares.seconds * 1e6);
+  for (const NamedWork& entry : kNamed) {
+    if (shares.of(entry.work) <= 0) continue;
+    text += fmt::format("  {:<14} {:>5.1f} % {:>9.1f} us\n", entry.name, share(shares.of(entry.work)),
+                        shares.of(entry.work) * 1e6);
+  }
+  text +=
+      fmt::format("  {:<14} {:>5.1f} % {:>9.1f} us\n", "the rest", share(shares.rest()), shares.rest() * 1e6);
+  if (around.ranks > 1) {
+    text += fmt::format("Of the waiting {:.1f} % of a step is communication, {:.1f} % is for slower ranks.\n",
+                        100 * around.exposed, 100 * around.skew);
+    text += fmt::format("All-reduces are under way for {:.0f} us, {:.0f} us of it ({:.0f} %) hidden.\n",
+                        shares.under_way * 1e6, shares.hidden * 1e6,
+                        shares.under_way > 0 ? 100 * shares.hidden / shares.under_way : 0);
+  }
+  text += fmt::format("Arithmetic runs at {:.0f} % of the peak of a core.\nThe slowest layers:\n",
+                      100 * around.share_of_peak);
+  for (std::size_t i = 0; i < std::min(kMostLayers, shares.layers.size()); ++i) {
+    const LayerTime& layer = shares.layers[i];
+    text += fmt::format("  {:<28} {:>5.1f} %  forward {:.1f} us, backward {:.1f} us\n",
+                        clip_middle(layer.name, 28), share(layer.forward + layer.backward),
+                        layer.forward * 1e6, layer.backward * 1e6);
+  }
+  text += "What would help most:\n";
+  for (const std::string& advice : advice_for(shares, around)) text += "  - " + advice + "\n";
+  return fold_lines(text, kColumns);
+}
+
+nlohmann::ordered_json explanation_json(const StepShares& shares, const StepSurroundings& around) {
+  nlohmann::ordered_json works, layers = nlohmann::ordered_json::array();
+  for (const NamedWork& entry : kNamed) works[entry.name] = shares.of(entry.work);
+  works["the rest"] = shares.rest();
+  for (const LayerTime& layer : shares.layers)
+    layers.push_back({{"name", layer.name}, {"forward", layer.forward}, {"backward", layer.backward}});
+  return {{"steps", shares.steps},
+          {"seconds", shares.seconds},
+          {"work_seconds", works},
+          {"all_reduce_seconds", shares.under_way},
+          {"hidden_seconds", shares.hidden},
+          {"exposed_share", around.exposed},
+          {"skew_share", around.skew},
+          {"layers", layers},
+          {"advice", advice_for(shares, around)}};
+}
+
+}  // namespace lockstep::bench
