@@ -60,7 +60,10 @@ void TrainingRun::train_epoch() {
   while (!epoch_finished() && !steps_finished() && !stopping_) {
     if (faults_) faults_->before_series(state_.position.global_step);
     comm_.activity().begin_step(state_.position.global_step + 1);
-    after_series(strategy_->run(state_.position, next_series(), stop_wanted()));
+    const auto start = Clock::now();
+    const StepSeries series = strategy_->run(state_.position, next_series(), stop_wanted());
+    epoch_clock_.add(series.steps, seconds_since(start));
+    after_series(series);
   }
   progress_.end_epoch();
   epoch_seconds_ = seconds_since(epoch_start_);  // what follows is not part of it

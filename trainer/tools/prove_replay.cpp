@@ -35,6 +35,7 @@ struct Order {
   std::int64_t steps = 0;  ///< of the next series, at most
   bool stop = false;       ///< there is none
   bool evaluate = false;   ///< something is claimed of the weights as they are now
+  bool norm = false;       ///< something is claimed of the gradient of the step just taken
   bool meet = false;       ///< all ranks of the proof meet
 };
 
@@ -106,7 +107,7 @@ void Replay::start() {
   strategy_->distribute();
   if (leads() && !order_.stop) {
     claims_.begin(state_);
-    claims_.compare_lines(state_, {}, std::nullopt);
+    claims_.compare_lines(state_, {});
   }
   give_order();
 }
@@ -143,7 +144,9 @@ void Replay::take_series() {
     evaluation_ = strategy_->evaluate(never_leave);
     strategy_->collect();
   }
-  if (leads() && !order_.stop) claims_.compare_lines(state_, series.last, evaluation_);
+  std::optional<double> norm;
+  if (order_.norm) norm = strategy_->gradient_norm();
+  if (leads() && !order_.stop) claims_.compare_lines(state_, {series.last, norm, evaluation_});
   if (order_.meet) meetings_.meet();
 }
 
@@ -153,6 +156,7 @@ void Replay::give_order() {
     claims_.remember(state_);
     order_.steps = std::min(interval_.last, claims_.next_stop(step())) - step();
     order_.evaluate = !order_.stop && claims_.wants_evaluation(step());
+    order_.norm = !order_.stop && claims_.wants_gradient_norm(step());
     order_.meet = meetings_.are_due();
   }
   if (comm_.size() > 1) comm_.broadcast(std::as_writable_bytes(std::span(&order_, 1)), 0);

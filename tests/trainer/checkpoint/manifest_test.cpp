@@ -67,9 +67,10 @@ TEST(ManifestTest, ThePageExplainsEachField) {
           << key << " is not on docs/checkpoint-format.md";
   };
   const auto json = nlohmann::json::parse(write_manifest(manifest));
-  EXPECT_EQ(json.size(), 29U) << json.dump(1);
+  EXPECT_EQ(json.size(), 30U) << json.dump(1);
   expect_explained(json);
-  for (const char* key : {"unprinted_loss", "gradient_units", "arithmetic", "trail", "metrics"})
+  for (const char* key :
+       {"unprinted_loss", "unlogged_answers", "gradient_units", "arithmetic", "trail", "metrics"})
     expect_explained(json.at(key));
   expect_explained(json.at("files")[0]);
   expect_explained(json.at("files")[0].at("sections")[0]);
