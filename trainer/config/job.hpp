@@ -128,6 +128,7 @@ struct RunSection {
   bool trail = true;                          ///< fingerprints of each step in trail.bin
   bool curve = false;                         ///< of the test accuracy: on the terminal and as a picture
   bool report = true;                         ///< report.html at the end
+  bool tensorboard = false;                   ///< event files for TensorBoard
   KeepSection keep;
 };
 

@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
+#include "trainer/tensorboard/event_file.hpp"
 
 #include <gtest/gtest.h>
 
@@ -63,6 +64,7 @@ class RandomJob {
                flip(),
                flip(),
                flip(),
+               flip() && writes_event_files(),
                {whole(1, 1000), whole(0, 1000), flip()}};
     if (flip()) job.inject = {whole(0, 1000), whole(1, 1000), pick({"die", "delay 0.5s", "slow 12%", "nan"})};
     return job;
@@ -209,6 +211,7 @@ TEST(JobHashTest, LengthPlaceAndLoggingMayChange) {
                            "run.curve=yes",
                            "run.trail=no",
                            "run.report=off",
+                           writes_event_files() ? "run.tensorboard=yes" : "run.tensorboard=no",
                            "run.print_shapes=yes",
                            "run.print_loss_every_steps=7",
                            "parallel.check_replicas_every_steps=1",
