@@ -157,8 +157,8 @@ Json verdicts_json(Env& env, const std::string& directory) {
       if (env.entry(path).kind != EntryKind::kFile) continue;
       const auto bytes = env.read_first(path, kVerdictBytes);
       verdicts.push_back({{"start", start},
-                          {"verdict", printable_line(std::string_view(
-                                          reinterpret_cast<const char*>(bytes.data()), bytes.size()))}});
+                          {"verdict", printable(std::string_view(reinterpret_cast<const char*>(bytes.data()),
+                                                                 bytes.size()))}});
     }
   } catch (const Error&) {
     return verdicts;  // one rank alone leaves no records
