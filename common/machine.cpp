@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -118,6 +119,13 @@ void require_memory(std::uint64_t bytes, const std::string& what, const std::str
   if (bytes <= free.bytes) return;
   throw MemoryError(fmt::format("not enough memory: {} would take {}, and {} leaves {}; {}", what,
                                 format_memory(bytes), free.limited_by, format_memory(free.bytes), help));
+}
+
+std::uint64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::uint64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return file ? resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
 }
 
 std::uint64_t peak_resident_bytes() {

@@ -34,6 +34,9 @@ FreeMemory free_memory(int processes = 1, const std::filesystem::path& root = "/
 /// @throws MemoryError  there is not that much left: what, how much, how much there is, and the help
 void require_memory(std::uint64_t bytes, const std::string& what, const std::string& help, int processes = 1);
 
+/// What this process has in memory now, its libraries included; 0: the kernel does not say.
+std::uint64_t resident_bytes();
+
 /// The most that this process has had in memory at once, its libraries included (its peak resident set size).
 std::uint64_t peak_resident_bytes();
 

@@ -97,6 +97,7 @@ const std::vector<FactChange>& fact_changes() {
       {"epoch_loss_units", [](auto& f, Dice& dice) { ++f.epoch_loss_units[dice.between(0, 4)]; }},
       {"unprinted_loss.steps", [](auto& f, Dice&) { ++f.unprinted.steps; }},
       {"unprinted_loss.samples", [](auto& f, Dice&) { ++f.unprinted.samples; }},
+      {"unlogged_answers.steps", [](auto& f, Dice&) { ++f.unlogged.steps; }},
       {"unprinted_loss.units", [](auto& f, Dice&) { ++f.unprinted.units.at(0); }},
       {"gradient_units.exponents", [](auto& f, Dice& dice) { ++dice.pick(f.gradient_units.exponents); }},
       {"gradient_units.changed_at", [](auto& f, Dice&) { ++f.gradient_units.changed_at; }},

@@ -108,6 +108,12 @@ void sum_fields(auto&& archive, CheckpointFacts& facts) {
     inner("units", loss.units);
     require_loss_units(inner, "units", loss.units);
   });
+  optional_field(archive, "unlogged_answers", facts.unlogged, [](auto&& inner, CheckpointAnswers& answers) {
+    inner("steps", answers.steps);
+    inner("samples", answers.samples);
+    inner("correct", answers.correct);
+    inner.require(answers.correct <= answers.samples, "correct", kInRange);
+  });
   optional_field(archive, "gradient_units", facts.gradient_units, [](auto&& inner, CheckpointUnits& units) {
     inner("exponents", units.exponents);
     inner("changed_at", units.changed_at);

@@ -37,6 +37,12 @@ struct CheckpointLoss {
   friend bool operator==(const CheckpointLoss&, const CheckpointLoss&) = default;
 };
 
+/// The answers to the last steps of the epoch under way, which no event "step" has told yet.
+struct CheckpointAnswers {
+  std::int64_t steps = 0, samples = 0, correct = 0;
+  friend bool operator==(const CheckpointAnswers&, const CheckpointAnswers&) = default;
+};
+
 /// Which sums the steps behind a checkpoint were made of (kernels/sum_cuts.hpp): who computes them again gets the
 /// same bits from `since` on.
 struct CheckpointArithmetic {
@@ -85,7 +91,8 @@ struct CheckpointFacts {
   double epoch_loss_sum = 0;  ///< nats
   /// The same without rounding: six limbs of 32 bits of a multiple of 2^-32 nats, least first. May be empty.
   std::vector<std::int64_t> epoch_loss_units;
-  CheckpointLoss unprinted;  ///< where run.print_loss_every_steps asks for it
+  CheckpointLoss unprinted;    ///< where run.print_loss_every_steps asks for it
+  CheckpointAnswers unlogged;  ///< where run.log_every_steps asks for them; none in older checkpoints
   CheckpointUnits gradient_units;
   CheckpointArithmetic arithmetic;
   std::optional<CheckpointTrail> trail;      ///< nothing where the run leaves none, and in older checkpoints

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// lockstep report RUN...
+#include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
@@ -9,13 +10,16 @@
 #include "trainer/checkpoint/inspect.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/reports/report.hpp"
+#include "trainer/tensorboard/event_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,7 +42,8 @@ struct ReportCommandOptions {
 };
 
 ReportOptions wanted_by(const ReportCommandOptions& options) {
-  const bool has_models = options.format == "html" || options.format == "json" || options.format == "md";
+  const bool has_models = options.format == "html" || options.format == "tensorboard" ||
+                          options.format == "json" || options.format == "md";
   return {.models = has_models && options.runs.size() <= kMostModels,
           .data = options.data,
           .threads = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1U, 16U)),
@@ -92,8 +97,40 @@ int follow(const ReportCommandOptions& options) {
   }
 }
 
+/// A folder with an event file for each run, by which TensorBoard tells them apart.
+int write_for_tensorboard(const ReportCommandOptions& options) {
+  if (!writes_event_files())
+    throw UsageError(
+        "--format tensorboard: this program was built without Protocol Buffers; build it where "
+        "protobuf-compiler "
+        "and libprotobuf-dev are installed");
+  if (options.output.empty())
+    throw UsageError("--format tensorboard writes a folder for each run: name one for them with -o DIR");
+  Env& env = Env::posix();
+  const auto report = collect_report(env, options.runs, wanted_by(options));
+  std::set<std::string> folders;
+  for (const auto& run : report["runs"]) {
+    std::string folder = options.output + "/" + run["name"].get<std::string>();
+    while (!folders.insert(folder).second) folder += "-2";
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    if (error) throw IoError(fmt::format("{}: cannot be created: {}", folder, error.message()));
+    for (const std::string& name : env.list(folder)) {
+      if (!is_event_file(name)) continue;
+      if (!options.force)
+        throw IoError(fmt::format("{}: holds event files already; --force replaces them", folder));
+      env.remove_file(folder + "/" + name);
+    }
+    write_event_file(env, run, folder);
+    print("{}: {} for 'tensorboard --logdir {}'\n", folder,
+          counted(run["steps_logged"].get<int>(), "logged step"), options.output);
+  }
+  return 0;
+}
+
 int report(const ReportCommandOptions& options) {
   if (options.follow) return follow(options);
+  if (options.format == "tensorboard") return write_for_tensorboard(options);
   const std::string text =
       report_as(options.format, collect_report(Env::posix(), options.runs, wanted_by(options)));
   if (options.format == "html" || !options.output.empty()) {
@@ -118,8 +155,8 @@ void add_report_command(CLI::App& app, Action& action) {
       ->add_option(
           "--format", options->format,
           "html; or what goes to standard output unless -o names a file: json, csv (every step), md, svg, "
-          "terminal (curves of characters)")
-      ->check(CLI::IsMember({"html", "json", "csv", "md", "svg", "terminal"}))
+          "terminal (curves of characters); or tensorboard: event files in the folder that -o names")
+      ->check(CLI::IsMember({"html", "json", "csv", "md", "svg", "terminal", "tensorboard"}))
       ->capture_default_str();
   command
       ->add_flag("--follow", options->follow,
@@ -136,6 +173,7 @@ void add_report_command(CLI::App& app, Action& action) {
       "  lockstep report runs/mnist\n"
       "  lockstep report runs/mnist runs/mnist-2 -o both.html\n"
       "  lockstep report runs/mnist --format csv > mnist.csv\n"
+      "  lockstep report runs/mnist runs/mnist-2 --format tensorboard -o boards\n"
       "  lockstep report runs/mnist --follow");
   command->callback([=, &action] { action = [=] { return report(*options); }; });
 }

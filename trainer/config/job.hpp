@@ -145,6 +145,7 @@ struct RunSection {
   bool trail = true;                          ///< fingerprints of each step in trail.bin
   bool curve = false;                         ///< of the accuracy: on the terminal and as a picture
   bool report = true;                         ///< report.html at the end
+  bool tensorboard = false;                   ///< event files for TensorBoard
   TracedSteps trace = {};                     ///< steps whose course is written to trace.pftrace
   KeepSection keep;
 };

@@ -44,6 +44,14 @@ void HostArena::take_gradient(std::int64_t global_step) {
   update(update_.scalars(global_step), update_.tensors());
 }
 
+std::vector<double> HostArena::gradient_squares() const {
+  std::vector<double> squares;
+  for (std::size_t i = 0; i < units_.tensors(); ++i)
+    squares.push_back(
+        sum_of_squares(gradient_.span().subspan(units_.begin(i), units_.end(i) - units_.begin(i))));
+  return squares;
+}
+
 void HostArena::update(const StepScalars& scalars, std::span<const UpdateTensor> tensors) {
   cpu::update(update_.rule(), scalars, tensors, gradient_.data(), buffers_.pointers(), weights_.data());
 }

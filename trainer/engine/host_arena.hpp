@@ -33,6 +33,8 @@ class HostArena {
   const GradientReducer& reducer() const { return *reducer_; }
   /// The mean gradient of the last step, [parameters].
   std::span<float> gradient() { return gradient_.span(); }
+  /// The sum of the squares of each trained tensor's, in the order of the part.
+  std::vector<double> gradient_squares() const;
 
   /// As StepTrial asks for them.
   LargestSums largest_sums();

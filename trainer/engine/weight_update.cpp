@@ -8,6 +8,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
 namespace lockstep {
 
 namespace {
@@ -85,6 +90,20 @@ std::vector<OptimizerBufferView> OptimizerBuffers::views() {
 
 std::size_t optimizer_buffers(const Job& job) {
   return find_optimizer(job.train.optimizer).buffers(job.train.optimizer).size();
+}
+
+double sum_of_squares(std::span<const float> values) {
+  std::array<double, kNormLanes> lanes{};
+  for (std::size_t i = 0; i < values.size(); i += kNormLanes) {
+    const std::size_t count = std::min<std::size_t>(kNormLanes, values.size() - i);
+    for (std::size_t lane = 0; lane < count; ++lane)
+      lanes[lane] += double{values[i + lane]} * double{values[i + lane]};
+  }
+  return std::accumulate(lanes.begin(), lanes.end(), 0.0);
+}
+
+double norm_of(std::span<const double> squares) {
+  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
 // Which tensors there are.

@@ -117,6 +117,14 @@ struct HeldTensor {
 /// Of all tensors, where a rank holds the whole network.
 std::vector<HeldTensor> held_tensors(const ParameterLayout& parameters);
 
+// The norm of a gradient, in one order whatever ranks and threads there are: the squares of each tensor are added up
+// in kNormLanes partial sums, the tensors in their order, all in double.
+
+/// Of one tensor.
+double sum_of_squares(std::span<const float> values);
+/// @param squares  of each tensor
+double norm_of(std::span<const double> squares);
+
 // What arenas on hosts and devices are made for.
 
 /// The job's units as they are before the first step.

@@ -53,8 +53,23 @@ std::string report_in_characters(const nlohmann::ordered_json& report, int colum
 /// Loss and accuracy as one picture.
 std::string report_svg(const nlohmann::ordered_json& report);
 
-/// Writes DIRECTORY/report.html for a run that has come to its end, in a second at most. What goes wrong is said, and
-/// no error.
-void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads) noexcept;
+/// What a run leaves at its end beside its own files.
+struct LastFiles {
+  bool page = true;         ///< report.html
+  bool tensorboard = true;  ///< the confusion matrix and the surest mistakes as pictures in an event file
+};
+
+/// Writes them into the folder of a run that has come to its end, in a second at most. What goes wrong is said, and no
+/// error.
+void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads,
+                         const LastFiles& wanted) noexcept;
+
+// For TensorBoard: report_tensorboard.cpp.
+
+/// An event file in `folder` with all that a run of the document tells: scalars of each line of its metrics, the job,
+/// the network, classes and mistakes. @throws IoError
+void write_event_file(Env& env, const nlohmann::ordered_json& run, const std::string& folder);
+/// One with the pictures alone. @throws IoError
+void write_event_pictures(Env& env, const nlohmann::ordered_json& run, const std::string& folder);
 
 }  // namespace lockstep

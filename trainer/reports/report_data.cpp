@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// From run folders to the JSON document: curves as columns, everything else as the run has written it.
+#include "comm/flight_record.hpp"
 #include "common/error.hpp"
 #include "common/json_text.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/run_history.hpp"
+#include "trainer/run/run_directory.hpp"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -25,8 +27,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
-constexpr std::size_t kMostEvents = 200, kMostLogLines = 100;
-constexpr std::uint64_t kLogBytes = 256 << 10;
+constexpr std::size_t kMostEvents = 200, kMostLogLines = 100, kMostRanks = 64;
+constexpr std::uint64_t kLogBytes = 256 << 10, kVerdictBytes = 4096;
 
 // Curves: the numbers of all events of one name, column by column.
 
@@ -90,19 +92,42 @@ Json curve_json(const Columns& columns, std::size_t most) {
   return json;
 }
 
+/// Each number of a list to that of the same rank; a start on other ranks counts for those that it has.
+void add_up(std::string_view list, std::vector<double>& sums) {
+  const Json numbers = Json::parse(list, nullptr, /*allow_exceptions=*/false);
+  if (!numbers.is_array()) return;
+  sums.resize(std::max(sums.size(), std::min(numbers.size(), kMostRanks)));
+  for (std::size_t i = 0; i < std::min(numbers.size(), kMostRanks); ++i)
+    if (numbers[i].is_number()) sums[i] += numbers[i].get<double>();
+}
+
 /// What a run tells beside its curves.
 struct RunEvents {
-  Columns step{{"loss", "learning_rate", "samples_per_second", "gradient_norm"}};
-  Columns epoch{{"test_loss", "epoch", "train_loss", "train_accuracy", "train_seconds", "train_samples",
-                 "learning_rate", "test_accuracy", "test_samples", "validation_loss", "validation_accuracy",
-                 "memory_bytes"}};
+  Columns step{{"loss", "learning_rate", "samples_per_second", "gradient_norm", "train_accuracy"}};
+  Columns epoch{{"test_loss",           "epoch",
+                 "train_loss",          "train_accuracy",
+                 "train_seconds",       "epoch_seconds",
+                 "train_samples",       "learning_rate",
+                 "test_accuracy",       "test_samples",
+                 "validation_loss",     "validation_accuracy",
+                 "step_seconds_p50",    "step_seconds_p90",
+                 "step_seconds_p99",    "resident_bytes",
+                 "peak_resident_bytes", "device_bytes",
+                 "peak_device_bytes",   "exposed_seconds",
+                 "rank_skew",           "slowest_rank"}};
+  std::vector<double> busy, exposed;  ///< seconds of each rank, over the epochs
   Json start = nullptr, end = nullptr, others = Json::array();
   std::int64_t not_kept = 0;  ///< others, beyond kMostEvents
 
   void add(const MetricsEvent& event) {
     const std::string_view name = event.name();
     if (name == "step") return step.add(event);
-    if (name == "epoch" || name == "evaluation") return epoch.add(event);
+    if (name == "evaluation") return epoch.add(event);
+    if (name == "epoch") {
+      add_up(event.raw("rank_busy_seconds"), busy);
+      add_up(event.raw("rank_exposed_seconds"), exposed);
+      return epoch.add(event);
+    }
     if (name == "loss") return;
     Json json = Json::parse(event.line(), nullptr, /*allow_exceptions=*/false);
     if (name == "start") {
@@ -116,6 +141,31 @@ struct RunEvents {
     }
   }
 };
+
+Json ranks_json(const RunEvents& events) {
+  Json ranks = Json::array();
+  for (std::size_t i = 0; i < std::min(events.busy.size(), events.exposed.size()); ++i)
+    ranks.push_back({{"busy_seconds", events.busy[i]}, {"exposed_seconds", events.exposed[i]}});
+  return ranks;
+}
+
+/// What the watchdog has said of the starts that have flight records: which rank was lost, and why.
+Json verdicts_json(Env& env, const std::string& directory) {
+  Json verdicts = Json::array();
+  try {
+    for (const int start : flights_of(directory)) {
+      const auto path = fmt::format("{}/flight/{:04}/{}", directory, start, kVerdictFile);
+      if (env.entry(path).kind != EntryKind::kFile) continue;
+      const auto bytes = env.read_first(path, kVerdictBytes);
+      verdicts.push_back({{"start", start},
+                          {"verdict", printable(std::string_view(reinterpret_cast<const char*>(bytes.data()),
+                                                                 bytes.size()))}});
+    }
+  } catch (const Error&) {
+    return verdicts;  // one rank alone leaves no records
+  }
+  return verdicts;
+}
 
 /// Samples of all epochs by their seconds.
 Json mean_speed(const Columns& epochs) {
@@ -195,6 +245,8 @@ Json run_json(Env& env, const RunHistory& run, const RunEvents& events, std::siz
       {"end", events.end},
       {"steps_logged", events.step.steps.size()},
       {"curves", {{"step", curve_json(events.step, points)}, {"epoch", curve_json(events.epoch, points)}}},
+      {"ranks", ranks_json(events)},
+      {"verdicts", verdicts_json(env, run.path)},
       {"events", events.others},
       {"checkpoints", checkpoints_json(run)},
       {"log", log_lines(env, run.path)},
@@ -233,14 +285,21 @@ Json collect_report(Env& env, const std::vector<std::string>& runs, const Report
   return report;
 }
 
-void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads) noexcept {
+void write_report_of_run(const std::string& directory, const TrainTestData& data, int threads,
+                         const LastFiles& wanted) noexcept {
   constexpr std::chrono::milliseconds kForClasses{500};
+  const char* what = wanted.page ? "report.html" : "picture for TensorBoard";
   try {
     const ReportOptions options{.loaded = &data, .threads = threads, .class_seconds = kForClasses};
-    const std::string page = report_page(collect_report(Env::posix(), {directory}, options));
-    replace_file(Env::posix(), directory + "/report.html", std::as_bytes(std::span(page)));
+    const Json report = collect_report(Env::posix(), {directory}, options);
+    if (wanted.page) {
+      const std::string page = report_page(report);
+      replace_file(Env::posix(), directory + "/report.html", std::as_bytes(std::span(page)));
+    }
+    what = "picture for TensorBoard";
+    if (wanted.tensorboard) write_event_pictures(Env::posix(), report["runs"].front(), directory);
   } catch (const std::exception& error) {
-    print_error(fmt::format("warning: no report.html was written: {}", error.what()));
+    print_error(fmt::format("warning: no {} was written: {}", what, error.what()));
   }
 }
 

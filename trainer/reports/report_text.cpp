@@ -135,10 +135,21 @@ std::string report_csv(const Json& report) {
                                    "train_loss",
                                    "train_accuracy",
                                    "train_seconds",
+                                   "epoch_seconds",
                                    "validation_loss",
                                    "validation_accuracy",
                                    "test_loss",
-                                   "test_accuracy"};
+                                   "test_accuracy",
+                                   "step_seconds_p50",
+                                   "step_seconds_p90",
+                                   "step_seconds_p99",
+                                   "exposed_seconds",
+                                   "rank_skew",
+                                   "slowest_rank",
+                                   "resident_bytes",
+                                   "peak_resident_bytes",
+                                   "device_bytes",
+                                   "peak_device_bytes"};
   std::string text = fmt::format("run,event,{}\n", fmt::join(kColumns, ","));
   for (const Json& run : report["runs"]) {
     for (const char* event : {"step", "epoch"}) {

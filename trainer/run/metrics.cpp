@@ -63,12 +63,18 @@ nlohmann::ordered_json step_event(const RunState& state, const StepTotals& total
           {"learning_rate", learning_rate}};
 }
 
-nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& window) {
-  return {{"event", "loss"},
-          {"epoch", state.position.epoch + 1},
-          {"step", state.position.global_step},
-          {"steps", window.steps},
-          {"mean_loss", window.mean()}};
+void add_training_numbers(nlohmann::ordered_json& event, const LossWindow& window,
+                          std::optional<double> gradient_norm) {
+  if (window.steps > 0) {
+    event["train_accuracy"] = window.accuracy();
+    event["accuracy_steps"] = window.steps;
+  }
+  if (gradient_norm) event["gradient_norm"] = *gradient_norm;
+}
+
+nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& window, double learning_rate) {
+  return {{"event", "loss"},       {"epoch", state.position.epoch + 1}, {"step", state.position.global_step},
+          {"steps", window.steps}, {"mean_loss", window.mean()},        {"learning_rate", learning_rate}};
 }
 
 nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate,
@@ -77,6 +83,7 @@ nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate,
                                   {"epoch", state.position.epoch + 1},
                                   {"step", state.position.global_step},
                                   {"train_loss", state.mean_epoch_loss()},
+                                  {"train_accuracy", state.epoch_accuracy()},
                                   {"train_samples", state.epoch_samples},
                                   {"train_seconds", train_seconds},
                                   {"learning_rate", learning_rate}};

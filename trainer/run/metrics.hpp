@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace lockstep {
@@ -26,8 +27,12 @@ nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const 
                                    const Communicator& comm, int hosts);
 /// Of the last step that was taken. @param totals  of that step
 nlohmann::ordered_json step_event(const RunState& state, const StepTotals& totals, double learning_rate);
+/// Behind the event of a step: how many of the samples since the last such event were answered right, and over how many
+/// steps; and the norm of its gradient, where there is one.
+void add_training_numbers(nlohmann::ordered_json& event, const LossWindow& window,
+                          std::optional<double> gradient_norm);
 /// Of the steps since the last such event.
-nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& window);
+nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& window, double learning_rate);
 // Numbers of evaluations are "test_loss" and so on, or "validation_loss", of those that there are.
 
 /// Of the epoch whose steps are all taken.

@@ -7,12 +7,14 @@
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/checkpointer.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
+#include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/step_trace.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <spdlog/sinks/basic_file_sink.h>
@@ -20,6 +22,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <span>
 #include <utility>
@@ -29,6 +32,16 @@ namespace {
 
 std::string metrics_path(const std::string& run_dir) {
   return run_dir + "/metrics.jsonl";
+}
+
+/// With the moment at which it is written down, by the clock that people set.
+nlohmann::ordered_json stamped(nlohmann::ordered_json event) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  event["time"] =
+      fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(milliseconds / 1000)),
+                  milliseconds % 1000);
+  return event;
 }
 
 std::string trail_path(const std::string& run_dir) {
@@ -180,6 +193,8 @@ void RunDirectory::clear_for_a_new_run() {
   if (interrupted_before_it_saved) {
     env_.remove_file(metrics_path(path_));
     env_.remove_file(trail_path(path_));
+    for (const std::string& name : env_.list(path_))
+      if (is_event_file(name) && is_file(env_, path_ + "/" + name)) env_.remove_file(path_ + "/" + name);
   } else if (env_.entry(metrics_path(path_)).kind != EntryKind::kNothing ||
              env_.entry(trail_path(path_)).kind != EntryKind::kNothing ||
              !list_checkpoints(env_, path_).empty()) {
@@ -229,6 +244,8 @@ void RunDirectory::move_previous_run_aside() {
     if (env_.entry(path_ + "/" + name).kind != EntryKind::kNothing)
       env_.rename(path_ + "/" + name, aside + "/" + name);
   }
+  for (const std::string& name : env_.list(path_))
+    if (is_event_file(name)) env_.rename(path_ + "/" + name, aside + "/" + name);
   env_.sync_directory(aside);
   env_.sync_directory(path_);
 }
@@ -264,8 +281,45 @@ void RunDirectory::append(auto& file, const auto& what) {
   }
 }
 
+/// Behind the files of earlier starts, of which what came after `step` is void; of that step itself its lines are told
+/// again. Where there are none, a new file tells all lines.
+void RunDirectory::open_tensorboard(std::int64_t step, const std::vector<GraphNode>& graph) {
+  if (!job_.run.tensorboard) return;
+  try {
+    const bool goes_on = std::ranges::any_of(env_.list(path_), is_event_file);
+    events_.emplace(env_, path_);
+    if (goes_on) events_->start_again_at(step);
+    if (step == 0 || !goes_on) {
+      events_->add_job(determining_keys(job_));
+      events_->add_graph(graph);
+    }
+    read_metrics(metrics_path(path_), [&](const MetricsEvent& event) {
+      if (goes_on && event.integer("step").value_or(0) < step) return;
+      events_->add_line(nlohmann::ordered_json::parse(event.line(), nullptr, /*allow_exceptions=*/false));
+    });
+  } catch (const Error& error) {
+    give_up_tensorboard(error);
+  }
+}
+
+void RunDirectory::to_tensorboard(const std::function<void(EventFile&)>& write) {
+  if (!events_) return;
+  try {
+    write(*events_);
+  } catch (const Error& error) {
+    give_up_tensorboard(error);
+  }
+}
+
+void RunDirectory::give_up_tensorboard(const Error& error) {
+  events_.reset();
+  print_error(fmt::format("warning: {}; the run goes on without TensorBoard's event file", error.what()));
+}
+
 void RunDirectory::write(const nlohmann::ordered_json& event) {
-  append(*metrics_, event);
+  const auto line = stamped(event);
+  to_tensorboard([&](EventFile& events) { events.add_line(line); });
+  append(*metrics_, line);
 }
 
 void RunDirectory::open_trail(TrailHead head, std::int64_t step,
@@ -290,7 +344,9 @@ void RunDirectory::write_curve(const std::string& title) {
 }
 
 void RunDirectory::write_durably(const nlohmann::ordered_json& event) {
-  metrics_->write(event);
+  const auto line = stamped(event);
+  to_tensorboard([&](EventFile& events) { events.add_line(line); });
+  metrics_->write(line);
   metrics_->sync();
   lock_->require_same_directory();
 }

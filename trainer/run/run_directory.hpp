@@ -12,6 +12,7 @@
 #include "trainer/checkpoint/trail_file.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/run/metrics.hpp"
+#include "trainer/tensorboard/event_file.hpp"
 
 #include <nlohmann/json.hpp>
 #include <spdlog/logger.h>
@@ -53,6 +54,9 @@ class RunDirectory {
   /// Goes on with the run's trail behind `step`, or begins it; or, where the job keeps none, cuts off what an earlier
   /// start left of later steps. What it says of the checkpoint gone on from, if any. After open().
   void open_trail(TrailHead head, std::int64_t step, const std::optional<CheckpointTrail>& expected);
+  /// Where the job asks for them, begins a new event file for TensorBoard, in which the run goes on behind `step`. From
+  /// then on it gets what write() gets. A file that cannot be written is a warning. After open().
+  void open_tensorboard(std::int64_t step, const std::vector<GraphNode>& graph);
   /// Appends to trail.bin. Errors as write().
   void write_trail(std::span<const TrailRecord> records);
 
@@ -85,6 +89,8 @@ class RunDirectory {
   void move_later_checkpoints_aside(std::int64_t step);
   void keep_damaged_aside();
   void sync_before_save();
+  void to_tensorboard(const std::function<void(EventFile&)>& write);
+  void give_up_tensorboard(const Error& error);
   void append(auto& file, const auto& what);
 
   Env& env_;
@@ -93,6 +99,7 @@ class RunDirectory {
   std::unique_ptr<RunLock> lock_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<TrailFile> trail_;  ///< null: none is kept
+  std::optional<EventFile> events_;   ///< none: run.tensorboard is off, or the file could not be written
   std::shared_ptr<spdlog::logger> log_;
   double best_accuracy_ = -1;         ///< of the checkpoints there are; -1: none was evaluated
   std::vector<std::string> damaged_;  ///< paths of checkpoints that resume_point passed over

@@ -12,6 +12,9 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <utility>
+
 namespace lockstep {
 
 /// To the person who watches, and to the log.
@@ -33,6 +36,7 @@ void TrainingRun::tell_epoch_starts() {
   progress_.start_epoch(state_.position.epoch + 1, job_.train.epochs, state_.position.step_in_epoch,
                         steps_per_epoch_, steps_in_run() - state_.position.global_step);
   epoch_start_ = Clock::now();
+  epoch_clock_.start(*strategy_);
   epoch_start_samples_ = state_.epoch_samples;
 }
 
@@ -46,22 +50,30 @@ void TrainingRun::tell_series(const StepSeries& series) {
 /// The line of PyTorch's tutorials, "[1,   100] loss: 0.123", and a "loss" event.
 void TrainingRun::tell_loss() {
   if (!directory_) return;
-  directory_->write(loss_event(state_, state_.unprinted));
+  directory_->write(loss_event(state_, state_.unprinted, learning_rate()));
   say(fmt::format("[{}, {:5}] loss: {:.3f}", state_.position.epoch + 1, state_.position.step_in_epoch,
                   state_.unprinted.mean()));
 }
 
-/// The "step" event of the last of the steps just taken.
+/// The "step" event of the last of the steps just taken. Collective.
 void TrainingRun::tell_step(const StepTotals& totals) {
+  const std::optional<double> gradient_norm = strategy_->gradient_norm();
+  const LossWindow window = std::exchange(state_.unlogged, {});
   if (!directory_) return;
   auto event = step_event(state_, totals, learning_rate());
+  add_training_numbers(event, window, gradient_norm);
   event["samples_per_second"] = samples_per_second(seconds_since(epoch_start_));
   directory_->write(event);
 }
 
+/// Collective.
 void TrainingRun::tell_epoch() {
+  const auto ranks = epoch_clock_.all_ranks(*strategy_, setup_.device.gpu.get(), comm_);
   if (!directory_) return;
-  directory_->write(epoch_event(state_, learning_rate(), evaluations_, epoch_seconds_));
+  auto event = epoch_event(state_, learning_rate(), evaluations_, epoch_seconds_);
+  event["epoch_seconds"] = seconds_since(epoch_start_);
+  epoch_clock_.add_to(event, ranks);
+  directory_->write(event);
   const auto fields = epoch_fields({.epoch = state_.position.epoch + 1,
                                     .epochs = job_.train.epochs,
                                     .train_loss = state_.mean_epoch_loss(),

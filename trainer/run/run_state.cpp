@@ -44,7 +44,7 @@ CheckpointLoss stored(const LossWindow& window) {
 
 /// Where the checkpoint has none, the loss of the first steps is not known: nothing is printed then.
 LossWindow restored(const CheckpointLoss& loss) {
-  LossWindow window{.steps = loss.steps, .samples = loss.samples, .loss_units = {}};
+  LossWindow window{.steps = loss.steps, .samples = loss.samples, .correct = 0, .loss_units = {}};
   if (loss.units.size() == window.loss_units.limbs.size())
     std::ranges::copy(loss.units, window.loss_units.limbs.begin());
   return window;
@@ -88,12 +88,13 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
   // All steps of an epoch may be taken and its evaluation still to come.
   const bool in_epoch = facts.epoch >= 0 && facts.step_in_epoch >= 0 && facts.step_in_epoch <= steps;
   const std::int64_t of_whole_epochs = facts.step - facts.step_in_epoch;
-  const bool possible = in_epoch && of_whole_epochs >= 0 && of_whole_epochs % steps == 0 &&
-                        of_whole_epochs / steps == facts.epoch &&
-                        facts.epoch_samples == samples_after(facts.step_in_epoch) &&
-                        facts.epoch_correct >= 0 && facts.epoch_correct <= facts.epoch_samples &&
-                        std::isfinite(facts.epoch_loss_sum) && facts.unprinted.steps <= facts.step_in_epoch &&
-                        facts.unprinted.samples <= facts.epoch_samples;
+  const bool possible =
+      in_epoch && of_whole_epochs >= 0 && of_whole_epochs % steps == 0 &&
+      of_whole_epochs / steps == facts.epoch && facts.epoch_samples == samples_after(facts.step_in_epoch) &&
+      facts.epoch_correct >= 0 && facts.epoch_correct <= facts.epoch_samples &&
+      std::isfinite(facts.epoch_loss_sum) && facts.unprinted.steps <= facts.step_in_epoch &&
+      facts.unprinted.samples <= facts.epoch_samples && facts.unlogged.steps <= facts.step_in_epoch &&
+      facts.unlogged.samples <= facts.epoch_samples && facts.unlogged.correct <= facts.epoch_correct;
   if (possible) return;
   throw DataError(fmt::format(
       "the checkpoint of step {} stands after {}, {} and {}, where a run "
@@ -104,15 +105,21 @@ void require_possible_position(const CheckpointFacts& facts, const DistributedSa
       counted(facts.epoch_samples, "sample"), counted(steps, "step"), batch));
 }
 
+void LossWindow::add(const StepSeries& series) {
+  steps += series.steps;
+  samples += series.samples;
+  correct += series.correct;
+  loss_units += series.loss_units;
+}
+
 void RunState::add(const StepSeries& series) {
   position.global_step += series.steps;
   position.step_in_epoch += series.steps;
   epoch_samples += series.samples;
   epoch_correct += series.correct;
   epoch_loss_units += series.loss_units;
-  unprinted.steps += series.steps;
-  unprinted.samples += series.samples;
-  unprinted.loss_units += series.loss_units;
+  unprinted.add(series);
+  unlogged.add(series);
 }
 
 void RunState::note(EvaluatedPart part, double accuracy) {
@@ -129,7 +136,7 @@ void RunState::start_next_epoch() {
   position.step_in_epoch = 0;
   epoch_samples = epoch_correct = 0;
   epoch_loss_units = {};
-  unprinted = {};
+  unprinted = unlogged = {};
 }
 
 std::int64_t steps_asked(const Job& job, std::int64_t steps_per_epoch) {
@@ -149,6 +156,8 @@ CheckpointFacts checkpoint_facts(const RunState& state, const Job& job, const Jo
   facts.epoch_loss_sum = state.epoch_loss();
   facts.epoch_loss_units.assign(state.epoch_loss_units.limbs.begin(), state.epoch_loss_units.limbs.end());
   if (job.run.print_loss_every_steps > 0) facts.unprinted = stored(state.unprinted);
+  if (job.run.log_every_steps > 0)
+    facts.unlogged = {state.unlogged.steps, state.unlogged.samples, state.unlogged.correct};
   facts.gradient_units = {{units.exponents().begin(), units.exponents().end()}, units.changed_at()};
   facts.arithmetic = {.version = kArithmeticVersion, .since = state.arithmetic_since};
   if (state.is_evaluated()) facts.test_accuracy = state.test_accuracy;
@@ -198,7 +207,11 @@ RunState restore(const CheckpointState& checkpoint, const Job& job, const JobSet
           .patience = facts.patience.value_or(counted_from_here(facts, judging_part(job))),
           .arithmetic_since =
               facts.arithmetic.version == kArithmeticVersion ? facts.arithmetic.since : facts.step,
-          .unprinted = restored(facts.unprinted)};
+          .unprinted = restored(facts.unprinted),
+          .unlogged = {.steps = facts.unlogged.steps,
+                       .samples = facts.unlogged.samples,
+                       .correct = facts.unlogged.correct,
+                       .loss_units = {}}};
 }
 
 TrailHead trail_head(const Job& job, const JobSetup& setup, const std::vector<std::string>& buffers) {

@@ -18,14 +18,17 @@
 
 namespace lockstep {
 
-// The loss since it was last printed: exact, so that neither ranks nor a resume in between change a digit.
+// What training came to since it was last told: exact, so that neither ranks nor a resume in between change a digit.
 
 /// Plain numbers, so that it can be broadcast.
 struct LossWindow {
   std::int64_t steps = 0, samples = 0;
-  WideSum loss_units;  ///< sum over samples, in units of 2^-32 nats
+  std::int64_t correct = 0;  ///< samples whose answer was right, as they were trained on
+  WideSum loss_units;        ///< sum over samples, in units of 2^-32 nats
 
+  void add(const StepSeries& series);
   double mean() const { return loss_units.value() / kLossScale / static_cast<double>(samples); }
+  double accuracy() const { return static_cast<double>(correct) / static_cast<double>(samples); }
 };
 
 /// Plain numbers, so that it can be broadcast.
@@ -41,7 +44,11 @@ struct RunState {
   std::int64_t validated_step = -1;
   CheckpointPatience patience;        ///< counted whether the job asks for it or not
   std::int64_t arithmetic_since = 0;  ///< the steps before were computed by a version that rounded elsewhere
-  LossWindow unprinted;  ///< steps of the epoch under way since run.print_loss_every_steps printed
+  LossWindow
+      unprinted;  ///< steps of the epoch under way since run.print_loss_every_steps printed; its answers
+                  ///< are not known behind a checkpoint
+  LossWindow unlogged;  ///< steps of the epoch under way since the last event "step"; its loss is not known
+                        ///< behind a checkpoint
 
   bool is_evaluated(EvaluatedPart part = EvaluatedPart::kTest) const {
     return part == EvaluatedPart::kTest ? evaluated_step == position.global_step && test_accuracy >= 0
@@ -52,6 +59,9 @@ struct RunState {
 
   double epoch_loss() const;  ///< sum over samples, in nats
   double mean_epoch_loss() const { return epoch_loss() / static_cast<double>(epoch_samples); }
+  double epoch_accuracy() const {
+    return static_cast<double>(epoch_correct) / static_cast<double>(epoch_samples);
+  }
   void add(const StepSeries& series);
   void start_next_epoch();
 };

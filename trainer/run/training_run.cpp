@@ -65,7 +65,10 @@ void TrainingRun::train_epoch() {
     const std::int64_t step = state_.position.global_step + 1;
     if (const std::string line = trace_.before_step(step, job_.run.dir); !line.empty()) say(line);
     comm_.activity().begin_step(step);
-    after_series(strategy_->run(state_.position, next_series(), stop_wanted()));
+    const auto start = Clock::now();
+    const StepSeries series = strategy_->run(state_.position, next_series(), stop_wanted());
+    epoch_clock_.add(series.steps, seconds_since(start));
+    after_series(series);
   }
   progress_.end_epoch();
   epoch_seconds_ = seconds_since(epoch_start_);  // what follows is not part of it

@@ -8,6 +8,7 @@
 #include "trainer/checkpoint/published_hash.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/run/epoch_clock.hpp"
 #include "trainer/run/fault_injector.hpp"
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -159,6 +160,7 @@ class TrainingRun {
   std::string first_line_;    ///< which directory was chosen, and why
   bool data_checked_ = true;  ///< rank 0: the checkpoint says what it was trained on
   Clock::time_point run_start_, epoch_start_;
+  EpochClock epoch_clock_;                ///< of the epoch under way, as far as this start of the run took it
   double epoch_seconds_ = 0;              ///< of the steps of the epoch that has ended
   std::int64_t epoch_start_samples_ = 0;  ///< those before this start of the run are not in its time
   bool curve_is_drawn_ = false, curve_failed_ = false;

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -42,6 +43,7 @@ class CpuDataParallel final : public DataParallel {
   }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
+  std::optional<double> gradient_norm() override { return norm_of(arena_.gradient_squares()); }
   StepTimes times() const override;
 
  private:

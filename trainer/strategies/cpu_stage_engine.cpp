@@ -38,6 +38,9 @@ class CpuStageEngine final : public StageEngine {
   std::vector<double> largest_sums() override {
     return arena_ ? arena_->reducer().largest_sums() : std::vector<double>();
   }
+  std::vector<double> gradient_squares() override {
+    return arena_ ? arena_->gradient_squares() : std::vector<double>();
+  }
   void update(const StepPosition& position, std::int64_t /*samples*/,
               std::vector<std::uint64_t>& rows) override {
     if (arena_) arena_->take_sums(position.global_step, rows);

@@ -101,7 +101,7 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
   };
   LargestSums largest_sums;
   if (job_.parallel.determinism == Determinism::kWorld)
-    largest_sums = [this] { return largest_sums_of_all(); };
+    largest_sums = [this] { return of_all_tensors(engine_->largest_sums()); };
   take_step({reduce, largest_sums, take, comm_.activity().timeline()}, units_, position.global_step, series);
 }
 
@@ -140,16 +140,21 @@ StepSums Pipeline::sum_over_all(const StageSums& own, bool stop_requested) {
   return {decode(std::span<const std::int64_t>(numbers).first(kStepCounters)).totals(), refusals_};
 }
 
+std::optional<double> Pipeline::gradient_norm() {
+  if (setup_.device.gpu != nullptr) return std::nullopt;
+  return norm_of(of_all_tensors(engine_->gradient_squares()));
+}
+
 /// One rank has each tensor; the others add zeros to its number's bits.
-std::vector<double> Pipeline::largest_sums_of_all() {
+/// @param own  a number of each tensor held
+std::vector<double> Pipeline::of_all_tensors(const std::vector<double>& own) {
   std::vector<std::int64_t> bits(units_.tensors());
-  const auto own = engine_->largest_sums();
   for (std::size_t i = 0; i < own.size() && replica() == 0; ++i)
     bits[held_.tensors[i].number] = std::bit_cast<std::int64_t>(own[i]);
   comm_.all_reduce(std::span(bits));
-  std::vector<double> largest;
-  for (const std::int64_t number : bits) largest.push_back(std::bit_cast<double>(number));
-  return largest;
+  std::vector<double> all;
+  for (const std::int64_t number : bits) all.push_back(std::bit_cast<double>(number));
+  return all;
 }
 
 Evaluation Pipeline::evaluate(EvaluatedPart part, const LeaveEvaluation& leave) {

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace lockstep {
@@ -35,6 +36,8 @@ class Pipeline final : public ParallelStrategy {
   void check_copies(std::int64_t step) override;
   std::vector<std::uint64_t> combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) override;
 
+  std::optional<double> gradient_norm() override;
+
   const WeightUpdate& weight_update() const override { return update_; }
   const DistributedSampler& sampler() const override { return sampler_; }
   StrategyDescription describe() const override;
@@ -49,7 +52,7 @@ class Pipeline final : public ParallelStrategy {
   Evaluation evaluate_in_rounds(EvaluatedPart part, const LeaveEvaluation& leave);
   /// Sums over all ranks of what was counted, and of what was refused, which is refusals_ from then on.
   StepSums sum_over_all(const StageSums& own, bool stop_requested);
-  std::vector<double> largest_sums_of_all();
+  std::vector<double> of_all_tensors(const std::vector<double>& own);
   int replica() const { return comm_.rank() / plan_.width; }
   enum class Way { kOut, kBack };
   void move_state(const HeldRange& range, int holder, Way way);

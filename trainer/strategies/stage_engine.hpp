@@ -94,6 +94,8 @@ class StageEngine {
 
   /// Where messages are on the device: the stream on which passes make and read them. Null: they are in host memory.
   virtual Stream* message_stream() { return nullptr; }
+  /// Of each tensor held, the sum of the squares of the last step's mean gradient; empty where it is not kept.
+  virtual std::vector<double> gradient_squares() { return {}; }
   /// What to do, again and again, while this rank waits for a device; it must not block.
   virtual void while_waiting(const std::function<void()>& /*meanwhile*/) {}
 

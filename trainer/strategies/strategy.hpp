@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -120,7 +121,10 @@ class ParallelStrategy {
   /// Of this rank: steps an epoch, sizes of batches.
   virtual const DistributedSampler& sampler() const = 0;
   virtual StrategyDescription describe() const = 0;
-  /// For `bench step`: of strategies that measure it.
+  /// The L2 norm of the mean gradient of the step taken last: the same bits on any ranks where sums are exact.
+  /// Nothing where the gradient is not at hand: on a GPU, whose update does not keep it, and under hogwild. Collective.
+  virtual std::optional<double> gradient_norm() { return std::nullopt; }
+  /// Of strategies that measure it.
   virtual StepTimes times() const { return {}; }
   /// What is worth saying when the run has ended, on rank 0. Collective.
   virtual StrategySummary summary() { return {}; }

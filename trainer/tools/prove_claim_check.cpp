@@ -43,12 +43,16 @@ bool is_counted(const ClaimedLine& line) {
 
 void take_away(LossWindow& from, const LossWindow& part) {
   from.samples -= part.samples;
+  from.correct -= part.correct;
   for (std::size_t i = 0; i < from.loss_units.limbs.size(); ++i)
     from.loss_units.limbs[i] -= part.loss_units.limbs[i];
 }
 
 LossWindow epoch_so_far(const RunState& state) {
-  return {.steps = 0, .samples = state.epoch_samples, .loss_units = state.epoch_loss_units};
+  return {.steps = 0,
+          .samples = state.epoch_samples,
+          .correct = state.epoch_correct,
+          .loss_units = state.epoch_loss_units};
 }
 
 }  // namespace
@@ -59,8 +63,9 @@ void ClaimCheck::read() {
     if (line.event == "start") {
       if (const auto samples = whole_number(run_.metrics.event(line), "test_samples"))
         test_sizes_.insert(*samples);
-    } else if (line.event == "loss" && in_interval) {
-      if (const auto steps = whole_number(run_.metrics.event(line), "steps"); steps && *steps > 0)
+    } else if ((line.event == "loss" || line.event == "step") && in_interval) {
+      const char* key = line.event == "loss" ? "steps" : "accuracy_steps";
+      if (const auto steps = whole_number(run_.metrics.event(line), key); steps && *steps > 0)
         windows_.insert(line.step - std::min(*steps, line.step));
     }
   }
@@ -69,16 +74,22 @@ void ClaimCheck::read() {
   end_is_tested_ = there.test_accuracy.has_value();
   end_is_validated_ = there.validation_accuracy.has_value();
   windows_.insert(interval_.last - std::min(there.unprinted.steps, interval_.last));
+  windows_.insert(interval_.last - std::min(there.unlogged.steps, interval_.last));
   if (const auto samples = test_samples_of(there)) test_sizes_.insert(*samples);
 }
 
-/// Behind a checkpoint a printed loss may begin before it: its part until there is in the checkpoint.
+/// Behind a checkpoint a printed loss or an accuracy may begin before it: its part until there is in the checkpoint, of
+/// a loss without its answers, of an accuracy without its loss.
 void ClaimCheck::begin(const RunState& state) {
   const std::int64_t step = state.position.global_step;
-  LossWindow before = epoch_so_far(state);
-  sums_at_[step] = before;
-  take_away(before, state.unprinted);
-  sums_at_[step - state.unprinted.steps] = before;
+  LossWindow so_far = epoch_so_far(state);
+  sums_at_[step] = answers_at_[step] = so_far;
+  for (const auto& [window, sums] :
+       {std::pair(&state.unprinted, &sums_at_), std::pair(&state.unlogged, &answers_at_)}) {
+    LossWindow before = so_far;
+    take_away(before, *window);
+    (*sums)[step - window->steps] = before;
+  }
   start_patience_ = state.patience;
   if (state.is_evaluated(judging_part(run_.job))) return;
   // Saved by a stop before its evaluation, which the interval before compares.
@@ -98,7 +109,12 @@ std::int64_t ClaimCheck::next_stop(std::int64_t step) const {
 
 void ClaimCheck::remember(const RunState& state) {
   if (windows_.contains(state.position.global_step))
-    sums_at_[state.position.global_step] = epoch_so_far(state);
+    sums_at_[state.position.global_step] = answers_at_[state.position.global_step] = epoch_so_far(state);
+}
+
+bool ClaimCheck::wants_gradient_norm(std::int64_t step) const {
+  return std::ranges::any_of(run_.metrics.of_step(step),
+                             [](const ClaimedLine& line) { return line.event == "step"; });
 }
 
 bool ClaimCheck::wants_evaluation(std::int64_t step, EvaluatedPart part) const {
@@ -110,13 +126,12 @@ bool ClaimCheck::wants_evaluation(std::int64_t step, EvaluatedPart part) const {
          });
 }
 
-void ClaimCheck::compare_lines(const RunState& state, const StepTotals& totals,
-                               const Evaluations& evaluations) {
+void ClaimCheck::compare_lines(const RunState& state, const StepNumbers& numbers) {
   const std::int64_t step = state.position.global_step;
   if (step > 0 && !interval_.steps().contains(step)) return;  // the interval before compares them
   for (const ClaimedLine& line : run_.metrics.of_step(step)) {
-    if (is_counted(line)) judged_.emplace_back(step, evaluations.judged().accuracy());
-    const auto wrong = wrong_in(line, state, totals, evaluations);
+    if (is_counted(line)) judged_.emplace_back(step, numbers.evaluations.judged().accuracy());
+    const auto wrong = wrong_in(line, state, numbers);
     if (wrong.empty()) continue;
     refute(verdict_, step, "metrics",
            fmt::format("line {} of metrics.jsonl (event {}) says something else than was computed: {}",
@@ -125,20 +140,32 @@ void ClaimCheck::compare_lines(const RunState& state, const StepTotals& totals,
   }
 }
 
+/// The accuracy is that of as many steps as the event says.
+std::vector<std::string> ClaimCheck::wrong_in_step(const nlohmann::json& said, const RunState& state,
+                                                   const StepNumbers& numbers) {
+  auto own = step_event(state, numbers.totals, learning_rate(state));
+  const auto steps = whole_number(said, "accuracy_steps");
+  const auto answers = window(answers_at_, state, steps.value_or(0));
+  if (said.contains("train_accuracy") && (!answers || answers->steps == 0))
+    return {"accuracy_steps is no number of steps after which an accuracy is told here"};
+  add_training_numbers(own, answers.value_or(LossWindow()), numbers.gradient_norm);
+  return differing_numbers(said, own, {});
+}
+
 std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const RunState& state,
-                                              const StepTotals& totals, const Evaluations& evaluations) {
+                                              const StepNumbers& numbers) {
   const auto said = run_.metrics.event(line);
   if (line.event == "start") {
     auto own = start_event(run_.job, run_.setup, strategy_, comm_, 1);
     for (const auto& fact : strategy_.describe().facts) own.erase(fact.first);
     return differing_numbers(said, own, kOfThePlace);
   }
-  const double rate = strategy_.weight_update().learning_rate(state.position.global_step - 1);
-  if (line.event == "step") return differing_numbers(said, step_event(state, totals, rate), {});
+  const double rate = learning_rate(state);
+  if (line.event == "step") return wrong_in_step(said, state, numbers);
   if (line.event == "loss") {
-    const auto loss = window(state, whole_number(said, "steps").value_or(0));
+    const auto loss = window(sums_at_, state, whole_number(said, "steps").value_or(0));
     if (!loss || loss->steps == 0) return {"steps is no number of steps after which a loss is printed here"};
-    return differing_numbers(said, loss_event(state, *loss), {});
+    return differing_numbers(said, loss_event(state, *loss, rate), {});
   }
   if (line.event == "epoch" && state.position.step_in_epoch != strategy_.sampler().steps_per_epoch())
     return {"no epoch ends with this step"};
@@ -147,6 +174,7 @@ std::vector<std::string> ClaimCheck::wrong_in(const ClaimedLine& line, const Run
   std::set<std::string> leave_out = kTimes;
   if (is_of_another_test_set(state.position.global_step, whole_number(said, "test_samples").value_or(-1)))
     leave_out.insert(kOfTheTestSet.begin(), kOfTheTestSet.end());
+  const Evaluations& evaluations = numbers.evaluations;
   if (line.event == "evaluation")
     return differing_numbers(said, evaluation_event(state, evaluations), leave_out);
   return differing_numbers(
@@ -163,17 +191,17 @@ nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evalu
   return event;
 }
 
-/// The loss of so many steps up to this one; nothing: they do not lie in one epoch, or begin where no checkpoint stands
+/// What so many steps up to this one came to; nothing: they do not lie in one epoch, or begin where no checkpoint stands
 /// that could have known.
-std::optional<LossWindow> ClaimCheck::window(const RunState& state, std::int64_t steps) const {
-  LossWindow window{.steps = steps, .samples = 0, .loss_units = {}};
-  if (steps == 0) return window;
+std::optional<LossWindow> ClaimCheck::window(const SumsAtSteps& sums, const RunState& state,
+                                             std::int64_t steps) {
+  if (steps == 0) return LossWindow();
   if (steps < 0 || steps > state.position.step_in_epoch) return std::nullopt;
-  window.samples = state.epoch_samples;
-  window.loss_units = state.epoch_loss_units;
+  LossWindow window = epoch_so_far(state);
+  window.steps = steps;
   if (steps < state.position.step_in_epoch) {
-    const auto before = sums_at_.find(state.position.global_step - steps);
-    if (before == sums_at_.end()) return std::nullopt;
+    const auto before = sums.find(state.position.global_step - steps);
+    if (before == sums.end()) return std::nullopt;
     take_away(window, before->second);
   }
   window.loss_units.carry();
@@ -201,10 +229,18 @@ CheckpointFacts ClaimCheck::facts_here(const CheckpointFacts& there, const RunSt
   CheckpointFacts facts = checkpoint_facts(now, run_.job, run_.setup, comm_, strategy_.whole_state().units);
   facts.unprinted = {};
   if (!there.unprinted.units.empty()) {
-    const LossWindow known = window(state, there.unprinted.steps)
-                                 .value_or(LossWindow{.steps = -1, .samples = -1, .loss_units = {}});
+    const LossWindow known =
+        window(sums_at_, state, there.unprinted.steps)
+            .value_or(LossWindow{.steps = -1, .samples = -1, .correct = -1, .loss_units = {}});
     facts.unprinted = {
         known.steps, known.samples, {known.loss_units.limbs.begin(), known.loss_units.limbs.end()}};
+  }
+  facts.unlogged = {};
+  if (there.unlogged != CheckpointAnswers()) {
+    const LossWindow known =
+        window(answers_at_, state, there.unlogged.steps)
+            .value_or(LossWindow{.steps = -1, .samples = -1, .correct = -1, .loss_units = {}});
+    facts.unlogged = {known.steps, known.samples, known.correct};
   }
   const std::int64_t here = run_.setup.data->test.size();
   const bool comparable =

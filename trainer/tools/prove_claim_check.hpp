@@ -41,20 +41,32 @@ class ClaimCheck {
   /// Whether something is claimed of the weights after this step, on that part of the data.
   bool wants_evaluation(std::int64_t step, EvaluatedPart part) const;
 
-  /// @param totals       of the last step
-  /// @param evaluations  those that were wanted
-  void compare_lines(const RunState& state, const StepTotals& totals, const Evaluations& evaluations);
+  /// What the replay knows of the step just taken.
+  struct StepNumbers {
+    StepTotals totals;
+    std::optional<double> gradient_norm;  ///< where it was wanted, and this device has it
+    Evaluations evaluations;              ///< those that were wanted
+  };
+  /// Whether an event tells of the gradient of this step.
+  bool wants_gradient_norm(std::int64_t step) const;
+  void compare_lines(const RunState& state, const StepNumbers& numbers);
   /// Of the checkpoint behind the interval.
   void compare_manifest(const CheckpointFacts& there, const RunState& state, const Evaluations& evaluations);
 
  private:
-  std::vector<std::string> wrong_in(const ClaimedLine& line, const RunState& state, const StepTotals& totals,
-                                    const Evaluations& evaluations);
+  std::vector<std::string> wrong_in(const ClaimedLine& line, const RunState& state,
+                                    const StepNumbers& numbers);
+  std::vector<std::string> wrong_in_step(const nlohmann::json& said, const RunState& state,
+                                         const StepNumbers& numbers);
+  double learning_rate(const RunState& state) const {
+    return strategy_.weight_update().learning_rate(state.position.global_step - 1);
+  }
   nlohmann::ordered_json end_of_run(const RunState& state, const Evaluations& evaluations) const;
   CheckpointFacts facts_here(const CheckpointFacts& there, const RunState& state,
                              const Evaluations& evaluations);
   std::optional<CheckpointPatience> patience_here(const CheckpointFacts& there) const;
-  std::optional<LossWindow> window(const RunState& state, std::int64_t steps) const;
+  using SumsAtSteps = std::map<std::int64_t, LossWindow>;
+  static std::optional<LossWindow> window(const SumsAtSteps& sums, const RunState& state, std::int64_t steps);
   bool is_of_another_test_set(std::int64_t step, std::int64_t samples);
 
   const ReplayedRun& run_;
@@ -65,9 +77,9 @@ class ClaimCheck {
   bool end_is_tested_ = false, end_is_validated_ = false;  ///< the checkpoint at the end says an accuracy
   CheckpointPatience start_patience_;
   std::vector<std::pair<std::int64_t, double>> judged_;  ///< steps whose accuracy train.patience counts
-  std::set<std::int64_t> windows_;                       ///< steps behind which a loss that is claimed begins
-  std::map<std::int64_t, LossWindow> sums_at_;           ///< what the epoch had come to there
-  std::set<std::int64_t> test_sizes_;                    ///< that the run's files speak of
+  std::set<std::int64_t> windows_;     ///< steps behind which a loss or an accuracy that is claimed begins
+  SumsAtSteps sums_at_, answers_at_;   ///< what the epoch had come to there: losses; answers
+  std::set<std::int64_t> test_sizes_;  ///< that the run's files speak of
   bool test_size_was_told_ = false;
 };
 

@@ -56,6 +56,11 @@ nlohmann::ordered_json facts_json(const CheckpointFacts& facts) {
     json["unprinted_loss.samples"] = facts.unprinted.samples;
     json["unprinted_loss.units"] = carried(facts.unprinted.units);
   }
+  if (facts.unlogged != CheckpointAnswers()) {
+    json["unlogged_answers.steps"] = facts.unlogged.steps;
+    json["unlogged_answers.samples"] = facts.unlogged.samples;
+    json["unlogged_answers.correct"] = facts.unlogged.correct;
+  }
   if (!facts.gradient_units.exponents.empty()) {
     json["gradient_units.exponents"] = facts.gradient_units.exponents;
     json["gradient_units.changed_at"] = facts.gradient_units.changed_at;

@@ -35,6 +35,7 @@ struct Order {
   std::int64_t steps = 0;               ///< of the next series, at most
   bool stop = false;                    ///< there is none
   bool test = false, validate = false;  ///< something is claimed of the weights as they are now
+  bool norm = false;                    ///< something is claimed of the gradient of the step just taken
   bool meet = false;                    ///< all ranks of the proof meet
 };
 
@@ -106,7 +107,7 @@ void Replay::start() {
   strategy_->distribute();
   if (leads() && !order_.stop) {
     claims_.begin(state_);
-    claims_.compare_lines(state_, {}, {});
+    claims_.compare_lines(state_, {});
   }
   give_order();
 }
@@ -142,7 +143,9 @@ void Replay::take_series() {
   if (order_.test) evaluations_.test = strategy_->evaluate(EvaluatedPart::kTest, never_leave);
   if (order_.validate) evaluations_.validation = strategy_->evaluate(EvaluatedPart::kValidation, never_leave);
   if (order_.test || order_.validate) strategy_->collect();
-  if (leads() && !order_.stop) claims_.compare_lines(state_, series.last, evaluations_);
+  std::optional<double> norm;
+  if (order_.norm) norm = strategy_->gradient_norm();
+  if (leads() && !order_.stop) claims_.compare_lines(state_, {series.last, norm, evaluations_});
   if (order_.meet) meetings_.meet();
 }
 
@@ -153,6 +156,7 @@ void Replay::give_order() {
     order_.steps = std::min(interval_.last, claims_.next_stop(step())) - step();
     order_.test = !order_.stop && claims_.wants_evaluation(step(), EvaluatedPart::kTest);
     order_.validate = !order_.stop && claims_.wants_evaluation(step(), EvaluatedPart::kValidation);
+    order_.norm = !order_.stop && claims_.wants_gradient_norm(step());
     order_.meet = meetings_.are_due();
   }
   if (comm_.size() > 1) comm_.broadcast(std::as_writable_bytes(std::span(&order_, 1)), 0);

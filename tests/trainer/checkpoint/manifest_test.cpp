@@ -69,9 +69,10 @@ TEST(ManifestTest, ThePageExplainsEachField) {
           << key << " is not on docs/checkpoint-format.md";
   };
   const auto json = nlohmann::json::parse(write_manifest(manifest));
-  EXPECT_EQ(json.size(), 31U) << json.dump(1);
+  EXPECT_EQ(json.size(), 32U) << json.dump(1);
   expect_explained(json);
-  for (const char* key : {"unprinted_loss", "gradient_units", "arithmetic", "trail", "metrics", "patience"})
+  for (const char* key :
+       {"unprinted_loss", "unlogged_answers", "gradient_units", "arithmetic", "trail", "metrics", "patience"})
     expect_explained(json.at(key));
   expect_explained(json.at("files")[0]);
   expect_explained(json.at("files")[0].at("sections")[0]);

@@ -102,8 +102,7 @@ TEST(JobErrorTest, SectionMustBeAMap) {
   EXPECT_EQ(error_of("run: 5\n"),
             "job.yaml:2:6: run: expected a map with some of dir, checkpoint_every_steps, log_every_steps, "
             "resume, on_save_error, max_seconds, print_loss_every_steps, print_shapes, trail, curve, report, "
-            "trace, keep, "
-            "got '5'");
+            "tensorboard, trace, keep, got '5'");
   EXPECT_EQ(config_error_of([] { parse_job("- model\n", "job.yaml"); }),
             "job.yaml:1:1: a job file is a map such as 'model: net'");
 }

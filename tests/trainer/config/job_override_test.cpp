@@ -116,7 +116,7 @@ TEST(JobOverrideTest, BadValuesNameTheOverride) {
   EXPECT_EQ(error_of("run=5"),
             "override 'run=5': run: expected a map with some of dir, checkpoint_every_steps, "
             "log_every_steps, resume, on_save_error, max_seconds, print_loss_every_steps, print_shapes, "
-            "trail, curve, report, trace, keep, "
+            "trail, curve, report, tensorboard, trace, keep, "
             "got '5'");
 }
 

@@ -138,9 +138,39 @@ void expect_same(const TrainedRun& run, const TrainedRun& reference, const std::
 }
 
 void forget_times_and_ranks(nlohmann::json& event) {
-  for (const char* key : {"world", "hosts", "threads", "device", "backend", "buckets", "strategy", "stages",
-                          "placement", "pipelines", "pipeline_schedule", "pipeline", "samples_per_second",
-                          "seconds", "train_seconds", "setup_seconds", "time", "version", "data_origin"}) {
+  for (const char* key : {"world",
+                          "hosts",
+                          "threads",
+                          "device",
+                          "backend",
+                          "buckets",
+                          "strategy",
+                          "stages",
+                          "placement",
+                          "pipelines",
+                          "pipeline_schedule",
+                          "pipeline",
+                          "samples_per_second",
+                          "seconds",
+                          "train_seconds",
+                          "setup_seconds",
+                          "time",
+                          "version",
+                          "data_origin",
+                          "epoch_seconds",
+                          "step_seconds_p50",
+                          "step_seconds_p90",
+                          "step_seconds_p99",
+                          "resident_bytes",
+                          "peak_resident_bytes",
+                          "device_bytes",
+                          "peak_device_bytes",
+                          "exposed_seconds",
+                          "rank_skew",
+                          "slowest_rank",
+                          "rank_busy_seconds",
+                          "rank_exposed_seconds",
+                          "gradient_norm"}) {  // the last one: a GPU has none
     event.erase(key);
   }
 }

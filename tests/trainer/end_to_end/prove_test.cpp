@@ -243,6 +243,10 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
   forge_metrics(path("run"), [](std::vector<nlohmann::json>& events) {
     events.back().at("weights_sha256") = std::string(64, '0');
     std::ranges::find(events, "step", [](const auto& event) { return event.at("event"); })->at("loss") = 0.5;
+    auto& late = *std::ranges::find_if(
+        events, [](const auto& event) { return event.at("event") == "step" && event.at("step") == 5; });
+    late.at("train_accuracy") = 2;
+    late.at("gradient_norm") = 1;
     auto early = *std::ranges::find(events, "epoch", [](const auto& event) { return event.at("event"); });
     early["step"] = 2;
     events.insert(std::ranges::find(events, 3, [](const auto& event) { return event.value("step", 0); }),
@@ -262,6 +266,8 @@ TEST_F(ProveTest, FilesThatSayMoreThanWasComputedAreRefutedAtOnce) {
         "refuted at step 3: its checkpoint says that the trail had 4 records and the SHA-256 ",
         "refuted at step 4: the manifest of its checkpoint says something else than was computed: "
         "epoch_correct is ",
+        "(event step) says something else than was computed: gradient_norm is 1, and came to ",
+        "train_accuracy is 2, and came to ",
         "refuted at step 6: the manifest of its checkpoint says something else than was computed: "
         "test_accuracy is ",
         "(event end) says something else than was computed: weights_sha256 is \"0000",

@@ -213,8 +213,8 @@ class TrailFaultsTest : public ::testing::Test {
   TemporaryDirectory directory_;
   std::string program_ = std::getenv("LOCKSTEP_PROGRAM");
   std::string job_ = write_small_job(directory_) +
-                     " parallel.backend=thread data.train_samples=90 data.test_samples=9 "
-                     "data.global_batch=32 parallel.grain=16 train.epochs=30 run.checkpoint_every_steps=0 "
+                     " parallel.backend=thread data.train_samples=900 data.test_samples=9 "
+                     "data.global_batch=32 parallel.grain=16 train.epochs=3 run.checkpoint_every_steps=0 "
                      "run.keep.best=false run.log_every_steps=1000";
   std::string weights_;
 };

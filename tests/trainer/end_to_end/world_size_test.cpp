@@ -4,9 +4,11 @@
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <cmath>
 #include <string>
+#include <vector>
 
 namespace lockstep::testing::world_size_test {
 namespace {
@@ -25,6 +27,25 @@ TEST(WorldSizeTest, AnyNumberOfRanksEndsInTheSameWeightsAndMetrics) {
     const auto label = "np" + std::to_string(ranks);
     expect_same(train(directory, label, ranks, ""), alone, label);
   }
+}
+
+/// Of each step, as its event has it.
+std::vector<nlohmann::json> gradient_norms(const TrainedRun& run) {
+  std::vector<nlohmann::json> norms;
+  for (const nlohmann::json& event : read_metrics(run.directory))
+    if (event.at("event") == "step") norms.push_back(event.value("gradient_norm", nlohmann::json()));
+  return norms;
+}
+
+TEST(WorldSizeTest, GradientNormsHaveTheSameBitsOnRanksAndStages) {
+  const TemporaryDirectory directory;
+  const auto alone = gradient_norms(train(directory, "alone", 0, ""));
+  ASSERT_GE(alone.size(), 6U);
+  for (const nlohmann::json& norm : alone) EXPECT_GT(norm.get<double>(), 0);
+  EXPECT_NE(alone.front(), alone.back());
+  const std::string threads = "parallel.backend=thread parallel.ranks=";
+  EXPECT_EQ(gradient_norms(train(directory, "ranks", 0, threads + "3")), alone);
+  EXPECT_EQ(gradient_norms(train(directory, "stages", 0, threads + "2 parallel.strategy=pipeline")), alone);
 }
 
 TEST(WorldSizeTest, AnOddGrainAndAnUnevenLastBatchMakeNoDifference) {

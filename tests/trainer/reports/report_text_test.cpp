@@ -43,11 +43,14 @@ TEST(ReportTextTest, CsvHasEveryNumberAndQuotesNames) {
   EXPECT_EQ(
       report_csv(report_of({"a,\"b\""})),
       "run,event,epoch,step,loss,learning_rate,samples_per_second,gradient_norm,train_loss,train_accuracy,"
-      "train_seconds,validation_loss,validation_accuracy,test_loss,test_accuracy\n"
-      "\"a,\"\"b\"\"\",step,,5,2.5,,,,,,,,,,\n"
-      "\"a,\"\"b\"\"\",step,,10,,,,,,,,,,,\n"
-      "\"a,\"\"b\"\"\",epoch,1,10,,,,,2.0,,,,,1.5,0.25\n"
-      "\"a,\"\"b\"\"\",epoch,2,20,,,,,1.0,,,,,0.5,0.75\n");
+      "train_seconds,epoch_seconds,validation_loss,validation_accuracy,test_loss,test_accuracy,step_seconds_"
+      "p50,"
+      "step_seconds_p90,step_seconds_p99,exposed_seconds,rank_skew,slowest_rank,resident_bytes,"
+      "peak_resident_bytes,device_bytes,peak_device_bytes\n"
+      "\"a,\"\"b\"\"\",step,,5,2.5,,,,,,,,,,,,,,,,,,,,,\n"
+      "\"a,\"\"b\"\"\",step,,10,,,,,,,,,,,,,,,,,,,,,,\n"
+      "\"a,\"\"b\"\"\",epoch,1,10,,,,,2.0,,,,,,1.5,0.25,,,,,,,,,,\n"
+      "\"a,\"\"b\"\"\",epoch,2,20,,,,,1.0,,,,,,0.5,0.75,,,,,,,,,,\n");
 }
 
 TEST(ReportTextTest, MarkdownEscapesWhatItWouldObey) {

@@ -157,7 +157,11 @@ TEST_F(SavingTest, TheBestOfAnEarlierStartIsStillTheBest) {
 
 TEST_F(SavingTest, LostMetricsLeaveAnEvent) {
   run_->open(12, true, CheckpointMetrics{30, std::string(64, 'a')});
-  EXPECT_EQ(metrics(), "{\"event\":\"lost\",\"step\":12,\"lines_noted\":30}\n");
+  auto lost = nlohmann::json::parse(metrics());
+  const std::string time = lost.at("time");  // "2026-11-23T16:07:41.123Z"
+  EXPECT_TRUE(time.size() == 24 && time[10] == 'T' && time.ends_with('Z')) << time;
+  lost.erase("time");
+  EXPECT_EQ(lost, nlohmann::json::parse(R"({"event":"lost","step":12,"lines_noted":30})"));
 }
 
 }  // namespace

@@ -173,6 +173,7 @@ struct MiddleOfARun {
     state.epoch_samples = 64, state.epoch_correct = 17;
     state.epoch_loss_units.add(0x1p70), state.unprinted.loss_units.add(0x1p60);
     state.unprinted.steps = 2, state.unprinted.samples = 64;
+    state.unlogged.steps = 1, state.unlogged.samples = 32, state.unlogged.correct = 5;
     state.test_accuracy = 0.75, state.evaluated_step = 6;
     GradientUnits then = fresh_units();
     then.restore(std::vector<std::int16_t>{-7, 3}, 5);
@@ -211,6 +212,9 @@ TEST(RunStateTest, EverythingOfTheMiddleOfARunComesBack) {
     EXPECT_EQ(back.epoch_loss_units.limbs, run.state.epoch_loss_units.limbs);
     EXPECT_EQ(back.unprinted.steps, 2);
     EXPECT_EQ(back.unprinted.samples, 64);
+    EXPECT_EQ(back.unlogged.steps, 1);
+    EXPECT_EQ(back.unlogged.samples, 32);
+    EXPECT_EQ(back.unlogged.correct, 5);
     EXPECT_EQ(back.unprinted.loss_units.limbs, run.state.unprinted.loss_units.limbs);
     EXPECT_EQ(back.test_accuracy, 0.75);
     EXPECT_TRUE(back.is_evaluated());

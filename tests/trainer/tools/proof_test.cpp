@@ -345,6 +345,7 @@ TEST(ClaimsTest, EachFactOfAManifestIsCompared) {
   CheckpointFacts facts;
   facts.epoch_loss_units = {1, 2, 3, 0, 0, 0};
   facts.unprinted = {3, 192, {7, 0, 0, 0, 0, 0}};
+  facts.unlogged = {2, 128, 100};
   facts.gradient_units = {{-40, -38}, 2};
   facts.test_accuracy = 0.5;
   facts.parameters = {{"a", {2, 3}}};
@@ -361,6 +362,9 @@ TEST(ClaimsTest, EachFactOfAManifestIsCompared) {
                                                              [](auto& f) { ++f.unprinted.steps; },
                                                              [](auto& f) { ++f.unprinted.samples; },
                                                              [](auto& f) { ++f.unprinted.units[0]; },
+                                                             [](auto& f) { ++f.unlogged.steps; },
+                                                             [](auto& f) { ++f.unlogged.samples; },
+                                                             [](auto& f) { ++f.unlogged.correct; },
                                                              [](auto& f) { ++f.gradient_units.exponents[1]; },
                                                              [](auto& f) { ++f.gradient_units.changed_at; },
                                                              [](auto& f) { ++f.arithmetic.version; },

@@ -81,7 +81,7 @@ function lineChart({ title, series, percent, legend }) {
     if (log) return low === high ? [low / 2, high * 2] : [low / 1.1, high * 1.1];
     if (low === high) return [low - (Math.abs(low) / 2 || 1), high + (Math.abs(high) / 2 || 1)];
     const margin = (high - low) * 0.06;
-    return [low >= 0 ? Math.max(0, low - margin) : low - margin, percent ? Math.min(1.0, high + margin) : high + margin];
+    return [low >= 0 ? Math.max(0, low - margin) : low - margin, percent && high <= 1 ? Math.min(1.0, high + margin) : high + margin];
   }
 
   function scales() {

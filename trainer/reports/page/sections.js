@@ -76,19 +76,32 @@ const kKinds = {
   validation: { name: "validation", style: "", colour: "var(--c2)", dots: true },
   test: { name: "test", style: "", colour: "var(--c1)", dots: true },
   value: { name: "", style: "", colour: "var(--c0)" },
+  number: { name: "", style: "", colour: "var(--c0)", dots: true },
+  half: { name: "half within", style: "", colour: "var(--c0)", dots: true },
+  most: { name: "90 %", style: "dashed", colour: "var(--c2)", dots: true },
+  nearly: { name: "99 %", style: "dashed", colour: "var(--c1)", dots: true },
+  now: { name: "resident", style: "", colour: "var(--c0)", dots: true },
+  peak: { name: "at most", style: "dashed", colour: "var(--c0)", dots: true },
+  device: { name: "device", style: "", colour: "var(--c1)", dots: true },
+  devicePeak: { name: "device, at most", style: "dashed", colour: "var(--c1)", dots: true },
 };
+const kMiB = 1 / 1048576;
 const kCharts = [
   { title: "Loss", parts: [["step", "step", "loss"], ["train", "epoch", "train_loss"], ["validation", "epoch", "validation_loss"], ["test", "epoch", "test_loss"]] },
-  { title: "Accuracy", percent: true, parts: [["train", "epoch", "train_accuracy"], ["validation", "epoch", "validation_accuracy"], ["test", "epoch", "test_accuracy"]] },
+  { title: "Accuracy", percent: true, parts: [["step", "step", "train_accuracy"], ["train", "epoch", "train_accuracy"], ["validation", "epoch", "validation_accuracy"], ["test", "epoch", "test_accuracy"]] },
   { title: "Learning rate", parts: [["value", "step", "learning_rate"]] },
   { title: "Samples a second", parts: [["value", "step", "samples_per_second"]] },
   { title: "Gradient norm", parts: [["value", "step", "gradient_norm"]] },
-  { title: "Memory in bytes", parts: [["value", "epoch", "memory_bytes"]] },
+  { title: "Step time, ms", scale: 1000, parts: [["half", "epoch", "step_seconds_p50"], ["most", "epoch", "step_seconds_p90"], ["nearly", "epoch", "step_seconds_p99"]] },
+  { title: "Memory, MiB", scale: kMiB, parts: [["now", "epoch", "resident_bytes"], ["peak", "epoch", "peak_resident_bytes"],
+    ["device", "epoch", "device_bytes"], ["devicePeak", "epoch", "peak_device_bytes"]] },
+  { title: "Exposed communication, seconds an epoch", parts: [["number", "epoch", "exposed_seconds"]] },
+  { title: "Rank skew: the slowest above the mean", percent: true, parts: [["number", "epoch", "rank_skew"]] },
 ];
 
 function curves() {
   const cards = [];
-  for (const { title, percent: isShare, parts } of kCharts) {
+  for (const { title, percent: isShare, parts, scale = 1 } of kCharts) {
     const series = [], kinds = new Set();
     runs.forEach((run, i) => {
       for (const [kind, from, column] of parts) {
@@ -96,7 +109,7 @@ function curves() {
         if (!events[column] || !events[column].some((y) => y !== null)) continue;
         const look = kKinds[kind];
         kinds.add(look);
-        series.push({ ...look, run: i, x: events.step, y: events[column], colour: single ? look.colour : colourOf(i),
+        series.push({ ...look, run: i, x: events.step, y: scale === 1 ? events[column] : events[column].map((y) => y === null ? null : y * scale), colour: single ? look.colour : colourOf(i),
           name: [single ? "" : run.name, look.name || title.toLowerCase()].filter(Boolean).join(", ") });
       }
     });
@@ -208,6 +221,19 @@ function networkSection(run) {
 
 // The run: ranks, what happened, machine, proof, job
 
+/** How the ranks compare over all epochs: work and waiting as parts of the longest. */
+function rankSection(run) {
+  const ranks = run.ranks || [];
+  if (ranks.length < 2) return [];
+  const all = ranks.map((rank) => rank.busy_seconds + rank.exposed_seconds), most = Math.max(...all) || 1;
+  const bar = (rank) => make("span", { class: "meter wide", role: "img", "aria-label": "work, then waiting" },
+    make("i", { style: `width:${(100 * rank.busy_seconds / most).toFixed(1)}%` }), make("i", { class: "waits", style: `width:${(100 * rank.exposed_seconds / most).toFixed(1)}%` }));
+  const rows = ranks.map((rank, i) => [String(i), seconds(rank.busy_seconds), seconds(rank.exposed_seconds), percent(rank.exposed_seconds / (all[i] || 1), 1), bar(rank)]);
+  return [make("h2", null, "Ranks"), make("div", { class: "card" },
+    make("p", { class: "soft" }, "Seconds in steps, over all epochs that tell of it: at work, and waiting for communication and other ranks when the own work was done."),
+    table(["rank", "at work", "waiting", "of its time", ""], rows, [1, 2, 3]))];
+}
+
 const kSaid = new Set(["event", "model", "data", "device"]);
 function courseSection(run) {
   const events = run.events || [], start = run.start || {};
@@ -224,7 +250,8 @@ function courseSection(run) {
       run.notes.map((note) => fact("note", name(note))))),
     make("div", { class: "card" }, make("h3", { style: "margin-bottom:8px" }, "Start"), make("dl", null, facts))),
     make("div", { class: "card", style: "margin-top:14px" }, make("h3", { style: "margin-bottom:8px" }, "Stragglers, losses, verdicts"),
-      happened.length ? table(["event", "step", "what"], happened, [1]) : make("p", { class: "soft" }, "None: no rank fell behind, and no line was lost.")),
+      (run.verdicts || []).map((one) => [make("p", { class: "verdict" }, `Start ${one.start} lost a rank:`), make("pre", { dir: "auto", style: "margin-bottom:10px" }, one.verdict)]),
+      happened.length ? table(["event", "step", "what"], happened, [1]) : (run.verdicts || []).length ? null : make("p", { class: "soft" }, "None: no rank fell behind or was lost, and no line was.")),
     run.log.length ? make("div", { class: "card long", style: "margin-top:14px" }, make("h3", { style: "margin-bottom:8px" }, "Starts, stops and ranks, from the log"), make("pre", { dir: "auto" }, run.log.join("\n"))) : null,
     run.job ? [make("h2", null, "Job, as resolved"), make("div", { class: "card long" }, make("pre", { style: "columns:3 320px", dir: "auto" }, run.job))] : null];
 }
@@ -234,7 +261,7 @@ function showReport() {
   const parts = [single ? headOfOne(runs[0]) : headOfMany(), curves()];
   for (const run of runs) {
     parts.push(classSection(run));
-    if (single) parts.push(filterSection(run), networkSection(run), courseSection(run));
+    if (single) parts.push(filterSection(run), networkSection(run), rankSection(run), courseSection(run));
   }
   parts.push(make("footer", null, `Lockstep ${report.version}, ${report.made}. All numbers are in this page as JSON; it loads nothing.`));
   document.getElementById("report").replaceChildren(...parts.flat(9).filter((part) => part !== null));

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: 2026 The Lockstep authors
+# SPDX-License-Identifier: MIT
+# TensorBoard's own reader finds in event files what metrics.jsonl has, each step once, also after a resume.
+# $LOCKSTEP_PYTHON, or a virtual environment in build/tensorboard-python, or python3 has what it takes:
+#   python3 -m venv build/tensorboard-python && build/tensorboard-python/bin/pip install tensorboard
+# shellcheck source-path=SCRIPTDIR source=harness.sh
+source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
+program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
+export PYTHONDONTWRITEBYTECODE=1
+job=("$repo/launch/jobs/mnist.yaml" parallel.device=cpu data.set=synthetic data.train_samples=640 data.test_samples=200
+  data.global_batch=128 run.log_every_steps=2 run.keep.last=9 run.checkpoint_every_steps=4 run.report=off)
+[ -x "$program" ] || skip "$program is not built"
+help=$("$program" train "${job[@]}" run.tensorboard=maybe run.dir=/nowhere 2>&1)
+expect_contains "$help" run.tensorboard
+
+built_without() { "$program" validate "${job[@]}" run.tensorboard=true 2>&1 | grep -q "built without Protocol Buffers"; }
+
+find_python() {
+  for python in ${LOCKSTEP_PYTHON:+"$LOCKSTEP_PYTHON"} "$repo/build/tensorboard-python/bin/python" python3; do
+    if "$python" -c "import tensorboard" 2>/dev/null; then return; fi
+  done
+  skip "no Python with tensorboard: see the head of tests/launch/tensorboard_test.sh"
+}
+
+train() { expect_exit 0 "$program" train "${job[@]}" run.tensorboard=true run.dir=run "$@"; }
+
+# expect_equal_series FOLDER METRICS
+expect_equal_series() { expect_exit 0 "$python" "$repo/tests/trainer/tensorboard/compare.py" "$@" && echo "$output"; }
+
+TensorBoard_reads_what_metrics_have_also_behind_a_resume_from_an_earlier_step() {
+  if built_without; then skip "built without Protocol Buffers"; fi
+  find_python
+  train train.epochs=2
+  expect_equal_series run run/metrics.jsonl pictures
+  train train.epochs=3 run.resume=run@step:8
+  expect_equal "$(find run -maxdepth 1 -name '*tfevents*' | wc -l)" 4
+  expect_equal_series run run/metrics.jsonl pictures
+  expect_exit 0 "$program" report run --format tensorboard -o boards
+  expect_equal_series boards/run run/metrics.jsonl pictures
+  expect_exit 74 "$program" report run --format tensorboard -o boards
+  expect_contains "$output" "--force replaces them"
+}
+
+A_file_that_cannot_be_written_is_a_warning() {
+  if built_without; then skip "built without Protocol Buffers"; fi
+  mkdir -p run/events.out.tfevents.9999999999.lockstep run/events.out.tfevents.9999999998.lockstep
+  touch run/job.yaml run/lock run/metrics.jsonl
+  train train.max_steps=2
+  expect_contains "$output" "the run goes on without TensorBoard's event file"
+  expect_contains "$(cat run/metrics.jsonl)" '"event":"end"'
+}
+
+A_build_without_Protocol_Buffers_refuses_the_key() {
+  built_without || skip "built with Protocol Buffers"
+  expect_exit 2 "$program" validate "${job[@]}" run.tensorboard=true
+  expect_exit 2 "$program" report . --format tensorboard -o boards
+  expect_contains "$output" "built without Protocol Buffers"
+}
+
+run_tests "$@"

@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Records as TensorBoard's reader has them, names in the order of starts, and what of an event becomes a scalar.
+#include "trainer/tensorboard/event_file.hpp"
+
+#include "common/error.hpp"
+#include "tests/common/memory_env.hpp"
+#include "tests/support/small_disk.hpp"
+#include "trainer/run/epoch_clock.hpp"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string hex_of(const std::string& bytes) {
+  std::string text;
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+/// The two records are what tensorboard 2.20 makes of these bytes.
+TEST(EventRecordTest, LengthAndBytesHaveMaskedChecksums) {
+  EXPECT_EQ(crc32c("123456789"), 0xe3069283U);
+  EXPECT_EQ(hex_of(event_record("")), "000000000000000029039807d8ea82a2");
+  EXPECT_EQ(hex_of(event_record("lockstep")), "0800000000000000ff86240f6c6f636b73746570d7adff72");
+}
+
+TEST(EventRecordTest, ANewFileIsReadBehindAllOthers) {
+  MemoryEnv env;
+  env.make_directory("run");
+  const std::string first = next_event_file(env, "run");
+  EXPECT_TRUE(is_event_file(first.substr(4))) << first;
+  EXPECT_FALSE(is_event_file("events.out.tfevents.1.other"));
+  for (const char* name : {"events.out.tfevents.9000000000.lockstep", "events.out.tfevents.x.lockstep"})
+    write_synced(env, std::string("run/") + name, {});
+  EXPECT_EQ(next_event_file(env, "run"), "run/events.out.tfevents.9000000001.lockstep");
+}
+
+/// The payloads of a file's records. Each must be whole.
+std::vector<std::string> records_of(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  std::vector<std::string> records;
+  for (std::size_t at = 0; at < bytes.size();) {
+    std::uint64_t size = 0;
+    for (int i = 7; i >= 0; --i)
+      size = size << 8 | static_cast<unsigned char>(bytes.at(at + static_cast<std::size_t>(i)));
+    records.push_back(bytes.substr(at + 12, size));
+    EXPECT_EQ(bytes.substr(at, size + 16), event_record(records.back()));
+    at += size + 16;
+  }
+  return records;
+}
+
+class EventFileTest : public ::testing::Test {
+ protected:
+  EventFileTest() {
+    std::string name = fs::temp_directory_path() / "event_file_XXXXXX";
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~EventFileTest() override { fs::remove_all(folder_); }
+  fs::path only_file() const { return fs::directory_iterator(folder_)->path(); }
+
+  std::string folder_;
+};
+
+TEST_F(EventFileTest, NumbersOfStepsAndEpochsAreScalarsAndPlacesAreNot) {
+  if (!writes_event_files()) GTEST_SKIP() << "built without Protocol Buffers";
+  {
+    EventFile file(Env::posix(), folder_);
+    file.add_line({{"event", "start"}, {"step", 0}, {"parameters", 5}});
+    file.add_line(
+        {{"event", "step"}, {"epoch", 1}, {"step", 3}, {"loss", 0.5}, {"time", "2026-11-23T16:07:41.250Z"}});
+    file.add_line({{"event", "epoch"}, {"step", "3"}, {"loss", 0.5}});
+    file.add_line(nlohmann::ordered_json::array());
+  }
+  const auto records = records_of(only_file());
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_NE(records[0].find("brain.Event:2"), std::string::npos);
+  EXPECT_NE(records[1].find("step/loss"), std::string::npos);
+  EXPECT_EQ(records[1].find("step/epoch"), std::string::npos);
+  double wall_time = 0;
+  std::memcpy(&wall_time, records[1].data() + 1, sizeof wall_time);
+  EXPECT_EQ(wall_time, 1795450061.25);
+}
+
+TEST_F(EventFileTest, AFullDiskIsAnErrorThatNamesTheFile) {
+  if (!writes_event_files()) GTEST_SKIP() << "built without Protocol Buffers";
+  EventFile file(Env::posix(), folder_);
+  const SmallDisk disk(64);
+  try {
+    file.add_line({{"event", "step"}, {"step", 3}, {"loss", 0.5}});
+    FAIL() << "it was written";
+  } catch (const IoError& error) {
+    EXPECT_NE(std::string(error.what()).find("tfevents"), std::string::npos) << error.what();
+  }
+}
+
+TEST(EpochClockTest, APercentileCountsEachStepOfASeries) {
+  EpochClock clock;
+  EXPECT_EQ(clock.percentile(0.5), 0);
+  clock.add(0, 7);
+  clock.add(1, 5);
+  clock.add(8, 8);
+  clock.add(1, 2);
+  EXPECT_EQ(clock.percentile(0.5), 1);
+  EXPECT_EQ(clock.percentile(0.9), 2);
+  EXPECT_EQ(clock.percentile(0.99), 5);
+}
+
+TEST(EpochClockTest, RanksAreComparedAndTheLargestMemoryCounts) {
+  nlohmann::ordered_json event;
+  EpochClock().add_to(event, {{.busy_seconds = 1, .exposed_seconds = 2, .resident = 5, .peak_resident = 9},
+                              {.busy_seconds = 3, .exposed_seconds = 0, .resident = 7, .peak_resident = 8}});
+  EXPECT_EQ(event, nlohmann::ordered_json::parse(
+                       R"({"resident_bytes":7,"peak_resident_bytes":9,"exposed_seconds":1.0,"rank_skew":0.5,
+                           "slowest_rank":1,"rank_busy_seconds":[1.0,3.0],"rank_exposed_seconds":[2.0,0.0]})"));
+}
+
+}  // namespace
+}  // namespace lockstep

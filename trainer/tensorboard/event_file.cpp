@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// EventFile: what is told, as TensorBoard's messages.
+#include "trainer/tensorboard/event_file.hpp"
+
+#include "common/machine.hpp"
+#include "common/yaml.hpp"
+#include "event_schema.pb.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+#include <limits>
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using tensorboard::Event;
+using tensorboard::HParamsPluginData;
+
+/// Of a line, numbers that are places and sizes, and no curve.
+constexpr std::array<std::string_view, 6> kNoScalars = {"step",           "steps",         "epoch",
+                                                        "accuracy_steps", "train_samples", "test_samples"};
+
+/// "2026-11-23T16:07:41.123Z" since 1970; of a line of an older run, which has no time, now.
+double wall_time_of(const Json& event) {
+  constexpr std::size_t kTimeSize = 24;
+  const auto text = event.value("time", Json());
+  std::tm date{};
+  double seconds = 0;
+  if (!text.is_string() || text.get_ref<const std::string&>().size() != kTimeSize ||
+      std::sscanf(text.get_ref<const std::string&>().c_str(), "%d-%d-%dT%d:%d:%lf", &date.tm_year,
+                  &date.tm_mon, &date.tm_mday, &date.tm_hour, &date.tm_min, &seconds) != 6)
+    return now_seconds();
+  date.tm_year -= 1900;
+  date.tm_mon -= 1;
+  return static_cast<double>(timegm(&date)) + seconds;
+}
+
+void write(AppendFile& file, const Event& event) {
+  file.append(event_record(event.SerializeAsString()));
+}
+
+Event event_at(double wall_time, std::int64_t step) {
+  Event event;
+  event.set_wall_time(wall_time);
+  event.set_step(step);
+  return event;
+}
+
+/// The hparams plugin reads what stands in the metadata of a tensor that holds nothing.
+Event session_event(double wall_time, const char* tag, HParamsPluginData data) {
+  constexpr int kFloat = 1;
+  data.set_version(0);
+  Event event = event_at(wall_time, 0);
+  auto* value = event.mutable_summary()->add_value();
+  value->set_tag(tag);
+  value->mutable_tensor()->set_dtype(kFloat);
+  value->mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(0);
+  value->mutable_metadata()->mutable_plugin_data()->set_plugin_name("hparams");
+  value->mutable_metadata()->mutable_plugin_data()->set_content(data.SerializeAsString());
+  return event;
+}
+
+void set_value(tensorboard::HparamValue& value, const std::string& text) {
+  if (text == "true" || text == "false") {
+    value.set_bool_value(text == "true");
+  } else if (const auto number = parse_double(text); number && std::isfinite(*number)) {
+    value.set_number_value(*number);
+  } else {
+    value.set_string_value(text);
+  }
+}
+
+}  // namespace
+
+bool writes_event_files() {
+  return true;
+}
+
+EventFile::EventFile(Env& env, const std::string& directory) : file_(next_event_file(env, directory)) {
+  Event event = event_at(now_seconds(), 0);
+  event.set_file_version("brain.Event:2");
+  write(file_, event);
+}
+
+void EventFile::start_again_at(std::int64_t step) {
+  Event event = event_at(now_seconds(), step);
+  event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+  write(file_, event);
+}
+
+void EventFile::add_line(const Json& line) {
+  if (!line.is_object()) return;
+  const auto said = line.value("event", Json()), step = line.value("step", Json());
+  if (!said.is_string() || !step.is_number_integer()) return;
+  const std::string name = said.get<std::string>();
+  const double wall_time = wall_time_of(line);
+  if (name == "end") {
+    HParamsPluginData data;
+    data.mutable_session_end_info()->set_status(tensorboard::SessionEndInfo::STATUS_SUCCESS);
+    data.mutable_session_end_info()->set_end_time_secs(wall_time);
+    write(file_, session_event(wall_time, "_hparams_/session_end_info", std::move(data)));
+  }
+  if (name != "step" && name != "loss" && name != "epoch") return;
+  Event event = event_at(wall_time, step.get<std::int64_t>());
+  for (const auto& [key, value] : line.items()) {
+    constexpr double kMost = std::numeric_limits<float>::max();
+    if (!value.is_number() || std::ranges::find(kNoScalars, key) != kNoScalars.end()) continue;
+    if (std::abs(value.get<double>()) > kMost) continue;
+    auto* scalar = event.mutable_summary()->add_value();
+    scalar->set_tag(name + "/" + key);
+    scalar->set_simple_value(static_cast<float>(value.get<double>()));
+  }
+  write(file_, event);
+}
+
+void EventFile::add_graph(std::span<const GraphNode> nodes) {
+  tensorboard::GraphDef graph;
+  for (const GraphNode& node : nodes) {
+    auto* definition = graph.add_node();
+    definition->set_name(node.name);
+    definition->set_op(node.operation.substr(0, node.operation.find(' ')));
+    for (const std::string& input : node.inputs) definition->add_input(input);
+    auto& attributes = *definition->mutable_attr();
+    attributes["layer"].set_s(node.operation);
+    auto* shape = attributes["_output_shapes"].mutable_list()->add_shape();
+    for (const std::int64_t size : node.output) shape->add_dim()->set_size(size);
+  }
+  Event event = event_at(now_seconds(), 0);
+  event.set_graph_def(graph.SerializeAsString());
+  write(file_, event);
+}
+
+void EventFile::add_job(const std::map<std::string, std::string>& keys) {
+  HParamsPluginData data;
+  data.mutable_session_start_info()->set_start_time_secs(now_seconds());
+  for (const auto& [key, text] : keys)
+    set_value((*data.mutable_session_start_info()->mutable_hparams())[key], text);
+  write(file_, session_event(now_seconds(), "_hparams_/session_start_info", std::move(data)));
+}
+
+void EventFile::add_picture(const std::string& tag, std::int64_t step, int width, int height,
+                            std::string_view png) {
+  constexpr int kRgb = 3;
+  Event event = event_at(now_seconds(), step);
+  auto* value = event.mutable_summary()->add_value();
+  value->set_tag(tag);
+  value->mutable_image()->set_width(width);
+  value->mutable_image()->set_height(height);
+  value->mutable_image()->set_colorspace(kRgb);
+  value->mutable_image()->set_encoded_image_string(std::string(png));
+  write(file_, event);
+}
+
+}  // namespace lockstep
