@@ -10,8 +10,31 @@ constexpr std::string_view kWhole = "whole number", kNumber = "number", kNumberO
                            kText = "text", kYesOrNo = "true or false";
 constexpr std::string_view kOfPipelines = "parallel.strategy: pipeline";
 constexpr std::string_view kOfCountedUpdates = "parallel.count_lost_updates: true";
+constexpr std::string_view kNumbers = "list of numbers";
+constexpr std::string_view kOfValidation = "data.validation above 0";
+constexpr std::string_view kUnlessValidation = "data.validation: 0";
+constexpr std::string_view kOfRanks = "several ranks that share samples on CPUs";
+constexpr std::string_view kOfFewRanks = "as exposed_seconds, up to 64 ranks";
+
+using Fields = std::vector<EventField>;
+
+Fields joined(Fields fields, const Fields& more) {
+  fields.insert(fields.end(), more.begin(), more.end());
+  return fields;
+}
 
 // clang-format off
+Fields evaluation_fields(std::string_view when_tested) {
+  return {
+    {"test_loss", kNumberOrNull, "", "the mean over the test set; null where it is not finite", when_tested},
+    {"test_accuracy", kNumber, "share", "of the test samples whose class was found, 0 to 1", when_tested},
+    {"test_samples", kWhole, "samples", "of the test set", when_tested},
+    {"validation_loss", kNumberOrNull, "", "the mean over the samples that are held out", kOfValidation},
+    {"validation_accuracy", kNumber, "share", "of them whose class was found, 0 to 1", kOfValidation},
+    {"validation_samples", kWhole, "samples", "that are held out", kOfValidation},
+  };
+}
+
 RunEvent start() {
   return {"start", "A run begins. A run that goes on writes none.", {
     {"version", kText, "", "the program's version"},
@@ -32,6 +55,7 @@ RunEvent start() {
     {"data_origin", kText, "", "the directory of its files, or that it was made in memory"},
     {"train_samples", kWhole, "samples", "in the training set"},
     {"test_samples", kWhole, "samples", "in the test set"},
+    {"validation_samples", kWhole, "samples", "that are held out of the training set", kOfValidation},
     {"global_batch", kWhole, "samples", "of a step, all ranks together"},
     {"grain", kWhole, "samples", "that are summed in one piece"},
     {"determinism", kText, "", "world or off"},
@@ -50,6 +74,9 @@ RunEvent step() {
     {"loss", kNumber, "", "the mean over the samples of this step"},
     {"learning_rate", kNumber, "", "of this step"},
     {"samples_per_second", kNumber, "samples/second", "of all ranks, since the epoch began or the run went on"},
+    {"train_accuracy", kNumber, "share", "of the samples of the last steps that were answered right, 0 to 1"},
+    {"accuracy_steps", kWhole, "steps", "that train_accuracy is over"},
+    {"gradient_norm", kNumber, "", "the Euclidean norm of this step's mean gradient", "on CPUs, but for hogwild"},
   }};
 }
 
@@ -59,21 +86,40 @@ RunEvent loss() {
     {"step", kWhole, "steps", "taken since the run began"},
     {"steps", kWhole, "steps", "that the mean is over"},
     {"mean_loss", kNumber, "", "the mean of these steps' losses"},
+    {"learning_rate", kNumber, "", "of the last of them"},
   }};
 }
 
 RunEvent epoch() {
-  return {"epoch", "An epoch ends.", {
+  return {"epoch", "An epoch ends.", joined({
     {"epoch", kWhole, "", "counted from 1"},
     {"step", kWhole, "steps", "taken since the run began"},
     {"train_loss", kNumber, "", "the mean over the samples of the epoch, each before the step that it was used for"},
+    {"train_accuracy", kNumber, "share", "of these samples that were answered right then, 0 to 1"},
     {"train_samples", kWhole, "samples", "that were used"},
     {"train_seconds", kNumber, "seconds", "of its steps, without the evaluation"},
     {"learning_rate", kNumber, "", "of its last step"},
-    {"test_loss", kNumberOrNull, "", "the mean over the test set; null where it is not finite"},
-    {"test_accuracy", kNumber, "share", "of the test samples whose class was found, 0 to 1"},
-    {"test_samples", kWhole, "samples", "that were evaluated"},
-  }};
+    {"epoch_seconds", kNumber, "seconds", "with the evaluation"},
+    {"step_seconds_p50", kNumber, "seconds", "half of its steps took no longer"},
+    {"step_seconds_p90", kNumber, "seconds", "nine tenths of them took no longer"},
+    {"step_seconds_p99", kNumber, "seconds", "99 of 100 took no longer"},
+    {"resident_bytes", kWhole, "bytes", "of memory, on the rank that has most"},
+    {"peak_resident_bytes", kWhole, "bytes", "the most that a rank had so far"},
+    {"device_bytes", kWhole, "bytes", "of a GPU's memory, on the rank that has most", "on GPUs"},
+    {"peak_device_bytes", kWhole, "bytes", "the most that a rank had so far", "on GPUs"},
+    {"exposed_seconds", kNumber, "seconds", "in which a rank waited for gradients, the mean over ranks", kOfRanks},
+    {"rank_skew", kNumber, "share", "by which the slowest rank worked longer than the mean", kOfRanks},
+    {"slowest_rank", kWhole, "", "its number", kOfRanks},
+    {"rank_busy_seconds", kNumbers, "seconds", "in which each rank worked", kOfFewRanks},
+    {"rank_exposed_seconds", kNumbers, "seconds", "in which each rank waited for gradients", kOfFewRanks},
+  }, evaluation_fields(kUnlessValidation))};
+}
+
+RunEvent evaluation() {
+  return {"evaluation", "Every train.evaluate_every_steps steps within an epoch.", joined({
+    {"epoch", kWhole, "", "counted from 1"},
+    {"step", kWhole, "steps", "taken since the run began"},
+  }, evaluation_fields(kUnlessValidation))};
 }
 
 RunEvent straggler() {
@@ -97,12 +143,11 @@ RunEvent lost() {
 }
 
 RunEvent end() {
-  return {"end", "The run comes to its end. A run that was stopped writes none.", {
+  return {"end", "The run comes to its end. A run that was stopped writes none.", joined(joined({
     {"step", kWhole, "steps", "taken since the run began"},
     {"seconds", kNumber, "seconds", "since this start of the run, evaluations included"},
-    {"test_loss", kNumberOrNull, "", "of the last evaluation; null where it is not finite"},
-    {"test_accuracy", kNumber, "share", "of the last evaluation, 0 to 1"},
-    {"test_samples", kWhole, "samples", "that were evaluated"},
+  }, evaluation_fields("always")), {
+    {"stopped_early", kYesOrNo, "", "true: train.patience ended it", "it did"},
     {"pipeline.bubble", kNumber, "share", "of the ranks' time in steps, spent waiting, 0 to 1", kOfPipelines},
     {"pipeline.bubble_by_formula", kNumber, "share", "what it must be for stages as long as these", kOfPipelines},
     {"pipeline.bubble_of_equal_stages", kNumber, "share", "what it would be for stages of equal length", kOfPipelines},
@@ -115,14 +160,19 @@ RunEvent end() {
     {"hogwild.lost_updates", kNumber, "numbers", "that one rank overwrote just after another", kOfCountedUpdates},
     {"weights_sha256", kText, "", "SHA-256 over all parameters, 64 hexadecimal digits"},
     {"published_hash", kYesOrNo, "", "whether these are the published weights", "weights of this computation are published"},
-  }};
+  })};
 }
 // clang-format on
 
 }  // namespace
 
 const std::vector<RunEvent>& events_of_runs() {
-  static const std::vector<RunEvent> events = {start(), step(), loss(), epoch(), straggler(), lost(), end()};
+  static const std::vector<RunEvent> events = [] {
+    std::vector<RunEvent> all = {start(), step(), loss(), evaluation(), epoch(), straggler(), lost(), end()};
+    for (RunEvent& event : all)
+      event.fields.push_back({"time", kText, "", "when the line was written, as 2026-11-23T17:05:01.123Z"});
+    return all;
+  }();
   return events;
 }
 
@@ -142,8 +192,11 @@ const std::vector<RunFile>& files_of_runs() {
       {"trail.bin", "fingerprints of each step, by which lockstep prove checks the run",
        "run.trail: true, under parallel.determinism: world"},
       {"log/rank-0.log", "what rank 0 said, with the time"},
+      {"trace.pftrace", "what all ranks did in some steps, for ui.perfetto.dev", "run.trace"},
+      {"events.out.tfevents.N.lockstep", "scalars, graph and pictures for TensorBoard; one a start",
+       "run.tensorboard: true"},
       {"report.html", "curves, classes and mistakes as a page", "run.report: true, at the end"},
-      {"curve.svg", "the test accuracy after each epoch", "run.curve: true"},
+      {"curve.svg", "the accuracy after each epoch", "run.curve: true"},
       {"flight/N/rank-N.flight", "what each rank did last, for each of the last three starts",
        "several ranks"},
       {"flight/N/verdict.txt", "which rank was lost, and why", "the watchdog named one"},

@@ -30,6 +30,7 @@ bool is_of_type(const nlohmann::json& value, std::string_view type) {
   if (type == "number") return value.is_number();
   if (type == "number or null") return value.is_number() || value.is_null();
   if (type == "text") return value.is_string();
+  if (type == "list of numbers") return value.is_array() && value.at(0).is_number();
   return type == "true or false" && value.is_boolean();
 }
 
@@ -65,7 +66,9 @@ constexpr const char* kThreads =
 
 /// The events that the machine or the weights decide on are made here by the functions that runs call.
 void add_rare_events(SeenFields& seen) {
-  seen.add(straggler_event({}, {.host = "node2", .cause = "compute"}));
+  nlohmann::ordered_json straggler = straggler_event({}, {.host = "node2", .cause = "compute"});
+  straggler["time"] = "";
+  seen.add(straggler);
   nlohmann::ordered_json end = {{"event", "end"}};
   add_weights(end, "00", {.same = true, .line = ""});
   seen.add(end);
@@ -80,11 +83,17 @@ TEST(RunContentsTest, TheTableOfEventsHasWhatRunsWriteAndNothingElse) {
   write_text(run + "/metrics.jsonl", "");  // so that lines are lost
   train(job + kThreads + run + " train.epochs=2");
   seen.add_run(run);
-  train(job + kThreads + directory.path("pipeline") + " parallel.strategy=pipeline");
+  train(job + kThreads + directory.path("pipeline") +
+        " parallel.strategy=pipeline train.evaluate_every_steps=1");
   seen.add_run(directory.path("pipeline"));
   train(job + kThreads + directory.path("hogwild") +
         " parallel.strategy=hogwild parallel.determinism=off parallel.count_lost_updates=true");
   seen.add_run(directory.path("hogwild"));
+  train(job + " train.epochs=3 train.patience=1 train.optimizer.lr=1e-9 data.validation=0.2 run.dir=" +
+        directory.path("patience"));
+  seen.add_run(directory.path("patience"));
+  train(job + " parallel.device=emulated train.epochs=1 run.dir=" + directory.path("emulated"));
+  seen.add_run(directory.path("emulated"));
   add_rare_events(seen);
 
   auto written = seen.take();
@@ -109,7 +118,7 @@ std::set<std::string> contents_of(const std::string& directory) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
     const std::string name = std::filesystem::relative(entry.path(), directory).string();
     const std::string as_in_table =
-        std::regex_replace(name, std::regex("(step-|previous-|flight/|rank-)([0-9]+)"), "$1N");
+        std::regex_replace(name, std::regex("(step-|previous-|flight/|rank-|tfevents.)([0-9]+)"), "$1N");
     names.insert(as_in_table == "log/rank-N.log" ? "log/rank-0.log"
                                                  : as_in_table + (entry.is_directory() ? "/" : ""));
   }
@@ -132,7 +141,8 @@ bool is_in_table(const std::string& name, std::set<std::string>& used) {
 TEST(RunContentsTest, TheTableOfFilesHasWhatARunLeavesAndNothingElse) {
   const TemporaryDirectory directory;
   const std::string job = write_small_job(directory), run = directory.path("run");
-  const std::string on_two = " parallel.device=cpu train.epochs=1 run.curve=true run.dir=" + run;
+  const std::string on_two =
+      " parallel.device=cpu train.epochs=1 run.curve=true run.tensorboard=true run.trace=1..2 run.dir=" + run;
   const auto first = lockstep_on_ranks(2, "train " + job + on_two);
   EXPECT_EQ(first.exit_code, 0) << first.everything();
   train(job + on_two + " run.resume=never");  // previous-1
