@@ -1,9 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// ONNX files: a network with its weights for other programs, and the weights of such a file for a network.
-///
-/// A program that was built without Protocol Buffers has these functions too; they throw UsageError, which says what
-/// to install.
 #pragma once
 
 #include "models/network.hpp"

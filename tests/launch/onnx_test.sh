@@ -11,7 +11,6 @@ program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
 logits=$(dirname "$program")/lockstep_logits
 tools=$repo/tests/trainer/onnx
 job=$repo/launch/jobs/mnist.yaml
-if grep -qs "^LOCKSTEP_HAS_ONNX:INTERNAL=OFF" "$(dirname "$program")/CMakeCache.txt"; then skip "built without ONNX"; fi
 mnist=${LOCKSTEP_DATA:-/nowhere}/mnist
 made=(data.set=synthetic data.train_samples=640 data.test_samples=200)
 export PYTHONDONTWRITEBYTECODE=1

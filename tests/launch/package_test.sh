@@ -78,7 +78,7 @@ END
   echo "class CudaPackage: pass" >spack_repo/builtin/build_systems/cuda.py
   expect_exit 0 env PYTHONPATH="$PWD" PYTHONDONTWRITEBYTECODE=1 python3 "$repo/launch/spack/spack_repo/lockstep/packages/lockstep/package.py"
   for name in mpi@3: yaml-cpp cli11@2: fmt@9: "spdlog +fmt_external" nlohmann-json highway@1: asio "boost +context" openssl jpeg libpng \
-    zlib-api "protobuf|when=+onnx" "cuda@12:|when=+cuda" "cmake@3.25:|type=build"; do
+    zlib-api protobuf "cuda@12:|when=+cuda" "cmake@3.25:|type=build"; do
     expect_contains "$output" "depends_on|$name"
   done
 }

@@ -14,8 +14,6 @@ job=("$repo/launch/jobs/mnist.yaml" parallel.device=cpu data.set=synthetic data.
 help=$("$program" train "${job[@]}" run.tensorboard=maybe run.dir=/nowhere 2>&1)
 expect_contains "$help" run.tensorboard
 
-built_without() { "$program" validate "${job[@]}" run.tensorboard=true 2>&1 | grep -q "built without Protocol Buffers"; }
-
 find_python() {
   for python in ${LOCKSTEP_PYTHON:+"$LOCKSTEP_PYTHON"} "$repo/build/tensorboard-python/bin/python" python3; do
     if "$python" -c "import tensorboard" 2>/dev/null; then return; fi
@@ -26,10 +24,9 @@ find_python() {
 train() { expect_exit 0 "$program" train "${job[@]}" run.tensorboard=true run.dir=run "$@"; }
 
 # expect_equal_series FOLDER METRICS
-expect_equal_series() { expect_exit 0 "$python" "$repo/tests/trainer/tensorboard/compare.py" "$@" && echo "$output"; }
+expect_equal_series() { expect_exit 0 "$python" "$repo/tests/trainer/run/compare_event_files.py" "$@" && echo "$output"; }
 
 TensorBoard_reads_what_metrics_have_also_behind_a_resume_from_an_earlier_step() {
-  if built_without; then skip "built without Protocol Buffers"; fi
   find_python
   train train.epochs=2
   expect_equal_series run run/metrics.jsonl pictures
@@ -43,19 +40,11 @@ TensorBoard_reads_what_metrics_have_also_behind_a_resume_from_an_earlier_step() 
 }
 
 A_file_that_cannot_be_written_is_a_warning() {
-  if built_without; then skip "built without Protocol Buffers"; fi
   mkdir -p run/events.out.tfevents.9999999999.lockstep run/events.out.tfevents.9999999998.lockstep
   touch run/job.yaml run/lock run/metrics.jsonl
   train train.max_steps=2
   expect_contains "$output" "the run goes on without TensorBoard's event file"
   expect_contains "$(cat run/metrics.jsonl)" '"event":"end"'
-}
-
-A_build_without_Protocol_Buffers_refuses_the_key() {
-  built_without || skip "built with Protocol Buffers"
-  expect_exit 2 "$program" validate "${job[@]}" run.tensorboard=true
-  expect_exit 2 "$program" report . --format tensorboard -o boards
-  expect_contains "$output" "built without Protocol Buffers"
 }
 
 run_tests "$@"

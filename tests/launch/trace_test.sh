@@ -7,7 +7,6 @@
 # shellcheck source-path=SCRIPTDIR source=harness.sh
 source "$(dirname "${BASH_SOURCE[0]}")/harness.sh"
 program=${LOCKSTEP_PROGRAM:-$repo/build/release/lockstep}
-if grep -qs "^LOCKSTEP_HAS_TRACE:INTERNAL=OFF" "$(dirname "$program")/CMakeCache.txt"; then skip "built without traces"; fi
 job=$repo/launch/jobs/mnist.yaml
 made=(data.set=synthetic data.train_samples=640 data.test_samples=64 data.global_batch=64 parallel.grain=16 train.epochs=1
   parallel.device=cpu run.report=false run.checkpoint_every_steps=0)
@@ -59,7 +58,7 @@ Perfetto_reads_the_overlap_that_the_bench_measured() {
   find_python
   "$program" bench step "$job" "${made[@]}" data.train_samples=6400 parallel.backend=thread parallel.ranks=4 --rounds 1 \
     --steps 40 --json --trace steps.pftrace >bench.json || fail "bench step failed"
-  expect_exit 0 "$python" "$repo/tests/trainer/trace/overlap.py" steps.pftrace bench.json
+  expect_exit 0 "$python" "$repo/tests/trainer/run/overlap.py" steps.pftrace bench.json
   echo "${output##*$'\n'}"
   local name
   for name in "step 60" "conv2 sums" "fc1 forward" "all-reduce of bucket 0" "update"; do expect_contains "$output" "\"$name\""; done

@@ -193,8 +193,6 @@ void add_step(CLI::App& bench, Action& action) {
   add_json(*command, options->json);
   command->callback([=, &action] {
     action = [=] {
-      if (const std::string why = why_no_traces(); !options->trace.empty() && !why.empty())
-        throw UsageError("--trace: " + why);
       const Job job = load_job(*job_path, *overrides);
       hash_program_in_advance();
       const auto data = load_in_advance(job);

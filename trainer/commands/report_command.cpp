@@ -10,7 +10,7 @@
 #include "trainer/checkpoint/inspect.hpp"
 #include "trainer/commands/command_line.hpp"
 #include "trainer/reports/report.hpp"
-#include "trainer/tensorboard/event_file.hpp"
+#include "trainer/run/event_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -99,11 +99,6 @@ int follow(const ReportCommandOptions& options) {
 
 /// A folder with an event file for each run, by which TensorBoard tells them apart.
 int write_for_tensorboard(const ReportCommandOptions& options) {
-  if (!writes_event_files())
-    throw UsageError(
-        "--format tensorboard: this program was built without Protocol Buffers; build it where "
-        "protobuf-compiler "
-        "and libprotobuf-dev are installed");
   if (options.output.empty())
     throw UsageError("--format tensorboard writes a folder for each run: name one for them with -o DIR");
   Env& env = Env::posix();

@@ -127,7 +127,6 @@ std::string version_report() {
   add("compiler", facts.build.compiler);
   add("flags", facts.build.flags);
   add("GPU kernels", facts.build.gpu);
-  add("ONNX", facts.build.has_onnx ? "yes" : "no: built without Protocol Buffers");
   add("MPI", facts.mpi);
   add("processor", fmt::format("{} in use, of {}", facts.simd, fmt::join(facts.simd_choices, ", ")));
   add("CUDA", facts.gpu);
@@ -148,7 +147,6 @@ std::string version_json() {
                                        {"compiler", facts.build.compiler},
                                        {"flags", facts.build.flags},
                                        {"gpu_kernels", facts.build.gpu},
-                                       {"onnx", facts.build.has_onnx},
                                        {"mpi", facts.mpi},
                                        {"simd", {{"in_use", facts.simd}, {"choices", facts.simd_choices}}},
                                        {"cuda", facts.gpu},

@@ -13,7 +13,6 @@ struct BuildFacts {
   std::string compiler;  ///< "GNU 12.2.0"
   std::string flags;
   std::string gpu;  ///< "with CUDA 13.0 (/usr/local/cuda/bin/nvcc)", or why not
-  bool has_onnx = false;
 };
 BuildFacts build_facts();
 

@@ -9,7 +9,6 @@
 #include "trainer/config/job_values.hpp"
 #include "trainer/config/optimizers/optimizer.hpp"
 #include "trainer/config/optimizers/schedule.hpp"
-#include "trainer/tensorboard/event_file.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -194,21 +193,12 @@ void check_inject(const Job& job) {
            "inject needs the step before which it happens: inject.step, counted from 1");
 }
 
-void check_tensorboard(const Job& job) {
-  if (!job.run.tensorboard || writes_event_files()) return;
-  refuse(
-      job, "run.tensorboard",
-      "run.tensorboard: this program was built without Protocol Buffers, and writes no event files; leave it "
-      "out, or build it where protobuf-compiler and libprotobuf-dev are installed");
-}
-
 }  // namespace
 
 void check_job(const Job& job) {
-  for (const auto check :
-       {check_model, check_optimizer, check_schedule, check_sample_counts, check_root, check_channels,
-        check_initial_scale, check_ranks, check_backend, check_strategy, check_shares, check_threads,
-        check_resume, check_trace, check_inject, check_tensorboard})
+  for (const auto check : {check_model, check_optimizer, check_schedule, check_sample_counts, check_root,
+                           check_channels, check_initial_scale, check_ranks, check_backend, check_strategy,
+                           check_shares, check_threads, check_resume, check_trace, check_inject})
     check(job);
 }
 

@@ -5,7 +5,7 @@
 #include "trainer/checkpoint/metrics_reader.hpp"
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/run_history.hpp"
-#include "trainer/tensorboard/event_file.hpp"
+#include "trainer/run/event_file.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -12,7 +12,7 @@
 #include "trainer/checkpoint/trail_file.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/run/metrics.hpp"
-#include "trainer/tensorboard/event_file.hpp"
+#include "trainer/run/event_file.hpp"
 
 #include <nlohmann/json.hpp>
 #include <spdlog/logger.h>

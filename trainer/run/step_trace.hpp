@@ -44,11 +44,8 @@ struct ClockLine {
 
 // The file: packets of Perfetto's format, those of one rank behind those of another.
 
-/// Why this program cannot write any; empty: it can.
-std::string why_no_traces();
-
 /// The packets of a rank: a process with a track for each thread, and for each thing that goes on beside them. Slices
-/// that overlap on one track are cut where the outer one ends. @throws UsageError  see why_no_traces()
+/// that overlap on one track are cut where the outer one ends.
 std::string trace_packets(const Timeline& timeline, int rank, const std::string& host,
                           const ClockLine& clock);
 

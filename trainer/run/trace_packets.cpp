@@ -116,10 +116,6 @@ void write_track(PacketWriter& writer, const Timeline& timeline, std::size_t tra
 
 }  // namespace
 
-std::string why_no_traces() {
-  return "";
-}
-
 std::string trace_packets(const Timeline& timeline, int rank, const std::string& host,
                           const ClockLine& clock) {
   PacketWriter writer(rank, clock);

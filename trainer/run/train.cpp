@@ -49,8 +49,6 @@ std::vector<GraphNode> graph_of(const Network& network) {
 int train(const Job& job, const WhenFinished& when_finished) {
   const auto process_start = Clock::now();
   refuse_faults_unless_allowed(job);
-  if (const std::string why = why_no_traces(); job.run.trace.is_given() && !why.empty())
-    throw key_error(job, "run.trace", why);
   catch_stop_signals();
   const TimeLimit time_limit(process_start, job.run.max_seconds, allocation_end_ahead());
   hash_program_in_advance();

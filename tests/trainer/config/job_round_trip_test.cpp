@@ -4,7 +4,6 @@
 #include "common/error.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
-#include "trainer/tensorboard/event_file.hpp"
 
 #include <gtest/gtest.h>
 
@@ -70,7 +69,7 @@ class RandomJob {
                flip(),
                flip(),
                flip(),
-               flip() && writes_event_files(),
+               flip(),
                flip() ? TracedSteps{whole(1, 500), whole(500, 1000)} : TracedSteps{},
                {whole(1, 1000), whole(0, 1000), flip()}};
     if (flip()) job.inject = {whole(0, 1000), whole(1, 1000), pick({"die", "delay 0.5s", "slow 12%", "nan"})};
@@ -218,7 +217,7 @@ TEST(JobHashTest, LengthPlaceAndLoggingMayChange) {
                            "run.curve=yes",
                            "run.trail=no",
                            "run.report=off",
-                           writes_event_files() ? "run.tensorboard=yes" : "run.tensorboard=no",
+                           "run.tensorboard=yes",
                            "run.trace=3..7",
                            "run.print_shapes=yes",
                            "run.print_loss_every_steps=7",

@@ -26,7 +26,6 @@ class Lockstep(CMakePackage, CudaPackage):
 
     version("main", branch="main")
 
-    variant("onnx", default=True, description="Read and write ONNX files")
     variant("nccl", default=True, when="+cuda", description="Sum gradients of GPUs over NCCL")
     variant("vendor", default=False, when="+cuda", description="Kernels of cuDNN and cuBLAS, to compare with")
 
@@ -49,7 +48,7 @@ class Lockstep(CMakePackage, CudaPackage):
     depends_on("jpeg")
     depends_on("libpng")
     depends_on("zlib-api")
-    depends_on("protobuf", when="+onnx")
+    depends_on("protobuf")
     depends_on("cuda@12:", when="+cuda")
     depends_on("nccl@2.14:", when="+nccl")
     depends_on("cudnn@9:", when="+vendor")
@@ -68,7 +67,6 @@ class Lockstep(CMakePackage, CudaPackage):
     def cmake_args(self):
         args = [
             self.define_from_variant("LOCKSTEP_WITH_CUDA", "cuda"),
-            self.define_from_variant("LOCKSTEP_WITH_ONNX", "onnx"),
             self.define("LOCKSTEP_MPI", "any"),
             self.define("MPI_C_COMPILER", self.spec["mpi"].mpicc),
             self.define("CMAKE_SKIP_INSTALL_ALL_DEPENDENCY", True),

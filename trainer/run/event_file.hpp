@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Event files, which TensorBoard reads while they grow: the numbers of metrics.jsonl as scalars, pictures, the graph of
-/// the network, the job as hyperparameters. In builds without Protocol Buffers there are none.
+/// the network, the job as hyperparameters.
 #pragma once
 
 #include "common/env.hpp"
@@ -29,9 +29,6 @@ std::string event_record(std::string_view bytes);
 bool is_event_file(std::string_view name);
 /// The path of a file that is behind all event files of the directory. @throws IoError
 std::string next_event_file(Env& env, const std::string& directory);
-
-/// Whether this build writes event files.
-bool writes_event_files();
 
 struct GraphNode {
   std::string name;

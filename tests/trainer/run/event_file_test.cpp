@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Records as TensorBoard's reader has them, names in the order of starts, and what of an event becomes a scalar.
-#include "trainer/tensorboard/event_file.hpp"
+#include "trainer/run/event_file.hpp"
 
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
@@ -79,7 +79,6 @@ class EventFileTest : public ::testing::Test {
 };
 
 TEST_F(EventFileTest, NumbersOfStepsAndEpochsAreScalarsAndPlacesAreNot) {
-  if (!writes_event_files()) GTEST_SKIP() << "built without Protocol Buffers";
   {
     EventFile file(Env::posix(), folder_);
     file.add_line({{"event", "start"}, {"step", 0}, {"parameters", 5}});
@@ -99,7 +98,6 @@ TEST_F(EventFileTest, NumbersOfStepsAndEpochsAreScalarsAndPlacesAreNot) {
 }
 
 TEST_F(EventFileTest, AFullDiskIsAnErrorThatNamesTheFile) {
-  if (!writes_event_files()) GTEST_SKIP() << "built without Protocol Buffers";
   EventFile file(Env::posix(), folder_);
   const SmallDisk disk(64);
   try {

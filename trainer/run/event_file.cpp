@@ -1,16 +1,18 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// EventFile: what is told, as TensorBoard's messages.
-#include "trainer/tensorboard/event_file.hpp"
+/// Event files: records, names, and what is told as TensorBoard's messages.
+#include "trainer/run/event_file.hpp"
 
 #include "common/machine.hpp"
 #include "common/yaml.hpp"
 #include "event_schema.pb.h"
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -19,13 +21,76 @@
 namespace lockstep {
 namespace {
 
+// Records, and the names of files.
+
+constexpr std::string_view kPrefix = "events.out.tfevents.", kSuffix = ".lockstep";
+
+constexpr std::array<std::uint32_t, 256> make_crc_table() {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < table.size(); ++i) {
+    std::uint32_t crc = i;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78U : 0U);
+    table[i] = crc;
+  }
+  return table;
+}
+
+/// So that a CRC of bytes that hold CRCs says something.
+std::uint32_t masked(std::uint32_t crc) {
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
+}
+
+template <typename Number>
+std::string little_endian(Number number) {
+  std::string bytes;
+  for (std::size_t i = 0; i < sizeof number; ++i) bytes += static_cast<char>(number >> (8 * i) & 0xff);
+  return bytes;
+}
+
+}  // namespace
+
+std::uint32_t crc32c(std::string_view bytes) {
+  static constexpr auto kTable = make_crc_table();
+  std::uint32_t crc = 0xffffffffU;
+  for (const char byte : bytes) crc = kTable[(crc ^ static_cast<unsigned char>(byte)) & 0xff] ^ (crc >> 8);
+  return ~crc;
+}
+
+std::string event_record(std::string_view bytes) {
+  const std::string length = little_endian(static_cast<std::uint64_t>(bytes.size()));
+  std::string record = length + little_endian(masked(crc32c(length)));
+  record += bytes;
+  return record += little_endian(masked(crc32c(bytes)));
+}
+
+bool is_event_file(std::string_view name) {
+  return name.starts_with(kPrefix) && name.ends_with(kSuffix);
+}
+
+/// Two files of one second would be read in any order.
+std::string next_event_file(Env& env, const std::string& directory) {
+  auto seconds = static_cast<std::int64_t>(now_seconds());
+  for (const std::string& name : env.list(directory)) {
+    if (!is_event_file(name)) continue;
+    std::int64_t taken = 0;
+    std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), taken);
+    constexpr std::int64_t kMost = 9'999'999'999;  // of as many digits
+    if (taken < kMost) seconds = std::max(seconds, taken + 1);
+  }
+  return fmt::format("{}/{}{:010}{}", directory, kPrefix, seconds, kSuffix);
+}
+
+// What is told.
+
+namespace {
+
 using Json = nlohmann::ordered_json;
 using tensorboard::Event;
 using tensorboard::HParamsPluginData;
 
 /// Of a line, numbers that are places and sizes, and no curve.
-constexpr std::array<std::string_view, 6> kNoScalars = {"step",           "steps",         "epoch",
-                                                        "accuracy_steps", "train_samples", "test_samples"};
+constexpr std::array<std::string_view, 7> kNoScalars = {
+    "step", "steps", "epoch", "accuracy_steps", "train_samples", "test_samples", "validation_samples"};
 
 /// "2026-11-23T16:07:41.123Z" since 1970; of a line of an older run, which has no time, now.
 double wall_time_of(const Json& event) {
@@ -78,10 +143,6 @@ void set_value(tensorboard::HparamValue& value, const std::string& text) {
 }
 
 }  // namespace
-
-bool writes_event_files() {
-  return true;
-}
 
 EventFile::EventFile(Env& env, const std::string& directory) : file_(next_event_file(env, directory)) {
   Event event = event_at(now_seconds(), 0);
