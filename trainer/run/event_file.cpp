@@ -85,7 +85,7 @@ std::string next_event_file(Env& env, const std::string& directory) {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using tensorboard::Event;
+using BoardEvent = tensorboard::Event;
 using tensorboard::HParamsPluginData;
 
 /// Of a line, numbers that are places and sizes, and no curve.
@@ -107,22 +107,22 @@ double wall_time_of(const Json& event) {
   return static_cast<double>(timegm(&date)) + seconds;
 }
 
-void write(AppendFile& file, const Event& event) {
+void append(AppendFile& file, const BoardEvent& event) {
   file.append(event_record(event.SerializeAsString()));
 }
 
-Event event_at(double wall_time, std::int64_t step) {
-  Event event;
+BoardEvent event_at(double wall_time, std::int64_t step) {
+  BoardEvent event;
   event.set_wall_time(wall_time);
   event.set_step(step);
   return event;
 }
 
 /// The hparams plugin reads what stands in the metadata of a tensor that holds nothing.
-Event session_event(double wall_time, const char* tag, HParamsPluginData data) {
+BoardEvent session_event(double wall_time, const char* tag, HParamsPluginData data) {
   constexpr int kFloat = 1;
   data.set_version(0);
-  Event event = event_at(wall_time, 0);
+  BoardEvent event = event_at(wall_time, 0);
   auto* value = event.mutable_summary()->add_value();
   value->set_tag(tag);
   value->mutable_tensor()->set_dtype(kFloat);
@@ -145,15 +145,15 @@ void set_value(tensorboard::HparamValue& value, const std::string& text) {
 }  // namespace
 
 EventFile::EventFile(Env& env, const std::string& directory) : file_(next_event_file(env, directory)) {
-  Event event = event_at(now_seconds(), 0);
+  BoardEvent event = event_at(now_seconds(), 0);
   event.set_file_version("brain.Event:2");
-  write(file_, event);
+  append(file_, event);
 }
 
 void EventFile::start_again_at(std::int64_t step) {
-  Event event = event_at(now_seconds(), step);
+  BoardEvent event = event_at(now_seconds(), step);
   event.mutable_session_log()->set_status(tensorboard::SessionLog::START);
-  write(file_, event);
+  append(file_, event);
 }
 
 void EventFile::add_line(const Json& line) {
@@ -166,10 +166,10 @@ void EventFile::add_line(const Json& line) {
     HParamsPluginData data;
     data.mutable_session_end_info()->set_status(tensorboard::SessionEndInfo::STATUS_SUCCESS);
     data.mutable_session_end_info()->set_end_time_secs(wall_time);
-    write(file_, session_event(wall_time, "_hparams_/session_end_info", std::move(data)));
+    append(file_, session_event(wall_time, "_hparams_/session_end_info", std::move(data)));
   }
   if (name != "step" && name != "loss" && name != "epoch") return;
-  Event event = event_at(wall_time, step.get<std::int64_t>());
+  BoardEvent event = event_at(wall_time, step.get<std::int64_t>());
   for (const auto& [key, value] : line.items()) {
     constexpr double kMost = std::numeric_limits<float>::max();
     if (!value.is_number() || std::ranges::find(kNoScalars, key) != kNoScalars.end()) continue;
@@ -178,7 +178,7 @@ void EventFile::add_line(const Json& line) {
     scalar->set_tag(name + "/" + key);
     scalar->set_simple_value(static_cast<float>(value.get<double>()));
   }
-  write(file_, event);
+  append(file_, event);
 }
 
 void EventFile::add_graph(std::span<const GraphNode> nodes) {
@@ -193,9 +193,9 @@ void EventFile::add_graph(std::span<const GraphNode> nodes) {
     auto* shape = attributes["_output_shapes"].mutable_list()->add_shape();
     for (const std::int64_t size : node.output) shape->add_dim()->set_size(size);
   }
-  Event event = event_at(now_seconds(), 0);
+  BoardEvent event = event_at(now_seconds(), 0);
   event.set_graph_def(graph.SerializeAsString());
-  write(file_, event);
+  append(file_, event);
 }
 
 void EventFile::add_job(const std::map<std::string, std::string>& keys) {
@@ -203,20 +203,20 @@ void EventFile::add_job(const std::map<std::string, std::string>& keys) {
   data.mutable_session_start_info()->set_start_time_secs(now_seconds());
   for (const auto& [key, text] : keys)
     set_value((*data.mutable_session_start_info()->mutable_hparams())[key], text);
-  write(file_, session_event(now_seconds(), "_hparams_/session_start_info", std::move(data)));
+  append(file_, session_event(now_seconds(), "_hparams_/session_start_info", std::move(data)));
 }
 
 void EventFile::add_picture(const std::string& tag, std::int64_t step, int width, int height,
                             std::string_view png) {
   constexpr int kRgb = 3;
-  Event event = event_at(now_seconds(), step);
+  BoardEvent event = event_at(now_seconds(), step);
   auto* value = event.mutable_summary()->add_value();
   value->set_tag(tag);
   value->mutable_image()->set_width(width);
   value->mutable_image()->set_height(height);
   value->mutable_image()->set_colorspace(kRgb);
   value->mutable_image()->set_encoded_image_string(std::string(png));
-  write(file_, event);
+  append(file_, event);
 }
 
 }  // namespace lockstep

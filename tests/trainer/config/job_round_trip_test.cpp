@@ -38,6 +38,7 @@ class RandomJob {
                 whole(0, 1000000),
                 whole(0, 1000000),
                 flip() ? HoldOut{.samples = whole(0, 1000000000)} : HoldOut{.share = real(1e-9, 0.999)}};
+    const bool nesterov = flip();
     job.train = {whole(1, 1000000000),
                  random_(),
                  whole(0, 4294967295),
@@ -45,7 +46,8 @@ class RandomJob {
                  whole(0, 1000000000),
                  flip() ? text() : "",
                  0,
-                 {"sgd", real(1e-12, 1e6), real(1e-9, 0.999), real(0, 1e6), flip()}};
+                 {"sgd", real(1e-12, 1e6), real(1e-9, 0.999), real(0, 1e6), nesterov ? 0 : real(0, 1),
+                  nesterov, flip()}};
     job.parallel.device = pick({"auto", "cpu", "cuda", "cuda:3", "emulated"});
     job.parallel.backend = pick({"auto", "thread"});
     job.parallel.kernels = flip() ? Kernels::kNative : Kernels::kVendor;
