@@ -132,7 +132,7 @@ std::string json_of(const Prediction& prediction, const ReportStyle& style) {
     top.push_back({{"class", name_of(c, style)},
                    {"probability", prediction.probabilities[static_cast<std::size_t>(c)]}});
   const int best = prediction.ranking().front();
-  Json json = {{"picture", prediction.picture}};
+  Json json = {{"format", kPredictionFormat}, {"picture", prediction.picture}};
   if (!prediction.original.empty()) json["original"] = prediction.original;
   json.update({{"class", name_of(best, style)},
                {"probability", prediction.probabilities[static_cast<std::size_t>(best)]},
@@ -179,7 +179,11 @@ std::string PredictionSummary::to_text(const std::string& name, const ReportStyl
 std::string PredictionSummary::to_json(const std::string& name, const ReportStyle& style) const {
   Json counts = Json::object();
   for (std::size_t c = 0; c < counts_.size(); ++c) counts[style.class_names[c]] = counts_[c];
-  return one_line({{"file", name}, {"pictures", pictures()}, {"not_sure", unsure_}, {"counts", counts}});
+  return one_line({{"format", kPredictionFormat},
+                   {"file", name},
+                   {"pictures", pictures()},
+                   {"not_sure", unsure_},
+                   {"counts", counts}});
 }
 
 // Predictor: gathers pictures into batches and passes them forward.

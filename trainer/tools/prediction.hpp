@@ -51,8 +51,11 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style);
 /// One line: the likeliest classes (style.top, at least one) and the warnings.
 std::string line_of(const Prediction& prediction, const ReportStyle& style);
 
-/// One line of JSON: {"picture", "original" where it is known, "class", "probability", "top": [{"class", "probability"}...], "done": [...],
-/// "warnings": [...]}; top holds style.top classes, or all, likeliest first.
+/// Grows by new keys; a key that changes its meaning raises it.
+inline constexpr int kPredictionFormat = 1;
+
+/// One line of JSON: {"format", "picture", "original" where it is known, "class", "probability", "top": [{"class",
+/// "probability"}...], "done": [...], "warnings": [...]}; top holds style.top classes, or all, likeliest first.
 std::string json_of(const Prediction& prediction, const ReportStyle& style);
 
 /// A line of CSV: picture, class, probability, warnings; and the line above them.

@@ -166,6 +166,7 @@ std::string to_text(const ProofResult& verdict, const ProofCircumstances& circum
 nlohmann::ordered_json report_json(const ProofResult& verdict, const ProofCircumstances& circumstances) {
   using Json = nlohmann::ordered_json;
   Json json;
+  json["format"] = kProofFormat;
   json["run"] = circumstances.run;
   json["verdict"] = word_of(verdict);
   json["steps_asked"] = count_steps(verdict.asked);

@@ -73,6 +73,8 @@ void add(ProofResult& verdict, const ProofResult& more);
 
 /// Lines for people.
 std::string to_text(const ProofResult& verdict, const ProofCircumstances& circumstances);
+/// Grows by new keys; a key that changes its meaning raises it.
+inline constexpr int kProofFormat = 1;
 /// One object for programs.
 nlohmann::ordered_json report_json(const ProofResult& verdict, const ProofCircumstances& circumstances);
 

@@ -85,6 +85,7 @@ TEST_F(ProveTest, RunOfTwoRanksIsProvedByOneAndByFourOnAnotherPlace) {
   EXPECT_EQ(one.exit_code, 0) << one.everything();
   EXPECT_NE(one.out.find("proved: steps 1 to 6\n"), std::string::npos) << one.out;
   const auto four = prove("moved", "--ranks 4 --json");
+  EXPECT_NE(four.out.find("\"format\":1"), std::string::npos) << four.out;
   EXPECT_EQ(four.exit_code, 0) << four.everything();
   EXPECT_EQ(parse_json(four.out).at("steps_proved"), 6);
   const auto some = prove("moved", "--sample 2 --seed 5 --json");

@@ -64,7 +64,7 @@ TEST(PredictionReportTest, AnAnswerThatChangesWithTheHandIsDoubtful) {
 TEST(PredictionReportTest, JsonIsOneObjectALine) {
   EXPECT_EQ(
       json_of(cow(), kStyle),
-      R"({"picture":"a.png","class":"cow","probability":0.75,"top":[{"class":"cow","probability":0.75},)"
+      R"({"format":1,"picture":"a.png","class":"cow","probability":0.75,"top":[{"class":"cow","probability":0.75},)"
       R"({"class":"cat","probability":0.25},{"class":"dog","probability":0.0}],"done":["inverted"],"warnings":[]})"
       "\n");
   Prediction odd = cow();
@@ -86,7 +86,7 @@ TEST(PredictionReportTest, ASummaryCountsClassesAndDoubts) {
   Prediction cat{.picture = "b", .probabilities = {1, 0, 0}, .done = {}, .warnings = {"why"}};
   summary.add(cat);
   EXPECT_EQ(summary.to_json("set", kStyle),
-            R"({"file":"set","pictures":3,"not_sure":1,"counts":{"cat":1,"dog":0,"cow":2}})"
+            R"({"format":1,"file":"set","pictures":3,"not_sure":1,"counts":{"cat":1,"dog":0,"cow":2}})"
             "\n");
   EXPECT_NE(summary.to_text("set", kStyle).find("set: 3 pictures, not sure of 1\n"), std::string::npos);
   EXPECT_NE(summary.to_text("set", kStyle).find("cow       2  66.67 %"), std::string::npos)

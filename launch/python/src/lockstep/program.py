@@ -259,7 +259,7 @@ def answer_and_code(arguments: Sequence[str], allowed: Sequence[int]) -> Tuple[D
         raise error_of(done.returncode, done.stderr)
     try:
         answer = json.loads(done.stdout)
-        known = answer.get("format", FORMAT)  # `prove` has none so far
+        known = answer.get("format")
     except (ValueError, AttributeError):
         raise InternalError(f"lockstep {arguments[0]} --json did not answer with an object: {done.stdout[:200]!r}") from None
     if known != FORMAT:
