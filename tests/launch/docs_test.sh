@@ -154,7 +154,7 @@ Every_script_has_help_that_does_nothing_else() {
   skip_without git python3
   while read -r script; do
     case $script in
-      *_test.sh | launch/bundle-command) continue ;;  # ctest starts them; what a bundle's commands become
+      *_test.sh | *_test.py | launch/bundle-command) continue ;;  # ctest starts them; what a bundle's commands become
     esac
     grep -q -e '--help' "$repo/$script" || fail "$script knows no --help"
     said=$(cd "$repo" && timeout 20 "./$script" --help </dev/null 2>&1) || fail "$script --help ends with $?: $said"

@@ -83,9 +83,9 @@ std::vector<JobKey> optimizer_keys() {
     KEY(train.optimizer.momentum, real({0, 1, false, true}), "share of the last update that is carried on; 0: none", kWeights),
     KEY(train.optimizer.weight_decay, real({0, 1e6}), "added to the gradient, times the weight; adamw: taken from the weight, times the rate", kWeights)
         .also_called({"wd", "decay", "l2"}),
-    KEY(train.optimizer.dampening, real({0, 1}), "share of the gradient that is kept out of the momentum, but at the first step", kWeights),
+    KEY(train.optimizer.dampening, real({0, 1}), "share of the gradient that is kept out of the momentum, but at the first step", Determines::kWeightsUnlessDefault),
     KEY(train.optimizer.nesterov, yes_or_no(), "look ahead along the momentum", kWeights),
-    KEY(train.optimizer.maximize, yes_or_no(), "climb: the loss is made large, not small", kWeights),
+    KEY(train.optimizer.maximize, yes_or_no(), "climb: the loss is made large, not small", Determines::kWeightsUnlessDefault),
     KEY(train.optimizer.betas, list_of(real({0, 1, false, true}), "a list of two numbers from 0, below 1, such as [0.9, 0.999]", 2, 2),
         "shares of the running means of gradient and squared gradient that are carried on", kWeights)
         .also_called({"beta", "beta1", "beta2"}),

@@ -89,7 +89,9 @@ TEST(RunContentsTest, TheTableOfEventsHasWhatRunsWriteAndNothingElse) {
   train(job + kThreads + directory.path("hogwild") +
         " parallel.strategy=hogwild parallel.determinism=off parallel.count_lost_updates=true");
   seen.add_run(directory.path("hogwild"));
-  train(job + " train.epochs=3 train.patience=1 train.optimizer.lr=1e-9 data.validation=0.2 run.dir=" +
+  train(job +
+        " train.epochs=3 train.patience=1 train.evaluate_every_steps=1 train.optimizer.lr=1e-9 "
+        "data.validation=0.2 run.dir=" +
         directory.path("patience"));
   seen.add_run(directory.path("patience"));
   train(job + " parallel.device=emulated train.epochs=1 run.dir=" + directory.path("emulated"));
