@@ -54,7 +54,8 @@ std::string readers_of(const JobKey& key) {
 
 std::string effect_on_weights(const JobKey& key) {
   constexpr std::string_view kDecides = "another value gives others, so it must stay when a run goes on";
-  if (key.determines == Determines::kWeights) return std::string(kDecides);
+  if (key.determines == Determines::kWeights || key.determines == Determines::kWeightsUnlessDefault)
+    return std::string(kDecides);
   if (key.determines == Determines::kWeightsInWorldMode)
     return fmt::format("under parallel.determinism: world, {}", kDecides);
   if (key.path == "train.epochs")

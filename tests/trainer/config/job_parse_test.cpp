@@ -177,6 +177,20 @@ TEST(JobParseTest, FactsOfAKeySayWhoReadsItAndWhatItDecides) {
   EXPECT_EQ(fact("inject.what", "example"), "inject.what=die");
 }
 
+TEST(JobParseTest, FactsOfAKeySayThatItMustStayWhereAResumeComparesIt) {
+  const Job usual;
+  for (const JobKey& key : job_schema()) {
+    if (!belongs(key, usual)) continue;
+    std::string facts;
+    for (const KeyFact& fact : facts_of(key)) facts += fact.name == "weights" ? fact.text : "";
+    Job changed = usual;
+    ASSERT_TRUE(key.read(YAML::Load(example_of(key)), changed)) << key.path;
+    EXPECT_EQ(determining_keys(changed) != determining_keys(usual),
+              facts.ends_with("must stay when a run goes on"))
+        << key.path << "=" << example_of(key) << ": " << facts;
+  }
+}
+
 TEST(JobParseTest, KeysAreFoundBySectionAndByTheirNamesElsewhere) {
   EXPECT_EQ(keys_asked_for("learning_rate").front()->path, "train.optimizer.lr");
   EXPECT_EQ(keys_asked_for("run.keep").size(), 3U);
