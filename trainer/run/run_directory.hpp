@@ -11,8 +11,8 @@
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/checkpoint/trail_file.hpp"
 #include "trainer/config/job.hpp"
-#include "trainer/run/metrics.hpp"
 #include "trainer/run/event_file.hpp"
+#include "trainer/run/metrics.hpp"
 
 #include <nlohmann/json.hpp>
 #include <spdlog/logger.h>

@@ -144,7 +144,8 @@ TEST(RanksDifferTest, EveryKeyOfTheJobIsNamedAtOnce) {
     // A rank with another backend, or with ranks of its own, is refused before it meets the others.
     if (value.empty() || key.path == "parallel.backend" || key.path == "parallel.ranks") continue;
     // What does not go together with the rest.
-    if (key.path == "data.set" || key.path == "train.initial_scale" || key.path == "train.optimizer.dampening")
+    if (key.path == "data.set" || key.path == "train.initial_scale" ||
+        key.path == "train.optimizer.dampening")
       continue;
     // Another choice would have other keys, and a warm-up is in steps or in epochs.
     if (!choice_path(key).empty() && (key.path == choice_path(key) || !belongs(key, job))) continue;
