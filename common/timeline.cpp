@@ -4,6 +4,10 @@
 #include "common/timeline.hpp"
 
 #include <fmt/format.h>
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#define LOCKSTEP_HAS_NVTX
+#endif
 
 #include <algorithm>
 #include <array>
@@ -85,11 +89,17 @@ void Timeline::add(const TimeSlice& slice) {
 
 void TimeSpan::begin(Work work, std::string_view of, std::int64_t number) {
   slice_ = {.of = of, .number = number, .track = timeline_->thread_track(), .work = work};
+#ifdef LOCKSTEP_HAS_NVTX
+  nvtxRangePushA(describe(slice_).c_str());
+#endif
   slice_.begin_ns = Timeline::now();
 }
 
 void TimeSpan::end() {
   slice_.end_ns = Timeline::now();
+#ifdef LOCKSTEP_HAS_NVTX
+  nvtxRangePop();
+#endif
   timeline_->add(slice_);
 }
 

@@ -36,6 +36,18 @@ Tracing_changes_no_bit() {
   expect_file device/trace.pftrace
 }
 
+Slices_are_NVTX_ranges_where_a_profiler_listens() {
+  local listener
+  listener=$(dirname "$program")/tests/trainer/run/nvtx_listener.so
+  [ -f "$listener" ] || skip "no NVTX: built without CUDA"
+  export NVTX_INJECTION64_PATH=$listener LOCKSTEP_NVTX_FILE=$PWD/ranges
+  train run parallel.ranks=2 run.trace=3..4
+  expect_equal "$(grep -c '^begin step [34]$' ranges)" 4
+  expect_equal "$(grep -c '^begin update$' ranges)" 4
+  grep -q '^begin conv1.* forward$' ranges || fail "no range of conv1: $(sort -u ranges | head)"
+  expect_equal "$(grep -c '^begin ' ranges)" "$(grep -c '^end$' ranges)"
+}
+
 A_start_writes_the_steps_that_it_took() {
   train run parallel.ranks=2 run.trace=3..8 train.max_steps=5
   expect_contains "$output" "trace: steps 3..5 of 2 ranks"
