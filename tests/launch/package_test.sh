@@ -11,7 +11,7 @@ trap 'rm -rf "$made"' EXIT
 
 # need_package: made once; its path goes to $package.
 need_package() {
-  skip_without cpack dpkg-deb dpkg-shlibdeps
+  skip_without cpack dpkg-deb dpkg-shlibdeps file
   if ! compgen -G "$made/*.deb" >/dev/null; then expect_exit 0 "$repo/launch/package" --build "$build" --to "$made"; fi
   package=$(compgen -G "$made/*.deb")
 }
