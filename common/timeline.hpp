@@ -98,8 +98,8 @@ class Timeline {
   std::set<std::string, std::less<>> texts_;
 };
 
-/// A slice from here to the end of the block, on the track of this thread; in a build with CUDA an NVTX range, too. With
-/// a null or closed timeline nothing.
+/// A slice from here to the end of the block, on the track of this thread; in a build with CUDA an NVTX range, too.
+/// With a null or closed timeline nothing.
 class TimeSpan {
  public:
   TimeSpan(Timeline* timeline, Work work, std::string_view of = {},

@@ -138,6 +138,10 @@ std::string to_string(const HoldOut& hold_out);
 /// of any larger count. At most `samples`, which fits 31 bits.
 std::vector<std::int32_t> held_out_samples(std::int64_t samples, std::int64_t count, std::uint64_t seed);
 
+/// Where the index-th sample of a part stands in the file of its half, in which those that are held out count, too.
+/// @param part  one of data's
+std::int64_t place_in_file(const TrainTestData& data, const Dataset& part, std::int64_t index);
+
 /// Moves so many samples, held_out_samples() of the seed, from `train` to `validation`.
 /// @throws DatasetOptionError  as HoldOut::count_of; MemoryError
 void hold_out(TrainTestData& data, const HoldOut& how_many, std::uint64_t seed);

@@ -15,9 +15,9 @@ namespace lockstep {
 /// Fills `weights` from the tensors of a file, by the first of these rules that applies:
 /// - by name: the file has every tensor of the network under its name, perhaps behind one word that all have in common
 ///   ("module."). What belongs to no layer of the network is not read.
-/// - by shape: modules of the file ("features.0" with its weight and bias) and layers of the network are the same but for
-///   their names. Those of one name belong together, then those that alone have their shapes, then those whose names
-///   differ in numbers alone, in the order of these numbers; a batch_norm belongs to the convolution before it
+/// - by shape: modules of the file ("features.0" with its weight and bias) and layers of the network are the same but
+///   for their names. Those of one name belong together, then those that alone have their shapes, then those whose
+///   names differ in numbers alone, in the order of these numbers; a batch_norm belongs to the convolution before it
 ///   ("conv1" and "bn1", "downsample.0" and "downsample.1"). What is still ambiguous is refused.
 ///
 /// @param path     for messages

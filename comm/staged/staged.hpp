@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Device memory by way of the host: for ranks that share a GPU, for machines without NCCL, and for the emulated device.
+/// Device memory by way of the host: for ranks that share a GPU, for machines without NCCL, and for the emulated
+/// device.
 #pragma once
 
 #include "comm/device_collectives.hpp"

@@ -260,10 +260,14 @@ std::string status_of(const std::string& pid, std::string_view name) {
   return "";
 }
 
+/// A thread takes the signal from those of its own (SigPnd) before it shows that it ends; those of the process keep it.
 bool is_killed(int pid) {
-  unsigned long pending = 0;
-  std::istringstream(status_of(std::to_string(pid), "SigPnd")) >> std::hex >> pending;
-  return (pending >> (SIGKILL - 1) & 1U) != 0;
+  const auto is_pending = [&](std::string_view where) {
+    unsigned long signals = 0;
+    std::istringstream(status_of(std::to_string(pid), where)) >> std::hex >> signals;
+    return (signals >> (SIGKILL - 1) & 1U) != 0;
+  };
+  return is_pending("SigPnd") || is_pending("ShdPnd");
 }
 
 }  // namespace
@@ -282,6 +286,7 @@ bool runs_this_program(int pid) {
 }
 
 bool is_ending(int pid) {
+  if (is_killed(pid)) return true;
   std::istringstream words(stat_from_state(pid));
   char state = 'X';
   std::string skipped;
@@ -289,7 +294,7 @@ bool is_ending(int pid) {
   words >> state;
   for (int i = 0; i < 5; ++i) words >> skipped;  // parent, group, session, terminal, its group
   words >> flags;
-  return state == 'X' || state == 'Z' || (flags & kExiting) != 0 || is_killed(pid);
+  return state == 'X' || state == 'Z' || (flags & kExiting) != 0;
 }
 
 bool is_traced() {

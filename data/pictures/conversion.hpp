@@ -71,9 +71,9 @@ struct Conversion {
   ImageShape shape;
 };
 
-/// Writes images, labels and the pictures' names to train on and to test with, and classes.txt, into `to`, which is made if it is
-/// not there. Nothing appears under its final name before all of it is written; one conversion at a time
-/// works in a directory. Needs the memory of one picture, whatever their number.
+/// Writes images, labels and the pictures' names to train on and to test with, and classes.txt, into `to`, which is
+/// made if it is not there. Nothing appears under its final name before all of it is written; one conversion at a
+/// time works in a directory. Needs the memory of one picture, whatever their number.
 /// @throws UsageError        files of a set are there already, and shall stay, or something else has their
 ///                           names; `to` lies in `from`, where it would be taken for a class
 /// @throws MissingDataError, DataError  as find_sorted_pictures and read_pictures; pictures of different

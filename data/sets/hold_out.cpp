@@ -111,6 +111,16 @@ std::vector<std::int32_t> held_out_samples(std::int64_t samples, std::int64_t co
   return order;
 }
 
+std::int64_t place_in_file(const TrainTestData& data, const Dataset& part, std::int64_t index) {
+  if (&part == &data.validation) return data.held_out[static_cast<std::size_t>(index)];
+  if (&part == &data.test) return index;
+  for (const std::int32_t held_out : data.held_out) {
+    if (held_out > index) break;
+    ++index;
+  }
+  return index;
+}
+
 void hold_out(TrainTestData& data, const HoldOut& how_many, std::uint64_t seed) {
   Dataset &train = data.train, &validation = data.validation;
   const auto all = static_cast<std::size_t>(train.size());

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: MIT
 /// From which pictures the samples of a set were made: a list beside its images, which `lockstep convert` writes.
 ///
-/// train-names.jsonl and t10k-names.jsonl have a line for each sample, in their order: the path of the picture within the
-/// folder that was converted, as a JSON string in ASCII. So any name is one line; what is no UTF-8 in it became U+FFFD.
+/// train-names.jsonl and t10k-names.jsonl have a line for each sample, in their order: the path of the picture within
+/// the folder that was converted, as a JSON string in ASCII. So any name is one line; what is no UTF-8 in it became
+/// U+FFFD.
 #pragma once
 
 #include "common/env.hpp"
@@ -19,8 +20,8 @@ namespace lockstep {
 /// @param half  "train" or "t10k"
 std::string sample_names_file(std::string_view half);
 
-/// The list beside a file of images: DIR/t10k-names.jsonl for DIR/t10k-images-idx3-ubyte.gz. Empty where the file is not
-/// called like that.
+/// The list beside a file of images: DIR/t10k-names.jsonl for DIR/t10k-images-idx3-ubyte.gz. Empty where the file is
+/// not called like that.
 std::filesystem::path sample_names_beside(const std::filesystem::path& images);
 
 /// A line of a list, with its end.

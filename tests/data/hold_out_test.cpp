@@ -68,6 +68,20 @@ TEST(HoldOutTest, AreDifferentSamplesAndAmongThoseOfALargerCount) {
   EXPECT_LT(all.back(), 60000);
 }
 
+TEST(HoldOutTest, APlaceInTheFileIsThatOfTheWholeHalf) {
+  TrainTestData data;
+  data.held_out = {0, 1, 4, 9};
+  const auto places = [&](const Dataset& part, std::int64_t count) {
+    Places found;
+    for (std::int64_t i = 0; i < count; ++i)
+      found.push_back(static_cast<std::int32_t>(place_in_file(data, part, i)));
+    return found;
+  };
+  EXPECT_EQ(places(data.train, 7), (Places{2, 3, 5, 6, 7, 8, 10}));
+  EXPECT_EQ(places(data.validation, 4), data.held_out);
+  EXPECT_EQ(places(data.test, 3), (Places{0, 1, 2}));
+}
+
 TEST(HoldOutTest, EverySampleIsEquallyLikely) {
   std::map<std::int32_t, int> times;
   for (std::uint64_t seed = 0; seed < 4000; ++seed)

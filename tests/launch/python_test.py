@@ -117,10 +117,11 @@ class TrainingOnArrays(InAFolder):
         self.assertEqual((best.path, best.checkpoint), (self.run_of_bars.path, "best"))
         self.assertEqual(best.evaluate()["accuracy"], max(self.run_of_bars.metrics["test_accuracy"]))
         self.assertEqual(self.run_of_bars.at(epoch=6).sha256, self.run_of_bars.sha256)
+        self.assertRaisesRegex(lockstep.UsageError, "held no samples", best.evaluate, validation=True)
 
     def test_runs_lists_it(self):
         self.assertIn(self.run_of_bars, lockstep.runs())
-        self.assertEqual(lockstep.runs("nowhere-else") if os.path.isdir("nowhere-else") else [], [])
+        self.assertRaises(lockstep.MissingDataError, lockstep.runs, "nowhere-else")
 
     def test_proof_holds_until_metrics_are_changed(self):
         self.assertEqual(self.run_of_bars.prove()["verdict"], "proved")

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which tensor of a file becomes which of a network, where names are the same, where they are others, and where they do
-/// not say.
+/// Which tensor of a file becomes which of a network, where names are the same, where they are others, and where they
+/// do not say.
 #include "models/foreign_weights.hpp"
 
 #include "common/error.hpp"

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// The two archives of a list of fields: into a JSON object of manifest.json, and out of one that may be hostile.
 ///
-/// A list is a function `void fields(auto&& archive, Facts& facts)`. It calls archive(KEY, MEMBER) for each field in the
-/// order of the file, and archive.require(CONDITION, KEY, WHAT) for what must hold of those that were read.
+/// A list is a function `void fields(auto&& archive, Facts& facts)`. It calls archive(KEY, MEMBER) for each field in
+/// the order of the file, and archive.require(CONDITION, KEY, WHAT) for what must hold of those that were read.
 #pragma once
 
 #include "common/error.hpp"

@@ -47,8 +47,7 @@ inline constexpr std::string_view kKeysHere = "{keys}";
 /// What stands in front of it.
 inline constexpr const char* kKeysHeading =
     "\n\nKeys of a job file, with their defaults (in brackets: which optimisers, schedules or rules have a "
-    "key, and "
-    "their own defaults):\n{keys}";
+    "key, and their own defaults):\n{keys}";
 
 /// Whether the footer of a command ends in them.
 bool shows_keys(const CLI::App& command);

@@ -64,7 +64,7 @@ void add_checkpoints(Completion& answer, const std::string& front = "") {
   const std::size_t at = typed.find('@');
   for (const std::string& run : runs_from(typed.substr(0, at))) {
     answer.add(front + run, "a run: its newest checkpoint");
-    answer.add(front + run + "@best", "its checkpoint of the highest test accuracy");
+    answer.add(front + run + "@best", "its checkpoint of the highest accuracy");
     answer.add(front + run + "@last", "its newest checkpoint");
     std::error_code error;
     fs::directory_iterator entries(at == typed.npos ? "" : run + "/checkpoints", error);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Completion in bash, zsh and fish: each script hands the words to the program, and shows its answer as the shell does.
+/// Completion in bash, zsh and fish: each script hands the words to the program, and shows its answer as the shell
+/// does.
 #include "trainer/commands/reference.hpp"
 
 namespace lockstep {

@@ -200,7 +200,7 @@ int evaluate_checkpoint(const EvalOptions& options, Communicator& comm) {
   if (comm.rank() != 0) return 0;
   if (!device.remark.empty()) print_error(device.remark);
   if (classes)
-    if (const std::string warning = name_mistakes(*classes, *loaded.sets, data); !warning.empty())
+    if (const std::string warning = locate_mistakes(*classes, *loaded.sets, data); !warning.empty())
       print_error("warning: " + warning);
   const EvaluationReport report{*model, loaded, data, result, std::move(classes)};
   print("{}", options.json ? evaluation_json(report) : evaluation_text(report));

@@ -175,8 +175,7 @@ std::string run_folder_page(const CLI::App& /*app*/) {
          paragraph(
              "All files of a run. N stands for a number. A file is replaced as a whole, under its name with "
              "`.tmp` at the end first; `metrics.jsonl`, `trail.bin` and the log are appended to. A run may "
-             "be "
-             "copied or moved while no process uses it.") +
+             "be copied or moved while no process uses it.") +
          "\n" + table({"file", "what it is", "when"}, rows) + "\n" +
          paragraph(
              "[checkpoint-format.md](../checkpoint-format.md) and [trail-format.md](../trail-format.md) "

@@ -223,8 +223,8 @@ bool is_file(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, ignored);
 }
 
-/// What `lockstep train mnist` means: a file of that name or else, unless mnist.yaml lies here, the job that comes with the
-/// program. @throws MissingDataError  mnist.yaml lies here
+/// What `lockstep train mnist` means: a file of that name or else, unless mnist.yaml lies here, the job that comes
+/// with the program. @throws MissingDataError  mnist.yaml lies here
 std::string find_job(const std::string& path) {
   if (path.empty() || is_file(path)) return path;
   for (const char* ending : {".yaml", ".yml"})

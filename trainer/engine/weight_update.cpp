@@ -56,8 +56,8 @@ WeightUpdate::WeightUpdate(const Job& job, const ParameterLayout& layout, std::i
   LOCKSTEP_CHECK(static_cast<int>(names_.size()) == buffers_of(rule_));
 }
 
-/// A schedule moves the momentum of an optimiser that has one: Adam's is betas[0], and its section's is not 0. Where the
-/// job gave 0, there is none.
+/// A schedule moves the momentum of an optimiser that has one: Adam's is betas[0], and its section's is not 0. Where
+/// the job gave 0, there is none.
 StepScalars WeightUpdate::scalars(std::int64_t step) const {
   ScheduledValues now = schedule_.at(step);
   if (section_.momentum == 0) now.momentum.reset();

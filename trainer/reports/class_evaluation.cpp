@@ -220,11 +220,13 @@ ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine) {
   return total;
 }
 
-std::string name_mistakes(ClassEvaluation& found, const TrainTestData& data, const Dataset& half) {
+std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, const Dataset& part) {
+  for (Mistake& mistake : found.mistakes) mistake.sample = place_in_file(data, part, mistake.sample);
   if (data.directory.empty()) return "";
-  const char* name = &half == &data.train ? "train" : "t10k";
-  SampleNames list = read_sample_names(
-      Env::posix(), std::filesystem::path(data.directory) / sample_names_file(name), half.size());
+  const bool is_test = &part == &data.test;
+  const auto path = std::filesystem::path(data.directory) / sample_names_file(is_test ? "t10k" : "train");
+  const std::int64_t samples = is_test ? data.test.size() : data.train.size() + data.validation.size();
+  SampleNames list = read_sample_names(Env::posix(), path, samples);
   if (!list.names.empty())
     for (Mistake& mistake : found.mistakes)
       mistake.picture = list.names[static_cast<std::size_t>(mistake.sample)];

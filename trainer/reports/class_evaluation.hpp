@@ -67,9 +67,10 @@ ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine);
 
 // As a person or a program reads it.
 
-/// Says of the mistakes on `half` of a set what pictures they were, where a list of them lies beside it
-/// (data/sets/sample_names.hpp). @returns what is wrong with the list; empty: nothing, or there is none
-std::string name_mistakes(ClassEvaluation& found, const TrainTestData& data, const Dataset& half);
+/// Says of the mistakes on a part of a set where they stand in its file, and what pictures they were, where a list of
+/// them lies beside it (data/sets/sample_names.hpp). Once. @returns what is wrong with the list; empty: nothing, or
+/// there is none
+std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, const Dataset& part);
 
 /// A table of the classes, the confusion matrix unless it is too wide, and the first of the mistakes.
 std::string classes_text(const ClassEvaluation& evaluation, const std::vector<std::string>& class_names);

@@ -171,7 +171,7 @@ void add_classes(Json& run, const SavedModel& model, const ReportOptions& option
                     options.class_seconds.count()));
     return;
   }
-  if (std::string warning = name_mistakes(found, *data, test); !warning.empty())
+  if (std::string warning = locate_mistakes(found, *data, test); !warning.empty())
     run["notes"].push_back(std::move(warning));
   Json json = classes_json(found, data->class_names);
   json["data"] = test.name;

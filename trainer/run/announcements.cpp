@@ -132,8 +132,8 @@ std::string TrainingRun::resident_memory() {
                      comm_.size());
 }
 
-/// Of the rank that had most: "device memory: 12 MiB allocated, at most 12 MiB, 14 MiB reserved", as DeviceMemoryUse has
-/// it.
+/// Of the rank that had most: "device memory: 12 MiB allocated, at most 12 MiB, 14 MiB reserved", as DeviceMemoryUse
+/// has it.
 std::string TrainingRun::device_memory() {
   const DeviceMemoryUse use = setup_.device.gpu->device->memory_use();
   const auto uses = gather(comm_, use);

@@ -17,9 +17,8 @@ namespace lockstep {
 
 /// Of one rank. Plain numbers, so that they can be gathered.
 struct RankClock {
-  double busy_seconds = 0;  ///< in steps, without the next one
-  double exposed_seconds =
-      0;  ///< in steps: waiting for communication and other ranks, when its own work was done
+  double busy_seconds = 0;     ///< in steps, without the next one
+  double exposed_seconds = 0;  ///< in steps, its own work done: waiting for communication and other ranks
   std::uint64_t resident = 0, peak_resident = 0;  ///< bytes of the process
   std::uint64_t device = 0, peak_device = 0;      ///< bytes allocated on its GPU; 0: it has none
 };

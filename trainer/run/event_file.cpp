@@ -168,7 +168,7 @@ void EventFile::add_line(const Json& line) {
     data.mutable_session_end_info()->set_end_time_secs(wall_time);
     append(file_, session_event(wall_time, "_hparams_/session_end_info", std::move(data)));
   }
-  if (name != "step" && name != "loss" && name != "epoch") return;
+  if (name != "step" && name != "loss" && name != "evaluation" && name != "epoch") return;
   BoardEvent event = event_at(wall_time, step.get<std::int64_t>());
   for (const auto& [key, value] : line.items()) {
     constexpr double kMost = std::numeric_limits<float>::max();

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Event files, which TensorBoard reads while they grow: the numbers of metrics.jsonl as scalars, pictures, the graph of
-/// the network, the job as hyperparameters.
+/// Event files, which TensorBoard reads while they grow: the numbers of metrics.jsonl as scalars, pictures, the graph
+/// of the network, the job as hyperparameters.
 #pragma once
 
 #include "common/env.hpp"
@@ -18,8 +18,8 @@
 
 namespace lockstep {
 
-// A file is a list of records: length (8 bytes), masked CRC-32C of these, bytes, masked CRC-32C of those; all least byte
-// first. It is TensorFlow's TFRecord.
+// A file is a list of records: length (8 bytes), masked CRC-32C of these, bytes, masked CRC-32C of those; all least
+// byte first. It is TensorFlow's TFRecord.
 
 /// Castagnoli's polynomial.
 std::uint32_t crc32c(std::string_view bytes);
@@ -41,13 +41,13 @@ struct GraphNode {
 /// All throw IoError: then the file ends with a record that may be torn, and no more is to be written.
 class EventFile {
  public:
-  /// @throws IoError; InternalError  this build writes none
+  /// @throws IoError
   EventFile(Env& env, const std::string& directory);
 
   /// What earlier files tell of this step and of later ones is void from here on.
   void start_again_at(std::int64_t step);
-  /// A line of metrics.jsonl: each number of a "step", "loss" or "epoch" becomes the scalar EVENT/KEY of its step; an
-  /// "end" ends the session. Others are passed over.
+  /// A line of metrics.jsonl: each number of a "step", "loss", "evaluation" or "epoch" becomes the scalar EVENT/KEY
+  /// of its step; an "end" ends the session. Others are passed over.
   void add_line(const nlohmann::ordered_json& event);
   void add_graph(std::span<const GraphNode> nodes);
   /// @param keys  those of the job, as texts

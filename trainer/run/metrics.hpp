@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// metrics.jsonl: what happened in a run, one JSON object a line, in order. Each event and field that is written here is
-/// a row of events_of_runs() (trainer/run/run_contents.hpp), too: a test compares them.
+/// metrics.jsonl: what happened in a run, one JSON object a line, in order. Each event and field that is written here
+/// is a row of events_of_runs() (trainer/run/run_contents.hpp), too: a test compares them.
 #pragma once
 
 #include "comm/rank_status.hpp"

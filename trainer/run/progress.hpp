@@ -80,7 +80,8 @@ class Progress {
   Clock::time_point start_, last_;
 };
 
-// The accuracy over the epochs, on validation data where there are some, as a picture: a line of characters after each epoch, and an SVG file.
+// The accuracy over the epochs, on validation data where there are some, as a picture: a line of characters after
+// each epoch, and an SVG file.
 
 struct CurvePoint {
   std::int64_t epoch = 0;  ///< from 1

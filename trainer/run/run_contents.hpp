@@ -30,8 +30,8 @@ const std::vector<RunEvent>& events_of_runs();
 
 /// A file of a run directory. A new one is a row of files_of_runs().
 struct RunFile {
-  std::string_view
-      path;  ///< in the run directory; N stands for a number, a name ending in / is a folder of others
+  /// In the run directory. N stands for a number; a name ending in / is a folder of other files.
+  std::string_view path;
   std::string_view meaning;  ///< without a full stop
   std::string_view when = "always";
 };

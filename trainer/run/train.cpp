@@ -137,8 +137,9 @@ void TrainingRun::open_files(const std::optional<FoundCheckpoint>& checkpoint) {
   directory_->open_tensorboard(state_.position.global_step, graph_of(setup_.network));
 }
 
-/// More steps were taken than the job asks for; or as many, or as its patience lasted, and the end of the run is on disk with these weights. (A run
-/// that was killed between its last checkpoint and its end is still brought to its end.)
+/// More steps were taken than the job asks for; or as many, or as its patience lasted, and the end of the run is on
+/// disk with these weights. (A run that was killed between its last checkpoint and its end is still brought to its
+/// end.)
 bool TrainingRun::nothing_left() {
   const std::int64_t taken = state_.position.global_step;
   if (taken > steps_in_run()) return true;

@@ -191,8 +191,8 @@ nlohmann::ordered_json ClaimCheck::end_of_run(const RunState& state, const Evalu
   return event;
 }
 
-/// What so many steps up to this one came to; nothing: they do not lie in one epoch, or begin where no checkpoint stands
-/// that could have known.
+/// What so many steps up to this one came to; nothing: they do not lie in one epoch, or begin where no checkpoint
+/// stands that could have known.
 std::optional<LossWindow> ClaimCheck::window(const SumsAtSteps& sums, const RunState& state,
                                              std::int64_t steps) {
   if (steps == 0) return LossWindow();
@@ -251,8 +251,8 @@ CheckpointFacts ClaimCheck::facts_here(const CheckpointFacts& there, const RunSt
   return facts;
 }
 
-/// Counted from the start of the interval, or from where the run began to count in it. Nothing: it is not claimed, or the
-/// lines of its evaluations are gone.
+/// Counted from the start of the interval, or from where the run began to count in it. Nothing: it is not claimed, or
+/// the lines of its evaluations are gone.
 std::optional<CheckpointPatience> ClaimCheck::patience_here(const CheckpointFacts& there) const {
   const std::int64_t start = interval_.start.step;
   if (!there.patience || run_.metrics.text().empty() || run_.metrics.lost_up_to() > start) return {};

@@ -380,6 +380,9 @@ TEST_F(ConvertTest, PicturesAreKnownByTheirNamesAfterwards) {
   expect_says(command("eval " + run() + " --classes"), 0, {".ppm): ", " taken for "});
   expect_says(command("eval " + run() + " --classes --json"), 0, {R"("name":")"});
   expect_says(command("report " + run() + " --format md"), 0, {".ppm | "});
+  train_well("data.set=idx data.validation=2 data.root=" + directory_.path("set") + " run.resume=never");
+  const Outcome held_out = command("eval " + run() + " --validation --classes");
+  EXPECT_EQ(held_out.err, "") << held_out.everything();
   write_text(directory_.path("set/t10k-names.jsonl"), "damaged\n");
   for (const std::string& reader : {"predict " + run() + " " + images, "eval " + run() + " --classes"}) {
     const Outcome told = command(reader);

@@ -5,6 +5,7 @@
 
 #include "comm/thread/thread_ranks.hpp"
 #include "models/network.hpp"
+#include "tests/trainer/reports/run_folder.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -133,6 +134,27 @@ TEST(ClassEvaluationTest, AClassWithoutSamplesHasNoRecall) {
   EXPECT_TRUE(classes_json(found, kNames)["classes"][2]["recall"].is_null());
   const std::string text = classes_text(found, kNames);
   EXPECT_NE(text.find("  cow          0      0          -        -        -"), std::string::npos) << text;
+}
+
+/// Six training samples in the files, of which two are held out; the lists name the pictures of both halves.
+TEST(ClassEvaluationTest, MistakesAreNamedByTheirPlaceInTheFile) {
+  const testing::RunFolders folders;
+  TrainTestData data;
+  data.directory = folders.root();
+  data.train.labels.resize(4), data.validation.labels.resize(2), data.test.labels.resize(2);
+  data.held_out = {0, 3};
+  folders.write("train-names.jsonl", "\"a\"\n\"b\"\n\"c\"\n\"d\"\n\"e\"\n\"f\"\n");
+  folders.write("t10k-names.jsonl", "\"x\"\n\"y\"\n");
+  const auto located = [&](const Dataset& part) {
+    ClassEvaluation found;
+    found.mistakes.resize(1);
+    found.mistakes[0].sample = 1;
+    EXPECT_EQ(locate_mistakes(found, data, part), "");
+    return fmt::format("{} {}", found.mistakes[0].sample, found.mistakes[0].picture);
+  };
+  EXPECT_EQ(located(data.train), "2 c");
+  EXPECT_EQ(located(data.validation), "3 d");
+  EXPECT_EQ(located(data.test), "1 y");
 }
 
 TEST(ClassEvaluationTest, ItIsLeftWhereThereIsNoTime) {

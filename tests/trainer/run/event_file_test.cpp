@@ -78,23 +78,25 @@ class EventFileTest : public ::testing::Test {
   std::string folder_;
 };
 
-TEST_F(EventFileTest, NumbersOfStepsAndEpochsAreScalarsAndPlacesAreNot) {
+TEST_F(EventFileTest, NumbersOfStepsEpochsAndEvaluationsAreScalarsAndPlacesAreNot) {
   {
     EventFile file(Env::posix(), folder_);
     file.add_line({{"event", "start"}, {"step", 0}, {"parameters", 5}});
     file.add_line(
         {{"event", "step"}, {"epoch", 1}, {"step", 3}, {"loss", 0.5}, {"time", "2026-11-23T16:07:41.250Z"}});
     file.add_line({{"event", "epoch"}, {"step", "3"}, {"loss", 0.5}});
+    file.add_line({{"event", "evaluation"}, {"epoch", 1}, {"step", 3}, {"validation_accuracy", 0.5}});
     file.add_line(nlohmann::ordered_json::array());
   }
   const auto records = records_of(only_file());
-  ASSERT_EQ(records.size(), 2U);
+  ASSERT_EQ(records.size(), 3U);
   EXPECT_NE(records[0].find("brain.Event:2"), std::string::npos);
   EXPECT_NE(records[1].find("step/loss"), std::string::npos);
   EXPECT_EQ(records[1].find("step/epoch"), std::string::npos);
   double wall_time = 0;
   std::memcpy(&wall_time, records[1].data() + 1, sizeof wall_time);
   EXPECT_EQ(wall_time, 1795450061.25);
+  EXPECT_NE(records[2].find("evaluation/validation_accuracy"), std::string::npos);
 }
 
 TEST_F(EventFileTest, AFullDiskIsAnErrorThatNamesTheFile) {

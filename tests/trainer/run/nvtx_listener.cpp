@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Stands in for a profiler: NVTX loads it by $NVTX_INJECTION64_PATH. It appends "begin NAME" and "end" to the file that
-/// $LOCKSTEP_NVTX_FILE names.
+/// Stands in for a profiler: NVTX loads it by $NVTX_INJECTION64_PATH. It appends "begin NAME" and "end" to the file
+/// that $LOCKSTEP_NVTX_FILE names.
 #include <fcntl.h>
 #include <nvtx3/nvToolsExt.h>
 #include <unistd.h>

@@ -4,13 +4,10 @@
 #include "trainer/run/step_trace.hpp"
 
 #include "comm/thread/thread_ranks.hpp"
+#include "trace_schema.pb.h"
 #include "trainer/config/job.hpp"
 
 #include <gtest/gtest.h>
-
-#if __has_include("trace_schema.pb.h")
-#include "trace_schema.pb.h"
-#endif
 
 #include <filesystem>
 #include <memory>
@@ -99,8 +96,6 @@ TEST(StepTraceTest, AFileThatCannotBeWrittenIsNoErrorOfTheRun) {
   });
 }
 
-#if __has_include("trace_schema.pb.h")
-
 TimeSlice slice_of(std::int64_t begin, std::int64_t end, Work work, std::string_view of = {}) {
   return {.begin_ns = begin, .end_ns = end, .of = of, .track = 0, .work = work};
 }
@@ -124,8 +119,6 @@ TEST(StepTraceTest, PacketsBeginAndEndInOrder) {
       {"step", 6}, {"fc1 forward", 16}, {"", 26}, {"fc1 backward", 26}, {"", 36}, {"", 36}};
   EXPECT_EQ(events, expected);
 }
-
-#endif
 
 }  // namespace
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the timeline of a rank has of its steps: slices nest, each layer and bucket is there, and the overlap is the one
-/// that the reducer measures.
+/// What the timeline of a rank has of its steps: slices nest, each layer and bucket is there, and the overlap is the
+/// one that the reducer measures.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/timeline.hpp"
 #include "models/network.hpp"
@@ -139,7 +139,8 @@ double disagreement(const std::string& buckets) {
   return worst;
 }
 
-/// Both look at a clock, one behind the other: a thread that loses its core in between makes them differ. Not each time.
+/// Both look at a clock, one behind the other: a thread that loses its core in between makes them differ. Not each
+/// time.
 TEST(TracedStepsTest, OverlapIsTheOneThatTheReducerMeasures) {
   for (const char* buckets :
        {"parallel.bucket_bytes=1MiB", "parallel.bucket_bytes=8"}) {  // one; one for each layer

@@ -48,7 +48,7 @@ class Run:
 
     @property
     def best(self) -> Run:
-        """The run at the checkpoint of its highest test accuracy."""
+        """The run at the checkpoint of its highest accuracy, on held-out samples where it has some."""
         return self.at("best")
 
     # What it came to.
@@ -155,15 +155,18 @@ class Run:
         labels: Array = self.probabilities(images).argmax(axis=1)
         return labels
 
-    def evaluate(self, *, train: bool = False, data: Optional[Directory] = None, classes: bool = False) -> Dict[str, Any]:
+    def evaluate(self, *, train: bool = False, validation: bool = False, data: Optional[Directory] = None,
+                 classes: bool = False) -> Dict[str, Any]:
         """Loss and accuracy on the data of the run: what `lockstep eval --json` says.
 
         Args:
             train: on the training half in place of the test half.
+            validation: on the samples that the run held out of it.
             data: a folder with other data of the same form.
             classes: also precision and recall of each class.
         """
-        options = ["--train"] * train + ["--classes"] * classes + (["--data", os.fspath(data)] if data is not None else [])
+        options = ["--train"] * train + ["--validation"] * validation + ["--classes"] * classes
+        options += (["--data", os.fspath(data)] if data is not None else [])
         return ask("eval", self.name, *options)
 
     def prove(self, *, sample: Optional[int] = None, ranks: Optional[int] = None) -> Dict[str, Any]:
