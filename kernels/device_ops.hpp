@@ -118,6 +118,21 @@ struct StepFingerprints {
   std::int64_t* rows = nullptr;
 };
 
+/// How the mean gradient is clipped before the rule sees it. Memory is the device's.
+struct UpdateClip {
+  float limit = HUGE_VALF;        ///< of each element
+  const float* factor = nullptr;  ///< null: 1
+};
+
+/// Where the norm of the mean gradient goes, and the factor that follows from it; all in device memory.
+struct GradientNorm {
+  const UpdateTensor* tensors = nullptr;  ///< [count], in the order of the network
+  int count = 0;
+  double* squares = nullptr;  ///< [count], overwritten: the sum of the squares of each
+  double most = 0;            ///< the norm that is allowed
+  float* factor = nullptr;    ///< overwritten: clip_factor() of the norm of these tensors
+};
+
 /// Everything that moves the weights once the sums are complete.
 struct UpdateArgs {
   std::size_t parameters = 0;
@@ -129,6 +144,7 @@ struct UpdateArgs {
   UpdateRule rule = UpdateRule::kSgd;
   float* buffers[kMostBuffers] = {};  ///< what the rule remembers, each [parameters], in place
   UpdateTensors tensors;
+  UpdateClip clip = {};
   StepFingerprints fingerprints = {};  ///< not with fp32_sums
   StepState* state = nullptr;          ///< its scalars are what the rule is told
 };
@@ -248,6 +264,9 @@ class DeviceOps {
   /// scalars. If kRefused is set, weights and buffers stay as they are and the state is only marked halted; a
   /// halted state is never advanced. On its way it takes the fingerprints of what it reads, before it moves.
   virtual void update(Stream&, const UpdateArgs&) = 0;
+  /// Before the update of a step: measures the mean gradient as it is before it is clipped. Of the arguments it reads
+  /// what the mean follows from.
+  virtual void gradient_norm(Stream&, const UpdateArgs&, const GradientNorm&) = 0;
   /// Before the update of a step: the fingerprints of what that does not read.
   virtual void fingerprint_kept(Stream&, const KeptFingerprintArgs&) = 0;
 };

@@ -129,6 +129,10 @@ void accumulate(std::size_t size, const float* g, float* sum);
 /// g[i] = sum[i] / count.
 void mean(std::size_t size, const float* sum, std::int64_t count, float* g);
 
+/// In double and in one order, that of kNormLanes.
+double sum_of_squares(std::span<const float> numbers);
+/// In place: what a rule sees of the mean gradient.
+void clip(std::size_t size, const ClipStep& step, float* g);
 /// One optimiser step: moves `w` and `buffers` by the rule (kernels/optimizers) along the mean gradient.
 /// All pointers are arenas, of which `tensors` names the ranges that move.
 /// @param buffers  what the rule remembers: as many as buffers_of(rule)

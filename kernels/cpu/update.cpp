@@ -33,6 +33,8 @@ struct Vectors {
   HWY_INLINE Number mul(Number a, Number b) const { return hn::Mul(a, b); }
   HWY_INLINE Number div(Number a, Number b) const { return hn::Div(a, b); }
   HWY_INLINE Number sqrt(Number a) const { return hn::Sqrt(a); }
+  HWY_INLINE Number larger(Number a, Number b) const { return hn::IfThenElse(hn::Gt(a, b), a, b); }
+  HWY_INLINE Number smaller(Number a, Number b) const { return hn::IfThenElse(hn::Lt(a, b), a, b); }
 
   D d;
 };
@@ -91,6 +93,12 @@ void update_with(const StepScalars& scalars, std::span<const UpdateTensor> tenso
   }
 }
 
+void clip_by(std::size_t size, const ClipStep& clip, float* g) {
+  for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
+    hn::StoreU(clipped(Vectors<decltype(d)>{d}, clip, hn::LoadU(d, g + i)), d, g + i);
+  });
+}
+
 void update_by(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors,
                const float* g, float* const* buffers, float* w) {
   visit_rule(rule, [&](auto which) { update_with<decltype(which)>(step, tensors, g, buffers, w); });
@@ -103,7 +111,17 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace lockstep::cpu {
 
+HWY_EXPORT(sum_of_squares);
+HWY_EXPORT(clip_by);
 HWY_EXPORT(update_by);
+
+double sum_of_squares(std::span<const float> numbers) {
+  return HWY_DYNAMIC_DISPATCH(sum_of_squares)(numbers.size(), numbers.data());
+}
+
+void clip(std::size_t size, const ClipStep& step, float* g) {
+  HWY_DYNAMIC_DISPATCH(clip_by)(size, step, g);
+}
 
 void update(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors, const float* g,
             float* const* buffers, float* w) {

@@ -156,6 +156,9 @@ class NativeOps final : public DeviceOps {
     LOCKSTEP_GPU::exact_to_fp32(on(stream), size, sum, exponents, g);
   }
   void update(Stream& stream, const UpdateArgs& args) override { LOCKSTEP_GPU::update(on(stream), args); }
+  void gradient_norm(Stream& stream, const UpdateArgs& args, const GradientNorm& norm) override {
+    LOCKSTEP_GPU::gradient_norm(on(stream), args, norm);
+  }
   void fingerprint_kept(Stream& stream, const KeptFingerprintArgs& args) override {
     LOCKSTEP_GPU::fingerprint_kept(on(stream), args);
   }

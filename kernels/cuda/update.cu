@@ -18,7 +18,8 @@
 /// every tensor has the first unit, as in most runs. A search for the parameter's tensor would have been a
 /// chain of loads before the division, and scales of 8 bytes four times the traffic.
 ///
-/// A rule that looks at norms has a launch before it, with a block for each tensor.
+/// A rule that looks at norms has a launch before it, with a block for each tensor. So has a gradient that is clipped by
+/// its norm, and then one of a single thread.
 ///
 /// Limit, with momentum: 16 bytes of sums (read and zeroed) and 16 of weights and momentum a parameter: Net
 /// (21,840) 0.7 MB, 43 blocks; LeNet (129,068) 4.1 MB, 253 blocks: 0.2 and 0.8 us from L2. What counts is the
@@ -51,12 +52,15 @@ struct Floats {
   __device__ float mul(float a, float b) const { return a * b; }
   __device__ float div(float a, float b) const { return a / b; }
   __device__ float sqrt(float a) const { return sqrtf(a); }
+  __device__ float larger(float a, float b) const { return a > b ? a : b; }
+  __device__ float smaller(float a, float b) const { return a < b ? a : b; }
 };
 
 /// What every thread reads before the last block changes it.
 struct StepFacts {
   std::int64_t samples, steps_done;
   StepScalars scalars;
+  ClipStep clip;
   bool moves;  ///< the step refused no number, nor did one before it
 };
 
@@ -64,7 +68,9 @@ struct StepFacts {
 __device__ StepFacts read_facts(const UpdateArgs& args) {
   const std::int64_t refused = args.sums[kRefused], samples = args.sums[kSamples];
   const std::uint32_t halted = args.state->halted;
-  return {samples, args.state->steps_done, args.state->scalars, (refused | halted) == 0};
+  const float factor = args.clip.factor == nullptr ? 1.0F : *args.clip.factor;
+  return {
+      samples, args.state->steps_done, args.state->scalars, {factor, args.clip.limit}, (refused | halted) == 0};
 }
 
 template <class Rule>
@@ -122,6 +128,17 @@ __device__ Pack<float, kWidth> mean_gradient(const UpdateArgs& args, const Param
   return mean;
 }
 
+/// What the rule sees of it. The branch is that of the whole launch.
+template <class Rule, int kWidth>
+__device__ Pack<float, kWidth> clipped_gradient(const UpdateArgs& args, const StepFacts& facts,
+                                                const Parameters<Rule, kWidth>& from) {
+  Pack<float, kWidth> mean = mean_gradient(args, from, facts.samples);
+  if (args.clip.factor == nullptr && args.clip.limit == HUGE_VALF) return mean;
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) mean.at[i] = clipped(Floats(), facts.clip, mean.at[i]);
+  return mean;
+}
+
 template <class Rule>
 __device__ TensorFactors factors_of(const UpdateArgs& args, const typename Rule::Step& step, int range) {
   if (args.tensors.count == 0) return {step.decay, 1};
@@ -133,7 +150,7 @@ template <class Rule, int kWidth>
 __device__ void move_weights(const UpdateArgs& args, const StepFacts& facts,
                              const Parameters<Rule, kWidth>& from, std::size_t first) {
   const auto step = step_of<Rule>(facts.scalars);
-  const Pack<float, kWidth> mean = mean_gradient(args, from, facts.samples);
+  const Pack<float, kWidth> mean = clipped_gradient(args, facts, from);
   Parameters<Rule, kWidth> to = from;
 #pragma unroll
   for (int i = 0; i < kWidth; ++i) {
@@ -297,7 +314,7 @@ __global__ void measure_tensors(UpdateArgs args) {
   for (std::size_t i = threadIdx.x; i < tensor.size; i += kNormLanes) {
     Parameters<Rule, 1> loaded;
     load_sums(args, tensor.offset + i, loaded);
-    const double g = mean_gradient(args, loaded, facts.samples).at[0], w = args.weights[tensor.offset + i];
+    const double g = clipped_gradient(args, facts, loaded).at[0], w = args.weights[tensor.offset + i];
     of_weights += w * w;
     of_gradient += g * g;
   }
@@ -306,6 +323,27 @@ __global__ void measure_tensors(UpdateArgs args) {
   if (threadIdx.x != 0) return;
   args.tensors.factors[blockIdx.x] =
       Rule::factors(step_of<Rule>(facts.scalars), tensor, ::sqrt(weights), ::sqrt(gradient));
+}
+
+/// The squares of a tensor's mean gradient: a block for each. No rule is asked.
+__global__ void square_gradient(UpdateArgs args, GradientNorm norm) {
+  LOCKSTEP_SHARED(double, lanes, kNormLanes);
+  const UpdateTensor tensor = norm.tensors[blockIdx.x];
+  const std::int64_t samples = args.sums[kSamples];
+  double mine = 0;
+  for (std::size_t i = threadIdx.x; i < tensor.size; i += kNormLanes) {
+    Parameters<Sgd, 1> loaded;
+    load_sums(args, tensor.offset + i, loaded);
+    const double g = mean_gradient(args, loaded, samples).at[0];
+    mine += g * g;
+  }
+  const double sum = add_lanes(lanes, mine);
+  if (threadIdx.x == 0) norm.squares[blockIdx.x] = sum;
+}
+
+/// One thread.
+__global__ void find_clip_factor(GradientNorm norm) {
+  *norm.factor = clip_factor(norm.most, norm_of(norm.squares, static_cast<std::size_t>(norm.count)));
 }
 
 template <class Rule, int kWidth>
@@ -339,6 +377,13 @@ void update(cudaStream_t stream, const UpdateArgs& args) {
   LOCKSTEP_CHECK(args.parameters > 0);
   LOCKSTEP_CHECK(args.fingerprints.rows == nullptr || args.fp32_sums == nullptr);
   visit_rule(args.rule, [&](auto which) { queue_update<decltype(which)>(stream, args); });
+}
+
+void gradient_norm(cudaStream_t stream, const UpdateArgs& args, const GradientNorm& norm) {
+  LOCKSTEP_CHECK(norm.count > 0 && norm.squares != nullptr && norm.factor != nullptr);
+  const LaunchShape block_each = {dim3(static_cast<unsigned>(norm.count)), dim3(kNormLanes)};
+  launch(stream, block_each, square_gradient, args, norm);
+  launch(stream, LaunchShape{dim3(1), dim3(1)}, find_clip_factor, norm);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

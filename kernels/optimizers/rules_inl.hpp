@@ -5,12 +5,20 @@
 /// Included inside a namespace by what compiles the rules for a device, once for each SIMD target of a CPU;
 /// hence no include guard, and no includes: those are kernels/optimizers/update_rule.hpp. Before it,
 /// LOCKSTEP_RULE says how such a function is declared there. `N` is the device's arithmetic:
-/// N::Number, and of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once.
+/// N::Number, and of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once; larger(a, b), which
+/// is a if a > b and b otherwise, also where one is NaN, and smaller(a, b) likewise.
 
 #include "kernels/optimizers/adam_inl.hpp"
 #include "kernels/optimizers/lars_inl.hpp"
 #include "kernels/optimizers/rmsprop_inl.hpp"
 #include "kernels/optimizers/sgd_inl.hpp"
+
+/// What a rule sees of an element of the gradient that is clipped.
+template <class N>
+LOCKSTEP_RULE typename N::Number clipped(const N& n, const ClipStep& clip, typename N::Number gradient) {
+  const auto scaled = n.mul(n.of(clip.factor), gradient);
+  return n.smaller(n.of(clip.limit), n.larger(n.of(-clip.limit), scaled));
+}
 
 /// Calls `visitor` with an object of the rule's type.
 template <class Visitor>

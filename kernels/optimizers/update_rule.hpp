@@ -7,6 +7,8 @@
 /// vectors of a CPU or floats of a GPU's thread, so that all devices round in the same order.
 #pragma once
 
+#include "kernels/numerics/random.hpp"  // LOCKSTEP_HOST_DEVICE
+
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -67,6 +69,29 @@ int buffers_of(UpdateRule rule);
 /// i + kNormLanes, ... in this order, and they are added in a tree that halves their number each time. In
 /// double, where a float's square is exact.
 inline constexpr int kNormLanes = 256;
+
+/// The norm of all tensors together: the sums of their squares are added up one after the other.
+/// @param squares  [tensors], in the order of the network
+LOCKSTEP_HOST_DEVICE inline double norm_of(const double* squares, std::size_t tensors) {
+  double sum = 0;
+  for (std::size_t i = 0; i < tensors; ++i) sum += squares[i];
+  return ::sqrt(sum);
+}
+
+// How a gradient is clipped before a rule sees it.
+
+/// An element becomes factor times itself, and of that what lies between -limit and limit.
+struct ClipStep {
+  float factor = 1;
+  float limit = HUGE_VALF;
+};
+
+/// The factor of a gradient of this norm that is to have no more than `most`: that of torch's clip_grad_norm_, in
+/// double, rounded once.
+LOCKSTEP_HOST_DEVICE inline float clip_factor(double most, double norm) {
+  const double factor = most / (norm + 1e-6);
+  return factor < 1 ? static_cast<float>(factor) : 1.0F;
+}
 
 // What the rules kSgd, kSgdMomentum and kSgdNesterov are told at a step.
 

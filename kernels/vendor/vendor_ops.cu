@@ -171,6 +171,9 @@ class Ops final : public VendorOps {
     native::exact_to_fp32(on(stream), size, sum, exponents, g);
   }
   void update(Stream& stream, const UpdateArgs& args) override { native::update(on(stream), args); }
+  void gradient_norm(Stream& stream, const UpdateArgs& args, const GradientNorm& norm) override {
+    native::gradient_norm(on(stream), args, norm);
+  }
   void fingerprint_kept(Stream& stream, const KeptFingerprintArgs& args) override {
     native::fingerprint_kept(on(stream), args);
   }

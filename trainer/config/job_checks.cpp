@@ -52,6 +52,21 @@ void check_optimizer(const Job& job) {
            lr);
 }
 
+/// The order of the two would show, and no one order is known for them.
+void check_clipping(const Job& job) {
+  const TrainSection& train = job.train;
+  if (train.clip_norm > 0 && train.clip_value > 0)
+    refuse(job, "train.clip_value",
+           "train.clip_norm: {} and train.clip_value: {} both clip the gradient; remove one", train.clip_norm,
+           train.clip_value);
+  const std::string& strategy = job.parallel.strategy;
+  if (train.clip_norm > 0 && !find_strategy_kind(strategy).sums_whole_batches)
+    refuse(job, "train.clip_norm",
+           "train.clip_norm: the norm is that of the gradient of a whole global batch, which parallel.strategy {} "
+           "never has; use parallel.strategy=data, or train.clip_value",
+           strategy);
+}
+
 void check_schedule(const Job& job) {
   const ScheduleSection& section = job.train.schedule;
   const ScheduleKind& kind = find_schedule(section);
@@ -196,7 +211,7 @@ void check_inject(const Job& job) {
 }  // namespace
 
 void check_job(const Job& job) {
-  for (const auto check : {check_model, check_optimizer, check_schedule, check_sample_counts, check_root,
+  for (const auto check : {check_model, check_optimizer, check_clipping, check_schedule, check_sample_counts, check_root,
                            check_channels, check_initial_scale, check_ranks, check_backend, check_strategy,
                            check_shares, check_threads, check_resume, check_trace, check_inject})
     check(job);

@@ -74,6 +74,17 @@ std::vector<JobKey> train_keys() {
   };
 }
 
+/// What is done to gradients, and to which tensors, before an optimiser moves them.
+std::vector<JobKey> update_keys() {
+  using namespace job_keys;
+  return {
+    KEY(train.clip_norm, real({0, 1e9}), "the mean gradient is scaled down to this norm, all tensors together, where it has a larger one; 0: never", Determines::kWeightsUnlessDefault)
+        .also_called({"max_grad_norm", "gradient_clip_val", "grad_clip", "clip_grad", "clip_grad_norm", "clipnorm", "max_norm"}),
+    KEY(train.clip_value, real({0, 1e9}), "each element of the mean gradient is kept within this and its negative; 0: never", Determines::kWeightsUnlessDefault)
+        .also_called({"clip_grad_value", "clipvalue"}),
+  };
+}
+
 std::vector<JobKey> optimizer_keys() {
   using namespace job_keys;
   return {
@@ -224,6 +235,8 @@ constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::
     {"train.patience", "5"},
     {"train.initial_weights", "runs/mnist@best"},
     {"train.initial_scale", "0.01"},
+    {"train.clip_norm", "1"},
+    {"train.clip_value", "0.5"},
     {"train.optimizer.lr", "0.1"},
     {"train.optimizer.momentum", "0.5"},
     {"train.optimizer.weight_decay", "5e-4"},
@@ -269,8 +282,8 @@ constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::
 
 std::vector<JobKey> make_schema() {
   std::vector<JobKey> schema;
-  for (const auto& keys : {model_and_data_keys(), train_keys(), optimizer_keys(), schedule_keys(),
-                           parallel_keys(), run_and_inject_keys()})
+  for (const auto& keys : {model_and_data_keys(), train_keys(), update_keys(), optimizer_keys(),
+                           schedule_keys(), parallel_keys(), run_and_inject_keys()})
     schema.insert(schema.end(), keys.begin(), keys.end());
   for (JobKey& key : schema) {
     const auto* example = std::ranges::find(kExamples, key.path, [](const auto& row) { return row.first; });

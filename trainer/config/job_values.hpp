@@ -90,6 +90,7 @@ struct StrategyKind {
   bool shares_batches = true;
   bool any_ranks = true;  ///< a run goes on on any number of ranks, not only on some
   bool one_host = false;  ///< all ranks are on one
+  bool sums_whole_batches = true;  ///< what moves the weights is the gradient of a global batch
   /// Keys of the section `parallel` that only this strategy has.
   std::vector<MemberKey> keys = {};
 };

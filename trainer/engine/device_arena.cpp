@@ -32,6 +32,7 @@ DeviceArena::DeviceArena(const ArenaPart& part, const Gpu& gpu, Stream& stream, 
       reducer_(*gpu.device, *gpu.ops, all_reduce, part.plan, parameters_, part.job.parallel.determinism,
                sums_.data()) {
   make_optimizer_memory();
+  make_clip_memory();
   queue_zero_sums();
   use_units();
   if (!keeps_trail(part.job)) return;
@@ -101,8 +102,47 @@ void DeviceArena::make_optimizer_memory() {
   stream_.synchronize();
 }
 
+void DeviceArena::make_clip_memory() {
+  if (update_.clip().norm == 0) return;
+  std::vector<UpdateTensor> tensors;
+  for (std::size_t i = 0; i < units_.tensors(); ++i)
+    tensors.push_back({.offset = units_.begin(i), .size = units_.end(i) - units_.begin(i)});
+  measured_ = DeviceBuffer<UpdateTensor>(*gpu_.device, tensors.size());
+  squares_ = DeviceBuffer<double>(*gpu_.device, tensors.size());
+  clip_factor_ = DeviceBuffer<float>(*gpu_.device, 1);
+  host_clip_factor_ = PinnedBuffer<float>(*gpu_.device, 1);
+  stream_.copy_to_device(measured_.data(), tensors.data(), measured_.bytes());
+  stream_.synchronize();
+}
+
+void DeviceArena::queue_gradient_norm() {
+  if (measured_.size() == 0) return;
+  gpu_.ops->gradient_norm(stream_, update_args(),
+                          {.tensors = measured_.data(),
+                           .count = static_cast<int>(measured_.size()),
+                           .squares = squares_.data(),
+                           .most = update_.clip().norm,
+                           .factor = clip_factor_.data()});
+}
+
+std::vector<double> DeviceArena::gradient_squares() {
+  std::vector<double> squares(squares_.size());
+  stream_.copy_to_host(squares.data(), squares_.data(), squares_.bytes());
+  stream_.synchronize();
+  return squares;
+}
+
+void DeviceArena::queue_clip_factor(double norm) {
+  host_clip_factor_[0] = clip_factor(update_.clip().norm, norm);
+  stream_.copy_to_device(clip_factor_.data(), host_clip_factor_.data(), clip_factor_.bytes());
+}
+
 void DeviceArena::queue_update() {
   if (fingerprints_) fingerprints_->add_kept(*gpu_.ops, stream_);
+  gpu_.ops->update(stream_, update_args());
+}
+
+UpdateArgs DeviceArena::update_args() const {
   UpdateArgs args{.parameters = parameters_,
                   .sums = sums_.data(),
                   .fp32_sums = reducer_.fp32_sums(),
@@ -113,10 +153,11 @@ void DeviceArena::queue_update() {
                               .ranges = ranges_.data(),
                               .range_of = range_of_.data(),
                               .factors = factors_.data()},
+                  .clip = {update_.clip().step(1).limit, clip_factor_.data()},
                   .fingerprints = fingerprints_ ? fingerprints_->of_update() : StepFingerprints{},
                   .state = state_.data()};
   for (std::size_t i = 0; i < buffers_.size(); ++i) args.buffers[i] = buffers_[i].data();
-  gpu_.ops->update(stream_, args);
+  return args;
 }
 
 std::vector<TensorRefusals> DeviceArena::own_refusals() {

@@ -126,6 +126,12 @@ class DeviceArena {
   void append_rows(std::int64_t steps, std::vector<std::uint64_t>& rows) const {
     if (fingerprints_) fingerprints_->append(steps, rows);
   }
+  /// Where the gradient is clipped by its norm: measures it, as far as this arena has it. The sums are complete.
+  void queue_gradient_norm();
+  /// Where that is a part of the network: the sums of squares of its tensors, which waits for the stream; and then what
+  /// the norm of the whole network comes to. Until the stream has come that far, it may not be called again.
+  std::vector<double> gradient_squares();
+  void queue_clip_factor(double norm);
   /// Moves the weights and advances the state; the sums are complete.
   void queue_update();
 
@@ -137,6 +143,8 @@ class DeviceArena {
 
  private:
   void make_optimizer_memory();
+  void make_clip_memory();
+  UpdateArgs update_args() const;
   std::vector<double> largest_fp32_sums();
 
   const Gpu& gpu_;
@@ -153,6 +161,11 @@ class DeviceArena {
   DeviceBuffer<UpdateTensor> ranges_;  ///< empty where the update tells no ranges apart
   DeviceBuffer<std::int32_t> range_of_;
   DeviceBuffer<TensorFactors> factors_;
+  // Where the gradient is clipped by its norm; otherwise empty.
+  DeviceBuffer<UpdateTensor> measured_;  ///< all tensors
+  DeviceBuffer<double> squares_;
+  DeviceBuffer<float> clip_factor_;
+  PinnedBuffer<float> host_clip_factor_;
   DeviceBuffer<std::int64_t> sums_;       ///< [kCounterSlots + parameters]
   DeviceBuffer<std::int64_t> refusals_;   ///< [tensors][kRefusalKinds]
   DeviceBuffer<std::int16_t> exponents_;  ///< [parameters]; empty while all units are the first ones

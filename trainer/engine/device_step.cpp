@@ -106,6 +106,7 @@ void DeviceStep::queue_loss(const BatchShare& share) {
 
 void DeviceStep::queue_update() {
   const DeviceSpan span(&timeline_, *main_, Work::kUpdate);
+  arena_.queue_gradient_norm();
   arena_.queue_update();
   execution_.queue_move_kept(*main_);
 }

@@ -28,42 +28,61 @@ LargestSums HostArena::largest_sums() {
   return [this] { return reducer_->largest_sums(); };
 }
 
-void HostArena::take_sums(std::int64_t global_step, std::vector<std::uint64_t>& rows) {
+void HostArena::take_sums(std::int64_t global_step, std::vector<std::uint64_t>& rows, const NormOfAll& norm) {
   const StepScalars scalars = update_.scalars(global_step);
+  Row row;
   if (row_) {
     rows.resize(rows.size() + row_->slots());
-    update_seen(scalars, Row(rows).last(row_->slots()));
+    row = Row(rows).last(row_->slots());
+    mean_seen(row);
   } else {
     reducer_->mean_gradient(gradient_.data(), probe_);
-    update(scalars, update_.tensors());
   }
   probe_ = nullptr;
+  clip_gradient(norm);
+  if (row_) {
+    update_seen(scalars, row);
+  } else {
+    update(scalars, update_.tensors());
+  }
 }
 
 void HostArena::take_gradient(std::int64_t global_step) {
+  clip_gradient(norm_of_all);
   update(update_.scalars(global_step), update_.tensors());
 }
 
-std::vector<double> HostArena::gradient_squares() const {
+std::vector<double> HostArena::measure_gradient() const {
   std::vector<double> squares;
   for (std::size_t i = 0; i < units_.tensors(); ++i)
     squares.push_back(
-        sum_of_squares(gradient_.span().subspan(units_.begin(i), units_.end(i) - units_.begin(i))));
+        cpu::sum_of_squares(gradient_.span().subspan(units_.begin(i), units_.end(i) - units_.begin(i))));
   return squares;
+}
+
+void HostArena::clip_gradient(const NormOfAll& norm) {
+  const GradientClip& clip = update_.clip();
+  if (!clip.is_given()) return;
+  squares_ = measure_gradient();
+  const float factor = clip.norm > 0 ? clip_factor(clip.norm, norm(squares_)) : 1;
+  cpu::clip(gradient_.size(), clip.step(factor), gradient_.data());
 }
 
 void HostArena::update(const StepScalars& scalars, std::span<const UpdateTensor> tensors) {
   cpu::update(update_.rule(), scalars, tensors, gradient_.data(), buffers_.pointers(), weights_.data());
 }
 
-/// The same numbers. Sums, weights and buffers are read by two, a little at a time, while the cache has them.
-void HostArena::update_seen(const StepScalars& scalars, Row row) {
+void HostArena::mean_seen(Row row) {
   reducer_->mean_gradient(gradient_.data(), [&](std::size_t tensor, std::size_t first, auto sums) {
     if (probe_) probe_(tensor, first, sums);
     const HeldTensor& held = held_[tensor];
     row[row_->gradient(held.number)] += cpu::fingerprint(kGradientBuffer, held.first + (first - held.local),
                                                          std::span<const std::int64_t>(sums));
   });
+}
+
+/// The same numbers. Weights and buffers are read by two, a little at a time, while the cache has them.
+void HostArena::update_seen(const StepScalars& scalars, Row row) {
   constexpr std::size_t kNear = 2048;
   for (UpdateTensor tensor : update_.tensors()) {
     const std::size_t end = tensor.offset + tensor.size,

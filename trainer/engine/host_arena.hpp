@@ -31,10 +31,12 @@ class HostArena {
   GradientUnits& units() { return units_; }
   GradientReducer& reducer() { return *reducer_; }
   const GradientReducer& reducer() const { return *reducer_; }
-  /// The mean gradient of the last step, [parameters].
+  /// The mean gradient of the last step, [parameters], clipped where the job says so.
   std::span<float> gradient() { return gradient_.span(); }
-  /// The sum of the squares of each trained tensor's, in the order of the part.
-  std::vector<double> gradient_squares() const;
+  /// The sum of the squares of each trained tensor's, in the order of the part, before it was clipped.
+  std::vector<double> gradient_squares() const {
+    return update_.clip().is_given() ? squares_ : measure_gradient();
+  }
 
   /// As StepTrial asks for them.
   LargestSums largest_sums();
@@ -42,15 +44,21 @@ class HostArena {
   void probe_next_sums(const GradientReducer::SeeSums& see) { probe_ = see; }
   /// Moves the weights along the mean of the reducer's sums, which are complete.
   /// @param rows  where the job keeps a trail, the step's row is appended to them
-  void take_sums(std::int64_t global_step, std::vector<std::uint64_t>& rows);
+  /// @param norm  asked where the gradient is clipped by its norm
+  void take_sums(std::int64_t global_step, std::vector<std::uint64_t>& rows,
+                 const NormOfAll& norm = norm_of_all);
   /// Moves the weights along gradient().
   void take_gradient(std::int64_t global_step);
 
  private:
   using Row = std::span<std::uint64_t>;
 
+  std::vector<double> measure_gradient() const;
+  void clip_gradient(const NormOfAll& norm);
   void update(const StepScalars& scalars, std::span<const UpdateTensor> tensors);
   void update_seen(const StepScalars& scalars, Row row);
+  /// The mean of the reducer's sums, whose fingerprints go to the row.
+  void mean_seen(Row row);
   /// Adds what the optimiser and the weights have in [first, first + size) to the row's fingerprints.
   void add_state(Row row, std::size_t first, std::size_t size);
 
@@ -63,6 +71,7 @@ class HostArena {
   std::optional<FingerprintLayout> row_;  ///< for the trail
   std::vector<HeldTensor> held_;
   GradientReducer::SeeSums probe_;
+  std::vector<double> squares_;  ///< of the gradient that was clipped last
 };
 
 }  // namespace lockstep

@@ -9,9 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <numeric>
 
 namespace lockstep {
 
@@ -41,6 +38,12 @@ std::string scaling_text(const OptimizerSection& section, std::int64_t global_ba
                      scaling.rule, global_batch);
 }
 
+std::string clipping_text(const GradientClip& clip) {
+  if (clip.norm > 0) return fmt::format(", gradients clipped to a norm of {:g}", clip.norm);
+  if (clip.value > 0) return fmt::format(", gradients clipped to values up to {:g}", clip.value);
+  return "";
+}
+
 }  // namespace
 
 WeightUpdate::WeightUpdate(const Job& job, const ParameterLayout& layout, std::int64_t steps_per_epoch)
@@ -50,6 +53,7 @@ WeightUpdate::WeightUpdate(const Job& job, const ParameterLayout& layout, std::i
       rule_(optimizer_.rule(section_)),
       names_(optimizer_.buffers(section_)),
       tensors_(ranges_of(layout, rule_, job.train.optimizer.decay_biases)),
+      clip_{.norm = job.train.clip_norm, .value = job.train.clip_value},
       lr_(scaled_lr(job.train.optimizer, job.data.global_batch)),
       run_{.epochs = job.train.epochs, .steps_per_epoch = steps_per_epoch},
       schedule_(job.train.schedule, lr_, run_) {
@@ -65,7 +69,8 @@ StepScalars WeightUpdate::scalars(std::int64_t step) const {
 }
 
 std::string WeightUpdate::describe() const {
-  return fmt::format("{}, learning rate {:.6g}{}, {}", section_.kind, lr_, scaling_, schedule_.describe());
+  return fmt::format("{}, learning rate {:.6g}{}, {}{}", section_.kind, lr_, scaling_, schedule_.describe(),
+                     clipping_text(clip_));
 }
 
 void WeightUpdate::require_warmup_within_run(const Job& job) const {
@@ -90,20 +95,6 @@ std::vector<OptimizerBufferView> OptimizerBuffers::views() {
 
 std::size_t optimizer_buffers(const Job& job) {
   return find_optimizer(job.train.optimizer).buffers(job.train.optimizer).size();
-}
-
-double sum_of_squares(std::span<const float> values) {
-  std::array<double, kNormLanes> lanes{};
-  for (std::size_t i = 0; i < values.size(); i += kNormLanes) {
-    const std::size_t count = std::min<std::size_t>(kNormLanes, values.size() - i);
-    for (std::size_t lane = 0; lane < count; ++lane)
-      lanes[lane] += double{values[i + lane]} * double{values[i + lane]};
-  }
-  return std::accumulate(lanes.begin(), lanes.end(), 0.0);
-}
-
-double norm_of(std::span<const double> squares) {
-  return std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0));
 }
 
 // Which tensors there are.

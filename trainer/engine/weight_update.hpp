@@ -14,12 +14,25 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace lockstep {
+
+/// How the mean gradient is clipped before the optimiser sees it: one of the two at most.
+struct GradientClip {
+  double norm = 0;   ///< the largest norm of all tensors together; 0: any
+  double value = 0;  ///< the largest magnitude of an element; 0: any
+
+  bool is_given() const { return norm > 0 || value > 0; }
+  /// @param factor  that the norm asks for
+  ClipStep step(float factor) const {
+    return {factor, value > 0 ? static_cast<float>(value) : ClipStep().limit};
+  }
+};
 
 class WeightUpdate {
  public:
@@ -31,6 +44,7 @@ class WeightUpdate {
   const std::vector<std::string>& buffer_names() const { return names_; }
   /// The ranges of the arena that the rule tells apart.
   std::span<const UpdateTensor> tensors() const { return tensors_; }
+  const GradientClip& clip() const { return clip_; }
   /// What the rule is told. @param step  optimiser steps taken before this one
   StepScalars scalars(std::int64_t step) const;
 
@@ -47,6 +61,7 @@ class WeightUpdate {
   UpdateRule rule_;
   std::vector<std::string> names_;
   std::vector<UpdateTensor> tensors_;
+  GradientClip clip_;
   double lr_;
   RunSpan run_;
   RateSchedule schedule_;
@@ -117,13 +132,14 @@ struct HeldTensor {
 /// Of all tensors, where a rank holds the whole network.
 std::vector<HeldTensor> held_tensors(const ParameterLayout& parameters);
 
-// The norm of a gradient, in one order whatever ranks and threads there are: the squares of each tensor are added up
-// in kNormLanes partial sums, the tensors in their order, all in double.
+/// The norm of the whole network's gradient, from the sums of squares of the tensors that a rank has. Collective where
+/// ranks have parts of the network.
+using NormOfAll = std::function<double(const std::vector<double>& squares)>;
 
-/// Of one tensor.
-double sum_of_squares(std::span<const float> values);
-/// @param squares  of each tensor
-double norm_of(std::span<const double> squares);
+/// Of a rank that has all tensors.
+inline double norm_of_all(const std::vector<double>& squares) {
+  return norm_of(squares.data(), squares.size());
+}
 
 // What arenas on hosts and devices are made for.
 

@@ -43,7 +43,7 @@ class CpuDataParallel final : public DataParallel {
   }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
-  std::optional<double> gradient_norm() override { return norm_of(arena_.gradient_squares()); }
+  std::optional<double> gradient_norm() override { return norm_of_all(arena_.gradient_squares()); }
   StepTimes times() const override;
 
  private:

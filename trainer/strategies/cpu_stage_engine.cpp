@@ -41,9 +41,13 @@ class CpuStageEngine final : public StageEngine {
   std::vector<double> gradient_squares() override {
     return arena_ ? arena_->gradient_squares() : std::vector<double>();
   }
-  void update(const StepPosition& position, std::int64_t /*samples*/,
-              std::vector<std::uint64_t>& rows) override {
-    if (arena_) arena_->take_sums(position.global_step, rows);
+  void update(const StepPosition& position, std::int64_t /*samples*/, std::vector<std::uint64_t>& rows,
+              const NormOfAll& norm) override {
+    if (arena_) {
+      arena_->take_sums(position.global_step, rows, norm);
+    } else if (clips_by_norm()) {
+      norm({});
+    }
   }
 
   void forget_evaluation() override { evaluated_ = {}; }

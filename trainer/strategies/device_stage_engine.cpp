@@ -57,7 +57,8 @@ class DeviceStageEngine final : public StageEngine {
   std::vector<double> largest_sums() override {
     return arena_ ? arena_->largest_sums() : std::vector<double>();
   }
-  void update(const StepPosition& position, std::int64_t samples, std::vector<std::uint64_t>& rows) override;
+  void update(const StepPosition& position, std::int64_t samples, std::vector<std::uint64_t>& rows,
+              const NormOfAll& norm) override;
 
   void forget_evaluation() override { main_->fill_zero(counters_.data(), counters_.bytes()); }
   EvaluationSums evaluated() override {
@@ -288,12 +289,19 @@ StageSums DeviceStageEngine::reduce() {
 /// The update divides by the samples that the sums bring with them, and stops where they say that a number was
 /// refused; of both, the host knows those of all stages.
 void DeviceStageEngine::update(const StepPosition& /*position*/, std::int64_t samples,
-                               std::vector<std::uint64_t>& rows) {
-  if (!arena_) return timeline_.end_step();
+                               std::vector<std::uint64_t>& rows, const NormOfAll& norm) {
+  if (!arena_) {
+    if (clips_by_norm()) norm({});
+    return timeline_.end_step();
+  }
   std::ranges::fill(host_counters_.span(), 0);
   host_counters_[kSamples] = samples;
   main_->copy_to_device(arena_->counters(), host_counters_.data(), host_counters_.bytes());
   arena_->queue_zero_rows();
+  if (clips_by_norm()) {
+    arena_->queue_gradient_norm();
+    arena_->queue_clip_factor(norm(arena_->gradient_squares()));
+  }
   arena_->queue_update();
   arena_->queue_rows_to_host();
   wait_for_stream("an update on the GPU");

@@ -95,7 +95,9 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
   };
   const auto take = [&](const StepTotals& totals) {
     comm_.activity().enter(Phase::kUpdating);
-    engine_->update(position, totals.samples, series.fingerprints);
+    engine_->update(position, totals.samples, series.fingerprints, [this](const std::vector<double>& own) {
+      return norm_of_all(of_all_tensors(own));
+    });
     // A rank without parameters has a row of zeros.
     series.fingerprints.resize(static_cast<std::size_t>(series.steps + 1) * slots_of_row_);
   };
@@ -142,7 +144,7 @@ StepSums Pipeline::sum_over_all(const StageSums& own, bool stop_requested) {
 
 std::optional<double> Pipeline::gradient_norm() {
   if (setup_.device.gpu != nullptr) return std::nullopt;
-  return norm_of(of_all_tensors(engine_->gradient_squares()));
+  return norm_of_all(of_all_tensors(engine_->gradient_squares()));
 }
 
 /// One rank has each tensor; the others add zeros to its number's bits.

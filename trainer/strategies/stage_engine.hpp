@@ -124,8 +124,9 @@ class StageEngine {
   /// Moves the weights along the mean gradient.
   /// @param samples  of the step, over all ranks
   /// @param rows     where the job keeps a trail and the rank has parameters, the step's row is appended to them
-  virtual void update(const StepPosition& position, std::int64_t samples,
-                      std::vector<std::uint64_t>& rows) = 0;
+  /// @param norm     collective: asked once by all ranks where the gradient is clipped by its norm
+  virtual void update(const StepPosition& position, std::int64_t samples, std::vector<std::uint64_t>& rows,
+                      const NormOfAll& norm) = 0;
 
   /// Forward passes follow, whose losses evaluated() tells.
   void begin_evaluation(EvaluatedPart part) {
@@ -148,6 +149,7 @@ class StageEngine {
   const HeldLayout& held() const { return parts_.held; }
   const Network& network() const { return parts_.setup.network; }
   const NetworkPart& part(int stage) const { return plan().stages[static_cast<std::size_t>(stage)].part; }
+  bool clips_by_norm() const { return parts_.job.train.clip_norm > 0; }
   int columns_for(int samples) const { return (samples + multiple_ - 1) / multiple_ * multiple_; }
   /// Numbers of a sample in front of a stage and behind it.
   std::size_t input_features(int stage) const;
