@@ -88,8 +88,8 @@ struct LossTarget {
   const StepState* state = nullptr;      ///< its stop_requested is added once to kStopRequests; may be null
 };
 
-/// Ranges of the arena that the update tells apart, in device memory. None: all parameters are alike, and
-/// decay; not for rules that look at norms.
+/// Ranges of the arena that the update tells apart, in device memory. None: all parameters are alike, as the
+/// step says; not for rules that look at norms.
 struct UpdateTensors {
   int count = 0;
   const UpdateTensor* ranges = nullptr;    ///< [count]

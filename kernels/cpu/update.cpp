@@ -55,11 +55,12 @@ double sum_of_squares(std::size_t size, const float* x) {
 template <class Rule>
 TensorFactors factors_of(const typename Rule::Step& step, const UpdateTensor& tensor, const float* g,
                          const float* w) {
+  const TensorFactors own = own_factors(step.decay, step.rate, tensor);
   if constexpr (Rule::kUsesNorms) {
-    return Rule::factors(step, tensor, std::sqrt(sum_of_squares(tensor.size, w)),
+    return Rule::adapted(step, tensor, own, std::sqrt(sum_of_squares(tensor.size, w)),
                          std::sqrt(sum_of_squares(tensor.size, g)));
   } else {
-    return {.decay = tensor.decays ? step.decay : 0};
+    return own;
   }
 }
 
@@ -84,6 +85,7 @@ void update_with(const StepScalars& scalars, std::span<const UpdateTensor> tenso
   typename Rule::Step step;
   std::memcpy(&step, scalars.at, sizeof step);
   for (const UpdateTensor& tensor : tensors) {
+    if (!tensor.moves) continue;
     float* parts[kMostBuffers] = {};
     for (int b = 0; b < Rule::kBuffers; ++b) parts[b] = buffers[b] + tensor.offset;
     const float* gradient = g + tensor.offset;

@@ -141,9 +141,9 @@ __device__ Pack<float, kWidth> clipped_gradient(const UpdateArgs& args, const St
 
 template <class Rule>
 __device__ TensorFactors factors_of(const UpdateArgs& args, const typename Rule::Step& step, int range) {
-  if (args.tensors.count == 0) return {step.decay, 1};
+  if (args.tensors.count == 0) return {step.decay, step.rate};
   if (Rule::kUsesNorms) return args.tensors.factors[range];
-  return {args.tensors.ranges[range].decays ? step.decay : 0, 1};
+  return own_factors(step.decay, step.rate, args.tensors.ranges[range]);
 }
 
 template <class Rule, int kWidth>
@@ -158,6 +158,7 @@ __device__ void move_weights(const UpdateArgs& args, const StepFacts& facts,
 #pragma unroll
     for (int b = 0; b < Rule::kBuffers; ++b) buffers[b] = from.buffers[b].at[i];
     const TensorFactors factors = factors_of<Rule>(args, step, from.ranges.at[i]);
+    if (!factors.moves) continue;
     Rule::move(Floats(), step, factors, mean.at[i], buffers, to.weights.at[i]);
 #pragma unroll
     for (int b = 0; b < Rule::kBuffers; ++b) to.buffers[b].at[i] = buffers[b];
@@ -321,8 +322,9 @@ __global__ void measure_tensors(UpdateArgs args) {
   const double weights = add_lanes(weight_lanes, of_weights);
   const double gradient = add_lanes(gradient_lanes, of_gradient);
   if (threadIdx.x != 0) return;
-  args.tensors.factors[blockIdx.x] =
-      Rule::factors(step_of<Rule>(facts.scalars), tensor, ::sqrt(weights), ::sqrt(gradient));
+  const auto step = step_of<Rule>(facts.scalars);
+  args.tensors.factors[blockIdx.x] = Rule::adapted(step, tensor, own_factors(step.decay, step.rate, tensor),
+                                                   ::sqrt(weights), ::sqrt(gradient));
 }
 
 /// The squares of a tensor's mean gradient: a block for each. No rule is asked.

@@ -19,6 +19,6 @@ struct Adam {
     const auto squared = n.mul(n.mul(n.of(step.one_minus_beta2), g), g);
     buffers[1] = n.fma(n.of(step.beta2), buffers[1], squared);
     const auto divisor = n.fma(n.sqrt(buffers[1]), n.of(step.correction2), n.of(step.eps));
-    w = n.fma(n.of(-step.rate), n.div(buffers[0], divisor), start);
+    w = n.fma(n.of(-tensor.rate), n.div(buffers[0], divisor), start);
   }
 };

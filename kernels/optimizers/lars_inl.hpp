@@ -11,21 +11,24 @@ struct Lars {
 
   /// In double, rounded once. A tensor that is zero, or whose gradient is, moves as with SGD and does not
   /// decay.
-  LOCKSTEP_RULE static TensorFactors factors(const Step& step, const UpdateTensor& tensor, double weight_norm,
-                                             double gradient_norm) {
-    if (!tensor.adapts) return {tensor.decays ? step.decay : 0, 1};
-    if (!(weight_norm > 0) || !(gradient_norm > 0)) return {0, 1};
-    const float decay = tensor.decays ? step.decay : 0;
-    const double divisor = gradient_norm + weight_norm * decay + step.eps;
-    return {decay, static_cast<float>(step.trust * weight_norm / divisor)};
+  LOCKSTEP_RULE static TensorFactors adapted(const Step& step, const UpdateTensor& tensor, TensorFactors own,
+                                             double weight_norm, double gradient_norm) {
+    if (!tensor.adapts) return own;
+    if (!(weight_norm > 0) || !(gradient_norm > 0)) {
+      own.decay = 0;
+      return own;
+    }
+    const double divisor = gradient_norm + weight_norm * own.decay + step.eps;
+    own.trust = static_cast<float>(step.trust * weight_norm / divisor);
+    return own;
   }
 
   template <class N>
   LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
                                  typename N::Number gradient, typename N::Number* buffers,
                                  typename N::Number& w) {
-    const auto adapted = n.mul(n.of(tensor.rate), n.fma(n.of(tensor.decay), w, gradient));
+    const auto adapted = n.mul(n.of(tensor.trust), n.fma(n.of(tensor.decay), w, gradient));
     buffers[0] = n.fma(n.of(step.momentum), buffers[0], adapted);
-    w = n.fma(n.of(-step.rate), buffers[0], w);
+    w = n.fma(n.of(-tensor.rate), buffers[0], w);
   }
 };

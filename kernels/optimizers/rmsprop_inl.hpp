@@ -20,6 +20,6 @@ struct Rmsprop {
       buffers[1] = n.fma(n.of(step.momentum), buffers[1], direction);
       direction = buffers[1];
     }
-    w = n.fma(n.of(-step.rate), direction, w);
+    w = n.fma(n.of(-tensor.rate), direction, w);
   }
 };

@@ -9,11 +9,11 @@ struct Sgd {
   static constexpr bool kUsesNorms = false;
 
   template <class N>
-  LOCKSTEP_RULE static void move(const N& n, const Step& step, const TensorFactors& tensor,
+  LOCKSTEP_RULE static void move(const N& n, const Step& /*step*/, const TensorFactors& tensor,
                                  typename N::Number gradient, typename N::Number* /*buffers*/,
                                  typename N::Number& w) {
     const auto direction = n.fma(n.of(tensor.decay), w, gradient);
-    w = n.fma(n.of(-step.rate), direction, w);
+    w = n.fma(n.of(-tensor.rate), direction, w);
   }
 };
 
@@ -31,6 +31,6 @@ struct SgdWithMomentum {
     const auto decayed = n.fma(n.of(tensor.decay), w, gradient);
     buffers[0] = n.fma(momentum, buffers[0], n.mul(n.of(step.share), decayed));
     const auto direction = kNesterov ? n.fma(momentum, buffers[0], decayed) : buffers[0];
-    w = n.fma(n.of(-step.rate), direction, w);
+    w = n.fma(n.of(-tensor.rate), direction, w);
   }
 };

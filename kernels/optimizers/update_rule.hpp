@@ -50,15 +50,24 @@ StepScalars pack_scalars(const Step& step) {
 /// no norms.
 struct UpdateTensor {
   std::size_t offset = 0, size = 0;
-  bool decays = true;  ///< whether weight decay applies to it
-  bool adapts = true;  ///< whether a rate of its own does, in rules that have one
+  float decay = 1;     ///< times the step's weight decay; 0: none
+  float rate = 1;      ///< times the step's rate
+  bool adapts = true;  ///< whether a rate of its own applies to it, in rules that have one
+  bool moves = true;   ///< false: its weights and what is remembered of them stay as they are
 };
 
 /// What the step tells one tensor.
 struct TensorFactors {
-  float decay = 0;  ///< the step's, or 0 where it does not apply
-  float rate = 1;   ///< of rules with a rate for each tensor
+  float decay = 0;
+  float rate = 0;
+  float trust = 1;  ///< of rules with a rate for each tensor, which is this times `rate`
+  bool moves = true;
 };
+
+/// Before its norms are looked at. @param decay, rate  the step's
+LOCKSTEP_HOST_DEVICE inline TensorFactors own_factors(float decay, float rate, const UpdateTensor& tensor) {
+  return {tensor.decay == 0 ? 0 : decay * tensor.decay, rate * tensor.rate, 1, tensor.moves};
+}
 
 /// Whether a rule looks at the norms of a tensor's weights and gradient: then ranges must be single tensors.
 bool uses_norms(UpdateRule rule);

@@ -153,6 +153,7 @@ int validate(const ValidateOptions& options) {
   const SetOutline data = outline_of(job.data.set, job.data.root);
   const auto network = Network::load(job.model, data.shape, data.classes);
   if (for_launch) return 0;
+  require_patterns_that_match(job, network.parameters());
   if (json) {
     print("{}\n", json_text_in_ascii(job_json(job, network, data)));
     return 0;

@@ -52,6 +52,24 @@ void check_optimizer(const Job& job) {
            lr);
 }
 
+/// What becomes of the numbers of a group must be fp32 numbers, too.
+void check_groups(const Job& job) {
+  const OptimizerSection& section = job.train.optimizer;
+  const double lr = scaled_lr(section, job.data.global_batch);
+  for (const GroupSection& group : job.train.groups) {
+    if (static_cast<float>(lr * group.lr_factor) == 0)
+      refuse(job, "train.groups",
+             "train.groups: lr_factor: {} of '{}' times the rate, {}, is 0 as fp32, whose smallest number is 1.4e-45",
+             group.lr_factor, group.match, lr);
+    const double share = group.weight_decay.value_or(0) / (section.weight_decay > 0 ? section.weight_decay : 1);
+    if (group.weight_decay.value_or(0) > 0 && (share < 1e-30 || share > 1e30))
+      refuse(job, "train.groups",
+             "train.groups: weight_decay: {} of '{}' and train.optimizer.weight_decay: {} are too far apart; give 0, or "
+             "no more than 1e30 times the other",
+             *group.weight_decay, group.match, section.weight_decay);
+  }
+}
+
 /// The order of the two would show, and no one order is known for them.
 void check_clipping(const Job& job) {
   const TrainSection& train = job.train;
@@ -211,7 +229,7 @@ void check_inject(const Job& job) {
 }  // namespace
 
 void check_job(const Job& job) {
-  for (const auto check : {check_model, check_optimizer, check_clipping, check_schedule, check_sample_counts, check_root,
+  for (const auto check : {check_model, check_optimizer, check_groups, check_clipping, check_schedule, check_sample_counts, check_root,
                            check_channels, check_initial_scale, check_ranks, check_backend, check_strategy,
                            check_shares, check_threads, check_resume, check_trace, check_inject})
     check(job);

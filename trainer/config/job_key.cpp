@@ -263,6 +263,72 @@ Kind<StagesSection> stages() {
           .write = write};
 }
 
+namespace {
+
+constexpr std::size_t kMostPatterns = 1000;
+
+Kind<std::string> pattern() {
+  constexpr std::size_t kLongest = 200;
+  return text("", [](const std::string& name) { return only_if(name.size() <= kLongest, name); });
+}
+
+/// {match: fc*, lr_factor: 0.1, weight_decay: 0}
+std::optional<GroupSection> read_group(const YAML::Node& node) {
+  if (!node.IsMap()) return std::nullopt;
+  const auto factor = real({0, 1e6, true}), decay = real({0, 1e6});
+  GroupSection group;
+  for (const auto& entry : node) {
+    const std::string& key = entry.first.Scalar();
+    bool taken = false;
+    if (key == "match") {
+      const auto match = pattern().read(entry.second);
+      taken = match.has_value();
+      group.match = match.value_or("");
+    } else if (key == "lr_factor") {
+      const auto number = factor.read(entry.second);
+      taken = number.has_value();
+      group.lr_factor = number.value_or(1);
+    } else if (key == "weight_decay") {
+      group.weight_decay = decay.read(entry.second);
+      taken = group.weight_decay.has_value();
+    }
+    if (!taken) return std::nullopt;
+  }
+  return group.match.empty() ? std::nullopt : std::optional(group);
+}
+
+std::string group_text(const GroupSection& group) {
+  std::string text = "{match: " + format_yaml_text(group.match);
+  if (group.lr_factor != 1) text += ", lr_factor: " + format_double(group.lr_factor);
+  if (group.weight_decay) text += ", weight_decay: " + format_double(*group.weight_decay);
+  return text + "}";
+}
+
+}  // namespace
+
+Kind<std::vector<std::string>> patterns() {
+  const auto one = pattern();
+  const auto list = list_of(one, "a list of names, with * for any characters and ? for one, such as [conv*, fc1.bias]",
+                            0, kMostPatterns);
+  auto kind = list;
+  kind.read = [=](const YAML::Node& node) {
+    const auto name = one.read(node);
+    return name ? std::vector{*name} : list.read(node);
+  };
+  kind.hint = {};
+  return kind;
+}
+
+Kind<std::vector<GroupSection>> groups() {
+  Kind<GroupSection> one;
+  one.read = read_group;
+  one.write = group_text;
+  return list_of(one,
+                 "a list of groups, each with match and as a rule with lr_factor (above 0, at most 1e6) or weight_decay "
+                 "(from 0, at most 1e6), such as [{match: fc*, lr_factor: 0.1, weight_decay: 0}]",
+                 0, kMostPatterns);
+}
+
 Kind<TracedSteps> steps() {
   const auto read = [](const YAML::Node& node) -> std::optional<TracedSteps> {
     const std::string text = node.IsScalar() ? node.Scalar() : "";

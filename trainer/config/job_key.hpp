@@ -121,6 +121,9 @@ Kind<HoldOut> samples_or_share(std::int64_t most);
 Kind<std::string> device();
 Kind<std::string> fault();
 Kind<StagesSection> stages();
+/// Patterns of names, or one of them.
+Kind<std::vector<std::string>> patterns();
+Kind<std::vector<GroupSection>> groups();
 /// "100..110", or off.
 Kind<TracedSteps> steps();
 

@@ -82,6 +82,10 @@ std::vector<JobKey> update_keys() {
         .also_called({"max_grad_norm", "gradient_clip_val", "grad_clip", "clip_grad", "clip_grad_norm", "clipnorm", "max_norm"}),
     KEY(train.clip_value, real({0, 1e9}), "each element of the mean gradient is kept within this and its negative; 0: never", Determines::kWeightsUnlessDefault)
         .also_called({"clip_grad_value", "clipvalue"}),
+    KEY(train.groups, groups(), "tensors with a rate (lr_factor times that of all) or a weight decay of their own; the first pattern that matches a tensor's name counts", Determines::kWeightsUnlessDefault)
+        .also_called({"param_groups", "parameter_groups", "lr_mult", "layer_lr"}),
+    KEY(train.freeze, patterns(), "tensors that stay as they are, by patterns of their names", Determines::kWeightsUnlessDefault)
+        .also_called({"frozen", "requires_grad", "trainable"}),
   };
 }
 
@@ -237,6 +241,8 @@ constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::
     {"train.initial_scale", "0.01"},
     {"train.clip_norm", "1"},
     {"train.clip_value", "0.5"},
+    {"train.groups", "[{match: fc*, lr_factor: 0.1}]"},
+    {"train.freeze", "[conv*]"},
     {"train.optimizer.lr", "0.1"},
     {"train.optimizer.momentum", "0.5"},
     {"train.optimizer.weight_decay", "5e-4"},

@@ -89,7 +89,7 @@ void DeviceArena::make_optimizer_memory() {
     stream_.fill_zero(buffers_[i].data(), buffers_[i].bytes());
   }
   const auto ranges = update_.tensors();
-  const bool all_alike = ranges.size() == 1 && ranges[0].decays && !uses_norms(update_.rule());
+  const bool all_alike = ranges.size() == 1 && ranges[0].decay == 1 && ranges[0].rate == 1 && !uses_norms(update_.rule());
   if (all_alike) return;
   std::vector<std::int32_t> range_of;
   for (std::size_t i = 0; i < ranges.size(); ++i)
@@ -104,9 +104,9 @@ void DeviceArena::make_optimizer_memory() {
 
 void DeviceArena::make_clip_memory() {
   if (update_.clip().norm == 0) return;
-  std::vector<UpdateTensor> tensors;
-  for (std::size_t i = 0; i < units_.tensors(); ++i)
-    tensors.push_back({.offset = units_.begin(i), .size = units_.end(i) - units_.begin(i)});
+  std::vector<UpdateTensor> tensors(update_.each().begin(), update_.each().end());
+  for (UpdateTensor& tensor : tensors)
+    if (!tensor.moves) tensor.size = 0;
   measured_ = DeviceBuffer<UpdateTensor>(*gpu_.device, tensors.size());
   squares_ = DeviceBuffer<double>(*gpu_.device, tensors.size());
   clip_factor_ = DeviceBuffer<float>(*gpu_.device, 1);

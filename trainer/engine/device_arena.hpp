@@ -162,7 +162,7 @@ class DeviceArena {
   DeviceBuffer<std::int32_t> range_of_;
   DeviceBuffer<TensorFactors> factors_;
   // Where the gradient is clipped by its norm; otherwise empty.
-  DeviceBuffer<UpdateTensor> measured_;  ///< all tensors
+  DeviceBuffer<UpdateTensor> measured_;  ///< all tensors; those that are frozen, of no elements
   DeviceBuffer<double> squares_;
   DeviceBuffer<float> clip_factor_;
   PinnedBuffer<float> host_clip_factor_;

@@ -54,9 +54,9 @@ void HostArena::take_gradient(std::int64_t global_step) {
 
 std::vector<double> HostArena::measure_gradient() const {
   std::vector<double> squares;
-  for (std::size_t i = 0; i < units_.tensors(); ++i)
-    squares.push_back(
-        cpu::sum_of_squares(gradient_.span().subspan(units_.begin(i), units_.end(i) - units_.begin(i))));
+  for (const UpdateTensor& tensor : update_.each())
+    squares.push_back(tensor.moves ? cpu::sum_of_squares(gradient_.span().subspan(tensor.offset, tensor.size))
+                                   : 0);
   return squares;
 }
 

@@ -33,7 +33,8 @@ class HostArena {
   const GradientReducer& reducer() const { return *reducer_; }
   /// The mean gradient of the last step, [parameters], clipped where the job says so.
   std::span<float> gradient() { return gradient_.span(); }
-  /// The sum of the squares of each trained tensor's, in the order of the part, before it was clipped.
+  /// The sum of the squares of each trained tensor's, in the order of the part, before it was clipped; 0 of one that is
+  /// frozen.
   std::vector<double> gradient_squares() const {
     return update_.clip().is_given() ? squares_ : measure_gradient();
   }

@@ -76,6 +76,7 @@ void check_sampling(const Job& job, const Network& network, const DistributedSam
   DistributedSampler::check(sampling);
   check_patience(job, DistributedSampler::steps_per_epoch(sampling));
   require_samples_for_cuts(job, network, sampling);
+  require_patterns_that_match(job, network.parameters());
   WeightUpdate(job, network.parameters(), DistributedSampler::steps_per_epoch(sampling))
       .require_warmup_within_run(job);
 }

@@ -51,7 +51,8 @@ inline DistributedSampler::Options sampler_options(const Job& job, const Dataset
                                                    const Communicator& comm) {
   return sampler_options(job, data, comm.rank(), comm.size());
 }
-/// @throws ConfigError  a sampler cannot do that, or the job's warm-up is too long for it
+/// @throws ConfigError  a sampler cannot do that, the job's warm-up is too long for it, or it names tensors that the
+///                      network does not have
 void check_sampling(const Job& job, const Network& network, const DistributedSampler::Options& sampling);
 
 /// For the arena of a rank that has the whole network. @param global_grains  of a full batch

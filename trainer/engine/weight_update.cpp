@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/text_layout.hpp"
+#include "common/yaml.hpp"
 
 #include <fmt/format.h>
 
@@ -14,18 +15,67 @@ namespace lockstep {
 
 namespace {
 
-/// Neighbours that are treated alike become one range, unless the rule wants to see tensors.
-std::vector<UpdateTensor> ranges_of(const ParameterLayout& layout, UpdateRule rule, bool decay_biases) {
-  std::vector<UpdateTensor> ranges;
+/// Every weight decay of a job is a share of this one: that of the optimiser, or where that is 0, the largest of a group.
+double reference_decay(const TrainSection& train) {
+  double reference = train.optimizer.weight_decay;
+  if (reference > 0) return reference;
+  for (const GroupSection& group : train.groups) reference = std::max(reference, group.weight_decay.value_or(0));
+  return reference;
+}
+
+OptimizerSection with_reference_decay(const TrainSection& train) {
+  OptimizerSection section = train.optimizer;
+  section.weight_decay = reference_decay(train);
+  return section;
+}
+
+/// The first group with this tensor, or null.
+const GroupSection* group_of(const TrainSection& train, const Parameter& tensor) {
+  const auto found = std::ranges::find_if(
+      train.groups, [&](const GroupSection& group) { return matches_pattern(group.match, tensor.name); });
+  return found == train.groups.end() ? nullptr : &*found;
+}
+
+bool is_frozen(const TrainSection& train, const Parameter& tensor) {
+  return std::ranges::any_of(train.freeze,
+                             [&](const std::string& pattern) { return matches_pattern(pattern, tensor.name); });
+}
+
+float decay_share(const TrainSection& train, const OptimizerKind& optimizer, const GroupSection& group) {
+  const double own = group.weight_decay.value_or(train.optimizer.weight_decay);
+  if (own == 0) return 0;
+  return static_cast<float>(own / reference_decay(train) * (optimizer.decay_has_rate ? group.lr_factor : 1));
+}
+
+std::vector<UpdateTensor> tensors_of(const ParameterLayout& layout, const TrainSection& train,
+                                     const OptimizerKind& optimizer) {
+  std::vector<UpdateTensor> tensors;
   for (const Parameter& parameter : layout.parameters) {
-    const bool is_whole = decay_biases || parameter.shape.size() > 1;
-    const UpdateTensor range{
-        .offset = parameter.offset, .size = parameter.size, .decays = is_whole, .adapts = is_whole};
-    const bool continues = !ranges.empty() && !uses_norms(rule) && ranges.back().decays == range.decays;
-    if (continues) {
-      ranges.back().size += range.size;
+    const bool is_whole = train.optimizer.decay_biases || parameter.shape.size() > 1;
+    const GroupSection* own = group_of(train, parameter);
+    const GroupSection group = own == nullptr ? GroupSection() : *own;
+    tensors.push_back({.offset = parameter.offset,
+                       .size = parameter.size,
+                       .decay = is_whole ? decay_share(train, optimizer, group) : 0,
+                       .rate = static_cast<float>(group.lr_factor),
+                       .adapts = is_whole,
+                       .moves = !is_frozen(train, parameter)});
+  }
+  return tensors;
+}
+
+bool are_alike(const UpdateTensor& a, const UpdateTensor& b) {
+  return a.decay == b.decay && a.rate == b.rate && a.moves == b.moves;
+}
+
+/// Neighbours that are treated alike become one range, unless the rule wants to see tensors.
+std::vector<UpdateTensor> ranges_of(const std::vector<UpdateTensor>& tensors, UpdateRule rule) {
+  std::vector<UpdateTensor> ranges;
+  for (const UpdateTensor& tensor : tensors) {
+    if (!ranges.empty() && !uses_norms(rule) && are_alike(ranges.back(), tensor)) {
+      ranges.back().size += tensor.size;
     } else {
-      ranges.push_back(range);
+      ranges.push_back(tensor);
     }
   }
   return ranges;
@@ -44,15 +94,21 @@ std::string clipping_text(const GradientClip& clip) {
   return "";
 }
 
+std::string frozen_text(const std::vector<UpdateTensor>& tensors) {
+  const auto frozen = std::ranges::count(tensors, false, &UpdateTensor::moves);
+  return frozen == 0 ? "" : fmt::format(", {} of {} frozen", frozen, counted(std::ssize(tensors), "tensor"));
+}
+
 }  // namespace
 
 WeightUpdate::WeightUpdate(const Job& job, const ParameterLayout& layout, std::int64_t steps_per_epoch)
     : scaling_(scaling_text(job.train.optimizer, job.data.global_batch)),
-      section_(job.train.optimizer),
+      section_(with_reference_decay(job.train)),
       optimizer_(find_optimizer(section_)),
       rule_(optimizer_.rule(section_)),
       names_(optimizer_.buffers(section_)),
-      tensors_(ranges_of(layout, rule_, job.train.optimizer.decay_biases)),
+      each_(tensors_of(layout, job.train, optimizer_)),
+      tensors_(ranges_of(each_, rule_)),
       clip_{.norm = job.train.clip_norm, .value = job.train.clip_value},
       lr_(scaled_lr(job.train.optimizer, job.data.global_batch)),
       run_{.epochs = job.train.epochs, .steps_per_epoch = steps_per_epoch},
@@ -69,8 +125,8 @@ StepScalars WeightUpdate::scalars(std::int64_t step) const {
 }
 
 std::string WeightUpdate::describe() const {
-  return fmt::format("{}, learning rate {:.6g}{}, {}{}", section_.kind, lr_, scaling_, schedule_.describe(),
-                     clipping_text(clip_));
+  return fmt::format("{}, learning rate {:.6g}{}, {}{}{}", section_.kind, lr_, scaling_, schedule_.describe(),
+                     clipping_text(clip_), frozen_text(each_));
 }
 
 void WeightUpdate::require_warmup_within_run(const Job& job) const {
@@ -79,6 +135,72 @@ void WeightUpdate::require_warmup_within_run(const Job& job) const {
                   fmt::format("{} is not shorter than the run, which has {} (train.epochs: {} of {})",
                               schedule_.warmup_steps(), counted(run_.steps(), "step"), run_.epochs,
                               run_.steps_per_epoch));
+}
+
+// Patterns of train.groups and train.freeze.
+
+/// After a failure, the last `*` takes one character more.
+bool matches_pattern(std::string_view pattern, std::string_view name) {
+  std::size_t p = 0, n = 0, star = pattern.npos, taken = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      taken = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p;
+      ++n;
+    } else if (star != pattern.npos) {
+      p = star + 1;
+      n = ++taken;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == pattern.npos;
+}
+
+namespace {
+
+/// " (did you mean 'conv1*'?)", and names of tensors.
+std::string names_that_match(const ParameterLayout& layout, const std::string& pattern) {
+  constexpr std::size_t kMostNamed = 12;
+  std::vector<std::string> names;
+  for (const Parameter& tensor : layout.parameters) {
+    names.push_back(tensor.name);
+    names.push_back(tensor.name.substr(0, tensor.name.rfind('.')) + "*");
+  }
+  const std::vector<std::string_view> candidates(names.begin(), names.end());
+  std::string text = did_you_mean(pattern, candidates) + "; there are";
+  for (std::size_t i = 0; i < std::min(kMostNamed, layout.parameters.size()); ++i)
+    text += (i == 0 ? " " : ", ") + layout.parameters[i].name;
+  return text + (layout.parameters.size() > kMostNamed ? ", ..." : "");
+}
+
+void require_match(const Job& job, const ParameterLayout& layout, const char* key, const std::string& pattern) {
+  const auto matches = [&](const Parameter& tensor) { return matches_pattern(pattern, tensor.name); };
+  if (std::ranges::any_of(layout.parameters, matches)) return;
+  throw key_error(job, key,
+                  fmt::format("no tensor of the network has a name like '{}'{}", pattern,
+                              names_that_match(layout, pattern)));
+}
+
+}  // namespace
+
+void require_patterns_that_match(const Job& job, const ParameterLayout& layout) {
+  const TrainSection& train = job.train;
+  for (const GroupSection& group : train.groups) {
+    require_match(job, layout, "train.groups", group.match);
+    const auto is_of_it = [&](const Parameter& tensor) { return group_of(train, tensor) == &group; };
+    if (std::ranges::none_of(layout.parameters, is_of_it))
+      throw key_error(job, "train.groups",
+                      fmt::format("groups before it take all tensors that '{}' matches, and the first one counts; "
+                                  "move it up or remove it",
+                                  group.match));
+  }
+  for (const std::string& pattern : train.freeze) require_match(job, layout, "train.freeze", pattern);
+  const auto stays = [&](const Parameter& tensor) { return is_frozen(train, tensor); };
+  if (!layout.parameters.empty() && std::ranges::all_of(layout.parameters, stays))
+    throw key_error(job, "train.freeze", "all tensors are frozen, and nothing is left to train; remove a pattern");
 }
 
 OptimizerBuffers::OptimizerBuffers(const std::vector<std::string>& names, std::size_t parameters)

@@ -18,6 +18,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -42,7 +43,9 @@ class WeightUpdate {
   UpdateRule rule() const { return rule_; }
   /// Of what the optimiser remembers, in the rule's order.
   const std::vector<std::string>& buffer_names() const { return names_; }
-  /// The ranges of the arena that the rule tells apart.
+  /// Every tensor of the layout.
+  std::span<const UpdateTensor> each() const { return each_; }
+  /// The ranges of the arena that the rule tells apart: of neighbours that are treated alike, one.
   std::span<const UpdateTensor> tensors() const { return tensors_; }
   const GradientClip& clip() const { return clip_; }
   /// What the rule is told. @param step  optimiser steps taken before this one
@@ -60,12 +63,20 @@ class WeightUpdate {
   const OptimizerKind& optimizer_;
   UpdateRule rule_;
   std::vector<std::string> names_;
-  std::vector<UpdateTensor> tensors_;
+  std::vector<UpdateTensor> each_, tensors_;
   GradientClip clip_;
   double lr_;
   RunSpan run_;
   RateSchedule schedule_;
 };
+
+/// Whether `*` in the pattern can stand for some characters, and `?` for one, so that it is the name.
+bool matches_pattern(std::string_view pattern, std::string_view name);
+
+/// @param layout  of the whole network
+/// @throws ConfigError  a pattern of train.groups or train.freeze matches no tensor, or none that another does not take
+///                      before it; or nothing is left to train
+void require_patterns_that_match(const Job& job, const ParameterLayout& layout);
 
 /// A named buffer of the optimiser, in arena order.
 struct OptimizerBufferView {

@@ -35,6 +35,7 @@ struct OptimizerKind {
   StepScalars (*scalars)(const OptimizerSection&, const ScheduledValues& now, std::int64_t step);
   /// What does not fit together in the section, or nothing.
   std::optional<KeyComplaint> (*check)(const OptimizerSection&) = nullptr;
+  bool decay_has_rate = false;  ///< the rule is told the weight decay times the rate
 };
 
 /// All of them: trainer/config/optimizers/optimizers.cpp.

@@ -113,7 +113,8 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
            [](const Section&) {
              return Names{"exp_avg", "exp_avg_sq"};
            },
-       .scalars = adam_scalars<true>},
+       .scalars = adam_scalars<true>,
+       .decay_has_rate = true},
       {.name = "rmsprop",
        .keys = {{"lr", "0.01"}, {"momentum", "0"}, {"weight_decay"}, {"eps"}, {"alpha"}, {"maximize"}},
        .rule =

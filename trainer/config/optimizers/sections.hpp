@@ -34,6 +34,13 @@ struct OptimizerSection {
   LrScalingSection lr_scaling = {};
 };
 
+/// Tensors that are treated otherwise than the rest.
+struct GroupSection {
+  std::string match;                          ///< a pattern of names: see matches_pattern()
+  double lr_factor = 1;                       ///< times the rate that all have
+  std::optional<double> weight_decay = {};    ///< nothing: that of train.optimizer
+};
+
 struct ScheduleSection {
   std::string kind = "constant";
   std::string by = "epoch";  ///< epoch | step: when the rate moves, and the unit of what follows
