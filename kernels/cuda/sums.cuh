@@ -99,7 +99,7 @@ __device__ inline std::uint64_t word_of(float number) {
 /// them, it keeps half and gives its partner the other half.
 template <int kCount>
 struct WarpWords {
-  static_assert(kCount == 2 || kCount == 4);
+  static_assert(kCount == 2 || kCount == 4 || kCount == 8);
   static constexpr unsigned kLanesOfSum = 32 / kCount;
   std::uint64_t v[kCount] = {};  ///< of this lane; overwritten
 

@@ -177,9 +177,9 @@ __device__ void update_pack(const UpdateArgs& args, const StepFacts& facts,
 
 /// What the i-th of these parameters adds to the fingerprints of its tensor: of the gradient, the weights, each buffer.
 template <class Rule, int kWidth>
-struct FingerprintWords : WarpWords<Rule::kBuffers == 0 ? 2 : 4> {
+struct FingerprintWords : WarpWords<Rule::kBuffers == 0 ? 2 : Rule::kBuffers <= 2 ? 4 : 8> {
   static constexpr int kUsed = 2 + Rule::kBuffers;
-  static_assert(kMostBuffers == 2, "as many words as a WarpWords can have");
+  static_assert(2 + kMostBuffers <= 8, "as many words as a WarpWords can have");
 
   __device__ void add(const Parameters<Rule, kWidth>& from, int i, const FingerprintTensor& tensor,
                       std::size_t parameter) {

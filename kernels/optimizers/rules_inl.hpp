@@ -29,9 +29,13 @@ auto visit_rule(UpdateRule rule, const Visitor& visitor) {
     case UpdateRule::kSgdNesterov:
       return visitor(SgdWithMomentum<true>());
     case UpdateRule::kAdam:
-      return visitor(Adam<false>());
+      return visitor(Adam<false, false>());
+    case UpdateRule::kAdamAmsgrad:
+      return visitor(Adam<false, true>());
     case UpdateRule::kAdamW:
-      return visitor(Adam<true>());
+      return visitor(Adam<true, false>());
+    case UpdateRule::kAdamWAmsgrad:
+      return visitor(Adam<true, true>());
     case UpdateRule::kRmsprop:
       return visitor(Rmsprop<false>());
     case UpdateRule::kRmspropMomentum:

@@ -21,14 +21,16 @@ enum class UpdateRule {
   kSgdMomentum,
   kSgdNesterov,
   kAdam,
+  kAdamAmsgrad,
   kAdamW,
+  kAdamWAmsgrad,
   kRmsprop,
   kRmspropMomentum,
   kLars,
 };
 
 /// What a rule remembers of each parameter: at most so many numbers, each kind in a buffer of arena order.
-inline constexpr int kMostBuffers = 2;
+inline constexpr int kMostBuffers = 3;
 
 inline constexpr int kStepScalars = 8;
 
@@ -111,11 +113,11 @@ struct SgdStep {
   float share = 1;  ///< of the gradient that goes into the momentum: 1 - dampening, and 1 at the first step
 };
 
-// What the rules kAdam and kAdamW are told at a step.
+// What the rules kAdam, kAdamW and those with AMSGrad are told at a step.
 
 /// Everything that depends on the step's number is computed on the host, in double, and rounded once.
 struct AdamStep {
-  float decay = 0;  ///< kAdam: added to the gradient, times the weight; kAdamW: rate * decay
+  float decay = 0;  ///< kAdam: added to the gradient, times the weight; kAdamW: learning rate * decay
   float rate = 0;   ///< learning rate / (1 - beta1^t)
   float one_minus_beta1 = 0;
   float beta2 = 0;

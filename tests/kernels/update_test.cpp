@@ -42,15 +42,15 @@ void reference_step(const SgdParams& p, const std::vector<double>& g, std::vecto
 std::vector<float> train(const RuleCase& rule, std::span<const UpdateTensor> ranges, std::size_t size,
                          std::size_t offset) {
   const auto start = random_tensor(size, 1);
-  AlignedBuffer<float> w(size + offset), first(size + offset), second(size + offset);
+  AlignedBuffer<float> w(size + offset), first(size + offset), second(size + offset), third(size + offset);
   std::ranges::copy(start.span(), w.data() + offset);
-  float* const buffers[] = {first.data() + offset, second.data() + offset};
+  float* const buffers[] = {first.data() + offset, second.data() + offset, third.data() + offset};
   for (unsigned step = 0; step < kSteps; ++step) {
     const auto g = random_tensor(size, 2 + step);
     cpu::update(rule.rule, rule.scalars, ranges, g.data(), buffers, w.data() + offset);
   }
   std::vector<float> all;
-  for (const AlignedBuffer<float>* part : {&w, &first, &second})
+  for (const AlignedBuffer<float>* part : {&w, &first, &second, &third})
     all.insert(all.end(), part->span().begin() + static_cast<std::ptrdiff_t>(offset), part->span().end());
   return all;
 }
@@ -108,7 +108,7 @@ TEST(UpdateTest, RangesLeaveNoTraceAndOthersStay) {
 }
 
 TEST(UpdateTest, RangesThatDoNotDecayMoveAsWithoutDecay) {
-  const UpdateTensor ranges[] = {{.size = 16}, {.offset = 16, .size = 21, .decays = false}};
+  const UpdateTensor ranges[] = {{.size = 16}, {.offset = 16, .size = 21, .decay = 0}};
   for (const RuleCase& rule : rule_cases()) {
     if (uses_norms(rule.rule)) continue;
     RuleCase without = rule;

@@ -104,6 +104,7 @@ std::vector<JobKey> optimizer_keys() {
     KEY(train.optimizer.betas, list_of(real({0, 1, false, true}), "a list of two numbers from 0, below 1, such as [0.9, 0.999]", 2, 2),
         "shares of the running means of gradient and squared gradient that are carried on", kWeights)
         .also_called({"beta", "beta1", "beta2"}),
+    KEY(train.optimizer.amsgrad, yes_or_no(), "divide by the largest running mean of the squared gradient so far, not by the last one", Determines::kWeightsUnlessDefault),
     KEY(train.optimizer.eps, real({0, 1, true}), "added to the divisor of an update, so that it is never 0", kWeights).also_called({"epsilon"}),
     KEY(train.optimizer.alpha, real({0, 1, false, true}), "share of the running mean of the squared gradient that is carried on", kWeights),
     KEY(train.optimizer.trust_coefficient, real({0, 1e6, true}), "the rate of a tensor is this times the norm of its weights over that of its gradient", kWeights),

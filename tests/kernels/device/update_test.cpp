@@ -15,6 +15,7 @@ namespace lockstep::test::update_test {
 namespace {
 
 constexpr int kSteps = 3;
+constexpr std::uint32_t kSlots = 2 + kMostBuffers;  ///< of a tensor's fingerprints
 const std::size_t kSizes[] = {1,  2,  3,   7,   8,   15,  16,  17,  31,  32,  33,
                               64, 65, 100, 255, 256, 257, 511, 512, 513, 777, 1281};
 const std::int64_t kCounts[] = {64, 100, 1, 96, 7};
@@ -41,7 +42,7 @@ std::string describe(const RuleCase& rule, std::size_t size, std::int64_t count,
 std::vector<UpdateTensor> ranges_of(std::size_t size) {
   const std::size_t third = size / 3;
   return {{.size = third},
-          {.offset = third, .size = third, .decays = false, .adapts = false},
+          {.offset = third, .size = third, .decay = 0, .adapts = false},
           {.offset = 2 * third, .size = size - 2 * third}};
 }
 
@@ -104,9 +105,11 @@ struct Model {
   StepState get_state() { return rig.download(state)[0]; }
   std::vector<float> weights_now() { return without_offset(rig.download(weights)); }
   std::vector<float> buffers_now() {
-    std::vector<float> all = without_offset(rig.download(buffers[0]));
-    const std::vector<float> second = without_offset(rig.download(buffers[1]));
-    all.insert(all.end(), second.begin(), second.end());
+    std::vector<float> all;
+    for (const DeviceBuffer<float>& buffer : buffers) {
+      const std::vector<float> one = without_offset(rig.download(buffer));
+      all.insert(all.end(), one.begin(), one.end());
+    }
     return all;
   }
   std::vector<float> without_offset(const std::vector<float>& all) const {
@@ -123,14 +126,14 @@ struct Model {
       of.push_back(static_cast<std::int32_t>(std::ranges::upper_bound(begins, i) - begins.begin()) - 1);
     fingerprint_tensors = rig.upload(tensors);
     tensor_of = rig.upload(of);
-    slots = 4 * begins.size();
+    slots = kSlots * begins.size();
     rows = rig.upload(std::vector<std::int64_t>(kSteps * slots));
   }
   /// It has its own place in the network, and slots that are not in order.
   static FingerprintTensor fingerprint_tensor(std::size_t begin, std::size_t i) {
     FingerprintTensor tensor{.first = begin + 5000 + 1021 * i, .offset = begin};
     for (std::uint32_t k = 0; k < std::size(tensor.slots); ++k)
-      tensor.slots[k] = static_cast<std::uint32_t>(4 * i) + (k + 3) % 4;
+      tensor.slots[k] = static_cast<std::uint32_t>(kSlots * i) + (k + 3) % kSlots;
     return tensor;
   }
   /// What the next update should add to its row, computed by the CPU.
@@ -138,7 +141,8 @@ struct Model {
                                          const std::vector<std::int64_t>& counted) {
     std::vector<std::int64_t> row(slots);
     const std::vector<float> all[] = {weights_now(), without_offset(rig.download(buffers[0])),
-                                      without_offset(rig.download(buffers[1]))};
+                                      without_offset(rig.download(buffers[1])),
+                                      without_offset(rig.download(buffers[2]))};
     for (std::size_t i = 0; i < begins.size(); ++i) {
       const FingerprintTensor tensor = fingerprint_tensor(begins[i], i);
       const std::size_t count = (i + 1 < begins.size() ? begins[i + 1] : size) - begins[i];
@@ -181,8 +185,9 @@ struct Model {
   RuleCase rule;
   std::size_t size, offset;
   DeviceBuffer<float> weights = rig.upload(floats(offset + size, 1));
-  DeviceBuffer<float> buffers[2] = {rig.upload(positive_floats(offset + size, 2)),
-                                    rig.upload(positive_floats(offset + size, 3))};
+  DeviceBuffer<float> buffers[kMostBuffers] = {rig.upload(positive_floats(offset + size, 2)),
+                                               rig.upload(positive_floats(offset + size, 3)),
+                                               rig.upload(positive_floats(offset + size, 4))};
   DeviceBuffer<UpdateTensor> ranges{rig.device(), 0};
   DeviceBuffer<std::int32_t> range_of{rig.device(), 0};
   DeviceBuffer<TensorFactors> factors{rig.device(), 0};
@@ -216,10 +221,10 @@ class DeviceUpdateTest : public testing::Test {
   static std::vector<float> train_on_cpu(const RuleCase& rule, std::size_t size, std::int64_t count,
                                          Sums kind, bool in_ranges) {
     std::vector<float> w = floats(size, 1), first = positive_floats(size, 2),
-                       second = positive_floats(size, 3), g(size);
+                       second = positive_floats(size, 3), third = positive_floats(size, 4), g(size);
     std::vector<UpdateTensor> ranges = {{.size = size}};
     if (in_ranges) ranges = ranges_of(size);
-    float* const buffers[] = {first.data(), second.data()};
+    float* const buffers[] = {first.data(), second.data(), third.data()};
     for (unsigned i = 0; i < kSteps; ++i) {
       const auto sums = exact_sums(size, count, i);
       if (kind == Sums::kFp32) {
@@ -230,8 +235,8 @@ class DeviceUpdateTest : public testing::Test {
       }
       cpu::update(rule.rule, told_after(rule, static_cast<int>(i)), ranges, g.data(), buffers, w.data());
     }
-    w.insert(w.end(), first.begin(), first.end());
-    w.insert(w.end(), second.begin(), second.end());
+    for (const std::vector<float>* buffer : {&first, &second, &third})
+      w.insert(w.end(), buffer->begin(), buffer->end());
     return w;
   }
 

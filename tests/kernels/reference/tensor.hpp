@@ -270,7 +270,9 @@ inline std::vector<RuleCase> rule_cases() {
           sgd_case({0.05F, 0.9F, 0.01F, false}),
           sgd_case({0.05F, 0.9F, 0.01F, true}),
           {"adam", UpdateRule::kAdam, pack_scalars(adam)},
+          {"adam, amsgrad", UpdateRule::kAdamAmsgrad, pack_scalars(adam)},
           {"adamw", UpdateRule::kAdamW, pack_scalars(adam)},
+          {"adamw, amsgrad", UpdateRule::kAdamWAmsgrad, pack_scalars(adam)},
           {"rmsprop", UpdateRule::kRmsprop, pack_scalars(rmsprop)},
           {"rmsprop, momentum", UpdateRule::kRmspropMomentum, pack_scalars(rmsprop)},
           {"lars", UpdateRule::kLars, pack_scalars(lars)}};

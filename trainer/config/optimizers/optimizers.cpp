@@ -48,6 +48,11 @@ std::optional<KeyComplaint> check_sgd(const OptimizerSection& section) {
 
 // Adam, and AdamW, whose weight decay does not pass through the gradient.
 
+std::vector<std::string> adam_buffers(const OptimizerSection& section) {
+  if (section.amsgrad) return {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+  return {"exp_avg", "exp_avg_sq"};
+}
+
 template <bool kDecoupled>
 StepScalars adam_scalars(const OptimizerSection& section, const ScheduledValues& now, std::int64_t step) {
   const double beta1 = now.momentum.value_or(section.betas[0]), beta2 = section.betas[1];
@@ -99,20 +104,18 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
        .scalars = sgd_scalars,
        .check = check_sgd},
       {.name = "adam",
-       .keys = {{"lr", "0.001"}, {"betas"}, {"eps"}, {"weight_decay"}, {"maximize"}},
-       .rule = [](const Section&) { return UpdateRule::kAdam; },
-       .buffers =
-           [](const Section&) {
-             return Names{"exp_avg", "exp_avg_sq"};
-           },
+       .keys = {{"lr", "0.001"}, {"betas"}, {"amsgrad"}, {"eps"}, {"weight_decay"}, {"maximize"}},
+       .rule = [](const Section& section) {
+         return section.amsgrad ? UpdateRule::kAdamAmsgrad : UpdateRule::kAdam;
+       },
+       .buffers = adam_buffers,
        .scalars = adam_scalars<false>},
       {.name = "adamw",
-       .keys = {{"lr", "0.001"}, {"betas"}, {"eps"}, {"weight_decay", "0.01"}, {"maximize"}},
-       .rule = [](const Section&) { return UpdateRule::kAdamW; },
-       .buffers =
-           [](const Section&) {
-             return Names{"exp_avg", "exp_avg_sq"};
-           },
+       .keys = {{"lr", "0.001"}, {"betas"}, {"amsgrad"}, {"eps"}, {"weight_decay", "0.01"}, {"maximize"}},
+       .rule = [](const Section& section) {
+         return section.amsgrad ? UpdateRule::kAdamWAmsgrad : UpdateRule::kAdamW;
+       },
+       .buffers = adam_buffers,
        .scalars = adam_scalars<true>,
        .decay_has_rate = true},
       {.name = "rmsprop",

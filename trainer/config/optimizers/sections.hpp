@@ -27,6 +27,7 @@ struct OptimizerSection {
   bool nesterov = false;
   bool maximize = false;
   std::vector<double> betas = {0.9, 0.999};
+  bool amsgrad = false;
   double eps = 1e-8;
   double alpha = 0.99;
   double trust_coefficient = 0.001;
