@@ -39,26 +39,57 @@ struct Vectors {
   D d;
 };
 
-double sum_of_squares(std::size_t size, const float* x) {
-  double lanes[kNormLanes] = {};
-  for (std::size_t i = 0; i < size; i += kNormLanes) {
-    const std::size_t count = size - i < kNormLanes ? size - i : kNormLanes;
-    for (std::size_t lane = 0; lane < count; ++lane)
-      lanes[lane] += static_cast<double>(x[i + lane]) * static_cast<double>(x[i + lane]);
-  }
+HWY_INLINE void add_squares(double* lanes, std::size_t count, const float* x) {
+  for (std::size_t lane = 0; lane < count; ++lane)
+    lanes[lane] += static_cast<double>(x[lane]) * static_cast<double>(x[lane]);
+}
+
+HWY_INLINE double add_lanes(double* lanes) {
   for (int half = kNormLanes / 2; half > 0; half /= 2)
     for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
   return lanes[0];
 }
 
+double sum_of_squares(std::size_t size, const float* x) {
+  double lanes[kNormLanes] = {};
+  for (std::size_t i = 0; i < size; i += kNormLanes)
+    add_squares(lanes, size - i < kNormLanes ? size - i : kNormLanes, x + i);
+  return add_lanes(lanes);
+}
+
+/// Of the direction in which a tensor is about to move; nothing moves yet.
+template <class Rule>
+double direction_squares(const typename Rule::Step& step, const TensorFactors& own, std::size_t size, const float* g,
+                         float* const* buffers, const float* w) {
+  double lanes[kNormLanes] = {};
+  float direction[kNormLanes];
+  for (std::size_t first = 0; first < size; first += kNormLanes) {
+    const std::size_t count = size - first < kNormLanes ? size - first : kNormLanes;
+    for_each_vector(count, [&](auto d, std::size_t i) HWY_ATTR {
+      typename Vectors<decltype(d)>::Number kept[Rule::kBuffers];
+      for (int b = 0; b < Rule::kBuffers; ++b) kept[b] = hn::LoadU(d, buffers[b] + first + i);
+      hn::StoreU(Rule::direction(Vectors<decltype(d)>{d}, step, own, hn::LoadU(d, g + first + i), kept,
+                                 hn::LoadU(d, w + first + i)),
+                 d, direction + i);
+    });
+    add_squares(lanes, count, direction);
+  }
+  return add_lanes(lanes);
+}
+
 /// What the step tells this tensor.
 template <class Rule>
 TensorFactors factors_of(const typename Rule::Step& step, const UpdateTensor& tensor, const float* g,
-                         const float* w) {
+                         float* const* buffers, const float* w) {
   const TensorFactors own = own_factors(step.decay, step.rate, tensor);
   if constexpr (Rule::kUsesNorms) {
-    return Rule::adapted(step, tensor, own, std::sqrt(sum_of_squares(tensor.size, w)),
-                         std::sqrt(sum_of_squares(tensor.size, g)));
+    double squares = 0;
+    if constexpr (Rule::kMeasuresDirection) {
+      squares = direction_squares<Rule>(step, own, tensor.size, g, buffers, w);
+    } else {
+      squares = sum_of_squares(tensor.size, g);
+    }
+    return Rule::adapted(step, tensor, own, std::sqrt(sum_of_squares(tensor.size, w)), std::sqrt(squares));
   } else {
     return own;
   }
@@ -90,8 +121,8 @@ void update_with(const StepScalars& scalars, std::span<const UpdateTensor> tenso
     for (int b = 0; b < Rule::kBuffers; ++b) parts[b] = buffers[b] + tensor.offset;
     const float* gradient = g + tensor.offset;
     float* weights = w + tensor.offset;
-    move_range<Rule>(step, factors_of<Rule>(step, tensor, gradient, weights), tensor.size, gradient, parts,
-                     weights);
+    move_range<Rule>(step, factors_of<Rule>(step, tensor, gradient, parts, weights), tensor.size, gradient,
+                     parts, weights);
   }
 }
 

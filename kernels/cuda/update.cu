@@ -304,27 +304,41 @@ __device__ double add_lanes(double* lanes, double mine) {
   return lanes[0];
 }
 
-/// The factors of a tensor from the norms of its weights and mean gradient: a block for each.
+/// Of what a rule measures besides weights: the gradient, or the direction in which it is about to move.
+template <class Rule>
+__device__ double measured(const UpdateArgs& args, const StepFacts& facts, const TensorFactors& own,
+                           const Parameters<Rule, 1>& loaded) {
+  const float g = clipped_gradient(args, facts, loaded).at[0];
+  if constexpr (Rule::kMeasuresDirection) {
+    float buffers[Rule::kBuffers];
+#pragma unroll
+    for (int b = 0; b < Rule::kBuffers; ++b) buffers[b] = loaded.buffers[b].at[0];
+    return Rule::direction(Floats(), step_of<Rule>(facts.scalars), own, g, buffers, loaded.weights.at[0]);
+  } else {
+    return g;
+  }
+}
+
+/// The factors of a tensor from norms: a block for each.
 template <class Rule>
 __global__ void measure_tensors(UpdateArgs args) {
   LOCKSTEP_SHARED(double, weight_lanes, kNormLanes);
-  LOCKSTEP_SHARED(double, gradient_lanes, kNormLanes);
+  LOCKSTEP_SHARED(double, measured_lanes, kNormLanes);
   const UpdateTensor tensor = args.tensors.ranges[blockIdx.x];
   const StepFacts facts = read_facts(args);
-  double of_weights = 0, of_gradient = 0;
+  const auto step = step_of<Rule>(facts.scalars);
+  const TensorFactors own = own_factors(step.decay, step.rate, tensor);
+  double of_weights = 0, of_measured = 0;
   for (std::size_t i = threadIdx.x; i < tensor.size; i += kNormLanes) {
-    Parameters<Rule, 1> loaded;
-    load_sums(args, tensor.offset + i, loaded);
-    const double g = clipped_gradient(args, facts, loaded).at[0], w = args.weights[tensor.offset + i];
+    const auto loaded = load_parameters<Rule, 1>(args, tensor.offset + i);
+    const double w = loaded.weights.at[0], x = measured(args, facts, own, loaded);
     of_weights += w * w;
-    of_gradient += g * g;
+    of_measured += x * x;
   }
   const double weights = add_lanes(weight_lanes, of_weights);
-  const double gradient = add_lanes(gradient_lanes, of_gradient);
+  const double others = add_lanes(measured_lanes, of_measured);
   if (threadIdx.x != 0) return;
-  const auto step = step_of<Rule>(facts.scalars);
-  args.tensors.factors[blockIdx.x] = Rule::adapted(step, tensor, own_factors(step.decay, step.rate, tensor),
-                                                   ::sqrt(weights), ::sqrt(gradient));
+  args.tensors.factors[blockIdx.x] = Rule::adapted(step, tensor, own, ::sqrt(weights), ::sqrt(others));
 }
 
 /// The squares of a tensor's mean gradient: a block for each. No rule is asked.

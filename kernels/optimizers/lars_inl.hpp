@@ -8,6 +8,7 @@ struct Lars {
   using Step = LarsStep;
   static constexpr int kBuffers = 1;  // momentum
   static constexpr bool kUsesNorms = true;
+  static constexpr bool kMeasuresDirection = false;
 
   /// In double, rounded once. A tensor that is zero, or whose gradient is, moves as with SGD and does not
   /// decay.

@@ -7,8 +7,12 @@
 /// LOCKSTEP_RULE says how such a function is declared there. `N` is the device's arithmetic:
 /// N::Number, and of(float), fma(a, b, c) = a * b + c, add, sub, mul, div, sqrt, each rounded once; larger(a, b), which
 /// is a if a > b and b otherwise, also where one is NaN, and smaller(a, b) likewise.
+///
+/// A rule with kUsesNorms is asked for a tensor's factors: adapted(), with the norm of its weights and that of its
+/// gradient, or with kMeasuresDirection, that of direction(), which move() then computes once more: it need not be kept.
 
 #include "kernels/optimizers/adam_inl.hpp"
+#include "kernels/optimizers/lamb_inl.hpp"
 #include "kernels/optimizers/lars_inl.hpp"
 #include "kernels/optimizers/rmsprop_inl.hpp"
 #include "kernels/optimizers/sgd_inl.hpp"
@@ -42,6 +46,8 @@ auto visit_rule(UpdateRule rule, const Visitor& visitor) {
       return visitor(Rmsprop<true>());
     case UpdateRule::kLars:
       return visitor(Lars());
+    case UpdateRule::kLamb:
+      return visitor(Lamb());
     case UpdateRule::kSgd:
       break;
   }

@@ -27,6 +27,7 @@ enum class UpdateRule {
   kRmsprop,
   kRmspropMomentum,
   kLars,
+  kLamb,
 };
 
 /// What a rule remembers of each parameter: at most so many numbers, each kind in a buffer of arena order.
@@ -71,7 +72,7 @@ LOCKSTEP_HOST_DEVICE inline TensorFactors own_factors(float decay, float rate, c
   return {tensor.decay == 0 ? 0 : decay * tensor.decay, rate * tensor.rate, 1, tensor.moves};
 }
 
-/// Whether a rule looks at the norms of a tensor's weights and gradient: then ranges must be single tensors.
+/// Whether a rule looks at the norms of a tensor's weights and gradient or direction: then ranges must be single tensors.
 bool uses_norms(UpdateRule rule);
 /// How many numbers it remembers of each parameter.
 int buffers_of(UpdateRule rule);
@@ -144,6 +145,20 @@ struct LarsStep {
   float rate = 0;
   float momentum = 0;
   float trust = 0;  ///< trust coefficient
+  float eps = 0;
+};
+
+// What the rule kLamb is told at a step.
+
+/// As AdamStep: what depends on the step's number is computed in double and rounded once.
+struct LambStep {
+  float decay = 0;  ///< of the direction, times the weight
+  float rate = 0;   ///< before the tensor's own
+  float one_minus_beta1 = 0;
+  float beta2 = 0;
+  float one_minus_beta2 = 0;
+  float correction1 = 0;  ///< 1 / (1 - beta1^t)
+  float correction2 = 0;  ///< 1 / sqrt(1 - beta2^t)
   float eps = 0;
 };
 

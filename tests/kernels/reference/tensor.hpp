@@ -265,6 +265,14 @@ inline std::vector<RuleCase> rule_cases() {
   const RmspropStep rmsprop{
       .decay = 0.01F, .rate = 0.05F, .alpha = 0.9F, .one_minus_alpha = 0.1F, .eps = 1e-6F, .momentum = 0.8F};
   const LarsStep lars{.decay = 0.01F, .rate = 2, .momentum = 0.9F, .trust = 0.01F, .eps = 1e-8F};
+  const LambStep lamb{.decay = 0.01F,
+                      .rate = 0.05F,
+                      .one_minus_beta1 = 0.1F,
+                      .beta2 = 0.99F,
+                      .one_minus_beta2 = 0.01F,
+                      .correction1 = 1.9F,
+                      .correction2 = 1.7F,
+                      .eps = 1e-6F};
   return {sgd_case({0.05F, 0, 0.01F, false}),
           sgd_case({0.05F, 0.9F, 0, false}),
           sgd_case({0.05F, 0.9F, 0.01F, false}),
@@ -275,7 +283,8 @@ inline std::vector<RuleCase> rule_cases() {
           {"adamw, amsgrad", UpdateRule::kAdamWAmsgrad, pack_scalars(adam)},
           {"rmsprop", UpdateRule::kRmsprop, pack_scalars(rmsprop)},
           {"rmsprop, momentum", UpdateRule::kRmspropMomentum, pack_scalars(rmsprop)},
-          {"lars", UpdateRule::kLars, pack_scalars(lars)}};
+          {"lars", UpdateRule::kLars, pack_scalars(lars)},
+          {"lamb", UpdateRule::kLamb, pack_scalars(lamb)}};
 }
 
 }  // namespace lockstep

@@ -91,6 +91,21 @@ StepScalars lars_scalars(const OptimizerSection& section, const ScheduledValues&
                                .eps = static_cast<float>(section.eps)});
 }
 
+// LAMB: Adam with a rate for each tensor.
+
+StepScalars lamb_scalars(const OptimizerSection& section, const ScheduledValues& now, std::int64_t step) {
+  const double beta1 = now.momentum.value_or(section.betas[0]), beta2 = section.betas[1];
+  return pack_scalars(
+      LambStep{.decay = static_cast<float>(section.weight_decay),
+               .rate = static_cast<float>(now.lr),
+               .one_minus_beta1 = static_cast<float>(1 - beta1),
+               .beta2 = static_cast<float>(beta2),
+               .one_minus_beta2 = static_cast<float>(1 - beta2),
+               .correction1 = static_cast<float>(1 / (1 - integer_power(beta1, step + 1))),
+               .correction2 = static_cast<float>(1 / std::sqrt(1 - integer_power(beta2, step + 1))),
+               .eps = static_cast<float>(section.eps)});
+}
+
 }  // namespace
 
 const std::vector<OptimizerKind>& optimizer_kinds() {
@@ -134,6 +149,11 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
        .rule = [](const Section&) { return UpdateRule::kLars; },
        .buffers = [](const Section&) { return Names{"momentum"}; },
        .scalars = lars_scalars},
+      {.name = "lamb",
+       .keys = {{"lr", "0.001"}, {"betas"}, {"eps", "1e-6"}, {"weight_decay", "0.01"}},
+       .rule = [](const Section&) { return UpdateRule::kLamb; },
+       .buffers = adam_buffers,
+       .scalars = lamb_scalars},
   };
   return kinds;
 }
