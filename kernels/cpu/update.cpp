@@ -59,8 +59,8 @@ double sum_of_squares(std::size_t size, const float* x) {
 
 /// Of the direction in which a tensor is about to move; nothing moves yet.
 template <class Rule>
-double direction_squares(const typename Rule::Step& step, const TensorFactors& own, std::size_t size, const float* g,
-                         float* const* buffers, const float* w) {
+double direction_squares(const typename Rule::Step& step, const TensorFactors& own, std::size_t size,
+                         const float* g, float* const* buffers, const float* w) {
   double lanes[kNormLanes] = {};
   float direction[kNormLanes];
   for (std::size_t first = 0; first < size; first += kNormLanes) {

@@ -69,8 +69,11 @@ __device__ StepFacts read_facts(const UpdateArgs& args) {
   const std::int64_t refused = args.sums[kRefused], samples = args.sums[kSamples];
   const std::uint32_t halted = args.state->halted;
   const float factor = args.clip.factor == nullptr ? 1.0F : *args.clip.factor;
-  return {
-      samples, args.state->steps_done, args.state->scalars, {factor, args.clip.limit}, (refused | halted) == 0};
+  return {samples,
+          args.state->steps_done,
+          args.state->scalars,
+          {factor, args.clip.limit},
+          (refused | halted) == 0};
 }
 
 template <class Rule>
@@ -177,7 +180,9 @@ __device__ void update_pack(const UpdateArgs& args, const StepFacts& facts,
 
 /// What the i-th of these parameters adds to the fingerprints of its tensor: of the gradient, the weights, each buffer.
 template <class Rule, int kWidth>
-struct FingerprintWords : WarpWords<Rule::kBuffers == 0 ? 2 : Rule::kBuffers <= 2 ? 4 : 8> {
+struct FingerprintWords : WarpWords<Rule::kBuffers == 0   ? 2
+                                    : Rule::kBuffers <= 2 ? 4
+                                                          : 8> {
   static constexpr int kUsed = 2 + Rule::kBuffers;
   static_assert(2 + kMostBuffers <= 8, "as many words as a WarpWords can have");
 

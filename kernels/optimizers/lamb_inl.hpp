@@ -20,8 +20,7 @@ struct Lamb {
   /// Moves the buffers.
   template <class N>
   LOCKSTEP_RULE static typename N::Number direction(const N& n, const Step& step, const TensorFactors& tensor,
-                                                    typename N::Number gradient,
-                                                    typename N::Number* buffers,
+                                                    typename N::Number gradient, typename N::Number* buffers,
                                                     const typename N::Number& w) {
     buffers[0] = n.fma(n.of(step.one_minus_beta1), n.sub(gradient, buffers[0]), buffers[0]);
     const auto squared = n.mul(n.mul(n.of(step.one_minus_beta2), gradient), gradient);

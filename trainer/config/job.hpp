@@ -45,8 +45,8 @@ struct TrainSection {
   std::int64_t patience = 0;    ///< evaluations without a better accuracy after which the run ends; 0: never
   std::string initial_weights;  ///< a safetensors file to start from; empty: initialise from the seed
   double initial_scale = 0;     ///< weights start from N(0, scale^2), biases from 0; 0: as the model says
-  double clip_norm = 0;       ///< the largest norm of the mean gradient, all tensors together; 0: any
-  double clip_value = 0;      ///< the largest magnitude of an element of it; 0: any
+  double clip_norm = 0;         ///< the largest norm of the mean gradient, all tensors together; 0: any
+  double clip_value = 0;        ///< the largest magnitude of an element of it; 0: any
   std::vector<GroupSection> groups = {};  ///< the first one whose pattern a tensor's name matches counts
   std::vector<std::string> freeze = {};   ///< patterns of the tensors that stay as they are
   OptimizerSection optimizer = {};

@@ -59,12 +59,15 @@ void check_groups(const Job& job) {
   for (const GroupSection& group : job.train.groups) {
     if (static_cast<float>(lr * group.lr_factor) == 0)
       refuse(job, "train.groups",
-             "train.groups: lr_factor: {} of '{}' times the rate, {}, is 0 as fp32, whose smallest number is 1.4e-45",
+             "train.groups: lr_factor: {} of '{}' times the rate, {}, is 0 as fp32, whose smallest number is "
+             "1.4e-45",
              group.lr_factor, group.match, lr);
-    const double share = group.weight_decay.value_or(0) / (section.weight_decay > 0 ? section.weight_decay : 1);
+    const double share =
+        group.weight_decay.value_or(0) / (section.weight_decay > 0 ? section.weight_decay : 1);
     if (group.weight_decay.value_or(0) > 0 && (share < 1e-30 || share > 1e30))
       refuse(job, "train.groups",
-             "train.groups: weight_decay: {} of '{}' and train.optimizer.weight_decay: {} are too far apart; give 0, or "
+             "train.groups: weight_decay: {} of '{}' and train.optimizer.weight_decay: {} are too far apart; "
+             "give 0, or "
              "no more than 1e30 times the other",
              *group.weight_decay, group.match, section.weight_decay);
   }
@@ -80,7 +83,8 @@ void check_clipping(const Job& job) {
   const std::string& strategy = job.parallel.strategy;
   if (train.clip_norm > 0 && !find_strategy_kind(strategy).sums_whole_batches)
     refuse(job, "train.clip_norm",
-           "train.clip_norm: the norm is that of the gradient of a whole global batch, which parallel.strategy {} "
+           "train.clip_norm: the norm is that of the gradient of a whole global batch, which "
+           "parallel.strategy {} "
            "never has; use parallel.strategy=data, or train.clip_value",
            strategy);
 }
@@ -229,9 +233,10 @@ void check_inject(const Job& job) {
 }  // namespace
 
 void check_job(const Job& job) {
-  for (const auto check : {check_model, check_optimizer, check_groups, check_clipping, check_schedule, check_sample_counts, check_root,
-                           check_channels, check_initial_scale, check_ranks, check_backend, check_strategy,
-                           check_shares, check_threads, check_resume, check_trace, check_inject})
+  for (const auto check :
+       {check_model, check_optimizer, check_groups, check_clipping, check_schedule, check_sample_counts,
+        check_root, check_channels, check_initial_scale, check_ranks, check_backend, check_strategy,
+        check_shares, check_threads, check_resume, check_trace, check_inject})
     check(job);
 }
 

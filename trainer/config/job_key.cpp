@@ -308,8 +308,9 @@ std::string group_text(const GroupSection& group) {
 
 Kind<std::vector<std::string>> patterns() {
   const auto one = pattern();
-  const auto list = list_of(one, "a list of names, with * for any characters and ? for one, such as [conv*, fc1.bias]",
-                            0, kMostPatterns);
+  const auto list =
+      list_of(one, "a list of names, with * for any characters and ? for one, such as [conv*, fc1.bias]", 0,
+              kMostPatterns);
   auto kind = list;
   kind.read = [=](const YAML::Node& node) {
     const auto name = one.read(node);
@@ -323,10 +324,11 @@ Kind<std::vector<GroupSection>> groups() {
   Kind<GroupSection> one;
   one.read = read_group;
   one.write = group_text;
-  return list_of(one,
-                 "a list of groups, each with match and as a rule with lr_factor (above 0, at most 1e6) or weight_decay "
-                 "(from 0, at most 1e6), such as [{match: fc*, lr_factor: 0.1, weight_decay: 0}]",
-                 0, kMostPatterns);
+  return list_of(
+      one,
+      "a list of groups, each with match and as a rule with lr_factor (above 0, at most 1e6) or weight_decay "
+      "(from 0, at most 1e6), such as [{match: fc*, lr_factor: 0.1, weight_decay: 0}]",
+      0, kMostPatterns);
 }
 
 Kind<TracedSteps> steps() {

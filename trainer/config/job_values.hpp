@@ -88,8 +88,8 @@ struct StrategyKind {
   bool one_thread = false;  ///< each rank computes with one
   /// Each rank has samples of its own, so a batch may be given for each and cut in different ways.
   bool shares_batches = true;
-  bool any_ranks = true;  ///< a run goes on on any number of ranks, not only on some
-  bool one_host = false;  ///< all ranks are on one
+  bool any_ranks = true;           ///< a run goes on on any number of ranks, not only on some
+  bool one_host = false;           ///< all ranks are on one
   bool sums_whole_batches = true;  ///< what moves the weights is the gradient of a global batch
   /// Keys of the section `parallel` that only this strategy has.
   std::vector<MemberKey> keys = {};

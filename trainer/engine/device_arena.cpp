@@ -89,7 +89,8 @@ void DeviceArena::make_optimizer_memory() {
     stream_.fill_zero(buffers_[i].data(), buffers_[i].bytes());
   }
   const auto ranges = update_.tensors();
-  const bool all_alike = ranges.size() == 1 && ranges[0].decay == 1 && ranges[0].rate == 1 && !uses_norms(update_.rule());
+  const bool all_alike =
+      ranges.size() == 1 && ranges[0].decay == 1 && ranges[0].rate == 1 && !uses_norms(update_.rule());
   if (all_alike) return;
   std::vector<std::int32_t> range_of;
   for (std::size_t i = 0; i < ranges.size(); ++i)

@@ -19,7 +19,8 @@ namespace {
 double reference_decay(const TrainSection& train) {
   double reference = train.optimizer.weight_decay;
   if (reference > 0) return reference;
-  for (const GroupSection& group : train.groups) reference = std::max(reference, group.weight_decay.value_or(0));
+  for (const GroupSection& group : train.groups)
+    reference = std::max(reference, group.weight_decay.value_or(0));
   return reference;
 }
 
@@ -37,8 +38,8 @@ const GroupSection* group_of(const TrainSection& train, const Parameter& tensor)
 }
 
 bool is_frozen(const TrainSection& train, const Parameter& tensor) {
-  return std::ranges::any_of(train.freeze,
-                             [&](const std::string& pattern) { return matches_pattern(pattern, tensor.name); });
+  return std::ranges::any_of(
+      train.freeze, [&](const std::string& pattern) { return matches_pattern(pattern, tensor.name); });
 }
 
 float decay_share(const TrainSection& train, const OptimizerKind& optimizer, const GroupSection& group) {
@@ -176,7 +177,8 @@ std::string names_that_match(const ParameterLayout& layout, const std::string& p
   return text + (layout.parameters.size() > kMostNamed ? ", ..." : "");
 }
 
-void require_match(const Job& job, const ParameterLayout& layout, const char* key, const std::string& pattern) {
+void require_match(const Job& job, const ParameterLayout& layout, const char* key,
+                   const std::string& pattern) {
   const auto matches = [&](const Parameter& tensor) { return matches_pattern(pattern, tensor.name); };
   if (std::ranges::any_of(layout.parameters, matches)) return;
   throw key_error(job, key,
@@ -192,15 +194,17 @@ void require_patterns_that_match(const Job& job, const ParameterLayout& layout) 
     require_match(job, layout, "train.groups", group.match);
     const auto is_of_it = [&](const Parameter& tensor) { return group_of(train, tensor) == &group; };
     if (std::ranges::none_of(layout.parameters, is_of_it))
-      throw key_error(job, "train.groups",
-                      fmt::format("groups before it take all tensors that '{}' matches, and the first one counts; "
-                                  "move it up or remove it",
-                                  group.match));
+      throw key_error(
+          job, "train.groups",
+          fmt::format("groups before it take all tensors that '{}' matches, and the first one counts; "
+                      "move it up or remove it",
+                      group.match));
   }
   for (const std::string& pattern : train.freeze) require_match(job, layout, "train.freeze", pattern);
   const auto stays = [&](const Parameter& tensor) { return is_frozen(train, tensor); };
   if (!layout.parameters.empty() && std::ranges::all_of(layout.parameters, stays))
-    throw key_error(job, "train.freeze", "all tensors are frozen, and nothing is left to train; remove a pattern");
+    throw key_error(job, "train.freeze",
+                    "all tensors are frozen, and nothing is left to train; remove a pattern");
 }
 
 OptimizerBuffers::OptimizerBuffers(const std::vector<std::string>& names, std::size_t parameters)

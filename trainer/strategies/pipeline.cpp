@@ -95,9 +95,8 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
   };
   const auto take = [&](const StepTotals& totals) {
     comm_.activity().enter(Phase::kUpdating);
-    engine_->update(position, totals.samples, series.fingerprints, [this](const std::vector<double>& own) {
-      return norm_of_all(of_all_tensors(own));
-    });
+    engine_->update(position, totals.samples, series.fingerprints,
+                    [this](const std::vector<double>& own) { return norm_of_all(of_all_tensors(own)); });
     // A rank without parameters has a row of zeros.
     series.fingerprints.resize(static_cast<std::size_t>(series.steps + 1) * slots_of_row_);
   };

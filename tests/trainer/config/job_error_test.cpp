@@ -207,6 +207,49 @@ TEST(JobErrorTest, NesterovNeedsMomentum) {
             "job.yaml:5:16: " + dampened);
 }
 
+TEST(JobErrorTest, ClippingIsOfOneKindAndOfAWholeBatch) {
+  EXPECT_EQ(error_of("train:\n  clip_norm: 1\n  clip_value: 0.5\n"),
+            "job.yaml:4:15: train.clip_norm: 1 and train.clip_value: 0.5 both clip the gradient; remove one");
+  EXPECT_EQ(error_of("train: {clip_norm: 1}\nparallel: {strategy: hogwild, determinism: off, device: cpu}\n"),
+            "job.yaml:2:20: train.clip_norm: the norm is that of the gradient of a whole global batch, which "
+            "parallel.strategy hogwild never has; use parallel.strategy=data, or train.clip_value");
+  EXPECT_EQ(
+      error_of("train: {clip_value: 1}\nparallel: {strategy: hogwild, determinism: off, device: cpu}\n"), "");
+  for (const char* key : {"clip_norm", "clip_value"})
+    for (const char* value : {"-1", "nan", "inf", "1e-50", "[1]", "true"})
+      EXPECT_NE(error_of(fmt::format("train: {{{}: {}}}\n", key, value))
+                    .find(fmt::format("train.{}: expected a number from 0, at most 1e9", key)),
+                std::string::npos)
+          << key << ": " << value;
+}
+
+TEST(JobErrorTest, GroupsAreMapsOfThreeKeys) {
+  const std::string expected = "job.yaml:2:17: train.groups: expected a list of groups, each with match";
+  for (const char* groups :
+       {"{match: a}", "[a]", "[{}]", "[{lr_factor: 2}]", "[{match: }]", "[{match: ''}]",
+        "[{match: a, lr: 2}]", "[{match: a, lr_factor: 0}]", "[{match: a, lr_factor: -1}]",
+        "[{match: a, lr_factor: 1e7}]", "[{match: a, weight_decay: -1}]", "[{match: a, weight_decay: [1]}]",
+        "[{match: [a], lr_factor: 2}]"})
+    EXPECT_EQ(error_of(fmt::format("train: {{groups: {}}}\n", groups)).substr(0, expected.size()), expected)
+        << groups;
+  EXPECT_EQ(error_of("train: {groups: [{match: a*, lr_factor: 1e-38}], optimizer: {lr: 1e-20}}\n"),
+            "job.yaml:2:17: train.groups: lr_factor: 1e-38 of 'a*' times the rate, 1e-20, is 0 as fp32, "
+            "whose smallest "
+            "number is 1.4e-45");
+  EXPECT_EQ(error_of("train: {groups: [{match: a*, weight_decay: 1e6}], optimizer: {weight_decay: 1e-30}}\n"),
+            "job.yaml:2:17: train.groups: weight_decay: 1000000 of 'a*' and train.optimizer.weight_decay: "
+            "1e-30 are too "
+            "far apart; give 0, or no more than 1e30 times the other");
+  const std::string names = "job.yaml:2:17: train.freeze: expected a list of names";
+  for (const char* freeze : {"[[a]]", "{a: 1}", "['']", "''"})
+    EXPECT_EQ(error_of(fmt::format("train: {{freeze: {}}}\n", freeze)).substr(0, names.size()), names)
+        << freeze;
+  EXPECT_NE(error_of("train: {freeze: " + std::string(201, 'a') + "}\n"), "");
+  std::string many;
+  for (int i = 0; i < 1001; ++i) many += "a, ";
+  EXPECT_NE(error_of("train: {freeze: [" + many + "]}\n"), "");
+}
+
 TEST(JobErrorTest, UnknownOptimizerOrScheduleGetsASuggestion) {
   EXPECT_EQ(error_of("train: {optimizer: {kind: adan}}\n"),
             "job.yaml:2:27: train.optimizer.kind: expected one of " + all_optimizers() +
@@ -223,7 +266,7 @@ TEST(JobErrorTest, KeysOfOtherChoicesAreRefusedWithTheirPlace) {
   EXPECT_EQ(error_of("train:\n  optimizer: {kind: adam, momentum: 0.9}\n"),
             "job.yaml:3:37: train.optimizer.momentum is for kind sgd, rmsprop, lars; remove it for adam");
   EXPECT_EQ(error_of("train: {optimizer: {betas: [0.9, 0.99]}}\n"),
-            "job.yaml:2:28: train.optimizer.betas is for kind adam, adamw; remove it for sgd");
+            "job.yaml:2:28: train.optimizer.betas is for kind adam, adamw, lamb; remove it for sgd");
   EXPECT_EQ(
       error_of("train: {schedule: {kind: cosine, gamma: 0.1}}\n"),
       "job.yaml:2:41: train.schedule.gamma is for kind step, multistep, exponential; remove it for cosine");

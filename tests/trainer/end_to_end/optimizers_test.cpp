@@ -2,19 +2,22 @@
 // SPDX-License-Identifier: MIT
 /// Every optimiser through the whole program: one hash on any ranks, threads and graphs; runs that were
 /// stopped in the middle; runs of the version in which momentum was all that an optimiser remembered.
+#include "common/safetensors.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::testing::optimizers_test {
 namespace {
 
-const char* const kOptimizers[] = {"sgd", "adam", "adamw", "rmsprop", "lars"};
+const char* const kOptimizers[] = {"sgd", "adam", "adamw", "rmsprop", "lars", "lamb"};
 
 /// A model of 500 parameters; five steps an epoch, the last one smaller.
 std::string write_job(const TemporaryDirectory& directory) {
@@ -67,13 +70,151 @@ TEST(OptimizersTest, AndOnADeviceWithGraphsAndWithout) {
   EXPECT_EQ(train(directory, "three", emulated + "parallel.graph=off", 3).last_line, alone.last_line);
 }
 
+/// What is done to gradients and tensors before an optimiser, each by a name.
+const std::vector<std::pair<std::string, std::string>> kUpdates = {
+    {"clip_norm", "train.clip_norm=0.5 "},
+    {"clip_value", "train.clip_value=0.01 "},
+    {"groups", "'train.groups=[{match: fc.b*, lr_factor: 3}, {match: fc*, weight_decay: 0.1}]' "},
+    {"freeze", "'train.freeze=[fc.weight]' "},
+    {"amsgrad", "train.optimizer.kind=adam train.optimizer.amsgrad=true "},
+    {"all", "train.clip_norm=0.5 'train.groups=[{match: fc.b*, lr_factor: 3}]' train.optimizer.kind=lamb "}};
+
+/// With the model of two layers: a pipeline has a stage for each.
+TrainedRun train_two_layers(const TemporaryDirectory& directory, const std::string& label,
+                            const std::string& overrides, int ranks = 1) {
+  write_text(directory.path("two.yaml"),
+             "layers:\n  - avg_pool: 4\n  - flatten\n  - linear: {name: hidden, out: 9}\n  - relu\n"
+             "  - linear: {name: fc, out: classes}\n");
+  return train(directory, label, "model=" + directory.path("two.yaml") + " " + overrides, ranks);
+}
+
+TEST(OptimizersTest, WhatIsDoneToGradientsAndTensorsLeavesNoTraceOfRanksStagesAndDevices) {
+  const TemporaryDirectory directory;
+  std::vector<std::string> ends = {train_two_layers(directory, "plain", "").last_line};
+  for (const auto& [name, keys] : kUpdates) {
+    const TrainedRun alone = train_two_layers(directory, name, keys);
+    EXPECT_EQ(std::ranges::count(ends, alone.last_line), 0) << name << " changes what it comes to";
+    ends.push_back(alone.last_line);
+    const std::string stages =
+        keys + "parallel.strategy=pipeline 'parallel.stages=[[avg_pool1, flatten1, hidden, relu1], [fc]]' ";
+    const std::string gpu = "parallel.device=emulated ";
+    EXPECT_EQ(train_two_layers(directory, name + "-2x2", keys + "parallel.threads=2", 2).last_line,
+              alone.last_line)
+        << name;
+    EXPECT_EQ(train_two_layers(directory, name + "-3", keys + "run.trail=false", 3).last_line,
+              alone.last_line)
+        << name;
+    EXPECT_EQ(train_two_layers(directory, name + "-stages", stages, 2).last_line, alone.last_line) << name;
+    EXPECT_EQ(train_two_layers(directory, name + "-one", stages).last_line, alone.last_line) << name;
+    EXPECT_EQ(train_two_layers(directory, name + "-gpu", keys + gpu).last_line, alone.last_line) << name;
+    EXPECT_EQ(train_two_layers(directory, name + "-direct", keys + gpu + "parallel.graph=off", 2).last_line,
+              alone.last_line)
+        << name;
+    EXPECT_EQ(train_two_layers(directory, name + "-gpu-stages", stages + gpu, 2).last_line, alone.last_line)
+        << name;
+  }
+}
+
+TEST(OptimizersTest, AStageWithoutParametersHearsOfTheNormToo) {
+  const TemporaryDirectory directory;
+  const std::string keys = "train.clip_norm=0.5 ";
+  const TrainedRun alone = train(directory, "alone", keys);
+  for (const std::string device : {"cpu", "emulated"})
+    EXPECT_EQ(train(directory, device,
+                    keys +
+                        "parallel.strategy=pipeline 'parallel.stages=[[avg_pool1], [flatten1, fc]]' "
+                        "parallel.device=" +
+                        device,
+                    2)
+                  .last_line,
+              alone.last_line)
+        << device;
+}
+
+/// metrics.jsonl has the norm before it is clipped: where nothing moves the weights otherwise, that of the same run
+/// without it.
+TEST(OptimizersTest, MetricsHaveTheNormBeforeItIsClippedAndOfTensorsThatMove) {
+  const TemporaryDirectory directory;
+  const auto first_norm = [&](const std::string& label, const std::string& keys) {
+    for (const auto& event : read_metrics(train(directory, label, keys + " train.max_steps=1").directory))
+      if (event["event"] == "step") return event["gradient_norm"].get<double>();
+    return 0.0;
+  };
+  const double whole = first_norm("plain", "");
+  EXPECT_GT(whole, 0.02);
+  EXPECT_EQ(first_norm("norm", "train.clip_norm=0.01"), whole);
+  EXPECT_EQ(first_norm("value", "train.clip_value=0.001"), whole);
+  const double weight = first_norm("bias", "train.freeze=fc.bias"),
+               bias = first_norm("weight", "train.freeze=fc.weight");
+  EXPECT_NEAR(weight * weight + bias * bias, whole * whole, 1e-12);
+}
+
+TEST(OptimizersTest, FrozenTensorsAndWhatIsRememberedOfThemStay) {
+  const TemporaryDirectory directory;
+  const std::string keys =
+      "model=" + std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
+      "/tests/arithmetic/small.yaml "
+      "train.optimizer.kind=adam train.optimizer.weight_decay=0.1 'train.freeze=[conv2d1*, batch_norm1.*]' ";
+  for (const std::string device : {"cpu", "emulated"}) {
+    const TrainedRun run = train(
+        directory, device,
+        keys + "train.max_steps=3 run.checkpoint_every_steps=1 run.keep.last=5 parallel.device=" + device);
+    const auto tensors = [&](const std::string& step, const std::string& file) {
+      return SafetensorsFile::read(run.directory + "/checkpoints/step-0000000" + step + "/" + file);
+    };
+    const auto model1 = tensors("1", "model.safetensors"), model3 = tensors("3", "model.safetensors");
+    const auto remembered = tensors("3", "optimizer.safetensors");
+    const auto same = [&](const std::string& name) {
+      return std::ranges::equal(model1.find(name)->bytes, model3.find(name)->bytes);
+    };
+    for (const char* name : {"conv2d1.weight", "conv2d1.bias", "batch_norm1.weight", "batch_norm1.bias"}) {
+      EXPECT_TRUE(same(name)) << device << ": " << name;
+      const auto bytes = remembered.find(std::string("exp_avg.") + name)->bytes;
+      EXPECT_TRUE(std::ranges::all_of(bytes, [](auto byte) { return byte == decltype(byte){0}; })) << name;
+    }
+    EXPECT_FALSE(same("conv2d2.weight")) << device;
+    EXPECT_FALSE(same("batch_norm1.running_mean")) << device << ": as PyTorch's in train()";
+  }
+}
+
+TEST(OptimizersTest, ARunWithAllOfThemIsProved) {
+  const TemporaryDirectory directory;
+  const TrainedRun run =
+      train_two_layers(directory, "run", kUpdates.back().second + "run.checkpoint_every_steps=4", 2);
+  for (const std::string device : {"cpu", "emulated"}) {
+    const Outcome proved = lockstep("prove " + run.directory + " --device " + device);
+    EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+  }
+}
+
+TEST(OptimizersTest, OtherGroupsAreOtherWeights) {
+  const TemporaryDirectory directory;
+  const TrainedRun run =
+      train(directory, "run", "'train.groups=[{match: fc*, lr_factor: 0.5}]' train.max_steps=3");
+  const Outcome other =
+      lockstep("train " + write_job(directory) + " train.clip_norm=1 run.dir=" + run.directory);
+  EXPECT_EQ(other.exit_code, 2) << other.everything();
+  EXPECT_NE(other.err.find(
+                "train.clip_norm (was 0, now 1), train.groups (was [{match: fc*, lr_factor: 0.5}], now [])"),
+            std::string::npos)
+      << other.everything();
+  const Outcome nothing = lockstep("validate " + write_job(directory) + " train.freeze=fd*");
+  EXPECT_EQ(nothing.exit_code, 2) << nothing.everything();
+  EXPECT_NE(
+      nothing.err.find("train.freeze: no tensor of the network has a name like 'fd*' (did you mean 'fc*'?)"),
+      std::string::npos)
+      << nothing.everything();
+}
+
 TEST(OptimizersTest, StoppedRunGoesOnToTheSameBytes) {
   const TemporaryDirectory directory;
+  std::vector<std::pair<std::string, std::string>> jobs = kUpdates;
+  for (const std::string optimizer : kOptimizers)
+    jobs.emplace_back(optimizer, "train.optimizer.kind=" + optimizer + " ");
   for (const std::string device : {"cpu", "emulated"}) {
-    for (const std::string optimizer : kOptimizers) {
-      const std::string label = device + "-" + optimizer,
-                        keys = "train.optimizer.kind=" + optimizer +
-                               " train.schedule.kind=cosine parallel.device=" + device + " ";
+    for (const auto& [name, changes] : jobs) {
+      const std::string label = device + "-" + name,
+                        keys = changes + "train.schedule.kind=cosine parallel.device=" + device + " ";
       const TrainedRun whole = train(directory, label, keys);
       train(directory, label + "-parts", keys + "train.max_steps=3");
       train(directory, label + "-parts", keys + "train.max_steps=7", device == "cpu" ? 2 : 1);

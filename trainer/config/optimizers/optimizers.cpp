@@ -120,16 +120,18 @@ const std::vector<OptimizerKind>& optimizer_kinds() {
        .check = check_sgd},
       {.name = "adam",
        .keys = {{"lr", "0.001"}, {"betas"}, {"amsgrad"}, {"eps"}, {"weight_decay"}, {"maximize"}},
-       .rule = [](const Section& section) {
-         return section.amsgrad ? UpdateRule::kAdamAmsgrad : UpdateRule::kAdam;
-       },
+       .rule =
+           [](const Section& section) {
+             return section.amsgrad ? UpdateRule::kAdamAmsgrad : UpdateRule::kAdam;
+           },
        .buffers = adam_buffers,
        .scalars = adam_scalars<false>},
       {.name = "adamw",
        .keys = {{"lr", "0.001"}, {"betas"}, {"amsgrad"}, {"eps"}, {"weight_decay", "0.01"}, {"maximize"}},
-       .rule = [](const Section& section) {
-         return section.amsgrad ? UpdateRule::kAdamWAmsgrad : UpdateRule::kAdamW;
-       },
+       .rule =
+           [](const Section& section) {
+             return section.amsgrad ? UpdateRule::kAdamWAmsgrad : UpdateRule::kAdamW;
+           },
        .buffers = adam_buffers,
        .scalars = adam_scalars<true>,
        .decay_has_rate = true},

@@ -37,9 +37,9 @@ struct OptimizerSection {
 
 /// Tensors that are treated otherwise than the rest.
 struct GroupSection {
-  std::string match;                          ///< a pattern of names: see matches_pattern()
-  double lr_factor = 1;                       ///< times the rate that all have
-  std::optional<double> weight_decay = {};    ///< nothing: that of train.optimizer
+  std::string match;                        ///< a pattern of names: see matches_pattern()
+  double lr_factor = 1;                     ///< times the rate that all have
+  std::optional<double> weight_decay = {};  ///< nothing: that of train.optimizer
 };
 
 struct ScheduleSection {
