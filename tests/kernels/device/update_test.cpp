@@ -38,12 +38,15 @@ std::string describe(const RuleCase& rule, std::size_t size, std::int64_t count,
                                                   : "");
 }
 
-/// In thirds, of which the second one does not decay.
+/// In thirds, of which the second one does not decay; half of the third has a rate of its own, and half stays.
 std::vector<UpdateTensor> ranges_of(std::size_t size) {
   const std::size_t third = size / 3;
   return {{.size = third},
           {.offset = third, .size = third, .decay = 0, .adapts = false},
-          {.offset = 2 * third, .size = size - 2 * third}};
+          {.offset = 2 * third, .size = (size - 2 * third) / 2, .decay = 0.3F, .rate = 1.7F},
+          {.offset = 2 * third + (size - 2 * third) / 2,
+           .size = size - 2 * third - (size - 2 * third) / 2,
+           .moves = false}};
 }
 
 std::vector<float> floats(std::size_t size, std::uint32_t seed) {

@@ -213,12 +213,12 @@ TEST(JobErrorTest, ClippingIsOfOneKindAndOfAWholeBatch) {
   EXPECT_EQ(error_of("train: {clip_norm: 1}\nparallel: {strategy: hogwild, determinism: off, device: cpu}\n"),
             "job.yaml:2:20: train.clip_norm: the norm is that of the gradient of a whole global batch, which "
             "parallel.strategy hogwild never has; use parallel.strategy=data, or train.clip_value");
-  EXPECT_EQ(
-      error_of("train: {clip_value: 1}\nparallel: {strategy: hogwild, determinism: off, device: cpu}\n"), "");
+  parse_job("model: net\ntrain: {clip_value: 1}\nparallel: {strategy: hogwild, determinism: off}\n",
+            "job.yaml");
   for (const char* key : {"clip_norm", "clip_value"})
     for (const char* value : {"-1", "nan", "inf", "1e-50", "[1]", "true"})
       EXPECT_NE(error_of(fmt::format("train: {{{}: {}}}\n", key, value))
-                    .find(fmt::format("train.{}: expected a number from 0, at most 1e9", key)),
+                    .find(fmt::format("train.{}: expected a number from 0, at most ", key)),
                 std::string::npos)
           << key << ": " << value;
 }

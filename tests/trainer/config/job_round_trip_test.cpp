@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -46,6 +47,10 @@ class RandomJob {
                  whole(0, 1000000000),
                  flip() ? text() : "",
                  0,
+                 flip() ? real(1e-9, 1e9) : 0,
+                 0,
+                 groups(),
+                 flip() ? std::vector<std::string>{text(), text()} : std::vector<std::string>{},
                  {"sgd", real(1e-12, 1e6), real(1e-9, 0.999), real(0, 1e6), nesterov ? 0 : real(0, 1),
                   nesterov, flip()}};
     job.parallel.device = pick({"auto", "cpu", "cuda", "cuda:3", "emulated"});
@@ -93,6 +98,13 @@ class RandomJob {
     for (std::int64_t i = whole(1, 12); i > 0; --i) result += pick(kPieces);
     if (result.front() == '~') result.front() = 'a';  // a home has been expanded by then
     return result;
+  }
+
+  std::vector<GroupSection> groups() {
+    std::vector<GroupSection> all;
+    for (std::int64_t i = whole(0, 3); i > 0; --i)
+      all.push_back({text(), real(1e-3, 1e3), flip() ? std::optional(real(1e-3, 1e3)) : std::nullopt});
+    return all;
   }
 
   std::mt19937_64 random_;
