@@ -86,7 +86,7 @@ std::string why_other(const char* what, const std::vector<std::int64_t>& in_file
 std::string first_of(std::initializer_list<std::string> reasons);
 /// "" or in which way the window of a convolution or pool is another.
 std::string why_other_window(const onnx::NodeProto& node, const std::vector<std::int64_t>& kernel, int stride,
-                             int padding);
+                             int padding, int dilation = 1);
 
 /// The value that is GELU of `x`: one node since operator set 20; before, whatever computes the same of a few numbers.
 std::optional<std::string> find_gelu(const OnnxGraph& graph, const std::string& x, bool by_tanh);
