@@ -144,8 +144,9 @@ class GraphReader {
     return why.empty() ? "" : fmt::format("has {}, whose numbers {}", quoted_text(node.input(input)), why);
   }
   std::string why_not_bias(const onnx::NodeProto& node, int input) const {
-    const bool has = input < node.input_size() && !node.input(input).empty(),
-               wanted = layer_->parameters().size() > 1;
+    const bool wanted = layer_->parameters().size() > 1;
+    const bool has = input < node.input_size() && !node.input(input).empty() &&
+                     (wanted || !graph_.is_zero(node.input(input)));
     if (has && !wanted) return "has a bias, and the model's layer has none (bias: false)";
     if (!has && wanted) return "has no bias; say bias: false in the model";
     return has ? why_not_tensor(node, input, layer_->parameters()[1]) : "";
