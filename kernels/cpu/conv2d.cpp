@@ -7,6 +7,7 @@
 #include "kernels/cpu/simd_targets.hpp"
 #include "kernels/sum_cuts.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
@@ -105,6 +106,49 @@ void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, st
   }
 }
 
+/// Numbers of a channel.
+std::size_t columns_of_product(const Correlation& c) {
+  return std::size_t{1} * c.batch * c.source_rows * c.source_columns;
+}
+
+/// Whether each target pixel is made of the source pixel at its place alone: then the pixels of a channel are columns of a
+/// matrix, as samples are. With as many as a wide tile has, multiply() is the faster way to the same bits.
+bool is_product(const Correlation& c) {
+  return c.kernel_rows == 1 && c.kernel_columns == 1 && c.column_period == 1 &&
+         c.rows.size() == static_cast<std::size_t>(c.source_rows) &&
+         c.columns.size() == static_cast<std::size_t>(c.source_columns) &&
+         columns_of_product(c) >= kTileVectors * kVector;
+}
+
+/// Of one group, where it is_product(). What a tile reads of all channels is copied first: channels of an image lie so far
+/// apart that they would push each other out of the first-level cache.
+/// @param packed  [block of targets][source][target in block], for wide tiles
+void multiply(const Correlation& c, const float* source, const float* packed, const float* ends,
+              float* target) {
+  static thread_local Scratch scratch;
+  const std::size_t sources = static_cast<std::size_t>(c.sources),
+                    targets = static_cast<std::size_t>(c.targets);
+  const std::size_t columns = columns_of_product(c);
+  float* const window = scratch.floats(sources * kTileVectors * kVector);
+  for (std::size_t n = 0, width = 0; n < columns; n += width) {
+    const std::size_t vectors = tile_vectors((columns - n) / kVector);
+    width = vectors * kVector;
+    for (std::size_t s = 0; s < sources; ++s)
+      std::copy_n(source + s * columns + n, width, window + s * width);
+    for_each_block(targets, kWideTargets, [&](std::size_t first, std::size_t size) {
+      TileCall call = tile_call(c, static_cast<std::ptrdiff_t>(size));
+      call.source_channel = static_cast<std::ptrdiff_t>(width);
+      call.source_group = static_cast<std::ptrdiff_t>(call.channels * width);
+      call.target_lane = static_cast<std::ptrdiff_t>(columns);
+      call.source = window;
+      call.weights = packed + first * sources;
+      if (ends != nullptr) call.end = ends + first;
+      call.target = target + first * columns + n;
+      find_tile<true>(size, vectors)(call);
+    });
+  }
+}
+
 /// Of one group.
 void correlate(const Correlation& c, const float* source, const float* weights, const float* bias,
                float* target) {
@@ -113,10 +157,12 @@ void correlate(const Correlation& c, const float* source, const float* weights, 
   const std::size_t filter = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
   float* packed = scratch.floats(targets * filter + (bias == nullptr ? 0 : targets));
   LOCKSTEP_CHECK(packed != nullptr);  // a convolution has weights
-  const std::size_t block = tile_targets(batch / kVector);
+  const bool multiplies = is_product(c);
+  const std::size_t block = multiplies ? kWideTargets : tile_targets(batch / kVector);
   pack_weights(c, block, weights, packed);
   float* const ends = bias == nullptr ? nullptr : packed + targets * filter;
   for (std::size_t k = 0; ends != nullptr && k < targets; ++k) ends[k] = bias[k] + 0.0F;  // 0 for -0
+  if (multiplies) return multiply(c, source, packed, ends, target);
   for (std::size_t n = 0; n < batch;) {
     const std::size_t vectors = tile_vectors((batch - n) / kVector);
     for_each_block(targets, block, [&](std::size_t first, std::size_t size) {

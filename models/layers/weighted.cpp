@@ -94,16 +94,18 @@ std::string Conv2dLayer::describe() const {
 }
 
 /// Its input in a frame of zeros, its filters in another order, the places of its taps, the terms of its gradient,
-/// and a part of dy.
+/// a part of dy, and of 1x1 filters what a tile reads.
 std::uint64_t Conv2dLayer::scratch_numbers(int columns) const {
-  constexpr int kPacked = 2 * 192 * 1024 / 4, kPlace = sizeof(std::size_t) / sizeof(float);
+  constexpr int kPacked = 2 * 192 * 1024 / 4, kPlace = sizeof(std::size_t) / sizeof(float), kWindow = 64;
   const Conv2dShape& s = shape_;
   const std::uint64_t padded =
       checked_product(s.group_inputs(), s.in_height + 2 * s.padding, s.in_width + 2 * s.padding, columns);
   const std::uint64_t taps = checked_product(s.group_inputs(), s.kernel_height, s.kernel_width);
   const int terms = gradient_terms(columns);
+  const bool is_pointwise = s.kernel_height == 1 && s.kernel_width == 1 && s.stride == 1;
+  const int window = is_pointwise ? kWindow * std::max(s.group_inputs(), s.group_outputs()) : 0;
   return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kPlace, taps),
-                     terms > 1 ? checked_product(terms, parameter_size()) : 0, kPacked,
+                     terms > 1 ? checked_product(terms, parameter_size()) : 0, kPacked, window,
                      stand_in_numbers(terms));
 }
 
