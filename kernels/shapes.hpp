@@ -23,17 +23,35 @@ struct ImageShape {
 };
 
 /// x [in_channels, in_height, in_width, batch] → y [out_channels, out_height(), out_width(), batch],
-/// filters [out_channels, in_channels, kernel_height, kernel_width].
+/// filters [out_channels, group_inputs(), kernel_height, kernel_width]. Group g makes its share of y's channels, which
+/// follow one another, of its share of x's.
 struct Conv2dShape {
   int batch = 0;
   int in_channels = 0, in_height = 0, in_width = 0;
   int out_channels = 0;
   int kernel_height = 0, kernel_width = 0;
   int stride = 1;
-  int padding = 0;  ///< zeros around the image, on each side
+  int padding = 0;   ///< zeros around the image, on each side
+  int groups = 1;    ///< divides in_channels and out_channels
+  int dilation = 1;  ///< pixels of x from one tap to the next
 
-  constexpr int out_height() const { return (in_height + 2 * padding - kernel_height) / stride + 1; }
-  constexpr int out_width() const { return (in_width + 2 * padding - kernel_width) / stride + 1; }
+  /// What the taps of a filter span.
+  constexpr int reach_height() const { return (kernel_height - 1) * dilation + 1; }
+  constexpr int reach_width() const { return (kernel_width - 1) * dilation + 1; }
+  constexpr int out_height() const { return (in_height + 2 * padding - reach_height()) / stride + 1; }
+  constexpr int out_width() const { return (in_width + 2 * padding - reach_width()) / stride + 1; }
+  constexpr int group_inputs() const { return in_channels / groups; }
+  constexpr int group_outputs() const { return out_channels / groups; }
+  /// The common case, which has kernels of its own on GPUs.
+  constexpr bool is_plain() const { return stride == 1 && groups == 1 && dilation == 1; }
+  /// A group by itself.
+  constexpr Conv2dShape group() const {
+    Conv2dShape one = *this;
+    one.in_channels = group_inputs();
+    one.out_channels = group_outputs();
+    one.groups = 1;
+    return one;
+  }
   constexpr std::size_t in_size() const {
     return std::size_t{1} * in_channels * in_height * in_width * batch;
   }
@@ -41,12 +59,12 @@ struct Conv2dShape {
     return std::size_t{1} * out_channels * out_height() * out_width() * batch;
   }
   constexpr std::size_t weight_size() const {
-    return std::size_t{1} * out_channels * in_channels * kernel_height * kernel_width;
+    return std::size_t{1} * out_channels * group_inputs() * kernel_height * kernel_width;
   }
   /// Multiplications and additions of one direction (forward, data gradient or weight gradient) without
   /// padding.
   constexpr double flops() const {
-    return 2.0 * static_cast<double>(out_size()) * in_channels * kernel_height * kernel_width;
+    return 2.0 * static_cast<double>(out_size()) * group_inputs() * kernel_height * kernel_width;
   }
 };
 
@@ -106,9 +124,9 @@ struct GatherShape {
 
 // Functions of one number that layers apply to each number of a tensor.
 
-/// The derivative is computed of what ops call `saved`: of y for kTanh and kSigmoid, of x for the others.
+/// The derivative is computed of what ops call `saved`: of y for kTanh, kSigmoid and kRelu6, of x for the others.
 /// kGeluTanh is the approximation of GELU by tanh.
-enum class Activation : std::uint8_t { kTanh, kSigmoid, kGelu, kGeluTanh };
+enum class Activation : std::uint8_t { kTanh, kSigmoid, kGelu, kGeluTanh, kRelu6 };
 
 // A grain's gradient as several terms, each of which is rounded to fixed point by itself (GradientSplit in
 // kernels/sum_cuts.hpp says why and how many).

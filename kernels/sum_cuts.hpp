@@ -52,7 +52,7 @@ inline constexpr int kSampleBlock = 128;
 
 /// The channels that a convolution sums over: group g has [g * per_group, (g + 1) * per_group) and is one chain,
 /// channel by channel; groups are added in order. Of the forward pass these are the channels of x, of the data
-/// gradient those of dy.
+/// gradient those of dy; of a convolution with `groups`, those of an output's group alone.
 struct ChannelGroups {
   static constexpr int kMost = 5;
   int channels = 1, count = 1, per_group = 1;
@@ -100,7 +100,7 @@ struct GradientSplit {
     units_of_term = pieces(units(), terms);
   }
   GradientSplit(const Conv2dShape& s, int grain)
-      : GradientSplit(grain, s.out_height(), s.out_width(), s.in_channels * s.out_channels) {}
+      : GradientSplit(grain, s.out_height(), s.out_width(), s.group_inputs() * s.out_channels) {}
 
   LOCKSTEP_HOST_DEVICE constexpr int units() const { return sample_units * row_units; }
   constexpr int samples_of_unit() const { return sample_groups * kLanes; }

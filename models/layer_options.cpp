@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -110,6 +111,13 @@ KernelSize LayerOptions::kernel() const {
           to_integer(node[1], "kernel width", 1, kMaxKernel)};
 }
 
+int LayerOptions::common_divisor(const std::string& key, int inputs, int outputs) const {
+  const int value = integer(key, 1, kMaxOutputs, 1);
+  if (inputs % value == 0 && outputs % value == 0) return value;
+  fail_shape(find(key).Mark(), fmt::format("{} groups do not divide {} channels into {}; use a divisor of {}",
+                                           value, inputs, outputs, std::gcd(inputs, outputs)));
+}
+
 EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShape& shape) const {
   const YAML::Node node = require_layer_name(key);
   const std::string& wanted = node.Scalar();
@@ -150,12 +158,15 @@ YAML::Node LayerOptions::require_layer_name(const std::string& key) const {
   return node;
 }
 
-void LayerOptions::require_fit(const KernelSize& kernel, int padding, const ImageShape& input) const {
-  if (kernel.height <= input.height + 2 * padding && kernel.width <= input.width + 2 * padding) return;
+void LayerOptions::require_fit(const KernelSize& kernel, int padding, const ImageShape& input,
+                               int dilation) const {
+  const int height = (kernel.height - 1) * dilation + 1, width = (kernel.width - 1) * dilation + 1;
+  if (height <= input.height + 2 * padding && width <= input.width + 2 * padding) return;
   fail_shape(
-      fmt::format("kernel {}x{} does not fit an input of {}x{}x{}{}; use a smaller kernel or more padding",
-                  kernel.height, kernel.width, input.channels, input.height, input.width,
-                  padding == 0 ? "" : fmt::format(" with padding {}", padding)));
+      fmt::format("kernel {}x{}{} does not fit an input of {}x{}x{}{}; use a smaller kernel or more padding",
+                  kernel.height, kernel.width,
+                  dilation == 1 ? "" : fmt::format(" with dilation {}", dilation), input.channels,
+                  input.height, input.width, padding == 0 ? "" : fmt::format(" with padding {}", padding)));
 }
 
 void LayerOptions::require_weights(std::uint64_t count) const {

@@ -63,13 +63,15 @@ class LayerOptions {
   int outputs() const;
   /// `kernel`: `5`, or `[height, width]`. Must be there.
   KernelSize kernel() const;
+  /// Such as `groups`: a whole number that divides the channels of both sides; without the key, 1.
+  int common_divisor(const std::string& key, int inputs, int outputs) const;
   /// The name of an earlier layer with an output of this shape. Must be there.
   EarlierLayer earlier_layer(const std::string& key, const ImageShape& shape) const;
   /// With an output of any shape.
   EarlierLayer earlier_layer(const std::string& key) const;
 
   /// @throws ShapeError  if the kernel is larger than the image with its padding
-  void require_fit(const KernelSize& kernel, int padding, const ImageShape& input) const;
+  void require_fit(const KernelSize& kernel, int padding, const ImageShape& input, int dilation = 1) const;
   /// @throws ShapeError  if that is more than kMaxParameters
   void require_weights(std::uint64_t count) const;
   /// Ends with a ShapeError that names file, line and layer.

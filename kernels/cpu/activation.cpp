@@ -135,6 +135,8 @@ void activation_forward(Activation kind, std::size_t size, const float* x, float
       return forward<Activation::kGelu>(size, x, y);
     case Activation::kGeluTanh:
       return forward<Activation::kGeluTanh>(size, x, y);
+    case Activation::kRelu6:
+      return forward<Activation::kRelu6>(size, x, y);
   }
 }
 
@@ -148,6 +150,8 @@ void activation_backward(Activation kind, std::size_t size, const float* saved, 
       return backward<Activation::kGelu>(size, saved, dy, dx);
     case Activation::kGeluTanh:
       return backward<Activation::kGeluTanh>(size, saved, dy, dx);
+    case Activation::kRelu6:
+      return backward<Activation::kRelu6>(size, saved, dy, dx);
   }
 }
 

@@ -7,12 +7,15 @@
 #include "kernels/cpu/simd_targets.hpp"
 #include "kernels/sum_cuts.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <vector>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/conv2d.cpp"
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
+#include "kernels/cpu/conv2d_depthwise_inl.hpp"
 #include "kernels/cpu/lanes_tile_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
@@ -42,9 +45,9 @@ TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
   call.groups = static_cast<std::size_t>(used);
   call.channels = static_cast<std::size_t>(groups.per_group);
   call.last_channels = static_cast<std::size_t>(c.sources - (used - 1) * groups.per_group);
-  call.source_column = batch;
-  call.source_row = batch * c.source_columns;
-  call.source_channel = call.source_row * c.source_rows;
+  call.source_column = batch * c.source_step;
+  call.source_row = call.source_column * c.source_columns;
+  call.source_channel = batch * c.source_columns * c.source_rows;
   call.weight_column = size * c.tap_step;
   call.weight_row = call.weight_column * c.kernel_columns;
   call.weight_channel = size * c.kernel_rows * c.kernel_columns;
@@ -80,7 +83,7 @@ void correlate_columns(const Correlation& c, const TileCall& row, TileFunction t
     for (std::size_t q = first; q < last; ++q) {
       const TapRange& column = c.columns[q];
       call.last_columns = static_cast<std::size_t>(column.count);
-      call.source = row.source + group * row.source_group + column.source * row.source_column;
+      call.source = row.source + group * row.source_group + std::ptrdiff_t{column.source} * c.batch;
       call.weights = row.weights + group * row.weight_group + column.tap * size;
       call.target = row.target + static_cast<std::ptrdiff_t>(q) * c.batch;
       tile(call);
@@ -94,7 +97,7 @@ void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, st
   const TileCall origin = call;
   for (const TapRange& row : c.rows) {
     call.rows = static_cast<std::size_t>(row.count);
-    call.source = origin.source + row.source * call.source_row;
+    call.source = origin.source + std::ptrdiff_t{row.source} * c.source_columns * c.batch;
     call.weights = origin.weights + row.tap * c.kernel_columns * size;
     for_each_block(c.columns.size(), at_once, [&](std::size_t first, std::size_t count) {
       correlate_columns(c, call, tile, size, first, first + count);
@@ -103,6 +106,50 @@ void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, st
   }
 }
 
+/// Numbers of a channel.
+std::size_t columns_of_product(const Correlation& c) {
+  return std::size_t{1} * c.batch * c.source_rows * c.source_columns;
+}
+
+/// Whether each target pixel is made of the source pixel at its place alone: then the pixels of a channel are columns of a
+/// matrix, as samples are. With as many as a wide tile has, multiply() is the faster way to the same bits.
+bool is_product(const Correlation& c) {
+  return c.kernel_rows == 1 && c.kernel_columns == 1 && c.column_period == 1 &&
+         c.rows.size() == static_cast<std::size_t>(c.source_rows) &&
+         c.columns.size() == static_cast<std::size_t>(c.source_columns) &&
+         columns_of_product(c) >= kTileVectors * kVector;
+}
+
+/// Of one group, where it is_product(). What a tile reads of all channels is copied first: channels of an image lie so far
+/// apart that they would push each other out of the first-level cache.
+/// @param packed  [block of targets][source][target in block], for wide tiles
+void multiply(const Correlation& c, const float* source, const float* packed, const float* ends,
+              float* target) {
+  static thread_local Scratch scratch;
+  const std::size_t sources = static_cast<std::size_t>(c.sources),
+                    targets = static_cast<std::size_t>(c.targets);
+  const std::size_t columns = columns_of_product(c);
+  float* const window = scratch.floats(sources * kTileVectors * kVector);
+  for (std::size_t n = 0, width = 0; n < columns; n += width) {
+    const std::size_t vectors = tile_vectors((columns - n) / kVector);
+    width = vectors * kVector;
+    for (std::size_t s = 0; s < sources; ++s)
+      std::copy_n(source + s * columns + n, width, window + s * width);
+    for_each_block(targets, kWideTargets, [&](std::size_t first, std::size_t size) {
+      TileCall call = tile_call(c, static_cast<std::ptrdiff_t>(size));
+      call.source_channel = static_cast<std::ptrdiff_t>(width);
+      call.source_group = static_cast<std::ptrdiff_t>(call.channels * width);
+      call.target_lane = static_cast<std::ptrdiff_t>(columns);
+      call.source = window;
+      call.weights = packed + first * sources;
+      if (ends != nullptr) call.end = ends + first;
+      call.target = target + first * columns + n;
+      find_tile<true>(size, vectors)(call);
+    });
+  }
+}
+
+/// Of one group.
 void correlate(const Correlation& c, const float* source, const float* weights, const float* bias,
                float* target) {
   static thread_local Scratch scratch;
@@ -110,10 +157,12 @@ void correlate(const Correlation& c, const float* source, const float* weights, 
   const std::size_t filter = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
   float* packed = scratch.floats(targets * filter + (bias == nullptr ? 0 : targets));
   LOCKSTEP_CHECK(packed != nullptr);  // a convolution has weights
-  const std::size_t block = tile_targets(batch / kVector);
+  const bool multiplies = is_product(c);
+  const std::size_t block = multiplies ? kWideTargets : tile_targets(batch / kVector);
   pack_weights(c, block, weights, packed);
   float* const ends = bias == nullptr ? nullptr : packed + targets * filter;
   for (std::size_t k = 0; ends != nullptr && k < targets; ++k) ends[k] = bias[k] + 0.0F;  // 0 for -0
+  if (multiplies) return multiply(c, source, packed, ends, target);
   for (std::size_t n = 0; n < batch;) {
     const std::size_t vectors = tile_vectors((batch - n) / kVector);
     for_each_block(targets, block, [&](std::size_t first, std::size_t size) {
@@ -133,7 +182,20 @@ void correlate(const Correlation& c, const float* source, const float* weights, 
 
 void call_correlate(const Correlation& c, const float* source, const float* weights, const float* bias,
                     float* target) {
-  correlate(c, source, weights, bias, target);
+  const std::size_t pixels = c.rows.size() * c.columns.size() * static_cast<std::size_t>(c.batch);
+  const bool is_depthwise = c.groups > 1 && c.sources == 1 && c.targets == 1;
+  const std::vector<ColumnRun> runs = is_depthwise ? column_runs(c) : std::vector<ColumnRun>();
+  for (int g = 0; g < c.groups; ++g) {
+    if (is_depthwise) {
+      correlate_channel(c, runs, source, weights, bias == nullptr ? 0.0F : *bias + 0.0F, target);
+    } else {
+      correlate(c, source, weights, bias, target);
+    }
+    source += std::size_t{1} * c.sources * c.source_rows * c.source_columns * c.batch;
+    weights += std::size_t{1} * c.targets * c.sources * c.kernel_rows * c.kernel_columns;
+    if (bias != nullptr) bias += c.targets;
+    target += static_cast<std::size_t>(c.targets) * pixels;
+  }
 }
 
 int call_channels_at_once(int batch) {
@@ -153,39 +215,54 @@ int channels_at_once(int batch) {
   return HWY_DYNAMIC_DISPATCH(call_channels_at_once)(batch);
 }
 
+namespace {
+
+ConvAxis rows_of(const Conv2dShape& s) {
+  return {s.in_height, s.out_height(), s.kernel_height, s.stride, s.padding, s.dilation};
+}
+ConvAxis columns_of(const Conv2dShape& s) {
+  return {s.in_width, s.out_width(), s.kernel_width, s.stride, s.padding, s.dilation};
+}
+
+}  // namespace
+
 void conv2d_forward(const Conv2dShape& s, const float* x, const float* w, const float* b, float* y) {
   const std::ptrdiff_t filter = static_cast<std::ptrdiff_t>(s.kernel_height) * s.kernel_width;
-  const Correlation correlation{
-      .batch = s.batch,
-      .sources = s.in_channels,
-      .source_rows = s.in_height,
-      .source_columns = s.in_width,
-      .targets = s.out_channels,
-      .kernel_rows = s.kernel_height,
-      .kernel_columns = s.kernel_width,
-      .tap_step = 1,
-      .weight_target = filter * s.in_channels,
-      .weight_source = filter,
-      .rows = forward_taps(s.in_height, s.out_height(), s.kernel_height, s.stride, s.padding),
-      .columns = forward_taps(s.in_width, s.out_width(), s.kernel_width, s.stride, s.padding)};
+  const Correlation correlation{.batch = s.batch,
+                                .groups = s.groups,
+                                .sources = s.group_inputs(),
+                                .source_rows = s.in_height,
+                                .source_columns = s.in_width,
+                                .targets = s.group_outputs(),
+                                .kernel_rows = s.kernel_height,
+                                .kernel_columns = s.kernel_width,
+                                .source_step = s.dilation,
+                                .tap_step = 1,
+                                .weight_target = filter * s.group_inputs(),
+                                .weight_source = filter,
+                                .rows = forward_taps(rows_of(s)),
+                                .columns = forward_taps(columns_of(s))};
   HWY_DYNAMIC_DISPATCH(call_correlate)(correlation, x, w, b, y);
 }
 
 void conv2d_backward_data(const Conv2dShape& s, const float* dy, const float* w, float* dx) {
   const std::ptrdiff_t filter = static_cast<std::ptrdiff_t>(s.kernel_height) * s.kernel_width;
-  const Correlation correlation{
-      .batch = s.batch,
-      .sources = s.out_channels,
-      .source_rows = s.out_height(),
-      .source_columns = s.out_width(),
-      .targets = s.in_channels,
-      .kernel_rows = s.kernel_height,
-      .kernel_columns = s.kernel_width,
-      .tap_step = -s.stride,
-      .weight_target = filter,
-      .weight_source = filter * s.in_channels,
-      .rows = backward_taps(s.in_height, s.out_height(), s.kernel_height, s.stride, s.padding),
-      .columns = backward_taps(s.in_width, s.out_width(), s.kernel_width, s.stride, s.padding)};
+  const ConvAxis rows = rows_of(s), columns = columns_of(s);
+  const Correlation correlation{.batch = s.batch,
+                                .groups = s.groups,
+                                .sources = s.group_outputs(),
+                                .source_rows = s.out_height(),
+                                .source_columns = s.out_width(),
+                                .targets = s.group_inputs(),
+                                .kernel_rows = s.kernel_height,
+                                .kernel_columns = s.kernel_width,
+                                .source_step = rows.gradient_step(),
+                                .tap_step = rows.gradient_tap_step(),
+                                .column_period = s.stride,
+                                .weight_target = filter,
+                                .weight_source = filter * s.group_inputs(),
+                                .rows = backward_taps(rows),
+                                .columns = backward_taps(columns)};
   HWY_DYNAMIC_DISPATCH(call_correlate)(correlation, dy, w, nullptr, dx);
 }
 

@@ -39,11 +39,11 @@ std::size_t rows_at_once(const Conv2dShape& s) {
 }
 
 /// The unit's rows of 16 samples.
-void add_parts(const Conv2dShape& s, const PaddedImage& x, std::size_t first_row, std::size_t rows,
-               std::size_t first_sample, std::vector<GradientRows>& parts) {
-  const std::size_t batch = s.batch, at_once = rows_at_once(s);
+void add_parts(const Conv2dShape& s, std::size_t first_row, std::size_t rows, std::size_t first_sample,
+               std::vector<GradientRows>& parts) {
+  const std::size_t batch = s.batch, width = s.in_width + 2 * s.padding, at_once = rows_at_once(s);
   for (std::size_t row = first_row; row < first_row + rows; row += at_once) {
-    parts.push_back({.x = row * s.stride * x.width * batch + first_sample,
+    parts.push_back({.x = row * s.stride * width * batch + first_sample,
                      .dy = row * s.out_width() * batch + first_sample,
                      .dy_channel = batch * s.out_width() * s.out_height(),
                      .rows = std::min(at_once, first_row + rows - row),
@@ -53,7 +53,7 @@ void add_parts(const Conv2dShape& s, const PaddedImage& x, std::size_t first_row
 }
 
 /// All units of term t, in order. Lanes that a grain has no samples for are left out.
-TermParts parts_of_term(const Conv2dShape& s, const PaddedImage& x, const GradientSplit& split, int t) {
+TermParts parts_of_term(const Conv2dShape& s, const GradientSplit& split, int t) {
   TermParts parts;
   const int end = std::min(split.units(), (t + 1) * split.units_of_term);
   for (int unit = t * split.units_of_term; unit < end; ++unit) {
@@ -65,7 +65,7 @@ TermParts parts_of_term(const Conv2dShape& s, const PaddedImage& x, const Gradie
       std::vector<GradientRows>& of_half = parts[half];
       const std::size_t before = of_half.size();
       for (int n = first_sample + static_cast<int>(half * kLine); n < last_sample; n += GradientSplit::kLanes)
-        add_parts(s, x, first_row, rows, n, of_half);
+        add_parts(s, first_row, rows, n, of_half);
       if (of_half.size() == before) continue;  // a grain with fewer samples
       of_half[before].begins = true;
       of_half.back().ends = true;
@@ -210,30 +210,54 @@ void write_term(GradientCall call, const Conv2dShape& s, const std::vector<std::
   });
 }
 
-GradientCall gradient_call(const Conv2dShape& s, const PaddedImage& x) {
+GradientCall gradient_call(const Conv2dShape& s) {
   const std::size_t batch = s.batch, columns = s.out_width();
   GradientCall call;
   call.columns = columns;
   call.x_column = batch * s.stride;
-  call.x_row = batch * s.stride * x.width;
+  call.x_row = batch * s.stride * (s.in_width + 2 * s.padding);
   call.dy_column = batch;
-  call.x = x.data;
   return call;
 }
 
+/// What all groups of a convolution have in common.
+struct GroupGradient {
+  Conv2dShape shape;  ///< of one
+  std::vector<std::size_t> taps;
+  std::vector<TermParts> terms;
+
+  GroupGradient(const Conv2dShape& s, const GradientSplit& split)
+      : shape(s.group()), taps(tap_offsets(shape)) {
+    for (int t = 0; t < split.terms; ++t) terms.push_back(parts_of_term(shape, split, t));
+  }
+
+  void write(const float* x, const float* dy, const GradientOutput& to) const {
+    const auto channels = static_cast<std::size_t>(shape.out_channels);
+    GradientCall call = gradient_call(shape);
+    call.x = x;
+    for (std::size_t t = 0; t < terms.size(); ++t) {
+      float* const dw = to.dw + t * to.term_stride;
+      float* const db = to.db + t * to.term_stride;
+      for_each_block(channels, kGradientChannels, [&](std::size_t first, std::size_t count) {
+        call.dy = dy + first * shape.batch * shape.out_width() * shape.out_height();
+        write_term(call, shape, taps, terms[t], {count, dw + first * taps.size(), db + first});
+      });
+    }
+  }
+};
+
 }  // namespace
 
-void call_backward_weights(const Conv2dShape& s, const GradientSplit& split, const PaddedImage& x,
-                           const std::vector<std::size_t>& taps, const float* dy, const GradientOutput& to) {
-  GradientCall call = gradient_call(s, x);
-  for (int t = 0; t < split.terms; ++t) {
-    const TermParts parts = parts_of_term(s, x, split, t);
-    float* const dw = to.dw + t * to.term_stride;
-    float* const db = to.db + t * to.term_stride;
-    for_each_block(s.out_channels, kGradientChannels, [&](std::size_t first, std::size_t channels) {
-      call.dy = dy + first * s.batch * s.out_width() * s.out_height();
-      write_term(call, s, taps, parts, {channels, dw + first * taps.size(), db + first});
-    });
+void call_backward_weights(const Conv2dShape& s, const GradientSplit& split, const float* x, const float* dy,
+                           GradientOutput to) {
+  static thread_local Scratch scratch;
+  const GroupGradient group(s, split);
+  for (int g = 0; g < s.groups; ++g) {
+    group.write(pad_image(group.shape, x, scratch), dy, to);
+    x += group.shape.in_size();
+    dy += group.shape.out_size();
+    to.dw += group.shape.weight_size();
+    to.db += group.shape.out_channels;
   }
 }
 
@@ -247,9 +271,7 @@ HWY_EXPORT(call_backward_weights);
 
 void conv2d_backward_weights(const Conv2dShape& s, const GradientSplit& split, const float* x,
                              const float* dy, const GradientOutput& to) {
-  static thread_local Scratch scratch;
-  const PaddedImage image = pad_image(s, x, scratch);
-  HWY_DYNAMIC_DISPATCH(call_backward_weights)(s, split, image, tap_offsets(s, image), dy, to);
+  HWY_DYNAMIC_DISPATCH(call_backward_weights)(s, split, x, dy, to);
 }
 
 }  // namespace lockstep::cpu

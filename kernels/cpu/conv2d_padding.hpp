@@ -12,17 +12,11 @@
 
 namespace lockstep::cpu {
 
-/// [in_channels, height, width, batch]: x inside a frame of zeros, in which every tap of every output pixel
-/// lies.
-struct PaddedImage {
-  const float* data = nullptr;
-  std::size_t height = 0, width = 0;
-};
-
-/// x itself if the shape has no padding, else a copy in `scratch`.
-inline PaddedImage pad_image(const Conv2dShape& s, const float* x, Scratch& scratch) {
+/// x itself if the shape has no padding, else a copy in `scratch`: [in_channels, height, width, batch], inside a frame of
+/// zeros, in which every tap of every output pixel lies.
+inline const float* pad_image(const Conv2dShape& s, const float* x, Scratch& scratch) {
+  if (s.padding == 0) return x;
   const std::size_t height = s.in_height + 2 * s.padding, width = s.in_width + 2 * s.padding;
-  if (s.padding == 0) return {x, height, width};
   const std::size_t batch = s.batch, row = s.in_width * batch, side = s.padding * batch;
   float* const padded = scratch.floats(s.in_channels * height * width * batch);
   float* to = padded;
@@ -37,17 +31,18 @@ inline PaddedImage pad_image(const Conv2dShape& s, const float* x, Scratch& scra
     to = std::fill_n(to, side, 0.0F);
     x += row;
   }
-  return {padded, height, width};
+  return padded;
 }
 
-/// Where tap (c, r, s) of output pixel (0, 0) lies in the image, in floats, in the order of the filter.
-inline std::vector<std::size_t> tap_offsets(const Conv2dShape& s, const PaddedImage& image) {
+/// Where tap (c, r, s) of output pixel (0, 0) lies in the image of pad_image(), in floats, in the order of the filter.
+inline std::vector<std::size_t> tap_offsets(const Conv2dShape& s) {
+  const std::size_t height = s.in_height + 2 * s.padding, width = s.in_width + 2 * s.padding;
   std::vector<std::size_t> offsets;
   offsets.reserve(s.in_channels * s.kernel_height * s.kernel_width);
   for (int c = 0; c < s.in_channels; ++c) {
     for (int r = 0; r < s.kernel_height; ++r) {
-      const std::size_t row = (c * image.height + r) * image.width;
-      for (int q = 0; q < s.kernel_width; ++q) offsets.push_back((row + q) * s.batch);
+      const std::size_t row = (c * height + r * s.dilation) * width;
+      for (int q = 0; q < s.kernel_width; ++q) offsets.push_back((row + q * s.dilation) * s.batch);
     }
   }
   return offsets;

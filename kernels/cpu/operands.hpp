@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 #include <vector>
 
 namespace lockstep::cpu {
@@ -25,47 +26,63 @@ class Scratch {
   AlignedBuffer<float> buffer_;
 };
 
-// Which taps of a filter touch which pixels: the one place that knows stride and padding.
+// Which taps of a filter touch which pixels: the one place that knows stride, padding and dilation.
 
-/// Along one axis, the taps that a target pixel sums over: source pixels source, source + 1, ... (`count` of
-/// them), the first one through filter tap `tap`, the next ones through tap + step, tap + 2 * step, ...
+/// Along one axis, the taps that a target pixel sums over: `count` source pixels, a fixed step apart and the first of
+/// them `source`, which pass through filter taps that are a fixed step apart, too, the first of them `tap`.
 struct TapRange {
   int source = 0;
   int tap = 0;
   int count = 0;
 };
 
-/// Forward: output pixel p sums input pixels p * stride - padding + r; tap step 1.
-inline std::vector<TapRange> forward_taps(int in, int out, int kernel, int stride, int padding) {
-  std::vector<TapRange> ranges(static_cast<std::size_t>(out));
-  for (int p = 0; p < out; ++p) {
-    const int start = p * stride - padding;
-    const int first = std::max(0, -start), end = std::min(kernel, in - start);
-    if (first < end) ranges[static_cast<std::size_t>(p)] = {start + first, first, end - first};
+/// One axis of a convolution.
+struct ConvAxis {
+  int in = 0, out = 0, kernel = 0, stride = 1, padding = 0, dilation = 1;
+
+  /// Of the data gradient: pixels of dy that meet the same pixel of dx lie so far apart, and their taps as below.
+  int gradient_step() const { return dilation / std::gcd(stride, dilation); }
+  int gradient_tap_step() const { return -stride / std::gcd(stride, dilation); }
+};
+
+/// Forward: output pixel p sums input pixels p * stride - padding + r * dilation, tap by tap.
+inline std::vector<TapRange> forward_taps(const ConvAxis& a) {
+  std::vector<TapRange> ranges(static_cast<std::size_t>(a.out));
+  for (int p = 0; p < a.out; ++p) {
+    const int start = p * a.stride - a.padding;
+    const int first = start < 0 ? (a.dilation - 1 - start) / a.dilation : 0;
+    const int end = start < a.in ? std::min(a.kernel, (a.in - 1 - start) / a.dilation + 1) : 0;
+    if (first < end) ranges[static_cast<std::size_t>(p)] = {start + first * a.dilation, first, end - first};
   }
   return ranges;
 }
 
-/// Data gradient: input pixel h sums output pixels p with h = p * stride - padding + r; tap step -stride.
-inline std::vector<TapRange> backward_taps(int in, int out, int kernel, int stride, int padding) {
-  std::vector<TapRange> ranges(static_cast<std::size_t>(in));
-  for (int h = 0; h < in; ++h) {
-    const int last_tap = h + padding;  // the tap through which h reaches output pixel 0
-    const int first = last_tap < kernel ? 0 : (last_tap - kernel) / stride + 1;
-    const int end = std::min(out, last_tap / stride + 1);
-    if (first < end) ranges[static_cast<std::size_t>(h)] = {first, last_tap - first * stride, end - first};
+/// Data gradient: input pixel h sums output pixels p with h = p * stride - padding + r * dilation, by rising p.
+inline std::vector<TapRange> backward_taps(const ConvAxis& a) {
+  const int reach = (a.kernel - 1) * a.dilation + 1, step = a.gradient_step();
+  std::vector<TapRange> ranges(static_cast<std::size_t>(a.in));
+  for (int h = 0; h < a.in; ++h) {
+    const int from_first = h + a.padding;  // how far h lies behind the first pixel under output pixel 0
+    int first = from_first < reach ? 0 : (from_first - reach) / a.stride + 1;
+    const int end = std::min(a.out, from_first / a.stride + 1), last_try = std::min(end, first + step);
+    while (first < last_try && (from_first - first * a.stride) % a.dilation != 0) ++first;
+    if (first < last_try)
+      ranges[static_cast<std::size_t>(h)] = {first, (from_first - first * a.stride) / a.dilation,
+                                             (end - 1 - first) / step + 1};
   }
   return ranges;
 }
 
 /// Target [targets, target_rows, target_columns, batch] from source [sources, source_rows, source_columns,
-/// batch]: what forward and data gradient have in common.
+/// batch]: what forward and data gradient have in common. With several groups, sources and targets are those of one,
+/// and the groups follow one another in source, weights and target.
 struct Correlation {
-  int batch = 0;
+  int batch = 0, groups = 1;
   int sources = 0, source_rows = 0, source_columns = 0;
   int targets = 0;
   int kernel_rows = 0, kernel_columns = 0;
-  int tap_step = 1;
+  int source_step = 1, tap_step = 1;  ///< of both axes, from one tap that a pixel sums over to the next
+  int column_period = 1;              ///< columns of the target so far apart have the same taps, but at edges
   std::ptrdiff_t weight_target = 0,
                  weight_source = 0;     ///< floats between filters of two targets, of two sources
   std::vector<TapRange> rows, columns;  ///< for each row and each column of the target

@@ -71,6 +71,8 @@ void activation_forward(cudaStream_t stream, Activation kind, std::size_t size, 
       return for_each<Forward<Activation::kGelu>>(stream, size, x, x, y);
     case Activation::kGeluTanh:
       return for_each<Forward<Activation::kGeluTanh>>(stream, size, x, x, y);
+    case Activation::kRelu6:
+      return for_each<Forward<Activation::kRelu6>>(stream, size, x, x, y);
   }
 }
 
@@ -85,6 +87,8 @@ void activation_backward(cudaStream_t stream, Activation kind, std::size_t size,
       return for_each<Backward<Activation::kGelu>>(stream, size, saved, dy, dx);
     case Activation::kGeluTanh:
       return for_each<Backward<Activation::kGeluTanh>>(stream, size, saved, dy, dx);
+    case Activation::kRelu6:
+      return for_each<Backward<Activation::kRelu6>>(stream, size, saved, dy, dx);
   }
 }
 

@@ -201,7 +201,7 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
   const OutputSize size = {all.filters, all.height / pool * pool, all.width / pool * pool};
   const ForwardStore store = {s.batch, all, b,    epilogue,
                               state,   y,   mask, s.in_channels == 1 && pool == 2 && !has_dropout(epilogue)};
-  const bool is_direct = s.stride == 1 && s.kernel_height == s.kernel_width;
+  const bool is_direct = s.is_plain() && s.kernel_height == s.kernel_width;
   if (is_direct && s.kernel_height == 5) {
     launch_direct<5, /*kAlwaysBorder=*/false>(stream, chip, size, direct_args(s, x, w), store);
   } else if (is_direct && s.kernel_height == 3) {
@@ -231,8 +231,8 @@ void conv2d_forward(cudaStream_t stream, const Chip& chip, const Conv2dShape& s,
 void conv2d_backward_weights(cudaStream_t stream, const Chip& chip, const Conv2dShape& s, int grain,
                              const float* x, const float* dy, const ExactGradient& gradient) {
   const OutputSize y = {s.out_channels, s.out_height(), s.out_width()};
-  const WeightGradientArgs args = {s, y, grain, GradientSplit(s, grain), x, dy, gradient};
-  const bool is_square = s.stride == 1 && s.kernel_height == s.kernel_width;
+  const WeightGradientArgs args = {s.group(), y, grain, GradientSplit(s, grain), x, dy, gradient};
+  const bool is_square = s.is_plain() && s.kernel_height == s.kernel_width;
   if (is_square && s.kernel_height == 5) {
     launch_window<5>(stream, chip, args);
   } else if (is_square && s.kernel_height == 3) {

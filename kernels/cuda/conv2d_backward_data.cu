@@ -171,7 +171,7 @@ void conv2d_backward_data(cudaStream_t stream, const Chip& chip, const Conv2dSha
   const OutputSize size = {s.in_channels, s.in_height, s.in_width};
   const GradientStore store = {
       s.batch, size, s.padding, expand != nullptr, expand != nullptr ? *expand : EpilogueBackward{}, dx};
-  const bool is_square = s.stride == 1 && s.kernel_height == s.kernel_width;
+  const bool is_square = s.is_plain() && s.kernel_height == s.kernel_width;
   if (is_square && s.kernel_height == 5) {
     square_data_gradient<5>(stream, chip, s, dy, w, store);
   } else if (is_square && s.kernel_height == 3) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Convolution with filters of any size, stride and padding. A thread has one pool window of 4 filters of one
-/// sample.
+/// Convolution with filters of any size, stride, padding, dilation and number of groups. A thread has one pool window
+/// of 4 filters of one group, of one sample.
 #pragma once
 
 #include "kernels/cuda/conv2d_plan.cuh"
@@ -20,50 +20,51 @@ __device__ inline void load_under_tap(const Conv2dShape& shape, const float* pla
                                       int s, float (&x)[kPool * kPool]) {
 #pragma unroll
   for (int k = 0; k < kPool * kPool; ++k) {
-    const int h = (p + k / kPool) * shape.stride - shape.padding + r;
-    const int w = (q + k % kPool) * shape.stride - shape.padding + s;
+    const int h = (p + k / kPool) * shape.stride - shape.padding + r * shape.dilation;
+    const int w = (q + k % kPool) * shape.stride - shape.padding + s * shape.dilation;
     const bool inside = h >= 0 && h < shape.in_height && w >= 0 && w < shape.in_width;
     x[k] = inside ? __ldg(plane + static_cast<std::size_t>(h * shape.in_width + w) * shape.batch) : 0.0F;
   }
 }
 
+/// @param shape  of a group
 /// @param store  store.template window<kPool>(place, sums, last) takes what a thread has summed
-/// Grid: windows / kGenericWarps, filters / kGenericFilters, batch / 32. A warp for each window.
+/// Grid: windows / kGenericWarps, groups x filters of a group / kGenericFilters, batch / 32. A warp for each window.
 /// Blocks on a multiprocessor at a time: 0 leaves them to nvcc.
 template <int kPool, class Store>
 __global__ void __launch_bounds__(kGenericWarps* kSamplesPerWarp, kPool == 2 ? 7 : 0)
-    convolve_generic(Conv2dShape shape, ChannelGroups groups, OutputSize y, const float* x, const float* w,
+    convolve_generic(Conv2dShape shape, ChannelGroups chains, OutputSize y, const float* x, const float* w,
                      Store store) {
   const int columns = y.width / kPool, rows = y.height / kPool;
   const int window = static_cast<int>(blockIdx.x * kGenericWarps + threadIdx.x / kSamplesPerWarp);
   const int row = window / columns, column = window - row * columns;
-  const int first_filter = static_cast<int>(blockIdx.y) * kGenericFilters;
+  const GroupBlock block(static_cast<int>(blockIdx.y), shape.out_channels, kGenericFilters);
   const int sample = static_cast<int>(blockIdx.z * kSamplesPerWarp + threadIdx.x % kSamplesPerWarp);
   if (row >= rows || sample >= shape.batch) return;
 
   const int taps = shape.kernel_height * shape.kernel_width;
   const std::size_t plane = static_cast<std::size_t>(shape.in_height) * shape.in_width * shape.batch;
   const std::size_t filter = static_cast<std::size_t>(shape.in_channels) * taps;
-  const int filters = min(kGenericFilters, shape.out_channels - first_filter);
-  const float* weight = w + first_filter * filter;
+  x += static_cast<std::size_t>(block.group) * shape.in_channels * plane + sample;
+  const float* weight = w + block.first * filter;
   constexpr int kWindow = kPool * kPool, kCount = kGenericFilters * kWindow;
   constexpr int kThreads = kGenericWarps * kSamplesPerWarp;
   LOCKSTEP_SHARED(float, earlier_floats, (kCount * kThreads));
   const EarlierSums<kCount> earlier(earlier_floats, threadIdx.x, kThreads);
   float sums[kCount] = {};
   const auto sum = [&](int i) -> float& { return sums[i]; };
-  for (int c = 0, end = groups.per_group; c < shape.in_channels; ++c) {
+  for (int c = 0, end = chains.per_group; c < shape.in_channels; ++c) {
     if (c == end) {
-      earlier.fold(end == groups.per_group, sum);
-      end += groups.per_group;
+      earlier.fold(end == chains.per_group, sum);
+      end += chains.per_group;
     }
     for (int r = 0; r < shape.kernel_height; ++r) {
       for (int s = 0; s < shape.kernel_width; ++s, ++weight) {
         float under[kPool * kPool];
-        load_under_tap<kPool>(shape, x + c * plane + sample, row * kPool, column * kPool, r, s, under);
+        load_under_tap<kPool>(shape, x + c * plane, row * kPool, column * kPool, r, s, under);
 #pragma unroll
         for (int f = 0; f < kGenericFilters; ++f) {
-          const float factor = f < filters ? __ldg(weight + f * filter) : 0.0F;
+          const float factor = f < block.count ? __ldg(weight + f * filter) : 0.0F;
 #pragma unroll
           for (int k = 0; k < kWindow; ++k)
             sums[f * kWindow + k] = fmaf(under[k], factor, sums[f * kWindow + k]);
@@ -71,14 +72,15 @@ __global__ void __launch_bounds__(kGenericWarps* kSamplesPerWarp, kPool == 2 ? 7
       }
     }
   }
-  if (groups.per_group < shape.in_channels) earlier.finish(sum);
+  if (chains.per_group < shape.in_channels) earlier.finish(sum);
   LastDraw last;
 #pragma unroll
   for (int f = 0; f < kGenericFilters; ++f) {
+    if (f >= block.count) break;
     float of_filter[kWindow];
 #pragma unroll
     for (int k = 0; k < kWindow; ++k) of_filter[k] = sums[f * kWindow + k];
-    store.template window<kPool>({y.height, y.width, first_filter + f, row, column, sample}, of_filter, last);
+    store.template window<kPool>({y.height, y.width, block.first + f, row, column, sample}, of_filter, last);
   }
 }
 
@@ -89,10 +91,10 @@ void launch_generic_forward(cudaStream_t stream, const Conv2dShape& s, const flo
   const OutputSize y = {s.out_channels, s.out_height(), s.out_width()};
   const int windows = y.height / kPool * (y.width / kPool);
   if (windows == 0) return;
-  const dim3 grid(pieces(windows, kGenericWarps), pieces(s.out_channels, kGenericFilters),
+  const dim3 grid(pieces(windows, kGenericWarps), s.groups * pieces(s.group_outputs(), kGenericFilters),
                   pieces(s.batch, kSamplesPerWarp));
-  launch(stream, {grid, dim3(kGenericWarps * kSamplesPerWarp)}, convolve_generic<kPool, Store>, s,
-         ChannelGroups(s.in_channels), y, x, w, store);
+  launch(stream, {grid, dim3(kGenericWarps * kSamplesPerWarp)}, convolve_generic<kPool, Store>, s.group(),
+         ChannelGroups(s.group_inputs()), y, x, w, store);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Weight gradient of a convolution with filters of any size, stride and padding. A thread has 4 taps,
-/// counted through all input channels, of 4 filters.
+/// Weight gradient of a convolution with filters of any size, stride, padding, dilation and number of groups. A thread
+/// has 4 taps, counted through all channels of a group, of 4 of its filters.
 #pragma once
 
 #include "kernels/cuda/conv2d_lane_sums.cuh"
@@ -11,22 +11,23 @@
 
 namespace lockstep::LOCKSTEP_GPU {
 
-/// Four taps in a row, from `first` on; beyond the last one they repeat it.
+/// Four taps in a row of a group's filters, from `first` on; beyond the last one they repeat it.
 struct TapGroup {
   static constexpr int kTaps = 4;
   const float* planes[kTaps];  ///< of x
-  int r[kTaps], s[kTaps];
+  int r[kTaps], s[kTaps];      ///< in pixels
 
-  __device__ TapGroup(const WeightGradientArgs& args, int first) {
+  __device__ TapGroup(const WeightGradientArgs& args, int group, int first) {
     const Conv2dShape& shape = args.shape;
+    const int channels = shape.in_channels;
     const int taps = shape.kernel_height * shape.kernel_width;
     const std::size_t plane = static_cast<std::size_t>(shape.in_height) * shape.in_width * shape.batch;
 #pragma unroll
     for (int i = 0; i < kTaps; ++i) {
-      const int tap = min(first + i, shape.in_channels * taps - 1), channel = tap / taps;
-      planes[i] = args.x + channel * plane;
-      r[i] = (tap - channel * taps) / shape.kernel_width;
-      s[i] = (tap - channel * taps) % shape.kernel_width;
+      const int tap = min(first + i, channels * taps - 1), channel = tap / taps;
+      planes[i] = args.x + (static_cast<std::size_t>(group) * channels + channel) * plane;
+      r[i] = (tap - channel * taps) / shape.kernel_width * shape.dilation;
+      s[i] = (tap - channel * taps) % shape.kernel_width * shape.dilation;
     }
   }
   /// x under tap i for pixel (p, q) of dy; 0 outside the image.
@@ -43,14 +44,14 @@ struct GenericSums {
   static constexpr int kCount = kBias + kFilters;
   float at[kCount] = {};
 
-  __device__ void add_pixel(const WeightGradientArgs& args, const TapGroup& taps, int first_filter, int p,
-                            int q, int sample) {
+  __device__ void add_pixel(const WeightGradientArgs& args, const TapGroup& taps, const GroupBlock& filters,
+                            int p, int q, int sample) {
     float x[kTaps];
 #pragma unroll
     for (int i = 0; i < kTaps; ++i) x[i] = taps.at(args.shape, i, p, q, sample);
 #pragma unroll
     for (int f = 0; f < kFilters; ++f) {
-      const int k = min(first_filter + f, args.y.filters - 1);
+      const int k = filters.first + min(f, filters.count - 1);
       const std::size_t pixel = static_cast<std::size_t>(k * args.y.height + p) * args.y.width + q;
       const float dy = __ldg(args.dy + pixel * args.shape.batch + sample);
       at[kBias + f] += dy;
@@ -60,22 +61,22 @@ struct GenericSums {
   }
 };
 
-/// Grid: tap groups x filters / 4, terms, grains.
+/// Grid: tap groups x groups x filters of a group / 4, terms, grains.
 __global__ void __launch_bounds__(GradientSplit::kMostUnitsOfTerm* kSamplesPerWarp)
     generic_weight_gradient(WeightGradientArgs args, int tap_groups) {
   using Block = BlockSums<GenericSums::kCount>;
   LOCKSTEP_DYNAMIC_SHARED(float, shared);
   const int block = static_cast<int>(blockIdx.x), filter_block = block / tap_groups;
   const int first_tap = (block - filter_block * tap_groups) * GenericSums::kTaps;
-  const int first_filter = filter_block * GenericSums::kFilters;
-  const TapGroup taps(args, first_tap);
+  const GroupBlock filters(filter_block, args.shape.out_channels, GenericSums::kFilters);
+  const TapGroup taps(args, filters.group, first_tap);
   const GradientUnit unit(args);
 
   GenericSums sums;
   for (int n = unit.first_sample + static_cast<int>(threadIdx.x) % kSamplesPerWarp; n < unit.end_sample;
        n += kSamplesPerWarp) {
     for (int p = unit.first_row; p < unit.end_row; ++p)
-      for (int q = 0; q < args.y.width; ++q) sums.add_pixel(args, taps, first_filter, p, q, n);
+      for (int q = 0; q < args.y.width; ++q) sums.add_pixel(args, taps, filters, p, q, n);
   }
   const Block all = {shared};
   all.add(sums.at);
@@ -84,9 +85,10 @@ __global__ void __launch_bounds__(GradientSplit::kMostUnitsOfTerm* kSamplesPerWa
   const ExactGradient& gradient = args.gradient;
   for (int i = threadIdx.x; i < GenericSums::kCount; i += blockDim.x) {
     const bool is_bias = i >= GenericSums::kBias;
-    const int filter = first_filter + (is_bias ? i - GenericSums::kBias : i / GenericSums::kTaps);
+    const int within = is_bias ? i - GenericSums::kBias : i / GenericSums::kTaps,
+              filter = filters.first + within;
     const int tap = is_bias ? first_tap : first_tap + i % GenericSums::kTaps;
-    if (filter >= args.y.filters || tap >= filter_taps || (is_bias && first_tap > 0)) continue;
+    if (within >= filters.count || tap >= filter_taps || (is_bias && first_tap > 0)) continue;
     if (is_bias) {
       add_exact(gradient.bias, filter, all.totals[i]);
     } else {
@@ -99,7 +101,8 @@ __global__ void __launch_bounds__(GradientSplit::kMostUnitsOfTerm* kSamplesPerWa
 inline void launch_generic_weights(cudaStream_t stream, const WeightGradientArgs& args) {
   const Conv2dShape& s = args.shape;
   const int tap_groups = pieces(s.in_channels * s.kernel_height * s.kernel_width, GenericSums::kTaps);
-  const int blocks = tap_groups * pieces(args.y.filters, GenericSums::kFilters);
+  const int groups = args.y.filters / s.out_channels;
+  const int blocks = tap_groups * groups * pieces(s.out_channels, GenericSums::kFilters);
   for_grains(args, [&](const WeightGradientArgs& part, unsigned grains) {
     const std::size_t shared_bytes =
         BlockSums<GenericSums::kCount>::floats(args.split.units_of_term) * sizeof(float);

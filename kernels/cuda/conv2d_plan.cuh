@@ -25,6 +25,19 @@ struct OutputSize {
   int filters = 0, height = 0, width = 0;
 };
 
+/// Which channels of a convolution with groups a block of threads has: `most` of one group, or fewer at the group's end.
+struct GroupBlock {
+  int group, first, count;
+
+  __device__ GroupBlock(int block, int channels_of_group, int most) {
+    const int blocks = pieces(channels_of_group, most);
+    group = block / blocks;
+    const int within = (block - group * blocks) * most;
+    first = group * channels_of_group + within;
+    count = min(most, channels_of_group - within);
+  }
+};
+
 /// Group g is warp g of a block.
 constexpr int threads_of(const ChannelGroups& groups) {
   return groups.count * kSamplesPerWarp;
@@ -163,8 +176,8 @@ constexpr int threads_of(const GradientSplit& split) {
 
 /// What every weight gradient kernel is called with: gridDim.z grains from first_grain on.
 struct WeightGradientArgs {
-  Conv2dShape shape;
-  OutputSize y;
+  Conv2dShape shape;  ///< of a group
+  OutputSize y;       ///< of all groups
   int grain;
   GradientSplit split;
   const float* x;

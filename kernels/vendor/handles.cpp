@@ -42,7 +42,7 @@ FilterDescriptor describe_filter(const Conv2dShape& shape) {
   LOCKSTEP_CUDNN(cudnnCreateFilterDescriptor(&made));
   FilterDescriptor owner(made);
   LOCKSTEP_CUDNN(cudnnSetFilter4dDescriptor(made, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, shape.out_channels,
-                                            shape.in_channels, shape.kernel_height, shape.kernel_width));
+                                            shape.group_inputs(), shape.kernel_height, shape.kernel_width));
   return owner;
 }
 
@@ -51,8 +51,9 @@ ConvolutionDescriptor describe_convolution(const Conv2dShape& shape) {
   LOCKSTEP_CUDNN(cudnnCreateConvolutionDescriptor(&made));
   ConvolutionDescriptor owner(made);
   LOCKSTEP_CUDNN(cudnnSetConvolution2dDescriptor(made, shape.padding, shape.padding, shape.stride,
-                                                 shape.stride, 1, 1, CUDNN_CROSS_CORRELATION,
-                                                 CUDNN_DATA_FLOAT));
+                                                 shape.stride, shape.dilation, shape.dilation,
+                                                 CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+  LOCKSTEP_CUDNN(cudnnSetConvolutionGroupCount(made, shape.groups));
   LOCKSTEP_CUDNN(cudnnSetConvolutionMathType(made, CUDNN_FMA_MATH));
   return owner;
 }

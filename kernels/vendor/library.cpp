@@ -24,8 +24,10 @@ cudaStream_t Library::handle_of(Stream& stream) {
 }
 
 Conv2d& Library::layer(const Conv2dShape& shape) {
-  const auto& [batch, channels, height, width, out, kernel_height, kernel_width, stride, padding] = shape;
-  const std::array key = {batch, channels, height, width, out, kernel_height, kernel_width, stride, padding};
+  const auto& [batch, channels, height, width, out, kernel_height, kernel_width, stride, padding, groups,
+               dilation] = shape;
+  const std::array key = {batch,        channels, height,  width,  out,     kernel_height,
+                          kernel_width, stride,   padding, groups, dilation};
   return convolutions_.try_emplace(key, shape, algorithms_).first->second;
 }
 

@@ -209,7 +209,7 @@ class Library {
   Device& device_;
   VendorAlgorithms algorithms_;
   std::map<cudaStream_t, StreamContext> contexts_;
-  std::map<std::array<int, 9>, Conv2d> convolutions_;
+  std::map<std::array<int, 11>, Conv2d> convolutions_;
   std::map<std::array<int, 3>, Linear> linears_;
   std::map<std::array<int, 8>, Pool> pools_;
 };

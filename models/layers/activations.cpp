@@ -21,7 +21,12 @@ std::unique_ptr<Layer> ActivationLayer::make_sigmoid(const LayerOptions& /*optio
   return std::make_unique<ActivationLayer>(place, Activation::kSigmoid);
 }
 
+std::unique_ptr<Layer> ActivationLayer::make_relu6(const LayerOptions& /*options*/, const LayerPlace& place) {
+  return std::make_unique<ActivationLayer>(place, Activation::kRelu6);
+}
+
 std::string ActivationLayer::describe() const {
+  if (kind_ == Activation::kRelu6) return "relu6";
   return kind_ == Activation::kTanh ? "tanh" : "sigmoid";
 }
 

@@ -11,22 +11,24 @@
 
 namespace lockstep {
 
-// The layers `tanh` and `sigmoid`.
+// The layers `tanh`, `sigmoid` and `relu6`.
 
 /// x and y [channels, height, width, N], number by number, padding columns too; there are no parameters and no options.
 ///
 ///   tanh     y = (e^x - e^-x) / (e^x + e^-x)   dx = dy (1 - y^2)
 ///   sigmoid  y = 1 / (1 + e^-x)                dx = dy y (1 - y)
+///   relu6    y = min(max(x, 0), 6)             dx = dy where 0 < y < 6, else 0
 ///
-/// y is written over x and dx over dy, unless x is needed afterwards; backward reads y. NaN gives NaN. Both are
+/// y is written over x and dx over dy, unless x is needed afterwards; backward reads y. NaN gives NaN. All are
 /// functions of kernels/numerics/activation_math.inc, which says how and from where: the same bits on every device.
 /// Oracle: reference::curve_of (double), PyTorch's tanh and sigmoid.
 class ActivationLayer final : public Layer {
  public:
-  /// @param kind  kTanh or kSigmoid: those whose derivative is computed from y
+  /// @param kind  kTanh, kSigmoid or kRelu6: those whose derivative is computed from y
   ActivationLayer(const LayerPlace& place, Activation kind) : Layer(place, place.input), kind_(kind) {}
   static std::unique_ptr<Layer> make_tanh(const LayerOptions& options, const LayerPlace& place);
   static std::unique_ptr<Layer> make_sigmoid(const LayerOptions& options, const LayerPlace& place);
+  static std::unique_ptr<Layer> make_relu6(const LayerOptions& options, const LayerPlace& place);
 
   std::string describe() const override;
   LayerOp op() const override { return ActivationOp{kind_}; }

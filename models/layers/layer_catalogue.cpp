@@ -14,7 +14,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::array<std::string_view, 6> kConvKeys{"name", "out", "kernel", "stride", "padding", "bias"};
+constexpr std::array<std::string_view, 8> kConvKeys{"name",    "out",      "kernel", "stride",
+                                                    "padding", "dilation", "groups", "bias"};
 constexpr std::array<std::string_view, 4> kPoolKeys{"name", "kernel", "stride", "padding"};
 constexpr std::array<std::string_view, 3> kLinearKeys{"name", "out", "bias"};
 constexpr std::array<std::string_view, 2> kDropoutKeys{"name", "p"};
@@ -23,13 +24,14 @@ constexpr std::array<std::string_view, 2> kGeluKeys{"name", "approximate"};
 constexpr std::array<std::string_view, 4> kBatchNormKeys{"name", "eps", "momentum", "affine"};
 constexpr std::array<std::string_view, 1> kNameOnly{"name"};
 
-constexpr std::array<LayerKind, 15> kCatalogue{{
+constexpr std::array<LayerKind, 16> kCatalogue{{
     {"conv2d", "conv", "", kConvKeys, Conv2dLayer::make},
     {"max_pool", "pool", "kernel", kPoolKeys, MaxPoolLayer::make},
     {"avg_pool", "pool", "kernel", kPoolKeys, AvgPoolLayer::make},
     {"global_avg_pool", "pool", "", kNameOnly, GlobalAvgPoolLayer::make},
     {"batch_norm", "bn", "", kBatchNormKeys, BatchNormLayer::make},
     {"relu", "relu", "", kNameOnly, ReluLayer::make},
+    {"relu6", "relu", "", kNameOnly, ActivationLayer::make_relu6},
     {"tanh", "tanh", "", kNameOnly, ActivationLayer::make_tanh},
     {"sigmoid", "sigmoid", "", kNameOnly, ActivationLayer::make_sigmoid},
     {"gelu", "gelu", "", kGeluKeys, GeluLayer::make},

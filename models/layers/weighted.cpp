@@ -59,7 +59,7 @@ ExactGradient WeightedLayer::device_gradient(const DeviceLayerTensors& tensors) 
 
 Conv2dLayer::Conv2dLayer(LayerPlace place, const Conv2dShape& shape, bool has_bias)
     : WeightedLayer(std::move(place), {shape.out_channels, shape.out_height(), shape.out_width()},
-                    {shape.out_channels, shape.in_channels, shape.kernel_height, shape.kernel_width},
+                    {shape.out_channels, shape.group_inputs(), shape.kernel_height, shape.kernel_width},
                     has_bias),
       shape_(shape) {}
 
@@ -74,10 +74,12 @@ std::unique_ptr<Layer> Conv2dLayer::make(const LayerOptions& options, const Laye
   shape.kernel_height = kernel.height;
   shape.kernel_width = kernel.width;
   shape.stride = options.integer("stride", 1, kMaxKernel, 1);
-  shape.padding = options.integer("padding", 0, std::min(kernel.height, kernel.width) - 1, 0);
-  options.require_fit(kernel, shape.padding, place.input);
+  shape.groups = options.common_divisor("groups", shape.in_channels, shape.out_channels);
+  shape.dilation = options.integer("dilation", 1, kMaxKernel, 1);
+  shape.padding = options.integer("padding", 0, std::min(shape.reach_height(), shape.reach_width()) - 1, 0);
+  options.require_fit(kernel, shape.padding, place.input, shape.dilation);
   options.require_weights(
-      checked_product(shape.out_channels, shape.in_channels, kernel.height, kernel.width));
+      checked_product(shape.out_channels, shape.group_inputs(), kernel.height, kernel.width));
   return std::make_unique<Conv2dLayer>(place, shape, options.yes_or_no("bias", true));
 }
 
@@ -86,20 +88,24 @@ std::string Conv2dLayer::describe() const {
       fmt::format("conv2d {}@{}x{}", shape_.out_channels, shape_.kernel_height, shape_.kernel_width);
   if (shape_.stride != 1) text += fmt::format(" stride {}", shape_.stride);
   if (shape_.padding != 0) text += fmt::format(" padding {}", shape_.padding);
+  if (shape_.dilation != 1) text += fmt::format(" dilation {}", shape_.dilation);
+  if (shape_.groups != 1) text += fmt::format(" groups {}", shape_.groups);
   return text + bias_in_words();
 }
 
 /// Its input in a frame of zeros, its filters in another order, the places of its taps, the terms of its gradient,
-/// and a part of dy.
+/// a part of dy, and of 1x1 filters what a tile reads.
 std::uint64_t Conv2dLayer::scratch_numbers(int columns) const {
-  constexpr int kPacked = 2 * 192 * 1024 / 4, kPlace = sizeof(std::size_t) / sizeof(float);
+  constexpr int kPacked = 2 * 192 * 1024 / 4, kPlace = sizeof(std::size_t) / sizeof(float), kWindow = 64;
   const Conv2dShape& s = shape_;
   const std::uint64_t padded =
-      checked_product(s.in_channels, s.in_height + 2 * s.padding, s.in_width + 2 * s.padding, columns);
-  const std::uint64_t taps = checked_product(s.in_channels, s.kernel_height, s.kernel_width);
+      checked_product(s.group_inputs(), s.in_height + 2 * s.padding, s.in_width + 2 * s.padding, columns);
+  const std::uint64_t taps = checked_product(s.group_inputs(), s.kernel_height, s.kernel_width);
   const int terms = gradient_terms(columns);
+  const bool is_pointwise = s.kernel_height == 1 && s.kernel_width == 1 && s.stride == 1;
+  const int window = is_pointwise ? kWindow * std::max(s.group_inputs(), s.group_outputs()) : 0;
   return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kPlace, taps),
-                     terms > 1 ? checked_product(terms, parameter_size()) : 0, kPacked,
+                     terms > 1 ? checked_product(terms, parameter_size()) : 0, kPacked, window,
                      stand_in_numbers(terms));
 }
 

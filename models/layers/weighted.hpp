@@ -45,9 +45,9 @@ class WeightedLayer : public Layer {
   bool has_bias_;
 };
 
-// The layer `conv2d: {out, kernel, stride: 1, padding: 0, bias: true}`.
+// The layer `conv2d: {out, kernel, stride: 1, padding: 0, dilation: 1, groups: 1, bias: true}`.
 
-/// A two-dimensional convolution; NAME.weight [out, in, height, width], NAME.bias [out].
+/// A two-dimensional convolution; NAME.weight [out, in / groups, height, width], NAME.bias [out].
 class Conv2dLayer final : public WeightedLayer {
  public:
   /// @param shape  with batch 1
@@ -60,7 +60,7 @@ class Conv2dLayer final : public WeightedLayer {
   double flops_per_sample() const override { return shape_.flops(); }
   std::uint64_t scratch_numbers(int columns) const override;
   /// Not with padding, for which each call of the gradient copies the input.
-  bool splits_outputs() const override { return shape_.padding == 0; }
+  bool splits_outputs() const override { return shape_.padding == 0 && shape_.groups == 1; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   int gradient_terms(int grain) const override;
   void backward_weights(const LayerPass& pass, const LayerTensors& tensors) const override;

@@ -61,6 +61,9 @@ void OnnxGraph::add_constant_of(const onnx::NodeProto& node) {
              (node.op_type() == "Identity" ||
               (node.op_type() == "Reshape" && input->data_type() == onnx::TensorProto::INT64))) {
     add_constant(node.output(0), *input);
+  } else if (is_one_of(node.op_type(), {"Expand", "Cast", "CastLike"}) && node.input_size() > 0 &&
+             is_zero(node.input(0))) {
+    repeated_zeros_.insert(node.output(0));
   }
 }
 
@@ -101,6 +104,14 @@ const std::vector<std::size_t>& OnnxGraph::readers(const std::string& value) con
 const onnx::TensorProto* OnnxGraph::constant(const std::string& value) const {
   const auto found = constants_.find(value);
   return found == constants_.end() ? nullptr : found->second;
+}
+
+bool OnnxGraph::is_zero(const std::string& value) const {
+  if (repeated_zeros_.contains(value)) return true;
+  const onnx::TensorProto* tensor = constant(value);
+  float number = 1;
+  if (tensor != nullptr && why_not_numbers(*tensor, 1).empty()) copy_numbers(*tensor, std::span(&number, 1));
+  return number == 0;
 }
 
 std::string describe(const onnx::NodeProto& node) {

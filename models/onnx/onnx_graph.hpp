@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,8 @@ class OnnxGraph {
   const std::vector<std::size_t>& readers(const std::string& value) const;
   /// Null: not a constant.
   const onnx::TensorProto* constant(const std::string& value) const;
+  /// Of a constant 0, or of what only repeats one: PyTorch gives a convolution without bias such a one.
+  bool is_zero(const std::string& value) const;
 
  private:
   void add_constant_of(const onnx::NodeProto& node);
@@ -46,6 +49,7 @@ class OnnxGraph {
   const onnx::ValueInfoProto* input_ = nullptr;
   std::map<std::string, std::vector<std::size_t>, std::less<>> readers_;
   std::map<std::string, const onnx::TensorProto*, std::less<>> constants_;
+  std::set<std::string, std::less<>> repeated_zeros_;
 };
 
 /// "Conv 'features.0'", for messages.
@@ -86,7 +90,7 @@ std::string why_other(const char* what, const std::vector<std::int64_t>& in_file
 std::string first_of(std::initializer_list<std::string> reasons);
 /// "" or in which way the window of a convolution or pool is another.
 std::string why_other_window(const onnx::NodeProto& node, const std::vector<std::int64_t>& kernel, int stride,
-                             int padding);
+                             int padding, int dilation = 1);
 
 /// The value that is GELU of `x`: one node since operator set 20; before, whatever computes the same of a few numbers.
 std::optional<std::string> find_gelu(const OnnxGraph& graph, const std::string& x, bool by_tanh);

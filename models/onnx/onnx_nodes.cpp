@@ -46,7 +46,7 @@ std::string first_of(std::initializer_list<std::string> reasons) {
 }
 
 std::string why_other_window(const onnx::NodeProto& node, const std::vector<std::int64_t>& kernel, int stride,
-                             int padding) {
+                             int padding, int dilation) {
   const std::string automatic = text_of(node, "auto_pad", "NOTSET");
   if (automatic != "NOTSET" && (automatic != "VALID" || padding != 0))
     return fmt::format("has auto_pad {}; export it with explicit padding", quoted_text(automatic));
@@ -54,7 +54,7 @@ std::string why_other_window(const onnx::NodeProto& node, const std::vector<std:
       {why_other("kernel_shape", integers_of(node, "kernel_shape", kernel), kernel),
        why_other("strides", integers_of(node, "strides", {1, 1}), {stride, stride}),
        why_other("pads", integers_of(node, "pads", {0, 0, 0, 0}), std::vector<std::int64_t>(4, padding)),
-       why_other("dilations", integers_of(node, "dilations", {1, 1}), {1, 1}),
+       why_other("dilations", integers_of(node, "dilations", {1, 1}), {dilation, dilation}),
        why_other("ceil_mode", {integer_of(node, "ceil_mode", 0)}, {0})});
 }
 

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -143,8 +144,9 @@ class GraphReader {
     return why.empty() ? "" : fmt::format("has {}, whose numbers {}", quoted_text(node.input(input)), why);
   }
   std::string why_not_bias(const onnx::NodeProto& node, int input) const {
-    const bool has = input < node.input_size() && !node.input(input).empty(),
-               wanted = layer_->parameters().size() > 1;
+    const bool wanted = layer_->parameters().size() > 1;
+    const bool has = input < node.input_size() && !node.input(input).empty() &&
+                     (wanted || !graph_.is_zero(node.input(input)));
     if (has && !wanted) return "has a bias, and the model's layer has none (bias: false)";
     if (!has && wanted) return "has no bias; say bias: false in the model";
     return has ? why_not_tensor(node, input, layer_->parameters()[1]) : "";
@@ -207,10 +209,10 @@ class GraphReader {
 
   std::string find(const Conv2dShape& op, const std::string& x) {
     const onnx::NodeProto& node = choose(x, {"Conv"}, [&](const onnx::NodeProto& candidate) {
-      return first_of(
-          {why_not_tensor(candidate, 1, layer_->parameters()[0]), why_not_bias(candidate, 2),
-           why_other("group", {integer_of(candidate, "group", 1)}, {1}),
-           why_other_window(candidate, {op.kernel_height, op.kernel_width}, op.stride, op.padding)});
+      return first_of({why_not_tensor(candidate, 1, layer_->parameters()[0]), why_not_bias(candidate, 2),
+                       why_other("group", {integer_of(candidate, "group", 1)}, {op.groups}),
+                       why_other_window(candidate, {op.kernel_height, op.kernel_width}, op.stride, op.padding,
+                                        op.dilation)});
     });
     copy_weight_and_bias(node);
     return node.output(0);
@@ -300,9 +302,27 @@ class GraphReader {
   std::string find(const ActivationOp& op, const std::string& x) {
     if (op.kind == Activation::kTanh) return without_options(x, "Tanh");
     if (op.kind == Activation::kSigmoid) return without_options(x, "Sigmoid");
+    if (op.kind == Activation::kRelu6) return find_relu6(x);
     const auto y = find_gelu(graph_, x, op.kind == Activation::kGeluTanh);
     if (!y) fail_layer("the file computes something else there");
     return *y;
+  }
+  /// Its limits are inputs since operator set 11, and attributes before.
+  std::string find_relu6(const std::string& x) {
+    const auto limit = [&](const onnx::NodeProto& node, int input, const char* attribute) {
+      const onnx::TensorProto* constant = constant_input(node, input);
+      float value = number_of(node, attribute, NAN);
+      if (constant != nullptr && why_not_numbers(*constant, 1).empty())
+        copy_numbers(*constant, std::span(&value, 1));
+      return value;
+    };
+    return choose(x, {"Clip"},
+                  [&](const onnx::NodeProto& node) {
+                    const float least = limit(node, 1, "min"), most = limit(node, 2, "max");
+                    return least == 0 && most == 6 ? ""
+                                                   : fmt::format("has the limits {} and {}", least, most);
+                  })
+        .output(0);
   }
   std::string find(const BatchNormOp& op, const std::string& x) {
     std::vector<Parameter> tensors = layer_->parameters();

@@ -162,8 +162,10 @@ class GraphWriter {
   }
 
   Value add(const Conv2dShape& op, const Value& x) {
-    set_window(add_node("Conv", with_parameters(image(x))), {op.kernel_height, op.kernel_width}, op.stride,
-               op.padding);
+    onnx::NodeProto& node = add_node("Conv", with_parameters(image(x)));
+    set_window(node, {op.kernel_height, op.kernel_width}, op.stride, op.padding);
+    if (op.dilation != 1) set(node, "dilations", {op.dilation, op.dilation});
+    if (op.groups != 1) set(node, "group", op.groups);
     return {output_name()};
   }
   Value add(const LinearShape& /*op*/, const Value& x) {
@@ -194,6 +196,9 @@ class GraphWriter {
         return elementwise("Tanh", x);
       case Activation::kSigmoid:
         return elementwise("Sigmoid", x);
+      case Activation::kRelu6:
+        add_node("Clip", {x.name, constant("least", 0), constant("most", 6)});
+        return {output_name(), x.is_flat};
       case Activation::kGelu:
         return gelu(x);
       case Activation::kGeluTanh:

@@ -110,9 +110,23 @@ def sgd():
             put(f"sgd.{i}.w{step}", w)
 
 
+def grouped_convolutions():
+    # kernel height and width, stride, padding, groups, dilation; the image is 9 x 8, 5 samples, 6 channels into 4 or 6
+    cases = [(3, 3, 1, 1, 2, 1), (3, 3, 2, 1, 6, 1), (3, 2, 1, 2, 1, 2), (3, 3, 2, 3, 2, 3), (2, 3, 3, 2, 1, 2)]
+    for i, (r, s, stride, padding, groups, dilation) in enumerate(cases, 4):
+        out = max(4, groups)
+        record_sums_of_products(
+            f"conv2d.{i}", lambda x, w, b, o=(stride, padding, dilation, groups): F.conv2d(x, w, b, *o),
+            [stride, padding, groups, dilation], x=draw(5, 6, 9, 8), w=draw(out, 6 // groups, r, s), b=draw(out))
+
+
+def relu6():
+    record("relu6.0", lambda x: F.relu6(x), [0], x=torch.cat([draw(6, 9, scale=5.0), torch.tensor([[0.0, 6.0, -0.0] * 3]).double()]))
+
+
 def main():
     torch.manual_seed(SEED)
-    for part in (convolutions, pools, dense, cross_entropy, sgd):
+    for part in (convolutions, pools, dense, cross_entropy, sgd, grouped_convolutions, relu6):
         part()
     write_safetensors("kernels.safetensors", TENSORS)
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""Writes layers.safetensors: 100 steps of training in PyTorch of a network with every layer that kernels.safetensors and
-net_100_steps.safetensors do without, for tests/models/golden_layers_test.cpp.
+"""Writes layers.safetensors and pictures.safetensors, for tests/models/golden_layers_test.cpp: 100 steps of training in
+PyTorch of a network with every layer that kernels.safetensors and net_100_steps.safetensors do without, and of one made
+of the pieces of residual and mobile networks for pictures.
 
 Run with any Python that has PyTorch (1.13 or later); nothing else is needed:
     python3 tests/golden/make_layer_golden.py
-Weights and samples are drawn in float32 and everything is computed in float64, so that the file holds right answers. The
-network has no relu and no max-pool: it is smooth, so rounding cannot turn a decision.
+Weights and samples are drawn in float32 and everything is computed in float64, so that the files hold right answers. The
+first network has no relu and no max-pool: it is smooth, so rounding cannot turn a decision.
 """
 import sys
 
@@ -44,15 +45,39 @@ class Net(nn.Module):
         return self.fc2(torch.tanh(self.fc1(x)))
 
 
-def main():
-    torch.manual_seed(SEED)
-    torch.set_num_threads(1)
-    net = Net()
-    images = torch.randn(SAMPLES, 2, 6, 7)
+class Pictures(nn.Module):
+    """The other YAML there: a stem, a pool whose windows overlap, groups, dilation, a depthwise convolution, relu6."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(2, 6, 7, stride=2, padding=3)
+        self.conv2 = nn.Conv2d(6, 9, 3, padding=2, dilation=2, groups=3)
+        self.conv3 = nn.Conv2d(9, 9, 3, padding=1, groups=9)
+        self.conv4 = nn.Conv2d(9, 9, 1)
+        self.conv5 = nn.Conv2d(9, 8, 3, stride=2, padding=1)
+        self.fc1 = nn.Linear(8, CLASSES)
+
+    def forward(self, x):
+        x = F.max_pool2d(torch.tanh(self.conv1(x)), 3, 2, 1)
+        start = F.relu6(self.conv2(x))
+        x = self.conv4(torch.tanh(self.conv3(start))) + start
+        x = torch.tanh(self.conv5(x))
+        return self.fc1(x.mean(dim=(2, 3)))
+
+
+def record(name, net, height, width):
+    images = torch.randn(SAMPLES, 2, height, width)
     labels = torch.randint(0, CLASSES, (SAMPLES,))
     images[torch.arange(SAMPLES), 0, 0, labels] += 3  # something to learn
     tensors = record_training(net, images, labels, BATCH, STEPS, lr=LEARNING_RATE, momentum=MOMENTUM)
-    write_safetensors("layers.safetensors", tensors)
+    write_safetensors(name, tensors)
+
+
+def main():
+    torch.manual_seed(SEED)
+    torch.set_num_threads(1)
+    record("layers.safetensors", Net(), 6, 7)
+    record("pictures.safetensors", Pictures(), 13, 11)
 
 
 if __name__ == "__main__":

@@ -74,7 +74,9 @@ Conv2dShape conv2d_shape(const GoldenCase& golden) {
           .kernel_height = w[2],
           .kernel_width = w[3],
           .stride = settings[0],
-          .padding = settings[1]};
+          .padding = settings[1],
+          .groups = settings.size() > 2 ? settings[2] : 1,
+          .dilation = settings.size() > 2 ? settings[3] : 1};
 }
 
 TEST_F(GoldenTest, Conv2dEqualsPyTorch) {
@@ -166,6 +168,16 @@ TEST_F(GoldenTest, ReluEqualsPyTorch) {
   std::vector<std::uint8_t> positive(sign_bytes(y.size()));
   cpu::relu_forward(y.size(), y.data(), y.data(), positive.data());
   cpu::relu_backward(dx.size(), positive.data(), dx.data(), dx.data());
+  EXPECT_TRUE(matches(y, golden.floats("y")));
+  EXPECT_TRUE(matches(dx, golden.floats("dx")));
+}
+
+TEST_F(GoldenTest, Relu6EqualsPyTorch) {
+  const GoldenCase golden = cases("relu6").front();
+  auto y = to_columns(golden.floats("x"));
+  auto dx = to_columns(golden.floats("dy"));
+  cpu::activation_forward(Activation::kRelu6, y.size(), y.data(), y.data());
+  cpu::activation_backward(Activation::kRelu6, y.size(), y.data(), dx.data(), dx.data());
   EXPECT_TRUE(matches(y, golden.floats("y")));
   EXPECT_TRUE(matches(dx, golden.floats("dx")));
 }

@@ -47,10 +47,10 @@ inline std::string describe(const Conv2dShape& s) {
   std::ostringstream text;
   text << "seed " << kProblemSeed << ", shape";
   for (const int size : {s.batch, s.in_channels, s.in_height, s.in_width, s.out_channels, s.kernel_height,
-                         s.kernel_width, s.stride, s.padding}) {
+                         s.kernel_width, s.stride, s.padding, s.groups, s.dilation}) {
     text << " " << size;
   }
-  text << " (batch C H W K R S stride padding)";
+  text << " (batch C H W K R S stride padding groups dilation)";
   return text.str();
 }
 

@@ -53,17 +53,24 @@ All_digits_get_the_same_class() {
   for model in net lenet; do expect_same_logits $model model=$model; done
 }
 
-Colours_are_normalised_channel_by_channel() {
-  find_python numpy onnx onnxruntime safetensors
-  "$python" - <<'END'
+# make_pictures SIZE TRAINING TEST CLASSES: so many pictures of 3 x SIZE x SIZE, in the current directory.
+make_pictures() {
+  "$python" - "$@" <<'END'
+import sys
 import numpy as np
+size, training, test, classes = map(int, sys.argv[1:])
 random = np.random.default_rng(1)
-for name, samples in (("train", 256), ("t10k", 100)):
-    for kind, array in (("images-idx4", random.integers(0, 256, (samples, 32, 32, 3))), ("labels-idx1", np.arange(samples) % 10)):
+for name, samples in (("train", training), ("t10k", test)):
+    for kind, array in (("images-idx4", random.integers(0, 256, (samples, size, size, 3))), ("labels-idx1", np.arange(samples) % classes)):
         with open(f"{name}-{kind}-ubyte", "wb") as file:
             file.write(bytes([0, 0, 8, array.ndim]) + b"".join(size.to_bytes(4, "big") for size in array.shape))
             file.write(array.astype(np.uint8).tobytes())
 END
+}
+
+Colours_are_normalised_channel_by_channel() {
+  find_python numpy onnx onnxruntime safetensors
+  make_pictures 32 256 100 10
   expect_same_logits resnet8 model=resnet8 data.set=idx data.root="$PWD" data.mean='[0.4914, 0.4822, 0.4465]' data.std='[0.25, 0.5, 0.75]'
 }
 
@@ -92,6 +99,22 @@ Net_that_PyTorch_trained_is_as_accurate_here_on_all_digits() {
   find_python torch safetensors onnx onnxscript
   [ -d "$mnist" ] || skip "no LOCKSTEP_DATA with mnist"
   import_equals net 150
+}
+
+Torchvisions_networks_compute_the_same_logits() {
+  find_python numpy torch safetensors onnx onnxscript
+  make_pictures 224 2 2 2
+  seq 200 >classes.txt
+  local model file pictures=(data.set=idx data.root="$PWD" 'data.mean=[0.485, 0.456, 0.406]' 'data.std=[0.229, 0.224, 0.225]')
+  for model in resnet18 resnet50 mobilenet_v2; do
+    expect_exit 0 "$python" "$tools/torchvision_models.py" make $model 224 $model
+    for file in $model.safetensors $model.onnx; do
+      expect_exit 0 "$program" import "$file" "$job" "from-$file" model=$model parallel.device=cpu "${pictures[@]}"
+      expect_exit 0 "$logits" "from-$file" "$file.logits"
+      expect_exit 0 "$python" "$tools/torchvision_models.py" compare $model "$file.logits" $model
+      echo "$output"
+    done
+  done
 }
 
 run_tests "$@"

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// 100 steps of training a network with branches and curves, on the CPU and on a device, against PyTorch in
-/// double: tests/golden/make_layer_golden.py made the file.
+/// 100 steps of training a network with branches and curves, and one of the pieces of networks for pictures, on the CPU
+/// and on a device, against PyTorch in double: tests/golden/make_layer_golden.py made the files.
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "models/device_execution.hpp"
@@ -19,10 +19,16 @@ namespace lockstep::test {
 namespace {
 
 constexpr int kBatch = 16, kSamples = 64, kSteps = 100, kClasses = 4;
-constexpr ImageShape kImage{2, 6, 7};
 constexpr double kLearningRate = 0.05, kMomentum = 0.5;
 
-constexpr char kNetwork[] = R"(
+/// What is trained, and the file of tests/golden with what comes out.
+struct GoldenNetwork {
+  const char* name;
+  ImageShape image;
+  const char* yaml;
+};
+
+constexpr GoldenNetwork kNetworks[] = {{"layers", {2, 6, 7}, R"(
 layers:
   - conv2d: {out: 5, kernel: 3, padding: 1}
   - tanh: {name: start}
@@ -37,7 +43,23 @@ layers:
   - linear: 9
   - tanh
   - linear: classes
-)";
+)"},
+                                       {"pictures", {2, 13, 11}, R"(
+layers:
+  - conv2d: {out: 6, kernel: 7, stride: 2, padding: 3}
+  - tanh
+  - max_pool: {kernel: 3, stride: 2, padding: 1}
+  - conv2d: {out: 9, kernel: 3, padding: 2, dilation: 2, groups: 3}
+  - relu6: {name: start}
+  - conv2d: {out: 9, kernel: 3, padding: 1, groups: 9}
+  - tanh
+  - conv2d: {out: 9, kernel: 1}
+  - add: start
+  - conv2d: {out: 8, kernel: 3, stride: 2, padding: 1}
+  - tanh
+  - global_avg_pool
+  - linear: classes
+)"}};
 
 /// What a pass over one batch gives.
 struct Sums {
@@ -45,13 +67,17 @@ struct Sums {
   std::vector<double> gradients;  ///< arena order
 };
 
-class GoldenLayersTest : public testing::Test {
+class GoldenLayersTest : public testing::TestWithParam<GoldenNetwork> {
  protected:
   GoldenLayersTest()
-      : file_(SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
-                                    "/tests/golden/layers.safetensors")),
-        network_(Network::parse(kNetwork, "layers", kImage, kClasses)),
-        images_(values<float>("images", "F32", {kSamples, 2, 6, 7})),
+      : image_(GetParam().image),
+        file_(SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/golden/" +
+                                    GetParam().name + ".safetensors")),
+        network_(Network::parse(GetParam().yaml, GetParam().name, image_, kClasses)),
+        images_(
+            values<float>("images", "F32",
+                          {kSamples, static_cast<std::size_t>(image_.channels),
+                           static_cast<std::size_t>(image_.height), static_cast<std::size_t>(image_.width)})),
         labels_(values<std::int32_t>("labels", "I32", {kSamples})),
         losses_(values<double>("losses", "F64", {kSteps})),
         weights_(weights<float>("initial.", "F32")),
@@ -79,10 +105,10 @@ class GoldenLayersTest : public testing::Test {
 
   /// Columns of the batch, [features][batch].
   std::vector<float> columns(int first) const {
-    std::vector<float> x(static_cast<std::size_t>(kImage.features() * kBatch));
+    std::vector<float> x(static_cast<std::size_t>(image_.features() * kBatch));
     for (std::size_t i = 0; i < x.size(); ++i)
       x[i] = images_[(static_cast<std::size_t>(first) + i % kBatch) *
-                         static_cast<std::size_t>(kImage.features()) +
+                         static_cast<std::size_t>(image_.features()) +
                      i / kBatch];
     return x;
   }
@@ -118,6 +144,7 @@ class GoldenLayersTest : public testing::Test {
     if (kTaken == kSteps) expect_weights("final.", 1e-5);
   }
 
+  ImageShape image_;
   SafetensorsFile file_;
   Network network_;
   std::vector<float> images_;
@@ -127,7 +154,7 @@ class GoldenLayersTest : public testing::Test {
   std::vector<double> momentum_;
 };
 
-TEST_F(GoldenLayersTest, CpuTrainsAsPytorchDoes) {
+TEST_P(GoldenLayersTest, CpuTrainsAsPytorchDoes) {
   Execution execution(network_, kBatch);
   std::vector<float> gradients(weights_.size());
   train([&](int first) {
@@ -140,7 +167,7 @@ TEST_F(GoldenLayersTest, CpuTrainsAsPytorchDoes) {
   });
 }
 
-TEST_F(GoldenLayersTest, DeviceTrainsAsPytorchDoes) {
+TEST_P(GoldenLayersTest, DeviceTrainsAsPytorchDoes) {
   DeviceRig rig;
   DeviceExecution execution(network_, rig.device(), rig.ops(), kBatch, DeviceExecution::Purpose::kTraining);
   const auto side = rig.device().make_stream();
@@ -165,6 +192,9 @@ TEST_F(GoldenLayersTest, DeviceTrainsAsPytorchDoes) {
     return result;
   });
 }
+
+INSTANTIATE_TEST_SUITE_P(Networks, GoldenLayersTest, testing::ValuesIn(kNetworks),
+                         [](const auto& network) { return std::string(network.param.name); });
 
 }  // namespace
 }  // namespace lockstep::test

@@ -64,6 +64,13 @@ INSTANTIATE_TEST_SUITE_P(
                 "my.yaml:3:5: layer conv1: kernel 5x5 does not fit an input of 784x1x1 with padding 1; use a "
                 "smaller "
                 "kernel or more padding"},
+        BadFile{"dilated_kernel_larger_than_image", "layers:\n  - conv2d: {out: 1, kernel: 5, dilation: 7}\n",
+                "my.yaml:2:5: layer conv1: kernel 5x5 with dilation 7 does not fit an input of 1x28x28; use "
+                "a smaller "
+                "kernel or more padding"},
+        BadFile{"groups_that_do_not_divide",
+                "layers:\n  - conv2d: {out: 6, kernel: 3}\n  - conv2d: {out: 9, kernel: 3, groups: 2}\n",
+                "my.yaml:3:41: layer conv2: 2 groups do not divide 6 channels into 9; use a divisor of 3"},
         BadFile{"pool_larger_than_image",
                 "layers:\n  - linear: 8\n  - avg_pool: {name: last, kernel: 2}\n  - linear: classes\n",
                 "my.yaml:3:5: layer last: kernel 2x2 does not fit an input of 8x1x1; use a smaller kernel or "
@@ -200,25 +207,27 @@ INSTANTIATE_TEST_SUITE_P(
                 "my.yaml:2:3: nothing to train: add a conv2d or linear layer"},
         BadFile{"value_of_none", "layers:\n  - global_avg_pool: 2\n",
                 "my.yaml:2:22: global_avg_pool takes a map of options: {name}"},
-        BadFile{"unknown_layer", "layers:\n  - conv3d: {out: 1}\n",
-                "my.yaml:2:5: unknown layer 'conv3d' (did you mean 'conv2d'?); there are conv2d, max_pool, "
-                "avg_pool, "
-                "global_avg_pool, batch_norm, relu, tanh, sigmoid, gelu, dropout, dropout2d, add, route, "
-                "flatten, "
-                "linear"},
+        BadFile{
+            "unknown_layer", "layers:\n  - conv3d: {out: 1}\n",
+            "my.yaml:2:5: unknown layer 'conv3d' (did you mean 'conv2d'?); there are conv2d, max_pool, "
+            "avg_pool, "
+            "global_avg_pool, batch_norm, relu, relu6, tanh, sigmoid, gelu, dropout, dropout2d, add, route, "
+            "flatten, "
+            "linear"},
         BadFile{"two_layers_in_one_entry", "layers:\n  - relu:\n    flatten:\n",
                 "my.yaml:2:5: a layer must look like '- relu' or '- conv2d: {out: 10, kernel: 5}'"},
         BadFile{"nested_list", "layers:\n  - [relu]\n",
                 "my.yaml:2:5: a layer must look like '- relu' or '- conv2d: {out: 10, kernel: 5}'"},
         BadFile{"unknown_option", "layers:\n  - conv2d: {out: 1, kernal: 5}\n",
                 "my.yaml:2:22: unknown key 'kernal' (did you mean 'kernel'?); conv2d has name, out, kernel, "
-                "stride, padding, bias"},
+                "stride, padding, dilation, groups, bias"},
         BadFile{"missing_option", "layers:\n  - conv2d: {out: 1}\n",
                 "my.yaml:2:5: layer conv1: 'kernel' is missing; write {kernel: ...}"},
         BadFile{"no_options", "layers:\n  - linear\n",
                 "my.yaml:2:5: layer fc1: 'out' is missing; write {out: ...}"},
         BadFile{"short_form_of_conv2d", "layers:\n  - conv2d: 5\n",
-                "my.yaml:2:13: conv2d takes a map of options: {name, out, kernel, stride, padding, bias}"},
+                "my.yaml:2:13: conv2d takes a map of options: {name, out, kernel, stride, padding, dilation, "
+                "groups, bias}"},
         BadFile{"short_form_of_relu", "layers:\n  - relu: 5\n",
                 "my.yaml:2:11: relu takes a map of options: {name}"},
         BadFile{
@@ -233,6 +242,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "'99999999999999999999'"},
         BadFile{"padding_as_large_as_the_kernel", "layers:\n  - conv2d: {out: 1, kernel: 3, padding: 3}\n",
                 "my.yaml:2:42: layer conv1: padding must be a whole number from 0 to 2, not '3'"},
+        BadFile{"zero_groups", "layers:\n  - conv2d: {out: 1, kernel: 5, groups: 0}\n",
+                "my.yaml:2:41: layer conv1: groups must be a whole number from 1 to 1048576, not '0'"},
         BadFile{"pool_padding_above_half", "layers:\n  - max_pool: {kernel: 3, padding: 2}\n",
                 "my.yaml:2:36: layer pool1: padding must be a whole number from 0 to 1, not '2'"},
         BadFile{"kernel_of_three_numbers", "layers:\n  - conv2d: {out: 1, kernel: [3, 3, 3]}\n",

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -51,6 +52,57 @@ TEST(NetworkTest, LenetHas129068ParametersAndTrainsWith13258800Flops) {
   const Network lenet = Network::load("lenet", kMnist, 10);
   EXPECT_EQ(lenet.parameters().size, 129068U);
   EXPECT_EQ(lenet.training_flops_per_sample(), 13258800.0);
+}
+
+/// The output of the layer of that name.
+std::string shape_of(const Network& network, const std::string& name) {
+  const auto found =
+      std::ranges::find(network.layers(), name, [](const auto& layer) { return layer->name(); });
+  return found == network.layers().end() ? "none" : to_string((*found)->output());
+}
+
+/// Multiplications of a forward pass, as torchvision counts them.
+double products_of(const Network& network) {
+  double flops = 0;
+  for (const auto& layer : network.layers()) flops += layer->flops_per_sample();
+  return flops / 2;
+}
+
+TEST(NetworkTest, NetworksForPicturesAreThoseOfTorchvision) {
+  constexpr ImageShape kPicture{3, 224, 224};
+  const Network small = Network::load("resnet18", kPicture, 1000),
+                large = Network::load("resnet50", kPicture, 1000);
+  const Network mobile = Network::load("mobilenet_v2", kPicture, 1000);
+  EXPECT_EQ(small.parameters().size, 11689512U);
+  EXPECT_EQ(large.parameters().size, 25557032U);
+  EXPECT_EQ(mobile.parameters().size, 3504872U);
+  EXPECT_EQ(products_of(small), 1814073344.0);
+  EXPECT_EQ(products_of(large), 4089184256.0);
+  EXPECT_EQ(products_of(mobile), 300774272.0);
+  EXPECT_EQ(shape_of(small, "conv1"), "64x112x112");
+  EXPECT_EQ(shape_of(small, "maxpool"), "64x56x56");
+  EXPECT_EQ(shape_of(small, "layer2.0.downsample.1"), "128x28x28");
+  EXPECT_EQ(shape_of(small, "layer4.1"), "512x7x7");
+  EXPECT_EQ(shape_of(large, "layer1.2"), "256x56x56");
+  EXPECT_EQ(shape_of(large, "layer4.2"), "2048x7x7");
+  EXPECT_EQ(shape_of(mobile, "features.14.conv.1.0"), "576x7x7");
+  EXPECT_EQ(shape_of(mobile, "features.18.0"), "1280x7x7");
+}
+
+TEST(NetworkTest, GroupsAndDilationShapeWeightsAndOutput) {
+  const Network network = parse(R"(
+layers:
+  - conv2d: {out: 6, kernel: 3, dilation: 3, padding: 2}
+  - conv2d: {out: 12, kernel: 5, stride: 2, groups: 3, bias: false}
+  - linear: classes
+)");
+  EXPECT_EQ(output_shapes(network), (std::vector<std::string>{"6x26x26", "12x11x11", "10"}));
+  const std::vector<Parameter>& parameters = network.parameters().parameters;
+  EXPECT_EQ(parameters[2].shape, (std::vector<int>{12, 2, 5, 5}));
+  EXPECT_EQ(parameters[2].fan_in, 50);
+  EXPECT_EQ(network.layers()[0]->describe(), "conv2d 6@3x3 padding 2 dilation 3");
+  EXPECT_EQ(network.layers()[1]->describe(), "conv2d 12@5x5 stride 2 groups 3, no bias");
+  EXPECT_EQ(network.layers()[1]->flops_per_sample(), 2.0 * 12 * 11 * 11 * 2 * 25);
 }
 
 TEST(NetworkTest, MlpAndLinearTakeAnyInput) {
@@ -159,14 +211,15 @@ layers: [conv2d: {out: 2, kernel: 3, stride: 2, padding: 1}, max_pool: {kernel: 
 TEST(NetworkTest, EveryLayerIsAmongThoseWhoseBitsAreKnown) {
   const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");
   std::string networks;
-  for (const char* name : {"layers", "small"}) {
+  for (const char* name : {"layers", "small", "groups"}) {
     std::ifstream file(std::string(source == nullptr ? "." : source) + "/tests/arithmetic/" + name + ".yaml");
     networks.append(std::istreambuf_iterator<char>(file), {});
   }
   for (const LayerKind& layer : layer_catalogue()) {
     const bool is_there = networks.find("- " + std::string(layer.kind) + ":") != std::string::npos ||
                           networks.find("- " + std::string(layer.kind) + "\n") != std::string::npos;
-    EXPECT_TRUE(is_there) << layer.kind << " is missing in tests/arithmetic/layers.yaml";
+    EXPECT_TRUE(is_there) << layer.kind
+                          << " is missing in tests/arithmetic/layers.yaml, small.yaml or groups.yaml";
   }
 }
 

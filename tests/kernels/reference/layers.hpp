@@ -27,14 +27,16 @@ void for_each_conv2d_product(const Conv2dShape& s, F f) {
   for (int k = 0; k < s.out_channels; ++k)
     for (int p = 0; p < s.out_height(); ++p)
       for (int q = 0; q < s.out_width(); ++q)
-        for (int c = 0; c < s.in_channels; ++c)
+        for (int c = 0; c < s.group_inputs(); ++c)
           for (int r = 0; r < s.kernel_height; ++r)
             for (int t = 0; t < s.kernel_width; ++t) {
-              const int h = p * s.stride - s.padding + r, w = q * s.stride - s.padding + t;
+              const int h = p * s.stride - s.padding + r * s.dilation;
+              const int w = q * s.stride - s.padding + t * s.dilation;
               if (h < 0 || h >= s.in_height || w < 0 || w >= s.in_width) continue;
               const std::size_t weight =
-                  at(at(at(k, s.in_channels, c), s.kernel_height, r), s.kernel_width, t);
-              const std::size_t x = at(at(at(c, s.in_height, h), s.in_width, w), s.batch, 0);
+                  at(at(at(k, s.group_inputs(), c), s.kernel_height, r), s.kernel_width, t);
+              const auto channel = static_cast<std::size_t>(k / s.group_outputs() * s.group_inputs() + c);
+              const std::size_t x = at(at(at(channel, s.in_height, h), s.in_width, w), s.batch, 0);
               const std::size_t y = at(at(at(k, s.out_height(), p), s.out_width(), q), s.batch, 0);
               for (std::size_t n = 0; n < static_cast<std::size_t>(s.batch); ++n) f(x + n, weight, y + n);
             }
@@ -231,10 +233,11 @@ struct TriedActivation {
 inline constexpr TriedActivation kActivations[] = {{Activation::kTanh, "tanh", 4},
                                                    {Activation::kSigmoid, "sigmoid", 4},
                                                    {Activation::kGelu, "gelu", 6},
-                                                   {Activation::kGeluTanh, "gelu by tanh", 6}};
+                                                   {Activation::kGeluTanh, "gelu by tanh", 6},
+                                                   {Activation::kRelu6, "relu6", 0}};
 
 constexpr bool saves_input(Activation kind) {
-  return kind != Activation::kTanh && kind != Activation::kSigmoid;
+  return kind == Activation::kGelu || kind == Activation::kGeluTanh;
 }
 
 struct Curve {
@@ -253,6 +256,8 @@ inline Curve curve_of(Activation kind, double x) {
       const double y = x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
       return {y, y * (1 / (1 + std::exp(x)))};
     }
+    case Activation::kRelu6:
+      return {std::clamp(x, 0.0, 6.0), x > 0 && x < 6 ? 1.0 : 0.0};
     case Activation::kGelu: {
       const double below = std::erfc(-x / std::sqrt(2.0)) / 2,
                    density = 0.3989422804014327 * std::exp(-x * x / 2);

@@ -8,17 +8,20 @@ namespace {
 
 /// Those of Net and LeNet, then odd ones.
 std::vector<Conv2dShape> shapes_under_test(int batch) {
-  return {{batch, 1, 28, 28, 10, 5, 5},     {batch, 10, 12, 12, 20, 5, 5},    {batch, 1, 28, 28, 20, 3, 3},
-          {batch, 20, 13, 13, 50, 5, 5},    {batch, 3, 5, 7, 4, 3, 3, 1, 1},  {batch, 2, 9, 8, 3, 2, 4},
-          {batch, 1, 5, 7, 1, 5, 7},        {batch, 5, 11, 6, 7, 3, 2, 2, 1}, {batch, 7, 1, 1, 3, 1, 1},
-          {batch, 3, 16, 16, 9, 5, 5, 3, 2}};
+  return {{batch, 1, 28, 28, 10, 5, 5},       {batch, 10, 12, 12, 20, 5, 5},
+          {batch, 1, 28, 28, 20, 3, 3},       {batch, 20, 13, 13, 50, 5, 5},
+          {batch, 3, 5, 7, 4, 3, 3, 1, 1},    {batch, 2, 9, 8, 3, 2, 4},
+          {batch, 1, 5, 7, 1, 5, 7},          {batch, 5, 11, 6, 7, 3, 2, 2, 1},
+          {batch, 7, 1, 1, 3, 1, 1},          {batch, 3, 16, 16, 9, 5, 5, 3, 2},
+          {batch, 6, 7, 8, 4, 3, 3, 1, 1, 2}, {batch, 3, 11, 9, 2, 3, 3, 2, 1, 1, 2}};
 }
 
 std::string name_of(const Conv2dShape& s, const std::string& what) {
   const auto text = [](int number) { return std::to_string(number); };
   return what + " of " + text(s.batch) + " x " + text(s.in_channels) + "x" + text(s.in_height) + "x" +
          text(s.in_width) + ", " + text(s.out_channels) + "@" + text(s.kernel_height) + "x" +
-         text(s.kernel_width) + " stride " + text(s.stride) + " padding " + text(s.padding) + ", seeds 1-4";
+         text(s.kernel_width) + " stride " + text(s.stride) + " padding " + text(s.padding) + " groups " +
+         text(s.groups) + " dilation " + text(s.dilation) + ", seeds 1-4";
 }
 
 template <typename Check>

@@ -86,7 +86,8 @@ onnx::TensorProto& tensor_of(onnx::ModelProto& model, const std::string& name) {
 }
 
 TEST(OnnxTest, ShippedModelsComeBackToTheBit) {
-  for (const char* name : {"net", "lenet", "mlp", "linear", "resnet8", "resnet20"}) {
+  for (const char* name :
+       {"net", "lenet", "mlp", "linear", "resnet8", "resnet20", "resnet18", "mobilenet_v2"}) {
     const Network network = Network::load(name, {1, 28, 28}, kClasses);
     EXPECT_EQ(read_back(file_of(network), network), weights_of(network)) << name;
   }
@@ -172,6 +173,22 @@ TEST(OnnxTest, ProductAndSumAreALinearLayer) {
 
 using Change = std::function<void(onnx::ModelProto&)>;
 
+/// As PyTorch writes a convolution without one.
+TEST(OnnxTest, BiasThatOnlyRepeatsAZeroIsNone) {
+  const Network network = network_of(
+      "layers:\n  - conv2d: {out: 4, kernel: 3, groups: 1, dilation: 2, bias: false}\n  - linear: classes\n");
+  onnx::ModelProto model = parsed(file_of(network));
+  onnx::TensorProto& zero = *model.mutable_graph()->add_initializer();
+  zero.set_name("zero"), zero.set_data_type(onnx::TensorProto::FLOAT), zero.add_float_data(0);
+  onnx::NodeProto& repeat = *model.mutable_graph()->add_node();
+  repeat.set_op_type("Expand"), repeat.add_input("zero"), repeat.add_input("size"),
+      repeat.add_output("zeros");
+  node_of(model, "conv1").add_input("zeros");
+  EXPECT_EQ(read_back(bytes_of(model), network), weights_of(network));
+  tensor_of(model, "zero").set_float_data(0, 1);
+  EXPECT_THROW(read_back(bytes_of(model), network), DataError);
+}
+
 TEST(OnnxTest, WhatDiffersIsNamed) {
   const Network network = network_of(kSmall);
   const std::pair<std::string, Change> cases[] = {
@@ -183,6 +200,11 @@ TEST(OnnxTest, WhatDiffersIsNamed) {
        }},
       {"has pads [2, 1, 1, 1]",
        [](auto& model) { attribute_of(node_of(model, "conv1"), "pads").set_ints(0, 2); }},
+      {"has dilations [2, 2]",
+       [](auto& model) {
+         attribute_of(node_of(model, "conv1"), "dilations").add_ints(2),
+             attribute_of(node_of(model, "conv1"), "dilations").add_ints(2);
+       }},
       {"has group [2]", [](auto& model) { attribute_of(node_of(model, "conv1"), "group").set_i(2); }},
       {"has auto_pad 'SAME_UPPER'",
        [](auto& model) { attribute_of(node_of(model, "conv1"), "auto_pad").set_s("SAME_UPPER"); }},

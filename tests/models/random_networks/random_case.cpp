@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <vector>
 
@@ -183,7 +184,7 @@ class Writer {
         return add_pool("avg_pool");
       case 6:
       case 7:
-        return add("relu");
+        return add(dice_.chance(0.3) ? "relu6" : "relu");
       case 8:
         return add_dropout("dropout");
       case 9:
@@ -244,9 +245,31 @@ class Writer {
     if (height > shape_.height + 2 * allowed || width > shape_.width + 2 * allowed) return;
     while (shape.out_channels > 1 && is_too_much(shape)) --shape.out_channels;
     if (is_too_much(shape)) return;
-    add(fmt::format("conv2d: {{out: {}, kernel: [{}, {}], stride: {}, padding: {}, bias: {}}}",
-                    shape.out_channels, height, width, shape.stride, allowed, !dice_.chance(0.3)));
+    shape.groups = random_groups(shape);
+    shape.dilation = random_dilation(shape);
+    add(fmt::format(
+        "conv2d: {{out: {}, kernel: [{}, {}], stride: {}, padding: {}, groups: {}, dilation: {}, bias: {}}}",
+        shape.out_channels, height, width, shape.stride, allowed, shape.groups, shape.dilation,
+        !dice_.chance(0.3)));
     shape_ = {shape.out_channels, shape.out_height(), shape.out_width()};
+  }
+
+  /// Any common divisor of the channels of both sides.
+  int random_groups(const Conv2dShape& shape) {
+    if (!dice_.chance(0.4)) return 1;
+    const int most = std::gcd(shape.in_channels, shape.out_channels);
+    int groups = dice_.between(1, most);
+    while (most % groups != 0) ++groups;
+    return groups;
+  }
+  /// As far as the taps still fit the image.
+  int random_dilation(Conv2dShape shape) {
+    if (!dice_.chance(0.3)) return 1;
+    for (shape.dilation = dice_.between(2, 4); shape.dilation > 1; --shape.dilation)
+      if (shape.reach_height() <= shape.in_height + 2 * shape.padding &&
+          shape.reach_width() <= shape.in_width + 2 * shape.padding)
+        break;
+    return shape.dilation;
   }
 
   static bool is_too_much(const Conv2dShape& shape) {

@@ -75,7 +75,10 @@ Bounded layer_backward(const LayerOp& op, const LayerContext& context, const Bou
           },
           [&](const ReluOp&) { return relu_backward(x, dy, ties); },
           [&](const DropoutOp& drop) { return dropout(drop, context, dy); },
-          [&](const ActivationOp& activation) { return activation_backward(activation.kind, x, dy); },
+          [&](const ActivationOp& activation) {
+            return activation.kind == Activation::kRelu6 ? relu6_backward(x, dy, ties)
+                                                         : activation_backward(activation.kind, x, dy);
+          },
           [&](const GlobalAvgPoolOp& pool) { return global_avg_pool_backward(pool, context.batch, x, dy); },
           [&](const BatchNormOp& norm) { return batch_norm_backward(norm, context, x, dy); },
           [&](const AddOp&) { return dy; }, [&](const RouteOp&) { return Bounded(x.size()); },
@@ -115,6 +118,8 @@ Curve curve_at(Activation kind, double x) {
       const double y = 1 / (1 + std::exp(-x)), slope = y * (1 - y);
       return {y, slope, slope * (1 - 2 * y)};
     }
+    case Activation::kRelu6:
+      return {std::clamp(x, 0.0, 6.0), x > 0 && x < 6 ? 1.0 : 0.0, 0};
     case Activation::kGelu: {
       const double below = std::erfc(-x / std::sqrt(2.0)) / 2,
                    density = std::exp(-x * x / 2) / std::sqrt(2 * M_PI);
@@ -150,6 +155,19 @@ Bounded relu_backward(const Bounded& x, const Bounded& dy, std::int64_t& ties) {
     if (x.value[i] > 0) add_gradient(dx, i, dy, i, 1);
     const double sigma = std::sqrt(x.variance[i]);
     if (sigma == 0 || std::abs(x.value[i]) > Bounded::kSigmas * sigma) continue;
+    dx.tie[i] += std::abs(dy.value[i]) + dy.allowed(i);
+    ++ties;
+  }
+  return dx;
+}
+
+Bounded relu6_backward(const Bounded& x, const Bounded& dy, std::int64_t& ties) {
+  Bounded dx(x.size());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    if (x.value[i] > 0 && x.value[i] < 6) add_gradient(dx, i, dy, i, 1);
+    const double sigma = std::sqrt(x.variance[i]),
+                 distance = std::min(std::abs(x.value[i]), std::abs(x.value[i] - 6));
+    if (sigma == 0 || distance > Bounded::kSigmas * sigma) continue;
     dx.tie[i] += std::abs(dy.value[i]) + dy.allowed(i);
     ++ties;
   }

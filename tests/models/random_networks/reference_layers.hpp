@@ -74,6 +74,8 @@ Bounded weight_gradient(const LayerOp& op, const LayerContext& context, const Bo
 Bounded relu_forward(const Bounded& x);
 /// Counts numbers that rounding may put on the other side of zero.
 Bounded relu_backward(const Bounded& x, const Bounded& dy, std::int64_t& ties);
+/// Likewise, on the other side of zero or six.
+Bounded relu6_backward(const Bounded& x, const Bounded& dy, std::int64_t& ties);
 Bounded activation_forward(Activation kind, const Bounded& x);
 Bounded activation_backward(Activation kind, const Bounded& x, const Bounded& dy);
 /// The same in both directions.

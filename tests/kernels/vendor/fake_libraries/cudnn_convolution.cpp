@@ -18,12 +18,14 @@ struct Problem {
   cudnnConvolutionStruct convolution;
 
   bool fits() const {
-    const auto out = [](int size, int padding, int window, int stride) {
-      return (size + 2 * padding - window) / stride + 1;
+    const auto out = [](int size, int padding, int window, int dilation, int stride) {
+      return (size + 2 * padding - (window - 1) * dilation - 1) / stride + 1;
     };
-    return convolution.mode == CUDNN_CROSS_CORRELATION && convolution.math == CUDNN_FMA_MATH && x.n == y.n &&
-           x.c == w.c && y.c == w.n && y.h == out(x.h, convolution.padding_h, w.h, convolution.stride_h) &&
-           y.w == out(x.w, convolution.padding_w, w.w, convolution.stride_w);
+    const cudnnConvolutionStruct& c = convolution;
+    return c.mode == CUDNN_CROSS_CORRELATION && c.math == CUDNN_FMA_MATH && x.n == y.n &&
+           x.c == w.c * c.groups && y.c == w.n && y.c % c.groups == 0 &&
+           y.h == out(x.h, c.padding_h, w.h, c.dilation_h, c.stride_h) &&
+           y.w == out(x.w, c.padding_w, w.w, c.dilation_w, c.stride_w);
   }
 
   /// Calls f(x index, w index, y index) for each product.
@@ -37,13 +39,14 @@ struct Problem {
 
   template <typename F>
   void for_each_tap(int n, int k, int p, int q, const F& f) const {
-    for (int c = 0; c < x.c; ++c)
+    const int first_channel = k / (y.c / convolution.groups) * w.c;
+    for (int c = 0; c < w.c; ++c)
       for (int r = 0; r < w.h; ++r)
         for (int s = 0; s < w.w; ++s) {
-          const int row = p * convolution.stride_h - convolution.padding_h + r;
-          const int column = q * convolution.stride_w - convolution.padding_w + s;
+          const int row = p * convolution.stride_h - convolution.padding_h + r * convolution.dilation_h;
+          const int column = q * convolution.stride_w - convolution.padding_w + s * convolution.dilation_w;
           if (row < 0 || row >= x.h || column < 0 || column >= x.w) continue;
-          f(x.at(n, c, row, column), w.at(k, c, r, s), y.at(n, k, p, q));
+          f(x.at(n, first_channel + c, row, column), w.at(k, c, r, s), y.at(n, k, p, q));
         }
   }
 };

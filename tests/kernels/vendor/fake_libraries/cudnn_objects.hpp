@@ -28,9 +28,10 @@ struct cudnnTensorStruct {
 struct cudnnFilterStruct : cudnnTensorStruct {};
 
 struct cudnnConvolutionStruct {
-  int padding_h = 0, padding_w = 0, stride_h = 0, stride_w = 0;
+  int padding_h = 0, padding_w = 0, stride_h = 0, stride_w = 0, dilation_h = 1, dilation_w = 1;
   cudnnConvolutionMode_t mode = CUDNN_CONVOLUTION;
   cudnnMathType_t math = CUDNN_DEFAULT_MATH;
+  int groups = 1;
 };
 
 struct cudnnPoolingStruct {
