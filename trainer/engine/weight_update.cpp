@@ -21,7 +21,7 @@ namespace {
 std::vector<UpdateTensor> ranges_of(const ParameterLayout& layout, UpdateRule rule, bool decay_biases) {
   std::vector<UpdateTensor> ranges;
   for (const Parameter& parameter : layout.parameters) {
-    const bool is_whole = decay_biases || parameter.shape.size() > 1;
+    const bool is_whole = decay_biases || !parameter.is_bias_or_norm();
     const UpdateTensor range{
         .offset = parameter.offset, .size = parameter.size, .decays = is_whole, .adapts = is_whole};
     const bool continues = !ranges.empty() && !uses_norms(rule) && ranges.back().decays == range.decays;
