@@ -213,13 +213,22 @@ class DeviceOps {
   virtual void avg_pool_backward(Stream&, const Pool2dShape&, const float* dy, float* dx) = 0;
 
   // As kernels/cpu/ops.hpp says, with the same bits.
+  virtual void adaptive_avg_pool_forward(Stream&, const AdaptivePoolShape&, const float* x, float* y) = 0;
+  virtual void adaptive_avg_pool_backward(Stream&, const AdaptivePoolShape&, const float* dy, float* dx) = 0;
   virtual void global_avg_pool_forward(Stream&, const ImageShape&, int batch, const float* x, float* y) = 0;
   virtual void global_avg_pool_backward(Stream&, const ImageShape&, int batch, const float* dy,
                                         float* dx) = 0;
-  virtual void activation_forward(Stream&, Activation, std::size_t size, const float* x, float* y) = 0;
-  virtual void activation_backward(Stream&, Activation, std::size_t size, const float* saved, const float* dy,
-                                   float* dx) = 0;
+  virtual void activation_forward(Stream&, const ActivationFunction&, std::size_t size, const float* x,
+                                  float* y) = 0;
+  virtual void activation_backward(Stream&, const ActivationFunction&, std::size_t size, const float* saved,
+                                   const float* dy, float* dx) = 0;
   virtual void add(Stream&, std::size_t size, const float* a, const float* b, float* y) = 0;
+  virtual void scale_channels(Stream&, const ScaleShape&, const float* x, const float* scale, bool adds,
+                              float* y) = 0;
+  virtual void sum_products(Stream&, const ScaleShape&, const float* a, const float* b, bool adds,
+                            float* y) = 0;
+  /// Overwrites these features of `to`, or adds to them.
+  virtual void copy_features(Stream&, const FeatureCopy&, const float* from, bool adds, float* to) = 0;
 
   // Batch normalisation, as kernels/cpu/ops.hpp and kernels/batch_norm.hpp say, with the same bits. All columns are
   // samples; those of a grain follow one another.
@@ -246,6 +255,16 @@ class DeviceOps {
                                   float* y) = 0;
   virtual void batch_norm_backward(Stream&, const BatchNormShape&, const float* x, const float* dy,
                                    const BatchNormChannel* channels, const float* weight, float* dx) = 0;
+
+  // layer_norm and group_norm, as kernels/cpu/ops.hpp says, with the same bits.
+  virtual void group_norm_forward(Stream&, const GroupNormShape&, double eps, const float* x,
+                                  const float* weight, const float* bias, float* statistics, float* y) = 0;
+  virtual void group_norm_backward(Stream&, const GroupNormShape&, const float* x, const float* dy,
+                                   const float* weight, const float* statistics, float* dx) = 0;
+  /// Accumulates dweight and dbias.
+  virtual void group_norm_weight_gradients(Stream&, const GroupNormShape&, int grain, const float* x,
+                                           const float* dy, const float* statistics,
+                                           const ExactGradient&) = 0;
 
   /// Cross-entropy of the softmax: adds samples, loss (each sample's rounded to 2^-32 nats, so that sums are
   /// exact) and correct answers to the counters. dlogits [classes, batch] = softmax - onehot; null: not

@@ -87,6 +87,19 @@ struct Pool2dShape {
   constexpr bool is_halving() const { return kernel == 2 && stride == 2 && padding == 0; }
 };
 
+/// x [channels, in_height, in_width, batch] → y [channels, out_height, out_width, batch]. Row i of y is made of the rows
+/// from floor(i in / out) to ceil((i + 1) in / out) of x, columns likewise: neighbours may overlap.
+struct AdaptivePoolShape {
+  int batch = 0;
+  int channels = 0, in_height = 0, in_width = 0;
+  int out_height = 1, out_width = 1;
+
+  constexpr std::size_t in_size() const { return std::size_t{1} * channels * in_height * in_width * batch; }
+  constexpr std::size_t out_size() const {
+    return std::size_t{1} * channels * out_height * out_width * batch;
+  }
+};
+
 /// x [in_features, batch] → y [out_features, batch], weights [out_features, in_features] as in PyTorch.
 struct LinearShape {
   int batch = 0;
@@ -106,11 +119,39 @@ struct DropoutShape {
   float probability = 0.5F;  ///< of dropping a unit; in [0, 1)
 };
 
+/// x and y [channels, pixels, batch], a scale for each channel of each sample [channels, batch].
+struct ScaleShape {
+  int batch = 0;
+  int channels = 0;
+  int pixels = 1;
+};
+
+/// Neighbouring features of one tensor that become some of another.
+struct FeatureCopy {
+  int batch = 0;
+  int count = 0;  ///< of features
+  int from_features = 0, from_first = 0;
+  int to_features = 0, to_first = 0;
+};
+
 /// logits [classes, batch]; of the `batch` columns the first `samples` are real.
 struct LossShape {
   int batch = 0;
   int samples = 0;
   int classes = 0;
+};
+
+/// x and y [channels, pixels, batch]; a group of neighbouring channels of one sample is normalised together. Each channel
+/// has a weight and a bias. Statistics are mean, then 1 / deviation, each [groups, batch].
+struct GroupNormShape {
+  int batch = 0;
+  int groups = 1;  ///< divides the channels
+  int channels = 0;
+  int pixels = 1;
+
+  constexpr int channels_of_group() const { return channels / groups; }
+  constexpr int group_size() const { return channels_of_group() * pixels; }
+  constexpr std::size_t statistics_size() const { return std::size_t{2} * groups * batch; }
 };
 
 /// From a data set [sample][features], take `samples` rows and lay them out as [features, batch]. Of images,
@@ -124,9 +165,34 @@ struct GatherShape {
 
 // Functions of one number that layers apply to each number of a tensor.
 
-/// The derivative is computed of what ops call `saved`: of y for kTanh, kSigmoid and kRelu6, of x for the others.
 /// kGeluTanh is the approximation of GELU by tanh.
-enum class Activation : std::uint8_t { kTanh, kSigmoid, kGelu, kGeluTanh, kRelu6 };
+enum class Activation : std::uint8_t {
+  kTanh,
+  kSigmoid,
+  kGelu,
+  kGeluTanh,
+  kLeakyRelu,
+  kElu,
+  kSilu,
+  kHardSigmoid,
+  kHardSwish,
+  kRelu6
+};
+
+/// One of them with its number, which is not negative: the slope below 0 of kLeakyRelu, the alpha of kElu; others have
+/// none.
+struct ActivationFunction {
+  Activation kind = Activation::kTanh;
+  float number = 0;
+
+  constexpr ActivationFunction(Activation of_kind, float its_number = 0)
+      : kind(of_kind), number(its_number) {}
+  /// The derivative is computed of what ops call `saved`: of x, or else of y.
+  constexpr bool saves_input() const {
+    return kind == Activation::kGelu || kind == Activation::kGeluTanh || kind == Activation::kSilu ||
+           kind == Activation::kHardSwish;
+  }
+};
 
 // A grain's gradient as several terms, each of which is rounded to fixed point by itself (GradientSplit in
 // kernels/sum_cuts.hpp says why and how many).

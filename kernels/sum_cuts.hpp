@@ -106,6 +106,24 @@ struct GradientSplit {
   constexpr int samples_of_unit() const { return sample_groups * kLanes; }
 };
 
+/// Row i of an adaptive pool, or column: [begin, end) of `in`.
+struct AdaptiveWindow {
+  int begin, end;
+
+  LOCKSTEP_HOST_DEVICE constexpr AdaptiveWindow(int i, int in, int out)
+      : begin(static_cast<int>(std::int64_t{i} * in / out)),
+        end(static_cast<int>(((std::int64_t{i} + 1) * in + out - 1) / out)) {}
+  LOCKSTEP_HOST_DEVICE constexpr int size() const { return end - begin; }
+};
+
+/// layer_norm and group_norm, in double. Number k of a group of one sample goes to chain k % kGroupNormChains; chains i and
+/// i + half are added, for half 8, 4, 2, 1. The gradients of weights over a grain: sample n is lane n % kGroupNormLanes, pixel
+/// p goes to chain p % kGroupNormPixelChains of its lane, by pixel, then by sample; (0 + 1) + (2 + 3), then lanes i and
+/// i + half. One rounding to fixed point.
+inline constexpr int kGroupNormChains = 16;
+inline constexpr int kGroupNormLanes = 16;
+inline constexpr int kGroupNormPixelChains = 4;
+
 /// The softmax of a sample: class c is added to sum c % kLossSums, in order; then (0 + 1) + (2 + 3).
 inline constexpr int kLossSums = 4;
 

@@ -20,6 +20,9 @@ struct Parameter {
   std::size_t size = 0;    ///< in elements
   int fan_in = 0;          ///< inputs that feed one output, for initialisation
   Initial initial = Initial::kRandom;
+
+  /// Not what inputs are multiplied by and added up: a layer_norm's has as many dimensions as its input.
+  bool is_bias_or_norm() const { return shape.size() == 1 || initial != Initial::kRandom; }
 };
 
 /// The order of the arena: layers in forward order, weight before bias, no gaps. Gradients and optimiser

@@ -202,6 +202,7 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i) {
     unit.stage.head->device_backward_data(
         layer_pass(stream), {.weights = weights_of(unit),
                              .x = input_of(i),
+                             .branch = branch_of(unit),
                              .y = unit.y.data(),
                              .saved = unit.mask.data(),
                              .dy = unit.gradient,

@@ -44,6 +44,12 @@ void Layer::add_parameter(const std::string& what, int size, Parameter::Initial 
   append(parameters_, name() + "." + what, size, parameter_offset(), initial);
 }
 
+void Layer::add_parameter(const std::string& what, const std::vector<int>& shape,
+                          Parameter::Initial initial) {
+  add_parameter(what, std::accumulate(shape.begin(), shape.end(), 1, std::multiplies<>()), initial);
+  parameters_.back().shape = shape;
+}
+
 void Layer::add_kept(const std::string& what, int size, Parameter::Initial initial) {
   append(kept_, name() + "." + what, size, kept_offset(), initial);
 }

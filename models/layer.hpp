@@ -95,10 +95,13 @@ struct DropoutOp {
   std::uint32_t layer = 0;      ///< DropoutKey::layer
 };
 struct ActivationOp {
-  Activation kind;
+  ActivationFunction function;
 };
 struct GlobalAvgPoolOp {
   ImageShape input;
+};
+struct AdaptiveAvgPoolOp {
+  AdaptivePoolShape shape;
 };
 /// In evaluation with the running statistics, of which nothing is said here.
 struct BatchNormOp {
@@ -106,8 +109,22 @@ struct BatchNormOp {
   double eps = 0;
   bool affine = true;
 };
+/// layer_norm has one group, and a weight for each number instead of each channel.
+struct GroupNormOp {
+  GroupNormShape shape;
+  double eps = 0;
+  bool affine = true;
+  bool whole_layer = false;  ///< a layer_norm
+};
 /// Of the input and Layer::branch().
 struct AddOp {};
+/// Likewise; one of them has a number for each channel of the other, or as many.
+struct MultiplyOp {
+  ScaleShape shape;
+  bool input_scales = false;  ///< otherwise the branch does
+};
+/// Layer::branch() and behind it the input, channel after channel.
+struct ConcatOp {};
 /// Layer::branch() alone.
 struct RouteOp {};
 /// Changes nothing but the shape.
@@ -115,7 +132,8 @@ struct ViewOp {};
 
 /// Shapes have batch 1.
 using LayerOp = std::variant<Conv2dShape, LinearShape, MaxPoolOp, AvgPoolOp, ReluOp, DropoutOp, ActivationOp,
-                             GlobalAvgPoolOp, BatchNormOp, AddOp, RouteOp, ViewOp>;
+                             GlobalAvgPoolOp, AdaptiveAvgPoolOp, BatchNormOp, GroupNormOp, AddOp, MultiplyOp,
+                             ConcatOp, RouteOp, ViewOp>;
 
 /// Neighbouring channels of a layer's output.
 struct ChannelRange {
@@ -151,7 +169,7 @@ struct LayerTensors {
   const float* kept = nullptr;      ///< this layer's own kept tensors, one behind the other
   std::byte* statistics = nullptr;  ///< of a BatchLayer in training
   // Of layers with a branch():
-  const float* branch = nullptr;  ///< the output of that layer
+  const float* branch = nullptr;  ///< the output of that layer; in backward: valid if needs_branch()
   float* dbranch = nullptr;       ///< its gradient; null: not needed
   bool adds_to_dbranch = false;   ///< otherwise overwrites it
 };
@@ -202,6 +220,8 @@ class Layer {
   virtual bool may_be_last() const { return output_need() == OutputNeed::kNothing; }
   /// The earlier layer whose output is this one's second input; none: there is one input.
   virtual std::optional<std::size_t> branch() const { return std::nullopt; }
+  /// backward_data reads the output of branch().
+  virtual bool needs_branch() const { return false; }
   /// Whether the output of the layer before this one enters in its own.
   virtual bool reads_layer_before() const { return true; }
   virtual std::size_t saved_bytes(int /*batch*/) const { return 0; }
@@ -246,6 +266,8 @@ class Layer {
   void add_bias(int outputs, int fan_in);
   /// Gives it the vector NAME.what, behind those that it has; trained, or only kept.
   void add_parameter(const std::string& what, int size, Parameter::Initial initial);
+  /// The same in this shape.
+  void add_parameter(const std::string& what, const std::vector<int>& shape, Parameter::Initial initial);
   void add_kept(const std::string& what, int size, Parameter::Initial initial);
   std::uint32_t index() const { return place_.index; }
 

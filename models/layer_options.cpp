@@ -27,12 +27,12 @@ std::string shown(const YAML::Node& node) {
 
 /// "there are conv1, relu1 of that shape": the last few.
 std::string what_fits(std::vector<std::string_view> names, const std::string& wanted,
-                      const ImageShape& shape) {
-  if (names.empty()) return fmt::format("there is none with an output of {}", to_string(shape));
+                      const std::string& such) {
+  if (names.empty()) return fmt::format("there is none with an output of {}", such);
   const std::string hint = did_you_mean(wanted, names);
   constexpr std::size_t kMost = 8;
   if (names.size() > kMost) names.erase(names.begin(), names.end() - kMost);
-  return fmt::format("with an output of {} there {} {}{}", to_string(shape), names.size() == 1 ? "is" : "are",
+  return fmt::format("with an output of {} there {} {}{}", such, names.size() == 1 ? "is" : "are",
                      fmt::join(names, ", "), hint);
 }
 
@@ -49,6 +49,10 @@ LayerOptions::LayerOptions(Origin origin, const YAML::Node& options, std::string
 int LayerOptions::integer(const std::string& key, int least, int most, int fallback) const {
   const YAML::Node node = find(key);
   return node.IsDefined() ? to_integer(node, key, least, most) : fallback;
+}
+
+int LayerOptions::integer(const std::string& key, int least, int most) const {
+  return to_integer(require(key), key, least, most);
 }
 
 float LayerOptions::probability(const std::string& key, float fallback) const {
@@ -119,21 +123,28 @@ int LayerOptions::common_divisor(const std::string& key, int inputs, int outputs
 }
 
 EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShape& shape) const {
+  return earlier_layer(
+      key, shape, [&](const ImageShape& output) { return output == shape; }, to_string(shape));
+}
+
+EarlierLayer LayerOptions::earlier_layer(const std::string& key, const ImageShape& input,
+                                         const std::function<bool(const ImageShape&)>& fits,
+                                         const std::string& such) const {
   const YAML::Node node = require_layer_name(key);
   const std::string& wanted = node.Scalar();
   std::vector<std::string_view> fitting;
   for (std::size_t i = 0; i < origin_.earlier.size(); ++i) {
     const Layer& layer = *origin_.earlier[i];
-    if (layer.output() == shape) {
-      if (layer.name() == wanted) return {wanted, i, shape};
+    if (fits(layer.output())) {
+      if (layer.name() == wanted) return {wanted, i, layer.output()};
       fitting.emplace_back(layer.name());
     }
   }
-  const std::string help = "; " + what_fits(fitting, wanted, shape);
+  const std::string help = "; " + what_fits(fitting, wanted, such);
   for (const auto& layer : origin_.earlier) {
     if (layer->name() != wanted) continue;
     fail_shape(node.Mark(), fmt::format("{}: {} has an output of {}, and here come {}{}", key, wanted,
-                                        to_string(layer->output()), to_string(shape), help));
+                                        to_string(layer->output()), to_string(input), help));
   }
   fail(node.Mark(),
        fmt::format("{}: no layer before this one is called {}{}", key, quoted_text(wanted), help));
@@ -201,8 +212,9 @@ int LayerOptions::to_integer(const YAML::Node& node, const std::string& key, int
   if (!value || *value < least || *value > most) {
     const std::string range =
         least == most ? fmt::format("{}", least) : fmt::format("from {} to {}", least, most);
+    const bool takes_classes = key == "out" && most == kMaxOutputs;
     fail(node.Mark(), fmt::format("{} must be a whole number {}{}, not {}", key, range,
-                                  key == "out" ? " or 'classes'" : "", shown(node)));
+                                  takes_classes ? " or 'classes'" : "", shown(node)));
   }
   return static_cast<int>(*value);
 }

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -48,6 +49,8 @@ class LayerOptions {
 
   /// A whole number in [least, most].
   int integer(const std::string& key, int least, int most, int fallback) const;
+  /// Must be there.
+  int integer(const std::string& key, int least, int most) const;
   struct Range {
     double least = 0, most = 0;
   };
@@ -67,6 +70,12 @@ class LayerOptions {
   int common_divisor(const std::string& key, int inputs, int outputs) const;
   /// The name of an earlier layer with an output of this shape. Must be there.
   EarlierLayer earlier_layer(const std::string& key, const ImageShape& shape) const;
+  /// With an output that fits.
+  /// @param input  what comes here
+  /// @param such   which outputs fit, in words: "4x26x26 or 4"
+  EarlierLayer earlier_layer(const std::string& key, const ImageShape& input,
+                             const std::function<bool(const ImageShape&)>& fits,
+                             const std::string& such) const;
   /// With an output of any shape.
   EarlierLayer earlier_layer(const std::string& key) const;
 

@@ -111,7 +111,8 @@ class Planner {
       keep(x_[i], layer(i).needs_input() ? backward_of(i) : forward_of(i));
       const bool needs_output = layer(i).output_need() != Layer::OutputNeed::kNothing;
       keep(y_[i], needs_output ? backward_of(i) : forward_of(i));
-      if (const auto from = branch_of(i)) keep(y_[*from], forward_of(i));
+      if (const auto from = branch_of(i))
+        keep(y_[*from], layer(i).needs_branch() ? backward_of(i) : forward_of(i));
     }
     keep(0, backward_of(0));
     keep(last_tensor(), backward_of(tensors_.back().producer));

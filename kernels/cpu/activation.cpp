@@ -109,50 +109,31 @@ void add(std::size_t size, const float* a, const float* b, float* y) {
 // Activations with a curve, elementwise and SIMD; their arithmetic is that of kernels/numerics/activation_math.inc.
 
 template <Activation kKind>
-void forward(std::size_t size, const float* x, float* y) {
+void forward(float number, std::size_t size, const float* x, float* y) {
   for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
     using Math = VectorMath<decltype(d)>;
-    hn::StoreU(ActivationMath<kKind>::template forward<Math>(hn::LoadU(d, x + i)), d, y + i);
+    const auto value = hn::LoadU(d, x + i);
+    hn::StoreU(ActivationMath<kKind>::template forward<Math>(value, hn::Set(d, number)), d, y + i);
   });
 }
 
 template <Activation kKind>
-void backward(std::size_t size, const float* saved, const float* dy, float* dx) {
+void backward(float number, std::size_t size, const float* saved, const float* dy, float* dx) {
   for_each_vector(size, [&](auto d, std::size_t i) HWY_ATTR {
     using Math = VectorMath<decltype(d)>;
-    const auto gradient = hn::LoadU(d, dy + i);
-    hn::StoreU(ActivationMath<kKind>::template backward<Math>(hn::LoadU(d, saved + i), gradient), d, dx + i);
+    const auto value = hn::LoadU(d, saved + i), gradient = hn::LoadU(d, dy + i);
+    hn::StoreU(ActivationMath<kKind>::template backward<Math>(value, gradient, hn::Set(d, number)), d,
+               dx + i);
   });
 }
 
-void activation_forward(Activation kind, std::size_t size, const float* x, float* y) {
-  switch (kind) {
-    case Activation::kTanh:
-      return forward<Activation::kTanh>(size, x, y);
-    case Activation::kSigmoid:
-      return forward<Activation::kSigmoid>(size, x, y);
-    case Activation::kGelu:
-      return forward<Activation::kGelu>(size, x, y);
-    case Activation::kGeluTanh:
-      return forward<Activation::kGeluTanh>(size, x, y);
-    case Activation::kRelu6:
-      return forward<Activation::kRelu6>(size, x, y);
-  }
+void activation_forward(const ActivationFunction& f, std::size_t size, const float* x, float* y) {
+  with_constant(f.kind, [&]<Activation kKind>() { forward<kKind>(f.number, size, x, y); });
 }
 
-void activation_backward(Activation kind, std::size_t size, const float* saved, const float* dy, float* dx) {
-  switch (kind) {
-    case Activation::kTanh:
-      return backward<Activation::kTanh>(size, saved, dy, dx);
-    case Activation::kSigmoid:
-      return backward<Activation::kSigmoid>(size, saved, dy, dx);
-    case Activation::kGelu:
-      return backward<Activation::kGelu>(size, saved, dy, dx);
-    case Activation::kGeluTanh:
-      return backward<Activation::kGeluTanh>(size, saved, dy, dx);
-    case Activation::kRelu6:
-      return backward<Activation::kRelu6>(size, saved, dy, dx);
-  }
+void activation_backward(const ActivationFunction& f, std::size_t size, const float* saved, const float* dy,
+                         float* dx) {
+  with_constant(f.kind, [&]<Activation kKind>() { backward<kKind>(f.number, size, saved, dy, dx); });
 }
 
 // Dropout: masks for four units and up to 64 samples at a time from vectorised Philox, then applied pixel by pixel.
@@ -221,12 +202,13 @@ void add(std::size_t size, const float* a, const float* b, float* y) {
 HWY_EXPORT(activation_forward);
 HWY_EXPORT(activation_backward);
 
-void activation_forward(Activation kind, std::size_t size, const float* x, float* y) {
-  HWY_DYNAMIC_DISPATCH(activation_forward)(kind, size, x, y);
+void activation_forward(const ActivationFunction& f, std::size_t size, const float* x, float* y) {
+  HWY_DYNAMIC_DISPATCH(activation_forward)(f, size, x, y);
 }
 
-void activation_backward(Activation kind, std::size_t size, const float* saved, const float* dy, float* dx) {
-  HWY_DYNAMIC_DISPATCH(activation_backward)(kind, size, saved, dy, dx);
+void activation_backward(const ActivationFunction& f, std::size_t size, const float* saved, const float* dy,
+                         float* dx) {
+  HWY_DYNAMIC_DISPATCH(activation_backward)(f, size, saved, dy, dx);
 }
 
 HWY_EXPORT(dropout);

@@ -4,6 +4,7 @@
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 
+#include <algorithm>
 #include <cstddef>
 
 #undef HWY_TARGET_INCLUDE
@@ -89,6 +90,66 @@ void avg_any_backward(const Pool2dShape& shape, const float* dy, float* dx) {
   });
 }
 
+// Windows of an adaptive pool.
+
+/// Calls f(offset of y, window's rows, columns, share of a pixel, offset of the channel in x).
+template <class F>
+HWY_INLINE void for_each_adaptive_window(const AdaptivePoolShape& shape, const F& f) {
+  const auto batch = static_cast<std::size_t>(shape.batch);
+  const std::size_t channel = std::size_t{1} * shape.in_height * shape.in_width * batch;
+  std::size_t y = 0;
+  for (int c = 0; c < shape.channels; ++c) {
+    for (int i = 0; i < shape.out_height; ++i) {
+      const AdaptiveWindow rows(i, shape.in_height, shape.out_height);
+      for (int j = 0; j < shape.out_width; ++j, y += batch) {
+        const AdaptiveWindow columns(j, shape.in_width, shape.out_width);
+        f(y, rows, columns, 1.0F / static_cast<float>(rows.size() * columns.size()), c * channel);
+      }
+    }
+  }
+}
+
+/// Calls f(offset of a pixel in its channel), row by row.
+template <class F>
+HWY_INLINE void for_each_pixel_of(const AdaptivePoolShape& shape, const AdaptiveWindow& rows,
+                                  const AdaptiveWindow& columns, const F& f) {
+  for (int h = rows.begin; h < rows.end; ++h) {
+    for (int w = columns.begin; w < columns.end; ++w)
+      f((std::size_t{1} * h * shape.in_width + w) * static_cast<std::size_t>(shape.batch));
+  }
+}
+
+void adaptive_avg_forward(const AdaptivePoolShape& shape, const float* x, float* y) {
+  const Pixels d;
+  for_each_adaptive_window(
+      shape, [&](std::size_t to, const AdaptiveWindow& rows, const AdaptiveWindow& columns, float share,
+                 std::size_t channel) HWY_ATTR {
+        for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += hn::Lanes(d)) {
+          auto sum = hn::Zero(d);
+          for_each_pixel_of(shape, rows, columns, [&](std::size_t offset) HWY_ATTR {
+            sum = hn::Add(sum, hn::LoadU(d, x + channel + offset + n));
+          });
+          hn::StoreU(hn::Mul(sum, hn::Set(d, share)), d, y + to + n);
+        }
+      });
+}
+
+void adaptive_avg_backward(const AdaptivePoolShape& shape, const float* dy, float* dx) {
+  const Pixels d;
+  std::fill_n(dx, shape.in_size(), 0.0F);
+  for_each_adaptive_window(
+      shape, [&](std::size_t from, const AdaptiveWindow& rows, const AdaptiveWindow& columns, float share,
+                 std::size_t channel) HWY_ATTR {
+        for (std::size_t n = 0; n < static_cast<std::size_t>(shape.batch); n += hn::Lanes(d)) {
+          const auto gradient = hn::Mul(hn::LoadU(d, dy + from + n), hn::Set(d, share));
+          for_each_pixel_of(shape, rows, columns, [&](std::size_t offset) HWY_ATTR {
+            float* pixel = dx + channel + offset + n;
+            hn::StoreU(hn::Add(hn::LoadU(d, pixel), gradient), d, pixel);
+          });
+        }
+      });
+}
+
 // The mean of each whole channel: a lane is a sample, and four sums take turns, so that none waits for the one before.
 
 using Samples = hn::CappedTag<float, 16>;
@@ -164,6 +225,17 @@ void avg_pool_backward(const Pool2dShape& shape, const float* dy, float* dx) {
   } else {
     HWY_DYNAMIC_DISPATCH(avg_any_backward)(shape, dy, dx);
   }
+}
+
+HWY_EXPORT(adaptive_avg_forward);
+HWY_EXPORT(adaptive_avg_backward);
+
+void adaptive_avg_pool_forward(const AdaptivePoolShape& shape, const float* x, float* y) {
+  HWY_DYNAMIC_DISPATCH(adaptive_avg_forward)(shape, x, y);
+}
+
+void adaptive_avg_pool_backward(const AdaptivePoolShape& shape, const float* dy, float* dx) {
+  HWY_DYNAMIC_DISPATCH(adaptive_avg_backward)(shape, dy, dx);
 }
 
 HWY_EXPORT(global_avg_forward);

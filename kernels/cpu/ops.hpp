@@ -58,6 +58,10 @@ void max_pool_backward(const Pool2dShape& shape, const float* dy, const std::uin
 void avg_pool_forward(const Pool2dShape& shape, const float* x, float* y);
 void avg_pool_backward(const Pool2dShape& shape, const float* dy, float* dx);
 
+/// y = mean over each window, likewise; where windows overlap, a pixel's gradient is added up in row-major order of them.
+void adaptive_avg_pool_forward(const AdaptivePoolShape& shape, const float* x, float* y);
+void adaptive_avg_pool_backward(const AdaptivePoolShape& shape, const float* dy, float* dx);
+
 /// y [C,N] = mean over each channel of x [C,H,W,N]: pixel k, row by row, is added to sum k % 4; then
 /// (sum 0 + sum 1) + (sum 2 + sum 3), times the rounded 1 / (H W).
 void global_avg_pool_forward(const ImageShape& shape, int batch, const float* x, float* y);
@@ -77,6 +81,21 @@ void batch_norm_gradient_sums(const BatchNormShape& shape, const float* x, const
 void batch_norm_backward(const BatchNormShape& shape, const float* x, const float* dy,
                          const BatchNormChannel* channels, const float* weight, float* dx);
 
+// layer_norm and group_norm: kernels/sum_cuts.hpp has the order of the sums. x, y, dy, dx [channels, pixels, N].
+/// xhat = (x - mean) rstd; y = xhat weight + bias, one rounding for the latter two. mean, the sum over the group /
+/// numbers, and rstd = 1 / sqrt(the sum of (x - mean)^2 / numbers + eps) are computed in double, then rounded.
+/// @param weight, bias  [channels]; null: y = xhat
+/// @param statistics    [shape.statistics_size()], overwritten
+void group_norm_forward(const GroupNormShape& shape, double eps, const float* x, const float* weight,
+                        const float* bias, float* statistics, float* y);
+/// dx = (g - mean of g - xhat mean of g xhat) rstd, where g = dy weight and means, over the group, are sums in double /
+/// numbers, rounded. 0 in columns where dy is 0.
+void group_norm_backward(const GroupNormShape& shape, const float* x, const float* dy, const float* weight,
+                         const float* statistics, float* dx);
+/// dweight and dbias [channels]: sums of dy xhat and of dy over pixels and samples.
+void group_norm_weight_gradients(const GroupNormShape& shape, const float* x, const float* dy,
+                                 const float* statistics, float* dweight, float* dbias);
+
 /// y = w x + b.   x [I,N]  w [O,I]  b [O]  y [O,N]
 void linear_forward(const LinearShape& shape, const float* x, const float* w, const float* b, float* y);
 void linear_backward_data(const LinearShape& shape, const float* dy, const float* w, float* dx);
@@ -90,11 +109,17 @@ void relu_backward(std::size_t size, const std::uint8_t* positive, const float* 
 
 /// y = f(x) over `size` numbers; kernels/numerics/activation_math.inc says how, and is the same on every
 /// device. In place when y == x.
-void activation_forward(Activation kind, std::size_t size, const float* x, float* y);
+void activation_forward(const ActivationFunction& f, std::size_t size, const float* x, float* y);
 /// dx = dy f'(x), computed of what the activation saves (kernels/shapes.hpp). In place when dx == dy.
-void activation_backward(Activation kind, std::size_t size, const float* saved, const float* dy, float* dx);
+void activation_backward(const ActivationFunction& f, std::size_t size, const float* saved, const float* dy,
+                         float* dx);
 /// y = a + b over `size` numbers. In place when y is a or b.
 void add(std::size_t size, const float* a, const float* b, float* y);
+/// y = x scale, or with `adds` y += x scale, where the product is rounded first. In place when y == x.
+void scale_channels(const ScaleShape& shape, const float* x, const float* scale, bool adds, float* y);
+/// y [C,N] = the sum over each channel of a b, both [C,pixels,N]: pixel k goes to chain k % 4; then (sum 0 + sum 1) +
+/// (sum 2 + sum 3). With `adds` y += that.
+void sum_products(const ScaleShape& shape, const float* a, const float* b, bool adds, float* y);
 
 /// y = x / (1 - p) for kept units, 0 for dropped ones (see DropoutKey). In place when y == x.
 /// The gradient is the same op with the same key applied to dy.

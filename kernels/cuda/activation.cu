@@ -17,83 +17,69 @@ namespace {
 
 template <Activation kKind>
 struct Forward {
-  static __device__ inline float of(float x, float /*unused*/) {
-    return ActivationMath<kKind>::template forward<ScalarMath>(x);
+  float number;
+
+  __device__ float operator()(float x, float /*unused*/) const {
+    return ActivationMath<kKind>::template forward<ScalarMath>(x, number);
   }
 };
 
 template <Activation kKind>
 struct Backward {
-  static __device__ inline float of(float saved, float dy) {
-    return ActivationMath<kKind>::template backward<ScalarMath>(saved, dy);
+  float number;
+
+  __device__ float operator()(float saved, float dy) const {
+    return ActivationMath<kKind>::template backward<ScalarMath>(saved, dy, number);
   }
 };
 
 struct Sum {
-  static __device__ inline float of(float a, float b) { return a + b; }
+  __device__ float operator()(float a, float b) const { return a + b; }
 };
 
-/// y = Function::of(a, b), number by number; y may be a or b.
+/// y = f(a, b), number by number; y may be a or b.
 /// @param size  in packs
 template <typename Function, int kWidth>
-__global__ void each(std::uint32_t size, const float* a, const float* b, float* y) {
+__global__ void each(std::uint32_t size, Function f, const float* a, const float* b, float* y) {
   const std::uint32_t i = thread_number();
   if (i >= size) return;
   const std::size_t at = std::size_t{i} * kWidth;
   const Pack<float, kWidth> of_a = load_pack<kWidth>(a + at), of_b = load_pack<kWidth>(b + at);
   Pack<float, kWidth> result;
 #pragma unroll
-  for (int k = 0; k < kWidth; ++k) result.at[k] = Function::of(of_a.at[k], of_b.at[k]);
+  for (int k = 0; k < kWidth; ++k) result.at[k] = f(of_a.at[k], of_b.at[k]);
   store_pack(y + at, result);
 }
 
 template <typename Function>
-void for_each(cudaStream_t stream, std::size_t size, const float* a, const float* b, float* y) {
+void for_each(cudaStream_t stream, const Function& f, std::size_t size, const float* a, const float* b,
+              float* y) {
   if (size == 0) return;
   if (is_packable<4>(a, size) && is_packable<4>(b, size) && is_packable<4>(y, size)) {
     const std::uint32_t packs = thread_count(size / 4);
-    launch(stream, thread_each(packs), each<Function, 4>, packs, a, b, y);
+    launch(stream, thread_each(packs), each<Function, 4>, packs, f, a, b, y);
   } else {
     const std::uint32_t numbers = thread_count(size);
-    launch(stream, thread_each(numbers), each<Function, 1>, numbers, a, b, y);
+    launch(stream, thread_each(numbers), each<Function, 1>, numbers, f, a, b, y);
   }
 }
 
 }  // namespace
 
-void activation_forward(cudaStream_t stream, Activation kind, std::size_t size, const float* x, float* y) {
-  switch (kind) {
-    case Activation::kTanh:
-      return for_each<Forward<Activation::kTanh>>(stream, size, x, x, y);
-    case Activation::kSigmoid:
-      return for_each<Forward<Activation::kSigmoid>>(stream, size, x, x, y);
-    case Activation::kGelu:
-      return for_each<Forward<Activation::kGelu>>(stream, size, x, x, y);
-    case Activation::kGeluTanh:
-      return for_each<Forward<Activation::kGeluTanh>>(stream, size, x, x, y);
-    case Activation::kRelu6:
-      return for_each<Forward<Activation::kRelu6>>(stream, size, x, x, y);
-  }
+void activation_forward(cudaStream_t stream, const ActivationFunction& f, std::size_t size, const float* x,
+                        float* y) {
+  with_constant(f.kind,
+                [&]<Activation kKind>() { for_each(stream, Forward<kKind>{f.number}, size, x, x, y); });
 }
 
-void activation_backward(cudaStream_t stream, Activation kind, std::size_t size, const float* saved,
-                         const float* dy, float* dx) {
-  switch (kind) {
-    case Activation::kTanh:
-      return for_each<Backward<Activation::kTanh>>(stream, size, saved, dy, dx);
-    case Activation::kSigmoid:
-      return for_each<Backward<Activation::kSigmoid>>(stream, size, saved, dy, dx);
-    case Activation::kGelu:
-      return for_each<Backward<Activation::kGelu>>(stream, size, saved, dy, dx);
-    case Activation::kGeluTanh:
-      return for_each<Backward<Activation::kGeluTanh>>(stream, size, saved, dy, dx);
-    case Activation::kRelu6:
-      return for_each<Backward<Activation::kRelu6>>(stream, size, saved, dy, dx);
-  }
+void activation_backward(cudaStream_t stream, const ActivationFunction& f, std::size_t size,
+                         const float* saved, const float* dy, float* dx) {
+  with_constant(
+      f.kind, [&]<Activation kKind>() { for_each(stream, Backward<kKind>{f.number}, size, saved, dy, dx); });
 }
 
 void add(cudaStream_t stream, std::size_t size, const float* a, const float* b, float* y) {
-  for_each<Sum>(stream, size, a, b, y);
+  for_each(stream, Sum{}, size, a, b, y);
 }
 
 // The bias of a layer whose samples are outermost, for the vendor ops: cuDNN adds only biases that begin at

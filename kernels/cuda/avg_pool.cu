@@ -4,6 +4,7 @@
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/pool.cuh"
 #include "kernels/cuda/threads.cuh"
+#include "kernels/sum_cuts.hpp"
 
 namespace lockstep::LOCKSTEP_GPU {
 
@@ -88,6 +89,97 @@ void avg_pool_forward(cudaStream_t stream, const Pool2dShape& shape, const float
 
 void avg_pool_backward(cudaStream_t stream, const Pool2dShape& shape, const float* dy, float* dx) {
   (in_packs_of_four(shape, dy, dx) ? launch_backward<4> : launch_backward<1>)(stream, shape, dy, dx);
+}
+
+// Windows of an adaptive pool: a thread for each output, and for each pixel a gather, in the CPU's order of additions.
+//
+// Limit, forward and back together, 2 launches, x is read, dx written: 64 channels of 14 x 14 to 7 x 7, batch 128:
+// 12.8 MB, in L2: 2.5 us.
+
+namespace {
+
+struct AdaptivePlan {
+  std::uint32_t threads = 0;
+  Divisor columns, width, height;  ///< of what the threads are numbered by
+  AdaptivePoolShape shape;
+};
+
+AdaptivePlan plan_of(const AdaptivePoolShape& shape, std::size_t size, int height, int width) {
+  return {thread_count(size), Divisor(shape.batch), Divisor(width), Divisor(height), shape};
+}
+
+struct AdaptivePlace {
+  std::uint32_t channel;
+  int row, column, sample;
+};
+
+__device__ AdaptivePlace place_of(std::uint32_t thread, const AdaptivePlan& plan) {
+  const Division pixel = divide(thread, plan.columns), row = divide(pixel.quotient, plan.width),
+                 channel = divide(row.quotient, plan.height);
+  return {channel.quotient, static_cast<int>(channel.remainder), static_cast<int>(row.remainder),
+          static_cast<int>(pixel.remainder)};
+}
+
+__device__ std::size_t offset_of(const AdaptivePlace& at, int height, int width, int row, int column,
+                                 int batch) {
+  const std::size_t rows = std::size_t{at.channel} * height + row;
+  return (rows * width + column) * batch + at.sample;
+}
+
+__global__ void adaptive_forward(AdaptivePlan plan, const float* x, float* y) {
+  const std::uint32_t thread = thread_number();
+  if (thread >= plan.threads) return;
+  const AdaptivePoolShape& s = plan.shape;
+  const AdaptivePlace at = place_of(thread, plan);
+  const AdaptiveWindow rows(at.row, s.in_height, s.out_height), columns(at.column, s.in_width, s.out_width);
+  float sum = 0;
+  for (int h = rows.begin; h < rows.end; ++h) {
+    for (int w = columns.begin; w < columns.end; ++w)
+      sum += x[offset_of(at, s.in_height, s.in_width, h, w, s.batch)];
+  }
+  y[thread] = sum * (1.0F / static_cast<float>(rows.size() * columns.size()));
+}
+
+/// The first output over a pixel, and the last one.
+struct OutputsOver {
+  int first, last;
+
+  __device__ OutputsOver(int pixel, int in, int out)
+      : first(static_cast<int>(std::int64_t{pixel} * out / in)),
+        last(static_cast<int>(((std::int64_t{pixel} + 1) * out - 1) / in)) {}
+};
+
+__global__ void adaptive_backward(AdaptivePlan plan, const float* dy, float* dx) {
+  const std::uint32_t thread = thread_number();
+  if (thread >= plan.threads) return;
+  const AdaptivePoolShape& s = plan.shape;
+  const AdaptivePlace at = place_of(thread, plan);
+  const OutputsOver over_row(at.row, s.in_height, s.out_height),
+      over_column(at.column, s.in_width, s.out_width);
+  float sum = 0;
+  for (int i = over_row.first; i <= over_row.last; ++i) {
+    const AdaptiveWindow rows(i, s.in_height, s.out_height);
+    for (int j = over_column.first; j <= over_column.last; ++j) {
+      const AdaptiveWindow columns(j, s.in_width, s.out_width);
+      sum += dy[offset_of(at, s.out_height, s.out_width, i, j, s.batch)] *
+             (1.0F / static_cast<float>(rows.size() * columns.size()));
+    }
+  }
+  dx[thread] = sum;
+}
+
+}  // namespace
+
+void adaptive_avg_pool_forward(cudaStream_t stream, const AdaptivePoolShape& shape, const float* x,
+                               float* y) {
+  const AdaptivePlan plan = plan_of(shape, shape.out_size(), shape.out_height, shape.out_width);
+  launch(stream, thread_each(plan.threads), adaptive_forward, plan, x, y);
+}
+
+void adaptive_avg_pool_backward(cudaStream_t stream, const AdaptivePoolShape& shape, const float* dy,
+                                float* dx) {
+  const AdaptivePlan plan = plan_of(shape, shape.in_size(), shape.in_height, shape.in_width);
+  launch(stream, thread_each(plan.threads), adaptive_backward, plan, dy, dx);
 }
 
 // The mean of each whole channel, a thread for each channel of a sample, in the CPU's order of additions;

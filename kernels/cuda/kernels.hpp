@@ -67,6 +67,18 @@ void avg_pool_backward(cudaStream_t, const Pool2dShape&, const float* dy, float*
 void global_avg_pool_forward(cudaStream_t, const ImageShape&, int batch, const float* x, float* y);
 void global_avg_pool_backward(cudaStream_t, const ImageShape&, int batch, const float* dy, float* dx);
 
+// avg_pool.cu. Samples outermost are channels of a batch of one.
+void adaptive_avg_pool_forward(cudaStream_t, const AdaptivePoolShape&, const float* x, float* y);
+void adaptive_avg_pool_backward(cudaStream_t, const AdaptivePoolShape&, const float* dy, float* dx);
+
+// group_norm.cu
+void group_norm_forward(cudaStream_t, const GroupNormShape&, TensorLayout, double eps, const float* x,
+                        const float* weight, const float* bias, float* statistics, float* y);
+void group_norm_backward(cudaStream_t, const GroupNormShape&, TensorLayout, const float* x, const float* dy,
+                         const float* weight, const float* statistics, float* dx);
+void group_norm_weight_gradients(cudaStream_t, const GroupNormShape&, TensorLayout, int grain, const float* x,
+                                 const float* dy, const float* statistics, const ExactGradient&);
+
 // batch_norm.cu
 void batch_norm_sums(cudaStream_t, const BatchNormShape&, TensorLayout, int grain, const float* x,
                      std::int64_t* words);
@@ -87,10 +99,16 @@ void batch_norm_backward(cudaStream_t, const BatchNormShape&, TensorLayout, cons
                          const BatchNormChannel* channels, const float* weight, float* dx);
 
 // activation.cu
-void activation_forward(cudaStream_t, Activation, std::size_t size, const float* x, float* y);
-void activation_backward(cudaStream_t, Activation, std::size_t size, const float* saved, const float* dy,
-                         float* dx);
+void activation_forward(cudaStream_t, const ActivationFunction&, std::size_t size, const float* x, float* y);
+void activation_backward(cudaStream_t, const ActivationFunction&, std::size_t size, const float* saved,
+                         const float* dy, float* dx);
 void add(cudaStream_t, std::size_t size, const float* a, const float* b, float* y);
+
+// scale.cu. Samples outermost are channels of a batch of one.
+void scale_channels(cudaStream_t, const ScaleShape&, const float* x, const float* scale, bool adds, float* y);
+void sum_products(cudaStream_t, const ScaleShape&, const float* a, const float* b, bool adds, float* y);
+void copy_features(cudaStream_t, const FeatureCopy&, bool batch_innermost, const float* from, bool adds,
+                   float* to);
 
 // loss.cu
 void softmax_cross_entropy(cudaStream_t, const LossShape&, TensorLayout layout, const float* logits,

@@ -79,6 +79,30 @@ class NativeOps final : public DeviceOps {
     LOCKSTEP_GPU::avg_pool_backward(on(stream), shape, dy, dx);
   }
 
+  void adaptive_avg_pool_forward(Stream& stream, const AdaptivePoolShape& shape, const float* x,
+                                 float* y) override {
+    LOCKSTEP_GPU::adaptive_avg_pool_forward(on(stream), shape, x, y);
+  }
+  void adaptive_avg_pool_backward(Stream& stream, const AdaptivePoolShape& shape, const float* dy,
+                                  float* dx) override {
+    LOCKSTEP_GPU::adaptive_avg_pool_backward(on(stream), shape, dy, dx);
+  }
+  void group_norm_forward(Stream& stream, const GroupNormShape& shape, double eps, const float* x,
+                          const float* weight, const float* bias, float* statistics, float* y) override {
+    LOCKSTEP_GPU::group_norm_forward(on(stream), shape, batch_innermost_layout(shape.batch), eps, x, weight,
+                                     bias, statistics, y);
+  }
+  void group_norm_backward(Stream& stream, const GroupNormShape& shape, const float* x, const float* dy,
+                           const float* weight, const float* statistics, float* dx) override {
+    LOCKSTEP_GPU::group_norm_backward(on(stream), shape, batch_innermost_layout(shape.batch), x, dy, weight,
+                                      statistics, dx);
+  }
+  void group_norm_weight_gradients(Stream& stream, const GroupNormShape& shape, int grain, const float* x,
+                                   const float* dy, const float* statistics,
+                                   const ExactGradient& gradient) override {
+    LOCKSTEP_GPU::group_norm_weight_gradients(on(stream), shape, batch_innermost_layout(shape.batch), grain,
+                                              x, dy, statistics, gradient);
+  }
   void global_avg_pool_forward(Stream& stream, const ImageShape& shape, int batch, const float* x,
                                float* y) override {
     LOCKSTEP_GPU::global_avg_pool_forward(on(stream), shape, batch, x, y);
@@ -87,16 +111,28 @@ class NativeOps final : public DeviceOps {
                                 float* dx) override {
     LOCKSTEP_GPU::global_avg_pool_backward(on(stream), shape, batch, dy, dx);
   }
-  void activation_forward(Stream& stream, Activation kind, std::size_t size, const float* x,
+  void activation_forward(Stream& stream, const ActivationFunction& f, std::size_t size, const float* x,
                           float* y) override {
-    LOCKSTEP_GPU::activation_forward(on(stream), kind, size, x, y);
+    LOCKSTEP_GPU::activation_forward(on(stream), f, size, x, y);
   }
-  void activation_backward(Stream& stream, Activation kind, std::size_t size, const float* saved,
+  void activation_backward(Stream& stream, const ActivationFunction& f, std::size_t size, const float* saved,
                            const float* dy, float* dx) override {
-    LOCKSTEP_GPU::activation_backward(on(stream), kind, size, saved, dy, dx);
+    LOCKSTEP_GPU::activation_backward(on(stream), f, size, saved, dy, dx);
   }
   void add(Stream& stream, std::size_t size, const float* a, const float* b, float* y) override {
     LOCKSTEP_GPU::add(on(stream), size, a, b, y);
+  }
+  void scale_channels(Stream& stream, const ScaleShape& shape, const float* x, const float* scale, bool adds,
+                      float* y) override {
+    LOCKSTEP_GPU::scale_channels(on(stream), shape, x, scale, adds, y);
+  }
+  void sum_products(Stream& stream, const ScaleShape& shape, const float* a, const float* b, bool adds,
+                    float* y) override {
+    LOCKSTEP_GPU::sum_products(on(stream), shape, a, b, adds, y);
+  }
+  void copy_features(Stream& stream, const FeatureCopy& copy, const float* from, bool adds,
+                     float* to) override {
+    LOCKSTEP_GPU::copy_features(on(stream), copy, true, from, adds, to);
   }
 
   void batch_norm_sums(Stream& stream, const BatchNormShape& shape, int grain, const float* x,

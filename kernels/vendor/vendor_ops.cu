@@ -24,7 +24,8 @@ std::size_t size_of(const ImageShape& image, int batch) {
 
 /// [sample][channel] is one dimension for a pool, and a batch of one has nothing inside of it: so the
 /// hand-written pools take this layout too.
-Pool2dShape samples_as_channels(Pool2dShape shape) {
+template <typename Shape>
+Shape samples_as_channels(Shape shape) {
   shape.channels *= shape.batch;
   shape.batch = 1;
   return shape;
@@ -92,6 +93,30 @@ class Ops final : public VendorOps {
     library_.pool(shape, kAveragePool).backward(library_.on(stream), dx, dy, dy, dx);
   }
 
+  void adaptive_avg_pool_forward(Stream& stream, const AdaptivePoolShape& shape, const float* x,
+                                 float* y) override {
+    native::adaptive_avg_pool_forward(on(stream), samples_as_channels(shape), x, y);
+  }
+  void adaptive_avg_pool_backward(Stream& stream, const AdaptivePoolShape& shape, const float* dy,
+                                  float* dx) override {
+    native::adaptive_avg_pool_backward(on(stream), samples_as_channels(shape), dy, dx);
+  }
+  void group_norm_forward(Stream& stream, const GroupNormShape& shape, double eps, const float* x,
+                          const float* weight, const float* bias, float* statistics, float* y) override {
+    native::group_norm_forward(on(stream), shape, sample_outermost(shape.channels * shape.pixels), eps, x,
+                               weight, bias, statistics, y);
+  }
+  void group_norm_backward(Stream& stream, const GroupNormShape& shape, const float* x, const float* dy,
+                           const float* weight, const float* statistics, float* dx) override {
+    native::group_norm_backward(on(stream), shape, sample_outermost(shape.channels * shape.pixels), x, dy,
+                                weight, statistics, dx);
+  }
+  void group_norm_weight_gradients(Stream& stream, const GroupNormShape& shape, int grain, const float* x,
+                                   const float* dy, const float* statistics,
+                                   const ExactGradient& gradient) override {
+    native::group_norm_weight_gradients(on(stream), shape, sample_outermost(shape.channels * shape.pixels),
+                                        grain, x, dy, statistics, gradient);
+  }
   void global_avg_pool_forward(Stream& stream, const ImageShape& shape, int batch, const float* x,
                                float* y) override {
     native::global_avg_pool_forward(on(stream), {shape.channels * batch, shape.height, shape.width}, 1, x, y);
@@ -101,16 +126,28 @@ class Ops final : public VendorOps {
     native::global_avg_pool_backward(on(stream), {shape.channels * batch, shape.height, shape.width}, 1, dy,
                                      dx);
   }
-  void activation_forward(Stream& stream, Activation kind, std::size_t size, const float* x,
+  void activation_forward(Stream& stream, const ActivationFunction& f, std::size_t size, const float* x,
                           float* y) override {
-    native::activation_forward(on(stream), kind, size, x, y);
+    native::activation_forward(on(stream), f, size, x, y);
   }
-  void activation_backward(Stream& stream, Activation kind, std::size_t size, const float* saved,
+  void activation_backward(Stream& stream, const ActivationFunction& f, std::size_t size, const float* saved,
                            const float* dy, float* dx) override {
-    native::activation_backward(on(stream), kind, size, saved, dy, dx);
+    native::activation_backward(on(stream), f, size, saved, dy, dx);
   }
   void add(Stream& stream, std::size_t size, const float* a, const float* b, float* y) override {
     native::add(on(stream), size, a, b, y);
+  }
+  void scale_channels(Stream& stream, const ScaleShape& shape, const float* x, const float* scale, bool adds,
+                      float* y) override {
+    native::scale_channels(on(stream), samples_as_channels(shape), x, scale, adds, y);
+  }
+  void sum_products(Stream& stream, const ScaleShape& shape, const float* a, const float* b, bool adds,
+                    float* y) override {
+    native::sum_products(on(stream), samples_as_channels(shape), a, b, adds, y);
+  }
+  void copy_features(Stream& stream, const FeatureCopy& copy, const float* from, bool adds,
+                     float* to) override {
+    native::copy_features(on(stream), copy, false, from, adds, to);
   }
 
   void batch_norm_sums(Stream& stream, const BatchNormShape& shape, int grain, const float* x,

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Layers that work on each element by itself: relu, tanh, sigmoid, gelu, dropout.
+/// Layers that work on each element by itself: relu, the other activations, dropout.
 #include "models/layers/activations.hpp"
 
 #include <fmt/format.h>
@@ -10,41 +10,68 @@
 
 namespace lockstep {
 
-// ActivationLayer: the calls of its ops.
+// ActivationLayer: its options, and the calls of its ops.
 
-std::unique_ptr<Layer> ActivationLayer::make_tanh(const LayerOptions& /*options*/, const LayerPlace& place) {
-  return std::make_unique<ActivationLayer>(place, Activation::kTanh);
+std::unique_ptr<Layer> ActivationLayer::make_gelu(const LayerOptions& options, const LayerPlace& place) {
+  constexpr std::array<std::string_view, 2> kChoices{"none", "tanh"};
+  const bool exact = options.choice("approximate", kChoices) == 0;
+  return std::make_unique<ActivationLayer>(place, exact ? Activation::kGelu : Activation::kGeluTanh);
 }
 
-std::unique_ptr<Layer> ActivationLayer::make_sigmoid(const LayerOptions& /*options*/,
-                                                     const LayerPlace& place) {
-  return std::make_unique<ActivationLayer>(place, Activation::kSigmoid);
+std::unique_ptr<Layer> ActivationLayer::make_leaky_relu(const LayerOptions& options,
+                                                        const LayerPlace& place) {
+  const auto slope = static_cast<float>(options.number("slope", {0, 1}, 0.01));
+  return std::make_unique<ActivationLayer>(place, ActivationFunction(Activation::kLeakyRelu, slope));
 }
 
-std::unique_ptr<Layer> ActivationLayer::make_relu6(const LayerOptions& /*options*/, const LayerPlace& place) {
-  return std::make_unique<ActivationLayer>(place, Activation::kRelu6);
+std::unique_ptr<Layer> ActivationLayer::make_elu(const LayerOptions& options, const LayerPlace& place) {
+  const auto alpha = static_cast<float>(options.number("alpha", {0, 100}, 1));
+  return std::make_unique<ActivationLayer>(place, ActivationFunction(Activation::kElu, alpha));
 }
 
 std::string ActivationLayer::describe() const {
-  if (kind_ == Activation::kRelu6) return "relu6";
-  return kind_ == Activation::kTanh ? "tanh" : "sigmoid";
+  switch (function_.kind) {
+    case Activation::kTanh:
+      return "tanh";
+    case Activation::kSigmoid:
+      return "sigmoid";
+    case Activation::kGelu:
+      return "gelu";
+    case Activation::kGeluTanh:
+      return "gelu by tanh";
+    case Activation::kLeakyRelu:
+      return fmt::format("leaky_relu {}", function_.number);
+    case Activation::kElu:
+      return fmt::format("elu {}", function_.number);
+    case Activation::kSilu:
+      return "silu";
+    case Activation::kHardSigmoid:
+      return "hardsigmoid";
+    case Activation::kHardSwish:
+      return "hardswish";
+    case Activation::kRelu6:
+      break;
+  }
+  return "relu6";
 }
 
 void ActivationLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::activation_forward(kind_, size_of(pass.batch), tensors.x, tensors.y);
+  cpu::activation_forward(function_, size_of(pass.batch, pass.channels), tensors.x, tensors.y);
 }
 
 void ActivationLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::activation_backward(kind_, size_of(pass.batch), tensors.y, tensors.dy, tensors.dx);
+  cpu::activation_backward(function_, size_of(pass.batch, pass.channels), saved_of(tensors), tensors.dy,
+                           tensors.dx);
 }
 
 void ActivationLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  pass.ops.activation_forward(pass.stream, kind_, size_of(pass.batch), tensors.x, tensors.y);
+  pass.ops.activation_forward(pass.stream, function_, size_of(pass.batch), tensors.x, tensors.y);
 }
 
 void ActivationLayer::device_backward_data(const DeviceLayerPass& pass,
                                            const DeviceLayerTensors& tensors) const {
-  pass.ops.activation_backward(pass.stream, kind_, size_of(pass.batch), tensors.y, tensors.dy, tensors.dx);
+  pass.ops.activation_backward(pass.stream, function_, size_of(pass.batch), saved_of(tensors), tensors.dy,
+                               tensors.dx);
 }
 
 // ReluLayer: the calls of its ops.
@@ -59,30 +86,6 @@ void ReluLayer::forward(const LayerPass& pass, const LayerTensors& tensors) cons
 
 void ReluLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
   cpu::relu_backward(size_of(pass), tensors.saved, tensors.dy, tensors.dx);
-}
-
-// GeluLayer: its option, and the calls of its ops.
-
-std::unique_ptr<Layer> GeluLayer::make(const LayerOptions& options, const LayerPlace& place) {
-  constexpr std::array<std::string_view, 2> kChoices{"none", "tanh"};
-  const bool exact = options.choice("approximate", kChoices) == 0;
-  return std::make_unique<GeluLayer>(place, exact ? Activation::kGelu : Activation::kGeluTanh);
-}
-
-void GeluLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::activation_forward(kind_, size_of(pass.batch), tensors.x, tensors.y);
-}
-
-void GeluLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::activation_backward(kind_, size_of(pass.batch), tensors.x, tensors.dy, tensors.dx);
-}
-
-void GeluLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  pass.ops.activation_forward(pass.stream, kind_, size_of(pass.batch), tensors.x, tensors.y);
-}
-
-void GeluLayer::device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  pass.ops.activation_backward(pass.stream, kind_, size_of(pass.batch), tensors.x, tensors.dy, tensors.dx);
 }
 
 // DropoutLayer: options, shapes, and the calls of its op.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Layers that work on each element by itself: relu, tanh, sigmoid, gelu, dropout.
+/// Layers that work on each element by itself: relu, the other activations, dropout.
 #pragma once
 
 #include "kernels/shapes.hpp"
@@ -11,29 +11,52 @@
 
 namespace lockstep {
 
-// The layers `tanh`, `sigmoid` and `relu6`.
+// The layers `tanh`, `sigmoid`, `gelu: {approximate: none}`, `leaky_relu: {slope: 0.01}`, `elu: {alpha: 1}`, `silu`,
+// `hardsigmoid`, `hardswish` and `relu6`.
 
-/// x and y [channels, height, width, N], number by number, padding columns too; there are no parameters and no options.
+/// x and y [channels, height, width, N], number by number, padding columns too; there are no parameters.
 ///
-///   tanh     y = (e^x - e^-x) / (e^x + e^-x)   dx = dy (1 - y^2)
-///   sigmoid  y = 1 / (1 + e^-x)                dx = dy y (1 - y)
-///   relu6    y = min(max(x, 0), 6)             dx = dy where 0 < y < 6, else 0
+///   tanh         y = (e^x - e^-x) / (e^x + e^-x)   dx = dy (1 - y^2)
+///   sigmoid      y = 1 / (1 + e^-x)                dx = dy y (1 - y)
+///   gelu: none   y = x P(x) with P(x) = (1 + erf(x / sqrt 2)) / 2, the share of normal numbers below x
+///                dx = dy (P(x) + x p(x)) with p(x) = e^(-x^2 / 2) / sqrt(2 pi)
+///   gelu: tanh   y = x (1 + t) / 2 with t = tanh(u), u = sqrt(2 / pi) (x + 0.044715 x^3)
+///                dx = dy ((1 + t) / 2 + x (1 - t^2) / 2 du/dx)
+///   leaky_relu   y = x, below 0 slope x            dx = dy, or where y is not positive slope dy
+///   elu          y = x, below 0 alpha (e^x - 1)    dx = dy, or where y is not positive dy (y + alpha)
+///   silu         y = x s with s = sigmoid(x)       dx = dy (s + x s (1 - s))
+///   hardsigmoid  y = min(max(x + 3, 0), 6) / 6     dx = dy / 6 where 0 < y < 1, else 0
+///   hardswish    y = x hardsigmoid(x)              dx = dy (x / 3 + 1/2) between -3 and 3; 0 before that, dy behind
+///   relu6        y = min(max(x, 0), 6)             dx = dy where 0 < y < 6, else 0
 ///
-/// y is written over x and dx over dy, unless x is needed afterwards; backward reads y. NaN gives NaN. All are
-/// functions of kernels/numerics/activation_math.inc, which says how and from where: the same bits on every device.
-/// Oracle: reference::curve_of (double), PyTorch's tanh and sigmoid.
+/// Of those whose backward reads y, y is written over x, unless x is needed afterwards; dx may lie over dy. NaN gives
+/// NaN. All are functions of kernels/numerics/activation_math.inc, which says how and from where: the same bits on
+/// every device. Source of gelu: Hendrycks and Gimpel, Gaussian Error Linear Units, 2016. Oracle: reference::curve_of
+/// (double), PyTorch's functions of these names.
 class ActivationLayer final : public Layer {
  public:
-  /// @param kind  kTanh, kSigmoid or kRelu6: those whose derivative is computed from y
-  ActivationLayer(const LayerPlace& place, Activation kind) : Layer(place, place.input), kind_(kind) {}
-  static std::unique_ptr<Layer> make_tanh(const LayerOptions& options, const LayerPlace& place);
-  static std::unique_ptr<Layer> make_sigmoid(const LayerOptions& options, const LayerPlace& place);
-  static std::unique_ptr<Layer> make_relu6(const LayerOptions& options, const LayerPlace& place);
+  ActivationLayer(const LayerPlace& place, const ActivationFunction& function)
+      : Layer(place, place.input), function_(function) {}
+  template <Activation kKind>
+  static std::unique_ptr<Layer> make(const LayerOptions& /*options*/, const LayerPlace& place) {
+    return std::make_unique<ActivationLayer>(place, kKind);
+  }
+  /// @throws ConfigError  if the option is wrong
+  static std::unique_ptr<Layer> make_gelu(const LayerOptions& options, const LayerPlace& place);
+  static std::unique_ptr<Layer> make_leaky_relu(const LayerOptions& options, const LayerPlace& place);
+  static std::unique_ptr<Layer> make_elu(const LayerOptions& options, const LayerPlace& place);
 
   std::string describe() const override;
-  LayerOp op() const override { return ActivationOp{kind_}; }
-  OutputMemory output_memory() const override { return OutputMemory::kInPlace; }
-  OutputNeed output_need() const override { return OutputNeed::kNumbers; }
+  LayerOp op() const override { return ActivationOp{function_}; }
+  OutputMemory output_memory() const override {
+    return function_.saves_input() ? OutputMemory::kNew : OutputMemory::kInPlace;
+  }
+  bool needs_input() const override { return function_.saves_input(); }
+  OutputNeed output_need() const override {
+    return function_.saves_input() ? OutputNeed::kNothing : OutputNeed::kNumbers;
+  }
+  /// Networks with tanh, sigmoid and gelu keep the memory that they had.
+  bool is_channelwise() const override { return function_.kind >= Activation::kLeakyRelu; }
   void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
   void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
   DeviceForm device_form() const override { return {}; }
@@ -41,9 +64,15 @@ class ActivationLayer final : public Layer {
   void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
 
  private:
-  std::size_t size_of(int batch) const { return std::size_t{1} * output().features() * batch; }
+  std::size_t size_of(int batch, const ChannelRange& channels = {}) const {
+    return std::size_t{1} * channels.of(output().channels) * output().height * output().width * batch;
+  }
+  template <typename Tensors>
+  const float* saved_of(const Tensors& tensors) const {
+    return function_.saves_input() ? tensors.x : tensors.y;
+  }
 
-  Activation kind_;
+  ActivationFunction function_;
 };
 
 // The layer `relu`.
@@ -72,40 +101,6 @@ class ReluLayer final : public Layer {
     return std::size_t{1} * pass.channels.of(output().channels) * output().height * output().width *
            pass.batch;
   }
-};
-
-// The layer `gelu: {approximate: none}`, also `approximate: tanh`.
-
-/// x and y [channels, height, width, N], number by number, padding columns too; there are no parameters.
-///
-///   none  y = x P(x) with P(x) = (1 + erf(x / sqrt 2)) / 2, the share of normal numbers below x
-///         dx = dy (P(x) + x p(x)) with p(x) = e^(-x^2 / 2) / sqrt(2 pi)
-///   tanh  y = x (1 + t) / 2 with t = tanh(u), u = sqrt(2 / pi) (x + 0.044715 x^3)
-///         dx = dy ((1 + t) / 2 + x (1 - t^2) / 2 du/dx)
-///
-/// y overwrites memory of its own: backward reads x. dx may lie over dy. NaN gives NaN. Both are functions of
-/// kernels/numerics/activation_math.inc, which says how and from where: the same bits on every device. Source:
-/// Hendrycks and Gimpel, Gaussian Error Linear Units, 2016. Oracle: reference::curve_of (double), PyTorch's gelu.
-class GeluLayer final : public Layer {
- public:
-  /// @param kind  kGelu or kGeluTanh: those whose derivative is computed from x
-  GeluLayer(const LayerPlace& place, Activation kind) : Layer(place, place.input), kind_(kind) {}
-  /// @throws ConfigError  if the option is wrong
-  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
-
-  std::string describe() const override { return kind_ == Activation::kGelu ? "gelu" : "gelu by tanh"; }
-  LayerOp op() const override { return ActivationOp{kind_}; }
-  bool needs_input() const override { return true; }
-  void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
-  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
-  DeviceForm device_form() const override { return {}; }
-  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
-  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
-
- private:
-  std::size_t size_of(int batch) const { return std::size_t{1} * output().features() * batch; }
-
-  Activation kind_;
 };
 
 // The layers `dropout: {p: 0.5}` and `dropout2d: {p: 0.5}`, also written `dropout: 0.5`.

@@ -3,6 +3,7 @@
 /// The table of layer kinds: a new kind is one line here and one class in models/layers.
 #include "models/layers/activations.hpp"
 #include "models/layers/batch_norm.hpp"
+#include "models/layers/group_norm.hpp"
 #include "models/layers/pools.hpp"
 #include "models/layers/weighted.hpp"
 #include "models/layers/wiring.hpp"
@@ -19,26 +20,41 @@ constexpr std::array<std::string_view, 8> kConvKeys{"name",    "out",      "kern
 constexpr std::array<std::string_view, 4> kPoolKeys{"name", "kernel", "stride", "padding"};
 constexpr std::array<std::string_view, 3> kLinearKeys{"name", "out", "bias"};
 constexpr std::array<std::string_view, 2> kDropoutKeys{"name", "p"};
-constexpr std::array<std::string_view, 2> kAddKeys{"name", "from"};
+constexpr std::array<std::string_view, 2> kFromKeys{"name", "from"};
 constexpr std::array<std::string_view, 2> kGeluKeys{"name", "approximate"};
+constexpr std::array<std::string_view, 2> kLeakyReluKeys{"name", "slope"};
+constexpr std::array<std::string_view, 2> kEluKeys{"name", "alpha"};
 constexpr std::array<std::string_view, 4> kBatchNormKeys{"name", "eps", "momentum", "affine"};
+constexpr std::array<std::string_view, 3> kLayerNormKeys{"name", "eps", "affine"};
+constexpr std::array<std::string_view, 4> kGroupNormKeys{"name", "groups", "eps", "affine"};
+constexpr std::array<std::string_view, 2> kAdaptiveKeys{"name", "out"};
 constexpr std::array<std::string_view, 1> kNameOnly{"name"};
 
-constexpr std::array<LayerKind, 16> kCatalogue{{
+constexpr std::array<LayerKind, 26> kCatalogue{{
     {"conv2d", "conv", "", kConvKeys, Conv2dLayer::make},
     {"max_pool", "pool", "kernel", kPoolKeys, MaxPoolLayer::make},
     {"avg_pool", "pool", "kernel", kPoolKeys, AvgPoolLayer::make},
     {"global_avg_pool", "pool", "", kNameOnly, GlobalAvgPoolLayer::make},
+    {"adaptive_avg_pool", "pool", "out", kAdaptiveKeys, AdaptiveAvgPoolLayer::make},
     {"batch_norm", "bn", "", kBatchNormKeys, BatchNormLayer::make},
+    {"layer_norm", "ln", "", kLayerNormKeys, GroupNormLayer::make_layer_norm},
+    {"group_norm", "gn", "groups", kGroupNormKeys, GroupNormLayer::make},
     {"relu", "relu", "", kNameOnly, ReluLayer::make},
-    {"relu6", "relu", "", kNameOnly, ActivationLayer::make_relu6},
-    {"tanh", "tanh", "", kNameOnly, ActivationLayer::make_tanh},
-    {"sigmoid", "sigmoid", "", kNameOnly, ActivationLayer::make_sigmoid},
-    {"gelu", "gelu", "", kGeluKeys, GeluLayer::make},
+    {"relu6", "relu", "", kNameOnly, ActivationLayer::make<Activation::kRelu6>},
+    {"tanh", "tanh", "", kNameOnly, ActivationLayer::make<Activation::kTanh>},
+    {"sigmoid", "sigmoid", "", kNameOnly, ActivationLayer::make<Activation::kSigmoid>},
+    {"gelu", "gelu", "", kGeluKeys, ActivationLayer::make_gelu},
+    {"leaky_relu", "leaky", "slope", kLeakyReluKeys, ActivationLayer::make_leaky_relu},
+    {"elu", "elu", "alpha", kEluKeys, ActivationLayer::make_elu},
+    {"silu", "silu", "", kNameOnly, ActivationLayer::make<Activation::kSilu>},
+    {"hardsigmoid", "hsigmoid", "", kNameOnly, ActivationLayer::make<Activation::kHardSigmoid>},
+    {"hardswish", "hswish", "", kNameOnly, ActivationLayer::make<Activation::kHardSwish>},
     {"dropout", "drop", "p", kDropoutKeys, DropoutLayer::make_elementwise},
     {"dropout2d", "drop", "p", kDropoutKeys, DropoutLayer::make_channelwise},
-    {"add", "add", "from", kAddKeys, AddLayer::make},
-    {"route", "route", "from", kAddKeys, RouteLayer::make},
+    {"add", "add", "from", kFromKeys, AddLayer::make},
+    {"multiply", "multiply", "from", kFromKeys, MultiplyLayer::make},
+    {"concat", "concat", "from", kFromKeys, ConcatLayer::make},
+    {"route", "route", "from", kFromKeys, RouteLayer::make},
     {"flatten", "flatten", "", kNameOnly, FlattenLayer::make},
     {"linear", "fc", "out", kLinearKeys, LinearLayer::make},
 }};

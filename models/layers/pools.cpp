@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pooling: max, average, and average of whole channels.
+/// Pooling: options, shapes, and the calls of ops.
 #include "models/layers/pools.hpp"
 
 #include "models/layer_options.hpp"
@@ -118,6 +118,43 @@ void AvgPoolLayer::device_forward(const DeviceLayerPass& pass, const DeviceLayer
 void AvgPoolLayer::device_backward_data(const DeviceLayerPass& pass,
                                         const DeviceLayerTensors& tensors) const {
   pass.ops.avg_pool_backward(pass.stream, shape_of(pass.batch), tensors.dy, tensors.dx);
+}
+
+// AdaptiveAvgPoolLayer: its option, and the calls of its ops.
+
+std::unique_ptr<Layer> AdaptiveAvgPoolLayer::make(const LayerOptions& options, const LayerPlace& place) {
+  const ImageShape& input = place.input;
+  const int side = options.integer("out", 1, kMaxKernel);
+  return std::make_unique<AdaptiveAvgPoolLayer>(
+      place, AdaptivePoolShape{1, input.channels, input.height, input.width, side, side});
+}
+
+std::string AdaptiveAvgPoolLayer::describe() const {
+  return fmt::format("adaptive_avg_pool {}", shape_.out_height);
+}
+
+AdaptivePoolShape AdaptiveAvgPoolLayer::shape_of(int batch) const {
+  AdaptivePoolShape shape = shape_;
+  shape.batch = batch;
+  return shape;
+}
+
+void AdaptiveAvgPoolLayer::forward(const LayerPass& pass, const LayerTensors& tensors) const {
+  cpu::adaptive_avg_pool_forward(shape_of(pass.batch), tensors.x, tensors.y);
+}
+
+void AdaptiveAvgPoolLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
+  cpu::adaptive_avg_pool_backward(shape_of(pass.batch), tensors.dy, tensors.dx);
+}
+
+void AdaptiveAvgPoolLayer::device_forward(const DeviceLayerPass& pass,
+                                          const DeviceLayerTensors& tensors) const {
+  pass.ops.adaptive_avg_pool_forward(pass.stream, shape_of(pass.batch), tensors.x, tensors.y);
+}
+
+void AdaptiveAvgPoolLayer::device_backward_data(const DeviceLayerPass& pass,
+                                                const DeviceLayerTensors& tensors) const {
+  pass.ops.adaptive_avg_pool_backward(pass.stream, shape_of(pass.batch), tensors.dy, tensors.dx);
 }
 
 // GlobalAvgPoolLayer: the calls of its ops.

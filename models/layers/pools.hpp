@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Pooling: max, average, and average of whole channels.
+/// Pooling: max, average, and averages of windows that follow from the output's size.
 #pragma once
 
 #include "kernels/shapes.hpp"
@@ -81,6 +81,31 @@ class AvgPoolLayer final : public Layer {
   }
 
   Pool2dShape shape_;
+};
+
+// The layer `adaptive_avg_pool: {out: 7}`, also written `adaptive_avg_pool: 7`.
+
+/// An image of any size becomes one of out x out, with PyTorch's windows.
+class AdaptiveAvgPoolLayer final : public Layer {
+ public:
+  /// @param shape  with batch 1
+  AdaptiveAvgPoolLayer(const LayerPlace& place, const AdaptivePoolShape& shape)
+      : Layer(place, {shape.channels, shape.out_height, shape.out_width}), shape_(shape) {}
+  /// @throws ConfigError  if the option is wrong
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
+
+  std::string describe() const override;
+  LayerOp op() const override { return AdaptiveAvgPoolOp{shape_}; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
+  DeviceForm device_form() const override { return {}; }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
+
+ private:
+  AdaptivePoolShape shape_of(int batch) const;
+
+  AdaptivePoolShape shape_;
 };
 
 // The layer `global_avg_pool`.

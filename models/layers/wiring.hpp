@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Layers without arithmetic of their own: add, route, flatten.
+/// Layers that join what several layers compute: add, multiply, concat, route; and flatten.
 #pragma once
 
 #include "models/layer.hpp"
@@ -39,9 +39,65 @@ class AddLayer final : public Layer {
   std::size_t branch_;
 };
 
+// The layer `multiply: {from: NAME}`, also written `multiply: NAME`: a gate.
+
+/// y = x times the output of an earlier layer, number by number; or one of both is [channels, 1, 1] and scales each
+/// channel of the other. The gradient flows to both.
+class MultiplyLayer final : public Layer {
+ public:
+  MultiplyLayer(const LayerPlace& place, const EarlierLayer& from);
+  /// @throws ConfigError, ShapeError  if there is no such layer before this one, or its output does not fit
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
+
+  std::string describe() const override { return "multiply " + from_; }
+  LayerOp op() const override { return MultiplyOp{shape_of(1), input_scales_}; }
+  std::optional<std::size_t> branch() const override { return branch_; }
+  bool needs_input() const override { return true; }
+  bool needs_branch() const override { return true; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
+  DeviceForm device_form() const override { return {}; }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
+
+ private:
+  ScaleShape shape_of(int batch) const;
+
+  std::string from_;
+  std::size_t branch_;
+  bool same_shape_;
+  bool input_scales_;
+};
+
+// The layer `concat: {from: NAME}`, also written `concat: NAME`: channels of two layers.
+
+/// y = the channels of an earlier layer's output and behind them those of x, as torch.cat([earlier, x], 1).
+class ConcatLayer final : public Layer {
+ public:
+  ConcatLayer(const LayerPlace& place, const EarlierLayer& from);
+  /// @throws ConfigError, ShapeError  if there is no such layer before this one, or its output has another
+  /// height or width
+  static std::unique_ptr<Layer> make(const LayerOptions& options, const LayerPlace& place);
+
+  std::string describe() const override { return "concat " + from_; }
+  LayerOp op() const override { return ConcatOp{}; }
+  std::optional<std::size_t> branch() const override { return branch_; }
+  void forward(const LayerPass& pass, const LayerTensors& tensors) const override;
+  void backward_data(const LayerPass& pass, const LayerTensors& tensors) const override;
+  DeviceForm device_form() const override { return {}; }
+  void device_forward(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
+  void device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const override;
+
+ private:
+  int branch_features() const { return output().features() - input().features(); }
+
+  std::string from_;
+  std::size_t branch_;
+};
+
 // The layer `route: {from: NAME}`, also written `route: NAME`: the list goes on from an earlier layer.
 
-/// y = the output of an earlier layer; what stands before is not read, unless an `add` names it.
+/// y = the output of an earlier layer; what stands before is not read, unless a later layer names it.
 class RouteLayer final : public Layer {
  public:
   RouteLayer(const LayerPlace& place, std::string from, std::size_t branch, const ImageShape& shape)

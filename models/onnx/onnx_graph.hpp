@@ -3,6 +3,8 @@
 /// The graph of an ONNX file as its reader asks about it: who reads a value, and which values are constants.
 #pragma once
 
+#include "kernels/shapes.hpp"
+
 #include <onnx_schema.pb.h>
 
 #include <cstddef>
@@ -92,7 +94,12 @@ std::string first_of(std::initializer_list<std::string> reasons);
 std::string why_other_window(const onnx::NodeProto& node, const std::vector<std::int64_t>& kernel, int stride,
                              int padding, int dilation = 1);
 
-/// The value that is GELU of `x`: one node since operator set 20; before, whatever computes the same of a few numbers.
-std::optional<std::string> find_gelu(const OnnxGraph& graph, const std::string& x, bool by_tanh);
+/// What makes the means of an adaptive pool's rows: [out, in], the share of each row of x in each of y. Transposed: of
+/// columns, [in, out].
+std::vector<float> adaptive_means(int in, int out, bool transposed);
+
+/// The value that is this function of `x`: of one node or of several, which compute the same of a few numbers.
+std::optional<std::string> find_activation(const OnnxGraph& graph, const std::string& x,
+                                           const ActivationFunction& f);
 
 }  // namespace lockstep

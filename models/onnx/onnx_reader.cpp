@@ -79,8 +79,12 @@ class GraphReader {
 
   /// Nodes that read the value, or what only hands it on.
   std::vector<std::size_t> readers_of(const std::string& value, bool through_views) const {
-    std::vector<std::size_t> found;
     std::vector<std::string> values{value};
+    return readers_of(values, through_views);
+  }
+  /// @param values  the value; becomes all that are the same
+  std::vector<std::size_t> readers_of(std::vector<std::string>& values, bool through_views) const {
+    std::vector<std::size_t> found;
     for (std::size_t i = 0; i < values.size(); ++i) {
       for (const std::size_t reader : graph_.readers(values[i])) {
         const onnx::NodeProto& node = graph_.node(reader);
@@ -297,13 +301,49 @@ class GraphReader {
                   })
         .output(0);
   }
+  std::string find(const AdaptiveAvgPoolOp& op, const std::string& x) {
+    const AdaptivePoolShape& s = op.shape;
+    const Shape window{s.in_height / s.out_height, s.in_width / s.out_width};
+    if (s.in_height % s.out_height != 0 || s.in_width % s.out_width != 0) return find_products(s, x);
+    return choose(
+               x, {"AveragePool", "GlobalAveragePool"},
+               [&](const onnx::NodeProto& node) {
+                 if (node.op_type() == "GlobalAveragePool")
+                   return why_other("an output of", {1, 1}, {s.out_height, s.out_width});
+                 return first_of({why_other("kernel_shape", integers_of(node, "kernel_shape", {}), window),
+                                  why_other("strides", integers_of(node, "strides", {1, 1}), window),
+                                  why_other("pads", integers_of(node, "pads", {0, 0, 0, 0}), {0, 0, 0, 0})});
+               })
+        .output(0);
+  }
+  /// What write_onnx makes of windows that differ in size.
+  std::string find_products(const AdaptivePoolShape& s, const std::string& x) {
+    const auto is_matrix = [&](const onnx::NodeProto& node, int input, const std::vector<float>& wanted) {
+      const onnx::TensorProto* tensor = constant_input(node, input);
+      std::vector<float> numbers(wanted.size());
+      if (tensor == nullptr || !why_not_numbers(*tensor, numbers.size()).empty()) return false;
+      copy_numbers(*tensor, numbers);
+      return numbers == wanted;
+    };
+    const auto product = [&](const std::string& from, int input, const std::vector<float>& wanted) {
+      return choose(from, {"MatMul"},
+                    [&](const onnx::NodeProto& node) {
+                      return is_matrix(node, input, wanted)
+                                 ? std::string()
+                                 : std::string("multiplies by other than the means of the model's windows");
+                    })
+          .output(0);
+    };
+    return product(product(x, 0, adaptive_means(s.in_height, s.out_height, false)), 1,
+                   adaptive_means(s.in_width, s.out_width, true));
+  }
   std::string find(const ReluOp& /*op*/, const std::string& x) { return without_options(x, "Relu"); }
   std::string find(const DropoutOp& /*op*/, const std::string& x) { return x; }
   std::string find(const ActivationOp& op, const std::string& x) {
-    if (op.kind == Activation::kTanh) return without_options(x, "Tanh");
-    if (op.kind == Activation::kSigmoid) return without_options(x, "Sigmoid");
-    if (op.kind == Activation::kRelu6) return find_relu6(x);
-    const auto y = find_gelu(graph_, x, op.kind == Activation::kGeluTanh);
+    if (op.function.kind == Activation::kTanh) return without_options(x, "Tanh");
+    if (op.function.kind == Activation::kSigmoid) return without_options(x, "Sigmoid");
+    if (op.function.kind == Activation::kRelu6) return find_relu6(x);
+    const auto y = find_activation(graph_, x, op.function);
     if (!y) fail_layer("the file computes something else there");
     return *y;
   }
@@ -346,11 +386,15 @@ class GraphReader {
     note(node);
     return node.output(0);
   }
-  /// Weights are 1 and biases 0.
+  /// Weights are 1 and biases, which an operator may have no need of, 0.
   bool changes_nothing(const onnx::NodeProto& node) const {
-    std::vector<float> numbers(static_cast<std::size_t>(layer_->input().channels));
+    return changes_nothing(node, static_cast<std::size_t>(layer_->input().channels));
+  }
+  bool changes_nothing(const onnx::NodeProto& node, std::size_t count) const {
+    std::vector<float> numbers(count);
     for (int input = 1; input <= 2; ++input) {
       const onnx::TensorProto* tensor = constant_input(node, input);
+      if (input == 2 && node.input_size() < 3) continue;
       if (tensor == nullptr || !why_not_numbers(*tensor, numbers.size()).empty()) return false;
       copy_numbers(*tensor, numbers);
       if (std::ranges::any_of(numbers, [&](float number) { return number != (input == 1 ? 1.0F : 0.0F); }))
@@ -358,16 +402,115 @@ class GraphReader {
     }
     return true;
   }
-  std::string find(const AddOp& /*op*/, const std::string& x) {
+  std::string why_other_eps(const onnx::NodeProto& node, double eps) const {
+    const float in_file = number_of(node, "epsilon", 1e-5F);
+    if (in_file == static_cast<float>(eps)) return "";
+    return fmt::format("has epsilon {}, and the model's layer eps {}", in_file, eps);
+  }
+  std::string find(const GroupNormOp& op, const std::string& x) {
+    return op.whole_layer ? find_layer_norm(op, x) : find_group_norm(op, x);
+  }
+  std::string find_layer_norm(const GroupNormOp& op, const std::string& x) {
+    const bool is_vector = sees_through_views();
+    const onnx::NodeProto& node = choose(x, {"LayerNormalization"}, [&](const onnx::NodeProto& candidate) {
+      const std::int64_t axis = integer_of(candidate, "axis", -1);
+      const bool is_whole = axis == 1 || axis == (is_vector ? -1 : -3);
+      if (!is_whole) return fmt::format("has axis {}, and the model's layer takes whole samples", axis);
+      if (!op.affine)
+        return changes_nothing(candidate, static_cast<std::size_t>(op.shape.channels))
+                   ? why_other_eps(candidate, op.eps)
+                   : std::string("has weight and bias; leave affine: false out");
+      return first_of({why_other_eps(candidate, op.eps),
+                       why_not_tensor(candidate, 1, layer_->parameters()[0]), why_not_bias(candidate, 2)});
+    });
+    copy_weight_and_bias(node);
+    return node.output(0);
+  }
+  /// One node since operator set 18; before, an InstanceNormalization of groups between views, a Mul and an Add.
+  std::string find_group_norm(const GroupNormOp& op, const std::string& x) {
+    const Shape channels{op.shape.channels};
+    const onnx::NodeProto& node =
+        choose(readers_of(x, true), {"InstanceNormalization", "GroupNormalization"},
+               [&](const onnx::NodeProto& candidate) {
+                 if (candidate.op_type() == "InstanceNormalization")
+                   return changes_nothing(candidate, static_cast<std::size_t>(op.shape.groups))
+                              ? why_other_eps(candidate, op.eps)
+                              : std::string("has other groups, or weights of its own");
+                 if (!op.affine) return std::string("has weight and bias; leave affine: false out");
+                 return first_of(
+                     {why_other("num_groups", {integer_of(candidate, "num_groups", 0)}, {op.shape.groups}),
+                      why_other_eps(candidate, op.eps), why_not_tensor(candidate, 1, layer_->parameters()[0]),
+                      why_not_bias(candidate, 2)});
+               });
+    if (node.op_type() == "GroupNormalization") {
+      copy_weight_and_bias(node);
+      return node.output(0);
+    }
+    if (!op.affine) return behind_views(node.output(0));
+    const std::string scaled = behind_channels(node.output(0), "Mul", 0);
+    const std::string y = behind_channels(scaled, "Add", 1);
+    note(node);
+    return y;
+  }
+  std::string behind_views(std::string value) const {
+    for (;;) {
+      const auto& readers = graph_.readers(value);
+      if (readers.size() != 1 || !is_view(graph_.node(readers.front()))) return value;
+      value = graph_.node(readers.front()).output(0);
+    }
+  }
+  /// Behind a node that applies one number for each channel, a tensor of the layer.
+  std::string behind_channels(const std::string& value, const char* op, std::size_t tensor) {
+    const Parameter& parameter = layer_->parameters()[tensor];
+    const Shape wanted{parameter.shape.front(), 1, 1};
+    const auto side = [&](const onnx::NodeProto& node) { return constant_input(node, 0) != nullptr ? 0 : 1; };
+    const onnx::NodeProto& node =
+        choose(readers_of(value, true), {op}, [&](const onnx::NodeProto& candidate) {
+          return why_not_tensor(candidate, side(candidate), parameter, wanted);
+        });
+    copy(node, side(node), parameter);
+    return node.output(0);
+  }
+  /// Nodes that read both x and the branch.
+  /// @param values  x and the branch; become all that are the same
+  std::vector<std::size_t> readers_of_both(std::vector<std::string> (&values)[2]) const {
+    const ImageShape& branch = network_.layers()[*layer_->branch()]->output();
+    const auto of_branch = readers_of(values[1], branch.height == 1 && branch.width == 1);
     std::vector<std::size_t> both;
-    const auto of_branch = readers_of(values_[*layer_->branch()], sees_through_views());
-    for (const std::size_t reader : readers_of(x, sees_through_views()))
+    for (const std::size_t reader : readers_of(values[0], sees_through_views()))
       if (std::ranges::find(of_branch, reader) != of_branch.end()) both.push_back(reader);
-    return choose(both, {"Add"},
+    return both;
+  }
+  /// A node of both inputs, in any order.
+  std::string find_of_both(const std::string& x, const char* op, const char* with_constant) {
+    std::vector<std::string> values[2] = {{x}, {values_[*layer_->branch()]}};
+    return choose(readers_of_both(values), {op},
                   [&](const onnx::NodeProto& node) {
                     return node.input_size() == 2 && !constant_input(node, 0) && !constant_input(node, 1)
                                ? std::string()
-                               : std::string("adds a constant");
+                               : std::string(with_constant);
+                  })
+        .output(0);
+  }
+  std::string find(const AddOp& /*op*/, const std::string& x) {
+    return find_of_both(x, "Add", "adds a constant");
+  }
+  std::string find(const MultiplyOp& /*op*/, const std::string& x) {
+    return find_of_both(x, "Mul", "multiplies by a constant");
+  }
+  std::string find(const ConcatOp& /*op*/, const std::string& x) {
+    std::vector<std::string> values[2] = {{x}, {values_[*layer_->branch()]}};
+    const auto readers = readers_of_both(values);
+    const auto is_among = [](const std::vector<std::string>& names, const std::string& name) {
+      return std::ranges::find(names, name) != names.end();
+    };
+    return choose(readers, {"Concat"},
+                  [&](const onnx::NodeProto& node) {
+                    if (node.input_size() != 2) return std::string("joins other than two tensors");
+                    if (!is_among(values[1], node.input(0)) || !is_among(values[0], node.input(1)))
+                      return std::string("joins them in the other order");
+                    const std::int64_t axis = integer_of(node, "axis", 1);
+                    return why_other("axis", {axis < 0 ? axis + 4 : axis}, {1});
                   })
         .output(0);
   }

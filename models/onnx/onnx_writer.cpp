@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "models/layer.hpp"
 #include "models/onnx/onnx.hpp"
+#include "models/onnx/onnx_graph.hpp"
 
 #include <climits>
 #include <fmt/format.h>
@@ -87,6 +88,16 @@ class GraphWriter {
     return add_tensor(fmt::format("{}.{}", layer_->name(), what), {}, std::span(&value, 1));
   }
 
+  /// Whole numbers of the layer's own, such as a shape.
+  std::string integers(const char* what, std::initializer_list<std::int64_t> values) {
+    onnx::TensorProto& tensor = *graph_.add_initializer();
+    tensor.set_name(fmt::format("{}.{}", layer_->name(), what));
+    tensor.set_data_type(onnx::TensorProto::INT64);
+    tensor.add_dims(static_cast<std::int64_t>(values.size()));
+    for (const std::int64_t value : values) tensor.add_int64_data(value);
+    return tensor.name();
+  }
+
   onnx::NodeProto& add_node(const char* op, const std::string& name, const std::vector<std::string>& inputs,
                             const std::string& output) {
     onnx::NodeProto& node = *graph_.add_node();
@@ -114,6 +125,12 @@ class GraphWriter {
     attribute.set_type(onnx::AttributeProto::INT);
     attribute.set_i(value);
   }
+  static void set_number(onnx::NodeProto& node, const char* name, float value) {
+    onnx::AttributeProto& attribute = *node.add_attribute();
+    attribute.set_name(name);
+    attribute.set_type(onnx::AttributeProto::FLOAT);
+    attribute.set_f(value);
+  }
   static void set(onnx::NodeProto& node, const char* name, std::initializer_list<std::int64_t> values) {
     onnx::AttributeProto& attribute = *node.add_attribute();
     attribute.set_name(name);
@@ -137,13 +154,7 @@ class GraphWriter {
   /// A plain vector stands for channels of 1x1.
   std::string image(const Value& x) {
     if (!x.is_flat) return x.name;
-    const std::string name = layer_->name() + ".shape";
-    onnx::TensorProto& shape = *graph_.add_initializer();
-    shape.set_name(name);
-    shape.set_data_type(onnx::TensorProto::INT64);
-    shape.add_dims(4);
-    for (const int size : {-1, layer_->input().channels, 1, 1}) shape.add_int64_data(size);
-    return add_step("Reshape", "image", {x.name, name});
+    return add_step("Reshape", "image", {x.name, integers("shape", {-1, layer_->input().channels, 1, 1})});
   }
 
   Value normalised(const OnnxFacts& facts) {
@@ -188,10 +199,26 @@ class GraphWriter {
     add_node("GlobalAveragePool", {image(x)});
     return {output_name()};
   }
+  /// Where windows differ in size, the means of rows and columns are products with matrices: no operator has them.
+  Value add(const AdaptiveAvgPoolOp& op, const Value& x) {
+    const AdaptivePoolShape& s = op.shape;
+    if (s.in_height % s.out_height == 0 && s.in_width % s.out_width == 0) {
+      onnx::NodeProto& node = add_node("AveragePool", {image(x)});
+      set(node, "kernel_shape", {s.in_height / s.out_height, s.in_width / s.out_width});
+      set(node, "strides", {s.in_height / s.out_height, s.in_width / s.out_width});
+      return {output_name()};
+    }
+    const auto rows = add_tensor(layer_->name() + ".row_means", {s.out_height, s.in_height},
+                                 adaptive_means(s.in_height, s.out_height, false));
+    const auto columns = add_tensor(layer_->name() + ".column_means", {s.in_width, s.out_width},
+                                    adaptive_means(s.in_width, s.out_width, true));
+    add_node("MatMul", {add_step("MatMul", "rows", {rows, image(x)}), columns});
+    return {output_name()};
+  }
   Value add(const ReluOp& /*op*/, const Value& x) { return elementwise("Relu", x); }
   Value add(const DropoutOp& /*op*/, const Value& x) { return x; }
   Value add(const ActivationOp& op, const Value& x) {
-    switch (op.kind) {
+    switch (op.function.kind) {
       case Activation::kTanh:
         return elementwise("Tanh", x);
       case Activation::kSigmoid:
@@ -202,12 +229,25 @@ class GraphWriter {
       case Activation::kGelu:
         return gelu(x);
       case Activation::kGeluTanh:
+        return gelu_by_tanh(x);
+      case Activation::kLeakyRelu:
+        return elementwise("LeakyRelu", x, {{"alpha", op.function.number}});
+      case Activation::kElu:
+        return elementwise("Elu", x, {{"alpha", op.function.number}});
+      case Activation::kSilu:
         break;
+      case Activation::kHardSigmoid:
+        return elementwise("HardSigmoid", x, {{"alpha", 1.0F / 6}, {"beta", 0.5F}});
+      case Activation::kHardSwish:
+        return elementwise("HardSwish", x);
     }
-    return gelu_by_tanh(x);
+    add_node("Mul", {x.name, add_step("Sigmoid", "sigmoid", {x.name})});
+    return {output_name(), x.is_flat};
   }
-  Value elementwise(const char* op, const Value& x) {
-    add_node(op, {x.name});
+  Value elementwise(const char* op, const Value& x,
+                    std::initializer_list<std::pair<const char*, float>> numbers = {}) {
+    onnx::NodeProto& node = add_node(op, {x.name});
+    for (const auto& [name, value] : numbers) set_number(node, name, value);
     return {output_name(), x.is_flat};
   }
   /// x/2 (1 + share): operator set 17 has no Gelu.
@@ -238,16 +278,74 @@ class GraphWriter {
       inputs.push_back(add_tensor(layer_->name() + ".zeros", shape, std::vector<float>(channels, 0)));
     }
     for (const Parameter& tensor : layer_->kept()) inputs.push_back(tensor.name);
-    onnx::AttributeProto& epsilon = *add_node("BatchNormalization", inputs).add_attribute();
-    epsilon.set_name("epsilon");
-    epsilon.set_type(onnx::AttributeProto::FLOAT);
-    epsilon.set_f(static_cast<float>(op.eps));
+    set_number(add_node("BatchNormalization", inputs), "epsilon", static_cast<float>(op.eps));
     return {output_name(), x.is_flat};
+  }
+  Value add(const GroupNormOp& op, const Value& x) {
+    if (op.whole_layer) return layer_norm(op, x);
+    const std::int64_t groups = op.shape.groups, pixels = layer_->input().height;
+    const std::string split = add_step("Reshape", "split", {image(x), integers("groups", {0, groups, -1})});
+    const std::vector<float> ones(static_cast<std::size_t>(groups), 1), zeros(ones.size(), 0);
+    const std::string normal = layer_->name() + ".normalised";
+    set_number(add_node("InstanceNormalization", normal,
+                        {split, add_tensor(layer_->name() + ".ones", {groups}, ones),
+                         add_tensor(layer_->name() + ".zeros", {groups}, zeros)},
+                        normal),
+               "epsilon", static_cast<float>(op.eps));
+    const std::vector<std::string> whole{
+        normal, integers("channels", {0, op.shape.channels, pixels, layer_->input().width})};
+    if (!op.affine) {
+      add_node("Reshape", whole);
+      return {output_name()};
+    }
+    const auto& tensors = layer_->parameters();
+    for (const Parameter& tensor : tensors) spread_over_pixels(tensor.name);
+    const std::string scaled =
+        add_step("Mul", "scaled", {add_step("Reshape", "whole", whole), tensors[0].name});
+    add_node("Add", {scaled, tensors[1].name});
+    return {output_name()};
+  }
+  Value layer_norm(const GroupNormOp& op, const Value& x) {
+    const bool is_vector = layer_->input().height == 1 && layer_->input().width == 1;
+    std::vector<std::string> inputs = with_parameters(is_vector ? flat(x) : x.name);
+    if (!op.affine) {
+      const ImageShape& s = layer_->input();
+      const std::vector<float> ones(static_cast<std::size_t>(s.features()), 1);
+      inputs.push_back(add_tensor(layer_->name() + ".ones",
+                                  is_vector ? std::vector<std::int64_t>{s.channels}
+                                            : std::vector<std::int64_t>{s.channels, s.height, s.width},
+                                  ones));
+    }
+    onnx::NodeProto& node = add_node("LayerNormalization", inputs);
+    set(node, "axis", 1);
+    set_number(node, "epsilon", static_cast<float>(op.eps));
+    return {output_name(), is_vector};
+  }
+  /// The vector [channels] becomes [channels, 1, 1].
+  void spread_over_pixels(const std::string& name) {
+    for (onnx::TensorProto& tensor : *graph_.mutable_initializer()) {
+      if (tensor.name() != name) continue;
+      tensor.add_dims(1);
+      tensor.add_dims(1);
+    }
   }
   Value add(const AddOp& /*op*/, const Value& x) {
     const Value& branch = outputs_[*layer_->branch()];
     const bool is_flat = x.is_flat && branch.is_flat;
     add_node("Add", is_flat ? std::vector{x.name, branch.name} : std::vector{image(x), image(branch)});
+    return {output_name(), is_flat};
+  }
+  Value add(const MultiplyOp& /*op*/, const Value& x) {
+    const Value& branch = outputs_[*layer_->branch()];
+    const bool is_flat = x.is_flat && branch.is_flat;
+    add_node("Mul", is_flat ? std::vector{x.name, branch.name} : std::vector{image(x), image(branch)});
+    return {output_name(), is_flat};
+  }
+  Value add(const ConcatOp& /*op*/, const Value& x) {
+    const Value& branch = outputs_[*layer_->branch()];
+    const bool is_flat = x.is_flat || branch.is_flat;
+    set(add_node("Concat", is_flat ? std::vector{flat(branch), flat(x)} : std::vector{branch.name, x.name}),
+        "axis", 1);
     return {output_name(), is_flat};
   }
   Value add(const RouteOp& /*op*/, const Value& /*x*/) { return outputs_[*layer_->branch()]; }

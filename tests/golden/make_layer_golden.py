@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""Writes layers.safetensors and pictures.safetensors, for tests/models/golden_layers_test.cpp: 100 steps of training in
-PyTorch of a network with every layer that kernels.safetensors and net_100_steps.safetensors do without, and of one made
-of the pieces of residual and mobile networks for pictures.
+"""Writes layers.safetensors, pictures.safetensors and modern_layers.safetensors: 100 steps of training in PyTorch of
+networks with every layer that kernels.safetensors and net_100_steps.safetensors do without, for
+tests/models/golden_layers_test.cpp. The second one is made of the pieces of residual and mobile networks for pictures.
 
 Run with any Python that has PyTorch (1.13 or later); nothing else is needed:
     python3 tests/golden/make_layer_golden.py
 Weights and samples are drawn in float32 and everything is computed in float64, so that the files hold right answers. The
-first network has no relu and no max-pool: it is smooth, so rounding cannot turn a decision.
+first network has no relu and no max-pool: it is smooth, so rounding cannot turn a decision; the last one has few bends.
 """
 import sys
 
@@ -65,11 +65,33 @@ class Pictures(nn.Module):
         return self.fc1(x.mean(dim=(2, 3)))
 
 
-def record(name, net, height, width):
+class Modern(nn.Module):
+    """The other YAML there."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(2, 6, 3, padding=1)
+        self.gn1 = nn.GroupNorm(3, 6)
+        self.fc1 = nn.Linear(6, 4)
+        self.fc2 = nn.Linear(4, 6)
+        self.conv2 = nn.Conv2d(6, 4, 3, padding=1)
+        self.conv3 = nn.Conv2d(4, 4, 3, padding=1)
+        self.ln1 = nn.LayerNorm([8, 4, 4], eps=1e-4)
+        self.fc3 = nn.Linear(128, CLASSES)
+
+    def forward(self, x):
+        body = F.silu(self.gn1(self.conv1(x)))
+        gate = F.hardsigmoid(self.fc2(F.elu(self.fc1(body.mean(dim=(2, 3))), alpha=0.7)))
+        narrow = F.leaky_relu(self.conv2(body * gate[:, :, None, None]), 0.1)
+        x = torch.cat([narrow, F.hardswish(self.conv3(narrow))], 1)
+        return self.fc3(self.ln1(F.adaptive_avg_pool2d(x, 4)).flatten(1))
+
+
+def record(name, net, height, width, rate=LEARNING_RATE):
     images = torch.randn(SAMPLES, 2, height, width)
     labels = torch.randint(0, CLASSES, (SAMPLES,))
     images[torch.arange(SAMPLES), 0, 0, labels] += 3  # something to learn
-    tensors = record_training(net, images, labels, BATCH, STEPS, lr=LEARNING_RATE, momentum=MOMENTUM)
+    tensors = record_training(net, images, labels, BATCH, STEPS, lr=rate, momentum=MOMENTUM)
     write_safetensors(name, tensors)
 
 
@@ -78,6 +100,8 @@ def main():
     torch.set_num_threads(1)
     record("layers.safetensors", Net(), 6, 7)
     record("pictures.safetensors", Pictures(), 13, 11)
+    torch.manual_seed(SEED)
+    record("modern_layers.safetensors", Modern(), 6, 7, LEARNING_RATE / 5)
 
 
 if __name__ == "__main__":

@@ -133,15 +133,15 @@ using reference::spread_numbers;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-std::vector<float> forward(Activation kind, const std::vector<float>& x) {
+std::vector<float> forward(const ActivationFunction& kind, const std::vector<float>& x) {
   std::vector<float> y(x.size());
   cpu::activation_forward(kind, x.size(), x.data(), y.data());
   return y;
 }
 
 /// dx where dy is 1.
-std::vector<float> slopes(Activation kind, const std::vector<float>& x) {
-  const std::vector<float> saved = reference::saves_input(kind) ? x : forward(kind, x);
+std::vector<float> slopes(const ActivationFunction& kind, const std::vector<float>& x) {
+  const std::vector<float> saved = kind.saves_input() ? x : forward(kind, x);
   std::vector<float> dx(x.size(), 1);
   cpu::activation_backward(kind, x.size(), saved.data(), dx.data(), dx.data());
   return dx;

@@ -102,12 +102,40 @@ INSTANTIATE_TEST_SUITE_P(
             "  - sigmoid\n  - global_avg_pool\n  - gelu\n  - linear: 6\n  - gelu: {approximate: tanh}\n  - "
             "linear: classes\n",
             {1, 8, 8}},
+        GradientCase{"more_curves",
+                     "  - conv2d: {out: 4, kernel: 3}\n  - leaky_relu: 0.1\n  - conv2d: {out: 5, kernel: 3}\n"
+                     "  - elu: {alpha: 0.7}\n  - linear: 12\n  - hardswish\n  - linear: 9\n  - silu\n"
+                     "  - linear: classes\n",
+                     {1, 8, 8}},
         GradientCase{
             "branches",
             "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - relu: {name: a}\n"
             "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - relu\n  - add: a\n  - tanh\n  - add: a\n"
             "  - dropout: 0\n  - relu: {name: b}\n  - add: b\n  - linear: classes\n  - add: fc1\n",
             {2, 5, 5}},
+        GradientCase{"gates",
+                     "  - conv2d: {out: 4, kernel: 3, padding: 1}\n  - tanh: {name: a}\n  - global_avg_pool\n"
+                     "  - linear: {name: gate, out: 4}\n  - multiply: a\n  - add: {name: b, from: a}\n"
+                     "  - multiply: gate\n  - add: {name: c, from: b}\n  - multiply: c\n  - add: a\n"
+                     "  - multiply: c\n  - add: b\n  - multiply: gate\n  - add: a\n  - linear: classes\n",
+                     {2, 5, 5}},
+        GradientCase{"concats",
+                     "  - conv2d: {out: 3, kernel: 3, padding: 1}\n  - tanh: {name: a}\n"
+                     "  - conv2d: {out: 2, kernel: 3, padding: 1}\n  - silu\n  - concat: a\n"
+                     "  - concat: {from: a, name: c}\n  - concat: c\n  - linear: 5\n  - tanh\n"
+                     "  - concat: fc1\n  - linear: classes\n",
+                     {2, 5, 4}},
+        GradientCase{"group_norms",
+                     "  - conv2d: {out: 6, kernel: 3, padding: 1}\n  - group_norm: 3\n  - hardsigmoid\n"
+                     "  - conv2d: {out: 4, kernel: 3}\n  - layer_norm: {eps: 0.01}\n  - tanh\n"
+                     "  - group_norm: {groups: 2, affine: false}\n  - linear: 8\n  - layer_norm\n  - silu\n"
+                     "  - linear: classes\n",
+                     {2, 6, 5}},
+        GradientCase{"adaptive_pools",
+                     "  - conv2d: {out: 3, kernel: 3}\n  - silu\n  - adaptive_avg_pool: 3\n"
+                     "  - conv2d: {out: 4, kernel: 2}\n  - tanh\n  - adaptive_avg_pool: {out: 3}\n"
+                     "  - linear: classes\n",
+                     {1, 9, 7}},
         // Not right behind a convolution, whose bias they take away.
         GradientCase{"batch_norms",
                      "  - batch_norm: {affine: false}\n  - conv2d: {out: 4, kernel: 3, padding: 1}\n"

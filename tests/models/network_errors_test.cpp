@@ -53,6 +53,23 @@ TEST_P(MisfitTest, NamesLineLayerAndShapes) {
 INSTANTIATE_TEST_SUITE_P(
     Files, MisfitTest,
     testing::Values(
+        BadFile{"product_of_other_channels",
+                "layers:\n  - conv2d: {out: 4, kernel: 3}\n  - global_avg_pool\n  - linear: 5\n"
+                "  - multiply: conv1\n",
+                "my.yaml:5:15: layer multiply1: from: conv1 has an output of 4x26x26, and here come 5; with "
+                "an output of 5 channels there is fc1"},
+        BadFile{"product_of_other_pixels",
+                "layers:\n  - conv2d: {out: 4, kernel: 3}\n  - max_pool: 2\n  - multiply: conv1\n",
+                "my.yaml:4:15: layer multiply1: from: conv1 has an output of 4x26x26, and here come 4x13x13; "
+                "with an output of 4x13x13 or 4 there is pool1"},
+        BadFile{"channels_of_other_pixels",
+                "layers:\n  - conv2d: {out: 4, kernel: 3}\n  - max_pool: 2\n  - concat: {from: conv1}\n",
+                "my.yaml:4:20: layer concat1: from: conv1 has an output of 4x26x26, and here come 4x13x13; "
+                "with an output of channels of 13x13 there is pool1"},
+        BadFile{
+            "groups_that_do_not_divide", "layers:\n  - conv2d: {out: 6, kernel: 3}\n  - group_norm: 4\n",
+            "my.yaml:3:5: layer gn1: 4 groups do not divide 6 channels; write groups: 1, or another divisor"},
+
         BadFile{
             "kernel_larger_than_image",
             "layers:\n  - conv2d: {out: 20, kernel: 20}\n  - max_pool: 3\n  - conv2d: {out: 4, kernel: 5}\n",
@@ -158,6 +175,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "output of 1x28x28"},
         BadFile{"sum_of_a_list", "layers:\n  - linear: 20\n  - add: {from: [fc1, fc1]}\n",
                 "my.yaml:3:17: layer add1: from must be the name of an earlier layer, not a list"},
+        BadFile{"groups_missing", "layers:\n  - conv2d: {out: 6, kernel: 3}\n  - group_norm\n",
+                "my.yaml:3:5: layer gn1: 'groups' is missing; write {groups: ...}"},
+        BadFile{"adaptive_pool_of_classes", "layers:\n  - adaptive_avg_pool: classes\n",
+                "my.yaml:2:24: layer pool1: out must be a whole number from 1 to 1024, not 'classes'"},
+        BadFile{"slope_above_one", "layers:\n  - leaky_relu: 2\n",
+                "my.yaml:2:17: layer leaky1: slope must be a number from 0 to 1, not '2'"},
+        BadFile{"alpha_below_zero", "layers:\n  - elu: {alpha: -1}\n",
+                "my.yaml:2:18: layer elu1: alpha must be a number from 0 to 100, not '-1'"},
         BadFile{"option_of_none", "layers:\n  - tanh: {alpha: 2}\n",
                 "my.yaml:2:12: unknown key 'alpha'; tanh has name"},
         BadFile{
@@ -207,13 +232,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "my.yaml:2:3: nothing to train: add a conv2d or linear layer"},
         BadFile{"value_of_none", "layers:\n  - global_avg_pool: 2\n",
                 "my.yaml:2:22: global_avg_pool takes a map of options: {name}"},
-        BadFile{
-            "unknown_layer", "layers:\n  - conv3d: {out: 1}\n",
-            "my.yaml:2:5: unknown layer 'conv3d' (did you mean 'conv2d'?); there are conv2d, max_pool, "
-            "avg_pool, "
-            "global_avg_pool, batch_norm, relu, relu6, tanh, sigmoid, gelu, dropout, dropout2d, add, route, "
-            "flatten, "
-            "linear"},
+        BadFile{"unknown_layer", "layers:\n  - conv3d: {out: 1}\n",
+                "my.yaml:2:5: unknown layer 'conv3d' (did you mean 'conv2d'?); there are conv2d, max_pool, "
+                "avg_pool, "
+                "global_avg_pool, adaptive_avg_pool, batch_norm, layer_norm, group_norm, relu, relu6, tanh, "
+                "sigmoid, gelu, leaky_relu, elu, silu, hardsigmoid, "
+                "hardswish, dropout, dropout2d, add, multiply, concat, route, "
+                "flatten, "
+                "linear"},
         BadFile{"two_layers_in_one_entry", "layers:\n  - relu:\n    flatten:\n",
                 "my.yaml:2:5: a layer must look like '- relu' or '- conv2d: {out: 10, kernel: 5}'"},
         BadFile{"nested_list", "layers:\n  - [relu]\n",

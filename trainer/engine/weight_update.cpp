@@ -52,7 +52,7 @@ std::vector<UpdateTensor> tensors_of(const ParameterLayout& layout, const TrainS
                                      const OptimizerKind& optimizer) {
   std::vector<UpdateTensor> tensors;
   for (const Parameter& parameter : layout.parameters) {
-    const bool is_whole = train.optimizer.decay_biases || parameter.shape.size() > 1;
+    const bool is_whole = train.optimizer.decay_biases || !parameter.is_bias_or_norm();
     const GroupSection* own = group_of(train, parameter);
     const GroupSection group = own == nullptr ? GroupSection() : *own;
     tensors.push_back({.offset = parameter.offset,

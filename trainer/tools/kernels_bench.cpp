@@ -109,14 +109,18 @@ void add_elementwise(int batch, Tensors& t, std::vector<Case>& out) {
   auto positive = std::make_shared<std::vector<std::uint8_t>>(sign_bytes(activations));
   out.push_back({"relu 10x12x12 forward", 0, bytes_of(2 * activations),
                  [=] { cpu::relu_forward(activations, x, y, positive->data()); }});
-  for (const auto& [function, name] : {std::pair{Activation::kTanh, "tanh"},
+  for (const auto& [function, name] : {std::pair{ActivationFunction(Activation::kTanh), "tanh"},
                                        {Activation::kSigmoid, "sigmoid"},
-                                       {Activation::kGelu, "gelu"}}) {
-    const Activation kind = function;
+                                       {Activation::kGelu, "gelu"},
+                                       {{Activation::kLeakyRelu, 0.01F}, "leaky_relu"},
+                                       {{Activation::kElu, 1}, "elu"},
+                                       {Activation::kSilu, "silu"},
+                                       {Activation::kHardSwish, "hardswish"}}) {
+    const ActivationFunction f = function;
     out.push_back({fmt::format("{} 10x12x12 forward", name), 0, bytes_of(2 * activations),
-                   [=] { cpu::activation_forward(kind, activations, x, y); }});
+                   [=] { cpu::activation_forward(f, activations, x, y); }});
     out.push_back({fmt::format("{} 10x12x12 backward", name), 0, bytes_of(3 * activations),
-                   [=] { cpu::activation_backward(kind, activations, x, y, z); }});
+                   [=] { cpu::activation_backward(f, activations, x, y, z); }});
   }
   out.push_back({"add 10x12x12", 0, bytes_of(3 * activations), [=] { cpu::add(activations, x, y, z); }});
   const ImageShape image{10, 12, 12};

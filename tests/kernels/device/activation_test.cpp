@@ -38,14 +38,14 @@ std::vector<float> numbers(std::size_t size) {
 class DeviceActivationTest : public testing::Test {
  protected:
   /// dy times the slope at x.
-  std::vector<float> backward_on_device(Activation kind, const std::vector<float>& saved,
+  std::vector<float> backward_on_device(const ActivationFunction& kind, const std::vector<float>& saved,
                                         const std::vector<float>& dy) {
     const auto from = rig_.upload(saved), gradient = rig_.upload(dy);
     rig_.ops().activation_backward(rig_.stream(), kind, saved.size(), from.data(), gradient.data(),
                                    gradient.data());
     return rig_.download(gradient);
   }
-  std::vector<float> forward_on_device(Activation kind, const std::vector<float>& x) {
+  std::vector<float> forward_on_device(const ActivationFunction& kind, const std::vector<float>& x) {
     const auto from = rig_.upload(x);
     const auto y = rig_.poisoned<float>(x.size());
     rig_.ops().activation_forward(rig_.stream(), kind, x.size(), from.data(), y.data());
@@ -62,7 +62,7 @@ TEST_F(DeviceActivationTest, HasTheBitsOfTheCpu) {
       std::vector<float> y(size), dx(size), dy(x.rbegin(), x.rend());
       cpu::activation_forward(kind, size, x.data(), y.data());
       EXPECT_EQ(bits_of(forward_on_device(kind, x)), bits_of(y)) << name << ", size " << size;
-      const std::vector<float>& saved = reference::saves_input(kind) ? x : y;
+      const std::vector<float>& saved = kind.saves_input() ? x : y;
       cpu::activation_backward(kind, size, saved.data(), dy.data(), dx.data());
       EXPECT_EQ(bits_of(backward_on_device(kind, saved, dy)), bits_of(dx)) << name << ", size " << size;
     }

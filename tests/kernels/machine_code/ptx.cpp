@@ -107,11 +107,14 @@ const Permission kPermissions[] = {
     {"fma.rn.f32", "^(loss_kernel|each<(Forward|Backward)<)"},
     // Batch norm: a number times its channel's weight plus its bias, and the running mean.
     {"fma.rn.f32", "^((forward|backward)\\(unsigned int, ChannelOf|move_running)"},
+    // Norms within a sample, likewise; and a chain of products.
+    {"fma.rn.f32", "^(normalise_groups|sum_channels)"},
     // The rules of optimisers.
     {"fma.rn.f32", "^update_parameters<"},
     // Sums in double or fixed point, rounded once at their end: statistics of a channel, norms, mean gradients.
     {"cvt.rn.f32.f64",
      "^(find_statistics|find_gradients|take_running|measure_tensors<|convert<|update_parameters<)"},
+    {"cvt.rn.f32.f64", "^(normalise_groups|sum_norm_weights)"},
 };
 
 bool needs_permission(std::string_view operation) {

@@ -225,7 +225,7 @@ inline std::vector<double> cross_entropy_gradient(const LossShape& s, const std:
 // Activations with a curve in double, and numbers to try them on.
 
 struct TriedActivation {
-  Activation kind;
+  ActivationFunction function;
   const char* name;
   double units;  ///< of the last place that the kernel may be off
 };
@@ -234,11 +234,14 @@ inline constexpr TriedActivation kActivations[] = {{Activation::kTanh, "tanh", 4
                                                    {Activation::kSigmoid, "sigmoid", 4},
                                                    {Activation::kGelu, "gelu", 6},
                                                    {Activation::kGeluTanh, "gelu by tanh", 6},
+                                                   {{Activation::kLeakyRelu, 0.25F}, "leaky_relu 0.25", 1},
+                                                   {{Activation::kLeakyRelu, 0}, "leaky_relu 0", 1},
+                                                   {{Activation::kElu, 1}, "elu 1", 6},
+                                                   {{Activation::kElu, 0.7F}, "elu 0.7", 6},
+                                                   {Activation::kSilu, "silu", 5},
+                                                   {Activation::kHardSigmoid, "hardsigmoid", 3},
+                                                   {Activation::kHardSwish, "hardswish", 4},
                                                    {Activation::kRelu6, "relu6", 0}};
-
-constexpr bool saves_input(Activation kind) {
-  return kind == Activation::kGelu || kind == Activation::kGeluTanh;
-}
 
 struct Curve {
   double value, slope;
@@ -246,8 +249,9 @@ struct Curve {
       1;  ///< by how much more than itself an argument's own rounding moves the value, at least 1
 };
 
-inline Curve curve_of(Activation kind, double x) {
-  switch (kind) {
+inline Curve curve_of(const ActivationFunction& f, double x) {
+  const double number = f.number;
+  switch (f.kind) {
     case Activation::kTanh: {
       const double y = std::tanh(x), c = std::cosh(std::min(std::abs(x), 300.0));
       return {y, 1 / (c * c)};
@@ -272,6 +276,23 @@ inline Curve curve_of(Activation kind, double x) {
       return {x * logistic.value, logistic.value + (logistic.slope > 0 ? x * logistic.slope * inner : 0),
               std::max(1.0, u < 0 ? -u : 0)};
     }
+    case Activation::kLeakyRelu:
+      return {x > 0 ? x : number * x, x > 0 ? 1 : number};
+    case Activation::kElu:
+      return {x > 0 ? x : number * std::expm1(x), x > 0 ? 1 : number * std::exp(x)};
+    case Activation::kSilu: {
+      const Curve logistic = curve_of(Activation::kSigmoid, x);
+      const bool denormal = logistic.value < 1.2e-38;  // as of gelu
+      return {x * logistic.value, logistic.value + (logistic.slope > 0 ? x * logistic.slope : 0),
+              denormal ? std::max(1.0, -x) : 1};
+    }
+    // x + 3 is rounded, and near -3 little is left of it.
+    case Activation::kHardSigmoid: {
+      const double y = std::clamp(x + 3, 0.0, 6.0) / 6;
+      return {y, y > 0 && y < 1 ? 1.0 / 6 : 0};
+    }
+    case Activation::kHardSwish:
+      return {x * std::clamp(x + 3, 0.0, 6.0) / 6, x <= -3 ? 0 : x < 3 ? x / 3 + 0.5 : 1};
   }
   return {};
 }

@@ -128,6 +128,11 @@ class Writer {
   }
 
  private:
+  struct Output {
+    std::string name;
+    ImageShape shape;
+  };
+
   void add(const std::string& layer) {
     remember_shape();
     text_ += "  - " + layer + "\n";
@@ -154,6 +159,43 @@ class Writer {
     add(dice_.chance(0.5) ? "add: " + from : fmt::format("add: {{from: {}}}", from));
   }
 
+  const Output* any_of(const std::vector<const Output*>& fitting) {
+    if (fitting.empty()) return nullptr;
+    return fitting[static_cast<std::size_t>(dice_.between(0, static_cast<int>(fitting.size()) - 1))];
+  }
+
+  static bool is_vector(const ImageShape& shape) { return shape.height == 1 && shape.width == 1; }
+
+  /// The product with any earlier output that has this shape or these channels, where one of both is a vector.
+  void add_gate() {
+    remember_shape();
+    std::vector<const Output*> fitting;
+    for (const Output& output : outputs_)
+      if (output.shape == shape_ ||
+          (output.shape.channels == shape_.channels && (is_vector(output.shape) || is_vector(shape_))))
+        fitting.push_back(&output);
+    const Output* from = any_of(fitting);
+    if (from == nullptr) return;
+    const ImageShape shape = is_vector(shape_) ? from->shape : shape_;
+    add("multiply: " + from->name);
+    shape_ = shape;
+  }
+
+  /// With the channels of any earlier output of this height and width.
+  void add_concat() {
+    remember_shape();
+    std::vector<const Output*> fitting;
+    for (const Output& output : outputs_)
+      if (output.shape.height == shape_.height && output.shape.width == shape_.width &&
+          output.shape.features() + shape_.features() <= kMostFeatures)
+        fitting.push_back(&output);
+    const Output* from = any_of(fitting);
+    if (from == nullptr) return;
+    const int channels = from->shape.channels;
+    add("concat: " + from->name);
+    shape_.channels += channels;
+  }
+
   /// From any earlier output on.
   void add_route() {
     remember_shape();
@@ -170,9 +212,24 @@ class Writer {
                     dice_.one_of({0.0, 0.1, 1.0}), dice_.chance(0.5)));
   }
 
+  void add_curve() {
+    switch (dice_.between(0, 4)) {
+      case 0:
+        return add(fmt::format("leaky_relu: {}", dice_.one_of({0.0, 0.01, 0.2, 1.0})));
+      case 1:
+        return add(dice_.chance(0.5) ? "elu" : "elu: {alpha: 0.3}");
+      case 2:
+        return add("silu");
+      case 3:
+        return add("hardsigmoid");
+      default:
+        return add("hardswish");
+    }
+  }
+
   /// Of any kind; none, if the dice fall on one that does not fit.
   void add_layer() {
-    switch (dice_.between(0, 23)) {
+    switch (dice_.between(0, 30)) {
       case 0:
       case 1:
       case 2:
@@ -208,6 +265,18 @@ class Writer {
         return add_linear();
       case 20:
         return add_route();
+      case 21:
+      case 22:
+        return add_curve();
+      case 23:
+        return add_gate();
+      case 24:
+        return add_concat();
+      case 25:
+        return add_adaptive_pool();
+      case 26:
+      case 27:
+        return add_group_norm();
       default:
         return add_batch_norm();
     }
@@ -295,6 +364,27 @@ class Writer {
     add(fmt::format("{}: {}", kind, dice_.one_of({0.0, 0.1, 0.25, 0.5, 0.5, 0.9})));
   }
 
+  void add_adaptive_pool() {
+    const int side = dice_.between(1, 9);
+    if (shape_.channels * side * side > kMostFeatures) return;
+    add(fmt::format("adaptive_avg_pool: {}", side));
+    shape_ = {shape_.channels, side, side};
+  }
+
+  /// Not of few numbers: the difference of two says little beside its rounding.
+  void add_group_norm() {
+    std::vector<int> divisors;
+    for (int groups = 1; groups <= shape_.channels; ++groups)
+      if (shape_.channels % groups == 0 && shape_.features() / groups >= 6) divisors.push_back(groups);
+    if (divisors.empty()) return;
+    const int groups =
+        divisors[static_cast<std::size_t>(dice_.between(0, static_cast<int>(divisors.size()) - 1))];
+    const bool affine = dice_.chance(0.7);
+    const double eps = dice_.one_of({1e-5, 1e-3, 0.1});
+    if (dice_.chance(0.4)) return add(fmt::format("layer_norm: {{eps: {}, affine: {}}}", eps, affine));
+    add(fmt::format("group_norm: {{groups: {}, eps: {}, affine: {}}}", groups, eps, affine));
+  }
+
   void add_global_pool() {
     add("global_avg_pool");
     shape_ = {shape_.channels, 1, 1};
@@ -317,10 +407,6 @@ class Writer {
   int classes_;
   std::string text_;
   int layers_ = 0;
-  struct Output {
-    std::string name;
-    ImageShape shape;
-  };
   std::vector<Output> outputs_;                  ///< of the layers so far
   std::map<std::string, int> layers_of_a_name_;  ///< as the builder counts them
 };

@@ -37,8 +37,46 @@ Bounded sum(const Bounded& a, const Bounded& b) {
   return y;
 }
 
-Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Bounded& x,
-                      const Bounded* branch) {
+namespace {
+
+/// x times the scale of its channel and sample.
+Bounded scaled(const ScaleShape& s, const Bounded& x, const Bounded& scale) {
+  SumsUnderWay y(x.size());
+  const auto batch = static_cast<std::size_t>(s.batch), channel = batch * static_cast<std::size_t>(s.pixels);
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const std::size_t of_scale = i / channel * batch + i % batch;
+    y.add(i, x.value[i], x.variance[i], x.tie[i], scale.value[of_scale], scale.variance[of_scale]);
+  }
+  return y.take();
+}
+
+/// The sums of a times b over the pixels of each channel.
+Bounded summed_products(const ScaleShape& s, const Bounded& a, const Bounded& b) {
+  const auto batch = static_cast<std::size_t>(s.batch), channel = batch * static_cast<std::size_t>(s.pixels);
+  SumsUnderWay y(a.size() / static_cast<std::size_t>(s.pixels));
+  for (std::size_t i = 0; i < a.size(); ++i)
+    y.add(i / channel * batch + i % batch, a.value[i], a.variance[i], a.tie[i], b.value[i], b.variance[i]);
+  return y.take();
+}
+
+Bounded joined(const Bounded& a, const Bounded& b) {
+  Bounded y(a.size() + b.size());
+  for (const auto part : {&Bounded::value, &Bounded::variance, &Bounded::tie})
+    std::copy((b.*part).begin(), (b.*part).end(),
+              std::copy((a.*part).begin(), (a.*part).end(), (y.*part).begin()));
+  return y;
+}
+
+Bounded part_of(const Bounded& a, std::size_t first, std::size_t size) {
+  Bounded y(size);
+  for (const auto part : {&Bounded::value, &Bounded::variance, &Bounded::tie})
+    std::copy_n((a.*part).begin() + static_cast<std::ptrdiff_t>(first), size, (y.*part).begin());
+  return y;
+}
+
+}  // namespace
+
+Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Bounded& x) {
   const auto product = [&](const auto& shape) {
     return product_forward(with_columns(shape, context.batch), context.weights, x);
   };
@@ -50,11 +88,20 @@ Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Boun
           [&](const AvgPoolOp& pool) { return avg_pool_forward(with_columns(pool.shape, context.batch), x); },
           [&](const ReluOp&) { return relu_forward(x); },
           [&](const DropoutOp& drop) { return dropout(drop, context, x); },
-          [&](const ActivationOp& activation) { return activation_forward(activation.kind, x); },
+          [&](const ActivationOp& activation) { return activation_forward(activation.function, x); },
           [&](const GlobalAvgPoolOp& pool) { return global_avg_pool_forward(pool, context.batch, x); },
+          [&](const AdaptiveAvgPoolOp& pool) {
+            return adaptive_avg_pool_forward(with_columns(pool.shape, context.batch), x);
+          },
           [&](const BatchNormOp& norm) { return batch_norm_forward(norm, context, x); },
-          [&](const AddOp&) { return sum(x, *branch); }, [&](const RouteOp&) { return *branch; },
-          [&](const ViewOp&) { return x; }},
+          [&](const GroupNormOp& norm) { return group_norm_forward(norm, context, x); },
+          [&](const AddOp&) { return sum(x, *context.branch); },
+          [&](const MultiplyOp& gate) {
+            const ScaleShape shape = with_columns(gate.shape, context.batch);
+            return gate.input_scales ? scaled(shape, *context.branch, x) : scaled(shape, x, *context.branch);
+          },
+          [&](const ConcatOp&) { return joined(*context.branch, x); },
+          [&](const RouteOp&) { return *context.branch; }, [&](const ViewOp&) { return x; }},
       op);
 }
 
@@ -76,14 +123,31 @@ Bounded layer_backward(const LayerOp& op, const LayerContext& context, const Bou
           [&](const ReluOp&) { return relu_backward(x, dy, ties); },
           [&](const DropoutOp& drop) { return dropout(drop, context, dy); },
           [&](const ActivationOp& activation) {
-            return activation.kind == Activation::kRelu6 ? relu6_backward(x, dy, ties)
-                                                         : activation_backward(activation.kind, x, dy);
+            return activation_backward(activation.function, x, dy, ties);
           },
           [&](const GlobalAvgPoolOp& pool) { return global_avg_pool_backward(pool, context.batch, x, dy); },
+          [&](const AdaptiveAvgPoolOp& pool) {
+            return adaptive_avg_pool_backward(with_columns(pool.shape, context.batch), x, dy);
+          },
           [&](const BatchNormOp& norm) { return batch_norm_backward(norm, context, x, dy); },
-          [&](const AddOp&) { return dy; }, [&](const RouteOp&) { return Bounded(x.size()); },
-          [&](const ViewOp&) { return dy; }},
+          [&](const GroupNormOp& norm) { return group_norm_backward(norm, context, x, dy); },
+          [&](const AddOp&) { return dy; },
+          [&](const MultiplyOp& gate) {
+            const ScaleShape shape = with_columns(gate.shape, context.batch);
+            return gate.input_scales ? summed_products(shape, dy, *context.branch)
+                                     : scaled(shape, dy, *context.branch);
+          },
+          [&](const ConcatOp&) { return part_of(dy, context.branch->size(), x.size()); },
+          [&](const RouteOp&) { return Bounded(x.size()); }, [&](const ViewOp&) { return dy; }},
       op);
+}
+
+Bounded branch_gradient(const LayerOp& op, const LayerContext& context, const Bounded& x, const Bounded& dy) {
+  if (std::holds_alternative<ConcatOp>(op)) return part_of(dy, 0, context.branch->size());
+  const auto* product = std::get_if<MultiplyOp>(&op);
+  if (product == nullptr) return dy;
+  const ScaleShape shape = with_columns(product->shape, context.batch);
+  return product->input_scales ? scaled(shape, dy, x) : summed_products(shape, dy, x);
 }
 
 Bounded weight_gradient(const LayerOp& op, const LayerContext& context, const Bounded& x, const Bounded& dy) {
@@ -94,6 +158,7 @@ Bounded weight_gradient(const LayerOp& op, const LayerContext& context, const Bo
       Overloaded{[&](const Conv2dShape& shape) { return product(shape); },
                  [&](const LinearShape& shape) { return product(shape); },
                  [&](const BatchNormOp& norm) { return batch_norm_weights(norm, context, x, dy); },
+                 [&](const GroupNormOp& norm) { return group_norm_weights(norm, context, x, dy); },
                  [](const auto& /*without parameters*/) { return Bounded(); }},
       op);
 }
@@ -108,8 +173,8 @@ struct Curve {
   double value, slope, bend;
 };
 
-Curve curve_at(Activation kind, double x) {
-  switch (kind) {
+Curve curve_at(const ActivationFunction& f, double x) {
+  switch (f.kind) {
     case Activation::kTanh: {
       const double y = std::tanh(x), slope = 1 - y * y;
       return {y, slope, -2 * y * slope};
@@ -133,8 +198,46 @@ Curve curve_at(Activation kind, double x) {
                    bend = logistic.bend * inner * inner + logistic.slope * 6 * b * x;
       return {x * logistic.value, logistic.value + x * slope, 2 * slope + x * bend};
     }
+    case Activation::kLeakyRelu:
+      return {x > 0 ? x : f.number * x, x > 0 ? 1 : f.number, 0};
+    case Activation::kElu: {
+      if (x > 0) return {x, 1, 0};
+      const double slope = f.number * std::exp(x);
+      return {f.number * std::expm1(x), slope, slope};
+    }
+    case Activation::kSilu: {
+      const Curve logistic = curve_at(Activation::kSigmoid, x);
+      return {x * logistic.value, logistic.value + x * logistic.slope,
+              2 * logistic.slope + x * logistic.bend};
+    }
+    case Activation::kHardSigmoid:
+      return {std::clamp(x / 6 + 0.5, 0.0, 1.0), std::abs(x) < 3 ? 1.0 / 6 : 0, 0};
+    case Activation::kHardSwish: {
+      const bool is_inner = std::abs(x) < 3;
+      return {x * std::clamp(x / 6 + 0.5, 0.0, 1.0), is_inner ? x / 3 + 0.5 : x > 0, is_inner ? 1.0 / 3 : 0};
+    }
   }
   return {};
+}
+
+/// By how much the slope may jump because rounding puts x on the other side of a bend.
+double jump_near(const ActivationFunction& f, const Bounded& x, std::size_t i) {
+  const double reach = Bounded::kSigmas * std::sqrt(x.variance[i]);
+  const auto is_near = [&](double bend) { return reach > 0 && std::abs(x.value[i] - bend) <= reach; };
+  const bool near_ends = is_near(-3) || is_near(3);
+  switch (f.kind) {
+    case Activation::kLeakyRelu:
+    case Activation::kElu:
+      return is_near(0) ? std::abs(1.0 - f.number) : 0;
+    case Activation::kHardSigmoid:
+      return near_ends ? 1.0 / 6 : 0;
+    case Activation::kHardSwish:
+      return near_ends ? 0.5 : 0;
+    case Activation::kRelu6:
+      return is_near(0) || is_near(6) ? 1 : 0;
+    default:
+      return 0;
+  }
 }
 
 }  // namespace
@@ -161,41 +264,34 @@ Bounded relu_backward(const Bounded& x, const Bounded& dy, std::int64_t& ties) {
   return dx;
 }
 
-Bounded relu6_backward(const Bounded& x, const Bounded& dy, std::int64_t& ties) {
-  Bounded dx(x.size());
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    if (x.value[i] > 0 && x.value[i] < 6) add_gradient(dx, i, dy, i, 1);
-    const double sigma = std::sqrt(x.variance[i]),
-                 distance = std::min(std::abs(x.value[i]), std::abs(x.value[i] - 6));
-    if (sigma == 0 || distance > Bounded::kSigmas * sigma) continue;
-    dx.tie[i] += std::abs(dy.value[i]) + dy.allowed(i);
-    ++ties;
-  }
-  return dx;
-}
-
-Bounded activation_forward(Activation kind, const Bounded& x) {
+Bounded activation_forward(const ActivationFunction& f, const Bounded& x) {
   Bounded y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const Curve curve = curve_at(kind, x.value[i]);
+    const Curve curve = curve_at(f, x.value[i]);
     y.value[i] = curve.value;
     // Where the slope vanishes, rounding still moves y by the bend.
-    y.variance[i] = square(curve.slope) * x.variance[i] + square(curve.bend * x.variance[i]);
+    const double slope = std::abs(curve.slope) + jump_near(f, x, i);
+    y.variance[i] = square(slope) * x.variance[i] + square(curve.bend * x.variance[i]);
     y.round(i, kActivationUnits * std::max(std::abs(curve.value), std::abs(x.value[i] * curve.slope)), 1);
   }
   return y;
 }
 
 /// The derivative is off by the bend where x is, and by the rounding of 1, of which it is the rest.
-Bounded activation_backward(Activation kind, const Bounded& x, const Bounded& dy) {
+Bounded activation_backward(const ActivationFunction& f, const Bounded& x, const Bounded& dy,
+                            std::int64_t& ties) {
   Bounded dx(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const Curve curve = curve_at(kind, x.value[i]);
+    const Curve curve = curve_at(f, x.value[i]);
     dx.value[i] = dy.value[i] * curve.slope;
     dx.variance[i] = square(curve.slope) * dy.variance[i] +
                      square(dy.value[i]) * (square(curve.bend) * x.variance[i] + square(x.variance[i]));
     dx.tie[i] = std::abs(curve.slope) * dy.tie[i];
-    dx.round(i, kActivationUnits * std::abs(dy.value[i]), 1);
+    dx.round(i, kActivationUnits * std::abs(dy.value[i]) * std::max(1.0F, f.number), 1);
+    const double jump = jump_near(f, x, i);
+    if (jump == 0) continue;
+    dx.tie[i] += jump * (std::abs(dy.value[i]) + dy.allowed(i));
+    ++ties;
   }
   return dx;
 }

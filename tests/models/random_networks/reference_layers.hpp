@@ -52,18 +52,19 @@ struct LayerContext {
   std::span<const float> kept;     ///< running mean, then variance
   int batch = 0;
   bool training = false;
-  DropoutKey dropout;  ///< without the layer
-  int features = 1;    ///< of the input of a sample
-  int channels = 1;    ///< likewise
+  DropoutKey dropout;               ///< without the layer
+  int features = 1;                 ///< of the input of a sample
+  int channels = 1;                 ///< likewise
+  const Bounded* branch = nullptr;  ///< of layers that have one
 };
 
 /// y of x, and of the branch for layers that have one.
-Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Bounded& x,
-                      const Bounded* branch);
-/// The gradient of x from that of y (the branch's is that of y itself); counts decisions that rounding
-/// may turn.
+Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Bounded& x);
+/// The gradient of x from that of y; counts decisions that rounding may turn.
 Bounded layer_backward(const LayerOp& op, const LayerContext& context, const Bounded& x, const Bounded& dy,
                        std::int64_t& ties);
+/// The gradient of the branch.
+Bounded branch_gradient(const LayerOp& op, const LayerContext& context, const Bounded& x, const Bounded& dy);
 /// a + b, rounded.
 Bounded sum(const Bounded& a, const Bounded& b);
 /// The gradient of weight and bias, summed over samples; empty for layers without.
@@ -74,10 +75,10 @@ Bounded weight_gradient(const LayerOp& op, const LayerContext& context, const Bo
 Bounded relu_forward(const Bounded& x);
 /// Counts numbers that rounding may put on the other side of zero.
 Bounded relu_backward(const Bounded& x, const Bounded& dy, std::int64_t& ties);
-/// Likewise, on the other side of zero or six.
-Bounded relu6_backward(const Bounded& x, const Bounded& dy, std::int64_t& ties);
-Bounded activation_forward(Activation kind, const Bounded& x);
-Bounded activation_backward(Activation kind, const Bounded& x, const Bounded& dy);
+Bounded activation_forward(const ActivationFunction& f, const Bounded& x);
+/// Counts numbers that rounding may put on the other side of a bend.
+Bounded activation_backward(const ActivationFunction& f, const Bounded& x, const Bounded& dy,
+                            std::int64_t& ties);
 /// The same in both directions.
 Bounded dropout(const DropoutOp& op, const LayerContext& context, const Bounded& x);
 
@@ -189,6 +190,18 @@ Bounded avg_pool_forward(const Pool2dShape& s, const Bounded& x);
 Bounded avg_pool_backward(const Pool2dShape& s, const Bounded& x, const Bounded& dy);
 Bounded global_avg_pool_forward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x);
 Bounded global_avg_pool_backward(const GlobalAvgPoolOp& pool, int batch, const Bounded& x, const Bounded& dy);
+
+Bounded adaptive_avg_pool_forward(const AdaptivePoolShape& s, const Bounded& x);
+Bounded adaptive_avg_pool_backward(const AdaptivePoolShape& s, const Bounded& x, const Bounded& dy);
+
+// layer_norm and group_norm in double: a group of a sample is what a channel is to batch normalisation.
+
+Bounded group_norm_forward(const GroupNormOp& op, const LayerContext& context, const Bounded& x);
+Bounded group_norm_backward(const GroupNormOp& op, const LayerContext& context, const Bounded& x,
+                            const Bounded& dy);
+/// Of weight, then bias.
+Bounded group_norm_weights(const GroupNormOp& op, const LayerContext& context, const Bounded& x,
+                           const Bounded& dy);
 
 // Batch normalisation in double, with bounds on what fp32 may make of it.
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace lockstep::test {
 namespace {
@@ -29,6 +30,7 @@ class Pass {
     context.batch = batch_.samples();
     context.training = key_ != nullptr;
     if (key_ != nullptr) context.dropout = {key_->seed, key_->step, 0, key_->first_sample};
+    if (const auto from = layer.branch()) context.branch = &activations_[*from + 1];
     context.channels = layer.input().channels;
     context.features = layer.input().features();
     return context;
@@ -39,9 +41,7 @@ class Pass {
     input.value = batch_.x;
     activations_.push_back(std::move(input));
     for (const auto& layer : network_.layers()) {
-      const auto from = layer->branch();
-      const Bounded* branch = from ? &activations_[*from + 1] : nullptr;
-      activations_.push_back(layer_forward(layer->op(), context_of(*layer), activations_.back(), branch));
+      activations_.push_back(layer_forward(layer->op(), context_of(*layer), activations_.back()));
     }
   }
 
@@ -107,8 +107,10 @@ class Pass {
       const Layer& layer = *network_.layers()[i];
       const LayerContext context = context_of(layer);
       if (branches[i]) gradient = sum(gradient, *branches[i]);
-      if (const auto from = layer.branch())
-        branches[*from] = branches[*from] ? sum(*branches[*from], gradient) : gradient;
+      if (const auto from = layer.branch()) {
+        Bounded part = branch_gradient(layer.op(), context, activations_[i], gradient);
+        branches[*from] = branches[*from] ? sum(*branches[*from], part) : std::move(part);
+      }
       put(weight_gradient(layer.op(), context, activations_[i], gradient), layer.parameter_offset());
       gradient = layer_backward(layer.op(), context, activations_[i], gradient, step_.ties);
     }
