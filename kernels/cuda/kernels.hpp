@@ -93,8 +93,8 @@ void activation_backward(cudaStream_t, Activation, std::size_t size, const float
 void add(cudaStream_t, std::size_t size, const float* a, const float* b, float* y);
 
 // loss.cu
-void softmax_cross_entropy(cudaStream_t, const LossShape&, TensorLayout layout, const float* logits,
-                           const LossTarget&, float* dlogits);
+void loss_and_gradient(cudaStream_t, const LossShape&, TensorLayout layout, const float* logits,
+                       const LossTarget&, float* dlogits);
 
 // exact_sum.cu
 void accumulate_exact(cudaStream_t, std::size_t size, const float* g, const ExactTarget&);
