@@ -243,7 +243,7 @@ TEST(LossRuleTest, BrokenOutputsAreCounted) {
       AlignedBuffer<float> logits(64);
       logits[logit_index(shape, 0, 0)] = 1;
       logits[logit_index(shape, 2, 1)] = broken;
-      const CrossEntropy result = run(shape, logits, {0, 2});
+      const CrossEntropy result = run(shape, logits, {0, 3});
       EXPECT_EQ(result.sums.not_finite, 1) << broken;
       EXPECT_EQ(result.sums.correct, 1) << broken;
       EXPECT_TRUE(std::isfinite(result.gradient[logit_index(shape, 3, 0)]));
