@@ -85,7 +85,8 @@ struct LossTarget {
   const std::int32_t* labels = nullptr;  ///< [batch]
   std::int64_t* counters = nullptr;      ///< [kStepCounters], accumulates
   double narrow_limit = 0;               ///< nats, see narrow_loss_limit()
-  const StepState* state = nullptr;      ///< its stop_requested is added once to kStopRequests; may be null
+  /// Its stop_requested is added once to kStopRequests, and it has the scale of a loss with class weights. May be null.
+  const StepState* state = nullptr;
 };
 
 /// Ranges of the arena that the update tells apart, in device memory. None: all parameters are alike, as the
@@ -266,11 +267,11 @@ class DeviceOps {
                                            const float* dy, const float* statistics,
                                            const ExactGradient&) = 0;
 
-  /// Cross-entropy of the softmax: adds samples, loss (each sample's rounded to 2^-32 nats, so that sums are
-  /// exact) and correct answers to the counters. dlogits [classes, batch] = softmax - onehot; null: not
-  /// wanted. In place when dlogits == logits. LossShape::samples equals batch.
-  virtual void softmax_cross_entropy(Stream&, const LossShape&, const float* logits, const LossTarget&,
-                                     float* dlogits) = 0;
+  /// What the samples lose by shape.rule, as kernels/cpu/ops.hpp says, with the same bits: adds samples, loss (each
+  /// sample's rounded to 2^-32, so that sums are exact) and correct answers to the counters. dlogits [classes, batch];
+  /// null: not wanted. In place when dlogits == logits. LossShape::samples equals batch.
+  virtual void loss_and_gradient(Stream&, const LossShape&, const float* logits, const LossTarget&,
+                                 float* dlogits) = 0;
 
   /// Accumulates: sums[i] += round(g[i] * scale), half to even.
   virtual void accumulate_exact(Stream&, std::size_t size, const float* g, const ExactTarget&) = 0;

@@ -4,7 +4,7 @@
 ///
 /// `batch` is the number of columns of a tensor, the innermost dimension: the samples of one grain, padded up
 /// to a multiple of cpu::kLanes. Columns beyond the real samples hold finite numbers that no result
-/// looks at; softmax_cross_entropy gives them a zero gradient, so they add nothing to any parameter's
+/// looks at; loss_and_gradient gives them a zero gradient, so they add nothing to any parameter's
 /// gradient.
 #pragma once
 
@@ -134,11 +134,37 @@ struct FeatureCopy {
   int to_features = 0, to_first = 0;
 };
 
+/// What a sample loses. The cross-entropy is that of the softmax. The other two are means over the classes, of outputs
+/// against targets; the binary one takes the logistic function of its outputs.
+enum class LossKind : std::uint8_t { kCrossEntropy, kMeanSquares, kBinaryCrossEntropy };
+
+/// The target of a sample is `spread` for each class, and `label_share` more for its label. docs/arithmetic.md has the
+/// order of operations.
+struct LossRule {
+  LossKind kind = LossKind::kCrossEntropy;
+  float label_share = 1, spread = 0;
+  /// Of the cross-entropy, [classes], in the memory of the logits: the target of a class times its weight is what
+  /// counts. Null: all are 1.
+  const float* class_weights = nullptr;
+  float weight_sum = 0;  ///< of them
+  /// Of losses and gradients, with class_weights; on a GPU that is given a StepState, its loss_scales stand for it.
+  float scale = 1;
+
+  constexpr bool is_plain() const {
+    return kind == LossKind::kCrossEntropy && spread == 0 && label_share == 1 && class_weights == nullptr;
+  }
+};
+
 /// logits [classes, batch]; of the `batch` columns the first `samples` are real.
 struct LossShape {
   int batch = 0;
   int samples = 0;
   int classes = 0;
+  LossRule rule = {};
+
+  constexpr float weight_sum() const {
+    return rule.class_weights == nullptr ? static_cast<float>(classes) : rule.weight_sum;
+  }
 };
 
 /// x and y [channels, pixels, batch]; a group of neighbouring channels of one sample is normalised together. Each channel

@@ -53,6 +53,8 @@ struct StepState {
   std::uint32_t halted = 0;  ///< set by a step that refused a number: it and all later steps change nothing
   std::uint32_t blocks_done = 0;           ///< the update's own: its last block advances this state
   StepScalars ahead[kLongestSeries] = {};  ///< of the steps after the next one: [i] once i + 1 are done
+  float loss_scales[kLongestSeries] =
+      {};  ///< LossRule::scale of the step once [i] are done, with class weights
 };
 
 }  // namespace lockstep

@@ -181,6 +181,14 @@ std::vector<std::string_view> all_kinds() {
   return kinds;
 }
 
+/// As files of other programs spell it: softmax, log_softmax, LogSoftmax.
+bool is_softmax(std::string name) {
+  std::erase(name, '_');
+  std::ranges::transform(name, name.begin(),
+                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  return name == "softmax" || name == "logsoftmax" || name == "softmax2d";
+}
+
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
          c == '.';
@@ -194,6 +202,13 @@ const LayerKind& NetworkBuilder::kind_of(const YAML::Node& entry) const {
   }
   const std::string written = entry.IsScalar() ? entry.Scalar() : entry.begin()->first.Scalar();
   const LayerKind* kind = find_layer_kind(written);
+  if (kind == nullptr && is_softmax(written)) {
+    fail(entry,
+         fmt::format(
+             "{} is no layer here: leave it out; the cross-entropy contains it, the binary one a sigmoid, "
+             "and the mean squared error takes the last layer's outputs as they are",
+             quoted_text(written)));
+  }
   if (kind == nullptr) {
     const std::vector<std::string_view> kinds = all_kinds();
     fail(entry, fmt::format("unknown layer {}{}; there are {}", quoted_text(written),

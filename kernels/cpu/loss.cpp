@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Log-softmax and cross-entropy: a lane is a sample. The arithmetic is that of kernels/cuda/loss.cu.
+/// Log-softmax and losses: a lane is a sample. The arithmetic is that of kernels/cuda/loss.cu.
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
 #include "kernels/numerics/sums.hpp"
@@ -26,6 +26,10 @@ using FloatVec = hn::Vec<Samples>;
 using LossMath = VectorMath<Samples>;
 using LabelVec = hn::Vec<Labels>;
 
+HWY_INLINE float weight_of(const LossRule& rule, int c) {
+  return rule.class_weights == nullptr ? 1.0F : rule.class_weights[c];
+}
+
 /// What the first pass over the classes finds out about a vector of samples.
 struct Peak {
   FloatVec value;   ///< largest logit
@@ -49,6 +53,11 @@ HWY_INLINE Peak find_peak(const LossShape& shape, const float* logits, LabelVec 
   return peak;
 }
 
+HWY_INLINE FloatVec add_sums(const FloatVec (&sums)[kLossSums]) {
+  static_assert(kLossSums == 4);
+  return hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
+}
+
 /// Sum over the classes of exp(logit - peak), in the order of kLossSums; kStore keeps the terms, in place if e ==
 /// logits.
 template <bool kStore>
@@ -61,8 +70,7 @@ HWY_INLINE FloatVec sum_exp(const LossShape& shape, const float* logits, FloatVe
     if (kStore) hn::StoreU(term, d, e + offset);
     sums[c % kLossSums] = hn::Add(sums[c % kLossSums], term);
   }
-  static_assert(kLossSums == 4);
-  return hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
+  return add_sums(sums);
 }
 
 /// e holds the terms of sum_exp: becomes softmax - onehot, and 0 in lanes from `real` on.
@@ -77,6 +85,99 @@ HWY_INLINE void finish_gradient(const LossShape& shape, FloatVec sum, LabelVec l
         hn::IfThenElseZero(hn::RebindMask(d, hn::Eq(label, hn::Set(di, c))), hn::Set(d, 1.0F));
     hn::StoreU(hn::IfThenElseZero(is_real, hn::Sub(softmax, onehot)), d, e);
   }
+}
+
+// Cross-entropy of smoothed targets, or with weights of classes.
+
+/// Sum over the classes of (peak - logit) times the class's weight, in the order of kLossSums.
+HWY_INLINE FloatVec sum_weighted_distances(const LossShape& shape, const float* logits, FloatVec peak) {
+  const Samples d;
+  FloatVec sums[kLossSums] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  for (int c = 0; c < shape.classes; ++c, logits += shape.batch) {
+    const auto weight = hn::Set(d, weight_of(shape.rule, c));
+    sums[c % kLossSums] = hn::Add(sums[c % kLossSums], hn::Mul(weight, hn::Sub(peak, hn::LoadU(d, logits))));
+  }
+  return add_sums(sums);
+}
+
+/// What the label's class has in the target beyond `spread`.
+HWY_INLINE FloatVec own_shares(const LossRule& rule, const std::int32_t* labels) {
+  const Samples d;
+  HWY_ALIGN float shares[16];
+  for (std::size_t lane = 0; lane < hn::Lanes(d); ++lane)
+    shares[lane] = rule.label_share * weight_of(rule, labels[lane]);
+  return hn::Load(d, shares);
+}
+
+/// e holds the terms of sum_exp: becomes the softmax times the sum of the target, less the target, and 0 in lanes from
+/// `real` on.
+HWY_INLINE void finish_gradient_by_rule(const LossShape& shape, FloatVec sum, FloatVec own, LabelVec label,
+                                        int real, float* e) {
+  const Samples d;
+  const Labels di;
+  const LossRule& rule = shape.rule;
+  const auto is_real = hn::FirstN(d, static_cast<std::size_t>(real));
+  const auto scale = hn::Div(hn::Set(d, 1.0F), sum), factor = hn::Set(d, rule.scale);
+  const auto all = hn::Add(own, hn::Set(d, rule.spread * shape.weight_sum()));
+  for (int c = 0; c < shape.classes; ++c, e += shape.batch) {
+    const auto spread = hn::Set(d, rule.spread * weight_of(rule, c));
+    const auto is_label = hn::RebindMask(d, hn::Eq(label, hn::Set(di, c)));
+    const auto target = hn::IfThenElse(is_label, hn::Add(own, spread), spread);
+    const auto share = hn::Mul(hn::LoadU(d, e), scale);
+    const auto gradient = hn::Mul(hn::Sub(hn::Mul(share, all), target), factor);
+    hn::StoreU(hn::IfThenElseZero(is_real, gradient), d, e);
+  }
+}
+
+HWY_INLINE FloatVec cross_entropy_by_rule(const LossShape& shape, const float* logits, const Peak& peak,
+                                          const std::int32_t* labels, LabelVec label, int real,
+                                          float* dlogits) {
+  const Samples d;
+  const LossRule& rule = shape.rule;
+  const auto own = own_shares(rule, labels);
+  const auto distances = sum_weighted_distances(shape, logits, peak.value);
+  FloatVec sum;
+  if (dlogits == nullptr) {
+    sum = sum_exp<false>(shape, logits, peak.value, nullptr);
+  } else {
+    sum = sum_exp<true>(shape, logits, peak.value, dlogits);
+    finish_gradient_by_rule(shape, sum, own, label, real, dlogits);
+  }
+  const auto log_sum = log_of_loss<LossMath>(sum);
+  auto loss = hn::Mul(own, hn::Add(log_sum, hn::Sub(peak.value, peak.target)));
+  if (rule.spread > 0) {
+    const auto of_all = hn::Add(distances, hn::Mul(log_sum, hn::Set(d, shape.weight_sum())));
+    loss = hn::Add(loss, hn::Mul(hn::Set(d, rule.spread), of_all));
+  }
+  return hn::Mul(loss, hn::Set(d, rule.scale));
+}
+
+/// The other kinds: of each output by itself.
+template <LossKind kKind>
+HWY_INLINE FloatVec mean_over_outputs(const LossShape& shape, const float* x, LabelVec label, int real,
+                                      float* dx) {
+  const Samples d;
+  const Labels di;
+  const auto is_real = hn::FirstN(d, static_cast<std::size_t>(real));
+  const auto share = hn::Set(d, 1.0F / static_cast<float>(shape.classes));
+  const auto spread = hn::Set(d, shape.rule.spread);
+  const auto at_label = hn::Set(d, shape.rule.label_share + shape.rule.spread);
+  FloatVec sums[kLossSums] = {hn::Zero(d), hn::Zero(d), hn::Zero(d), hn::Zero(d)};
+  for (int c = 0; c < shape.classes; ++c) {
+    const std::size_t offset = static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.batch);
+    const auto is_label = hn::RebindMask(d, hn::Eq(label, hn::Set(di, c)));
+    const auto target = hn::IfThenElse(is_label, at_label, spread);
+    const auto output = hn::LoadU(d, x + offset);
+    OutputLoss<LossMath> of_output;
+    if constexpr (kKind == LossKind::kMeanSquares)
+      of_output = squared_error<LossMath>(output, target);
+    else
+      of_output = binary_cross_entropy<LossMath>(output, target);
+    sums[c % kLossSums] = hn::Add(sums[c % kLossSums], of_output.loss);
+    if (dx != nullptr)
+      hn::StoreU(hn::IfThenElseZero(is_real, hn::Mul(of_output.slope, share)), d, dx + offset);
+  }
+  return hn::Mul(add_sums(sums), share);
 }
 
 /// Loss and verdict of up to 16 samples, to be added in order.
@@ -99,15 +200,8 @@ HWY_INLINE void add_in_order(const SampleLosses& samples, const std::int32_t* la
   }
 }
 
-/// The columns [0, Lanes(Samples())) from the given pointers on, of which `real` are samples.
-HWY_INLINE void cross_entropy_lanes(const LossShape& shape, const float* logits, const std::int32_t* labels,
-                                    int real, float* dlogits, LossSums* sums) {
-  const Samples d;
-  const Labels di;
-  HWY_ALIGN std::int32_t padded_labels[16] = {};
-  std::copy_n(labels, real, padded_labels);
-  const auto label = hn::Load(di, padded_labels);
-  const Peak peak = find_peak(shape, logits, label);
+HWY_INLINE FloatVec plain_cross_entropy(const LossShape& shape, const float* logits, const Peak& peak,
+                                        LabelVec label, int real, float* dlogits) {
   FloatVec sum;
   if (dlogits == nullptr) {
     sum = sum_exp<false>(shape, logits, peak.value, nullptr);
@@ -115,23 +209,58 @@ HWY_INLINE void cross_entropy_lanes(const LossShape& shape, const float* logits,
     sum = sum_exp<true>(shape, logits, peak.value, dlogits);
     finish_gradient(shape, sum, label, real, dlogits);
   }
+  return hn::Add(log_of_loss<LossMath>(sum), hn::Sub(peak.value, peak.target));
+}
+
+/// The columns [0, Lanes(Samples())) from the given pointers on, of which `real` are samples.
+template <LossKind kKind, bool kPlain>
+HWY_INLINE void loss_of_lanes(const LossShape& shape, const float* logits, const std::int32_t* labels,
+                              int real, float* dlogits, LossSums* sums) {
+  const Samples d;
+  const Labels di;
+  HWY_ALIGN std::int32_t padded_labels[16] = {};
+  std::copy_n(labels, real, padded_labels);
+  const auto label = hn::Load(di, padded_labels);
+  const Peak peak = find_peak(shape, logits, label);
+  FloatVec loss;
+  if constexpr (kPlain)
+    loss = plain_cross_entropy(shape, logits, peak, label, real, dlogits);
+  else if constexpr (kKind == LossKind::kCrossEntropy)
+    loss = cross_entropy_by_rule(shape, logits, peak, padded_labels, label, real, dlogits);
+  else
+    loss = mean_over_outputs<kKind>(shape, logits, label, real, dlogits);
   SampleLosses losses;
-  hn::Store(hn::Add(log_of_loss<LossMath>(sum), hn::Sub(peak.value, peak.target)), d, losses.loss);
+  hn::Store(loss, d, losses.loss);
   hn::Store(peak.index, di, losses.best);
   add_in_order(losses, labels, real, sums);
 }
 
-void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int32_t* labels,
-                           float* dlogits, LossSums* sums) {
+template <LossKind kKind, bool kPlain>
+HWY_INLINE void loss_of_batch(const LossShape& shape, const float* logits, const std::int32_t* labels,
+                              float* dlogits, LossSums* sums) {
   const int lanes = static_cast<int>(hn::Lanes(Samples()));
   LossSums total;
   for (int n = 0; n < shape.batch; n += lanes) {
     const int real = std::clamp(shape.samples - n, 0, lanes);
     if (real == 0 && dlogits == nullptr) break;
-    cross_entropy_lanes(shape, logits + n, labels + std::min(n, shape.samples), real,
-                        dlogits == nullptr ? nullptr : dlogits + n, &total);
+    loss_of_lanes<kKind, kPlain>(shape, logits + n, labels + std::min(n, shape.samples), real,
+                                 dlogits == nullptr ? nullptr : dlogits + n, &total);
   }
   *sums = total;
+}
+
+void loss_and_gradient(const LossShape& shape, const float* logits, const std::int32_t* labels,
+                       float* dlogits, LossSums* sums) {
+  switch (shape.rule.kind) {
+    case LossKind::kCrossEntropy:
+      if (shape.rule.is_plain())
+        return loss_of_batch<LossKind::kCrossEntropy, true>(shape, logits, labels, dlogits, sums);
+      return loss_of_batch<LossKind::kCrossEntropy, false>(shape, logits, labels, dlogits, sums);
+    case LossKind::kMeanSquares:
+      return loss_of_batch<LossKind::kMeanSquares, false>(shape, logits, labels, dlogits, sums);
+    case LossKind::kBinaryCrossEntropy:
+      return loss_of_batch<LossKind::kBinaryCrossEntropy, false>(shape, logits, labels, dlogits, sums);
+  }
 }
 
 void log_softmax(const LossShape& shape, const float* logits, float* y) {
@@ -156,15 +285,15 @@ HWY_AFTER_NAMESPACE();
 namespace lockstep::cpu {
 
 HWY_EXPORT(log_softmax);
-HWY_EXPORT(softmax_cross_entropy);
+HWY_EXPORT(loss_and_gradient);
 
 void log_softmax(const LossShape& shape, const float* logits, float* y) {
   HWY_DYNAMIC_DISPATCH(log_softmax)(shape, logits, y);
 }
 
-void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int32_t* labels,
-                           float* dlogits, LossSums* sums) {
-  HWY_DYNAMIC_DISPATCH(softmax_cross_entropy)(shape, logits, labels, dlogits, sums);
+void loss_and_gradient(const LossShape& shape, const float* logits, const std::int32_t* labels,
+                       float* dlogits, LossSums* sums) {
+  HWY_DYNAMIC_DISPATCH(loss_and_gradient)(shape, logits, labels, dlogits, sums);
 }
 
 }  // namespace lockstep::cpu

@@ -128,13 +128,13 @@ void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, f
 /// logits [C,N] → natural logarithm of the softmax, y [C,N]. In place when y == x. The largest logit of a sample is
 /// subtracted first, so no finite logit overflows.
 void log_softmax(const LossShape& shape, const float* logits, float* y);
-/// Cross-entropy of the softmax, summed over samples; `labels` [samples] in [0, classes). dlogits [C,N] = softmax -
-/// onehot for real columns, 0 for padding; may be null (evaluation). In place when dlogits == logits. `sums` is
-/// overwritten. The loss of a sample is computed in float; the samples are added in double, in their order. Logits
+/// What the samples lose by shape.rule, summed over them; `labels` [samples] in [0, classes). dlogits [C,N], the
+/// gradient (of the plain cross-entropy softmax - onehot), for real columns, 0 for padding; may be null (evaluation). In
+/// place when dlogits == logits. `sums` is overwritten. The loss of a sample is computed in float; the samples are added in double, in their order. Logits
 /// with NaN or +infinity, or none but -infinity, give a NaN loss and NaN gradients for that sample, which never
 /// counts as correct. Losses that are not finite are counted, not added.
-void softmax_cross_entropy(const LossShape& shape, const float* logits, const std::int32_t* labels,
-                           float* dlogits, LossSums* sums);
+void loss_and_gradient(const LossShape& shape, const float* logits, const std::int32_t* labels,
+                       float* dlogits, LossSums* sums);
 
 /// x[f][n] = images[index[n]][f] * scale[c] + shift[c] (one fused multiply-add), 0 in padding columns; c is
 /// the channel of f. images: uint8 [sample][features]; scale, shift: [channels].

@@ -111,8 +111,8 @@ void copy_features(cudaStream_t, const FeatureCopy&, bool batch_innermost, const
                    float* to);
 
 // loss.cu
-void softmax_cross_entropy(cudaStream_t, const LossShape&, TensorLayout layout, const float* logits,
-                           const LossTarget&, float* dlogits);
+void loss_and_gradient(cudaStream_t, const LossShape&, TensorLayout layout, const float* logits,
+                       const LossTarget&, float* dlogits);
 
 // exact_sum.cu
 void accumulate_exact(cudaStream_t, std::size_t size, const float* g, const ExactTarget&);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Cross-entropy of the softmax: loss, correct answers and the gradient, four lanes for each sample.
+/// Losses: loss, correct answers and the gradient, four lanes for each sample. The cross-entropy of the softmax is a
+/// kernel without what smoothed targets, weights and other losses ask for.
 ///
 /// Versions:
 /// 1. Three loops over the classes, a load in each turn: 30 trips to L2 one after another.
@@ -32,12 +33,17 @@ constexpr int kPerLane = 4;                ///< logits of a lane in registers at
 constexpr int kChunk = kParts * kPerLane;  ///< logits of a sample in registers at once
 constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
+/// What a kernel is compiled for.
+enum class Form { kPlain, kCrossEntropy, kMeanSquares, kBinaryCrossEntropy };
+
 struct LossArgs {
   int batch, classes;
   TensorLayout layout;
   const float* logits;
   LossTarget target;
   float* dlogits;
+  LossRule rule;
+  float weight_sum;
 };
 
 /// A lane's part of a sample: every kParts-th class. Not __ldg: the gradient may be in place.
@@ -79,15 +85,19 @@ __device__ inline float find_peak(const LanePart& part) {
   return peak;
 }
 
-/// Of exp(logit - peak) over the sample. Each lane adds its classes in their order, and each pair of lanes
-/// the same two numbers: all lanes hold the same bits.
-__device__ inline float sum_exp(const LanePart& part, float peak) {
-  float sum = 0;
-  part.for_each([&](int, float v) { sum += exp_nonpositive(v - peak); });
+/// Over the lanes of a sample: each pair of lanes adds the same two numbers, so all lanes hold the same bits.
+__device__ inline float sum_of_lanes(float sum) {
 #pragma unroll
   for (int distance = kPerWarp; distance < kLanes; distance *= 2)
     sum += __shfl_xor_sync(kAllLanes, sum, distance);
   return sum;
+}
+
+/// Of exp(logit - peak) over the sample. Each lane adds its classes in their order.
+__device__ inline float sum_exp(const LanePart& part, float peak) {
+  float sum = 0;
+  part.for_each([&](int, float v) { sum += exp_nonpositive(v - peak); });
+  return sum_of_lanes(sum);
 }
 
 /// softmax - onehot, with the stride of the logits.
@@ -121,6 +131,62 @@ __device__ inline Answer find_answer(const LanePart& part, float peak, int label
   return {logit, lanes == 0 && logit == peak};
 }
 
+/// Cross-entropy of smoothed targets, or with weights of classes, as kernels/cpu/loss.cpp.
+struct WeightedTarget {
+  LossRule rule;
+  float weight_sum, own;  ///< `own`: what the label's class has beyond rule.spread
+
+  __device__ static float weight_of(const LossRule& rule, int c) {
+    return rule.class_weights == nullptr ? 1.0F : rule.class_weights[c];
+  }
+  __device__ WeightedTarget(const LossArgs& args, int label)
+      : rule(args.rule),
+        weight_sum(args.weight_sum),
+        own(args.rule.label_share * weight_of(args.rule, label)) {
+    const StepState* const state = args.target.state;
+    if (rule.class_weights != nullptr && state != nullptr) rule.scale = state->loss_scales[state->steps_done];
+  }
+
+  __device__ float loss(const LanePart& part, float peak, float logit, float sum) const {
+    const float log_sum = log_from_one(sum);
+    float of_label = own * (log_sum + (peak - logit));
+    if (rule.spread > 0) {
+      float distances = 0;
+      part.for_each([&](int c, float v) {
+        if (c < part.classes) distances += weight_of(rule, c) * (peak - v);
+      });
+      of_label += rule.spread * (sum_of_lanes(distances) + log_sum * weight_sum);
+    }
+    return of_label * rule.scale;
+  }
+
+  __device__ void store_gradient(const LanePart& part, float peak, float sum, int label, float* to) const {
+    const float scale = 1.0F / sum, all = own + rule.spread * weight_sum;
+    part.for_each([&](int c, float v) {
+      if (c >= part.classes) return;
+      const float softmax = exp_nonpositive(v - peak) * scale, spread = rule.spread * weight_of(rule, c);
+      const float target = c == label ? own + spread : spread;
+      to[static_cast<std::size_t>(c) * part.stride] = (softmax * all - target) * rule.scale;
+    });
+  }
+};
+
+/// The losses of single outputs: their mean over the classes. @param to  for the gradient; null: not wanted
+template <Form kForm>
+__device__ inline float mean_over_outputs(const LanePart& part, const LossRule& rule, int label, float* to) {
+  const float share = 1.0F / static_cast<float>(part.classes), at_label = rule.label_share + rule.spread;
+  float sum = 0;
+  part.for_each([&](int c, float v) {
+    if (c >= part.classes) return;
+    const float target = c == label ? at_label : rule.spread;
+    const auto of_output = kForm == Form::kMeanSquares ? squared_error<ScalarMath>(v, target)
+                                                       : binary_cross_entropy<ScalarMath>(v, target);
+    sum += of_output.loss;
+    if (to != nullptr) to[static_cast<std::size_t>(c) * part.stride] = of_output.slope * share;
+  });
+  return sum_of_lanes(sum) * share;
+}
+
 struct SampleScore {
   std::int64_t loss = 0;  ///< in units of 1 / kLossScale; 0 if it is too large for that
   float wide_loss = 0;    ///< it then
@@ -139,8 +205,37 @@ __device__ void add_wide_loss(std::int64_t* counters, float loss) {
   add_integer(counters + kLoss + limb + 1, sign * (digits >> kWideLimbBits));
 }
 
+struct SampleLoss {
+  float loss;
+  bool is_largest;  ///< of the label's logit
+};
+
+/// @param to  for the gradient; null: this lane stores none
+template <Form kForm>
+__device__ inline SampleLoss loss_of_sample(const LossArgs& args, const LanePart& part, int label,
+                                            float* to) {
+  const float peak = find_peak(part);
+  if constexpr (kForm == Form::kMeanSquares || kForm == Form::kBinaryCrossEntropy) {
+    const Answer answer = find_answer(part, peak, label);
+    return {mean_over_outputs<kForm>(part, args.rule, label, to), answer.is_largest};
+  } else {
+    const float sum = sum_exp(part, peak);
+    const Answer answer = find_answer(part, peak, label);
+    if constexpr (kForm == Form::kPlain) {
+      if (to != nullptr) store_gradient(part, peak, sum, label, to);
+      return {log_from_one(sum) + (peak - answer.logit), answer.is_largest};
+    } else {
+      const WeightedTarget target(args, label);
+      const float loss = target.loss(part, peak, answer.logit, sum);
+      if (to != nullptr) target.store_gradient(part, peak, sum, label, to);
+      return {loss, answer.is_largest};
+    }
+  }
+}
+
 /// Of sample n, the same in all of its lanes. They compute together, so `n` is one of the batch in every
 /// lane; `counts` tells whether it is this lane's to store.
+template <Form kForm>
 __device__ inline SampleScore score_sample(const LossArgs& args, int n, bool counts) {
   const std::size_t start = static_cast<std::size_t>(n) * args.layout.sample_stride;
   LanePart part = {args.logits + start,
@@ -149,14 +244,10 @@ __device__ inline SampleScore score_sample(const LossArgs& args, int n, bool cou
                    static_cast<int>(threadIdx.x) / kPerWarp,
                    {}};
   part.load(part.first, part.v);
-  const int label = args.target.labels[n];
-  const float peak = find_peak(part);
-  const float sum = sum_exp(part, peak);
-  const Answer answer = find_answer(part, peak, label);
-  if (args.dlogits != nullptr && counts) store_gradient(part, peak, sum, label, args.dlogits + start);
-  const float loss = log_from_one(sum) + (peak - answer.logit);
+  const auto [loss, is_largest] = loss_of_sample<kForm>(
+      args, part, args.target.labels[n], args.dlogits != nullptr && counts ? args.dlogits + start : nullptr);
   SampleScore score;
-  score.correct = answer.is_largest && loss == loss;
+  score.correct = is_largest && loss == loss;
   const bool narrow = fabsf(loss) < args.target.narrow_limit;
   if (narrow) score.loss = __double2ll_rn(static_cast<double>(loss) * kLossScale);
   score.refused = !(fabsf(loss) < INFINITY);
@@ -178,12 +269,13 @@ __device__ inline int count_samples(bool which) {
   return __popc(__ballot_sync(kAllLanes, which) & ((1U << kPerWarp) - 1));
 }
 
+template <Form kForm>
 __global__ void __launch_bounds__(kLanes) loss_kernel(LossArgs args) {
   const int n = static_cast<int>(blockIdx.x) * kPerWarp + static_cast<int>(threadIdx.x) % kPerWarp;
   const bool counts_stops = blockIdx.x == 0 && args.target.state != nullptr;
   const std::uint32_t stops = counts_stops ? args.target.state->stop_requested : 0;
   const bool counts = n < args.batch;
-  SampleScore score = score_sample(args, counts ? n : args.batch - 1, counts);
+  SampleScore score = score_sample<kForm>(args, counts ? n : args.batch - 1, counts);
   if (!counts) score = {};
   if (score.wide_loss != 0 && threadIdx.x < kPerWarp) add_wide_loss(args.target.counters, score.wide_loss);
   const std::int64_t loss = sum_of_samples(score.loss);
@@ -199,15 +291,28 @@ __global__ void __launch_bounds__(kLanes) loss_kernel(LossArgs args) {
   if (stops > 0) add_integer(counters + kStopRequests, stops);
 }
 
+void (*kernel_for(const LossRule& rule))(LossArgs) {
+  switch (rule.kind) {
+    case LossKind::kMeanSquares:
+      return loss_kernel<Form::kMeanSquares>;
+    case LossKind::kBinaryCrossEntropy:
+      return loss_kernel<Form::kBinaryCrossEntropy>;
+    case LossKind::kCrossEntropy:
+      break;
+  }
+  return rule.is_plain() ? loss_kernel<Form::kPlain> : loss_kernel<Form::kCrossEntropy>;
+}
+
 }  // namespace
 
-void softmax_cross_entropy(cudaStream_t stream, const LossShape& shape, TensorLayout layout,
-                           const float* logits, const LossTarget& target, float* dlogits) {
+void loss_and_gradient(cudaStream_t stream, const LossShape& shape, TensorLayout layout, const float* logits,
+                       const LossTarget& target, float* dlogits) {
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.classes >= 1 && shape.samples == shape.batch);
   LOCKSTEP_CHECK(target.narrow_limit >= narrow_loss_limit(kMostLossTerms));
-  const LossArgs args = {shape.batch, shape.classes, layout, logits, target, dlogits};
-  launch(stream, {dim3(static_cast<unsigned>(tiles(shape.batch, kPerWarp))), dim3(kLanes)}, loss_kernel,
-         args);
+  const LossArgs args = {shape.batch, shape.classes, layout,     logits,
+                         target,      dlogits,       shape.rule, shape.weight_sum()};
+  const dim3 blocks(static_cast<unsigned>(tiles(shape.batch, kPerWarp)));
+  launch(stream, {blocks, dim3(kLanes)}, kernel_for(shape.rule), args);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

@@ -177,10 +177,10 @@ class NativeOps final : public DeviceOps {
                                       weight, dx);
   }
 
-  void softmax_cross_entropy(Stream& stream, const LossShape& shape, const float* logits,
-                             const LossTarget& target, float* dlogits) override {
+  void loss_and_gradient(Stream& stream, const LossShape& shape, const float* logits,
+                         const LossTarget& target, float* dlogits) override {
     const TensorLayout layout = batch_innermost_layout(shape.batch);
-    LOCKSTEP_GPU::softmax_cross_entropy(on(stream), shape, layout, logits, target, dlogits);
+    LOCKSTEP_GPU::loss_and_gradient(on(stream), shape, layout, logits, target, dlogits);
   }
 
   void accumulate_exact(Stream& stream, std::size_t size, const float* g,

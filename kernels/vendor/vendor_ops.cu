@@ -193,10 +193,9 @@ class Ops final : public VendorOps {
                                 channels, weight, dx);
   }
 
-  void softmax_cross_entropy(Stream& stream, const LossShape& shape, const float* logits,
-                             const LossTarget& target, float* dlogits) override {
-    native::softmax_cross_entropy(on(stream), shape, sample_outermost(shape.classes), logits, target,
-                                  dlogits);
+  void loss_and_gradient(Stream& stream, const LossShape& shape, const float* logits,
+                         const LossTarget& target, float* dlogits) override {
+    native::loss_and_gradient(on(stream), shape, sample_outermost(shape.classes), logits, target, dlogits);
   }
 
   void accumulate_exact(Stream& stream, std::size_t size, const float* g,

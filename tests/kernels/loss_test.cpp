@@ -51,7 +51,7 @@ struct CrossEntropy {
 CrossEntropy run(const LossShape& shape, const AlignedBuffer<float>& logits,
                  const std::vector<std::int32_t>& labels) {
   CrossEntropy result{{-1, -1}, std::vector<float>(logits.size(), kNan)};
-  cpu::softmax_cross_entropy(shape, logits.data(), labels.data(), result.gradient.data(), &result.sums);
+  cpu::loss_and_gradient(shape, logits.data(), labels.data(), result.gradient.data(), &result.sums);
   return result;
 }
 
@@ -106,10 +106,10 @@ TEST(CrossEntropyTest, WorksInPlaceAndWithoutGradient) {
     const auto labels = random_labels(shape, 9);
     const CrossEntropy expected = run(shape, logits, labels);
     LossSums sums = {-1, -1};
-    cpu::softmax_cross_entropy(shape, logits.data(), labels.data(), nullptr, &sums);
+    cpu::loss_and_gradient(shape, logits.data(), labels.data(), nullptr, &sums);
     EXPECT_EQ(sums.loss, expected.sums.loss);
     EXPECT_EQ(sums.correct, expected.sums.correct);
-    cpu::softmax_cross_entropy(shape, logits.data(), labels.data(), logits.data(), &sums);
+    cpu::loss_and_gradient(shape, logits.data(), labels.data(), logits.data(), &sums);
     EXPECT_EQ(sums.loss, expected.sums.loss);
     EXPECT_TRUE(std::equal(expected.gradient.begin(), expected.gradient.end(), logits.data()));
   }
@@ -159,6 +159,124 @@ TEST(CrossEntropyTest, BrokenLogitsGiveNanForTheirSampleOnly) {
       EXPECT_TRUE(std::isnan(result.gradient[logit_index(shape, 3, 1)]));
       EXPECT_TRUE(std::isfinite(result.gradient[logit_index(shape, 3, 0)]));
       EXPECT_EQ(result.gradient[logit_index(shape, 3, 2)], 0.0F) << "padding";
+    }
+  }
+}
+
+TEST(LossRuleTest, LossAndGradientEqualNaiveLoop) {
+  for (LossShape shape : kShapes) {
+    const std::vector<float> weights = reference::tried_weights(shape.classes);
+    for (const auto& [name, rule] : reference::tried_rules(shape.classes, weights)) {
+      SCOPED_TRACE(describe(shape) + ", " + name);
+      shape.rule = rule;
+      const auto logits = random_logits(shape, 13);
+      const auto labels = random_labels(shape, 14);
+      const CrossEntropy actual = run(shape, logits, labels);
+      const auto expected = reference::loss_by_rule(shape, widen(logits.span()), labels);
+      EXPECT_NEAR(actual.sums.loss, expected.loss, 2e-6 * (1 + expected.loss));
+      EXPECT_TRUE(all_near(actual.gradient, expected.gradient, 3e-6));
+      EXPECT_EQ(actual.sums.not_finite, 0);
+      LossShape plain = shape;
+      plain.rule = {};
+      EXPECT_EQ(actual.sums.correct, run(plain, logits, labels).sums.correct);
+    }
+  }
+}
+
+TEST(LossRuleTest, ReferenceGradientsEqualFiniteDifferences) {
+  LossShape shape = {5, 4, 6};
+  const std::vector<float> weights = reference::tried_weights(shape.classes);
+  const auto logits = widen(random_logits(shape, 3).span());
+  const auto labels = random_labels(shape, 4);
+  for (const auto& [name, rule] : reference::tried_rules(shape.classes, weights)) {
+    SCOPED_TRACE(name);
+    shape.rule = rule;
+    const auto numeric = reference::finite_differences(logits, [&](const std::vector<double>& at) {
+      return reference::loss_by_rule(shape, at, labels).loss;
+    });
+    const auto gradient = reference::loss_by_rule(shape, logits, labels).gradient;
+    for (std::size_t i = 0; i < logits.size(); ++i)
+      EXPECT_NEAR(gradient[i], numeric[i], 1e-7) << "index " << i;
+  }
+}
+
+TEST(LossRuleTest, WorksInPlaceAndWithoutGradient) {
+  for (LossShape shape : kShapes) {
+    const std::vector<float> weights = reference::tried_weights(shape.classes);
+    for (const auto& [name, rule] : reference::tried_rules(shape.classes, weights)) {
+      SCOPED_TRACE(describe(shape) + ", " + name);
+      shape.rule = rule;
+      auto logits = random_logits(shape, 8);
+      const auto labels = random_labels(shape, 9);
+      const CrossEntropy expected = run(shape, logits, labels);
+      LossSums sums = {-1, -1};
+      cpu::loss_and_gradient(shape, logits.data(), labels.data(), nullptr, &sums);
+      EXPECT_EQ(sums.loss, expected.sums.loss);
+      cpu::loss_and_gradient(shape, logits.data(), labels.data(), logits.data(), &sums);
+      EXPECT_EQ(sums.loss, expected.sums.loss);
+      EXPECT_TRUE(std::equal(expected.gradient.begin(), expected.gradient.end(), logits.data()));
+    }
+  }
+}
+
+TEST(LossRuleTest, WeightsOfOneChangeNoBit) {
+  for (const LossShape& plain : kShapes) {
+    SCOPED_TRACE(describe(plain));
+    const std::vector<float> ones(static_cast<std::size_t>(plain.classes), 1.0F);
+    LossShape weighted = plain;
+    weighted.rule.class_weights = ones.data();
+    weighted.rule.weight_sum = static_cast<float>(plain.classes);
+    const auto logits = random_logits(plain, 15);
+    const auto labels = random_labels(plain, 16);
+    EXPECT_EQ(run(weighted, logits, labels).sums.loss, run(plain, logits, labels).sums.loss);
+    EXPECT_EQ(run(weighted, logits, labels).gradient, run(plain, logits, labels).gradient);
+  }
+}
+
+TEST(LossRuleTest, BrokenOutputsAreCounted) {
+  LossShape shape = {16, 2, 4};
+  const std::vector<float> weights = reference::tried_weights(4);
+  for (const auto& [name, rule] : reference::tried_rules(4, weights)) {
+    SCOPED_TRACE(name);
+    shape.rule = rule;
+    for (const float broken : {kNan, kInfinity}) {
+      AlignedBuffer<float> logits(64);
+      logits[logit_index(shape, 0, 0)] = 1;
+      logits[logit_index(shape, 2, 1)] = broken;
+      const CrossEntropy result = run(shape, logits, {0, 3});
+      EXPECT_EQ(result.sums.not_finite, 1) << broken;
+      EXPECT_EQ(result.sums.correct, 1) << broken;
+      EXPECT_TRUE(std::isfinite(result.gradient[logit_index(shape, 3, 0)]));
+      EXPECT_EQ(result.gradient[logit_index(shape, 2, 2)], 0.0F) << "padding";
+    }
+  }
+}
+
+TEST(LossRuleTest, HugeOutputsOfTheBinaryLossStayFinite) {
+  LossShape shape = {16, 2, 2};
+  shape.rule.kind = LossKind::kBinaryCrossEntropy;
+  AlignedBuffer<float> x(32);
+  x[logit_index(shape, 0, 0)] = 1e30F, x[logit_index(shape, 1, 0)] = -1e30F;  // right
+  x[logit_index(shape, 0, 1)] = 3, x[logit_index(shape, 1, 1)] = -2e6F;       // wrong
+  const CrossEntropy result = run(shape, x, {0, 1});
+  EXPECT_EQ(result.sums.not_finite, 0);
+  EXPECT_NEAR(result.sums.loss, (2e6 + 3 + std::log1p(std::exp(-3.0))) / 2, 0.1);
+  EXPECT_EQ(result.gradient[logit_index(shape, 0, 0)], 0.0F);
+  EXPECT_EQ(result.gradient[logit_index(shape, 1, 1)], -0.5F);
+}
+
+TEST(LossRuleTest, BitsAreTheSameOnEverySimdTarget) {
+  for (LossShape shape : kShapes) {
+    const std::vector<float> weights = reference::tried_weights(shape.classes);
+    for (const auto& [name, rule] : reference::tried_rules(shape.classes, weights)) {
+      SCOPED_TRACE(describe(shape) + ", " + name);
+      shape.rule = rule;
+      const auto logits = random_logits(shape, 11, 20.0F);
+      const auto labels = random_labels(shape, 12);
+      reference::expect_same_bits(reference::all_targets(),
+                                  [&] { return run(shape, logits, labels).gradient; });
+      reference::expect_same_bits(reference::all_targets(),
+                                  [&] { return std::vector<double>{run(shape, logits, labels).sums.loss}; });
     }
   }
 }

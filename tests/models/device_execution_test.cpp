@@ -61,8 +61,7 @@ Result on_cpu(const Problem& problem) {
     result.logits.push_back(logits[i / batch * width + i % batch]);
   }
   LossSums sums;
-  cpu::softmax_cross_entropy({columns, problem.batch, kClasses}, logits, problem.labels.data(), logits,
-                             &sums);
+  cpu::loss_and_gradient({columns, problem.batch, kClasses}, logits, problem.labels.data(), logits, &sums);
   AlignedBuffer<float> gradients(problem.weights.size());
   execution.backward(problem.weights.data(), logits, gradients.data(), {});
   result.gradients.assign(gradients.span().begin(), gradients.span().end());
@@ -92,8 +91,8 @@ Result on_device(DeviceRig& rig, const Problem& problem, int grain, bool capture
   if (captured) rig.stream().begin_capture();
   float* logits = execution.forward_training(rig.stream(), weights.data(), pass);
   rig.stream().copy_on_device(logits_copy.data(), logits, logits_copy.bytes());
-  rig.ops().softmax_cross_entropy(rig.stream(), {problem.batch, problem.batch, kClasses}, logits,
-                                  {execution.labels(), sums.data(), 1e6, device_state.data()}, logits);
+  rig.ops().loss_and_gradient(rig.stream(), {problem.batch, problem.batch, kClasses}, logits,
+                              {execution.labels(), sums.data(), 1e6, device_state.data()}, logits);
   const std::vector<ExactFormat> formats(problem.network.parameters().parameters.size(), {.limit = kLimit});
   std::size_t covered = parameters;
   execution.backward(rig.stream(), *side, weights.data(), pass, logits,
@@ -169,9 +168,8 @@ Result in_parts(DeviceRig& rig, const Problem& problem, int grain) {
   Result result;
   result.logits.resize(kClasses * static_cast<std::size_t>(problem.batch));
   rig.stream().copy_to_host(result.logits.data(), logits, result.logits.size() * sizeof(float));
-  rig.ops().softmax_cross_entropy(rig.stream(), {problem.batch, problem.batch, kClasses}, logits,
-                                  {last.labels(), sums.data(), 1e6, device_state.data()},
-                                  last.output_gradient());
+  rig.ops().loss_and_gradient(rig.stream(), {problem.batch, problem.batch, kClasses}, logits,
+                              {last.labels(), sums.data(), 1e6, device_state.data()}, last.output_gradient());
   const std::vector<ExactFormat> formats(problem.network.parameters().parameters.size(), {.limit = kLimit});
   for (std::size_t p = parts.size(); p-- > 0;) {
     const ParameterRange range = parameters_of(problem.network, parts[p]);

@@ -186,7 +186,7 @@ TEST_P(GoldenLayersTest, CpuTrainsAsPytorchDoes) {
     std::ranges::copy(columns(first), execution.input());
     float* logits = execution.forward_training(weights_.data(), kBatch, {});
     LossSums sums;
-    cpu::softmax_cross_entropy({kBatch, kBatch, kClasses}, logits, labels_.data() + first, logits, &sums);
+    cpu::loss_and_gradient({kBatch, kBatch, kClasses}, logits, labels_.data() + first, logits, &sums);
     execution.backward(weights_.data(), logits, gradients.data(), {});
     return Sums{sums.loss, {gradients.begin(), gradients.end()}};
   });
@@ -205,8 +205,8 @@ TEST_P(GoldenLayersTest, DeviceTrainsAsPytorchDoes) {
     rig.stream().copy_to_device(execution.labels(), labels_.data() + first, kBatch * sizeof(std::int32_t));
     const DevicePass pass{.batch = kBatch};
     float* logits = execution.forward_training(rig.stream(), weights.data(), pass);
-    rig.ops().softmax_cross_entropy(rig.stream(), {kBatch, kBatch, kClasses}, logits,
-                                    {execution.labels(), sums.data(), 1e6, nullptr}, logits);
+    rig.ops().loss_and_gradient(rig.stream(), {kBatch, kBatch, kClasses}, logits,
+                                {execution.labels(), sums.data(), 1e6, nullptr}, logits);
     execution.backward(rig.stream(), *side, weights.data(), pass, logits,
                        {kBatch, sums.data() + kCounterSlots, sums.data() + kRefused, formats},
                        [](Stream&, std::size_t, std::size_t) {});

@@ -89,7 +89,7 @@ class GoldenTrainingTest : public testing::Test {
     const PassKey key{1, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(first)};
     float* logits = execution_.forward_training(weights_.data(), count, key);
     LossSums sums;
-    cpu::softmax_cross_entropy({count, count, kClasses}, logits, labels.data(), logits, &sums);
+    cpu::loss_and_gradient({count, count, kClasses}, logits, labels.data(), logits, &sums);
     execution_.backward(weights_.data(), logits, gradient_.data(), {});
     return sums.loss;
   }

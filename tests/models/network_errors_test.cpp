@@ -240,6 +240,14 @@ INSTANTIATE_TEST_SUITE_P(
                 "hardswish, dropout, dropout2d, add, multiply, concat, route, "
                 "flatten, "
                 "linear"},
+        BadFile{"softmax", "layers:\n  - softmax\n",
+                "my.yaml:2:5: 'softmax' is no layer here: leave it out; the cross-entropy contains it, the "
+                "binary one a "
+                "sigmoid, and the mean squared error takes the last layer's outputs as they are"},
+        BadFile{"log_softmax", "layers:\n  - LogSoftmax: {dim: 1}\n",
+                "my.yaml:2:5: 'LogSoftmax' is no layer here: leave it out; the cross-entropy contains it, "
+                "the binary one "
+                "a sigmoid, and the mean squared error takes the last layer's outputs as they are"},
         BadFile{"two_layers_in_one_entry", "layers:\n  - relu:\n    flatten:\n",
                 "my.yaml:2:5: a layer must look like '- relu' or '- conv2d: {out: 10, kernel: 5}'"},
         BadFile{"nested_list", "layers:\n  - [relu]\n",

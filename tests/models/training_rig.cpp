@@ -69,8 +69,8 @@ double TrainingRig::forward(int first, int count, float padding) {
   execution_.forward_to_cut(nullptr);
   dlogits_ = execution_.logits();
   LossSums sums;
-  cpu::softmax_cross_entropy({columns(count), count, network_.classes()}, dlogits_, labels_.data() + first,
-                             dlogits_, &sums);
+  cpu::loss_and_gradient({columns(count), count, network_.classes()}, dlogits_, labels_.data() + first,
+                         dlogits_, &sums);
   return sums.loss;
 }
 

@@ -103,7 +103,7 @@ Evaluation evaluate_on_cpu(Communicator& comm, const ParallelSection& parallel, 
   WorkerPool pool(parallel.threads);
   std::vector<ThreadContext> threads;
   for (int i = 0; i < pool.threads(); ++i) threads.emplace_back(model.network, model.grain);
-  return evaluate(comm, pool, threads, data, model.grain, model.weights.span());
+  return evaluate(comm, pool, threads, data, model.loss, model.grain, model.weights.span());
 }
 
 Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedModel& model,
@@ -112,7 +112,7 @@ Evaluation evaluate_on_device(Communicator& comm, const Gpu& gpu, const SavedMod
   DeviceBuffer<float> weights(*gpu.device, model.weights.size());
   stream->copy_to_device(weights.data(), model.weights.data(), weights.bytes());
   stream->synchronize();
-  DeviceEvaluator evaluator(model.network, gpu, *stream, data);
+  DeviceEvaluator evaluator(model.network, gpu, *stream, data, model.loss);
   return evaluator.evaluate(comm, weights.data());
 }
 

@@ -37,6 +37,15 @@ struct DataSection {
   HoldOut validation = {};                           ///< training samples that are never trained on
 };
 
+/// What the training samples of a class count.
+struct ClassWeights {
+  bool balanced = false;  ///< of the training set's counts: samples / (classes * samples of the class)
+  std::vector<double> numbers = {};  ///< one for each class; empty, unless balanced: all count the same
+
+  bool is_given() const { return balanced || !numbers.empty(); }
+  friend bool operator==(const ClassWeights&, const ClassWeights&) = default;
+};
+
 struct TrainSection {
   std::int64_t epochs = 10;
   std::uint64_t seed = 1234;
@@ -49,6 +58,9 @@ struct TrainSection {
   double clip_value = 0;        ///< the largest magnitude of an element of it; 0: any
   std::vector<GroupSection> groups = {};  ///< the first one whose pattern a tensor's name matches counts
   std::vector<std::string> freeze = {};   ///< patterns of the tensors that stay as they are
+  LossKind loss = LossKind::kCrossEntropy;
+  double label_smoothing = 0;       ///< the share of a target that goes to all classes alike
+  ClassWeights class_weights = {};  ///< of the cross-entropy
   OptimizerSection optimizer = {};
   ScheduleSection schedule = {};
 };
@@ -70,8 +82,8 @@ enum class GraphUse { kOn, kOff };
 using BatchSplit = DistributedSampler::Split;
 
 /// How a job file spells the values of keys that have a few; nowhere else are these words compared.
-template <typename Value>
-using Spellings = std::array<std::pair<std::string_view, Value>, 2>;
+template <typename Value, std::size_t kCount = 2>
+using Spellings = std::array<std::pair<std::string_view, Value>, kCount>;
 template <typename Value>
 inline constexpr Spellings<Value> kSpellings{};
 template <>
@@ -88,6 +100,11 @@ inline constexpr Spellings<Determinism> kSpellings<Determinism>{
 template <>
 inline constexpr Spellings<BatchSplit> kSpellings<BatchSplit>{
     {{"even", BatchSplit::kEven}, {"chunk", BatchSplit::kChunk}}};
+template <>
+inline constexpr Spellings<LossKind, 3> kSpellings<LossKind>{
+    {{"cross_entropy", LossKind::kCrossEntropy},
+     {"mse", LossKind::kMeanSquares},
+     {"binary_cross_entropy", LossKind::kBinaryCrossEntropy}}};
 
 /// "world"
 template <typename Value>

@@ -140,6 +140,22 @@ void check_initial_scale(const Job& job) {
            "train.initial_scale: the run starts from the weights of train.initial_weights; remove one");
 }
 
+/// PyTorch's other losses have no weights of classes either. What is known of the set by its name is checked here, of
+/// people's own once it is loaded (trainer/engine/training_loss.cpp).
+void check_class_weights(const Job& job) {
+  const ClassWeights& weights = job.train.class_weights;
+  if (!weights.is_given()) return;
+  if (job.train.loss != LossKind::kCrossEntropy)
+    refuse(job, "train.class_weights",
+           "train.class_weights are for train.loss cross_entropy, and it is {}; leave them out",
+           spelt(job.train.loss));
+  const std::size_t classes = find_set(job.data.set).class_names.size(), given = weights.numbers.size();
+  if (given > 0 && classes > 0 && given != classes)
+    refuse(job, "train.class_weights",
+           "train.class_weights: {} for the {} of {}; give one for each, in the order of the labels",
+           counted(given, "number"), counted(classes, "class"), job.data.set);
+}
+
 void check_ranks(const Job& job) {
   const int ranks = job.parallel.ranks;
   const Backend& backend = backend_named(job.parallel.backend);
@@ -235,8 +251,8 @@ void check_inject(const Job& job) {
 void check_job(const Job& job) {
   for (const auto check :
        {check_model, check_optimizer, check_groups, check_clipping, check_schedule, check_sample_counts,
-        check_root, check_channels, check_initial_scale, check_ranks, check_backend, check_strategy,
-        check_shares, check_threads, check_resume, check_trace, check_inject})
+        check_root, check_channels, check_initial_scale, check_class_weights, check_ranks, check_backend,
+        check_strategy, check_shares, check_threads, check_resume, check_trace, check_inject})
     check(job);
 }
 

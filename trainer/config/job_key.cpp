@@ -144,6 +144,7 @@ template Kind<Kernels> one_of();
 template Kind<GraphUse> one_of();
 template Kind<Determinism> one_of();
 template Kind<BatchSplit> one_of();
+template Kind<LossKind> one_of();
 
 template <typename T>
 Kind<std::vector<T>> list_of(const Kind<T>& one, std::string expected, std::size_t least, std::size_t most) {
@@ -212,6 +213,36 @@ Kind<std::size_t> byte_count() {
   };
   return {
       .expected = "auto or a size from 4 to 1GiB such as 65536, 64KiB or 1MiB", .read = read, .write = write};
+}
+
+Kind<ClassWeights> class_weights() {
+  constexpr double kLeast = 1e-6, kMost = 1e6;  // their ratios stay far within fp32
+  constexpr std::size_t kMostClasses = 1 << 24;
+  const auto range = real({0, kMost});
+  auto one = range;
+  one.read = [=](const YAML::Node& node) {
+    const auto weight = range.read(node);
+    return weight && (*weight == 0 || *weight >= kLeast) ? weight : std::nullopt;
+  };
+  const auto list = list_of(one, "", 1, kMostClasses);
+  const auto read = [=](const YAML::Node& node) -> std::optional<ClassWeights> {
+    if (node.IsScalar() && node.Scalar() == "none") return ClassWeights();
+    if (node.IsScalar() && node.Scalar() == "balanced") return ClassWeights{.balanced = true};
+    auto numbers = list.read(node);
+    if (!numbers || std::ranges::none_of(*numbers, [](double weight) { return weight > 0; }))
+      return std::nullopt;
+    return ClassWeights{.numbers = *std::move(numbers)};
+  };
+  const auto write = [=](const ClassWeights& weights) {
+    if (weights.balanced) return std::string("balanced");
+    return weights.numbers.empty() ? "none" : list.write(weights.numbers);
+  };
+  return {
+      .expected =
+          "none, balanced, or a list of one number for each class, each 0 or from 1e-6 to 1e6 and not all "
+          "0, such as [1, 2.5]",
+      .read = read,
+      .write = write};
 }
 
 Kind<HoldOut> samples_or_share(std::int64_t most) {

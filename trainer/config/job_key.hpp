@@ -117,6 +117,8 @@ Kind<std::vector<double>> channel_numbers(RealRange range);
 /// @param may_be_empty  and then null is the empty text
 Kind<std::string> path(std::string expected, bool may_be_empty = false);
 Kind<std::size_t> byte_count();
+/// none, balanced, or a list of numbers.
+Kind<ClassWeights> class_weights();
 Kind<HoldOut> samples_or_share(std::int64_t most);
 Kind<std::string> device();
 Kind<std::string> fault();

@@ -71,6 +71,16 @@ std::vector<JobKey> train_keys() {
         .also_called({"pretrained", "weights"}),
     KEY(train.initial_scale, real({0, 1e6}), "the standard deviation of the initial weights, with biases of 0; 0: as the model says", kWeights)
         .also_called({"init_scale", "scale", "init_std", "init"}),
+    KEY(train.loss, one_of<LossKind>(),
+        "what training makes small; cross_entropy: of the softmax; mse: the mean over the classes of squared differences to targets of 0 and 1; binary_cross_entropy: of each class by itself, as BCEWithLogitsLoss",
+        Determines::kWeightsUnlessDefault)
+        .also_called({"criterion", "loss_function", "objective"}),
+    KEY(train.label_smoothing, real({0, 1, false, true}), "the share of each target that goes to all classes alike; training only", Determines::kWeightsUnlessDefault)
+        .also_called({"smoothing"}),
+    KEY(train.class_weights, class_weights(),
+        "what samples of each class count in the cross-entropy, in the order of the labels; balanced: samples / (classes * samples of the class); training only",
+        Determines::kWeightsUnlessDefault)
+        .also_called({"class_weight", "loss_weights"}),
   };
 }
 
@@ -244,6 +254,8 @@ constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::
     {"train.clip_value", "0.5"},
     {"train.groups", "[{match: fc*, lr_factor: 0.1}]"},
     {"train.freeze", "[conv*]"},
+    {"train.label_smoothing", "0.1"},
+    {"train.class_weights", "balanced"},
     {"train.optimizer.lr", "0.1"},
     {"train.optimizer.momentum", "0.5"},
     {"train.optimizer.weight_decay", "5e-4"},

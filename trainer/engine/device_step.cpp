@@ -22,6 +22,8 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& s
       main_(gpu_.device->make_stream(Device::Priority::kHigh)),
       side_(gpu_.device->make_stream()),
       data_(*gpu_.device, *main_, setup.data->train),
+      loss_(job, setup.data->train),
+      class_weights_(*gpu_.device, *main_, loss_),
       execution_(setup.network, *gpu_.device, *gpu_.ops, sizes.max_columns,
                  DeviceExecution::Purpose::kTraining),
       order_(*gpu_.device, setup.data->train.labels.size()),
@@ -98,8 +100,11 @@ void DeviceStep::queue_loss(const BatchShare& share) {
                           .state = state_.data()};
   if (share.columns > 0) {
     const DeviceSpan span(&timeline_, *main_, Work::kLoss);
-    const LossShape shape{.batch = share.columns, .samples = share.columns, .classes = classes_};
-    gpu_.ops->softmax_cross_entropy(*main_, shape, logits, target, logits);
+    const LossShape shape{.batch = share.columns,
+                          .samples = share.columns,
+                          .classes = classes_,
+                          .rule = loss_.device_rule(class_weights_.data())};
+    gpu_.ops->loss_and_gradient(*main_, shape, logits, target, logits);
   }
   execution_.begin_backward(*main_, logits);
 }

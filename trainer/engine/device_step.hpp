@@ -8,6 +8,7 @@
 #include "trainer/config/job.hpp"
 #include "trainer/engine/device_arena.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/training_loss.hpp"
 #include "trainer/ranks/device_choice.hpp"
 
 #include <cstdint>
@@ -65,6 +66,7 @@ class DeviceStep {
   void begin_trace() { timeline_.begin_step(*main_); }
   void end_trace() { timeline_.end_step(); }
 
+  const TrainingLoss& loss() const { return loss_; }
   /// The order of the training samples in the epoch under way; waits until it is there.
   void set_order(std::span<const std::int32_t> order);
   void queue_state_to_device(const StepState& state);
@@ -91,6 +93,8 @@ class DeviceStep {
   double narrow_limit_;
   std::unique_ptr<Stream> main_, side_;
   DeviceData data_;
+  TrainingLoss loss_;
+  DeviceClassWeights class_weights_;
   DeviceExecution execution_;
   DeviceBuffer<std::int32_t> order_;
   DeviceState state_;

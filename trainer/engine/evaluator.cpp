@@ -5,6 +5,7 @@
 
 #include "comm/device_collectives.hpp"
 #include "common/text_layout.hpp"
+#include "trainer/engine/training_loss.hpp"
 
 #include <fmt/format.h>
 
@@ -19,21 +20,22 @@ namespace lockstep {
 namespace {
 
 LossSums evaluate_grain(ThreadContext& thread, const BatchLoader& loader,
-                        std::span<const std::int32_t> indices, int classes, std::span<const float> weights) {
+                        std::span<const std::int32_t> indices, const LossShape& loss,
+                        std::span<const float> weights) {
   const int samples = static_cast<int>(indices.size());
   const int columns = thread.columns_for(samples);
   loader.load(indices, columns, thread.execution.input(), thread.labels.data());
   const float* logits = thread.execution.forward_evaluation(weights.data(), columns);
   LossSums sums;
-  cpu::softmax_cross_entropy({.batch = columns, .samples = samples, .classes = classes}, logits,
-                             thread.labels.data(), nullptr, &sums);
+  cpu::loss_and_gradient({.batch = columns, .samples = samples, .classes = loss.classes, .rule = loss.rule},
+                         logits, thread.labels.data(), nullptr, &sums);
   return sums;
 }
 
 }  // namespace
 
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
-                    const Dataset& data, int grain, std::span<const float> weights,
+                    const Dataset& data, LossKind loss, int grain, std::span<const float> weights,
                     const LeaveEvaluation& leave) {
   const BatchLoader loader(data);
   const std::int64_t grains = (data.size() + grain - 1) / grain;
@@ -48,7 +50,8 @@ Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadCont
       std::vector<std::int32_t> indices(
           static_cast<std::size_t>(std::min<std::int64_t>(grain, data.size() - g * grain)));
       std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(g * grain));
-      sums[thread].add(evaluate_grain(threads[thread], loader, indices, data.classes, weights),
+      sums[thread].add(evaluate_grain(threads[thread], loader, indices,
+                                      {.classes = data.classes, .rule = evaluation_rule(loss)}, weights),
                        static_cast<int>(indices.size()));
     }
   });
@@ -119,10 +122,12 @@ int columns_for(const Dataset& data) {
 
 }  // namespace
 
-DeviceEvaluator::DeviceEvaluator(const Network& network, const Gpu& gpu, Stream& stream, const Dataset& data)
+DeviceEvaluator::DeviceEvaluator(const Network& network, const Gpu& gpu, Stream& stream, const Dataset& data,
+                                 LossKind loss)
     : gpu_(gpu),
       stream_(stream),
       classes_(network.classes()),
+      loss_(loss),
       data_(*gpu.device, stream, data),
       execution_(network, *gpu.device, *gpu.ops, columns_for(data), DeviceExecution::Purpose::kEvaluation),
       counters_(*gpu.device, kCounterSlots),
@@ -164,8 +169,9 @@ void DeviceEvaluator::queue_batch(std::int64_t first, int batch, const float* we
   const LossTarget target{.labels = execution_.labels(),
                           .counters = counters_.data(),
                           .narrow_limit = narrow_loss_limit(data_.size())};
-  ops.softmax_cross_entropy(stream_, {.batch = batch, .samples = batch, .classes = classes_}, logits, target,
-                            nullptr);
+  ops.loss_and_gradient(
+      stream_, {.batch = batch, .samples = batch, .classes = classes_, .rule = evaluation_rule(loss_)},
+      logits, target, nullptr);
 }
 
 }  // namespace lockstep

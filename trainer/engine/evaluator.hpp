@@ -67,7 +67,7 @@ inline bool never_leave() {
 /// Collective.
 /// @param leave  asked before each grain, by several threads, whether to give up; all ranks then hear of it
 Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadContext>& threads,
-                    const Dataset& data, int grain, std::span<const float> weights,
+                    const Dataset& data, LossKind loss, int grain, std::span<const float> weights,
                     const LeaveEvaluation& leave = never_leave);
 
 // Loss and accuracy in the form in which they travel: integers, so that their order does not matter.
@@ -96,7 +96,7 @@ class EvaluationSums {
 class DeviceEvaluator {
  public:
   /// Puts the set on the device. Borrows all references; at least one sample.
-  DeviceEvaluator(const Network& network, const Gpu& gpu, Stream& stream, const Dataset& data);
+  DeviceEvaluator(const Network& network, const Gpu& gpu, Stream& stream, const Dataset& data, LossKind loss);
 
   /// Each rank takes its share of the set. Every sample's loss becomes an integer before it is added, so the
   /// result has the same bits on any number of ranks. Collective.
@@ -112,6 +112,7 @@ class DeviceEvaluator {
   const Gpu& gpu_;
   Stream& stream_;
   int classes_;
+  LossKind loss_;
   DeviceData data_;
   DeviceExecution execution_;
   DeviceBuffer<std::int64_t> counters_;

@@ -12,6 +12,7 @@
 #include "models/network.hpp"
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/memory_need.hpp"
+#include "trainer/engine/training_loss.hpp"
 #include "trainer/ranks/equal_ranks.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 
@@ -143,6 +144,7 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
     loaded = data.get();
     const Dataset& train = loaded.sets->train;
     network = make_network ? make_network(train) : Network::load(job.model, train.shape, train.classes);
+    const TrainingLoss loss(job, train);  // throws where the job's numbers do not fit the set
     strategy.check(job, *network, *loaded.sets, device, comm);
   });
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));

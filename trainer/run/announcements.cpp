@@ -6,6 +6,7 @@
 #include "common/text_layout.hpp"
 #include "kernels/device.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/engine/training_loss.hpp"
 #include "trainer/run/training_run.hpp"
 
 #include <fmt/format.h>
@@ -67,6 +68,8 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
         "note: train.patience goes by the test set, so its accuracy will look better than it is; "
         "data.validation holds training samples out for that");
   lines.push_back(strategy_->weight_update().describe());
+  if (const std::string loss = TrainingLoss(job_, setup_.data->train).describe(); !loss.empty())
+    lines.push_back(loss);
   if (!setup_.device.remark.empty()) lines.push_back(setup_.device.remark);
   return lines;
 }

@@ -26,7 +26,7 @@ Fields joined(Fields fields, const Fields& more) {
 // clang-format off
 Fields evaluation_fields(std::string_view when_tested) {
   return {
-    {"test_loss", kNumberOrNull, "", "the mean over the test set; null where it is not finite", when_tested},
+    {"test_loss", kNumberOrNull, "", "the mean over the test set, without label smoothing and class weights; null where it is not finite", when_tested},
     {"test_accuracy", kNumber, "share", "of the test samples whose class was found, 0 to 1", when_tested},
     {"test_samples", kWhole, "samples", "of the test set", when_tested},
     {"validation_loss", kNumberOrNull, "", "the mean over the samples that are held out", kOfValidation},
@@ -94,7 +94,7 @@ RunEvent epoch() {
   return {"epoch", "An epoch ends.", joined({
     {"epoch", kWhole, "", "counted from 1"},
     {"step", kWhole, "steps", "taken since the run began"},
-    {"train_loss", kNumber, "", "the mean over the samples of the epoch, each before the step that it was used for"},
+    {"train_loss", kNumber, "", "the mean over the samples of the epoch, each before the step that it was used for; with label smoothing and class weights, if the job has them"},
     {"train_accuracy", kNumber, "share", "of these samples that were answered right then, 0 to 1"},
     {"train_samples", kWhole, "samples", "that were used"},
     {"train_seconds", kNumber, "seconds", "of its steps, without the evaluation"},

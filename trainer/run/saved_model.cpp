@@ -43,6 +43,15 @@ int read_grain(const CheckpointFacts& facts, const std::string& checkpoint) {
       fmt::format("{}: the manifest's job.parallel.grain is {}, not 1 to {}", checkpoint, grain, kLargest));
 }
 
+LossKind read_loss(const CheckpointFacts& facts, const std::string& checkpoint) {
+  const RecordedValues job(facts.job, checkpoint, "job");
+  const std::string name = job.text_or("train.loss", std::string(spelt(LossKind::kCrossEntropy)));
+  for (const auto& [word, kind] : kSpellings<LossKind>)
+    if (word == name) return kind;
+  throw DataError(fmt::format("{}: the manifest's job.train.loss is '{}', which is no loss of this program",
+                              checkpoint, printable(name)));
+}
+
 /// A checkpoint that does not say what it was trained on may lie in a run whose job.yaml still does.
 void recall_from_job_file(const CheckpointFacts& facts, const std::string& checkpoint, DataRecord& record) {
   if (record.can_be_checked()) return;
@@ -111,6 +120,7 @@ SavedModel load_saved_model(const std::string& path) {
   SavedModel saved{.network = recorded_network(checkpoint.facts, directory),
                    .weights = AlignedBuffer<float>(checkpoint.weights.size()),
                    .data = read_data_record(checkpoint.facts, directory),
+                   .loss = read_loss(checkpoint.facts, directory),
                    .grain = read_grain(checkpoint.facts, directory),
                    .checkpoint = directory};
   check_channels(saved.data.options, saved.network.input_shape().channels, directory);

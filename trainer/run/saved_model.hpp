@@ -20,10 +20,11 @@ namespace lockstep {
 
 struct SavedModel {
   Network network;
-  AlignedBuffer<float> weights;  ///< arena order
-  DataRecord data;               ///< what it was trained on, normalisation included
-  int grain = 64;                ///< the run's own; of runs without exact sums, which do not say, the default
-  std::string checkpoint;        ///< the directory it was read from
+  AlignedBuffer<float> weights;             ///< arena order
+  DataRecord data;                          ///< what it was trained on, normalisation included
+  LossKind loss = LossKind::kCrossEntropy;  ///< that the run made small
+  int grain = 64;          ///< the run's own; of runs without exact sums, which do not say, the default
+  std::string checkpoint;  ///< the directory it was read from
 };
 
 /// What a checkpoint records so that load_saved_model can build the network again.

@@ -7,6 +7,7 @@
 #include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/host_arena.hpp"
+#include "trainer/engine/training_loss.hpp"
 #include "trainer/engine/worker_pool.hpp"
 #include "trainer/strategies/data_parallel.hpp"
 
@@ -38,8 +39,8 @@ class CpuDataParallel final : public DataParallel {
   StepSeries run(const StepPosition& position, std::int64_t count, bool stop_requested) override;
   std::int64_t longest_series() const override { return 1; }
   Evaluation evaluate(EvaluatedPart part, const LeaveEvaluation& leave) override {
-    return lockstep::evaluate(comm_, pool_, threads_, setup_.data->part(part), grain_, arena_.weights(),
-                              leave);
+    return lockstep::evaluate(comm_, pool_, threads_, setup_.data->part(part), loss_kind_, grain_,
+                              arena_.weights(), leave);
   }
   TrainedState whole_state() override { return arena_.state(); }
   const WeightUpdate& weight_update() const override { return arena_.weight_update(); }
@@ -63,6 +64,9 @@ class CpuDataParallel final : public DataParallel {
   const Network& network_;
   int grain_;
   std::uint64_t seed_;
+  LossKind loss_kind_;
+  TrainingLoss loss_;
+  LossRule loss_rule_;  ///< of the step under way
   BatchLoader loader_;
   WorkerPool pool_;
   std::vector<ThreadContext> threads_;
@@ -77,6 +81,8 @@ CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communic
       network_(setup.network),
       grain_(job.parallel.grain),
       seed_(job.train.seed),
+      loss_kind_(job.train.loss),
+      loss_(job, setup.data->train),
       loader_(setup.data->train),
       pool_(job.parallel.threads),
       threads_(make_threads(job, setup)),
@@ -119,6 +125,7 @@ void CpuDataParallel::step(const StepPosition& position, bool stop_requested, St
 void CpuDataParallel::compute(const StepPosition& position, const std::vector<Grain>& grains,
                               bool stop_requested) {
   const int own = static_cast<int>(grains.size());
+  loss_rule_ = loss_.rule(loss_.scale_of(sampler_, position.step_in_epoch));
   if (cut_step_.needed()) {
     // On a rank without grains buckets must leave between the sums at cuts, as they do on the others.
     reducer_.begin_step(std::max(1, own), stop_requested);
@@ -182,8 +189,9 @@ void CpuDataParallel::add_loss(const GrainInWork& work) {
   float* logits = work.execution.logits();
   const int columns = work.thread.columns_for(work.grain.samples);
   LossSums sums;
-  cpu::softmax_cross_entropy({.batch = columns, .samples = work.grain.samples, .classes = network_.classes()},
-                             logits, work.labels.data(), logits, &sums);
+  const LossShape shape{
+      .batch = columns, .samples = work.grain.samples, .classes = network_.classes(), .rule = loss_rule_};
+  cpu::loss_and_gradient(shape, logits, work.labels.data(), logits, &sums);
   reducer_.add_sums(sums, work.grain.samples);
 }
 

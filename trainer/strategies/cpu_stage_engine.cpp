@@ -6,6 +6,7 @@
 #include "models/execution.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/host_arena.hpp"
+#include "trainer/engine/training_loss.hpp"
 #include "trainer/engine/worker_pool.hpp"
 #include "trainer/strategies/stage_engine.hpp"
 
@@ -72,6 +73,8 @@ class CpuStageEngine final : public StageEngine {
   int columns_;                     ///< of a full grain
   std::vector<Slots> slots_;        ///< of each stage of the network; none of others'
   std::vector<std::int32_t> labels_;
+  TrainingLoss loss_;
+  LossRule loss_rule_;  ///< of the step under way
   double narrow_limit_ = 0;
   StepCounters counters_;
   EvaluationSums evaluated_;
@@ -83,7 +86,8 @@ CpuStageEngine::CpuStageEngine(const StageEngineParts& parts)
       gradients_(parts.held.layout.size),
       columns_(columns_for(parts.job.parallel.grain)),
       slots_(parts.plan.stages.size()),
-      labels_(static_cast<std::size_t>(columns_)) {
+      labels_(static_cast<std::size_t>(columns_)),
+      loss_(parts.job, parts.setup.data->train) {
   if (!parts.held.ranges.empty()) arena_.emplace(arena_part(), parts.replicas);
 }
 
@@ -122,9 +126,11 @@ void CpuStageEngine::take_loss(const StageVisit& visit, float* logits) {
   const StageGrain& grain = visit.grain;
   copy_labels(visit, labels_);
   LossSums sums;
-  const LossShape shape{
-      .batch = columns_for(grain.samples()), .samples = grain.samples(), .classes = network().classes()};
-  cpu::softmax_cross_entropy(shape, logits, labels_.data(), visit.training ? logits : nullptr, &sums);
+  const LossShape shape{.batch = columns_for(grain.samples()),
+                        .samples = grain.samples(),
+                        .classes = network().classes(),
+                        .rule = visit.training ? loss_rule_ : evaluation_rule(parts_.job.train.loss)};
+  cpu::loss_and_gradient(shape, logits, labels_.data(), visit.training ? logits : nullptr, &sums);
   if (!visit.training) {
     evaluated_.add(sums, grain.samples());
     return;
@@ -146,9 +152,10 @@ std::span<const float> CpuStageEngine::backward(const StageVisit& visit) {
   return {gradient, gradient == nullptr ? 0 : input_size(visit)};
 }
 
-void CpuStageEngine::begin_step(const StepPosition& /*position*/, const GradientUnits& units, int grains) {
+void CpuStageEngine::begin_step(const StepPosition& position, const GradientUnits& units, int grains) {
   counters_ = {};
   narrow_limit_ = narrow_loss_limit(units.global_grains());
+  loss_rule_ = loss_.rule(loss_.scale_of(parts_.sampler, position.step_in_epoch));
   if (!arena_) return;
   held().take_units(units, arena_->units());
   arena_->reducer().begin_step(grains, false);

@@ -123,10 +123,10 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
       step_(job, setup, sizes_of_steps(sampler_, longest_series_)),
       arena_(step_.arena()),
       graphs_(step_, job.parallel.graph == GraphUse::kOn),
-      evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test),
+      evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test, job.train.loss),
       series_done_(gpu_->device->make_event()) {
   if (setup.data->validation.size() > 0)
-    validator_.emplace(setup.network, *gpu_, step_.stream(), setup.data->validation);
+    validator_.emplace(setup.network, *gpu_, step_.stream(), setup.data->validation, job.train.loss);
   step_.record_into(comm.activity().timeline());
 }
 
@@ -176,6 +176,8 @@ void DeviceDataParallel::queue_state(const StepPosition& position, std::int64_t 
   state.scalars = arena_.weight_update().scalars(position.global_step);
   for (std::int64_t i = 1; i < count; ++i)
     state.ahead[i - 1] = arena_.weight_update().scalars(position.global_step + i);
+  for (std::int64_t i = 0; i < count; ++i)
+    state.loss_scales[i] = step_.loss().scale_of(sampler_, position.step_in_epoch + i);
   step_.queue_state_to_device(state);
 }
 

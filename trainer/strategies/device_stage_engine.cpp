@@ -9,6 +9,7 @@
 #include "models/device_execution.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/engine/device_arena.hpp"
+#include "trainer/engine/training_loss.hpp"
 #include "trainer/ranks/all_reduce_choice.hpp"
 #include "trainer/strategies/stage_engine.hpp"
 #include "trainer/strategies/stage_links.hpp"
@@ -133,6 +134,8 @@ class DeviceStageEngine final : public StageEngine {
   DeviceState state_;
   std::optional<DeviceArena> arena_;  ///< none: the rank's stages have no parameters
   std::vector<Slots> slots_;          ///< of each stage of the network; none of others'
+  TrainingLoss loss_;
+  DeviceClassWeights class_weights_;
   PinnedBuffer<float> arriving_, leaving_;
   PinnedBuffer<std::int32_t> host_indices_, host_labels_;  ///< of a grain
   DeviceBuffer<std::int32_t> indices_;
@@ -159,6 +162,8 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
       done_(gpu_->device->make_event()),
       state_(*gpu_->device),
       slots_(parts.plan.stages.size()),
+      loss_(parts.job, parts.setup.data->train),
+      class_weights_(*gpu_->device, *main_, loss_),
       arriving_(*gpu_->device, most_numbers()),
       leaving_(*gpu_->device, most_numbers()),
       host_indices_(*gpu_->device, static_cast<std::size_t>(grain_)),
@@ -237,10 +242,15 @@ void DeviceStageEngine::queue_loss(const StageVisit& visit, DeviceExecution& exe
   const int samples = visit.grain.samples();
   const LossTarget target{.labels = execution.labels(),
                           .counters = counters_.data(),
-                          .narrow_limit = visit.training ? narrow_limit_ : evaluation_limit_};
-  gpu_->ops->softmax_cross_entropy(*main_,
-                                   {.batch = samples, .samples = samples, .classes = network().classes()},
-                                   execution.logits(), target, visit.training ? execution.logits() : nullptr);
+                          .narrow_limit = visit.training ? narrow_limit_ : evaluation_limit_,
+                          .state = visit.training ? state_.data() : nullptr};
+  const LossShape shape{.batch = samples,
+                        .samples = samples,
+                        .classes = network().classes(),
+                        .rule = visit.training ? loss_.device_rule(class_weights_.data())
+                                               : evaluation_rule(parts_.job.train.loss)};
+  gpu_->ops->loss_and_gradient(*main_, shape, execution.logits(), target,
+                               visit.training ? execution.logits() : nullptr);
 }
 
 std::span<const float> DeviceStageEngine::backward(const StageVisit& visit) {
@@ -263,6 +273,7 @@ void DeviceStageEngine::begin_step(const StepPosition& position, const GradientU
   StepState state;
   state.step_in_epoch = position.step_in_epoch;
   state.step = static_cast<std::uint32_t>(position.global_step);
+  state.loss_scales[0] = loss_.scale_of(parts_.sampler, position.step_in_epoch);
   if (arena_) state.scalars = arena_->weight_update().scalars(position.global_step);
   state_.queue_to_device(*main_, state);
   main_->fill_zero(counters_.data(), counters_.bytes());

@@ -55,6 +55,8 @@ Hogwild::Hogwild(const Job& job, const JobSetup& setup, Communicator& comm)
       comm_(comm),
       grain_(job.parallel.grain),
       seed_(job.train.seed),
+      loss_kind_(job.train.loss),
+      loss_(job, setup.data->train),
       lost_(job.parallel.count_lost_updates ? SharedWeights::Lost::kCount : SharedWeights::Lost::kIgnore),
       sampler_(sampler_options(job, setup.data->train, comm)),
       series_(kMostStepsBetweenMeetings),
@@ -87,6 +89,7 @@ void Hogwild::step(const StepPosition& position, Share& share) {
   sampler_.set_epoch(position.epoch);
   const auto grains = sampler_.local_grains(position.step_in_epoch);
   if (grains.empty()) return;
+  loss_rule_ = loss_.rule(loss_.scale_of(samples_of(grains, position.step_in_epoch)));
   shared_.read(before_.span());
   std::ranges::copy(before_.span(), arena_.weights().begin());
   std::ranges::fill(arena_.gradient(), 0.0F);
@@ -98,6 +101,14 @@ void Hogwild::step(const StepPosition& position, Share& share) {
   arena_.take_gradient(position.global_step);
   overwritten_ += shared_.move(before_.span(), arena_.weights(), lost_);
   updates_ += static_cast<std::int64_t>(shared_.size());
+}
+
+/// Of this rank's share, which neighbouring grains are.
+std::span<const std::int32_t> Hogwild::samples_of(const std::vector<Grain>& grains,
+                                                  std::int64_t step_in_epoch) const {
+  Grain share = grains.front();
+  for (const Grain& grain : std::span(grains).subspan(1)) share.samples += grain.samples;
+  return sampler_.indices(step_in_epoch, share);
 }
 
 /// From before_, which no other thread writes: all grains of a step see the same weights.
@@ -112,8 +123,9 @@ void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& s
   float* logits =
       thread.execution.forward_training(before_.data(), columns, pass_key(seed_, position, grain.first));
   LossSums sums;
-  cpu::softmax_cross_entropy({.batch = columns, .samples = grain.samples, .classes = network_.classes()},
-                             logits, thread.labels.data(), logits, &sums);
+  const LossShape shape{
+      .batch = columns, .samples = grain.samples, .classes = network_.classes(), .rule = loss_rule_};
+  cpu::loss_and_gradient(shape, logits, thread.labels.data(), logits, &sums);
   share.last_step.samples += grain.samples;
   share.last_step.correct += sums.correct;
   share.failure.losses += sums.not_finite + (std::isfinite(sums.loss) ? 0 : 1);
@@ -155,7 +167,8 @@ StepSeries Hogwild::together(const Share& mine, std::int64_t count) const {
 
 Evaluation Hogwild::evaluate(EvaluatedPart part, const LeaveEvaluation& leave) {
   shared_.read(before_.span());
-  return lockstep::evaluate(comm_, pool_, threads_, data_.part(part), grain_, before_.span(), leave);
+  return lockstep::evaluate(comm_, pool_, threads_, data_.part(part), loss_kind_, grain_, before_.span(),
+                            leave);
 }
 
 void Hogwild::distribute() {

@@ -8,6 +8,7 @@
 #include "data/dataset.hpp"
 #include "trainer/engine/host_arena.hpp"
 #include "trainer/engine/job_setup.hpp"
+#include "trainer/engine/training_loss.hpp"
 #include "trainer/engine/worker_pool.hpp"
 #include "trainer/strategies/strategy.hpp"
 
@@ -70,6 +71,8 @@ class Hogwild final : public ParallelStrategy {
 
   void step(const StepPosition& position, Share& share);
   void compute(const StepPosition& position, const Grain& grain, Share& share);
+  std::span<const std::int32_t> samples_of(const std::vector<Grain>& grains,
+                                           std::int64_t step_in_epoch) const;
   bool gradient_is_finite(Share& share);
   StepSeries together(const Share& mine, std::int64_t count) const;
 
@@ -78,6 +81,9 @@ class Hogwild final : public ParallelStrategy {
   Communicator& comm_;
   int grain_;
   std::uint64_t seed_;
+  LossKind loss_kind_;
+  TrainingLoss loss_;
+  LossRule loss_rule_;  ///< of the step under way
   SharedWeights::Lost lost_;
   DistributedSampler sampler_;
   SeriesLength series_;

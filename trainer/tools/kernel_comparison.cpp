@@ -159,7 +159,7 @@ class Builder {
                             .counters = memory_.integers(kCounterSlots),
                             .narrow_limit = 1e6};
     auto comparison = native([=](DeviceOps& ops, Stream& stream, int call) {
-      ops.softmax_cross_entropy(stream, shape, logits(call), target, dlogits(call));
+      ops.loss_and_gradient(stream, shape, logits(call), target, dlogits(call));
     });
     comparison.library = alone([=](VendorOps& ops, Stream& stream, int call) {
       ops.softmax_alone(stream, shape, logits(call), dlogits(call));

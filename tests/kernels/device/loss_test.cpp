@@ -70,10 +70,16 @@ class LossTest : public testing::Test {
     const auto counters = rig_.upload(before);
     const auto apart = rig_.poisoned<float>(logits.size());
     const auto state = rig_.upload(std::vector<StepState>{state_});
+    LossShape on_device = shape;
+    std::vector<float> weights(1);
+    if (shape.rule.class_weights != nullptr)
+      weights.assign(shape.rule.class_weights, shape.rule.class_weights + shape.classes);
+    const auto weight_memory = rig_.upload(weights);
+    if (shape.rule.class_weights != nullptr) on_device.rule.class_weights = weight_memory.data();
     const LossTarget target = {label_memory.data(), counters.data(), limit, state.data()};
     const std::array<float*, 3> dlogits = {apart.data(), x.data(), nullptr};
-    rig_.ops().softmax_cross_entropy(rig_.stream(), shape, x.data(), target,
-                                     dlogits.at(static_cast<std::size_t>(gradient)));
+    rig_.ops().loss_and_gradient(rig_.stream(), on_device, x.data(), target,
+                                 dlogits.at(static_cast<std::size_t>(gradient)));
     return {rig_.download(gradient == Gradient::kInPlace ? x : apart), rig_.download(counters)};
   }
 
@@ -137,7 +143,32 @@ TEST_F(LossTest, HasTheBitsOfTheCpu) {
       padded.batch = padded_columns(shape.batch);
       auto gradient = to_cpu(logits, shape.batch);
       LossSums sums;
-      cpu::softmax_cross_entropy(padded, gradient.data(), labels.data(), gradient.data(), &sums);
+      cpu::loss_and_gradient(padded, gradient.data(), labels.data(), gradient.data(), &sums);
+      expect_bits_of_cpu(gradient, result.gradient, shape.batch, "gradient");
+      EXPECT_EQ(loss_of(result.counters), sums.loss);
+      EXPECT_EQ(result.counters[kCorrect], sums.correct);
+    }
+  }
+}
+
+TEST_F(LossTest, HasTheBitsOfTheCpuByEveryRule) {
+  for (LossShape shape : all_shapes()) {
+    const std::vector<float> weights = reference::tried_weights(shape.classes);
+    for (const auto& [name, rule] : reference::tried_rules(shape.classes, weights)) {
+      SCOPED_TRACE(describe(shape) + ", " + name);
+      shape.rule = rule;
+      state_.steps_done = 2;
+      state_.loss_scales[2] = rule.scale;
+      const auto logits = random_logits(shape, 12);
+      const auto labels = random_labels(shape);
+      const Result result = run(shape, logits, labels);
+      EXPECT_EQ(run(shape, logits, labels, Gradient::kInPlace).gradient, result.gradient);
+      EXPECT_EQ(run(shape, logits, labels, Gradient::kNotWanted).counters, result.counters);
+      LossShape padded = shape;
+      padded.batch = padded_columns(shape.batch);
+      auto gradient = to_cpu(logits, shape.batch);
+      LossSums sums;
+      cpu::loss_and_gradient(padded, gradient.data(), labels.data(), gradient.data(), &sums);
       expect_bits_of_cpu(gradient, result.gradient, shape.batch, "gradient");
       EXPECT_EQ(loss_of(result.counters), sums.loss);
       EXPECT_EQ(result.counters[kCorrect], sums.correct);
@@ -199,8 +230,8 @@ TEST_F(LossTest, StateMayBeMissing) {
   const auto logits = rig_.upload(random_logits(shape, 4));
   const auto labels = rig_.upload(random_labels(shape));
   const auto counters = rig_.zeroed<std::int64_t>(kStepCounters);
-  rig_.ops().softmax_cross_entropy(rig_.stream(), shape, logits.data(),
-                                   {labels.data(), counters.data(), kLossLimit, nullptr}, nullptr);
+  rig_.ops().loss_and_gradient(rig_.stream(), shape, logits.data(),
+                               {labels.data(), counters.data(), kLossLimit, nullptr}, nullptr);
   EXPECT_EQ(rig_.download(counters)[kSamples], 3);
   EXPECT_EQ(rig_.download(counters)[kStopRequests], 0);
 }

@@ -222,6 +222,90 @@ inline std::vector<double> cross_entropy_gradient(const LossShape& s, const std:
   return gradient;
 }
 
+// Losses by their rule, target by target.
+
+struct ReferenceLoss {
+  double loss = 0;               ///< summed over the real samples
+  std::vector<double> gradient;  ///< 0 in padding columns
+};
+
+/// What one output loses against its target under the kinds that look at each by itself.
+inline double output_loss(LossKind kind, double x, double target) {
+  if (kind == LossKind::kMeanSquares) return (x - target) * (x - target);
+  const auto log_of_share = [](double z) {
+    return z > 0 ? -std::log1p(std::exp(-z)) : z - std::log1p(std::exp(z));
+  };
+  return -target * log_of_share(x) - (1 - target) * log_of_share(-x);
+}
+
+inline ReferenceLoss loss_by_rule(const LossShape& s, const std::vector<double>& x,
+                                  const std::vector<std::int32_t>& labels) {
+  const LossRule& rule = s.rule;
+  const std::vector<double> log_shares = log_softmax(s, x);
+  ReferenceLoss result{.gradient = std::vector<double>(x.size())};
+  const auto weight = [&](int c) {
+    return rule.class_weights == nullptr ? 1.0 : double{rule.class_weights[c]};
+  };
+  for (int n = 0; n < s.samples; ++n) {
+    std::vector<double> targets;
+    double all = 0;
+    for (int c = 0; c < s.classes; ++c) {
+      targets.push_back(double{rule.spread} +
+                        (c == labels[static_cast<std::size_t>(n)] ? double{rule.label_share} : 0.0));
+      all += weight(c) * targets.back();
+    }
+    for (int c = 0; c < s.classes; ++c) {
+      const std::size_t i = logit_index(s, c, n);
+      const double target = targets[static_cast<std::size_t>(c)], share = 1.0 / s.classes;
+      if (rule.kind == LossKind::kCrossEntropy) {
+        if (target != 0) result.loss -= double{rule.scale} * weight(c) * target * log_shares[i];
+        result.gradient[i] = double{rule.scale} * (all * std::exp(log_shares[i]) - weight(c) * target);
+      } else {
+        result.loss += share * output_loss(rule.kind, x[i], target);
+        const double slope =
+            rule.kind == LossKind::kMeanSquares ? 2 * (x[i] - target) : 1 / (1 + std::exp(-x[i])) - target;
+        result.gradient[i] = share * slope;
+      }
+    }
+  }
+  return result;
+}
+
+/// Rules to try kernels on. Weights of classes are borrowed.
+struct TriedRule {
+  const char* name;
+  LossRule rule;
+};
+
+/// @param weights  [classes]
+inline std::vector<TriedRule> tried_rules(int classes, const std::vector<float>& weights) {
+  const float smoothing = 0.1F, spread = smoothing / static_cast<float>(classes);
+  float sum = 0;
+  for (const float weight : weights) sum += weight;
+  return {{"smoothed", {.label_share = 1 - smoothing, .spread = spread}},
+          {"weights", {.class_weights = weights.data(), .weight_sum = sum, .scale = 0.75F}},
+          {"smoothed, with weights",
+           {.label_share = 1 - smoothing,
+            .spread = spread,
+            .class_weights = weights.data(),
+            .weight_sum = sum,
+            .scale = 1.25F}},
+          {"mean squares", {.kind = LossKind::kMeanSquares}},
+          {"mean squares, smoothed",
+           {.kind = LossKind::kMeanSquares, .label_share = 1 - smoothing, .spread = spread}},
+          {"binary", {.kind = LossKind::kBinaryCrossEntropy}},
+          {"binary, smoothed",
+           {.kind = LossKind::kBinaryCrossEntropy, .label_share = 1 - smoothing, .spread = spread}}};
+}
+
+/// One weighs nothing, if there are several.
+inline std::vector<float> tried_weights(int classes) {
+  std::vector<float> weights;
+  for (int c = 0; c < classes; ++c)
+    weights.push_back(c == 1 ? 0.0F : 0.3F + 0.37F * static_cast<float>(c % 7));
+  return weights;
+}
+
 // Activations with a curve in double, and numbers to try them on.
 
 struct TriedActivation {

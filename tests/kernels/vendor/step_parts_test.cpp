@@ -65,7 +65,7 @@ TEST(VendorStepTest, LossAgreesWithNativeAndSoftmaxOfTheLibrary) {
       const auto counters = rig.zeroed<std::int64_t>(kStepCounters);
       const auto dlogits = rig.poisoned<float>(logits.size());
       const LossTarget target{.labels = labels.data(), .counters = counters.data(), .narrow_limit = 1e6};
-      ops.softmax_cross_entropy(rig.stream(), shape, rig.upload(input).data(), target, dlogits.data());
+      ops.loss_and_gradient(rig.stream(), shape, rig.upload(input).data(), target, dlogits.data());
       return std::pair(rig.download(dlogits), rig.download(counters));
     };
     const auto native = run(rig.native(), logits);

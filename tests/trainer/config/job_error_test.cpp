@@ -44,6 +44,32 @@ TEST(JobErrorTest, NetworkInPlaceOfAJobIsToldSo) {
             "'model=mine.yaml' behind another job file");
 }
 
+TEST(JobErrorTest, LossThatCannotBe) {
+  const auto wrong = [](const std::string& train) { return error_of("train: {" + train + "}\n"); };
+  EXPECT_EQ(
+      wrong("loss: mean"),
+      "job.yaml:2:15: train.loss: expected one of cross_entropy, mse, binary_cross_entropy, got 'mean'");
+  for (const std::string bad : {"1", "-0.1", "nan", "[0.1]"})
+    EXPECT_NE(
+        wrong("label_smoothing: " + bad).find("train.label_smoothing: expected a number from 0, below 1"),
+        std::string::npos)
+        << bad;
+  for (const std::string bad :
+       {"[]", "[0, 0]", "[-1, 1]", "[nan, 1]", "[.inf, 1]", "[1e-7, 1]", "[1e7, 1]", "3", "even"})
+    EXPECT_NE(
+        wrong("class_weights: " + bad)
+            .find("train.class_weights: expected none, balanced, or a list of one number for each class"),
+        std::string::npos)
+        << bad;
+  EXPECT_EQ(wrong("class_weights: [1, 2]"),
+            "job.yaml:2:24: train.class_weights: 2 numbers for the 10 classes of mnist; give one for each, "
+            "in the order "
+            "of the labels");
+  EXPECT_EQ(
+      wrong("loss: mse, class_weights: balanced"),
+      "job.yaml:2:35: train.class_weights are for train.loss cross_entropy, and it is mse; leave them out");
+}
+
 TEST(JobErrorTest, KeyOfAnotherSectionIsPointedTo) {
   EXPECT_EQ(error_of("epochs: 3\n"), "job.yaml:2:1: unknown key 'epochs' (did you mean 'train.epochs'?)");
   EXPECT_EQ(error_of("train: {grain: 3}\n"),

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// parse_job(to_yaml(job)) is the job.
 #include "common/error.hpp"
+#include "data/sets/catalogue.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 
@@ -51,8 +52,14 @@ class RandomJob {
                  0,
                  groups(),
                  flip() ? std::vector<std::string>{text(), text()} : std::vector<std::string>{},
+                 pick_loss(),
+                 real(0.001, 0.999),
+                 {},
                  {"sgd", real(1e-12, 1e6), real(1e-9, 0.999), real(0, 1e6), nesterov ? 0 : real(0, 1),
                   nesterov, flip()}};
+    if (job.train.loss == LossKind::kCrossEntropy)
+      job.train.class_weights =
+          flip() ? ClassWeights{.balanced = true} : ClassWeights{.numbers = some_weights(job.data.set)};
     job.parallel.device = pick({"auto", "cpu", "cuda", "cuda:3", "emulated"});
     job.parallel.backend = pick({"auto", "thread"});
     job.parallel.kernels = flip() ? Kernels::kNative : Kernels::kVendor;
@@ -90,6 +97,12 @@ class RandomJob {
   }
   double real(double low, double high) { return std::uniform_real_distribution<double>(low, high)(random_); }
   std::string pick(const std::vector<std::string>& words) { return words[random_() % words.size()]; }
+  LossKind pick_loss() { return kSpellings<LossKind>.at(random_() % kSpellings<LossKind>.size()).second; }
+  std::vector<double> some_weights(const std::string& set) {
+    std::vector<double> weights(std::max<std::size_t>(1, find_set(set).class_names.size()));
+    for (double& weight : weights) weight = real(1e-6, 1e6);
+    return weights;
+  }
   std::string text() {
     static const std::vector<std::string> kPieces = {"a",  "Z",  "0", "-",        ":",    " ",  "#",  "'",
                                                      "\"", "\\", "{", "]",        ",",    "&",  "*",  "!",

@@ -173,7 +173,7 @@ TEST(DeviceEvaluatorTest, TheHostIsAtMostTwoBatchesAhead) {
     const Dataset set = make_set(4000);  // four batches
     const Network network = Network::parse("layers:\n  - linear: classes\n", "test.yaml", kImage, kClasses);
     const auto stream = gpu.device->make_stream();
-    DeviceEvaluator evaluator(network, gpu, *stream, set);
+    DeviceEvaluator evaluator(network, gpu, *stream, set, LossKind::kCrossEntropy);
     const DeviceBuffer<float> weights(*gpu.device, network.parameters().weights_size());
     is_held = true;
     std::atomic<int> asked = 0;

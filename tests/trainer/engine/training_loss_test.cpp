@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// A job's loss against 50 steps of PyTorch in double (tests/golden/make_loss_golden.py), and what is refused of it.
+#include "trainer/engine/training_loss.hpp"
+
+#include "common/safetensors.hpp"
+#include "gtest/gtest.h"
+#include "kernels/cpu/ops.hpp"
+#include "tests/common/config_error_of.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kSamples = 96, kFeatures = 7, kClasses = 5, kSteps = 50, kColumns = 32;
+constexpr double kRate = 0.2;
+
+const SafetensorsFile& golden() {
+  static const SafetensorsFile file = SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
+                                                            "/tests/golden/losses.safetensors");
+  return file;
+}
+
+template <typename T>
+std::vector<T> values_of(const std::string& name, const char* dtype, const std::vector<std::size_t>& shape) {
+  const TensorView& tensor = golden().require(name, dtype, shape);
+  std::vector<T> values(tensor.bytes.size() / sizeof(T));
+  std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+  return values;
+}
+
+Job job_with(const std::string& train) {
+  return parse_job("{model: linear, data: {set: idx, root: here}, train: {" + train + "}}", "job.yaml");
+}
+
+Dataset set_of(const std::vector<std::int32_t>& labels, std::size_t classes) {
+  Dataset set;
+  set.name = "ours train";
+  set.classes = static_cast<int>(classes);
+  set.labels = labels;
+  return set;
+}
+
+struct LossCase {
+  const char* name;  ///< in the file
+  const char* train;
+};
+
+const LossCase kCases[] = {
+    {"plain", "seed: 1"},
+    {"smoothed", "label_smoothing: 0.1"},
+    {"weights", "class_weights: [0.5, 2, 1, 0, 3.25]"},
+    {"balanced", "class_weights: balanced"},
+    {"both", "class_weights: [0.5, 2, 1, 0, 3.25], label_smoothing: 0.3"},
+    {"mse", "loss: mse"},
+    {"mse_smoothed", "loss: mse, label_smoothing: 0.2"},
+    {"binary", "loss: binary_cross_entropy"},
+    {"binary_smoothed", "loss: binary_cross_entropy, label_smoothing: 0.2"},
+};
+
+/// A linear layer in double, whose outputs go through the kernel.
+class LinearModel {
+ public:
+  double step(const TrainingLoss& loss, std::span<const std::int32_t> batch) {
+    std::vector<float> outputs(kClasses * kColumns);
+    std::vector<std::int32_t> labels;
+    for (std::size_t n = 0; n < batch.size(); ++n) {
+      labels.push_back(labels_[static_cast<std::size_t>(batch[n])]);
+      for (std::size_t c = 0; c < kClasses; ++c)
+        outputs[c * kColumns + n] = static_cast<float>(std::inner_product(
+            sample(batch[n]), sample(batch[n]) + kFeatures, &weights_[c * kFeatures], 0.0));
+    }
+    const LossShape shape{.batch = kColumns,
+                          .samples = static_cast<int>(batch.size()),
+                          .classes = kClasses,
+                          .rule = loss.rule(loss.scale_of(batch))};
+    LossSums sums;
+    cpu::loss_and_gradient(shape, outputs.data(), labels.data(), outputs.data(), &sums);
+    const auto count = static_cast<double>(batch.size());
+    for (std::size_t n = 0; n < batch.size(); ++n)
+      for (std::size_t c = 0; c < kClasses; ++c)
+        for (std::size_t f = 0; f < kFeatures; ++f)
+          weights_[c * kFeatures + f] -=
+              kRate / count * double{outputs[c * kColumns + n]} * double{sample(batch[n])[f]};
+    return sums.loss / count;
+  }
+  const std::vector<double>& weights() const { return weights_; }
+
+ private:
+  const float* sample(std::int32_t n) const { return &samples_[static_cast<std::size_t>(n) * kFeatures]; }
+
+  std::vector<float> samples_ = values_of<float>("samples", "F32", {kSamples, kFeatures});
+  std::vector<std::int32_t> labels_ = values_of<std::int32_t>("labels", "I32", {kSamples});
+  std::vector<double> weights_ = values_of<double>("initial", "F64", {kClasses, kFeatures});
+};
+
+TEST(TrainingLossTest, FiftyStepsAreThoseOfPyTorch) {
+  const Dataset set = set_of(values_of<std::int32_t>("labels", "I32", {kSamples}), kClasses);
+  const auto sizes = values_of<std::int32_t>("batch_sizes", "I32", {kSteps});
+  const auto total = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
+  const auto order = values_of<std::int32_t>("order", "I32", {total});
+  for (const LossCase& c : kCases) {
+    SCOPED_TRACE(c.name);
+    const TrainingLoss loss(job_with(c.train), set);
+    const auto losses = values_of<double>(std::string(c.name) + ".losses", "F64", {kSteps});
+    const auto expected = values_of<double>(std::string(c.name) + ".final", "F64", {kClasses, kFeatures});
+    LinearModel model;
+    std::size_t first = 0;
+    for (std::size_t step = 0; step < kSteps; ++step) {
+      const auto size = static_cast<std::size_t>(sizes[step]);
+      EXPECT_NEAR(model.step(loss, std::span(order).subspan(first, size)), losses[step],
+                  1e-6 * (1 + losses[step]))
+          << "step " << step;
+      first += size;
+    }
+    for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(model.weights()[i], expected[i], 2e-6) << i;
+  }
+}
+
+TEST(TrainingLossTest, ScaleIsThatOfTheWholeBatch) {
+  const Dataset set = set_of({0, 1, 1, 2}, 3);
+  const TrainingLoss loss(job_with("class_weights: [0.5, 2, 0]"), set);
+  const std::vector<std::int32_t> all = {0, 1, 2, 3}, weightless = {3};
+  EXPECT_EQ(loss.scale_of(all), 4 / 4.5F);
+  EXPECT_EQ(loss.scale_of(weightless), 0.0F);
+  EXPECT_EQ(TrainingLoss(job_with("label_smoothing: 0.5"), set).scale_of(all), 1.0F);
+  DistributedSampler sampler(
+      {.samples = 4, .global_batch = 3, .grain = 1, .shuffle = false, .rank = 1, .world_size = 2});
+  sampler.set_epoch(0);
+  EXPECT_EQ(loss.scale_of(sampler, 0), 3 / 4.5F) << "whatever this rank's share is";
+}
+
+TEST(TrainingLossTest, BalancedWeightsAreOfTheTrainingSet) {
+  const Dataset set = set_of({0, 1, 1, 1, 0, 1}, 2);
+  const TrainingLoss loss(job_with("class_weights: balanced"), set);
+  EXPECT_EQ(loss.class_weights()[0], 1.5F);
+  EXPECT_EQ(loss.class_weights()[1], 0.75F);
+  EXPECT_EQ(
+      loss.describe(),
+      "loss: cross_entropy, class weights (balanced) 1.5, 0.75; test and validation loss are without that");
+}
+
+TEST(TrainingLossTest, SaysNothingOfThePlainLoss) {
+  EXPECT_EQ(TrainingLoss(job_with("seed: 1"), set_of({0, 1}, 2)).describe(), "");
+  EXPECT_EQ(TrainingLoss(job_with("loss: mse"), set_of({0, 1}, 2)).describe(), "loss: mse");
+}
+
+TEST(TrainingLossTest, WeightsThatDoNotFitTheSetAreRefused) {
+  const auto error_of = [](const char* train, const std::vector<std::int32_t>& labels) {
+    return config_error_of([&] { TrainingLoss(job_with(train), set_of(labels, 3)); });
+  };
+  EXPECT_EQ(error_of("class_weights: [1, 2]", {0, 1, 2}),
+            "job.yaml:1:70: train.class_weights: 2 numbers for the 3 classes of idx; give one for each, in "
+            "the order of "
+            "the labels");
+  EXPECT_EQ(error_of("class_weights: balanced", {0, 2, 2}),
+            "job.yaml:1:70: train.class_weights: balanced, but no training sample is of class 1; give a list "
+            "with a "
+            "weight for each of the 3 classes");
+}
+
+}  // namespace
+}  // namespace lockstep

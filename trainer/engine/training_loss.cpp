@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// TrainingLoss: numbers of a job become those of the kernels, each rounded once.
+#include "trainer/engine/training_loss.hpp"
+
+#include "common/error.hpp"
+#include "common/text_layout.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace lockstep {
+namespace {
+
+std::vector<std::int64_t> class_counts(const Dataset& set) {
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(set.classes));
+  for (const std::int32_t label : set.labels) ++counts[static_cast<std::size_t>(label)];
+  return counts;
+}
+
+/// samples / (classes * samples of the class), as scikit-learn's "balanced".
+std::vector<double> balanced_weights(const Job& job, const Dataset& train) {
+  const std::vector<std::int64_t> counts = class_counts(train);
+  std::vector<double> weights;
+  for (std::size_t c = 0; c < counts.size(); ++c) {
+    if (counts[c] == 0)
+      throw key_error(
+          job, "train.class_weights",
+          fmt::format("balanced, but no training sample is of class {}; give a list with a weight for "
+                      "each of the {}",
+                      c, counted(counts.size(), "class")));
+    weights.push_back(static_cast<double>(train.size()) /
+                      (static_cast<double>(counts.size()) * static_cast<double>(counts[c])));
+  }
+  return weights;
+}
+
+std::vector<double> weights_of(const Job& job, const Dataset& train) {
+  const ClassWeights& given = job.train.class_weights;
+  if (given.balanced) return balanced_weights(job, train);
+  const auto classes = static_cast<std::size_t>(train.classes);
+  if (given.numbers.empty() || given.numbers.size() == classes) return given.numbers;
+  throw key_error(
+      job, "train.class_weights",
+      fmt::format("{} for the {} of {}; give one for each, in the order of the labels",
+                  counted(given.numbers.size(), "number"), counted(classes, "class"), job.data.set));
+}
+
+}  // namespace
+
+TrainingLoss::TrainingLoss(const Job& job, const Dataset& train)
+    : rule_{.kind = job.train.loss},
+      smoothing_(job.train.label_smoothing),
+      balanced_(job.train.class_weights.balanced),
+      labels_(train.labels) {
+  rule_.label_share = static_cast<float>(1 - smoothing_);
+  rule_.spread = static_cast<float>(smoothing_ / train.classes);
+  const std::vector<double> weights = weights_of(job, train);
+  for (const double weight : weights) weights_.push_back(static_cast<float>(weight));
+  rule_.weight_sum = static_cast<float>(std::accumulate(weights_.begin(), weights_.end(), 0.0));
+}
+
+LossRule TrainingLoss::rule(float scale) const {
+  LossRule rule = device_rule(weights_.data());
+  rule.scale = scale;
+  return rule;
+}
+
+LossRule TrainingLoss::device_rule(const float* weights) const {
+  LossRule rule = rule_;
+  if (has_class_weights()) rule.class_weights = weights;
+  return rule;
+}
+
+float TrainingLoss::scale_of(std::span<const std::int32_t> samples) const {
+  if (!has_class_weights()) return 1;
+  double sum = 0;
+  for (const std::int32_t sample : samples)
+    sum += static_cast<double>(weights_[static_cast<std::size_t>(labels_[static_cast<std::size_t>(sample)])]);
+  return sum == 0 ? 0 : static_cast<float>(static_cast<double>(samples.size()) / sum);
+}
+
+float TrainingLoss::scale_of(const DistributedSampler& sampler, std::int64_t step_in_epoch) const {
+  if (!has_class_weights()) return 1;
+  const Grain batch{.first = 0, .samples = static_cast<int>(sampler.batch_samples(step_in_epoch))};
+  return scale_of(sampler.indices(step_in_epoch, batch));
+}
+
+std::string TrainingLoss::describe() const {
+  constexpr std::size_t kMostNamed = 20;
+  if (rule_.is_plain() && !has_class_weights()) return "";
+  std::vector<std::string> parts = {std::string(spelt(rule_.kind))};
+  if (smoothing_ > 0) parts.push_back(fmt::format("label smoothing {}", smoothing_));
+  if (has_class_weights()) {
+    const auto [least, most] = std::ranges::minmax_element(weights_);
+    const std::string numbers = weights_.size() <= kMostNamed
+                                    ? fmt::format("{:.4g}", fmt::join(weights_, ", "))
+                                    : fmt::format("from {:.4g} to {:.4g}", *least, *most);
+    parts.push_back(fmt::format("class weights{} {}", balanced_ ? " (balanced)" : "", numbers));
+  }
+  const bool differs = smoothing_ > 0 || has_class_weights();
+  return fmt::format("loss: {}{}", fmt::join(parts, ", "),
+                     differs ? "; test and validation loss are without that" : "");
+}
+
+DeviceClassWeights::DeviceClassWeights(Device& device, Stream& stream, const TrainingLoss& loss)
+    : memory_(device, loss.class_weights().size()) {
+  if (!loss.has_class_weights()) return;
+  stream.copy_to_device(memory_.data(), loss.class_weights().data(), memory_.bytes());
+  stream.synchronize();
+}
+
+}  // namespace lockstep
