@@ -181,7 +181,7 @@ Normalisation measure(std::span<const std::uint8_t> images, std::size_t features
 // The batch loader.
 
 void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns, float* x,
-                       std::int32_t* labels) const {
+                       std::int32_t* labels, std::int64_t epoch) const {
   const GatherShape shape{batch_columns, static_cast<int>(indices.size()), dataset_.shape.features(),
                           dataset_.shape.channels};
   LOCKSTEP_CHECK(shape.samples <= batch_columns && batch_columns % cpu::kLanes == 0);
@@ -189,7 +189,10 @@ void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns,
     LOCKSTEP_CHECK(indices[n] >= 0 && indices[n] < dataset_.size());
     labels[n] = dataset_.labels[static_cast<std::size_t>(indices[n])];
   }
-  if (dataset_.images.size() > 0)
+  if (augment_ != nullptr)
+    cpu::gather_augmented(shape, dataset_.images.data(), indices.data(), dataset_.scales.scale.data(),
+                          dataset_.scales.shift.data(), *augment_, epoch, x);
+  else if (dataset_.images.size() > 0)
     cpu::gather_images(shape, dataset_.images.data(), indices.data(), dataset_.scales.scale.data(),
                        dataset_.scales.shift.data(), x);
   else

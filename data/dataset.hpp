@@ -19,6 +19,8 @@
 
 namespace lockstep {
 
+struct AugmentPlan;  // kernels/numerics/augment.hpp
+
 // What a data set holds, in a few digits: by this ranks compare their data, and a run knows its own again.
 
 struct Dataset;
@@ -203,16 +205,20 @@ TrainTestData load_dataset(const DatasetOptions& options);
 /// serves all threads of a rank.
 class BatchLoader {
  public:
-  /// Borrows the set, which must outlive the loader.
-  explicit BatchLoader(const Dataset& dataset) : dataset_(dataset) {}
+  /// Borrows the set and the plan, which must outlive the loader.
+  /// @param augment  what happens to images on their way; null: nothing
+  explicit BatchLoader(const Dataset& dataset, const AugmentPlan* augment = nullptr)
+      : dataset_(dataset), augment_(augment) {}
 
   /// Column n of x becomes sample indices[n]; columns beyond them become 0. labels[n] becomes its label.
   ///
+  /// @param epoch          in which the batch is trained on: keys what augmentation draws
   /// @param indices        each in [0, dataset.size()), not more than batch_columns
   /// @param batch_columns  a multiple of cpu::kLanes
   /// @param x              [features, batch_columns], overwritten
   /// @param labels         [indices.size()], overwritten
-  void load(std::span<const std::int32_t> indices, int batch_columns, float* x, std::int32_t* labels) const;
+  void load(std::span<const std::int32_t> indices, int batch_columns, float* x, std::int32_t* labels,
+            std::int64_t epoch = 0) const;
 
   /// Asks the processor to have these samples in its cache soon; returns at once. Worth it while computing on
   /// the batch before: random samples come from main memory, which a gather would wait for.
@@ -220,6 +226,7 @@ class BatchLoader {
 
  private:
   const Dataset& dataset_;
+  const AugmentPlan* augment_;
 };
 
 }  // namespace lockstep

@@ -35,6 +35,7 @@
 
 namespace lockstep {
 
+struct AugmentPlan;     // kernels/numerics/augment.hpp
 struct BatchNormShape;  // kernels/batch_norm.hpp
 struct BatchNormChannel;
 
@@ -42,7 +43,7 @@ struct BatchNormChannel;
 /// or that number itself where order is null.
 struct SampleSelection {
   const std::int32_t* order = nullptr;  ///< a permutation of the data set, or null
-  const StepState* state = nullptr;     ///< null: step_in_epoch is 0
+  const StepState* state = nullptr;     ///< null: step_in_epoch and epoch are 0
   std::int64_t stride = 0;              ///< samples of a global batch
   std::int64_t first = 0;               ///< position of column 0 in the global batch
 };
@@ -58,6 +59,9 @@ struct DeviceDataset {
   int channels = 1;                      ///< each is features / channels features in a row
   const float* channel_scale = nullptr;  ///< [channels], on the device, where there are several
   const float* channel_shift = nullptr;
+  /// On the device: images are what augmented_byte() makes of them in the epoch of the selection's state. Null: they
+  /// are as they are.
+  const AugmentPlan* augment = nullptr;
 };
 
 /// Where terms that an exact sum cannot take are counted: those with |term| >= limit, and NaN. Accumulates.

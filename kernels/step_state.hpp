@@ -43,6 +43,7 @@ inline constexpr int kLongestSeries = 64;
 
 /// The host writes all of it before a series of steps and reads it after them.
 struct StepState {
+  std::int64_t epoch = 0;                 ///< of the steps ahead, from 0; keys what augmentation draws
   std::int64_t step_in_epoch = 0;         ///< of the next step, from 0
   std::int64_t steps_done = 0;            ///< since the host wrote this
   std::int64_t last[kCounterSlots] = {};  ///< counters of the last step done, summed over all ranks

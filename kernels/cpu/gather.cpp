@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/gather.cpp"
@@ -173,6 +174,15 @@ void gather_images(const GatherShape& shape, const std::uint8_t* images, const s
   }
 }
 
+void gather_rows(const GatherShape& shape, const std::uint8_t* rows, int real, const float* scale,
+                 const float* shift, float* x) {
+  RowGroup group = {.row = {}, .real = real};
+  for (int i = 0; i < kTile; ++i)
+    group.row[i] =
+        rows + static_cast<std::size_t>(i < real ? i : 0) * static_cast<std::size_t>(shape.features);
+  gather_group(shape, group, {}, {scale, shift}, x);
+}
+
 }  // namespace
 }  // namespace lockstep::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -185,6 +195,31 @@ HWY_EXPORT(gather_images);
 void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
                    const float* scale, const float* shift, float* x) {
   HWY_DYNAMIC_DISPATCH(gather_images)(shape, images, index, scale, shift, x);
+}
+
+HWY_EXPORT(gather_rows);
+
+/// The images of 16 samples are made in memory of their own, which stays in the cache, and go on from there.
+void gather_augmented(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
+                      const float* scale, const float* shift, const AugmentPlan& plan, std::int64_t epoch,
+                      float* x) {
+  constexpr int kGroup = 16;
+  const auto features = static_cast<std::size_t>(shape.features);
+  const auto rows = std::make_unique_for_overwrite<std::uint8_t[]>(kGroup * features);
+  for (int n = 0; n < shape.batch; n += kGroup) {
+    const int real = std::clamp(shape.samples - n, 0, kGroup);
+    for (int i = 0; i < real; ++i) {
+      const auto sample = static_cast<std::uint32_t>(index[n + i]);
+      augment_image(plan, epoch, sample, images + sample * features,
+                    rows.get() + static_cast<std::size_t>(i) * features);
+    }
+    if (real > 0) {
+      HWY_DYNAMIC_DISPATCH(gather_rows)(shape, rows.get(), real, scale, shift, x + n);
+    } else {
+      for (std::size_t f = 0; f < features; ++f)
+        std::fill_n(x + f * static_cast<std::size_t>(shape.batch) + n, kGroup, 0.0F);
+    }
+  }
 }
 
 namespace {

@@ -29,6 +29,10 @@
 #include <cstdint>
 #include <span>
 
+namespace lockstep {
+struct AugmentPlan;  // kernels/numerics/augment.hpp
+}  // namespace lockstep
+
 namespace lockstep::cpu {
 
 /// Samples that are processed together, of which every `batch` is a multiple: one 64-byte line, a vector of AVX-512,
@@ -140,6 +144,15 @@ void loss_and_gradient(const LossShape& shape, const float* logits, const std::i
 /// the channel of f. images: uint8 [sample][features]; scale, shift: [channels].
 void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
                    const float* scale, const float* shift, float* x);
+/// As gather_images, but of each image what augment_image() makes of it.
+void gather_augmented(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
+                      const float* scale, const float* shift, const AugmentPlan& plan, std::int64_t epoch,
+                      float* x);
+/// What a sample is in an epoch, by the definition in kernels/numerics/augment.hpp. image and to: [channel][row][column]
+/// of the plan, not overlapping.
+/// @param sample  its number in the set
+void augment_image(const AugmentPlan& plan, std::int64_t epoch, std::uint32_t sample,
+                   const std::uint8_t* image, std::uint8_t* to);
 /// x[f][n] = features[index[n]][f], 0 in padding columns. features: fp32 [sample][features].
 void gather_features(const GatherShape& shape, const float* features, const std::int32_t* index, float* x);
 

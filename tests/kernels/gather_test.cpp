@@ -4,6 +4,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_choice.hpp"
+#include "kernels/numerics/augment.hpp"
 #include "tests/kernels/reference/simd.hpp"
 #include "tests/kernels/reference/tensor.hpp"
 
@@ -104,6 +105,37 @@ TEST(GatherImagesTest, PixelsArriveAtTheirPlacesOnEverySimdTarget) {
       expect_gathered(shape, gather(shape, scale, shift), [&](std::size_t at) {
         const std::size_t c = channel_of(shape, at);
         return scale[c] * static_cast<float>(images[at]) + shift[c];
+      });
+    }
+  }
+}
+
+/// Of images of 3 channels of 16 x 17 pixels.
+TEST(GatherImagesTest, AugmentedImagesAreNormalisedLikeOthersOnEverySimdTarget) {
+  AugmentPlan plan = {
+      .seed = 3, .channels = 3, .height = 16, .width = 17, .count = 4, .mixes_channels = 1, .steps = {}};
+  plan.steps[0] = {AugmentKind::kFlip, {1 << 29}};
+  plan.steps[1] = {AugmentKind::kRotate, {1 << 26}};
+  plan.steps[2] = {AugmentKind::kJitter, {1 << 15, 1 << 17, 1 << 15, 1 << 17, 1 << 15, 1 << 17}};
+  plan.steps[3] = {AugmentKind::kCutout, {5}};
+  for (const std::int64_t target : reference::all_targets()) {
+    const reference::ForcedTarget forced(target);
+    SCOPED_TRACE(cpu::simd_name());
+    for (const GatherShape& shape :
+         {GatherShape{64, 37, 816, 3}, GatherShape{16, 16, 816, 3}, GatherShape{32, 1, 816, 3}}) {
+      const auto images = random_images(shape, 1);
+      const auto index = random_index(shape, 2);
+      const auto scale = of_channels(shape, kScale, 0.001F), shift = of_channels(shape, kShift, -0.3F);
+      std::vector<std::uint8_t> augmented(images.size());
+      for (std::uint32_t row = 0; row < kRows; ++row)
+        cpu::augment_image(plan, 5, row, images.data() + std::size_t{row} * 816,
+                           augmented.data() + std::size_t{row} * 816);
+      std::vector<float> x(size_of(shape), NAN);
+      cpu::gather_augmented(shape, images.data(), index.data(), scale.data(), shift.data(), plan, 5,
+                            x.data());
+      expect_gathered(shape, x, [&](std::size_t at) {
+        const std::size_t c = channel_of(shape, at);
+        return std::fma(static_cast<float>(augmented[at]), scale[c], shift[c]);
       });
     }
   }

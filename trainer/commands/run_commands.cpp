@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: MIT
 /// The commands about a run: train, validate, prove, flight.
 #include "common/buffers.hpp"
+#include "common/env.hpp"
 #include "common/json_text.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
+#include "common/text_layout.hpp"
+#include "data/pictures/picture.hpp"
 #include "data/sets/set_formats.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_line.hpp"
@@ -13,6 +16,7 @@
 #include "trainer/config/job_values.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/ranks/rank_runner.hpp"
+#include "trainer/reports/batch_pictures.hpp"
 #include "trainer/reports/report.hpp"
 #include "trainer/reports/run_history.hpp"
 #include "trainer/run/run_directory.hpp"
@@ -24,8 +28,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -143,10 +149,20 @@ struct ValidateOptions {
   std::string path;
   std::vector<std::string> overrides;
   bool for_launch = false, json = false;
+  std::string pictures = {};  ///< where a sheet of them goes; empty: none is asked for
 };
 
+/// @returns a line that says so
+std::string write_pictures(const Job& job, const std::string& path) {
+  const BatchPictures pictures = picture_first_batch(job);
+  const std::vector<std::uint8_t> png = write_png(pictures.sheet);
+  replace_file(Env::posix(), path, std::as_bytes(std::span(png)));
+  return fmt::format("{}: {} of {} of the first batch, as they are trained on\n", path, pictures.shown,
+                     counted(pictures.batch, "image"));
+}
+
 int validate(const ValidateOptions& options) {
-  const auto& [path, overrides, for_launch, json] = options;
+  const auto& [path, overrides, for_launch, json, pictures] = options;
   const Job asked = load_job(path, overrides);
   if (for_launch) print("{}", launch_text(asked));
   const Job job = for_launch ? asked : for_ranks(asked, std::max(asked.parallel.ranks, launched_ranks()));
@@ -154,6 +170,7 @@ int validate(const ValidateOptions& options) {
   const auto network = Network::load(job.model, data.shape, data.classes);
   if (for_launch) return 0;
   require_patterns_that_match(job, network.parameters());
+  const std::string sheet = pictures.empty() ? "" : write_pictures(job, pictures);
   if (json) {
     print("{}\n", json_text_in_ascii(job_json(job, network, data)));
     return 0;
@@ -161,8 +178,8 @@ int validate(const ValidateOptions& options) {
   std::string remarks;
   for (const std::string& line : batch_remarks(job, sizes_of(job, data).train_samples, is_on_gpu(job)))
     remarks += "note: " + line + "\n";
-  print("{}\n{}\n{}\n{}{}: ok\n", to_yaml(job), network.summary(), memory_text(job, network, data), remarks,
-        path);
+  print("{}\n{}\n{}\n{}{}{}: ok\n", to_yaml(job), network.summary(), memory_text(job, network, data), remarks,
+        sheet, path);
   return 0;
 }
 
@@ -182,6 +199,12 @@ void add_validate_command(CLI::App& app, Action& action) {
       "may go on after a loss; hosts=any or one; timeout=SECONDS of every wait");
   command->add_flag("--json", options->json, "One JSON object: every key as text, sizes, memory in bytes")
       ->excludes(launch);
+  command
+      ->add_option("--pictures", options->pictures,
+                   "Write a PNG with the training images of the first batch, augmented as data.augment says; "
+                   "reads the data")
+      ->excludes(launch)
+      ->type_name("FILE.png");
   command->footer(kKeysHeading);
   command->callback([=, &action] { action = [=] { return validate(*options); }; });
 }

@@ -6,6 +6,7 @@
 #include "comm/reduce/gradient_units.hpp"
 #include "common/error.hpp"
 #include "common/terminal.hpp"
+#include "data/augmentation.hpp"
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
 #include "trainer/config/optimizers/sections.hpp"
@@ -35,6 +36,7 @@ struct DataSection {
   bool shuffle = true;
   std::int64_t train_samples = 0, test_samples = 0;  ///< of sets made in memory; 0: the set's default
   HoldOut validation = {};                           ///< training samples that are never trained on
+  std::vector<Augmentation> augment = {};            ///< of training images, in order
 };
 
 /// What the training samples of a class count.

@@ -28,6 +28,8 @@ enum class Determines { kNothing, kWeights, kWeightsInWorldMode, kWeightsUnlessD
 
 /// What a refused value may have meant, or why it is refused: " (did you mean 'cpu'?)"; "" where nothing is known.
 using ValueHint = std::function<std::string(const std::string& value)>;
+/// What is wrong with a refused value of several parts, in words.
+using ValueFault = std::function<std::string(const YAML::Node&)>;
 
 struct JobKey {
   std::string path = {};      ///< "train.optimizer.lr"
@@ -37,6 +39,7 @@ struct JobKey {
   std::vector<std::string_view> choices = {};      ///< of an enumeration
   std::vector<std::string_view> other_names = {};  ///< what other programs call it; only for "did you mean"
   ValueHint hint = {};                             ///< null: the choice that is spelt nearly so
+  ValueFault fault = {};                           ///< null: what is `expected` says it all
   std::string_view example = {};                   ///< a value other than the default; "": see example_of()
 
   /// Stores the value in the job, or returns false and leaves it alone if it is not what is expected.
@@ -83,6 +86,7 @@ struct Kind {
   std::function<std::string(const T&)> write;
   std::vector<std::string_view> choices = {};
   ValueHint hint = {};
+  ValueFault fault = {};
 };
 
 /// @tparam Integer  of the field: int, std::int64_t or std::uint64_t
@@ -120,6 +124,8 @@ Kind<std::size_t> byte_count();
 /// none, balanced, or a list of numbers.
 Kind<ClassWeights> class_weights();
 Kind<HoldOut> samples_or_share(std::int64_t most);
+/// The list of data.augment.
+Kind<std::vector<Augmentation>> augmentations();
 Kind<std::string> device();
 Kind<std::string> fault();
 Kind<StagesSection> stages();
@@ -144,6 +150,7 @@ JobKey key(const char* path, const Field<T>& field, const Kind<T>& kind, std::st
           .determines = determines,
           .choices = kind.choices,
           .hint = kind.hint,
+          .fault = kind.fault,
           .read = read,
           .write = [field, write = kind.write](const Job& job) { return write(field(job)); }};
 }

@@ -165,9 +165,11 @@ void JobReader::read_node(const YAML::Node& node, const std::string& path, const
 }
 
 void JobReader::read_value(const YAML::Node& node, const JobKey& key, const YAML::Mark& mark) {
-  if (!key.read(node, job_))
+  if (!key.read(node, job_)) {
+    if (key.fault) fail(mark, fmt::format("{}: {}", key.path, key.fault(node)));
     fail(mark,
          fmt::format("{}: expected {}, got {}{}", key.path, key.expected, shown(node), hint_for(node, key)));
+  }
   job_.places[key.path] = config_error(source_, is_override_ ? YAML::Mark::null_mark() : mark, "").what();
   if (is_override_) overridden_.insert(key.path);
 }

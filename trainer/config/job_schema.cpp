@@ -53,6 +53,9 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.validation, samples_or_share(kBillion),
         "training samples that are held out, chosen by train.seed: never trained on, the run is evaluated on them; 0: none, evaluated on the test set", Determines::kWeightsUnlessDefault)
         .also_called({"validation_split", "val_split", "validation_size", "val_size", "valid_size", "holdout"}),
+    KEY(data.augment, augmentations(),
+        "how training images are changed at random, in order; of an image another draw in each epoch; [] for none: docs/augmentation.md", Determines::kWeightsUnlessDefault)
+        .also_called({"augmentation", "augmentations", "transform", "transforms"}),
   };
 }
 
@@ -243,6 +246,7 @@ constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::
     {"data.train_samples", "6000"},
     {"data.test_samples", "1000"},
     {"data.validation", "5000"},
+    {"data.augment", "[{crop: {padding: 4}}, {flip: {horizontal: 0.5}}]"},
     {"train.epochs", "20"},
     {"train.seed", "42"},
     {"train.max_steps", "1000"},

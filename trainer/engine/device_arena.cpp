@@ -307,19 +307,22 @@ void DeviceFingerprints::append(std::int64_t steps, std::vector<std::uint64_t>& 
 
 // DeviceData: the copy to the device, and the gather of a batch.
 
-DeviceData::DeviceData(Device& device, Stream& stream, const Dataset& data)
+DeviceData::DeviceData(Device& device, Stream& stream, const Dataset& data, const AugmentPlan* augment)
     : images_(device, data.images.size()),
       features_(device, data.features.size()),
       labels_(device, data.labels.size()),
       scales_(device, data.scales.scale.size() > 1 ? 2 * data.scales.scale.size() : 0),
+      augment_(device, augment == nullptr ? 0 : 1),
       view_{.images = images_.data(),
             .features_fp32 = features_.data(),
             .labels = labels_.data(),
-            .features = data.shape.features()} {
+            .features = data.shape.features(),
+            .augment = augment == nullptr ? nullptr : augment_.data()} {
   normalise(stream, data.scales);
   if (images_.size() > 0) stream.copy_to_device(images_.data(), data.images.data(), images_.bytes());
   if (features_.size() > 0) stream.copy_to_device(features_.data(), data.features.data(), features_.bytes());
   stream.copy_to_device(labels_.data(), data.labels.data(), labels_.bytes());
+  if (augment != nullptr) stream.copy_to_device(augment_.data(), augment, augment_.bytes());
   stream.synchronize();
 }
 

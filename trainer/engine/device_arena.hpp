@@ -178,8 +178,9 @@ class DeviceArena {
 class DeviceData {
  public:
   /// Copies the whole set; waits until it is there.
+  /// @param augment  what happens to images on their way into a batch; null: nothing
   /// @throws DeviceError if the device has no room for it
-  DeviceData(Device& device, Stream& stream, const Dataset& data);
+  DeviceData(Device& device, Stream& stream, const Dataset& data, const AugmentPlan* augment = nullptr);
 
   const DeviceDataset& view() const { return view_; }
   std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
@@ -191,6 +192,7 @@ class DeviceData {
   DeviceBuffer<float> features_;
   DeviceBuffer<std::int32_t> labels_;
   DeviceBuffer<float> scales_;  ///< scale and then shift of each channel, where there are several
+  DeviceBuffer<AugmentPlan> augment_;
   DeviceDataset view_;
 };
 

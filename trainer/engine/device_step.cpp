@@ -21,7 +21,7 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& s
       narrow_limit_(narrow_loss_limit(sizes.global_batch * sizes.longest_series)),
       main_(gpu_.device->make_stream(Device::Priority::kHigh)),
       side_(gpu_.device->make_stream()),
-      data_(*gpu_.device, *main_, setup.data->train),
+      data_(*gpu_.device, *main_, setup.data->train, setup.augment_plan()),
       loss_(job, setup.data->train),
       class_weights_(*gpu_.device, *main_, loss_),
       execution_(setup.network, *gpu_.device, *gpu_.ops, sizes.max_columns,

@@ -113,6 +113,14 @@ std::int64_t held_out_of(const Job& job, std::int64_t training_samples) {
   }
 }
 
+std::optional<AugmentPlan> augment_plan_of(const Job& job, const Dataset& train) {
+  try {
+    return make_augment_plan(job.data.augment, train, job.train.seed);
+  } catch (const DatasetOptionError& error) {
+    throw key_error(job, "data." + error.option(), error.cause());
+  }
+}
+
 DatasetFuture load_in_advance(const Job& job, const std::string& remembered) {
   DatasetOptions options = dataset_options(job);
   // Both read the environment, so not on the other thread: MPI_Init may be changing it meanwhile.
@@ -139,12 +147,14 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
                 const NetworkMaker& make_network) {
   LoadedData loaded;
   std::optional<Network> network;
+  std::optional<AugmentPlan> augment;
   DeviceChoice device = choose_device(job.parallel, comm);
   agree(comm, [&] {
     loaded = data.get();
     const Dataset& train = loaded.sets->train;
     network = make_network ? make_network(train) : Network::load(job.model, train.shape, train.classes);
     const TrainingLoss loss(job, train);  // throws where the job's numbers do not fit the set
+    augment = augment_plan_of(job, train);
     strategy.check(job, *network, *loaded.sets, device, comm);
   });
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));
@@ -153,7 +163,8 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
           .device = std::move(device),
           .network = std::move(*network),
           .plan = std::move(plan),
-          .fingerprints = std::move(loaded.fingerprints)};
+          .fingerprints = std::move(loaded.fingerprints),
+          .augment = augment};
 }
 
 // The plan follows measured latencies and the speed of backward, both rank 0's.

@@ -17,6 +17,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace lockstep {
@@ -37,12 +38,18 @@ DatasetFuture load_in_advance(const Job& job, const std::string& remembered = ""
 /// Of so many training samples. @throws ConfigError  data.validation leaves none to train on, or is none
 std::int64_t held_out_of(const Job& job, std::int64_t training_samples);
 
+/// data.augment for images of this set. @throws ConfigError  they cannot be changed so
+std::optional<AugmentPlan> augment_plan_of(const Job& job, const Dataset& train);
+
 struct JobSetup {
   std::shared_ptr<const TrainTestData> data;
   DeviceChoice device;
   Network network;
   BucketPlan plan;
   std::shared_ptr<LazyFingerprints> fingerprints = {};  ///< of the data; rank 0 asks for them
+  std::optional<AugmentPlan> augment = {};              ///< of data.train; nothing: images stay as they are
+
+  const AugmentPlan* augment_plan() const { return augment ? &*augment : nullptr; }
 };
 
 /// How the job's training data is sharded: which samples a rank computes, of so many that have a share.

@@ -83,7 +83,7 @@ CpuDataParallel::CpuDataParallel(const Job& job, const JobSetup& setup, Communic
       seed_(job.train.seed),
       loss_kind_(job.train.loss),
       loss_(job, setup.data->train),
-      loader_(setup.data->train),
+      loader_(setup.data->train, setup.augment_plan()),
       pool_(job.parallel.threads),
       threads_(make_threads(job, setup)),
       arena_(whole_network(job, setup, sampler_.steps_per_epoch(), sampler_.batch_grains(0)), comm),
@@ -173,7 +173,7 @@ void CpuDataParallel::begin_grain(const GrainInWork& work, const StepPosition& p
   {
     const TimeSpan span(timeline(), Work::kInput);
     loader_.load(sampler_.indices(position.step_in_epoch, work.grain), columns, work.execution.input(),
-                 work.labels.data());
+                 work.labels.data(), position.epoch);
   }
   work.thread.input_seconds += seconds_since(start);
   work.execution.begin_training({.weights = arena_.weights().data(),

@@ -107,7 +107,8 @@ std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
   const int columns = columns_for(grain.samples());
   if (visit.stage == 0) {
     const TimeSpan span(timeline(), Work::kInput);
-    BatchLoader(data_of(visit)).load(grain.indices, columns, execution.input(), labels_.data());
+    BatchLoader(data_of(visit), visit.training ? parts_.setup.augment_plan() : nullptr)
+        .load(grain.indices, columns, execution.input(), labels_.data(), grain.epoch);
   }
   const float* weights = weights_of(held().range_of(visit.stage));
   float* output = visit.training ? execution.forward_training(weights, columns, grain.key)

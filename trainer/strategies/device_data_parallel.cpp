@@ -170,6 +170,7 @@ void DeviceDataParallel::go_to_epoch(std::int64_t epoch) {
 
 void DeviceDataParallel::queue_state(const StepPosition& position, std::int64_t count, bool stop_requested) {
   StepState state;
+  state.epoch = position.epoch;
   state.step_in_epoch = position.step_in_epoch;
   state.step = static_cast<std::uint32_t>(position.global_step);
   state.stop_requested = stop_requested ? 1 : 0;

@@ -176,7 +176,7 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
   timeline_.name(*main_, "device: main stream");
   timeline_.name(*side_, "device: side stream");
   if (stages_.front() == 0) {
-    train_.emplace(*gpu_->device, *main_, parts.setup.data->train);
+    train_.emplace(*gpu_->device, *main_, parts.setup.data->train, parts.setup.augment_plan());
     test_.emplace(*gpu_->device, *main_, parts.setup.data->test);
     if (const Dataset& held_out = parts.setup.data->validation; held_out.size() > 0)
       validation_.emplace(*gpu_->device, *main_, held_out);
@@ -233,7 +233,8 @@ void DeviceStageEngine::queue_samples(const StageVisit& visit, DeviceExecution& 
   main_->copy_to_device(indices_.data(), host_indices_.data(), indices.size_bytes());
   const DeviceData& evaluated = evaluated_part() == EvaluatedPart::kTest ? *test_ : *validation_;
   gpu_->ops->gather(*main_, visit.grain.samples(), (visit.training ? *train_ : evaluated).view(),
-                    {.order = indices_.data()}, execution.input(), execution.labels());
+                    {.order = indices_.data(), .state = visit.training ? state_.data() : nullptr},
+                    execution.input(), execution.labels());
 }
 
 void DeviceStageEngine::queue_loss(const StageVisit& visit, DeviceExecution& execution) {
@@ -271,6 +272,7 @@ void DeviceStageEngine::begin_step(const StepPosition& position, const GradientU
   timeline_.end_step();  // of a step that is computed again
   timeline_.begin_step(*main_);
   StepState state;
+  state.epoch = position.epoch;
   state.step_in_epoch = position.step_in_epoch;
   state.step = static_cast<std::uint32_t>(position.global_step);
   state.loss_scales[0] = loss_.scale_of(parts_.sampler, position.step_in_epoch);

@@ -60,7 +60,7 @@ Hogwild::Hogwild(const Job& job, const JobSetup& setup, Communicator& comm)
       lost_(job.parallel.count_lost_updates ? SharedWeights::Lost::kCount : SharedWeights::Lost::kIgnore),
       sampler_(sampler_options(job, setup.data->train, comm)),
       series_(kMostStepsBetweenMeetings),
-      loader_(setup.data->train),
+      loader_(setup.data->train, setup.augment_plan()),
       pool_(1),
       threads_(one_thread(job, setup)),
       shared_(comm, setup.network.parameters().size),
@@ -118,7 +118,7 @@ void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& s
   {
     const TimeSpan span(comm_.activity().timeline(), Work::kInput);
     loader_.load(sampler_.indices(position.step_in_epoch, grain), columns, thread.execution.input(),
-                 thread.labels.data());
+                 thread.labels.data(), position.epoch);
   }
   float* logits =
       thread.execution.forward_training(before_.data(), columns, pass_key(seed_, position, grain.first));

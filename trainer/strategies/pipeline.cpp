@@ -112,7 +112,8 @@ StageSums Pipeline::compute(const StepPosition& position) {
   std::vector<StageGrain> grains;
   for (const Grain& grain : local) {
     grains.push_back({.indices = sampler_.indices(position.step_in_epoch, grain),
-                      .key = pass_key(job_.train.seed, position, grain.first)});
+                      .key = pass_key(job_.train.seed, position, grain.first),
+                      .epoch = position.epoch});
   }
   engine_->begin_step(position, units_, static_cast<int>(grains.size()));
   worker_.train(grains);

@@ -56,6 +56,7 @@ HeldLayout held_layout(const Network& network, const StagePlan& plan, int rank);
 struct StageGrain {
   std::span<const std::int32_t> indices;  ///< of its samples, in the data set
   PassKey key;                            ///< in training
+  std::int64_t epoch = 0;                 ///< in training
   int samples() const { return static_cast<int>(indices.size()); }
 };
 

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// Batches taken out of a data set on a device, bit for bit against the definition.
+#include "kernels/cpu/ops.hpp"
+#include "kernels/numerics/augment.hpp"
 #include "tests/kernels/device/rig.hpp"
 
 #include <algorithm>
@@ -14,6 +16,7 @@ struct GatherCase {
   std::int64_t step, stride, first;
   bool shuffled;
   int channels = 1;
+  const AugmentPlan* augment = nullptr;
 };
 
 const GatherCase kCases[] = {
@@ -34,6 +37,7 @@ std::string describe(const GatherCase& c) {
          std::to_string(c.stride) + ", first " + std::to_string(c.first) + (c.shuffled ? ", shuffled" : "");
 }
 
+constexpr std::int64_t kEpoch = 3;
 constexpr float kScale = 1.0F / (255.0F * 0.3081F), kShift = -0.1307F / 0.3081F;
 
 class DeviceGatherTest : public testing::Test {
@@ -56,6 +60,9 @@ class DeviceGatherTest : public testing::Test {
     data.scale = kScale;
     data.shift = kShift;
     data.channels = c.channels;
+    const auto plan =
+        rig_.upload(std::vector<AugmentPlan>{c.augment == nullptr ? AugmentPlan() : *c.augment});
+    data.augment = c.augment == nullptr ? nullptr : plan.data();
     std::vector<float> numbers;
     for (const auto number : {scale_of, shift_of})
       for (int channel = 0; channel < c.channels; ++channel) numbers.push_back(number(channel));
@@ -103,6 +110,7 @@ class DeviceGatherTest : public testing::Test {
   }
   static StepState state_at(std::int64_t step) {
     StepState state;
+    state.epoch = kEpoch;
     state.step_in_epoch = step;
     state.step = 999;
     return state;
@@ -118,6 +126,40 @@ TEST_F(DeviceGatherTest, ImagesAreNormalisedByOneFusedMultiplyAdd) {
     std::mt19937 engine(1);
     for (auto& byte : images) byte = static_cast<std::uint8_t>(engine());
     const auto wanted = expected(c, images, [](std::uint8_t byte, int channel) {
+      return std::fma(static_cast<float>(byte), scale_of(channel), shift_of(channel));
+    });
+    EXPECT_EQ(same_in_every_order([&] { return gather(c, images); }), wanted);
+  }
+}
+
+/// All kinds of changes, for images of 3 channels of 9 x 13 pixels.
+TEST_F(DeviceGatherTest, AugmentedImagesHaveTheBitsOfTheCpu) {
+  constexpr std::int32_t kOne = 1 << 24;
+  AugmentPlan plan = {
+      .seed = 11, .channels = 3, .height = 9, .width = 13, .count = 9, .mixes_channels = 1, .steps = {}};
+  const AugmentStep steps[] = {{AugmentKind::kCrop, {2}},
+                               {AugmentKind::kResizedCrop, {kOne / 4, kOne, -kOne / 2, kOne / 2}},
+                               {AugmentKind::kFlip, {1 << 29, 1 << 29}},
+                               {AugmentKind::kRotate, {1 << 26}},
+                               {AugmentKind::kShift, {2, 1}},
+                               {AugmentKind::kScale, {kOne / 2, 2 * kOne}},
+                               {AugmentKind::kJitter, {1 << 15, 1 << 17, 1 << 15, 1 << 17, 1 << 15, 1 << 17}},
+                               {AugmentKind::kErase, {1 << 29, kOne / 50, kOne / 3, -kOne, kOne}},
+                               {AugmentKind::kCutout, {3}}};
+  std::ranges::copy(steps, plan.steps);
+  AugmentPlan cheap = {.seed = 12, .channels = 3, .height = 9, .width = 13, .count = 2, .steps = {}};
+  cheap.steps[0] = steps[0];
+  cheap.steps[1] = steps[2];
+  for (const AugmentPlan* augment : {&plan, &cheap}) {
+    const GatherCase c = {37, 351, 90, 1, 40, 3, true, 3, augment};
+    std::vector<std::uint8_t> images(static_cast<std::size_t>(c.samples * c.features)),
+        augmented(images.size());
+    std::mt19937 engine(1);
+    for (auto& byte : images) byte = static_cast<std::uint8_t>(engine());
+    for (std::size_t sample = 0; sample < 90; ++sample)
+      cpu::augment_image(*augment, kEpoch, static_cast<std::uint32_t>(sample), images.data() + sample * 351,
+                         augmented.data() + sample * 351);
+    const auto wanted = expected(c, augmented, [](std::uint8_t byte, int channel) {
       return std::fma(static_cast<float>(byte), scale_of(channel), shift_of(channel));
     });
     EXPECT_EQ(same_in_every_order([&] { return gather(c, images); }), wanted);

@@ -215,6 +215,57 @@ TEST(JobErrorTest, ChoiceOutsideTheListGetsASuggestion) {
             "job.yaml:2:25: parallel.determinism: expected one of world, off, got 'on'");
 }
 
+TEST(JobErrorTest, AugmentationSaysWhichEntryIsWrongAndWhatWouldBeRight) {
+  const auto error = [](const std::string& list) { return error_of("data: {augment: " + list + "}\n"); };
+  const std::string
+      place = "job.yaml:2:17: data.augment: ",
+      kinds = "; expected one of crop, resized_crop, flip, rotate, shift, scale, jitter, erase, cutout";
+  EXPECT_EQ(error("crop"),
+            place +
+                "expected a list such as [{crop: {padding: 4}}, {flip: {horizontal: 0.5}}], or [] for "
+                "none, got 'crop'");
+  EXPECT_EQ(error("[crop]"),
+            place + "entry 1: expected one kind and its options, such as crop: {padding: 4}, got 'crop'");
+  EXPECT_EQ(error("[{}]"),
+            place + "entry 1: expected one kind and its options, such as crop: {padding: 4}, got a map");
+  EXPECT_EQ(error("[{crop: {padding: 4}}, {rotat: {degrees: 5}}]"),
+            place + "entry 2: unknown kind 'rotat' (did you mean 'rotate'?)" + kinds);
+  EXPECT_EQ(error("[{RandomHorizontalFlip: {}}]"),
+            place + "entry 1: unknown kind 'RandomHorizontalFlip' (did you mean 'flip'?)" + kinds);
+  EXPECT_EQ(error("[{crop: 4}]"),
+            place + "entry 1: crop: expected its options, such as crop: {padding: ...}, got '4'");
+  EXPECT_EQ(error("[{crop: {}}]"),
+            place + "entry 1: crop needs padding, a whole number from 1 to 1024: write crop: {padding: ...}");
+  EXPECT_EQ(error("[{crop: {paddin: 4}}]"),
+            place + "entry 1: crop: unknown option 'paddin' (did you mean 'padding'?); expected padding");
+  for (const std::string wrong : {"0", "-1", "1.5", "1025", "1e300", "four"})
+    EXPECT_EQ(error("[{crop: {padding: " + wrong + "}}]"),
+              place + "entry 1: crop.padding: expected a whole number from 1 to 1024, got '" + wrong + "'");
+  EXPECT_EQ(error("[{flip: {horizontal: 1.1}}]"),
+            place + "entry 1: flip.horizontal: expected a number from 0 to 1, got '1.1'");
+  EXPECT_EQ(error("[{flip: {horizontal: 0}}]"),
+            place + "entry 1: flip changes nothing; give horizontal or vertical above 0");
+  EXPECT_EQ(error("[{rotate: {degrees: 181}}]"),
+            place + "entry 1: rotate.degrees: expected a number from 0.001 to 180, got '181'");
+  EXPECT_EQ(error("[{scale: {factor: 2}}]"),
+            place +
+                "entry 1: scale.factor: expected the least and the largest value, "
+                "from 0.125 to 8, such as [0.9, 1.1], got '2'");
+  EXPECT_EQ(error("[{scale: {factor: [1.1, 0.9]}}]"),
+            place + "entry 1: scale.factor: 1.1 is above 0.9; write [0.9, 1.1]");
+  EXPECT_EQ(
+      error("[{jitter: {contrast: 0.1}}, {flip: {vertical: 1}}]"),
+      place +
+          "entry 2: flip stands behind jitter; put what moves pixels in front of jitter, erase and cutout");
+  std::string many = "[{flip: {vertical: 1}}";
+  for (int i = 1; i < 1000; ++i) many += ", {flip: {vertical: 1}}";
+  EXPECT_EQ(error(many + "]"), place + "1000 entries; at most 16");
+  EXPECT_EQ(
+      config_error_of([] { parse_job("model: net", "job.yaml", {"data.augment=[{flip: {up: 1}}]"}); }),
+      "override 'data.augment=[{flip: {up: 1}}]': data.augment: entry 1: flip: unknown option 'up'; expected "
+      "horizontal, vertical");
+}
+
 TEST(JobErrorTest, ModelMustBeGiven) {
   EXPECT_EQ(config_error_of([] { parse_job("train: {epochs: 3}\n", "job.yaml"); }),
             "job.yaml: no model given; add a line such as 'model: net'");

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iomanip>
 #include <set>
 #include <sstream>
 #include <string>
@@ -221,7 +222,7 @@ TEST(ArithmeticJobsTest, EveryOptimizerAndScheduleIsAmongThem) {
     std::istringstream words(row);
     std::vector<std::string> changes;
     std::string word;
-    for (words >> word; words >> word;) {
+    for (words >> word; words >> std::quoted(word, '\'');) {
       if (const auto at = word.find("HERE"); at != std::string::npos) word.replace(at, 4, directory.string());
       changes.push_back(word);
     }

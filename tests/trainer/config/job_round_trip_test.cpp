@@ -39,7 +39,8 @@ class RandomJob {
                 flip(),
                 whole(0, 1000000),
                 whole(0, 1000000),
-                flip() ? HoldOut{.samples = whole(0, 1000000000)} : HoldOut{.share = real(1e-9, 0.999)}};
+                flip() ? HoldOut{.samples = whole(0, 1000000000)} : HoldOut{.share = real(1e-9, 0.999)},
+                flip() ? std::vector<Augmentation>() : augmentations()};
     const bool nesterov = flip();
     job.train = {whole(1, 1000000000),
                  random_(),
@@ -91,6 +92,20 @@ class RandomJob {
   }
 
  private:
+  /// Of each kind one.
+  std::vector<Augmentation> augmentations() {
+    std::vector<Augmentation> list;
+    for (const AugmentKindRow& row : augment_kinds()) {
+      Augmentation entry = {.kind = row.kind};
+      for (std::size_t i = 0; i < row.options.size(); ++i) {
+        const AugmentOption& option = row.options[i];
+        const double low = option.is_whole ? 7 : real(option.low, option.high);
+        entry.values[i] = {low, option.is_range ? real(low, option.high) : low};
+      }
+      list.push_back(entry);
+    }
+    return list;
+  }
   bool flip() { return random_() % 2 == 0; }
   std::int64_t whole(std::int64_t low, std::int64_t high) {
     return std::uniform_int_distribution<std::int64_t>(low, high)(random_);

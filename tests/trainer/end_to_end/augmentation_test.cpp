@@ -1,0 +1,158 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Runs on augmented images: the same weights in every way to compute them, and evaluations that never see one.
+#include "data/augmentation.hpp"
+
+#include "data/dataset.hpp"
+#include "data/pictures/picture.hpp"
+#include "data/sampler.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <vector>
+
+namespace lockstep::testing {
+namespace {
+
+class AugmentedRunTest : public ::testing::Test {
+ protected:
+  Outcome train(const std::string& run, const std::string& overrides,
+                const std::string& launcher = "") const {
+    write_text(path("job.yaml"),
+               "model: mlp\n"
+               "data:\n"
+               "  set: synthetic\n"
+               "  train_samples: 300\n"
+               "  test_samples: 40\n"
+               "  global_batch: 64\n"
+               "  augment:\n"
+               "    - crop: {padding: 3}\n"
+               "    - flip: {horizontal: 0.5}\n"
+               "    - rotate: {degrees: 15}\n"
+               "    - jitter: {contrast: 0.3}\n"
+               "    - cutout: {size: 7}\n"
+               "train: {epochs: 2, optimizer: {lr: 0.05}}\n"
+               "parallel: {device: cpu, grain: 16}\n"
+               "run: {checkpoint_every_steps: 0, log_every_steps: 1, report: false}\n");
+    return run_shell(launcher + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + path("job.yaml") +
+                     " run.dir=" + path(run) + " " + overrides);
+  }
+  /// To its end. @returns the hash of the weights
+  nlohmann::json trained(const std::string& run, const std::string& overrides,
+                         const std::string& launcher = "") const {
+    const auto outcome = train(run, overrides, launcher);
+    EXPECT_EQ(outcome.exit_code, 0) << overrides << outcome.everything();
+    return comparable_metrics(path(run)).back()["weights_sha256"];
+  }
+  std::string path(const std::string& name) const { return directory_.path(name); }
+
+ private:
+  TemporaryDirectory directory_;
+};
+
+TEST_F(AugmentedRunTest, EveryStrategyAndDeviceEndsInTheSameWeights) {
+  const auto alone = trained("alone", "");
+  EXPECT_NE(trained("plain", "data.augment=[]"), alone);
+  EXPECT_EQ(trained("mpi", "parallel.threads=2", "mpirun --bind-to none -np 2"), alone);
+  EXPECT_EQ(trained("threads", "parallel.backend=thread parallel.ranks=3"), alone);
+  EXPECT_EQ(trained("gpu", "parallel.device=emulated"), alone);
+  EXPECT_EQ(trained("gpu-off",
+                    "parallel.device=emulated parallel.graph=off parallel.backend=thread parallel.ranks=2"),
+            alone);
+  const std::string stages = "parallel.strategy=pipeline parallel.backend=thread parallel.ranks=2";
+  EXPECT_EQ(trained("stages", stages), alone);
+  EXPECT_EQ(trained("gpu-stages", stages + " parallel.device=emulated"), alone);
+  EXPECT_EQ(trained("own", "data.per_rank_batch=32 parallel.backend=thread parallel.ranks=2"), alone);
+  EXPECT_EQ(comparable_metrics(path("gpu")), comparable_metrics(path("alone")));
+  for (const std::string run : {"stages", "gpu-stages"})
+    EXPECT_EQ(comparable_metrics(path(run)).back()["test_loss"],
+              comparable_metrics(path("alone")).back()["test_loss"]);
+}
+
+TEST_F(AugmentedRunTest, HogwildOfOneRankIsARunThatRoundsElsewhere) {
+  const auto outcome = train("hogwild", "parallel.strategy=hogwild parallel.determinism=off");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const auto loss = [&](const std::string& run) {
+    return comparable_metrics(path(run)).back()["test_loss"].get<double>();
+  };
+  trained("exact", "");
+  trained("plain", "data.augment=[]");
+  EXPECT_NEAR(loss("hogwild"), loss("exact"), 1e-3);
+  EXPECT_GT(std::abs(loss("plain") - loss("exact")), 1e-2);
+}
+
+TEST_F(AugmentedRunTest, AStopAfterEachStepAndAProofChangeNothing) {
+  const auto alone = trained("alone", "");
+  int starts = 1;
+  for (; starts < 20; ++starts) {
+    const std::string device = starts % 2 == 0 ? "emulated" : "cpu";
+    const auto outcome = train("steps", "run.max_seconds=0.001 parallel.device=" + device);
+    if (outcome.exit_code != 75) break;
+  }
+  EXPECT_GT(starts, 9);
+  EXPECT_EQ(comparable_metrics(path("steps")).back()["weights_sha256"], alone);
+  for (const std::string device : {"cpu", "emulated"}) {
+    const auto proved = lockstep("prove " + path("steps") + " --device " + device);
+    EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+  }
+  const auto other = train("alone", "data.augment=[]");
+  EXPECT_EQ(other.exit_code, 2) << other.everything();
+  EXPECT_NE(other.err.find("data.augment"), std::string::npos) << other.err;
+}
+
+TEST_F(AugmentedRunTest, EvaluationsSeeImagesAsTheyAre) {
+  trained("run", "data.validation=50");
+  const auto last = comparable_metrics(path("run")).back();
+  const auto judged = nlohmann::json::parse(lockstep("eval " + path("run") + " --json").out);
+  EXPECT_EQ(judged["loss"], last["test_loss"]);
+  const auto plain = nlohmann::json::parse(lockstep("eval " + path("run") + " --validation --json").out);
+  EXPECT_EQ(plain["loss"], last["validation_loss"]);
+}
+
+TEST_F(AugmentedRunTest, ValidateShowsTheFirstBatchAsItIsTrainedOn) {
+  write_text(path("job.yaml"),
+             "model: linear\ndata: {set: synthetic, train_samples: 300, test_samples: 40, global_batch: 50,\n"
+             "  augment: [{crop: {padding: 4}}, {flip: {horizontal: 1}}]}\ntrain: {seed: 5}\n");
+  const auto outcome = lockstep("validate " + path("job.yaml") + " --pictures " + path("batch.png"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  EXPECT_NE(outcome.out.find("batch.png: 50 of 50 images of the first batch"), std::string::npos)
+      << outcome.out;
+  const Picture sheet = read_pictures(path("batch.png"))[0];
+  EXPECT_EQ(sheet.width, 8 * 30 - 2);
+  EXPECT_EQ(sheet.height, 7 * 30 - 2);
+  const auto data = load_dataset(
+      {.set = "synthetic", .seed = 5, .train_samples = 300, .test_samples = 40, .validation = {}});
+  const auto plan =
+      make_augment_plan({{AugmentKind::kCrop, {{{4, 4}}}}, {AugmentKind::kFlip, {{{1, 1}}}}}, data.train, 5);
+  const auto order = epoch_permutation(300, 5, 0);
+  for (std::size_t i = 0; i < 50; ++i) {
+    const auto sample = static_cast<std::uint32_t>(order[i]);
+    std::vector<std::uint8_t> image(784), shown(784);
+    cpu::augment_image(*plan, 0, sample, data.train.images.data() + std::size_t{sample} * 784, image.data());
+    for (std::size_t at = 0; at < 784; ++at)
+      shown[at] =
+          sheet.pixels[(i / 8 * 30 + at / 28) * static_cast<std::size_t>(sheet.width) + i % 8 * 30 + at % 28];
+    ASSERT_EQ(shown, image) << i;
+  }
+  const auto refused =
+      lockstep("validate " + path("job.yaml") + " data.set=random --pictures " + path("no.png"));
+  EXPECT_EQ(refused.exit_code, 2) << refused.everything();
+  EXPECT_NE(refused.err.find("has features, and no images to show"), std::string::npos) << refused.err;
+}
+
+TEST_F(AugmentedRunTest, FeaturesAreRefused) {
+  const auto outcome = train("run", "model=linear data.set=random");
+  EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
+  EXPECT_NE(
+      outcome.err.find("data.augment: only images of bytes can be augmented, and this set has features"),
+      std::string::npos)
+      << outcome.err;
+}
+
+}  // namespace
+}  // namespace lockstep::testing

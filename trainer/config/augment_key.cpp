@@ -1,0 +1,195 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The value of data.augment: a list of maps of one kind each, read beside the table of kinds.
+#include "common/printable.hpp"
+#include "common/yaml.hpp"
+#include "data/augmentation.hpp"
+#include "trainer/config/job_key.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace lockstep::job_keys {
+namespace {
+
+/// What is wrong with a value, in words.
+struct Fault {
+  std::string text;
+};
+
+std::string shown(const YAML::Node& node) {
+  if (node.IsScalar()) return quoted_text(node.Scalar()) + (node.Tag() == "!" ? " in quotes" : "");
+  return node.IsMap() ? "a map" : node.IsSequence() ? "a list" : "nothing";
+}
+
+std::vector<std::string_view> kind_names() {
+  std::vector<std::string_view> names;
+  for (const AugmentKindRow& row : augment_kinds()) names.push_back(row.name);
+  return names;
+}
+
+/// @throws Fault  no kind has that name
+const AugmentKindRow& kind_called(const std::string& name) {
+  for (const AugmentKindRow& row : augment_kinds())
+    if (row.name == name) return row;
+  const auto names = kind_names();
+  std::string hint = did_you_mean(name, names);
+  for (const AugmentKindRow& row : augment_kinds())
+    if (hint.empty() && std::ranges::find(row.other_names, name) != row.other_names.end())
+      hint = fmt::format(" (did you mean '{}'?)", row.name);
+  throw Fault{
+      fmt::format("unknown kind {}{}; expected one of {}", quoted_text(name), hint, fmt::join(names, ", "))};
+}
+
+double read_number(const YAML::Node& node, const AugmentKindRow& row, const AugmentOption& option) {
+  const auto number = node.IsScalar() && node.Tag() != "!" ? parse_double(node.Scalar()) : std::nullopt;
+  const bool fits = number && *number >= option.low && *number <= option.high;
+  if (!fits || (option.is_whole && *number != std::floor(*number)))
+    throw Fault{
+        fmt::format("{}.{}: expected {}, got {}", row.name, option.name, option.expected(), shown(node))};
+  return *number;
+}
+
+Augmentation::Range read_option(const YAML::Node& node, const AugmentKindRow& row,
+                                const AugmentOption& option) {
+  if (!option.is_range) {
+    const double number = read_number(node, row, option);
+    return {number, number};
+  }
+  if (!node.IsSequence() || node.size() != 2)
+    throw Fault{
+        fmt::format("{}.{}: expected {}, got {}", row.name, option.name, option.expected(), shown(node))};
+  const Augmentation::Range range = {read_number(node[0], row, option), read_number(node[1], row, option)};
+  if (range[0] > range[1])
+    throw Fault{fmt::format("{0}.{1}: {2} is above {3}; write [{3}, {2}]", row.name, option.name,
+                            format_double(range[0]), format_double(range[1]))};
+  return range;
+}
+
+std::size_t option_called(const std::string& name, const AugmentKindRow& row) {
+  std::vector<std::string_view> names;
+  for (const AugmentOption& option : row.options) names.push_back(option.name);
+  const auto found = std::ranges::find(names, name);
+  if (found == names.end())
+    throw Fault{fmt::format("{}: unknown option {}{}; expected {}", row.name, quoted_text(name),
+                            did_you_mean(name, names), fmt::join(names, ", "))};
+  return static_cast<std::size_t>(found - names.begin());
+}
+
+/// What is missing, and what does nothing.
+void check_options(const Augmentation& entry, const AugmentKindRow& row, const std::vector<bool>& given) {
+  bool is_any_above_0 = false;
+  for (std::size_t i = 0; i < row.options.size(); ++i) {
+    const AugmentOption& option = row.options[i];
+    is_any_above_0 |= entry.values[i][1] > 0;
+    if (option.is_required && !given[i])
+      throw Fault{fmt::format("{0} needs {1}, {2}: write {0}: {{{1}: ...}}", row.name, option.name,
+                              option.expected())};
+  }
+  if (!row.wants_one || is_any_above_0) return;
+  std::vector<std::string_view> names;
+  for (const AugmentOption& option : row.options) names.push_back(option.name);
+  throw Fault{fmt::format("{} changes nothing; give {} above 0", row.name, fmt::join(names, " or "))};
+}
+
+Augmentation read_entry(const YAML::Node& node) {
+  if (!node.IsMap() || node.size() != 1)
+    throw Fault{
+        fmt::format("expected one kind and its options, such as crop: {{padding: 4}}, got {}", shown(node))};
+  const auto only = *node.begin();
+  const AugmentKindRow& row = kind_called(only.first.Scalar());
+  const YAML::Node& options = only.second;
+  if (!options.IsMap() && !options.IsNull())
+    throw Fault{fmt::format("{0}: expected its options, such as {0}: {{{1}: ...}}, got {2}", row.name,
+                            row.options.front().name, shown(options))};
+  Augmentation entry = {.kind = row.kind};
+  std::vector<bool> given(row.options.size());
+  for (std::size_t i = 0; i < row.options.size(); ++i) entry.values[i] = row.options[i].usual;
+  for (const auto& option : options) {
+    const std::size_t i = option_called(option.first.Scalar(), row);
+    entry.values[i] = read_option(option.second, row, row.options[i]);
+    given[i] = true;
+  }
+  check_options(entry, row, given);
+  return entry;
+}
+
+/// Pixels are moved first, all in one map; what changes them comes behind.
+void check_order(const std::vector<Augmentation>& before, const Augmentation& entry) {
+  if (before.empty() || moves_pixels(before.back().kind) || !moves_pixels(entry.kind)) return;
+  throw Fault{fmt::format("{} stands behind {}; put what moves pixels in front of jitter, erase and cutout",
+                          row_of(entry.kind).name, row_of(before.back().kind).name)};
+}
+
+std::variant<std::vector<Augmentation>, Fault> parse(const YAML::Node& node) {
+  if (!node.IsSequence())
+    return Fault{
+        fmt::format("expected a list such as [{{crop: {{padding: 4}}}}, {{flip: {{horizontal: 0.5}}}}], or "
+                    "[] for none, got {}",
+                    shown(node))};
+  if (node.size() > kMostAugmentations)
+    return Fault{fmt::format("{} entries; at most {}", node.size(), kMostAugmentations)};
+  std::vector<Augmentation> list;
+  try {
+    for (const auto& entry : node) {
+      const Augmentation next = read_entry(entry);
+      check_order(list, next);
+      list.push_back(next);
+    }
+  } catch (const Fault& fault) {
+    return Fault{fmt::format("entry {}: {}", list.size() + 1, fault.text)};
+  }
+  return list;
+}
+
+std::string text_of(const Augmentation& entry) {
+  const AugmentKindRow& row = row_of(entry.kind);
+  std::vector<std::string> options;
+  for (std::size_t i = 0; i < row.options.size(); ++i) {
+    const auto [least, largest] = entry.values[i];
+    const std::string value = row.options[i].is_range
+                                  ? fmt::format("[{}, {}]", format_double(least), format_double(largest))
+                                  : format_double(least);
+    options.push_back(fmt::format("{}: {}", row.options[i].name, value));
+  }
+  return fmt::format("{{{}: {{{}}}}}", row.name, fmt::join(options, ", "));
+}
+
+}  // namespace
+
+Kind<std::vector<Augmentation>> augmentations() {
+  const auto read = [](const YAML::Node& node) -> std::optional<std::vector<Augmentation>> {
+    auto parsed = parse(node);
+    if (auto* const list = std::get_if<0>(&parsed)) return std::move(*list);
+    return std::nullopt;
+  };
+  const auto fault = [](const YAML::Node& node) {
+    const auto parsed = parse(node);
+    const auto* const found = std::get_if<Fault>(&parsed);
+    return found == nullptr ? "" : found->text;
+  };
+  const auto write = [](const std::vector<Augmentation>& list) {
+    std::vector<std::string> texts;
+    for (const Augmentation& entry : list) texts.push_back(text_of(entry));
+    return fmt::format("[{}]", fmt::join(texts, ", "));
+  };
+  return {
+      .expected = fmt::format(
+          "a list of at most {} entries such as [{{crop: {{padding: 4}}}}, {{flip: {{horizontal: 0.5}}}}] "
+          "(docs/augmentation.md), or [] for none",
+          kMostAugmentations),
+      .read = read,
+      .write = write,
+      .fault = fault};
+}
+
+}  // namespace lockstep::job_keys

@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// The sheet is as nearly square as its pictures allow, with a few grey pixels between them.
+#include "trainer/reports/batch_pictures.hpp"
+
+#include "data/sampler.hpp"
+#include "kernels/cpu/ops.hpp"
+#include "trainer/engine/job_setup.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+constexpr std::size_t kMostShown = 256;
+constexpr std::int64_t kMostSheetPixels = std::int64_t{1} << 24;
+constexpr int kBetween = 2;
+constexpr std::uint8_t kBetweenGrey = 128;
+
+/// The smallest number of columns that makes no more rows than columns.
+int columns_for(std::size_t count) {
+  int columns = 1;
+  while (static_cast<std::size_t>(columns) * static_cast<std::size_t>(columns) < count) ++columns;
+  return columns;
+}
+
+class Sheet {
+ public:
+  Sheet(const ImageShape& image, std::size_t count) : image_(image), columns_(columns_for(count)) {
+    const int rows = (static_cast<int>(count) + columns_ - 1) / columns_;
+    picture_.width = columns_ * (image.width + kBetween) - kBetween;
+    picture_.height = rows * (image.height + kBetween) - kBetween;
+    picture_.channels = image.channels;
+    picture_.pixels.assign(picture_.plane_size() * static_cast<std::size_t>(image.channels), kBetweenGrey);
+  }
+
+  void put(std::size_t place, const std::vector<std::uint8_t>& image) {
+    const int left = static_cast<int>(place) % columns_ * (image_.width + kBetween);
+    const int top = static_cast<int>(place) / columns_ * (image_.height + kBetween);
+    auto from = image.begin();
+    for (int c = 0; c < image_.channels; ++c) {
+      for (int y = 0; y < image_.height; ++y, from += image_.width) {
+        const auto row = static_cast<std::size_t>(c) * picture_.plane_size() +
+                         static_cast<std::size_t>(top + y) * static_cast<std::size_t>(picture_.width);
+        std::copy_n(from, image_.width, picture_.pixels.begin() + static_cast<std::ptrdiff_t>(row) + left);
+      }
+    }
+  }
+
+  Picture take() { return std::move(picture_); }
+
+ private:
+  ImageShape image_;
+  int columns_;
+  Picture picture_;
+};
+
+/// So many that the sheet stays small.
+std::size_t most_shown(const ImageShape& image) {
+  const std::int64_t each = std::int64_t{1} * (image.width + kBetween) * (image.height + kBetween);
+  return static_cast<std::size_t>(std::clamp<std::int64_t>(kMostSheetPixels / each, 1, kMostShown));
+}
+
+void check_images(const Dataset& set) {
+  if (set.images.size() == 0)
+    throw ConfigError(fmt::format("data.set: {} has features, and no images to show", set.name));
+  if (set.shape.channels != 1 && set.shape.channels != 3)
+    throw ConfigError(fmt::format("data.set: the images of {} have {} channels; a picture shows 1 or 3",
+                                  set.name, set.shape.channels));
+}
+
+}  // namespace
+
+BatchPictures picture_first_batch(const Job& job) {
+  const LoadedData loaded = load_in_advance(job).get();
+  const Dataset& train = loaded.sets->train;
+  check_images(train);
+  const auto plan = augment_plan_of(job, train);
+  DistributedSampler sampler(sampler_options(job, train, 0, 1));
+  sampler.set_epoch(0);
+  const auto batch = static_cast<std::size_t>(sampler.batch_samples(0));
+  const std::size_t shown = std::min(batch, most_shown(train.shape));
+  const auto indices = sampler.order().first(shown);
+  const auto features = static_cast<std::size_t>(train.shape.features());
+  Sheet sheet(train.shape, shown);
+  std::vector<std::uint8_t> image(features);
+  for (std::size_t i = 0; i < shown; ++i) {
+    const auto sample = static_cast<std::uint32_t>(indices[i]);
+    const std::uint8_t* from = train.images.data() + sample * features;
+    if (plan) {
+      cpu::augment_image(*plan, 0, sample, from, image.data());
+    } else {
+      std::copy_n(from, features, image.begin());
+    }
+    sheet.put(i, image);
+  }
+  return {.sheet = sheet.take(), .shown = shown, .batch = batch};
+}
+
+}  // namespace lockstep
