@@ -104,6 +104,9 @@ void exact_to_fp32(cudaStream_t, std::size_t size, const std::int64_t* sum, cons
 // update.cu. A launch, and one before it where the rule looks at norms.
 void update(cudaStream_t, const UpdateArgs&);
 
+// average.cu
+void average(cudaStream_t, const AverageArgs&);
+
 // exact_sum.cu
 void fingerprint_kept(cudaStream_t, const KeptFingerprintArgs&);
 

@@ -156,6 +156,7 @@ class NativeOps final : public DeviceOps {
     LOCKSTEP_GPU::exact_to_fp32(on(stream), size, sum, exponents, g);
   }
   void update(Stream& stream, const UpdateArgs& args) override { LOCKSTEP_GPU::update(on(stream), args); }
+  void average(Stream& stream, const AverageArgs& args) override { LOCKSTEP_GPU::average(on(stream), args); }
   void fingerprint_kept(Stream& stream, const KeptFingerprintArgs& args) override {
     LOCKSTEP_GPU::fingerprint_kept(on(stream), args);
   }

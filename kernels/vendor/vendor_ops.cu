@@ -171,6 +171,7 @@ class Ops final : public VendorOps {
     native::exact_to_fp32(on(stream), size, sum, exponents, g);
   }
   void update(Stream& stream, const UpdateArgs& args) override { native::update(on(stream), args); }
+  void average(Stream& stream, const AverageArgs& args) override { native::average(on(stream), args); }
   void fingerprint_kept(Stream& stream, const KeptFingerprintArgs& args) override {
     native::fingerprint_kept(on(stream), args);
   }

@@ -37,6 +37,11 @@ struct DataSection {
   HoldOut validation = {};                           ///< training samples that are never trained on
 };
 
+/// The mean of the weights at the ends of epochs.
+struct SwaSection {
+  std::int64_t from_epoch = 0;  ///< the first epoch whose end counts, from 1; 0: no such mean
+};
+
 struct TrainSection {
   std::int64_t epochs = 10;
   std::uint64_t seed = 1234;
@@ -44,7 +49,10 @@ struct TrainSection {
   std::int64_t evaluate_every_steps = 0;  ///< besides after each epoch; 0: only then
   std::int64_t patience = 0;    ///< evaluations without a better accuracy after which the run ends; 0: never
   std::string initial_weights;  ///< a safetensors file to start from; empty: initialise from the seed
+  bool partial = false;         ///< of that, the tensors that fit; the others as from the seed
   double initial_scale = 0;     ///< weights start from N(0, scale^2), biases from 0; 0: as the model says
+  double ema = 0;  ///< an exponential moving average of the weights: how much stays at a step; 0: none
+  SwaSection swa = {};
   OptimizerSection optimizer = {};
   ScheduleSection schedule = {};
 };

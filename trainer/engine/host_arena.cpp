@@ -29,19 +29,19 @@ LargestSums HostArena::largest_sums() {
 }
 
 void HostArena::take_sums(std::int64_t global_step, std::vector<std::uint64_t>& rows) {
-  const StepScalars scalars = update_.scalars(global_step);
+  const StepUpdate step = update_of(global_step);
   if (row_) {
     rows.resize(rows.size() + row_->slots());
-    update_seen(scalars, Row(rows).last(row_->slots()));
+    update_seen(step, Row(rows).last(row_->slots()));
   } else {
     reducer_->mean_gradient(gradient_.data(), probe_);
-    update(scalars, update_.tensors());
+    update(step, update_.tensors());
   }
   probe_ = nullptr;
 }
 
 void HostArena::take_gradient(std::int64_t global_step) {
-  update(update_.scalars(global_step), update_.tensors());
+  update(update_of(global_step), update_.tensors());
 }
 
 std::vector<double> HostArena::gradient_squares() const {
@@ -52,12 +52,26 @@ std::vector<double> HostArena::gradient_squares() const {
   return squares;
 }
 
-void HostArena::update(const StepScalars& scalars, std::span<const UpdateTensor> tensors) {
-  cpu::update(update_.rule(), scalars, tensors, gradient_.data(), buffers_.pointers(), weights_.data());
+HostArena::StepUpdate HostArena::update_of(std::int64_t global_step) const {
+  StepUpdate step{update_.scalars(global_step), {}};
+  for (std::size_t i = 0; i < update_.averages().count(); ++i)
+    step.shares.push_back(update_.averages().share(i, global_step));
+  return step;
+}
+
+/// The averages follow while the cache has the weights.
+void HostArena::update(const StepUpdate& step, std::span<const UpdateTensor> tensors) {
+  cpu::update(update_.rule(), step.scalars, tensors, gradient_.data(), buffers_.pointers(), weights_.data());
+  for (std::size_t i = 0; i < step.shares.size(); ++i) {
+    if (step.shares[i] == 0) continue;
+    float* average = buffers_.values(update_.rule_buffers() + i).data();
+    for (const UpdateTensor& tensor : tensors)
+      cpu::average(step.shares[i], tensor.size, weights_.data() + tensor.offset, average + tensor.offset);
+  }
 }
 
 /// The same numbers. Sums, weights and buffers are read by two, a little at a time, while the cache has them.
-void HostArena::update_seen(const StepScalars& scalars, Row row) {
+void HostArena::update_seen(const StepUpdate& step, Row row) {
   reducer_->mean_gradient(gradient_.data(), [&](std::size_t tensor, std::size_t first, auto sums) {
     if (probe_) probe_(tensor, first, sums);
     const HeldTensor& held = held_[tensor];
@@ -71,7 +85,7 @@ void HostArena::update_seen(const StepScalars& scalars, Row row) {
     for (; tensor.offset < end; tensor.offset += at_once) {
       tensor.size = std::min(at_once, end - tensor.offset);
       add_state(row, tensor.offset, tensor.size);
-      update(scalars, {&tensor, 1});
+      update(step, {&tensor, 1});
     }
   }
   add_state(row, gradient_.size(), weights_.size() - gradient_.size());  // what is kept beside the parameters

@@ -49,8 +49,14 @@ class HostArena {
  private:
   using Row = std::span<std::uint64_t>;
 
-  void update(const StepScalars& scalars, std::span<const UpdateTensor> tensors);
-  void update_seen(const StepScalars& scalars, Row row);
+  /// What a step tells the rule, and each average of the weights.
+  struct StepUpdate {
+    StepScalars scalars;
+    std::vector<float> shares;
+  };
+  StepUpdate update_of(std::int64_t global_step) const;
+  void update(const StepUpdate& step, std::span<const UpdateTensor> tensors);
+  void update_seen(const StepUpdate& step, Row row);
   /// Adds what the optimiser and the weights have in [first, first + size) to the row's fingerprints.
   void add_state(Row row, std::size_t first, std::size_t size);
 

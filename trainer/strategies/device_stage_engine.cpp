@@ -287,7 +287,7 @@ StageSums DeviceStageEngine::reduce() {
 
 /// The update divides by the samples that the sums bring with them, and stops where they say that a number was
 /// refused; of both, the host knows those of all stages.
-void DeviceStageEngine::update(const StepPosition& /*position*/, std::int64_t samples,
+void DeviceStageEngine::update(const StepPosition& position, std::int64_t samples,
                                std::vector<std::uint64_t>& rows) {
   if (!arena_) return timeline_.end_step();
   std::ranges::fill(host_counters_.span(), 0);
@@ -295,6 +295,7 @@ void DeviceStageEngine::update(const StepPosition& /*position*/, std::int64_t sa
   main_->copy_to_device(arena_->counters(), host_counters_.data(), host_counters_.bytes());
   arena_->queue_zero_rows();
   arena_->queue_update();
+  arena_->queue_averages(position.global_step);
   arena_->queue_rows_to_host();
   wait_for_stream("an update on the GPU");
   arena_->append_rows(1, rows);
