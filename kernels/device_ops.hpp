@@ -25,6 +25,7 @@
 
 #include "kernels/device.hpp"
 #include "kernels/device_epilogue.hpp"
+#include "kernels/numerics/fingerprint.hpp"
 #include "kernels/numerics/sums.hpp"
 #include "kernels/shapes.hpp"
 #include "kernels/step_state.hpp"
@@ -154,12 +155,24 @@ struct UpdateArgs {
   StepState* state = nullptr;          ///< its scalars are what the rule is told
 };
 
-/// A part of weights that no update moves, in device memory.
+/// A part of what no update reads, in device memory: of weights that are kept, or of an average of weights.
 struct KeptPart {
   const float* floats = nullptr;
-  std::size_t first = 0;  ///< word of the whole network's weights
-  std::size_t size = 0;   ///< words
-  std::size_t slot = 0;   ///< which fingerprint it is a part of
+  std::size_t first = 0;                  ///< word of the whole network's buffer
+  std::size_t size = 0;                   ///< words
+  std::size_t slot = 0;                   ///< which fingerprint it is a part of
+  std::uint32_t buffer = kWeightsBuffer;  ///< which buffer that is
+};
+
+/// As cpu::average.
+struct AverageArgs {
+  std::size_t parameters = 0;
+  const float* weights = nullptr;  ///< [parameters], in device memory
+  float* average = nullptr;        ///< [parameters], likewise, in place
+  float share = 0;
+  /// Where the step's update has been queued before: nothing moves if it halted, and behind the first step the share is 1.
+  /// Null: the average moves as it is said here.
+  const StepState* state = nullptr;
 };
 
 struct KeptFingerprintArgs {
@@ -288,6 +301,7 @@ class DeviceOps {
   /// scalars. If kRefused is set, weights and buffers stay as they are and the state is only marked halted; a
   /// halted state is never advanced. On its way it takes the fingerprints of what it reads, before it moves.
   virtual void update(Stream&, const UpdateArgs&) = 0;
+  virtual void average(Stream&, const AverageArgs&) = 0;
   /// Before the update of a step: measures the mean gradient as it is before it is clipped. Of the arguments it reads
   /// what the mean follows from.
   virtual void gradient_norm(Stream&, const UpdateArgs&, const GradientNorm&) = 0;

@@ -269,4 +269,50 @@ std::string read_foreign_weights(const SafetensorsFile& file, const std::string&
   return fmt::format("{} by shape, since the names are others: {}", count, first_and_last(pairs));
 }
 
+// By name, what fits.
+
+namespace {
+
+bool fits(const TensorView* found, const Parameter& tensor) {
+  return found != nullptr && found->dtype == "F32" && found->shape == shape_of(tensor);
+}
+
+std::size_t how_many_fit(const SafetensorsFile& file, const std::string& word,
+                         const std::vector<Parameter>& tensors) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      tensors, [&](const Parameter& tensor) { return fits(file.find(word + tensor.name), tensor); }));
+}
+
+/// "[5, 50]", or "F16 [5, 50]" where it is not fp32.
+std::string shown(const TensorView& tensor) {
+  return fmt::format("{}[{}]", tensor.dtype == "F32" ? "" : tensor.dtype + " ", fmt::join(tensor.shape, ", "));
+}
+
+}  // namespace
+
+FittingWeights read_fitting_weights(const SafetensorsFile& file, const Network& network,
+                                    std::span<float> weights) {
+  const std::vector<Parameter> tensors = network.parameters().tensors();
+  std::string word = common_word(file);
+  if (how_many_fit(file, word, tensors) <= how_many_fit(file, "", tensors)) word.clear();
+  FittingWeights result;
+  for (const Parameter& tensor : tensors) {
+    const TensorView* found = file.find(word + tensor.name);
+    if (fits(found, tensor)) {
+      copy(*found, tensor, weights);
+      result.taken.push_back(tensor.name);
+    } else {
+      result.fresh.push_back(
+          fmt::format("{} [{}]{}", tensor.name, fmt::join(tensor.shape, ", "),
+                      found == nullptr ? "" : fmt::format(", of which the file has {}", shown(*found))));
+    }
+  }
+  for (const TensorView& tensor : file.tensors()) {
+    const std::string name = tensor.name.starts_with(word) ? tensor.name.substr(word.size()) : tensor.name;
+    if (split(name).second != kCounter && std::ranges::find(tensors, name, &Parameter::name) == tensors.end())
+      result.left_over.push_back(printable(tensor.name));
+  }
+  return result;
+}
+
 }  // namespace lockstep

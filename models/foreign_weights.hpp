@@ -27,6 +27,19 @@ namespace lockstep {
 std::string read_foreign_weights(const SafetensorsFile& file, const std::string& path, const Network& network,
                                  std::span<float> weights);
 
+/// What a file has for a network that it fits in part.
+struct FittingWeights {
+  std::vector<std::string> taken;      ///< the network's tensors of the same name and shape
+  std::vector<std::string> fresh;      ///< its others: "fc2.bias [5], of which the file has [10]"
+  std::vector<std::string> left_over;  ///< tensors of the file under names that the network does not have
+};
+
+/// Fills what fits, by name, perhaps behind one word that all names of the file have in common. The other weights stay
+/// as they are.
+/// @param weights  [network.parameters().weights_size()]
+FittingWeights read_fitting_weights(const SafetensorsFile& file, const Network& network,
+                                    std::span<float> weights);
+
 /// "conv1 from 'features.0', fc1 from 'classifier.1'": of many, the first ones and the last.
 std::string first_and_last(const std::vector<std::string>& all);
 

@@ -177,6 +177,9 @@ void clip(std::size_t size, const ClipStep& step, float* g);
 void update(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors, const float* g,
             float* const* buffers, float* w);
 
+/// average[i] += share * (w[i] - average[i]), with one fused multiply-add; with a share of 1 an average of zeros becomes w.
+void average(float share, std::size_t size, const float* w, float* average);
+
 /// Fingerprint (kernels/numerics/fingerprint.hpp) of words [first, first + words.size()) of a buffer; fingerprints of
 /// parts add up to that of the whole.
 std::uint64_t fingerprint(std::uint32_t buffer, std::size_t first, std::span<const float> words);

@@ -105,8 +105,8 @@ void exact_to_fp32(cudaStream_t stream, std::size_t size, const std::int64_t* su
   }
 }
 
-// Fingerprints of what a step keeps and no update reads (running means of batch_norm): a block for each part of it, a
-// tree over its threads, one atomic addition. All else is fingerprinted by the update, which has it in registers
+// Fingerprints of what no update reads (running means of batch_norm, averages of weights): a block for each part of it,
+// a tree over its threads, one atomic addition. All else is fingerprinted by the update, which has it in registers
 // (update.cu).
 
 namespace {
@@ -120,7 +120,7 @@ __global__ void fingerprint_parts(KeptFingerprintArgs args) {
   const KeptPart part = args.parts[blockIdx.x];
   std::uint64_t sum = 0;
   for (std::size_t i = threadIdx.x; i < part.size; i += kFingerprintThreads)
-    sum += word_of(part.floats[i]) * word_multiplier(kWeightsBuffer, part.first + i);
+    sum += word_of(part.floats[i]) * word_multiplier(part.buffer, part.first + i);
   sums[threadIdx.x] = sum;
   for (unsigned half = kFingerprintThreads / 2; half > 0; half /= 2) {
     __syncthreads();

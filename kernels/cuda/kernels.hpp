@@ -124,6 +124,9 @@ void update(cudaStream_t, const UpdateArgs&);
 // Two launches.
 void gradient_norm(cudaStream_t, const UpdateArgs&, const GradientNorm&);
 
+// average.cu
+void average(cudaStream_t, const AverageArgs&);
+
 // exact_sum.cu
 void fingerprint_kept(cudaStream_t, const KeptFingerprintArgs&);
 

@@ -195,6 +195,7 @@ class NativeOps final : public DeviceOps {
   void gradient_norm(Stream& stream, const UpdateArgs& args, const GradientNorm& norm) override {
     LOCKSTEP_GPU::gradient_norm(on(stream), args, norm);
   }
+  void average(Stream& stream, const AverageArgs& args) override { LOCKSTEP_GPU::average(on(stream), args); }
   void fingerprint_kept(Stream& stream, const KeptFingerprintArgs& args) override {
     LOCKSTEP_GPU::fingerprint_kept(on(stream), args);
   }

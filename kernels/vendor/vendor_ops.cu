@@ -210,6 +210,7 @@ class Ops final : public VendorOps {
   void gradient_norm(Stream& stream, const UpdateArgs& args, const GradientNorm& norm) override {
     native::gradient_norm(on(stream), args, norm);
   }
+  void average(Stream& stream, const AverageArgs& args) override { native::average(on(stream), args); }
   void fingerprint_kept(Stream& stream, const KeptFingerprintArgs& args) override {
     native::fingerprint_kept(on(stream), args);
   }

@@ -179,7 +179,34 @@ std::string best_line(Env& env, const std::string& run_dir) {
                           : std::string("not kept (run.keep.best=true keeps it)"));
 }
 
+NamedAverage split_average(Env& env, const std::string& path) {
+  for (const std::string name : {kEmaBuffer, kSwaBuffer}) {
+    const std::string ending = "@" + name;
+    if (path.size() <= ending.size() || !path.ends_with(ending)) continue;
+    if (read_patiently(env, [&] { return env.exists(path); })) continue;
+    return {path.substr(0, path.size() - ending.size()), name};
+  }
+  return {path, ""};
+}
+
+void take_average(CheckpointState& state, const std::string& average, const std::string& path) {
+  const auto found = std::ranges::find(state.optimizer, average, &OptimizerBuffer::name);
+  const char* key = average == kEmaBuffer ? "train.ema=0.999" : "train.swa.from_epoch=N";
+  if (found == state.optimizer.end())
+    throw MissingDataError(fmt::format("{}: it keeps no average of its weights named {}; a run with {} does",
+                                       path, average, key));
+  if (std::ranges::all_of(found->values, [](float number) { return number == 0; }))
+    throw MissingDataError(fmt::format(
+        "{}: nothing is averaged yet: the first epoch that counts has not ended ({})", path, key));
+  std::ranges::copy(found->values, state.weights.begin());
+  state.facts.average = average;
+  state.facts.test_accuracy.reset();
+  state.facts.validation_accuracy.reset();
+}
+
 std::string named_checkpoint(Env& env, const std::string& path) {
+  if (const NamedAverage average = split_average(env, path); !average.name.empty())
+    return named_checkpoint(env, average.path) + "@" + average.name;
   const std::size_t at = path.rfind('@');
   if (at == path.npos || at == 0 || read_patiently(env, [&] { return env.exists(path); })) return path;
   const std::string run_dir = path.substr(0, at), name = path.substr(at + 1);
@@ -188,8 +215,9 @@ std::string named_checkpoint(Env& env, const std::string& path) {
   const bool has_run = is_run(env, run_dir) || !list_checkpoints(env, run_dir).empty();
   if (!is_name && !has_run) return path;
   if (!is_name)
-    throw UsageError(fmt::format("{}: behind @ of a run stands best, last, epoch:N or step:N, not {}", path,
-                                 quoted_text(name)));
+    throw UsageError(
+        fmt::format("{}: behind @ of a run stands best, last, epoch:N, step:N, ema or swa, not {}", path,
+                    quoted_text(name)));
   if (!has_run) throw MissingDataError(why_no_run(env, run_dir));
   if (name == "last") return run_dir;
   const auto checkpoints = summarise_checkpoints(env, run_dir);

@@ -137,7 +137,7 @@ std::vector<Damage> damages_of(Env& env, const std::string& path) {
 }  // namespace
 
 Manifest load_manifest(Env& env, const std::string& path) {
-  return read_patiently(env, [&] { return manifest_of(env, path); });
+  return read_patiently(env, [&] { return manifest_of(env, split_average(env, path).path); });
 }
 
 CheckpointState load_checkpoint(Env& env, const std::string& path, Weights accepted) {

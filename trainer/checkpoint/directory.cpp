@@ -162,6 +162,15 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
 
 FoundCheckpoint open_checkpoint(Env& env, const std::string& given, const OnDamaged& on_damaged,
                                 Weights accepted) {
+  if (const NamedAverage average = split_average(env, given); !average.name.empty()) {
+    FoundCheckpoint found = open_checkpoint(env, average.path, on_damaged, accepted);
+    take_average(found.state, average.name, found.path);
+    const std::string wrong =
+        accepted == Weights::kAny ? "" : unusable_weights(found.state.facts.tensors(), found.state.weights);
+    if (!wrong.empty()) throw DataError(fmt::format("{}@{}: {}", found.path, average.name, wrong));
+    found.path += "@" + average.name;
+    return found;
+  }
   const std::string path = named_checkpoint(env, given);
   if (is_checkpoint(env, path)) return {path, load_checkpoint(env, path, accepted), {}};
   std::vector<std::string> damaged;

@@ -54,18 +54,32 @@ std::optional<FoundCheckpoint> find_latest(Env& env, const std::string& run_dir,
                                            Weights accepted = Weights::kUsable);
 
 /// What a command is given, read and verified: a checkpoint's directory, a run's, whose newest good checkpoint is
-/// meant, or one of a run by its name (named_checkpoint).
+/// meant, or one of a run by its name (named_checkpoint), perhaps with an average of its weights (split_average).
 /// @throws MissingDataError if it is neither; DataError, also where all checkpoints of a run are damaged; IoError; as
 /// named_checkpoint
 FoundCheckpoint open_checkpoint(Env& env, const std::string& path, const OnDamaged& on_damaged,
                                 Weights accepted = Weights::kUsable);
+
+// An average of the weights in place of the weights: RUN@ema, RUN@best@swa, CHECKPOINT@ema.
+
+struct NamedAverage {
+  std::string path;  ///< what stands in front of it
+  std::string name;  ///< "": none is named
+};
+/// What is there under such a name itself is meant as it is.
+NamedAverage split_average(Env& env, const std::string& path);
+
+/// Makes this average the weights; what is kept beside the parameters stays. What was measured is of other weights then.
+/// @throws MissingDataError  the checkpoint, which lies at `path`, has none
+void take_average(CheckpointState& state, const std::string& average, const std::string& path);
 
 // Checkpoints by what they are to their run: RUN@best, RUN@last, RUN@epoch:3, RUN@step:500.
 
 /// The directory that is meant. RUN@best is the checkpoint of the highest accuracy, the older among equals: on the
 /// held-out samples of a run that has some, otherwise on the test set;
 /// RUN@last is RUN itself, whose newest good one is meant; RUN@epoch:3 is the one after three epochs. Any other path,
-/// and one that is there under such a name, is returned as it is.
+/// and one that is there under such a name, is returned as it is. The average that is named behind it (split_average)
+/// stays behind the directory.
 /// @throws MissingDataError  the run has no such checkpoint: says which there are, and how to keep one
 /// @throws UsageError        of a run, but behind @ stands something else
 std::string named_checkpoint(Env& env, const std::string& path);

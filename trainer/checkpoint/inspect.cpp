@@ -46,6 +46,7 @@ nlohmann::ordered_json or_null(std::optional<double> number) {
 
 std::string facts_text(const CheckpointFacts& facts) {
   std::string text = line("step", fmt::format("{}", facts.step));
+  if (!facts.average.empty()) text += line("weights", "their average " + facts.average);
   text += line("epochs done",
                fmt::format("{}, and {} of the next", facts.epoch, counted(facts.step_in_epoch, "step")));
   text += line("seed", fmt::format("{}", facts.seed));
@@ -137,6 +138,7 @@ nlohmann::ordered_json inspect_json(const std::string& path, const CheckpointSta
     add_arena(facts.parameters, tensor_prefix(buffer.name), buffer.values, &tensors);
   return {{"format", kInspectFormat},
           {"checkpoint", path},
+          {"average", facts.average},
           {"step", facts.step},
           {"epoch", facts.epoch},
           {"step_in_epoch", facts.step_in_epoch},

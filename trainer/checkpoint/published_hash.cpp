@@ -61,7 +61,7 @@ std::optional<PublishedHash> parse_row(std::string_view row) {
 }  // namespace
 
 std::string computation_digest(const CheckpointFacts& facts) {
-  if (value_of(facts.job, "parallel.determinism") != "world") return "";
+  if (value_of(facts.job, "parallel.determinism") != "world" || !facts.average.empty()) return "";
   if (facts.arithmetic != CheckpointArithmetic{.version = kArithmeticVersion, .since = 0}) return "";
   if (value_of(facts.world, "kernels") == "vendor") return "";
   if (value_of(facts.job, "train.initial_weights") != "\"\"") return "";

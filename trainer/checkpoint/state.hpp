@@ -107,7 +107,9 @@ struct CheckpointFacts {
       model;  ///< what it takes to build the network again: YAML, input, classes
   std::map<std::string, std::string> data;   ///< what the run is trained on; empty in older checkpoints
   std::map<std::string, std::string> world;  ///< ranks, device, backend, ...: for people, never compared
-  std::string bucket_plan;                   ///< for people
+  /// Where the weights are not those that were trained but an average of them: its name. Of no manifest.
+  std::string average;
+  std::string bucket_plan;  ///< for people
   /// Parameters in each bucket of that plan, in the order in which they leave; empty: not known.
   std::vector<std::size_t> bucket_sizes;
   std::vector<CheckpointParameter> parameters;
@@ -128,6 +130,9 @@ struct OptimizerBuffer {
   std::vector<float> values;
   friend bool operator==(const OptimizerBuffer&, const OptimizerBuffer&) = default;
 };
+
+/// Those of these buffers that are averages of the weights: RUN@ema is a checkpoint whose weights are such a buffer.
+inline constexpr const char *kEmaBuffer = "ema", *kSwaBuffer = "swa";
 
 /// A complete checkpoint. Weights lie in arena order, too, what is kept behind the parameters.
 struct CheckpointState {

@@ -32,7 +32,7 @@ namespace {
 
 constexpr const char* kCheckpointHelp =
     "A run directory (its newest good checkpoint), one checkpoint's directory, or RUN@best, RUN@last, "
-    "RUN@epoch:N, RUN@step:N";
+    "RUN@epoch:N, RUN@step:N; RUN@ema, RUN@swa: an average of its weights";
 
 /// Commands that show a checkpoint show also weights that are NaN.
 FoundCheckpoint open(const std::string& path) {
@@ -94,7 +94,7 @@ std::vector<std::string> checkpoints_to_verify(Env& env, const std::string& path
 
 int verify(const std::string& given, bool json) {
   Env& env = Env::posix();
-  const std::string path = named_checkpoint(env, given);
+  const std::string path = named_checkpoint(env, split_average(env, given).path);
   bool good = true;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const auto& checkpoint : checkpoints_to_verify(env, path)) {

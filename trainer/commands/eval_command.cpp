@@ -214,7 +214,8 @@ void add_eval_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<EvalOptions>();
   command
       ->add_option("checkpoint", options->checkpoint,
-                   "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N")
+                   "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N, "
+                   "RUN@ema, RUN@swa")
       ->required();
   command->add_option("--set", options->set, "Data set; default: the one it was trained on");
   command->add_option(

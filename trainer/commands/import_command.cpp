@@ -42,7 +42,7 @@ void refuse_used_directory(const std::string& path) {
 int import_on(Communicator& comm, const Job& job) {
   const JobSetup setup = set_up(job, comm, load_in_advance(job), find_strategy(job).setup);
   const auto strategy = find_strategy(job).make(job, setup, comm);
-  const std::string line = initialise_weights(job, setup.network, strategy->whole_state().weights);
+  const StartingWeights read = initialise_weights(job, setup.network, strategy->whole_state().weights);
   strategy->distribute();
   const Evaluation evaluation = strategy->evaluate(EvaluatedPart::kTest, never_leave);
   RunState state;
@@ -59,7 +59,7 @@ int import_on(Communicator& comm, const Job& job) {
   std::filesystem::create_directories(job.run.dir, error);
   if (error) throw IoError(fmt::format("{}: cannot be made: {}", job.run.dir, error.message()));
   const std::string checkpoint = save_checkpoint(Env::posix(), job.run.dir, imported);
-  print("{}", fold_lines(line + "\n", output_columns()));
+  print("{}", fold_lines(fmt::format("{}\n", fmt::join(read.lines, "\n")), output_columns()));
   print("{}: loss {}, accuracy {:.2f} % ({} of {})\nsaved as {}\n", setup.data->test.name,
         describe_loss(evaluation), 100 * evaluation.accuracy(), with_thousands(evaluation.correct),
         with_thousands(evaluation.samples), checkpoint);
@@ -69,6 +69,10 @@ int import_on(Communicator& comm, const Job& job) {
 int import_weights(const ImportOptions& options) {
   refuse_used_directory(options.directory);
   Job job = load_job(options.job, options.overrides);
+  if (job.train.partial)
+    throw UsageError(
+        "import: takes all weights of a file, so leave train.partial out; lockstep train with "
+        "train.initial_weights=FILE train.partial=true trains what the file has not");
   job.train.initial_weights = options.weights;
   job.train.initial_scale = 0;
   job.run.dir = options.directory;

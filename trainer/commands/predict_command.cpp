@@ -238,7 +238,8 @@ int predict(const PredictOptions& options) {
 void add_options(CLI::App& command, PredictOptions& options) {
   command
       .add_option("checkpoint", options.checkpoint,
-                  "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N")
+                  "A run directory, one of its checkpoints, or RUN@best, RUN@last, RUN@epoch:N, RUN@step:N, "
+                  "RUN@ema, RUN@swa")
       ->required();
   command
       .add_option(

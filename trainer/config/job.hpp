@@ -48,6 +48,11 @@ struct ClassWeights {
   friend bool operator==(const ClassWeights&, const ClassWeights&) = default;
 };
 
+/// The mean of the weights at the ends of epochs.
+struct SwaSection {
+  std::int64_t from_epoch = 0;  ///< the first epoch whose end counts, from 1; 0: no such mean
+};
+
 struct TrainSection {
   std::int64_t epochs = 10;
   std::uint64_t seed = 1234;
@@ -55,6 +60,7 @@ struct TrainSection {
   std::int64_t evaluate_every_steps = 0;  ///< besides after each epoch; 0: only then
   std::int64_t patience = 0;    ///< evaluations without a better accuracy after which the run ends; 0: never
   std::string initial_weights;  ///< a safetensors file to start from; empty: initialise from the seed
+  bool partial = false;         ///< of that, the tensors that fit; the others as from the seed
   double initial_scale = 0;     ///< weights start from N(0, scale^2), biases from 0; 0: as the model says
   double clip_norm = 0;         ///< the largest norm of the mean gradient, all tensors together; 0: any
   double clip_value = 0;        ///< the largest magnitude of an element of it; 0: any
@@ -63,6 +69,8 @@ struct TrainSection {
   LossKind loss = LossKind::kCrossEntropy;
   double label_smoothing = 0;       ///< the share of a target that goes to all classes alike
   ClassWeights class_weights = {};  ///< of the cross-entropy
+  double ema = 0;  ///< an exponential moving average of the weights: how much stays at a step; 0: none
+  SwaSection swa = {};
   OptimizerSection optimizer = {};
   ScheduleSection schedule = {};
 };

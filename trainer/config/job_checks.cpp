@@ -156,6 +156,29 @@ void check_class_weights(const Job& job) {
            counted(given, "number"), counted(classes, "class"), job.data.set);
 }
 
+void check_partial(const Job& job) {
+  if (job.train.partial && job.train.initial_weights.empty())
+    refuse(job, "train.partial",
+           "train.partial: says what is taken of train.initial_weights, which is not given; add "
+           "train.initial_weights=RUN or a file, or remove it");
+}
+
+/// Under hogwild every rank moves the weights at any moment, so that no step has weights of its own.
+void check_averages(const Job& job) {
+  for (const auto& [key, given] :
+       {std::pair{"train.ema", job.train.ema > 0}, {"train.swa.from_epoch", job.train.swa.from_epoch > 0}}) {
+    if (given && !find_strategy_kind(job.parallel.strategy).same_bits)
+      refuse(job, key,
+             "{}: under parallel.strategy {} ranks move the weights at any time, so no step has weights to "
+             "average; remove it, or use parallel.strategy=data",
+             key, job.parallel.strategy);
+  }
+  if (job.train.swa.from_epoch > job.train.epochs)
+    refuse(job, "train.swa.from_epoch",
+           "train.swa.from_epoch: {} comes after the run, which has train.epochs: {}",
+           job.train.swa.from_epoch, job.train.epochs);
+}
+
 void check_ranks(const Job& job) {
   const int ranks = job.parallel.ranks;
   const Backend& backend = backend_named(job.parallel.backend);
@@ -251,8 +274,9 @@ void check_inject(const Job& job) {
 void check_job(const Job& job) {
   for (const auto check :
        {check_model, check_optimizer, check_groups, check_clipping, check_schedule, check_sample_counts,
-        check_root, check_channels, check_initial_scale, check_class_weights, check_ranks, check_backend,
-        check_strategy, check_shares, check_threads, check_resume, check_trace, check_inject})
+        check_root, check_channels, check_initial_scale, check_partial, check_averages, check_class_weights,
+        check_ranks, check_backend, check_strategy, check_shares, check_threads, check_resume, check_trace,
+        check_inject})
     check(job);
 }
 

@@ -70,8 +70,11 @@ std::vector<JobKey> train_keys() {
     KEY(train.patience, whole(0, kBillion), "end the run after so many evaluations without a better accuracy; 0: never")
         .also_called({"early_stopping", "early_stopping_patience"}),
     KEY(train.initial_weights, path("a path, or nothing", true),
-        "a safetensors or .onnx file, a checkpoint, a run directory (its newest good checkpoint) or RUN@best, RUN@epoch:3 to start from; empty: initialise from the seed", kWeights)
+        "a safetensors or .onnx file, a checkpoint, a run directory (its newest good checkpoint) or RUN@best, RUN@epoch:3, RUN@ema to start from; empty: initialise from the seed", kWeights)
         .also_called({"pretrained", "weights"}),
+    KEY(train.partial, yes_or_no(),
+        "take those tensors of train.initial_weights whose name and shape fit, and start the others from the seed", Determines::kWeightsUnlessDefault)
+        .also_called({"ignore_mismatched_sizes"}),
     KEY(train.initial_scale, real({0, 1e6}), "the standard deviation of the initial weights, with biases of 0; 0: as the model says", kWeights)
         .also_called({"init_scale", "scale", "init_std", "init"}),
     KEY(train.loss, one_of<LossKind>(),
@@ -84,6 +87,12 @@ std::vector<JobKey> train_keys() {
         "what samples of each class count in the cross-entropy, in the order of the labels; balanced: samples / (classes * samples of the class); training only",
         Determines::kWeightsUnlessDefault)
         .also_called({"class_weight", "loss_weights"}),
+    KEY(train.ema, real({0, 1, false, true}),
+        "keep an average of the weights beside them, of which each step leaves this share and takes the rest from the new weights, such as 0.999: RUN@ema; 0: none", Determines::kWeightsUnlessDefault)
+        .also_called({"ema_decay", "model_ema", "ema_weights"}),
+    KEY(train.swa.from_epoch, whole(0, kBillion),
+        "keep the mean of the weights at the ends of this epoch and all later ones: RUN@swa; 0: none", Determines::kWeightsUnlessDefault)
+        .also_called({"swa_start", "swa_epoch_start"}),
   };
 }
 
@@ -260,6 +269,8 @@ constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::
     {"train.freeze", "[conv*]"},
     {"train.label_smoothing", "0.1"},
     {"train.class_weights", "balanced"},
+    {"train.ema", "0.999"},
+    {"train.swa.from_epoch", "8"},
     {"train.optimizer.lr", "0.1"},
     {"train.optimizer.momentum", "0.5"},
     {"train.optimizer.weight_decay", "5e-4"},

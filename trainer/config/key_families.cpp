@@ -167,6 +167,15 @@ std::string ranks_that_would_do(const std::map<std::string, std::string>& then,
   return fmt::format("; with data.per_rank_batch {}, start {}, as then", each, counted(batch / each, "rank"));
 }
 
+/// With its weights as another run's first ones.
+std::string how_to_train_on(const std::vector<std::string>& differences, const std::string& checkpoint) {
+  const bool other_network = std::ranges::any_of(
+      differences, [](const std::string& difference) { return difference.starts_with("model "); });
+  return fmt::format(". To train on from its weights with these: train.initial_weights={}{} and another run.dir",
+                     checkpoint.substr(0, checkpoint.find("/checkpoints/")),
+                     other_network ? " train.partial=true" : "");
+}
+
 }  // namespace
 
 std::map<std::string, std::string> determining_keys(const Job& job) {
@@ -206,8 +215,8 @@ void require_same_job(const std::map<std::string, std::string>& stored, const Jo
   const std::string ranks = ranks_that_would_do(then, now, job);
   throw ConfigError(fmt::format(
       "{}: was written by a job that trains other weights; what differs: {}. Set these back, choose another "
-      "run.dir, or start afresh with run.resume=never{}",
-      checkpoint, fmt::join(differences, ", "), ranks));
+      "run.dir, or start afresh with run.resume=never{}{}",
+      checkpoint, fmt::join(differences, ", "), ranks, how_to_train_on(differences, checkpoint)));
 }
 
 }  // namespace lockstep

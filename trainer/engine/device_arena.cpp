@@ -36,8 +36,11 @@ DeviceArena::DeviceArena(const ArenaPart& part, const Gpu& gpu, Stream& stream, 
   queue_zero_sums();
   use_units();
   if (!keeps_trail(part.job)) return;
+  std::vector<const float*> averages;
+  for (std::size_t i = update_.rule_buffers(); i < buffers_.size(); ++i)
+    averages.push_back(buffers_[i].data());
   fingerprints_.emplace(*gpu.device, stream, fingerprint_layout(part.network, buffers_.size()), part.held,
-                        weights_.data(), state.data(), steps);
+                        weights_.data(), averages, state.data(), steps);
 }
 
 DeviceGradient DeviceArena::gradient(int grain) {
@@ -141,6 +144,9 @@ void DeviceArena::queue_clip_factor(double norm) {
 void DeviceArena::queue_update() {
   if (fingerprints_) fingerprints_->add_kept(*gpu_.ops, stream_);
   gpu_.ops->update(stream_, update_args());
+  for (std::size_t i = 0; i < update_.averages().count(); ++i)
+    if (const float share = update_.averages().share_of_each_step(i); share > 0)
+      queue_average(i, share, state_.data());
 }
 
 UpdateArgs DeviceArena::update_args() const {
@@ -157,8 +163,23 @@ UpdateArgs DeviceArena::update_args() const {
                   .clip = {update_.clip().step(1).limit, clip_factor_.data()},
                   .fingerprints = fingerprints_ ? fingerprints_->of_update() : StepFingerprints{},
                   .state = state_.data()};
-  for (std::size_t i = 0; i < buffers_.size(); ++i) args.buffers[i] = buffers_[i].data();
+  for (std::size_t i = 0; i < update_.rule_buffers(); ++i) args.buffers[i] = buffers_[i].data();
   return args;
+}
+
+void DeviceArena::queue_averages(std::int64_t step) {
+  const WeightAverages& averages = update_.averages();
+  for (std::size_t i = 0; i < averages.count(); ++i)
+    if (averages.share_of_each_step(i) == 0 && averages.share(i, step) > 0)
+      queue_average(i, averages.share(i, step), nullptr);
+}
+
+void DeviceArena::queue_average(std::size_t i, float share, const StepState* state) {
+  gpu_.ops->average(stream_, {.parameters = parameters_,
+                              .weights = weights_.data(),
+                              .average = buffers_[update_.rule_buffers() + i].data(),
+                              .share = share,
+                              .state = state});
 }
 
 std::vector<TensorRefusals> DeviceArena::own_refusals() {
@@ -212,37 +233,45 @@ std::size_t strides(std::size_t parameters) {
   return (parameters + kFingerprintStride - 1) / kFingerprintStride;
 }
 
-void add_parts(const HeldTensor& tensor, std::size_t slot, const float* weights,
+void add_parts(const HeldTensor& tensor, std::size_t slot, const float* values, std::uint32_t buffer,
                std::vector<KeptPart>& parts) {
   for (std::size_t done = 0; done < tensor.size; done += kPartWords) {
-    parts.push_back(
-        {weights + tensor.local + done, tensor.first + done, std::min(kPartWords, tensor.size - done), slot});
+    parts.push_back({values + tensor.local + done, tensor.first + done,
+                     std::min(kPartWords, tensor.size - done), slot, buffer});
   }
 }
 
-FingerprintTensor tensor_of_update(const HeldTensor& held, const FingerprintLayout& layout) {
+/// @param buffers  of the layout's, those that the update reads
+FingerprintTensor tensor_of_update(const HeldTensor& held, const FingerprintLayout& layout,
+                                   std::size_t buffers) {
   FingerprintTensor tensor{.first = held.first, .offset = held.local};
   tensor.slots[0] = static_cast<std::uint32_t>(layout.gradient(held.number));
   tensor.slots[1] = static_cast<std::uint32_t>(layout.weights(held.number));
-  for (std::size_t b = 0; b < layout.buffers; ++b)
+  for (std::size_t b = 0; b < buffers; ++b)
     tensor.slots[2 + b] = static_cast<std::uint32_t>(layout.optimizer(b, held.number));
   return tensor;
 }
 
-Tables make_tables(const FingerprintLayout& layout, const std::vector<HeldTensor>& held,
-                   const float* weights) {
-  LOCKSTEP_CHECK(layout.buffers <= kMostBuffers);
+Tables make_tables(const FingerprintLayout& layout, const std::vector<HeldTensor>& held, const float* weights,
+                   const std::vector<const float*>& averages) {
+  const std::size_t of_update = layout.buffers - averages.size();
+  LOCKSTEP_CHECK(of_update <= kMostBuffers);
   Tables tables;
   std::size_t parameters = 0;
   for (const HeldTensor& tensor : held) {
     if (tensor.number >= layout.trained) {
-      add_parts(tensor, layout.weights(tensor.number), weights, tables.kept);
+      add_parts(tensor, layout.weights(tensor.number), weights, kWeightsBuffer, tables.kept);
       continue;
     }
     LOCKSTEP_CHECK(tensor.local == parameters);
     parameters += tensor.size;
     tables.tensor_of.resize(strides(parameters), static_cast<std::int32_t>(tables.tensors.size()));
-    tables.tensors.push_back(tensor_of_update(tensor, layout));
+    tables.tensors.push_back(tensor_of_update(tensor, layout, of_update));
+    for (std::size_t i = 0; i < averages.size(); ++i) {
+      const std::size_t buffer = of_update + i;
+      add_parts(tensor, layout.optimizer(buffer, tensor.number), averages[i],
+                kOptimizerBuffer + static_cast<std::uint32_t>(buffer), tables.kept);
+    }
   }
   tables.tensors.push_back({.first = 0, .offset = parameters});
   return tables;
@@ -271,7 +300,8 @@ std::uint64_t device_fingerprint_bytes(const ParameterLayout& parameters, std::s
 
 DeviceFingerprints::DeviceFingerprints(Device& device, Stream& stream, const FingerprintLayout& layout,
                                        const std::vector<HeldTensor>& held, const float* weights,
-                                       const StepState* state, std::int64_t steps)
+                                       const std::vector<const float*>& averages, const StepState* state,
+                                       std::int64_t steps)
     : slots_(layout.slots()),
       tensors_(device, 0),
       tensor_of_(device, 0),
@@ -279,7 +309,7 @@ DeviceFingerprints::DeviceFingerprints(Device& device, Stream& stream, const Fin
       rows_(device, static_cast<std::size_t>(steps) * slots_),
       host_rows_(device, rows_.size()),
       state_(state) {
-  const Tables tables = make_tables(layout, held, weights);
+  const Tables tables = make_tables(layout, held, weights, averages);
   tensors_ = upload(device, stream, tables.tensors);
   tensor_of_ = upload(device, stream, tables.tensor_of);
   kept_ = upload(device, stream, tables.kept);

@@ -57,11 +57,12 @@ class DeviceFingerprints {
   /// @param layout   of the whole network
   /// @param held     the tensors of the update, which follow one another, then those that are only kept
   /// @param weights  in device memory; what is kept is behind the parameters
+  /// @param averages  the last ones of the buffers, which no update reads; in device memory
   /// @param state    likewise
   /// @param steps    of the longest series
   DeviceFingerprints(Device& device, Stream& stream, const FingerprintLayout& layout,
-                     const std::vector<HeldTensor>& held, const float* weights, const StepState* state,
-                     std::int64_t steps);
+                     const std::vector<HeldTensor>& held, const float* weights,
+                     const std::vector<const float*>& averages, const StepState* state, std::int64_t steps);
 
   // All are queued.
   void zero(Stream& stream) { stream.fill_zero(rows_.data(), rows_.bytes()); }
@@ -134,6 +135,8 @@ class DeviceArena {
   void queue_clip_factor(double norm);
   /// Moves the weights and advances the state; the sums are complete.
   void queue_update();
+  /// Behind the last step of an epoch: the averages that the update leaves alone. @param step  taken before that one
+  void queue_averages(std::int64_t step);
 
   // For the few steps that need them; these wait for the stream.
   /// What this rank refused since the sums were last zeroed by queue_zero_sums().
@@ -145,6 +148,8 @@ class DeviceArena {
   void make_optimizer_memory();
   void make_clip_memory();
   UpdateArgs update_args() const;
+  /// @param state  as AverageArgs has it
+  void queue_average(std::size_t i, float share, const StepState* state);
   std::vector<double> largest_fp32_sums();
 
   const Gpu& gpu_;

@@ -38,9 +38,17 @@ struct Evaluation {
   }
 };
 
+/// Of an average of the weights (trainer/engine/weight_update.hpp), by its name.
+struct AverageEvaluation {
+  std::string name;
+  EvaluatedPart part = EvaluatedPart::kTest;
+  Evaluation found;
+};
+
 /// Of one state of the weights.
 struct Evaluations {
   std::optional<Evaluation> test, validation;
+  std::vector<AverageEvaluation> averages = {};
 
   std::optional<Evaluation>& of(EvaluatedPart part) {
     return part == EvaluatedPart::kTest ? test : validation;

@@ -29,7 +29,7 @@ LargestSums HostArena::largest_sums() {
 }
 
 void HostArena::take_sums(std::int64_t global_step, std::vector<std::uint64_t>& rows, const NormOfAll& norm) {
-  const StepScalars scalars = update_.scalars(global_step);
+  const StepUpdate step = update_of(global_step);
   Row row;
   if (row_) {
     rows.resize(rows.size() + row_->slots());
@@ -41,15 +41,15 @@ void HostArena::take_sums(std::int64_t global_step, std::vector<std::uint64_t>& 
   probe_ = nullptr;
   clip_gradient(norm);
   if (row_) {
-    update_seen(scalars, row);
+    update_seen(step, row);
   } else {
-    update(scalars, update_.tensors());
+    update(step, update_.tensors());
   }
 }
 
 void HostArena::take_gradient(std::int64_t global_step) {
   clip_gradient(norm_of_all);
-  update(update_.scalars(global_step), update_.tensors());
+  update(update_of(global_step), update_.tensors());
 }
 
 std::vector<double> HostArena::measure_gradient() const {
@@ -68,8 +68,22 @@ void HostArena::clip_gradient(const NormOfAll& norm) {
   cpu::clip(gradient_.size(), clip.step(factor), gradient_.data());
 }
 
-void HostArena::update(const StepScalars& scalars, std::span<const UpdateTensor> tensors) {
-  cpu::update(update_.rule(), scalars, tensors, gradient_.data(), buffers_.pointers(), weights_.data());
+HostArena::StepUpdate HostArena::update_of(std::int64_t global_step) const {
+  StepUpdate step{update_.scalars(global_step), {}};
+  for (std::size_t i = 0; i < update_.averages().count(); ++i)
+    step.shares.push_back(update_.averages().share(i, global_step));
+  return step;
+}
+
+/// The averages follow while the cache has the weights.
+void HostArena::update(const StepUpdate& step, std::span<const UpdateTensor> tensors) {
+  cpu::update(update_.rule(), step.scalars, tensors, gradient_.data(), buffers_.pointers(), weights_.data());
+  for (std::size_t i = 0; i < step.shares.size(); ++i) {
+    if (step.shares[i] == 0) continue;
+    float* average = buffers_.values(update_.rule_buffers() + i).data();
+    for (const UpdateTensor& tensor : tensors)
+      cpu::average(step.shares[i], tensor.size, weights_.data() + tensor.offset, average + tensor.offset);
+  }
 }
 
 void HostArena::mean_seen(Row row) {
@@ -82,7 +96,7 @@ void HostArena::mean_seen(Row row) {
 }
 
 /// The same numbers. Weights and buffers are read by two, a little at a time, while the cache has them.
-void HostArena::update_seen(const StepScalars& scalars, Row row) {
+void HostArena::update_seen(const StepUpdate& step, Row row) {
   constexpr std::size_t kNear = 2048;
   for (UpdateTensor tensor : update_.tensors()) {
     const std::size_t end = tensor.offset + tensor.size,
@@ -90,7 +104,7 @@ void HostArena::update_seen(const StepScalars& scalars, Row row) {
     for (; tensor.offset < end; tensor.offset += at_once) {
       tensor.size = std::min(at_once, end - tensor.offset);
       add_state(row, tensor.offset, tensor.size);
-      update(scalars, {&tensor, 1});
+      update(step, {&tensor, 1});
     }
   }
   add_state(row, gradient_.size(), weights_.size() - gradient_.size());  // what is kept beside the parameters

@@ -56,8 +56,14 @@ class HostArena {
 
   std::vector<double> measure_gradient() const;
   void clip_gradient(const NormOfAll& norm);
-  void update(const StepScalars& scalars, std::span<const UpdateTensor> tensors);
-  void update_seen(const StepScalars& scalars, Row row);
+  /// What a step tells the rule, and each average of the weights.
+  struct StepUpdate {
+    StepScalars scalars;
+    std::vector<float> shares;
+  };
+  StepUpdate update_of(std::int64_t global_step) const;
+  void update(const StepUpdate& step, std::span<const UpdateTensor> tensors);
+  void update_seen(const StepUpdate& step, Row row);
   /// The mean of the reducer's sums, whose fingerprints go to the row.
   void mean_seen(Row row);
   /// Adds what the optimiser and the weights have in [first, first + size) to the row's fingerprints.

@@ -102,11 +102,32 @@ std::string frozen_text(const std::vector<UpdateTensor>& tensors) {
 
 }  // namespace
 
+WeightAverages::WeightAverages(const Job& job, std::int64_t steps_per_epoch)
+    : ema_(job.train.ema),
+      first_end_(job.train.swa.from_epoch * steps_per_epoch),
+      steps_per_epoch_(steps_per_epoch) {
+  if (ema_ > 0) names_.emplace_back(kEmaBuffer);
+  if (first_end_ > 0) names_.emplace_back(kSwaBuffer);
+}
+
+/// Computed in double, rounded once. With 1 / n of the distance the n-th weights count as much as those before.
+float WeightAverages::share(std::size_t i, std::int64_t step) const {
+  if (names_[i] == kEmaBuffer) return step == 0 ? 1 : share_of_each_step(i);
+  const std::int64_t taken = step + 1;
+  if (taken < first_end_ || taken % steps_per_epoch_ != 0) return 0;
+  return static_cast<float>(1 / static_cast<double>((taken - first_end_) / steps_per_epoch_ + 1));
+}
+
+bool WeightAverages::exists(std::size_t i, std::int64_t steps) const {
+  return names_[i] == kEmaBuffer ? steps > 0 : steps >= first_end_;
+}
+
 WeightUpdate::WeightUpdate(const Job& job, const ParameterLayout& layout, std::int64_t steps_per_epoch)
     : scaling_(scaling_text(job.train.optimizer, job.data.global_batch)),
       section_(with_reference_decay(job.train)),
       optimizer_(find_optimizer(section_)),
       rule_(optimizer_.rule(section_)),
+      averages_(job, steps_per_epoch),
       names_(optimizer_.buffers(section_)),
       each_(tensors_of(layout, job.train, optimizer_)),
       tensors_(ranges_of(each_, rule_)),
@@ -115,6 +136,7 @@ WeightUpdate::WeightUpdate(const Job& job, const ParameterLayout& layout, std::i
       run_{.epochs = job.train.epochs, .steps_per_epoch = steps_per_epoch},
       schedule_(job.train.schedule, lr_, run_) {
   LOCKSTEP_CHECK(static_cast<int>(names_.size()) == buffers_of(rule_));
+  names_.insert(names_.end(), averages_.names().begin(), averages_.names().end());
 }
 
 /// A schedule moves the momentum of an optimiser that has one: Adam's is betas[0], and its section's is not 0. Where
@@ -219,8 +241,15 @@ std::vector<OptimizerBufferView> OptimizerBuffers::views() {
   return views;
 }
 
+void exchange(const TrainedState& state, const std::string& buffer) {
+  const auto found = std::ranges::find(state.optimizer, buffer, &OptimizerBufferView::name);
+  LOCKSTEP_CHECK(found != state.optimizer.end());
+  std::ranges::swap_ranges(found->values, state.weights.first(found->values.size()));
+}
+
 std::size_t optimizer_buffers(const Job& job) {
-  return find_optimizer(job.train.optimizer).buffers(job.train.optimizer).size();
+  return find_optimizer(job.train.optimizer).buffers(job.train.optimizer).size() +
+         WeightAverages(job, 1).count();
 }
 
 // Which tensors there are.

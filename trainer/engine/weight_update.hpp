@@ -8,6 +8,7 @@
 #include "common/buffers.hpp"
 #include "kernels/optimizers/update_rule.hpp"
 #include "models/arena.hpp"
+#include "trainer/checkpoint/state.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/optimizers/optimizer.hpp"
 #include "trainer/config/optimizers/schedule.hpp"
@@ -35,14 +36,42 @@ struct GradientClip {
   }
 };
 
+/// The averages of the weights that a job keeps, train.ema and train.swa, in buffers like the optimiser's. What is kept
+/// beside the parameters, such as running statistics, is not averaged: an average goes with that of the weights.
+class WeightAverages {
+ public:
+  WeightAverages(const Job& job, std::int64_t steps_per_epoch);
+
+  std::size_t count() const { return names_.size(); }
+  /// "ema", "swa"
+  const std::vector<std::string>& names() const { return names_; }
+  /// Of the i-th: what is added of its distance to the new weights. @param step  taken before this one
+  float share(std::size_t i, std::int64_t step) const;
+  /// Whether the i-th one is an average of anything after so many steps.
+  bool exists(std::size_t i, std::int64_t steps) const;
+  /// Of the i-th, where every step adds the same share, but the first one, which adds all: that share; or 0.
+  float share_of_each_step(std::size_t i) const {
+    return names_[i] == kEmaBuffer ? static_cast<float>(1 - ema_) : 0;
+  }
+
+ private:
+  double ema_;
+  std::int64_t first_end_;  ///< steps up to the first end of an epoch that counts
+  std::int64_t steps_per_epoch_;
+  std::vector<std::string> names_;
+};
+
 class WeightUpdate {
  public:
   /// @param steps_per_epoch  of the job on its data
   WeightUpdate(const Job& job, const ParameterLayout& layout, std::int64_t steps_per_epoch);
 
   UpdateRule rule() const { return rule_; }
-  /// Of what the optimiser remembers, in the rule's order.
+  /// Of what the optimiser remembers, in the rule's order, and then of the averages of weights.
   const std::vector<std::string>& buffer_names() const { return names_; }
+  /// How many of these are the rule's.
+  std::size_t rule_buffers() const { return names_.size() - averages_.count(); }
+  const WeightAverages& averages() const { return averages_; }
   /// Every tensor of the layout.
   std::span<const UpdateTensor> each() const { return each_; }
   /// The ranges of the arena that the rule tells apart: of neighbours that are treated alike, one.
@@ -62,6 +91,7 @@ class WeightUpdate {
   OptimizerSection section_;
   const OptimizerKind& optimizer_;
   UpdateRule rule_;
+  WeightAverages averages_;
   std::vector<std::string> names_;
   std::vector<UpdateTensor> each_, tensors_;
   GradientClip clip_;
@@ -108,7 +138,10 @@ struct TrainedState {
   GradientUnits& units;
 };
 
-/// How many buffers a job's optimiser has, for those who count memory.
+/// The weights change places with one of the buffers; what is kept beside the parameters stays.
+void exchange(const TrainedState& state, const std::string& buffer);
+
+/// How many buffers a job's optimiser and its averages of weights have, for those who count memory.
 std::size_t optimizer_buffers(const Job& job);
 
 // The fingerprints of a training step: of each tensor's summed gradient, weights and what the optimiser

@@ -6,6 +6,7 @@
 #include "common/text_layout.hpp"
 #include "kernels/device.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/config/job_schema.hpp"
 #include "trainer/engine/training_loss.hpp"
 #include "trainer/run/training_run.hpp"
 
@@ -87,17 +88,32 @@ void TrainingRun::tell_resumed() {
 
 // Where a job is started again that has nothing left to do.
 
-/// The keys that end the job no later than where its run stands.
-std::string TrainingRun::what_to_raise() const {
+/// The keys that end the job no later than where its run stands, and the command to type. A schedule that is as long as
+/// the run leaves nothing to raise: another run begins with these weights.
+std::string TrainingRun::how_to_train_on() const {
   const std::int64_t taken = state_.position.global_step;
-  std::vector<std::string> keys;
-  if (job_.train.epochs * steps_per_epoch_ <= taken)
-    keys.push_back(fmt::format("train.epochs={} or more", taken / steps_per_epoch_ + 1));
+  std::vector<std::string> keys, values;
+  Job longer = job_;
+  const auto raise = [&](std::string key, const std::string& value, const char* behind) {
+    keys.push_back(fmt::format("{}={} or more{}", key, value, behind));
+    values.push_back(fmt::format("{}={}", key, value));
+  };
+  if (job_.train.epochs * steps_per_epoch_ <= taken) {
+    longer.train.epochs = taken / steps_per_epoch_ + 1;
+    raise("train.epochs", std::to_string(longer.train.epochs), "");
+  }
   if (job_.train.max_steps > 0 && job_.train.max_steps <= taken)
-    keys.push_back(fmt::format("train.max_steps={} or more (0: no limit)", taken + 1));
+    raise("train.max_steps", std::to_string(taken + 1), " (0: no limit)");
   if (out_of_patience())
-    keys.push_back(fmt::format("train.patience={} or more (0: never)", state_.patience.without_better + 1));
-  return fmt::format("{}", fmt::join(keys, " and "));
+    raise("train.patience", std::to_string(state_.patience.without_better + 1), " (0: never)");
+  const std::string& run = job_.run.dir;
+  if (determining_keys(longer) != determining_keys(job_))
+    return fmt::format(
+        "its schedule ends with train.epochs: to train on, begin another run with its weights, "
+        "lockstep train {}/job.yaml train.initial_weights={} run.dir={}-further",
+        run, run, run);
+  return fmt::format("to train on, set {}: lockstep train {}/job.yaml {}", fmt::join(keys, " and "), run,
+                     fmt::join(values, " "));
 }
 
 /// To the person alone: nothing is written. @returns the exit code
@@ -112,9 +128,9 @@ int TrainingRun::tell_nothing_left() {
   const std::string sha256 = weights_sha256(strategy_->whole_state().weights);
   const PublishedComparison published = compare_weights(sha256);
   progress_.say(
-      fmt::format("already finished: {} {}; nothing was trained or written. To train on, set {}; to start "
-                  "afresh, run.resume=never or another run.dir",
-                  job_.run.dir, state, what_to_raise()));
+      fmt::format("already finished: {} {}; nothing was trained or written; {}; to start afresh, "
+                  "run.resume=never or another run.dir",
+                  job_.run.dir, state, how_to_train_on()));
   say_weights(sha256, published);
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <span>
 #include <utility>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -21,6 +22,11 @@ void add_evaluations(nlohmann::ordered_json& event, const Evaluations& evaluatio
     event[of + "_loss"] = (*found)->loss;  // null if not finite
     event[of + "_accuracy"] = (*found)->accuracy();
     event[of + "_samples"] = (*found)->samples;
+  }
+  for (const auto& [average, part, found] : evaluations.averages) {
+    const std::string of = average + (part == EvaluatedPart::kTest ? "_test" : "_validation");
+    event[of + "_loss"] = found.loss;
+    event[of + "_accuracy"] = found.accuracy();
   }
 }
 
@@ -53,6 +59,20 @@ nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const 
                 {"schedule", job.train.schedule.kind},
                 {"learning_rate", strategy.weight_update().learning_rate(0)}});
   return event;
+}
+
+/// Of a file that has far more tensors than the network the first names will do.
+void add_initial_weights(nlohmann::ordered_json& start, const StartingWeights& initial) {
+  constexpr std::size_t kMostNames = 100;
+  if (initial.source.empty()) return;
+  start["initial_weights"] = initial.source;
+  start["initial_tensors"] = initial.taken;
+  start["initial_sha256"] = initial.sha256;
+  if (!initial.fresh.empty()) start["new_tensors"] = initial.fresh;
+  if (initial.left_over.empty()) return;
+  const auto shown = std::min(initial.left_over.size(), kMostNames);
+  start["unused_tensors"] =
+      std::vector(initial.left_over.begin(), initial.left_over.begin() + static_cast<std::ptrdiff_t>(shown));
 }
 
 nlohmann::ordered_json step_event(const RunState& state, const StepTotals& totals, double learning_rate) {

@@ -11,6 +11,7 @@
 #include "trainer/checkpoint/state.hpp"
 #include "trainer/engine/evaluator.hpp"
 #include "trainer/run/run_state.hpp"
+#include "trainer/run/saved_model.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -25,6 +26,8 @@ namespace lockstep {
 /// The "start" event of metrics.jsonl.
 nlohmann::ordered_json start_event(const Job& job, const JobSetup& setup, const ParallelStrategy& strategy,
                                    const Communicator& comm, int hosts);
+/// Behind it, where they are not the network's own: what the run begins from.
+void add_initial_weights(nlohmann::ordered_json& start, const StartingWeights& initial);
 /// Of the last step that was taken. @param totals  of that step
 nlohmann::ordered_json step_event(const RunState& state, const StepTotals& totals, double learning_rate);
 /// Behind the event of a step: how many of the samples since the last such event were answered right, and over how many
@@ -33,7 +36,8 @@ void add_training_numbers(nlohmann::ordered_json& event, const LossWindow& windo
                           std::optional<double> gradient_norm);
 /// Of the steps since the last such event.
 nlohmann::ordered_json loss_event(const RunState& state, const LossWindow& window, double learning_rate);
-// Numbers of evaluations are "test_loss" and so on, or "validation_loss", of those that there are.
+// Numbers of evaluations are "test_loss" and so on, or "validation_loss", of those that there are; of averages of the
+// weights "ema_test_loss" and so on.
 
 /// Of the epoch whose steps are all taken.
 nlohmann::ordered_json epoch_event(const RunState& state, double learning_rate,

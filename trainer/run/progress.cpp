@@ -121,12 +121,14 @@ std::string progress_line_with_bar(const ProgressStatus& facts, int columns, boo
 }
 
 std::vector<Field> epoch_fields(const EpochSummary& facts) {
-  return {{fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
-          {"train loss " + format_loss(facts.train_loss), 2},
-          {(facts.validated ? "validation loss " : "test loss ") + facts.test_loss, 3},
-          {fmt::format("accuracy {:.2f} %", 100 * facts.test_accuracy), 8},
-          {format_seconds(facts.seconds), 4},
-          {"(" + samples_per_second(facts.samples_per_second) + ")", 1, 1}};
+  std::vector<Field> fields = {{fmt::format("epoch {:>2}/{}", facts.epoch, facts.epochs), 9},
+                               {"train loss " + format_loss(facts.train_loss), 2},
+                               {(facts.validated ? "validation loss " : "test loss ") + facts.test_loss, 3},
+                               {fmt::format("accuracy {:.2f} %", 100 * facts.test_accuracy), 8}};
+  if (!facts.averages.empty()) fields.push_back({facts.averages, 7});
+  fields.push_back({format_seconds(facts.seconds), 4});
+  fields.push_back({"(" + samples_per_second(facts.samples_per_second) + ")", 1, 1});
+  return fields;
 }
 
 // Plain shapes and text in a fixed frame.

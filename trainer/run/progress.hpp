@@ -34,9 +34,10 @@ std::string progress_line_with_bar(const ProgressStatus& facts, int columns, boo
 struct EpochSummary {
   std::int64_t epoch = 0, epochs = 0;
   double train_loss = 0;
-  std::string test_loss;     ///< as it is to be shown
-  double test_accuracy = 0;  ///< from 0 to 1
-  bool validated = false;    ///< both are of what is held out
+  std::string test_loss;      ///< as it is to be shown
+  double test_accuracy = 0;   ///< from 0 to 1
+  bool validated = false;     ///< both are of what is held out
+  std::string averages = {};  ///< what averages of the weights come to; may be empty
   double seconds = 0;
   double samples_per_second = 0;
 };

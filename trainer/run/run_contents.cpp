@@ -10,7 +10,13 @@ constexpr std::string_view kWhole = "whole number", kNumber = "number", kNumberO
                            kText = "text", kYesOrNo = "true or false";
 constexpr std::string_view kOfPipelines = "parallel.strategy: pipeline";
 constexpr std::string_view kOfCountedUpdates = "parallel.count_lost_updates: true";
-constexpr std::string_view kNumbers = "list of numbers";
+constexpr std::string_view kNumbers = "list of numbers", kTexts = "list of texts";
+constexpr std::string_view kOfEma = "train.ema, where test_accuracy is told",
+                           kOfEmaAndValidation = "train.ema and data.validation";
+constexpr std::string_view kOfSwa = "train.swa, from its first epoch on, where test_accuracy is told",
+                           kOfSwaAndValidation = "train.swa and data.validation";
+constexpr std::string_view kOfInitialWeights = "train.initial_weights";
+constexpr std::string_view kOfPartialWeights = "train.partial: true";
 constexpr std::string_view kOfValidation = "data.validation above 0";
 constexpr std::string_view kUnlessValidation = "data.validation: 0";
 constexpr std::string_view kOfRanks = "several ranks that share samples on CPUs";
@@ -32,6 +38,14 @@ Fields evaluation_fields(std::string_view when_tested) {
     {"validation_loss", kNumberOrNull, "", "the mean over the samples that are held out", kOfValidation},
     {"validation_accuracy", kNumber, "share", "of them whose class was found, 0 to 1", kOfValidation},
     {"validation_samples", kWhole, "samples", "that are held out", kOfValidation},
+    {"ema_test_loss", kNumberOrNull, "", "as test_loss, of the average of the weights", kOfEma},
+    {"ema_test_accuracy", kNumber, "share", "as test_accuracy, of that average", kOfEma},
+    {"ema_validation_loss", kNumberOrNull, "", "as validation_loss, of that average", kOfEmaAndValidation},
+    {"ema_validation_accuracy", kNumber, "share", "as validation_accuracy, of that average", kOfEmaAndValidation},
+    {"swa_test_loss", kNumberOrNull, "", "as test_loss, of the mean of weights at ends of epochs", kOfSwa},
+    {"swa_test_accuracy", kNumber, "share", "as test_accuracy, of that mean", kOfSwa},
+    {"swa_validation_loss", kNumberOrNull, "", "as validation_loss, of that mean", kOfSwaAndValidation},
+    {"swa_validation_accuracy", kNumber, "share", "as validation_accuracy, of that mean", kOfSwaAndValidation},
   };
 }
 
@@ -63,6 +77,11 @@ RunEvent start() {
     {"optimizer", kText, "", "train.optimizer.kind"},
     {"schedule", kText, "", "train.schedule.kind"},
     {"learning_rate", kNumber, "", "of the first step"},
+    {"initial_weights", kText, "", "the file that the weights were read from", kOfInitialWeights},
+    {"initial_tensors", kWhole, "tensors", "that were read from it", kOfInitialWeights},
+    {"initial_sha256", kText, "", "SHA-256 over all weights before the first step, 64 hexadecimal digits", kOfInitialWeights},
+    {"new_tensors", kTexts, "", "those that it has not, or in another shape: they start from the seed", kOfPartialWeights},
+    {"unused_tensors", kTexts, "", "of the file, whose names the network has not; at most 100", kOfPartialWeights},
     {"setup_seconds", kNumber, "seconds", "from the start of the process to the first step"},
   }};
 }

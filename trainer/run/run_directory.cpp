@@ -107,6 +107,11 @@ std::unique_ptr<RunLock> lock_directory(Env& env, const Job& job, bool wait) {
 
 /// What run.resume names.
 FoundCheckpoint named_resume_point(Env& env, const std::string& path, const OnDamaged& on_damaged) {
+  if (const NamedAverage average = split_average(env, path); !average.name.empty())
+    throw ConfigError(
+        fmt::format("run.resume: {} is an average of weights, from which no run goes on; resume {}, or begin "
+                    "another run with train.initial_weights={}",
+                    path, average.path, path));
   try {
     return open_checkpoint(env, path, on_damaged);
   } catch (const MissingDataError&) {

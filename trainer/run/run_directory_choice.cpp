@@ -105,6 +105,13 @@ std::string open_new(Env& env, const Job& job, const OpenRunDirectory& open, int
   throw IoError(fmt::format("{}: another job holds each of them; give a run.dir", path_of(job, number)));
 }
 
+/// A line more: how a new run would begin with the weights of the one that is passed over.
+std::string how_to_start_from(Env& env, const Job& job, const std::string& run_dir) {
+  if (run_dir.empty() || !job.train.initial_weights.empty() || list_checkpoints(env, run_dir).empty())
+    return "";
+  return fmt::format("\nit starts anew; from the weights of {}: train.initial_weights={}", run_dir, run_dir);
+}
+
 std::string line_for_new(const Job& job, const std::string& path, const std::string& newest,
                          const std::string& why) {
   if (job.run.resume == "never") return fmt::format("run.resume is never; this run: {}", path);
@@ -148,7 +155,8 @@ std::string choose_run_directory(Env& env, const Job& job, const OpenRunDirector
     }
   }
   const auto path = open_new(env, job, open, runs.empty() ? 1 : runs.front() + 1);
-  return line_for_new(job, path, newest, why_not_newest);
+  return line_for_new(job, path, newest, why_not_newest) +
+         (job.run.resume == "auto" ? how_to_start_from(env, job, newest) : "");
 }
 
 void tell_run_directory(Communicator& comm, const std::string& run_directory) {

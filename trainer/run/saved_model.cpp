@@ -139,15 +139,49 @@ SavedModel load_saved_model(const std::string& path) {
 
 namespace {
 
-/// A directory is a checkpoint, or a run whose newest good one is meant.
-std::string file_of_weights(const std::string& given) {
-  const std::string path = named_checkpoint(Env::posix(), given);
+struct WeightsFile {
+  std::string path;  ///< for messages
+  std::vector<std::byte> bytes;
+  std::string position;  ///< of the checkpoint that it belongs to; may be empty
+};
+
+/// " (epoch 3, step 1,407, test accuracy 45.34 %)"
+std::string position_of(const CheckpointFacts& facts) {
+  std::string text = fmt::format(" (epoch {}, step {}", facts.epoch, with_thousands(facts.step));
+  if (const auto accuracy = facts.accuracy())
+    text += fmt::format(", {} accuracy {:.2f} %", facts.validation_accuracy ? "validation" : "test",
+                        100 * *accuracy);
+  return text + ")";
+}
+
+WeightsFile file_at(const std::string& path) {
+  WeightsFile file{path, Env::posix().read(path), ""};
+  const std::string directory = std::filesystem::path(path).parent_path().string();
+  try {
+    if (Env::posix().exists(directory + "/" + kManifestFile))
+      file.position = position_of(load_manifest(Env::posix(), directory).facts);
+  } catch (const Error&) {
+    return file;  // the manifest is damaged; the weights are read all the same
+  }
+  return file;
+}
+
+/// A directory is a checkpoint, or a run whose newest good one is meant; an average of weights is a file that is made here.
+WeightsFile read_weights_file(const std::string& given) {
+  Env& env = Env::posix();
+  const OnDamaged tell = [](const std::string& damage) { print_error(damage); };
+  const NamedAverage average = split_average(env, given);
+  if (!average.name.empty()) {
+    const FoundCheckpoint found = open_checkpoint(env, given, tell);
+    return {found.path, write_safetensors(tensors_of(found.state.facts.tensors(), found.state.weights, "")),
+            position_of(found.state.facts)};
+  }
+  const std::string path = named_checkpoint(env, given);
   std::error_code ignored;
-  if (!std::filesystem::is_directory(path, ignored)) return path;
+  if (!std::filesystem::is_directory(path, ignored)) return file_at(path);
   std::string in_checkpoint = path + "/" + kModelFile;
-  if (std::filesystem::exists(in_checkpoint, ignored)) return in_checkpoint;
-  return resolve_checkpoint(Env::posix(), path, [](const std::string& damage) { print_error(damage); }) +
-         "/" + kModelFile;
+  if (std::filesystem::exists(in_checkpoint, ignored)) return file_at(in_checkpoint);
+  return file_at(resolve_checkpoint(env, path, tell) + "/" + kModelFile);
 }
 
 /// What torch.save() writes: a zip archive of a pickle, which can run a program that is in it where it is read.
@@ -162,26 +196,77 @@ void refuse_pickle(std::span<const std::byte> bytes, const std::string& path) {
       path, printable(path)));
 }
 
+/// All tensors, or an error.
+std::string read_all(std::vector<std::byte> bytes, const std::string& path, const Network& network,
+                     std::span<float> weights) {
+  if (path.ends_with(".onnx")) return read_onnx(bytes, path, network, weights);
+  const auto file = SafetensorsFile::parse(std::move(bytes), path);
+  try {
+    return read_foreign_weights(file, path, network, weights);
+  } catch (const DataError& error) {
+    std::vector<float> unused(weights.size());
+    const FittingWeights fitting = read_fitting_weights(file, network, unused);
+    if (fitting.taken.empty()) throw;
+    throw DataError(fmt::format(
+        "{}. train.partial=true takes what fits, {} of {}, and starts the rest afresh", error.what(),
+        fitting.taken.size(), counted(fitting.taken.size() + fitting.fresh.size(), "tensor")));
+  }
+}
+
+void read_what_fits(std::vector<std::byte> bytes, const std::string& path, const Network& network,
+                    std::span<float> weights, StartingWeights& initial) {
+  if (path.ends_with(".onnx"))
+    throw DataError(fmt::format(
+        "{}: train.partial goes by the names of tensors, and an ONNX file is read along its graph, as a "
+        "whole; "
+        "make a checkpoint of it with a job of its own network: lockstep import {} JOB.yaml DIR, then "
+        "train.initial_weights=DIR",
+        path, path));
+  FittingWeights fitting =
+      read_fitting_weights(SafetensorsFile::parse(std::move(bytes), path), network, weights);
+  if (fitting.taken.empty())
+    throw DataError(fmt::format(
+        "{}: none of its tensors has the name and shape of one of the model's, so nothing is left of "
+        "train.partial; the model has {}; the file has, beside those, {}. Name the model's layers as the "
+        "file "
+        "does, or leave train.partial out: then other names are matched by shape",
+        path, first_and_last(fitting.fresh),
+        fitting.left_over.empty() ? "nothing" : first_and_last(fitting.left_over)));
+  initial.taken = fitting.taken.size();
+  initial.fresh = std::move(fitting.fresh);
+  initial.left_over = std::move(fitting.left_over);
+  initial.lines = {fmt::format("{} of {} by name (train.partial)", initial.taken,
+                               counted(initial.taken + initial.fresh.size(), "tensor")),
+                   "  taken: " + first_and_last(fitting.taken)};
+  if (!initial.fresh.empty())
+    initial.lines.push_back(fmt::format("  new, from train.seed: {}", fmt::join(initial.fresh, "; ")));
+  if (!initial.left_over.empty()) initial.lines.push_back("  not used: " + first_and_last(initial.left_over));
+}
+
 }  // namespace
 
-std::string initialise_weights(const Job& job, const Network& network, std::span<float> weights) {
+StartingWeights initialise_weights(const Job& job, const Network& network, std::span<float> weights) {
   const TrainSection& train = job.train;
-  if (train.initial_weights.empty()) {
+  if (train.initial_weights.empty() || train.partial)
     network.initialise(train.seed, weights, train.initial_scale);
-    return "";
-  }
-  const std::string path = file_of_weights(train.initial_weights);
-  std::vector<std::byte> bytes = Env::posix().read(path);
+  if (train.initial_weights.empty()) return {};
+  auto [path, bytes, position] = read_weights_file(train.initial_weights);
+  StartingWeights initial{.source = path, .lines = {}};
   refuse_pickle(bytes, path);
-  const std::string how =
-      path.ends_with(".onnx")
-          ? read_onnx(bytes, path, network, weights)
-          : read_foreign_weights(SafetensorsFile::parse(std::move(bytes), path), path, network, weights);
+  if (train.partial) {
+    read_what_fits(std::move(bytes), initial.source, network, weights, initial);
+  } else {
+    initial.lines = {read_all(std::move(bytes), initial.source, network, weights)};
+    initial.taken = network.parameters().tensors().size();
+  }
   for (const Parameter& tensor : network.parameters().tensors()) {
     const std::string wrong = unusable_numbers(tensor.name, weights.subspan(tensor.offset, tensor.size));
-    if (!wrong.empty()) throw DataError(fmt::format("{}: {}; give a file of finite weights", path, wrong));
+    if (!wrong.empty())
+      throw DataError(fmt::format("{}: {}; give a file of finite weights", initial.source, wrong));
   }
-  return fmt::format("initial weights: {}: {}", path, how);
+  initial.sha256 = weights_sha256(weights);
+  initial.lines.front() = fmt::format("initial weights: {}{}: {}", path, position, initial.lines.front());
+  return initial;
 }
 
 }  // namespace lockstep

@@ -113,7 +113,7 @@ void TrainingRun::restore_or_initialise() {
       data_checked_ = read_data_record(checkpoint->state.facts, checkpoint->path).can_be_checked();
       nothing_left_ = nothing_left();
     } else if (comm_.rank() == 0) {
-      weights_line_ = initialise_weights(job_, setup_.network, strategy_->whole_state().weights);
+      initial_weights_ = initialise_weights(job_, setup_.network, strategy_->whole_state().weights);
     }
     if (directory_ && !nothing_left_) open_files(checkpoint);
   });
@@ -160,11 +160,12 @@ void TrainingRun::announce() {
       tell_resumed();
     } else {
       auto event = start_event(job_, setup_, *strategy_, comm_, hosts);
+      add_initial_weights(event, initial_weights_);
       event["setup_seconds"] = seconds_since(process_start_);
       directory_->write(event);
     }
   }
-  if (!weights_line_.empty()) say(weights_line_);
+  for (const std::string& line : initial_weights_.lines) say(line);
   if (job_.run.trail && !keeps_trail(job_))
     say("trail: none, since sums are not exact (parallel.determinism: off)");
   if (job_.run.print_shapes) tell_devices();

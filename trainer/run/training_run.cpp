@@ -159,13 +159,16 @@ bool TrainingRun::evaluate_now(EvaluatedPart part) {
   require_finite_weights();
   const InPhase phase(comm_.activity(), Phase::kEvaluating);
   const TimeSpan span(comm_.activity().timeline(), Work::kEvaluation);
-  const Evaluation evaluation = strategy_->evaluate(part, [this] { return leave_evaluation(); });
+  const auto leave = [this] { return leave_evaluation(); };
+  const Evaluation evaluation = strategy_->evaluate(part, leave);
+  if (part == judge_) evaluations_ = {};
   stopping_ = evaluation.interrupted;
+  if (!stopping_)
+    stopping_ = !evaluate_averages(*strategy_, state_.position.global_step, part, leave, evaluations_);
   if (stopping_) {
     tell_why_it_stops();
     return false;
   }
-  if (part == judge_) evaluations_ = {};
   evaluations_.of(part) = evaluation;
   state_.note(part, evaluation.accuracy());
   return true;

@@ -13,6 +13,7 @@
 #include "trainer/run/progress.hpp"
 #include "trainer/run/run_directory.hpp"
 #include "trainer/run/run_state.hpp"
+#include "trainer/run/saved_model.hpp"
 #include "trainer/run/step_trace.hpp"
 #include "trainer/run/stop_signal.hpp"
 #include "trainer/strategies/strategy.hpp"
@@ -125,7 +126,7 @@ class TrainingRun {
   std::vector<std::string> announcement(int hosts) const;
   void tell_resumed();
   int tell_nothing_left();
-  std::string what_to_raise() const;
+  std::string how_to_train_on() const;
   void tell_memory();
   std::string resident_memory();
   std::string device_memory();
@@ -144,7 +145,7 @@ class TrainingRun {
   Progress progress_;
   std::optional<RunDirectory> directory_;  ///< rank 0's
   std::unique_ptr<FaultInjector> faults_;  ///< none, unless the job asks for one
-  std::string weights_line_;               ///< rank 0: what train.initial_weights gave; may be empty
+  StartingWeights initial_weights_;        ///< rank 0: what train.initial_weights gave
   RunState state_;
   EvaluatedPart judge_;          ///< what is evaluated while it trains
   Evaluations evaluations_;      ///< of the weights that were evaluated last

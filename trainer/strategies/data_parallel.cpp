@@ -30,6 +30,13 @@ void DataParallel::collect() {
   if (comm_.rank() == 0) fetch_state();
 }
 
+/// By way of the host's copy, where the weights are on a device.
+void DataParallel::exchange_weights(const std::string& average) {
+  fetch_state();
+  exchange(whole_state(), average);
+  put_weights();
+}
+
 void DataParallel::check_copies(std::int64_t step) {
   const InPhase phase(comm_.activity(), Phase::kChecking);
   fetch_state();
@@ -65,6 +72,21 @@ StrategyDescription DataParallel::describe() const {
 std::unique_ptr<ParallelStrategy> make_data_parallel(const Job& job, const JobSetup& setup,
                                                      Communicator& comm) {
   return (setup.device.gpu ? make_device_data_parallel : make_cpu_data_parallel)(job, setup, comm);
+}
+
+bool evaluate_averages(ParallelStrategy& strategy, std::int64_t steps, EvaluatedPart part,
+                       const LeaveEvaluation& leave, Evaluations& found) {
+  const WeightAverages& averages = strategy.weight_update().averages();
+  for (std::size_t i = 0; i < averages.count(); ++i) {
+    if (!averages.exists(i, steps)) continue;
+    const std::string& name = averages.names()[i];
+    strategy.exchange_weights(name);
+    const Evaluation evaluation = strategy.evaluate(part, leave);
+    strategy.exchange_weights(name);
+    if (evaluation.interrupted) return false;
+    found.averages.push_back({name, part, evaluation});
+  }
+  return true;
 }
 
 // The catalogue.

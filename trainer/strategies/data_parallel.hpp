@@ -21,6 +21,7 @@ class DataParallel : public ParallelStrategy {
  public:
   void distribute() final;
   void collect() final;
+  void exchange_weights(const std::string& average) final;
   void check_copies(std::int64_t step) final;
   std::vector<std::uint64_t> combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) final;
   void probe_next_step(const StepProbe& probe) final;
@@ -31,9 +32,10 @@ class DataParallel : public ParallelStrategy {
   DataParallel(const Job& job, const JobSetup& setup, Communicator& comm)
       : setup_(setup), comm_(comm), sampler_(sampler_options(job, setup.data->train, comm)) {}
 
-  /// Brings the state from where it is trained into whole_state(), and back after a change there or of the units.
-  /// Nothing to do on a CPU.
+  /// Brings the state from where it is trained into whole_state(), and back after a change there; the latter without
+  /// the units, or with them. Nothing to do on a CPU.
   virtual void fetch_state() {}
+  virtual void put_weights() {}
   virtual void commit_state() {}
   virtual void probe_next_sums(const GradientReducer::SeeSums& see) = 0;
 

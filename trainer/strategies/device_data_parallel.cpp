@@ -71,9 +71,12 @@ class DeviceDataParallel final : public DataParallel {
     arena_.queue_state_to_host();
     step_.stream().synchronize();
   }
-  void commit_state() override {
+  void put_weights() override {
     arena_.queue_state_to_device();
     step_.stream().synchronize();
+  }
+  void commit_state() override {
+    put_weights();
     use_units();
   }
   void probe_next_sums(const GradientReducer::SeeSums& see) override;
@@ -147,6 +150,7 @@ StepSeries DeviceDataParallel::run(const StepPosition& position, std::int64_t co
     const bool halted = series.steps - before < unseen;
     if (unseen == 0 || halted) run_watched(after(position, series.steps), stop_requested, series);
   }
+  if (series.steps > 0) arena_.queue_averages(position.global_step + series.steps - 1);
   const double seconds = seconds_since(start);
   times_.total += seconds;
   if (series.steps > 0) series_.took(series.steps, seconds, comm_);

@@ -301,7 +301,7 @@ StageSums DeviceStageEngine::reduce() {
 
 /// The update divides by the samples that the sums bring with them, and stops where they say that a number was
 /// refused; of both, the host knows those of all stages.
-void DeviceStageEngine::update(const StepPosition& /*position*/, std::int64_t samples,
+void DeviceStageEngine::update(const StepPosition& position, std::int64_t samples,
                                std::vector<std::uint64_t>& rows, const NormOfAll& norm) {
   if (!arena_) {
     if (clips_by_norm()) norm({});
@@ -316,6 +316,7 @@ void DeviceStageEngine::update(const StepPosition& /*position*/, std::int64_t sa
     arena_->queue_clip_factor(norm(arena_->gradient_squares()));
   }
   arena_->queue_update();
+  arena_->queue_averages(position.global_step);
   arena_->queue_rows_to_host();
   wait_for_stream("an update on the GPU");
   arena_->append_rows(1, rows);

@@ -243,6 +243,14 @@ void Pipeline::move_state(const HeldRange& range, int holder, Way way) {
   }
 }
 
+void Pipeline::exchange_weights(const std::string& average) {
+  naming_silent_stages([&] {
+    engine_->fetch_state();
+    if (!held_.ranges.empty()) exchange(engine_->state(), average);
+    engine_->commit_state();
+  });
+}
+
 void Pipeline::check_copies(std::int64_t step) {
   const InPhase phase(comm_.activity(), Phase::kChecking);
   naming_silent_stages([&] {

@@ -33,6 +33,7 @@ class Pipeline final : public ParallelStrategy {
   TrainedState whole_state() override;
   void distribute() override;
   void collect() override;
+  void exchange_weights(const std::string& average) override;
   void check_copies(std::int64_t step) override;
   std::vector<std::uint64_t> combine_fingerprints(std::span<std::uint64_t> rows, std::size_t slots) override;
 

@@ -96,6 +96,10 @@ class ParallelStrategy {
   virtual void distribute() = 0;
   /// Brings the run's state into rank 0's whole state. Collective.
   virtual void collect() = 0;
+  /// The weights change places with one of their averages (WeightAverages), on every rank and wherever they are trained,
+  /// until the next call: so an average is evaluated.
+  /// Only where the job keeps averages, which it cannot under hogwild.
+  virtual void exchange_weights(const std::string& /*average*/) { LOCKSTEP_CHECK(false); }
   /// Compares the copies of weights that several ranks hold; nothing to do where there is one. Collective.
   /// @param step    for the message
   /// @throws AgreedError  names the rank that differs
@@ -129,6 +133,11 @@ class ParallelStrategy {
   /// What is worth saying when the run has ended, on rank 0. Collective.
   virtual StrategySummary summary() { return {}; }
 };
+
+/// Adds to `found` the evaluation of every average of the weights that there is after so many steps. Collective.
+/// @returns false if it was left, on all ranks
+bool evaluate_averages(ParallelStrategy& strategy, std::int64_t steps, EvaluatedPart part,
+                       const LeaveEvaluation& leave, Evaluations& found);
 
 // From the name in the job file to a strategy at work.
 

@@ -73,7 +73,8 @@ std::string why_no_beginning(const Job& job) {
   const std::string& path = job.train.initial_weights;
   std::error_code ignored;
   try {
-    if (path.empty() || std::filesystem::exists(named_checkpoint(Env::posix(), path), ignored)) return "";
+    const std::string found = named_checkpoint(Env::posix(), split_average(Env::posix(), path).path);
+    if (path.empty() || std::filesystem::exists(found, ignored)) return "";
   } catch (const Error& error) {
     return fmt::format("train.initial_weights: {}", error.what());
   }

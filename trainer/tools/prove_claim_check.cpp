@@ -20,7 +20,9 @@ namespace {
 
 /// Of an event, what is measured and not computed.
 const std::set<std::string> kTimes = {"seconds", "train_seconds"};
-const std::set<std::string> kOfTheTestSet = {"test_loss", "test_accuracy", "test_samples"};
+const std::set<std::string> kOfTheTestSet = {"test_loss",        "test_accuracy", "test_samples",
+                                             "ema_test_loss",    "swa_test_loss", "ema_test_accuracy",
+                                             "swa_test_accuracy"};
 /// Of the event "start", what does not follow from the job and its data; a model's name may be that of its file.
 const std::set<std::string> kOfThePlace = {"model",  "version", "world",    "hosts",       "threads",
                                            "device", "backend", "strategy", "data_origin", "test_samples"};
@@ -76,6 +78,14 @@ void ClaimCheck::read() {
   windows_.insert(interval_.last - std::min(there.unprinted.steps, interval_.last));
   windows_.insert(interval_.last - std::min(there.unlogged.steps, interval_.last));
   if (const auto samples = test_samples_of(there)) test_sizes_.insert(*samples);
+}
+
+std::string ClaimCheck::initial_weights() const {
+  for (const ClaimedLine& line : run_.metrics.of_step(0)) {
+    const auto said = run_.metrics.event(line).value("initial_sha256", nlohmann::json());
+    if (line.event == "start" && said.is_string()) return said.get<std::string>();
+  }
+  return "";
 }
 
 /// Behind a checkpoint a printed loss or an accuracy may begin before it: its part until there is in the checkpoint, of

@@ -31,6 +31,8 @@ class ClaimCheck {
 
   /// Looks for what is claimed of the interval. @throws DataError, IoError
   void read();
+  /// The SHA-256 of the weights before the first step, where the run began from others' (train.initial_weights); or "".
+  std::string initial_weights() const;
   /// The state that the replay starts from, as its checkpoint has it.
   void begin(const RunState& state);
   /// The next step behind this one where a series must end: something is claimed of it, or a printed loss begins

@@ -64,6 +64,7 @@ class Replay {
  private:
   void start();
   void load_start();
+  void begin_afresh();
   void take_series();
   void compare(const StepSeries& series, const std::vector<std::uint64_t>& apart);
   void fail(const StepSeries& series);
@@ -97,7 +98,7 @@ void Replay::start() {
     if (!leads()) return;
     claims_.read();
     if (interval_.start.checkpoint.empty()) {
-      initialise_weights(run_.job, run_.setup.network, strategy_->whole_state().weights);
+      begin_afresh();
     } else {
       load_start();
     }
@@ -110,6 +111,19 @@ void Replay::start() {
     claims_.compare_lines(state_, {});
   }
   give_order();
+}
+
+/// The file that train.initial_weights names may have changed meanwhile: a run that was trained further has.
+void Replay::begin_afresh() {
+  const StartingWeights here =
+      initialise_weights(run_.job, run_.setup.network, strategy_->whole_state().weights);
+  const std::string then = claims_.initial_weights();
+  if (here.source.empty() || then.empty() || here.sha256 == then) return;
+  verdict_.not_proved.push_back(
+      {interval_.steps(),
+       fmt::format("{} holds other weights than when the run began from it (train.initial_weights)",
+                   here.source)});
+  stop_at(interval_.last);
 }
 
 /// A checkpoint whose checksums are good may hold what no run of this job can have.
@@ -140,8 +154,12 @@ void Replay::take_series() {
   progress_.add(series.steps);
   if (leads() && series.failure && !order_.stop) fail(series);
   give_order();
-  if (order_.test) evaluations_.test = strategy_->evaluate(EvaluatedPart::kTest, never_leave);
-  if (order_.validate) evaluations_.validation = strategy_->evaluate(EvaluatedPart::kValidation, never_leave);
+  for (const auto& [wanted, part] : {std::pair(order_.test, EvaluatedPart::kTest),
+                                     std::pair(order_.validate, EvaluatedPart::kValidation)}) {
+    if (!wanted) continue;
+    evaluations_.of(part) = strategy_->evaluate(part, never_leave);
+    evaluate_averages(*strategy_, step(), part, never_leave, evaluations_);
+  }
   if (order_.test || order_.validate) strategy_->collect();
   std::optional<double> norm;
   if (order_.norm) norm = strategy_->gradient_norm();

@@ -9,9 +9,11 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace lockstep {
 namespace {
@@ -69,6 +71,37 @@ TEST_F(CheckpointNamesTest, NamesMeanCheckpointsOfTheirRun) {
   EXPECT_EQ(open_checkpoint(env_, run_ + "@last", {}).state.facts.step, 300);
 }
 
+TEST_F(CheckpointNamesTest, AnAverageBehindACheckpointIsItsWeights) {
+  CheckpointState state = make_state(400);
+  state.optimizer.push_back({"ema", std::vector<float>(state.weights.size(), 0.25F)});
+  state.optimizer.push_back({"swa", std::vector<float>(state.weights.size())});
+  state.facts.kept = {{"bn.running_mean", {2}}};
+  state.weights.insert(state.weights.end(), {7, 8});
+  state.facts.test_accuracy = 0.9;
+  save_checkpoint(env_, run_, state);
+  for (const std::string& path : {run_ + "@ema", run_ + "@step:400@ema", step(400) + "@ema"}) {
+    const FoundCheckpoint found = open_checkpoint(env_, path, {});
+    EXPECT_EQ(found.path, step(400) + "@ema");
+    EXPECT_EQ(found.state.weights.front(), 0.25F);
+    EXPECT_EQ(found.state.weights.back(), 8) << "what is kept is that of the weights";
+    EXPECT_EQ(found.state.facts.average, "ema");
+    EXPECT_FALSE(found.state.facts.test_accuracy) << "measured of other weights";
+    EXPECT_EQ(load_manifest(env_, found.path).facts.step, 400);
+  }
+  EXPECT_THROW(open_checkpoint(env_, run_ + "@swa", {}), MissingDataError)
+      << "zeros are an average of nothing";
+  EXPECT_THROW(open_checkpoint(env_, step(200) + "@ema", {}), MissingDataError);
+  EXPECT_THROW(open_checkpoint(env_, run_ + "@mean", {}), UsageError);
+}
+
+TEST_F(CheckpointNamesTest, ADamagedAverageIsRefusedAndShown) {
+  CheckpointState state = make_state(400);
+  state.optimizer.push_back({"ema", std::vector<float>(state.weights.size(), NAN)});
+  save_checkpoint(env_, run_, state);
+  EXPECT_THROW(open_checkpoint(env_, run_ + "@ema", {}), DataError);
+  EXPECT_EQ(open_checkpoint(env_, run_ + "@ema", {}, Weights::kAny).path, step(400) + "@ema");
+}
+
 TEST_F(CheckpointNamesTest, OlderIsTheBestAmongEquals) {
   CheckpointState state = make_state(400);
   state.facts.test_accuracy = 0.6894;
@@ -109,7 +142,7 @@ TEST_F(CheckpointNamesTest, NamesWithoutACheckpointSayWhichThereAre) {
     EXPECT_NE(said.find("step:200 (epoch 2, 68.94 %)"), std::string::npos) << said;
   }
   for (const char* behind : {"@bset", "@", "@epoch:", "@step:-1", "@step:1x"})
-    EXPECT_NE(refused<UsageError>(behind).find("behind @ of a run stands best, last, epoch:N or step:N"),
+    EXPECT_NE(refused<UsageError>(behind).find("behind @ of a run stands best, last, epoch:N, step:N"),
               std::string::npos)
         << behind;
   EXPECT_NE(refused<MissingDataError>("2@best").find("there is no such run"), std::string::npos);

@@ -67,6 +67,7 @@ TEST(PublishedHashTest, NothingIsSaidWhereNothingIsPromisedOrNotAllIsKnown) {
       [](CheckpointFacts& f) { f.world["kernels"] = "vendor"; },
       [](CheckpointFacts& f) { f.job["train.initial_weights"] = "weights.safetensors"; },
       [](CheckpointFacts& f) { f.data.clear(); },
+      [](CheckpointFacts& f) { f.average = "ema"; },
   };
   for (const auto& change : changes) {
     CheckpointFacts facts = facts_of_a_run();

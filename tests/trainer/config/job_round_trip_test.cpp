@@ -42,12 +42,14 @@ class RandomJob {
                 flip() ? HoldOut{.samples = whole(0, 1000000000)} : HoldOut{.share = real(1e-9, 0.999)},
                 flip() ? std::vector<Augmentation>() : augmentations()};
     const bool nesterov = flip();
+    const std::string initial_weights = flip() ? text() : "";
     job.train = {whole(1, 1000000000),
                  random_(),
                  whole(0, 4294967295),
                  whole(0, 1000000000000),
                  whole(0, 1000000000),
-                 flip() ? text() : "",
+                 initial_weights,
+                 !initial_weights.empty() && flip(),
                  0,
                  flip() ? real(1e-9, 1e9) : 0,
                  0,
@@ -56,6 +58,8 @@ class RandomJob {
                  pick_loss(),
                  real(0.001, 0.999),
                  {},
+                 flip() ? real(1e-9, 0.999) : 0,
+                 {whole(0, 1)},
                  {"sgd", real(1e-12, 1e6), real(1e-9, 0.999), real(0, 1e6), nesterov ? 0 : real(0, 1),
                   nesterov, flip()}};
     if (job.train.loss == LossKind::kCrossEntropy)
@@ -239,7 +243,8 @@ TEST(JobHashTest, WhatDeterminesTheWeightsIsNamedWithBothValues) {
        {"model=lenet", "data.set=random", "data.global_batch=64", "data.mean=0", "data.std=1",
         "data.shuffle=no", "train.optimizer.lr=0.5", "train.optimizer.momentum=0",
         "train.optimizer.weight_decay=1e-4", "train.optimizer.nesterov=yes", "parallel.determinism=off",
-        "train.initial_weights=w.safetensors", "train.initial_scale=0.01", "parallel.grain=32"}) {
+        "train.initial_weights=w.safetensors", "train.initial_scale=0.01", "train.ema=0.9",
+        "train.swa.from_epoch=2", "parallel.grain=32"}) {
     EXPECT_FALSE(changes(text).empty()) << text;
   }
 }

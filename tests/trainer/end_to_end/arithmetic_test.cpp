@@ -65,8 +65,9 @@ std::vector<Known> known_runs() {
 /// SHA-256 of the losses and accuracies of a run's metrics as they are written there, a line each, as
 /// tests/arithmetic/run takes it.
 std::string losses_sha256(const std::string& run_dir) {
-  const Outcome outcome = run_shell("grep -Eo '\"(loss|train_loss|test_loss|test_accuracy)\":[^,}]*' " +
-                                    run_dir + "/metrics.jsonl | sha256sum | cut -c 1-64");
+  const Outcome outcome =
+      run_shell("grep -Eo '\"(loss|train_loss|(ema_|swa_)?test_loss|test_accuracy)\":[^,}]*' " + run_dir +
+                "/metrics.jsonl | sha256sum | cut -c 1-64");
   return outcome.last_line();
 }
 

@@ -50,7 +50,8 @@ class FinishedRunTest : public ::testing::Test {
 
 TEST_F(FinishedRunTest, AgainItSaysSoAndTouchesNothing) {
   expect_untouched("", {"already finished", "all 6 steps", "train.epochs=3 or more", "run.resume=never"});
-  expect_untouched("parallel.ranks=3", {"already finished"});
+  const std::string again = "lockstep train " + run() + "/job.yaml train.epochs=3;";
+  expect_untouched("parallel.ranks=3", {"already finished", again.c_str()});
   expect_untouched("train.epochs=9 train.max_steps=6", {"already finished", "train.max_steps=7 or more"});
 }
 

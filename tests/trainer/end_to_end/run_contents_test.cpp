@@ -31,6 +31,7 @@ bool is_of_type(const nlohmann::json& value, std::string_view type) {
   if (type == "number or null") return value.is_number() || value.is_null();
   if (type == "text") return value.is_string();
   if (type == "list of numbers") return value.is_array() && value.at(0).is_number();
+  if (type == "list of texts") return value.is_array() && value.at(0).is_string();
   return type == "true or false" && value.is_boolean();
 }
 
@@ -96,6 +97,17 @@ TEST(RunContentsTest, TheTableOfEventsHasWhatRunsWriteAndNothingElse) {
   seen.add_run(directory.path("patience"));
   train(job + " parallel.device=emulated train.epochs=1 run.dir=" + directory.path("emulated"));
   seen.add_run(directory.path("emulated"));
+  for (const std::string held_out : {"0", "0.2"}) {
+    train(job + " train.evaluate_every_steps=1 train.ema=0.9 train.swa.from_epoch=1 data.validation=" +
+          held_out + " run.dir=" + directory.path("averages-" + held_out));
+    seen.add_run(directory.path("averages-" + held_out));
+  }
+  write_text(
+      directory.path("head.yaml"),
+      "layers:\n  - conv2d: {name: conv1, out: 10, kernel: 5}\n  - linear: {name: head, out: classes}\n");
+  train(job + kThreads + directory.path("further") + " train.partial=true train.initial_weights=" + run +
+        " model=" + directory.path("head.yaml"));
+  seen.add_run(directory.path("further"));
   add_rare_events(seen);
 
   auto written = seen.take();

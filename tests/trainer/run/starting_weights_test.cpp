@@ -93,10 +93,34 @@ TEST(StartingWeightsTest, OtherNamesAreFoundByTheirShapesAndSaidSo) {
   Job job;
   job.train.initial_weights = golden("torch_state_dict.safetensors");
   std::vector<float> weights(network.parameters().weights_size());
-  const std::string line = initialise_weights(job, network, weights);
+  const std::string line = initialise_weights(job, network, weights).lines.front();
   EXPECT_NE(line.find("by shape, since the names are others: first from 'conv1'"), std::string::npos) << line;
   const auto expected = weights_from_pytorch(same_names);
   EXPECT_TRUE(std::ranges::equal(weights, expected.span()));
+}
+
+TEST(StartingWeightsTest, OfWhatFitsInPartTheRestIsThatOfTheSeed) {
+  const Network whole = Network::parse(network_with(", bias: false"), "torch.yaml", kImage, kClasses);
+  const Network other = Network::parse(network_with(", bias: false"), "torch.yaml", kImage, kClasses + 1);
+  Job job;
+  job.train.initial_weights = golden("torch_state_dict.safetensors");
+  job.train.partial = true;
+  std::vector<float> weights(other.parameters().weights_size()), fresh(weights.size());
+  const StartingWeights initial = initialise_weights(job, other, weights);
+  other.initialise(job.train.seed, fresh, 0);
+  const auto from_file = weights_from_pytorch(whole);
+  EXPECT_EQ(initial.fresh, std::vector<std::string>{"fc2.weight [6, 8], of which the file has [5, 8]"});
+  for (const Parameter& tensor : other.parameters().tensors()) {
+    const bool is_new = tensor.name == "fc2.weight";
+    const auto expected = whole.parameters().tensors();
+    const auto same = std::ranges::find(expected, tensor.name, &Parameter::name);
+    ASSERT_NE(same, expected.end());
+    const auto numbers = std::span(weights).subspan(tensor.offset, tensor.size);
+    EXPECT_TRUE(
+        std::ranges::equal(numbers, is_new ? std::span<const float>(fresh).subspan(tensor.offset, tensor.size)
+                                           : from_file.span().subspan(same->offset, same->size)))
+        << tensor.name;
+  }
 }
 
 TEST(StartingWeightsTest, FileOfTorchSaveIsRefusedWithTheWayOut) {

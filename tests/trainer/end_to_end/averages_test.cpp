@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// Averages of the weights through the whole program: the same bytes on any ranks, threads and devices, after a stop and a
+/// kill; measured beside the weights, and taken for them as RUN@ema and RUN@swa.
+#include "tests/trainer/end_to_end/program.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lockstep::testing::averages_test {
+namespace {
+
+/// With running statistics, unless it is for a pipeline; five steps an epoch, the last one smaller.
+std::string write_job(const TemporaryDirectory& directory) {
+  const std::string end = "  - flatten\n  - linear: classes\n";
+  write_text(directory.path("plain.yaml"), "layers:\n  - avg_pool: 4\n" + end);
+  write_text(directory.path("normed.yaml"),
+             "layers:\n  - conv2d: {out: 3, kernel: 5, stride: 3}\n  - batch_norm\n  - relu\n" + end);
+  auto path = directory.path("job.yaml");
+  write_text(path,
+             "model: normed.yaml\n"
+             "data: {set: synthetic, train_samples: 300, test_samples: 50, global_batch: 64}\n"
+             "train: {epochs: 3, seed: 7, ema: 0.8, swa: {from_epoch: 2}}\n"
+             "parallel: {device: cpu, grain: 16}\n"
+             "run: {checkpoint_every_steps: 0, log_every_steps: 1}\n");
+  return path;
+}
+
+class AveragesTest : public ::testing::Test {
+ protected:
+  AveragesTest() : job_(write_job(directory_)) {}
+
+  TrainedRun train(const std::string& label, const std::string& overrides = "", int ranks = 0) const {
+    return train_job(job_ + " " + overrides, directory_.path(label), ranks);
+  }
+  std::string path(const std::string& label) const { return directory_.path(label); }
+  static std::string saved(const std::string& run, const std::string& file) {
+    return read_text(run + "/checkpoints/step-00000015/" + file);
+  }
+  void expect_same_bytes(const TrainedRun& run, const TrainedRun& reference) const {
+    EXPECT_EQ(run.last_line, reference.last_line) << run.directory;
+    for (const char* file : {"model.safetensors", "optimizer.safetensors"})
+      EXPECT_TRUE(saved(run.directory, file) == saved(reference.directory, file))
+          << run.directory << ": " << file;
+    EXPECT_EQ(comparable_metrics(run.directory), comparable_metrics(reference.directory)) << run.directory;
+  }
+  static nlohmann::json end_of(const std::string& run) { return read_metrics(run).back(); }
+
+  TemporaryDirectory directory_;
+  std::string job_;
+};
+
+TEST_F(AveragesTest, HaveTheSameBytesOnAnyRanksAndThreads) {
+  const TrainedRun alone = train("alone");
+  for (const int ranks : {2, 3})
+    for (const std::string threads : {"1", "2"})
+      expect_same_bytes(train(std::to_string(ranks) + "x" + threads, "parallel.threads=" + threads, ranks),
+                        alone);
+  EXPECT_EQ(train("without", "train.ema=0 train.swa.from_epoch=0").last_line, alone.last_line)
+      << "the averages change the weights";
+}
+
+TEST_F(AveragesTest, HaveTheSameBytesOnADeviceAndInAPipeline) {
+  const TrainedRun alone = train("alone");
+  for (const std::string graph : {"on", "off"}) {
+    const TrainedRun run = train("device-" + graph, "parallel.device=emulated parallel.graph=" + graph);
+    EXPECT_EQ(run.last_line, alone.last_line);
+    EXPECT_TRUE(saved(run.directory, "optimizer.safetensors") ==
+                saved(alone.directory, "optimizer.safetensors"))
+        << graph;
+    EXPECT_EQ(read_text(run.directory + "/trail.bin"), read_text(alone.directory + "/trail.bin")) << graph;
+  }
+  const std::string plain = "model=" + path("plain.yaml") + " ";
+  const TrainedRun whole = train("plain", plain);
+  const std::string pipeline = plain + "parallel.strategy=pipeline parallel.backend=thread parallel.ranks=2 ";
+  for (const std::string device : {"cpu", "emulated"}) {
+    const TrainedRun run = train("pipeline-" + device, pipeline + "parallel.device=" + device);
+    EXPECT_EQ(run.last_line, whole.last_line);
+    EXPECT_TRUE(saved(run.directory, "optimizer.safetensors") ==
+                saved(whole.directory, "optimizer.safetensors"))
+        << device;
+    EXPECT_EQ(end_of(run.directory).at("ema_test_loss"), end_of(whole.directory).at("ema_test_loss"));
+  }
+}
+
+TEST_F(AveragesTest, AStoppedRunGoesOnToTheSameBytes) {
+  const TrainedRun whole = train("whole");
+  for (const std::string device : {"cpu", "emulated"}) {
+    const std::string label = "parts-" + device;
+    for (const std::string steps : {"1", "7", "10"}) train(label, "train.max_steps=" + steps);
+    const TrainedRun parts = train(label, "parallel.device=" + device, device == "cpu" ? 2 : 0);
+    EXPECT_TRUE(saved(parts.directory, "optimizer.safetensors") ==
+                saved(whole.directory, "optimizer.safetensors"))
+        << device;
+    EXPECT_EQ(parts.last_line, whole.last_line) << device;
+  }
+}
+
+TEST_F(AveragesTest, AKilledRunGoesOnToTheSameBytes) {
+  const TrainedRun whole = train("whole", "run.checkpoint_every_steps=1");
+  const Outcome killed = run_shell("LOCKSTEP_ALLOW_INJECT=1 $LOCKSTEP_PROGRAM train " + job_ +
+                                   " run.checkpoint_every_steps=1 run.dir=" + path("killed") +
+                                   " inject.step=13 inject.what=die");
+  EXPECT_NE(killed.exit_code, 0);
+  expect_same_bytes(train("killed", "run.checkpoint_every_steps=1"), whole);
+}
+
+TEST_F(AveragesTest, AreMeasuredTakenForTheWeightsAndProved) {
+  const TrainedRun run = train("run");
+  for (const std::string name : {"ema", "swa"}) {
+    const std::string average = run.directory + "@" + name;
+    const Outcome hash = lockstep("hash " + average), evaluated = lockstep("eval " + average + " --json");
+    EXPECT_EQ(hash.exit_code, 0) << hash.everything();
+    EXPECT_NE(hash.last_line(), run.last_line);
+    ASSERT_EQ(evaluated.exit_code, 0) << evaluated.everything();
+    EXPECT_EQ(nlohmann::json::parse(evaluated.out).at("loss"), end_of(run.directory).at(name + "_test_loss"));
+    for (const std::string& command :
+         {"inspect " + average, "verify " + average, "export " + average + " --onnx " + path(name + ".onnx"),
+          "predict " + average + " " + std::getenv("LOCKSTEP_SOURCE_DIR") + "/docs/digit.png",
+          "train " + job_ + " train.max_steps=1 run.dir=" + path("from-" + name) +
+              " train.initial_weights=" + average}) {
+      const Outcome outcome = lockstep(command);
+      EXPECT_EQ(outcome.exit_code, 0) << command << "\n" << outcome.everything();
+    }
+    const std::string begins = read_metrics(path("from-" + name)).front().at("initial_sha256");
+    EXPECT_EQ("weights sha256 " + begins, hash.last_line());
+    EXPECT_EQ(lockstep("prove " + path("from-" + name)).exit_code, 0);
+  }
+  const Outcome proved = lockstep("prove " + run.directory);
+  EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+}
+
+TEST_F(AveragesTest, AForgedNumberIsRefuted) {
+  const TrainedRun run = train("run");
+  std::string metrics = read_text(run.directory + "/metrics.jsonl");
+  const std::string key = "\"ema_test_accuracy\":0.";
+  const std::size_t at = metrics.rfind(key);
+  ASSERT_NE(at, std::string::npos);
+  metrics[at + key.size()] = metrics[at + key.size()] == '9' ? '8' : '9';
+  write_text(run.directory + "/metrics.jsonl", metrics);
+  const Outcome proved = lockstep("prove " + run.directory);
+  EXPECT_EQ(proved.exit_code, 1) << proved.everything();
+  EXPECT_NE(proved.out.find("ema_test_accuracy"), std::string::npos) << proved.everything();
+}
+
+TEST_F(AveragesTest, ValidationSamplesMeasureThemToo) {
+  const TrainedRun run = train("run", "data.validation=0.2");
+  const auto metrics = read_metrics(run.directory);
+  const auto epoch = std::ranges::find(metrics, "epoch", [](const auto& event) { return event.at("event"); });
+  ASSERT_NE(epoch, metrics.end());
+  EXPECT_TRUE(epoch->contains("ema_validation_accuracy"));
+  EXPECT_FALSE(epoch->contains("swa_validation_accuracy")) << "no epoch that counts has ended";
+  for (const char* key : {"ema_validation_loss", "ema_test_loss", "swa_validation_loss", "swa_test_loss"})
+    EXPECT_TRUE(metrics.back().contains(key)) << key;
+  EXPECT_EQ(lockstep("prove " + run.directory).exit_code, 0);
+}
+
+TEST_F(AveragesTest, WhatHasNoAverageIsRefusedWithTheFix) {
+  const TrainedRun run = train("run", "train.ema=0 train.max_steps=5");
+  const auto refused = [&](const std::string& command, int exit_code, const std::string& words) {
+    const Outcome outcome = lockstep(command);
+    EXPECT_EQ(outcome.exit_code, exit_code) << command << "\n" << outcome.everything();
+    EXPECT_NE(outcome.err.find(words), std::string::npos) << outcome.everything();
+  };
+  refused("eval " + run.directory + "@ema", 66, "a run with train.ema=0.999 does");
+  refused("eval " + run.directory + "@swa", 66, "nothing is averaged yet");
+  refused("train " + job_ + " run.resume=" + run.directory + "@swa run.dir=" + path("x"), 2,
+          "begin another run with train.initial_weights=" + run.directory + "@swa");
+  refused("train " + job_ + " parallel.strategy=hogwild parallel.determinism=off", 2,
+          "use parallel.strategy=data");
+  refused("train " + job_ + " train.swa.from_epoch=9", 2, "comes after the run, which has train.epochs: 3");
+  refused("train " + job_ + " train.ema=1", 2, "train.ema");
+}
+
+}  // namespace
+}  // namespace lockstep::testing::averages_test
