@@ -55,15 +55,16 @@ void OnnxGraph::add_constant_of(const onnx::NodeProto& node) {
   if (node.output_size() != 1) return;
   const onnx::TensorProto* input = node.input_size() > 0 ? constant(node.input(0)) : nullptr;
   if (node.op_type() == "Constant") {
-    for (const onnx::AttributeProto& attribute : node.attribute())
+    for (const onnx::AttributeProto& attribute : node.attribute()) {
       if (attribute.name() == "value" && attribute.has_t()) add_constant(node.output(0), attribute.t());
+      if (attribute.name() == "value_float") numbers_.emplace(node.output(0), attribute.f());
+    }
   } else if (input != nullptr &&
              (node.op_type() == "Identity" ||
               (node.op_type() == "Reshape" && input->data_type() == onnx::TensorProto::INT64))) {
     add_constant(node.output(0), *input);
-  } else if (is_one_of(node.op_type(), {"Expand", "Cast", "CastLike"}) && node.input_size() > 0 &&
-             is_zero(node.input(0))) {
-    repeated_zeros_.insert(node.output(0));
+  } else if (is_one_of(node.op_type(), {"Expand", "CastLike"}) && node.input_size() > 0) {
+    if (const auto repeated = number(node.input(0))) numbers_.emplace(node.output(0), *repeated);
   }
 }
 
@@ -106,12 +107,13 @@ const onnx::TensorProto* OnnxGraph::constant(const std::string& value) const {
   return found == constants_.end() ? nullptr : found->second;
 }
 
-bool OnnxGraph::is_zero(const std::string& value) const {
-  if (repeated_zeros_.contains(value)) return true;
+std::optional<float> OnnxGraph::number(const std::string& value) const {
+  if (const auto found = numbers_.find(value); found != numbers_.end()) return found->second;
   const onnx::TensorProto* tensor = constant(value);
-  float number = 1;
-  if (tensor != nullptr && why_not_numbers(*tensor, 1).empty()) copy_numbers(*tensor, std::span(&number, 1));
-  return number == 0;
+  if (tensor == nullptr || !why_not_numbers(*tensor, 1).empty()) return std::nullopt;
+  float number = 0;
+  copy_numbers(*tensor, std::span(&number, 1));
+  return number;
 }
 
 std::string describe(const onnx::NodeProto& node) {

@@ -12,7 +12,6 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,8 +37,8 @@ class OnnxGraph {
   const std::vector<std::size_t>& readers(const std::string& value) const;
   /// Null: not a constant.
   const onnx::TensorProto* constant(const std::string& value) const;
-  /// Of a constant 0, or of what only repeats one: PyTorch gives a convolution without bias such a one.
-  bool is_zero(const std::string& value) const;
+  /// Of one constant number, or of what only repeats one, as PyTorch writes a bias that is not there; else none.
+  std::optional<float> number(const std::string& value) const;
 
  private:
   void add_constant_of(const onnx::NodeProto& node);
@@ -51,7 +50,7 @@ class OnnxGraph {
   const onnx::ValueInfoProto* input_ = nullptr;
   std::map<std::string, std::vector<std::size_t>, std::less<>> readers_;
   std::map<std::string, const onnx::TensorProto*, std::less<>> constants_;
-  std::set<std::string, std::less<>> repeated_zeros_;
+  std::map<std::string, float, std::less<>> numbers_;  ///< beside those of constants_
 };
 
 /// "Conv 'features.0'", for messages.

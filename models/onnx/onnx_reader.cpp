@@ -150,7 +150,7 @@ class GraphReader {
   std::string why_not_bias(const onnx::NodeProto& node, int input) const {
     const bool wanted = layer_->parameters().size() > 1;
     const bool has = input < node.input_size() && !node.input(input).empty() &&
-                     (wanted || !graph_.is_zero(node.input(input)));
+                     (wanted || graph_.number(node.input(input)) != 0.0F);
     if (has && !wanted) return "has a bias, and the model's layer has none (bias: false)";
     if (!has && wanted) return "has no bias; say bias: false in the model";
     return has ? why_not_tensor(node, input, layer_->parameters()[1]) : "";
@@ -350,11 +350,9 @@ class GraphReader {
   /// Its limits are inputs since operator set 11, and attributes before.
   std::string find_relu6(const std::string& x) {
     const auto limit = [&](const onnx::NodeProto& node, int input, const char* attribute) {
-      const onnx::TensorProto* constant = constant_input(node, input);
-      float value = number_of(node, attribute, NAN);
-      if (constant != nullptr && why_not_numbers(*constant, 1).empty())
-        copy_numbers(*constant, std::span(&value, 1));
-      return value;
+      const float of_attribute = number_of(node, attribute, NAN);
+      return input < node.input_size() ? graph_.number(node.input(input)).value_or(of_attribute)
+                                       : of_attribute;
     };
     return choose(x, {"Clip"},
                   [&](const onnx::NodeProto& node) {

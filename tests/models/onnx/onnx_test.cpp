@@ -189,6 +189,20 @@ TEST(OnnxTest, BiasThatOnlyRepeatsAZeroIsNone) {
   EXPECT_THROW(read_back(bytes_of(model), network), DataError);
 }
 
+/// As PyTorch writes it.
+TEST(OnnxTest, LimitsOfRelu6MayBeNumbersThatAreCast) {
+  const Network network = network_of("layers:\n  - linear: 4\n  - relu6\n  - linear: classes\n");
+  onnx::ModelProto model = parsed(file_of(network));
+  onnx::NodeProto& six = *model.mutable_graph()->add_node();
+  six.set_op_type("Constant"), six.add_output("six"), attribute_of(six, "value_float").set_f(6);
+  onnx::NodeProto& cast = *model.mutable_graph()->add_node();
+  cast.set_op_type("CastLike"), cast.add_input("six"), cast.add_input("fc1.output"), cast.add_output("most");
+  node_of(model, "relu1").set_input(2, "most");
+  EXPECT_EQ(read_back(bytes_of(model), network), weights_of(network));
+  attribute_of(*model.mutable_graph()->mutable_node(model.graph().node_size() - 2), "value_float").set_f(5);
+  EXPECT_THROW(read_back(bytes_of(model), network), DataError);
+}
+
 TEST(OnnxTest, WhatDiffersIsNamed) {
   const Network network = network_of(kSmall);
   const std::pair<std::string, Change> cases[] = {

@@ -10,7 +10,7 @@
 namespace lockstep::testing {
 namespace {
 
-constexpr const char* kDigits =
+constexpr const char* kSmallJob =
     "model: linear\n"
     "data: {set: synthetic, train_samples: 600, test_samples: 90, global_batch: 128, validation: 0.1}\n"
     "train: {epochs: 2, optimizer: {lr: 0.05}}\n"
@@ -26,7 +26,7 @@ const std::string kLosses[] = {
 
 class LossRunTest : public ::testing::Test {
  protected:
-  void SetUp() override { write_text(path("job.yaml"), kDigits); }
+  void SetUp() override { write_text(path("job.yaml"), kSmallJob); }
   Outcome train(const std::string& run, const std::string& overrides,
                 const std::string& launcher = "") const {
     return run_shell(launcher + " " + std::getenv("LOCKSTEP_PROGRAM") + " train " + path("job.yaml") +
