@@ -427,19 +427,20 @@ class GraphReader {
   /// One node since operator set 18; before, an InstanceNormalization of groups between views, a Mul and an Add.
   std::string find_group_norm(const GroupNormOp& op, const std::string& x) {
     const Shape channels{op.shape.channels};
-    const onnx::NodeProto& node =
-        choose(readers_of(x, true), {"InstanceNormalization", "GroupNormalization"},
-               [&](const onnx::NodeProto& candidate) {
-                 if (candidate.op_type() == "InstanceNormalization")
-                   return changes_nothing(candidate, static_cast<std::size_t>(op.shape.groups))
-                              ? why_other_eps(candidate, op.eps)
-                              : std::string("has other groups, or weights of its own");
-                 if (!op.affine) return std::string("has weight and bias; leave affine: false out");
-                 return first_of(
-                     {why_other("num_groups", {integer_of(candidate, "num_groups", 0)}, {op.shape.groups}),
-                      why_other_eps(candidate, op.eps), why_not_tensor(candidate, 1, layer_->parameters()[0]),
-                      why_not_bias(candidate, 2)});
-               });
+    const onnx::NodeProto& node = choose(
+        readers_of(x, true), {"InstanceNormalization", "GroupNormalization"},
+        [&](const onnx::NodeProto& candidate) {
+          if (candidate.op_type() == "InstanceNormalization")
+            return changes_nothing(candidate, static_cast<std::size_t>(op.shape.groups))
+                       ? why_other_eps(candidate, op.eps)
+                       : std::string(
+                             "has other groups or weights of its own, or was exported with optimize=False");
+          if (!op.affine) return std::string("has weight and bias; leave affine: false out");
+          return first_of(
+              {why_other("num_groups", {integer_of(candidate, "num_groups", 0)}, {op.shape.groups}),
+               why_other_eps(candidate, op.eps), why_not_tensor(candidate, 1, layer_->parameters()[0]),
+               why_not_bias(candidate, 2)});
+        });
     if (node.op_type() == "GroupNormalization") {
       copy_weight_and_bias(node);
       return node.output(0);
