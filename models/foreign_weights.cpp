@@ -285,7 +285,8 @@ std::size_t how_many_fit(const SafetensorsFile& file, const std::string& word,
 
 /// "[5, 50]", or "F16 [5, 50]" where it is not fp32.
 std::string shown(const TensorView& tensor) {
-  return fmt::format("{}[{}]", tensor.dtype == "F32" ? "" : tensor.dtype + " ", fmt::join(tensor.shape, ", "));
+  return fmt::format("{}[{}]", tensor.dtype == "F32" ? "" : tensor.dtype + " ",
+                     fmt::join(tensor.shape, ", "));
 }
 
 }  // namespace

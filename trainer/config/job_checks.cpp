@@ -273,10 +273,10 @@ void check_inject(const Job& job) {
 
 void check_job(const Job& job) {
   for (const auto check :
-       {check_model, check_optimizer, check_groups, check_clipping, check_schedule, check_sample_counts,
-        check_root, check_channels, check_initial_scale, check_partial, check_averages, check_class_weights,
-        check_ranks, check_backend, check_strategy, check_shares, check_threads, check_resume, check_trace,
-        check_inject})
+       {check_model,         check_optimizer,     check_groups,   check_clipping,      check_schedule,
+        check_sample_counts, check_root,          check_channels, check_initial_scale, check_partial,
+        check_averages,      check_class_weights, check_ranks,    check_backend,       check_strategy,
+        check_shares,        check_threads,       check_resume,   check_trace,         check_inject})
     check(job);
 }
 

@@ -171,9 +171,9 @@ std::string ranks_that_would_do(const std::map<std::string, std::string>& then,
 std::string how_to_train_on(const std::vector<std::string>& differences, const std::string& checkpoint) {
   const bool other_network = std::ranges::any_of(
       differences, [](const std::string& difference) { return difference.starts_with("model "); });
-  return fmt::format(". To train on from its weights with these: train.initial_weights={}{} and another run.dir",
-                     checkpoint.substr(0, checkpoint.find("/checkpoints/")),
-                     other_network ? " train.partial=true" : "");
+  return fmt::format(
+      ". To train on from its weights with these: train.initial_weights={}{} and another run.dir",
+      checkpoint.substr(0, checkpoint.find("/checkpoints/")), other_network ? " train.partial=true" : "");
 }
 
 }  // namespace
