@@ -43,7 +43,7 @@ in_root() {
 Bundle_is_small() {
   local kibibytes
   kibibytes=$(du -sk "$made/bundle" | cut -f 1)
-  [ "$kibibytes" -lt 65536 ] || fail "$kibibytes KiB"
+  [ "$kibibytes" -lt 81920 ] || fail "$kibibytes KiB"
 }
 
 Bundle_holds_the_files_that_its_tests_read() {

@@ -23,13 +23,13 @@ constexpr double kMomentum = 0.5;
 
 /// What is trained, and the file of tests/golden with what comes out.
 struct GoldenNetwork {
-  const char* name;
+  const char *name, *file;
   ImageShape image;
   const char* yaml;
   double learning_rate = 0.05;
 };
 
-constexpr GoldenNetwork kNetworks[] = {{"layers", {2, 6, 7}, R"(
+constexpr GoldenNetwork kNetworks[] = {{"layers", "tests/golden/layers.safetensors", {2, 6, 7}, R"(
 layers:
   - conv2d: {out: 5, kernel: 3, padding: 1}
   - tanh: {name: start}
@@ -45,7 +45,7 @@ layers:
   - tanh
   - linear: classes
 )"},
-                                       {"pictures", {2, 13, 11}, R"(
+                                       {"pictures", "tests/golden/pictures.safetensors", {2, 13, 11}, R"(
 layers:
   - conv2d: {out: 6, kernel: 7, stride: 2, padding: 3}
   - tanh
@@ -62,6 +62,7 @@ layers:
   - linear: classes
 )"},
                                        {"modern_layers",
+                                        "tests/golden/modern_layers.safetensors",
                                         {2, 6, 7},
                                         R"(
 layers:
@@ -95,8 +96,7 @@ class GoldenLayersTest : public testing::TestWithParam<GoldenNetwork> {
  protected:
   GoldenLayersTest()
       : image_(GetParam().image),
-        file_(SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/golden/" +
-                                    GetParam().name + ".safetensors")),
+        file_(SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/" + GetParam().file)),
         network_(Network::parse(GetParam().yaml, GetParam().name, image_, kClasses)),
         images_(
             values<float>("images", "F32",

@@ -67,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "my.yaml:4:20: layer concat1: from: conv1 has an output of 4x26x26, and here come 4x13x13; "
                 "with an output of channels of 13x13 there is pool1"},
         BadFile{
-            "groups_that_do_not_divide", "layers:\n  - conv2d: {out: 6, kernel: 3}\n  - group_norm: 4\n",
+            "norm_groups_that_do_not_divide", "layers:\n  - conv2d: {out: 6, kernel: 3}\n  - group_norm: 4\n",
             "my.yaml:3:5: layer gn1: 4 groups do not divide 6 channels; write groups: 1, or another divisor"},
 
         BadFile{

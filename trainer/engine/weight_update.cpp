@@ -43,9 +43,10 @@ bool is_frozen(const TrainSection& train, const Parameter& tensor) {
 }
 
 float decay_share(const TrainSection& train, const OptimizerKind& optimizer, const GroupSection& group) {
+  const double reference = reference_decay(train);
+  if (reference == 0) return 1;  // of nothing: tensors that are alike stay one range
   const double own = group.weight_decay.value_or(train.optimizer.weight_decay);
-  if (own == 0) return 0;
-  return static_cast<float>(own / reference_decay(train) * (optimizer.decay_has_rate ? group.lr_factor : 1));
+  return static_cast<float>(own / reference * (optimizer.decay_has_rate ? group.lr_factor : 1));
 }
 
 std::vector<UpdateTensor> tensors_of(const ParameterLayout& layout, const TrainSection& train,

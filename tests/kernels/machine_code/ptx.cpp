@@ -110,11 +110,13 @@ const Permission kPermissions[] = {
     // Norms within a sample, likewise; and a chain of products.
     {"fma.rn.f32", "^(normalise_groups|sum_channels)"},
     // The rules of optimisers.
-    {"fma.rn.f32", "^update_parameters<"},
+    {"fma.rn.f32", "^(update_parameters<|measure_tensors<Lamb>)"},
+    // Averages of weights.
+    {"fma.rn.f32", "^move_average"},
     // Sums in double or fixed point, rounded once at their end: statistics of a channel, norms, mean gradients.
     {"cvt.rn.f32.f64",
      "^(find_statistics|find_gradients|take_running|measure_tensors<|convert<|update_parameters<)"},
-    {"cvt.rn.f32.f64", "^(normalise_groups|sum_norm_weights)"},
+    {"cvt.rn.f32.f64", "^(normalise_groups|sum_norm_weights|square_gradient|find_clip_factor)"},
 };
 
 bool needs_permission(std::string_view operation) {

@@ -25,11 +25,11 @@ const std::map<unsigned, std::string_view> kNames = {
     {0x099, "USHF"},          {0x0A4, "UIMAD"},  {0x0A5, "UIMAD"},     {0x0B9, "ULDC"},     {0x0BD, "UFLO"},
     {0x0BF, "UPOPC"},         {0x0CA, "R2UR"},   {0x109, "POPC"},      {0x118, "NOP"},      {0x119, "S2R"},
     {0x11B, "ENDCOLLECTIVE"}, {0x11D, "BAR"},    {0x141, "BSYNC"},     {0x142, "BREAK"},    {0x144, "CALL"},
-    {0x145, "BSSY"},          {0x146, "YIELD"},  {0x147, "BRA"},       {0x148, "WARPSYNC"}, {0x14D, "EXIT"},
-    {0x150, "RET"},           {0x180, "LD"},     {0x181, "LDG"},       {0x182, "LDC"},      {0x183, "LDL"},
-    {0x184, "LDS"},           {0x186, "STG"},    {0x187, "STL"},       {0x188, "STS"},      {0x189, "SHFL"},
-    {0x18E, "RED"},           {0x18F, "CCTL"},   {0x192, "MEMBAR"},    {0x1A8, "ATOMG"},    {0x1AB, "ERRBAR"},
-    {0x1C2, "R2UR"},          {0x1C3, "S2UR"},
+    {0x145, "BSSY"},          {0x146, "YIELD"},  {0x147, "BRA"},       {0x148, "WARPSYNC"}, {0x149, "BRX"},
+    {0x14D, "EXIT"},          {0x150, "RET"},    {0x180, "LD"},        {0x181, "LDG"},      {0x182, "LDC"},
+    {0x183, "LDL"},           {0x184, "LDS"},    {0x186, "STG"},       {0x187, "STL"},      {0x188, "STS"},
+    {0x189, "SHFL"},          {0x18E, "RED"},    {0x18F, "CCTL"},      {0x192, "MEMBAR"},   {0x1A8, "ATOMG"},
+    {0x1AB, "ERRBAR"},        {0x1C2, "R2UR"},   {0x1C3, "S2UR"},
 };
 
 /// Where a branch leads to, in bytes.

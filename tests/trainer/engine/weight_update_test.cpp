@@ -47,8 +47,7 @@ ParameterLayout layout_of_two_layers() {
 /// What PyTorch trained: a file of tests/golden.
 struct Golden {
   explicit Golden(const std::string& name, ParameterLayout trained)
-      : file(
-            SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/golden/" + name)),
+      : file(SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/" + name)),
         layout(std::move(trained)) {}
 
   template <typename T>
@@ -71,12 +70,12 @@ struct Golden {
 };
 
 const Golden& golden_optimizers() {
-  static const Golden golden("optimizers.safetensors", layout());
+  static const Golden golden("tests/golden/optimizers.safetensors", layout());
   return golden;
 }
 
 const Golden& golden_updates() {
-  static const Golden golden("updates.safetensors", layout_of_two_layers());
+  static const Golden golden("tests/golden/updates.safetensors", layout_of_two_layers());
   return golden;
 }
 

@@ -39,8 +39,9 @@ void forge_metrics(const std::string& run, const std::function<void(std::vector<
 /// only.
 inline std::string other_value(const JobKey& key, const Job& job) {
   std::vector<std::string> candidates(key.choices.begin(), key.choices.end());
-  for (const char* text : {"elsewhere", "true", "false", "3", "5", "0.25", "4KiB", "emulated", "[3, 5]",
-                           "[0.25, 0.5]", "3..5", "[{match: elsewhere, lr_factor: 3}]"})
+  for (const char* text :
+       {"elsewhere", "true", "false", "3", "5", "0.25", "4KiB", "emulated", "[3, 5]", "[0.25, 0.5]", "3..5",
+        "[{match: elsewhere, lr_factor: 3}]", "[flip: {horizontal: 0.25}]"})
     candidates.emplace_back(text);
   for (const std::string& text : candidates) {
     Job changed = job;
