@@ -6,6 +6,7 @@
 #include "comm/flight_record.hpp"
 #include "common/env.hpp"
 #include "common/error.hpp"
+#include "tests/support/source_path.hpp"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -97,8 +98,7 @@ TEST_F(FlightRecordTest, ComesOutAsItWentIn) {
 }
 
 TEST_F(FlightRecordTest, OfVersion1CanStillBeRead) {
-  const auto record =
-      read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/fuzz/corpus/flight/two-events");
+  const auto record = read(test::source_path("tests/fuzz/corpus/flight/two-events"));
   EXPECT_EQ(record.rank, 0);
   EXPECT_EQ(record.world_size, 3);
   EXPECT_EQ(record.device, "cpu");
@@ -109,7 +109,7 @@ TEST_F(FlightRecordTest, OfVersion1CanStillBeRead) {
 }
 
 TEST_F(FlightRecordTest, OfALaterVersionIsRefused) {
-  const auto path = std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/fuzz/corpus/flight/two-events";
+  const auto path = test::source_path("tests/fuzz/corpus/flight/two-events");
   auto bytes = Env::posix().read(path);
   bytes[8] = std::byte{3};
   try {

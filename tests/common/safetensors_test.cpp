@@ -4,6 +4,7 @@
 #include "common/safetensors.hpp"
 
 #include "common/error.hpp"
+#include "tests/support/source_path.hpp"
 
 #include <gtest/gtest.h>
 
@@ -70,9 +71,7 @@ TEST(SafetensorsTest, EmptyFileHasNoTensors) {
 }
 
 TEST(SafetensorsTest, FileWrittenByPythonLoads) {
-  const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");
-  ASSERT_NE(source, nullptr) << "run it with ctest, or set LOCKSTEP_SOURCE_DIR to the root of the sources";
-  const auto file = SafetensorsFile::read(std::string(source) + "/tests/golden/python.safetensors");
+  const auto file = SafetensorsFile::read(test::source_path("tests/golden/python.safetensors"));
   const TensorView& weight = file.require("conv1.weight", "F32", {10, 1, 5, 5});
   for (std::size_t i = 0; i < 250; ++i) {
     float value = 0;

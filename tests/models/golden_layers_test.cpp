@@ -8,6 +8,7 @@
 #include "models/execution.hpp"
 #include "tests/kernels/device/rig.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/source_path.hpp"
 
 #include <gtest/gtest.h>
 
@@ -96,7 +97,7 @@ class GoldenLayersTest : public testing::TestWithParam<GoldenNetwork> {
  protected:
   GoldenLayersTest()
       : image_(GetParam().image),
-        file_(SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/" + GetParam().file)),
+        file_(SafetensorsFile::read(test::source_path(GetParam().file))),
         network_(Network::parse(GetParam().yaml, GetParam().name, image_, kClasses)),
         images_(
             values<float>("images", "F32",

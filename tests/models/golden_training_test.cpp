@@ -9,6 +9,7 @@
 #include "models/execution.hpp"
 #include "models/network.hpp"
 #include "tests/support/effort.hpp"
+#include "tests/support/source_path.hpp"
 
 #include <gtest/gtest.h>
 
@@ -38,8 +39,7 @@ layers:
 )";
 
 std::string golden_path() {
-  const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");
-  return std::string(source == nullptr ? "." : source) + "/tests/golden/net_100_steps.safetensors";
+  return test::source_path("tests/golden/net_100_steps.safetensors");
 }
 
 template <typename T>

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "models/layer.hpp"
 #include "models/network_builder.hpp"
+#include "tests/support/source_path.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -209,10 +210,9 @@ layers: [conv2d: {out: 2, kernel: 3, stride: 2, padding: 1}, max_pool: {kernel: 
 
 /// A new kind of layer is to be computed with the same bits everywhere: tests/arithmetic trains it.
 TEST(NetworkTest, EveryLayerIsAmongThoseWhoseBitsAreKnown) {
-  const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");
   std::string networks;
   for (const char* name : {"layers", "modern", "small", "groups"}) {
-    std::ifstream file(std::string(source == nullptr ? "." : source) + "/tests/arithmetic/" + name + ".yaml");
+    std::ifstream file(test::source_path(std::string("tests/arithmetic/") + name + ".yaml"));
     networks.append(std::istreambuf_iterator<char>(file), {});
   }
   for (const LayerKind& layer : layer_catalogue()) {

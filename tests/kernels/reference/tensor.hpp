@@ -9,6 +9,7 @@
 #include "gtest/gtest.h"
 #include "kernels/numerics/random.hpp"
 #include "kernels/optimizers/update_rule.hpp"
+#include "tests/support/source_path.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -94,10 +95,7 @@ class GoldenCase {
   GoldenCase(const SafetensorsFile& file, std::string name) : file_(file), name_(std::move(name)) {}
 
   static SafetensorsFile open() {
-    const char* root = std::getenv("LOCKSTEP_SOURCE_DIR");
-    if (root == nullptr)
-      throw std::runtime_error("set LOCKSTEP_SOURCE_DIR to the root of the project, as ctest does");
-    return SafetensorsFile::read(std::string(root) + "/tests/golden/kernels.safetensors");
+    return SafetensorsFile::read(test::source_path("tests/golden/kernels.safetensors"));
   }
 
   bool has(const std::string& tensor) const { return file_.find(name_ + "." + tensor) != nullptr; }

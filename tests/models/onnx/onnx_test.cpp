@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "models/layer.hpp"
 #include "models/network.hpp"
+#include "tests/support/source_path.hpp"
 
 #include <gtest/gtest.h>
 #include <onnx_schema.pb.h>
@@ -94,8 +95,7 @@ TEST(OnnxTest, ShippedModelsComeBackToTheBit) {
 }
 
 TEST(OnnxTest, EveryKindOfLayerComesBackToTheBit) {
-  const std::string file =
-      std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/trainer/onnx/all_layers.yaml";
+  const std::string file = test::source_path("tests/trainer/onnx/all_layers.yaml");
   const Network network = Network::load(file, {3, 28, 28}, kClasses);
   EXPECT_EQ(read_back(file_of(network), network), weights_of(network));
 }

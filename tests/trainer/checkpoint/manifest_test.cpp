@@ -3,6 +3,7 @@
 /// The manifest: round trip, its seal, and contents that are sealed but wrong.
 #include "common/error.hpp"
 #include "tests/common/memory_env.hpp"
+#include "tests/support/source_path.hpp"
 #include "tests/trainer/checkpoint/checkpoint_support.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 
@@ -61,7 +62,7 @@ TEST(ManifestTest, ThePageExplainsEachField) {
   facts.patience = {0.5, 2, 6};
   facts.data = {{"set", "mnist"}};
   facts.kept = {{"bn.running_mean", {2}}};
-  std::ifstream file(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/docs/checkpoint-format.md");
+  std::ifstream file(test::source_path("docs/checkpoint-format.md"));
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   const auto expect_explained = [&](const nlohmann::json& object) {
     for (const auto& [key, value] : object.items())

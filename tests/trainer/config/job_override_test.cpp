@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// key=value on the command line: as strict as the file, and named in messages.
 #include "tests/common/config_error_of.hpp"
+#include "tests/support/source_path.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_schema.hpp"
 #include "trainer/config/optimizers/optimizer.hpp"
@@ -168,13 +169,8 @@ namespace lockstep {
 
 namespace {
 
-std::filesystem::path source_directory() {
-  const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");
-  return source == nullptr ? "." : source;
-}
-
 std::filesystem::path jobs_directory() {
-  return source_directory() / "launch" / "jobs";
+  return test::source_path("launch/jobs");
 }
 
 TEST(ShippedJobsTest, AllAreValidAndLeaveTheirDirectoryToTheProgram) {
@@ -192,7 +188,7 @@ TEST(ShippedJobsTest, AllAreValidAndLeaveTheirDirectoryToTheProgram) {
 
 TEST(ShippedModelsTest, TheHelpOfTheKeyModelNamesAll) {
   std::size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(source_directory() / "models")) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::source_path("models"))) {
     if (entry.path().extension() != ".yaml") continue;
     const std::string name = entry.path().stem(), help = find_job_key("model")->meaning;
     EXPECT_TRUE(help.find(" " + name + ",") != help.npos) << name << " is not in: " << help;
@@ -213,7 +209,7 @@ TEST(ShippedJobsTest, MainJobHasWorkForEightRanksAndIsTheDefaultJobOtherwise) {
 
 /// A new optimiser or schedule is to be computed with the same bits everywhere: tests/arithmetic trains it.
 TEST(ArithmeticJobsTest, EveryOptimizerAndScheduleIsAmongThem) {
-  const auto directory = source_directory() / "tests" / "arithmetic";
+  const auto directory = std::filesystem::path(test::source_path("tests/arithmetic"));
   std::ifstream rows(directory / "jobs.txt");
   std::set<std::string_view> optimizers, schedules;
   std::vector<Job> jobs;

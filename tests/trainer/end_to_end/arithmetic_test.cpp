@@ -4,6 +4,7 @@
 /// (docs/arithmetic.md). tests/arithmetic/run is the same with more steps and in more ways; tests/arithmetic/cuts sees
 /// whether they would notice. Who changes the order of a sum or the place of a cut on purpose changes
 /// tests/arithmetic/hashes.txt, kArithmeticVersion, and writes why in docs/decisions.md.
+#include "tests/support/source_path.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ struct Known {
 };
 
 std::string folder() {
-  return std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/arithmetic";
+  return test::source_path("tests/arithmetic");
 }
 
 /// The rows of a file that are no comment.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Averages of the weights through the whole program: the same bytes on any ranks, threads and devices, after a stop and a
 /// kill; measured beside the weights, and taken for them as RUN@ema and RUN@swa.
+#include "tests/support/source_path.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -120,7 +121,7 @@ TEST_F(AveragesTest, AreMeasuredTakenForTheWeightsAndProved) {
     EXPECT_EQ(nlohmann::json::parse(evaluated.out).at("loss"), end_of(run.directory).at(name + "_test_loss"));
     for (const std::string& command :
          {"inspect " + average, "verify " + average, "export " + average + " --onnx " + path(name + ".onnx"),
-          "predict " + average + " " + std::getenv("LOCKSTEP_SOURCE_DIR") + "/docs/digit.png",
+          "predict " + average + " " + test::source_path("docs/digit.png"),
           "train " + job_ + " train.max_steps=1 run.dir=" + path("from-" + name) +
               " train.initial_weights=" + average}) {
       const Outcome outcome = lockstep(command);

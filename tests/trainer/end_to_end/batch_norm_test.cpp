@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: MIT
 /// A residual network with batch normalisation through the whole program: one hash, runs that were stopped in
 /// the middle, what checkpoints hold, and what is refused.
+#include "tests/support/source_path.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -83,8 +83,7 @@ TEST(BatchNormProgramTest, CheckpointHoldsRunningStatisticsAndIsUsed) {
   EXPECT_EQ(lockstep("diff " + run.directory + " " + run.directory).exit_code, 0);
   EXPECT_EQ(lockstep("export " + run.directory + " --npz " + directory.path("w.npz")).exit_code, 0);
   EXPECT_NE(read_text(directory.path("w.npz")).find("bn.running_mean"), std::string::npos);
-  const Outcome predicted =
-      lockstep("predict " + run.directory + " " + std::getenv("LOCKSTEP_SOURCE_DIR") + "/docs/digit.png");
+  const Outcome predicted = lockstep("predict " + run.directory + " " + test::source_path("docs/digit.png"));
   EXPECT_EQ(predicted.exit_code, 0) << predicted.everything();
 }
 
@@ -149,8 +148,8 @@ std::string made_set(const TemporaryDirectory& directory) {
 
 TEST(CifarJobTest, TrainsAndEvaluatesTheSameOnAnyNumberOfRanks) {
   const TemporaryDirectory directory;
-  const std::string job = "train " + std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
-                          "/launch/jobs/cifar10.yaml data.root=" + made_set(directory) +
+  const std::string job = "train " + test::source_path("launch/jobs/cifar10.yaml data.root=") +
+                          made_set(directory) +
                           " data.global_batch=16 parallel.grain=4 train.epochs=2 run.dir=";
   const auto run = directory.path("run");
   const Outcome alone = lockstep(job + run);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The commands around training, on one small trained model.
+#include "tests/support/source_path.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +9,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -64,7 +64,7 @@ TEST_F(CommandsTest, TrainingPrintsTheHashAndLeavesWhatExpertsReadToTheLog) {
 TEST(PublishedHashTest, AKnownJobSaysThatItComesToWhatWasPublished) {
   const TemporaryDirectory directory;
   const std::string train =
-      "train " + std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/launch/jobs/mnist.yaml" +
+      "train " + test::source_path("launch/jobs/mnist.yaml") +
       " data.set=synthetic data.train_samples=2000 data.test_samples=500 parallel.device=cpu run.dir=" +
       directory.path("run") + " train.epochs=";
   const std::string yes = "the published hash: yes (mnist.yaml on 2,000 synthetic digits, 2 epochs)\n";

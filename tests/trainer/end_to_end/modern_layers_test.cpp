@@ -2,18 +2,18 @@
 // SPDX-License-Identifier: MIT
 /// Gates, concatenations, norms within a sample and the newer activations through the whole program: stopped runs,
 /// stages of a pipeline, evaluation, ONNX. tests/arithmetic has ranks, threads, instruction sets and the emulated GPU.
+#include "tests/support/source_path.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <string>
 
 namespace lockstep::testing::modern_layers_test {
 namespace {
 
 std::string folder() {
-  return std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/arithmetic/";
+  return test::source_path("tests/arithmetic/");
 }
 
 /// What is changed in the job of tests/arithmetic.

@@ -3,11 +3,11 @@
 /// Runs that earlier versions left half done, as they left them (tests/golden/old_*): each is inspected,
 /// evaluated, predicted with and brought to its end. They began with `lockstep train job.yaml run.dir=.`; the
 /// max_steps in their jobs cut them short.
+#include "tests/support/source_path.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -15,7 +15,7 @@ namespace lockstep::testing::old_runs_test {
 namespace {
 
 std::string source(const std::string& path) {
-  return std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/" + path;
+  return test::source_path(path);
 }
 
 class OldRun {

@@ -3,6 +3,7 @@
 /// Every optimiser through the whole program: one hash on any ranks, threads and graphs; runs that were
 /// stopped in the middle; runs of the version in which momentum was all that an optimiser remembered.
 #include "common/safetensors.hpp"
+#include "tests/support/source_path.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -152,8 +153,7 @@ TEST(OptimizersTest, MetricsHaveTheNormBeforeItIsClippedAndOfTensorsThatMove) {
 TEST(OptimizersTest, FrozenTensorsAndWhatIsRememberedOfThemStay) {
   const TemporaryDirectory directory;
   const std::string keys =
-      "model=" + std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
-      "/tests/arithmetic/small.yaml "
+      "model=" + test::source_path("tests/arithmetic/small.yaml ")
       "train.optimizer.kind=adam train.optimizer.weight_decay=0.1 'train.freeze=[conv1*, bn1.*]' ";
   for (const std::string device : {"cpu", "emulated"}) {
     const TrainedRun run = train(
@@ -305,7 +305,7 @@ TEST(OptimizersTest, WarmupLongerThanTheRunIsRefusedWithItsPlace) {
 /// digits at the end, and the run says so each time it goes on.
 TEST(OptimizersTest, RunOfTheVersionBeforeGoesOnAndIsEvaluatedAndPredicts) {
   const TemporaryDirectory directory;
-  const std::string old = std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/golden/old_run";
+  const std::string old = test::source_path("tests/golden/old_run");
   std::filesystem::copy(old, directory.path("run"), std::filesystem::copy_options::recursive);
   const std::string run = directory.path("run");
   const Outcome inspected = lockstep("inspect " + run);
@@ -314,8 +314,7 @@ TEST(OptimizersTest, RunOfTheVersionBeforeGoesOnAndIsEvaluatedAndPredicts) {
   EXPECT_EQ(evaluated.exit_code, 0) << evaluated.everything();
   EXPECT_EQ(evaluated.last_line(),
             "weights sha256 8a088364583d6c7d39bc703c1f456cbcccdb275cae8932d11d3b9dc31496a448");
-  const Outcome predicted =
-      lockstep("predict " + run + " " + std::getenv("LOCKSTEP_SOURCE_DIR") + "/docs/digit.png");
+  const Outcome predicted = lockstep("predict " + run + " " + test::source_path("docs/digit.png"));
   EXPECT_EQ(predicted.exit_code, 0) << predicted.everything();
   const Outcome trained =
       run_shell("cd " + run + " && $LOCKSTEP_PROGRAM train job.yaml train.max_steps=0 run.dir=.");

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// The programs of the texts that Lockstep grew from: each counterpart is run, and what it prints is looked at
 /// line by line.
+#include "tests/support/source_path.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
 #include <gtest/gtest.h>
@@ -20,8 +21,7 @@ using Lines = std::vector<std::string>;
 using Sizes = std::vector<int>;
 
 std::string shipped(const std::string& job) {
-  const char* source = std::getenv("LOCKSTEP_SOURCE_DIR");
-  return std::string(source == nullptr ? "." : source) + "/launch/jobs/" + job + ".yaml";
+  return test::source_path("launch/jobs/" + job + ".yaml");
 }
 
 /// The lines that begin with one of these, in order.

@@ -4,6 +4,7 @@
 /// double (tests/golden/make_batch_norm_golden.py), and the same bits however the batch is dealt.
 #include "comm/thread/thread_ranks.hpp"
 #include "common/safetensors.hpp"
+#include "tests/support/source_path.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/ranks/device_choice.hpp"
 #include "trainer/strategies/data_parallel.hpp"
@@ -43,8 +44,8 @@ layers:
 )";
 
 const SafetensorsFile& batch_norm_golden() {
-  static const SafetensorsFile file = SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
-                                                            "/tests/golden/batch_norm.safetensors");
+  static const SafetensorsFile file =
+      SafetensorsFile::read(test::source_path("tests/golden/batch_norm.safetensors"));
   return file;
 }
 

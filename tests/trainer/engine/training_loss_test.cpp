@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/ops.hpp"
 #include "tests/common/config_error_of.hpp"
+#include "tests/support/source_path.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -22,8 +23,8 @@ constexpr std::size_t kSamples = 96, kFeatures = 7, kClasses = 5, kSteps = 50, k
 constexpr double kRate = 0.2;
 
 const SafetensorsFile& golden() {
-  static const SafetensorsFile file = SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
-                                                            "/tests/golden/losses.safetensors");
+  static const SafetensorsFile file =
+      SafetensorsFile::read(test::source_path("tests/golden/losses.safetensors"));
   return file;
 }
 

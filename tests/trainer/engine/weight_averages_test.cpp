@@ -5,6 +5,7 @@
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/support/source_path.hpp"
 #include "trainer/engine/weight_update.hpp"
 
 #include <algorithm>
@@ -22,8 +23,8 @@ constexpr std::int64_t kStepsPerEpoch = 5;
 
 template <typename T>
 std::vector<T> golden(const std::string& name, const char* dtype) {
-  static const SafetensorsFile file = SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) +
-                                                            "/tests/golden/averages.safetensors");
+  static const SafetensorsFile file =
+      SafetensorsFile::read(test::source_path("tests/golden/averages.safetensors"));
   const TensorView& tensor = file.require(name, dtype, {kSteps, kParameters});
   std::vector<T> values(tensor.bytes.size() / sizeof(T));
   std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());

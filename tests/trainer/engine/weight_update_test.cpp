@@ -8,6 +8,7 @@
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/kernels/device/rig.hpp"
+#include "tests/support/source_path.hpp"
 #include "trainer/engine/host_arena.hpp"
 
 #include <fmt/format.h>
@@ -47,8 +48,7 @@ ParameterLayout layout_of_two_layers() {
 /// What PyTorch trained: a file of tests/golden.
 struct Golden {
   explicit Golden(const std::string& name, ParameterLayout trained)
-      : file(SafetensorsFile::read(std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/" + name)),
-        layout(std::move(trained)) {}
+      : file(SafetensorsFile::read(test::source_path(name))), layout(std::move(trained)) {}
 
   template <typename T>
   std::vector<T> values_of(const std::string& name, const char* dtype,

@@ -7,6 +7,7 @@
 #include "common/error.hpp"
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
+#include "tests/support/source_path.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/run/run_state.hpp"
 #include "trainer/run/saved_model.hpp"
@@ -37,7 +38,7 @@ std::string network_with(const std::string& conv1) {
 }
 
 std::string golden(const std::string& name) {
-  return std::string(std::getenv("LOCKSTEP_SOURCE_DIR")) + "/tests/golden/" + name;
+  return test::source_path("tests/golden/") + name;
 }
 
 AlignedBuffer<float> weights_from_pytorch(const Network& network) {
