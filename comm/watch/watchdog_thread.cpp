@@ -11,7 +11,6 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>

@@ -247,7 +247,7 @@ __device__ inline SampleScore score_sample(const LossArgs& args, int n, bool cou
   const auto [loss, is_largest] = loss_of_sample<kForm>(
       args, part, args.target.labels[n], args.dlogits != nullptr && counts ? args.dlogits + start : nullptr);
   SampleScore score;
-  score.correct = is_largest && loss == loss;
+  score.correct = is_largest && loss == loss;  // NOLINT(misc-redundant-expression): a NaN equals nothing
   const bool narrow = fabsf(loss) < args.target.narrow_limit;
   if (narrow) score.loss = __double2ll_rn(static_cast<double>(loss) * kLossScale);
   score.refused = !(fabsf(loss) < INFINITY);

@@ -359,9 +359,9 @@ TEST(AugmentationTest, DrawsAreUniform) {
     const auto x = static_cast<int>(drawn.map.x0 >> augment::kPlaceBits);
     ++ways[static_cast<std::size_t>(4 + (drawn.map.xx < 0 ? x - 27 : x))];
   }
-  for (const int count : ways) EXPECT_NEAR(count, kDraws / 9, 500);
-  EXPECT_NEAR(mirrored, kDraws / 2, 750);
-  EXPECT_NEAR(upside_down, kDraws / 4, 750);
+  for (const int count : ways) EXPECT_NEAR(count, kDraws / 9.0, 500);
+  EXPECT_NEAR(mirrored, kDraws / 2.0, 750);
+  EXPECT_NEAR(upside_down, kDraws / 4.0, 750);
 }
 
 TEST(AugmentationTest, NoListIsNoPlan) {

@@ -209,7 +209,8 @@ std::string named_checkpoint(Env& env, const std::string& path) {
     return named_checkpoint(env, average.path) + "@" + average.name;
   const std::size_t at = path.rfind('@');
   if (at == path.npos || at == 0 || read_patiently(env, [&] { return env.exists(path); })) return path;
-  const std::string run_dir = path.substr(0, at), name = path.substr(at + 1);
+  std::string run_dir = path.substr(0, at);
+  const std::string name = path.substr(at + 1);
   const auto epoch = number_behind(name, "epoch:"), step = number_behind(name, "step:");
   const bool is_name = name == "best" || name == "last" || epoch || step;
   const bool has_run = is_run(env, run_dir) || !list_checkpoints(env, run_dir).empty();

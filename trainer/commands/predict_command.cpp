@@ -198,7 +198,7 @@ void predict_file(const std::string& path, PictureColour colour, Answerer& answe
   if (const std::string warning = pictures.look_up_originals(); !warning.empty())
     print_error("warning: " + warning);
   answerer.begin(path, pictures.size() == 1);
-  for (std::size_t i = 0; i < pictures.size(); ++i) answerer.take(pictures[i]);
+  for (const Picture& picture : pictures) answerer.take(picture);
   answerer.end();
 }
 

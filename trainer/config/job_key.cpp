@@ -147,7 +147,8 @@ template Kind<BatchSplit> one_of();
 template Kind<LossKind> one_of();
 
 template <typename T>
-Kind<std::vector<T>> list_of(const Kind<T>& one, std::string expected, std::size_t least, std::size_t most) {
+Kind<std::vector<T>> list_of(const Kind<T>& one, const std::string& expected, std::size_t least,
+                             std::size_t most) {
   const auto read = [=](const YAML::Node& node) -> std::optional<std::vector<T>> {
     if (!node.IsSequence() || node.size() < least || node.size() > most) return std::nullopt;
     std::vector<T> values;
@@ -163,10 +164,10 @@ Kind<std::vector<T>> list_of(const Kind<T>& one, std::string expected, std::size
     for (const T& value : values) texts.push_back(one.write(value));
     return fmt::format("[{}]", fmt::join(texts, ", "));
   };
-  return {.expected = std::move(expected), .read = read, .write = write, .hint = one.hint};
+  return {.expected = expected, .read = read, .write = write, .hint = one.hint};
 }
-template Kind<std::vector<double>> list_of(const Kind<double>&, std::string, std::size_t, std::size_t);
-template Kind<std::vector<std::int64_t>> list_of(const Kind<std::int64_t>&, std::string, std::size_t,
+template Kind<std::vector<double>> list_of(const Kind<double>&, const std::string&, std::size_t, std::size_t);
+template Kind<std::vector<std::int64_t>> list_of(const Kind<std::int64_t>&, const std::string&, std::size_t,
                                                  std::size_t);
 
 template <typename T>

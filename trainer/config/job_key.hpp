@@ -109,7 +109,7 @@ Kind<Value> one_of();
 inline constexpr std::size_t kAnyLength = std::numeric_limits<std::size_t>::max();
 /// `least` to `most` values of a kind; never none.
 template <typename T>
-Kind<std::vector<T>> list_of(const Kind<T>& one, std::string expected, std::size_t least = 1,
+Kind<std::vector<T>> list_of(const Kind<T>& one, const std::string& expected, std::size_t least = 1,
                              std::size_t most = kAnyLength);
 /// What the kind accepts, or auto, which is the empty list.
 template <typename T>
@@ -137,15 +137,16 @@ Kind<TracedSteps> steps();
 
 /// The key of a field: a row of the schema.
 template <typename T>
-JobKey key(const char* path, const Field<T>& field, const Kind<T>& kind, std::string meaning,
+JobKey key(const char* path, const Field<T>& field, const Kind<T>& kind, const std::string& meaning,
            Determines determines = {}) {
   const auto read = [field, read = kind.read](const YAML::Node& node, Job& job) {
     auto value = read(node);
-    if (value) field(job) = *std::move(value);
-    return value.has_value();
+    if (!value) return false;
+    field(job) = *std::move(value);
+    return true;
   };
   return {.path = path,
-          .meaning = std::move(meaning),
+          .meaning = meaning,
           .expected = kind.expected,
           .determines = determines,
           .choices = kind.choices,

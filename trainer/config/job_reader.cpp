@@ -45,7 +45,7 @@ std::string hint_for(const YAML::Node& node, const JobKey& key) {
   if (node.IsScalar()) return key.hint ? key.hint(node.Scalar()) : did_you_mean(node.Scalar(), key.choices);
   if (!node.IsSequence() || !key.hint) return "";
   for (const auto& entry : node) {
-    if (const std::string hint = entry.IsScalar() ? key.hint(entry.Scalar()) : ""; !hint.empty()) return hint;
+    if (std::string hint = entry.IsScalar() ? key.hint(entry.Scalar()) : ""; !hint.empty()) return hint;
   }
   return "";
 }

@@ -116,7 +116,8 @@ float WeightAverages::share(std::size_t i, std::int64_t step) const {
   if (names_[i] == kEmaBuffer) return step == 0 ? 1 : share_of_each_step(i);
   const std::int64_t taken = step + 1;
   if (taken < first_end_ || taken % steps_per_epoch_ != 0) return 0;
-  return static_cast<float>(1 / static_cast<double>((taken - first_end_) / steps_per_epoch_ + 1));
+  const std::int64_t ends = (taken - first_end_) / steps_per_epoch_ + 1;
+  return static_cast<float>(1 / static_cast<double>(ends));
 }
 
 bool WeightAverages::exists(std::size_t i, std::int64_t steps) const {

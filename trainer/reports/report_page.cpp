@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// What CMake has made of trainer/reports/page.
+// What CMake has made of trainer/reports/page. NOLINTNEXTLINE(readability-redundant-declaration): in one piece with it
 extern const std::string_view kPageTemplate, kPageStyle, kPageScript;
 
 namespace {

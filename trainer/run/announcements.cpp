@@ -65,7 +65,7 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
        batch_remarks(job_, setup_.data->train.size(), setup_.device.gpu != nullptr))
     lines.push_back("note: " + remark);
   if (job_.train.patience > 0 && validation == 0)
-    lines.push_back(
+    lines.emplace_back(
         "note: train.patience goes by the test set, so its accuracy will look better than it is; "
         "data.validation holds training samples out for that");
   lines.push_back(strategy_->weight_update().describe());

@@ -14,9 +14,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <ctime>
+#include <iomanip>
 #include <limits>
+#include <sstream>
 
 namespace lockstep {
 namespace {
@@ -96,14 +97,11 @@ constexpr std::array<std::string_view, 7> kNoScalars = {
 double wall_time_of(const Json& event) {
   constexpr std::size_t kTimeSize = 24;
   const auto text = event.value("time", Json());
+  if (!text.is_string() || text.get_ref<const std::string&>().size() != kTimeSize) return now_seconds();
   std::tm date{};
   double seconds = 0;
-  if (!text.is_string() || text.get_ref<const std::string&>().size() != kTimeSize ||
-      std::sscanf(text.get_ref<const std::string&>().c_str(), "%d-%d-%dT%d:%d:%lf", &date.tm_year,
-                  &date.tm_mon, &date.tm_mday, &date.tm_hour, &date.tm_min, &seconds) != 6)
-    return now_seconds();
-  date.tm_year -= 1900;
-  date.tm_mon -= 1;
+  std::istringstream in(text.get_ref<const std::string&>());
+  if (!(in >> std::get_time(&date, "%Y-%m-%dT%H:%M:") >> seconds)) return now_seconds();
   return static_cast<double>(timegm(&date)) + seconds;
 }
 

@@ -118,7 +118,7 @@ StageSums Pipeline::compute(const StepPosition& position) {
   engine_->begin_step(position, units_, static_cast<int>(grains.size()));
   worker_.train(grains);
   links_->flush();  // before sums that may keep a GPU busy until other ranks come
-  const StageSums sums = engine_->reduce();
+  StageSums sums = engine_->reduce();
   comm_.activity().enter(Phase::kReducing);
   return sums;
 }

@@ -193,7 +193,7 @@ TEST(JobErrorTest, NumbersThatFp32CannotHoldAreRefused) {
   for (const JobKey& key : job_schema()) {
     Job job;
     const bool takes_a_number = key.read(YAML::Node("0.5"), job) || key.read(YAML::Node("5.5"), job);
-    if (!takes_a_number || key.choices.size() > 0 || key.read(YAML::Node("text"), job)) continue;
+    if (!takes_a_number || !key.choices.empty() || key.read(YAML::Node("text"), job)) continue;
     ++looked_at;
     EXPECT_FALSE(key.read(YAML::Node("1e-50"), job)) << key.path;
     if (key.read(YAML::Node("0.99999999"), job)) {

@@ -153,8 +153,8 @@ TEST(OptimizersTest, MetricsHaveTheNormBeforeItIsClippedAndOfTensorsThatMove) {
 TEST(OptimizersTest, FrozenTensorsAndWhatIsRememberedOfThemStay) {
   const TemporaryDirectory directory;
   const std::string keys =
-      "model=" + test::source_path("tests/arithmetic/small.yaml ")
-      "train.optimizer.kind=adam train.optimizer.weight_decay=0.1 'train.freeze=[conv1*, bn1.*]' ";
+      "model=" + test::source_path("tests/arithmetic/small.yaml") +
+      " train.optimizer.kind=adam train.optimizer.weight_decay=0.1 'train.freeze=[conv1*, bn1.*]' ";
   for (const std::string device : {"cpu", "emulated"}) {
     const TrainedRun run = train(
         directory, device,

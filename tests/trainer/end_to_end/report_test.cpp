@@ -25,7 +25,7 @@ std::size_t times_in(const std::string& text, const std::string& what) {
 
 /// The document in a page.
 Json data_of(const std::string& page) {
-  const std::string begin = "<script type=\"application/json\" id=\"data\">";
+  const std::string begin = R"(<script type="application/json" id="data">)";
   const std::size_t at = page.find(begin) + begin.size();
   return Json::parse(page.substr(at, page.find("</script>", at) - at));
 }

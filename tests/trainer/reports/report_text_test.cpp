@@ -33,7 +33,7 @@ Json run_called(const std::string& name) {
           {"notes", Json::array({"a <b> & `c`"})}};
 }
 
-Json report_of(std::vector<std::string> names) {
+Json report_of(const std::vector<std::string>& names) {
   Json report = {{"runs", Json::array()}};
   for (const std::string& name : names) report["runs"].push_back(run_called(name));
   return report;

@@ -25,6 +25,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -253,11 +254,12 @@ TEST(ProgressTest, SpeedAndEtaAreOfTheStepsSinceTheStart) {
   EXPECT_EQ(line.find("epoch  2/3"), 0U) << out;
   EXPECT_NE(line.find("  7/10 steps"), std::string::npos) << out;
   EXPECT_NE(line.find("loss 1.2500"), std::string::npos) << out;
-  int samples = 0, hours = 0, minutes = 0, seconds = 0;
-  std::sscanf(line.c_str() + line.find("steps"), "steps %d samples/s", &samples);
+  const int samples = std::stoi(line.substr(line.find("steps") + 5));
   EXPECT_GE(samples + 1, 160 / most) << out;
   EXPECT_LE(samples, 160 / least) << out;
-  std::sscanf(line.c_str() + line.find("ETA"), "ETA %d:%d:%d", &hours, &minutes, &seconds);
+  int hours = 0, minutes = 0, seconds = 0;
+  char colon = 0;
+  std::istringstream(line.substr(line.find("ETA") + 3)) >> hours >> colon >> minutes >> colon >> seconds;
   const double eta = 3600.0 * hours + 60 * minutes + seconds;  // of 199,997 steps, where 3 took the time
   EXPECT_GE(eta + 1, least / 3 * 199'997) << out;
   EXPECT_LE(eta - 1, most / 3 * 199'997) << out;
