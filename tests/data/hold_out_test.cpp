@@ -108,7 +108,7 @@ void expect_divided(const TrainTestData& whole, const TrainTestData& divided, st
     const auto place = static_cast<std::int32_t>(i);
     const bool out = held_out < count && divided.validation.places[held_out] == place;
     const auto here = out ? sample_of(divided.validation, held_out++) : sample_of(divided.train, kept++);
-    if (!out) ASSERT_EQ(divided.train.place_in_file(static_cast<std::int64_t>(kept) - 1), place);
+    ASSERT_TRUE(out || divided.train.place_in_file(static_cast<std::int64_t>(kept) - 1) == place) << i;
     ASSERT_EQ(here, sample_of(whole.train, i)) << i;
   }
   EXPECT_EQ(fingerprints_of(divided).train, fingerprint_of(whole.train));

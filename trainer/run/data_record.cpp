@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/printable.hpp"
+#include "common/yaml.hpp"
 #include "data/class_names.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/sets/catalogue.hpp"
