@@ -17,7 +17,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <ranges>
 #include <vector>
 
 namespace lockstep {
@@ -39,11 +38,12 @@ std::string device_text(const Job& job, const JobSetup& setup, const Communicato
 std::string balance_text(const Dataset& train) {
   std::map<std::int32_t, std::int64_t> sizes;
   for (const std::int32_t label : train.labels) ++sizes[label];
-  const auto [least, most] = std::ranges::minmax(std::views::values(sizes));
+  const auto smaller = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [least, most] = std::ranges::minmax_element(sizes, smaller);
   const std::int64_t turns = std::ssize(sizes), draws = train.size() / turns;
   return fmt::format("{} {} balanced, of {} to {}: each is drawn {}{} times an epoch", turns,
-                     turns == 1 ? "class" : "classes", with_thousands(least), counted(most, "sample"),
-                     with_thousands(draws),
+                     turns == 1 ? "class" : "classes", with_thousands(least->second),
+                     counted(most->second, "sample"), with_thousands(draws),
                      train.size() % turns == 0 ? "" : " or " + with_thousands(draws + 1));
 }
 
