@@ -34,7 +34,7 @@ class ShuffleDraws {
   /// The round-th order of a class; those 2^32 apart are the same.
   static ShuffleDraws of_class(std::uint64_t seed, std::int32_t label, std::int64_t round) {
     LOCKSTEP_CHECK(label >= 0 && label >> 24 == 0);
-    return {seed, random_stream(static_cast<RandomUse>(9), static_cast<std::uint32_t>(label)),
+    return {seed, random_stream(RandomUse::kBalance, static_cast<std::uint32_t>(label)),
             static_cast<std::uint32_t>(round)};
   }
 
