@@ -105,9 +105,10 @@ Fingerprint fingerprint_of(const Dataset& set) {
 }
 
 SetFingerprints fingerprints_of(const TrainTestData& data) {
+  if (data.files) return data.files->fingerprints;
   auto test = start_async([&] { return fingerprint_of(data.test); });
-  Fingerprint train =
-      fingerprint_of(WholeHalf{.kept = data.train, .held_out = &data.validation, .places = data.held_out});
+  Fingerprint train = fingerprint_of(
+      WholeHalf{.kept = data.train, .held_out = &data.validation, .places = data.validation.places});
   return {.train = std::move(train), .test = test.get()};
 }
 

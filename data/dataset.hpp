@@ -46,7 +46,7 @@ struct SetFingerprints {
   Fingerprint train, test;
 };
 
-/// Of both halves as their files have them: samples that are held out count among those of the training half.
+/// Of both halves as their files have them: with the samples that are held out, and those that are left out.
 SetFingerprints fingerprints_of(const TrainTestData& data);
 
 /// The SHA-256 fingerprints of a set, which take 30 ms for MNIST: made in the background, or when they are
@@ -94,27 +94,41 @@ struct Dataset {
   ImageShape shape;  ///< of one sample
   int classes = 0;
   std::vector<std::int32_t> labels;    ///< [sample], each in [0, classes)
+  std::vector<std::int32_t> places;    ///< [sample] in the file of its half, ascending; empty: 0, 1, 2 ...
   AlignedBuffer<std::uint8_t> images;  ///< [sample][channel][row][column], or empty
   AlignedBuffer<float> features;       ///< [sample][features], or empty
   ChannelScales scales;                ///< of images
   Fingerprint quick;                   ///< quick_fingerprint_of it, by load_dataset
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
+  /// Where the index-th sample stands in the file of its half.
+  std::int64_t place_in_file(std::int64_t index) const {
+    return places.empty() ? index : places[static_cast<std::size_t>(index)];
+  }
 };
 
 /// What a run is evaluated on.
 enum class EvaluatedPart { kTest, kValidation };
 
+/// Halves of which samples were left out, as their files have them.
+struct WholeHalves {
+  SetFingerprints fingerprints;
+  std::int64_t train = 0, test = 0;  ///< samples
+};
+
 struct TrainTestData {
   Dataset train, test;
   Dataset validation;                    ///< held out of the training half, which lacks them; empty: none are
-  std::vector<std::int32_t> held_out;    ///< their places in the training half's file, ascending
+  std::optional<WholeHalves> files;      ///< nothing: they hold what is here, and no more
   std::vector<std::string> class_names;  ///< one for each class, in label order
   Normalisation normalisation;           ///< of images: what the job gave, the set's own, or measured
   std::string directory;                 ///< of its files; empty: made in memory
   std::string origin;  ///< where it came from, for the start-up line: a directory, or "made in memory"
 
   const Dataset& part(EvaluatedPart which) const { return which == EvaluatedPart::kTest ? test : validation; }
+  /// Samples in the files.
+  std::int64_t train_in_file() const { return files ? files->train : train.size() + validation.size(); }
+  std::int64_t test_in_file() const { return files ? files->test : test.size(); }
 };
 
 // Samples of the training half that are never trained on: the run is validated with them.
@@ -139,14 +153,11 @@ std::string to_string(const HoldOut& hold_out);
 /// The places, ascending, of those that are held out of so many: of a seed the same on every machine, and among those
 /// of any larger count. At most `samples`, which fits 31 bits.
 std::vector<std::int32_t> held_out_samples(std::int64_t samples, std::int64_t count, std::uint64_t seed);
-
-/// Where the index-th sample of a part stands in the file of its half, in which those that are held out count, too.
-/// @param part  one of data's
-std::int64_t place_in_file(const TrainTestData& data, const Dataset& part, std::int64_t index);
-
-/// Moves so many samples, held_out_samples() of the seed, from `train` to `validation`.
-/// @throws DatasetOptionError  as HoldOut::count_of; MemoryError
-void hold_out(TrainTestData& data, const HoldOut& how_many, std::uint64_t seed);
+/// Likewise of those that are trained on, where not all are: none of `held_out`, which is ascending.
+std::vector<std::int32_t> training_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed,
+                                          std::span<const std::int32_t> held_out);
+/// Likewise of the test half.
+std::vector<std::int32_t> test_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed);
 
 /// Indices are 32-bit, and one sample of `synthetic` is 784 bytes: a limit that catches a slip of the finger.
 inline constexpr std::int64_t kMostMadeSamples = 10'000'000;
@@ -158,11 +169,25 @@ struct DatasetOptions {
   std::string directory = {};  ///< that holds the files themselves: its answer. Empty: `root` is asked
   /// Of the training images scaled to [0, 1]. Empty: the set's own, as its entry says, or measured.
   std::vector<double> mean = {}, std = {};
-  std::uint64_t seed = 1234;       ///< of sets made in memory, and of the choice of what is held out
-  std::int64_t train_samples = 0;  ///< of sets made in memory; 0: the set's default. Of others: must be 0
-  std::int64_t test_samples = 0;
+  std::uint64_t seed = 1234;  ///< of sets made in memory, and of the choice of samples
+  /// Of sets made in memory: so many are made; 0: the set's default. Of others so many of those that are not held out
+  /// are trained on, or make the test half; 0: all.
+  std::int64_t train_samples = 0, test_samples = 0;
   HoldOut validation = {};
 };
+
+/// What a run takes of the two halves of its set.
+struct PartSizes {
+  std::int64_t train = 0, test = 0, validation = 0;
+};
+
+/// Of so many samples in the halves, as files have them or as they were made.
+/// @throws DatasetOptionError  more than there are, or none left to train on
+PartSizes part_sizes(const DatasetOptions& options, std::int64_t train, std::int64_t test);
+
+/// Moves samples from `train` to `validation`, and leaves others out, as the options say.
+/// @throws DatasetOptionError  as part_sizes; MemoryError
+void choose_parts(TrainTestData& data, const DatasetOptions& options);
 
 /// A wrong member of DatasetOptions, named as a job's section names it; what() says "mean: 2 numbers ...".
 class DatasetOptionError : public ConfigError {
@@ -194,9 +219,8 @@ std::vector<std::string_view> made_sets();
 /// @throws MissingDataError  names every place looked at and the command that fetches the set
 /// @throws DataError         names file, offset and what is wrong: truncated, oversized header, gzip damage,
 ///                           labels out of range, image and label counts that differ
-/// @throws ConfigError       unknown set, numbers out of range, more of them than the images have channels, a
-///                           number of samples for a set from files, people's own data without a directory,
-///                           nothing left to train on
+/// @throws ConfigError       unknown set, numbers out of range, more of them than the images have channels, more
+///                           samples than there are, people's own data without a directory, nothing left to train on
 TrainTestData load_dataset(const DatasetOptions& options);
 
 // From data set indices to the input of a network: normalised, batch innermost.

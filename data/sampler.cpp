@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The permutation of an epoch and its division into batches, grains and ranks.
+/// The order of an epoch and its division into batches, grains and ranks.
 #include "data/sampler.hpp"
 
 #include "common/error.hpp"
@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -19,14 +20,23 @@
 namespace lockstep {
 namespace {
 
-/// The random words of one epoch's shuffle. Draw i is word i % 4 of
-/// philox(seed, {i / 4, attempt, random_stream(kShuffle, low 24 bits of epoch), epoch >> 24}).
+/// The random words of a shuffle. Draw i is word i % 4 of philox(seed, {i / 4, attempt, stream, number}).
 class ShuffleDraws {
  public:
-  ShuffleDraws(std::uint64_t seed, std::int64_t epoch)
-      : seed_(seed),
-        stream_(random_stream(RandomUse::kShuffle, static_cast<std::uint32_t>(epoch & 0x00FFFFFF))),
-        epoch_high_(static_cast<std::uint32_t>(epoch >> 24)) {}
+  ShuffleDraws(std::uint64_t seed, std::uint32_t stream, std::uint32_t number)
+      : seed_(seed), stream_(stream), number_(number) {}
+
+  static ShuffleDraws of_epoch(std::uint64_t seed, std::int64_t epoch) {
+    LOCKSTEP_CHECK(epoch >= 0 && epoch >> 56 == 0);
+    return {seed, random_stream(RandomUse::kShuffle, static_cast<std::uint32_t>(epoch & 0x00FFFFFF)),
+            static_cast<std::uint32_t>(epoch >> 24)};
+  }
+  /// The round-th order of a class; those 2^32 apart are the same.
+  static ShuffleDraws of_class(std::uint64_t seed, std::int32_t label, std::int64_t round) {
+    LOCKSTEP_CHECK(label >= 0 && label >> 24 == 0);
+    return {seed, random_stream(RandomUse::kBalance, static_cast<std::uint32_t>(label)),
+            static_cast<std::uint32_t>(round)};
+  }
 
   /// Uniform in [0, bound), exactly: Lemire, "Fast random integer generation in an interval", 2019. The
   /// attempt is above 0 only for the few words (bound of 2^32) that would make small numbers likelier.
@@ -43,13 +53,22 @@ class ShuffleDraws {
 
  private:
   Philox4 block(std::uint32_t index, std::uint32_t attempt) const {
-    return philox(seed_, {{index, attempt, stream_, epoch_high_}});
+    return philox(seed_, {{index, attempt, stream_, number_}});
   }
 
   std::uint64_t seed_;
-  std::uint32_t stream_, epoch_high_;
+  std::uint32_t stream_, number_;
   Philox4 block_{};
 };
+
+/// By Fisher-Yates.
+void shuffle(std::span<std::int32_t> order, ShuffleDraws draws) {
+  const auto count = static_cast<std::uint32_t>(order.size());
+  for (std::uint32_t i = 0; i + 1 < count; ++i) {  // place i gets one of those not placed yet: i .. count - 1
+    const std::uint32_t other = i + draws.below(count - i, i);
+    std::swap(order[i], order[other]);
+  }
+}
 
 std::vector<std::int32_t> file_order(std::int64_t samples) {
   LOCKSTEP_CHECK(samples >= 0 && samples <= std::numeric_limits<std::int32_t>::max());
@@ -69,6 +88,7 @@ void check_sizes(const DistributedSampler::Options& o) {
     throw ConfigError(fmt::format("a global batch of {} samples is not above 0", o.global_batch));
   if (o.grain <= 0) throw ConfigError(fmt::format("a grain of {} samples is not above 0", o.grain));
   LOCKSTEP_CHECK(o.world_size >= 1 && o.rank >= 0 && o.rank < o.world_size);
+  LOCKSTEP_CHECK(o.balanced_labels.empty() || (o.shuffle && std::ssize(o.balanced_labels) == o.samples));
 }
 
 std::int64_t grains_in_full_batch(const DistributedSampler::Options& o) {
@@ -117,14 +137,55 @@ void check_work_for_all(const DistributedSampler::Options& o) {
 }  // namespace
 
 std::vector<std::int32_t> epoch_permutation(std::int64_t samples, std::uint64_t seed, std::int64_t epoch) {
-  LOCKSTEP_CHECK(epoch >= 0 && epoch >> 56 == 0);
   std::vector<std::int32_t> order = file_order(samples);
-  ShuffleDraws draws(seed, epoch);
-  const auto count = static_cast<std::uint32_t>(samples);
-  for (std::uint32_t i = 0; i + 1 < count; ++i) {  // place i gets one of those not placed yet: i .. count - 1
-    const std::uint32_t other = i + draws.below(count - i, i);
-    std::swap(order[i], order[other]);
+  shuffle(order, ShuffleDraws::of_epoch(seed, epoch));
+  return order;
+}
+
+namespace {
+
+/// A class that has samples.
+struct ClassSamples {
+  std::int32_t label = 0;
+  std::vector<std::int32_t> samples;  ///< ascending
+};
+
+std::vector<ClassSamples> samples_by_class(std::span<const std::int32_t> labels) {
+  std::map<std::int32_t, std::vector<std::int32_t>> by_label;
+  for (std::size_t i = 0; i < labels.size(); ++i) by_label[labels[i]].push_back(static_cast<std::int32_t>(i));
+  std::vector<ClassSamples> classes;
+  for (auto& [label, samples] : by_label) classes.push_back({label, std::move(samples)});
+  return classes;
+}
+
+/// The draws of a class from `first` on, to every `stride`-th place of `to`, until its end.
+void draw_class(const ClassSamples& from, std::uint64_t seed, std::int64_t first, std::span<std::int32_t> to,
+                std::size_t stride) {
+  const std::int64_t size = std::ssize(from.samples);
+  std::int64_t round = first / size;
+  auto next = static_cast<std::size_t>(first % size);
+  std::size_t at = 0;
+  while (at < to.size()) {
+    std::vector<std::int32_t> order = from.samples;
+    shuffle(order, ShuffleDraws::of_class(seed, from.label, round++));
+    for (; next < order.size() && at < to.size(); at += stride) to[at] = order[next++];
+    next = 0;
   }
+}
+
+}  // namespace
+
+std::vector<std::int32_t> balanced_order(std::span<const std::int32_t> labels, std::uint64_t seed,
+                                         std::int64_t epoch) {
+  const std::int64_t count = std::ssize(labels);
+  LOCKSTEP_CHECK(count > 0 && epoch >= 0 && epoch < std::numeric_limits<std::int64_t>::max() / count - 1);
+  const auto classes = samples_by_class(labels);
+  const std::int64_t turns = std::ssize(classes), first = epoch * count;
+  std::vector<std::int32_t> order(labels.size());
+  for (std::int64_t i = 0; i < turns; ++i)  // the draws first + i, first + i + turns, ...
+    draw_class(classes[static_cast<std::size_t>((first + i) % turns)], seed, (first + i) / turns,
+               std::span(order).subspan(static_cast<std::size_t>(i)), static_cast<std::size_t>(turns));
+  shuffle(order, ShuffleDraws::of_epoch(seed, epoch));
   return order;
 }
 
@@ -178,7 +239,9 @@ std::vector<Grain> DistributedSampler::grains_of(int rank, std::int64_t step_in_
 
 void DistributedSampler::set_epoch(std::int64_t epoch) {
   if (epoch == epoch_) return;
-  if (options_.shuffle)
+  if (!options_.balanced_labels.empty())
+    order_ = balanced_order(options_.balanced_labels, options_.seed, epoch);
+  else if (options_.shuffle)
     order_ = epoch_permutation(options_.samples, options_.seed, epoch);
   else if (order_.empty())
     order_ = file_order(options_.samples);

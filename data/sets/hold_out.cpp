@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Samples are taken out of the training half where it lies: what is trained on has no index that leads to them.
+/// Which samples of a set a run trains on and is judged by. The others are taken out where they lie: no index leads to
+/// them.
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
@@ -33,42 +34,66 @@ std::string name_of_validation(std::string train) {
   return train + " validation";
 }
 
-template <typename T>
-std::uint64_t bytes_of(const AlignedBuffer<T>& samples, std::size_t each, std::size_t count) {
-  return samples.size() == 0 ? 0 : checked_product(each, count, sizeof(T));
+/// The first places of a Fisher-Yates shuffle of [0, samples): the same whatever their number.
+std::vector<std::int32_t> shuffled(std::int64_t samples, std::int64_t count, std::uint64_t seed,
+                                   DataStream stream) {
+  LOCKSTEP_CHECK(count >= 0 && count <= samples && samples <= std::numeric_limits<std::int32_t>::max());
+  std::vector<std::int32_t> order(static_cast<std::size_t>(samples));
+  std::iota(order.begin(), order.end(), 0);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto left = static_cast<std::uint32_t>(samples) - i;
+    std::swap(order[i], order[i + Draws(seed, stream, i).below(left)]);
+  }
+  order.resize(static_cast<std::size_t>(count));
+  return order;
 }
 
-/// The samples at `places`, and the others, each `size` numbers, in their order.
-template <typename T>
-void divide(AlignedBuffer<T>& all, std::size_t size, std::span<const std::int32_t> places,
-            AlignedBuffer<T>& taken) {
-  if (all.size() == 0) return;
-  AlignedBuffer<T> kept(all.size() - places.size() * size);
-  taken = AlignedBuffer<T>(places.size() * size);
-  T *next_kept = kept.data(), *next_taken = taken.data();
-  const T* from = all.data();
-  for (const std::int32_t place : places) {
-    const T* sample = all.data() + static_cast<std::size_t>(place) * size;
-    next_kept = std::copy(from, sample, next_kept);
-    next_taken = std::copy_n(sample, size, next_taken);
-    from = sample + size;
-  }
-  std::copy(from, static_cast<const T*>(all.data()) + all.size(), next_kept);
-  all = std::move(kept);
+std::vector<std::int32_t> ascending(std::vector<std::int32_t> places) {
+  std::ranges::sort(places);
+  return places;
 }
 
-void divide(std::vector<std::int32_t>& labels, std::span<const std::int32_t> places,
-            std::vector<std::int32_t>& taken) {
-  std::size_t kept = 0, next = 0;
-  for (std::size_t i = 0; i < labels.size(); ++i) {
-    if (next < places.size() && static_cast<std::size_t>(places[next]) == i) {
-      taken.push_back(labels[i]);
-      ++next;
-    } else {
-      labels[kept++] = labels[i];
-    }
-  }
-  labels.resize(kept);
+/// The samples at `places`, each `size` numbers, in their order.
+template <typename T>
+AlignedBuffer<T> picked(const AlignedBuffer<T>& all, std::size_t size, std::span<const std::int32_t> places) {
+  if (all.size() == 0) return {};
+  AlignedBuffer<T> result(places.size() * size);
+  T* next = result.data();
+  for (const std::int32_t place : places)
+    next = std::copy_n(all.data() + static_cast<std::size_t>(place) * size, size, next);
+  return result;
+}
+
+/// Of a half that is whole those samples alone.
+void pick(const Dataset& half, std::vector<std::int32_t> places, Dataset& part) {
+  const auto size = static_cast<std::size_t>(half.shape.features());
+  AlignedBuffer<std::uint8_t> images = picked(half.images, size, places);
+  AlignedBuffer<float> features = picked(half.features, size, places);
+  std::vector<std::int32_t> labels;
+  labels.reserve(places.size());
+  for (const std::int32_t place : places) labels.push_back(half.labels[static_cast<std::size_t>(place)]);
+  part.images = std::move(images);
+  part.features = std::move(features);
+  part.labels = std::move(labels);
+  part.places = std::move(places);
+}
+
+void require_memory_for(const PartSizes& parts, const Dataset& train) {
+  const auto samples = static_cast<std::size_t>(parts.train + parts.validation + parts.test);
+  const std::size_t number = train.images.size() > 0 ? sizeof(std::uint8_t) : sizeof(float);
+  require_memory(checked_product(static_cast<std::size_t>(train.shape.features()), samples, number),
+                 "choosing samples of " + train.name, "use a machine with more memory");
+}
+
+/// A part of what a half has left, or all of it.
+std::int64_t subset_of(const char* option, std::int64_t asked, std::int64_t left, std::string_view what,
+                       std::int64_t held_out) {
+  if (asked <= left) return asked == 0 ? left : asked;
+  const std::string others =
+      held_out > 0 ? fmt::format(", with {} held out by data.validation", with_thousands(held_out)) : "";
+  throw DatasetOptionError(
+      option, fmt::format("{} are more than there are: {}{}; ask for {} at most, or leave it out for all",
+                          with_thousands(asked), counted(left, what), others, with_thousands(left)));
 }
 
 }  // namespace
@@ -97,43 +122,49 @@ std::string to_string(const HoldOut& hold_out) {
   return hold_out.share > 0 ? format_double(hold_out.share) : std::to_string(hold_out.samples);
 }
 
-/// The first places of a Fisher-Yates shuffle.
+PartSizes part_sizes(const DatasetOptions& options, std::int64_t train, std::int64_t test) {
+  const std::int64_t held_out = options.validation.count_of(train), left = train - held_out;
+  if (is_made_in_memory(options.set)) return {left, test, held_out};
+  return {subset_of("train_samples", options.train_samples, left, "training sample", held_out),
+          subset_of("test_samples", options.test_samples, test, "test sample", 0), held_out};
+}
+
 std::vector<std::int32_t> held_out_samples(std::int64_t samples, std::int64_t count, std::uint64_t seed) {
-  LOCKSTEP_CHECK(count >= 0 && count <= samples && samples <= std::numeric_limits<std::int32_t>::max());
-  std::vector<std::int32_t> order(static_cast<std::size_t>(samples));
-  std::iota(order.begin(), order.end(), 0);
-  for (std::uint32_t i = 0; i < count; ++i) {
-    const auto left = static_cast<std::uint32_t>(samples) - i;
-    std::swap(order[i], order[i + Draws(seed, DataStream::kHoldOut, i).below(left)]);
-  }
-  order.resize(static_cast<std::size_t>(count));
-  std::ranges::sort(order);
-  return order;
+  return ascending(shuffled(samples, count, seed, DataStream::kHoldOut));
 }
 
-std::int64_t place_in_file(const TrainTestData& data, const Dataset& part, std::int64_t index) {
-  if (&part == &data.validation) return data.held_out[static_cast<std::size_t>(index)];
-  if (&part == &data.test) return index;
-  for (const std::int32_t held_out : data.held_out) {
-    if (held_out > index) break;
-    ++index;
-  }
-  return index;
+/// The first ones of a shuffle of the whole half, but for those that are held out: so another number of these changes
+/// few of those.
+std::vector<std::int32_t> training_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed,
+                                          std::span<const std::int32_t> held_out) {
+  LOCKSTEP_CHECK(count >= 0 && count <= samples - std::ssize(held_out));
+  auto places = shuffled(samples, count + std::ssize(held_out), seed, DataStream::kTrainSubset);
+  std::erase_if(places, [&](std::int32_t place) { return std::ranges::binary_search(held_out, place); });
+  places.resize(static_cast<std::size_t>(count));
+  return ascending(std::move(places));
 }
 
-void hold_out(TrainTestData& data, const HoldOut& how_many, std::uint64_t seed) {
-  Dataset &train = data.train, &validation = data.validation;
-  const auto all = static_cast<std::size_t>(train.size());
-  data.held_out = held_out_samples(train.size(), how_many.count_of(train.size()), seed);
-  const auto size = static_cast<std::size_t>(train.shape.features());
-  require_memory(bytes_of(train.images, size, all) + bytes_of(train.features, size, all),
-                 "holding samples out of " + train.name, "use a machine with more memory");
-  validation.name = name_of_validation(train.name);
-  validation.shape = train.shape;
-  validation.classes = train.classes;
-  divide(train.images, size, data.held_out, validation.images);
-  divide(train.features, size, data.held_out, validation.features);
-  divide(train.labels, data.held_out, validation.labels);
+std::vector<std::int32_t> test_subset(std::int64_t samples, std::int64_t count, std::uint64_t seed) {
+  return ascending(shuffled(samples, count, seed, DataStream::kTestSubset));
+}
+
+void choose_parts(TrainTestData& data, const DatasetOptions& options) {
+  Dataset &train = data.train, &test = data.test, &validation = data.validation;
+  const std::int64_t all = train.size(), all_tests = test.size();
+  const PartSizes sizes = part_sizes(options, all, all_tests);
+  if (sizes.train == all && sizes.test == all_tests) return;
+  require_memory_for(sizes, train);
+  if (sizes.train + sizes.validation < all || sizes.test < all_tests)
+    data.files = {.fingerprints = fingerprints_of(data), .train = all, .test = all_tests};
+  const auto held_out = held_out_samples(all, sizes.validation, options.seed);
+  if (sizes.validation > 0) {
+    validation.name = name_of_validation(train.name);
+    validation.shape = train.shape;
+    validation.classes = train.classes;
+    pick(train, held_out, validation);
+  }
+  if (sizes.train < all) pick(train, training_subset(all, sizes.train, options.seed, held_out), train);
+  if (sizes.test < all_tests) pick(test, test_subset(all_tests, sizes.test, options.seed), test);
 }
 
 }  // namespace lockstep

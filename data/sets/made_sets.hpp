@@ -33,7 +33,9 @@ enum class DataStream : std::uint32_t {
   kRandomTest,
   kSyntheticTrain,
   kSyntheticTest,
-  kHoldOut  ///< of any set; data/sets/hold_out.cpp
+  kHoldOut,  ///< this and the following of any set; data/sets/hold_out.cpp
+  kTrainSubset,
+  kTestSubset
 };
 
 /// Word w of a sample is word w % 4 of philox(seed, {w / 4, sample, random_stream(kData, stream), 0}).

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <limits>
 
 namespace lockstep {
 
@@ -65,14 +66,13 @@ SetOutline outline_of(const std::string& set, const std::string& root) {
 
 namespace {
 
+constexpr std::int64_t kMostIndices = std::numeric_limits<std::int32_t>::max();
+
 void check_samples(const char* key, std::int64_t samples, bool is_made) {
-  if (!is_made && samples != 0) {
-    throw DatasetOptionError(key, fmt::format("{}: only for sets that are made in memory ({}); leave it out",
-                                              samples, fmt::join(made_sets(), ", ")));
-  }
-  if (samples < 0 || samples > kMostMadeSamples)
+  if (samples < 0 || (is_made && samples > kMostMadeSamples))
     throw DatasetOptionError(
-        key, fmt::format("{} is not in 0..{} (0: the set's default)", samples, kMostMadeSamples));
+        key, fmt::format("{} is not in 0..{} (0: {})", samples, is_made ? kMostMadeSamples : kMostIndices,
+                         is_made ? "the set's default" : "all"));
 }
 
 void check_options(const DatasetOptions& options, bool is_made) {
@@ -158,7 +158,7 @@ TrainTestData load_dataset(const DatasetOptions& options) {
   check_options(options, format.is_made());
   TrainTestData data =
       format.is_made() ? make_in_memory(set, format, options) : load_files(set, format, options);
-  if (options.validation.is_given()) hold_out(data, options.validation, options.seed);
+  choose_parts(data, options);
   for (Dataset* part : {&data.train, &data.test, &data.validation}) part->quick = quick_fingerprint_of(*part);
   if (data.train.images.size() > 0) normalise(data, options, set);
   return data;

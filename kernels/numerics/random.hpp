@@ -45,7 +45,14 @@ LOCKSTEP_HOST_DEVICE constexpr Philox4 philox(std::uint64_t key, Philox4 counter
 }
 
 /// What a random number is for. Part of the counter, so that two uses never share numbers.
-enum class RandomUse : std::uint32_t { kShuffle = 1, kInitialise = 2, kDropout = 3, kData = 4, kAugment = 7 };
+enum class RandomUse : std::uint32_t {
+  kShuffle = 1,
+  kInitialise = 2,
+  kDropout = 3,
+  kData = 4,
+  kAugment = 7,
+  kBalance = 9
+};
 
 /// Philox counter word 2: the use in the top byte, which layer, parameter or epoch below it.
 LOCKSTEP_HOST_DEVICE constexpr std::uint32_t random_stream(RandomUse use, std::uint32_t index) {

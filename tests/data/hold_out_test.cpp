@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Which samples are held out, and that all others, and only they, are left to train on.
+/// Which samples are held out or left out, and that all others, and only they, are left to train on.
 #include "data/dataset.hpp"
 #include "data/sampler.hpp"
 #include "tests/data/idx_fixture.hpp"
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <map>
 #include <set>
 #include <span>
@@ -68,18 +69,11 @@ TEST(HoldOutTest, AreDifferentSamplesAndAmongThoseOfALargerCount) {
   EXPECT_LT(all.back(), 60000);
 }
 
-TEST(HoldOutTest, APlaceInTheFileIsThatOfTheWholeHalf) {
-  TrainTestData data;
-  data.held_out = {0, 1, 4, 9};
-  const auto places = [&](const Dataset& part, std::int64_t count) {
-    Places found;
-    for (std::int64_t i = 0; i < count; ++i)
-      found.push_back(static_cast<std::int32_t>(place_in_file(data, part, i)));
-    return found;
-  };
-  EXPECT_EQ(places(data.train, 7), (Places{2, 3, 5, 6, 7, 8, 10}));
-  EXPECT_EQ(places(data.validation, 4), data.held_out);
-  EXPECT_EQ(places(data.test, 3), (Places{0, 1, 2}));
+TEST(HoldOutTest, WithoutPlacesASetIsThatOfItsFile) {
+  Dataset set;
+  EXPECT_EQ(set.place_in_file(7), 7);
+  set.places = {2, 3, 5};
+  EXPECT_EQ(set.place_in_file(2), 5);
 }
 
 TEST(HoldOutTest, EverySampleIsEquallyLikely) {
@@ -106,13 +100,15 @@ std::vector<float> sample_of(const Dataset& set, std::size_t i) {
 
 /// Each sample of the whole is in one of the two parts, in its order.
 void expect_divided(const TrainTestData& whole, const TrainTestData& divided, std::size_t count) {
-  ASSERT_EQ(divided.held_out.size(), count);
+  ASSERT_EQ(divided.validation.places.size(), count);
   ASSERT_EQ(divided.validation.size(), static_cast<std::int64_t>(count));
   ASSERT_EQ(divided.train.size() + divided.validation.size(), whole.train.size());
   std::size_t kept = 0, held_out = 0;
   for (std::size_t i = 0; i < whole.train.labels.size(); ++i) {
-    const bool out = held_out < count && divided.held_out[held_out] == static_cast<std::int32_t>(i);
+    const auto place = static_cast<std::int32_t>(i);
+    const bool out = held_out < count && divided.validation.places[held_out] == place;
     const auto here = out ? sample_of(divided.validation, held_out++) : sample_of(divided.train, kept++);
+    ASSERT_TRUE(out || divided.train.place_in_file(static_cast<std::int64_t>(kept) - 1) == place) << i;
     ASSERT_EQ(here, sample_of(whole.train, i)) << i;
   }
   EXPECT_EQ(fingerprints_of(divided).train, fingerprint_of(whole.train));
@@ -120,12 +116,17 @@ void expect_divided(const TrainTestData& whole, const TrainTestData& divided, st
   EXPECT_NE(divided.train.quick, whole.train.quick);
 }
 
-TEST(HoldOutTest, OthersAreLeftToTrainOnAndTheFilesKeepTheirFingerprints) {
-  const test::TemporaryDirectory directory;
+/// 40 training and 12 test images of 2 x 3 x 3.
+void write_colour_set(const test::TemporaryDirectory& directory) {
   test::write_file(directory.path() / "train-images-idx4-ubyte", idx_file({40, 2, 3, 3}, 7));
   test::write_file(directory.path() / "train-labels-idx1-ubyte", idx_file({40}, 1, 3));
-  test::write_file(directory.path() / "t10k-images-idx4-ubyte", idx_file({2, 2, 3, 3}, 7));
-  test::write_file(directory.path() / "t10k-labels-idx1-ubyte", idx_file({2}, 1, 3));
+  test::write_file(directory.path() / "t10k-images-idx4-ubyte", idx_file({12, 2, 3, 3}, 7));
+  test::write_file(directory.path() / "t10k-labels-idx1-ubyte", idx_file({12}, 1, 3));
+}
+
+TEST(HoldOutTest, OthersAreLeftToTrainOnAndTheFilesKeepTheirFingerprints) {
+  const test::TemporaryDirectory directory;
+  write_colour_set(directory);
   const std::vector<DatasetOptions> sets = {{.set = "synthetic", .train_samples = 50, .test_samples = 3},
                                             {.set = "random", .train_samples = 50, .test_samples = 3},
                                             {.set = "idx", .root = directory.path().string()}};
@@ -170,6 +171,94 @@ TEST(HoldOutTest, FiveThousandOfMnistAreNeverInABatch) {
   }
   EXPECT_EQ(trained.size(), 55000U);
   EXPECT_EQ(*trained.rbegin(), 54999);
+}
+
+// A part of the samples of a set in files: data.train_samples, data.test_samples.
+
+/// The same on every machine: these are numbers of Philox.
+TEST(SubsetTest, TheSeedAloneChooses) {
+  EXPECT_EQ(training_subset(20, 5, 1234, {}), (Places{3, 7, 8, 11, 12}));
+  EXPECT_EQ(test_subset(20, 5, 1234), (Places{4, 5, 9, 10, 15}));
+  EXPECT_NE(training_subset(20, 5, 1, {}), training_subset(20, 5, 2, {}));
+  EXPECT_NE(test_subset(20, 5, 1), test_subset(20, 5, 2));
+  EXPECT_EQ(training_subset(5, 5, 7, {}), (Places{0, 1, 2, 3, 4}));
+  EXPECT_EQ(test_subset(5, 0, 7), Places{});
+}
+
+TEST(SubsetTest, IsOfDifferentSamplesNoneOfThemHeldOutAndAmongThoseOfALargerCount) {
+  const Places held_out = held_out_samples(60000, 5000, 3);
+  const Places all = training_subset(60000, 9000, 3, held_out),
+               some = training_subset(60000, 100, 3, held_out);
+  EXPECT_EQ(std::set<std::int32_t>(all.begin(), all.end()).size(), 9000U);
+  EXPECT_TRUE(std::ranges::is_sorted(all));
+  EXPECT_TRUE(std::ranges::includes(all, some));
+  Places both;
+  std::ranges::set_intersection(all, held_out, std::back_inserter(both));
+  EXPECT_EQ(both, Places{});
+  both.clear();
+  std::ranges::set_intersection(all, training_subset(60000, 9000, 3, {}), std::back_inserter(both));
+  EXPECT_GT(both.size(), 8000U);  // those that are held out make way for others, no more
+  EXPECT_EQ(training_subset(60000, 55000, 3, held_out).size(), 55000U);
+}
+
+TEST(SubsetTest, EverySampleIsEquallyLikely) {
+  std::map<std::int32_t, int> times;
+  for (std::uint64_t seed = 0; seed < 4000; ++seed)
+    for (const std::int32_t place : training_subset(10, 3, seed, Places{4, 7})) ++times[place];
+  for (const auto& [place, count] : times) EXPECT_NEAR(count, 1500, 160) << place;  // five deviations
+  EXPECT_EQ(times.size(), 8U);
+}
+
+/// Each sample of a part is that of its place in the whole.
+void expect_part(const Dataset& whole, const Dataset& part, const Places& places) {
+  EXPECT_EQ(part.places, places);
+  ASSERT_EQ(part.size(), std::ssize(places));
+  for (std::size_t i = 0; i < places.size(); ++i)
+    ASSERT_EQ(sample_of(part, i), sample_of(whole, static_cast<std::size_t>(places[i]))) << i;
+}
+
+TEST(SubsetTest, OneOfAnySetIsTrainedOnAndTheFilesKeepTheirFingerprints) {
+  const test::TemporaryDirectory directory;
+  write_colour_set(directory);
+  DatasetOptions options{.set = "idx", .root = directory.path().string()};
+  const TrainTestData whole = load_dataset(options);
+  options.train_samples = 15;
+  options.test_samples = 4;
+  for (const std::int64_t held_out : {0, 6}) {
+    SCOPED_TRACE(held_out);
+    options.validation = {.samples = held_out};
+    const TrainTestData part = load_dataset(options);
+    const Places out = held_out_samples(40, held_out, options.seed);
+    expect_part(whole.train, part.train, training_subset(40, 15, options.seed, out));
+    expect_part(whole.train, part.validation, out);
+    expect_part(whole.test, part.test, test_subset(12, 4, options.seed));
+    EXPECT_EQ(fingerprints_of(part).train, fingerprint_of(whole.train));
+    EXPECT_EQ(fingerprints_of(part).test, fingerprint_of(whole.test));
+    EXPECT_NE(part.test.quick, whole.test.quick);
+    EXPECT_EQ(part.train_in_file(), 40);
+    EXPECT_EQ(part.test_in_file(), 12);
+    EXPECT_EQ(part.normalisation, measure(part.train.images.span(), 18, 3));
+  }
+  options = {.set = "idx", .root = directory.path().string(), .train_samples = 40, .test_samples = 12};
+  EXPECT_EQ(load_dataset(options).train.places, Places{});
+}
+
+TEST(SubsetTest, MoreThanThereAreIsRefusedWithTheirNumber) {
+  const test::TemporaryDirectory directory;
+  write_colour_set(directory);
+  DatasetOptions options{.set = "idx", .root = directory.path().string(), .train_samples = 41};
+  const auto refused = [&](std::initializer_list<const char*> parts) {
+    expect_error<DatasetOptionError>([&] { load_dataset(options); }, parts);
+  };
+  refused({"train_samples: 41 are more than there are: 40 training samples; ask for 40 at most"});
+  options.train_samples = 35;
+  options.validation = {.share = 0.25};
+  refused({"35 are more", "30 training samples, with 10 held out by data.validation; ask for 30 at most"});
+  options.train_samples = 30;
+  options.test_samples = 13;
+  refused({"test_samples: 13 are more than there are: 12 test samples"});
+  options.test_samples = 1'000'000'000'000;
+  refused({"test_samples"});
 }
 
 }  // namespace

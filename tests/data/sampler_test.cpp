@@ -300,6 +300,104 @@ TEST(PermutationTest, AllOrdersOfFourAreEquallyLikely) {
   EXPECT_LT(chi_square, 49.7);  // 23 degrees of freedom: 0.1 % of fair shuffles are above
 }
 
+// An order that has each class equally often.
+
+/// Of five classes of 2,000 to 572 samples; a sixth to tenth have none.
+std::vector<std::int32_t> uneven_labels() {
+  std::vector<std::int32_t> labels;
+  for (std::int32_t i = 0; i < 6000; ++i) labels.push_back(i % 3 == 0 ? 9 : i * i % 7);
+  return labels;
+}
+
+// As with TheOrderIsPinned.
+TEST(BalancedOrderTest, IsPinned) {
+  const std::vector<std::int32_t> labels = {0, 0, 0, 0, 0, 0, 0, 2, 2, 5};
+  EXPECT_EQ(balanced_order(labels, 1234, 0), (Order{1, 9, 8, 5, 8, 9, 9, 0, 4, 7}));
+  EXPECT_EQ(balanced_order(labels, 1234, 1), (Order{3, 9, 7, 6, 8, 2, 7, 8, 9, 9}));
+  EXPECT_EQ(balanced_order(labels, 1234, 2), (Order{9, 4, 6, 7, 9, 8, 9, 9, 0, 7}));
+  EXPECT_EQ(hash(balanced_order(uneven_labels(), 1234, 0)), 0xED6B47A66FECE513U);
+  EXPECT_EQ(hash(balanced_order(uneven_labels(), 1234, 5)), 0x7D36ADDCA2056F70U);
+  EXPECT_EQ(hash(balanced_order(labels, 0xFEDCBA9876543210U, (std::int64_t{5} << 24) + 7)),
+            0xE7014E74652BBB4BU);
+}
+
+/// The largest difference between two of these numbers.
+int spread_of(const std::vector<int>& counts) {
+  const auto [least, most] = std::ranges::minmax(counts);
+  return most - least;
+}
+
+std::vector<int> numbers_of(const std::map<std::int32_t, int>& counts) {
+  std::vector<int> numbers;
+  for (const auto& [label, count] : counts) numbers.push_back(count);
+  return numbers;
+}
+
+/// In one epoch, and in all of them together.
+TEST(BalancedOrderTest, ClassesAndTheSamplesOfAClassDifferByOneDrawAtMost) {
+  std::vector<std::int32_t> labels = uneven_labels();
+  labels.resize(5998);  // no multiple of the classes
+  std::vector<int> of_sample_ever(labels.size());
+  std::map<std::int32_t, int> of_class_ever;
+  for (int epoch = 0; epoch < 9; ++epoch) {
+    std::vector<int> of_sample(labels.size());
+    std::map<std::int32_t, int> of_class;
+    for (const std::int32_t sample : balanced_order(labels, 7, epoch)) {
+      const auto i = static_cast<std::size_t>(sample);
+      ++of_sample[i], ++of_sample_ever[i], ++of_class[labels[i]], ++of_class_ever[labels[i]];
+    }
+    ASSERT_EQ(of_class.size(), 5U);
+    EXPECT_EQ(spread_of(numbers_of(of_class)), 1);
+    EXPECT_LE(spread_of(numbers_of(of_class_ever)), 1);
+    for (const auto& [label, count] : of_class) {
+      std::vector<int> now, ever;
+      for (std::size_t i = 0; i < labels.size(); ++i)
+        if (labels[i] == label) now.push_back(of_sample[i]), ever.push_back(of_sample_ever[i]);
+      EXPECT_LE(spread_of(now), 2) << label;  // at the end of one round, and at the beginning of the next
+      EXPECT_LE(spread_of(ever), 1) << label;
+    }
+  }
+}
+
+TEST(BalancedOrderTest, MoreClassesThanSamplesOfAnEpochAndOneClassAloneAreFine) {
+  const std::vector<std::int32_t> each_its_own = {4, 1, 3, 0}, one = {6, 6, 6};
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    Order order = balanced_order(each_its_own, 1, epoch);
+    std::ranges::sort(order);
+    EXPECT_EQ(order, (Order{0, 1, 2, 3}));
+    order = balanced_order(one, 1, epoch);
+    std::ranges::sort(order);
+    EXPECT_EQ(order, (Order{0, 1, 2}));
+  }
+}
+
+TEST(BalancedOrderTest, IsThatOfASamplerOnAnyNumberOfRanks) {
+  const auto labels = uneven_labels();
+  for (const std::int64_t epoch : {0, 3}) {
+    const Order order = balanced_order(labels, 5, epoch);
+    EXPECT_NE(order, epoch_permutation(6000, 5, epoch));
+    for (int ranks = 1; ranks <= 7; ++ranks) {
+      Order seen;
+      std::vector<DistributedSampler> samplers;
+      for (int rank = 0; rank < ranks; ++rank)
+        samplers.emplace_back(DistributedSampler::Options{.samples = 6000,
+                                                          .global_batch = 700,
+                                                          .grain = 50,
+                                                          .seed = 5,
+                                                          .rank = rank,
+                                                          .world_size = ranks,
+                                                          .balanced_labels = labels});
+      for (std::int64_t step = 0; step < 9; ++step)
+        for (DistributedSampler& sampler : samplers) {
+          sampler.set_epoch(epoch);
+          for (const Grain& grain : sampler.local_grains(step))
+            for (const std::int32_t sample : sampler.indices(step, grain)) seen.push_back(sample);
+        }
+      EXPECT_EQ(seen, order) << ranks;
+    }
+  }
+}
+
 }  // namespace
 
 }  // namespace lockstep::permutation_test

@@ -163,7 +163,8 @@ TEST_F(IdxSetTest, OptionsOutOfRangeAreConfigErrors) {
     expect_error<ConfigError>([&] { load_dataset(options); }, {part});
   };
   fails({.set = "cifar", .root = root}, "unknown data set 'cifar'");
-  fails({.set = "mnist", .root = root, .train_samples = 10}, "train_samples");
+  fails({.set = "mnist", .root = root, .train_samples = 1000}, "train_samples");
+  fails({.set = "mnist", .root = root, .train_samples = -1}, "train_samples: -1 is not in 0..2147483647");
   fails({.set = "synthetic", .test_samples = -1}, "test_samples");
   fails({.set = "synthetic", .train_samples = 1'000'000'000'000}, "train_samples");
   fails({.set = "mnist", .root = root, .std = {0}}, "std");

@@ -31,7 +31,7 @@ struct EvalOptions {
   std::string checkpoint;
   std::string set;   ///< empty: what it was trained on
   std::string data;  ///< a directory; empty: where the run had it
-  bool train_set = false, validation = false;
+  bool train_set = false, validation = false, whole = false;
   bool classes = false, json = false;
   ParallelSection parallel;
 };
@@ -52,6 +52,7 @@ DatasetOptions data_options(const EvalOptions& options, const SavedModel& model)
     wanted.train_samples = wanted.test_samples = 0;
     wanted.validation = {};
   }
+  if (options.whole && !is_made_in_memory(wanted.set)) wanted.train_samples = wanted.test_samples = 0;
   if (options.validation && !wanted.validation.is_given())
     throw UsageError(fmt::format(
         "--validation: {} held no samples out of the set (data.validation); leave --validation out",
@@ -166,6 +167,7 @@ RankFacts option_facts(const EvalOptions& options) {
   return {{FactKind::kJob, "--set", options.set},
           {FactKind::kJob, "--train", options.train_set ? "given" : "not given"},
           {FactKind::kJob, "--validation", options.validation ? "given" : "not given"},
+          {FactKind::kJob, "--whole", options.whole ? "given" : "not given"},
           {FactKind::kJob, "--classes", options.classes ? "given" : "not given"},
           {FactKind::kJob, "--device", options.parallel.device},
           {FactKind::kJob, "--threads", std::to_string(options.parallel.threads)}};
@@ -228,6 +230,9 @@ void add_eval_command(CLI::App& app, Action& action) {
       ->add_flag("--validation", options->validation,
                  "The samples that the run held out of the training half (data.validation)")
       ->excludes(train);
+  command->add_flag("--whole", options->whole,
+                    "All samples of that half, where the run took a part of them (data.test_samples, "
+                    "data.train_samples)");
   command->add_flag("--classes", options->classes,
                     "Also precision and recall of each class, which class is taken for which, and the "
                     "surest mistakes (on the processor, whatever --device says)");

@@ -94,12 +94,16 @@ void add_train_command(CLI::App& app, Action& action) {
 namespace {
 
 DataSizes sizes_of(const Job& job, const SetOutline& data) {
-  const auto chosen = [](std::int64_t samples, std::int64_t usual) { return samples > 0 ? samples : usual; };
   const std::size_t element = data.is_fp32 ? sizeof(float) : sizeof(std::uint8_t);
-  const std::int64_t all = chosen(job.data.train_samples, data.train_samples);
-  const std::int64_t held_out = held_out_of(job, all);
-  return {all - held_out, chosen(job.data.test_samples, data.test_samples),
-          checked_sum(checked_product(data.shape.features(), element), sizeof(std::int32_t)), held_out};
+  const bool is_made = is_made_in_memory(job.data.set);
+  const auto all = [is_made](std::int64_t asked, std::int64_t usual) {
+    return is_made && asked > 0 ? asked : usual;
+  };
+  const PartSizes parts = parts_of(job, all(job.data.train_samples, data.train_samples),
+                                   all(job.data.test_samples, data.test_samples));
+  return {parts.train, parts.test,
+          checked_sum(checked_product(data.shape.features(), element), sizeof(std::int32_t)),
+          parts.validation};
 }
 
 bool is_on_gpu(const Job& job) {

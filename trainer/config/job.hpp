@@ -34,7 +34,8 @@ struct DataSection {
   /// them in where the catalogue knows them, otherwise they are measured.
   std::vector<double> mean = {}, std = {};
   bool shuffle = true;
-  std::int64_t train_samples = 0, test_samples = 0;  ///< of sets made in memory; 0: the set's default
+  bool balance_classes = false;                      ///< an epoch is a balanced_order()
+  std::int64_t train_samples = 0, test_samples = 0;  ///< see DatasetOptions
   HoldOut validation = {};                           ///< training samples that are never trained on
   std::vector<Augmentation> augment = {};            ///< of training images, in order
 };

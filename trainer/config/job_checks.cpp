@@ -102,15 +102,13 @@ void check_schedule(const Job& job) {
            section.warmup_epochs, job.train.epochs);
 }
 
-void check_sample_counts(const Job& job) {
-  const DataSection& data = job.data;
-  if (is_made_in_memory(data.set)) return;
-  for (const auto& [path, count] :
-       {std::pair{"data.train_samples", data.train_samples}, {"data.test_samples", data.test_samples}}) {
-    if (count > 0)
-      refuse(job, path, "{} is for sets made in memory ({}); remove it for {}", path,
-             fmt::join(made_sets(), " and "), data.set);
-  }
+void check_balance(const Job& job) {
+  if (job.data.balance_classes && !job.data.shuffle)
+    refuse(
+        job, "data.balance_classes",
+        "data.balance_classes: the samples of a class are drawn at random, so it needs data.shuffle; remove "
+        "data.shuffle: {}, or data.balance_classes",
+        job.data.shuffle);
 }
 
 /// A set without a catalogue entry is where the job says.
@@ -273,10 +271,10 @@ void check_inject(const Job& job) {
 
 void check_job(const Job& job) {
   for (const auto check :
-       {check_model,         check_optimizer,     check_groups,   check_clipping,      check_schedule,
-        check_sample_counts, check_root,          check_channels, check_initial_scale, check_partial,
-        check_averages,      check_class_weights, check_ranks,    check_backend,       check_strategy,
-        check_shares,        check_threads,       check_resume,   check_trace,         check_inject})
+       {check_model,    check_optimizer,     check_groups,   check_clipping,      check_schedule,
+        check_root,     check_balance,       check_channels, check_initial_scale, check_partial,
+        check_averages, check_class_weights, check_ranks,    check_backend,       check_strategy,
+        check_shares,   check_threads,       check_resume,   check_trace,         check_inject})
     check(job);
 }
 

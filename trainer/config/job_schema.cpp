@@ -48,8 +48,10 @@ std::vector<JobKey> model_and_data_keys() {
     KEY(data.mean, channel_numbers({-1e6, 1e6}), "subtracted from pixels in [0, 1]; auto: the mean of the set, measured if it is your own", kWeights),
     KEY(data.std, channel_numbers({1e-6, 1e6}), "pixels are divided by it, once the mean is subtracted; auto: the standard deviation of the set", kWeights),
     KEY(data.shuffle, yes_or_no(), "a new order of the training samples in each epoch", kWeights),
-    KEY(data.train_samples, whole(0, kBillion), "how many training samples to make, of sets made in memory; 0: their default", kWeights),
-    KEY(data.test_samples, whole(0, kBillion), "how many test samples to make, of sets made in memory; 0: their default"),
+    KEY(data.balance_classes, yes_or_no(), "draw each class equally often in an epoch, which has as many samples as ever: those of small classes are repeated, those of large ones take turns over epochs", Determines::kWeightsUnlessDefault)
+        .also_called({"balance", "balanced", "sampler", "weighted_sampler", "oversample"}),
+    KEY(data.train_samples, whole(0, kBillion), "train on so many of the training samples, chosen by train.seed, once data.validation is held out; of sets made in memory: make so many; 0: all", kWeights),
+    KEY(data.test_samples, whole(0, kBillion), "evaluate on so many of the test samples, chosen by train.seed; of sets made in memory: make so many; 0: all"),
     KEY(data.validation, samples_or_share(kBillion),
         "training samples that are held out, chosen by train.seed: never trained on, the run is evaluated on them; 0: none, evaluated on the test set", Determines::kWeightsUnlessDefault)
         .also_called({"validation_split", "val_split", "validation_size", "val_size", "valid_size", "holdout"}),

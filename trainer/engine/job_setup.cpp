@@ -50,15 +50,17 @@ void check_data_parallel(const Job& job, const Network& network, const TrainTest
 }  // namespace
 
 DistributedSampler::Options sampler_options(const Job& job, const Dataset& data, int rank, int ranks) {
-  return {.samples = data.size(),
-          .global_batch = std::min(job.data.global_batch, data.size()),
-          .grain = job.parallel.grain,
-          .seed = job.train.seed,
-          .shuffle = job.data.shuffle,
-          .rank = rank,
-          .world_size = ranks,
-          .split = job.parallel.split,
-          .per_rank_batch = job.data.per_rank_batch};
+  return {
+      .samples = data.size(),
+      .global_batch = std::min(job.data.global_batch, data.size()),
+      .grain = job.parallel.grain,
+      .seed = job.train.seed,
+      .shuffle = job.data.shuffle,
+      .rank = rank,
+      .world_size = ranks,
+      .split = job.parallel.split,
+      .per_rank_batch = job.data.per_rank_batch,
+      .balanced_labels = job.data.balance_classes ? std::span(data.labels) : std::span<const std::int32_t>()};
 }
 
 /// A run may be too short for the evaluations that its patience counts.
@@ -105,9 +107,9 @@ std::shared_ptr<TrainTestData> load_for(const Job& job, const DatasetOptions& op
   }
 }
 
-std::int64_t held_out_of(const Job& job, std::int64_t training_samples) {
+PartSizes parts_of(const Job& job, std::int64_t train, std::int64_t test) {
   try {
-    return job.data.validation.count_of(training_samples);
+    return part_sizes(dataset_options(job), train, test);
   } catch (const DatasetOptionError& error) {
     throw key_error(job, "data." + error.option(), error.cause());
   }

@@ -35,8 +35,8 @@ using DatasetFuture = std::shared_future<LoadedData>;
 ///                    rank 0 will compare them, and its fingerprints are begun, too
 DatasetFuture load_in_advance(const Job& job, const std::string& remembered = "");
 
-/// Of so many training samples. @throws ConfigError  data.validation leaves none to train on, or is none
-std::int64_t held_out_of(const Job& job, std::int64_t training_samples);
+/// What the job takes of halves of so many samples. @throws ConfigError  more than there are, or none to train on
+PartSizes parts_of(const Job& job, std::int64_t train, std::int64_t test);
 
 /// data.augment for images of this set. @throws ConfigError  they cannot be changed so
 std::optional<AugmentPlan> augment_plan_of(const Job& job, const Dataset& train);
@@ -52,7 +52,8 @@ struct JobSetup {
   const AugmentPlan* augment_plan() const { return augment ? &*augment : nullptr; }
 };
 
-/// How the job's training data is sharded: which samples a rank computes, of so many that have a share.
+/// How the job's training data is sharded: which samples a rank computes, of so many that have a share. Borrows the
+/// labels of classes that are balanced.
 DistributedSampler::Options sampler_options(const Job& job, const Dataset& data, int rank, int ranks);
 inline DistributedSampler::Options sampler_options(const Job& job, const Dataset& data,
                                                    const Communicator& comm) {

@@ -221,12 +221,12 @@ ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine) {
 }
 
 std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, const Dataset& part) {
-  for (Mistake& mistake : found.mistakes) mistake.sample = place_in_file(data, part, mistake.sample);
+  for (Mistake& mistake : found.mistakes) mistake.sample = part.place_in_file(mistake.sample);
   if (data.directory.empty()) return "";
   const bool is_test = &part == &data.test;
   const auto path = std::filesystem::path(data.directory) / sample_names_file(is_test ? "t10k" : "train");
-  const std::int64_t samples = is_test ? data.test.size() : data.train.size() + data.validation.size();
-  SampleNames list = read_sample_names(Env::posix(), path, samples);
+  SampleNames list =
+      read_sample_names(Env::posix(), path, is_test ? data.test_in_file() : data.train_in_file());
   if (!list.names.empty())
     for (Mistake& mistake : found.mistakes)
       mistake.picture = list.names[static_cast<std::size_t>(mistake.sample)];

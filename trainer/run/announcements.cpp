@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <vector>
 
@@ -34,20 +35,39 @@ std::string device_text(const Job& job, const JobSetup& setup, const Communicato
                      spelt(has_graphs ? job.parallel.graph : GraphUse::kOff), device.communication);
 }
 
+std::string balance_text(const Dataset& train) {
+  std::map<std::int32_t, std::int64_t> sizes;
+  for (const std::int32_t label : train.labels) ++sizes[label];
+  const auto smaller = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const auto [least, most] = std::ranges::minmax_element(sizes, smaller);
+  const std::int64_t turns = std::ssize(sizes), draws = train.size() / turns;
+  return fmt::format("{} {} balanced, of {} to {}: each is drawn {}{} times an epoch", turns,
+                     turns == 1 ? "class" : "classes", with_thousands(least->second),
+                     counted(most->second, "sample"), with_thousands(draws),
+                     train.size() % turns == 0 ? "" : " or " + with_thousands(draws + 1));
+}
+
+/// "60,000", or "100 of 60,000"
+std::string share_text(std::int64_t samples, std::int64_t all) {
+  return samples == all ? with_thousands(all)
+                        : fmt::format("{} of {}", with_thousands(samples), with_thousands(all));
+}
+
 }  // namespace
 
 std::vector<std::string> TrainingRun::announcement(int hosts) const {
   const auto& network = setup_.network;
   const DistributedSampler& sampler = strategy_->sampler();
   const StrategyDescription description = strategy_->describe();
-  const std::int64_t validation = setup_.data->validation.size();
+  const TrainTestData& data = *setup_.data;
+  const std::int64_t validation = data.validation.size();
   const std::string held_out =
       validation == 0 ? "" : fmt::format("{} validation, ", with_thousands(validation));
   std::vector<std::string> lines = {
       fmt::format("Lockstep {}: {}, {}, on {} ({} train, {}{} test; {})", LOCKSTEP_VERSION, network.name(),
                   counted(network.parameters().size, "parameter"), job_.data.set,
-                  with_thousands(setup_.data->train.size()), held_out,
-                  with_thousands(setup_.data->test.size()), setup_.data->origin),
+                  share_text(data.train.size(), data.train_in_file() - validation), held_out,
+                  share_text(data.test.size(), data.test_in_file()), data.origin),
       fmt::format("{} on {}, {}", counted(comm_.size(), "rank"), counted(hosts, "host"),
                   device_text(job_, setup_, comm_, description.has_graphs)),
       fmt::format("global batch {} = {} of {}, {} an epoch; determinism: {}; {}",
@@ -61,6 +81,7 @@ std::vector<std::string> TrainingRun::announcement(int hosts) const {
         "global batch {} = {} x data.per_rank_batch {}: another number of ranks trains other weights",
         with_thousands(job_.data.global_batch), counted(comm_.size(), "rank"), job_.data.per_rank_batch));
   }
+  if (job_.data.balance_classes) lines.push_back(balance_text(data.train));
   for (const std::string& remark :
        batch_remarks(job_, setup_.data->train.size(), setup_.device.gpu != nullptr))
     lines.push_back("note: " + remark);

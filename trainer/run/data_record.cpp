@@ -5,6 +5,7 @@
 
 #include "common/error.hpp"
 #include "common/printable.hpp"
+#include "common/yaml.hpp"
 #include "data/class_names.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/sets/catalogue.hpp"
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 
 namespace lockstep {
 namespace {
@@ -44,7 +46,8 @@ void compare(const std::string& what, const std::string& then, const std::string
                                     now.substr(0, kShownDigits)));
 }
 
-constexpr char kBetweenNames = '\n';  // which no name holds
+constexpr const char* kTestSubset = "test_subset";  // absent: the whole half
+constexpr char kBetweenNames = '\n';                // which no name holds
 
 /// @throws DataError  they are not fit to be shown
 std::vector<std::string> split_names(std::string_view text, const std::string& checkpoint) {
@@ -60,10 +63,10 @@ std::vector<std::string> split_names(std::string_view text, const std::string& c
   return names;
 }
 
-/// @param held_out  of the half, which lacks them
-void compare_half(const Fingerprint& then, std::int64_t samples, const Dataset& now, std::int64_t held_out,
+/// @param size  of the half in its file
+void compare_half(const Fingerprint& then, std::int64_t samples, const Dataset& now, std::int64_t size,
                   const Fingerprint& is, std::vector<std::string>& differences) {
-  if (const std::int64_t size = now.size() + held_out; samples != size)
+  if (samples != size)
     differences.push_back(fmt::format("the number of {} samples ({} then, {} now)", now.name, samples, size));
   compare(now.name + " samples", then.samples, is.samples, differences);
   compare(now.name + " labels", then.labels, is.labels, differences);
@@ -85,12 +88,14 @@ void require_possible(const DatasetOptions& options, const std::string& checkpoi
       options.mean.size() == options.std.size() || options.mean.size() == 1 || options.std.size() == 1;
   for (const double mean : options.mean) normal = normal && std::isfinite(mean);
   for (const double std : options.std) normal = normal && std::isfinite(std) && std > 0;
-  const auto possible = [](std::int64_t samples) { return samples >= 0 && samples <= kMostMadeSamples; };
+  const std::int64_t most =
+      is_made_in_memory(options.set) ? kMostMadeSamples : std::numeric_limits<std::int32_t>::max();
+  const auto possible = [most](std::int64_t samples) { return samples >= 0 && samples <= most; };
   if (normal && possible(options.train_samples) && possible(options.test_samples)) return;
-  throw DataError(fmt::format(
-      "{}: the manifest says mean {}, std {}, {} and {} samples made in memory, and no data set is like that",
-      checkpoint, fmt::join(options.mean, ", "), fmt::join(options.std, ", "), options.train_samples,
-      options.test_samples));
+  throw DataError(
+      fmt::format("{}: the manifest says mean {}, std {}, {} and {} samples, and no data set is like that",
+                  checkpoint, fmt::join(options.mean, ", "), fmt::join(options.std, ", "),
+                  options.train_samples, options.test_samples));
 }
 
 /// Older checkpoints, and those of runs that held nothing out, do not say.
@@ -109,16 +114,22 @@ std::string place_of(const DataRecord& record) {
 
 }  // namespace
 
+std::int64_t evaluated_test_samples(const CheckpointFacts& facts) {
+  auto samples = facts.data.find(kTestSubset);
+  if (samples == facts.data.end()) samples = facts.data.find("test_samples");
+  return samples == facts.data.end() ? -1 : parse_int64(samples->second).value_or(-1);
+}
+
 std::map<std::string, std::string> describe_data(const Job& job, const TrainTestData& data,
                                                  const SetFingerprints& fingerprints) {
-  std::map<std::string, std::string> entries = {
-      {"set", job.data.set},
-      {"train_samples", std::to_string(data.train.size() + data.validation.size())},
-      {"test_samples", std::to_string(data.test.size())},
-      {"train_samples_sha256", fingerprints.train.samples},
-      {"train_labels_sha256", fingerprints.train.labels},
-      {"test_samples_sha256", fingerprints.test.samples},
-      {"test_labels_sha256", fingerprints.test.labels}};
+  std::map<std::string, std::string> entries = {{"set", job.data.set},
+                                                {"train_samples", std::to_string(data.train_in_file())},
+                                                {"test_samples", std::to_string(data.test_in_file())},
+                                                {"train_samples_sha256", fingerprints.train.samples},
+                                                {"train_labels_sha256", fingerprints.train.labels},
+                                                {"test_samples_sha256", fingerprints.test.samples},
+                                                {"test_labels_sha256", fingerprints.test.labels}};
+  if (data.test.size() != data.test_in_file()) entries[kTestSubset] = std::to_string(data.test.size());
   if (data.train.images.size() > 0) entries["background"] = mostly_light(data.train) ? "light" : "dark";
   entries["class_names"] = fmt::format("{}", fmt::join(data.class_names, std::string(1, kBetweenNames)));
   if (!data.directory.empty())
@@ -150,6 +161,9 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
     options.train_samples =
         record.can_be_checked() ? record.train_samples : job.number_or<std::int64_t>("data.train_samples", 0);
     options.test_samples = record.test_samples;
+  } else {
+    options.train_samples = job.number_or<std::int64_t>("data.train_samples", 0);
+    options.test_samples = data.number_or<std::int64_t>(kTestSubset, 0);
   }
   require_possible(options, checkpoint);
   return record;
@@ -162,9 +176,10 @@ std::vector<std::string> data_differences(const DataRecord& record, const TrainT
   if (const auto classes = static_cast<int>(record.class_names.size());
       classes != 0 && classes != now.train.classes)
     differences.push_back(fmt::format("the number of classes ({} then, {} now)", classes, now.train.classes));
-  compare_half(record.fingerprints.train, record.train_samples, now.train, now.validation.size(),
+  compare_half(record.fingerprints.train, record.train_samples, now.train, now.train_in_file(),
                fingerprints.train, differences);
-  compare_half(record.fingerprints.test, record.test_samples, now.test, 0, fingerprints.test, differences);
+  compare_half(record.fingerprints.test, record.test_samples, now.test, now.test_in_file(), fingerprints.test,
+               differences);
   return differences;
 }
 
@@ -173,7 +188,7 @@ void require_same_data(const CheckpointFacts& facts, const Job& job, const Train
   const std::string checkpoint = fmt::format("the checkpoint of step {}", facts.step);
   DataRecord record = read_data_record(facts, checkpoint);
   const bool other_size_asked_for = is_made_in_memory(job.data.set) && record.test_samples != now.test.size();
-  if (other_size_asked_for) {
+  if (other_size_asked_for) {  // of sets in files the whole half is compared, whatever part of it is asked for
     record.fingerprints.test = fingerprints.test;
     record.test_samples = now.test.size();
   }

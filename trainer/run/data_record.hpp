@@ -28,13 +28,16 @@ struct DataRecord {
   DatasetOptions options;
   /// Empty where the checkpoint does not say: those of version 0.1.0 before it recorded its data.
   SetFingerprints fingerprints;
-  std::int64_t train_samples = 0, test_samples = 0;  ///< 0 where it does not say
+  std::int64_t train_samples = 0, test_samples = 0;  ///< in the files; 0 where it does not say
   bool light_background = false;                     ///< training images are dark on light by nature
   /// In label order; of checkpoints that do not say, those of the catalogue. May be empty.
   std::vector<std::string> class_names;
 
   bool can_be_checked() const { return !fingerprints.train.samples.empty(); }
 };
+
+/// How many test samples a checkpoint's accuracy is of; -1: it does not say.
+std::int64_t evaluated_test_samples(const CheckpointFacts& facts);
 
 /// The manifest's "data" for a run of `job` on `data`.
 std::map<std::string, std::string> describe_data(const Job& job, const TrainTestData& data,
@@ -49,8 +52,7 @@ DataRecord read_data_record(const CheckpointFacts& facts, const std::string& che
 std::vector<std::string> data_differences(const DataRecord& record, const TrainTestData& now,
                                           const SetFingerprints& fingerprints);
 
-/// For a run that goes on. Of a set that is made in memory the test half may have another size than before,
-/// if the job says so.
+/// For a run that goes on. It may be tested on another number of samples (data.test_samples) than before.
 /// @throws DataError  naming what differs, both places, and what to do
 void require_same_data(const CheckpointFacts& facts, const Job& job, const TrainTestData& now,
                        const SetFingerprints& fingerprints);

@@ -6,6 +6,7 @@
 #include "common/yaml.hpp"
 #include "trainer/checkpoint/checkpoint.hpp"
 #include "trainer/checkpoint/published_hash.hpp"
+#include "trainer/run/data_record.hpp"
 #include "trainer/run/metrics.hpp"
 
 #include <fmt/format.h>
@@ -30,12 +31,6 @@ const std::set<std::string> kOfThePlace = {"model",  "version", "world",    "hos
 std::optional<std::int64_t> whole_number(const nlohmann::json& event, const char* key) {
   const auto value = event.value(key, nlohmann::json());
   return value.is_number_integer() ? std::optional(value.get<std::int64_t>()) : std::nullopt;
-}
-
-/// How many test samples a manifest speaks of.
-std::optional<std::int64_t> test_samples_of(const CheckpointFacts& facts) {
-  const auto samples = facts.data.find("test_samples");
-  return samples == facts.data.end() ? std::nullopt : parse_int64(samples->second);
 }
 
 /// What train.patience counts.
@@ -77,7 +72,7 @@ void ClaimCheck::read() {
   end_is_validated_ = there.validation_accuracy.has_value();
   windows_.insert(interval_.last - std::min(there.unprinted.steps, interval_.last));
   windows_.insert(interval_.last - std::min(there.unlogged.steps, interval_.last));
-  if (const auto samples = test_samples_of(there)) test_sizes_.insert(*samples);
+  if (const auto samples = evaluated_test_samples(there); samples >= 0) test_sizes_.insert(samples);
 }
 
 std::string ClaimCheck::initial_weights() const {
@@ -218,10 +213,10 @@ std::optional<LossWindow> ClaimCheck::window(const SumsAtSteps& sums, const RunS
   return window;
 }
 
-/// Of a set that is made in memory the test half may have had another size when the line was written.
+/// The run may have been tested on another number of samples when the line was written.
 bool ClaimCheck::is_of_another_test_set(std::int64_t step, std::int64_t samples) {
   const std::int64_t here = run_.setup.data->test.size();
-  const bool other = is_made_in_memory(run_.job.data.set) && samples != here && test_sizes_.contains(samples);
+  const bool other = samples != here && test_sizes_.contains(samples);
   if (other && !std::exchange(test_size_was_told_, true))
     verdict_.not_proved.push_back(
         {{step, step},
@@ -252,9 +247,8 @@ CheckpointFacts ClaimCheck::facts_here(const CheckpointFacts& there, const RunSt
             .value_or(LossWindow{.steps = -1, .samples = -1, .correct = -1, .loss_units = {}});
     facts.unlogged = {known.steps, known.samples, known.correct};
   }
-  const std::int64_t here = run_.setup.data->test.size();
   const bool comparable =
-      evaluations.test && !is_of_another_test_set(there.step, test_samples_of(there).value_or(here));
+      evaluations.test && !is_of_another_test_set(there.step, evaluated_test_samples(there));
   if (comparable) facts.test_accuracy = evaluations.test->accuracy();
   if (evaluations.validation) facts.validation_accuracy = evaluations.validation->accuracy();
   facts.patience = patience_here(there);

@@ -435,10 +435,10 @@ TEST(JobErrorTest, NamesOfPytorchsAreTranslated) {
       "job.yaml:2:20: unknown key 'eta_min' in 'train.schedule' (did you mean 'train.schedule.min_lr'?)");
 }
 
-TEST(JobErrorTest, SampleCountsBelongToSetsThatAreMade) {
-  EXPECT_EQ(error_of("data: {train_samples: 100}\n"),
-            "job.yaml:2:23: data.train_samples is for sets made in memory (random and synthetic); remove it "
-            "for mnist");
+TEST(JobErrorTest, ClassesAreBalancedByShuffling) {
+  EXPECT_EQ(error_of("data: {shuffle: no, balance_classes: yes}\n"),
+            "job.yaml:2:38: data.balance_classes: the samples of a class are drawn at random, so it needs "
+            "data.shuffle; remove data.shuffle: false, or data.balance_classes");
 }
 
 TEST(JobErrorTest, NumbersOfChannelsAreNumbersAsManyAsThereAreChannels) {

@@ -37,10 +37,12 @@ class RandomJob {
                 {real(-1e6, 1e6)},
                 {real(1e-6, 1e6)},
                 flip(),
+                false,
                 whole(0, 1000000),
                 whole(0, 1000000),
                 flip() ? HoldOut{.samples = whole(0, 1000000000)} : HoldOut{.share = real(1e-9, 0.999)},
                 flip() ? std::vector<Augmentation>() : augmentations()};
+    job.data.balance_classes = job.data.shuffle && flip();
     const bool nesterov = flip();
     const std::string initial_weights = flip() ? text() : "";
     job.train = {whole(1, 1000000000),

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Runs that hold samples out: what they train on, what they are judged by, and when their patience ends them.
+/// Runs that hold samples out or take a part of them: what they train on, what they are judged by, and when their patience
+/// ends them; and runs that balance classes.
 #include "data/dataset.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
@@ -199,6 +200,116 @@ TEST_F(ValidationTest, WhatCannotBeIsRefusedWithTheWayOut) {
   const auto eval = lockstep("eval " + path("none") + " --validation");
   EXPECT_EQ(eval.exit_code, 2) << eval.everything();
   EXPECT_NE(eval.err.find("held no samples out"), std::string::npos) << eval.err;
+}
+
+// A part of the samples of a set in files, and classes in balance.
+
+std::string job_on_a_part(const std::string& set) {
+  return "model: linear\ndata: {set: idx, root: " + set +
+         ", global_batch: 32, validation: 48, train_samples: 70, test_samples: 12}\ntrain: {epochs: 3}\n"
+         "parallel: {device: cpu, grain: 8}\nrun: {checkpoint_every_steps: 2, log_every_steps: 1}\n";
+}
+
+TEST_F(ValidationTest, APartIsTheSameOnManyRanksAndAfterManyStops) {
+  write_set(path("set"), {});
+  const std::string job = job_on_a_part(path("set"));
+  const auto alone = train_to_the_end("alone", job, "");
+  EXPECT_NE(alone.out.find("(70 of 192 train, 48 validation, 12 of 30 test;"), std::string::npos)
+      << alone.out;
+  train_to_the_end("ranks", job, "parallel.backend=thread parallel.ranks=3 parallel.threads=2");
+  train_to_the_end("gpu", job, "parallel.device=emulated");
+  EXPECT_GT(train_step_by_step("steps", job, ""), 8);
+  for (const char* run : {"ranks", "gpu", "steps"}) EXPECT_EQ(metrics(run), metrics("alone")) << run;
+  EXPECT_EQ(metrics("alone").front()["train_samples"], 70);
+  EXPECT_EQ(metrics("alone").back()["test_samples"], 12);
+  const auto proved = lockstep("prove " + path("steps"));
+  EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+  const auto judged = [&](const std::string& options, std::int64_t samples) {
+    const auto outcome = lockstep("eval " + path("alone") + " --json " + options);
+    EXPECT_EQ(outcome.exit_code, 0) << options << outcome.everything();
+    const auto json = nlohmann::json::parse(outcome.out);
+    EXPECT_EQ(json["samples"], samples) << options;
+    EXPECT_EQ(json["relation"], "what it was trained on");
+    return json["accuracy"].get<double>();
+  };
+  EXPECT_EQ(judged("", 12), metrics("alone").back()["test_accuracy"]);
+  EXPECT_EQ(judged("--validation", 48), metrics("alone").back()["validation_accuracy"]);
+  judged("--train", 70);
+  judged("--whole", 30);
+  judged("--whole --train", 192);
+}
+
+/// Of the others not even a mean of the set is changed; but they belong to the set, so a run does not go on with others.
+TEST_F(ValidationTest, OthersThanThePartAreNeverTrainedOnButCompared) {
+  const auto held_out = held_out_samples(240, 48, 1234), part = training_subset(240, 70, 1234, held_out);
+  std::vector<std::int32_t> others;
+  for (std::int32_t i = 0; i < 240; ++i)
+    if (!std::ranges::binary_search(part, i)) others.push_back(i);
+  write_set(path("set"), {});
+  write_set(path("spoilt"), others);
+  write_set(path("other"), {part[5]});
+  for (const std::string set : {"set", "spoilt", "other"})
+    train_to_the_end("of-" + set, job_on_a_part(path(set)), "");
+  EXPECT_EQ(weights("of-spoilt"), weights("of-set"));
+  EXPECT_NE(weights("of-other"), weights("of-set"));
+  const auto other_files = train("of-set", job_on_a_part(path("spoilt")), "train.epochs=4");
+  EXPECT_EQ(other_files.exit_code, 65) << other_files.everything();
+  EXPECT_NE(other_files.err.find("idx train samples (sha256"), std::string::npos) << other_files.err;
+  const auto other_part = train("of-set", job_on_a_part(path("set")), "train.epochs=4 data.train_samples=71");
+  EXPECT_EQ(other_part.exit_code, 2) << other_part.everything();
+  EXPECT_NE(other_part.err.find("data.train_samples (was 70, now 71)"), std::string::npos) << other_part.err;
+  train_to_the_end("of-set", job_on_a_part(path("set")), "train.epochs=4 data.test_samples=20");
+  EXPECT_EQ(metrics("of-set").back()["test_samples"], 20);
+  const auto proved = lockstep("prove " + path("of-set"));
+  EXPECT_NE(proved.out.find("measured on 12 samples, and data.test_samples is 20 here"), std::string::npos)
+      << proved.everything();
+}
+
+TEST_F(ValidationTest, MoreSamplesThanThereAreAreRefusedWithTheirNumber) {
+  write_set(path("set"), {});
+  write_text(path("job.yaml"), job_on_a_part(path("set")));
+  for (const std::string command : {"train ", "validate "}) {
+    const auto outcome =
+        lockstep(command + path("job.yaml") + " data.train_samples=193 run.dir=" + path("run"));
+    EXPECT_EQ(outcome.exit_code, 2) << outcome.everything();
+    EXPECT_NE(
+        outcome.err.find("data.train_samples: 193 are more than there are: 192 training samples, with 48 "
+                         "held out by data.validation; ask for 192 at most"),
+        std::string::npos)
+        << outcome.err;
+  }
+  const auto valid = lockstep("validate " + path("job.yaml") + " --json");
+  EXPECT_EQ(nlohmann::json::parse(valid.out)["train_samples"], 70) << valid.everything();
+  EXPECT_EQ(nlohmann::json::parse(valid.out)["test_samples"], 12) << valid.everything();
+}
+
+TEST_F(ValidationTest, ClassesInBalanceAreTheSameOnManyRanksAndAfterManyStops) {
+  const std::string job = kDigits, balance = " data.balance_classes=true ";
+  const auto alone = train_to_the_end("alone", job, balance);
+  EXPECT_NE(alone.out.find("10 classes balanced, of "), std::string::npos) << alone.out;
+  EXPECT_NE(alone.out.find("each is drawn 54 times an epoch"), std::string::npos) << alone.out;
+  for (const char* how :
+       {"parallel.backend=thread parallel.ranks=3", "parallel.threads=2", "parallel.device=emulated",
+        "data.per_rank_batch=64 data.global_batch=128 "
+        "parallel.backend=thread parallel.ranks=2"}) {
+    train_to_the_end("run", job, balance + "run.resume=never " + how);
+    EXPECT_EQ(weights("run"), weights("alone")) << how;
+  }
+  EXPECT_GT(train_step_by_step("steps", job, balance), 9);
+  EXPECT_EQ(metrics("steps"), metrics("alone"));
+  const auto proved = lockstep("prove " + path("steps"));
+  EXPECT_EQ(proved.exit_code, 0) << proved.everything();
+  train_to_the_end("mlp", job, balance + "model=mlp");
+  train_to_the_end("stages", job,
+                   balance + "model=mlp parallel.strategy=pipeline parallel.backend=thread parallel.ranks=2");
+  EXPECT_EQ(weights("stages"), weights("mlp"));
+  train_to_the_end(
+      "hogwild", job,
+      balance +
+          "parallel.strategy=hogwild parallel.determinism=off parallel.backend=thread parallel.ranks=2");
+  const auto other = train("alone", job, "train.epochs=3");
+  EXPECT_NE(other.err.find("data.balance_classes (was true, now false)"), std::string::npos)
+      << other.everything();
 }
 
 }  // namespace

@@ -136,15 +136,17 @@ TEST(ClassEvaluationTest, AClassWithoutSamplesHasNoRecall) {
   EXPECT_NE(text.find("  cow          0      0          -        -        -"), std::string::npos) << text;
 }
 
-/// Six training samples in the files, of which two are held out; the lists name the pictures of both halves.
+/// Six training samples in the files, of which two are held out and one is left out, and three test samples, of which
+/// one is left out; the lists name the pictures of both halves.
 TEST(ClassEvaluationTest, MistakesAreNamedByTheirPlaceInTheFile) {
   const testing::RunFolders folders;
   TrainTestData data;
   data.directory = folders.root();
-  data.train.labels.resize(4), data.validation.labels.resize(2), data.test.labels.resize(2);
-  data.held_out = {0, 3};
+  data.train.labels.resize(3), data.validation.labels.resize(2), data.test.labels.resize(2);
+  data.train.places = {1, 4, 5}, data.validation.places = {0, 3}, data.test.places = {0, 2};
+  data.files = {.fingerprints = {}, .train = 6, .test = 3};
   folders.write("train-names.jsonl", "\"a\"\n\"b\"\n\"c\"\n\"d\"\n\"e\"\n\"f\"\n");
-  folders.write("t10k-names.jsonl", "\"x\"\n\"y\"\n");
+  folders.write("t10k-names.jsonl", "\"x\"\n\"y\"\n\"z\"\n");
   const auto located = [&](const Dataset& part) {
     ClassEvaluation found;
     found.mistakes.resize(1);
@@ -152,9 +154,9 @@ TEST(ClassEvaluationTest, MistakesAreNamedByTheirPlaceInTheFile) {
     EXPECT_EQ(locate_mistakes(found, data, part), "");
     return fmt::format("{} {}", found.mistakes[0].sample, found.mistakes[0].picture);
   };
-  EXPECT_EQ(located(data.train), "2 c");
+  EXPECT_EQ(located(data.train), "4 e");
   EXPECT_EQ(located(data.validation), "3 d");
-  EXPECT_EQ(located(data.test), "1 y");
+  EXPECT_EQ(located(data.test), "2 z");
 }
 
 TEST(ClassEvaluationTest, ItIsLeftWhereThereIsNoTime) {
