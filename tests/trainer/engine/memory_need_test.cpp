@@ -197,7 +197,7 @@ TEST(MemoryNeedTest, ABatchLayerTakesNoMicroBatches) {
   const std::string layers = "  - conv2d: {out: 2, kernel: 3}\n  - batch_norm\n  - linear: classes\n";
   EXPECT_EQ(
       refusal(job, layers),
-      "2: data.micro_batch: layer norm1 (batch_norm) looks at the whole global batch, so a GPU keeps the "
+      "2: data.micro_batch: layer bn1 (batch_norm) looks at the whole global batch, so a GPU keeps the "
       "activations "
       "of all samples of its rank until the last one has come that far; remove data.micro_batch, and where "
       "they do "
