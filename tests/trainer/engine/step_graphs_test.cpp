@@ -233,27 +233,26 @@ TEST(StepGraphsTest, MicroBatchesLeaveTheBitsOfWholeBatches) {
   }
 }
 
-/// The emulator carries out at once what is queued: a bucket that leaves with an earlier micro-batch lacks the rest.
-TEST(StepGraphsTest, ABucketLeavesWithTheLastMicroBatchAndBeforeTheBackwardPassOfEarlierLayers) {
+/// The emulator carries out at once what is queued: a bucket that leaves with an earlier micro-batch lacks the rest, and
+/// one that leaves at the end comes with the gradient of earlier layers for the last one.
+TEST(StepGraphsTest, ABucketLeavesInTheBackwardPassOfTheLastMicroBatch) {
   if (platform_under_test().make_device(0)->kind() == "cuda")
     GTEST_SKIP() << "a GPU may be faster than its host";
-  const auto sums_when_the_first_leaves = [](int at_a_time) {
+  const auto sums_when_the_first_leaves = [](int at_a_time, int columns) {
     Training training(Reduce::kExact, false, Buckets::kEach, at_a_time);
     training.copy_sums_at_first_all_reduce();
-    training.queue({kBatch, 0, kBatch}, 1);
+    training.queue({columns, 0, kBatch}, 1);
     EXPECT_EQ(training.all_reduces(), kLayers);
     const std::size_t first_of_last_layer = training.layout().parameters.end()[-2].offset;
     const std::vector<std::int64_t> sums = training.copied_sums();
     const auto begin = sums.begin() + static_cast<std::ptrdiff_t>(first_of_last_layer);
     return std::pair(std::vector(sums.begin(), begin), std::vector(begin, sums.end()));
   };
-  const auto [none, complete] = sums_when_the_first_leaves(kBatch);
-  const auto [earlier_ones, of_last_layer] = sums_when_the_first_leaves(2);
-  EXPECT_EQ(of_last_layer, complete) << "the bucket left before the last micro-batch";
-  EXPECT_NE(earlier_ones, none) << "of earlier layers there is the gradient of earlier micro-batches";
-  const auto [at_the_end, rest] = sums_when_the_first_leaves(4);
-  EXPECT_EQ(rest, complete);
-  EXPECT_NE(at_the_end, earlier_ones) << "the bucket left when backward had ended";
+  const auto [nothing, of_four] = sums_when_the_first_leaves(kBatch, 4);
+  const auto [behind_two, of_four_in_twos] = sums_when_the_first_leaves(2, 4);
+  EXPECT_EQ(of_four_in_twos, of_four) << "the bucket left before the last micro-batch";
+  EXPECT_NE(behind_two, nothing) << "of earlier layers there is the gradient of earlier micro-batches";
+  EXPECT_EQ(behind_two, sums_when_the_first_leaves(2, 3).first) << "the bucket left when backward had ended";
 }
 
 TEST(StepGraphsTest, AllThatRanksSumOnStreamsIsOnOneStream) {
