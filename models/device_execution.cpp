@@ -12,6 +12,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
 namespace lockstep {
@@ -192,12 +194,12 @@ void plan_gradients(const Stage& stage, const Stage* next, StageMemory& memory) 
       fmt::format("layer {} ({}): {}; use {}cpu", layer.name(), layer.describe(), what, spelling().device));
 }
 
-void check_tensor(const Layer& layer, const ImageShape& shape, std::int64_t samples) {
+void check_tensor(const Layer& layer, const ImageShape& shape, std::int64_t samples, std::string_view fewer) {
   if (checked_product(shape.features(), samples) <= kMaxDeviceElements) return;
   fail(layer,
        fmt::format("{} numbers for each of {} samples of a rank are more than a GPU kernel can count ({}); "
-                   "lower {} or use more ranks",
-                   shape.features(), samples, kMaxDeviceElements, spelling().global_batch));
+                   "{} or use more ranks",
+                   shape.features(), samples, kMaxDeviceElements, fewer));
 }
 
 }  // namespace
@@ -262,16 +264,18 @@ std::uint64_t device_execution_bytes(const Network& network, std::int64_t sample
                      stand_ins);
 }
 
-void check_device_limits(const Network& network, std::int64_t samples) {
+void check_device_limits(const Network& network, std::int64_t samples, std::string_view fewer) {
+  const std::string lower = fmt::format("lower {}", spelling().global_batch);
+  if (fewer.empty()) fewer = lower;
   if (samples > kMaxDeviceSamples) {
     throw ShapeError(
-        fmt::format("{} samples of one rank in a step are more than a GPU's grid can have ({}); lower "
+        fmt::format("{} samples of one rank in a step are more than a GPU's grid can have ({}); "
                     "{} or use more ranks",
-                    samples, kMaxDeviceSamples, spelling().global_batch));
+                    samples, kMaxDeviceSamples, fewer));
   }
   for (const auto& layer : network.layers()) {
-    check_tensor(*layer, layer->input(), samples);
-    check_tensor(*layer, layer->output(), samples);
+    check_tensor(*layer, layer->input(), samples, fewer);
+    check_tensor(*layer, layer->output(), samples, fewer);
     if (const auto what = layer->beyond_device()) {
       fail(*layer, fmt::format("{} is beyond what a GPU's grid can have ({})", *what, kMaxDeviceSide));
     }

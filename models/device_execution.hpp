@@ -16,6 +16,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
 namespace lockstep {
@@ -221,7 +222,8 @@ std::uint64_t device_execution_bytes(const Network& network, std::int64_t sample
                                      const NetworkPart& part = {});
 
 /// @throws ShapeError  a tensor or a convolution of this network is larger than GPU kernels can number, with
-/// so many samples of one rank in a step: which layer, the limit, and what helps
-void check_device_limits(const Network& network, std::int64_t samples);
+/// so many samples of one rank at a time: which layer, the limit, and what helps
+/// @param fewer  what makes them fewer: "lower the batch"; empty: a smaller global batch
+void check_device_limits(const Network& network, std::int64_t samples, std::string_view fewer = {});
 
 }  // namespace lockstep

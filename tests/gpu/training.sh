@@ -134,6 +134,8 @@ check_training() {
   curve gpu-fp32-sums no parallel.determinism=off
   train alone 1 || { failed "training on one rank; log: $logs/train-alone.log" && return; }
   same_bits "no graph" 1 no parallel.graph=off
+  same_bits "micro-batches" 1 no data.micro_batch=8
+  same_bits "micro-batches, no graph" 1 no data.micro_batch=8 parallel.graph=off
   same_bits "2 ranks on one" 2 no parallel.device="$one"
   same_bits "2 ranks on one, no graph" 2 no parallel.device="$one" parallel.graph=off
   same_bits "2 stages on one" 2 no parallel.device="$one" parallel.strategy=pipeline parallel.stages=2
@@ -145,6 +147,7 @@ check_training_on_gpu() {
   curve vendor yes parallel.kernels=vendor
   same_bits "NCCL, 1 rank" 1 yes parallel.backend=nccl
   same_bits "NCCL, 1 rank, no graph" 1 yes parallel.backend=nccl parallel.graph=off
+  same_bits "NCCL, 1 rank, micro-batches" 1 yes parallel.backend=nccl data.micro_batch=64
   check_several_gpus
   refused "device 99" 1 parallel.device=cuda:99
   refused "two ranks on one GPU with NCCL" 2 parallel.device=cuda:0 parallel.backend=nccl

@@ -14,6 +14,7 @@
 #include "trainer/commands/command_text.hpp"
 #include "trainer/config/job.hpp"
 #include "trainer/config/job_values.hpp"
+#include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/memory_need.hpp"
 #include "trainer/ranks/rank_runner.hpp"
 #include "trainer/reports/batch_pictures.hpp"
@@ -174,6 +175,7 @@ int validate(const ValidateOptions& options) {
   const auto network = Network::load(job.model, data.shape, data.classes);
   if (for_launch) return 0;
   require_patterns_that_match(job, network.parameters());
+  if (is_on_gpu(job)) require_no_cuts_in_micro_batches(job, network);
   const std::string sheet = pictures.empty() ? "" : write_pictures(job, pictures);
   if (json) {
     print("{}\n", json_text_in_ascii(job_json(job, network, data)));

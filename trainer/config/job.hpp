@@ -30,6 +30,7 @@ struct DataSection {
   std::int64_t global_batch = 128;  ///< samples of a step, all ranks together
   /// Samples of a step on each rank: global_batch becomes so many times the ranks (for_ranks()); 0: not used.
   std::int64_t per_rank_batch = 0;
+  std::int64_t micro_batch = 0;  ///< samples that a GPU computes at a time; 0 (auto): all that a rank has
   /// One number for all channels, or one for each. Empty (auto): the set's own; load_job and parse_job put
   /// them in where the catalogue knows them, otherwise they are measured.
   std::vector<double> mean = {}, std = {};
@@ -243,6 +244,10 @@ inline bool keeps_trail(const Job& job) {
 ///                      where it stands and what would be right
 Job for_ranks(Job job, int ranks);
 
+/// Of that many samples of a rank, how many a GPU computes at a time: the whole grains within data.micro_batch, at least
+/// one; all of them where the job does not bound it. A grain is summed in one order, so no bit depends on it.
+std::int64_t samples_at_a_time(const Job& job, std::int64_t samples);
+
 /// How a run may go on when some of its ranks or hosts are lost.
 struct RestartRule {
   bool any_ranks = true;     ///< false: the same number always comes out, others may be refused
@@ -254,7 +259,8 @@ RestartRule restart_rule(const Job& job);
 /// "run the same command again: it goes on from the last checkpoint, on any number of ranks"
 std::string restart_advice(const Job& job, int ranks);
 
-/// What people should know of a job's batches, a line each: one larger than the set, and grains that are padded.
+/// What people should know of a job's batches, a line each: one larger than the set, grains that are padded, and
+/// micro-batches that are no whole grains.
 /// @param train_samples  of the job's set
 /// @param on_gpu         there nothing is padded
 std::vector<std::string> batch_remarks(const Job& job, std::int64_t train_samples, bool on_gpu);

@@ -212,6 +212,15 @@ void check_strategy(const Job& job) {
            name);
 }
 
+/// A pipeline's micro-batches are its grains, on CPUs and on GPUs.
+void check_micro_batch(const Job& job) {
+  if (job.data.micro_batch == 0 || find_strategy_kind(job.parallel.strategy).shares_batches) return;
+  refuse(job, "data.micro_batch",
+         "data.micro_batch: parallel.strategy {} computes grain by grain, so its micro-batches are those of "
+         "parallel.grain: {}; remove data.micro_batch",
+         job.parallel.strategy, job.parallel.grain);
+}
+
 /// What is said of each rank's samples means nothing where ranks have layers.
 void check_shares(const Job& job) {
   const std::string& name = job.parallel.strategy;
@@ -274,7 +283,8 @@ void check_job(const Job& job) {
        {check_model,    check_optimizer,     check_groups,   check_clipping,      check_schedule,
         check_root,     check_balance,       check_channels, check_initial_scale, check_partial,
         check_averages, check_class_weights, check_ranks,    check_backend,       check_strategy,
-        check_shares,   check_threads,       check_resume,   check_trace,         check_inject})
+        check_shares,   check_micro_batch,   check_threads,  check_resume,        check_trace,
+        check_inject})
     check(job);
 }
 

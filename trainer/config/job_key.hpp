@@ -93,6 +93,9 @@ struct Kind {
 template <typename Integer = std::int64_t>
 Kind<Integer> whole(std::type_identity_t<Integer> low, std::type_identity_t<Integer> high);
 
+/// From 0, which auto is, too.
+Kind<std::int64_t> whole_or_auto(std::int64_t high);
+
 struct RealRange {
   double low, high;
   bool open_low = false, open_high = false;  ///< whether the bound itself is excluded

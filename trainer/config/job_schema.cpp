@@ -44,7 +44,10 @@ std::vector<JobKey> model_and_data_keys() {
         .also_called({"batch_size", "batch", "batchsize"}),
     KEY(data.per_rank_batch, whole(0, kBillion),
         "samples of a step on each rank, as in DistributedDataParallel: global_batch is this times the ranks; 0: global_batch counts")
-        .also_called({"local_batch", "batch_per_rank", "per_gpu_batch", "batch_per_gpu", "micro_batch"}),
+        .also_called({"local_batch", "batch_per_rank", "per_gpu_batch", "batch_per_gpu"}),
+    KEY(data.micro_batch, whole_or_auto(kBillion),
+        "how many samples a GPU computes at a time, in whole grains, one at least: gradient accumulation, which bounds memory and changes no bit; auto or 0: all of a rank's at once; on a CPU it changes nothing, where grains (parallel.grain) are computed one by one")
+        .also_called({"microbatch", "micro_batch_size", "train_micro_batch_size_per_gpu"}),
     KEY(data.mean, channel_numbers({-1e6, 1e6}), "subtracted from pixels in [0, 1]; auto: the mean of the set, measured if it is your own", kWeights),
     KEY(data.std, channel_numbers({1e-6, 1e6}), "pixels are divided by it, once the mean is subtracted; auto: the standard deviation of the set", kWeights),
     KEY(data.shuffle, yes_or_no(), "a new order of the training samples in each epoch", kWeights),
@@ -252,6 +255,7 @@ constexpr std::array kExamples = std::to_array<std::pair<std::string_view, std::
     {"data.root", "/data/mnist"},
     {"data.global_batch", "256"},
     {"data.per_rank_batch", "32"},
+    {"data.micro_batch", "64"},
     {"data.mean", "0.5"},
     {"data.std", "0.5"},
     {"data.train_samples", "6000"},

@@ -145,4 +145,18 @@ void require_no_cuts(const Job& job, const Network& network) {
                   place_of(job, "parallel.strategy"), layer.name(), layer.describe(), job.parallel.strategy));
 }
 
+void require_no_cuts_in_micro_batches(const Job& job, const Network& network) {
+  const std::vector<Cut> cuts = cuts_of(network);
+  if (cuts.empty() || job.data.micro_batch == 0) return;
+  const Layer& layer = *network.layers()[cuts.front().layer];
+  throw key_error(
+      job, "data.micro_batch",
+      fmt::format("layer {} ({}) looks at the whole global batch, so a GPU keeps the activations of all "
+                  "samples of its "
+                  "rank until the last one has come that far; remove data.micro_batch, and where they do not "
+                  "fit, use "
+                  "more GPUs, group_norm instead, parallel.device=cpu, or a smaller data.global_batch",
+                  layer.name(), layer.describe()));
+}
+
 }  // namespace lockstep

@@ -82,5 +82,8 @@ void require_samples_for_cuts(const Job& job, const Network& network,
 /// For strategies that never have a whole global batch in work at once.
 /// @throws ConfigError  a layer looks at it
 void require_no_cuts(const Job& job, const Network& network);
+/// For GPUs, which go through a rank's samples at once, or through micro-batches from one end to the other.
+/// @throws ConfigError  data.micro_batch is given, and a layer looks at the whole global batch
+void require_no_cuts_in_micro_batches(const Job& job, const Network& network);
 
 }  // namespace lockstep

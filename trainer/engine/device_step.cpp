@@ -18,6 +18,7 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& s
       seed_(job.train.seed),
       classes_(setup.network.classes()),
       global_batch_(sizes.global_batch),
+      long_(sizes.long_steps),
       narrow_limit_(narrow_loss_limit(sizes.global_batch * sizes.longest_series)),
       main_(gpu_.device->make_stream(Device::Priority::kHigh)),
       side_(gpu_.device->make_stream()),
@@ -53,55 +54,76 @@ void DeviceStep::queue_gradients(const BatchShare& share) {
 }
 
 void DeviceStep::queue_gradients(const BatchShare& share, std::size_t piece) {
-  if (piece == 0) begin_step(share);
-  cut_ = queue_to_cut(share);
+  const int last = micro_batches(share) - 1;
+  LOCKSTEP_CHECK(last == 0 || execution_.cuts() == 0);
+  const BatchShare last_part = micro_batch(share, last);
+  if (piece == 0) {
+    arena_.reducer().begin();
+    for (int i = 0; i < last; ++i) {
+      begin_pass(micro_batch(share, i));
+      queue_to_cut(micro_batch(share, i), Gradients::kMoreToCome);
+    }
+    begin_pass(last_part);
+  }
+  cut_ = queue_to_cut(last_part, Gradients::kComplete);
   while (cut_.count > 0 && !arena_.reducer().on_host()) {
     reduce(cut_);
-    cut_ = queue_to_cut(share);
+    cut_ = queue_to_cut(last_part, Gradients::kComplete);
   }
   if (cut_.count == 0) arena_.reducer().finish(*main_);
 }
 
-void DeviceStep::begin_step(const BatchShare& share) {
-  arena_.reducer().begin();
-  in_backward_ = false;
-  const DevicePass pass{.batch = share.columns,
-                        .seed = seed_,
-                        .first_sample = static_cast<std::uint32_t>(share.first),
-                        .state = state_.data(),
-                        .grain = grain_,
-                        .batch_samples = share.batch};
-  execution_.begin_training(arena_.weights(), pass);
-  if (share.columns == 0) return;
-  const DeviceSpan span(&timeline_, *main_, Work::kInput);
-  const SampleSelection selection{
-      .order = order_.data(), .state = state_.data(), .stride = global_batch_, .first = share.first};
-  gpu_.ops->gather(*main_, share.columns, data_.view(), selection, execution_.input(), execution_.labels());
+int DeviceStep::micro_batches(const BatchShare& share) const {
+  if (share.columns == 0) return 1;
+  return (share.columns + execution_.max_batch() - 1) / execution_.max_batch();
 }
 
-CutSums DeviceStep::queue_to_cut(const BatchShare& share) {
+BatchShare DeviceStep::micro_batch(const BatchShare& share, int i) const {
+  const int begin = i * execution_.max_batch();
+  return {.columns = std::min(execution_.max_batch(), share.columns - begin),
+          .first = share.first + begin,
+          .batch = share.batch};
+}
+
+void DeviceStep::begin_pass(const BatchShare& part) {
+  in_backward_ = false;
+  const DevicePass pass{.batch = part.columns,
+                        .seed = seed_,
+                        .first_sample = static_cast<std::uint32_t>(part.first),
+                        .state = state_.data(),
+                        .grain = grain_,
+                        .batch_samples = part.batch};
+  execution_.begin_training(arena_.weights(), pass);
+  if (part.columns == 0) return;
+  const DeviceSpan span(&timeline_, *main_, Work::kInput);
+  const SampleSelection selection{
+      .order = order_.data(), .state = state_.data(), .stride = global_batch_, .first = part.first};
+  gpu_.ops->gather(*main_, part.columns, data_.view(), selection, execution_.input(), execution_.labels());
+}
+
+CutSums DeviceStep::queue_to_cut(const BatchShare& part, Gradients gradients) {
   if (!in_backward_) {
     const CutSums cut = execution_.forward_to_cut(*main_);
     if (cut.count > 0) return cut;
-    queue_loss(share);
+    queue_loss(part);
     in_backward_ = true;
   }
-  const auto ready = [this](Stream& stream, std::size_t offset, std::size_t size) {
-    arena_.reducer().ready(stream, offset, size);
+  const auto ready = [&](Stream& stream, std::size_t offset, std::size_t size) {
+    if (gradients == Gradients::kComplete) arena_.reducer().ready(stream, offset, size);
   };
   return execution_.backward_to_cut(*main_, *side_, arena_.gradient(grain_), ready);
 }
 
-void DeviceStep::queue_loss(const BatchShare& share) {
+void DeviceStep::queue_loss(const BatchShare& part) {
   float* logits = execution_.logits();
   const LossTarget target{.labels = execution_.labels(),
                           .counters = arena_.counters(),
                           .narrow_limit = narrow_limit_,
                           .state = state_.data()};
-  if (share.columns > 0) {
+  if (part.columns > 0) {
     const DeviceSpan span(&timeline_, *main_, Work::kLoss);
-    const LossShape shape{.batch = share.columns,
-                          .samples = share.columns,
+    const LossShape shape{.batch = part.columns,
+                          .samples = part.columns,
                           .classes = classes_,
                           .rule = loss_.device_rule(class_weights_.data())};
     gpu_.ops->loss_and_gradient(*main_, shape, logits, target, logits);
@@ -193,7 +215,7 @@ StepGraphs::Captured* StepGraphs::find(const BatchShare& share) {
 void StepGraphs::capture(Captured& captured) {
   if (!step_.arena().reducer().on_host()) {
     captured.step = capture_steps(captured.share, 1);
-    captured.series = capture_steps(captured.share, kSeries);
+    if (!step_.is_long()) captured.series = capture_steps(captured.share, kSeries);
     return;
   }
   for (std::size_t piece = 0; piece < step_.pieces(); ++piece) {
@@ -226,7 +248,7 @@ void StepGraphs::launch(Captured& captured, std::int64_t count) {
     }
     return;
   }
-  for (; count >= kSeries; count -= kSeries) stream.launch(*captured.series);
+  for (; captured.series && count >= kSeries; count -= kSeries) stream.launch(*captured.series);
   for (; count > 0; --count) stream.launch(*captured.step);
 }
 

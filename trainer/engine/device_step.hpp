@@ -29,7 +29,9 @@ struct BatchShare {
 };
 
 struct StepSizes {
-  int max_columns = 0;             ///< of a share
+  int max_columns = 0;  ///< computed at a time: whole grains, or the largest share
+  /// Some rank computes its share of a full batch in several micro-batches. All ranks say the same.
+  bool long_steps = false;
   std::int64_t global_batch = 0;   ///< samples of a full batch, all ranks together
   std::int64_t global_grains = 0;  ///< grains of it
   std::int64_t steps_per_epoch = 0;
@@ -59,6 +61,8 @@ class DeviceStep {
   /// Weights, sums and their units.
   DeviceArena& arena() { return arena_; }
   const DeviceArena& arena() const { return arena_; }
+  /// So many kernels that a graph of several steps gains nothing, and takes memory.
+  bool is_long() const { return long_; }
   Stream& stream() { return *main_; }
   /// Parts of steps become slices of it, if it is open when begin_trace() is called. Borrows it.
   void record_into(Timeline* timeline);
@@ -80,16 +84,23 @@ class DeviceStep {
   std::span<const std::int64_t> counters() const { return host_counters_.span().first(kStepCounters); }
 
  private:
-  void begin_step(const BatchShare& share);
-  void queue_loss(const BatchShare& share);
-  /// Goes on with the step: to the next cut, or to its end.
-  CutSums queue_to_cut(const BatchShare& share);
+  /// How many parts a share is computed in, one after the other; at least 1, which may be empty.
+  int micro_batches(const BatchShare& share) const;
+  /// Part i of a share, of which each but the last fills the execution.
+  BatchShare micro_batch(const BatchShare& share, int i) const;
+  void begin_pass(const BatchShare& part);
+  void queue_loss(const BatchShare& part);
+  enum class Gradients { kMoreToCome, kComplete };
+  /// Goes on with the pass: to the next cut, or to its end.
+  /// @param gradients  of this rank, once it ends; those that are complete go to the reducer, layer by layer
+  CutSums queue_to_cut(const BatchShare& part, Gradients gradients);
 
   const Gpu& gpu_;
   int grain_;
   std::uint64_t seed_;
   int classes_;
   std::int64_t global_batch_;
+  bool long_;
   double narrow_limit_;
   std::unique_ptr<Stream> main_, side_;
   DeviceData data_;
@@ -101,7 +112,7 @@ class DeviceStep {
   PinnedBuffer<std::int64_t> host_counters_;
   DeviceArena arena_;
   DeviceTimeline timeline_;
-  bool in_backward_ = false;  ///< of the step that is being queued
+  bool in_backward_ = false;  ///< of the pass that is being queued
   CutSums cut_;               ///< where it stands
 };
 
@@ -129,7 +140,7 @@ class StepGraphs {
     std::vector<std::unique_ptr<Graph>> gradients;  ///< one for each piece
     std::vector<CutSums> cuts;                      ///< where each ends
     std::unique_ptr<Graph> update;
-    std::unique_ptr<Graph> step, series;
+    std::unique_ptr<Graph> step, series;  ///< no series of long ones
   };
 
   void queue_directly(const BatchShare& share);

@@ -111,25 +111,15 @@ Evaluation EvaluationSums::over_all(Communicator& comm) const {
 
 // Batches are queued share by share; counters come back at the end.
 
-namespace {
-
-/// Enough to fill a GPU, and small enough for its cache.
-constexpr std::int64_t kMostColumns = 1000;
-
-int columns_for(const Dataset& data) {
-  return static_cast<int>(std::min(kMostColumns, data.size()));
-}
-
-}  // namespace
-
 DeviceEvaluator::DeviceEvaluator(const Network& network, const Gpu& gpu, Stream& stream, const Dataset& data,
-                                 LossKind loss)
+                                 LossKind loss, std::int64_t most)
     : gpu_(gpu),
       stream_(stream),
       classes_(network.classes()),
       loss_(loss),
       data_(*gpu.device, stream, data),
-      execution_(network, *gpu.device, *gpu.ops, columns_for(data), DeviceExecution::Purpose::kEvaluation),
+      execution_(network, *gpu.device, *gpu.ops, static_cast<int>(std::min(most, data.size())),
+                 DeviceExecution::Purpose::kEvaluation),
       counters_(*gpu.device, kCounterSlots),
       host_counters_(*gpu.device, kCounterSlots),
       ended_{gpu.device->make_event(), gpu.device->make_event()} {}

@@ -101,10 +101,15 @@ class EvaluationSums {
 
 // The same on a GPU.
 
+/// Samples at a time: enough to fill a GPU, and small enough for its cache.
+inline constexpr std::int64_t kEvaluatedAtOnce = 1000;
+
 class DeviceEvaluator {
  public:
   /// Puts the set on the device. Borrows all references; at least one sample.
-  DeviceEvaluator(const Network& network, const Gpu& gpu, Stream& stream, const Dataset& data, LossKind loss);
+  /// @param most  samples at a time
+  DeviceEvaluator(const Network& network, const Gpu& gpu, Stream& stream, const Dataset& data, LossKind loss,
+                  std::int64_t most = kEvaluatedAtOnce);
 
   /// Each rank takes its share of the set. Every sample's loss becomes an integer before it is added, so the
   /// result has the same bits on any number of ranks. Collective.

@@ -11,7 +11,9 @@
 #include "models/device_execution.hpp"
 #include "models/execution.hpp"
 #include "trainer/config/job.hpp"
+#include "trainer/engine/cut_step.hpp"
 #include "trainer/engine/device_arena.hpp"
+#include "trainer/engine/evaluator.hpp"
 #include "trainer/engine/weight_update.hpp"
 #include "trainer/engine/worker_pool.hpp"
 
@@ -22,7 +24,6 @@
 namespace lockstep {
 namespace {
 
-constexpr std::int64_t kEvaluationSamples = 1000;  ///< at a time, on a GPU
 constexpr const char* kHelp =
     "use fewer ranks or threads on this machine, a smaller parallel.grain, or a smaller model";
 
@@ -71,9 +72,10 @@ TrainingMemory on_device(const Job& job, const Network& network, const DataSizes
   const std::uint64_t fp32_sums = job.parallel.determinism == Determinism::kOff ? kFp32 : 0;
   const std::uint64_t staged = ranks > 1 ? kExact : 0;
   const std::uint64_t parameters = network.parameters().size;
-  const std::int64_t samples = samples_of_a_rank(job, data.train_samples, ranks);
-  const std::int64_t evaluated = std::min(data.test_samples, kEvaluationSamples);
-  const std::int64_t validated = std::min(data.validation_samples, kEvaluationSamples);
+  const std::int64_t samples = samples_at_a_time(job, samples_of_a_rank(job, data.train_samples, ranks));
+  const std::int64_t at_once = samples_at_a_time(job, kEvaluatedAtOnce);
+  const std::int64_t evaluated = std::min(data.test_samples, at_once);
+  const std::int64_t validated = std::min(data.validation_samples, at_once);
   TrainingMemory memory;
   memory.host.parameters = checked_product(parameters, state_and_copy(job) + staged);
   memory.device.parameters = checked_sum(checked_product(parameters, state_bytes(job) + kExact + fp32_sums),
@@ -95,6 +97,32 @@ void require_host_memory(const Network& network, const MemoryNeed& need, const C
       network.name(), counted(ranks, "rank"), counted(network.parameters().size, "parameter"),
       format_memory(need.parameters), format_memory(need.activations));
   require_memory(bytes, what, kHelp, comm.backend() == "thread" ? 1 : ranks);
+}
+
+/// The largest data.micro_batch, in whole grains, with which training takes no more of a device than that; 0: it fits
+/// with none, or the network allows none.
+std::int64_t micro_batch_that_fits(Job job, const Network& network, const DataSizes& data, int ranks,
+                                   std::uint64_t free_bytes) {
+  if (!cuts_of(network).empty()) return 0;
+  const std::int64_t grain = job.parallel.grain;
+  std::int64_t fits = 0, too_many = samples_of_a_rank(job, data.train_samples, ranks) / grain + 1;
+  while (fits + 1 < too_many) {
+    const std::int64_t grains = fits + (too_many - fits) / 2;
+    job.data.micro_batch = grains * grain;
+    const bool fit = training_memory(job, network, data, true, ranks).device.total() <= free_bytes;
+    (fit ? fits : too_many) = grains;
+  }
+  return fits * grain;
+}
+
+std::string what_helps(const Job& job, const Network& network, const DataSizes& data, int ranks,
+                       std::uint64_t free_bytes) {
+  constexpr const char* kAlways = "lower data.global_batch, use more GPUs, or a smaller model";
+  const std::uint64_t for_kernels_and_graphs = free_bytes / 20;
+  const std::int64_t fits =
+      micro_batch_that_fits(job, network, data, ranks, free_bytes - for_kernels_and_graphs);
+  if (fits == 0) return kAlways;
+  return fmt::format("data.micro_batch={} would fit, with the same weights; or {}", fits, kAlways);
 }
 
 std::uint64_t sample_bytes(const Dataset& data) {
@@ -152,9 +180,13 @@ void require_training_memory(const Job& job, const Network& network, const Train
   const TrainingMemory memory = training_memory(job, network, sizes, on_gpu, comm.size());
   require_host_memory(network, memory.host, comm);
   if (!on_gpu) return;
-  check_device_limits(network, samples_of_a_rank(job, sizes.train_samples, comm.size()));
-  require_device_memory(network, memory.device, device.gpu->device->properties(),
-                        "lower data.global_batch, use more GPUs, or a smaller model");
+  require_no_cuts_in_micro_batches(job, network);
+  check_device_limits(
+      network, samples_at_a_time(job, samples_of_a_rank(job, sizes.train_samples, comm.size())),
+      cuts_of(network).empty() ? "bound them by data.micro_batch, lower data.global_batch" : "");
+  const DeviceProperties properties = device.gpu->device->properties();
+  require_device_memory(network, memory.device, properties,
+                        what_helps(job, network, sizes, comm.size(), properties.free_bytes));
 }
 
 }  // namespace lockstep

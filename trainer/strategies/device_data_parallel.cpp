@@ -39,12 +39,17 @@ BatchShare share_of_grains(const std::vector<Grain>& grains) {
 }
 
 /// Of a full batch or of an epoch's last one, whose grains are dealt anew: now and then it gives a rank more.
-StepSizes sizes_of_steps(const DistributedSampler& sampler, std::int64_t longest_series) {
-  const std::int64_t steps = sampler.steps_per_epoch();
-  return {.max_columns = std::max(share_of_grains(sampler.local_grains(0)).columns,
-                                  share_of_grains(sampler.local_grains(steps - 1)).columns),
+StepSizes sizes_of_steps(const Job& job, const DistributedSampler& sampler, std::int64_t longest_series,
+                         int ranks) {
+  const std::int64_t steps = sampler.steps_per_epoch(), grains = sampler.batch_grains(0);
+  const int own_share = std::max(share_of_grains(sampler.local_grains(0)).columns,
+                                 share_of_grains(sampler.local_grains(steps - 1)).columns);
+  const std::int64_t largest_share =
+      std::min(sampler.batch_samples(0), (grains + ranks - 1) / ranks * job.parallel.grain);
+  return {.max_columns = static_cast<int>(samples_at_a_time(job, own_share)),
+          .long_steps = samples_at_a_time(job, largest_share) < largest_share,
           .global_batch = sampler.batch_samples(0),
-          .global_grains = sampler.batch_grains(0),
+          .global_grains = grains,
           .steps_per_epoch = steps,
           .longest_series = longest_series};
 }
@@ -123,13 +128,15 @@ DeviceDataParallel::DeviceDataParallel(const Job& job, const JobSetup& setup, Co
       gpu_(setup.device.gpu),
       longest_series_(longest_series_for(gpu_->device->kind() == "emulated", sampler_.batch_samples(0))),
       series_(longest_series_),
-      step_(job, setup, sizes_of_steps(sampler_, longest_series_)),
+      step_(job, setup, sizes_of_steps(job, sampler_, longest_series_, comm.size())),
       arena_(step_.arena()),
       graphs_(step_, job.parallel.graph == GraphUse::kOn),
-      evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test, job.train.loss),
+      evaluator_(setup.network, *gpu_, step_.stream(), setup.data->test, job.train.loss,
+                 samples_at_a_time(job, kEvaluatedAtOnce)),
       series_done_(gpu_->device->make_event()) {
   if (setup.data->validation.size() > 0)
-    validator_.emplace(setup.network, *gpu_, step_.stream(), setup.data->validation, job.train.loss);
+    validator_.emplace(setup.network, *gpu_, step_.stream(), setup.data->validation, job.train.loss,
+                       samples_at_a_time(job, kEvaluatedAtOnce));
   step_.record_into(comm.activity().timeline());
 }
 

@@ -11,6 +11,7 @@
 #include "common/text_layout.hpp"
 #include "common/yaml.hpp"
 #include "data/sampler.hpp"
+#include "models/batch_layer.hpp"
 #include "trainer/checkpoint/directory.hpp"
 #include "trainer/engine/job_setup.hpp"
 #include "trainer/engine/weight_update.hpp"
@@ -235,10 +236,13 @@ class Proof {
     const auto part = comm_.split(static_cast<int>(group.number) * (comm_.size() + 1) + apart);
     ProofResult verdict;
     if (group.idle || plan.intervals.empty()) return verdict;
-    const JobSetup setup =
-        set_up(job_, *part, data_, find_strategy(job_).setup, [this](const Dataset& /*train*/) {
-          return recorded_network_of(*trail_, options_.run + "/" + kTrailFile);
-        });
+    const auto load_network = [this](const Dataset& /*train*/) {
+      Network network = recorded_network_of(*trail_, options_.run + "/" + kTrailFile);
+      // CPUs take it for any network, as nothing of it shows.
+      if (!cuts_of(network).empty()) job_.data.micro_batch = 0;
+      return network;
+    };
+    const JobSetup setup = set_up(job_, *part, data_, find_strategy(job_).setup, load_network);
     std::string other_head;
     agree(*part, [&] { other_head = head_differences(*trail_, job_, setup); });
     if (!other_head.empty()) return refuted_head(plan, other_head);
@@ -294,7 +298,7 @@ class Proof {
   }
 
   const ProveOptions& options_;
-  const Job& job_;
+  Job job_;
   const DatasetFuture& data_;
   Communicator& comm_;
   ProofMeetings meetings_;

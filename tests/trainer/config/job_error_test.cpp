@@ -509,6 +509,12 @@ TEST(JobErrorTest, WhatIsSaidOfEachRanksSamplesDoesNotGoWithRanksThatHaveLayers)
             "samples of "
             "their own; give data.global_batch instead");
   EXPECT_NE(error_of(pipeline + "run: {print_shapes: yes}\n").find("remove it"), std::string::npos);
+  EXPECT_EQ(error_of(pipeline + "data: {micro_batch: 16}\n"),
+            "job.yaml:4:21: data.micro_batch: parallel.strategy pipeline computes grain by grain, so its "
+            "micro-batches are those of parallel.grain: 64; remove data.micro_batch");
+  EXPECT_EQ(
+      error_of("data: {micro_batch: -1}\n"),
+      "job.yaml:2:21: data.micro_batch: expected auto or a whole number from 0 to 1000000000, got '-1'");
 }
 
 TEST(JobErrorTest, AScaleOfInitialWeightsDoesNotGoWithAFileOfThem) {

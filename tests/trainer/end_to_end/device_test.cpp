@@ -60,6 +60,68 @@ TEST(DeviceTest, RanksBackendsBucketsAndGraphsLeaveNoTrace) {
               "without checkpoints");
 }
 
+/// With all that goes by a sample's place in the batch, or by the whole batch; of grains of one sample.
+std::string job_in_micro_batches(const TemporaryDirectory& directory) {
+  write_text(directory.path("small.yaml"),
+             "layers:\n  - conv2d: {out: 2, kernel: 5, stride: 4}\n  - relu\n  - dropout: 0.3\n"
+             "  - linear: classes\n");
+  auto path = directory.path("micro.yaml");
+  write_text(path,
+             "model: small.yaml\n"
+             "data: {set: synthetic, train_samples: 62, test_samples: 21, validation: 10, global_batch: 20,\n"
+             "  augment: [{shift: {horizontal: 0.1, vertical: 0.1}}, {erase: {probability: 0.6}}]}\n"
+             "train: {epochs: 1, seed: 7, clip_norm: 0.5, label_smoothing: 0.1, ema: 0.5,\n"
+             "  class_weights: [1, 0.5, 2, 1, 1, 3, 0.25, 1, 1.5, 1], optimizer: {kind: sgd, lr: 0.05, "
+             "momentum: 0.5}}\n"
+             "parallel: {device: emulated, backend: thread, ranks: 1, grain: 1}\n"
+             "run: {dir: unused, checkpoint_every_steps: 0, log_every_steps: 1, report: false}\n");
+  return path;
+}
+
+TEST(DeviceTest, MicroBatchesLeaveNoTrace) {
+  const TemporaryDirectory directory;
+  const std::string job = job_in_micro_batches(directory);
+  const auto train = [&](const std::string& label, const std::string& overrides) {
+    return train_job(job + " " + overrides, directory.path(label), 0);
+  };
+  const auto of_size = [](int size) { return "data.micro_batch=" + std::to_string(size); };
+  const TrainedRun whole = train("whole", "");
+  expect_same(train("cpu", of_size(7) + " parallel.device=cpu"), whole, "a CPU");
+  for (const int ranks : {1, 2, 3}) {
+    for (const int size : {1, 3, 7, 16}) {
+      const std::string label = std::to_string(ranks) + "x" + std::to_string(size);
+      const std::string keys = of_size(size) + " parallel.ranks=" + std::to_string(ranks);
+      expect_same(train(label, keys + (size == 7 ? " parallel.graph=off" : "")), whole, label);
+    }
+    const std::string label = "resumed" + std::to_string(ranks);
+    train(label, of_size(3) + " train.max_steps=2 parallel.ranks=" + std::to_string(ranks));
+    expect_same(train(label, of_size(16)), whole, label);
+  }
+  EXPECT_EQ(lockstep("prove " + directory.path("1x7") + " --device emulated").exit_code, 0);
+}
+
+TEST(DeviceTest, MicroBatchesBoundTheDevicesMemory) {
+  const TemporaryDirectory directory;
+  const std::string job = job_in_micro_batches(directory);
+  const auto need = [&](const std::string& overrides) {
+    const Outcome outcome = lockstep("validate --json " + job + " " + overrides);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    return nlohmann::json::parse(outcome.out)["device_bytes"].get<std::int64_t>();
+  };
+  EXPECT_LT(need("data.micro_batch=4"), need("data.micro_batch=16"));
+  EXPECT_LT(need("data.micro_batch=16"), need(""));
+  const Outcome note = lockstep("validate " + job + " data.micro_batch=7 parallel.grain=4");
+  EXPECT_NE(
+      note.out.find("note: data.micro_batch 7: 4 samples are computed at a time, in whole grains of 4\n"),
+      std::string::npos)
+      << note.everything();
+  const Outcome refused = lockstep("validate " + job + " data.micro_batch=16 model=resnet8");
+  EXPECT_EQ(refused.exit_code, 2) << refused.everything();
+  EXPECT_NE(refused.err.find("data.micro_batch: layer "), std::string::npos) << refused.err;
+  EXPECT_EQ(lockstep("validate " + job + " data.micro_batch=16 model=resnet8 parallel.device=cpu").exit_code,
+            0);
+}
+
 TEST(DeviceTest, ThreadOrderLeavesNoTrace) {
   const TemporaryDirectory directory;
   const TrainedRun natural = train(directory, "natural", 1, "train.max_steps=1");

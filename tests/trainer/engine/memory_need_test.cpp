@@ -82,15 +82,36 @@ std::uint64_t free_on_device() {
 
 TEST(MemoryNeedTest, IsWhatTrainingOnADeviceTakes) {
   run_thread_ranks(1, [](Communicator& comm) {
-    const Job job = small_job("emulated");
-    const JobSetup setup = set_up(job, comm);
-    const TrainingMemory need = training_memory(job, setup.network, sizes_of(*setup.data), true, 1);
-    const std::uint64_t before = free_on_device();
-    const auto strategy = make_data_parallel(job, setup, comm);
-    const std::uint64_t taken = before - free_on_device();
-    EXPECT_LE(taken, need.device.total() + (16 << 10));
-    EXPECT_GE(taken, need.device.total() / 100 * 98);
+    std::uint64_t least = ~std::uint64_t{0};
+    for (const int micro_batch : {0, 32}) {
+      Job job = small_job("emulated");
+      job.data.micro_batch = micro_batch;
+      const JobSetup setup = set_up(job, comm);
+      const TrainingMemory need = training_memory(job, setup.network, sizes_of(*setup.data), true, 1);
+      const std::uint64_t before = free_on_device();
+      const auto strategy = make_data_parallel(job, setup, comm);
+      const std::uint64_t taken = before - free_on_device();
+      EXPECT_LE(taken, need.device.total() + (16 << 10));
+      EXPECT_GE(taken, need.device.total() / 100 * 98);
+      EXPECT_LT(taken, least) << micro_batch;
+      least = taken;
+    }
   });
+}
+
+TEST(MemoryNeedTest, AMicroBatchBoundsItWhateverTheBatch) {
+  const Network network = Network::parse(kLayers, "test.yaml", {1, 28, 28}, 10);
+  const DataSizes data{.train_samples = 60000, .test_samples = 10000, .sample_bytes = 788};
+  const auto activations = [&](std::int64_t global_batch, std::int64_t micro_batch) {
+    Job job = small_job("emulated");
+    job.data.global_batch = global_batch;
+    job.data.micro_batch = micro_batch;
+    return training_memory(job, network, data, true, 1).device.activations;
+  };
+  EXPECT_EQ(activations(64, 64), activations(4096, 64));
+  EXPECT_EQ(activations(4096, 95), activations(4096, 64)) << "not in whole grains of 32";
+  EXPECT_EQ(activations(4096, 1), activations(4096, 32)) << "not a grain at least";
+  EXPECT_LT(10 * activations(4096, 64), activations(4096, 0));
 }
 
 TEST(MemoryNeedTest, ADeviceExecutionTakesWhatItsPlanSays) {
@@ -149,6 +170,42 @@ TEST(MemoryNeedTest, MoreThanTheDeviceHasIsRefused) {
       << message;
 }
 
+TEST(MemoryNeedTest, TheRefusalNamesAMicroBatchThatFits) {
+  Job job = small_job("emulated");
+  job.data.global_batch = 1000;
+  const std::string layers = "  - conv2d: {out: 1500, kernel: 1}\n  - relu\n  - global_avg_pool\n";
+  const std::string end = "  - linear: classes\n", message = refusal(job, layers + end);
+  const std::string_view before = "are free; data.micro_batch=";
+  const std::size_t place = message.find(before);
+  ASSERT_NE(place, message.npos) << message;
+  EXPECT_NE(message.find(" would fit, with the same weights; or lower data.global_batch, use more GPUs"),
+            message.npos)
+      << message;
+  job.data.micro_batch = std::atoi(message.c_str() + place + before.size());
+  EXPECT_GE(job.data.micro_batch, job.parallel.grain);
+  EXPECT_EQ(refusal(job, layers + end), "");
+  job.data.micro_batch *= 2;
+  EXPECT_NE(refusal(job, layers + end), "");
+  job.data.micro_batch = 0;
+  EXPECT_EQ(refusal(job, layers + "  - batch_norm\n" + end).find("data.micro_batch"), message.npos)
+      << "of no use there";
+}
+
+TEST(MemoryNeedTest, ABatchLayerTakesNoMicroBatches) {
+  Job job = small_job("emulated");
+  job.data.micro_batch = 32;
+  const std::string layers = "  - conv2d: {out: 2, kernel: 3}\n  - batch_norm\n  - linear: classes\n";
+  EXPECT_EQ(
+      refusal(job, layers),
+      "2: data.micro_batch: layer bn1 (batch_norm) looks at the whole global batch, so a GPU keeps the "
+      "activations "
+      "of all samples of its rank until the last one has come that far; remove data.micro_batch, and where "
+      "they do "
+      "not fit, use more GPUs, group_norm instead, parallel.device=cpu, or a smaller data.global_batch");
+  job.parallel.device = "cpu";
+  EXPECT_EQ(refusal(job, layers), "");
+}
+
 TEST(MemoryNeedTest, MoreThanAGpuCanNumberIsRefused) {
   Job job = small_job("emulated");
   spell_advice_as(kJobSpelling);  // as users see it
@@ -157,7 +214,8 @@ TEST(MemoryNeedTest, MoreThanAGpuCanNumberIsRefused) {
   EXPECT_EQ(refusal(job, "  - avg_pool: 4\n  - avg_pool: 15\n  - linear: classes\n", large),
             "2: layer pool1 (avg_pool 4): 4194304 numbers for each of 1000 samples of a rank are more than a "
             "GPU kernel "
-            "can count (2147483647); lower data.global_batch or use more ranks; use parallel.device=cpu");
+            "can count (2147483647); bound them by data.micro_batch, lower data.global_batch or use more ranks; use "
+            "parallel.device=cpu");
   EXPECT_EQ(refusal(small_job("emulated"),
                     "  - linear: 70000\n  - conv2d: {out: 1, kernel: 1}\n  - linear: classes\n"),
             "2: layer conv1 (conv2d 1@1x1): a convolution of 70000 channels of height 1 into 1 is beyond "

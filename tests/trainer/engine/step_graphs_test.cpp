@@ -13,6 +13,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lockstep::test {
@@ -101,11 +102,13 @@ BucketPlan make_plan(const Network& network, Buckets buckets) {
 /// A small network in training on one rank.
 class Training {
  public:
-  Training(Reduce reduce, bool graphs, Buckets buckets = Buckets::kEach)
+  /// @param at_a_time  samples: a share of more is computed in micro-batches
+  Training(Reduce reduce, bool graphs, Buckets buckets = Buckets::kEach, int at_a_time = kBatch)
       : job_(make_job(reduce)),
         setup_(make_setup(reduce, buckets)),
         step_(job_, setup_,
-              {.max_columns = kBatch,
+              {.max_columns = at_a_time,
+               .long_steps = at_a_time < kBatch,
                .global_batch = kBatch,
                .global_grains = 3,
                .steps_per_epoch = 1000,
@@ -179,9 +182,10 @@ class Training {
 };
 
 /// Full batches, the last one of an epoch, and once more.
-std::vector<float> train(Reduce reduce, bool graphs, Buckets buckets = Buckets::kEach) {
+std::vector<float> train(Reduce reduce, bool graphs, Buckets buckets = Buckets::kEach,
+                         int at_a_time = kBatch) {
   constexpr BatchShare kFull = {kBatch, 0, kBatch}, kLast = {kLastBatch, 0, kLastBatch};
-  Training training(reduce, graphs, buckets);
+  Training training(reduce, graphs, buckets, at_a_time);
   training.queue(kFull, kSteps);
   training.queue(kLast, 1);
   training.queue(kFull, 2);
@@ -216,6 +220,39 @@ TEST(StepGraphsTest, ABucketLeavesBeforeTheBackwardPassOfEarlierLayers) {
       sums.begin() + static_cast<std::ptrdiff_t>(training.layout().parameters.end()[-2].offset);
   EXPECT_TRUE(std::any_of(last_layer, sums.end(), is_there)) << "the bucket left too early";
   EXPECT_TRUE(std::none_of(sums.begin(), last_layer, is_there)) << "it left when backward had ended";
+}
+
+TEST(StepGraphsTest, MicroBatchesLeaveTheBitsOfWholeBatches) {
+  const std::vector<float> expected = train(Reduce::kNone, false);
+  for (const int at_a_time : {2, 4}) {
+    SCOPED_TRACE(at_a_time);
+    for (const bool graphs : {false, true}) {
+      EXPECT_EQ(train(Reduce::kNone, graphs, Buckets::kEach, at_a_time), expected);
+      EXPECT_EQ(train(Reduce::kExact, graphs, Buckets::kOne, at_a_time), expected);
+    }
+  }
+}
+
+/// The emulator carries out at once what is queued: a bucket that leaves with an earlier micro-batch lacks the rest, and
+/// one that leaves at the end comes with the gradient of earlier layers for the last one.
+TEST(StepGraphsTest, ABucketLeavesInTheBackwardPassOfTheLastMicroBatch) {
+  if (platform_under_test().make_device(0)->kind() == "cuda")
+    GTEST_SKIP() << "a GPU may be faster than its host";
+  const auto sums_when_the_first_leaves = [](int at_a_time, int columns) {
+    Training training(Reduce::kExact, false, Buckets::kEach, at_a_time);
+    training.copy_sums_at_first_all_reduce();
+    training.queue({columns, 0, kBatch}, 1);
+    EXPECT_EQ(training.all_reduces(), kLayers);
+    const std::size_t first_of_last_layer = training.layout().parameters.end()[-2].offset;
+    const std::vector<std::int64_t> sums = training.copied_sums();
+    const auto begin = sums.begin() + static_cast<std::ptrdiff_t>(first_of_last_layer);
+    return std::pair(std::vector(sums.begin(), begin), std::vector(begin, sums.end()));
+  };
+  const auto [nothing, of_four] = sums_when_the_first_leaves(kBatch, 4);
+  const auto [behind_two, of_four_in_twos] = sums_when_the_first_leaves(2, 4);
+  EXPECT_EQ(of_four_in_twos, of_four) << "the bucket left before the last micro-batch";
+  EXPECT_NE(behind_two, nothing) << "of earlier layers there is the gradient of earlier micro-batches";
+  EXPECT_EQ(behind_two, sums_when_the_first_leaves(2, 3).first) << "the bucket left when backward had ended";
 }
 
 TEST(StepGraphsTest, AllThatRanksSumOnStreamsIsOnOneStream) {
