@@ -20,13 +20,31 @@ std::string without_options(const LayerSearch& search, const std::string& x, con
   return search.choose(x, {op}, [](const onnx::NodeProto&) { return std::string(); }).output(0);
 }
 
+/// Also of a transposed convolution, whose filters lie in the same order.
+std::string why_other_convolution(const LayerSearch& search, const Conv2dShape& op,
+                                  const onnx::NodeProto& node) {
+  return first_of(
+      {search.why_not_tensor(node, 1, search.layer().parameters()[0]), search.why_not_bias(node, 2),
+       why_other("group", {integer_of(node, "group", 1)}, {op.groups}),
+       why_other_window(node, {op.kernel_height, op.kernel_width}, op.stride, op.padding, op.dilation)});
+}
+
 std::string find_nodes(LayerSearch& search, const Conv2dShape& op, const std::string& x) {
   const onnx::NodeProto& node = search.choose(x, {"Conv"}, [&](const onnx::NodeProto& candidate) {
-    return first_of({search.why_not_tensor(candidate, 1, search.layer().parameters()[0]),
-                     search.why_not_bias(candidate, 2),
-                     why_other("group", {integer_of(candidate, "group", 1)}, {op.groups}),
-                     why_other_window(candidate, {op.kernel_height, op.kernel_width}, op.stride, op.padding,
-                                      op.dilation)});
+    return why_other_convolution(search, op, candidate);
+  });
+  search.copy_weight_and_bias(node);
+  return node.output(0);
+}
+
+std::string find_nodes(LayerSearch& search, const ConvTransposeOp& op, const std::string& x) {
+  const Shape output_padding(2, op.output_padding());
+  const onnx::NodeProto& node = search.choose(x, {"ConvTranspose"}, [&](const onnx::NodeProto& candidate) {
+    if (!integers_of(candidate, "output_shape", {}).empty())
+      return std::string("has output_shape; export it with pads and output_padding");
+    return first_of(
+        {why_other_convolution(search, op.convolution, candidate),
+         why_other("output_padding", integers_of(candidate, "output_padding", {0, 0}), output_padding)});
   });
   search.copy_weight_and_bias(node);
   return node.output(0);
