@@ -201,8 +201,9 @@ class DeviceOps {
                               const Epilogue&, const StepState* state, float* y, std::uint8_t* mask) = 0;
   /// dx from dy [K,P,Q,N]: [C,H,W,N], or, with `expand` (then C, H, W are the epilogue's output), the
   /// gradient before that epilogue, [channels, height, width, N].
+  /// @param b  [C], added to dx: the forward pass of a transposed convolution, not with `expand`; null: none
   virtual void conv2d_backward_data(Stream&, const Conv2dShape&, const float* dy, const float* w,
-                                    const EpilogueBackward* expand, float* dx) = 0;
+                                    const float* b, const EpilogueBackward* expand, float* dx) = 0;
   /// Accumulates dw [K,C,R,S] and db [K].
   virtual void conv2d_backward_weights(Stream&, const Conv2dShape&, int grain, const float* x,
                                        const float* dy, const ExactGradient&) = 0;

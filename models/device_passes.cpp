@@ -210,7 +210,8 @@ void DeviceExecution::backward_data(Stream& stream, std::size_t i) {
                              .statistics = unit.statistics.data(),
                              .dbranch = wanted ? unit_before(*branch).from_branches.data() : nullptr,
                              .adds_to_dbranch = unit.adds_to_dbranch,
-                             .through = before.stored_through ? &before.way_back : nullptr});
+                             .through = before.stored_through ? &before.way_back : nullptr,
+                             .zero_bias = zero_bias_.data()});
   }
   if (before.stored_through) return;
   join_branches(stream, before, pass_.batch);

@@ -77,11 +77,21 @@ struct DeviceLayerTensors {
   std::span<const ExactTarget> gradients = {};  ///< of each parameter of the layer
   // Of a layer with a missing_bias():
   const float* zero_bias = nullptr;  ///< as many zeros
-  ExactTarget unread_gradient = {};  ///< where the gradient of a bias may go that is not there
+  ExactTarget unread_gradient = {};  ///< where gradients may go that are of nothing: as many
 };
 
 // What a layer is, as plain numbers: for those who run networks by other means than Layer::forward.
 
+/// The data gradient of a convolution as a layer, with a bias.
+struct ConvTransposeOp {
+  Conv2dShape convolution;  ///< from this layer's output to its input
+
+  /// What a stride of the convolution leaves over.
+  constexpr int output_padding() const {
+    return (convolution.in_height + 2 * convolution.padding - convolution.reach_height()) %
+           convolution.stride;
+  }
+};
 struct MaxPoolOp {
   Pool2dShape shape;
 };
@@ -131,9 +141,9 @@ struct RouteOp {};
 struct ViewOp {};
 
 /// Shapes have batch 1.
-using LayerOp = std::variant<Conv2dShape, LinearShape, MaxPoolOp, AvgPoolOp, ReluOp, DropoutOp, ActivationOp,
-                             GlobalAvgPoolOp, AdaptiveAvgPoolOp, BatchNormOp, GroupNormOp, AddOp, MultiplyOp,
-                             ConcatOp, RouteOp, ViewOp>;
+using LayerOp = std::variant<Conv2dShape, ConvTransposeOp, LinearShape, MaxPoolOp, AvgPoolOp, ReluOp,
+                             DropoutOp, ActivationOp, GlobalAvgPoolOp, AdaptiveAvgPoolOp, BatchNormOp,
+                             GroupNormOp, AddOp, MultiplyOp, ConcatOp, RouteOp, ViewOp>;
 
 /// Neighbouring channels of a layer's output.
 struct ChannelRange {
@@ -232,7 +242,7 @@ class Layer {
   virtual bool is_channelwise() const { return false; }
   /// Not null: the layer's passes need sums over the global batch.
   virtual const BatchLayer* over_batch() const { return nullptr; }
-  /// Elements of a bias that the layer's kernels take and it does not have.
+  /// Elements of a bias, or of another parameter, that the layer's kernels take and it does not have.
   virtual std::size_t missing_bias() const { return 0; }
   /// Multiplications and additions of one direction for one sample, without padding; of layers with
   /// parameters.

@@ -245,7 +245,7 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* w, const 
   HWY_DYNAMIC_DISPATCH(call_correlate)(correlation, x, w, b, y);
 }
 
-void conv2d_backward_data(const Conv2dShape& s, const float* dy, const float* w, float* dx) {
+void conv2d_backward_data(const Conv2dShape& s, const float* dy, const float* w, const float* b, float* dx) {
   const std::ptrdiff_t filter = static_cast<std::ptrdiff_t>(s.kernel_height) * s.kernel_width;
   const ConvAxis rows = rows_of(s), columns = columns_of(s);
   const Correlation correlation{.batch = s.batch,
@@ -263,7 +263,7 @@ void conv2d_backward_data(const Conv2dShape& s, const float* dy, const float* w,
                                 .weight_source = filter * s.group_inputs(),
                                 .rows = backward_taps(rows),
                                 .columns = backward_taps(columns)};
-  HWY_DYNAMIC_DISPATCH(call_correlate)(correlation, dy, w, nullptr, dx);
+  HWY_DYNAMIC_DISPATCH(call_correlate)(correlation, dy, w, b, dx);
 }
 
 }  // namespace lockstep::cpu

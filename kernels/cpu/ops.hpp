@@ -43,10 +43,12 @@ inline constexpr int kLanes = 16;
 int channels_at_once(int batch);
 
 /// y = conv(x, w) + b: cross-correlation, as everywhere in deep learning.
-/// x [C,H,W,N]  w [K,C,R,S]  b [K]  y [K,P,Q,N]
+/// x [C,H,W,N]  w [K,C,R,S]  b [K]; null: zeros  y [K,P,Q,N]
 void conv2d_forward(const Conv2dShape& shape, const float* x, const float* w, const float* b, float* y);
-/// dx [C,H,W,N] from dy [K,P,Q,N]; touches only the taps that lie inside dy.
-void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float* w, float* dx);
+/// dx [C,H,W,N] from dy [K,P,Q,N]; touches only the taps that lie inside dy. With b [C] it is the forward pass of a
+/// transposed convolution; null: zeros.
+void conv2d_backward_data(const Conv2dShape& shape, const float* dy, const float* w, const float* b,
+                          float* dx);
 /// dw [K,C,R,S] and db [K], summed over samples and pixels, in as many terms as the split says.
 /// @param split  of the layer, of whose output channels the shape may have a part, and of a full grain, of which this
 ///               may be a smaller one

@@ -31,7 +31,7 @@ void conv2d_forward(cudaStream_t, const Chip&, const Conv2dShape&, const float* 
                     const float* b, const Epilogue&, const StepState* state, float* y, std::uint8_t* mask);
 // conv2d_backward_data.cu
 void conv2d_backward_data(cudaStream_t, const Chip&, const Conv2dShape&, const float* dy, const float* w,
-                          const EpilogueBackward* expand, float* dx);
+                          const float* b, const EpilogueBackward* expand, float* dx);
 // conv2d.cu
 void conv2d_backward_weights(cudaStream_t, const Chip&, const Conv2dShape&, int grain, const float* x,
                              const float* dy, const ExactGradient&);

@@ -32,8 +32,8 @@ class NativeOps final : public DeviceOps {
     LOCKSTEP_GPU::conv2d_forward(on(stream), chip_, shape, x, w, b, epilogue, state, y, mask);
   }
   void conv2d_backward_data(Stream& stream, const Conv2dShape& shape, const float* dy, const float* w,
-                            const EpilogueBackward* expand, float* dx) override {
-    LOCKSTEP_GPU::conv2d_backward_data(on(stream), chip_, shape, dy, w, expand, dx);
+                            const float* b, const EpilogueBackward* expand, float* dx) override {
+    LOCKSTEP_GPU::conv2d_backward_data(on(stream), chip_, shape, dy, w, b, expand, dx);
   }
   void conv2d_backward_weights(Stream& stream, const Conv2dShape& shape, int grain, const float* x,
                                const float* dy, const ExactGradient& gradient) override {

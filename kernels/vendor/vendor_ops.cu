@@ -46,8 +46,11 @@ class Ops final : public VendorOps {
     forward(stream, shape, x, w, b, epilogue, state, y, mask);
   }
   void conv2d_backward_data(Stream& stream, const Conv2dShape& shape, const float* dy, const float* w,
-                            const EpilogueBackward* expand, float* dx) override {
+                            const float* b, const EpilogueBackward* expand, float* dx) override {
     backward_data(stream, shape, dy, w, expand, dx);
+    if (b == nullptr) return;
+    const ImageShape x = {shape.in_channels, shape.in_height, shape.in_width};
+    native::add_channel_bias(on(stream), x, shape.batch, b, dx);
   }
   void conv2d_backward_weights(Stream& stream, const Conv2dShape& shape, int grain, const float* x,
                                const float* dy, const ExactGradient& gradient) override {

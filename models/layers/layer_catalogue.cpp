@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::array<std::string_view, 8> kConvKeys{"name",    "out",      "kernel", "stride",
                                                     "padding", "dilation", "groups", "bias"};
+constexpr std::array<std::string_view, 9> kConvTransposeKeys{
+    "name", "out", "kernel", "stride", "padding", "output_padding", "dilation", "groups", "bias"};
 constexpr std::array<std::string_view, 4> kPoolKeys{"name", "kernel", "stride", "padding"};
 constexpr std::array<std::string_view, 3> kLinearKeys{"name", "out", "bias"};
 constexpr std::array<std::string_view, 2> kDropoutKeys{"name", "p"};
@@ -30,8 +32,9 @@ constexpr std::array<std::string_view, 4> kGroupNormKeys{"name", "groups", "eps"
 constexpr std::array<std::string_view, 2> kAdaptiveKeys{"name", "out"};
 constexpr std::array<std::string_view, 1> kNameOnly{"name"};
 
-constexpr std::array<LayerKind, 26> kCatalogue{{
+constexpr std::array<LayerKind, 27> kCatalogue{{
     {"conv2d", "conv", "", kConvKeys, Conv2dLayer::make},
+    {"conv_transpose2d", "conv", "", kConvTransposeKeys, ConvTranspose2dLayer::make},
     {"max_pool", "pool", "kernel", kPoolKeys, MaxPoolLayer::make},
     {"avg_pool", "pool", "kernel", kPoolKeys, AvgPoolLayer::make},
     {"global_avg_pool", "pool", "", kNameOnly, GlobalAvgPoolLayer::make},

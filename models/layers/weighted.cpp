@@ -31,11 +31,11 @@ float* at_least(std::vector<float>& numbers, std::size_t size) {
 WeightedLayer::WeightedLayer(LayerPlace place, const ImageShape& output, const std::vector<int>& weight_shape,
                              bool has_bias)
     : Layer(std::move(place), output),
-      outputs_(static_cast<std::size_t>(weight_shape.front())),
+      outputs_(static_cast<std::size_t>(output.channels)),
       has_bias_(has_bias) {
   const int fan_in = std::accumulate(weight_shape.begin() + 1, weight_shape.end(), 1, std::multiplies<>());
   add_weight(weight_shape, fan_in);
-  if (has_bias) add_bias(weight_shape.front(), fan_in);
+  if (has_bias) add_bias(output.channels, fan_in);
 }
 
 const float* WeightedLayer::bias(const LayerTensors& tensors) const {
@@ -44,7 +44,11 @@ const float* WeightedLayer::bias(const LayerTensors& tensors) const {
 
 float* WeightedLayer::bias_gradient(const LayerTensors& tensors, int terms) const {
   if (has_bias_) return tensors.gradients + weight_size();
-  return at_least(unread_gradient, outputs_ + tensors.term_stride * static_cast<std::size_t>(terms - 1));
+  return unread_terms(outputs_, tensors.term_stride, terms);
+}
+
+float* WeightedLayer::unread_terms(std::size_t size, std::size_t term_stride, int terms) {
+  return at_least(unread_gradient, size + term_stride * static_cast<std::size_t>(terms - 1));
 }
 
 const float* WeightedLayer::device_bias(const DeviceLayerTensors& tensors) const {
@@ -83,30 +87,34 @@ std::unique_ptr<Layer> Conv2dLayer::make(const LayerOptions& options, const Laye
   return std::make_unique<Conv2dLayer>(place, shape, options.yes_or_no("bias", true));
 }
 
-std::string Conv2dLayer::describe() const {
-  std::string text =
-      fmt::format("conv2d {}@{}x{}", shape_.out_channels, shape_.kernel_height, shape_.kernel_width);
-  if (shape_.stride != 1) text += fmt::format(" stride {}", shape_.stride);
-  if (shape_.padding != 0) text += fmt::format(" padding {}", shape_.padding);
-  if (shape_.dilation != 1) text += fmt::format(" dilation {}", shape_.dilation);
-  if (shape_.groups != 1) text += fmt::format(" groups {}", shape_.groups);
-  return text + bias_in_words();
+std::string convolution_in_words(const char* kind, int outputs, const Conv2dShape& s, int output_padding) {
+  std::string text = fmt::format("{} {}@{}x{}", kind, outputs, s.kernel_height, s.kernel_width);
+  if (s.stride != 1) text += fmt::format(" stride {}", s.stride);
+  if (s.padding != 0) text += fmt::format(" padding {}", s.padding);
+  if (output_padding != 0) text += fmt::format(" output_padding {}", output_padding);
+  if (s.dilation != 1) text += fmt::format(" dilation {}", s.dilation);
+  if (s.groups != 1) text += fmt::format(" groups {}", s.groups);
+  return text;
 }
 
-/// Its input in a frame of zeros, its filters in another order, the places of its taps, the terms of its gradient,
-/// a part of dy, and of 1x1 filters what a tile reads.
-std::uint64_t Conv2dLayer::scratch_numbers(int columns) const {
+std::uint64_t convolution_scratch(const Conv2dShape& s, int columns, int terms, std::size_t parameters) {
   constexpr int kPacked = 2 * 192 * 1024 / 4, kPlace = sizeof(std::size_t) / sizeof(float), kWindow = 64;
-  const Conv2dShape& s = shape_;
   const std::uint64_t padded =
       checked_product(s.group_inputs(), s.in_height + 2 * s.padding, s.in_width + 2 * s.padding, columns);
   const std::uint64_t taps = checked_product(s.group_inputs(), s.kernel_height, s.kernel_width);
-  const int terms = gradient_terms(columns);
   const bool is_pointwise = s.kernel_height == 1 && s.kernel_width == 1 && s.stride == 1;
   const int window = is_pointwise ? kWindow * std::max(s.group_inputs(), s.group_outputs()) : 0;
   return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kPlace, taps),
-                     terms > 1 ? checked_product(terms, parameter_size()) : 0, kPacked, window,
-                     stand_in_numbers(terms));
+                     terms > 1 ? checked_product(terms, parameters) : 0, kPacked, window);
+}
+
+std::string Conv2dLayer::describe() const {
+  return convolution_in_words("conv2d", shape_.out_channels, shape_) + bias_in_words();
+}
+
+std::uint64_t Conv2dLayer::scratch_numbers(int columns) const {
+  const int terms = gradient_terms(columns);
+  return checked_sum(convolution_scratch(shape_, columns, terms, parameter_size()), stand_in_numbers(terms));
 }
 
 int Conv2dLayer::gradient_terms(int grain) const {
@@ -126,7 +134,7 @@ void Conv2dLayer::backward_weights(const LayerPass& pass, const LayerTensors& te
 }
 
 void Conv2dLayer::backward_data(const LayerPass& pass, const LayerTensors& tensors) const {
-  cpu::conv2d_backward_data(shape_of(pass.batch), tensors.dy, tensors.weights, tensors.dx);
+  cpu::conv2d_backward_data(shape_of(pass.batch), tensors.dy, tensors.weights, nullptr, tensors.dx);
 }
 
 DeviceForm Conv2dLayer::device_form() const {
@@ -151,7 +159,7 @@ void Conv2dLayer::device_backward_weights(const DeviceLayerPass& pass,
 }
 
 void Conv2dLayer::device_backward_data(const DeviceLayerPass& pass, const DeviceLayerTensors& tensors) const {
-  pass.ops.conv2d_backward_data(pass.stream, shape_of(pass.batch), tensors.dy, tensors.weights,
+  pass.ops.conv2d_backward_data(pass.stream, shape_of(pass.batch), tensors.dy, tensors.weights, nullptr,
                                 tensors.through, tensors.dx);
 }
 

@@ -179,6 +179,15 @@ class GraphWriter {
     if (op.groups != 1) set(node, "group", op.groups);
     return {output_name()};
   }
+  Value add(const ConvTransposeOp& op, const Value& x) {
+    const Conv2dShape& s = op.convolution;
+    onnx::NodeProto& node = add_node("ConvTranspose", with_parameters(image(x)));
+    set_window(node, {s.kernel_height, s.kernel_width}, s.stride, s.padding);
+    if (const int more = op.output_padding(); more != 0) set(node, "output_padding", {more, more});
+    if (s.dilation != 1) set(node, "dilations", {s.dilation, s.dilation});
+    if (s.groups != 1) set(node, "group", s.groups);
+    return {output_name()};
+  }
   Value add(const LinearShape& /*op*/, const Value& x) {
     set(add_node("Gemm", with_parameters(flat(x))), "transB", 1);
     return {output_name(), true};

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: 2026 The Lockstep authors
 # SPDX-License-Identifier: MIT
-"""Writes layers.safetensors, pictures.safetensors and modern_layers.safetensors: 100 steps of training in PyTorch of
-networks with every layer that kernels.safetensors and net_100_steps.safetensors do without, for
+"""Writes layers.safetensors, pictures.safetensors, modern_layers.safetensors and transposed.safetensors: 100 steps of
+training in PyTorch of networks with every layer that kernels.safetensors and net_100_steps.safetensors do without, for
 tests/models/golden_layers_test.cpp. The second one is made of the pieces of residual and mobile networks for pictures.
 
 Run with any Python that has PyTorch (1.13 or later); nothing else is needed:
     python3 tests/golden/make_layer_golden.py
 Weights and samples are drawn in float32 and everything is computed in float64, so that the files hold right answers. The
-first network has no relu and no max-pool: it is smooth, so rounding cannot turn a decision; the last one has few bends.
+first network and the last have no relu and no max-pool: they are smooth, so rounding cannot turn a decision; the third
+has few bends.
 """
 import sys
 
@@ -87,6 +88,23 @@ class Modern(nn.Module):
         return self.fc3(self.ln1(F.adaptive_avg_pool2d(x, 4)).flatten(1))
 
 
+class Transposed(nn.Module):
+    """The last YAML there."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(2, 6, 3, stride=2)
+        self.conv2 = nn.ConvTranspose2d(6, 8, 3, stride=2, padding=1, output_padding=1, groups=2)
+        self.conv3 = nn.ConvTranspose2d(8, 4, (2, 3), dilation=2, bias=False)
+        self.conv4 = nn.ConvTranspose2d(4, 3, 3, padding=1)
+        self.fc1 = nn.Linear(300, CLASSES)
+
+    def forward(self, x):
+        x = F.silu(self.conv2(torch.tanh(self.conv1(x))))
+        x = torch.tanh(self.conv4(torch.tanh(self.conv3(x))))
+        return self.fc1(x.flatten(1))
+
+
 def record(name, net, height, width, rate=LEARNING_RATE):
     images = torch.randn(SAMPLES, 2, height, width)
     labels = torch.randint(0, CLASSES, (SAMPLES,))
@@ -102,6 +120,8 @@ def main():
     record("pictures.safetensors", Pictures(), 13, 11)
     torch.manual_seed(SEED)
     record("modern_layers.safetensors", Modern(), 6, 7, LEARNING_RATE / 5)
+    torch.manual_seed(SEED)
+    record("transposed.safetensors", Transposed(), 9, 8)
 
 
 if __name__ == "__main__":

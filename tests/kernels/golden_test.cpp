@@ -91,7 +91,7 @@ TEST_F(GoldenTest, Conv2dEqualsPyTorch) {
     std::vector<float> dw(w.size());
     std::vector<float> db(b.size());
     cpu::conv2d_forward(shape, x.data(), w.data(), b.data(), y.data());
-    cpu::conv2d_backward_data(shape, dy.data(), w.data(), dx.data());
+    cpu::conv2d_backward_data(shape, dy.data(), w.data(), nullptr, dx.data());
     const auto run = [&](const GradientOutput& to) {
       cpu::conv2d_backward_weights(shape, GradientSplit(shape, shape.batch), x.data(), dy.data(), to);
     };

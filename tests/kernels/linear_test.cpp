@@ -84,7 +84,7 @@ struct Convolution {
   struct Results : test::CpuRoom<Shape> {
     explicit Results(const test::CpuProblem<Shape>& p) : CpuRoom(p) {
       cpu::conv2d_forward(p.shape, p.x_tensor.data(), p.w_tensor.data(), p.b_tensor.data(), y.data());
-      cpu::conv2d_backward_data(p.shape, p.dy_tensor.data(), p.w_tensor.data(), dx.data());
+      cpu::conv2d_backward_data(p.shape, p.dy_tensor.data(), p.w_tensor.data(), nullptr, dx.data());
       const auto run = [&](const GradientOutput& to) {
         cpu::conv2d_backward_weights(p.shape, GradientSplit(p.shape, kGrain), p.x_tensor.data(),
                                      p.dy_tensor.data(), to);

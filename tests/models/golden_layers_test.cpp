@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// 100 steps of training a network with branches and curves, and one of the pieces of networks for pictures, on the CPU
-/// and on a device, against PyTorch in double: tests/golden/make_layer_golden.py made the files.
+/// 100 steps of training networks with branches and curves, of the pieces of networks for pictures, and of transposed
+/// convolutions, on the CPU and on a device, against PyTorch in double: tests/golden/make_layer_golden.py made the files.
 #include "common/safetensors.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "models/device_execution.hpp"
@@ -85,7 +85,19 @@ layers:
   - layer_norm: {eps: 1e-4}
   - linear: classes
 )",
-                                        0.01}};
+                                        0.01},
+                                       {"transposed", "tests/golden/transposed.safetensors", {2, 9, 8}, R"(
+layers:
+  - conv2d: {out: 6, kernel: 3, stride: 2}
+  - tanh
+  - conv_transpose2d: {out: 8, kernel: 3, stride: 2, padding: 1, output_padding: 1, groups: 2}
+  - silu
+  - conv_transpose2d: {out: 4, kernel: [2, 3], dilation: 2, bias: false}
+  - tanh
+  - conv_transpose2d: {out: 3, kernel: 3, padding: 1}
+  - tanh
+  - linear: classes
+)"}};
 
 /// What a pass over one batch gives.
 struct Sums {

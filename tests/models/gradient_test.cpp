@@ -136,6 +136,13 @@ INSTANTIATE_TEST_SUITE_P(
                      "  - conv2d: {out: 4, kernel: 2}\n  - tanh\n  - adaptive_avg_pool: {out: 3}\n"
                      "  - linear: classes\n",
                      {1, 9, 7}},
+        GradientCase{"transposed_convolutions",
+                     "  - conv2d: {out: 4, kernel: 3, stride: 2}\n  - tanh\n"
+                     "  - conv_transpose2d: {out: 6, kernel: 3, stride: 2, padding: 1, output_padding: 1, "
+                     "groups: 2}\n  - silu\n"
+                     "  - conv_transpose2d: {out: 3, kernel: [2, 3], dilation: 2, bias: false}\n  - tanh\n"
+                     "  - linear: classes\n",
+                     {2, 7, 8}},
         // Not right behind a convolution, whose bias they take away.
         GradientCase{"batch_norms",
                      "  - batch_norm: {affine: false}\n  - conv2d: {out: 4, kernel: 3, padding: 1}\n"

@@ -85,6 +85,20 @@ INSTANTIATE_TEST_SUITE_P(
                 "my.yaml:2:5: layer conv1: kernel 5x5 with dilation 7 does not fit an input of 1x28x28; use "
                 "a smaller "
                 "kernel or more padding"},
+        BadFile{"padding_that_leaves_nothing",
+                "layers:\n  - global_avg_pool\n  - conv_transpose2d: {out: 1, kernel: 3, padding: 2}\n",
+                "my.yaml:3:5: layer conv1: padding 2 leaves nothing of what an input of 1 becomes; use less "
+                "padding"},
+        BadFile{
+            "output_padding_of_a_stride",
+            "layers:\n  - conv_transpose2d: {out: 1, kernel: 3, stride: 2, output_padding: 2}\n",
+            "my.yaml:2:5: layer conv1: output_padding 2 is not smaller than stride 2, so that its pixels are "
+            "of no input; use a smaller output_padding or a larger stride"},
+        BadFile{
+            "transposed_convolution_that_grows_too_large",
+            "layers:\n  - conv_transpose2d: {out: 3, kernel: 3, stride: 1024}\n",
+            "my.yaml:2:5: layer conv1: an output of 3x27651x27651 is more than the 16777216 numbers a layer "
+            "may have"},
         BadFile{"groups_that_do_not_divide",
                 "layers:\n  - conv2d: {out: 6, kernel: 3}\n  - conv2d: {out: 9, kernel: 3, groups: 2}\n",
                 "my.yaml:3:41: layer conv2: 2 groups do not divide 6 channels into 9; use a divisor of 3"},
@@ -233,8 +247,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"value_of_none", "layers:\n  - global_avg_pool: 2\n",
                 "my.yaml:2:22: global_avg_pool takes a map of options: {name}"},
         BadFile{"unknown_layer", "layers:\n  - conv3d: {out: 1}\n",
-                "my.yaml:2:5: unknown layer 'conv3d' (did you mean 'conv2d'?); there are conv2d, max_pool, "
-                "avg_pool, "
+                "my.yaml:2:5: unknown layer 'conv3d' (did you mean 'conv2d'?); there are conv2d, "
+                "conv_transpose2d, max_pool, avg_pool, "
                 "global_avg_pool, adaptive_avg_pool, batch_norm, layer_norm, group_norm, relu, relu6, tanh, "
                 "sigmoid, gelu, leaky_relu, elu, silu, hardsigmoid, "
                 "hardswish, dropout, dropout2d, add, multiply, concat, route, "

@@ -106,6 +106,26 @@ layers:
   EXPECT_EQ(network.layers()[1]->flops_per_sample(), 2.0 * 12 * 11 * 11 * 2 * 25);
 }
 
+TEST(NetworkTest, TransposedConvolutionsHaveTheShapesOfPyTorch) {
+  const Network network = parse(R"(
+layers:
+  - conv2d: {out: 6, kernel: 5, stride: 4}
+  - conv_transpose2d: {out: 8, kernel: [3, 4], stride: 3, padding: 1, output_padding: 2, dilation: 2, groups: 2}
+  - conv_transpose2d: {out: 3, kernel: 2, bias: false}
+  - linear: classes
+)");
+  EXPECT_EQ(output_shapes(network), (std::vector<std::string>{"6x6x6", "8x20x22", "3x21x23", "10"}));
+  const std::vector<Parameter>& parameters = network.parameters().parameters;
+  EXPECT_EQ(parameters[2].shape, (std::vector<int>{6, 4, 3, 4}));
+  EXPECT_EQ(parameters[2].fan_in, 48);
+  EXPECT_EQ(parameters[3].shape, (std::vector<int>{8}));
+  EXPECT_EQ(parameters[3].fan_in, 48);
+  EXPECT_EQ(network.layers()[1]->describe(),
+            "conv_transpose2d 8@3x4 stride 3 padding 1 output_padding 2 dilation 2 groups 2");
+  EXPECT_EQ(network.layers()[2]->describe(), "conv_transpose2d 3@2x2, no bias");
+  EXPECT_EQ(network.layers()[1]->flops_per_sample(), 2.0 * 6 * 6 * 6 * 4 * 12);
+}
+
 TEST(NetworkTest, MlpAndLinearTakeAnyInput) {
   EXPECT_EQ(Network::load("mlp", kMnist, 10).parameters().size, 235146U);
   EXPECT_EQ(Network::load("mlp", {7, 1, 1}, 3).parameters().size,
@@ -211,14 +231,14 @@ layers: [conv2d: {out: 2, kernel: 3, stride: 2, padding: 1}, max_pool: {kernel: 
 /// A new kind of layer is to be computed with the same bits everywhere: tests/arithmetic trains it.
 TEST(NetworkTest, EveryLayerIsAmongThoseWhoseBitsAreKnown) {
   std::string networks;
-  for (const char* name : {"layers", "modern", "small", "groups"}) {
+  for (const char* name : {"layers", "modern", "small", "groups", "transpose"}) {
     std::ifstream file(test::source_path(std::string("tests/arithmetic/") + name + ".yaml"));
     networks.append(std::istreambuf_iterator<char>(file), {});
   }
   for (const LayerKind& layer : layer_catalogue()) {
     const bool is_there = networks.find("- " + std::string(layer.kind) + ":") != std::string::npos ||
                           networks.find("- " + std::string(layer.kind) + "\n") != std::string::npos;
-    EXPECT_TRUE(is_there) << layer.kind << " is missing in tests/arithmetic/modern.yaml";
+    EXPECT_TRUE(is_there) << layer.kind << " is missing in tests/arithmetic";
   }
 }
 

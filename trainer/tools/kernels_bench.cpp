@@ -68,7 +68,8 @@ void add_conv2d(const std::string& name, const Conv2dShape& s, bool first, Tenso
                  [=] { cpu::conv2d_backward_weights(s, GradientSplit(s, s.batch), x, y, to); }});
   if (first) return;
   float* dx = t.make(s.in_size());
-  out.push_back({name + " data gradient", s.flops(), bytes, [=] { cpu::conv2d_backward_data(s, y, w, dx); }});
+  out.push_back(
+      {name + " data gradient", s.flops(), bytes, [=] { cpu::conv2d_backward_data(s, y, w, nullptr, dx); }});
 }
 
 void add_linear(const std::string& name, const LinearShape& s, Tensors& t, std::vector<Case>& out) {

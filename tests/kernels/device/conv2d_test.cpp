@@ -108,9 +108,11 @@ class Conv2dTest : public testing::Test {
     return rig_.download(y);
   }
 
-  std::vector<float> backward_data(const Conv2dOnDevice& p) {
+  /// With a bias, which is the first weights, it is the forward pass of a transposed convolution.
+  std::vector<float> backward_data(const Conv2dOnDevice& p, bool with_bias = false) {
     const auto dx = rig_.poisoned<float>(p.shape.in_size());
-    rig_.ops().conv2d_backward_data(rig_.stream(), p.shape, p.dy(), p.w(), nullptr, dx.data());
+    rig_.ops().conv2d_backward_data(rig_.stream(), p.shape, p.dy(), p.w(), with_bias ? p.w() : nullptr,
+                                    nullptr, dx.data());
     return rig_.download(dx);
   }
 
@@ -213,9 +215,10 @@ class Conv2dOnCpu {
     cpu::conv2d_forward(shape_, to_cpu(p_.x, p_.shape.batch).data(), w_.data(), b_.data(), y.data());
     return y;
   }
-  AlignedBuffer<float> backward_data() {
+  AlignedBuffer<float> backward_data(bool with_bias = false) {
     auto dx = cpu_room(p_.x.size(), p_.shape.batch);
-    cpu::conv2d_backward_data(shape_, to_cpu(p_.dy, p_.shape.batch).data(), w_.data(), dx.data());
+    cpu::conv2d_backward_data(shape_, to_cpu(p_.dy, p_.shape.batch).data(), w_.data(),
+                              with_bias ? w_.data() : nullptr, dx.data());
     return dx;
   }
   /// As Conv2dTest::backward_weights().
@@ -267,6 +270,8 @@ TEST_F(Conv2dTest, ForwardAndDataGradientHaveTheBitsOfTheCpu) {
     const Conv2dOnDevice on_device(rig_, p);
     expect_bits_of_cpu(Conv2dOnCpu(p).forward(), forward(on_device), shape.batch, "y");
     expect_bits_of_cpu(Conv2dOnCpu(p).backward_data(), backward_data(on_device), shape.batch, "dx");
+    expect_bits_of_cpu(Conv2dOnCpu(p).backward_data(true), backward_data(on_device, true), shape.batch,
+                       "dx with a bias");
   }
 }
 
@@ -325,7 +330,7 @@ TEST_F(Conv2dTest, FusedExpansionEqualsTheTwoOpsBitForBit) {
         const auto size = static_cast<std::size_t>(expand.channels * expand.height * expand.width) *
                           static_cast<std::size_t>(shape.batch);
         const auto actual = rig_.poisoned<float>(size), expected = rig_.poisoned<float>(size);
-        rig_.ops().conv2d_backward_data(rig_.stream(), shape, on_device.dy(), on_device.w(), &expand,
+        rig_.ops().conv2d_backward_data(rig_.stream(), shape, on_device.dy(), on_device.w(), nullptr, &expand,
                                         actual.data());
         rig_.ops().epilogue_backward(rig_.stream(), expand, shape.batch, unfused.data(), expected.data());
         EXPECT_TRUE(same_bits(rig_.download(actual), rig_.download(expected)));

@@ -30,7 +30,7 @@ class Conv2dChipsTest : public testing::Test {
     const auto y = rig_.poisoned<float>(p.shape.out_size()), dx = rig_.poisoned<float>(p.shape.in_size());
     const ExactSums sums(rig_, p.shape, 4e6F);
     emulated::conv2d_forward(stream, chip, p.shape, p.x(), p.w(), p.b(), {}, nullptr, y.data(), nullptr);
-    emulated::conv2d_backward_data(stream, chip, p.shape, p.dy(), p.w(), nullptr, dx.data());
+    emulated::conv2d_backward_data(stream, chip, p.shape, p.dy(), p.w(), nullptr, nullptr, dx.data());
     emulated::conv2d_backward_weights(stream, chip, p.shape, 32, p.x(), p.dy(), sums.gradient);
     return {rig_.download(y), rig_.download(dx), sums.download(rig_)};
   }

@@ -77,7 +77,7 @@ TEST(VendorConv2dTest, DataGradientAgreesWithNative) {
     const auto w = rig.upload(random_floats(shape.weight_size(), 2));
     const auto run = [&](DeviceOps& ops, const std::vector<float>& gradient) {
       const auto dx = rig.poisoned<float>(shape.in_size());
-      ops.conv2d_backward_data(rig.stream(), shape, rig.upload(gradient).data(), w.data(), nullptr,
+      ops.conv2d_backward_data(rig.stream(), shape, rig.upload(gradient).data(), w.data(), nullptr, nullptr,
                                dx.data());
       return rig.download(dx);
     };
@@ -100,7 +100,7 @@ TEST(VendorConv2dTest, DataGradientThroughAnEpilogueAgreesWithNative) {
       const EpilogueBackward expand{
           .channels = 10, .height = 25, .width = 24, .pool = 2, .factors = 0.5F, .mask = mask_there.data()};
       const auto dx = rig.poisoned<float>(std::size_t{10} * 25 * 24 * static_cast<std::size_t>(batch));
-      ops.conv2d_backward_data(rig.stream(), shape, rig.upload(gradient).data(), w.data(), &expand,
+      ops.conv2d_backward_data(rig.stream(), shape, rig.upload(gradient).data(), w.data(), nullptr, &expand,
                                dx.data());
       return rig.download(dx);
     };

@@ -189,6 +189,22 @@ TEST(OnnxTest, BiasThatOnlyRepeatsAZeroIsNone) {
   EXPECT_THROW(read_back(bytes_of(model), network), DataError);
 }
 
+TEST(OnnxTest, TransposedConvolutionsLeaveOverWhatTheirNodeSays) {
+  const Network network = network_of(
+      "layers:\n  - conv_transpose2d: {out: 4, kernel: 3, stride: 2, output_padding: 1}\n  - linear: "
+      "classes\n");
+  onnx::ModelProto model = parsed(file_of(network));
+  onnx::NodeProto& node = node_of(model, "conv1");
+  EXPECT_EQ(node.op_type(), "ConvTranspose");
+  EXPECT_EQ(attribute_of(node, "output_padding").ints(1), 1);
+  EXPECT_EQ(read_back(bytes_of(model), network), weights_of(network));
+  attribute_of(node, "output_padding").set_ints(1, 0);
+  EXPECT_THROW(read_back(bytes_of(model), network), DataError);
+  attribute_of(node, "output_padding").set_ints(1, 1);
+  attribute_of(node, "output_shape").add_ints(26);
+  EXPECT_THROW(read_back(bytes_of(model), network), DataError);
+}
+
 /// As PyTorch writes it.
 TEST(OnnxTest, LimitsOfRelu6MayBeNumbersThatAreCast) {
   const Network network = network_of("layers:\n  - linear: 4\n  - relu6\n  - linear: classes\n");

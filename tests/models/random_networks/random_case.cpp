@@ -229,7 +229,7 @@ class Writer {
 
   /// Of any kind; none, if the dice fall on one that does not fit.
   void add_layer() {
-    switch (dice_.between(0, 30)) {
+    switch (dice_.between(0, 32)) {
       case 0:
       case 1:
       case 2:
@@ -277,6 +277,9 @@ class Writer {
       case 26:
       case 27:
         return add_group_norm();
+      case 28:
+      case 29:
+        return add_conv_transpose(dice_.between(1, 8));
       default:
         return add_batch_norm();
     }
@@ -321,6 +324,37 @@ class Writer {
         shape.out_channels, height, width, shape.stride, allowed, shape.groups, shape.dilation,
         !dice_.chance(0.3)));
     shape_ = {shape.out_channels, shape.out_height(), shape.out_width()};
+  }
+
+  /// As a convolution from its output to its input.
+  void add_conv_transpose(int outputs) {
+    Conv2dShape shape;
+    shape.batch = 1;
+    shape.in_channels = outputs;
+    shape.out_channels = shape_.channels;
+    shape.kernel_height = dice_.between(1, 5);
+    shape.kernel_width = dice_.chance(0.6) ? shape.kernel_height : dice_.between(1, 5);
+    shape.stride = dice_.chance(0.6) ? dice_.between(2, 3) : 1;
+    shape.dilation = dice_.chance(0.3) ? dice_.between(2, 3) : 1;
+    if (dice_.chance(0.5))
+      shape.padding = dice_.between(0, std::min(shape.reach_height(), shape.reach_width()) - 1);
+    const int output_padding = dice_.chance(0.4) ? dice_.between(0, shape.stride - 1) : 0;
+    const int more = output_padding - 2 * shape.padding;
+    shape.in_height = (shape_.height - 1) * shape.stride + shape.reach_height() + more;
+    shape.in_width = (shape_.width - 1) * shape.stride + shape.reach_width() + more;
+    if (shape.in_height < 1 || shape.in_width < 1) return;
+    const auto is_too_much = [&] {
+      return shape.flops() / 2 > kMostProducts || shape.in_size() > kMostFeatures;
+    };
+    while (shape.in_channels > 1 && is_too_much()) --shape.in_channels;
+    if (is_too_much()) return;
+    shape.groups = random_groups(shape);
+    add(fmt::format(
+        "conv_transpose2d: {{out: {}, kernel: [{}, {}], stride: {}, padding: {}, output_padding: {}, "
+        "groups: {}, dilation: {}, bias: {}}}",
+        shape.in_channels, shape.kernel_height, shape.kernel_width, shape.stride, shape.padding,
+        output_padding, shape.groups, shape.dilation, !dice_.chance(0.3)));
+    shape_ = {shape.in_channels, shape.in_height, shape.in_width};
   }
 
   /// Any common divisor of the channels of both sides.

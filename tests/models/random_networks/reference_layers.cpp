@@ -23,6 +23,9 @@ Shape with_columns(Shape shape, int batch) {
   shape.batch = batch;
   return shape;
 }
+TransposedShape with_columns(const ConvTransposeOp& op, int batch) {
+  return {with_columns(op.convolution, batch)};
+}
 
 }  // namespace
 
@@ -83,6 +86,7 @@ Bounded layer_forward(const LayerOp& op, const LayerContext& context, const Boun
   return std::visit(
       Overloaded{
           [&](const Conv2dShape& shape) { return product(shape); },
+          [&](const ConvTransposeOp& transposed) { return product(transposed); },
           [&](const LinearShape& shape) { return product(shape); },
           [&](const MaxPoolOp& pool) { return max_pool_forward(with_columns(pool.shape, context.batch), x); },
           [&](const AvgPoolOp& pool) { return avg_pool_forward(with_columns(pool.shape, context.batch), x); },
@@ -113,6 +117,7 @@ Bounded layer_backward(const LayerOp& op, const LayerContext& context, const Bou
   return std::visit(
       Overloaded{
           [&](const Conv2dShape& shape) { return product(shape); },
+          [&](const ConvTransposeOp& transposed) { return product(transposed); },
           [&](const LinearShape& shape) { return product(shape); },
           [&](const MaxPoolOp& pool) {
             return max_pool_backward(with_columns(pool.shape, context.batch), x, dy, ties);
@@ -156,6 +161,7 @@ Bounded weight_gradient(const LayerOp& op, const LayerContext& context, const Bo
   };
   return std::visit(
       Overloaded{[&](const Conv2dShape& shape) { return product(shape); },
+                 [&](const ConvTransposeOp& transposed) { return product(transposed); },
                  [&](const LinearShape& shape) { return product(shape); },
                  [&](const BatchNormOp& norm) { return batch_norm_weights(norm, context, x, dy); },
                  [&](const GroupNormOp& norm) { return group_norm_weights(norm, context, x, dy); },

@@ -144,6 +144,24 @@ void for_each_product(const LinearShape& s, F f) {
   reference::for_each_linear_product(s, f);
 }
 
+/// A transposed convolution has the products of the convolution from y to x.
+struct TransposedShape {
+  Conv2dShape convolution;
+
+  std::size_t weight_size() const { return convolution.weight_size(); }
+};
+inline std::size_t out_size(const TransposedShape& s) {
+  return s.convolution.in_size();
+}
+inline int outputs(const TransposedShape& s) {
+  return s.convolution.in_channels;
+}
+template <class F>
+void for_each_product(const TransposedShape& s, F f) {
+  reference::for_each_conv2d_product(s.convolution,
+                                     [&](std::size_t yi, std::size_t wi, std::size_t xi) { f(xi, wi, yi); });
+}
+
 /// @param weights  of the layer: weight, then bias if it has one
 template <typename Shape>
 Bounded product_forward(const Shape& s, std::span<const float> weights, const Bounded& x) {

@@ -96,7 +96,7 @@ std::string train(const TemporaryDirectory& directory, const Known& known, int r
 
 bool is_network(const Known& known) {
   return known.name == "net" || known.name == "lenet" || known.name == "mlp" || known.name == "linear" ||
-         known.name == "layers" || known.name == "modern";
+         known.name == "layers" || known.name == "modern" || known.name == "transpose";
 }
 
 TEST(ArithmeticTest, EndsInTheKnownWeightsOnCpus) {
