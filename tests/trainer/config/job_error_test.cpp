@@ -260,7 +260,7 @@ TEST(JobErrorTest, AugmentationSaysWhichEntryIsWrongAndWhatWouldBeRight) {
       place +
           "entry 2: flip stands behind jitter; put what moves pixels in front of jitter, erase and cutout");
   EXPECT_EQ(error("[{mixup: {alpha: 0}}]"),
-            place + "entry 1: mixup.alpha: expected a number from 0.01 to 100, got '0'");
+            place + "entry 1: mixup.alpha: expected a number from 0.01 to 8, got '0'");
   EXPECT_EQ(error("[{CutMix: {}}]"),
             place + "entry 1: unknown kind 'CutMix' (did you mean 'cutmix'?)" + kinds);
   EXPECT_EQ(error("[{cutmix: {}}, {cutout: {size: 3}}]"),

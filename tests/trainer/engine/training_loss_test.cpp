@@ -37,9 +37,8 @@ std::vector<T> values_of(const std::string& name, const char* dtype, const std::
 }
 
 Job job_with(const std::string& train, const std::string& augment = "[]") {
-  return parse_job(
-      "{model: linear, data: {set: idx, root: here, augment: " + augment + "}, train: {" + train + "}}",
-      "job.yaml");
+  return parse_job("{model: linear, data: {set: idx, root: here}, train: {" + train + "}}", "job.yaml",
+                   {"data.augment=" + augment});
 }
 
 Dataset set_of(const std::vector<std::int32_t>& labels, std::size_t classes) {
