@@ -30,6 +30,10 @@ AugmentOption pixels(std::string_view name) {
 AugmentOption range(std::string_view name, double low, double high, Augmentation::Range usual) {
   return {.name = name, .low = low, .high = high, .is_range = true, .usual = usual};
 }
+/// Of the distribution of shares. Beyond 8, lines between its quantiles would widen it by more than a hundredth.
+AugmentOption beta() {
+  return {.name = "alpha", .low = 0.01, .high = 8, .usual = {1, 1}};
+}
 /// Of a factor around 1.
 AugmentOption spread(std::string_view name) {
   return {.name = name, .low = 0, .high = 8};
@@ -73,12 +77,24 @@ std::span<const AugmentKindRow> augment_kinds() {
        {chance("probability", 0.5), range("scale", 0.001, 1, {0.02, 0.33}),
         range("ratio", 0.1, 10, {0.3, 3.3})}},
       {AugmentKind::kCutout, "cutout", {"Cutout", "cut_out"}, {pixels("size")}},
+      {AugmentKind::kMixup,
+       "mixup",
+       {"MixUp", "Mixup", "mix_up", "RandomMixup"},
+       {beta(), chance("probability", 1)}},
+      {AugmentKind::kCutmix,
+       "cutmix",
+       {"CutMix", "Cutmix", "cut_mix", "RandomCutmix"},
+       {beta(), chance("probability", 1)}},
   };
   return rows;
 }
 
 const AugmentKindRow& row_of(AugmentKind kind) {
   return augment_kinds()[static_cast<std::size_t>(kind)];
+}
+
+bool mixes_images(const std::vector<Augmentation>& list) {
+  return std::ranges::any_of(list, [](const Augmentation& entry) { return mixes_images(entry.kind); });
 }
 
 std::string AugmentOption::expected() const {
@@ -160,6 +176,9 @@ AugmentStep step_of(const Augmentation& entry, const ImageShape& shape) {
     case AugmentKind::kErase:
       put({chance(0), place(1, 0), place(1, 1), log2_of(2, 0), log2_of(2, 1)});
       break;
+    case AugmentKind::kMixup:
+    case AugmentKind::kCutmix:
+      break;
   }
   return step;
 }
@@ -196,6 +215,7 @@ std::optional<AugmentPlan> make_augment_plan(const std::vector<Augmentation>& li
       .seed = seed, .channels = shape.channels, .height = shape.height, .width = shape.width, .steps = {}};
   for (const Augmentation& entry : list) {
     check_shape(entry, shape);
+    if (mixes_images(entry.kind)) continue;
     plan.steps[plan.count++] = step_of(entry, shape);
     if (entry.kind == AugmentKind::kJitter && entry.values[2][0] > 0) plan.mixes_channels = 1;
   }

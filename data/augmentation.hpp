@@ -49,11 +49,14 @@ struct AugmentKindRow {
   bool wants_one = false;  ///< with all of its options at 0 it does nothing, and is refused
 };
 
+/// Whether any of them mixes images, and so labels.
+bool mixes_images(const std::vector<Augmentation>& list);
+
 /// In the order of AugmentKind.
 std::span<const AugmentKindRow> augment_kinds();
 const AugmentKindRow& row_of(AugmentKind kind);
 
-/// For the kernels; nothing, where the list is empty.
+/// For the kernels, without what mixes images (data/mixing.hpp); nothing, where the list is empty.
 /// @throws DatasetOptionError  images of this set cannot be changed so, or there are none
 std::optional<AugmentPlan> make_augment_plan(const std::vector<Augmentation>& list, const Dataset& set,
                                              std::uint64_t seed);

@@ -8,6 +8,7 @@
 #include "common/threads.hpp"
 #include "data/byte_source.hpp"
 #include "data/idx.hpp"
+#include "data/mixing.hpp"
 #include "kernels/cpu/ops.hpp"
 
 #include <algorithm>
@@ -182,17 +183,17 @@ Normalisation measure(std::span<const std::uint8_t> images, std::size_t features
 // The batch loader.
 
 void BatchLoader::load(std::span<const std::int32_t> indices, int batch_columns, float* x,
-                       std::int32_t* labels, std::int64_t epoch) const {
+                       std::int32_t* labels, std::int64_t epoch, std::span<const SampleMix> mixes) const {
   const GatherShape shape{batch_columns, static_cast<int>(indices.size()), dataset_.shape.features(),
                           dataset_.shape.channels};
   LOCKSTEP_CHECK(shape.samples <= batch_columns && batch_columns % cpu::kLanes == 0);
-  for (std::size_t n = 0; n < indices.size(); ++n) {
-    LOCKSTEP_CHECK(indices[n] >= 0 && indices[n] < dataset_.size());
-    labels[n] = dataset_.labels[static_cast<std::size_t>(indices[n])];
-  }
+  LOCKSTEP_CHECK(mixes.empty() || (augment_ != nullptr && mixes.size() == indices.size()));
+  for (const std::int32_t index : indices) LOCKSTEP_CHECK(index >= 0 && index < dataset_.size());
+  take_labels(dataset_.labels, indices, mixes, labels);
   if (augment_ != nullptr)
     cpu::gather_augmented(shape, dataset_.images.data(), indices.data(), dataset_.scales.scale.data(),
-                          dataset_.scales.shift.data(), *augment_, epoch, x);
+                          dataset_.scales.shift.data(), *augment_, epoch,
+                          mixes.empty() ? nullptr : mixes.data(), x);
   else if (dataset_.images.size() > 0)
     cpu::gather_images(shape, dataset_.images.data(), indices.data(), dataset_.scales.scale.data(),
                        dataset_.scales.shift.data(), x);

@@ -20,6 +20,7 @@
 namespace lockstep {
 
 struct AugmentPlan;  // kernels/numerics/augment.hpp
+struct SampleMix;    // kernels/mix.hpp
 
 // What a data set holds, in a few digits: by this ranks compare their data, and a run knows its own again.
 
@@ -234,15 +235,17 @@ class BatchLoader {
   explicit BatchLoader(const Dataset& dataset, const AugmentPlan* augment = nullptr)
       : dataset_(dataset), augment_(augment) {}
 
-  /// Column n of x becomes sample indices[n]; columns beyond them become 0. labels[n] becomes its label.
+  /// Column n of x becomes sample indices[n]; columns beyond them become 0. labels[n] becomes its label, of a mixed sample
+  /// that of the larger part.
   ///
   /// @param epoch          in which the batch is trained on: keys what augmentation draws
   /// @param indices        each in [0, dataset.size()), not more than batch_columns
   /// @param batch_columns  a multiple of cpu::kLanes
   /// @param x              [features, batch_columns], overwritten
   /// @param labels         [indices.size()], overwritten
+  /// @param mixes          of the samples; empty: none is mixed
   void load(std::span<const std::int32_t> indices, int batch_columns, float* x, std::int32_t* labels,
-            std::int64_t epoch = 0) const;
+            std::int64_t epoch = 0, std::span<const SampleMix> mixes = {}) const;
 
   /// Asks the processor to have these samples in its cache soon; returns at once. Worth it while computing on
   /// the batch before: random samples come from main memory, which a gather would wait for.

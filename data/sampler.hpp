@@ -72,6 +72,10 @@ class DistributedSampler {
   void set_epoch(std::int64_t epoch);
   /// Data set indices of a grain's samples, valid until set_epoch.
   std::span<const std::int32_t> indices(std::int64_t step_in_epoch, const Grain& grain) const;
+  /// Where in order() they begin.
+  std::int64_t place(std::int64_t step_in_epoch, const Grain& grain) const {
+    return step_in_epoch * options_.global_batch + grain.first;
+  }
   /// Data set indices of the whole epoch: global batch after global batch. Valid until set_epoch.
   std::span<const std::int32_t> order() const { return order_; }
 

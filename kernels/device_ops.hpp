@@ -37,6 +37,7 @@
 namespace lockstep {
 
 struct AugmentPlan;     // kernels/numerics/augment.hpp
+struct SampleMix;       // kernels/mix.hpp
 struct BatchNormShape;  // kernels/batch_norm.hpp
 struct BatchNormChannel;
 
@@ -47,6 +48,9 @@ struct SampleSelection {
   const StepState* state = nullptr;     ///< null: step_in_epoch and epoch are 0
   std::int64_t stride = 0;              ///< samples of a global batch
   std::int64_t first = 0;               ///< position of column 0 in the global batch
+  /// What the samples of `order` are mixed with, of augmented images; null: nothing.
+  const SampleMix* mixes = nullptr;
+  MixedLabel* second_labels = nullptr;  ///< [batch], overwritten by gather where there are mixes
 };
 
 /// A data set on the device. Either images or features are there.
@@ -190,7 +194,7 @@ class DeviceOps {
   virtual std::string_view name() const = 0;
   virtual bool batch_innermost() const { return true; }
 
-  /// x [features, batch] and labels [batch] of the samples at `place`.
+  /// x [features, batch] and labels [batch] of the samples selected; of mixed ones the label of the larger part.
   virtual void gather(Stream&, int batch, const DeviceDataset&, const SampleSelection&, float* x,
                       std::int32_t* labels) = 0;
 

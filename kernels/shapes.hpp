@@ -155,12 +155,23 @@ struct LossRule {
   }
 };
 
+/// A second label of a sample, and what it counts: at most a half. The first one has the rest.
+struct MixedLabel {
+  std::int32_t label = 0;
+  float share = 0;
+};
+
 /// logits [classes, batch]; of the `batch` columns the first `samples` are real.
 struct LossShape {
   int batch = 0;
   int samples = 0;
   int classes = 0;
   LossRule rule = {};
+  /// [samples], in the memory of the logits, for the cross-entropy: `label_share` of the rule is split between both
+  /// labels. Null: samples have one label.
+  const MixedLabel* mixed = nullptr;
+
+  constexpr bool is_plain() const { return rule.is_plain() && mixed == nullptr; }
 
   constexpr float weight_sum() const {
     return rule.class_weights == nullptr ? static_cast<float>(classes) : rule.weight_sum;

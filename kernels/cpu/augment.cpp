@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// The bytes of an augmented image on a CPU: those of augmented_byte(), row by row, where a row can be copied, and with
-/// places between pixels looked up once for all channels.
+/// places between pixels looked up once for all channels; and of two that are mixed.
 #include "kernels/numerics/augment.hpp"
 
 #include "kernels/cpu/ops.hpp"
+#include "kernels/mix.hpp"
 
 #include <algorithm>
 #include <array>
@@ -151,6 +152,17 @@ void augment_image(const AugmentPlan& plan, std::int64_t epoch, std::uint32_t sa
       change_colours(plan, change, to);
     } else {
       change_bytes(change, static_cast<std::size_t>(plan.channels * plan.plane()), to);
+    }
+  }
+}
+
+void mix_images(const AugmentPlan& plan, const SampleMix& mix, const std::uint8_t* partner,
+                std::uint8_t* image) {
+  for (int c = 0; c < plan.channels; ++c, image += plan.plane(), partner += plan.plane()) {
+    for (int y = mix.top; y < mix.bottom; ++y) {
+      const std::int64_t row = std::int64_t{y} * plan.width;
+      for (std::int64_t at = row + mix.left; at < row + mix.right; ++at)
+        image[at] = mixed_byte(mix, image[at], partner[at]);
     }
   }
 }

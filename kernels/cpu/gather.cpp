@@ -3,6 +3,7 @@
 /// Samples are taken out of a data set and turned batch-innermost.
 #include "kernels/cpu/ops.hpp"
 #include "kernels/cpu/simd_targets.hpp"
+#include "kernels/mix.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -199,19 +200,28 @@ void gather_images(const GatherShape& shape, const std::uint8_t* images, const s
 
 HWY_EXPORT(gather_rows);
 
-/// The images of 16 samples are made in memory of their own, which stays in the cache, and go on from there.
+/// The images of 16 samples are made in memory of their own, which stays in the cache, and go on from there; behind them
+/// is room for a partner.
 void gather_augmented(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
                       const float* scale, const float* shift, const AugmentPlan& plan, std::int64_t epoch,
-                      float* x) {
+                      const SampleMix* mixes, float* x) {
   constexpr int kGroup = 16;
   const auto features = static_cast<std::size_t>(shape.features);
-  const auto rows = std::make_unique_for_overwrite<std::uint8_t[]>(kGroup * features);
+  const auto rows = std::make_unique_for_overwrite<std::uint8_t[]>((kGroup + 1) * features);
+  const auto augment = [&](std::int32_t sample, std::uint8_t* to) {
+    augment_image(plan, epoch, static_cast<std::uint32_t>(sample),
+                  images + static_cast<std::size_t>(sample) * features, to);
+  };
   for (int n = 0; n < shape.batch; n += kGroup) {
     const int real = std::clamp(shape.samples - n, 0, kGroup);
     for (int i = 0; i < real; ++i) {
-      const auto sample = static_cast<std::uint32_t>(index[n + i]);
-      augment_image(plan, epoch, sample, images + sample * features,
-                    rows.get() + static_cast<std::size_t>(i) * features);
+      std::uint8_t *const row = rows.get() + static_cast<std::size_t>(i) * features, *const partner =
+                                                                                         rows.get() +
+                                                                                         kGroup * features;
+      augment(index[n + i], row);
+      if (mixes == nullptr || !mixes[n + i].is_mixed()) continue;
+      augment(mixes[n + i].partner, partner);
+      mix_images(plan, mixes[n + i], partner, row);
     }
     if (real > 0) {
       HWY_DYNAMIC_DISPATCH(gather_rows)(shape, rows.get(), real, scale, shift, x + n);

@@ -20,6 +20,9 @@ namespace lockstep::cpu::HWY_NAMESPACE {
 namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
+/// What a pass over a batch is compiled for.
+enum class LossForm { kPlain, kCrossEntropy, kMixed, kMeanSquares, kBinaryCrossEntropy };
+
 using Samples = hn::CappedTag<float, 16>;
 using Labels = hn::RebindToSigned<Samples>;
 using FloatVec = hn::Vec<Samples>;
@@ -87,7 +90,7 @@ HWY_INLINE void finish_gradient(const LossShape& shape, FloatVec sum, LabelVec l
   }
 }
 
-// Cross-entropy of smoothed targets, or with weights of classes.
+// Cross-entropy of smoothed targets, with weights of classes, or of two labels.
 
 /// Sum over the classes of (peak - logit) times the class's weight, in the order of kLossSums.
 HWY_INLINE FloatVec sum_weighted_distances(const LossShape& shape, const float* logits, FloatVec peak) {
@@ -100,51 +103,89 @@ HWY_INLINE FloatVec sum_weighted_distances(const LossShape& shape, const float* 
   return add_sums(sums);
 }
 
-/// What the label's class has in the target beyond `spread`.
-HWY_INLINE FloatVec own_shares(const LossRule& rule, const std::int32_t* labels) {
+/// The second labels of samples that have two.
+struct SecondLabels {
+  LabelVec label;
+  FloatVec logit;
+  FloatVec own;  ///< what their classes have in the target beyond `spread`
+};
+
+/// What the class of the label has in the target beyond `spread`.
+HWY_INLINE FloatVec own_shares(const LossShape& shape, const std::int32_t* labels, int real) {
   const Samples d;
   HWY_ALIGN float shares[16];
-  for (std::size_t lane = 0; lane < hn::Lanes(d); ++lane)
-    shares[lane] = rule.label_share * weight_of(rule, labels[lane]);
+  for (int lane = 0; lane < static_cast<int>(hn::Lanes(d)); ++lane) {
+    const bool is_mixed = shape.mixed != nullptr && lane < real;
+    const float share =
+        is_mixed ? shape.rule.label_share * (1.0F - shape.mixed[lane].share) : shape.rule.label_share;
+    shares[lane] = share * weight_of(shape.rule, labels[lane]);
+  }
   return hn::Load(d, shares);
+}
+
+HWY_INLINE SecondLabels second_labels(const LossShape& shape, const float* logits, int real) {
+  const Samples d;
+  const Labels di;
+  HWY_ALIGN std::int32_t labels[16] = {};
+  HWY_ALIGN float of_label[16] = {}, own[16] = {};
+  for (int lane = 0; lane < real; ++lane) {
+    const MixedLabel& mixed = shape.mixed[lane];
+    labels[lane] = mixed.label;
+    of_label[lane] = logits[static_cast<std::size_t>(mixed.label) * static_cast<std::size_t>(shape.batch) +
+                            static_cast<std::size_t>(lane)];
+    own[lane] = shape.rule.label_share * mixed.share * weight_of(shape.rule, mixed.label);
+  }
+  return {hn::Load(di, labels), hn::Load(d, of_label), hn::Load(d, own)};
 }
 
 /// e holds the terms of sum_exp: becomes the softmax times the sum of the target, less the target, and 0 in lanes from
 /// `real` on.
+/// @param second  null: samples have one label
 HWY_INLINE void finish_gradient_by_rule(const LossShape& shape, FloatVec sum, FloatVec own, LabelVec label,
-                                        int real, float* e) {
+                                        const SecondLabels* second, int real, float* e) {
   const Samples d;
   const Labels di;
   const LossRule& rule = shape.rule;
   const auto is_real = hn::FirstN(d, static_cast<std::size_t>(real));
   const auto scale = hn::Div(hn::Set(d, 1.0F), sum), factor = hn::Set(d, rule.scale);
-  const auto all = hn::Add(own, hn::Set(d, rule.spread * shape.weight_sum()));
+  const auto of_labels = second == nullptr ? own : hn::Add(own, second->own);
+  const auto all = hn::Add(of_labels, hn::Set(d, rule.spread * shape.weight_sum()));
   for (int c = 0; c < shape.classes; ++c, e += shape.batch) {
+    const auto position = hn::Set(di, c);
     const auto spread = hn::Set(d, rule.spread * weight_of(rule, c));
-    const auto is_label = hn::RebindMask(d, hn::Eq(label, hn::Set(di, c)));
-    const auto target = hn::IfThenElse(is_label, hn::Add(own, spread), spread);
+    const auto is_label = hn::RebindMask(d, hn::Eq(label, position));
+    auto target = hn::IfThenElse(is_label, hn::Add(own, spread), spread);
+    if (second != nullptr) {
+      const auto is_second = hn::RebindMask(d, hn::Eq(second->label, position));
+      target = hn::IfThenElse(is_second, hn::Add(second->own, target), target);
+    }
     const auto share = hn::Mul(hn::LoadU(d, e), scale);
     const auto gradient = hn::Mul(hn::Sub(hn::Mul(share, all), target), factor);
     hn::StoreU(hn::IfThenElseZero(is_real, gradient), d, e);
   }
 }
 
+template <bool kMixed>
 HWY_INLINE FloatVec cross_entropy_by_rule(const LossShape& shape, const float* logits, const Peak& peak,
                                           const std::int32_t* labels, LabelVec label, int real,
                                           float* dlogits) {
   const Samples d;
   const LossRule& rule = shape.rule;
-  const auto own = own_shares(rule, labels);
+  const auto own = own_shares(shape, labels, real);
+  SecondLabels second;
+  if constexpr (kMixed) second = second_labels(shape, logits, real);
   const auto distances = sum_weighted_distances(shape, logits, peak.value);
   FloatVec sum;
   if (dlogits == nullptr) {
     sum = sum_exp<false>(shape, logits, peak.value, nullptr);
   } else {
     sum = sum_exp<true>(shape, logits, peak.value, dlogits);
-    finish_gradient_by_rule(shape, sum, own, label, real, dlogits);
+    finish_gradient_by_rule(shape, sum, own, label, kMixed ? &second : nullptr, real, dlogits);
   }
   const auto log_sum = log_of_loss<LossMath>(sum);
   auto loss = hn::Mul(own, hn::Add(log_sum, hn::Sub(peak.value, peak.target)));
+  if constexpr (kMixed)
+    loss = hn::Add(loss, hn::Mul(second.own, hn::Add(log_sum, hn::Sub(peak.value, second.logit))));
   if (rule.spread > 0) {
     const auto of_all = hn::Add(distances, hn::Mul(log_sum, hn::Set(d, shape.weight_sum())));
     loss = hn::Add(loss, hn::Mul(hn::Set(d, rule.spread), of_all));
@@ -153,7 +194,7 @@ HWY_INLINE FloatVec cross_entropy_by_rule(const LossShape& shape, const float* l
 }
 
 /// The other kinds: of each output by itself.
-template <LossKind kKind>
+template <LossForm kForm>
 HWY_INLINE FloatVec mean_over_outputs(const LossShape& shape, const float* x, LabelVec label, int real,
                                       float* dx) {
   const Samples d;
@@ -169,7 +210,7 @@ HWY_INLINE FloatVec mean_over_outputs(const LossShape& shape, const float* x, La
     const auto target = hn::IfThenElse(is_label, at_label, spread);
     const auto output = hn::LoadU(d, x + offset);
     OutputLoss<LossMath> of_output;
-    if constexpr (kKind == LossKind::kMeanSquares)
+    if constexpr (kForm == LossForm::kMeanSquares)
       of_output = squared_error<LossMath>(output, target);
     else
       of_output = binary_cross_entropy<LossMath>(output, target);
@@ -213,7 +254,7 @@ HWY_INLINE FloatVec plain_cross_entropy(const LossShape& shape, const float* log
 }
 
 /// The columns [0, Lanes(Samples())) from the given pointers on, of which `real` are samples.
-template <LossKind kKind, bool kPlain>
+template <LossForm kForm>
 HWY_INLINE void loss_of_lanes(const LossShape& shape, const float* logits, const std::int32_t* labels,
                               int real, float* dlogits, LossSums* sums) {
   const Samples d;
@@ -223,28 +264,30 @@ HWY_INLINE void loss_of_lanes(const LossShape& shape, const float* logits, const
   const auto label = hn::Load(di, padded_labels);
   const Peak peak = find_peak(shape, logits, label);
   FloatVec loss;
-  if constexpr (kPlain)
+  if constexpr (kForm == LossForm::kPlain)
     loss = plain_cross_entropy(shape, logits, peak, label, real, dlogits);
-  else if constexpr (kKind == LossKind::kCrossEntropy)
-    loss = cross_entropy_by_rule(shape, logits, peak, padded_labels, label, real, dlogits);
+  else if constexpr (kForm == LossForm::kCrossEntropy || kForm == LossForm::kMixed)
+    loss = cross_entropy_by_rule<kForm == LossForm::kMixed>(shape, logits, peak, padded_labels, label, real,
+                                                            dlogits);
   else
-    loss = mean_over_outputs<kKind>(shape, logits, label, real, dlogits);
+    loss = mean_over_outputs<kForm>(shape, logits, label, real, dlogits);
   SampleLosses losses;
   hn::Store(loss, d, losses.loss);
   hn::Store(peak.index, di, losses.best);
   add_in_order(losses, labels, real, sums);
 }
 
-template <LossKind kKind, bool kPlain>
-HWY_INLINE void loss_of_batch(const LossShape& shape, const float* logits, const std::int32_t* labels,
+template <LossForm kForm>
+HWY_INLINE void loss_of_batch(LossShape shape, const float* logits, const std::int32_t* labels,
                               float* dlogits, LossSums* sums) {
   const int lanes = static_cast<int>(hn::Lanes(Samples()));
   LossSums total;
   for (int n = 0; n < shape.batch; n += lanes) {
     const int real = std::clamp(shape.samples - n, 0, lanes);
     if (real == 0 && dlogits == nullptr) break;
-    loss_of_lanes<kKind, kPlain>(shape, logits + n, labels + std::min(n, shape.samples), real,
-                                 dlogits == nullptr ? nullptr : dlogits + n, &total);
+    loss_of_lanes<kForm>(shape, logits + n, labels + std::min(n, shape.samples), real,
+                         dlogits == nullptr ? nullptr : dlogits + n, &total);
+    if constexpr (kForm == LossForm::kMixed) shape.mixed += real;
   }
   *sums = total;
 }
@@ -253,13 +296,14 @@ void loss_and_gradient(const LossShape& shape, const float* logits, const std::i
                        float* dlogits, LossSums* sums) {
   switch (shape.rule.kind) {
     case LossKind::kCrossEntropy:
-      if (shape.rule.is_plain())
-        return loss_of_batch<LossKind::kCrossEntropy, true>(shape, logits, labels, dlogits, sums);
-      return loss_of_batch<LossKind::kCrossEntropy, false>(shape, logits, labels, dlogits, sums);
+      if (shape.is_plain()) return loss_of_batch<LossForm::kPlain>(shape, logits, labels, dlogits, sums);
+      if (shape.mixed != nullptr)
+        return loss_of_batch<LossForm::kMixed>(shape, logits, labels, dlogits, sums);
+      return loss_of_batch<LossForm::kCrossEntropy>(shape, logits, labels, dlogits, sums);
     case LossKind::kMeanSquares:
-      return loss_of_batch<LossKind::kMeanSquares, false>(shape, logits, labels, dlogits, sums);
+      return loss_of_batch<LossForm::kMeanSquares>(shape, logits, labels, dlogits, sums);
     case LossKind::kBinaryCrossEntropy:
-      return loss_of_batch<LossKind::kBinaryCrossEntropy, false>(shape, logits, labels, dlogits, sums);
+      return loss_of_batch<LossForm::kBinaryCrossEntropy>(shape, logits, labels, dlogits, sums);
   }
 }
 

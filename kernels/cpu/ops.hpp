@@ -31,6 +31,7 @@
 
 namespace lockstep {
 struct AugmentPlan;  // kernels/numerics/augment.hpp
+struct SampleMix;    // kernels/mix.hpp
 }  // namespace lockstep
 
 namespace lockstep::cpu {
@@ -134,11 +135,11 @@ void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, f
 /// logits [C,N] → natural logarithm of the softmax, y [C,N]. In place when y == x. The largest logit of a sample is
 /// subtracted first, so no finite logit overflows.
 void log_softmax(const LossShape& shape, const float* logits, float* y);
-/// What the samples lose by shape.rule, summed over them; `labels` [samples] in [0, classes). dlogits [C,N], the
+/// What the samples lose by shape.rule and shape.mixed, summed over them; `labels` [samples] in [0, classes). dlogits [C,N], the
 /// gradient (of the plain cross-entropy softmax - onehot), for real columns, 0 for padding; may be null (evaluation). In
 /// place when dlogits == logits. `sums` is overwritten. The loss of a sample is computed in float; the samples are added in double, in their order. Logits
 /// with NaN or +infinity, or none but -infinity, give a NaN loss and NaN gradients for that sample, which never
-/// counts as correct. Losses that are not finite are counted, not added.
+/// counts as correct. Right is the answer `labels` has, whatever it is mixed with. Losses that are not finite are counted, not added.
 void loss_and_gradient(const LossShape& shape, const float* logits, const std::int32_t* labels,
                        float* dlogits, LossSums* sums);
 
@@ -146,15 +147,19 @@ void loss_and_gradient(const LossShape& shape, const float* logits, const std::i
 /// the channel of f. images: uint8 [sample][features]; scale, shift: [channels].
 void gather_images(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
                    const float* scale, const float* shift, float* x);
-/// As gather_images, but of each image what augment_image() makes of it.
+/// As gather_images, but of each image what augment_image() makes of it, and then mix_images() of it and its partner.
+/// @param mixes  [shape.samples]; null: nothing is mixed
 void gather_augmented(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
                       const float* scale, const float* shift, const AugmentPlan& plan, std::int64_t epoch,
-                      float* x);
+                      const SampleMix* mixes, float* x);
 /// What a sample is in an epoch, by the definition in kernels/numerics/augment.hpp. image and to: [channel][row][column]
 /// of the plan, not overlapping.
 /// @param sample  its number in the set
 void augment_image(const AugmentPlan& plan, std::int64_t epoch, std::uint32_t sample,
                    const std::uint8_t* image, std::uint8_t* to);
+/// What becomes of the image of a sample, by the definition in kernels/mix.hpp. Both are augmented.
+void mix_images(const AugmentPlan& plan, const SampleMix& mix, const std::uint8_t* partner,
+                std::uint8_t* image);
 /// x[f][n] = features[index[n]][f], 0 in padding columns. features: fp32 [sample][features].
 void gather_features(const GatherShape& shape, const float* features, const std::int32_t* index, float* x);
 

@@ -8,13 +8,15 @@
 /// written with lane = sample. (3) Labels go along with the first tiles: one launch. Small tiles, because
 /// what counts is the chain state -> order -> image, three trips to memory, and enough blocks for all SMs.
 /// (4) Augmented images have a kernel of their own: 32 threads of a block draw for its 32 samples, and each thread then
-/// looks up the places of its four pixels.
+/// looks up the places of its four pixels. Where images are mixed, 64 threads draw, and a thread looks up the pixels of
+/// both images that count.
 ///
 /// Limit: Net, batch 64: 50 KB in, 200 KB out, 50 blocks; LeNet, batch 256: 0.2 MB in, 0.8 MB out, 200
 /// blocks: 0.05 and 0.2 us of bandwidth, but about 1.5 us for the three trips. MNIST as bytes (47 MB) stays
 /// in L2.
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/threads.cuh"
+#include "kernels/mix.hpp"
 #include "kernels/numerics/augment.hpp"
 
 #include <cmath>
@@ -50,10 +52,15 @@ __device__ float value_of(float value, int /*feature*/, const GatherPlan& /*plan
   return value;
 }
 
+/// Of column n of the batch, in the order.
+__device__ std::int64_t position_of(const SampleSelection& selection, int n) {
+  const std::int64_t step = selection.state == nullptr ? 0 : selection.state->step_in_epoch;
+  return step * selection.stride + selection.first + n;
+}
+
 /// The sample that column n of the batch holds.
 __device__ std::int64_t sample_at(const SampleSelection& selection, int n) {
-  const std::int64_t step = selection.state == nullptr ? 0 : selection.state->step_in_epoch;
-  const std::int64_t position = step * selection.stride + selection.first + n;
+  const std::int64_t position = position_of(selection, n);
   return selection.order == nullptr ? position : selection.order[position];
 }
 
@@ -139,6 +146,44 @@ __global__ void gather_augmented_tile(GatherPlan plan, const AugmentPlan* augmen
   write_tile(tile, first_feature, first_sample, plan, x);
 }
 
+/// As gather_augmented_tile, of images that are mixed.
+__global__ void gather_mixed_tile(GatherPlan plan, const AugmentPlan* augment, const std::uint8_t* set,
+                                  const std::int32_t* set_labels, SampleSelection selection, float* x,
+                                  std::int32_t* labels) {
+  LOCKSTEP_SHARED(float, tile, kTile* kRow);
+  LOCKSTEP_SHARED(SampleAugment, drawn, 2 * kTile);  // of samples, then of partners
+  const int first_feature = static_cast<int>(blockIdx.x) * kTile;
+  const int first_sample = static_cast<int>(blockIdx.y) * kTile;
+  const int drawer = static_cast<int>(threadIdx.x), column = first_sample + drawer % kTile;
+  if (drawer < 2 * kTile && column < plan.batch) {
+    const std::int64_t sample = sample_at(selection, column);
+    const SampleMix mix = selection.mixes[position_of(selection, column)];
+    const std::int64_t shown = drawer < kTile ? sample : mix.partner;
+    draw_augment(*augment, epoch_of(selection), static_cast<std::uint32_t>(shown), drawn[drawer]);
+    if (blockIdx.x == 0 && drawer < kTile) {
+      const LabelPair pair = mixed_labels(mix, set_labels[sample], set_labels[mix.partner]);
+      labels[column] = pair.first;
+      selection.second_labels[column] = pair.second;
+    }
+  }
+  __syncthreads();
+  const int n = static_cast<int>(threadIdx.x) / kReaders, run = static_cast<int>(threadIdx.x) % kReaders;
+  if (first_sample + n < plan.batch) {
+    const SampleMix mix = selection.mixes[position_of(selection, first_sample + n)];
+    const std::uint8_t* image = set + sample_at(selection, first_sample + n) * plan.features;
+    const std::uint8_t* partner = set + std::int64_t{mix.partner} * plan.features;
+    for (int i = run * kRun; i < (run + 1) * kRun && first_feature + i < plan.features; ++i) {
+      const int feature = first_feature + i, pixel = feature % static_cast<int>(augment->plane());
+      std::uint8_t byte = augmented_byte(*augment, drawn[n], image, feature);
+      if (mix.touches(pixel % augment->width, pixel / augment->width))
+        byte = mixed_byte(mix, byte, augmented_byte(*augment, drawn[kTile + n], partner, feature));
+      tile[i * kRow + n] = value_of(byte, feature, plan);
+    }
+  }
+  __syncthreads();
+  write_tile(tile, first_feature, first_sample, plan, x);
+}
+
 dim3 tiles_of(const GatherPlan& plan) {
   const auto tiles = [](int size) { return static_cast<unsigned>((size + kTile - 1) / kTile); };
   return {tiles(plan.features), tiles(plan.batch)};
@@ -161,8 +206,9 @@ void gather(cudaStream_t stream, int batch, const DeviceDataset& set, const Samp
       batch, set.features, set.scale, set.shift, channel_features, set.channel_scale, set.channel_shift,
       false, layout};
   if (set.augment != nullptr) {
-    launch(stream, {tiles_of(plan), dim3(kThreads)}, gather_augmented_tile, plan, set.augment, set.images,
-           set.labels, selection, x, labels);
+    launch(stream, {tiles_of(plan), dim3(kThreads)},
+           selection.mixes == nullptr ? gather_augmented_tile : gather_mixed_tile, plan, set.augment,
+           set.images, set.labels, selection, x, labels);
   } else if (set.images != nullptr) {
     launch_gather(stream, plan, set.images, set.labels, selection, x, labels);
   } else {

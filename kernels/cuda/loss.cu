@@ -34,7 +34,7 @@ constexpr int kChunk = kParts * kPerLane;  ///< logits of a sample in registers 
 constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
 /// What a kernel is compiled for.
-enum class Form { kPlain, kCrossEntropy, kMeanSquares, kBinaryCrossEntropy };
+enum class Form { kPlain, kCrossEntropy, kMixed, kMeanSquares, kBinaryCrossEntropy };
 
 struct LossArgs {
   int batch, classes;
@@ -44,6 +44,7 @@ struct LossArgs {
   float* dlogits;
   LossRule rule;
   float weight_sum;
+  const MixedLabel* mixed;
 };
 
 /// A lane's part of a sample: every kParts-th class. Not __ldg: the gradient may be in place.
@@ -110,6 +111,15 @@ __device__ inline void store_gradient(const LanePart& part, float peak, float su
   });
 }
 
+/// The logit of a label, in all lanes of the sample.
+__device__ inline float logit_of(const LanePart& part, int label) {
+  float logit = 0;
+  part.for_each([&](int c, float v) { logit = c == label ? v : logit; });
+  const int sample = static_cast<int>(threadIdx.x) % kPerWarp;
+  return __shfl_sync(kAllLanes, logit,
+                     static_cast<int>(static_cast<unsigned>(label) % kParts) * kPerWarp + sample);
+}
+
 struct Answer {
   float logit;      ///< of the label
   bool is_largest;  ///< and the first of the largest ones
@@ -131,18 +141,27 @@ __device__ inline Answer find_answer(const LanePart& part, float peak, int label
   return {logit, lanes == 0 && logit == peak};
 }
 
-/// Cross-entropy of smoothed targets, or with weights of classes, as kernels/cpu/loss.cpp.
+/// Cross-entropy of smoothed targets, with weights of classes, or of two labels, as kernels/cpu/loss.cpp.
+template <bool kMixed>
 struct WeightedTarget {
   LossRule rule;
   float weight_sum, own;  ///< `own`: what the label's class has beyond rule.spread
+  int second;             ///< the other label
+  float second_own;
 
   __device__ static float weight_of(const LossRule& rule, int c) {
     return rule.class_weights == nullptr ? 1.0F : rule.class_weights[c];
   }
-  __device__ WeightedTarget(const LossArgs& args, int label)
-      : rule(args.rule),
-        weight_sum(args.weight_sum),
-        own(args.rule.label_share * weight_of(args.rule, label)) {
+  __device__ WeightedTarget(const LossArgs& args, int n, int label)
+      : rule(args.rule), weight_sum(args.weight_sum), second(label), second_own(0) {
+    float share = rule.label_share;
+    if constexpr (kMixed) {
+      const MixedLabel mixed = args.mixed[n];
+      second = mixed.label;
+      second_own = rule.label_share * mixed.share * weight_of(rule, second);
+      share = rule.label_share * (1.0F - mixed.share);
+    }
+    own = share * weight_of(rule, label);
     const StepState* const state = args.target.state;
     if (rule.class_weights != nullptr && state != nullptr) rule.scale = state->loss_scales[state->steps_done];
   }
@@ -150,6 +169,10 @@ struct WeightedTarget {
   __device__ float loss(const LanePart& part, float peak, float logit, float sum) const {
     const float log_sum = log_from_one(sum);
     float of_label = own * (log_sum + (peak - logit));
+    if constexpr (kMixed) {
+      const float other = logit_of(part, second);
+      of_label += second_own * (log_sum + (peak - other));
+    }
     if (rule.spread > 0) {
       float distances = 0;
       part.for_each([&](int c, float v) {
@@ -161,11 +184,13 @@ struct WeightedTarget {
   }
 
   __device__ void store_gradient(const LanePart& part, float peak, float sum, int label, float* to) const {
-    const float scale = 1.0F / sum, all = own + rule.spread * weight_sum;
+    const float scale = 1.0F / sum;
+    const float all = (kMixed ? own + second_own : own) + rule.spread * weight_sum;
     part.for_each([&](int c, float v) {
       if (c >= part.classes) return;
       const float softmax = exp_nonpositive(v - peak) * scale, spread = rule.spread * weight_of(rule, c);
-      const float target = c == label ? own + spread : spread;
+      float target = c == label ? own + spread : spread;
+      if constexpr (kMixed) target = c == second ? second_own + target : target;
       to[static_cast<std::size_t>(c) * part.stride] = (softmax * all - target) * rule.scale;
     });
   }
@@ -212,7 +237,7 @@ struct SampleLoss {
 
 /// @param to  for the gradient; null: this lane stores none
 template <Form kForm>
-__device__ inline SampleLoss loss_of_sample(const LossArgs& args, const LanePart& part, int label,
+__device__ inline SampleLoss loss_of_sample(const LossArgs& args, const LanePart& part, int n, int label,
                                             float* to) {
   const float peak = find_peak(part);
   if constexpr (kForm == Form::kMeanSquares || kForm == Form::kBinaryCrossEntropy) {
@@ -225,7 +250,7 @@ __device__ inline SampleLoss loss_of_sample(const LossArgs& args, const LanePart
       if (to != nullptr) store_gradient(part, peak, sum, label, to);
       return {log_from_one(sum) + (peak - answer.logit), answer.is_largest};
     } else {
-      const WeightedTarget target(args, label);
+      const WeightedTarget<kForm == Form::kMixed> target(args, n, label);
       const float loss = target.loss(part, peak, answer.logit, sum);
       if (to != nullptr) target.store_gradient(part, peak, sum, label, to);
       return {loss, answer.is_largest};
@@ -244,8 +269,9 @@ __device__ inline SampleScore score_sample(const LossArgs& args, int n, bool cou
                    static_cast<int>(threadIdx.x) / kPerWarp,
                    {}};
   part.load(part.first, part.v);
-  const auto [loss, is_largest] = loss_of_sample<kForm>(
-      args, part, args.target.labels[n], args.dlogits != nullptr && counts ? args.dlogits + start : nullptr);
+  const auto [loss, is_largest] =
+      loss_of_sample<kForm>(args, part, n, args.target.labels[n],
+                            args.dlogits != nullptr && counts ? args.dlogits + start : nullptr);
   SampleScore score;
   score.correct = is_largest && loss == loss;  // NOLINT(misc-redundant-expression): a NaN equals nothing
   const bool narrow = fabsf(loss) < args.target.narrow_limit;
@@ -291,8 +317,8 @@ __global__ void __launch_bounds__(kLanes) loss_kernel(LossArgs args) {
   if (stops > 0) add_integer(counters + kStopRequests, stops);
 }
 
-void (*kernel_for(const LossRule& rule))(LossArgs) {
-  switch (rule.kind) {
+void (*kernel_for(const LossShape& shape))(LossArgs) {
+  switch (shape.rule.kind) {
     case LossKind::kMeanSquares:
       return loss_kernel<Form::kMeanSquares>;
     case LossKind::kBinaryCrossEntropy:
@@ -300,7 +326,8 @@ void (*kernel_for(const LossRule& rule))(LossArgs) {
     case LossKind::kCrossEntropy:
       break;
   }
-  return rule.is_plain() ? loss_kernel<Form::kPlain> : loss_kernel<Form::kCrossEntropy>;
+  if (shape.mixed != nullptr) return loss_kernel<Form::kMixed>;
+  return shape.is_plain() ? loss_kernel<Form::kPlain> : loss_kernel<Form::kCrossEntropy>;
 }
 
 }  // namespace
@@ -309,10 +336,10 @@ void loss_and_gradient(cudaStream_t stream, const LossShape& shape, TensorLayout
                        const LossTarget& target, float* dlogits) {
   LOCKSTEP_CHECK(shape.batch >= 1 && shape.classes >= 1 && shape.samples == shape.batch);
   LOCKSTEP_CHECK(target.narrow_limit >= narrow_loss_limit(kMostLossTerms));
-  const LossArgs args = {shape.batch, shape.classes, layout,     logits,
-                         target,      dlogits,       shape.rule, shape.weight_sum()};
+  const LossArgs args = {shape.batch, shape.classes,      layout,     logits, target, dlogits,
+                         shape.rule,  shape.weight_sum(), shape.mixed};
   const dim3 blocks(static_cast<unsigned>(tiles(shape.batch, kPerWarp)));
-  launch(stream, {blocks, dim3(kLanes)}, kernel_for(shape.rule), args);
+  launch(stream, {blocks, dim3(kLanes)}, kernel_for(shape), args);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

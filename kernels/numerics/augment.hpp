@@ -18,7 +18,8 @@ inline constexpr int kAugmentNumbers = 6;
 /// Sides of images: positions in Q24, with all that a map may add, stay within 63 bits.
 inline constexpr int kMostAugmentedSide = 16384;
 
-/// The first ones move pixels; those from kJitter on change what is there.
+/// The first ones move pixels; those from kJitter on change what is there; the last two mix images
+/// (kernels/mix.hpp).
 enum class AugmentKind : std::int32_t {
   kCrop,
   kResizedCrop,
@@ -28,11 +29,16 @@ enum class AugmentKind : std::int32_t {
   kScale,
   kJitter,
   kErase,
-  kCutout
+  kCutout,
+  kMixup,
+  kCutmix
 };
 
 LOCKSTEP_HOST_DEVICE constexpr bool moves_pixels(AugmentKind kind) {
   return kind < AugmentKind::kJitter;
+}
+LOCKSTEP_HOST_DEVICE constexpr bool mixes_images(AugmentKind kind) {
+  return kind >= AugmentKind::kMixup;
 }
 
 /// An entry of the list. What its numbers mean, and their unit, stands where they are drawn from.
@@ -41,7 +47,7 @@ struct AugmentStep {
   std::int32_t numbers[kAugmentNumbers] = {};
 };
 
-/// The whole list, for images of one shape.
+/// The list without what mixes images, for images of one shape.
 struct AugmentPlan {
   std::uint64_t seed = 0;
   std::int32_t channels = 0, height = 0, width = 0;

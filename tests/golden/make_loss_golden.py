@@ -7,8 +7,9 @@ tests/trainer/engine/training_loss_test.cpp.
 Run with any Python that has PyTorch (1.13 or later):
     python3 tests/golden/make_loss_golden.py
 A linear layer is trained by plain SGD on samples of classes that are not equally frequent. In the file: samples and labels,
-the samples of each step, the weights before the first one, and for each loss the batches' losses and the weights after the
-last step. The test has the same cases by the same names.
+the samples of each step, their second labels with the shares of those, the weights before the first one, and for each loss
+the batches' losses and the weights after the last step. Losses whose names begin with "mixed" have both labels in their
+targets. The test has the same cases by the same names.
 """
 import sys
 
@@ -44,11 +45,22 @@ def losses(labels):
     }
 
 
-def train(criterion, samples, labels, batches, initial):
+def mixed_losses():
+    """Likewise, of targets that are probabilities."""
+    return {
+        "mixed": lambda z, y: F.cross_entropy(z, y),
+        "mixed_smoothed": lambda z, y: F.cross_entropy(z, y, label_smoothing=0.1),
+        "mixed_weights": lambda z, y: F.cross_entropy(z, y, weight=WEIGHTS),
+        "mixed_both": lambda z, y: F.cross_entropy(z, y, weight=WEIGHTS, label_smoothing=0.3),
+    }
+
+
+def train(criterion, samples, targets, batches, initial):
+    """targets: of each batch"""
     weight = initial.clone().requires_grad_()
     values = []
-    for batch in batches:
-        loss = criterion(samples[batch].double() @ weight.T, labels[batch])
+    for batch, target in zip(batches, targets):
+        loss = criterion(samples[batch].double() @ weight.T, target)
         (gradient,) = torch.autograd.grad(loss, weight)
         with torch.no_grad():
             weight -= RATE * gradient
@@ -66,8 +78,18 @@ def main():
     batches = [batch for _ in range(epochs) for batch in torch.randperm(SAMPLES).split(BATCH)][:STEPS]
     tensors = {"samples": samples, "labels": labels.int(), "initial": initial,
                "order": torch.cat(batches).int(), "batch_sizes": torch.tensor([len(batch) for batch in batches]).int()}
-    for name, criterion in losses(labels).items():
-        values, weight = train(criterion, samples, labels, batches, initial)
+    hard = [labels[batch] for batch in batches]
+    second = torch.randint(CLASSES, (len(tensors["order"]),))
+    shares = torch.randint(33, (len(second),)) / 64
+    soft = [
+        F.one_hot(label, CLASSES) * (1 - share.double()[:, None]) + F.one_hot(other, CLASSES) * share.double()[:, None]
+        for label, other, share in zip(hard, second.split([len(b) for b in batches]), shares.split([len(b) for b in batches]))
+    ]
+    tensors["second"], tensors["shares"] = second.int(), shares
+    cases = {**{name: (criterion, hard) for name, criterion in losses(labels).items()},
+             **{name: (criterion, soft) for name, criterion in mixed_losses().items()}}
+    for name, (criterion, targets) in cases.items():
+        values, weight = train(criterion, samples, targets, batches, initial)
         print(f"{name}: {values[0]:.4f} -> {values[-1]:.4f}")
         tensors[f"{name}.losses"], tensors[f"{name}.final"] = values, weight
     write_safetensors("losses.safetensors", tensors)

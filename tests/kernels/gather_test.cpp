@@ -131,7 +131,7 @@ TEST(GatherImagesTest, AugmentedImagesAreNormalisedLikeOthersOnEverySimdTarget) 
         cpu::augment_image(plan, 5, row, images.data() + std::size_t{row} * 816,
                            augmented.data() + std::size_t{row} * 816);
       std::vector<float> x(size_of(shape), NAN);
-      cpu::gather_augmented(shape, images.data(), index.data(), scale.data(), shift.data(), plan, 5,
+      cpu::gather_augmented(shape, images.data(), index.data(), scale.data(), shift.data(), plan, 5, nullptr,
                             x.data());
       expect_gathered(shape, x, [&](std::size_t at) {
         const std::size_t c = channel_of(shape, at);

@@ -281,6 +281,61 @@ TEST(LossRuleTest, BitsAreTheSameOnEverySimdTarget) {
   }
 }
 
+/// Each shape with each rule of the cross-entropy, and second labels.
+template <typename Check>
+void for_each_mixed(const Check& check) {
+  for (LossShape shape : kShapes) {
+    const std::vector<float> weights = reference::tried_weights(shape.classes);
+    auto rules = reference::tried_rules(shape.classes, weights);
+    rules.push_back({"alone", {}});
+    const auto second = reference::tried_second_labels(shape.samples, shape.classes);
+    shape.mixed = second.data();
+    for (const auto& [name, rule] : rules) {
+      if (rule.kind != LossKind::kCrossEntropy || shape.samples == 0) continue;
+      SCOPED_TRACE(describe(shape) + ", " + name);
+      shape.rule = rule;
+      check(shape, random_logits(shape, 13), random_labels(shape, 14));
+    }
+  }
+}
+
+TEST(MixedLabelsTest, LossAndGradientEqualNaiveLoop) {
+  for_each_mixed([](const LossShape& shape, const auto& logits, const auto& labels) {
+    const CrossEntropy actual = run(shape, logits, labels);
+    const auto expected = reference::loss_by_rule(shape, widen(logits.span()), labels);
+    EXPECT_NEAR(actual.sums.loss, expected.loss, 2e-6 * (1 + expected.loss));
+    EXPECT_TRUE(all_near(actual.gradient, expected.gradient, 3e-6));
+    LossShape plain = shape;
+    plain.rule = {}, plain.mixed = nullptr;
+    EXPECT_EQ(actual.sums.correct, run(plain, logits, labels).sums.correct);
+  });
+}
+
+TEST(MixedLabelsTest, LossIsLinearInTheLabels) {
+  LossShape shape = {16, 1, 5};
+  const auto logits = random_logits(shape, 3);
+  const MixedLabel second = {4, 0.25F};
+  const double apart = 0.75 * run(shape, logits, {1}).sums.loss + 0.25 * run(shape, logits, {4}).sums.loss;
+  shape.mixed = &second;
+  EXPECT_NEAR(run(shape, logits, {1}).sums.loss, apart, 1e-6);
+}
+
+TEST(MixedLabelsTest, WorkInPlaceAndWithoutGradientOnEverySimdTarget) {
+  for_each_mixed([](const LossShape& shape, auto logits, const auto& labels) {
+    const CrossEntropy expected = run(shape, logits, labels);
+    reference::expect_same_bits(reference::all_targets(),
+                                [&] { return run(shape, logits, labels).gradient; });
+    reference::expect_same_bits(reference::all_targets(),
+                                [&] { return std::vector<double>{run(shape, logits, labels).sums.loss}; });
+    LossSums sums = {-1, -1};
+    cpu::loss_and_gradient(shape, logits.data(), labels.data(), nullptr, &sums);
+    EXPECT_EQ(sums.loss, expected.sums.loss);
+    cpu::loss_and_gradient(shape, logits.data(), labels.data(), logits.data(), &sums);
+    EXPECT_EQ(sums.loss, expected.sums.loss);
+    EXPECT_TRUE(std::equal(expected.gradient.begin(), expected.gradient.end(), logits.data()));
+  });
+}
+
 TEST(LogSoftmaxTest, EqualsNaiveLoopAndWorksInPlace) {
   for (const LossShape& shape : kShapes) {
     SCOPED_TRACE(describe(shape));

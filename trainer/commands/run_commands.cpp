@@ -157,13 +157,17 @@ struct ValidateOptions {
   std::string pictures = {};  ///< where a sheet of them goes; empty: none is asked for
 };
 
-/// @returns a line that says so
+/// @returns a line that says so, and the labels of mixed images
 std::string write_pictures(const Job& job, const std::string& path) {
   const BatchPictures pictures = picture_first_batch(job);
   const std::vector<std::uint8_t> png = write_png(pictures.sheet);
   replace_file(Env::posix(), path, std::as_bytes(std::span(png)));
-  return fmt::format("{}: {} of {} of the first batch, as they are trained on\n", path, pictures.shown,
-                     counted(pictures.batch, "image"));
+  std::string text = fmt::format("{}: {} of {} of the first batch, as they are trained on\n", path,
+                                 pictures.shown, counted(pictures.batch, "image"));
+  for (std::size_t i = 0; i < pictures.labels.size(); ++i)
+    text += fmt::format("  row {}, column {}: {}\n", i / pictures.columns + 1, i % pictures.columns + 1,
+                        pictures.labels[i]);
+  return text;
 }
 
 int validate(const ValidateOptions& options) {

@@ -123,11 +123,19 @@ Augmentation read_entry(const YAML::Node& node) {
   return entry;
 }
 
-/// Pixels are moved first, all in one map; what changes them comes behind.
+/// Pixels are moved first, all in one map; what changes them comes behind, and what mixes images last.
 void check_order(const std::vector<Augmentation>& before, const Augmentation& entry) {
-  if (before.empty() || moves_pixels(before.back().kind) || !moves_pixels(entry.kind)) return;
+  if (before.empty()) return;
+  const Augmentation& last = before.back();
+  const std::string_view name = row_of(entry.kind).name, last_name = row_of(last.kind).name;
+  if (mixes_images(last.kind) && !mixes_images(entry.kind))
+    throw Fault{fmt::format("{} stands behind {}; put mixup and cutmix last", name, last_name)};
+  if (mixes_images(last.kind) && last.values[1][0] == 1)
+    throw Fault{fmt::format("{0} stands behind {1}, which mixes every image; give {1} a probability below 1",
+                            name, last_name)};
+  if (moves_pixels(last.kind) || !moves_pixels(entry.kind)) return;
   throw Fault{fmt::format("{} stands behind {}; put what moves pixels in front of jitter, erase and cutout",
-                          row_of(entry.kind).name, row_of(before.back().kind).name)};
+                          name, last_name)};
 }
 
 std::variant<std::vector<Augmentation>, Fault> parse(const YAML::Node& node) {

@@ -154,6 +154,15 @@ void check_class_weights(const Job& job) {
            counted(given, "number"), counted(classes, "class"), job.data.set);
 }
 
+/// A mixed label is a share of two classes, which the other losses have no target for.
+void check_mixed_labels(const Job& job) {
+  if (!mixes_images(job.data.augment) || job.train.loss == LossKind::kCrossEntropy) return;
+  refuse(
+      job, "data.augment",
+      "data.augment: mixup and cutmix mix labels for train.loss cross_entropy, and it is {}; leave them out",
+      spelt(job.train.loss));
+}
+
 void check_partial(const Job& job) {
   if (job.train.partial && job.train.initial_weights.empty())
     refuse(job, "train.partial",
@@ -280,11 +289,11 @@ void check_inject(const Job& job) {
 
 void check_job(const Job& job) {
   for (const auto check :
-       {check_model,    check_optimizer,     check_groups,   check_clipping,      check_schedule,
-        check_root,     check_balance,       check_channels, check_initial_scale, check_partial,
-        check_averages, check_class_weights, check_ranks,    check_backend,       check_strategy,
-        check_shares,   check_micro_batch,   check_threads,  check_resume,        check_trace,
-        check_inject})
+       {check_model,    check_optimizer,     check_groups,       check_clipping,      check_schedule,
+        check_root,     check_balance,       check_channels,     check_initial_scale, check_partial,
+        check_averages, check_class_weights, check_mixed_labels, check_ranks,         check_backend,
+        check_strategy, check_shares,        check_micro_batch,  check_threads,       check_resume,
+        check_trace,    check_inject})
     check(job);
 }
 

@@ -28,6 +28,7 @@ DeviceStep::DeviceStep(const Job& job, const JobSetup& setup, const StepSizes& s
       execution_(setup.network, *gpu_.device, *gpu_.ops, sizes.max_columns,
                  DeviceExecution::Purpose::kTraining),
       order_(*gpu_.device, setup.data->train.labels.size()),
+      mixes_(*gpu_.device, setup.mixer, order_.size(), static_cast<std::size_t>(sizes.max_columns)),
       state_(*gpu_.device),
       host_counters_(*gpu_.device, kCounterSlots),
       arena_(whole_network(job, setup, sizes.steps_per_epoch, sizes.global_grains), gpu_, *main_, state_,
@@ -96,8 +97,12 @@ void DeviceStep::begin_pass(const BatchShare& part) {
   execution_.begin_training(arena_.weights(), pass);
   if (part.columns == 0) return;
   const DeviceSpan span(&timeline_, *main_, Work::kInput);
-  const SampleSelection selection{
-      .order = order_.data(), .state = state_.data(), .stride = global_batch_, .first = part.first};
+  const SampleSelection selection{.order = order_.data(),
+                                  .state = state_.data(),
+                                  .stride = global_batch_,
+                                  .first = part.first,
+                                  .mixes = mixes_.mixes(),
+                                  .second_labels = mixes_.second_labels()};
   gpu_.ops->gather(*main_, part.columns, data_.view(), selection, execution_.input(), execution_.labels());
 }
 
@@ -125,7 +130,8 @@ void DeviceStep::queue_loss(const BatchShare& part) {
     const LossShape shape{.batch = part.columns,
                           .samples = part.columns,
                           .classes = classes_,
-                          .rule = loss_.device_rule(class_weights_.data())};
+                          .rule = loss_.device_rule(class_weights_.data()),
+                          .mixed = mixes_.second_labels()};
     gpu_.ops->loss_and_gradient(*main_, shape, logits, target, logits);
   }
   execution_.begin_backward(*main_, logits);
@@ -138,9 +144,10 @@ void DeviceStep::queue_update() {
   execution_.queue_move_kept(*main_);
 }
 
-void DeviceStep::set_order(std::span<const std::int32_t> order) {
+void DeviceStep::set_order(std::span<const std::int32_t> order, std::span<const SampleMix> mixes) {
   LOCKSTEP_CHECK(order.size() == order_.size());
   main_->copy_to_device(order_.data(), order.data(), order.size_bytes());
+  mixes_.queue(*main_, mixes);
   main_->synchronize();
 }
 

@@ -71,8 +71,8 @@ class DeviceStep {
   void end_trace() { timeline_.end_step(); }
 
   const TrainingLoss& loss() const { return loss_; }
-  /// The order of the training samples in the epoch under way; waits until it is there.
-  void set_order(std::span<const std::int32_t> order);
+  /// The order of the training samples in the epoch under way, and what they are mixed with; waits until it is there.
+  void set_order(std::span<const std::int32_t> order, std::span<const SampleMix> mixes = {});
   void queue_state_to_device(const StepState& state);
   /// After the stream has come this far, state() is what the device had, and the arena has the rows of the steps done
   /// since queue_state_to_device().
@@ -108,6 +108,7 @@ class DeviceStep {
   DeviceClassWeights class_weights_;
   DeviceExecution execution_;
   DeviceBuffer<std::int32_t> order_;
+  DeviceMixes mixes_;  ///< of the order
   DeviceState state_;
   PinnedBuffer<std::int64_t> host_counters_;
   DeviceArena arena_;

@@ -145,11 +145,20 @@ DatasetFuture load_in_advance(const Job& job, const std::string& remembered) {
       .share();
 }
 
+MixedShare JobSetup::mixed_share(const DistributedSampler& sampler, std::int64_t epoch,
+                                 std::int64_t step_in_epoch, std::span<const Grain> grains) const {
+  if (!mixer.mixes() || grains.empty()) return {};
+  const std::int64_t first = sampler.place(step_in_epoch, grains.front());
+  const std::int64_t end = sampler.place(step_in_epoch, grains.back()) + grains.back().samples;
+  return {mixer, epoch, sampler.order(), first, end - first, data->train.labels};
+}
+
 JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, const StrategySetup& strategy,
                 const NetworkMaker& make_network) {
   LoadedData loaded;
   std::optional<Network> network;
   std::optional<AugmentPlan> augment;
+  SampleMixer mixer;
   DeviceChoice device = choose_device(job.parallel, comm);
   agree(comm, [&] {
     loaded = data.get();
@@ -157,6 +166,7 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
     network = make_network ? make_network(train) : Network::load(job.model, train.shape, train.classes);
     const TrainingLoss loss(job, train);  // throws where the job's numbers do not fit the set
     augment = augment_plan_of(job, train);
+    mixer = SampleMixer(job.data.augment, train.shape, job.train.seed);
     strategy.check(job, *network, *loaded.sets, device, comm);
   });
   expect_equal_ranks(comm, setup_facts(job, *network, *loaded.sets, device));
@@ -166,7 +176,8 @@ JobSetup set_up(const Job& job, Communicator& comm, const DatasetFuture& data, c
           .network = std::move(*network),
           .plan = std::move(plan),
           .fingerprints = std::move(loaded.fingerprints),
-          .augment = augment};
+          .augment = augment,
+          .mixer = std::move(mixer)};
 }
 
 // The plan follows measured latencies and the speed of backward, both rank 0's.

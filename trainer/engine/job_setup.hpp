@@ -6,6 +6,7 @@
 #include "comm/communicator.hpp"
 #include "comm/reduce/bucket_plan.hpp"
 #include "data/dataset.hpp"
+#include "data/mixing.hpp"
 #include "data/sampler.hpp"
 #include "kernels/sum_cuts.hpp"
 #include "models/network.hpp"
@@ -18,6 +19,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 namespace lockstep {
@@ -49,7 +51,12 @@ struct JobSetup {
   std::shared_ptr<LazyFingerprints> fingerprints = {};  ///< of the data; rank 0 asks for them
   std::optional<AugmentPlan> augment = {};              ///< of data.train; nothing: images stay as they are
 
+  SampleMixer mixer = {};  ///< of data.train
+
   const AugmentPlan* augment_plan() const { return augment ? &*augment : nullptr; }
+  /// What a rank's neighbouring grains of a step are mixed with. The sampler's epoch is set.
+  MixedShare mixed_share(const DistributedSampler& sampler, std::int64_t epoch, std::int64_t step_in_epoch,
+                         std::span<const Grain> grains) const;
 };
 
 /// How the job's training data is sharded: which samples a rank computes, of so many that have a share. Borrows the

@@ -7,6 +7,8 @@
 #include "common/error.hpp"
 #include "common/machine.hpp"
 #include "common/text_layout.hpp"
+#include "data/augmentation.hpp"
+#include "kernels/mix.hpp"
 #include "models/batch_layer.hpp"
 #include "models/device_execution.hpp"
 #include "models/execution.hpp"
@@ -153,9 +155,8 @@ TrainingMemory training_memory(const Job& job, const Network& network, const Dat
     memory.host = on_cpu(job, network, data.train_samples, ranks);
   }
   memory.host.data = data.bytes();
-  if (on_gpu)
-    memory.device.data =
-        checked_sum(memory.host.data, checked_product(data.train_samples, sizeof(std::int32_t)));
+  const std::uint64_t place = sizeof(std::int32_t) + (mixes_images(job.data.augment) ? sizeof(SampleMix) : 0);
+  if (on_gpu) memory.device.data = checked_sum(memory.host.data, checked_product(data.train_samples, place));
   return memory;
 }
 

@@ -55,6 +55,7 @@ TrainingLoss::TrainingLoss(const Job& job, const Dataset& train)
     : rule_{.kind = job.train.loss},
       smoothing_(job.train.label_smoothing),
       balanced_(job.train.class_weights.balanced),
+      mixed_(mixes_images(job.data.augment)),
       labels_(train.labels) {
   rule_.label_share = static_cast<float>(1 - smoothing_);
   rule_.spread = static_cast<float>(smoothing_ / train.classes);
@@ -76,7 +77,7 @@ LossRule TrainingLoss::device_rule(const float* weights) const {
 }
 
 float TrainingLoss::scale_of(std::span<const std::int32_t> samples) const {
-  if (!has_class_weights()) return 1;
+  if (!has_class_weights() || mixed_) return 1;
   double sum = 0;
   for (const std::int32_t sample : samples)
     sum += static_cast<double>(weights_[static_cast<std::size_t>(labels_[static_cast<std::size_t>(sample)])]);
@@ -84,14 +85,14 @@ float TrainingLoss::scale_of(std::span<const std::int32_t> samples) const {
 }
 
 float TrainingLoss::scale_of(const DistributedSampler& sampler, std::int64_t step_in_epoch) const {
-  if (!has_class_weights()) return 1;
+  if (!has_class_weights() || mixed_) return 1;
   const Grain batch{.first = 0, .samples = static_cast<int>(sampler.batch_samples(step_in_epoch))};
   return scale_of(sampler.indices(step_in_epoch, batch));
 }
 
 std::string TrainingLoss::describe() const {
   constexpr std::size_t kMostNamed = 20;
-  if (rule_.is_plain() && !has_class_weights()) return "";
+  if (rule_.is_plain() && !has_class_weights() && !mixed_) return "";
   std::vector<std::string> parts = {std::string(spelt(rule_.kind))};
   if (smoothing_ > 0) parts.push_back(fmt::format("label smoothing {}", smoothing_));
   if (has_class_weights()) {
@@ -101,7 +102,8 @@ std::string TrainingLoss::describe() const {
                                     : fmt::format("from {:.4g} to {:.4g}", *least, *most);
     parts.push_back(fmt::format("class weights{} {}", balanced_ ? " (balanced)" : "", numbers));
   }
-  const bool differs = smoothing_ > 0 || has_class_weights();
+  if (mixed_) parts.emplace_back("mixed labels");
+  const bool differs = smoothing_ > 0 || has_class_weights() || mixed_;
   return fmt::format("loss: {}{}", fmt::join(parts, ", "),
                      differs ? "; test and validation loss are without that" : "");
 }
@@ -111,6 +113,20 @@ DeviceClassWeights::DeviceClassWeights(Device& device, Stream& stream, const Tra
   if (!loss.has_class_weights()) return;
   stream.copy_to_device(memory_.data(), loss.class_weights().data(), memory_.bytes());
   stream.synchronize();
+}
+
+DeviceMixes::DeviceMixes(Device& device, const SampleMixer& mixer, std::size_t places, std::size_t columns)
+    : mixes_(device, mixer.mixes() ? places : 0), second_labels_(device, mixer.mixes() ? columns : 0) {}
+
+void DeviceMixes::queue(Stream& stream, std::span<const SampleMix> mixes) {
+  LOCKSTEP_CHECK(mixes.size() <= mixes_.size());
+  if (!mixes.empty()) stream.copy_to_device(mixes_.data(), mixes.data(), mixes.size_bytes());
+}
+
+void DeviceMixes::queue_labels(Stream& stream, const MixedLabel* labels, int count) {
+  if (labels == nullptr) return;
+  LOCKSTEP_CHECK(static_cast<std::size_t>(count) <= second_labels_.size());
+  stream.copy_to_device(second_labels_.data(), labels, static_cast<std::size_t>(count) * sizeof(MixedLabel));
 }
 
 }  // namespace lockstep

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// The loss that a job's steps make small: its kind, smoothed targets, and weights of classes.
+/// The loss that a job's steps make small: its kind, smoothed targets, weights of classes, and mixed labels.
 #pragma once
 
 #include "data/dataset.hpp"
+#include "data/mixing.hpp"
 #include "data/sampler.hpp"
 #include "kernels/device.hpp"
 #include "kernels/shapes.hpp"
@@ -37,7 +38,8 @@ class TrainingLoss {
   LossRule device_rule(const float* weights) const;
 
   /// What makes the sum over the samples of a batch, divided by their number, the mean by weight: their number over the
-  /// sum of their weights; 0 where all of them weigh 0. Without weights 1.
+  /// sum of their weights; 0 where all of them weigh 0. Without weights 1, and where labels are mixed: then the mean is
+  /// that by number, as PyTorch's of targets that are probabilities.
   float scale_of(std::span<const std::int32_t> samples) const;
   /// Of a global batch: every rank knows its order and all labels. The sampler's epoch is set.
   float scale_of(const DistributedSampler& sampler, std::int64_t step_in_epoch) const;
@@ -48,7 +50,7 @@ class TrainingLoss {
  private:
   LossRule rule_;
   double smoothing_;
-  bool balanced_;
+  bool balanced_, mixed_;
   std::vector<float> weights_;  ///< of classes; empty: none are given
   std::span<const std::int32_t> labels_;
 };
@@ -63,6 +65,27 @@ class DeviceClassWeights {
 
  private:
   DeviceBuffer<float> memory_;
+};
+
+/// What samples are mixed with, in device memory; none of it where nothing is mixed.
+class DeviceMixes {
+ public:
+  /// @param places   for so many samples of an order
+  /// @param columns  of a batch
+  DeviceMixes(Device& device, const SampleMixer& mixer, std::size_t places, std::size_t columns);
+
+  /// From the first place on. Queued; they must stay until the stream has come this far.
+  void queue(Stream& stream, std::span<const SampleMix> mixes);
+  /// Of the columns of a batch, where no gather of this device writes them; null: nothing to do.
+  void queue_labels(Stream& stream, const MixedLabel* labels, int count);
+
+  /// Null where nothing is mixed.
+  const SampleMix* mixes() const { return mixes_.data(); }
+  MixedLabel* second_labels() const { return second_labels_.data(); }
+
+ private:
+  DeviceBuffer<SampleMix> mixes_;
+  DeviceBuffer<MixedLabel> second_labels_;
 };
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 /// The sheet is as nearly square as its pictures allow, with a few grey pixels between them.
 #include "trainer/reports/batch_pictures.hpp"
 
+#include "data/mixing.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "trainer/engine/job_setup.hpp"
@@ -12,6 +13,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -75,6 +78,20 @@ void check_images(const Dataset& set) {
                                   set.name, set.shape.channels));
 }
 
+/// Of each sample its label, or the two with what they count.
+std::vector<std::string> texts_of(const Dataset& set, std::span<const std::int32_t> indices,
+                                  std::span<const SampleMix> mixes) {
+  std::vector<std::int32_t> first(mixes.size());
+  take_labels(set.labels, indices.first(mixes.size()), mixes, first.data());
+  const std::vector<MixedLabel> second = second_labels(set.labels, indices, mixes);
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < mixes.size(); ++i)
+    texts.push_back(mixes[i].is_mixed() ? fmt::format("{:.2f} {} + {:.2f} {}", 1 - second[i].share, first[i],
+                                                      second[i].share, second[i].label)
+                                        : fmt::format("{}", first[i]));
+  return texts;
+}
+
 }  // namespace
 
 BatchPictures picture_first_batch(const Job& job) {
@@ -88,19 +105,30 @@ BatchPictures picture_first_batch(const Job& job) {
   const std::size_t shown = std::min(batch, most_shown(train.shape));
   const auto indices = sampler.order().first(shown);
   const auto features = static_cast<std::size_t>(train.shape.features());
+  const auto mixes = SampleMixer(job.data.augment, train.shape, job.train.seed)
+                         .draw(0, sampler.order(), 0, static_cast<std::int64_t>(shown));
   Sheet sheet(train.shape, shown);
-  std::vector<std::uint8_t> image(features);
+  std::vector<std::uint8_t> image(features), partner(features);
+  const auto make = [&](std::int32_t sample, std::vector<std::uint8_t>& to) {
+    const std::uint8_t* from = train.images.data() + static_cast<std::size_t>(sample) * features;
+    if (plan)
+      cpu::augment_image(*plan, 0, static_cast<std::uint32_t>(sample), from, to.data());
+    else
+      std::copy_n(from, features, to.begin());
+  };
   for (std::size_t i = 0; i < shown; ++i) {
-    const auto sample = static_cast<std::uint32_t>(indices[i]);
-    const std::uint8_t* from = train.images.data() + sample * features;
-    if (plan) {
-      cpu::augment_image(*plan, 0, sample, from, image.data());
-    } else {
-      std::copy_n(from, features, image.begin());
+    make(indices[i], image);
+    if (!mixes.empty() && mixes[i].is_mixed()) {
+      make(mixes[i].partner, partner);
+      cpu::mix_images(*plan, mixes[i], partner.data(), image.data());
     }
     sheet.put(i, image);
   }
-  return {.sheet = sheet.take(), .shown = shown, .batch = batch};
+  return {.sheet = sheet.take(),
+          .columns = static_cast<std::size_t>(columns_for(shown)),
+          .shown = shown,
+          .batch = batch,
+          .labels = texts_of(train, indices, mixes)};
 }
 
 }  // namespace lockstep

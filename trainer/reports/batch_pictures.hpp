@@ -7,15 +7,20 @@
 #include "trainer/config/job.hpp"
 
 #include <cstddef>
+#include <string>
+#include <vector>
 
 namespace lockstep {
 
 struct BatchPictures {
   Picture sheet;
+  std::size_t columns = 0;           ///< of the sheet
   std::size_t shown = 0, batch = 0;  ///< images: on the sheet, and in the batch
+  std::vector<std::string> labels =
+      {};  ///< of those shown: "7", or of a mixed one "0.81 7 + 0.19 3"; none: none is mixed
 };
 
-/// The first batch of the job's first epoch, augmented, in its order and row by row; at most 256 images.
+/// The first batch of the job's first epoch, augmented and mixed, in its order and row by row; at most 256 images.
 /// @throws ConfigError  the set has no images that a picture can show; as load_dataset
 BatchPictures picture_first_batch(const Job& job);
 

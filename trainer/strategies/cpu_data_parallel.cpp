@@ -55,7 +55,7 @@ class CpuDataParallel final : public DataParallel {
   void compute_between_cuts(const StepPosition& position, const std::vector<Grain>& grains);
   /// Loads its samples and begins its forward pass.
   void begin_grain(const GrainInWork& work, const StepPosition& position, BatchStatistics* statistics);
-  void add_loss(const GrainInWork& work);
+  void add_loss(const GrainInWork& work, const StepPosition& position);
   /// The samples at the same place in the next step's batch.
   void prefetch_next(const StepPosition& position, const Grain& grain);
 
@@ -67,6 +67,7 @@ class CpuDataParallel final : public DataParallel {
   LossKind loss_kind_;
   TrainingLoss loss_;
   LossRule loss_rule_;  ///< of the step under way
+  MixedShare mixed_;    ///< likewise
   BatchLoader loader_;
   WorkerPool pool_;
   std::vector<ThreadContext> threads_;
@@ -126,6 +127,7 @@ void CpuDataParallel::compute(const StepPosition& position, const std::vector<Gr
                               bool stop_requested) {
   const int own = static_cast<int>(grains.size());
   loss_rule_ = loss_.rule(loss_.scale_of(sampler_, position.step_in_epoch));
+  mixed_ = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, grains);
   if (cut_step_.needed()) {
     // On a rank without grains buckets must leave between the sums at cuts, as they do on the others.
     reducer_.begin_step(std::max(1, own), stop_requested);
@@ -143,7 +145,7 @@ void CpuDataParallel::compute_grain(ThreadContext& thread, const StepPosition& p
   const GrainInWork work{thread, thread.execution, thread.labels, grain};
   begin_grain(work, position, nullptr);
   thread.execution.forward_to_cut(nullptr);
-  add_loss(work);
+  add_loss(work, position);
   prefetch_next(position, grain);
   const auto add = [&](std::size_t offset, std::size_t size, const GradientTerms& terms) {
     reducer_.add(offset, size, terms);
@@ -158,7 +160,7 @@ void CpuDataParallel::compute_between_cuts(const StepPosition& position, const s
     begin_grain(work, position, &statistics);
   };
   const auto loss = [&](const GrainInWork& work) {
-    add_loss(work);
+    add_loss(work, position);
     prefetch_next(position, work.grain);
     work.execution.begin_backward(work.execution.logits());
   };
@@ -173,7 +175,8 @@ void CpuDataParallel::begin_grain(const GrainInWork& work, const StepPosition& p
   {
     const TimeSpan span(timeline(), Work::kInput);
     loader_.load(sampler_.indices(position.step_in_epoch, work.grain), columns, work.execution.input(),
-                 work.labels.data(), position.epoch);
+                 work.labels.data(), position.epoch,
+                 mixed_.mixes(sampler_.place(position.step_in_epoch, work.grain), work.grain.samples));
   }
   work.thread.input_seconds += seconds_since(start);
   work.execution.begin_training({.weights = arena_.weights().data(),
@@ -184,13 +187,16 @@ void CpuDataParallel::begin_grain(const GrainInWork& work, const StepPosition& p
 }
 
 /// The logits become their gradient.
-void CpuDataParallel::add_loss(const GrainInWork& work) {
+void CpuDataParallel::add_loss(const GrainInWork& work, const StepPosition& position) {
   const TimeSpan span(timeline(), Work::kLoss);
   float* logits = work.execution.logits();
   const int columns = work.thread.columns_for(work.grain.samples);
   LossSums sums;
-  const LossShape shape{
-      .batch = columns, .samples = work.grain.samples, .classes = network_.classes(), .rule = loss_rule_};
+  const LossShape shape{.batch = columns,
+                        .samples = work.grain.samples,
+                        .classes = network_.classes(),
+                        .rule = loss_rule_,
+                        .mixed = mixed_.second_labels(sampler_.place(position.step_in_epoch, work.grain))};
   cpu::loss_and_gradient(shape, logits, work.labels.data(), logits, &sums);
   reducer_.add_sums(sums, work.grain.samples);
 }

@@ -108,7 +108,7 @@ std::span<const float> CpuStageEngine::forward(const StageVisit& visit) {
   if (visit.stage == 0) {
     const TimeSpan span(timeline(), Work::kInput);
     BatchLoader(data_of(visit), visit.training ? parts_.setup.augment_plan() : nullptr)
-        .load(grain.indices, columns, execution.input(), labels_.data(), grain.epoch);
+        .load(grain.indices, columns, execution.input(), labels_.data(), grain.epoch, grain.mixes);
   }
   const float* weights = weights_of(held().range_of(visit.stage));
   float* output = visit.training ? execution.forward_training(weights, columns, grain.key)
@@ -130,7 +130,8 @@ void CpuStageEngine::take_loss(const StageVisit& visit, float* logits) {
   const LossShape shape{.batch = columns_for(grain.samples()),
                         .samples = grain.samples(),
                         .classes = network().classes(),
-                        .rule = visit.training ? loss_rule_ : evaluation_rule(parts_.job.train.loss)};
+                        .rule = visit.training ? loss_rule_ : evaluation_rule(parts_.job.train.loss),
+                        .mixed = grain.second_labels};
   cpu::loss_and_gradient(shape, logits, labels_.data(), visit.training ? logits : nullptr, &sums);
   if (!visit.training) {
     evaluated_.add(sums, grain.samples());

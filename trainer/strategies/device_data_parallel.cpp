@@ -175,7 +175,8 @@ std::int64_t DeviceDataParallel::unseen_steps(const StepPosition& position, std:
 void DeviceDataParallel::go_to_epoch(std::int64_t epoch) {
   if (epoch_on_device_ == epoch) return;
   sampler_.set_epoch(epoch);
-  step_.set_order(sampler_.order());
+  const auto order = sampler_.order();
+  step_.set_order(order, setup_.mixer.draw(epoch, order, 0, std::ssize(order)));
   epoch_on_device_ = epoch;
 }
 

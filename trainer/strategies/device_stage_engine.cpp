@@ -139,6 +139,7 @@ class DeviceStageEngine final : public StageEngine {
   PinnedBuffer<float> arriving_, leaving_;
   PinnedBuffer<std::int32_t> host_indices_, host_labels_;  ///< of a grain
   DeviceBuffer<std::int32_t> indices_;
+  DeviceMixes mixes_;                    ///< of a grain
   DeviceBuffer<std::int64_t> counters_;  ///< of losses
   PinnedBuffer<std::int64_t> host_counters_;
   DeviceTimeline timeline_;
@@ -169,6 +170,8 @@ DeviceStageEngine::DeviceStageEngine(const StageEngineParts& parts)
       host_indices_(*gpu_->device, static_cast<std::size_t>(grain_)),
       host_labels_(*gpu_->device, static_cast<std::size_t>(grain_)),
       indices_(*gpu_->device, static_cast<std::size_t>(grain_)),
+      mixes_(*gpu_->device, parts.setup.mixer, static_cast<std::size_t>(grain_),
+             static_cast<std::size_t>(grain_)),
       counters_(*gpu_->device, kCounterSlots),
       host_counters_(*gpu_->device, kCounterSlots),
       timeline_(*gpu_->device) {
@@ -231,9 +234,13 @@ void DeviceStageEngine::queue_samples(const StageVisit& visit, DeviceExecution& 
   const auto indices = visit.grain.indices;
   std::ranges::copy(indices, host_indices_.data());
   main_->copy_to_device(indices_.data(), host_indices_.data(), indices.size_bytes());
+  mixes_.queue(*main_, visit.grain.mixes);
   const DeviceData& evaluated = evaluated_part() == EvaluatedPart::kTest ? *test_ : *validation_;
   gpu_->ops->gather(*main_, visit.grain.samples(), (visit.training ? *train_ : evaluated).view(),
-                    {.order = indices_.data(), .state = visit.training ? state_.data() : nullptr},
+                    {.order = indices_.data(),
+                     .state = visit.training ? state_.data() : nullptr,
+                     .mixes = visit.training ? mixes_.mixes() : nullptr,
+                     .second_labels = mixes_.second_labels()},
                     execution.input(), execution.labels());
 }
 
@@ -241,6 +248,7 @@ void DeviceStageEngine::queue_loss(const StageVisit& visit, DeviceExecution& exe
   copy_labels(visit, host_labels_.span());
   main_->copy_to_device(execution.labels(), host_labels_.data(), visit.grain.indices.size_bytes());
   const int samples = visit.grain.samples();
+  if (visit.training) mixes_.queue_labels(*main_, visit.grain.second_labels, samples);
   const LossTarget target{.labels = execution.labels(),
                           .counters = counters_.data(),
                           .narrow_limit = visit.training ? narrow_limit_ : evaluation_limit_,
@@ -249,7 +257,8 @@ void DeviceStageEngine::queue_loss(const StageVisit& visit, DeviceExecution& exe
                         .samples = samples,
                         .classes = network().classes(),
                         .rule = visit.training ? loss_.device_rule(class_weights_.data())
-                                               : evaluation_rule(parts_.job.train.loss)};
+                                               : evaluation_rule(parts_.job.train.loss),
+                        .mixed = visit.training ? mixes_.second_labels() : nullptr};
   gpu_->ops->loss_and_gradient(*main_, shape, execution.logits(), target,
                                visit.training ? execution.logits() : nullptr);
 }

@@ -51,6 +51,7 @@ struct Hogwild::Share {
 
 Hogwild::Hogwild(const Job& job, const JobSetup& setup, Communicator& comm)
     : network_(setup.network),
+      setup_(setup),
       data_(*setup.data),
       comm_(comm),
       grain_(job.parallel.grain),
@@ -90,6 +91,7 @@ void Hogwild::step(const StepPosition& position, Share& share) {
   const auto grains = sampler_.local_grains(position.step_in_epoch);
   if (grains.empty()) return;
   loss_rule_ = loss_.rule(loss_.scale_of(samples_of(grains, position.step_in_epoch)));
+  mixed_ = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, grains);
   shared_.read(before_.span());
   std::ranges::copy(before_.span(), arena_.weights().begin());
   std::ranges::fill(arena_.gradient(), 0.0F);
@@ -115,16 +117,20 @@ std::span<const std::int32_t> Hogwild::samples_of(const std::vector<Grain>& grai
 void Hogwild::compute(const StepPosition& position, const Grain& grain, Share& share) {
   ThreadContext& thread = threads_.front();
   const int columns = thread.columns_for(grain.samples);
+  const std::int64_t place = sampler_.place(position.step_in_epoch, grain);
   {
     const TimeSpan span(comm_.activity().timeline(), Work::kInput);
     loader_.load(sampler_.indices(position.step_in_epoch, grain), columns, thread.execution.input(),
-                 thread.labels.data(), position.epoch);
+                 thread.labels.data(), position.epoch, mixed_.mixes(place, grain.samples));
   }
   float* logits =
       thread.execution.forward_training(before_.data(), columns, pass_key(seed_, position, grain.first));
   LossSums sums;
-  const LossShape shape{
-      .batch = columns, .samples = grain.samples, .classes = network_.classes(), .rule = loss_rule_};
+  const LossShape shape{.batch = columns,
+                        .samples = grain.samples,
+                        .classes = network_.classes(),
+                        .rule = loss_rule_,
+                        .mixed = mixed_.second_labels(place)};
   cpu::loss_and_gradient(shape, logits, thread.labels.data(), logits, &sums);
   share.last_step.samples += grain.samples;
   share.last_step.correct += sums.correct;

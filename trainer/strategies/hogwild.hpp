@@ -77,6 +77,7 @@ class Hogwild final : public ParallelStrategy {
   StepSeries together(const Share& mine, std::int64_t count) const;
 
   const Network& network_;
+  const JobSetup& setup_;
   const TrainTestData& data_;
   Communicator& comm_;
   int grain_;
@@ -84,6 +85,7 @@ class Hogwild final : public ParallelStrategy {
   LossKind loss_kind_;
   TrainingLoss loss_;
   LossRule loss_rule_;  ///< of the step under way
+  MixedShare mixed_;    ///< likewise
   SharedWeights::Lost lost_;
   DistributedSampler sampler_;
   SeriesLength series_;

@@ -109,11 +109,15 @@ void Pipeline::step(const StepPosition& position, bool stop_requested, StepSerie
 StageSums Pipeline::compute(const StepPosition& position) {
   sampler_.set_epoch(position.epoch);
   const auto local = sampler_.local_grains(position.step_in_epoch);
+  const MixedShare mixed = setup_.mixed_share(sampler_, position.epoch, position.step_in_epoch, local);
   std::vector<StageGrain> grains;
   for (const Grain& grain : local) {
+    const std::int64_t place = sampler_.place(position.step_in_epoch, grain);
     grains.push_back({.indices = sampler_.indices(position.step_in_epoch, grain),
                       .key = pass_key(job_.train.seed, position, grain.first),
-                      .epoch = position.epoch});
+                      .epoch = position.epoch,
+                      .mixes = mixed.mixes(place, grain.samples),
+                      .second_labels = mixed.second_labels(place)});
   }
   engine_->begin_step(position, units_, static_cast<int>(grains.size()));
   worker_.train(grains);

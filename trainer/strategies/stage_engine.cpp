@@ -65,9 +65,7 @@ const Dataset& StageEngine::data_of(const StageVisit& visit) const {
 }
 
 void StageEngine::copy_labels(const StageVisit& visit, std::span<std::int32_t> labels) const {
-  const auto indices = visit.grain.indices;
-  for (std::size_t n = 0; n < indices.size(); ++n)
-    labels[n] = data_of(visit).labels[static_cast<std::size_t>(indices[n])];
+  take_labels(data_of(visit).labels, visit.grain.indices, visit.grain.mixes, labels.data());
 }
 
 ArenaPart StageEngine::arena_part() const {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Batches taken out of a data set on a device, bit for bit against the definition.
 #include "kernels/cpu/ops.hpp"
+#include "kernels/mix.hpp"
 #include "kernels/numerics/augment.hpp"
 #include "tests/kernels/device/rig.hpp"
 
@@ -17,6 +18,7 @@ struct GatherCase {
   bool shuffled;
   int channels = 1;
   const AugmentPlan* augment = nullptr;
+  std::vector<SampleMix> mixes = {};  ///< of positions of the order
 };
 
 const GatherCase kCases[] = {
@@ -71,11 +73,20 @@ class DeviceGatherTest : public testing::Test {
     data.channel_shift = scales.data() + c.channels;
     const auto x = rig_.poisoned<float>(static_cast<std::size_t>(c.features * c.batch));
     const auto batch_labels = rig_.poisoned<std::int32_t>(static_cast<std::size_t>(c.batch));
+    const auto mixes = rig_.upload(c.mixes.empty() ? std::vector<SampleMix>(1) : c.mixes);
+    const auto second = rig_.upload(std::vector<MixedLabel>(static_cast<std::size_t>(c.batch), {-1, -1}));
     const SampleSelection selection = {c.shuffled ? order.data() : nullptr,
-                                       c.step == 0 ? nullptr : state.data(), c.stride, c.first};
+                                       c.step == 0 ? nullptr : state.data(),
+                                       c.stride,
+                                       c.first,
+                                       c.mixes.empty() ? nullptr : mixes.data(),
+                                       second.data()};
     rig_.ops().gather(rig_.stream(), c.batch, data, selection, x.data(), batch_labels.data());
     std::vector<float> all = rig_.download(x);
     for (const std::int32_t label : rig_.download(batch_labels)) all.push_back(static_cast<float>(label));
+    if (c.mixes.empty()) return all;
+    for (const MixedLabel& label : rig_.download(second))
+      all.insert(all.end(), {static_cast<float>(label.label), label.share});
     return all;
   }
 
@@ -162,6 +173,56 @@ TEST_F(DeviceGatherTest, AugmentedImagesHaveTheBitsOfTheCpu) {
     const auto wanted = expected(c, augmented, [](std::uint8_t byte, int channel) {
       return std::fma(static_cast<float>(byte), scale_of(channel), shift_of(channel));
     });
+    EXPECT_EQ(same_in_every_order([&] { return gather(c, images); }), wanted);
+  }
+}
+
+/// Blends, boxes, and samples that stay alone.
+std::vector<SampleMix> mixes_of(const GatherCase& c, const AugmentPlan& plan) {
+  std::vector<SampleMix> mixes;
+  for (int i = 0; i < c.samples; ++i) {
+    SampleMix mix = {.partner = 7 * i % c.samples, .share = 1700 * i % kShareOne};
+    mix.pixel_share = i % 3 == 0 ? 0 : mix.share;
+    mix.left = static_cast<std::int16_t>(i % 3 == 0 ? i % 4 : 0);
+    mix.top = static_cast<std::int16_t>(i % 3 == 0 ? i % 5 : 0);
+    mix.right = static_cast<std::int16_t>(plan.width - mix.left);
+    mix.bottom = static_cast<std::int16_t>(i % 5 == 1 ? mix.top : plan.height);
+    mixes.push_back(mix);
+  }
+  return mixes;
+}
+
+TEST_F(DeviceGatherTest, MixedImagesHaveTheBitsOfTheCpu) {
+  AugmentPlan plan = {.seed = 11, .channels = 3, .height = 9, .width = 13, .count = 1, .steps = {}};
+  plan.steps[0] = {AugmentKind::kRotate, {1 << 26}};
+  AugmentPlan nothing = plan;
+  nothing.count = 0;
+  for (const AugmentPlan* augment : {&plan, &nothing}) {
+    GatherCase c = {37, 351, 90, 1, 40, 3, true, 3, augment};
+    c.mixes = mixes_of(c, plan);
+    std::vector<std::uint8_t> images(static_cast<std::size_t>(c.samples * c.features)),
+        augmented(images.size());
+    std::mt19937 engine(1);
+    for (auto& byte : images) byte = static_cast<std::uint8_t>(engine());
+    for (std::size_t sample = 0; sample < 90; ++sample)
+      cpu::augment_image(*augment, kEpoch, static_cast<std::uint32_t>(sample), images.data() + sample * 351,
+                         augmented.data() + sample * 351);
+    std::vector<std::uint8_t> mixed = augmented;
+    std::vector<LabelPair> labels;
+    for (int n = 0; n < c.batch; ++n) {
+      const int sample = sample_at(c, n);
+      const SampleMix& mix = c.mixes[static_cast<std::size_t>(c.step * c.stride + c.first + n)];
+      cpu::mix_images(*augment, mix, augmented.data() + mix.partner * 351, mixed.data() + sample * 351);
+      labels.push_back(mixed_labels(mix, labels_of(c)[static_cast<std::size_t>(sample)],
+                                    labels_of(c)[static_cast<std::size_t>(mix.partner)]));
+    }
+    auto wanted = expected(c, mixed, [](std::uint8_t byte, int channel) {
+      return std::fma(static_cast<float>(byte), scale_of(channel), shift_of(channel));
+    });
+    wanted.resize(wanted.size() - labels.size());
+    for (const LabelPair& pair : labels) wanted.push_back(static_cast<float>(pair.first));
+    for (const LabelPair& pair : labels)
+      wanted.insert(wanted.end(), {static_cast<float>(pair.second.label), pair.second.share});
     EXPECT_EQ(same_in_every_order([&] { return gather(c, images); }), wanted);
   }
 }

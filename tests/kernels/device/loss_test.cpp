@@ -76,6 +76,10 @@ class LossTest : public testing::Test {
       weights.assign(shape.rule.class_weights, shape.rule.class_weights + shape.classes);
     const auto weight_memory = rig_.upload(weights);
     if (shape.rule.class_weights != nullptr) on_device.rule.class_weights = weight_memory.data();
+    std::vector<MixedLabel> second(1);
+    if (shape.mixed != nullptr) second.assign(shape.mixed, shape.mixed + shape.batch);
+    const auto second_memory = rig_.upload(second);
+    if (shape.mixed != nullptr) on_device.mixed = second_memory.data();
     const LossTarget target = {label_memory.data(), counters.data(), limit, state.data()};
     const std::array<float*, 3> dlogits = {apart.data(), x.data(), nullptr};
     rig_.ops().loss_and_gradient(rig_.stream(), on_device, x.data(), target,
@@ -151,12 +155,30 @@ TEST_F(LossTest, HasTheBitsOfTheCpu) {
   }
 }
 
+/// Rules of the cross-entropy once more with second labels.
+struct TriedLoss {
+  std::string name;
+  LossRule rule;
+  bool mixed = false;
+};
+
+std::vector<TriedLoss> tried_losses(int classes, const std::vector<float>& weights) {
+  std::vector<TriedLoss> losses = {{"mixed", {}, true}};
+  for (const auto& [name, rule] : reference::tried_rules(classes, weights)) {
+    losses.push_back({name, rule});
+    if (rule.kind == LossKind::kCrossEntropy) losses.push_back({std::string(name) + ", mixed", rule, true});
+  }
+  return losses;
+}
+
 TEST_F(LossTest, HasTheBitsOfTheCpuByEveryRule) {
   for (LossShape shape : all_shapes()) {
     const std::vector<float> weights = reference::tried_weights(shape.classes);
-    for (const auto& [name, rule] : reference::tried_rules(shape.classes, weights)) {
+    const auto second = reference::tried_second_labels(shape.batch, shape.classes);
+    for (const auto& [name, rule, mixed] : tried_losses(shape.classes, weights)) {
       SCOPED_TRACE(describe(shape) + ", " + name);
       shape.rule = rule;
+      shape.mixed = mixed ? second.data() : nullptr;
       state_.steps_done = 2;
       state_.loss_scales[2] = rule.scale;
       const auto logits = random_logits(shape, 12);

@@ -102,7 +102,7 @@ const Permission kPermissions[] = {
     {"fma.rn.f32", "^(square_weight_gradient<|generic_weight_gradient)"},
     {"fma.rn.f32", "^(forward_kernel|backward_data_kernel|backward_weights_kernel)<"},
     // byte * scale + shift.
-    {"fma.rn.f32", "^gather_(tile<unsigned char>|augmented_tile)"},
+    {"fma.rn.f32", "^gather_(tile<unsigned char>|(augmented|mixed)_tile)"},
     // Polynomials: exp, log and the curves.
     {"fma.rn.f32", "^(loss_kernel|each<(Forward|Backward)<)"},
     // Batch norm: a number times its channel's weight plus its bias, and the running mean.

@@ -250,8 +250,10 @@ inline ReferenceLoss loss_by_rule(const LossShape& s, const std::vector<double>&
     std::vector<double> targets;
     double all = 0;
     for (int c = 0; c < s.classes; ++c) {
-      targets.push_back(double{rule.spread} +
-                        (c == labels[static_cast<std::size_t>(n)] ? double{rule.label_share} : 0.0));
+      const double second = s.mixed != nullptr ? double{s.mixed[n].share} : 0;
+      double share = c == labels[static_cast<std::size_t>(n)] ? 1 - second : 0;
+      if (s.mixed != nullptr && c == s.mixed[n].label) share += second;
+      targets.push_back(double{rule.spread} + double{rule.label_share} * share);
       all += weight(c) * targets.back();
     }
     for (int c = 0; c < s.classes; ++c) {
@@ -296,6 +298,14 @@ inline std::vector<TriedRule> tried_rules(int classes, const std::vector<float>&
           {"binary", {.kind = LossKind::kBinaryCrossEntropy}},
           {"binary, smoothed",
            {.kind = LossKind::kBinaryCrossEntropy, .label_share = 1 - smoothing, .spread = spread}}};
+}
+
+/// Second labels of so many samples: of some none, of some the first one again, if there are few classes.
+inline std::vector<MixedLabel> tried_second_labels(int samples, int classes) {
+  std::vector<MixedLabel> second;
+  for (int n = 0; n < samples; ++n)
+    second.push_back({(5 * n + 3) % classes, n % 4 == 0 ? 0.0F : static_cast<float>(n % 33) / 64.0F});
+  return second;
 }
 
 /// One weighs nothing, if there are several.

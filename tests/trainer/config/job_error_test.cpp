@@ -219,7 +219,9 @@ TEST(JobErrorTest, AugmentationSaysWhichEntryIsWrongAndWhatWouldBeRight) {
   const auto error = [](const std::string& list) { return error_of("data: {augment: " + list + "}\n"); };
   const std::string
       place = "job.yaml:2:17: data.augment: ",
-      kinds = "; expected one of crop, resized_crop, flip, rotate, shift, scale, jitter, erase, cutout";
+      kinds =
+          "; expected one of crop, resized_crop, flip, rotate, shift, scale, jitter, erase, cutout, "
+          "mixup, cutmix";
   EXPECT_EQ(error("crop"),
             place +
                 "expected a list such as [{crop: {padding: 4}}, {flip: {horizontal: 0.5}}], or [] for "
@@ -257,6 +259,19 @@ TEST(JobErrorTest, AugmentationSaysWhichEntryIsWrongAndWhatWouldBeRight) {
       error("[{jitter: {contrast: 0.1}}, {flip: {vertical: 1}}]"),
       place +
           "entry 2: flip stands behind jitter; put what moves pixels in front of jitter, erase and cutout");
+  EXPECT_EQ(error("[{mixup: {alpha: 0}}]"),
+            place + "entry 1: mixup.alpha: expected a number from 0.01 to 8, got '0'");
+  EXPECT_EQ(error("[{CutMix: {}}]"),
+            place + "entry 1: unknown kind 'CutMix' (did you mean 'cutmix'?)" + kinds);
+  EXPECT_EQ(error("[{cutmix: {}}, {cutout: {size: 3}}]"),
+            place + "entry 2: cutout stands behind cutmix; put mixup and cutmix last");
+  EXPECT_EQ(
+      error("[{mixup: {alpha: 0.2}}, {cutmix: {}}]"),
+      place +
+          "entry 2: cutmix stands behind mixup, which mixes every image; give mixup a probability below 1");
+  EXPECT_EQ(
+      error_of("data: {augment: [{mixup: {}}]}\ntrain: {loss: mse}\n"),
+      place + "mixup and cutmix mix labels for train.loss cross_entropy, and it is mse; leave them out");
   std::string many = "[{flip: {vertical: 1}}";
   for (int i = 1; i < 1000; ++i) many += ", {flip: {vertical: 1}}";
   EXPECT_EQ(error(many + "]"), place + "1000 entries; at most 16");

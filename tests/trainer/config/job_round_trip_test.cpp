@@ -65,7 +65,9 @@ class RandomJob {
                  {whole(0, 1)},
                  {"sgd", real(1e-12, 1e6), real(1e-9, 0.999), real(0, 1e6), nesterov ? 0 : real(0, 1),
                   nesterov, flip()}};
-    if (job.train.loss == LossKind::kCrossEntropy)
+    if (job.train.loss != LossKind::kCrossEntropy)
+      std::erase_if(job.data.augment, [](const Augmentation& entry) { return mixes_images(entry.kind); });
+    else
       job.train.class_weights =
           flip() ? ClassWeights{.balanced = true} : ClassWeights{.numbers = some_weights(job.data.set)};
     job.parallel.device = pick({"auto", "cpu", "cuda", "cuda:3", "emulated"});

@@ -4,11 +4,13 @@
 #include "data/augmentation.hpp"
 
 #include "data/dataset.hpp"
+#include "data/mixing.hpp"
 #include "data/pictures/picture.hpp"
 #include "data/sampler.hpp"
 #include "kernels/cpu/ops.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -36,6 +38,8 @@ class AugmentedRunTest : public ::testing::Test {
                "    - rotate: {degrees: 15}\n"
                "    - jitter: {contrast: 0.3}\n"
                "    - cutout: {size: 7}\n"
+               "    - mixup: {alpha: 0.4, probability: 0.4}\n"
+               "    - cutmix: {probability: 0.6}\n"
                "train: {epochs: 2, optimizer: {lr: 0.05}}\n"
                "parallel: {device: cpu, grain: 16}\n"
                "run: {checkpoint_every_steps: 0, log_every_steps: 1, report: false}\n");
@@ -143,6 +147,44 @@ TEST_F(AugmentedRunTest, ValidateShowsTheFirstBatchAsItIsTrainedOn) {
       lockstep("validate " + path("job.yaml") + " data.set=random --pictures " + path("no.png"));
   EXPECT_EQ(refused.exit_code, 2) << refused.everything();
   EXPECT_NE(refused.err.find("has features, and no images to show"), std::string::npos) << refused.err;
+}
+
+TEST_F(AugmentedRunTest, ValidateShowsMixedImagesAndTheirLabels) {
+  write_text(path("job.yaml"),
+             "model: linear\ndata: {set: synthetic, train_samples: 300, test_samples: 40, global_batch: 6,\n"
+             "  augment: [{mixup: {probability: 0.5}}, {cutmix: {probability: 0.5}}]}\ntrain: {seed: 5}\n");
+  const auto outcome = lockstep("validate " + path("job.yaml") + " --pictures " + path("batch.png"));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+  const Picture sheet = read_pictures(path("batch.png"))[0];
+  const auto data = load_dataset(
+      {.set = "synthetic", .seed = 5, .train_samples = 300, .test_samples = 40, .validation = {}});
+  const std::vector<Augmentation> list = {{AugmentKind::kMixup, {{{1, 1}, {0.5, 0.5}}}},
+                                          {AugmentKind::kCutmix, {{{1, 1}, {0.5, 0.5}}}}};
+  const auto plan = make_augment_plan(list, data.train, 5);
+  const auto order = epoch_permutation(300, 5, 0);
+  const auto mixes = SampleMixer(list, data.train.shape, 5).draw(0, order, 0, 6);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const auto image_of = [&](std::int32_t sample) {
+      return data.train.images.data() + static_cast<std::size_t>(sample) * 784;
+    };
+    std::vector<std::uint8_t> image(image_of(order[i]), image_of(order[i]) + 784), shown(784);
+    cpu::mix_images(*plan, mixes[i], image_of(mixes[i].partner), image.data());
+    for (std::size_t at = 0; at < 784; ++at)
+      shown[at] =
+          sheet.pixels[(i / 3 * 30 + at / 28) * static_cast<std::size_t>(sheet.width) + i % 3 * 30 + at % 28];
+    ASSERT_EQ(shown, image) << i;
+    const auto label_of = [&](std::int32_t sample) {
+      return data.train.labels[static_cast<std::size_t>(sample)];
+    };
+    const LabelPair pair = mixed_labels(mixes[i], label_of(order[i]), label_of(mixes[i].partner));
+    const std::string labels = mixes[i].is_mixed()
+                                   ? fmt::format("{:.2f} {} + {:.2f} {}\n", 1 - pair.second.share, pair.first,
+                                                 pair.second.share, pair.second.label)
+                                   : fmt::format("{}\n", pair.first);
+    EXPECT_NE(outcome.out.find(fmt::format("row {}, column {}: {}", i / 3 + 1, i % 3 + 1, labels)),
+              std::string::npos)
+        << labels << outcome.out;
+  }
 }
 
 TEST_F(AugmentedRunTest, FeaturesAreRefused) {

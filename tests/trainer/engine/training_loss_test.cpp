@@ -36,8 +36,9 @@ std::vector<T> values_of(const std::string& name, const char* dtype, const std::
   return values;
 }
 
-Job job_with(const std::string& train) {
-  return parse_job("{model: linear, data: {set: idx, root: here}, train: {" + train + "}}", "job.yaml");
+Job job_with(const std::string& train, const std::string& augment = "[]") {
+  return parse_job("{model: linear, data: {set: idx, root: here}, train: {" + train + "}}", "job.yaml",
+                   {"data.augment=" + augment});
 }
 
 Dataset set_of(const std::vector<std::int32_t>& labels, std::size_t classes) {
@@ -51,7 +52,10 @@ Dataset set_of(const std::vector<std::int32_t>& labels, std::size_t classes) {
 struct LossCase {
   const char* name;  ///< in the file
   const char* train;
+  const char* augment = "[]";
 };
+
+constexpr const char* kMixup = "[{mixup: {alpha: 0.2}}]";
 
 const LossCase kCases[] = {
     {"plain", "seed: 1"},
@@ -63,12 +67,17 @@ const LossCase kCases[] = {
     {"mse_smoothed", "loss: mse, label_smoothing: 0.2"},
     {"binary", "loss: binary_cross_entropy"},
     {"binary_smoothed", "loss: binary_cross_entropy, label_smoothing: 0.2"},
+    {"mixed", "seed: 1", kMixup},
+    {"mixed_smoothed", "label_smoothing: 0.1", kMixup},
+    {"mixed_weights", "class_weights: [0.5, 2, 1, 0, 3.25]", kMixup},
+    {"mixed_both", "class_weights: [0.5, 2, 1, 0, 3.25], label_smoothing: 0.3", kMixup},
 };
 
 /// A linear layer in double, whose outputs go through the kernel.
 class LinearModel {
  public:
-  double step(const TrainingLoss& loss, std::span<const std::int32_t> batch) {
+  /// @param second  of the batch; null: samples have one label
+  double step(const TrainingLoss& loss, std::span<const std::int32_t> batch, const MixedLabel* second) {
     std::vector<float> outputs(kClasses * kColumns);
     std::vector<std::int32_t> labels;
     for (std::size_t n = 0; n < batch.size(); ++n) {
@@ -80,7 +89,8 @@ class LinearModel {
     const LossShape shape{.batch = kColumns,
                           .samples = static_cast<int>(batch.size()),
                           .classes = kClasses,
-                          .rule = loss.rule(loss.scale_of(batch))};
+                          .rule = loss.rule(loss.scale_of(batch)),
+                          .mixed = second};
     LossSums sums;
     cpu::loss_and_gradient(shape, outputs.data(), labels.data(), outputs.data(), &sums);
     const auto count = static_cast<double>(batch.size());
@@ -106,17 +116,22 @@ TEST(TrainingLossTest, FiftyStepsAreThoseOfPyTorch) {
   const auto sizes = values_of<std::int32_t>("batch_sizes", "I32", {kSteps});
   const auto total = std::accumulate(sizes.begin(), sizes.end(), std::size_t{0});
   const auto order = values_of<std::int32_t>("order", "I32", {total});
+  const auto labels = values_of<std::int32_t>("second", "I32", {total});
+  const auto shares = values_of<float>("shares", "F32", {total});
+  std::vector<MixedLabel> second;
+  for (std::size_t i = 0; i < total; ++i) second.push_back({labels[i], shares[i]});
   for (const LossCase& c : kCases) {
     SCOPED_TRACE(c.name);
-    const TrainingLoss loss(job_with(c.train), set);
+    const TrainingLoss loss(job_with(c.train, c.augment), set);
+    const bool mixed = std::string_view(c.augment) != "[]";
     const auto losses = values_of<double>(std::string(c.name) + ".losses", "F64", {kSteps});
     const auto expected = values_of<double>(std::string(c.name) + ".final", "F64", {kClasses, kFeatures});
     LinearModel model;
     std::size_t first = 0;
     for (std::size_t step = 0; step < kSteps; ++step) {
       const auto size = static_cast<std::size_t>(sizes[step]);
-      EXPECT_NEAR(model.step(loss, std::span(order).subspan(first, size)), losses[step],
-                  1e-6 * (1 + losses[step]))
+      EXPECT_NEAR(model.step(loss, std::span(order).subspan(first, size), mixed ? &second[first] : nullptr),
+                  losses[step], 1e-6 * (1 + losses[step]))
           << "step " << step;
       first += size;
     }
