@@ -4,6 +4,7 @@
 #include "data/byte_source.hpp"
 
 #include "common/error.hpp"
+#include "common/installed.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -75,9 +76,13 @@ std::size_t FileSource::read(std::span<std::uint8_t> out) {
   return done;
 }
 
+std::string fix_for_data() {
+  return fmt::format("fetch it again with {}, or make it again if it is yours", script_command("get-data"));
+}
+
 void fail_at(const ByteSource& source, std::uint64_t offset, const std::string& cause) {
   throw DataError(fmt::format("{}: offset {}{}: {}; {}", source.name(), offset, source.offset_unit(), cause,
-                              kFixForData));
+                              fix_for_data()));
 }
 
 // Stream-inflating with zlib.
@@ -134,7 +139,7 @@ void GzipSource::inflate_some() {
     check_nothing_follows();
   } else if (result != Z_OK) {
     throw DataError(fmt::format("{}: offset {}: damaged gzip data ({}); {}", name(), compressed_offset(),
-                                stream_.msg != nullptr ? stream_.msg : "no progress", kFixForData));
+                                stream_.msg != nullptr ? stream_.msg : "no progress", fix_for_data()));
   }
 }
 
@@ -145,7 +150,7 @@ void GzipSource::refill() {
   stream_.avail_in = static_cast<uInt>(count);
   if (count == 0) {
     throw DataError(fmt::format("{}: offset {}: gzip data ends before its end mark: truncated; {}", name(),
-                                compressed_offset(), kFixForData));
+                                compressed_offset(), fix_for_data()));
   }
 }
 
@@ -158,7 +163,7 @@ void GzipSource::check_nothing_follows() {
   if (count == 0) return;
   const char* what = next == kMagic ? "a second gzip member" : "trailing bytes";
   throw DataError(
-      fmt::format("{}: offset {}: {} after the end of the gzip data; {}", name(), end, what, kFixForData));
+      fmt::format("{}: offset {}: {} after the end of the gzip data; {}", name(), end, what, fix_for_data()));
 }
 
 // Rearranges image by image, there and back.

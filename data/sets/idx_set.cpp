@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: MIT
 /// Loading the four IDX files of an image set.
 #include "common/error.hpp"
+#include "common/installed.hpp"
 #include "common/text_layout.hpp"
 #include "common/threads.hpp"
 #include "data/byte_source.hpp"
@@ -23,8 +24,8 @@ namespace fs = std::filesystem;
 enum FileOfSet : std::size_t { kTrainImages, kTrainLabels, kTestImages, kTestLabels };
 
 /// What to do about files that do not fit.
-const char* fix_for(const SetEntry& set) {
-  return set.is_known_by_name() ? "fetch it again with launch/get-data" : "make the set again";
+std::string fix_for(const SetEntry& set) {
+  return set.is_known_by_name() ? "fetch it again with " + script_command("get-data") : "make the set again";
 }
 
 /// A file together with where it came from, for messages.

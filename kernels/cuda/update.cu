@@ -18,129 +18,18 @@
 /// every tensor has the first unit, as in most runs. A search for the parameter's tensor would have been a
 /// chain of loads before the division, and scales of 8 bytes four times the traffic.
 ///
-/// A rule that looks at norms has a launch before it, with a block for each tensor. So has a gradient that is clipped by
-/// its norm, and then one of a single thread.
+/// What norms have to say is known before: gradient_norms.cu.
 ///
 /// Limit, with momentum: 16 bytes of sums (read and zeroed) and 16 of weights and momentum a parameter: Net
 /// (21,840) 0.7 MB, 43 blocks; LeNet (129,068) 4.1 MB, 253 blocks: 0.2 and 0.8 us from L2. What counts is the
 /// chain of one load -> barrier and fence -> division in double -> store, about 0.7 us.
 #include "kernels/cuda/kernels.hpp"
-#include "kernels/cuda/sums.cuh"
-#include "kernels/cuda/threads.cuh"
-#include "kernels/numerics/sums.hpp"
-#include "kernels/optimizers/update_rule.hpp"
-
-#include <cmath>
+#include "kernels/cuda/update_inputs.cuh"
 
 namespace lockstep::LOCKSTEP_GPU {
 namespace {
 
-#define LOCKSTEP_RULE __device__ inline
-#include "kernels/optimizers/rules_inl.hpp"
-
 constexpr int kParametersPerThread = 2;
-
-/// A thread's arithmetic. The compiler fuses nothing by itself (--fmad=false), and divides and takes roots
-/// with one rounding.
-struct Floats {
-  using Number = float;
-
-  __device__ float of(float value) const { return value; }
-  __device__ float fma(float a, float b, float c) const { return fmaf(a, b, c); }
-  __device__ float add(float a, float b) const { return a + b; }
-  __device__ float sub(float a, float b) const { return a - b; }
-  __device__ float mul(float a, float b) const { return a * b; }
-  __device__ float div(float a, float b) const { return a / b; }
-  __device__ float sqrt(float a) const { return sqrtf(a); }
-  __device__ float larger(float a, float b) const { return a > b ? a : b; }
-  __device__ float smaller(float a, float b) const { return a < b ? a : b; }
-};
-
-/// What every thread reads before the last block changes it.
-struct StepFacts {
-  std::int64_t samples, steps_done;
-  StepScalars scalars;
-  ClipStep clip;
-  bool moves;  ///< the step refused no number, nor did one before it
-};
-
-/// No branch: that would wait for the first of them before it loads the next.
-__device__ StepFacts read_facts(const UpdateArgs& args) {
-  const std::int64_t refused = args.sums[kRefused], samples = args.sums[kSamples];
-  const std::uint32_t halted = args.state->halted;
-  const float factor = args.clip.factor == nullptr ? 1.0F : *args.clip.factor;
-  return {samples,
-          args.state->steps_done,
-          args.state->scalars,
-          {factor, args.clip.limit},
-          (refused | halted) == 0};
-}
-
-template <class Rule>
-__device__ typename Rule::Step step_of(const StepScalars& scalars) {
-  typename Rule::Step step;
-  memcpy(&step, scalars.at, sizeof step);
-  return step;
-}
-
-/// float(sum / (scale * count)) in double, as kernels/cpu/gradient_sum.cpp.
-__device__ float mean_of(std::int64_t sum, double scale, std::int64_t count) {
-  return static_cast<float>(static_cast<double>(sum) / (scale * static_cast<double>(count)));
-}
-
-/// Some neighbouring parameters before the step.
-template <class Rule, int kWidth>
-struct Parameters {
-  Pack<std::int64_t, kWidth> sums = {};
-  Pack<std::int16_t, kWidth> exponents = {};
-  Pack<float, kWidth> fp32_sums = {}, weights = {}, buffers[Rule::kBuffers + 1] = {};
-  Pack<std::int32_t, kWidth> ranges = {};
-};
-
-template <class Rule, int kWidth>
-__device__ void load_sums(const UpdateArgs& args, std::size_t first, Parameters<Rule, kWidth>& loaded) {
-  if (args.fp32_sums != nullptr) {
-    loaded.fp32_sums = load_pack<kWidth>(args.fp32_sums + first);
-  } else {
-    loaded.sums = load_pack<kWidth>(args.sums + kCounterSlots + first);
-    if (args.exponents != nullptr) loaded.exponents = load_pack<kWidth>(args.exponents + first);
-  }
-}
-
-template <class Rule, int kWidth>
-__device__ Parameters<Rule, kWidth> load_parameters(const UpdateArgs& args, std::size_t first) {
-  Parameters<Rule, kWidth> loaded;
-  load_sums(args, first, loaded);
-  loaded.weights = load_pack<kWidth>(args.weights + first);
-#pragma unroll
-  for (int b = 0; b < Rule::kBuffers; ++b) loaded.buffers[b] = load_pack<kWidth>(args.buffers[b] + first);
-  if (args.tensors.count > 0) loaded.ranges = load_pack<kWidth>(args.tensors.range_of + first);
-  return loaded;
-}
-
-template <class Rule, int kWidth>
-__device__ Pack<float, kWidth> mean_gradient(const UpdateArgs& args, const Parameters<Rule, kWidth>& from,
-                                             std::int64_t count) {
-  Pack<float, kWidth> mean;
-#pragma unroll
-  for (int i = 0; i < kWidth; ++i) {
-    const double scale = args.exponents == nullptr ? kExactScale : double_power_of_two(-from.exponents.at[i]);
-    mean.at[i] = args.fp32_sums != nullptr ? from.fp32_sums.at[i] / static_cast<float>(count)
-                                           : mean_of(from.sums.at[i], scale, count);
-  }
-  return mean;
-}
-
-/// What the rule sees of it. The branch is that of the whole launch.
-template <class Rule, int kWidth>
-__device__ Pack<float, kWidth> clipped_gradient(const UpdateArgs& args, const StepFacts& facts,
-                                                const Parameters<Rule, kWidth>& from) {
-  Pack<float, kWidth> mean = mean_gradient(args, from, facts.samples);
-  if (args.clip.factor == nullptr && args.clip.limit == HUGE_VALF) return mean;
-#pragma unroll
-  for (int i = 0; i < kWidth; ++i) mean.at[i] = clipped(Floats(), facts.clip, mean.at[i]);
-  return mean;
-}
 
 template <class Rule>
 __device__ TensorFactors factors_of(const UpdateArgs& args, const typename Rule::Step& step, int range) {
@@ -298,75 +187,6 @@ __global__ void update_parameters(UpdateArgs args) {
   if (ticket[0] == gridDim.x - 1) advance(args, facts);
 }
 
-/// Adds up the lanes' sums, into the first one's. All threads of the block call it.
-__device__ double add_lanes(double* lanes, double mine) {
-  lanes[threadIdx.x] = mine;
-  for (unsigned half = kNormLanes / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.x < half) lanes[threadIdx.x] += lanes[threadIdx.x + half];
-  }
-  __syncthreads();
-  return lanes[0];
-}
-
-/// Of what a rule measures besides weights: the gradient, or the direction in which it is about to move.
-template <class Rule>
-__device__ double measured(const UpdateArgs& args, const StepFacts& facts, const TensorFactors& own,
-                           const Parameters<Rule, 1>& loaded) {
-  const float g = clipped_gradient(args, facts, loaded).at[0];
-  if constexpr (Rule::kMeasuresDirection) {
-    float buffers[Rule::kBuffers];
-#pragma unroll
-    for (int b = 0; b < Rule::kBuffers; ++b) buffers[b] = loaded.buffers[b].at[0];
-    return Rule::direction(Floats(), step_of<Rule>(facts.scalars), own, g, buffers, loaded.weights.at[0]);
-  } else {
-    return g;
-  }
-}
-
-/// The factors of a tensor from norms: a block for each.
-template <class Rule>
-__global__ void measure_tensors(UpdateArgs args) {
-  LOCKSTEP_SHARED(double, weight_lanes, kNormLanes);
-  LOCKSTEP_SHARED(double, measured_lanes, kNormLanes);
-  const UpdateTensor tensor = args.tensors.ranges[blockIdx.x];
-  const StepFacts facts = read_facts(args);
-  const auto step = step_of<Rule>(facts.scalars);
-  const TensorFactors own = own_factors(step.decay, step.rate, tensor);
-  double of_weights = 0, of_measured = 0;
-  for (std::size_t i = threadIdx.x; i < tensor.size; i += kNormLanes) {
-    const auto loaded = load_parameters<Rule, 1>(args, tensor.offset + i);
-    const double w = loaded.weights.at[0], x = measured(args, facts, own, loaded);
-    of_weights += w * w;
-    of_measured += x * x;
-  }
-  const double weights = add_lanes(weight_lanes, of_weights);
-  const double others = add_lanes(measured_lanes, of_measured);
-  if (threadIdx.x != 0) return;
-  args.tensors.factors[blockIdx.x] = Rule::adapted(step, tensor, own, ::sqrt(weights), ::sqrt(others));
-}
-
-/// The squares of a tensor's mean gradient: a block for each. No rule is asked.
-__global__ void square_gradient(UpdateArgs args, GradientNorm norm) {
-  LOCKSTEP_SHARED(double, lanes, kNormLanes);
-  const UpdateTensor tensor = norm.tensors[blockIdx.x];
-  const std::int64_t samples = args.sums[kSamples];
-  double mine = 0;
-  for (std::size_t i = threadIdx.x; i < tensor.size; i += kNormLanes) {
-    Parameters<Sgd, 1> loaded;
-    load_sums(args, tensor.offset + i, loaded);
-    const double g = mean_gradient(args, loaded, samples).at[0];
-    mine += g * g;
-  }
-  const double sum = add_lanes(lanes, mine);
-  if (threadIdx.x == 0) norm.squares[blockIdx.x] = sum;
-}
-
-/// One thread.
-__global__ void find_clip_factor(GradientNorm norm) {
-  *norm.factor = clip_factor(norm.most, norm_of(norm.squares, static_cast<std::size_t>(norm.count)));
-}
-
 template <class Rule, int kWidth>
 bool in_packs(const UpdateArgs& args) {
   bool all = is_packable<kWidth>(args.sums + kCounterSlots) && is_packable<kWidth>(args.weights) &&
@@ -379,11 +199,7 @@ bool in_packs(const UpdateArgs& args) {
 template <class Rule>
 void queue_update(cudaStream_t stream, const UpdateArgs& args) {
   for (int b = 0; b < Rule::kBuffers; ++b) LOCKSTEP_CHECK(args.buffers[b] != nullptr);
-  if constexpr (Rule::kUsesNorms) {
-    LOCKSTEP_CHECK(args.tensors.count > 0 && args.tensors.factors != nullptr);
-    const LaunchShape block_each = {dim3(static_cast<unsigned>(args.tensors.count)), dim3(kNormLanes)};
-    launch(stream, block_each, measure_tensors<Rule>, args);
-  }
+  if constexpr (Rule::kUsesNorms) adapt_factors(stream, args);
   if (in_packs<Rule, kParametersPerThread>(args)) {
     const std::size_t packs = (args.parameters + kParametersPerThread - 1) / kParametersPerThread;
     launch(stream, thread_each(thread_count(packs)), update_parameters<Rule, kParametersPerThread>, args);
@@ -398,13 +214,6 @@ void update(cudaStream_t stream, const UpdateArgs& args) {
   LOCKSTEP_CHECK(args.parameters > 0);
   LOCKSTEP_CHECK(args.fingerprints.rows == nullptr || args.fp32_sums == nullptr);
   visit_rule(args.rule, [&](auto which) { queue_update<decltype(which)>(stream, args); });
-}
-
-void gradient_norm(cudaStream_t stream, const UpdateArgs& args, const GradientNorm& norm) {
-  LOCKSTEP_CHECK(norm.count > 0 && norm.squares != nullptr && norm.factor != nullptr);
-  const LaunchShape block_each = {dim3(static_cast<unsigned>(norm.count)), dim3(kNormLanes)};
-  launch(stream, block_each, square_gradient, args, norm);
-  launch(stream, LaunchShape{dim3(1), dim3(1)}, find_clip_factor, norm);
 }
 
 }  // namespace lockstep::LOCKSTEP_GPU

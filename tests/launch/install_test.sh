@@ -49,6 +49,9 @@ Installed_job_is_found_by_its_name() {
   expect_contains "$output" "global_batch: 96"
   LOCKSTEP_DATA='' expect_exit 66 it/bin/lockstep train mnist run.dir=run
   expect_contains "$output" "fetch it with: lockstep-get-data mnist"
+  mkdir -p damaged/mnist && touch damaged/mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte
+  expect_exit 65 it/bin/lockstep train mnist run.dir=run data.root=damaged
+  expect_contains "$output" "with lockstep-get-data"
 }
 
 Installed_data_are_fetched_as_in_a_clone() {

@@ -112,6 +112,12 @@ class TrainingOnArrays(InAFolder):
         np.testing.assert_array_equal(self.run_of_bars.predict(x), probabilities.argmax(axis=1))
         self.assertEqual((self.run_of_bars.predict(x) == y).sum(), self.run_of_bars.evaluate()["correct"])
 
+    def test_outputs_of_squared_errors_are_no_probabilities(self):
+        _, _, x, _ = self.data
+        run = lockstep.train({"model": "linear"}, train__loss="mse", **dict(SHORT, data=self.data))
+        self.assertRaisesRegex(ValueError, "gives no probabilities; scores", run.probabilities, x)
+        np.testing.assert_array_equal(run.predict(x), run.scores(x).argmax(axis=1))
+
     def test_best_is_a_run_at_a_checkpoint(self):
         best = self.run_of_bars.best
         self.assertEqual((best.path, best.checkpoint), (self.run_of_bars.path, "best"))

@@ -162,6 +162,9 @@ Completion_knows_jobs_runs_and_files() {
   expect_lacks "$(typed 'lockstep eval runs/')" "empty@"
   expect_equal "$(typed 'lockstep eval runs/mnist@' | sort | xargs)" "@best @last @step:1180"
   expect_equal "$(typed 'lockstep inspect runs/mnist@step:')" "1180"
+  printf 'train:\n  ema: 0.9\n  swa:\n    from_epoch: 0\n' >runs/mnist/job.yaml
+  expect_equal "$(typed 'lockstep eval runs/mnist@' | sort | xargs)" "@best @ema @last @step:1180"
+  expect_equal "$(typed 'lockstep train job.yaml run.resume=runs/mnist@e')" ""
   expect_word "$(typed 'lockstep prove runs/ot')" "runs/other"
   expect_lacks "$(typed 'lockstep prove runs/ot')" "@"
   expect_word "$(typed 'lockstep predict runs/mnist pic')" "picture.png"

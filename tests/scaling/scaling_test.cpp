@@ -119,7 +119,7 @@ constexpr const char* kStepOutput =
     "net: 21,840 parameters, 2.595 MFLOP a sample; global batch 128, grain 64\n"
     "2 ranks x 1 thread, backend mpi, AVX-512; peak 118.2 GFLOP/s a core\n"
     "napkin limit: 1405 us a step at the peak\n"
-    "buckets: 2 buckets: 21,580 + 260 parameters\n\n"
+    "2 buckets: 21,580 + 260 parameters\n\n"
     "determinism  samples/s   us/step  of peak    input  exposed     skew optimiser\n"
     "world           64,000    2000.0   74.4 %   0.73 %   1.00 %   3.00 %    6.00 %\n"
     "off             67,441    1898.0   74.0 %   0.70 %   1.03 %   0.72 %    0.55 %\n\n"

@@ -1,11 +1,14 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
 /// What may come next in a command line: commands, options, keys and their values, jobs, runs.
+#include "common/error.hpp"
+#include "common/yaml.hpp"
 #include "data/sets/catalogue.hpp"
 #include "models/network.hpp"
 #include "trainer/commands/command_text.hpp"
 #include "trainer/commands/reference.hpp"
 #include "trainer/config/job_schema.hpp"
+#include "trainer/reports/run_history.hpp"
 
 #include <fmt/format.h>
 
@@ -58,7 +61,20 @@ void add_runs(Completion& answer) {
   answer.ask_for("folders");
 }
 
+/// RUN@ema and RUN@swa, of a run whose job asks for them.
+void add_averages(Completion& answer, const std::string& front, const std::string& run) {
+  try {
+    const auto job = flat_job(read_yaml_file(run + "/job.yaml"), run);
+    for (const auto& [name, key] : {std::pair{"ema", "train.ema"}, {"swa", "train.swa.from_epoch"}})
+      if (const auto asked = job.find(key); asked != job.end() && asked->second != "0")
+        answer.add(front + run + "@" + name, "an average of its weights");
+  } catch (const Error&) {
+    return;
+  }
+}
+
 /// RUN, RUN@best, and once the @ is typed every checkpoint by its step.
+/// @param front  the key whose value it is, with its =; no run goes on from an average
 void add_checkpoints(Completion& answer, const std::string& front = "") {
   const std::string typed = answer.typed.substr(front.size());
   const std::size_t at = typed.find('@');
@@ -66,6 +82,7 @@ void add_checkpoints(Completion& answer, const std::string& front = "") {
     answer.add(front + run, "a run: its newest checkpoint");
     answer.add(front + run + "@best", "its checkpoint of the highest accuracy");
     answer.add(front + run + "@last", "its newest checkpoint");
+    if (at != typed.npos && !front.starts_with("run.resume")) add_averages(answer, front, run);
     std::error_code error;
     fs::directory_iterator entries(at == typed.npos ? "" : run + "/checkpoints", error);
     for (; !error && entries != fs::directory_iterator(); entries.increment(error)) {

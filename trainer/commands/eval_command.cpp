@@ -123,7 +123,7 @@ ClassEvaluation evaluate_classes_of_all(Communicator& comm, const ParallelSectio
   WorkerPool pool(parallel.threads);
   std::vector<ThreadContext> threads;
   for (int i = 0; i < pool.threads(); ++i) threads.emplace_back(model.network, model.grain);
-  return over_all(comm, evaluate_classes(pool, threads, data, model.grain, model.weights.span(),
+  return over_all(comm, evaluate_classes(pool, threads, data, model.loss, model.grain, model.weights.span(),
                                          {.rank = comm.rank(), .ranks = comm.size()}));
 }
 

@@ -180,10 +180,10 @@ Kind<std::vector<Augmentation>> augmentations() {
     if (auto* const list = std::get_if<0>(&parsed)) return std::move(*list);
     return std::nullopt;
   };
-  const auto fault = [](const YAML::Node& node) {
+  const auto fault = [](const YAML::Node& node) -> FoundFault {
     const auto parsed = parse(node);
     const auto* const found = std::get_if<Fault>(&parsed);
-    return found == nullptr ? "" : found->text;
+    return {found == nullptr ? "" : found->text};
   };
   const auto write = [](const std::vector<Augmentation>& list) {
     std::vector<std::string> texts;

@@ -339,6 +339,27 @@ std::optional<GroupSection> read_group(const YAML::Node& node) {
   return group.match.empty() ? std::nullopt : std::optional(group);
 }
 
+/// The first key of a group that groups do not have.
+FoundFault unknown_key_of_group(const YAML::Node& list) {
+  const std::vector<std::string_view> names = {"match", "lr_factor", "weight_decay"};
+  const std::vector<std::pair<std::string_view, std::string_view>> others = {
+      {"lr", "lr_factor"}, {"lr_mult", "lr_factor"}, {"params", "match"}, {"name", "match"}};
+  if (!list.IsSequence()) return {};
+  for (const auto& group : list) {
+    if (!group.IsMap()) continue;
+    for (const auto& entry : group) {
+      const std::string& key = entry.first.Scalar();
+      if (std::ranges::find(names, key) != names.end()) continue;
+      const auto other = std::ranges::find(others, key, [](const auto& pair) { return pair.first; });
+      const std::string hint = other == others.end() ? did_you_mean(key, names)
+                                                     : fmt::format(" (did you mean '{}'?)", other->second);
+      return {fmt::format("unknown key {}{}; a group has {}", quoted_text(key), hint, fmt::join(names, ", ")),
+              entry.first.Mark().line, entry.first.Mark().column};
+    }
+  }
+  return {};
+}
+
 std::string group_text(const GroupSection& group) {
   std::string text = "{match: " + format_yaml_text(group.match);
   if (group.lr_factor != 1) text += ", lr_factor: " + format_double(group.lr_factor);
@@ -366,11 +387,13 @@ Kind<std::vector<GroupSection>> groups() {
   Kind<GroupSection> one;
   one.read = read_group;
   one.write = group_text;
-  return list_of(
+  auto kind = list_of(
       one,
       "a list of groups, each with match and as a rule with lr_factor (above 0, at most 1e6) or weight_decay "
       "(from 0, at most 1e6), such as [{match: fc*, lr_factor: 0.1, weight_decay: 0}]",
       0, kMostPatterns);
+  kind.fault = unknown_key_of_group;
+  return kind;
 }
 
 Kind<TracedSteps> steps() {

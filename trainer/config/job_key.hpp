@@ -28,8 +28,12 @@ enum class Determines { kNothing, kWeights, kWeightsInWorldMode, kWeightsUnlessD
 
 /// What a refused value may have meant, or why it is refused: " (did you mean 'cpu'?)"; "" where nothing is known.
 using ValueHint = std::function<std::string(const std::string& value)>;
-/// What is wrong with a refused value of several parts, in words.
-using ValueFault = std::function<std::string(const YAML::Node&)>;
+/// What is wrong with a refused value of several parts, in words, and where; "": `expected` says it all.
+struct FoundFault {
+  std::string text;
+  int line = -1, column = -1;  ///< from 0; -1: where the value begins
+};
+using ValueFault = std::function<FoundFault(const YAML::Node&)>;
 
 struct JobKey {
   std::string path = {};      ///< "train.optimizer.lr"

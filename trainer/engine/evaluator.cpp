@@ -5,17 +5,53 @@
 
 #include "comm/device_collectives.hpp"
 #include "common/text_layout.hpp"
+#include "kernels/cpu/ops.hpp"
 #include "trainer/engine/training_loss.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <span>
 
 namespace lockstep {
+
+const char* name_of_scores(LossKind loss) {
+  switch (loss) {
+    case LossKind::kCrossEntropy:
+      return "softmax";
+    case LossKind::kBinaryCrossEntropy:
+      return "sigmoid";
+    case LossKind::kMeanSquares:
+      break;
+  }
+  return "outputs";
+}
+
+bool are_probabilities(LossKind loss) {
+  return loss != LossKind::kMeanSquares;
+}
+
+void score_classes(LossKind loss, const LossShape& shape, const float* logits, float* scores) {
+  if (loss == LossKind::kCrossEntropy) cpu::log_softmax(shape, logits, scores);
+  const auto score_of = [&](std::size_t i) {
+    if (loss == LossKind::kCrossEntropy) return std::exp(scores[i]);
+    if (loss == LossKind::kMeanSquares) return logits[i];
+    return std::isfinite(logits[i]) ? 1 / (1 + std::exp(-logits[i])) : NAN;
+  };
+  for (int c = 0; c < shape.classes; ++c) {
+    const std::size_t row = static_cast<std::size_t>(c) * static_cast<std::size_t>(shape.batch);
+    for (int s = 0; s < shape.samples; ++s)
+      scores[row + static_cast<std::size_t>(s)] = score_of(row + static_cast<std::size_t>(s));
+  }
+}
+
+std::string score_text(LossKind loss, double score) {
+  return are_probabilities(loss) ? fmt::format("{:.2f} %", 100 * score) : fmt::format("{:.3f}", score);
+}
 
 namespace {
 

@@ -78,6 +78,19 @@ Evaluation evaluate(Communicator& comm, WorkerPool& pool, std::vector<ThreadCont
                     const Dataset& data, LossKind loss, int grain, std::span<const float> weights,
                     const LeaveEvaluation& leave = never_leave);
 
+// What outputs say of the classes, by the loss that the network was trained for.
+
+/// "softmax", "sigmoid" or "outputs".
+const char* name_of_scores(LossKind loss);
+/// Of all classes together (cross_entropy), or of each by itself (binary_cross_entropy).
+bool are_probabilities(LossKind loss);
+/// Of cross_entropy the softmax, of binary_cross_entropy the sigmoid; of mse the outputs as they are, near 1 for the
+/// class and near 0 for the others. NaN where the loss is.
+/// @param scores  [classes, batch], of shape.samples columns; may be `logits`
+void score_classes(LossKind loss, const LossShape& shape, const float* logits, float* scores);
+/// For people: "97.20 %" of a probability, "0.972" of an output.
+std::string score_text(LossKind loss, double score);
+
 // Loss and accuracy in the form in which they travel: integers, so that their order does not matter.
 
 class EvaluationSums {

@@ -5,6 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "common/digest.hpp"
+#include "common/installed.hpp"
 #include "common/json_text.hpp"
 #include "common/text_layout.hpp"
 
@@ -176,7 +177,7 @@ std::string describe_key(const std::string& key, std::vector<RanksOfValue> group
   return fmt::format("{} is {}", place, fmt::join(parts, ", but "));
 }
 
-const char* advice_for(FactKind kind) {
+std::string advice_for(FactKind kind) {
   switch (kind) {
     case FactKind::kProgram:
       return "install the same build of lockstep on every host and start that one";
@@ -191,8 +192,9 @@ const char* advice_for(FactKind kind) {
     case FactKind::kCheckpoint:
       return "name one checkpoint, such as RUN/checkpoints/step-00001180, that all hosts see";
     case FactKind::kData:
-      return "give every host the same files; launch/get-data fetches them, data.root or LOCKSTEP_DATA says "
-             "where they are";
+      return fmt::format(
+          "give every host the same files; {} fetches them, data.root or LOCKSTEP_DATA says where they are",
+          script_command("get-data"));
   }
   return "";
 }

@@ -25,9 +25,12 @@ namespace {
 constexpr std::size_t kMistakesShown = 10;
 constexpr int kWidestMatrix = 20;  ///< classes
 
-ClassEvaluation nothing_seen(int classes) {
+ClassEvaluation nothing_seen(int classes, LossKind loss) {
   const auto width = static_cast<std::size_t>(classes);
-  return {.classes = classes, .counts = std::vector<std::int64_t>(width * (width + 1), 0), .mistakes = {}};
+  return {.classes = classes,
+          .loss = loss,
+          .counts = std::vector<std::int64_t>(width * (width + 1), 0),
+          .mistakes = {}};
 }
 
 bool is_surer(const Mistake& a, const Mistake& b) {
@@ -49,20 +52,20 @@ void add(ClassEvaluation& sum, const ClassEvaluation& term) {
 struct EvaluatedGrain {
   LossShape shape;
   const float* logits;
-  std::vector<float> log_softmax;  ///< [classes, batch]
+  std::vector<float> scores;  ///< [classes, batch]
 };
 
 EvaluatedGrain pass_forward(ThreadContext& thread, const BatchLoader& loader,
-                            std::span<const std::int32_t> indices, int classes,
+                            std::span<const std::int32_t> indices, int classes, LossKind loss,
                             std::span<const float> weights) {
   const int samples = static_cast<int>(indices.size());
   const int columns = thread.columns_for(samples);
   loader.load(indices, columns, thread.execution.input(), thread.labels.data());
   EvaluatedGrain grain{.shape = {.batch = columns, .samples = samples, .classes = classes},
                        .logits = thread.execution.forward_evaluation(weights.data(), columns),
-                       .log_softmax = {}};
-  grain.log_softmax.resize(static_cast<std::size_t>(columns) * static_cast<std::size_t>(classes));
-  cpu::log_softmax(grain.shape, grain.logits, grain.log_softmax.data());
+                       .scores = {}};
+  grain.scores.resize(static_cast<std::size_t>(columns) * static_cast<std::size_t>(classes));
+  score_classes(loss, grain.shape, grain.logits, grain.scores.data());
   return grain;
 }
 
@@ -77,18 +80,18 @@ int answer_to(const EvaluatedGrain& grain, int column) {
 void count_grain(const EvaluatedGrain& grain, const std::int32_t* labels, std::int64_t first,
                  ClassEvaluation& found) {
   const int classes = grain.shape.classes;
-  const auto log_share = [&](int c, int column) {
-    return grain.log_softmax[static_cast<std::size_t>(c * grain.shape.batch + column)];
-  };
   for (int column = 0; column < grain.shape.samples; ++column) {
     const int label = labels[column];
-    const bool is_nan = std::isnan(log_share(label, column));
+    std::vector<float> scores;
+    for (int c = 0; c < classes; ++c)
+      scores.push_back(grain.scores[static_cast<std::size_t>(c * grain.shape.batch + column)]);
+    const bool is_nan = std::ranges::any_of(scores, [](float score) { return std::isnan(score); });
     const int answer = is_nan ? classes : answer_to(grain, column);
     ++found.counts[static_cast<std::size_t>(label * (classes + 1) + answer)];
-    if (is_nan || answer == label) continue;
-    Mistake& mistake = found.mistakes.emplace_back(
-        Mistake{.sample = first + column, .label = label, .answer = answer, .probabilities = {}});
-    for (int c = 0; c < classes; ++c) mistake.probabilities.push_back(std::exp(log_share(c, column)));
+    if (answer == label || !std::ranges::all_of(scores, [](float score) { return std::isfinite(score); }))
+      continue;
+    found.mistakes.push_back(
+        Mistake{.sample = first + column, .label = label, .answer = answer, .scores = std::move(scores)});
   }
   if (found.mistakes.size() > 4 * kMistakesKept) keep_surest(found.mistakes);
 }
@@ -148,13 +151,13 @@ std::optional<int> ClassEvaluation::most_taken_for(int label) const {
 }
 
 ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& threads, const Dataset& data,
-                                 int grain, std::span<const float> weights, RankShare share,
+                                 LossKind loss, int grain, std::span<const float> weights, RankShare share,
                                  const LeaveEvaluation& leave) {
   const BatchLoader loader(data);
   const std::int64_t grains = (data.size() + grain - 1) / grain;
   const std::int64_t last = grains * (share.rank + 1) / share.ranks;
   std::atomic<std::int64_t> next = grains * share.rank / share.ranks;
-  std::vector<ClassEvaluation> parts(threads.size(), nothing_seen(data.classes));
+  std::vector<ClassEvaluation> parts(threads.size(), nothing_seen(data.classes, loss));
   std::atomic<bool> left = false;
   pool.run([&](int index) {
     ThreadContext& thread = threads[static_cast<std::size_t>(index)];
@@ -163,11 +166,11 @@ ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& t
       std::vector<std::int32_t> indices(
           static_cast<std::size_t>(std::min<std::int64_t>(grain, data.size() - g * grain)));
       std::iota(indices.begin(), indices.end(), static_cast<std::int32_t>(g * grain));
-      count_grain(pass_forward(thread, loader, indices, data.classes, weights), thread.labels.data(),
+      count_grain(pass_forward(thread, loader, indices, data.classes, loss, weights), thread.labels.data(),
                   g * grain, parts[static_cast<std::size_t>(index)]);
     }
   });
-  ClassEvaluation total = nothing_seen(data.classes);
+  ClassEvaluation total = nothing_seen(data.classes, loss);
   for (const ClassEvaluation& part : parts) add(total, part);
   total.interrupted = left;
   return total;
@@ -176,20 +179,20 @@ ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& t
 // Numbers of one size travel: kMistakesKept mistakes, or what stands for none.
 
 ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine) {
-  ClassEvaluation total = nothing_seen(mine.classes);
+  ClassEvaluation total = nothing_seen(mine.classes, mine.loss);
   total.counts = mine.counts;
   comm.all_reduce(std::span<std::int64_t>(total.counts));
 
   struct Travelling {
     std::int64_t sample = -1;
     std::int32_t label = 0, answer = 0;
-    std::int64_t sureness = 0;  ///< bits of a float that is not negative: in the order of the numbers
+    float sureness = 0;
+    std::int32_t unused = 0;
   };
   std::vector<Travelling> sent(kMistakesKept);
   for (std::size_t i = 0; i < mine.mistakes.size(); ++i) {
     const Mistake& mistake = mine.mistakes[i];
-    sent[i] = {mistake.sample, mistake.label, mistake.answer,
-               std::bit_cast<std::int32_t>(mistake.sureness())};
+    sent[i] = {mistake.sample, mistake.label, mistake.answer, mistake.sureness()};
   }
   const std::vector<std::byte> bytes = comm.all_gather(std::as_bytes(std::span(sent)));
   std::vector<Travelling> all(bytes.size() / sizeof(Travelling));
@@ -200,22 +203,21 @@ ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine) {
   });
   if (all.size() > kMistakesKept) all.resize(kMistakesKept);
 
-  // The one rank that has a sample gives its probabilities, the others zeros.
+  // The one rank that has a sample gives its scores, the others zeros.
   const auto classes = static_cast<std::size_t>(mine.classes);
   std::vector<std::int64_t> words(all.size() * classes, 0);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto own = std::ranges::find(mine.mistakes, all[i].sample, &Mistake::sample);
     if (own == mine.mistakes.end()) continue;
     for (std::size_t c = 0; c < classes; ++c)
-      words[i * classes + c] = std::bit_cast<std::int32_t>(own->probabilities[c]);
+      words[i * classes + c] = std::bit_cast<std::int32_t>(own->scores[c]);
   }
   comm.all_reduce(std::span<std::int64_t>(words));
   for (std::size_t i = 0; i < all.size(); ++i) {
-    Mistake& mistake = total.mistakes.emplace_back(Mistake{
-        .sample = all[i].sample, .label = all[i].label, .answer = all[i].answer, .probabilities = {}});
+    Mistake& mistake = total.mistakes.emplace_back(
+        Mistake{.sample = all[i].sample, .label = all[i].label, .answer = all[i].answer, .scores = {}});
     for (std::size_t c = 0; c < classes; ++c)
-      mistake.probabilities.push_back(
-          std::bit_cast<float>(static_cast<std::int32_t>(words[i * classes + c])));
+      mistake.scores.push_back(std::bit_cast<float>(static_cast<std::int32_t>(words[i * classes + c])));
   }
   return total;
 }
@@ -236,6 +238,11 @@ std::string locate_mistakes(ClassEvaluation& found, const TrainTestData& data, c
 // Tables, and the same as JSON.
 
 namespace {
+
+/// "97.20 % sure", "output 0.972"
+std::string sureness_text(LossKind loss, float score) {
+  return are_probabilities(loss) ? score_text(loss, score) + " sure" : "output " + score_text(loss, score);
+}
 
 std::string padded(const std::string& text, int width, bool to_the_right) {
   const std::string spaces(static_cast<std::size_t>(std::max(0, width - display_width(text))), ' ');
@@ -306,9 +313,10 @@ std::string classes_text(const ClassEvaluation& found, const std::vector<std::st
     const Mistake& mistake = found.mistakes[i];
     const std::string picture =
         mistake.picture.empty() ? "" : fmt::format(" ({})", printable_line(mistake.picture));
-    text += fmt::format("  sample {}{}: {} taken for {}, {:.2f} % sure\n", mistake.sample, picture,
+    text += fmt::format("  sample {}{}: {} taken for {}, {}\n", mistake.sample, picture,
                         names[static_cast<std::size_t>(mistake.label)],
-                        names[static_cast<std::size_t>(mistake.answer)], 100 * mistake.sureness());
+                        names[static_cast<std::size_t>(mistake.answer)],
+                        sureness_text(found.loss, mistake.sureness()));
   }
   return text;
 }
@@ -332,12 +340,13 @@ nlohmann::ordered_json classes_json(const ClassEvaluation& found, const std::vec
     mistakes.push_back({{"sample", mistake.sample},
                         {"label", mistake.label},
                         {"answer", mistake.answer},
-                        {"probabilities", mistake.probabilities}});
+                        {are_probabilities(found.loss) ? "probabilities" : "outputs", mistake.scores}});
     if (!mistake.picture.empty()) mistakes.back()["name"] = mistake.picture;
   }
   return {{"classes", std::move(classes)},
           {"confusion", std::move(confusion)},
           {"without_answer", found.answers(found.classes)},
+          {"scores", name_of_scores(found.loss)},
           {"mistakes", std::move(mistakes)}};
 }
 

@@ -25,14 +25,15 @@ inline constexpr std::size_t kMistakesKept = 36;
 struct Mistake {
   std::int64_t sample = 0;  ///< its place in the set
   int label = 0, answer = 0;
-  std::vector<float> probabilities;  ///< one for each class
-  std::string picture = {};          ///< that the sample was made of; empty: not known
+  std::vector<float> scores;  ///< one for each class (score_classes())
+  std::string picture = {};   ///< that the sample was made of; empty: not known
 
-  float sureness() const { return probabilities[static_cast<std::size_t>(answer)]; }
+  float sureness() const { return scores[static_cast<std::size_t>(answer)]; }
 };
 
 struct ClassEvaluation {
   int classes = 0;
+  LossKind loss = LossKind::kCrossEntropy;  ///< says what scores are
   /// [label][classes + 1]: how many samples of that label got that answer; the last column: outputs that are NaN.
   std::vector<std::int64_t> counts;
   std::vector<Mistake> mistakes;  ///< surest first, among equals the earlier sample; at most kMistakesKept
@@ -59,8 +60,8 @@ struct RankShare {
 /// An answer is the class with the largest output, the first among equals, as everywhere. Sets and weights as for
 /// evaluate(); grains are cut alike, so that each sample's numbers have the same bits for any share.
 ClassEvaluation evaluate_classes(WorkerPool& pool, std::vector<ThreadContext>& threads, const Dataset& data,
-                                 int grain, std::span<const float> weights, RankShare share = {},
-                                 const LeaveEvaluation& leave = never_leave);
+                                 LossKind loss, int grain, std::span<const float> weights,
+                                 RankShare share = {}, const LeaveEvaluation& leave = never_leave);
 
 /// What the shares of all ranks come to, the same on each. Collective.
 ClassEvaluation over_all(Communicator& comm, const ClassEvaluation& mine);

@@ -114,7 +114,11 @@ struct RunEvents {
                  "step_seconds_p99",    "resident_bytes",
                  "peak_resident_bytes", "device_bytes",
                  "peak_device_bytes",   "exposed_seconds",
-                 "rank_skew",           "slowest_rank"}};
+                 "rank_skew",           "slowest_rank",
+                 "ema_test_loss",       "ema_test_accuracy",
+                 "ema_validation_loss", "ema_validation_accuracy",
+                 "swa_test_loss",       "swa_test_accuracy",
+                 "swa_validation_loss", "swa_validation_accuracy"}};
   std::vector<double> busy, exposed;  ///< seconds of each rank, over the epochs
   Json start = nullptr, end = nullptr, others = Json::array();
   std::int64_t not_kept = 0;  ///< others, beyond kMostEvents

@@ -164,7 +164,7 @@ void add_classes(Json& run, const SavedModel& model, const ReportOptions& option
   for (int i = 0; i < pool.threads(); ++i) threads.emplace_back(model.network, model.grain);
   const auto deadline = std::chrono::steady_clock::now() + options.class_seconds;
   const auto late = [&] { return std::chrono::steady_clock::now() > deadline; };
-  auto found = evaluate_classes(pool, threads, test, model.grain, model.weights.span(), {}, late);
+  auto found = evaluate_classes(pool, threads, test, model.loss, model.grain, model.weights.span(), {}, late);
   if (found.interrupted) {
     run["notes"].push_back(
         fmt::format("the classes take more than {} s to evaluate: 'lockstep report' has them",

@@ -15,6 +15,7 @@
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace lockstep {
 namespace {
@@ -24,10 +25,11 @@ using Json = nlohmann::ordered_json;
 // Curves of the document.
 
 struct CurveOfRun {
-  std::string name;                               ///< "mnist, test"
-  std::size_t run = 0;                            ///< its place in the document
-  bool dashed = false;                            ///< of training
-  std::vector<std::pair<double, double>> points;  ///< (step, number), without those that are nothing
+  std::string name = {};                               ///< "mnist, test"
+  std::size_t run = 0;                                 ///< its place in the document
+  bool dashed = false;                                 ///< of training
+  std::size_t kind = 0;                                ///< its colour where there is one run
+  std::vector<std::pair<double, double>> points = {};  ///< (step, number), without those that are nothing
 };
 
 struct ChartOfRuns {
@@ -45,17 +47,29 @@ std::vector<std::pair<double, double>> points_of(const Json& events, const char*
   return points;
 }
 
+/// What losses and accuracies are of, as keys begin, and each one's colour where there is one run.
+constexpr auto kHalves = std::to_array<std::pair<std::string_view, std::size_t>>({{"train", 0},
+                                                                                  {"validation", 2},
+                                                                                  {"test", 1},
+                                                                                  {"ema_validation", 4},
+                                                                                  {"ema_test", 3},
+                                                                                  {"swa_validation", 6},
+                                                                                  {"swa_test", 5}});
+
 ChartOfRuns chart_of(const Json& report, const std::string& title, const char* what, bool is_share) {
   ChartOfRuns chart{title, is_share, {}};
   const Json& runs = report["runs"];
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    for (const std::string half : {"train", "validation", "test"}) {
+    for (const auto& [prefix, kind] : kHalves) {
+      const std::string half(prefix);
       auto points = points_of(runs[i]["curves"]["epoch"], (half + what).c_str());
       if (half == "train" && points.empty() && !is_share)  // a run within its first epoch has steps alone
         points = points_of(runs[i]["curves"]["step"], "loss");
       if (points.empty()) continue;
-      chart.curves.push_back({fmt::format("{}, {}", runs[i]["name"].get<std::string>(), half), i,
-                              half == "train", std::move(points)});
+      std::string name = half;
+      std::ranges::replace(name, '_', ' ');
+      chart.curves.push_back({fmt::format("{}, {}", runs[i]["name"].get<std::string>(), name), i,
+                              half == "train", kind, std::move(points)});
     }
   }
   return chart;
@@ -140,6 +154,14 @@ std::string report_csv(const Json& report) {
                                    "validation_accuracy",
                                    "test_loss",
                                    "test_accuracy",
+                                   "ema_validation_loss",
+                                   "ema_validation_accuracy",
+                                   "ema_test_loss",
+                                   "ema_test_accuracy",
+                                   "swa_validation_loss",
+                                   "swa_validation_accuracy",
+                                   "swa_test_loss",
+                                   "swa_test_accuracy",
                                    "step_seconds_p50",
                                    "step_seconds_p90",
                                    "step_seconds_p99",
@@ -181,7 +203,9 @@ std::string classes_markdown(const Json& found) {
                         one["samples"].dump(), one["correct"].dump(), share_text(one["precision"]),
                         share_text(one["recall"]), share_text(one["f1"]));
   }
-  text += "\n### Surest mistakes\n\n| sample | class | answer | sure |\n|---:|---|---|---:|\n";
+  const bool are_outputs = found["scores"] == "outputs";
+  text += fmt::format("\n### Surest mistakes\n\n| sample | class | answer | {} |\n|---:|---|---|---:|\n",
+                      are_outputs ? "output" : "sure");
   for (const Json& one : found["mistakes"]) {
     const auto label = one["label"].get<std::size_t>(), answer = one["answer"].get<std::size_t>();
     const auto name = [&](std::size_t c) {
@@ -190,7 +214,8 @@ std::string classes_markdown(const Json& found) {
     const std::string picture =
         one.contains("name") ? " " + markdown_text(one["name"].get<std::string>()) : "";
     text += fmt::format("| {}{} | {} | {} | {} |\n", one["sample"].dump(), picture, name(label), name(answer),
-                        share_text(one["probabilities"][answer]));
+                        are_outputs ? fmt::format("{:.3f}", one["outputs"][answer].get<double>())
+                                    : share_text(one["probabilities"][answer]));
   }
   return text;
 }
@@ -201,12 +226,21 @@ std::string epochs_markdown(const Json& epochs) {
     return epochs.contains(column) ? epochs[column][row] : Json(nullptr);
   };
   const std::string of = epochs.contains("validation_accuracy") ? "validation" : "test";
-  std::string text = fmt::format(
-      "\n| epoch | step | train loss | {0} loss | {0} accuracy |\n|---:|---:|---:|---:|---:|\n", of);
+  std::string head = fmt::format("| epoch | step | train loss | {0} loss | {0} accuracy |", of);
+  std::vector<std::string> averages = {"ema", "swa"};
+  std::erase_if(averages,
+                [&](const auto& average) { return !epochs.contains(average + "_" + of + "_accuracy"); });
+  for (const std::string& average : averages) head += fmt::format(" {} accuracy |", average);
+  std::string text = fmt::format("\n{}\n|", head);
+  for (std::size_t i = 0; i < 5 + averages.size(); ++i) text += "---:|";
+  text += "\n";
   for (std::size_t row = 0; row < epochs["step"].size(); ++row) {
-    text += fmt::format("| {} | {} | {} | {} | {} |\n", number_or_dash(value("epoch", row)),
+    text += fmt::format("| {} | {} | {} | {} | {} |", number_or_dash(value("epoch", row)),
                         epochs["step"][row].dump(), number_or_dash(value("train_loss", row)),
                         number_or_dash(value(of + "_loss", row)), share_text(value(of + "_accuracy", row)));
+    for (const std::string& average : averages)
+      text += fmt::format(" {} |", share_text(value(average + "_" + of + "_accuracy", row)));
+    text += "\n";
   }
   return text;
 }
@@ -340,7 +374,7 @@ std::string report_in_characters(const Json& report, int columns, bool unicode) 
   std::string text;
   for (std::size_t i = 0; i < report["runs"].size(); ++i) {
     const Json& run = report["runs"][i];
-    const CurveOfRun of_run{"", i, false, {}};
+    const CurveOfRun of_run{.run = i};
     text += several ? fmt::format("{}  ", mark_of(of_run, true)) : "";
     text += fmt::format(
         "{}: {}, step {}, accuracy {}, best {}, test loss {}\n", run["name"].get<std::string>(),
@@ -376,10 +410,7 @@ std::string report_svg(const Json& report) {
     for (std::size_t c = 0; c < charts[i].curves.size(); ++c) {
       const CurveOfRun& curve = charts[i].curves[c];
       const bool several = report["runs"].size() > 1;
-      const std::string_view colour = kColours[(several        ? curve.run
-                                                : curve.dashed ? 0
-                                                               : 1) %
-                                               kColours.size()];
+      const std::string_view colour = kColours[(several ? curve.run : curve.kind) % kColours.size()];
       std::vector<std::pair<double, double>> line;
       for (const auto& [step, value] : curve.points)
         line.emplace_back(kLeft + kWidth * frame.x.place(step), bottom - kHeight * frame.y.place(value));

@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <set>
 
@@ -176,6 +177,11 @@ std::string numbers_text(const RunComparison& comparison, int columns) {
   if (validated)
     row("validation accuracy, %",
         [](const RunHistory& run) { return accuracy_text(run.validation_accuracy); });
+  for (const auto& [name, accuracy] : {std::pair{"accuracy of the ema, %", &RunHistory::ema_accuracy},
+                                       std::pair{"accuracy of the swa, %", &RunHistory::swa_accuracy}})
+    if (std::ranges::any_of(comparison.runs,
+                            [&](const RunHistory& run) { return (run.*accuracy).has_value(); }))
+      row(name, [&](const RunHistory& run) { return accuracy_text(run.*accuracy); });
   row("best accuracy, %", [](const RunHistory& run) { return best_value(run.best_accuracy, accuracy_text); });
   row("test loss", [](const RunHistory& run) { return loss_text(run.test_loss); });
   row(validated ? "lowest loss" : "lowest test loss",
@@ -200,11 +206,11 @@ std::string trail_sentence(const TrailComparison& trail) {
                      printable_line(trail.what), before);
 }
 
-PlotCurve curve_of(const RunHistory& run, std::size_t number,
-                   std::optional<double> (EpochRecord::*value)() const, double factor) {
+/// @param value  a number of an EpochRecord: a member, or a method
+PlotCurve curve_of(const RunHistory& run, std::size_t number, const auto& value, double factor) {
   PlotCurve curve{mark_of(number)[0], {}};
   for (const EpochRecord& epoch : run.epochs)
-    if (const auto found = (epoch.*value)())
+    if (const std::optional<double> found = std::invoke(value, epoch))
       curve.points.emplace_back(static_cast<double>(epoch.epoch), factor * *found);
   return curve;
 }
@@ -230,7 +236,9 @@ nlohmann::ordered_json epochs_json(const RunHistory& run) {
                     {"test_loss", json_of(epoch.test_loss)},
                     {"test_accuracy", json_of(epoch.test_accuracy)},
                     {"validation_loss", json_of(epoch.validation_loss)},
-                    {"validation_accuracy", json_of(epoch.validation_accuracy)}});
+                    {"validation_accuracy", json_of(epoch.validation_accuracy)},
+                    {"ema_accuracy", json_of(epoch.ema_accuracy)},
+                    {"swa_accuracy", json_of(epoch.swa_accuracy)}});
   return list;
 }
 
@@ -279,10 +287,12 @@ std::string comparison_text(const RunComparison& comparison, int columns) {
 }
 
 std::string comparison_curves(const RunComparison& comparison, const PlotStyle& style) {
-  std::vector<PlotCurve> accuracy, loss;
+  std::vector<PlotCurve> accuracy, ema, swa, loss;
   std::string marks;
   for (std::size_t i = 0; i < comparison.runs.size(); ++i) {
     accuracy.push_back(curve_of(comparison.runs[i], i, &EpochRecord::accuracy, 100));
+    ema.push_back(curve_of(comparison.runs[i], i, &EpochRecord::ema_accuracy, 100));
+    swa.push_back(curve_of(comparison.runs[i], i, &EpochRecord::swa_accuracy, 100));
     loss.push_back(curve_of(comparison.runs[i], i, &EpochRecord::loss, 1));
     marks += " " + in_curve_colour(mark_of(i), i, style);
   }
@@ -296,6 +306,8 @@ std::string comparison_curves(const RunComparison& comparison, const PlotStyle& 
     if (!picture.empty()) text += "\n" + title + marks + "\n" + picture;
   };
   add(of + " accuracy, %, by epoch:", accuracy, style);
+  add(of + " accuracy of the ema, %, by epoch:", ema, style);
+  add(of + " accuracy of the swa, %, by epoch:", swa, style);
   add(of + (of_loss.log_y ? " loss (logarithmic), by epoch:" : " loss, by epoch:"), loss, of_loss);
   return text;
 }

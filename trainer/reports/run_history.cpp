@@ -63,12 +63,20 @@ void keep_better(std::optional<BestRecord>& best, const BestRecord& now, bool la
   if (!best || (larger ? now.value > best->value : now.value < best->value)) best = now;
 }
 
+/// Of an average of the weights, on what the weights themselves are judged by.
+std::optional<double> accuracy_of(const MetricsEvent& event, const std::string& average) {
+  const char* half = event.number("validation_accuracy") ? "_validation_accuracy" : "_test_accuracy";
+  return event.number(average + half);
+}
+
 /// The evaluation that an "epoch", "evaluation" or "end" tells of. @param epoch  0: within one
 void add_evaluation(RunHistory& run, const MetricsEvent& event, std::int64_t epoch) {
   run.test_loss = event.number("test_loss");
   run.test_accuracy = event.number("test_accuracy");
   run.validation_loss = event.number("validation_loss");
   run.validation_accuracy = event.number("validation_accuracy");
+  run.ema_accuracy = accuracy_of(event, "ema");
+  run.swa_accuracy = accuracy_of(event, "swa");
   if (const auto accuracy = run.last_accuracy())
     keep_better(run.best_accuracy, {epoch, run.step, *accuracy}, /*larger=*/true);
   if (const auto loss = run.last_loss())
@@ -86,7 +94,9 @@ void add_epoch(RunHistory& run, const MetricsEvent& event) {
                         .test_loss = event.number("test_loss"),
                         .test_accuracy = event.number("test_accuracy"),
                         .validation_loss = event.number("validation_loss"),
-                        .validation_accuracy = event.number("validation_accuracy")});
+                        .validation_accuracy = event.number("validation_accuracy"),
+                        .ema_accuracy = accuracy_of(event, "ema"),
+                        .swa_accuracy = accuracy_of(event, "swa")});
   run.loss = event.number("train_loss");
   add_evaluation(run, event, epoch);
 }

@@ -36,6 +36,7 @@ struct EpochRecord {
   std::optional<double> train_loss, train_accuracy, train_seconds, learning_rate;
   std::optional<double> test_loss, test_accuracy;  ///< accuracy from 0 to 1
   std::optional<double> validation_loss, validation_accuracy;
+  std::optional<double> ema_accuracy, swa_accuracy;  ///< as accuracy(), of averages of the weights
 
   /// By which a run is judged: on what is held out, or on the test set.
   std::optional<double> loss() const { return validation_accuracy ? validation_loss : test_loss; }
@@ -67,6 +68,7 @@ struct RunHistory {
   std::optional<double> loss;                      ///< of the last step or epoch of training that is told of
   std::optional<double> test_loss, test_accuracy;  ///< of the last evaluation
   std::optional<double> validation_loss, validation_accuracy;
+  std::optional<double> ema_accuracy, swa_accuracy;    ///< as last_accuracy(), of averages of the weights
   std::optional<BestRecord> best_accuracy, best_loss;  ///< by EpochRecord::accuracy(); the first among equals
   std::optional<double> seconds;  ///< of the start that came to the end; otherwise of the epochs' training
   std::string weights_sha256;     ///< "": it did not come to its end

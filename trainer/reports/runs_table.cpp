@@ -102,6 +102,7 @@ struct Column {
   int importance;  ///< that with the least goes first
   bool is_number;
   std::function<std::string(const RunHistory&)> text;
+  bool where_told = false;  ///< only where a run has it
 };
 
 std::string epochs_text(const RunHistory& run) {
@@ -128,6 +129,8 @@ const std::vector<Column>& columns_of_runs() {
       {"epochs", 7, true, epochs_text},
       {"last %", 8, true, [](const RunHistory& run) { return accuracy_text(run.last_accuracy()); }},
       {"best % @", 9, true, best_text},
+      {"ema %", 7, true, [](const RunHistory& run) { return accuracy_text(run.ema_accuracy); }, true},
+      {"swa %", 7, true, [](const RunHistory& run) { return accuracy_text(run.swa_accuracy); }, true},
       {"loss", 6, true, [](const RunHistory& run) { return loss_text(run.last_loss()); }},
       {"seconds", 3, true, [](const RunHistory& run) { return seconds_text(run.seconds); }},
       {"ranks", 2, true,
@@ -170,7 +173,11 @@ int widest_line(std::string_view text) {
 /// First names are clipped, then columns go.
 std::string table_within(const std::vector<RunHistory>& runs, int width) {
   std::vector<const Column*> columns;
-  for (const Column& column : columns_of_runs()) columns.push_back(&column);
+  for (const Column& column : columns_of_runs()) {
+    const bool is_told =
+        std::ranges::any_of(runs, [&](const RunHistory& run) { return column.text(run) != "-"; });
+    if (is_told || !column.where_told) columns.push_back(&column);
+  }
   std::string text = table_text(runs, columns, kWidestName);
   while (widest_line(text) > width) {
     text = table_text(runs, columns, kNarrowestName);
@@ -342,6 +349,8 @@ nlohmann::ordered_json run_json(const RunHistory& run) {
           {"test_accuracy", json_of(run.test_accuracy)},
           {"validation_loss", json_of(run.validation_loss)},
           {"validation_accuracy", json_of(run.validation_accuracy)},
+          {"ema_accuracy", json_of(run.ema_accuracy)},
+          {"swa_accuracy", json_of(run.swa_accuracy)},
           {"best_accuracy", json_of(run.best_accuracy)},
           {"best_loss", json_of(run.best_loss)},
           {"seconds", json_of(run.seconds)},

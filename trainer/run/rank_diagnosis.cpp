@@ -5,6 +5,7 @@
 
 #include "comm/agreement.hpp"
 #include "comm/reduce/bucket_plan.hpp"
+#include "common/installed.hpp"
 #include "common/machine.hpp"
 #include "common/output.hpp"
 #include "trainer/engine/job_setup.hpp"
@@ -81,7 +82,7 @@ void add_launch(RankView& view, const Communicator& comm, const Job& job) {
     view.versions["MPI"] = mpi.substr(0, mpi.find(','));
 }
 
-CheckResult attempt(const char* id, const char* healthy, const char* fix,
+CheckResult attempt(const char* id, const char* healthy, const std::string& fix,
                     const std::function<void()>& action) {
   try {
     action();
@@ -145,9 +146,10 @@ Diagnosis diagnose(Communicator& comm, const Job& job, bool data_too, const Surr
                                "see 'lockstep devices' on that host, or set parallel.device=cpu",
                                [&] { device = choose_device(job.parallel, comm); }));
   if (data_too && agreements.back().findings.empty())
-    agreements.push_back(attempt("equal-data", "all ranks have the same network and data",
-                                 "launch/get-data on every host, or one LOCKSTEP_DATA that all share",
-                                 [&] { compare_setup(comm, job, device); }));
+    agreements.push_back(
+        attempt("equal-data", "all ranks have the same network and data",
+                script_command("get-data") + " on every host, or one LOCKSTEP_DATA that all share",
+                [&] { compare_setup(comm, job, device); }));
   diagnosis.ranks = exchange_views(comm, job, device, world, true);
   diagnosis.results = run_checks(diagnosis.ranks, true);
   diagnosis.results.insert(diagnosis.results.begin(), agreements.begin(), agreements.end());

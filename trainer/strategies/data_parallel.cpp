@@ -63,7 +63,7 @@ std::vector<std::uint64_t> DataParallel::combine_fingerprints(std::span<std::uin
 StrategyDescription DataParallel::describe() const {
   const bool alone = comm_.size() == 1;
   const std::string buckets = alone ? "none, one rank" : setup_.plan.describe();
-  return {.sums = "buckets: " + buckets,
+  return {.sums = alone ? "buckets: " + buckets : buckets,
           .lines = {},
           .facts = {{"buckets", buckets}},
           .for_log = alone ? "" : setup_.plan.forecast()};

@@ -19,29 +19,39 @@
 namespace lockstep {
 
 std::vector<int> Prediction::ranking() const {
-  std::vector<int> classes(probabilities.size());
+  std::vector<int> classes(scores.size());
   std::iota(classes.begin(), classes.end(), 0);
   std::stable_sort(classes.begin(), classes.end(), [&](int a, int b) {
-    return probabilities[static_cast<std::size_t>(a)] > probabilities[static_cast<std::size_t>(b)];
+    return scores[static_cast<std::size_t>(a)] > scores[static_cast<std::size_t>(b)];
   });
   return classes;
 }
 
+namespace {
+
+bool is_sure(LossKind loss, const std::vector<float>& scores, std::size_t best) {
+  if (are_probabilities(loss)) return scores[best] >= kSureProbability;
+  for (std::size_t c = 0; c < scores.size(); ++c)
+    if (c != best && scores[best] - scores[c] < kSureLead) return false;
+  return true;
+}
+
+}  // namespace
+
 void warn_if_unsure(Prediction& prediction, const std::vector<std::vector<float>>& variants,
-                    const std::vector<std::string>& class_names) {
-  if (prediction.probabilities.size() < 2) return;
+                    const ReportStyle& style) {
+  if (prediction.scores.size() < 2) return;
   const auto best = static_cast<std::size_t>(prediction.ranking().front());
   Prediction mean = prediction;
   for (const auto& variant : variants) {
-    for (std::size_t c = 0; c < variant.size(); ++c) mean.probabilities[c] += variant[c];
+    for (std::size_t c = 0; c < variant.size(); ++c) mean.scores[c] += variant[c];
   }
-  for (float& probability : mean.probabilities) probability /= static_cast<float>(variants.size() + 1);
-  const float sure = std::min(prediction.probabilities[best], mean.probabilities[best]);
-  if (sure >= kSureProbability) return;
+  for (float& score : mean.scores) score /= static_cast<float>(variants.size() + 1);
+  if (is_sure(style.loss, prediction.scores, best) && is_sure(style.loss, mean.scores, best)) return;
   const std::vector<int> ranking = mean.ranking();
   const auto rival =
       static_cast<std::size_t>(static_cast<std::size_t>(ranking[0]) == best ? ranking[1] : ranking[0]);
-  prediction.warnings.push_back(fmt::format("{} or {}?", class_names[best], class_names[rival]));
+  prediction.warnings.push_back(fmt::format("{} or {}?", style.class_names[best], style.class_names[rival]));
 }
 
 // Bars, one-line answers and JSON.
@@ -53,8 +63,14 @@ using Json = nlohmann::ordered_json;
 std::string bar(double share, bool unicode) {
   constexpr int kWidth = 40;
   std::string text;
-  for (int i = 0; i < static_cast<int>(std::lround(share * kWidth)); ++i) text += unicode ? "█" : "#";
+  for (int i = 0; i < static_cast<int>(std::lround(std::clamp(share, 0.0, 1.0) * kWidth)); ++i)
+    text += unicode ? "█" : "#";
   return text;
+}
+
+/// Of one class's score, in JSON and CSV.
+const char* key_of_score(const ReportStyle& style) {
+  return are_probabilities(style.loss) ? "probability" : "output";
 }
 
 const std::string& name_of(int index, const ReportStyle& style) {
@@ -102,12 +118,16 @@ std::string bars_of(const Prediction& prediction, const ReportStyle& style) {
   std::string text = fmt::format("{}: {}{}\n", picture_and_original(prediction),
                                  name_of(prediction.ranking().front(), style), done);
   for (const std::string& warning : prediction.warnings) text += fmt::format("  not sure: {}\n", warning);
+  if (style.loss == LossKind::kBinaryCrossEntropy)
+    text += "  of each class by itself (binary_cross_entropy):\n";
+  if (!are_probabilities(style.loss))
+    text += "  outputs, no probabilities: 1 is the class, 0 another (mse):\n";
   ReportStyle with_bars = style;
   if (style.top == 0 && style.class_names.size() > kMostBars) with_bars.top = kMostBars;
   for (const int c : shown(prediction, with_bars, true)) {
-    const float probability = prediction.probabilities[static_cast<std::size_t>(c)];
-    const std::string line = fmt::format("  {:>{}} {:>6.2f} % {}", name_of(c, style), width_of_names(style),
-                                         100 * probability, bar(probability, style.unicode));
+    const float score = prediction.scores[static_cast<std::size_t>(c)];
+    const std::string line = fmt::format("  {:>{}} {:>8} {}", name_of(c, style), width_of_names(style),
+                                         score_text(style.loss, score), bar(score, style.unicode));
     text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
   }
   return text;
@@ -118,8 +138,8 @@ std::string line_of(const Prediction& prediction, const ReportStyle& style) {
   std::vector<int> classes = prediction.ranking();
   classes.resize(std::min(classes.size(), static_cast<std::size_t>(std::max(1, style.top))));
   for (const int c : classes) {
-    line += fmt::format(" {} {:.2f} %", name_of(c, style),
-                        100 * prediction.probabilities[static_cast<std::size_t>(c)]);
+    line += fmt::format(" {} {}", name_of(c, style),
+                        score_text(style.loss, prediction.scores[static_cast<std::size_t>(c)]));
   }
   if (!prediction.warnings.empty())
     line += fmt::format("  not sure: {}", fmt::join(prediction.warnings, ", "));
@@ -130,16 +150,21 @@ std::string json_of(const Prediction& prediction, const ReportStyle& style) {
   Json top = Json::array();
   for (const int c : shown(prediction, style, false))
     top.push_back({{"class", name_of(c, style)},
-                   {"probability", prediction.probabilities[static_cast<std::size_t>(c)]}});
+                   {key_of_score(style), prediction.scores[static_cast<std::size_t>(c)]}});
   const int best = prediction.ranking().front();
   Json json = {{"format", kPredictionFormat}, {"picture", prediction.picture}};
   if (!prediction.original.empty()) json["original"] = prediction.original;
-  json.update({{"class", name_of(best, style)},
-               {"probability", prediction.probabilities[static_cast<std::size_t>(best)]},
+  json.update({{"scores", name_of_scores(style.loss)},
+               {"class", name_of(best, style)},
+               {key_of_score(style), prediction.scores[static_cast<std::size_t>(best)]},
                {"top", top},
                {"done", prediction.done},
                {"warnings", prediction.warnings}});
   return one_line(json);
+}
+
+std::string csv_head(const ReportStyle& style) {
+  return fmt::format("picture,class,{},not_sure\n", key_of_score(style));
 }
 
 std::string csv_of(const Prediction& prediction, const ReportStyle& style) {
@@ -150,7 +175,7 @@ std::string csv_of(const Prediction& prediction, const ReportStyle& style) {
   };
   const int best = prediction.ranking().front();
   return fmt::format("{},{},{},{}\n", quoted(prediction.picture), quoted(name_of(best, style)),
-                     prediction.probabilities[static_cast<std::size_t>(best)],
+                     prediction.scores[static_cast<std::size_t>(best)],
                      quoted(fmt::format("{}", fmt::join(prediction.warnings, ", "))));
 }
 
@@ -191,15 +216,13 @@ std::string PredictionSummary::to_json(const std::string& name, const ReportStyl
 Predictor::Predictor(const SavedModel& model) : model_(model), execution_(model.network, kBatch) {}
 
 std::vector<std::vector<float>> Predictor::predict(std::span<const Picture> pictures) {
-  std::vector<std::vector<float>> probabilities;
+  std::vector<std::vector<float>> scores;
   for (std::size_t begin = 0; begin < pictures.size(); begin += kBatch)
-    predict_batch(pictures.subspan(begin, std::min<std::size_t>(kBatch, pictures.size() - begin)),
-                  probabilities);
-  return probabilities;
+    predict_batch(pictures.subspan(begin, std::min<std::size_t>(kBatch, pictures.size() - begin)), scores);
+  return scores;
 }
 
-void Predictor::predict_batch(std::span<const Picture> pictures,
-                              std::vector<std::vector<float>>& probabilities) {
+void Predictor::predict_batch(std::span<const Picture> pictures, std::vector<std::vector<float>>& scores) {
   const int samples = static_cast<int>(pictures.size()), multiple = cpu::kLanes;
   const int batch = (samples + multiple - 1) / multiple * multiple;
   std::vector<std::uint8_t> pixels;
@@ -217,11 +240,11 @@ void Predictor::predict_batch(std::span<const Picture> pictures,
                      execution_.input());
   float* logits = execution_.forward_evaluation(model_.weights.data(), batch);
   const int classes = model_.network.classes();
-  cpu::log_softmax({.batch = batch, .samples = samples, .classes = classes}, logits, logits);
+  score_classes(model_.loss, {.batch = batch, .samples = samples, .classes = classes}, logits, logits);
   for (int s = 0; s < samples; ++s) {
-    std::vector<float>& of_sample = probabilities.emplace_back();
-    for (int c = 0; c < classes; ++c) of_sample.push_back(std::exp(logits[c * batch + s]));
-    if (std::ranges::all_of(of_sample, [](float p) { return std::isfinite(p); })) continue;
+    std::vector<float>& of_sample = scores.emplace_back();
+    for (int c = 0; c < classes; ++c) of_sample.push_back(logits[c * batch + s]);
+    if (std::ranges::all_of(of_sample, [](float score) { return std::isfinite(score); })) continue;
     throw InternalError(
         fmt::format("{}: the network's outputs for a picture are NaN or infinite, since its weights are too "
                     "large; use an "

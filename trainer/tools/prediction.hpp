@@ -6,6 +6,7 @@
 #include "data/pictures/picture.hpp"
 #include "models/execution.hpp"
 #include "models/network.hpp"
+#include "trainer/engine/evaluator.hpp"
 #include "trainer/run/saved_model.hpp"
 
 #include <cstdint>
@@ -19,20 +20,13 @@ namespace lockstep {
 struct Prediction {
   std::string picture;        ///< its name
   std::string original = {};  ///< what it was made of, if it is an image of a converted set and that is known
-  std::vector<float> probabilities;   ///< one for each class
+  std::vector<float> scores;  ///< one for each class (score_classes())
   std::vector<std::string> done;      ///< to the picture
   std::vector<std::string> warnings;  ///< empty: the answer can be relied on as far as the network can
 
   /// Class indices, likeliest first.
   std::vector<int> ranking() const;
 };
-
-/// Adds a warning where the likeliest class is less likely than kSureProbability, or is so on average over
-/// `variants`, the probabilities of the same picture written a little differently. On MNIST's test images Net
-/// with 98.5 % is right in 99.5 of 100 cases above it, and in 74 below; with variants in 99.8.
-inline constexpr float kSureProbability = 0.9F;
-void warn_if_unsure(Prediction& prediction, const std::vector<std::vector<float>>& variants,
-                    const std::vector<std::string>& class_names);
 
 // Predictions as a person or a program reads them.
 
@@ -41,9 +35,18 @@ inline constexpr int kMostBars = 20;
 
 struct ReportStyle {
   std::vector<std::string> class_names;
-  int top = 0;           ///< only so many classes, likeliest first; 0: all, in label order
-  bool unicode = false;  ///< bars of blocks rather than of #
+  int top = 0;                              ///< only so many classes, likeliest first; 0: all, in label order
+  bool unicode = false;                     ///< bars of blocks rather than of #
+  LossKind loss = LossKind::kCrossEntropy;  ///< says what scores are
 };
+
+/// Adds a warning where the likeliest class is less likely than kSureProbability, or is so on average over
+/// `variants`, the scores of the same picture written a little differently. On MNIST's test images Net
+/// with 98.5 % is right in 99.5 of 100 cases above it, and in 74 below; with variants in 99.8. Of outputs that are no
+/// probabilities, the largest has to lead the next by kSureLead.
+inline constexpr float kSureProbability = 0.9F, kSureLead = 0.5F;
+void warn_if_unsure(Prediction& prediction, const std::vector<std::vector<float>>& variants,
+                    const ReportStyle& style);
 
 /// A line with the answer, one for each warning, and a bar for each class.
 std::string bars_of(const Prediction& prediction, const ReportStyle& style);
@@ -54,13 +57,14 @@ std::string line_of(const Prediction& prediction, const ReportStyle& style);
 /// Grows by new keys; a key that changes its meaning raises it.
 inline constexpr int kPredictionFormat = 1;
 
-/// One line of JSON: {"format", "picture", "original" where it is known, "class", "probability", "top": [{"class",
-/// "probability"}...], "done": [...], "warnings": [...]}; top holds style.top classes, or all, likeliest first.
+/// One line of JSON: {"format", "picture", "original" where it is known, "scores", "class", "probability", "top":
+/// [{"class", "probability"}...], "done": [...], "warnings": [...]}; top holds style.top classes, or all, likeliest
+/// first. "output" in place of "probability" where scores are none.
 std::string json_of(const Prediction& prediction, const ReportStyle& style);
 
-/// A line of CSV: picture, class, probability, warnings; and the line above them.
+/// A line of CSV: picture, class, probability or output, warnings; and the line above them.
 std::string csv_of(const Prediction& prediction, const ReportStyle& style);
-inline constexpr const char* kCsvHead = "picture,class,probability,not_sure\n";
+std::string csv_head(const ReportStyle& style);
 
 /// Counts what was predicted for many pictures.
 class PredictionSummary {
@@ -87,12 +91,12 @@ class Predictor {
   /// @param model  must outlive this
   explicit Predictor(const SavedModel& model);
 
-  /// Probability of each class, for each picture. Pictures have the shape that the network was trained on.
+  /// The score of each class, for each picture. Pictures have the shape that the network was trained on.
   std::vector<std::vector<float>> predict(std::span<const Picture> pictures);
 
  private:
   /// At most kBatch at a time.
-  void predict_batch(std::span<const Picture> pictures, std::vector<std::vector<float>>& probabilities);
+  void predict_batch(std::span<const Picture> pictures, std::vector<std::vector<float>>& scores);
 
   static constexpr int kBatch = 64;
   const SavedModel& model_;

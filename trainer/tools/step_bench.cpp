@@ -164,7 +164,7 @@ void print_tables(const StepReport& report) {
   print("napkin limit: {:.0f} us a step at the peak\n",
         1e6 * flops_per_thread(network, job, comm, 1.0) / peak);
   const std::string forecast = plan.forecast();
-  print("buckets: {}{}{}\n\n", plan.describe(), forecast.empty() ? "" : "\n", forecast);
+  print("{}{}{}\n\n", plan.describe(), forecast.empty() ? "" : "\n", forecast);
   print("{:<11} {:>10} {:>9} {:>8} {:>8} {:>8} {:>8} {:>9}\n", "determinism", "samples/s", "us/step",
         "of peak", "input", "exposed", "skew", "optimiser");
   print_contender(world, network, job, comm, peak);

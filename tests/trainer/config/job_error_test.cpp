@@ -319,11 +319,17 @@ TEST(JobErrorTest, GroupsAreMapsOfThreeKeys) {
   const std::string expected = "job.yaml:2:17: train.groups: expected a list of groups, each with match";
   for (const char* groups :
        {"{match: a}", "[a]", "[{}]", "[{lr_factor: 2}]", "[{match: }]", "[{match: ''}]",
-        "[{match: a, lr: 2}]", "[{match: a, lr_factor: 0}]", "[{match: a, lr_factor: -1}]",
-        "[{match: a, lr_factor: 1e7}]", "[{match: a, weight_decay: -1}]", "[{match: a, weight_decay: [1]}]",
-        "[{match: [a], lr_factor: 2}]"})
+        "[{match: a, lr_factor: 0}]", "[{match: a, lr_factor: -1}]", "[{match: a, lr_factor: 1e7}]",
+        "[{match: a, weight_decay: -1}]", "[{match: a, weight_decay: [1]}]", "[{match: [a], lr_factor: 2}]"})
     EXPECT_EQ(error_of(fmt::format("train: {{groups: {}}}\n", groups)).substr(0, expected.size()), expected)
         << groups;
+  EXPECT_EQ(
+      error_of("train: {groups: [{match: a}, {match: b, lr_fator: 2}]}\n"),
+      "job.yaml:2:41: train.groups: unknown key 'lr_fator' (did you mean 'lr_factor'?); a group has match, "
+      "lr_factor, weight_decay");
+  EXPECT_EQ(error_of("train: {groups: [{match: a, lr: 2}]}\n"),
+            "job.yaml:2:29: train.groups: unknown key 'lr' (did you mean 'lr_factor'?); a group has match, "
+            "lr_factor, weight_decay");
   EXPECT_EQ(error_of("train: {groups: [{match: a*, lr_factor: 1e-38}], optimizer: {lr: 1e-20}}\n"),
             "job.yaml:2:17: train.groups: lr_factor: 1e-38 of 'a*' times the rate, 1e-20, is 0 as fp32, "
             "whose smallest "

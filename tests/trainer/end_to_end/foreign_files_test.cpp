@@ -234,7 +234,13 @@ TEST_F(ForeignFilesTest, DirectoryThatWasMadeForARunIsTaken) {
   fs::create_directory(place);
   fs::copy(job_, place + "/job.yaml");
   write_text(place + "/.gitignore", "*");
-  const auto train = "cd " + place + " && $LOCKSTEP_PROGRAM train job.yaml train.max_steps=1 run.dir=.";
+  const auto refused = run_shell("cd " + place + " && $LOCKSTEP_PROGRAM train job.yaml run.dir=.");
+  EXPECT_EQ(refused.exit_code, 2) << refused.everything();
+  EXPECT_NE(refused.err.find("run.dir: . holds a job.yaml that no run has written"), std::string::npos)
+      << refused.err;
+  EXPECT_EQ(read_text(place + "/job.yaml"), read_text(job_)) << "a run's own took its place";
+  fs::rename(place + "/job.yaml", place + "/mine.yaml");
+  const auto train = "cd " + place + " && $LOCKSTEP_PROGRAM train mine.yaml train.max_steps=1 run.dir=.";
   EXPECT_EQ(run_shell(train).exit_code, 0);
   write_text(place + "/notes", "mine");
   const auto again = run_shell(train);

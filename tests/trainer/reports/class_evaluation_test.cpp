@@ -44,14 +44,14 @@ Network unit_network() {
 const std::vector<float> kUnitWeights = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0};
 
 ClassEvaluation found_by(const Network& network, const Dataset& set, int ranks, int threads_of_rank,
-                         int asked_rank) {
+                         int asked_rank, LossKind loss = LossKind::kCrossEntropy) {
   ClassEvaluation found;
   run_thread_ranks(ranks, [&](Communicator& comm) {
     WorkerPool pool(threads_of_rank);
     std::vector<ThreadContext> threads;
     for (int i = 0; i < threads_of_rank; ++i) threads.emplace_back(network, 4);
-    const auto mine =
-        evaluate_classes(pool, threads, set, 4, kUnitWeights, {.rank = comm.rank(), .ranks = comm.size()});
+    const auto mine = evaluate_classes(pool, threads, set, loss, 4, kUnitWeights,
+                                       {.rank = comm.rank(), .ranks = comm.size()});
     const auto all = over_all(comm, mine);
     if (comm.rank() == asked_rank) found = all;
   });
@@ -114,6 +114,26 @@ TEST(ClassEvaluationTest, NoRanksShareShows) {
   }
 }
 
+/// The features are the outputs; where they are negative, the surest mistakes are those nearest to 0.
+TEST(ClassEvaluationTest, OutputsAndSigmoidsAreCalledSo) {
+  const Network network = unit_network();
+  Dataset set = every_fifth_is_wrong(101);
+  for (float& feature : set.features.span()) feature -= 100;
+  const ClassEvaluation outputs = found_by(network, set, 1, 1, 0, LossKind::kMeanSquares);
+  const ClassEvaluation shared = found_by(network, set, 3, 2, 1, LossKind::kMeanSquares);
+  const auto json = classes_json(outputs, kNames);
+  EXPECT_EQ(json, classes_json(shared, kNames));
+  EXPECT_EQ(json["scores"], "outputs");
+  EXPECT_EQ(json["mistakes"][0]["outputs"][outputs.mistakes[0].answer], -93);
+  EXPECT_FALSE(json["mistakes"][0].contains("probabilities"));
+  EXPECT_NE(classes_text(outputs, kNames).find(", output -93.000\n"), std::string::npos);
+  for (float& feature : set.features.span()) feature += 100;
+  const ClassEvaluation sigmoids = found_by(network, set, 1, 1, 0, LossKind::kBinaryCrossEntropy);
+  EXPECT_EQ(sigmoids.counts, outputs.counts);
+  EXPECT_EQ(classes_json(sigmoids, kNames)["scores"], "sigmoid");
+  EXPECT_NEAR(sigmoids.mistakes.front().sureness(), 1 / (1 + std::exp(-7)), 1e-6);
+}
+
 TEST(ClassEvaluationTest, OutputsThatAreNaNAreNoAnswer) {
   const Network network = unit_network();
   Dataset set = every_fifth_is_wrong(8);
@@ -165,8 +185,10 @@ TEST(ClassEvaluationTest, ItIsLeftWhereThereIsNoTime) {
   WorkerPool pool(1);
   std::vector<ThreadContext> threads;
   threads.emplace_back(network, 4);
-  EXPECT_FALSE(evaluate_classes(pool, threads, set, 4, kUnitWeights).interrupted);
-  EXPECT_TRUE(evaluate_classes(pool, threads, set, 4, kUnitWeights, {}, [] { return true; }).interrupted);
+  const LossKind loss = LossKind::kCrossEntropy;
+  EXPECT_FALSE(evaluate_classes(pool, threads, set, loss, 4, kUnitWeights).interrupted);
+  EXPECT_TRUE(
+      evaluate_classes(pool, threads, set, loss, 4, kUnitWeights, {}, [] { return true; }).interrupted);
 }
 
 }  // namespace

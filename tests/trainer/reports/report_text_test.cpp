@@ -43,14 +43,17 @@ TEST(ReportTextTest, CsvHasEveryNumberAndQuotesNames) {
   EXPECT_EQ(
       report_csv(report_of({"a,\"b\""})),
       "run,event,epoch,step,loss,learning_rate,samples_per_second,gradient_norm,train_loss,train_accuracy,"
-      "train_seconds,epoch_seconds,validation_loss,validation_accuracy,test_loss,test_accuracy,step_seconds_"
+      "train_seconds,epoch_seconds,validation_loss,validation_accuracy,test_loss,test_accuracy,ema_"
+      "validation_loss,ema_validation_accuracy,ema_test_loss,"
+      "ema_test_accuracy,swa_validation_loss,swa_validation_accuracy,swa_test_loss,swa_test_accuracy,step_"
+      "seconds_"
       "p50,"
       "step_seconds_p90,step_seconds_p99,exposed_seconds,rank_skew,slowest_rank,resident_bytes,"
       "peak_resident_bytes,device_bytes,peak_device_bytes\n"
-      "\"a,\"\"b\"\"\",step,,5,2.5,,,,,,,,,,,,,,,,,,,,,\n"
-      "\"a,\"\"b\"\"\",step,,10,,,,,,,,,,,,,,,,,,,,,,\n"
-      "\"a,\"\"b\"\"\",epoch,1,10,,,,,2.0,,,,,,1.5,0.25,,,,,,,,,,\n"
-      "\"a,\"\"b\"\"\",epoch,2,20,,,,,1.0,,,,,,0.5,0.75,,,,,,,,,,\n");
+      "\"a,\"\"b\"\"\",step,,5,2.5,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
+      "\"a,\"\"b\"\"\",step,,10,,,,,,,,,,,,,,,,,,,,,,,,,,,,,,\n"
+      "\"a,\"\"b\"\"\",epoch,1,10,,,,,2.0,,,,,,1.5,0.25,,,,,,,,,,,,,,,,,,\n"
+      "\"a,\"\"b\"\"\",epoch,2,20,,,,,1.0,,,,,,0.5,0.75,,,,,,,,,,,,,,,,,,\n");
 }
 
 TEST(ReportTextTest, MarkdownEscapesWhatItWouldObey) {
@@ -61,6 +64,19 @@ TEST(ReportTextTest, MarkdownEscapesWhatItWouldObey) {
       << text;
   EXPECT_NE(text.find("| 2 | 20 | 1 | 0.5 | 75.00 % |\n"), std::string::npos) << text;
   EXPECT_NE(text.find("a \\<b\\> \\& \\`c\\`"), std::string::npos) << text;
+}
+
+TEST(ReportTextTest, AveragesAreCurvesAndColumnsOfTheirOwn) {
+  Json report = report_of({"a"});
+  report["runs"][0]["curves"]["epoch"]["ema_test_accuracy"] = {0.5, 0.875};
+  report["runs"][0]["curves"]["epoch"]["ema_test_loss"] = {1.0, 0.25};
+  EXPECT_NE(
+      report_markdown(report).find("| test accuracy | ema accuracy |\n|---:|---:|---:|---:|---:|---:|\n"),
+      std::string::npos)
+      << report_markdown(report);
+  EXPECT_NE(report_markdown(report).find(" 75.00 % | 87.50 % |\n"), std::string::npos);
+  EXPECT_NE(report_svg(report).find("a, ema test"), std::string::npos);
+  EXPECT_NE(report_csv(report).find(",0.875,"), std::string::npos);
 }
 
 TEST(ReportTextTest, ACurveGoesFromCornerToCorner) {

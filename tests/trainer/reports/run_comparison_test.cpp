@@ -110,6 +110,23 @@ TEST_F(RunComparisonTest, CurvesAreThoseOfTheEpochs) {
   EXPECT_NE(text.find("40 +"), std::string::npos) << text;
 }
 
+TEST_F(RunComparisonTest, AveragesHaveRowsAndCurvesWhereARunHasSome) {
+  EXPECT_EQ(comparison_text(compare(), 79).find("swa"), std::string::npos);
+  std::vector<std::string> lines = {start_line()};
+  for (const int epoch : {1, 2})
+    lines.push_back(fmt::format(
+        R"({{"event":"epoch","epoch":{0},"step":{0},"test_accuracy":0.5,"swa_test_accuracy":0.8{0}}})",
+        epoch));
+  folders_.run("b", lines);
+  const std::string text = comparison_text(compare(), 79),
+                    curves = comparison_curves(compare(), {.columns = 60, .rows = 6});
+  EXPECT_NE(text.find("accuracy of the swa, %"), std::string::npos) << text;
+  EXPECT_NE(text.find("82.00"), std::string::npos) << text;
+  EXPECT_EQ(text.find("of the ema"), std::string::npos) << text;
+  EXPECT_NE(curves.find("test accuracy of the swa, %, by epoch: A B\n"), std::string::npos) << curves;
+  EXPECT_EQ(comparison_json(compare()).at("runs").at(1).at("curve").at(0).at("swa_accuracy"), 0.81);
+}
+
 TEST_F(RunComparisonTest, JsonHasEveryEpoch) {
   write_trail("a");
   write_trail("b", 2, 2);

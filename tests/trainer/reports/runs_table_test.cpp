@@ -108,6 +108,23 @@ TEST_F(RunsTableTest, TableTellsAllInAPipeAndFitsATerminal) {
   EXPECT_NE(runs_text(find(), 79).find("68.94 @1"), std::string::npos) << runs_text(find(), 79);
 }
 
+/// On held-out samples where the run has some, as its other numbers.
+TEST_F(RunsTableTest, AveragesHaveColumnsWhereARunHasSome) {
+  folders_.run("a", {start_line(), epoch_line(1, 100, 0.5, 0.25)});
+  EXPECT_EQ(runs_text(find(), kAnyWidth).find("ema %"), std::string::npos);
+  folders_.run(
+      "b",
+      {R"({"event":"epoch","epoch":1,"step":9,"test_accuracy":0.5,"ema_test_accuracy":0.625})",
+       R"({"event":"end","step":9,"test_accuracy":0.5,"ema_test_accuracy":0.125,"validation_accuracy":0.5,"ema_validation_accuracy":0.75})"});
+  const std::string text = runs_text(find(), kAnyWidth);
+  EXPECT_NE(text.find("ema %"), std::string::npos) << text;
+  EXPECT_NE(text.find("75.00"), std::string::npos) << text;
+  EXPECT_EQ(text.find("swa %"), std::string::npos) << text;
+  const auto json = runs_json(find(), "runs");
+  EXPECT_TRUE(json.at("runs").at(0).at("ema_accuracy").is_null());
+  EXPECT_EQ(json.at("runs").at(1).at("ema_accuracy"), 0.75);
+}
+
 TEST_F(RunsTableTest, HostileNamesStayText) {
   const std::string evil = "a\x1b[2J\xE2\x80\xAE" + std::string(200, 'x');
   folders_.run(evil,

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -24,7 +25,7 @@ namespace {
 const ReportStyle kStyle{.class_names = {"cat", "dog", "cow"}, .top = 0, .unicode = false};
 
 Prediction cow() {
-  return {.picture = "a.png", .probabilities = {0.25F, 0, 0.75F}, .done = {"inverted"}, .warnings = {}};
+  return {.picture = "a.png", .scores = {0.25F, 0, 0.75F}, .done = {"inverted"}, .warnings = {}};
 }
 
 TEST(PredictionReportTest, BarsStandInLabelOrder) {
@@ -48,28 +49,65 @@ TEST(PredictionReportTest, TheTopClassesStandLikeliestFirst) {
 
 TEST(PredictionReportTest, WarningsStandWithTheAnswer) {
   Prediction prediction = cow();
-  warn_if_unsure(prediction, {}, kStyle.class_names);
+  warn_if_unsure(prediction, {}, kStyle);
   EXPECT_EQ(line_of(prediction, kStyle), "a.png: cow 75.00 %  not sure: cow or cat?\n");
   EXPECT_NE(bars_of(prediction, kStyle).find("\n  not sure: cow or cat?\n"), std::string::npos);
 }
 
 TEST(PredictionReportTest, AnAnswerThatChangesWithTheHandIsDoubtful) {
-  Prediction sure{.picture = "a.png", .probabilities = {0.01F, 0.02F, 0.97F}, .done = {}, .warnings = {}};
-  warn_if_unsure(sure, {{0, 0, 1}, {0, 0.1F, 0.9F}}, kStyle.class_names);
+  Prediction sure{.picture = "a.png", .scores = {0.01F, 0.02F, 0.97F}, .done = {}, .warnings = {}};
+  warn_if_unsure(sure, {{0, 0, 1}, {0, 0.1F, 0.9F}}, kStyle);
   EXPECT_TRUE(sure.warnings.empty());
-  warn_if_unsure(sure, {{0, 1, 0}, {0, 0.1F, 0.9F}}, kStyle.class_names);
+  warn_if_unsure(sure, {{0, 1, 0}, {0, 0.1F, 0.9F}}, kStyle);
   EXPECT_EQ(sure.warnings, std::vector<std::string>{"cow or dog?"});
 }
 
 TEST(PredictionReportTest, JsonIsOneObjectALine) {
   EXPECT_EQ(
       json_of(cow(), kStyle),
-      R"({"format":1,"picture":"a.png","class":"cow","probability":0.75,"top":[{"class":"cow","probability":0.75},)"
+      R"({"format":1,"picture":"a.png","scores":"softmax","class":"cow","probability":0.75,"top":[{"class":"cow","probability":0.75},)"
       R"({"class":"cat","probability":0.25},{"class":"dog","probability":0.0}],"done":["inverted"],"warnings":[]})"
       "\n");
   Prediction odd = cow();
   odd.picture = "new\nline\xff";
   EXPECT_EQ(json_of(odd, kStyle).find('\n'), json_of(odd, kStyle).size() - 1);
+}
+
+/// After train.loss: mse, and binary_cross_entropy.
+TEST(PredictionReportTest, ScoresAreCalledWhatTheLossMakesThem) {
+  ReportStyle style = kStyle;
+  style.loss = LossKind::kMeanSquares;
+  const Prediction outputs{.picture = "a.png", .scores = {-0.5F, 0.25F, 1.25F}, .done = {}, .warnings = {}};
+  EXPECT_EQ(bars_of(outputs, style),
+            "a.png: cow\n"
+            "  outputs, no probabilities: 1 is the class, 0 another (mse):\n"
+            "           cat   -0.500\n"
+            "           dog    0.250 ##########\n"
+            "           cow    1.250 ########################################\n");
+  EXPECT_EQ(line_of(outputs, style), "a.png: cow 1.250\n");
+  EXPECT_EQ(
+      json_of(outputs, style),
+      R"({"format":1,"picture":"a.png","scores":"outputs","class":"cow","output":1.25,"top":[{"class":"cow","output":1.25},)"
+      R"({"class":"dog","output":0.25},{"class":"cat","output":-0.5}],"done":[],"warnings":[]})"
+      "\n");
+  EXPECT_EQ(csv_head(style) + csv_of(outputs, style),
+            "picture,class,output,not_sure\n\"a.png\",\"cow\",1.25,\"\"\n");
+  style.loss = LossKind::kBinaryCrossEntropy;
+  EXPECT_NE(bars_of(cow(), style).find("\n  of each class by itself (binary_cross_entropy):\n"),
+            std::string::npos);
+  EXPECT_NE(json_of(cow(), style).find(R"("scores":"sigmoid","class":"cow","probability":0.75)"),
+            std::string::npos);
+}
+
+TEST(PredictionReportTest, AnOutputIsSureByItsLead) {
+  ReportStyle style = kStyle;
+  style.loss = LossKind::kMeanSquares;
+  Prediction found{.picture = "a.png", .scores = {0.25F, -1, 0.8125F}, .done = {}, .warnings = {}};
+  warn_if_unsure(found, {}, style);
+  EXPECT_TRUE(found.warnings.empty());
+  found.scores[0] = 0.5F;
+  warn_if_unsure(found, {}, style);
+  EXPECT_EQ(found.warnings, std::vector<std::string>{"cow or cat?"});
 }
 
 TEST(PredictionReportTest, CsvQuotesWhatItDoesNotKnow) {
@@ -83,7 +121,7 @@ TEST(PredictionReportTest, ASummaryCountsClassesAndDoubts) {
   PredictionSummary summary(3);
   summary.add(cow());
   summary.add(cow());
-  Prediction cat{.picture = "b", .probabilities = {1, 0, 0}, .done = {}, .warnings = {"why"}};
+  Prediction cat{.picture = "b", .scores = {1, 0, 0}, .done = {}, .warnings = {"why"}};
   summary.add(cat);
   EXPECT_EQ(summary.to_json("set", kStyle),
             R"({"format":1,"file":"set","pictures":3,"not_sure":1,"counts":{"cat":1,"dog":0,"cow":2}})"
@@ -107,6 +145,11 @@ TEST(PredictorTest, OutputsThatAreNoNumbersAreAnError) {
   picture.pixels = {255, 255};
   std::ranges::fill(model.weights.span(), 1.0F);
   EXPECT_EQ(Predictor(model).predict(std::array{picture}).front(), (std::vector<float>{0.5F, 0.5F}));
+  model.loss = LossKind::kMeanSquares;
+  EXPECT_EQ(Predictor(model).predict(std::array{picture}).front(), (std::vector<float>{3, 3}));
+  model.loss = LossKind::kBinaryCrossEntropy;
+  EXPECT_NEAR(Predictor(model).predict(std::array{picture}).front()[1], 1 / (1 + std::exp(-3.0)), 1e-6);
+  model.loss = LossKind::kCrossEntropy;
   std::ranges::fill(model.weights.span(), 3e38F);
   try {
     Predictor(model).predict(std::array{picture});

@@ -75,6 +75,10 @@ const kKinds = {
   train: { name: "train", style: "dashed", colour: "var(--c0)", dots: true },
   validation: { name: "validation", style: "", colour: "var(--c2)", dots: true },
   test: { name: "test", style: "", colour: "var(--c1)", dots: true },
+  emaValidation: { name: "ema, validation", style: "dashed", colour: "var(--c3)", dots: true },
+  ema: { name: "ema, test", style: "", colour: "var(--c3)", dots: true },
+  swaValidation: { name: "swa, validation", style: "dashed", colour: "var(--c4)", dots: true },
+  swa: { name: "swa, test", style: "", colour: "var(--c4)", dots: true },
   value: { name: "", style: "", colour: "var(--c0)" },
   number: { name: "", style: "", colour: "var(--c0)", dots: true },
   half: { name: "half within", style: "", colour: "var(--c0)", dots: true },
@@ -87,8 +91,8 @@ const kKinds = {
 };
 const kMiB = 1 / 1048576;
 const kCharts = [
-  { title: "Loss", parts: [["step", "step", "loss"], ["train", "epoch", "train_loss"], ["validation", "epoch", "validation_loss"], ["test", "epoch", "test_loss"]] },
-  { title: "Accuracy", percent: true, parts: [["step", "step", "train_accuracy"], ["train", "epoch", "train_accuracy"], ["validation", "epoch", "validation_accuracy"], ["test", "epoch", "test_accuracy"]] },
+  { title: "Loss", parts: [["step", "step", "loss"], ["train", "epoch", "train_loss"], ["validation", "epoch", "validation_loss"], ["test", "epoch", "test_loss"], ["emaValidation", "epoch", "ema_validation_loss"], ["ema", "epoch", "ema_test_loss"], ["swaValidation", "epoch", "swa_validation_loss"], ["swa", "epoch", "swa_test_loss"]] },
+  { title: "Accuracy", percent: true, parts: [["step", "step", "train_accuracy"], ["train", "epoch", "train_accuracy"], ["validation", "epoch", "validation_accuracy"], ["test", "epoch", "test_accuracy"], ["emaValidation", "epoch", "ema_validation_accuracy"], ["ema", "epoch", "ema_test_accuracy"], ["swaValidation", "epoch", "swa_validation_accuracy"], ["swa", "epoch", "swa_test_accuracy"]] },
   { title: "Learning rate", parts: [["value", "step", "learning_rate"]] },
   { title: "Samples a second", parts: [["value", "step", "samples_per_second"]] },
   { title: "Gradient norm", parts: [["value", "step", "gradient_norm"]] },
@@ -156,26 +160,30 @@ function classSection(run) {
     mistakes(found)];
 }
 
-/** One digit, but never "100.0 %" of what is less. */
-function sureness(share) {
+/** One digit, but never "100.0 %" of what is less; of an output, which is no share, the number. */
+function sureness(share, isOutput) {
+  if (isOutput) return share.toFixed(3);
   return share < 1 && share >= 0.9995 ? `${(Math.floor(1e4 * share) / 100).toFixed(2)} %` : percent(share, 1);
 }
 
 function mistakes(found) {
   if (!found.mistakes.length) return make("p", { class: "soft" }, "No mistakes.");
-  const names = found.classes.map((one) => one.name);
+  const names = found.classes.map((one) => one.name), isOutput = found.scores === "outputs";
   const figure = (one) => {
-    const order = one.probabilities.map((_, c) => c).sort((a, b) => one.probabilities[b] - one.probabilities[a]).slice(0, 3);
+    const scores = isOutput ? one.outputs : one.probabilities;
+    const order = scores.map((_, c) => c).sort((a, b) => scores[b] - scores[a]).slice(0, 3);
     if (!order.includes(one.label)) order[2] = one.label;
     return make("figure", null, one.picture ? make("img", { src: one.picture, alt: `sample ${one.sample}`, loading: "lazy" }) : null,
       make("figcaption", null, make("span", { class: "clip" }, make("bdi", null, names[one.label]), " → ", make("b", null, make("bdi", null, names[one.answer]))),
         make("span", { class: "soft" }, `#${one.sample}`)),
       one.name ? make("div", { class: "clip soft", title: one.name }, make("bdi", null, one.name)) : null,
       make("div", { class: "odds" }, order.map((c) => [make("span", { title: names[c] }, names[c]),
-        make("span", { class: "bar" }, make("i", { class: c === one.label ? "truth" : null, style: `width:${(100 * one.probabilities[c]).toFixed(1)}%` })),
-        make("span", { class: "soft" }, sureness(one.probabilities[c]))])));
+        make("span", { class: "bar" }, make("i", { class: c === one.label ? "truth" : null, style: `width:${(100 * Math.max(0, Math.min(1, scores[c]))).toFixed(1)}%` })),
+        make("span", { class: "soft" }, sureness(scores[c], isOutput))])));
   };
-  return [make("h2", null, `The ${found.mistakes.length} surest mistakes`), make("div", { class: "mistakes" }, found.mistakes.map(figure))];
+  const note = isOutput ? "Outputs of the network, trained towards 1 for the class and 0 for the others (mse): no probabilities."
+    : found.scores === "sigmoid" ? "The probability of each class by itself (binary_cross_entropy): they need not add up to 100 %." : null;
+  return [make("h2", null, `The ${found.mistakes.length} surest mistakes`), note && make("p", { class: "soft" }, note), make("div", { class: "mistakes" }, found.mistakes.map(figure))];
 }
 
 // Filters and network

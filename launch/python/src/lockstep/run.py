@@ -132,10 +132,22 @@ class Run:
         return _class_names(ask("inspect", self.name))
 
     def probabilities(self, images: Any) -> Array:
-        """The probability of each class, N x classes.
+        """The probability of each class, N x classes: the softmax, or of `train.loss: binary_cross_entropy` the
+        sigmoid of each class by itself. A run with `train.loss: mse` has none: see `scores`.
 
         Args:
             images: numpy.uint8, N x H x W or N x C x H x W, in the form of the training images.
+        """
+        if (self.config.get("train") or {}).get("loss") == "mse":
+            raise ValueError(f"{self.name}: a network that was trained with train.loss: mse gives no probabilities; "
+                             "scores() has its outputs, near 1 for the class and near 0 for the others")
+        return self.scores(images)
+
+    def scores(self, images: Any) -> Array:
+        """What the network says of each class, N x classes: `probabilities`, or of `train.loss: mse` its outputs.
+
+        Args:
+            images: as `probabilities` takes them.
         """
         array = as_images(images, "images")
         names = {name: column for column, name in enumerate(self.classes)}
@@ -147,12 +159,12 @@ class Run:
                 answers = call("predict", self.name, str(path), "--json", "--top", str(len(names)))
                 for row, line in enumerate(answers.splitlines(), first):
                     for answer in json.loads(line)["top"]:
-                        result[row, names[answer["class"]]] = answer["probability"]
+                        result[row, names[answer["class"]]] = answer.get("probability", answer.get("output"))
         return result
 
     def predict(self, images: Any) -> Array:
         """The likeliest class of each image, as its label. Takes what `probabilities` takes."""
-        labels: Array = self.probabilities(images).argmax(axis=1)
+        labels: Array = self.scores(images).argmax(axis=1)
         return labels
 
     def evaluate(self, *, train: bool = False, validation: bool = False, data: Optional[Directory] = None,

@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// What the kernels at the end of a step read: the step's facts, the sums with their units, weights and buffers, and the
+/// gradient that a rule is shown.
+#pragma once
+
+#include "kernels/cuda/kernels.hpp"
+#include "kernels/cuda/sums.cuh"
+#include "kernels/cuda/threads.cuh"
+#include "kernels/numerics/sums.hpp"
+#include "kernels/optimizers/update_rule.hpp"
+
+#include <cmath>
+
+namespace lockstep::LOCKSTEP_GPU {
+namespace {
+
+#define LOCKSTEP_RULE __device__ inline
+#include "kernels/optimizers/rules_inl.hpp"
+
+/// A thread's arithmetic. The compiler fuses nothing by itself (--fmad=false), and divides and takes roots
+/// with one rounding.
+struct Floats {
+  using Number = float;
+
+  __device__ float of(float value) const { return value; }
+  __device__ float fma(float a, float b, float c) const { return fmaf(a, b, c); }
+  __device__ float add(float a, float b) const { return a + b; }
+  __device__ float sub(float a, float b) const { return a - b; }
+  __device__ float mul(float a, float b) const { return a * b; }
+  __device__ float div(float a, float b) const { return a / b; }
+  __device__ float sqrt(float a) const { return sqrtf(a); }
+  __device__ float larger(float a, float b) const { return a > b ? a : b; }
+  __device__ float smaller(float a, float b) const { return a < b ? a : b; }
+};
+
+/// What every thread reads before the last block changes it.
+struct StepFacts {
+  std::int64_t samples, steps_done;
+  StepScalars scalars;
+  ClipStep clip;
+  bool moves;  ///< the step refused no number, nor did one before it
+};
+
+/// No branch: that would wait for the first of them before it loads the next.
+__device__ StepFacts read_facts(const UpdateArgs& args) {
+  const std::int64_t refused = args.sums[kRefused], samples = args.sums[kSamples];
+  const std::uint32_t halted = args.state->halted;
+  const float factor = args.clip.factor == nullptr ? 1.0F : *args.clip.factor;
+  return {samples,
+          args.state->steps_done,
+          args.state->scalars,
+          {factor, args.clip.limit},
+          (refused | halted) == 0};
+}
+
+template <class Rule>
+__device__ typename Rule::Step step_of(const StepScalars& scalars) {
+  typename Rule::Step step;
+  memcpy(&step, scalars.at, sizeof step);
+  return step;
+}
+
+/// float(sum / (scale * count)) in double, as kernels/cpu/gradient_sum.cpp.
+__device__ float mean_of(std::int64_t sum, double scale, std::int64_t count) {
+  return static_cast<float>(static_cast<double>(sum) / (scale * static_cast<double>(count)));
+}
+
+/// Some neighbouring parameters before the step.
+template <class Rule, int kWidth>
+struct Parameters {
+  Pack<std::int64_t, kWidth> sums = {};
+  Pack<std::int16_t, kWidth> exponents = {};
+  Pack<float, kWidth> fp32_sums = {}, weights = {}, buffers[Rule::kBuffers + 1] = {};
+  Pack<std::int32_t, kWidth> ranges = {};
+};
+
+template <class Rule, int kWidth>
+__device__ void load_sums(const UpdateArgs& args, std::size_t first, Parameters<Rule, kWidth>& loaded) {
+  if (args.fp32_sums != nullptr) {
+    loaded.fp32_sums = load_pack<kWidth>(args.fp32_sums + first);
+  } else {
+    loaded.sums = load_pack<kWidth>(args.sums + kCounterSlots + first);
+    if (args.exponents != nullptr) loaded.exponents = load_pack<kWidth>(args.exponents + first);
+  }
+}
+
+template <class Rule, int kWidth>
+__device__ Parameters<Rule, kWidth> load_parameters(const UpdateArgs& args, std::size_t first) {
+  Parameters<Rule, kWidth> loaded;
+  load_sums(args, first, loaded);
+  loaded.weights = load_pack<kWidth>(args.weights + first);
+#pragma unroll
+  for (int b = 0; b < Rule::kBuffers; ++b) loaded.buffers[b] = load_pack<kWidth>(args.buffers[b] + first);
+  if (args.tensors.count > 0) loaded.ranges = load_pack<kWidth>(args.tensors.range_of + first);
+  return loaded;
+}
+
+template <class Rule, int kWidth>
+__device__ Pack<float, kWidth> mean_gradient(const UpdateArgs& args, const Parameters<Rule, kWidth>& from,
+                                             std::int64_t count) {
+  Pack<float, kWidth> mean;
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) {
+    const double scale = args.exponents == nullptr ? kExactScale : double_power_of_two(-from.exponents.at[i]);
+    mean.at[i] = args.fp32_sums != nullptr ? from.fp32_sums.at[i] / static_cast<float>(count)
+                                           : mean_of(from.sums.at[i], scale, count);
+  }
+  return mean;
+}
+
+/// What the rule sees of it. The branch is that of the whole launch.
+template <class Rule, int kWidth>
+__device__ Pack<float, kWidth> clipped_gradient(const UpdateArgs& args, const StepFacts& facts,
+                                                const Parameters<Rule, kWidth>& from) {
+  Pack<float, kWidth> mean = mean_gradient(args, from, facts.samples);
+  if (args.clip.factor == nullptr && args.clip.limit == HUGE_VALF) return mean;
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) mean.at[i] = clipped(Floats(), facts.clip, mean.at[i]);
+  return mean;
+}
+
+}  // namespace
+}  // namespace lockstep::LOCKSTEP_GPU
