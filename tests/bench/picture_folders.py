@@ -4,7 +4,7 @@
 """Writes pictures of a set like MNIST into folders, one for each class, as pictures of one's own lie there.
 
 DIRECTORY gets train/CLASS/NUMBER.pgm, the first pictures of each class of the training set, and test/CLASS/NUMBER.pgm
-of the test set. `lockstep convert` makes a set of them; make_published_hashes trains launch/jobs/fine-tune.yaml on it.
+of the test set. `lockstep convert` makes a set of them; shipped_jobs trains launch/jobs/fine-tune.yaml on it.
 """
 import argparse
 import gzip
