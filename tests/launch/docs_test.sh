@@ -136,6 +136,23 @@ Hashes_on_the_pages_are_published_ones() {
   [ "$found" -gt 1 ] || fail "the pages show $found hashes"
 }
 
+# The table at the head of docs/results.md: a row for each job in launch/jobs, whose hash is published as that job's.
+Every_shipped_job_has_a_row_of_results_and_a_published_hash() {
+  local job row hash
+  for job in "$repo"/launch/jobs/*.yaml; do
+    job=$(basename "$job" .yaml)
+    row=$(grep -F "| [$job](../launch/jobs/$job.yaml) |" "$repo/docs/results.md") || fail "docs/results.md has no row of $job"
+    expect_equal "$job: $(wc -l <<<"$row") row" "$job: 1 row"
+    hash=$(grep -oE '`[0-9a-f]{16}`' <<<"$row" | tr -d '`')
+    case $job in
+      kmnist | cifar10*) expect_contains "$row" "not measured" && expect_equal "$job: $hash" "$job: " ;;  # without their data
+      hogwild-mnist) expect_contains "$row" "no two runs" && expect_equal "$job: $hash" "$job: " ;;
+      fine-tune) expect_contains "$row" "none published" && expect_equal "$job: $hash" "$job: " ;;  # no computation from a seed
+      *) grep -qE "^[0-9a-f]{64} [0-9]+ ${hash}[0-9a-f]{48} (.* )?$job\.yaml" "$repo/launch/jobs/hashes.txt" || fail "'$hash' of $job is not in launch/jobs/hashes.txt" ;;
+    esac
+  done
+}
+
 # With the real data: a page is read after the main job has been trained.
 Steps_and_runs_that_pages_name_are_there() {
   local job page name last

@@ -32,7 +32,7 @@ std::vector<JobKey> model_and_data_keys() {
   using namespace job_keys;
   return {
     KEY(model, path("the name of a model or a path to a YAML network"),
-        "the network: net, lenet, resnet8, resnet20, resnet18, resnet50, mobilenet_v2, mlp, linear, or a path to a YAML file, beside the job file or in the current directory", kWeights)
+        "the network: net, lenet, conv3, conv4, resnet8, resnet20, resnet18, resnet50, mobilenet_v2, mlp, linear, or a path to a YAML file, beside the job file or in the current directory", kWeights)
         .also_called({"network", "net", "arch"}),
     KEY(data.set, one_of(set_names()),
         fmt::format("the data set; idx: your own, in data.root; {}: made in memory", fmt::join(made_sets(), " and ")), kWeights)
