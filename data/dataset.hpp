@@ -235,8 +235,8 @@ class BatchLoader {
   explicit BatchLoader(const Dataset& dataset, const AugmentPlan* augment = nullptr)
       : dataset_(dataset), augment_(augment) {}
 
-  /// Column n of x becomes sample indices[n]; columns beyond them become 0. labels[n] becomes its label, of a mixed sample
-  /// that of the larger part.
+  /// Column n of x becomes sample indices[n]; columns beyond them become 0. labels[n] becomes its label, of a mixed
+  /// sample that of the larger part.
   ///
   /// @param epoch          in which the batch is trained on: keys what augmentation draws
   /// @param indices        each in [0, dataset.size()), not more than batch_columns

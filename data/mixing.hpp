@@ -14,8 +14,8 @@
 
 namespace lockstep {
 
-/// The shares of Beta(alpha, alpha), in Q16: the share stays below [i] with probability i / 1024. Between two of them it
-/// goes along a line. The same numbers on every machine.
+/// The shares of Beta(alpha, alpha), in Q16: the share stays below [i] with probability i / 1024. Between two of them
+/// it goes along a line. The same numbers on every machine.
 using ShareTable = std::array<std::int32_t, 1025>;
 ShareTable beta_shares(double alpha);
 

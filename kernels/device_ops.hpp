@@ -174,8 +174,8 @@ struct AverageArgs {
   const float* weights = nullptr;  ///< [parameters], in device memory
   float* average = nullptr;        ///< [parameters], likewise, in place
   float share = 0;
-  /// Where the step's update has been queued before: nothing moves if it halted, and behind the first step the share is 1.
-  /// Null: the average moves as it is said here.
+  /// Where the step's update has been queued before: nothing moves if it halted, and behind the first step the share
+  /// is 1. Null: the average moves as it is said here.
   const StepState* state = nullptr;
 };
 

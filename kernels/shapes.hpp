@@ -87,8 +87,8 @@ struct Pool2dShape {
   constexpr bool is_halving() const { return kernel == 2 && stride == 2 && padding == 0; }
 };
 
-/// x [channels, in_height, in_width, batch] → y [channels, out_height, out_width, batch]. Row i of y is made of the rows
-/// from floor(i in / out) to ceil((i + 1) in / out) of x, columns likewise: neighbours may overlap.
+/// x [channels, in_height, in_width, batch] → y [channels, out_height, out_width, batch]. Row i of y is made of the
+/// rows from floor(i in / out) to ceil((i + 1) in / out) of x, columns likewise: neighbours may overlap.
 struct AdaptivePoolShape {
   int batch = 0;
   int channels = 0, in_height = 0, in_width = 0;
@@ -178,8 +178,8 @@ struct LossShape {
   }
 };
 
-/// x and y [channels, pixels, batch]; a group of neighbouring channels of one sample is normalised together. Each channel
-/// has a weight and a bias. Statistics are mean, then 1 / deviation, each [groups, batch].
+/// x and y [channels, pixels, batch]; a group of neighbouring channels of one sample is normalised together. Each
+/// channel has a weight and a bias. Statistics are mean, then 1 / deviation, each [groups, batch].
 struct GroupNormShape {
   int batch = 0;
   int groups = 1;  ///< divides the channels

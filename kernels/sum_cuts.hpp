@@ -116,10 +116,10 @@ struct AdaptiveWindow {
   LOCKSTEP_HOST_DEVICE constexpr int size() const { return end - begin; }
 };
 
-/// layer_norm and group_norm, in double. Number k of a group of one sample goes to chain k % kGroupNormChains; chains i and
-/// i + half are added, for half 8, 4, 2, 1. The gradients of weights over a grain: sample n is lane n % kGroupNormLanes, pixel
-/// p goes to chain p % kGroupNormPixelChains of its lane, by pixel, then by sample; (0 + 1) + (2 + 3), then lanes i and
-/// i + half. One rounding to fixed point.
+/// layer_norm and group_norm, in double. Number k of a group of one sample goes to chain k % kGroupNormChains; chains
+/// i and i + half are added, for half 8, 4, 2, 1. The gradients of weights over a grain: sample n is lane n %
+/// kGroupNormLanes, pixel p goes to chain p % kGroupNormPixelChains of its lane, by pixel, then by sample; (0 + 1) +
+/// (2 + 3), then lanes i and i + half. One rounding to fixed point.
 inline constexpr int kGroupNormChains = 16;
 inline constexpr int kGroupNormLanes = 16;
 inline constexpr int kGroupNormPixelChains = 4;

@@ -111,8 +111,8 @@ std::size_t columns_of_product(const Correlation& c) {
   return std::size_t{1} * c.batch * c.source_rows * c.source_columns;
 }
 
-/// Whether each target pixel is made of the source pixel at its place alone: then the pixels of a channel are columns of a
-/// matrix, as samples are. With as many as a wide tile has, multiply() is the faster way to the same bits.
+/// Whether each target pixel is made of the source pixel at its place alone: then the pixels of a channel are columns
+/// of a matrix, as samples are. With as many as a wide tile has, multiply() is the faster way to the same bits.
 bool is_product(const Correlation& c) {
   return c.kernel_rows == 1 && c.kernel_columns == 1 && c.column_period == 1 &&
          c.rows.size() == static_cast<std::size_t>(c.source_rows) &&
@@ -120,8 +120,8 @@ bool is_product(const Correlation& c) {
          columns_of_product(c) >= kTileVectors * kVector;
 }
 
-/// Of one group, where it is_product(). What a tile reads of all channels is copied first: channels of an image lie so far
-/// apart that they would push each other out of the first-level cache.
+/// Of one group, where it is_product(). What a tile reads of all channels is copied first: channels of an image lie
+/// so far apart that they would push each other out of the first-level cache.
 /// @param packed  [block of targets][source][target in block], for wide tiles
 void multiply(const Correlation& c, const float* source, const float* packed, const float* ends,
               float* target) {

@@ -12,8 +12,8 @@
 
 namespace lockstep::cpu {
 
-/// x itself if the shape has no padding, else a copy in `scratch`: [in_channels, height, width, batch], inside a frame of
-/// zeros, in which every tap of every output pixel lies.
+/// x itself if the shape has no padding, else a copy in `scratch`: [in_channels, height, width, batch], inside a
+/// frame of zeros, in which every tap of every output pixel lies.
 inline const float* pad_image(const Conv2dShape& s, const float* x, Scratch& scratch) {
   if (s.padding == 0) return x;
   const std::size_t height = s.in_height + 2 * s.padding, width = s.in_width + 2 * s.padding;

@@ -200,8 +200,8 @@ void gather_images(const GatherShape& shape, const std::uint8_t* images, const s
 
 HWY_EXPORT(gather_rows);
 
-/// The images of 16 samples are made in memory of their own, which stays in the cache, and go on from there; behind them
-/// is room for a partner.
+/// The images of 16 samples are made in memory of their own, which stays in the cache, and go on from there; behind
+/// them is room for a partner.
 void gather_augmented(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
                       const float* scale, const float* shift, const AugmentPlan& plan, std::int64_t epoch,
                       const SampleMix* mixes, float* x) {
@@ -215,9 +215,8 @@ void gather_augmented(const GatherShape& shape, const std::uint8_t* images, cons
   for (int n = 0; n < shape.batch; n += kGroup) {
     const int real = std::clamp(shape.samples - n, 0, kGroup);
     for (int i = 0; i < real; ++i) {
-      std::uint8_t *const row = rows.get() + static_cast<std::size_t>(i) * features, *const partner =
-                                                                                         rows.get() +
-                                                                                         kGroup * features;
+      std::uint8_t* const row = rows.get() + static_cast<std::size_t>(i) * features;
+      std::uint8_t* const partner = rows.get() + kGroup * features;
       augment(index[n + i], row);
       if (mixes == nullptr || !mixes[n + i].is_mixed()) continue;
       augment(mixes[n + i].partner, partner);

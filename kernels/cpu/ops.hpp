@@ -65,7 +65,8 @@ void max_pool_backward(const Pool2dShape& shape, const float* dy, const std::uin
 void avg_pool_forward(const Pool2dShape& shape, const float* x, float* y);
 void avg_pool_backward(const Pool2dShape& shape, const float* dy, float* dx);
 
-/// y = mean over each window, likewise; where windows overlap, a pixel's gradient is added up in row-major order of them.
+/// y = mean over each window, likewise; where windows overlap, a pixel's gradient is added up in row-major order of
+/// them.
 void adaptive_avg_pool_forward(const AdaptivePoolShape& shape, const float* x, float* y);
 void adaptive_avg_pool_backward(const AdaptivePoolShape& shape, const float* dy, float* dx);
 
@@ -135,11 +136,12 @@ void dropout(const DropoutShape& shape, const DropoutKey& key, const float* x, f
 /// logits [C,N] → natural logarithm of the softmax, y [C,N]. In place when y == x. The largest logit of a sample is
 /// subtracted first, so no finite logit overflows.
 void log_softmax(const LossShape& shape, const float* logits, float* y);
-/// What the samples lose by shape.rule and shape.mixed, summed over them; `labels` [samples] in [0, classes). dlogits [C,N], the
-/// gradient (of the plain cross-entropy softmax - onehot), for real columns, 0 for padding; may be null (evaluation). In
-/// place when dlogits == logits. `sums` is overwritten. The loss of a sample is computed in float; the samples are added in double, in their order. Logits
-/// with NaN or +infinity, or none but -infinity, give a NaN loss and NaN gradients for that sample, which never
-/// counts as correct. Right is the answer `labels` has, whatever it is mixed with. Losses that are not finite are counted, not added.
+/// What the samples lose by shape.rule and shape.mixed, summed over them; `labels` [samples] in [0, classes). dlogits
+/// [C,N], the gradient (of the plain cross-entropy softmax - onehot), for real columns, 0 for padding; may be null
+/// (evaluation). In place when dlogits == logits. `sums` is overwritten. The loss of a sample is computed in float;
+/// the samples are added in double, in their order. Logits with NaN or +infinity, or none but -infinity, give a NaN
+/// loss and NaN gradients for that sample, which never counts as correct. Right is the answer `labels` has, whatever
+/// it is mixed with. Losses that are not finite are counted, not added.
 void loss_and_gradient(const LossShape& shape, const float* logits, const std::int32_t* labels,
                        float* dlogits, LossSums* sums);
 
@@ -152,8 +154,8 @@ void gather_images(const GatherShape& shape, const std::uint8_t* images, const s
 void gather_augmented(const GatherShape& shape, const std::uint8_t* images, const std::int32_t* index,
                       const float* scale, const float* shift, const AugmentPlan& plan, std::int64_t epoch,
                       const SampleMix* mixes, float* x);
-/// What a sample is in an epoch, by the definition in kernels/numerics/augment.hpp. image and to: [channel][row][column]
-/// of the plan, not overlapping.
+/// What a sample is in an epoch, by the definition in kernels/numerics/augment.hpp. image and to:
+/// [channel][row][column] of the plan, not overlapping.
 /// @param sample  its number in the set
 void augment_image(const AugmentPlan& plan, std::int64_t epoch, std::uint32_t sample,
                    const std::uint8_t* image, std::uint8_t* to);
@@ -184,7 +186,8 @@ void clip(std::size_t size, const ClipStep& step, float* g);
 void update(UpdateRule rule, const StepScalars& step, std::span<const UpdateTensor> tensors, const float* g,
             float* const* buffers, float* w);
 
-/// average[i] += share * (w[i] - average[i]), with one fused multiply-add; with a share of 1 an average of zeros becomes w.
+/// average[i] += share * (w[i] - average[i]), with one fused multiply-add; with a share of 1 an average of zeros
+/// becomes w.
 void average(float share, std::size_t size, const float* w, float* average);
 
 /// Fingerprint (kernels/numerics/fingerprint.hpp) of words [first, first + words.size()) of a buffer; fingerprints of

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: MIT
 /// An average of the weights moves a share of the way to them: a thread for each number.
 ///
-/// Limit: weights and average are read, the average is written: 12 bytes a parameter, 21,840 parameters: 0.26 MB, in L2;
-/// the launch is most of it.
+/// Limit: weights and average are read, the average is written: 12 bytes a parameter, 21,840 parameters: 0.26 MB, in
+/// L2; the launch is most of it.
 #include "kernels/cuda/kernels.hpp"
 #include "kernels/cuda/threads.cuh"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Data gradient of a convolution with filters of any size, stride, padding, dilation and number of groups. A thread has
-/// one pixel of 4 channels of one group, of one sample.
+/// Data gradient of a convolution with filters of any size, stride, padding, dilation and number of groups. A thread
+/// has one pixel of 4 channels of one group, of one sample.
 #pragma once
 
 #include "kernels/cuda/conv2d_plan.cuh"

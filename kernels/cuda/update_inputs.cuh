@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// What the kernels at the end of a step read: the step's facts, the sums with their units, weights and buffers, and the
-/// gradient that a rule is shown.
+/// What the kernels at the end of a step read: the step's facts, the sums with their units, weights and buffers, and
+/// the gradient that a rule is shown.
 #pragma once
 
 #include "kernels/cuda/kernels.hpp"

@@ -9,7 +9,8 @@
 /// is a if a > b and b otherwise, also where one is NaN, and smaller(a, b) likewise.
 ///
 /// A rule with kUsesNorms is asked for a tensor's factors: adapted(), with the norm of its weights and that of its
-/// gradient, or with kMeasuresDirection, that of direction(), which move() then computes once more: it need not be kept.
+/// gradient, or with kMeasuresDirection, that of direction(), which move() then computes once more: it need not be
+/// kept.
 
 #include "kernels/optimizers/adam_inl.hpp"
 #include "kernels/optimizers/lamb_inl.hpp"

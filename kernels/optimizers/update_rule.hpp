@@ -72,7 +72,8 @@ LOCKSTEP_HOST_DEVICE inline TensorFactors own_factors(float decay, float rate, c
   return {tensor.decay == 0 ? 0 : decay * tensor.decay, rate * tensor.rate, 1, tensor.moves};
 }
 
-/// Whether a rule looks at the norms of a tensor's weights and gradient or direction: then ranges must be single tensors.
+/// Whether a rule looks at the norms of a tensor's weights and gradient or direction: then ranges must be single
+/// tensors.
 bool uses_norms(UpdateRule rule);
 /// How many numbers it remembers of each parameter.
 int buffers_of(UpdateRule rule);

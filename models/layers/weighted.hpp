@@ -55,8 +55,8 @@ class WeightedLayer : public Layer {
 /// "conv2d 10@5x5 stride 2": of the options those that are not the defaults.
 std::string convolution_in_words(const char* kind, int outputs, const Conv2dShape& shape,
                                  int output_padding = 0);
-/// Numbers that the kernels of a convolution keep: its input in a frame of zeros, its filters in another order, the places
-/// of its taps, the terms of its gradient, a part of dy, and of 1x1 filters what a tile reads.
+/// Numbers that the kernels of a convolution keep: its input in a frame of zeros, its filters in another order, the
+/// places of its taps, the terms of its gradient, a part of dy, and of 1x1 filters what a tile reads.
 /// @param parameters  of the layer
 std::uint64_t convolution_scratch(const Conv2dShape& shape, int columns, int terms, std::size_t parameters);
 
@@ -99,8 +99,8 @@ class Conv2dLayer final : public WeightedLayer {
 // The layer `conv_transpose2d: {out, kernel, stride: 1, padding: 0, output_padding: 0, dilation: 1, groups: 1, bias:
 // true}`.
 
-/// A transposed convolution: each pixel of x adds a filter to y. NAME.weight [in, out / groups, height, width], NAME.bias
-/// [out]. All directions are those of the convolution from y to x (docs/arithmetic.md).
+/// A transposed convolution: each pixel of x adds a filter to y. NAME.weight [in, out / groups, height, width],
+/// NAME.bias [out]. All directions are those of the convolution from y to x (docs/arithmetic.md).
 class ConvTranspose2dLayer final : public WeightedLayer {
  public:
   /// @param convolution  from this layer's output to its input, with batch 1

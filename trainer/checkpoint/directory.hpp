@@ -69,7 +69,8 @@ struct NamedAverage {
 /// What is there under such a name itself is meant as it is.
 NamedAverage split_average(Env& env, const std::string& path);
 
-/// Makes this average the weights; what is kept beside the parameters stays. What was measured is of other weights then.
+/// Makes this average the weights; what is kept beside the parameters stays. What was measured is of other weights
+/// then.
 /// @throws MissingDataError  the checkpoint, which lies at `path`, has none
 void take_average(CheckpointState& state, const std::string& average, const std::string& path);
 

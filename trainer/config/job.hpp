@@ -244,8 +244,8 @@ inline bool keeps_trail(const Job& job) {
 ///                      where it stands and what would be right
 Job for_ranks(Job job, int ranks);
 
-/// Of that many samples of a rank, how many a GPU computes at a time: the whole grains within data.micro_batch, at least
-/// one; all of them where the job does not bound it. A grain is summed in one order, so no bit depends on it.
+/// Of that many samples of a rank, how many a GPU computes at a time: the whole grains within data.micro_batch, at
+/// least one; all of them where the job does not bound it. A grain is summed in one order, so no bit depends on it.
 std::int64_t samples_at_a_time(const Job& job, std::int64_t samples);
 
 /// How a run may go on when some of its ranks or hosts are lost.

@@ -15,7 +15,8 @@ namespace lockstep {
 
 namespace {
 
-/// Every weight decay of a job is a share of this one: that of the optimiser, or where that is 0, the largest of a group.
+/// Every weight decay of a job is a share of this one: that of the optimiser, or where that is 0, the largest of a
+/// group.
 double reference_decay(const TrainSection& train) {
   double reference = train.optimizer.weight_decay;
   if (reference > 0) return reference;

@@ -44,7 +44,8 @@ struct RunState {
   std::int64_t validated_step = -1;
   CheckpointPatience patience;        ///< counted whether the job asks for it or not
   std::int64_t arithmetic_since = 0;  ///< the steps before were computed by a version that rounded elsewhere
-  /// Steps of the epoch under way since run.print_loss_every_steps printed. Behind a checkpoint its answers are not known.
+  /// Steps of the epoch under way since run.print_loss_every_steps printed. Behind a checkpoint its answers are not
+  /// known.
   LossWindow unprinted;
   /// The same since the last event "step". Behind a checkpoint its loss is not known.
   LossWindow unlogged;

@@ -166,7 +166,8 @@ WeightsFile file_at(const std::string& path) {
   return file;
 }
 
-/// A directory is a checkpoint, or a run whose newest good one is meant; an average of weights is a file that is made here.
+/// A directory is a checkpoint, or a run whose newest good one is meant; an average of weights is a file that is made
+/// here.
 WeightsFile read_weights_file(const std::string& given) {
   Env& env = Env::posix();
   const OnDamaged tell = [](const std::string& damage) { print_error(damage); };

@@ -96,9 +96,9 @@ class ParallelStrategy {
   virtual void distribute() = 0;
   /// Brings the run's state into rank 0's whole state. Collective.
   virtual void collect() = 0;
-  /// The weights change places with one of their averages (WeightAverages), on every rank and wherever they are trained,
-  /// until the next call: so an average is evaluated.
-  /// Only where the job keeps averages, which it cannot under hogwild.
+  /// The weights change places with one of their averages (WeightAverages), on every rank and wherever they are
+  /// trained, until the next call: so an average is evaluated. Only where the job keeps averages, which it cannot
+  /// under hogwild.
   virtual void exchange_weights(const std::string& /*average*/) { LOCKSTEP_CHECK(false); }
   /// Compares the copies of weights that several ranks hold; nothing to do where there is one. Collective.
   /// @param step    for the message

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Runs that hold samples out or take a part of them: what they train on, what they are judged by, and when their patience
-/// ends them; and runs that balance classes.
+/// Runs that hold samples out or take a part of them: what they train on, what they are judged by, and when their
+/// patience ends them; and runs that balance classes.
 #include "data/dataset.hpp"
 #include "tests/trainer/end_to_end/program.hpp"
 
@@ -239,7 +239,8 @@ TEST_F(ValidationTest, APartIsTheSameOnManyRanksAndAfterManyStops) {
   judged("--whole --train", 192);
 }
 
-/// Of the others not even a mean of the set is changed; but they belong to the set, so a run does not go on with others.
+/// Of the others not even a mean of the set is changed; but they belong to the set, so a run does not go on with
+/// others.
 TEST_F(ValidationTest, OthersThanThePartAreNeverTrainedOnButCompared) {
   const auto held_out = held_out_samples(240, 48, 1234), part = training_subset(240, 70, 1234, held_out);
   std::vector<std::int32_t> others;

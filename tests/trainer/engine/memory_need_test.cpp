@@ -213,14 +213,12 @@ TEST(MemoryNeedTest, MoreThanAGpuCanNumberIsRefused) {
   const ImageShape large{1, 2048, 2048};
   EXPECT_EQ(refusal(job, "  - avg_pool: 4\n  - avg_pool: 15\n  - linear: classes\n", large),
             "2: layer pool1 (avg_pool 4): 4194304 numbers for each of 1000 samples of a rank are more than a "
-            "GPU kernel "
-            "can count (2147483647); bound them by data.micro_batch, lower data.global_batch or use more ranks; use "
-            "parallel.device=cpu");
+            "GPU kernel can count (2147483647); bound them by data.micro_batch, lower data.global_batch or "
+            "use more ranks; use parallel.device=cpu");
   EXPECT_EQ(refusal(small_job("emulated"),
                     "  - linear: 70000\n  - conv2d: {out: 1, kernel: 1}\n  - linear: classes\n"),
             "2: layer conv1 (conv2d 1@1x1): a convolution of 70000 channels of height 1 into 1 is beyond "
-            "what a GPU's "
-            "grid can have (65535); use parallel.device=cpu");
+            "what a GPU's grid can have (65535); use parallel.device=cpu");
 }
 
 TEST(MemoryNeedTest, AHugeLayerIsRefusedBeforeItsActivationsAreAllocated) {

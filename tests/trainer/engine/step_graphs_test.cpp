@@ -233,8 +233,8 @@ TEST(StepGraphsTest, MicroBatchesLeaveTheBitsOfWholeBatches) {
   }
 }
 
-/// The emulator carries out at once what is queued: a bucket that leaves with an earlier micro-batch lacks the rest, and
-/// one that leaves at the end comes with the gradient of earlier layers for the last one.
+/// The emulator carries out at once what is queued: a bucket that leaves with an earlier micro-batch lacks the rest,
+/// and one that leaves at the end comes with the gradient of earlier layers for the last one.
 TEST(StepGraphsTest, ABucketLeavesInTheBackwardPassOfTheLastMicroBatch) {
   if (platform_under_test().make_device(0)->kind() == "cuda")
     GTEST_SKIP() << "a GPU may be faster than its host";
