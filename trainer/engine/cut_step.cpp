@@ -152,10 +152,9 @@ void require_no_cuts_in_micro_batches(const Job& job, const Network& network) {
   throw key_error(
       job, "data.micro_batch",
       fmt::format("layer {} ({}) looks at the whole global batch, so a GPU keeps the activations of all "
-                  "samples of its "
-                  "rank until the last one has come that far; remove data.micro_batch, and where they do not "
-                  "fit, use "
-                  "more GPUs, group_norm instead, parallel.device=cpu, or a smaller data.global_batch",
+                  "samples of its rank until the last one has come that far; remove data.micro_batch, and "
+                  "where they do not fit, use more GPUs, group_norm instead, parallel.device=cpu, or a "
+                  "smaller data.global_batch",
                   layer.name(), layer.describe()));
 }
 

@@ -81,8 +81,8 @@ void refuse_directory_of_others(Env& env, const std::string& path) {
   if (env.entry(path + "/job.yaml").kind != EntryKind::kNothing)
     throw ConfigError(
         fmt::format("run.dir: {0} holds a job.yaml that no run has written, and a run's own job.yaml would "
-                    "take its place; "
-                    "choose another name, such as run.dir={0}/run, or give that file another name",
+                    "take its place; choose another name, such as run.dir={0}/run, or give that file "
+                    "another name",
                     path));
   auto names = env.list(path);
   std::erase_if(names, [](const std::string& name) { return !is_in_the_way(name); });

@@ -195,13 +195,11 @@ TEST(MemoryNeedTest, ABatchLayerTakesNoMicroBatches) {
   Job job = small_job("emulated");
   job.data.micro_batch = 32;
   const std::string layers = "  - conv2d: {out: 2, kernel: 3}\n  - batch_norm\n  - linear: classes\n";
-  EXPECT_EQ(
-      refusal(job, layers),
-      "2: data.micro_batch: layer bn1 (batch_norm) looks at the whole global batch, so a GPU keeps the "
-      "activations "
-      "of all samples of its rank until the last one has come that far; remove data.micro_batch, and where "
-      "they do "
-      "not fit, use more GPUs, group_norm instead, parallel.device=cpu, or a smaller data.global_batch");
+  EXPECT_EQ(refusal(job, layers),
+            "2: data.micro_batch: layer bn1 (batch_norm) looks at the whole global batch, so a GPU keeps the "
+            "activations of all samples of its rank until the last one has come that far; remove "
+            "data.micro_batch, and where they do not fit, use more GPUs, group_norm instead, "
+            "parallel.device=cpu, or a smaller data.global_batch");
   job.parallel.device = "cpu";
   EXPECT_EQ(refusal(job, layers), "");
 }
