@@ -5,6 +5,8 @@
 
 DIRECTORY gets train/CLASS/NUMBER.pgm, the first pictures of each class of the training set, and test/CLASS/NUMBER.pgm
 of the test set. `lockstep convert` makes a set of them; shipped_jobs trains launch/jobs/fine-tune.yaml on it.
+
+  tests/bench/picture_folders.py SET DIRECTORY   SET holds the four files, plain or .gz; --help says more
 """
 import argparse
 import gzip

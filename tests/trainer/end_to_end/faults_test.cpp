@@ -144,7 +144,7 @@ TEST(RanksDifferTest, EveryKeyOfTheJobIsNamedAtOnce) {
     // A rank with another backend, or with ranks of its own, is refused before it meets the others.
     if (value.empty() || key.path == "parallel.backend" || key.path == "parallel.ranks") continue;
     // What does not go together with the rest.
-    if (key.path == "data.set" || key.path == "train.initial_scale" ||
+    if (key.path == "data.set" || key.path == "data.balance_classes" || key.path == "train.initial_scale" ||
         key.path == "train.optimizer.dampening" || key.path == "train.clip_value")
       continue;
     if (value.find(' ') != value.npos) continue;  // several words to a shell
