@@ -47,6 +47,7 @@ std::string data_uri(const Picture& picture) {
 /// Sample i of a set of pictures. Of sets with other than one or three channels the first one is shown.
 Json picture_of(const Dataset& data, std::int64_t sample) {
   if (data.images.size() == 0) return nullptr;
+  LOCKSTEP_CHECK(sample >= 0 && sample < data.size());
   const auto features = static_cast<std::size_t>(data.shape.features());
   Picture picture{.name = "", .width = data.shape.width, .height = data.shape.height};
   picture.channels = data.shape.channels == 3 ? 3 : 1;
@@ -171,6 +172,8 @@ void add_classes(Json& run, const SavedModel& model, const ReportOptions& option
                     options.class_seconds.count()));
     return;
   }
+  Json pictures = Json::array();
+  for (const Mistake& mistake : found.mistakes) pictures.push_back(picture_of(test, mistake.sample));
   if (std::string warning = locate_mistakes(found, *data, test); !warning.empty())
     run["notes"].push_back(std::move(warning));
   Json json = classes_json(found, data->class_names);
@@ -178,8 +181,7 @@ void add_classes(Json& run, const SavedModel& model, const ReportOptions& option
   json["checkpoint"] = model.checkpoint;
   json["samples"] = found.samples();
   json["correct"] = found.correct();
-  for (Json& mistake : json["mistakes"])
-    mistake["picture"] = picture_of(test, mistake["sample"].get<std::int64_t>());
+  for (std::size_t i = 0; i < pictures.size(); ++i) json["mistakes"][i]["picture"] = std::move(pictures[i]);
   run["classes"] = std::move(json);
 }
 

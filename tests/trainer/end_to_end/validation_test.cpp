@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <random>
 
 namespace lockstep::testing {
@@ -237,6 +238,26 @@ TEST_F(ValidationTest, APartIsTheSameOnManyRanksAndAfterManyStops) {
   judged("--train", 70);
   judged("--whole", 30);
   judged("--whole --train", 192);
+}
+
+/// The test set decides no weight, so a run that is judged by all of it makes the same mistakes, and more.
+TEST_F(ValidationTest, MistakesOfAPartAreShownAsTheyAreInTheFile) {
+  write_set(path("set"), {});
+  const std::string hardly = "train.epochs=1 train.optimizer.lr=1e-6";
+  train_to_the_end("part", job_on_a_part(path("set")), hardly);
+  train_to_the_end("whole", job_on_a_part(path("set")), hardly + " data.test_samples=0");
+  std::map<nlohmann::json, nlohmann::json> pictures;
+  const auto mistakes_of = [&](const std::string& run) {
+    const auto outcome = lockstep("report --format json " + path(run));
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.everything();
+    return nlohmann::json::parse(outcome.out)["runs"][0]["classes"]["mistakes"];
+  };
+  for (const auto& mistake : mistakes_of("whole")) pictures[mistake["sample"]] = mistake["picture"];
+  const auto of_part = mistakes_of("part");
+  EXPECT_GT(of_part.size(), 4U);
+  EXPECT_GT(pictures.size(), of_part.size());
+  for (const auto& mistake : of_part)
+    EXPECT_EQ(mistake["picture"], pictures.at(mistake["sample"])) << mistake["sample"];
 }
 
 /// Of the others not even a mean of the set is changed; but they belong to the set, so a run does not go on with
