@@ -168,7 +168,10 @@ void JobReader::read_value(const YAML::Node& node, const JobKey& key, const YAML
   if (!key.read(node, job_)) {
     const FoundFault found = key.fault ? key.fault(node) : FoundFault();
     YAML::Mark place = mark;
-    if (found.line >= 0) place.line = found.line, place.column = found.column;
+    if (found.line >= 0) {
+      place.line = found.line;
+      place.column = found.column;
+    }
     if (!found.text.empty()) fail(place, fmt::format("{}: {}", key.path, found.text));
     fail(mark,
          fmt::format("{}: expected {}, got {}{}", key.path, key.expected, shown(node), hint_for(node, key)));
