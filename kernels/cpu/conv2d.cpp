@@ -36,41 +36,6 @@ void pack_weights(const Correlation& c, std::size_t block, const float* weights,
   });
 }
 
-/// What a tile reads of the source should come from the first-level cache, where the window of the pixel before left
-/// it.
-constexpr std::size_t kCachedBytes = 16 * 1024;
-constexpr std::size_t kColumnsAtOnce = 32;
-
-/// How many pixels of a row take turns in each group of channels: one, where the windows of all groups fit the cache.
-std::size_t columns_at_once(const Correlation& c, std::size_t vectors) {
-  const std::size_t taps = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
-  return taps * vectors * kVector * sizeof(float) <= kCachedBytes ? 1 : kColumnsAtOnce;
-}
-
-/// Some neighbouring pixels of a row, group by group, since what windows have in common is of the same channels.
-/// @param row    the call of the row: its first target, and the window of a column 0
-/// @param size   of the block of targets
-/// @param pixel  floats from a pixel of the source to the next
-void correlate_columns(const Correlation& c, const TileCall& row, TileFunction tile, std::ptrdiff_t size,
-                       std::ptrdiff_t pixel, std::size_t first, std::size_t last) {
-  TileCall call = row;
-  call.groups = 1;
-  for (std::size_t g = 0; g < row.groups; ++g) {
-    const auto group = static_cast<std::ptrdiff_t>(g);
-    call.joins = g > 0;
-    call.finishes = g + 1 == row.groups;
-    call.last_channels = call.finishes ? row.last_channels : row.channels;
-    for (std::size_t q = first; q < last; ++q) {
-      const TapRange& column = c.columns[q];
-      call.last_columns = static_cast<std::size_t>(column.count);
-      call.source = row.source + group * row.source_group + std::ptrdiff_t{column.source} * pixel;
-      call.weights = row.weights + group * row.weight_group + column.tap * size;
-      call.target = row.target + static_cast<std::ptrdiff_t>(q) * c.batch;
-      tile(call);
-    }
-  }
-}
-
 /// One block of targets, one block of samples, all pixels.
 void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, std::ptrdiff_t size,
                       std::size_t at_once) {
@@ -115,12 +80,16 @@ void correlate_windows(const Correlation& c, RowWindow& window, const float* sou
 }
 
 /// Whether it is a matrix product with as many columns as a wide tile has: then multiply() is the faster way to the
-/// same bits.
+/// same bits. Where a stride passes over pixels of the source it gathers and scatters, which few sources do not pay
+/// for.
 bool is_product(const Correlation& c) {
+  constexpr int kFewSources = 32;
   const auto pixels = [](const std::vector<TapRange>& axis) {
     return static_cast<std::size_t>(std::ranges::count(axis, 1, &TapRange::count));
   };
-  return c.kernel_rows == 1 && c.kernel_columns == 1 &&
+  const bool gathers =
+      c.rows.size() != static_cast<std::size_t>(c.source_rows) || pixels(c.rows) != c.rows.size();
+  return c.kernel_rows == 1 && c.kernel_columns == 1 && (!gathers || c.sources >= kFewSources) &&
          pixels(c.rows) * pixels(c.columns) * static_cast<std::size_t>(c.batch) >= kTileVectors * kVector;
 }
 

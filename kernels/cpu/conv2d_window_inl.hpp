@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// How a tile is called for the pixels of a convolution, and a row of the source copied for all channels of the target.
+/// How a tile is called for the pixels of a row of a convolution, and what they read copied for all channels of the
+/// target.
 #include "kernels/cpu/lanes_tile_inl.hpp"
 #include "kernels/cpu/operands.hpp"
 #include "kernels/sum_cuts.hpp"
@@ -39,6 +40,39 @@ inline TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
   return call;
 }
 
+/// How many pixels of a row take turns in each group of channels. What a tile reads of the source should come from the
+/// first-level cache, where the window of the pixel before left it: one, where the windows of all groups fit there.
+inline std::size_t columns_at_once(const Correlation& c, std::size_t vectors) {
+  constexpr std::size_t kCachedBytes = 16 * 1024, kColumnsAtOnce = 32;
+  const std::size_t taps = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
+  return taps * vectors * kVector * sizeof(float) <= kCachedBytes ? 1 : kColumnsAtOnce;
+}
+
+/// Some neighbouring pixels of a row, group by group, since what windows have in common is of the same channels.
+/// @param row    the call of the row: its first target, and the window of a column 0
+/// @param size   of the block of targets
+/// @param pixel  floats from a pixel of the source to the next
+inline void correlate_columns(const Correlation& c, const TileCall& row, TileFunction tile,
+                              std::ptrdiff_t size, std::ptrdiff_t pixel, std::size_t first,
+                              std::size_t last) {
+  TileCall call = row;
+  call.groups = 1;
+  for (std::size_t g = 0; g < row.groups; ++g) {
+    const auto group = static_cast<std::ptrdiff_t>(g);
+    call.joins = g > 0;
+    call.finishes = g + 1 == row.groups;
+    call.last_channels = call.finishes ? row.last_channels : row.channels;
+    for (std::size_t q = first; q < last; ++q) {
+      const TapRange& column = c.columns[q];
+      call.last_columns = static_cast<std::size_t>(column.count);
+      call.source = row.source + group * row.source_group + std::ptrdiff_t{column.source} * pixel;
+      call.weights = row.weights + group * row.weight_group + column.tap * size;
+      call.target = row.target + static_cast<std::ptrdiff_t>(q) * c.batch;
+      tile(call);
+    }
+  }
+}
+
 /// What some neighbouring pixels of a target row read of all channels where a stride passes over pixels, copied next
 /// to each other: [channel][row][column] of `width` samples. All blocks of targets read it there, one after the
 /// other, instead of an image that no cache holds.
@@ -52,13 +86,15 @@ class RowWindow {
     for (std::size_t q = 1; q < c.columns.size(); ++q)
       step_ = std::max(step_, c.columns[q].source - c.columns[q - 1].source);
     for (at_once_ = c.columns.size(); at_once_ > 1 && floats() > kFloats;) at_once_ = (at_once_ + 1) / 2;
-    const std::size_t image = std::size_t{1} * c.sources * c.source_rows * c.source_columns * width;
-    const std::size_t windows = c.rows.size() * ((c.columns.size() + at_once_ - 1) / at_once_);
-    const std::size_t read = (weights > kFloats ? windows * weights : weights) + kCopies * image;
-    is_worth_it_ = step_ > 1 && floats() <= kFloats && image > kFloats && read < blocks * image;
+    const std::size_t rows = c.source_rows, image = c.sources * rows * c.source_columns * width;
+    std::size_t copied_rows = 0;
+    for (const TapRange& row : c.rows) copied_rows += static_cast<std::size_t>(row.count);
+    is_worth_it_ = step_ > 1 && floats() <= kFloats && weights <= 4 * kFloats && image > kFloats &&
+                   kCopies * copied_rows < blocks * rows;
   }
 
-  /// Less is read from beyond the second-level cache this way, though the weights are for each window.
+  /// The image is read from beyond the second-level cache so much less often that copying pays, and all weights, which
+  /// each window needs, stay in it.
   bool is_worth_it() const { return is_worth_it_; }
   std::size_t columns_at_once() const { return at_once_; }
 
@@ -100,9 +136,9 @@ class RowWindow {
   }
 
  private:
-  static constexpr std::size_t kFloats =
-      96 * 1024;  ///< of a window, which shares the second-level cache with weights
-  static constexpr std::size_t kCopies = 4;  ///< what making windows costs, in readings of the image
+  /// Of a window, which shares the second-level cache with weights.
+  static constexpr std::size_t kFloats = 96 * 1024;
+  static constexpr std::size_t kCopies = 8;  ///< what copying a row costs, in readings of it
 
   /// Of the largest window.
   std::size_t floats() const {
