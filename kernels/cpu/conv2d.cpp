@@ -16,7 +16,7 @@
 #include "hwy/foreach_target.h"
 // Highway asks for this order.
 #include "kernels/cpu/conv2d_depthwise_inl.hpp"
-#include "kernels/cpu/lanes_tile_inl.hpp"
+#include "kernels/cpu/conv2d_window_inl.hpp"
 
 HWY_BEFORE_NAMESPACE();
 namespace lockstep::cpu::HWY_NAMESPACE {
@@ -36,61 +36,6 @@ void pack_weights(const Correlation& c, std::size_t block, const float* weights,
   });
 }
 
-/// Everything in a TileCall that is the same for all pixels of a block of `size` targets.
-TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
-  const std::ptrdiff_t batch = c.batch;
-  TileCall call;
-  const ChannelGroups groups(c.sources);
-  const int used = pieces(c.sources, groups.per_group);  // groups behind them are empty
-  call.groups = static_cast<std::size_t>(used);
-  call.channels = static_cast<std::size_t>(groups.per_group);
-  call.last_channels = static_cast<std::size_t>(c.sources - (used - 1) * groups.per_group);
-  call.source_column = batch * c.source_step;
-  call.source_row = call.source_column * c.source_columns;
-  call.source_channel = batch * c.source_columns * c.source_rows;
-  call.weight_column = size * c.tap_step;
-  call.weight_row = call.weight_column * c.kernel_columns;
-  call.weight_channel = size * c.kernel_rows * c.kernel_columns;
-  call.source_group = groups.per_group * call.source_channel;
-  call.weight_group = groups.per_group * call.weight_channel;
-  call.target_lane = batch * static_cast<std::ptrdiff_t>(c.rows.size() * c.columns.size());
-  return call;
-}
-
-/// What a tile reads of the source should come from the first-level cache, where the window of the pixel before left
-/// it.
-constexpr std::size_t kCachedBytes = 16 * 1024;
-constexpr std::size_t kColumnsAtOnce = 32;
-
-/// How many pixels of a row take turns in each group of channels: one, where the windows of all groups fit the cache.
-std::size_t columns_at_once(const Correlation& c, std::size_t vectors) {
-  const std::size_t taps = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
-  return taps * vectors * kVector * sizeof(float) <= kCachedBytes ? 1 : kColumnsAtOnce;
-}
-
-/// Some neighbouring pixels of a row, group by group, since what windows have in common is of the same channels.
-/// @param row   the call of the row: its first target, and column 0 of the window
-/// @param size  of the block of targets
-void correlate_columns(const Correlation& c, const TileCall& row, TileFunction tile, std::ptrdiff_t size,
-                       std::size_t first, std::size_t last) {
-  TileCall call = row;
-  call.groups = 1;
-  for (std::size_t g = 0; g < row.groups; ++g) {
-    const auto group = static_cast<std::ptrdiff_t>(g);
-    call.joins = g > 0;
-    call.finishes = g + 1 == row.groups;
-    call.last_channels = call.finishes ? row.last_channels : row.channels;
-    for (std::size_t q = first; q < last; ++q) {
-      const TapRange& column = c.columns[q];
-      call.last_columns = static_cast<std::size_t>(column.count);
-      call.source = row.source + group * row.source_group + std::ptrdiff_t{column.source} * c.batch;
-      call.weights = row.weights + group * row.weight_group + column.tap * size;
-      call.target = row.target + static_cast<std::ptrdiff_t>(q) * c.batch;
-      tile(call);
-    }
-  }
-}
-
 /// One block of targets, one block of samples, all pixels.
 void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, std::ptrdiff_t size,
                       std::size_t at_once) {
@@ -100,24 +45,52 @@ void correlate_pixels(const Correlation& c, TileCall call, TileFunction tile, st
     call.source = origin.source + std::ptrdiff_t{row.source} * c.source_columns * c.batch;
     call.weights = origin.weights + row.tap * c.kernel_columns * size;
     for_each_block(c.columns.size(), at_once, [&](std::size_t first, std::size_t count) {
-      correlate_columns(c, call, tile, size, first, first + count);
+      correlate_columns(c, call, tile, size, c.batch, first, first + count);
     });
     call.target += c.batch * static_cast<std::ptrdiff_t>(c.columns.size());
   }
 }
 
-/// Numbers of a channel.
-std::size_t columns_of_product(const Correlation& c) {
-  return std::size_t{1} * c.batch * c.source_rows * c.source_columns;
+/// All blocks of targets, one block of samples, all pixels; RowWindow says why.
+/// @param source, target  of the first sample
+void correlate_windows(const Correlation& c, RowWindow& window, const float* source, const float* packed,
+                       const float* ends, std::size_t vectors, std::size_t block, float* target) {
+  const auto targets = static_cast<std::size_t>(c.targets);
+  const std::size_t filter = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
+  const std::size_t target_row = std::size_t{1} * c.batch * c.columns.size();
+  for (std::size_t p = 0; p < c.rows.size(); ++p) {
+    const TapRange& row = c.rows[p];
+    for_each_block(c.columns.size(), window.columns_at_once(), [&](std::size_t first, std::size_t count) {
+      window.copy(row, source, first, first + count);
+      for_each_block(targets, block, [&](std::size_t first_target, std::size_t size) {
+        TileCall call = tile_call(c, static_cast<std::ptrdiff_t>(size));
+        window.use_in(call);
+        call.rows = static_cast<std::size_t>(row.count);
+        call.weights =
+            packed + first_target * filter + row.tap * c.kernel_columns * static_cast<std::ptrdiff_t>(size);
+        call.end = ends == nullptr ? nullptr : ends + first_target;
+        call.target = target + static_cast<std::ptrdiff_t>(first_target) * call.target_lane + p * target_row;
+        for_each_block(count, columns_at_once(c, vectors), [&](std::size_t at, std::size_t some) {
+          correlate_columns(c, call, find_tile<true>(size, vectors), static_cast<std::ptrdiff_t>(size),
+                            static_cast<std::ptrdiff_t>(vectors * kVector), first + at, first + at + some);
+        });
+      });
+    });
+  }
 }
 
-/// Whether each target pixel is made of the source pixel at its place alone: then the pixels of a channel are columns
-/// of a matrix, as samples are. With as many as a wide tile has, multiply() is the faster way to the same bits.
+/// Whether it is a matrix product with as many columns as a wide tile has: then multiply() is the faster way to the
+/// same bits. Where a stride passes over pixels of the source it gathers and scatters, which few sources do not pay
+/// for.
 bool is_product(const Correlation& c) {
-  return c.kernel_rows == 1 && c.kernel_columns == 1 && c.column_period == 1 &&
-         c.rows.size() == static_cast<std::size_t>(c.source_rows) &&
-         c.columns.size() == static_cast<std::size_t>(c.source_columns) &&
-         columns_of_product(c) >= kTileVectors * kVector;
+  constexpr int kFewSources = 32;
+  const auto pixels = [](const std::vector<TapRange>& axis) {
+    return static_cast<std::size_t>(std::ranges::count(axis, 1, &TapRange::count));
+  };
+  const bool gathers =
+      c.rows.size() != static_cast<std::size_t>(c.source_rows) || pixels(c.rows) != c.rows.size();
+  return c.kernel_rows == 1 && c.kernel_columns == 1 && (!gathers || c.sources >= kFewSources) &&
+         pixels(c.rows) * pixels(c.columns) * static_cast<std::size_t>(c.batch) >= kTileVectors * kVector;
 }
 
 /// Of one group, where it is_product(). What a tile reads of all channels is copied first: channels of an image lie
@@ -127,24 +100,46 @@ void multiply(const Correlation& c, const float* source, const float* packed, co
               float* target) {
   static thread_local Scratch scratch;
   const std::size_t sources = static_cast<std::size_t>(c.sources),
-                    targets = static_cast<std::size_t>(c.targets);
-  const std::size_t columns = columns_of_product(c);
+                    targets = static_cast<std::size_t>(c.targets), batch = static_cast<std::size_t>(c.batch);
+  const PixelPairs pixels(c);
+  const std::size_t columns = pixels.source.size() * batch;
+  const std::size_t source_channel = std::size_t{1} * c.source_rows * c.source_columns * batch,
+                    target_channel = c.rows.size() * c.columns.size() * batch;
+  if (columns < target_channel) {
+    for (std::size_t k = 0; k < targets; ++k)
+      std::fill_n(target + k * target_channel, target_channel, ends == nullptr ? 0.0F : ends[k]);
+  }
+  HWY_ALIGN float apart[kWideTargets * kTileVectors * kVector];
   float* const window = scratch.floats(sources * kTileVectors * kVector);
   for (std::size_t n = 0, width = 0; n < columns; n += width) {
     const std::size_t vectors = tile_vectors((columns - n) / kVector);
     width = vectors * kVector;
-    for (std::size_t s = 0; s < sources; ++s)
-      std::copy_n(source + s * columns + n, width, window + s * width);
+    if (pixels.is_dense) {
+      for (std::size_t s = 0; s < sources; ++s)
+        std::copy_n(source + s * source_channel + n, width, window + s * width);
+    } else {
+      for_each_pixel(pixels.source, batch, n, width,
+                     [&](std::size_t first, std::size_t size, std::size_t place) {
+                       for (std::size_t s = 0; s < sources; ++s)
+                         std::copy_n(source + s * source_channel + place, size, window + s * width + first);
+                     });
+    }
     for_each_block(targets, kWideTargets, [&](std::size_t first, std::size_t size) {
       TileCall call = tile_call(c, static_cast<std::ptrdiff_t>(size));
       call.source_channel = static_cast<std::ptrdiff_t>(width);
       call.source_group = static_cast<std::ptrdiff_t>(call.channels * width);
-      call.target_lane = static_cast<std::ptrdiff_t>(columns);
+      call.target_lane = static_cast<std::ptrdiff_t>(pixels.is_dense ? columns : width);
       call.source = window;
       call.weights = packed + first * sources;
       if (ends != nullptr) call.end = ends + first;
-      call.target = target + first * columns + n;
+      call.target = pixels.is_dense ? target + first * columns + n : apart;
       find_tile<true>(size, vectors)(call);
+      if (pixels.is_dense) return;
+      for_each_pixel(
+          pixels.target, batch, n, width, [&](std::size_t at, std::size_t count, std::size_t place) {
+            for (std::size_t k = 0; k < size; ++k)
+              std::copy_n(apart + k * width + at, count, target + (first + k) * target_channel + place);
+          });
     });
   }
 }
@@ -165,6 +160,12 @@ void correlate(const Correlation& c, const float* source, const float* weights, 
   if (multiplies) return multiply(c, source, packed, ends, target);
   for (std::size_t n = 0; n < batch;) {
     const std::size_t vectors = tile_vectors((batch - n) / kVector);
+    RowWindow window(c, vectors * kVector, (targets + block - 1) / block, targets * filter);
+    if (window.is_worth_it()) {
+      correlate_windows(c, window, source + n, packed, ends, vectors, block, target + n);
+      n += vectors * kVector;
+      continue;
+    }
     for_each_block(targets, block, [&](std::size_t first, std::size_t size) {
       TileCall call = tile_call(c, static_cast<std::ptrdiff_t>(size));
       call.source = source + n;

@@ -251,10 +251,13 @@ struct GroupGradient {
 void call_backward_weights(const Conv2dShape& s, const GradientSplit& split, const float* x, const float* dy,
                            GradientOutput to) {
   static thread_local Scratch scratch;
-  const GroupGradient group(s, split);
+  // A few channels read x as often as it would be copied.
+  const bool skips = skips_pixels(s) && s.group_outputs() > 2 * static_cast<int>(kGradientChannels);
+  const GroupGradient group(skips ? without_skipped(s) : s, split);
+  const Conv2dShape of_group = s.group();
   for (int g = 0; g < s.groups; ++g) {
-    group.write(pad_image(group.shape, x, scratch), dy, to);
-    x += group.shape.in_size();
+    group.write(skips ? copy_read_pixels(of_group, x, scratch) : pad_image(of_group, x, scratch), dy, to);
+    x += of_group.in_size();
     dy += group.shape.out_size();
     to.dw += group.shape.weight_size();
     to.db += group.shape.out_channels;

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: 2026 The Lockstep authors
 // SPDX-License-Identifier: MIT
-/// Images with their padding made real, for the weight gradient: its inner loop then never meets an edge.
+/// Images as the weight gradient reads them: with their padding made real, so that its inner loop never meets an
+/// edge, or without the pixels that a filter of 1x1 passes over.
 #pragma once
 
 #include "kernels/cpu/operands.hpp"
@@ -11,6 +12,28 @@
 #include <vector>
 
 namespace lockstep::cpu {
+
+/// A filter of 1x1 with a stride reads some pixels of x; those alone are an image for one without a stride.
+inline bool skips_pixels(const Conv2dShape& s) {
+  return s.kernel_height == 1 && s.kernel_width == 1 && s.padding == 0 && s.stride > 1;
+}
+inline Conv2dShape without_skipped(Conv2dShape s) {
+  const int height = s.out_height(), width = s.out_width();
+  s.stride = 1, s.in_height = height, s.in_width = width;
+  return s;
+}
+inline const float* copy_read_pixels(const Conv2dShape& s, const float* x, Scratch& scratch) {
+  const std::size_t height = s.out_height(), width = s.out_width(), batch = s.batch;
+  float* const read = scratch.floats(s.in_channels * height * width * batch);
+  float* to = read;
+  for (int c = 0; c < s.in_channels; ++c, x += std::size_t{1} * s.in_height * s.in_width * batch) {
+    for (std::size_t pixel = 0; pixel < height * width; ++pixel) {
+      const std::size_t row = pixel / width * s.stride, column = pixel % width * s.stride;
+      to = std::copy_n(x + (row * s.in_width + column) * batch, batch, to);
+    }
+  }
+  return read;
+}
 
 /// x itself if the shape has no padding, else a copy in `scratch`: [in_channels, height, width, batch], inside a
 /// frame of zeros, in which every tap of every output pixel lies.

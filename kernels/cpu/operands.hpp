@@ -88,6 +88,42 @@ struct Correlation {
   std::vector<TapRange> rows, columns;  ///< for each row and each column of the target
 };
 
+/// Of a filter of 1x1, the pixels of the target that have a source pixel, and which these are: as the pixels of a
+/// channel they are columns of a matrix, as samples are.
+struct PixelPairs {
+  std::vector<std::size_t> source, target;  ///< in floats, of a channel
+  bool is_dense = true;                     ///< both are all pixels, in order
+
+  explicit PixelPairs(const Correlation& c) {
+    const std::size_t batch = c.batch;
+    for (std::size_t p = 0; p < c.rows.size(); ++p) {
+      for (std::size_t q = 0; q < c.columns.size(); ++q) {
+        if (c.rows[p].count == 0 || c.columns[q].count == 0) continue;
+        source.push_back((std::size_t{1} * c.rows[p].source * c.source_columns + c.columns[q].source) *
+                         batch);
+        target.push_back((p * c.columns.size() + q) * batch);
+      }
+    }
+    const auto is_all = [&](const std::vector<std::size_t>& pixels, std::size_t count) {
+      return pixels.size() == count && pixels.back() == (count - 1) * batch;
+    };
+    is_dense = !source.empty() && is_all(source, std::size_t{1} * c.source_rows * c.source_columns) &&
+               is_all(target, c.rows.size() * c.columns.size());
+  }
+};
+
+/// Calls use(first, size, place) for pieces of the columns [n, n + width) that lie in one pixel: columns from n on, and
+/// where they are in the channel.
+template <class Use>
+void for_each_pixel(const std::vector<std::size_t>& pixels, std::size_t batch, std::size_t n,
+                    std::size_t width, const Use& use) {
+  for (std::size_t done = 0, size = 0; done < width; done += size) {
+    const std::size_t lane = (n + done) % batch;
+    size = std::min(width - done, batch - lane);
+    use(done, size, pixels[(n + done) / batch] + lane);
+  }
+}
+
 /// c[i][j] = start[i] + sum over d of a(i, d) * b[d][j], for rows i, columns j and depth d: a chain for each `block`
 /// of d, blocks added in order. Strides are in floats. Rows of b are readable up to a multiple of kLanes columns; c
 /// is written up to `columns`.

@@ -98,14 +98,18 @@ std::string convolution_in_words(const char* kind, int outputs, const Conv2dShap
 }
 
 std::uint64_t convolution_scratch(const Conv2dShape& s, int columns, int terms, std::size_t parameters) {
-  constexpr int kPacked = 2 * 192 * 1024 / 4, kPlace = sizeof(std::size_t) / sizeof(float), kWindow = 64;
+  constexpr int kPacked = 2 * 192 * 1024 / 4, kPlace = sizeof(std::size_t) / sizeof(float), kWindow = 64,
+                kRows = 96 * 1024;
   const std::uint64_t padded =
       checked_product(s.group_inputs(), s.in_height + 2 * s.padding, s.in_width + 2 * s.padding, columns);
   const std::uint64_t taps = checked_product(s.group_inputs(), s.kernel_height, s.kernel_width);
-  const bool is_pointwise = s.kernel_height == 1 && s.kernel_width == 1 && s.stride == 1;
+  const bool is_pointwise = s.kernel_height == 1 && s.kernel_width == 1;
+  const bool skips = is_pointwise && s.stride > 1;
+  const std::uint64_t read = checked_product(s.group_inputs(), s.out_height(), s.out_width(), columns);
   const int window = is_pointwise ? kWindow * std::max(s.group_inputs(), s.group_outputs()) : 0;
   return checked_sum(s.padding > 0 ? padded : 0, s.weight_size(), checked_product(kPlace, taps),
-                     terms > 1 ? checked_product(terms, parameters) : 0, kPacked, window);
+                     terms > 1 ? checked_product(terms, parameters) : 0, kPacked, window, skips ? read : 0,
+                     s.stride > 1 ? kRows : 0);
 }
 
 std::string Conv2dLayer::describe() const {

@@ -55,8 +55,9 @@ class WeightedLayer : public Layer {
 /// "conv2d 10@5x5 stride 2": of the options those that are not the defaults.
 std::string convolution_in_words(const char* kind, int outputs, const Conv2dShape& shape,
                                  int output_padding = 0);
-/// Numbers that the kernels of a convolution keep: its input in a frame of zeros, its filters in another order, the
-/// places of its taps, the terms of its gradient, a part of dy, and of 1x1 filters what a tile reads.
+/// Numbers that the kernels of a convolution keep: its input in a frame of zeros, or what a stride leaves of it, its
+/// filters in another order, the places of its taps, the terms of its gradient, a part of dy, of 1x1 filters what a
+/// tile reads, and with a stride what the pixels of a row read.
 /// @param parameters  of the layer
 std::uint64_t convolution_scratch(const Conv2dShape& shape, int columns, int terms, std::size_t parameters);
 

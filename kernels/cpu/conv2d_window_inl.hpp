@@ -1,0 +1,162 @@
+// SPDX-FileCopyrightText: 2026 The Lockstep authors
+// SPDX-License-Identifier: MIT
+/// How a tile is called for the pixels of a row of a convolution, and what they read copied for all channels of the
+/// target.
+#include "kernels/cpu/lanes_tile_inl.hpp"
+#include "kernels/cpu/operands.hpp"
+#include "kernels/sum_cuts.hpp"
+
+#include <algorithm>
+#include <cstddef>
+
+#if defined(LOCKSTEP_CPU_CONV2D_WINDOW_INL_HPP) == defined(HWY_TARGET_TOGGLE)
+#ifdef LOCKSTEP_CPU_CONV2D_WINDOW_INL_HPP
+#undef LOCKSTEP_CPU_CONV2D_WINDOW_INL_HPP
+#else
+#define LOCKSTEP_CPU_CONV2D_WINDOW_INL_HPP
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace lockstep::cpu::HWY_NAMESPACE {
+
+/// Everything in a TileCall that is the same for all pixels of a block of `size` targets.
+inline TileCall tile_call(const Correlation& c, std::ptrdiff_t size) {
+  const std::ptrdiff_t batch = c.batch;
+  TileCall call;
+  const ChannelGroups groups(c.sources);
+  const int used = pieces(c.sources, groups.per_group);  // groups behind them are empty
+  call.groups = static_cast<std::size_t>(used);
+  call.channels = static_cast<std::size_t>(groups.per_group);
+  call.last_channels = static_cast<std::size_t>(c.sources - (used - 1) * groups.per_group);
+  call.source_column = batch * c.source_step;
+  call.source_row = call.source_column * c.source_columns;
+  call.source_channel = batch * c.source_columns * c.source_rows;
+  call.weight_column = size * c.tap_step;
+  call.weight_row = call.weight_column * c.kernel_columns;
+  call.weight_channel = size * c.kernel_rows * c.kernel_columns;
+  call.source_group = groups.per_group * call.source_channel;
+  call.weight_group = groups.per_group * call.weight_channel;
+  call.target_lane = batch * static_cast<std::ptrdiff_t>(c.rows.size() * c.columns.size());
+  return call;
+}
+
+/// How many pixels of a row take turns in each group of channels. What a tile reads of the source should come from the
+/// first-level cache, where the window of the pixel before left it: one, where the windows of all groups fit there.
+inline std::size_t columns_at_once(const Correlation& c, std::size_t vectors) {
+  constexpr std::size_t kCachedBytes = 16 * 1024, kColumnsAtOnce = 32;
+  const std::size_t taps = static_cast<std::size_t>(c.sources) * c.kernel_rows * c.kernel_columns;
+  return taps * vectors * kVector * sizeof(float) <= kCachedBytes ? 1 : kColumnsAtOnce;
+}
+
+/// Some neighbouring pixels of a row, group by group, since what windows have in common is of the same channels.
+/// @param row    the call of the row: its first target, and the window of a column 0
+/// @param size   of the block of targets
+/// @param pixel  floats from a pixel of the source to the next
+inline void correlate_columns(const Correlation& c, const TileCall& row, TileFunction tile,
+                              std::ptrdiff_t size, std::ptrdiff_t pixel, std::size_t first,
+                              std::size_t last) {
+  TileCall call = row;
+  call.groups = 1;
+  for (std::size_t g = 0; g < row.groups; ++g) {
+    const auto group = static_cast<std::ptrdiff_t>(g);
+    call.joins = g > 0;
+    call.finishes = g + 1 == row.groups;
+    call.last_channels = call.finishes ? row.last_channels : row.channels;
+    for (std::size_t q = first; q < last; ++q) {
+      const TapRange& column = c.columns[q];
+      call.last_columns = static_cast<std::size_t>(column.count);
+      call.source = row.source + group * row.source_group + std::ptrdiff_t{column.source} * pixel;
+      call.weights = row.weights + group * row.weight_group + column.tap * size;
+      call.target = row.target + static_cast<std::ptrdiff_t>(q) * c.batch;
+      tile(call);
+    }
+  }
+}
+
+/// What some neighbouring pixels of a target row read of all channels where a stride passes over pixels, copied next
+/// to each other: [channel][row][column] of `width` samples. All blocks of targets read it there, one after the
+/// other, instead of an image that no cache holds.
+class RowWindow {
+ public:
+  /// @param blocks   of targets
+  /// @param weights  of all targets
+  RowWindow(const Correlation& c, std::size_t width, std::size_t blocks, std::size_t weights)
+      : c_(c), width_(width) {
+    for (const TapRange& row : c.rows) rows_ = std::max(rows_, static_cast<std::size_t>(row.count));
+    for (std::size_t q = 1; q < c.columns.size(); ++q)
+      step_ = std::max(step_, c.columns[q].source - c.columns[q - 1].source);
+    for (at_once_ = c.columns.size(); at_once_ > 1 && floats() > kFloats;) at_once_ = (at_once_ + 1) / 2;
+    const std::size_t rows = c.source_rows, image = c.sources * rows * c.source_columns * width;
+    std::size_t copied_rows = 0;
+    for (const TapRange& row : c.rows) copied_rows += static_cast<std::size_t>(row.count);
+    is_worth_it_ = step_ > 1 && floats() <= kFloats && weights <= 4 * kFloats && image > kFloats &&
+                   kCopies * copied_rows < blocks * rows;
+  }
+
+  /// The image is read from beyond the second-level cache so much less often that copying pays, and all weights, which
+  /// each window needs, stay in it.
+  bool is_worth_it() const { return is_worth_it_; }
+  std::size_t columns_at_once() const { return at_once_; }
+
+  /// For the target columns [first, last) of a row.
+  /// @param source  of the first sample
+  void copy(const TapRange& row, const float* source, std::size_t first, std::size_t last) {
+    static thread_local Scratch scratch;
+    int end = 0;
+    begin_ = c_.source_columns;
+    for (std::size_t q = first; q < last; ++q) {
+      const TapRange& column = c_.columns[q];
+      if (column.count == 0) continue;
+      begin_ = std::min(begin_, column.source);
+      end = std::max(end, column.source + (column.count - 1) * c_.source_step + 1);
+    }
+    columns_ = static_cast<std::size_t>(std::max(end - begin_, 0));
+    // An odd number of lines, so that channels do not push each other out of the cache.
+    channel_ = ((static_cast<std::size_t>(row.count) * columns_ * width_ + kLine - 1) / kLine | 1) * kLine;
+    const std::size_t batch = c_.batch;
+    float* to = scratch.floats(static_cast<std::size_t>(c_.sources) * channel_);
+    data_ = to;
+    for (int s = 0; s < c_.sources; ++s, to += channel_) {
+      for (int r = 0; r < row.count; ++r) {
+        const int line = s * c_.source_rows + row.source + r * c_.source_step;
+        const float* from = source + (std::size_t{1} * line * c_.source_columns + begin_) * batch;
+        for (std::size_t q = 0; q < columns_; ++q, from += batch)
+          std::copy_n(from, width_, to + (static_cast<std::size_t>(r) * columns_ + q) * width_);
+      }
+    }
+  }
+
+  /// Makes the call read it.
+  void use_in(TileCall& call) const {
+    call.source = data_ - static_cast<std::ptrdiff_t>(begin_ * width_);
+    call.source_column = static_cast<std::ptrdiff_t>(width_) * c_.source_step;
+    call.source_row = static_cast<std::ptrdiff_t>(columns_ * width_);
+    call.source_channel = static_cast<std::ptrdiff_t>(channel_);
+    call.source_group = static_cast<std::ptrdiff_t>(call.channels * channel_);
+  }
+
+ private:
+  /// Of a window, which shares the second-level cache with weights.
+  static constexpr std::size_t kFloats = 96 * 1024;
+  static constexpr std::size_t kCopies = 8;  ///< what copying a row costs, in readings of it
+
+  /// Of the largest window.
+  std::size_t floats() const {
+    const std::size_t reach = (std::size_t{1} * c_.kernel_columns - 1) * c_.source_step + 1;
+    const std::size_t columns = std::min<std::size_t>(c_.source_columns, (at_once_ - 1) * step_ + reach);
+    return c_.sources * (rows_ * columns * width_ + 2 * kLine);
+  }
+
+  const Correlation& c_;
+  std::size_t width_, rows_ = 0, at_once_ = 1;
+  int step_ = 1;  ///< source columns from one target column to the next
+  bool is_worth_it_ = false;
+  const float* data_ = nullptr;
+  int begin_ = 0;  ///< the first source column in it
+  std::size_t columns_ = 0, channel_ = 0;
+};
+
+}  // namespace lockstep::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif  // the toggled guard
