@@ -180,8 +180,8 @@ std::string numbers_text(const RunComparison& comparison, int columns) {
   for (const auto& [name, accuracy] : {std::pair{"accuracy of the ema, %", &RunHistory::ema_accuracy},
                                        std::pair{"accuracy of the swa, %", &RunHistory::swa_accuracy}})
     if (std::ranges::any_of(comparison.runs,
-                            [&](const RunHistory& run) { return (run.*accuracy).has_value(); }))
-      row(name, [&](const RunHistory& run) { return accuracy_text(run.*accuracy); });
+                            [of = accuracy](const RunHistory& run) { return (run.*of).has_value(); }))
+      row(name, [of = accuracy](const RunHistory& run) { return accuracy_text(run.*of); });
   row("best accuracy, %", [](const RunHistory& run) { return best_value(run.best_accuracy, accuracy_text); });
   row("test loss", [](const RunHistory& run) { return loss_text(run.test_loss); });
   row(validated ? "lowest loss" : "lowest test loss",
