@@ -87,8 +87,10 @@ bool is_product(const Correlation& c) {
   const auto pixels = [](const std::vector<TapRange>& axis) {
     return static_cast<std::size_t>(std::ranges::count(axis, 1, &TapRange::count));
   };
-  const bool gathers =
-      c.rows.size() != static_cast<std::size_t>(c.source_rows) || pixels(c.rows) != c.rows.size();
+  const auto passes_over = [&](const std::vector<TapRange>& axis, int source_pixels) {
+    return axis.size() != static_cast<std::size_t>(source_pixels) || pixels(axis) != axis.size();
+  };
+  const bool gathers = passes_over(c.rows, c.source_rows) || passes_over(c.columns, c.source_columns);
   return c.kernel_rows == 1 && c.kernel_columns == 1 && (!gathers || c.sources >= kFewSources) &&
          pixels(c.rows) * pixels(c.columns) * static_cast<std::size_t>(c.batch) >= kTileVectors * kVector;
 }

@@ -108,6 +108,7 @@ struct Convolution {
 const std::vector<Conv2dShape> Convolution::kShapes = {
     // Strides that copy what they read: rows of an image larger than a cache, and pixels under filters of 1x1.
     {16, 8, 29, 31, 128, 3, 3, 2, 1},
+    {16, 128, 17, 17, 128, 3, 3, 2, 1},  // a row in two pieces
     {48, 33, 9, 8, 37, 1, 1, 2, 0},
     {16, 68, 10, 9, 70, 1, 1, 3, 0, 2},
     {64, 1, 28, 28, 10, 5, 5, 1, 0},
