@@ -197,7 +197,7 @@ const std::vector<RunEvent>& events_of_runs() {
 
 const std::vector<RunFile>& files_of_runs() {
   static const std::vector<RunFile> files = {
-      {"job.yaml", "the job with every key, as it was carried out; resume, eval and prove read it"},
+      {"job.yaml", "the name of the job and every key, as carried out; resume, eval and prove read it"},
       {"metrics.jsonl", "what happened, one JSON object a line"},
       {"checkpoints/step-N/manifest.json", "what the checkpoint is: position, network, data, checksums",
        "run.checkpoint_every_steps, run.keep.best, and the end"},

@@ -189,7 +189,8 @@ void RunDirectory::open(std::int64_t step, bool evaluated, const std::optional<C
   make_own(env_, metrics_path(path_));
   const auto lost = noted ? lost_metrics(env_, metrics_path(path_), step, *noted) : std::nullopt;
   truncate_metrics(env_, metrics_path(path_), step, evaluated);
-  const std::string yaml = to_yaml(job_);
+  const std::string begun_as = first_line_of_job(env_, path_);
+  const std::string yaml = (begun_as.empty() ? first_line_of_job(job_) : begun_as) + "\n" + to_yaml(job_);
   replace_file(env_, path_ + "/job.yaml", std::as_bytes(std::span(yaml)));
   metrics_ = std::make_unique<MetricsWriter>(env_, metrics_path(path_));
   log_ = open_log(path_);

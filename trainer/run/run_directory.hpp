@@ -111,6 +111,12 @@ class RunDirectory {
 /// What run.dir is where the program chooses.
 inline constexpr const char* kChosenDirectory = "auto";
 
+/// "# job 'mnist-99'": a run's job.yaml begins with it, so that runs/mnist-99 is not taken for the 99th run of the job
+/// mnist.
+std::string first_line_of_job(const Job& job);
+/// That of a run's job.yaml; "": it has none, as those of version 0.1.0 before it was written.
+std::string first_line_of_job(Env& env, const std::string& run_dir);
+
 /// Opens a run directory for the job, in place of the one that was opened before: takes its lock, and checks
 /// that the job can go on from what is in it.
 /// @param wait  for a lock that may be free in a moment

@@ -3,6 +3,7 @@
 /// The newest unfinished run with the same determining keys is gone on with; else the next free number.
 #include "comm/agreement.hpp"
 #include "common/error.hpp"
+#include "common/printable.hpp"
 #include "trainer/checkpoint/metrics_cut.hpp"
 #include "trainer/checkpoint/run_lock.hpp"
 #include "trainer/config/job_schema.hpp"
@@ -42,12 +43,19 @@ int number_of(std::string_view entry, const Job& job) {
   return error == std::errc{} && written_so ? number : 0;
 }
 
-/// Numbers of the directories that there are, newest first.
+/// A directory may be of another job, whose name is this one's with a number.
+bool is_of_this_job(Env& env, const Job& job, int number) {
+  const std::string line = first_line_of_job(env, path_of(job, number));
+  return line.empty() || line == first_line_of_job(job);
+}
+
+/// Numbers of the job's directories that there are, newest first.
 std::vector<int> existing_runs(Env& env, const Job& job) {
   std::vector<int> numbers;
   if (!env.exists(kFolder)) return numbers;
   for (const std::string& entry : env.list(kFolder)) {
-    if (const int number = number_of(entry, job)) numbers.push_back(number);
+    const int number = number_of(entry, job);
+    if (number > 0 && is_of_this_job(env, job, number)) numbers.push_back(number);
   }
   std::sort(numbers.rbegin(), numbers.rend());
   return numbers;
@@ -121,6 +129,21 @@ std::string line_for_new(const Job& job, const std::string& path, const std::str
 }
 
 }  // namespace
+
+std::string first_line_of_job(const Job& job) {
+  return fmt::format("# job {}", quoted_text(job.name));
+}
+
+std::string first_line_of_job(Env& env, const std::string& run_dir) {
+  try {
+    const std::string path = run_dir + "/job.yaml";
+    if (!env.exists(path)) return "";
+    const std::string text = text_of_file(env, path), line = text.substr(0, text.find('\n'));
+    return line.starts_with("# job ") ? line : "";
+  } catch (const Error&) {
+    return "";  // what cannot be read is told where it is wanted
+  }
+}
 
 std::optional<std::string> why_not_go_on(Env& env, const std::string& run_dir, const Job& job) {
   const auto job_file = run_dir + "/job.yaml", metrics = run_dir + "/metrics.jsonl";

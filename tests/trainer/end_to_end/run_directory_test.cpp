@@ -67,6 +67,25 @@ class RunDirectoryTest : public ::testing::Test {
   TemporaryDirectory folder_;
 };
 
+TEST_F(RunDirectoryTest, AJobWhoseNameEndsWithANumberHasRunsOfItsOwn) {
+  std::filesystem::copy_file(folder_.path("digits.yaml"), folder_.path("digits-9.yaml"));
+  const auto train_other = [&](const std::string& overrides) {
+    return run_shell("cd " + folder_.path() + " && $LOCKSTEP_PROGRAM train digits-9.yaml " + overrides);
+  };
+  EXPECT_TRUE(
+      train_other("train.seed=8").out.starts_with("this run: runs/digits-9 (the first of this job)\n"));
+  expect_line("this run: runs/digits (the first of this job)");
+  // Gone on with by its own job file, it stays what it was.
+  const auto longer =
+      run_shell("cd " + folder_.path() +
+                " && $LOCKSTEP_PROGRAM train runs/digits/job.yaml run.dir=runs/digits train.epochs=2");
+  EXPECT_EQ(longer.exit_code, 0) << longer.everything();
+  expect_line("runs/digits is finished; this run: runs/digits-2");
+  EXPECT_TRUE(
+      train_other("train.seed=8").out.starts_with("runs/digits-9 is finished; this run: runs/digits-9-2\n"));
+  EXPECT_TRUE(read_text(folder_.path("runs/digits-9/job.yaml")).starts_with("# job 'digits-9'\nmodel: "));
+}
+
 TEST_F(RunDirectoryTest, WhatIsFinishedStaysAndTheNextRunIsNew) {
   const auto first = expect_line("this run: runs/digits (the first of this job)");
   const auto metrics = read_text(folder_.path("runs/digits/metrics.jsonl"));
