@@ -165,7 +165,7 @@ inline constexpr std::int64_t kMostMadeSamples = 10'000'000;
 
 /// The `data:` section of a job file as far as loading is concerned.
 struct DatasetOptions {
-  std::string set = "mnist";   ///< of data/catalogue.txt
+  std::string set = "mnist";   ///< of data/sets/catalogue.txt
   std::string root = "auto";   ///< see resolve_data_root
   std::string directory = {};  ///< that holds the files themselves: its answer. Empty: `root` is asked
   /// Of the training images scaled to [0, 1]. Empty: the set's own, as its entry says, or measured.

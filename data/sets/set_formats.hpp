@@ -32,7 +32,7 @@ SetOutline outline_of(const std::string& set, const std::string& root);
 
 /// Sets of either kind come named "SET train" and "SET test", and not normalised yet.
 struct SetFormat {
-  std::string_view name;  ///< in data/catalogue.txt
+  std::string_view name;  ///< in data/sets/catalogue.txt
 
   /// What a directory must hold to be taken for a set of this format; null: it is made in memory.
   std::vector<FileNames> (*files)(const SetEntry& set);

@@ -25,7 +25,7 @@
 namespace lockstep {
 
 struct DataSection {
-  std::string set = "mnist";  ///< of data/catalogue.txt
+  std::string set = "mnist";  ///< of data/sets/catalogue.txt
   std::string root = "auto";
   std::int64_t global_batch = 128;  ///< samples of a step, all ranks together
   /// Samples of a step on each rank: global_batch becomes so many times the ranks (for_ranks()); 0: not used.
